@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The typed arguments, each with the place it was written at.
+
+use core::net::IpAddr;
+
+use heapless::Vec;
+
+use crate::complain::{Complaint, Escaped};
+use crate::hwaddr::HwAddr;
+use crate::ip::Ip;
+use crate::modules::is_rdma_module;
+use crate::net::Route;
+use crate::selector::{Interface, Pkey};
+use crate::token::Token;
+use crate::values::{
+    ClientId, Handover, Ifname, Limit, Link, ModeWish, MtuWish, NvmfDiscover, OnFail, PortTypeWish,
+    Probe, RateWish, Require, RoceWish,
+};
+
+/// A value and the argument that asked for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Spanned<'a, T> {
+    /// The value.
+    pub value: T,
+    /// Name of the source.
+    pub source: &'a str,
+    /// 1-based byte column of the argument in the source.
+    pub column: usize,
+    /// The whole argument as written.
+    pub raw: &'a [u8],
+}
+
+impl<'a, T> Spanned<'a, T> {
+    /// `value`, as asked for by `token`.
+    pub const fn new(value: T, token: &Token<'a>) -> Self {
+        Self {
+            value,
+            source: token.source,
+            column: token.column,
+            raw: token.raw,
+        }
+    }
+
+    /// Another value asked for by the same argument.
+    pub fn with<U>(&self, value: U) -> Spanned<'a, U> {
+        Spanned {
+            value,
+            source: self.source,
+            column: self.column,
+            raw: self.raw,
+        }
+    }
+
+    /// The whole argument, printable on one line.
+    pub const fn text(&self) -> Escaped<'a> {
+        Escaped(self.raw)
+    }
+}
+
+/// Drivers that one `rd.driver.*` holds at most, over all its arguments.
+pub const DRIVERS: usize = 64;
+/// `ip=`, `ifname=`, `rd.route=` and `ib.pkey=` arguments read at most, of each.
+pub const INTERFACES: usize = 32;
+/// `nameserver=` arguments read at most.
+pub const NAMESERVERS: usize = 8;
+/// Arguments of one repeatable `rd.ib.*` read at most.
+pub const WISHES: usize = 32;
+/// Complaints kept at most; [`Arguments::complaints_lost`] counts the others.
+pub const COMPLAINTS: usize = 64;
+
+/// Up to `N` values, in reading order.
+pub type List<'a, T, const N: usize> = Vec<Spanned<'a, T>, N>;
+
+/// One value, the last one written.
+pub type Single<'a, T> = Option<Spanned<'a, T>>;
+
+/// Everything on the command line that ibboot understands.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Arguments<'a> {
+    /// `rd.driver.*`.
+    pub drivers: Drivers<'a>,
+    /// `rd.neednet`.
+    pub neednet: Single<'a, bool>,
+    /// `rd.retry=`, in seconds.
+    pub retry: Single<'a, u32>,
+    /// `rd.timeout=`, in seconds; 0 is for ever.
+    pub timeout: Single<'a, u32>,
+    /// `rd.debug`.
+    pub debug: Single<'a, bool>,
+    /// `rd.info`.
+    pub info: Single<'a, bool>,
+    /// `ip=`, `ifname=` and what else addresses interfaces.
+    pub net: Net<'a>,
+    /// `root=` and what else waits for a network.
+    pub root: Root<'a>,
+    /// `ib.pkey=`.
+    pub pkeys: List<'a, Pkey<'a>, INTERFACES>,
+    /// `rd.ib` and `rd.ib.*`.
+    pub ib: Ib<'a>,
+    /// What is wrong, in reading order; what belongs to an `ip=ADDRESS` alone comes last.
+    pub complaints: Vec<Complaint<'a>, COMPLAINTS>,
+    /// Complaints beyond [`COMPLAINTS`].
+    pub complaints_lost: usize,
+    /// The first argument that asks for InfiniBand by its name or its value alone.
+    pub(crate) first_reason: Single<'a, Reason>,
+}
+
+/// `rd.driver.*`: module names, in reading order, each argument's list taken apart.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Drivers<'a> {
+    /// `rd.driver.pre=`: loaded before udev.
+    pub pre: List<'a, &'a str, DRIVERS>,
+    /// `rd.driver.post=`: loaded after the others.
+    pub post: List<'a, &'a str, DRIVERS>,
+    /// `rd.driver.blacklist=`: never loaded on their own.
+    pub blacklist: List<'a, &'a str, DRIVERS>,
+}
+
+/// The arguments that address interfaces.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Net<'a> {
+    /// `ip=`.
+    pub ip: List<'a, Ip<'a>, INTERFACES>,
+    /// `ifname=`.
+    pub ifname: List<'a, Ifname<'a>, INTERFACES>,
+    /// `bootdev=`.
+    pub bootdev: Single<'a, Interface<'a>>,
+    /// `BOOTIF=`.
+    pub bootif: Single<'a, HwAddr>,
+    /// `rd.bootif`: whether `bootif` counts.
+    pub use_bootif: Single<'a, bool>,
+    /// `nameserver=`.
+    pub nameservers: List<'a, IpAddr, NAMESERVERS>,
+    /// `rd.peerdns`: whether the DHCP server's name servers are used.
+    pub peerdns: Single<'a, bool>,
+    /// `rd.route=`.
+    pub routes: List<'a, Route<'a>, INTERFACES>,
+    /// `rd.net.timeout.*`.
+    pub timeouts: Timeouts<'a>,
+    /// `rd.net.dhcp.*`.
+    pub dhcp: Dhcp<'a>,
+}
+
+/// `rd.net.timeout.*`, in seconds.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Timeouts<'a> {
+    /// `rd.net.timeout.carrier=`.
+    pub carrier: Single<'a, u32>,
+    /// `rd.net.timeout.iflink=`.
+    pub iflink: Single<'a, u32>,
+    /// `rd.net.timeout.ifup=`.
+    pub ifup: Single<'a, u32>,
+    /// `rd.net.timeout.route=`.
+    pub route: Single<'a, u32>,
+    /// `rd.net.timeout.ipv6dad=`.
+    pub ipv6dad: Single<'a, u32>,
+    /// `rd.net.timeout.ipv6auto=`.
+    pub ipv6auto: Single<'a, u32>,
+    /// `rd.net.timeout.dhcp=`.
+    pub dhcp: Single<'a, Limit>,
+    /// `rd.net.timeout.ip-required=`.
+    pub ip_required: Single<'a, Limit>,
+}
+
+/// `rd.net.dhcp.*`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Dhcp<'a> {
+    /// `rd.net.dhcp.retry=`.
+    pub retry: Single<'a, u32>,
+    /// `rd.net.dhcp.vendor-class=`.
+    pub vendor_class: Single<'a, &'a str>,
+    /// `rd.net.dhcp.dscp=`, as written.
+    pub dscp: Single<'a, &'a str>,
+    /// `rd.net.dhcp.client-id=`.
+    pub client_ids: List<'a, ClientId<'a>, INTERFACES>,
+}
+
+/// What the root file system comes from.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Root<'a> {
+    /// `root=`.
+    pub root: Single<'a, &'a str>,
+    /// `netroot=`; every one, since iSCSI has several.
+    pub netroot: List<'a, &'a str, NAMESERVERS>,
+    /// `rd.nvmf.discover=`.
+    pub nvmf_discover: List<'a, NvmfDiscover<'a>, NAMESERVERS>,
+}
+
+/// `rd.ib` and `rd.ib.*`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Ib<'a> {
+    /// `rd.ib`.
+    pub enabled: Single<'a, bool>,
+    /// `rd.ib.mode=`.
+    pub modes: List<'a, ModeWish<'a>, WISHES>,
+    /// `rd.ib.mtu=`.
+    pub mtus: List<'a, MtuWish<'a>, WISHES>,
+    /// `rd.ib.link=`.
+    pub links: List<'a, Link<'a>, WISHES>,
+    /// `rd.ib.roce=`.
+    pub roce: List<'a, RoceWish<'a>, WISHES>,
+    /// `rd.ib.porttype=`.
+    pub port_types: List<'a, PortTypeWish<'a>, WISHES>,
+    /// `rd.ib.async_probe`.
+    pub async_probe: Single<'a, bool>,
+    /// `rd.ib.require=`.
+    pub require: Single<'a, Require<'a>>,
+    /// `rd.ib.rate=`.
+    pub rates: List<'a, RateWish<'a>, WISHES>,
+    /// `rd.ib.probe=`.
+    pub probes: List<'a, Probe, WISHES>,
+    /// `rd.ib.timeout=`, in seconds.
+    pub timeout: Single<'a, u32>,
+    /// `rd.ib.onfail=`.
+    pub onfail: Single<'a, OnFail>,
+    /// `rd.ib.handover=`.
+    pub handover: Single<'a, Handover>,
+}
+
+/// Why ibboot has something to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reason {
+    /// `rd.ib` is on.
+    Switch,
+    /// An `rd.ib.*` argument or `ib.pkey=`, even one that is wrong.
+    Argument,
+    /// `ip=`, `ifname=`, `bootdev=` or `BOOTIF=` means an InfiniBand device.
+    Interface,
+    /// A network is needed and an RDMA module is asked for.
+    Driver,
+}
+
+impl<'a> Arguments<'a> {
+    /// The argument that asks for InfiniBand, if one does.
+    ///
+    /// `rd.ib` decides where it is given. Otherwise it is any `rd.ib.*` or `ib.pkey=`
+    /// (right or wrong), an `ip=`, `ifname=`, `bootdev=` or `BOOTIF=` that means an
+    /// InfiniBand device (a name that starts with `ib`, an address that only InfiniBand
+    /// has), or `rd.neednet` together with one of [`crate::RDMA_MODULES`] in
+    /// `rd.driver.pre=` or `rd.driver.post=`.
+    pub fn asked(&self) -> Single<'a, Reason> {
+        if let Some(enabled) = &self.ib.enabled {
+            return enabled.value.then(|| enabled.with(Reason::Switch));
+        }
+        let boot_device = || {
+            self.net
+                .bootdev
+                .filter(|bootdev| bootdev.value.is_infiniband())
+        };
+        self.first_reason
+            .or_else(|| boot_device().map(|bootdev| bootdev.with(Reason::Interface)))
+            .or_else(|| self.asked_by_firmware())
+            .or_else(|| self.asked_by_driver())
+    }
+
+    fn asked_by_firmware(&self) -> Single<'a, Reason> {
+        let bootif = self
+            .boot_interface()
+            .filter(|bootif| bootif.value.is_infiniband())?;
+        Some(bootif.with(Reason::Interface))
+    }
+
+    fn asked_by_driver(&self) -> Single<'a, Reason> {
+        self.neednet.filter(|neednet| neednet.value)?;
+        let mut drivers = self.drivers.pre.iter().chain(&self.drivers.post);
+        let driver = drivers.find(|driver| is_rdma_module(driver.value))?;
+        Some(driver.with(Reason::Driver))
+    }
+
+    /// `BOOTIF=`, unless `rd.bootif=0` says that it does not count.
+    pub fn boot_interface(&self) -> Single<'a, HwAddr> {
+        let counts = self
+            .net
+            .use_bootif
+            .is_none_or(|use_bootif| use_bootif.value);
+        self.net.bootif.filter(|_| counts)
+    }
+
+    /// The argument that makes something wait for the network: `netroot=`, a `root=` that
+    /// is reached over it, or `rd.nvmf.discover=`.
+    pub fn network_root(&self) -> Single<'a, &'a str> {
+        let root = self.root.root.filter(|root| is_network_root(root.value));
+        let nvmf = || {
+            self.root
+                .nvmf_discover
+                .last()
+                .map(|discover| discover.with(discover.value.traddr))
+        };
+        self.root.netroot.last().copied().or(root).or_else(nvmf)
+    }
+}
+
+/// Whether a value of `root=` is reached over a network.
+fn is_network_root(root: &str) -> bool {
+    const WORDS: &[&str] = &["dhcp", "dhcp6", "either6", "nbft", "/dev/nfs"];
+    const PREFIXES: &[&str] = &[
+        "nfs:",
+        "nfs4:",
+        "iscsi:",
+        "nbd:",
+        "cifs:",
+        "smb:",
+        "fcoe:",
+        "live:http",
+        "live:ftp",
+        "live:nfs",
+        "live:tftp",
+        "http:",
+        "https:",
+        "ftp:",
+        "tftp:",
+    ];
+    WORDS.contains(&root) || PREFIXES.iter().any(|prefix| root.starts_with(prefix))
+}

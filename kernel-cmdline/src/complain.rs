@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What is wrong with an argument, said in one line.
+
+use core::fmt::{self, Write};
+
+use crate::token::Token;
+
+/// Bytes of any kind, displayed on one line: printable ASCII and UTF-8 text as they are,
+/// control characters and bytes that are no UTF-8 as `\xNN`, and nothing beyond
+/// [`Escaped::LIMIT`] characters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Escaped<'a>(pub &'a [u8]);
+
+impl Escaped<'_> {
+    /// Characters shown before the rest is replaced by `...`: a log line of the kernel
+    /// holds some 900 bytes, and the reason comes after the argument.
+    pub const LIMIT: usize = 200;
+}
+
+impl fmt::Display for Escaped<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = 0_usize;
+        let mut room = |wanted: usize| {
+            shown = shown.saturating_add(wanted);
+            shown <= Self::LIMIT
+        };
+        for chunk in self.0.utf8_chunks() {
+            for character in chunk.valid().chars() {
+                let plain = is_plain(character);
+                if !room(if plain {
+                    1
+                } else {
+                    HEXADECIMAL.saturating_mul(character.len_utf8())
+                }) {
+                    return f.write_str("...");
+                }
+                if plain {
+                    f.write_char(character)?;
+                    continue;
+                }
+                for byte in character.encode_utf8(&mut [0; 4]).bytes() {
+                    write!(f, "\\x{byte:02x}")?;
+                }
+            }
+            for byte in chunk.invalid() {
+                if !room(HEXADECIMAL) {
+                    return f.write_str("...");
+                }
+                write!(f, "\\x{byte:02x}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Characters in `\xNN`.
+const HEXADECIMAL: usize = 4;
+
+/// Whether a character may reach a terminal: no control characters, and none of the
+/// invisible ones that reorder or break a line.
+pub(crate) fn is_plain(character: char) -> bool {
+    !(character.is_control()
+        || matches!(character, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'))
+}
+
+/// What is wrong with an argument.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Problem<'a> {
+    /// No argument of this name exists below `rd.ib.`.
+    Unknown {
+        /// The existing name that is written most alike.
+        nearest: Option<&'static str>,
+    },
+    /// A value is required.
+    NoValue,
+    /// Bytes that are not UTF-8, or control characters.
+    NotText,
+    /// A `"` is never closed, so that the argument took in all that follows it.
+    UnclosedQuote,
+    /// Not one of the words that may stand here.
+    NotOneOf {
+        /// What the word is.
+        what: &'static str,
+        /// The word as written.
+        text: &'a str,
+        /// The words that may stand here.
+        choices: &'static [&'static str],
+    },
+    /// Not a number, or one out of range.
+    NotNumber {
+        /// What the number is.
+        what: &'static str,
+        /// The number as written.
+        text: &'a str,
+        /// Smallest number allowed.
+        min: u32,
+        /// Largest number allowed.
+        max: u32,
+    },
+    /// A part that does not read as what it has to be.
+    Malformed {
+        /// What the part has to be, with its article.
+        what: &'static str,
+        /// The part as written.
+        text: &'a str,
+        /// What to write.
+        hint: &'static str,
+    },
+    /// A part that has to be there is not.
+    Missing {
+        /// What is missing, with its article.
+        what: &'static str,
+        /// What to write.
+        hint: &'static str,
+    },
+    /// Two parts, or two arguments, that exclude each other.
+    Contradiction {
+        /// What excludes what.
+        what: &'static str,
+        /// What to write.
+        hint: &'static str,
+    },
+    /// A value that dracut's boolean rule reads as true though it does not look so.
+    CountsAsTrue {
+        /// The value as written.
+        text: &'a str,
+    },
+    /// More than the fixed capacity holds; what is beyond is not read.
+    TooMany {
+        /// What there is too much of.
+        what: &'static str,
+        /// How many are read.
+        limit: usize,
+    },
+}
+
+/// One argument that is wrong, with its place.
+///
+/// `Display` gives one line: `SOURCE:COLUMN: ARGUMENT: what is wrong; what to do`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Complaint<'a> {
+    /// Name of the source.
+    pub source: &'a str,
+    /// 1-based byte column of the argument in the source.
+    pub column: usize,
+    /// The argument as written.
+    pub argument: &'a [u8],
+    /// What is wrong with it.
+    pub problem: Problem<'a>,
+}
+
+impl<'a> Complaint<'a> {
+    /// `problem` of the argument `token`.
+    pub const fn new(token: &Token<'a>, problem: Problem<'a>) -> Self {
+        Self {
+            source: token.source,
+            column: token.column,
+            argument: token.raw,
+            problem,
+        }
+    }
+}
+
+impl fmt::Display for Complaint<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let source = Escaped(self.source.as_bytes());
+        write!(
+            f,
+            "{source}:{}: {}: {}",
+            self.column,
+            Escaped(self.argument),
+            self.problem
+        )
+    }
+}
+
+impl fmt::Display for Problem<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Unknown { nearest: Some(name) } => write!(f, "unknown argument; did you mean {name}?"),
+            Self::Unknown { nearest: None } => {
+                f.write_str("unknown argument; ibboot.cmdline(7) lists those that exist")
+            }
+            Self::NoValue => f.write_str("a value is missing; write it after a ="),
+            Self::NotText => f.write_str("holds bytes that are not text, so it is not read; write it in plain ASCII"),
+            Self::UnclosedQuote => {
+                f.write_str("a \" is never closed, so all that follows belongs to this argument; add the second \"")
+            }
+            Self::NotOneOf { what, text, choices } => {
+                write!(f, "'{}' is not {what}; ", Escaped(text.as_bytes()))?;
+                match crate::nearest::nearest(text, choices.iter().copied()) {
+                    Some(choice) => write!(f, "did you mean {choice}?"),
+                    None => {
+                        f.write_str("write ")?;
+                        alternatives(f, choices)
+                    }
+                }
+            }
+            Self::NotNumber { what, text, min, max } => {
+                write!(f, "'{}' is not {what}; write a number from {min} to {max}", Escaped(text.as_bytes()))
+            }
+            Self::Malformed { what, text, hint } => {
+                write!(f, "'{}' is not {what}; {hint}", Escaped(text.as_bytes()))
+            }
+            Self::Missing { what, hint } => write!(f, "{what} is missing; {hint}"),
+            Self::Contradiction { what, hint } => write!(f, "{what}; {hint}"),
+            Self::CountsAsTrue { text } => {
+                write!(f, "'{}' counts as 1; write 0, no or off to turn it off", Escaped(text.as_bytes()))
+            }
+            Self::TooMany { what, limit } => write!(f, "too many: at most {limit} {what} fit; leave some out"),
+        }
+    }
+}
+
+/// `a, b or c`.
+fn alternatives(f: &mut fmt::Formatter<'_>, words: &[&str]) -> fmt::Result {
+    let Some((last, others)) = words.split_last() else {
+        return Ok(());
+    };
+    for (at, word) in others.iter().enumerate() {
+        write!(f, "{}{word}", if at == 0 { "" } else { ", " })?;
+    }
+    write!(f, "{}{last}", if others.is_empty() { "" } else { " or " })
+}

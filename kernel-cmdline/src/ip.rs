@@ -1,0 +1,533 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The `ip=` argument, in every form that dracut.cmdline(7) and its readers know.
+
+use core::fmt;
+use core::net::IpAddr;
+
+use heapless::Vec;
+
+use crate::complain::Problem;
+use crate::hwaddr::HwAddr;
+use crate::net::{Prefixed, address, fields, leading_address, prefix_length};
+use crate::selector::Interface;
+use crate::token::decimal;
+use crate::values::words;
+
+words! {
+    /// How an interface gets its addresses.
+    Method {
+        /// DHCPv4.
+        Dhcp = "dhcp",
+        /// The same as `dhcp`.
+        On = "on",
+        /// The same as `dhcp`.
+        Any = "any",
+        /// DHCPv6.
+        Dhcp6 = "dhcp6",
+        /// IPv6 router advertisements.
+        Auto6 = "auto6",
+        /// Router advertisements, then DHCPv6 if none came.
+        Either6 = "either6",
+        /// IPv6 link-local only.
+        Link6 = "link6",
+        /// DHCPv4 on all interfaces at once, the first answer counts.
+        SingleDhcp = "single-dhcp",
+        /// IPv4 link-local only.
+        LinkLocal = "link-local",
+        /// DHCPv4 and IPv6 router advertisements.
+        Auto = "auto",
+        /// What is written in the argument, and nothing else.
+        None = "none",
+        /// The same as `none`.
+        Off = "off",
+        /// What the firmware's iSCSI table says.
+        Ibft = "ibft",
+    }
+}
+
+impl Method {
+    /// Whether an IPv4 address is asked of a DHCP server.
+    pub const fn is_dhcp4(self) -> bool {
+        matches!(
+            self,
+            Self::Dhcp | Self::On | Self::Any | Self::SingleDhcp | Self::Auto
+        )
+    }
+
+    /// Whether no address comes from elsewhere.
+    pub const fn is_static(self) -> bool {
+        matches!(self, Self::None | Self::Off)
+    }
+}
+
+/// Methods that one `ip=` names at most.
+pub const METHODS: usize = 4;
+/// The methods of one `ip=`, in the order written.
+pub type Methods = Vec<Method, METHODS>;
+
+/// Smallest MTU that carries IPv4.
+const MTU_MIN: u32 = 68;
+/// Largest MTU of any interface.
+const MTU_MAX: u32 = 65535;
+/// Longest host name, in bytes.
+const HOSTNAME: usize = 253;
+
+const ADDRESS: &str = "write an IPv4 or an IPv6 address, IPv6 in brackets";
+
+/// One `ip=` argument.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Ip<'a> {
+    /// The own address. Its prefix is the one written with it, or the netmask field.
+    pub client: Option<Prefixed>,
+    /// The other end of a point-to-point link; the kernel's own `ip=` has the boot server
+    /// in this place.
+    pub peer: Option<Prefixed>,
+    /// The default gateway.
+    pub gateway: Option<IpAddr>,
+    /// The host name.
+    pub hostname: Option<&'a str>,
+    /// The interface; `None` for whichever there is.
+    pub interface: Option<Interface<'a>>,
+    /// How the addresses come about; empty only where `client` is given without a method.
+    pub methods: Methods,
+    /// The MTU, in bytes.
+    pub mtu: Option<u32>,
+    /// An address to give to the interface.
+    pub macaddr: Option<HwAddr>,
+    /// First name server.
+    pub dns1: Option<IpAddr>,
+    /// Second name server.
+    pub dns2: Option<IpAddr>,
+    /// An address alone was written: mask, gateway, host name, MTU and interface stand in
+    /// `netmask=`, `gateway=`, `hostname=`, `mtu=` and `ksdevice=`.
+    pub is_cluster: bool,
+}
+
+impl<'a> Ip<'a> {
+    /// Reads the value of `ip=`.
+    pub fn parse(text: &'a str) -> Result<Self, Problem<'a>> {
+        let fields = fields(text)?;
+        if let [only] = fields.as_slice() {
+            return Self::parse_alone(only);
+        }
+        if let Some(found) = Self::parse_interface_form(&fields) {
+            return found;
+        }
+        Self::parse_full_form(&fields)
+    }
+
+    /// `METHOD`, or an IPv4 address alone.
+    fn parse_alone(text: &'a str) -> Result<Self, Problem<'a>> {
+        if let Some(
+            client @ Prefixed {
+                address: IpAddr::V4(_),
+                ..
+            },
+        ) = Prefixed::parse(text)
+        {
+            return Ok(Self {
+                client: Some(client),
+                is_cluster: true,
+                ..Self::default()
+            });
+        }
+        Ok(Self {
+            methods: methods(text)?,
+            ..Self::default()
+        })
+    }
+
+    /// `INTERFACE:METHOD[:MTU[:MAC]]`. `None` if the fields are not of this form.
+    fn parse_interface_form(fields: &[&'a str]) -> Option<Result<Self, Problem<'a>>> {
+        let (interface, rest) = match leading_address(fields, starts_with_method) {
+            Some((address, taken)) => (Some(Interface::Address(address)), fields.get(taken..)?),
+            None => {
+                let (first, rest) = fields.split_first()?;
+                if !starts_with_method(rest) {
+                    return None;
+                }
+                match interface(first) {
+                    Ok(interface) => (interface, rest),
+                    Err(problem) => return Some(Err(problem)),
+                }
+            }
+        };
+        let (method, tail) = rest.split_first()?;
+        let ip = methods(method).and_then(|methods| {
+            Self {
+                interface,
+                methods,
+                ..Self::default()
+            }
+            .with_tail(tail)
+        });
+        Some(ip)
+    }
+
+    /// `CLIENT:[PEER]:GATEWAY:MASK:HOSTNAME:INTERFACE:METHOD` and a tail.
+    fn parse_full_form(fields: &[&'a str]) -> Result<Self, Problem<'a>> {
+        let field = |at: usize| fields.get(at).copied().filter(|text| !text.is_empty());
+        let prefixed = |at, what| match field(at) {
+            Some(text) => Prefixed::parse(text).map(Some).ok_or(Problem::Malformed {
+                what,
+                text,
+                hint: ADDRESS,
+            }),
+            None => Ok(None),
+        };
+        let mut client = match prefixed(0, "an address") {
+            Ok(client) => client,
+            Err(problem) => return Err(without_method(fields).unwrap_or(problem)),
+        };
+        let peer = prefixed(1, "a peer address")?;
+        let gateway = match field(2) {
+            Some(text) => {
+                let wrong = Problem::Malformed {
+                    what: "a gateway address",
+                    text,
+                    hint: ADDRESS,
+                };
+                Some(address(text).ok_or(wrong)?)
+            }
+            None => None,
+        };
+        if let Some(text) = field(3) {
+            let hint = "write a netmask such as 255.255.255.0 or the length of a prefix such as 24";
+            let Some(client) = client.as_mut() else {
+                return Err(Problem::Missing {
+                    what: "the address of the netmask",
+                    hint: "write it as the first field",
+                });
+            };
+            let prefix = prefix_length(text, client.address).ok_or(Problem::Malformed {
+                what: "a netmask",
+                text,
+                hint,
+            })?;
+            if client.prefix.is_some_and(|written| written != prefix) {
+                return Err(Problem::Contradiction {
+                    what: "the prefix of the address and the netmask differ",
+                    hint: "leave one of them out",
+                });
+            }
+            client.prefix = Some(prefix);
+        }
+        let hostname = field(4);
+        if let Some(text) = hostname.filter(|text| !is_hostname(text)) {
+            let hint = "write letters, digits, dots and dashes";
+            return Err(Problem::Malformed {
+                what: "a host name",
+                text,
+                hint,
+            });
+        }
+        let behind = fields.get(5..).unwrap_or_default();
+        let (interface, rest) =
+            match leading_address(behind, |rest| rest.is_empty() || starts_with_method(rest)) {
+                Some((address, taken)) => (
+                    Some(Interface::Address(address)),
+                    behind.get(taken..).unwrap_or_default(),
+                ),
+                None => match behind.split_first() {
+                    Some((first, rest)) => (interface(first)?, rest),
+                    None => (None, behind),
+                },
+            };
+        let (method, tail) = rest.split_first().unwrap_or((&"", &[]));
+        let methods = if method.is_empty() {
+            Methods::new()
+        } else {
+            methods(method)?
+        };
+        let ip = Self {
+            client,
+            peer,
+            gateway,
+            hostname,
+            interface,
+            methods,
+            ..Self::default()
+        };
+        ip.with_tail(tail)?.complete()
+    }
+
+    /// `[MTU][:MAC]` or `[DNS1][:DNS2]`.
+    fn with_tail(mut self, tail: &[&'a str]) -> Result<Self, Problem<'a>> {
+        let used = tail
+            .iter()
+            .rposition(|field| !field.is_empty())
+            .map_or(0, |last| last.saturating_add(1));
+        let Some((first, rest)) = tail.get(..used).and_then(<[_]>::split_first) else {
+            return Ok(self);
+        };
+        self.dns1 = address(first);
+        if !first.is_empty() && self.dns1.is_none() {
+            let number = decimal(first).filter(|mtu| (MTU_MIN..=MTU_MAX).contains(mtu));
+            let what = "an MTU or a name server";
+            let wrong = Problem::NotNumber {
+                what,
+                text: first,
+                min: MTU_MIN,
+                max: MTU_MAX,
+            };
+            self.mtu = Some(number.ok_or(wrong)?);
+        }
+        let Some((second, more)) = rest.split_first() else {
+            return Ok(self);
+        };
+        self.dns2 = address(second).filter(|_| self.mtu.is_none());
+        if self.dns1.is_none() && self.dns2.is_none() {
+            return self.with_macaddr(rest);
+        }
+        let hint =
+            "write at most two name servers, and neither an MTU nor a hardware address with them";
+        match (self.dns2, more.first()) {
+            (Some(_), None) => Ok(self),
+            (Some(_), Some(text)) => Err(Problem::Malformed {
+                what: "wanted behind the name servers",
+                text,
+                hint,
+            }),
+            (None, _) => Err(Problem::Malformed {
+                what: "a name server",
+                text: second,
+                hint,
+            }),
+        }
+    }
+
+    /// The hardware address, as one field or with colons.
+    fn with_macaddr(mut self, fields: &[&'a str]) -> Result<Self, Problem<'a>> {
+        let macaddr = match fields {
+            [only] => HwAddr::parse(only),
+            groups => HwAddr::from_groups(groups.iter().copied()),
+        };
+        let plain = macaddr.filter(|address| address.hardware_type().is_none());
+        let text = fields.first().copied().unwrap_or_default();
+        let hint = "write 6, 8 or 20 groups of two hexadecimal digits";
+        self.macaddr = Some(plain.ok_or(Problem::Malformed {
+            what: "a hardware address",
+            text,
+            hint,
+        })?);
+        Ok(self)
+    }
+
+    /// Refuses a full form that says too little or contradicts itself.
+    fn complete(self) -> Result<Self, Problem<'a>> {
+        let Some(client) = self.client else {
+            if self.methods.is_empty() {
+                return Err(Problem::Missing {
+                    what: "the method",
+                    hint: "write it behind the interface",
+                });
+            }
+            if self.methods.iter().any(|method| method.is_static()) {
+                return Err(Problem::Missing {
+                    what: "the address",
+                    hint: "write it as the first field, or ip=INTERFACE:off for none",
+                });
+            }
+            return Ok(self);
+        };
+        if client.prefix.is_none() && self.peer.is_none_or(|peer| peer.prefix.is_none()) {
+            let hint = "write the netmask as the fourth field; it is not guessed from the address";
+            return Err(Problem::Missing {
+                what: "the netmask",
+                hint,
+            });
+        }
+        let families = [self.peer.map(|peer| peer.address), self.gateway];
+        if families
+            .into_iter()
+            .flatten()
+            .any(|other| other.is_ipv6() != client.address.is_ipv6())
+        {
+            return Err(Problem::Contradiction {
+                what: "the address, its peer and its gateway are not all IPv4 or all IPv6",
+                hint: "write one ip= for each",
+            });
+        }
+        Ok(self)
+    }
+
+    /// Whether this can only mean an InfiniBand interface.
+    pub fn is_infiniband(&self) -> bool {
+        self.interface
+            .is_some_and(|interface| interface.is_infiniband())
+            || self.macaddr.is_some_and(|address| address.is_infiniband())
+    }
+
+    /// Whether an IPv4 address is asked of a DHCP server.
+    pub fn wants_dhcp4(&self) -> bool {
+        self.methods.iter().any(|method| method.is_dhcp4())
+    }
+}
+
+/// What is wrong with fields that begin with an interface, as those of
+/// `INTERFACE:METHOD` do, but have no method behind it.
+fn without_method<'a>(fields: &[&'a str]) -> Option<Problem<'a>> {
+    // With this many fields the first one was meant to be an address.
+    const FULL_FORM: usize = 6;
+    let (first, rest) = fields.split_first().filter(|_| fields.len() < FULL_FORM)?;
+    Interface::parse(first)?;
+    methods(rest.first()?).err()
+}
+
+/// Whether the first of `fields` is a list of methods.
+fn starts_with_method(fields: &[&str]) -> bool {
+    fields.first().is_some_and(|field| {
+        !field.is_empty() && field.split(',').all(|word| Method::parse(word).is_some())
+    })
+}
+
+/// An interface, or nothing for an empty field.
+fn interface<'a>(text: &'a str) -> Result<Option<Interface<'a>>, Problem<'a>> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let hint = "write a name of at most 15 characters, or a hardware address";
+    Interface::parse(text).map(Some).ok_or(Problem::Malformed {
+        what: "an interface",
+        text,
+        hint,
+    })
+}
+
+/// A comma list of methods.
+fn methods(text: &str) -> Result<Methods, Problem<'_>> {
+    let mut methods = Methods::new();
+    for word in text.split(',') {
+        let unknown = Problem::NotOneOf {
+            what: "a method of ip=",
+            text: word,
+            choices: Method::WORDS,
+        };
+        let method = Method::parse(word).ok_or(unknown)?;
+        if !methods.contains(&method) {
+            methods.push(method).map_err(|_| Problem::TooMany {
+                what: "methods of one ip=",
+                limit: METHODS,
+            })?;
+        }
+    }
+    let alone = |method: &Method| method.is_static() || *method == Method::Ibft;
+    if methods.len() > 1 && methods.iter().any(alone) {
+        return Err(Problem::Contradiction {
+            what: "none, off and ibft exclude every other method",
+            hint: "leave one of them out",
+        });
+    }
+    Ok(methods)
+}
+
+/// Letters, digits, `-`, `.` and `_`: what a host name may consist of, and nothing that a
+/// shell would look at twice.
+pub(crate) fn is_hostname(text: &str) -> bool {
+    text.len() <= HOSTNAME
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_'))
+}
+
+/// The MTU `text`, in bytes.
+pub(crate) fn mtu(text: &str) -> Result<u32, Problem<'_>> {
+    let number = decimal(text).filter(|mtu| (MTU_MIN..=MTU_MAX).contains(mtu));
+    number.ok_or(Problem::NotNumber {
+        what: "an MTU",
+        text,
+        min: MTU_MIN,
+        max: MTU_MAX,
+    })
+}
+
+/// Writes a hardware address with dashes, so that it is one field of `ip=`.
+struct Dashed(HwAddr);
+
+impl fmt::Display for Dashed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = self.0.hardware_type();
+        for (at, byte) in kind
+            .as_ref()
+            .into_iter()
+            .chain(self.0.as_bytes())
+            .enumerate()
+        {
+            write!(f, "{}{byte:02x}", if at == 0 { "" } else { "-" })?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Ip<'_> {
+    /// The value of an `ip=` that means the same.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let full = self.client.is_some()
+            || self.peer.is_some()
+            || self.gateway.is_some()
+            || self.hostname.is_some();
+        let tail = self.mtu.is_some()
+            || self.macaddr.is_some()
+            || self.dns1.is_some()
+            || self.dns2.is_some();
+        let alone =
+            !tail && self.interface.is_none() && self.gateway.is_none() && self.hostname.is_none();
+        if self.is_cluster && alone {
+            return optional(f, self.client);
+        }
+        if full {
+            let client = self.client.map(|client| Prefixed {
+                prefix: None,
+                ..client
+            });
+            optional(f, client)?;
+            f.write_str(":")?;
+            optional(f, self.peer)?;
+            f.write_str(":")?;
+            optional(
+                f,
+                self.gateway.map(|address| Prefixed {
+                    address,
+                    prefix: None,
+                }),
+            )?;
+            f.write_str(":")?;
+            optional(f, self.client.and_then(|client| client.prefix))?;
+            f.write_str(":")?;
+            optional(f, self.hostname)?;
+            f.write_str(":")?;
+        }
+        match self.interface {
+            Some(Interface::Address(address)) => write!(f, "{}", Dashed(address))?,
+            interface => optional(f, interface)?,
+        }
+        if full || tail || self.interface.is_some() {
+            f.write_str(":")?;
+        }
+        for (at, method) in self.methods.iter().enumerate() {
+            write!(f, "{}{method}", if at == 0 { "" } else { "," })?;
+        }
+        if self.dns1.is_some() || self.dns2.is_some() {
+            for dns in [self.dns1, self.dns2] {
+                f.write_str(":")?;
+                optional(
+                    f,
+                    dns.map(|address| Prefixed {
+                        address,
+                        prefix: None,
+                    }),
+                )?;
+            }
+        } else if tail {
+            f.write_str(":")?;
+            optional(f, self.mtu)?;
+            f.write_str(":")?;
+            optional(f, self.macaddr.map(Dashed))?;
+        }
+        Ok(())
+    }
+}
+
+fn optional(f: &mut fmt::Formatter<'_>, value: Option<impl fmt::Display>) -> fmt::Result {
+    value.map_or(Ok(()), |value| write!(f, "{value}"))
+}

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The kernel command line as an initramfs reads it.
+//!
+//! Text goes one way: [`Source`] (a name and bytes) -> [`Token`] (an argument and where it
+//! stands) -> [`Arguments`] (typed values, each with its place) and [`Complaint`]s (one
+//! line each). Nothing is allocated, everything borrows from the sources, and no input
+//! whatever makes it fail or panic: what does not read as it should is complained about and
+//! left out, and what does not fit a fixed capacity is complained about too.
+//!
+//! ```
+//! use kernel_cmdline::{Mode, Source, parse};
+//!
+//! let sources = [Source::new("/proc/cmdline", b"quiet rd.ib.mode=connected rd.ib.mut=max")];
+//! let arguments = parse(&sources);
+//! let mode = arguments.ib.modes.first().unwrap();
+//! assert_eq!((mode.value.mode, mode.column), (Mode::Connected, 7));
+//! assert_eq!(
+//!     arguments.complaints.first().unwrap().to_string(),
+//!     "/proc/cmdline:28: rd.ib.mut=max: unknown argument; did you mean rd.ib.mtu?",
+//! );
+//! ```
+//!
+//! The rules are dracut's: see [`Tokens`] for quotes, [`Cmdline`] for repeated arguments,
+//! booleans and numbers. [`PARAMETERS`] is the table of everything that is read; the
+//! reference page and the manual page are written from it by [`docs`].
+
+#![no_std]
+#![forbid(unsafe_code)]
+
+mod args;
+mod cluster;
+mod complain;
+pub mod docs;
+mod hwaddr;
+mod ip;
+mod modules;
+mod nearest;
+mod net;
+mod parse;
+mod selector;
+mod table;
+mod token;
+mod values;
+mod wishes;
+
+pub use args::{
+    Arguments, COMPLAINTS, DRIVERS, Dhcp, Drivers, INTERFACES, Ib, List, NAMESERVERS, Net, Reason,
+    Root, Single, Spanned, Timeouts, WISHES,
+};
+pub use complain::{Complaint, Escaped, Problem};
+pub use hwaddr::{Guid, HARDWARE_ETHERNET, HARDWARE_INFINIBAND, HwAddr};
+pub use ip::{Ip, METHODS, Method, Methods};
+pub use modules::{MODULE_NAME, RDMA_MODULES, is_rdma_module};
+pub use nearest::nearest;
+pub use net::{Prefixed, Route};
+pub use parse::parse;
+pub use selector::{
+    DEVICE_NAME, FULL_MEMBER, INTERFACE_NAME, Interface, PciAddress, Pkey, Selector,
+};
+pub use table::{Effect, GROUPS, Group, Origin, PARAMETERS, Parameter};
+pub use token::{Cmdline, ModuleParameter, Source, Token, Tokens};
+pub use values::{
+    ClientId, ClientIdValue, Handover, Ifname, Limit, Link, LinkKind, Mode, ModeWish, Mtu, MtuWish,
+    NvmfDiscover, OnFail, PortType, PortTypeWish, Probe, REQUIRED_PORTS, RateWish, Require,
+    RoceMode, RoceWish,
+};

@@ -1,0 +1,499 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! From tokens to [`Arguments`].
+
+use heapless::Vec;
+
+use crate::args::{Arguments, Reason, Single, Spanned};
+use crate::cluster::Cluster;
+use crate::complain::{Complaint, Problem, is_plain};
+use crate::ip::Ip;
+use crate::modules::is_module_name;
+use crate::nearest::nearest;
+use crate::net::Route;
+use crate::selector::{Interface, Pkey};
+use crate::table::PARAMETERS;
+use crate::token::{Cmdline, Source, Token, is_space};
+use crate::values::{Handover, OnFail};
+use crate::wishes;
+
+/// Reads all sources, given in the order in which they are read.
+///
+/// A single-valued argument that is repeated counts as written last. An argument that is
+/// wrong is complained about and has no effect: what an earlier one said stays.
+pub fn parse<'a>(sources: &[Source<'a>]) -> Arguments<'a> {
+    let mut reader = Reader::default();
+    for source in sources {
+        for token in source.tokens() {
+            reader.read(&token);
+        }
+    }
+    reader.finish()
+}
+
+/// Reads all tokens of `cmdline`; see [`parse`].
+impl<'a> From<Cmdline<'a>> for Arguments<'a> {
+    fn from(cmdline: Cmdline<'a>) -> Self {
+        let mut reader = Reader::default();
+        for token in cmdline.tokens() {
+            reader.read(&token);
+        }
+        reader.finish()
+    }
+}
+
+#[derive(Debug, Default)]
+struct Reader<'a> {
+    arguments: Arguments<'a>,
+    cluster: Cluster<'a>,
+}
+
+/// The name of an argument as the table has it, if the argument is one of ours. Names
+/// below `rd.ib.` are ours whether the table has them or not.
+fn own_name(key: &[u8]) -> Option<&'static str> {
+    if key.eq_ignore_ascii_case(b"BOOTIF") {
+        // The boot loader writes this one, and some of them in lower case.
+        return Some("BOOTIF");
+    }
+    PARAMETERS
+        .iter()
+        .map(|parameter| parameter.name)
+        .find(|name| name.as_bytes() == key)
+}
+
+fn is_ours(key: &[u8]) -> bool {
+    below_rd_ib(key).is_some() || own_name(key).is_some()
+}
+
+/// What follows `rd.ib` and a separator. A wrong separator and capital letters are slips
+/// that nobody else has a use for.
+fn below_rd_ib(key: &[u8]) -> Option<&[u8]> {
+    let (front, name) = key.split_at_checked(PREFIX.len())?;
+    let (&separator, prefix) = front.split_last()?;
+    let ours = prefix.eq_ignore_ascii_case(b"rd.ib") && !separator.is_ascii_alphanumeric();
+    ours.then_some(name)
+}
+
+/// What all arguments begin with that are ours alone.
+const PREFIX: &str = "rd.ib.";
+
+impl<'a> Reader<'a> {
+    fn complain(&mut self, token: &Token<'a>, problem: Problem<'a>) {
+        self.keep(Complaint::new(token, problem));
+    }
+
+    fn keep(&mut self, complaint: Complaint<'a>) {
+        if self.arguments.complaints.push(complaint).is_err() {
+            self.arguments.complaints_lost = self.arguments.complaints_lost.saturating_add(1);
+        }
+    }
+
+    fn read(&mut self, token: &Token<'a>) {
+        let ours = is_ours(token.key);
+        self.ask(token, token.key);
+        if token.unclosed_quote && self.read_open_quote(token, ours) {
+            return;
+        }
+        if !ours {
+            return self.cluster.note(token);
+        }
+        if let Err(problem) = text(token).and_then(|value| self.dispatch(token, value)) {
+            self.complain(token, problem);
+        }
+    }
+
+    /// An argument that took in all that follows it. Returns whether that was more than a
+    /// forgotten quote at its end: then it says nothing that could be read.
+    fn read_open_quote(&mut self, token: &Token<'a>, ours: bool) -> bool {
+        let mut wanted = ours;
+        for name in swallowed(token.raw) {
+            wanted = true;
+            self.ask(token, name);
+        }
+        if wanted {
+            self.complain(token, Problem::UnclosedQuote);
+        }
+        token.raw.iter().any(|&byte| is_space(byte))
+    }
+
+    /// Notes that an argument asks for InfiniBand by its name.
+    fn ask(&mut self, token: &Token<'a>, name: &[u8]) {
+        if below_rd_ib(name).is_some() || name == b"ib.pkey" {
+            self.because(token, Reason::Argument);
+        }
+    }
+
+    fn because(&mut self, token: &Token<'a>, reason: Reason) {
+        self.arguments
+            .first_reason
+            .get_or_insert(Spanned::new(reason, token));
+    }
+
+    /// One argument of ours whose bytes are text.
+    fn dispatch(&mut self, token: &Token<'a>, value: Option<&'a str>) -> Result<(), Problem<'a>> {
+        let Some(name) = own_name(token.key) else {
+            return Err(unknown(token.key));
+        };
+        if let Some(slot) = self.boolean_slot(name) {
+            *slot = Some(Spanned::new(token.is_true(), token));
+            return match value {
+                None | Some("" | "0" | "no" | "off" | "1" | "yes" | "on" | "y" | "true") => Ok(()),
+                Some(text) => Err(Problem::CountsAsTrue { text }),
+            };
+        }
+        let value = value
+            .filter(|value| !value.is_empty())
+            .ok_or(Problem::NoValue)?;
+        if let Some(parameter) = name.strip_prefix("rd.ib.") {
+            return self.read_ib(parameter, token, value);
+        }
+        if let Some(list) = name.strip_prefix("rd.driver.") {
+            return self.read_drivers(list, token, value);
+        }
+        if name.starts_with("rd.net.") {
+            return self.read_net_setting(name, token, value);
+        }
+        self.read_other(name, token, value)
+    }
+
+    fn boolean_slot(&mut self, name: &str) -> Option<&mut Single<'a, bool>> {
+        let arguments = &mut self.arguments;
+        Some(match name {
+            "rd.ib" => &mut arguments.ib.enabled,
+            "rd.ib.async_probe" => &mut arguments.ib.async_probe,
+            "rd.neednet" => &mut arguments.neednet,
+            "rd.debug" => &mut arguments.debug,
+            "rd.info" => &mut arguments.info,
+            "rd.bootif" => &mut arguments.net.use_bootif,
+            "rd.peerdns" => &mut arguments.net.peerdns,
+            _ => return None,
+        })
+    }
+
+    fn read_ib(
+        &mut self,
+        name: &str,
+        token: &Token<'a>,
+        value: &'a str,
+    ) -> Result<(), Problem<'a>> {
+        let ib = &mut self.arguments.ib;
+        match name {
+            "mode" => add(
+                &mut ib.modes,
+                token,
+                wishes::mode(value)?,
+                "rd.ib.mode= arguments",
+            ),
+            "mtu" => add(
+                &mut ib.mtus,
+                token,
+                wishes::mtu_wish(value)?,
+                "rd.ib.mtu= arguments",
+            ),
+            "link" => add(
+                &mut ib.links,
+                token,
+                wishes::link(value)?,
+                "rd.ib.link= arguments",
+            ),
+            "roce" => add(
+                &mut ib.roce,
+                token,
+                wishes::roce(value)?,
+                "rd.ib.roce= arguments",
+            ),
+            "porttype" => add(
+                &mut ib.port_types,
+                token,
+                wishes::port_type(value)?,
+                "rd.ib.porttype= arguments",
+            ),
+            "rate" => add(
+                &mut ib.rates,
+                token,
+                wishes::rate(value)?,
+                "rd.ib.rate= arguments",
+            ),
+            "probe" => add(
+                &mut ib.probes,
+                token,
+                wishes::probe(value)?,
+                "rd.ib.probe= arguments",
+            ),
+            "require" => set(&mut ib.require, token, wishes::require(value)?),
+            "timeout" => set(&mut ib.timeout, token, wishes::seconds(value, 1)?),
+            "onfail" => {
+                let choices = OnFail::WORDS;
+                let wrong = Problem::NotOneOf {
+                    what: "something to do on failure",
+                    text: value,
+                    choices,
+                };
+                set(&mut ib.onfail, token, OnFail::parse(value).ok_or(wrong)?)
+            }
+            "handover" => {
+                let choices = Handover::WORDS;
+                let wrong = Problem::NotOneOf {
+                    what: "a way to hand over",
+                    text: value,
+                    choices,
+                };
+                set(
+                    &mut ib.handover,
+                    token,
+                    Handover::parse(value).ok_or(wrong)?,
+                )
+            }
+            _ => Err(unknown(token.key)),
+        }
+    }
+
+    fn read_drivers(
+        &mut self,
+        list: &str,
+        token: &Token<'a>,
+        value: &'a str,
+    ) -> Result<(), Problem<'a>> {
+        for name in value.split(',').filter(|name| !name.is_empty()) {
+            if !is_module_name(name) {
+                let hint = "write names of kernel modules with commas between them";
+                self.complain(
+                    token,
+                    Problem::Malformed {
+                        what: "a module",
+                        text: name,
+                        hint,
+                    },
+                );
+                continue;
+            }
+            let drivers = &mut self.arguments.drivers;
+            match list {
+                "pre" => add(&mut drivers.pre, token, name, "drivers of rd.driver.pre=")?,
+                "post" => add(&mut drivers.post, token, name, "drivers of rd.driver.post=")?,
+                _ => add(
+                    &mut drivers.blacklist,
+                    token,
+                    name,
+                    "drivers of rd.driver.blacklist=",
+                )?,
+            }
+        }
+        Ok(())
+    }
+
+    fn read_net_setting(
+        &mut self,
+        name: &str,
+        token: &Token<'a>,
+        value: &'a str,
+    ) -> Result<(), Problem<'a>> {
+        let timeouts = &mut self.arguments.net.timeouts;
+        let dhcp = &mut self.arguments.net.dhcp;
+        match name {
+            "rd.net.timeout.carrier" => {
+                set(&mut timeouts.carrier, token, wishes::seconds(value, 0)?)
+            }
+            "rd.net.timeout.iflink" => set(&mut timeouts.iflink, token, wishes::seconds(value, 0)?),
+            "rd.net.timeout.ifup" => set(&mut timeouts.ifup, token, wishes::seconds(value, 0)?),
+            "rd.net.timeout.route" => set(&mut timeouts.route, token, wishes::seconds(value, 0)?),
+            "rd.net.timeout.ipv6dad" => {
+                set(&mut timeouts.ipv6dad, token, wishes::seconds(value, 0)?)
+            }
+            "rd.net.timeout.ipv6auto" => {
+                set(&mut timeouts.ipv6auto, token, wishes::seconds(value, 0)?)
+            }
+            "rd.net.timeout.dhcp" => set(&mut timeouts.dhcp, token, wishes::limit(value)?),
+            "rd.net.timeout.ip-required" => {
+                set(&mut timeouts.ip_required, token, wishes::limit(value)?)
+            }
+            "rd.net.dhcp.retry" => set(&mut dhcp.retry, token, wishes::count(value)?),
+            "rd.net.dhcp.vendor-class" => set(&mut dhcp.vendor_class, token, value),
+            "rd.net.dhcp.dscp" => set(&mut dhcp.dscp, token, value),
+            "rd.net.dhcp.client-id" => add(
+                &mut dhcp.client_ids,
+                token,
+                wishes::client_id(value)?,
+                "rd.net.dhcp.client-id= arguments",
+            ),
+            _ => Err(unknown(token.key)),
+        }
+    }
+
+    fn read_other(
+        &mut self,
+        name: &str,
+        token: &Token<'a>,
+        value: &'a str,
+    ) -> Result<(), Problem<'a>> {
+        let arguments = &mut self.arguments;
+        let net = &mut arguments.net;
+        match name {
+            "rd.retry" => set(&mut arguments.retry, token, wishes::seconds(value, 0)?),
+            "rd.timeout" => set(&mut arguments.timeout, token, wishes::seconds(value, 0)?),
+            "root" => set(&mut arguments.root.root, token, value),
+            "netroot" => add(
+                &mut arguments.root.netroot,
+                token,
+                value,
+                "netroot= arguments",
+            ),
+            "rd.nvmf.discover" => add(
+                &mut arguments.root.nvmf_discover,
+                token,
+                wishes::nvmf_discover(value)?,
+                "rd.nvmf.discover= arguments",
+            ),
+            "ib.pkey" => {
+                let hint = "write PARENT.PKEY, such as ib0.8004: up to four hexadecimal digits, not 0 and not 8000";
+                let wrong = Problem::Malformed {
+                    what: "a partition",
+                    text: value,
+                    hint,
+                };
+                add(
+                    &mut arguments.pkeys,
+                    token,
+                    Pkey::parse(value).ok_or(wrong)?,
+                    "ib.pkey= arguments",
+                )
+            }
+            "nameserver" => add(
+                &mut net.nameservers,
+                token,
+                wishes::name_server(value)?,
+                "nameserver= arguments",
+            ),
+            "rd.route" => add(
+                &mut net.routes,
+                token,
+                Route::parse(value)?,
+                "rd.route= arguments",
+            ),
+            "BOOTIF" => set(&mut net.bootif, token, wishes::boot_interface(value)?),
+            "bootdev" => set(&mut net.bootdev, token, wishes::boot_device(value)?),
+            "ifname" => {
+                let ifname = wishes::ifname(value)?;
+                let infiniband =
+                    ifname.address.is_infiniband() || Interface::Name(ifname.name).is_infiniband();
+                self.because_of(token, infiniband);
+                add(
+                    &mut self.arguments.net.ifname,
+                    token,
+                    ifname,
+                    "ifname= arguments",
+                )
+            }
+            "ip" => {
+                let ip = Ip::parse(value)?;
+                self.because_of(token, ip.is_infiniband());
+                add(&mut self.arguments.net.ip, token, ip, "ip= arguments")
+            }
+            _ => Err(unknown(token.key)),
+        }
+    }
+
+    fn because_of(&mut self, token: &Token<'a>, infiniband: bool) {
+        if infiniband {
+            self.because(token, Reason::Interface);
+        }
+    }
+
+    fn finish(mut self) -> Arguments<'a> {
+        self.complete_clusters();
+        self.arguments
+    }
+
+    /// Fills in what an `ip=ADDRESS` alone leaves to other arguments.
+    fn complete_clusters(&mut self) {
+        let bootif = self.arguments.boot_interface();
+        let bootif = bootif.map(|bootif| Interface::Address(bootif.value));
+        let mut wrong = None;
+        for ip in self
+            .arguments
+            .net
+            .ip
+            .iter_mut()
+            .filter(|ip| ip.value.is_cluster)
+        {
+            wrong = Some(self.cluster.complete(&mut ip.value, bootif));
+            if ip.value.is_infiniband() {
+                self.arguments
+                    .first_reason
+                    .get_or_insert(ip.with(Reason::Interface));
+            }
+        }
+        for (token, problem) in wrong.into_iter().flatten() {
+            self.complain(&token, problem);
+        }
+        let mut addresses = core::mem::take(&mut self.arguments.net.ip);
+        addresses.retain(|ip| {
+            let complete = ip
+                .value
+                .client
+                .is_none_or(|client| client.prefix.is_some() || ip.value.peer.is_some());
+            if !complete {
+                let hint = "write netmask= as well; it is not guessed from the address";
+                let problem = Problem::Missing {
+                    what: "the netmask",
+                    hint,
+                };
+                self.keep(Complaint {
+                    source: ip.source,
+                    column: ip.column,
+                    argument: ip.raw,
+                    problem,
+                });
+            }
+            complete
+        });
+        self.arguments.net.ip = addresses;
+    }
+}
+
+/// The names of the arguments of ours that a quote left open has taken in.
+fn swallowed(raw: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let words = raw.split(|&byte| is_space(byte)).skip(1);
+    let names = words.map(|word| word.split(|&byte| byte == b'=').next().unwrap_or_default());
+    names.filter(|name| is_ours(name))
+}
+
+/// The value as text, or why it is none.
+pub(crate) fn text<'a>(token: &Token<'a>) -> Result<Option<&'a str>, Problem<'a>> {
+    let raw = core::str::from_utf8(token.raw).map_err(|_| Problem::NotText)?;
+    if !raw.chars().all(is_plain) {
+        return Err(Problem::NotText);
+    }
+    token
+        .value
+        .map(|value| core::str::from_utf8(value).map_err(|_| Problem::NotText))
+        .transpose()
+}
+
+fn unknown<'a>(key: &[u8]) -> Problem<'a> {
+    let names = || PARAMETERS.iter().map(|parameter| parameter.name);
+    let written = below_rd_ib(key)
+        .and_then(|name| core::str::from_utf8(name).ok())
+        .unwrap_or_default();
+    let short = nearest(
+        written,
+        names().filter_map(|name| name.strip_prefix(PREFIX)),
+    );
+    let nearest =
+        short.and_then(|short| names().find(|name| name.strip_prefix(PREFIX) == Some(short)));
+    Problem::Unknown { nearest }
+}
+
+fn set<'a, T>(slot: &mut Single<'a, T>, token: &Token<'a>, value: T) -> Result<(), Problem<'a>> {
+    *slot = Some(Spanned::new(value, token));
+    Ok(())
+}
+
+fn add<'a, T, const N: usize>(
+    list: &mut Vec<Spanned<'a, T>, N>,
+    token: &Token<'a>,
+    value: T,
+    what: &'static str,
+) -> Result<(), Problem<'a>> {
+    list.push(Spanned::new(value, token))
+        .map_err(|_| Problem::TooMany { what, limit: N })
+}

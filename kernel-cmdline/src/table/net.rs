@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Arguments that address interfaces, and those that wait for a network.
+
+use super::{Effect, Group, Origin, Parameter};
+
+pub(super) const ADDRESSES: Group = Group {
+    title: "Interfaces and addresses",
+    introduction: "Existing arguments keep their meaning. IPv6 addresses are written in brackets. An interface is a \
+                   name of at most 15 characters or a hardware address (see HARDWARE ADDRESSES).",
+    parameters: &[
+        Parameter {
+            name: "ip",
+            grammar: "ip=METHOD | ip=IF:METHOD[:[MTU][:MAC]] | \
+                      ip=CLIENT:[PEER]:GATEWAY:MASK:HOSTNAME:IF:METHOD[:[MTU][:MAC]] | \
+                      ip=CLIENT:[PEER]:GATEWAY:MASK:HOSTNAME:IF:METHOD[:[DNS1][:DNS2]] | ip=CLIENT",
+            default: "DHCP on every interface if a network root is given, else nothing",
+            help: "How an interface gets its addresses. May be given several times.\n\n\
+                   METHOD is dhcp (or on, any), dhcp6, auto6, either6, link6, single-dhcp, link-local, auto, ibft, or \
+                   none (or off) for what is written and nothing else. Several are separated by commas: dhcp,dhcp6.\n\n\
+                   MASK is a netmask or the length of a prefix; the length may also follow CLIENT after a slash. It has \
+                   to be given: it is not guessed from the address. PEER may have a prefix length as well. MTU is in \
+                   bytes. MAC is an address to give to the interface.\n\n\
+                   CLIENT alone, an IPv4 address, takes the rest from gateway=, netmask=, hostname=, mtu= and ksdevice= \
+                   (an interface, link, bootif or ibft).\n\n\
+                   Without METHOD an address is taken as none.",
+            example: "ip=10.0.0.5::10.0.0.1:255.255.255.0:node5:ib0:none",
+            origin: Origin::Dracut,
+            effect: Effect::InfiniBand,
+        },
+        Parameter {
+            name: "ifname",
+            grammar: "ifname=NAME:ADDRESS",
+            default: "names are the kernel's or udev's",
+            help: "Gives the name NAME to the interface with this hardware address of 6, 8 or 20 bytes. Of 20 bytes \
+                   only the last 8, the port GUID, are compared, because the others change from boot to boot. May be \
+                   given several times.",
+            example: "ifname=boot0:00:02:c9:03:00:0a:1b:2c",
+            origin: Origin::Dracut,
+            effect: Effect::InfiniBand,
+        },
+        Parameter {
+            name: "bootdev",
+            grammar: "bootdev=IF",
+            default: "the interface of the first ip=",
+            help: "The interface that the root file system is reached through.",
+            example: "bootdev=ib0",
+            origin: Origin::Dracut,
+            effect: Effect::InfiniBand,
+        },
+        Parameter {
+            name: "BOOTIF",
+            grammar: "BOOTIF=[TYPE-]ADDRESS",
+            default: "none",
+            help: "The interface that the firmware booted from, as the boot loader writes it: 6 bytes, 01 and 6 bytes, \
+                   20 and 6 or 8 bytes (InfiniBand firmware), 8 bytes or 20. The name may be in lower case.",
+            example: "BOOTIF=20-b8-ce-f6-03-00-31-33-3e",
+            origin: Origin::BootLoader,
+            effect: Effect::InfiniBand,
+        },
+        Parameter {
+            name: "rd.bootif",
+            grammar: "rd.bootif[=0|1]",
+            default: "1",
+            help: "With 0, BOOTIF= does not count.",
+            example: "rd.bootif=0",
+            origin: Origin::Dracut,
+            effect: Effect::LeftToDracut,
+        },
+        Parameter {
+            name: "nameserver",
+            grammar: "nameserver=ADDRESS",
+            default: "none",
+            help: "A name server, IPv4 or IPv6, in brackets or not. May be given several times.",
+            example: "nameserver=10.0.0.2",
+            origin: Origin::Dracut,
+            effect: Effect::LeftToDracut,
+        },
+        Parameter {
+            name: "rd.peerdns",
+            grammar: "rd.peerdns[=0|1]",
+            default: "1",
+            help: "With 0, the name servers that a DHCP server offers are not used.",
+            example: "rd.peerdns=0",
+            origin: Origin::Dracut,
+            effect: Effect::LeftToDracut,
+        },
+        Parameter {
+            name: "rd.route",
+            grammar: "rd.route=NET/MASK:[GATEWAY][:IF]",
+            default: "none",
+            help: "A static route. GATEWAY may be left empty where IF is given: the network is then on the link itself. \
+                   May be given several times.",
+            example: "rd.route=10.1.0.0/16:10.0.0.254:ib0",
+            origin: Origin::Dracut,
+            effect: Effect::LeftToDracut,
+        },
+    ],
+};
+
+pub(super) const SETTINGS: Group = Group {
+    title: "Network timeouts and DHCP",
+    introduction: "S is a number of seconds.",
+    parameters: &[
+        timeout(
+            "rd.net.timeout.carrier",
+            "rd.net.timeout.carrier=S",
+            "10",
+            "How long to wait for the carrier of an interface. IPoIB has a carrier only when the port is ACTIVE and the \
+             broadcast group is joined.",
+            "rd.net.timeout.carrier=60",
+        ),
+        timeout(
+            "rd.net.timeout.iflink",
+            "rd.net.timeout.iflink=S",
+            "60",
+            "How long to wait until an interface exists.",
+            "rd.net.timeout.iflink=120",
+        ),
+        timeout(
+            "rd.net.timeout.ifup",
+            "rd.net.timeout.ifup=S",
+            "20",
+            "How long to wait until an interface is up.",
+            "rd.net.timeout.ifup=40",
+        ),
+        timeout(
+            "rd.net.timeout.route",
+            "rd.net.timeout.route=S",
+            "20",
+            "How long to wait for a route.",
+            "rd.net.timeout.route=40",
+        ),
+        timeout(
+            "rd.net.timeout.ipv6dad",
+            "rd.net.timeout.ipv6dad=S",
+            "50",
+            "How long to wait for the detection of duplicate IPv6 addresses.",
+            "rd.net.timeout.ipv6dad=20",
+        ),
+        timeout(
+            "rd.net.timeout.ipv6auto",
+            "rd.net.timeout.ipv6auto=S",
+            "40",
+            "How long to wait for IPv6 router advertisements.",
+            "rd.net.timeout.ipv6auto=60",
+        ),
+        timeout(
+            "rd.net.timeout.dhcp",
+            "rd.net.timeout.dhcp=S|infinity",
+            "the DHCP client's own",
+            "How long to wait for a DHCP server.",
+            "rd.net.timeout.dhcp=45",
+        ),
+        Parameter {
+            name: "rd.net.timeout.ip-required",
+            grammar: "rd.net.timeout.ip-required=S|infinity",
+            default: "20",
+            help: "How long to wait for the second address family of ip=IF:dhcp,dhcp6 after the first one is there.",
+            example: "rd.net.timeout.ip-required=30",
+            origin: Origin::NetworkManager,
+            effect: Effect::LeftToDracut,
+        },
+        Parameter {
+            name: "rd.net.dhcp.retry",
+            grammar: "rd.net.dhcp.retry=N",
+            default: "1",
+            help: "How often DHCP is tried.",
+            example: "rd.net.dhcp.retry=3",
+            origin: Origin::Dracut,
+            effect: Effect::LeftToDracut,
+        },
+        Parameter {
+            name: "rd.net.dhcp.vendor-class",
+            grammar: "rd.net.dhcp.vendor-class=TEXT",
+            default: "none",
+            help: "The vendor class that is sent to the DHCP server.",
+            example: "rd.net.dhcp.vendor-class=ibboot",
+            origin: Origin::NetworkManager,
+            effect: Effect::LeftToDracut,
+        },
+        Parameter {
+            name: "rd.net.dhcp.dscp",
+            grammar: "rd.net.dhcp.dscp=CS0|CS4|CS6",
+            default: "CS0",
+            help: "The service class of the DHCP packets; read as it is written.",
+            example: "rd.net.dhcp.dscp=CS6",
+            origin: Origin::NetworkManager,
+            effect: Effect::LeftToDracut,
+        },
+        Parameter {
+            name: "rd.net.dhcp.client-id",
+            grammar: "rd.net.dhcp.client-id=IF:HEX-HEX...|IF:@TEXT",
+            default: "made from the hardware address",
+            help: "The DHCP client identifier that is sent on the interface IF: bytes as pairs of hexadecimal digits, \
+                   or text after an @. May be given several times.",
+            example: "rd.net.dhcp.client-id=ib0:20-00-02-c9-03-00-0a-1b-2c",
+            origin: Origin::NetworkManager,
+            effect: Effect::LeftToDracut,
+        },
+    ],
+};
+
+/// One of dracut's time limits, all alike.
+const fn timeout(
+    name: &'static str,
+    grammar: &'static str,
+    default: &'static str,
+    help: &'static str,
+    example: &'static str,
+) -> Parameter {
+    Parameter {
+        name,
+        grammar,
+        default,
+        help,
+        example,
+        origin: Origin::Dracut,
+        effect: Effect::LeftToDracut,
+    }
+}
+
+pub(super) const ROOT: Group = Group {
+    title: "The root file system",
+    introduction: "ibboot does not mount anything. It reads these arguments to know who waits for the network, which \
+                   decides the default of rd.ib.onfail=.",
+    parameters: &[
+        Parameter {
+            name: "root",
+            grammar: "root=WHAT",
+            default: "none",
+            help: "The root file system. One that begins with nfs:, nfs4:, iscsi:, nbd:, cifs: or live:http, or is \
+                   /dev/nfs or dhcp, waits for the network.",
+            example: "root=nfs4:10.0.0.1:/srv/root:rdma,port=20049",
+            origin: Origin::Dracut,
+            effect: Effect::CarriedOut,
+        },
+        Parameter {
+            name: "netroot",
+            grammar: "netroot=WHAT",
+            default: "none",
+            help: "The server of the root file system; always waits for the network. May be given several times.",
+            example: "netroot=iscsi:10.0.0.1::::iqn.2026-11.example:root",
+            origin: Origin::Dracut,
+            effect: Effect::CarriedOut,
+        },
+        Parameter {
+            name: "rd.nvmf.discover",
+            grammar: "rd.nvmf.discover=TRANSPORT,ADDRESS[,[HOST-ADDRESS][,SERVICE]]",
+            default: "none",
+            help: "An NVMe discovery controller. It waits for the network, though dracut itself does not bring one up \
+                   for rdma. May be given several times.",
+            example: "rd.nvmf.discover=rdma,10.0.0.1,,4420",
+            origin: Origin::Dracut,
+            effect: Effect::CarriedOut,
+        },
+    ],
+};

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Where arguments come from, and how text becomes tokens.
+
+use crate::complain::Escaped;
+
+/// One place where kernel arguments are written, such as `/proc/cmdline`.
+///
+/// Sources are given to [`crate::parse`] in the order in which dracut reads them:
+/// `/etc/cmdline.d/*.conf`, `/etc/cmdline`, `/proc/cmdline`,
+/// `/run/initramfs/cmdline.d/*.conf`. The last match wins across all of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Source<'a> {
+    /// What a message calls this source, usually its path.
+    pub name: &'a str,
+    /// The bytes as read. Any bytes: they need not be UTF-8.
+    pub bytes: &'a [u8],
+}
+
+impl<'a> Source<'a> {
+    /// A source called `name` that holds `bytes`.
+    pub const fn new(name: &'a str, bytes: &'a [u8]) -> Self {
+        Self { name, bytes }
+    }
+
+    /// The tokens of this source, first to last.
+    pub fn tokens(&self) -> Tokens<'a> {
+        Tokens {
+            source: self.name,
+            rest: self.bytes,
+            offset: 0,
+        }
+    }
+}
+
+/// One argument as it stands in its source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Token<'a> {
+    /// Name of the source.
+    pub source: &'a str,
+    /// 1-based byte column of the first byte of `raw` in the source. Lines are not
+    /// counted: a newline is a space like any other.
+    pub column: usize,
+    /// The text of the whole argument, quotes included.
+    pub raw: &'a [u8],
+    /// What stands before the `=`, without a leading quote.
+    pub key: &'a [u8],
+    /// What stands after the `=`, without enclosing quotes. `None` without a `=`.
+    pub value: Option<&'a [u8]>,
+    /// The argument ends with its source while a quote is still open.
+    pub unclosed_quote: bool,
+}
+
+impl<'a> Token<'a> {
+    /// The whole argument, printable on one line whatever its bytes are.
+    pub const fn text(&self) -> Escaped<'a> {
+        Escaped(self.raw)
+    }
+
+    /// dracut's `getargbool`: `0`, `no` and `off` are false; everything else, and an
+    /// argument without a value, is true.
+    pub fn is_true(&self) -> bool {
+        !matches!(self.value, Some(b"0" | b"no" | b"off"))
+    }
+}
+
+/// The tokens of one [`Source`].
+///
+/// The rules are those of the kernel's `next_arg`, which dracut shares: arguments are
+/// separated by white space, `"` switches quoting on and off wherever it stands, nothing
+/// escapes it, and the quotes are taken off only where they enclose the whole argument
+/// or the whole value. A quote that stays open ends with its source.
+#[derive(Debug, Clone)]
+pub struct Tokens<'a> {
+    source: &'a str,
+    rest: &'a [u8],
+    offset: usize,
+}
+
+/// White space as C's `isspace` sees it in the C locale.
+pub(crate) const fn is_space(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\n' | 0x0b | 0x0c | b'\r')
+}
+
+impl<'a> Tokens<'a> {
+    /// Length of the argument at the start of `text`, and whether a quote is open at its
+    /// end.
+    fn measure(text: &[u8]) -> (usize, bool) {
+        let mut quoted = false;
+        for (at, &byte) in text.iter().enumerate() {
+            if is_space(byte) && !quoted {
+                return (at, false);
+            }
+            if byte == b'"' {
+                quoted = !quoted;
+            }
+        }
+        // The line end that every source has is no part of a value left open.
+        let line_ends = text.iter().rev().take_while(|&&byte| byte == b'\n').count();
+        (
+            text.len()
+                .saturating_sub(if quoted { line_ends } else { 0 }),
+            quoted,
+        )
+    }
+}
+
+/// The key and the value of one argument.
+fn split(raw: &[u8]) -> (&[u8], Option<&[u8]>) {
+    let (body, enclosed) = match raw.strip_prefix(b"\"") {
+        Some(inner) => (inner, true),
+        None => (raw, false),
+    };
+    let unquoted = body.strip_suffix(b"\"");
+    // As in the kernel, a `=` that stands first belongs to the name.
+    let equals = body
+        .iter()
+        .skip(1)
+        .position(|&byte| byte == b'=')
+        .map(|at| at.saturating_add(1));
+    let Some((key, rest)) = equals.and_then(|at| body.split_at_checked(at)) else {
+        return match unquoted {
+            Some(inner) if enclosed => (inner, None),
+            _ => (body, None),
+        };
+    };
+    let value = rest.strip_prefix(b"=").unwrap_or(rest);
+    let value = match value.strip_prefix(b"\"") {
+        Some(inner) => inner.strip_suffix(b"\"").unwrap_or(inner),
+        None if enclosed => value.strip_suffix(b"\"").unwrap_or(value),
+        None => value,
+    };
+    (key, Some(value))
+}
+
+impl<'a> Iterator for Tokens<'a> {
+    type Item = Token<'a>;
+
+    fn next(&mut self) -> Option<Token<'a>> {
+        let blank = self.rest.iter().take_while(|&&byte| is_space(byte)).count();
+        let text = self.rest.get(blank..)?;
+        if text.is_empty() {
+            self.rest = text;
+            return None;
+        }
+        let start = self.offset.saturating_add(blank);
+        let (length, unclosed_quote) = Self::measure(text);
+        let (raw, rest) = text.split_at_checked(length)?;
+        self.rest = rest;
+        self.offset = start.saturating_add(length);
+        let (key, value) = split(raw);
+        Some(Token {
+            source: self.source,
+            column: start.saturating_add(1),
+            raw,
+            key,
+            value,
+            unclosed_quote,
+        })
+    }
+}
+
+/// All sources as one command line.
+#[derive(Debug, Clone, Copy)]
+pub struct Cmdline<'a> {
+    sources: &'a [Source<'a>],
+}
+
+impl<'a> Cmdline<'a> {
+    /// The command line that `sources` make together, in reading order.
+    pub const fn new(sources: &'a [Source<'a>]) -> Self {
+        Self { sources }
+    }
+
+    /// Every token of every source, in reading order.
+    pub fn tokens(&self) -> impl Iterator<Item = Token<'a>> + use<'a> {
+        self.sources.iter().flat_map(Source::tokens)
+    }
+
+    /// Every token whose name is exactly `key`, in reading order (dracut's `getargs`).
+    pub fn all(&self, key: &'a str) -> impl Iterator<Item = Token<'a>> + use<'a> {
+        self.tokens()
+            .filter(move |token| token.key == key.as_bytes())
+    }
+
+    /// The last token whose name is exactly `key` (dracut's `getarg`).
+    pub fn last(&self, key: &'a str) -> Option<Token<'a>> {
+        self.all(key).last()
+    }
+
+    /// dracut's `getargbool`: [`Token::is_true`] of the last match, else `default`.
+    pub fn boolean(&self, key: &'a str, default: bool) -> bool {
+        self.last(key).map_or(default, |token| token.is_true())
+    }
+
+    /// dracut's `getargnum`: the last match if it is a decimal number from `min` to
+    /// `max`, else `default`. A number out of range is not moved to the nearest bound.
+    pub fn number(&self, key: &'a str, default: u32, min: u32, max: u32) -> u32 {
+        self.last(key)
+            .and_then(|token| core::str::from_utf8(token.value?).ok())
+            .and_then(decimal)
+            .filter(|number| (min..=max).contains(number))
+            .unwrap_or(default)
+    }
+
+    /// The parameters of kernel module `module` given as `MODULE.PARAM` or
+    /// `MODULE.PARAM=VALUE`, in reading order. In module names `-` and `_` are the same
+    /// character; a caller asks for the modules it loads, and nothing is stored.
+    pub fn module_parameters(
+        &self,
+        module: &'a str,
+    ) -> impl Iterator<Item = ModuleParameter<'a>> + use<'a> {
+        self.tokens().filter_map(move |token| {
+            let at = token.key.iter().position(|&byte| byte == b'.')?;
+            let (name, rest) = token.key.split_at_checked(at)?;
+            let parameter = rest
+                .strip_prefix(b".")
+                .filter(|parameter| !parameter.is_empty())?;
+            (!name.is_empty() && same_module(name, module.as_bytes()))
+                .then_some(ModuleParameter { parameter, token })
+        })
+    }
+}
+
+/// One `MODULE.PARAM[=VALUE]`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ModuleParameter<'a> {
+    /// The parameter's name, without the module's.
+    pub parameter: &'a [u8],
+    /// The argument; its `value` is the parameter's.
+    pub token: Token<'a>,
+}
+
+/// Whether two module names mean the same module.
+pub(crate) fn same_module(left: &[u8], right: &[u8]) -> bool {
+    let plain = |byte: &u8| if *byte == b'-' { b'_' } else { *byte };
+    left.len() == right.len() && left.iter().map(plain).eq(right.iter().map(plain))
+}
+
+/// A decimal number without sign or spaces.
+pub(crate) fn decimal(text: &str) -> Option<u32> {
+    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    digits.then(|| text.parse().ok()).flatten()
+}

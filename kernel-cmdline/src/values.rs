@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The words and small values that stand after a `=`.
+
+use core::fmt;
+use core::net::IpAddr;
+
+use crate::selector::{Interface, Selector};
+
+/// An enum whose variants are words on the command line.
+macro_rules! words {
+    ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $word:literal,)+ }) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum $name {
+            $($(#[$variant_doc])* $variant,)+
+        }
+
+        impl $name {
+            /// Every word, in the order of the documentation.
+            pub const WORDS: &'static [&'static str] = &[$($word),+];
+
+            /// The variant that `word` means, exactly as written.
+            pub fn parse(word: &str) -> Option<Self> {
+                match word {
+                    $($word => Some(Self::$variant),)+
+                    _ => None,
+                }
+            }
+
+            /// The word on the command line.
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $word,)+
+                }
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(self.as_str())
+            }
+        }
+    };
+}
+pub(crate) use words;
+
+words! {
+    /// The IPoIB transport mode, `rd.ib.mode=`.
+    Mode {
+        /// Connected where the device can, else datagram.
+        Auto = "auto",
+        /// Reliable connections.
+        Connected = "connected",
+        /// Unreliable datagrams.
+        Datagram = "datagram",
+    }
+}
+
+words! {
+    /// The kind of a software RDMA device, `rd.ib.link=`.
+    LinkKind {
+        /// Soft-RoCE.
+        Rxe = "rxe",
+        /// Soft-iWARP.
+        Siw = "siw",
+    }
+}
+
+words! {
+    /// The default RoCE mode of a port, `rd.ib.roce=`.
+    RoceMode {
+        /// IB/RoCE v1.
+        V1 = "v1",
+        /// RoCE v2.
+        V2 = "v2",
+    }
+}
+
+words! {
+    /// The port type of an mlx4 card, `rd.ib.porttype=`.
+    PortType {
+        /// InfiniBand.
+        Ib = "ib",
+        /// Ethernet.
+        Eth = "eth",
+        /// Sensed from the other end of the cable.
+        Auto = "auto",
+    }
+}
+
+words! {
+    /// What happens when the deadline passes, `rd.ib.onfail=`.
+    OnFail {
+        /// dracut's emergency shell.
+        Shell = "shell",
+        /// The boot goes on.
+        Continue = "continue",
+        /// The node reboots.
+        Reboot = "reboot",
+    }
+}
+
+words! {
+    /// Who owns the interface in the real root, `rd.ib.handover=`.
+    Handover {
+        /// Whoever manages the network there.
+        Auto = "auto",
+        /// Nobody: it stays as it is.
+        Keep = "keep",
+        /// NetworkManager.
+        Nm = "nm",
+        /// systemd-networkd.
+        Networkd = "networkd",
+        /// No state is handed over.
+        None = "none",
+    }
+}
+
+/// `rd.ib.mode=[IF:]MODE`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ModeWish<'a> {
+    /// The interface, or `None` for all.
+    pub interface: Option<Interface<'a>>,
+    /// The mode.
+    pub mode: Mode,
+}
+
+/// An MTU on the command line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mtu {
+    /// Bytes.
+    Bytes(u32),
+    /// As much as the mode and the link allow.
+    Max,
+}
+
+/// `rd.ib.mtu=[IF:]MTU`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MtuWish<'a> {
+    /// The interface, or `None` for all.
+    pub interface: Option<Interface<'a>>,
+    /// The MTU.
+    pub mtu: Mtu,
+}
+
+/// `rd.ib.link=NAME:KIND:NETDEV`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Link<'a> {
+    /// Name of the RDMA device to make.
+    pub name: &'a str,
+    /// What kind of device.
+    pub kind: LinkKind,
+    /// The network interface below it.
+    pub netdev: &'a str,
+}
+
+/// `rd.ib.roce=[SELECTOR:]MODE`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RoceWish<'a> {
+    /// The ports, or `None` for all.
+    pub selector: Option<Selector<'a>>,
+    /// The mode.
+    pub mode: RoceMode,
+}
+
+/// `rd.ib.porttype=SELECTOR:TYPE`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PortTypeWish<'a> {
+    /// The ports.
+    pub selector: Selector<'a>,
+    /// The type.
+    pub port_type: PortType,
+}
+
+/// Selectors that one `rd.ib.require=` holds at most.
+pub const REQUIRED_PORTS: usize = 16;
+
+/// `rd.ib.require=`.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nothing to box into: there is no allocator"
+)]
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Require<'a> {
+    /// Every port there is.
+    All,
+    /// One port, whichever.
+    Any,
+    /// That many ports, whichever.
+    Count(u32),
+    /// All of these.
+    Ports(heapless::Vec<Selector<'a>, REQUIRED_PORTS>),
+}
+
+/// `rd.ib.rate=[SELECTOR=]GBPS`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RateWish<'a> {
+    /// The ports, or `None` for all.
+    pub selector: Option<Selector<'a>>,
+    /// The least rate, in Mb/s: single data rate over one lane is 2500.
+    pub megabits: u32,
+}
+
+/// `rd.ib.probe=ADDR[:PORT]`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Probe {
+    /// The address that has to answer.
+    pub address: IpAddr,
+    /// The service that has to listen there.
+    pub port: Option<u16>,
+}
+
+/// A time limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Limit {
+    /// Seconds.
+    Seconds(u32),
+    /// No limit.
+    Infinite,
+}
+
+/// `ifname=NAME:ADDRESS`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ifname<'a> {
+    /// The name to give.
+    pub name: &'a str,
+    /// The address of the interface that gets it.
+    pub address: crate::HwAddr,
+}
+
+/// `rd.net.dhcp.client-id=IF:ID`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClientId<'a> {
+    /// The interface.
+    pub interface: Interface<'a>,
+    /// The identifier.
+    pub id: ClientIdValue<'a>,
+}
+
+/// How a DHCP client identifier was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ClientIdValue<'a> {
+    /// Text after `@`, sent as it is.
+    Text(&'a str),
+    /// Groups of two hexadecimal digits with `-` or `:` between them, checked.
+    Hexadecimal(&'a str),
+}
+
+impl ClientIdValue<'_> {
+    /// The bytes to send, in order.
+    pub fn bytes(&self) -> impl Iterator<Item = u8> + '_ {
+        let (text, hexadecimal) = match self {
+            Self::Text(text) => (Some(text.bytes()), None),
+            Self::Hexadecimal(text) => (None, Some(text.split(['-', ':']))),
+        };
+        let hexadecimal = hexadecimal
+            .into_iter()
+            .flatten()
+            .filter_map(|group| u8::from_str_radix(group, 16).ok());
+        text.into_iter().flatten().chain(hexadecimal)
+    }
+}
+
+/// `rd.nvmf.discover=TRANSPORT,TRADDR[,HOST_TRADDR[,TRSVCID]]`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NvmfDiscover<'a> {
+    /// `rdma`, `tcp`, `fc` or another that nvme-cli knows.
+    pub transport: &'a str,
+    /// Address of the discovery controller; `auto` and Fibre Channel names exist.
+    pub traddr: &'a str,
+    /// Address of the host.
+    pub host_traddr: Option<&'a str>,
+    /// Service; NVMe over Fabrics listens on 4420.
+    pub trsvcid: Option<u16>,
+}

@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How the values of single arguments are read.
+
+use core::net::SocketAddr;
+
+use crate::complain::Problem;
+use crate::hwaddr::{HwAddr, hexadecimal};
+use crate::ip::mtu;
+use crate::net::address;
+use crate::selector::{DEVICE_NAME, INTERFACE_NAME, Interface, Selector, is_name};
+use crate::token::decimal;
+use crate::values::{
+    ClientId, ClientIdValue, Ifname, Limit, Link, LinkKind, Mode, ModeWish, Mtu, MtuWish,
+    NvmfDiscover, PortType, PortTypeWish, Probe, REQUIRED_PORTS, RateWish, Require, RoceMode,
+    RoceWish,
+};
+
+/// Longest time that is understood, in seconds: some thirty years.
+const SECONDS: u32 = 1_000_000_000;
+/// Most ports that `rd.ib.require=` counts.
+const PORTS: u32 = 4096;
+/// Bytes in a DHCP client identifier: option 61 has one byte for its length.
+const CLIENT_ID: usize = 255;
+
+const SELECTOR: &str = "write DEVICE, DEVICE:PORT, guid=0x..., pci=dddd:bb:dd.f or an interface";
+const INTERFACE: &str = "write a name of at most 15 characters, or a hardware address";
+
+type Parsed<'a, T> = Result<T, Problem<'a>>;
+
+fn interface(text: &str) -> Parsed<'_, Interface<'_>> {
+    Interface::parse(text).ok_or(Problem::Malformed {
+        what: "an interface",
+        text,
+        hint: INTERFACE,
+    })
+}
+
+fn selector(text: &str) -> Parsed<'_, Selector<'_>> {
+    Selector::parse(text).ok_or(Problem::Malformed {
+        what: "a selector",
+        text,
+        hint: SELECTOR,
+    })
+}
+
+/// `[FRONT:]LAST`, split from the right.
+fn split_last(text: &str) -> (Option<&str>, &str) {
+    text.rsplit_once(':')
+        .map_or((None, text), |(front, last)| (Some(front), last))
+}
+
+/// A number of seconds.
+pub(crate) fn seconds(text: &str, min: u32) -> Parsed<'_, u32> {
+    let number = decimal(text).filter(|seconds| (min..=SECONDS).contains(seconds));
+    number.ok_or(Problem::NotNumber {
+        what: "a number of seconds",
+        text,
+        min,
+        max: SECONDS,
+    })
+}
+
+/// A number of seconds, or `infinity`.
+pub(crate) fn limit(text: &str) -> Parsed<'_, Limit> {
+    if text == "infinity" {
+        return Ok(Limit::Infinite);
+    }
+    seconds(text, 0).map(Limit::Seconds)
+}
+
+/// How often, at least once.
+pub(crate) fn count(text: &str) -> Parsed<'_, u32> {
+    let number = decimal(text).filter(|count| (1..=SECONDS).contains(count));
+    number.ok_or(Problem::NotNumber {
+        what: "a number of tries",
+        text,
+        min: 1,
+        max: SECONDS,
+    })
+}
+
+pub(crate) fn boot_device(text: &str) -> Parsed<'_, Interface<'_>> {
+    interface(text)
+}
+
+pub(crate) fn boot_interface(text: &str) -> Parsed<'_, HwAddr> {
+    let hint = "write 6, 8 or 20 groups of two hexadecimal digits, or a 01 or 20 and 6 or 8 groups";
+    HwAddr::parse(text).ok_or(Problem::Malformed {
+        what: "a hardware address",
+        text,
+        hint,
+    })
+}
+
+pub(crate) fn name_server(text: &str) -> Parsed<'_, core::net::IpAddr> {
+    let hint = "write an IPv4 or an IPv6 address";
+    address(text).ok_or(Problem::Malformed {
+        what: "an address",
+        text,
+        hint,
+    })
+}
+
+pub(crate) fn mode(text: &str) -> Parsed<'_, ModeWish<'_>> {
+    let (front, last) = split_last(text);
+    let unknown = Problem::NotOneOf {
+        what: "an IPoIB mode",
+        text: last,
+        choices: Mode::WORDS,
+    };
+    let mode = Mode::parse(last).ok_or(unknown)?;
+    Ok(ModeWish {
+        interface: front.map(interface).transpose()?,
+        mode,
+    })
+}
+
+pub(crate) fn mtu_wish(text: &str) -> Parsed<'_, MtuWish<'_>> {
+    let (front, last) = split_last(text);
+    let mtu = if last == "max" {
+        Mtu::Max
+    } else {
+        Mtu::Bytes(mtu(last)?)
+    };
+    Ok(MtuWish {
+        interface: front.map(interface).transpose()?,
+        mtu,
+    })
+}
+
+pub(crate) fn link(text: &str) -> Parsed<'_, Link<'_>> {
+    const HINT: &str = "write NAME:rxe:NETDEV or NAME:siw:NETDEV";
+    let (name, rest) = text.split_once(':').ok_or(Problem::Missing {
+        what: "the kind of the link",
+        hint: HINT,
+    })?;
+    let (word, netdev) = rest.split_once(':').ok_or(Problem::Missing {
+        what: "the network interface",
+        hint: HINT,
+    })?;
+    if !is_name(name, DEVICE_NAME) {
+        return Err(Problem::Malformed {
+            what: "a name for an RDMA device",
+            text: name,
+            hint: HINT,
+        });
+    }
+    let unknown = Problem::NotOneOf {
+        what: "a kind of link",
+        text: word,
+        choices: LinkKind::WORDS,
+    };
+    let kind = LinkKind::parse(word).ok_or(unknown)?;
+    if !is_name(netdev, INTERFACE_NAME) {
+        return Err(Problem::Malformed {
+            what: "a network interface",
+            text: netdev,
+            hint: HINT,
+        });
+    }
+    Ok(Link { name, kind, netdev })
+}
+
+pub(crate) fn roce(text: &str) -> Parsed<'_, RoceWish<'_>> {
+    let (front, last) = split_last(text);
+    let unknown = Problem::NotOneOf {
+        what: "a RoCE mode",
+        text: last,
+        choices: RoceMode::WORDS,
+    };
+    let mode = RoceMode::parse(last).ok_or(unknown)?;
+    Ok(RoceWish {
+        selector: front.map(selector).transpose()?,
+        mode,
+    })
+}
+
+pub(crate) fn port_type(text: &str) -> Parsed<'_, PortTypeWish<'_>> {
+    let (front, last) = split_last(text);
+    let unknown = Problem::NotOneOf {
+        what: "a port type",
+        text: last,
+        choices: PortType::WORDS,
+    };
+    let port_type = PortType::parse(last).ok_or(unknown)?;
+    let missing = Problem::Missing {
+        what: "the port",
+        hint: "write SELECTOR:ib, SELECTOR:eth or SELECTOR:auto",
+    };
+    Ok(PortTypeWish {
+        selector: selector(front.ok_or(missing)?)?,
+        port_type,
+    })
+}
+
+pub(crate) fn require(text: &str) -> Parsed<'_, Require<'_>> {
+    match text {
+        "all" => return Ok(Require::All),
+        "any" => return Ok(Require::Any),
+        _ => {}
+    }
+    if text.bytes().all(|byte| byte.is_ascii_digit()) {
+        let count = decimal(text).filter(|count| (1..=PORTS).contains(count));
+        let wrong = Problem::NotNumber {
+            what: "a number of ports",
+            text,
+            min: 1,
+            max: PORTS,
+        };
+        return count.map(Require::Count).ok_or(wrong);
+    }
+    let mut ports = heapless::Vec::new();
+    for part in text.split(',') {
+        let too_many = Problem::TooMany {
+            what: "ports of one rd.ib.require=",
+            limit: REQUIRED_PORTS,
+        };
+        ports.push(selector(part)?).map_err(|_| too_many)?;
+    }
+    Ok(Require::Ports(ports))
+}
+
+pub(crate) fn rate(text: &str) -> Parsed<'_, RateWish<'_>> {
+    let (front, last) = text
+        .rsplit_once('=')
+        .map_or((None, text), |(front, last)| (Some(front), last));
+    let hint = "write a number such as 100 or 2.5, at most 10000";
+    let wrong = Problem::Malformed {
+        what: "a rate in Gb/s",
+        text: last,
+        hint,
+    };
+    let megabits = megabits(last)
+        .filter(|rate| (1..=10_000_000).contains(rate))
+        .ok_or(wrong)?;
+    Ok(RateWish {
+        selector: front.map(selector).transpose()?,
+        megabits,
+    })
+}
+
+/// Gb/s with up to three decimals, as Mb/s.
+fn megabits(text: &str) -> Option<u32> {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
+    let scale = match fraction.len() {
+        1 => 100,
+        2 => 10,
+        3 => 1,
+        _ => return None,
+    };
+    decimal(whole)?
+        .checked_mul(1000)?
+        .checked_add(decimal(fraction)?.checked_mul(scale)?)
+}
+
+pub(crate) fn probe(text: &str) -> Parsed<'_, Probe> {
+    if let Some(address) = address(text) {
+        return Ok(Probe {
+            address,
+            port: None,
+        });
+    }
+    let hint = "write ADDRESS or ADDRESS:PORT, IPv6 in brackets if a port follows";
+    let wrong = Problem::Malformed {
+        what: "an address",
+        text,
+        hint,
+    };
+    let socket: SocketAddr = text.parse().map_err(|_| wrong)?;
+    if socket.port() == 0 {
+        return Err(Problem::NotNumber {
+            what: "a port",
+            text: "0",
+            min: 1,
+            max: 65535,
+        });
+    }
+    Ok(Probe {
+        address: socket.ip(),
+        port: Some(socket.port()),
+    })
+}
+
+pub(crate) fn ifname(text: &str) -> Parsed<'_, Ifname<'_>> {
+    const HINT: &str =
+        "write NAME:ADDRESS, the address as 6, 8 or 20 groups of two hexadecimal digits";
+    let (name, address) = text.split_once(':').ok_or(Problem::Missing {
+        what: "the address",
+        hint: HINT,
+    })?;
+    if !is_name(name, INTERFACE_NAME) {
+        return Err(Problem::Malformed {
+            what: "a name for an interface",
+            text: name,
+            hint: HINT,
+        });
+    }
+    let wrong = Problem::Malformed {
+        what: "a hardware address",
+        text: address,
+        hint: HINT,
+    };
+    let plain = HwAddr::parse(address).filter(|address| address.hardware_type().is_none());
+    Ok(Ifname {
+        name,
+        address: plain.ok_or(wrong)?,
+    })
+}
+
+pub(crate) fn client_id(text: &str) -> Parsed<'_, ClientId<'_>> {
+    const HINT: &str = "write INTERFACE:HEX-HEX-... or INTERFACE:@TEXT";
+    let (front, id) = text.split_once(':').ok_or(Problem::Missing {
+        what: "the identifier",
+        hint: HINT,
+    })?;
+    let wrong = Problem::Malformed {
+        what: "a client identifier",
+        text: id,
+        hint: HINT,
+    };
+    let groups = || id.split(['-', ':']);
+    let id = match id.strip_prefix('@') {
+        Some(text) if !text.is_empty() && text.len() <= CLIENT_ID => ClientIdValue::Text(text),
+        Some(_) => return Err(wrong),
+        None => {
+            let pairs = groups().all(|group| group.len() == 2 && hexadecimal(group, 2).is_some());
+            if !pairs || groups().count() > CLIENT_ID {
+                return Err(wrong);
+            }
+            ClientIdValue::Hexadecimal(id)
+        }
+    };
+    Ok(ClientId {
+        interface: interface(front)?,
+        id,
+    })
+}
+
+pub(crate) fn nvmf_discover(text: &str) -> Parsed<'_, NvmfDiscover<'_>> {
+    const HINT: &str = "write TRANSPORT,ADDRESS[,HOST-ADDRESS[,SERVICE]]";
+    let mut parts = text.split(',');
+    let mut part = || parts.next().filter(|part| !part.is_empty());
+    let transport = part().ok_or(Problem::Missing {
+        what: "the transport",
+        hint: HINT,
+    })?;
+    let traddr = part().ok_or(Problem::Missing {
+        what: "the address",
+        hint: HINT,
+    })?;
+    let host_traddr = part();
+    let trsvcid = match part() {
+        Some(text) => {
+            let port = decimal(text)
+                .and_then(|port| u16::try_from(port).ok())
+                .filter(|&port| port > 0);
+            Some(port.ok_or(Problem::NotNumber {
+                what: "a service",
+                text,
+                min: 1,
+                max: 65535,
+            })?)
+        }
+        None => None,
+    };
+    match parts.next() {
+        Some(text) => Err(Problem::Malformed {
+            what: "wanted behind the service",
+            text,
+            hint: HINT,
+        }),
+        None => Ok(NvmfDiscover {
+            transport,
+            traddr,
+            host_traddr,
+            trsvcid,
+        }),
+    }
+}
