@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The commands.
+
+use std::path::PathBuf;
+
+use argh::FromArgs;
+
+use crate::error::{Error, Kind, Result};
+
+/// Bring up, verify and hand over InfiniBand and RoCE links during early boot.
+#[derive(FromArgs, Debug)]
+#[argh(
+    note = "Global options stand anywhere: --root TREE reads files below TREE instead of /; -v says more.",
+    example = "What would a command line do, without any hardware:\n  {command_name} plan --cmdline 'rd.ib.link=rxe0:rxe:eth0 rd.neednet=1'",
+    example = "Are the links still as the initramfs verified them:\n  {command_name} check",
+    error_code(
+        0,
+        "done; plan --asked: there is something to do; up: verified; check: ok"
+    ),
+    error_code(1, "failed; plan: something is wrong or refused; check: warning"),
+    error_code(2, "nothing asked; check: critical"),
+    error_code(3, "check, timeline: nothing to compare with"),
+    error_code(64, "the call is wrong")
+)]
+pub struct Arguments {
+    #[argh(subcommand)]
+    /// the command
+    pub command: Command,
+}
+
+/// One of the commands.
+#[derive(FromArgs, Debug)]
+#[argh(subcommand)]
+pub enum Command {
+    /// plan
+    Plan(PlanArguments),
+    /// up
+    Up(UpArguments),
+    /// check
+    Check(CheckArguments),
+    /// facts
+    Facts(FactsArguments),
+    /// timeline
+    Timeline(TimelineArguments),
+}
+
+/// Show what the kernel command line asks for, step by step, and what of it cannot be had.
+#[derive(FromArgs, Debug)]
+#[argh(subcommand, name = "plan")]
+pub struct PlanArguments {
+    /// use this command line instead of the machine's
+    #[argh(option, arg_name = "text")]
+    pub cmdline: Option<String>,
+    /// text or json
+    #[argh(option, default = "Format::Text", arg_name = "format")]
+    pub format: Format,
+    /// print nothing; exit 0 if something is asked for, 2 if not
+    #[argh(switch)]
+    pub asked: bool,
+}
+
+/// Carry the plan out: load, make, wait, verify, hand over. Safe to repeat.
+#[derive(FromArgs, Debug)]
+#[argh(subcommand, name = "up")]
+pub struct UpArguments {}
+
+/// Compare the machine with what was handed over, or with what the command line asks for.
+#[derive(FromArgs, Debug)]
+#[argh(subcommand, name = "check")]
+pub struct CheckArguments {
+    /// text or json
+    #[argh(option, default = "Format::Text", arg_name = "format")]
+    pub format: Format,
+    /// keep the report in /run/ibboot/check.json, for the timeline
+    #[argh(switch)]
+    pub record: bool,
+}
+
+/// Print what is seen of RDMA on this machine, as JSON.
+#[derive(FromArgs, Debug)]
+#[argh(subcommand, name = "facts")]
+pub struct FactsArguments {
+    /// also save every file that was read below this new directory: for a bug report, and as a
+    /// tree for --root
+    #[argh(option, arg_name = "directory")]
+    pub tree: Option<PathBuf>,
+}
+
+/// Show where the boot time went.
+#[derive(FromArgs, Debug)]
+#[argh(subcommand, name = "timeline")]
+pub struct TimelineArguments {
+    /// text or json
+    #[argh(option, default = "Format::Text", arg_name = "format")]
+    pub format: Format,
+}
+
+/// How a result is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// For people.
+    Text,
+    /// For programs.
+    Json,
+}
+
+impl std::str::FromStr for Format {
+    type Err = String;
+
+    fn from_str(text: &str) -> std::result::Result<Self, String> {
+        match text {
+            "text" => Ok(Format::Text),
+            "json" => Ok(Format::Json),
+            _ => Err("wanted text or json".to_owned()),
+        }
+    }
+}
+
+/// The call, understood.
+#[derive(Debug)]
+pub struct Call {
+    /// Prefix of all paths.
+    pub root: PathBuf,
+    /// Say more.
+    pub verbose: bool,
+    /// The command.
+    pub command: Command,
+}
+
+/// What came of the arguments.
+#[derive(Debug)]
+pub enum Parsed {
+    /// A command to run.
+    Call(Box<Call>),
+    /// Help that was asked for.
+    Help(String),
+}
+
+/// Understands the program's arguments (without its name). The error is of kind `Usage`.
+pub fn parse(arguments: &[String]) -> Result<Parsed> {
+    let usage = |what: &str| {
+        Error::new("usage", what.trim())
+            .kind(Kind::Usage)
+            .hint("see ibboot --help")
+    };
+    let mut root = PathBuf::from("/");
+    let mut verbose = false;
+    let mut own: Vec<&str> = Vec::new();
+    let mut rest = arguments.iter().map(String::as_str);
+    // argh knows no options that stand on either side of the command.
+    while let Some(argument) = rest.next() {
+        match argument {
+            "-v" | "--verbose" => verbose = true,
+            "--root" => {
+                root = PathBuf::from(
+                    rest.next()
+                        .ok_or_else(|| usage("--root wants a directory"))?,
+                )
+            }
+            "--version" => {
+                return Ok(Parsed::Help(format!(
+                    "ibboot {}\n",
+                    env!("CARGO_PKG_VERSION")
+                )));
+            }
+            // The value of another option may look like one of ours.
+            "--cmdline" | "--format" | "--tree" => {
+                own.push(argument);
+                own.extend(rest.next());
+            }
+            _ => match argument.split_once('=') {
+                Some(("--root", directory)) => root = PathBuf::from(directory),
+                // argh wants the value as an argument of its own.
+                Some((option @ ("--cmdline" | "--format" | "--tree"), value)) => {
+                    own.extend([option, value]);
+                }
+                _ => own.push(argument),
+            },
+        }
+    }
+    if own.is_empty() {
+        return Err(usage("a command is missing").wanted("plan, up, check, facts or timeline"));
+    }
+    match Arguments::from_args(&["ibboot"], &own) {
+        Ok(arguments) => Ok(Parsed::Call(Box::new(Call {
+            root,
+            verbose,
+            command: arguments.command,
+        }))),
+        Err(exit) if exit.status.is_ok() => Ok(Parsed::Help(exit.output)),
+        Err(exit) => Err(usage(
+            exit.output
+                .lines()
+                .find(|l| !l.trim().is_empty())
+                .unwrap_or("wrong call"),
+        )),
+    }
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What is known of kernel modules by their names: which drive HCAs, which make software links,
+//! and where the kernel's tree has them.
+
+use kernel_cmdline::LinkKind;
+
+/// The RDMA half of a card whose PCI driver makes no RDMA device by itself.
+const RDMA_HALF: &[(&str, &str)] = &[("mlx4_core", "mlx4_ib"), ("mlx5_core", "mlx5_ib")];
+/// PCI drivers that are InfiniBand drivers themselves.
+const HCA: &[&str] = &["hfi1", "ib_mthca", "ib_qib"];
+/// Where the kernel's tree has the usual modules: the file to look for when one is missing.
+const PLACES: &[(&str, &str)] = &[
+    ("ib_core", "drivers/infiniband/core"),
+    ("ib_ipoib", "drivers/infiniband/ulp/ipoib"),
+    ("ib_umad", "drivers/infiniband/core"),
+    ("ib_uverbs", "drivers/infiniband/core"),
+    ("mlx4_core", "drivers/net/ethernet/mellanox/mlx4"),
+    ("mlx4_ib", "drivers/infiniband/hw/mlx4"),
+    ("mlx5_core", "drivers/net/ethernet/mellanox/mlx5/core"),
+    ("mlx5_ib", "drivers/infiniband/hw/mlx5"),
+    ("rdma_cm", "drivers/infiniband/core"),
+    ("rdma_rxe", "drivers/infiniband/sw/rxe"),
+    ("rdma_ucm", "drivers/infiniband/core"),
+    ("siw", "drivers/infiniband/sw/siw"),
+];
+
+/// The RDMA half of the PCI driver `core`.
+pub fn half_of(core: &str) -> Option<&'static str> {
+    let found = RDMA_HALF.iter().find(|(name, _)| *name == core);
+    found.map(|(_, half)| *half)
+}
+
+/// True for a PCI driver that makes RDMA devices, alone or by its half.
+pub fn binds_hcas(name: &str) -> bool {
+    half_of(name).is_some() || HCA.contains(&name)
+}
+
+/// True for a module by which an HCA becomes an RDMA device.
+pub fn makes_hcas(name: &str) -> bool {
+    HCA.contains(&name) || RDMA_HALF.iter().any(|(_, half)| *half == name)
+}
+
+/// The module that makes software links of this kind.
+pub fn of_link(kind: LinkKind) -> &'static str {
+    match kind {
+        LinkKind::Rxe => "rdma_rxe",
+        LinkKind::Siw => "siw",
+    }
+}
+
+/// The file of a module as modules.dep of an uncompressed tree names it.
+pub fn usual_file(name: &str) -> String {
+    let place = PLACES.iter().find(|(module, _)| *module == name);
+    place.map_or_else(
+        || format!("{name}.ko"),
+        |(_, place)| format!("kernel/{place}/{name}.ko"),
+    )
+}

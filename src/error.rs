@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The one error of the program: it names the object, what failed, what was seen and wanted,
+//! and one thing to do, in one line.
+
+use std::fmt;
+
+/// Why the program ends, and with which exit code (ibboot(8), EXIT STATUS).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// The call itself is wrong: exit 64 (`EX_USAGE`).
+    Usage,
+    /// Something on the machine failed: exit 1.
+    Failed,
+    /// The command line asks for nothing: exit 2.
+    NothingAsked,
+    /// The question cannot be answered: exit 3.
+    Unknown,
+}
+
+impl Kind {
+    /// The process exit code.
+    pub fn exit_code(self) -> u8 {
+        match self {
+            Kind::Failed => 1,
+            Kind::NothingAsked => 2,
+            Kind::Unknown => 3,
+            Kind::Usage => 64,
+        }
+    }
+}
+
+/// `OBJECT: WHAT: seen SEEN, wanted WANTED; HINT`, absent parts left out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Error {
+    /// Exit class.
+    pub kind: Kind,
+    /// File, module, device or argument the failure is about.
+    pub object: String,
+    /// What failed.
+    pub what: String,
+    /// What was seen.
+    pub seen: Option<String>,
+    /// What was wanted.
+    pub wanted: Option<String>,
+    /// One thing to do.
+    pub hint: Option<String>,
+}
+
+/// Result with the program's error.
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    /// A failure of `object`.
+    pub fn new(object: impl Into<String>, what: impl Into<String>) -> Self {
+        Error {
+            kind: Kind::Failed,
+            object: object.into(),
+            what: what.into(),
+            seen: None,
+            wanted: None,
+            hint: None,
+        }
+    }
+
+    /// A failed system call or file access; the errno text becomes what was seen.
+    pub fn io(object: impl fmt::Display, what: impl Into<String>, error: &std::io::Error) -> Self {
+        Error::new(object.to_string(), what).seen(errno_text(error))
+    }
+
+    /// Sets the exit class.
+    #[must_use]
+    pub fn kind(mut self, kind: Kind) -> Self {
+        self.kind = kind;
+        self
+    }
+
+    /// Adds what was seen.
+    #[must_use]
+    pub fn seen(mut self, seen: impl Into<String>) -> Self {
+        self.seen = Some(seen.into());
+        self
+    }
+
+    /// Adds what was wanted.
+    #[must_use]
+    pub fn wanted(mut self, wanted: impl Into<String>) -> Self {
+        self.wanted = Some(wanted.into());
+        self
+    }
+
+    /// Adds one thing to do.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut line = format!("{}: {}", self.object, self.what);
+        match (&self.seen, &self.wanted) {
+            (Some(seen), Some(wanted)) => line.push_str(&format!(": {seen}, wanted {wanted}")),
+            (Some(seen), None) => line.push_str(&format!(": {seen}")),
+            (None, Some(wanted)) => line.push_str(&format!(": wanted {wanted}")),
+            (None, None) => {}
+        }
+        if let Some(hint) = &self.hint {
+            line.push_str(&format!("; {hint}"));
+        }
+        f.write_str(&printable(&line))
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// The kernel's words for an errno, without the "(os error N)" of std.
+pub fn errno_text(error: &std::io::Error) -> String {
+    match error.raw_os_error() {
+        Some(code) => nix::errno::Errno::from_raw(code).desc().to_owned(),
+        None => error.to_string(),
+    }
+}
+
+/// Text that came from outside, safe for a terminal and for one log line: control characters
+/// are written as `\xNN`.
+pub fn printable(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_control() {
+            for byte in c.to_string().bytes() {
+                out.push_str(&format!("\\x{byte:02x}"));
+            }
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_parts_make_one_line() {
+        let error = Error::new("rxe0/1", "port is not ACTIVE")
+            .seen("DOWN")
+            .wanted("ACTIVE")
+            .hint("check the cable");
+        assert_eq!(
+            error.to_string(),
+            "rxe0/1: port is not ACTIVE: DOWN, wanted ACTIVE; check the cable"
+        );
+        assert_eq!(error.kind.exit_code(), 1);
+    }
+
+    #[test]
+    fn control_characters_never_reach_the_console() {
+        let error = Error::new("a\nb", "\x1b[31m");
+        assert_eq!(error.to_string(), "a\\x0ab: \\x1b[31m");
+    }
+}

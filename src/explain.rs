@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! PURE: a plan as text.
+
+use crate::error::printable;
+use crate::ipoib::{self, WantedMode, WantedMtu};
+use crate::plan::{Action, Plan};
+
+/// What a step does, in words.
+pub fn action(action: &Action) -> String {
+    match action {
+        Action::LoadModule {
+            module,
+            file,
+            parameters,
+        } => {
+            let mut text = format!("load module {module}");
+            for parameter in parameters {
+                text.push_str(&format!(" {parameter}"));
+            }
+            match file {
+                Some(file) => text.push_str(&format!(" ({file})")),
+                None => text.push_str(" (builtin)"),
+            }
+            text
+        }
+        Action::SetPortType {
+            selector,
+            port_type,
+        } => format!("set the port type of {selector} to {port_type}"),
+        Action::AddLink { name, kind, netdev } => {
+            format!("set {netdev} up and add the {kind} link {name} on it")
+        }
+        Action::SetRoceMode { selector, mode } => format!(
+            "set the default RoCE mode of {} to {mode}",
+            selector.as_deref().unwrap_or("all ports")
+        ),
+        Action::BringUpInterface { name, port, ipoib } => interface(name, port, ipoib),
+        Action::WaitFor { port, gates_boot } => format!(
+            "wait until {port} is verified{}",
+            if *gates_boot {
+                ""
+            } else {
+                " (the boot does not wait for it)"
+            }
+        ),
+        Action::HandOver => "hand over to the real root".to_owned(),
+    }
+}
+
+/// What is done to an IPoIB interface, in the order in which it is done.
+fn interface(name: &str, port: &str, wish: &ipoib::Wish) -> String {
+    let mut parts = Vec::new();
+    if let Some(pkey) = wish.pkey {
+        parts.push(format!("child of P_Key {pkey:#06x} on {port}"));
+    } else if name != port {
+        parts.push(format!("on {port}"));
+    }
+    parts.extend(wish.ifname.as_ref().map(|name| format!("named {name}")));
+    parts.extend(wish.mode.map(|mode| {
+        let mode = match mode {
+            WantedMode::Auto => "connected if the device can, else datagram",
+            WantedMode::Connected => "connected",
+            WantedMode::Datagram => "datagram",
+        };
+        format!("mode {mode}")
+    }));
+    parts.push("up, carrier".to_owned());
+    parts.extend(wish.mtu.map(|mtu| match mtu {
+        WantedMtu::Max => "MTU max".to_owned(),
+        WantedMtu::Bytes(bytes) => format!("MTU {bytes}"),
+    }));
+    parts.extend(wish.addresses.iter().map(ToString::to_string));
+    parts.extend(
+        wish.gateways
+            .iter()
+            .map(|gateway| format!("gateway {gateway}")),
+    );
+    format!("bring up IPoIB interface {name}: {}", parts.join(", "))
+}
+
+/// The plan for people: a numbered line per step with the argument that asked for it.
+pub fn text(plan: &Plan) -> String {
+    let mut out = String::new();
+    for complaint in &plan.complaints {
+        out.push_str(&format!("wrong: {}\n", printable(complaint)));
+    }
+    let Some(asked) = &plan.asked_by else {
+        out.push_str("nothing on this command line is for ibboot\n");
+        return out;
+    };
+    out.push_str(&format!("asked by: {}\n", printable(&asked.argument)));
+    for (number, step) in plan.steps.iter().enumerate() {
+        let what = printable(&action(&step.action));
+        match &step.asked_by {
+            Some(origin) => {
+                out.push_str(&format!(
+                    "{:>3}. {what}  <- {}\n",
+                    number + 1,
+                    printable(&origin.argument)
+                ));
+            }
+            None => out.push_str(&format!("{:>3}. {what}\n", number + 1)),
+        }
+    }
+    for refusal in &plan.refusals {
+        out.push_str(&format!(
+            "refused: {}: {}",
+            printable(&refusal.object),
+            printable(&refusal.reason)
+        ));
+        if let Some(origin) = &refusal.asked_by {
+            out.push_str(&format!("  <- {}", printable(&origin.argument)));
+        }
+        out.push('\n');
+    }
+    for left in &plan.left {
+        out.push_str(&format!("left: {}\n", printable(left)));
+    }
+    out.push_str(&format!(
+        "required: {}; deadline {} s, then {}\n",
+        plan.expectation.require,
+        plan.timeout.as_secs(),
+        match plan.onfail {
+            "dracut" => "leave it to dracut",
+            other => other,
+        }
+    ));
+    out
+}

@@ -1,0 +1,441 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One snapshot of what the machine shows: RDMA devices and ports, netdevs, modules. Everything
+//! that decides reads this and never the machine, so a saved tree gives the same answers.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::IpAddr;
+
+use nix::sys::socket::SockaddrStorage;
+use serde::{Deserialize, Serialize};
+
+use crate::handover;
+use crate::ipoib;
+use crate::rdma::inventory;
+use crate::rdma::netlink::Rdma;
+use crate::rdma::sa;
+use crate::rdma::select::ARPHRD_INFINIBAND;
+use crate::rdma::types::{Guid, LinkLayer, NodeType, PhysState, PortState, Rate};
+use crate::system::clock;
+use crate::system::modules::{InitState, init_state};
+use crate::system::root::Root;
+
+/// Version of the JSON's shape.
+pub const SCHEMA: u32 = 1;
+
+/// The answers of subnet administrators in a saved tree: [`Facts::subnet_administrator`] as JSON.
+const SA_ANSWERS: &str = "/ibboot-sa.json";
+
+/// The snapshot, as `ibboot facts` prints it. Names of fields follow `rdma -j` (iproute2) where
+/// that has one.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Facts {
+    /// [`SCHEMA`].
+    pub schema: u32,
+    /// The kernel's boot id.
+    pub boot_id: Option<String>,
+    /// Release of the running kernel.
+    pub kernel: Option<String>,
+    /// When it was taken, ns since kernel start; 0 for a fixture tree.
+    pub taken_ns: u64,
+    /// State of the modules that matter here; absent ones are not listed.
+    pub modules: BTreeMap<String, InitState>,
+    /// RDMA devices, by name.
+    pub devices: Vec<Device>,
+    /// Network interfaces, by name.
+    pub netdevs: Vec<Netdev>,
+    /// What the subnet administrators said of the interfaces that have no carrier, where they were
+    /// asked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub subnet_administrator: Vec<sa::Seen>,
+    /// Attributes that could not be read or understood: the rest still counts.
+    pub unread: Vec<Unread>,
+}
+
+/// An attribute that gave no answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unread {
+    /// The file.
+    pub path: String,
+    /// errno text or what did not parse.
+    pub why: String,
+}
+
+/// An RDMA device: /sys/class/infiniband/NAME and NETLINK_RDMA.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Device {
+    /// Name; udev may change it.
+    pub ifname: String,
+    /// NETLINK_RDMA index, stable across a rename; none in a fixture tree.
+    pub ifindex: Option<u32>,
+    /// `node_guid`: with the port number the key of a link inside one boot.
+    pub node_guid: Option<Guid>,
+    /// `sys_image_guid`.
+    pub sys_image_guid: Option<Guid>,
+    /// `node_type`.
+    pub node_type: Option<NodeType>,
+    /// `fw_ver`; absent for Soft-RoCE.
+    pub fw: Option<String>,
+    /// `hca_type`: `MT4123`.
+    pub hca_type: Option<String>,
+    /// `hw_rev`.
+    pub hw_rev: Option<String>,
+    /// `board_id`, the PSID of NVIDIA cards.
+    pub board_id: Option<String>,
+    /// `node_desc`, what the subnet manager's log shows.
+    pub node_desc: Option<String>,
+    /// The bus driver; absent for Soft-RoCE.
+    pub driver: Option<String>,
+    /// Name on its bus, for a PCI card its address `0000:81:00.0`; absent for Soft-RoCE.
+    pub bus_address: Option<String>,
+    /// `parent`: the netdev below a Soft-RoCE device.
+    pub parent: Option<String>,
+    /// The ports, from 1.
+    pub ports: Vec<Port>,
+}
+
+/// A port of an RDMA device: /sys/class/infiniband/NAME/ports/N.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Port {
+    /// Number, from 1.
+    pub port: u32,
+    /// `link_layer`.
+    pub link_layer: Option<LinkLayer>,
+    /// `state`.
+    pub state: Option<PortState>,
+    /// `phys_state`.
+    pub physical_state: Option<PhysState>,
+    /// `rate`.
+    pub rate: Option<Rate>,
+    /// `lid`; 0 is none.
+    pub lid: Option<u32>,
+    /// `sm_lid`; 0 is none.
+    pub sm_lid: Option<u32>,
+    /// `lid_mask_count`.
+    pub lmc: Option<u32>,
+    /// `cap_mask`, PortInfo.CapabilityMask.
+    pub cap_mask: Option<u32>,
+    /// GUID of the port: the low half of `gids/0`.
+    pub port_guid: Option<Guid>,
+    /// The high half of `gids/0`.
+    pub subnet_prefix: Option<Guid>,
+    /// `pkeys`, the empty slots left out; bit 15 is full membership.
+    pub pkeys: Vec<u16>,
+    /// The netdev attached to the port (RoCE, Soft-RoCE); never an IPoIB interface.
+    pub netdev: Option<String>,
+    /// Its interface index.
+    pub netdev_index: Option<u32>,
+}
+
+/// A network interface: /sys/class/net/NAME.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Netdev {
+    /// Name.
+    pub ifname: String,
+    /// Index.
+    pub ifindex: Option<u32>,
+    /// ARP hardware type (`type`): 1 Ethernet, 32 InfiniBand.
+    pub hardware_type: Option<u32>,
+    /// Hardware address.
+    pub address: Option<String>,
+    /// MTU in bytes.
+    pub mtu: Option<u32>,
+    /// Administratively up (IFF_UP).
+    pub up: bool,
+    /// Carrier; absent while the interface is down.
+    pub carrier: Option<bool>,
+    /// RFC 2863 state.
+    pub operstate: Option<String>,
+    /// What kind of virtual interface (`DEVTYPE` of its uevent: `vlan`, `bond`), if any.
+    pub kind: Option<String>,
+    /// Name of the device below on its bus.
+    pub bus_address: Option<String>,
+    /// What only an IPoIB interface has.
+    pub ipoib: Option<ipoib::Seen>,
+    /// IP addresses with their prefix length, link-local ones too; none in a fixture tree.
+    pub addresses: Vec<String>,
+    /// Gateways of default routes through it (/proc/net/route, /proc/net/ipv6_route).
+    pub gateways: Vec<IpAddr>,
+}
+
+/// One port with its device.
+#[derive(Debug, Clone, Copy)]
+pub struct PortRef<'a> {
+    /// The device.
+    pub device: &'a Device,
+    /// The port.
+    pub port: &'a Port,
+}
+
+impl PortRef<'_> {
+    /// `rxe0/1`, as rdma(8) writes it.
+    pub fn name(&self) -> String {
+        format!("{}/{}", self.device.ifname, self.port.port)
+    }
+}
+
+impl Facts {
+    /// Looks at the machine. Netlink, where given, adds what sysfs does not tell (device index,
+    /// attached netdev).
+    pub fn gather(root: &Root, rdma: Option<&Rdma>, modules: &[String], depth: Depth) -> Facts {
+        let mut look = Look::new(root);
+        look.depth = depth;
+        let mut devices = inventory::devices(&mut look, rdma);
+        let mut netdevs = netdevs(&mut look);
+        if root.is_live() {
+            add_addresses(&mut netdevs, &mut look);
+        }
+        add_gateways(&mut netdevs, &mut look);
+        inventory::bind_netdevs(&mut devices, &netdevs);
+        let modules = modules
+            .iter()
+            .filter_map(|name| Some((name.clone(), init_state(root, name)?)))
+            .collect();
+        // A saved tree has the answers beside its files: a file cannot be asked.
+        let subnet_administrator = if root.is_live() {
+            Vec::new()
+        } else {
+            look.parsed(SA_ANSWERS, |text| serde_json::from_str(text))
+                .unwrap_or_default()
+        };
+        Facts {
+            schema: SCHEMA,
+            boot_id: handover::boot_id(root),
+            kernel: root.text("/proc/sys/kernel/osrelease").ok(),
+            taken_ns: if root.is_live() {
+                clock::boottime_ns()
+            } else {
+                0
+            },
+            modules,
+            devices,
+            netdevs,
+            subnet_administrator,
+            unread: look.unread,
+        }
+    }
+
+    /// All ports of all devices.
+    pub fn ports(&self) -> impl Iterator<Item = PortRef<'_>> {
+        self.devices.iter().flat_map(|device| {
+            device
+                .ports
+                .iter()
+                .map(move |port| PortRef { device, port })
+        })
+    }
+
+    /// The interface of that name.
+    pub fn netdev(&self, name: &str) -> Option<&Netdev> {
+        self.netdevs.iter().find(|netdev| netdev.ifname == name)
+    }
+}
+
+/// How much of the machine is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Depth {
+    /// What the checks of ports need.
+    Ports,
+    /// The partition tables too: 128 files a port on mlx5.
+    Partitions,
+    /// Everything, for `ibboot facts`.
+    All,
+}
+
+/// Reading attributes, with a list of those that gave no answer.
+#[derive(Debug)]
+pub struct Look<'a> {
+    root: &'a Root,
+    unread: Vec<Unread>,
+    /// How much is read.
+    pub depth: Depth,
+}
+
+impl<'a> Look<'a> {
+    /// Nothing read yet.
+    pub fn new(root: &'a Root) -> Self {
+        Look {
+            root,
+            unread: Vec::new(),
+            depth: Depth::Ports,
+        }
+    }
+
+    /// The tree.
+    pub fn root(&self) -> &'a Root {
+        self.root
+    }
+
+    /// Notes an attribute that gave no answer.
+    pub fn note(&mut self, path: impl Into<String>, why: impl ToString) {
+        self.unread.push(Unread {
+            path: path.into(),
+            why: why.to_string(),
+        });
+    }
+
+    /// The attribute's text. That it does not exist is an answer, not a problem.
+    pub fn text(&mut self, path: &str) -> Option<String> {
+        match self.root.text(path) {
+            Ok(text) => Some(text),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => None,
+            Err(e) => {
+                self.note(path, crate::error::errno_text(&e));
+                None
+            }
+        }
+    }
+
+    /// The attribute, parsed.
+    pub fn parsed<T, E: ToString>(
+        &mut self,
+        path: &str,
+        parse: impl FnOnce(&str) -> Result<T, E>,
+    ) -> Option<T> {
+        let text = self.text(path)?;
+        match parse(&text) {
+            Ok(value) => Some(value),
+            Err(e) => {
+                self.note(path, e);
+                None
+            }
+        }
+    }
+
+    /// The names in a directory; one that does not exist is empty.
+    pub fn list(&mut self, path: &str) -> Vec<String> {
+        match self.root.list(path) {
+            Ok(names) => names,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Vec::new(),
+            Err(e) => {
+                self.note(path, crate::error::errno_text(&e));
+                Vec::new()
+            }
+        }
+    }
+}
+
+fn netdevs(look: &mut Look<'_>) -> Vec<Netdev> {
+    let names = look.list("/sys/class/net");
+    names
+        .into_iter()
+        // A file, not an interface (drivers/net/bonding/bond_sysfs.c).
+        .filter(|name| name != "bonding_masters")
+        .map(|name| netdev(look, name))
+        .collect()
+}
+
+fn netdev(look: &mut Look<'_>, ifname: String) -> Netdev {
+    let base = format!("/sys/class/net/{ifname}");
+    let number = |text: &str| text.parse::<u32>();
+    let up = look
+        .text(&format!("{base}/flags"))
+        .and_then(|flags| u32::from_str_radix(flags.trim_start_matches("0x"), 16).ok())
+        .is_some_and(|flags| flags & 1 != 0);
+    // Reading carrier of an interface that is down is EINVAL (net/core/net-sysfs.c).
+    let carrier = match look.root().text(&format!("{base}/carrier")) {
+        Ok(text) => Some(text == "1"),
+        Err(_) => None,
+    };
+    let kind = look.text(&format!("{base}/uevent")).and_then(|uevent| {
+        uevent
+            .lines()
+            .find_map(|line| line.strip_prefix("DEVTYPE=").map(str::to_owned))
+    });
+    let ifindex = look.parsed(&format!("{base}/ifindex"), number);
+    let hardware_type = look.parsed(&format!("{base}/type"), number);
+    let ipoib = (hardware_type == Some(ARPHRD_INFINIBAND)).then(|| ipoib::Seen {
+        mode: look
+            .text(&format!("{base}/mode"))
+            .and_then(|text| ipoib::Mode::parse(&text)),
+        pkey: look
+            .text(&format!("{base}/broadcast"))
+            .and_then(|text| ipoib::pkey_of_broadcast(&text)),
+        // A parent is its own lower link (ipoib_get_iflink); a child made through rtnetlink has
+        // no `parent` file.
+        child: look
+            .parsed(&format!("{base}/iflink"), number)
+            .is_some_and(|lower| Some(lower) != ifindex),
+    });
+    Netdev {
+        ifindex,
+        hardware_type,
+        address: look.text(&format!("{base}/address")),
+        mtu: look.parsed(&format!("{base}/mtu"), number),
+        up,
+        carrier,
+        operstate: look.text(&format!("{base}/operstate")),
+        kind,
+        bus_address: look.root().link_name(&format!("{base}/device")).ok(),
+        ipoib,
+        addresses: Vec::new(),
+        gateways: Vec::new(),
+        ifname,
+    }
+}
+
+/// Adds the IP addresses, which sysfs does not show (getifaddrs(3)).
+fn add_addresses(netdevs: &mut [Netdev], look: &mut Look<'_>) {
+    let found = match nix::ifaddrs::getifaddrs() {
+        Ok(found) => found,
+        Err(errno) => {
+            look.note("IP addresses", errno.desc());
+            return;
+        }
+    };
+    for interface in found {
+        let ip = |storage: &SockaddrStorage| -> Option<IpAddr> {
+            let v4 = storage.as_sockaddr_in().map(|v4| IpAddr::V4(v4.ip()));
+            v4.or_else(|| storage.as_sockaddr_in6().map(|v6| IpAddr::V6(v6.ip())))
+        };
+        let (Some(address), Some(mask)) = (
+            interface.address.as_ref().and_then(ip),
+            interface.netmask.as_ref().and_then(ip),
+        ) else {
+            continue;
+        };
+        let prefix = match mask {
+            IpAddr::V4(mask) => mask.to_bits().count_ones(),
+            IpAddr::V6(mask) => mask.to_bits().count_ones(),
+        };
+        if let Some(netdev) = netdevs
+            .iter_mut()
+            .find(|n| n.ifname == interface.interface_name)
+        {
+            netdev.addresses.push(format!("{address}/{prefix}"));
+        }
+    }
+}
+
+/// Adds the default routes. IPv4 is in hexadecimal words of the machine's byte order
+/// (net/ipv4/fib_trie.c, fib_route_seq_show), IPv6 in plain hexadecimal
+/// (net/ipv6/route.c, rt6_info_route).
+fn add_gateways(netdevs: &mut [Netdev], look: &mut Look<'_>) {
+    let mut add = |ifname: &str, gateway: IpAddr| {
+        if let Some(netdev) = netdevs.iter_mut().find(|netdev| netdev.ifname == ifname)
+            && !gateway.is_unspecified()
+        {
+            netdev.gateways.push(gateway);
+        }
+    };
+    for line in look.text("/proc/net/route").unwrap_or_default().lines() {
+        let fields: Vec<&str> = line.split_ascii_whitespace().collect();
+        if let [ifname, "00000000", gateway, _, _, _, _, "00000000", ..] = fields.as_slice()
+            && let Ok(word) = u32::from_str_radix(gateway, 16)
+        {
+            add(ifname, IpAddr::from(word.to_ne_bytes()));
+        }
+    }
+    for line in look
+        .text("/proc/net/ipv6_route")
+        .unwrap_or_default()
+        .lines()
+    {
+        let fields: Vec<&str> = line.split_ascii_whitespace().collect();
+        if let [_, "00", _, _, gateway, .., ifname] = fields.as_slice()
+            && let Ok(word) = u128::from_str_radix(gateway, 16)
+        {
+            add(ifname, IpAddr::from(word.to_be_bytes()));
+        }
+    }
+}

@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What survives switch_root: the files of /run/ibboot. Rendering is pure; writing is atomic,
+//! follows no link and leaves either the old file or the new one.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
+
+use nix::errno::Errno;
+use nix::fcntl::{OFlag, openat, renameat};
+use nix::sys::stat::{Mode, SFlag, fchmod, fstat, mkdirat};
+use nix::unistd::{UnlinkatFlags, geteuid, unlinkat};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Kind, Result};
+use crate::rdma::types::{Guid, LinkLayer};
+use crate::report::Report;
+use crate::system::root::Root;
+use crate::timeline::Mark;
+use crate::verify::expectation::{Expectation, Origin};
+
+/// Version of the files' shapes; a reader refuses a higher one.
+pub const SCHEMA: u32 = 1;
+/// The directory, in the initramfs and in the real root.
+pub const DIRECTORY: &str = "/run/ibboot";
+/// What was brought up and verified: [`State`].
+pub const STATE: &str = "state.json";
+/// What `ibboot check` compares with: [`Expectation`].
+pub const EXPECTED: &str = "expected.json";
+/// The last recorded `ibboot check`: [`Report`].
+pub const CHECK: &str = "check.json";
+/// The word that dracut's hooks read: [`Outcome`].
+pub const RESULT: &str = "result";
+
+/// Largest file of ours that is read back: 4,096 ports take about 4 MiB.
+const FILE_MAX: u64 = 16 << 20;
+
+/// What dracut's hooks are told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Outcome {
+    /// All that is required is verified.
+    Verified,
+    /// The deadline passed or the wish is impossible; boot on.
+    Continue,
+    /// The same; emergency shell.
+    Shell,
+    /// The same; reboot.
+    Reboot,
+}
+
+impl Outcome {
+    /// The first line of the result file.
+    pub fn word(self) -> &'static str {
+        match self {
+            Outcome::Verified => "verified",
+            Outcome::Continue => "failed continue",
+            Outcome::Shell => "failed shell",
+            Outcome::Reboot => "failed reboot",
+        }
+    }
+}
+
+/// One link as it was handed over.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Link {
+    /// Node GUID, with the port the key inside one boot; none where the device has none.
+    pub node_guid: Option<Guid>,
+    /// Port number, from 1.
+    pub port: u32,
+    /// RDMA device name at that time; udev may rename it later.
+    pub ifname: String,
+    /// GUID of the port, the last 8 bytes of an IPoIB address.
+    pub port_guid: Option<Guid>,
+    /// PCI address of the HCA; none for Soft-RoCE.
+    pub pci: Option<String>,
+    /// InfiniBand or Ethernet.
+    pub link_layer: Option<LinkLayer>,
+    /// Rate as sysfs spells it.
+    pub rate: Option<String>,
+    /// The netdev bound to the port (RoCE, Soft-RoCE).
+    pub netdev: Option<String>,
+    /// The argument that asked for it; none where any port would do.
+    pub asked_by: Option<Origin>,
+    /// Whether the boot depended on it.
+    pub required: bool,
+    /// All checks passed.
+    pub verified: bool,
+    /// When they passed first, ns since kernel start.
+    pub verified_ns: Option<u64>,
+}
+
+/// `/run/ibboot/state.json`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct State {
+    /// [`SCHEMA`].
+    pub schema: u32,
+    /// Version of the program that wrote it.
+    pub ibboot: String,
+    /// The kernel's boot id: files of another boot mean nothing.
+    pub boot_id: Option<String>,
+    /// What dracut's hooks were told.
+    pub outcome: Outcome,
+    /// Why it failed, one line.
+    pub reason: Option<String>,
+    /// The links, in the order they were asked for.
+    pub links: Vec<Link>,
+    /// Kernel modules that could not be loaded, one line each.
+    pub failures: Vec<String>,
+    /// Where the time went.
+    pub marks: Vec<Mark>,
+}
+
+/// `/run/ibboot`, held open: later path changes do not lead a write elsewhere.
+#[derive(Debug)]
+pub struct Directory {
+    fd: OwnedFd,
+}
+
+fn failed(name: &str, what: &str, errno: Errno) -> Error {
+    let path = format!("{DIRECTORY}/{name}");
+    Error::new(path.trim_end_matches('/'), what).seen(errno.desc())
+}
+
+impl Directory {
+    /// Makes (0755) or opens the directory; refuses a link and a directory of somebody else.
+    pub fn open() -> Result<Directory> {
+        let own = |what: &'static str| move |errno| failed("", what, errno);
+        let flags = OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+        let run = nix::fcntl::open("/run", flags, Mode::empty()).map_err(own("cannot be made"))?;
+        match mkdirat(&run, "ibboot", Mode::from_bits_truncate(0o755)) {
+            Ok(()) | Err(Errno::EEXIST) => {}
+            Err(errno) => return Err(failed("", "cannot be made", errno)),
+        }
+        let fd = openat(&run, "ibboot", flags, Mode::empty()).map_err(own("cannot be opened"))?;
+        let stat = fstat(&fd).map_err(own("cannot be opened"))?;
+        if stat.st_uid != geteuid().as_raw() || stat.st_mode & 0o022 != 0 {
+            return Err(Error::new(DIRECTORY, "is not safe to write to")
+                .seen(format!(
+                    "owner {}, mode {:o}",
+                    stat.st_uid,
+                    stat.st_mode & 0o7777
+                ))
+                .wanted("own directory that nobody else can write"));
+        }
+        Ok(Directory { fd })
+    }
+
+    /// Replaces `name` (0644) by `content` in one step.
+    pub fn write(&self, name: &str, content: &[u8]) -> Result<()> {
+        let temporary = format!(".{name}.{}", std::process::id());
+        let fail = |errno| failed(name, "cannot be written", errno);
+        let create = || {
+            openat(
+                &self.fd,
+                temporary.as_str(),
+                OFlag::O_WRONLY
+                    | OFlag::O_CREAT
+                    | OFlag::O_EXCL
+                    | OFlag::O_NOFOLLOW
+                    | OFlag::O_CLOEXEC,
+                Mode::from_bits_truncate(0o644),
+            )
+        };
+        let file = match create() {
+            // Left by a killed process that had our number.
+            Err(Errno::EEXIST) => {
+                unlinkat(&self.fd, temporary.as_str(), UnlinkatFlags::NoRemoveDir).map_err(fail)?;
+                create()
+            }
+            other => other,
+        }
+        .map_err(fail)?;
+        let written = fchmod(&file, Mode::from_bits_truncate(0o644))
+            .map_err(io::Error::from)
+            .and_then(|()| File::from(file).write_all(content))
+            .and_then(|()| {
+                renameat(&self.fd, temporary.as_str(), &self.fd, name).map_err(io::Error::from)
+            });
+        if let Err(error) = written {
+            if let Err(errno) = unlinkat(&self.fd, temporary.as_str(), UnlinkatFlags::NoRemoveDir) {
+                log::debug!(
+                    "{DIRECTORY}/{temporary}: cannot be removed: {}",
+                    errno.desc()
+                );
+            }
+            return Err(Error::io(
+                format!("{DIRECTORY}/{name}"),
+                "cannot be written",
+                &error,
+            ));
+        }
+        Ok(())
+    }
+
+    /// Removes `name`; not there is success.
+    pub fn remove(&self, name: &str) -> Result<()> {
+        match unlinkat(&self.fd, name, UnlinkatFlags::NoRemoveDir) {
+            Ok(()) | Err(Errno::ENOENT) => Ok(()),
+            Err(errno) => Err(failed(name, "cannot be removed", errno)),
+        }
+    }
+
+    /// Reads `name`: a regular file of root's or ours, `None` if it is not there.
+    fn read(&self, name: &str) -> Result<Option<Vec<u8>>> {
+        let fail = |errno| failed(name, "cannot be read", errno);
+        // O_NONBLOCK: a planted fifo must not hold us.
+        let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
+        let fd = match openat(&self.fd, name, flags, Mode::empty()) {
+            Ok(fd) => fd,
+            Err(Errno::ENOENT) => return Ok(None),
+            Err(errno) => return Err(fail(errno)),
+        };
+        let stat = fstat(&fd).map_err(fail)?;
+        let regular = SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT == SFlag::S_IFREG;
+        if !regular || (stat.st_uid != 0 && stat.st_uid != geteuid().as_raw()) {
+            return Err(Error::new(format!("{DIRECTORY}/{name}"), "is not believed")
+                .seen(format!("owner {}, mode {:o}", stat.st_uid, stat.st_mode))
+                .wanted("a regular file of root"));
+        }
+        let mut bytes = Vec::new();
+        File::from(fd)
+            .take(FILE_MAX)
+            .read_to_end(&mut bytes)
+            .map_err(|e| Error::io(format!("{DIRECTORY}/{name}"), "cannot be read", &e))?;
+        Ok(Some(bytes))
+    }
+}
+
+/// Pretty JSON with a newline at its end.
+pub fn json<T: Serialize>(value: &T) -> Result<String> {
+    serde_json::to_string_pretty(value)
+        .map(|text| text + "\n")
+        .map_err(|e| Error::new("JSON", "cannot be written").seen(e.to_string()))
+}
+
+/// The bytes of a file of ours, on the machine with all care, in a fixture tree plainly.
+fn bytes_of(root: &Root, name: &str) -> Result<Option<Vec<u8>>> {
+    if root.is_live() {
+        let flags = OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC | OFlag::O_PATH;
+        return match nix::fcntl::open(DIRECTORY, flags, Mode::empty()) {
+            Ok(fd) => Directory { fd }.read(name),
+            Err(Errno::ENOENT) => Ok(None),
+            Err(errno) => Err(failed("", "cannot be opened", errno)),
+        };
+    }
+    match root.read(&format!("{DIRECTORY}/{name}")) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(e) => Err(Error::io(
+            format!("{DIRECTORY}/{name}"),
+            "cannot be read",
+            &e,
+        )),
+    }
+}
+
+/// What files of all versions have.
+#[derive(Deserialize)]
+struct Stamp {
+    schema: u32,
+}
+
+/// Files that carry the boot they belong to.
+trait Stamped: DeserializeOwned {
+    fn boot_id(&self) -> Option<&str>;
+}
+
+impl Stamped for State {
+    fn boot_id(&self) -> Option<&str> {
+        self.boot_id.as_deref()
+    }
+}
+
+impl Stamped for Expectation {
+    fn boot_id(&self) -> Option<&str> {
+        self.boot_id.as_deref()
+    }
+}
+
+impl Stamped for Report {
+    fn boot_id(&self) -> Option<&str> {
+        self.boot_id.as_deref()
+    }
+}
+
+/// Reads a file of this boot. A file of another boot, of a newer schema or that does not parse
+/// is an error of kind `Unknown`.
+fn read<T: Stamped>(root: &Root, name: &str) -> Result<Option<T>> {
+    let path = format!("{DIRECTORY}/{name}");
+    let Some(bytes) = bytes_of(root, name)? else {
+        return Ok(None);
+    };
+    let garbled = |e: serde_json::Error| {
+        Error::new(&path, "does not parse")
+            .seen(e.to_string())
+            .kind(Kind::Unknown)
+    };
+    // First of all: another version may well have another shape.
+    let Stamp { schema } = serde_json::from_slice(&bytes).map_err(garbled)?;
+    if schema > SCHEMA {
+        return Err(Error::new(&path, "has another schema")
+            .seen(schema.to_string())
+            .wanted(SCHEMA.to_string())
+            .hint("use the ibboot of the same version as in the initramfs")
+            .kind(Kind::Unknown));
+    }
+    let value: T = serde_json::from_slice(&bytes).map_err(garbled)?;
+    let boot_id = boot_id(root);
+    if value.boot_id() != boot_id.as_deref() {
+        return Err(Error::new(&path, "is of another boot")
+            .seen(value.boot_id().unwrap_or("no boot id").to_owned())
+            .wanted(boot_id.unwrap_or_else(|| "no boot id".to_owned()))
+            .kind(Kind::Unknown));
+    }
+    Ok(Some(value))
+}
+
+/// The kernel's id of this boot (random(4), `/proc/sys/kernel/random/boot_id`).
+pub fn boot_id(root: &Root) -> Option<String> {
+    root.text("/proc/sys/kernel/random/boot_id").ok()
+}
+
+/// What was handed over in this boot, if anything.
+pub fn read_state(root: &Root) -> Result<Option<State>> {
+    read(root, STATE)
+}
+
+/// What is expected in this boot, if anything.
+pub fn read_expected(root: &Root) -> Result<Option<Expectation>> {
+    read(root, EXPECTED)
+}
+
+/// The last recorded check of this boot, if any.
+pub fn read_check(root: &Root) -> Result<Option<Report>> {
+    read(root, CHECK)
+}

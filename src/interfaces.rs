@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! PURE: the IPoIB interfaces that a command line names, out of the many arguments that do:
+//! `ip=`, `ifname=`, `bootdev=`, `BOOTIF=`, `ib.pkey=`, `rd.ib.mode=`, `rd.ib.mtu=`.
+
+use kernel_cmdline::{Arguments, HwAddr, Interface, Mode, Mtu, Spanned};
+
+use crate::ipoib::{self, Address, FULL_MEMBER, WantedMode, WantedMtu};
+use crate::request::{InterfaceWish, Wish, wish};
+
+/// What makes two names mean one interface: the selector of its port, and its P_Key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Key {
+    port: String,
+    pkey: Option<u16>,
+}
+
+/// A hardware address as a selector text: only its GUID stays the same.
+fn guid_selector(address: &HwAddr) -> String {
+    match address.guid() {
+        Some(guid) => format!("guid={guid}"),
+        None => format!("guid={address}"),
+    }
+}
+
+/// `ib0.8001` is a child of `ib0`.
+fn split_child(name: &str) -> (&str, Option<u16>) {
+    match name.rsplit_once('.') {
+        Some((parent, digits)) if digits.len() == 4 => match u16::from_str_radix(digits, 16) {
+            Ok(pkey) => (parent, Some(pkey | FULL_MEMBER)),
+            Err(_) => (name, None),
+        },
+        _ => (name, None),
+    }
+}
+
+/// The name that `ifname=` gives to an InfiniBand address.
+fn named_address<'a>(arguments: &'a Arguments<'_>, name: &str) -> Option<&'a HwAddr> {
+    let mut ifnames = arguments.net.ifname.iter();
+    ifnames
+        .find(|ifname| ifname.value.name == name && ifname.value.address.is_infiniband())
+        .map(|ifname| &ifname.value.address)
+}
+
+/// `bootdev=` names the interface that the firmware booted from, and `BOOTIF=` tells its address:
+/// they are one, whatever the interface is called here.
+fn booted_from(arguments: &Arguments<'_>, name: &str) -> Option<HwAddr> {
+    let bootdev = arguments.net.bootdev?;
+    let bootif = arguments.boot_interface()?.value;
+    (bootdev.value == Interface::Name(name) && bootif.is_infiniband()).then_some(bootif)
+}
+
+fn key(arguments: &Arguments<'_>, interface: &Interface<'_>) -> Key {
+    match interface {
+        Interface::Name(name) => {
+            let (parent, pkey) = split_child(name);
+            let port = named_address(arguments, parent)
+                .copied()
+                .or_else(|| booted_from(arguments, parent))
+                .map_or_else(|| parent.to_owned(), |address| guid_selector(&address));
+            Key { port, pkey }
+        }
+        Interface::Address(address) => Key {
+            port: guid_selector(address),
+            pkey: None,
+        },
+    }
+}
+
+/// By its name or address, or because `ifname=` gives its name to an InfiniBand address.
+fn means_infiniband(arguments: &Arguments<'_>, interface: &Interface<'_>) -> bool {
+    let named = |name: &str| named_address(arguments, split_child(name).0).is_some();
+    interface.is_infiniband() || matches!(interface, Interface::Name(name) if named(name))
+}
+
+/// All interfaces that are named, each once, with everything that is wanted of it.
+pub fn named(arguments: &Arguments<'_>) -> Vec<Wish<InterfaceWish>> {
+    let mut collected = Collected {
+        arguments,
+        found: Vec::new(),
+    };
+    let net = &arguments.net;
+    for ifname in net
+        .ifname
+        .iter()
+        .filter(|i| i.value.address.is_infiniband())
+    {
+        let interface = ifname.with(Interface::Address(ifname.value.address));
+        collected.add(&interface, |ipoib| {
+            ipoib.ifname = Some(ifname.value.name.to_owned())
+        });
+    }
+    for ip in &net.ip {
+        let Some(interface) = ip
+            .value
+            .interface
+            .filter(|i| means_infiniband(arguments, i))
+        else {
+            continue;
+        };
+        let is_static = ip.value.methods.iter().all(|method| method.is_static());
+        collected.add(&ip.with(interface), |ipoib| {
+            if let Some(client) = ip.value.client.filter(|_| is_static) {
+                let whole = if client.address.is_ipv6() { 128 } else { 32 };
+                ipoib.addresses.push(Address {
+                    address: client.address,
+                    prefix: client.prefix.unwrap_or(whole),
+                });
+                ipoib.gateways.extend(ip.value.gateway);
+            }
+            ipoib.mtu = ip.value.mtu.map(WantedMtu::Bytes).or(ipoib.mtu);
+        });
+    }
+    for pkey in &arguments.pkeys {
+        // The parent must be up and need not have carrier: its own partition may not exist.
+        let port = key(arguments, &pkey.value.parent).port;
+        collected.child(
+            pkey,
+            &pkey.value.parent.to_string(),
+            &port,
+            pkey.value.full(),
+        );
+    }
+    for interface in net
+        .bootdev
+        .iter()
+        .filter(|bootdev| means_infiniband(arguments, &bootdev.value))
+    {
+        collected.add(interface, |_| ());
+    }
+    if let Some(bootif) = arguments
+        .boot_interface()
+        .filter(|b| b.value.is_infiniband())
+    {
+        collected.add(&bootif.with(Interface::Address(bootif.value)), |_| ());
+    }
+    collected.modes();
+    refuse_shared_names(&mut collected.found);
+    collected.found
+}
+
+/// Two interfaces of one name would push each other aside for ever: the first one gets it.
+fn refuse_shared_names(found: &mut [Wish<InterfaceWish>]) {
+    let mut names: Vec<(String, String)> = Vec::new();
+    for interface in found {
+        let Some(name) = interface.value.ipoib.ifname.clone() else {
+            continue;
+        };
+        match names.iter().find(|(taken, _)| *taken == name) {
+            Some((_, port)) => {
+                interface.value.refused =
+                    Some(format!("ifname= gives the name {name} to {port} already"));
+            }
+            None => names.push((name, interface.value.port.clone())),
+        }
+    }
+}
+
+/// What is wanted of whatever interface there is, where none is named.
+pub fn unnamed(arguments: &Arguments<'_>) -> Option<Wish<ipoib::Wish>> {
+    let mode = arguments
+        .ib
+        .modes
+        .iter()
+        .rfind(|mode| mode.value.interface.is_none());
+    let mtu = arguments
+        .ib
+        .mtus
+        .iter()
+        .rfind(|mtu| mtu.value.interface.is_none());
+    let wanted = ipoib::Wish {
+        mode: mode.map(|mode| wanted_mode(mode.value.mode)),
+        mtu: mtu.map(|mtu| wanted_mtu(mtu.value.mtu)),
+        ..ipoib::Wish::default()
+    };
+    mode.map(|mode| wish(mode, wanted.clone()))
+        .or_else(|| mtu.map(|mtu| wish(mtu, wanted.clone())))
+}
+
+fn wanted_mode(mode: Mode) -> WantedMode {
+    match mode {
+        Mode::Auto => WantedMode::Auto,
+        Mode::Connected => WantedMode::Connected,
+        Mode::Datagram => WantedMode::Datagram,
+    }
+}
+
+fn wanted_mtu(mtu: Mtu) -> WantedMtu {
+    match mtu {
+        Mtu::Bytes(bytes) => WantedMtu::Bytes(bytes),
+        Mtu::Max => WantedMtu::Max,
+    }
+}
+
+struct Collected<'a, 'b> {
+    arguments: &'a Arguments<'b>,
+    found: Vec<Wish<InterfaceWish>>,
+}
+
+impl Collected<'_, '_> {
+    fn position(&self, key: &Key) -> Option<usize> {
+        let is_it = |found: &Wish<InterfaceWish>| {
+            found.value.port == key.port && found.value.ipoib.pkey == key.pkey
+        };
+        self.found.iter().position(is_it)
+    }
+
+    /// Changes the entry of this interface, made when it is named for the first time.
+    fn add(
+        &mut self,
+        interface: &Spanned<'_, Interface<'_>>,
+        change: impl FnOnce(&mut ipoib::Wish),
+    ) {
+        let key = key(self.arguments, &interface.value);
+        if let Some(position) = self.position(&key) {
+            if let Some(found) = self.found.get_mut(position) {
+                change(&mut found.value.ipoib);
+            }
+            return;
+        }
+        let mut ipoib = ipoib::Wish {
+            pkey: key.pkey,
+            ..ipoib::Wish::default()
+        };
+        change(&mut ipoib);
+        let name = match interface.value {
+            Interface::Name(name) => name.to_owned(),
+            Interface::Address(_) => ipoib.ifname.clone().unwrap_or_else(|| key.port.clone()),
+        };
+        let port = key.port;
+        self.found.push(wish(
+            interface,
+            InterfaceWish {
+                name,
+                port,
+                ipoib,
+                refused: None,
+            },
+        ));
+    }
+
+    /// The child of a partition, called as the kernel will call it.
+    fn child<T>(&mut self, asked: &Spanned<'_, T>, parent: &str, port: &str, pkey: u16) {
+        let key = Key {
+            port: port.to_owned(),
+            pkey: Some(pkey),
+        };
+        if self.position(&key).is_none() {
+            let entry = InterfaceWish {
+                name: ipoib::child_name(parent, pkey),
+                port: port.to_owned(),
+                ipoib: ipoib::Wish {
+                    pkey: Some(pkey),
+                    ..ipoib::Wish::default()
+                },
+                refused: None,
+            };
+            self.found.push(wish(asked, entry));
+        }
+    }
+
+    /// Modes and MTUs: those for all first, then those with an interface in front; the MTU field
+    /// of `ip=` wins over both.
+    fn modes(&mut self) {
+        let all = unnamed(self.arguments)
+            .map(|wish| wish.value)
+            .unwrap_or_default();
+        for found in &mut self.found {
+            let entry = &mut found.value.ipoib;
+            entry.mode = entry.mode.or(all.mode);
+        }
+        let arguments = self.arguments;
+        for mode in &arguments.ib.modes {
+            if let Some(interface) = mode.value.interface {
+                let wanted = wanted_mode(mode.value.mode);
+                self.add(&mode.with(interface), |ipoib| ipoib.mode = Some(wanted));
+            }
+        }
+        let by_ip: Vec<Option<WantedMtu>> = self.found.iter().map(|f| f.value.ipoib.mtu).collect();
+        for found in &mut self.found {
+            let entry = &mut found.value.ipoib;
+            entry.mtu = entry.mtu.or(all.mtu);
+        }
+        for mtu in &arguments.ib.mtus {
+            let Some(interface) = mtu.value.interface else {
+                continue;
+            };
+            let spanned = mtu.with(interface);
+            let key = key(arguments, &interface);
+            let fixed = self
+                .position(&key)
+                .and_then(|p| by_ip.get(p).copied().flatten());
+            let wanted = fixed.or(Some(wanted_mtu(mtu.value.mtu)));
+            self.add(&spanned, |ipoib| ipoib.mtu = wanted);
+        }
+    }
+}

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! IPoIB: the rules (PURE). Which order things are set in is in `up`; what may be set at all, what
+//! the kernel makes of it, and what it is called, is here.
+//!
+//! Sources: drivers/infiniband/ulp/ipoib/ipoib_main.c, ipoib_vlan.c, ipoib_cm.c.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::facts::{Facts, Netdev, PortRef};
+use crate::rdma::select::ARPHRD_INFINIBAND;
+use kernel_cmdline::HwAddr;
+
+/// Bit 15 of a P_Key: full membership (IBTA 10.9.1.1).
+pub const FULL_MEMBER: u16 = 0x8000;
+/// Byte 0 of an IPoIB hardware address: the device can do connected mode (RFC 4755, 3.1).
+const CONNECTED_CAPABLE: u8 = 0x80;
+/// An interface name has at most this many bytes of its parent's in front (`%.10s.%04x`).
+const CHILD_PREFIX: usize = 10;
+/// Largest datagram MTU: a 4096-byte IB MTU less the 4-byte header (RFC 4391).
+pub const DATAGRAM_MAX: u32 = 4092;
+
+/// Transport mode, as sysfs spells it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// Unreliable datagrams: MTU up to 4092, what the broadcast group allows.
+    Datagram,
+    /// A reliable connection per peer: MTU up to 65520.
+    Connected,
+}
+
+impl Mode {
+    /// The word of the sysfs file.
+    pub fn word(self) -> &'static str {
+        match self {
+            Mode::Datagram => "datagram",
+            Mode::Connected => "connected",
+        }
+    }
+
+    /// Reads the sysfs file.
+    pub fn parse(text: &str) -> Option<Mode> {
+        match text {
+            "datagram" => Some(Mode::Datagram),
+            "connected" => Some(Mode::Connected),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.word())
+    }
+}
+
+/// The mode that is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum WantedMode {
+    /// Connected where the device can, else datagram.
+    Auto,
+    /// This or nothing.
+    Connected,
+    /// This or nothing.
+    Datagram,
+}
+
+/// The MTU that is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum WantedMtu {
+    /// As much as mode and group allow.
+    Max,
+    /// Bytes.
+    Bytes(u32),
+}
+
+/// An address to set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Address {
+    /// IPv4 or IPv6.
+    pub address: std::net::IpAddr,
+    /// Prefix length in bits.
+    pub prefix: u8,
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.address, self.prefix)
+    }
+}
+
+/// What is wanted of the IPoIB interface on a port.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Wish {
+    /// The name it shall have; none: whatever it has.
+    pub ifname: Option<String>,
+    /// The P_Key of a child, full membership bit set; none: the parent interface.
+    pub pkey: Option<u16>,
+    /// Mode; none: the kernel's own is left alone.
+    pub mode: Option<WantedMode>,
+    /// MTU; none: what the mode gives.
+    pub mtu: Option<WantedMtu>,
+    /// Static addresses.
+    pub addresses: Vec<Address>,
+    /// Default gateways.
+    pub gateways: Vec<std::net::IpAddr>,
+}
+
+/// What sysfs shows of an IPoIB interface.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Seen {
+    /// Transport mode; none where the file is missing (a kernel without CONFIG_INFINIBAND_IPOIB_CM,
+    /// a child made through rtnetlink).
+    pub mode: Option<Mode>,
+    /// P_Key with the membership bit, from the broadcast address: there for every interface.
+    pub pkey: Option<u16>,
+    /// A child of another interface.
+    pub child: bool,
+}
+
+/// P_Key in bytes 8 and 9 of the 20-byte broadcast address (RFC 4391, 4).
+pub fn pkey_of_broadcast(text: &str) -> Option<u16> {
+    let address = HwAddr::parse(text)?;
+    let bytes = address.as_bytes();
+    match (bytes.len(), bytes.get(8..10)) {
+        (20, Some(&[high, low])) => Some(u16::from_be_bytes([high, low])),
+        _ => None,
+    }
+}
+
+/// The name the kernel gives to a child.
+pub fn child_name(parent: &str, pkey: u16) -> String {
+    let cut: String = parent.chars().take(CHILD_PREFIX).collect();
+    format!("{cut}.{:04x}", pkey | FULL_MEMBER)
+}
+
+/// The IPoIB interface of a wish on its port: by the port GUID in its address and by its P_Key,
+/// never by name.
+pub fn interface<'f>(wish: &Wish, port: PortRef<'_>, facts: &'f Facts) -> Option<&'f Netdev> {
+    facts.netdevs.iter().find(|netdev| {
+        let seen = netdev.ipoib.as_ref();
+        is_on_port(netdev, port)
+            && match wish.pkey {
+                None => seen.is_some_and(|seen| !seen.child),
+                Some(pkey) => seen.is_some_and(|seen| {
+                    seen.child
+                        && seen
+                            .pkey
+                            .is_some_and(|p| p | FULL_MEMBER == pkey | FULL_MEMBER)
+                }),
+            }
+    })
+}
+
+fn is_on_port(netdev: &Netdev, port: PortRef<'_>) -> bool {
+    netdev.hardware_type == Some(ARPHRD_INFINIBAND)
+        && netdev
+            .address
+            .as_deref()
+            .and_then(HwAddr::parse)
+            .zip(port.port.port_guid)
+            .is_some_and(|(address, guid)| address.matches_guid(kernel_cmdline::Guid(guid.0)))
+}
+
+/// Two interfaces on one port: the last 8 bytes of their addresses are its GUID.
+pub fn same_port(one: &Netdev, other: &Netdev) -> bool {
+    let guid = |netdev: &Netdev| {
+        let address = HwAddr::parse(netdev.address.as_deref()?)?;
+        address.guid()
+    };
+    guid(one).is_some_and(|mine| guid(other) == Some(mine))
+}
+
+/// The device can do connected mode: it says so in its hardware address.
+pub fn can_connect(netdev: &Netdev) -> bool {
+    let address = netdev.address.as_deref().and_then(HwAddr::parse);
+    address.is_some_and(|address| {
+        address.as_bytes().len() == 20
+            && address
+                .as_bytes()
+                .first()
+                .is_some_and(|flags| flags & CONNECTED_CAPABLE != 0)
+    })
+}
+
+/// The mode to set, or why it cannot be had.
+pub fn mode(wanted: WantedMode, netdev: &Netdev) -> Result<Mode, String> {
+    match wanted {
+        WantedMode::Datagram => Ok(Mode::Datagram),
+        WantedMode::Connected | WantedMode::Auto if can_connect(netdev) => Ok(Mode::Connected),
+        WantedMode::Auto => Ok(Mode::Datagram),
+        WantedMode::Connected => Err(format!(
+            "{} cannot do connected mode: flag 0x80 of its hardware address is not set (mlx5 with \
+             enhanced IPoIB, or a kernel without CONFIG_INFINIBAND_IPOIB_CM); use rd.ib.mode=datagram or auto",
+            netdev.ifname
+        )),
+    }
+}
+
+/// The MTU to try, once there is carrier: before that the broadcast group has not decided.
+pub fn mtu_to_set(wanted: WantedMtu, netdev: &Netdev) -> Option<u32> {
+    let connected = netdev.ipoib.as_ref().and_then(|seen| seen.mode) == Some(Mode::Connected);
+    let target = match (wanted, connected) {
+        (WantedMtu::Bytes(bytes), _) => bytes,
+        // The change of mode set the largest one already.
+        (WantedMtu::Max, true) => return None,
+        (WantedMtu::Max, false) => DATAGRAM_MAX,
+    };
+    (netdev.mtu != Some(target)).then_some(target)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn netdev(address: &str, mode: Option<Mode>, mtu: u32) -> Netdev {
+        Netdev {
+            ifname: "ib0".to_owned(),
+            hardware_type: Some(ARPHRD_INFINIBAND),
+            address: Some(address.to_owned()),
+            mtu: Some(mtu),
+            ipoib: Some(Seen {
+                mode,
+                pkey: Some(0xffff),
+                child: false,
+            }),
+            ..Netdev::default()
+        }
+    }
+
+    const CAPABLE: &str = "80:00:00:48:fe:80:00:00:00:00:00:00:b8:59:9f:03:00:fc:1a:2c";
+    const ENHANCED: &str = "00:00:00:48:fe:80:00:00:00:00:00:00:b8:59:9f:03:00:fc:1a:2c";
+
+    #[test]
+    fn connected_is_refused_where_the_address_says_so() {
+        let capable = netdev(CAPABLE, Some(Mode::Datagram), 2044);
+        let enhanced = netdev(ENHANCED, Some(Mode::Datagram), 2044);
+        assert_eq!(mode(WantedMode::Connected, &capable), Ok(Mode::Connected));
+        assert_eq!(mode(WantedMode::Auto, &capable), Ok(Mode::Connected));
+        assert_eq!(mode(WantedMode::Auto, &enhanced), Ok(Mode::Datagram));
+        assert_eq!(mode(WantedMode::Datagram, &capable), Ok(Mode::Datagram));
+        assert_eq!(
+            mode(WantedMode::Connected, &enhanced),
+            Err(
+                "ib0 cannot do connected mode: flag 0x80 of its hardware address is not set (mlx5 with \
+                 enhanced IPoIB, or a kernel without CONFIG_INFINIBAND_IPOIB_CM); use rd.ib.mode=datagram or auto"
+                    .to_owned()
+            )
+        );
+    }
+
+    #[test]
+    fn the_pkey_is_read_from_the_broadcast_address() {
+        let text = "00:ff:ff:ff:ff:12:40:1b:80:01:00:00:00:00:00:00:ff:ff:ff:ff";
+        assert_eq!(pkey_of_broadcast(text), Some(0x8001));
+        assert_eq!(pkey_of_broadcast("ff:ff:ff:ff:ff:ff"), None);
+    }
+
+    #[test]
+    fn the_kernel_cuts_the_name_of_a_childs_parent() {
+        assert_eq!(child_name("ib0", 1), "ib0.8001");
+        assert_eq!(child_name("ibp193s0f0np0", 0x8001), "ibp193s0f0.8001");
+    }
+
+    #[test]
+    fn the_mtu_is_tried_only_where_it_differs() {
+        let datagram = netdev(CAPABLE, Some(Mode::Datagram), 2044);
+        assert_eq!(mtu_to_set(WantedMtu::Max, &datagram), Some(4092));
+        assert_eq!(mtu_to_set(WantedMtu::Bytes(2044), &datagram), None);
+        let connected = netdev(CAPABLE, Some(Mode::Connected), 65520);
+        assert_eq!(mtu_to_set(WantedMtu::Max, &connected), None);
+        assert_eq!(mtu_to_set(WantedMtu::Bytes(9000), &connected), Some(9000));
+    }
+}

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! ibboot: bring up, verify and hand over InfiniBand and RoCE links during early boot.
+//!
+//! One direction: command line -> [`request`] -> [`plan`] -> actions ([`up`]) -> [`facts`] ->
+//! [`verify`] -> [`report`] and [`handover`]. Deciding is pure, doing is thin.
+
+#![deny(unsafe_code)]
+
+pub mod cli;
+pub mod drivers;
+pub mod error;
+pub mod explain;
+pub mod facts;
+pub mod handover;
+pub mod interfaces;
+pub mod ipoib;
+pub mod plan;
+pub mod rdma;
+pub mod report;
+pub mod request;
+pub mod system;
+pub mod timeline;
+pub mod up;
+pub mod verify;

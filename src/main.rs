@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! argv -> command -> exit code.
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use ibboot::cli::{self, Call, CheckArguments, Command, Format, Parsed, PlanArguments};
+use ibboot::error::{Error, Kind, Result};
+use ibboot::facts::{Depth, Facts};
+use ibboot::handover::{self, Directory};
+use ibboot::plan::{self, Inventory};
+use ibboot::rdma::netlink::Rdma;
+use ibboot::report::Report;
+use ibboot::request::{Request, in_initramfs};
+use ibboot::system::root::Root;
+use ibboot::system::{kmsg, stderr};
+use ibboot::up::End;
+use ibboot::verify::expectation::Expectation;
+use ibboot::{explain, timeline, up, verify};
+use log::LevelFilter;
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => {
+            stderr::say(&error);
+            ExitCode::from(error.kind.exit_code())
+        }
+    }
+}
+
+fn run() -> Result<u8> {
+    // A name that is not UTF-8 is wrong wherever it stands; it must not panic.
+    let arguments: Vec<String> = std::env::args_os()
+        .skip(1)
+        .map(|argument| argument.to_string_lossy().into_owned())
+        .collect();
+    let call = match cli::parse(&arguments)? {
+        Parsed::Help(text) => return print(&text).map(|()| 0),
+        Parsed::Call(call) => call,
+    };
+    let root = match &call.command {
+        Command::Facts(arguments) if arguments.tree.is_some() => Root::recording(&call.root),
+        _ => Root::new(&call.root),
+    };
+    stderr::on_panic(match call.command {
+        Command::Check(_) => Kind::Unknown,
+        _ => Kind::Failed,
+    });
+    if !matches!(call.command, Command::Up(_)) {
+        stderr::init(if call.verbose {
+            LevelFilter::Debug
+        } else {
+            LevelFilter::Warn
+        })?;
+    }
+    match &call.command {
+        Command::Plan(arguments) => show_plan(&root, arguments),
+        Command::Up(_) => bring_up(&root, &call),
+        Command::Check(arguments) => check(&root, arguments),
+        Command::Facts(arguments) => facts(&root, arguments.tree.as_deref()),
+        Command::Timeline(arguments) => show_timeline(&root, arguments.format),
+    }
+}
+
+/// Results go to stdout; a reader that went away is not an error worth a word.
+fn print(text: &str) -> Result<()> {
+    match io::stdout()
+        .write_all(text.as_bytes())
+        .and_then(|()| io::stdout().flush())
+    {
+        Err(e) if e.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Error::io("stdout", "cannot be written", &e))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn show_plan(root: &Root, arguments: &PlanArguments) -> Result<u8> {
+    let request = match &arguments.cmdline {
+        Some(text) => Request::from_text(text),
+        None => Request::read(root),
+    };
+    if arguments.asked {
+        return Ok(if request.asked.is_some() {
+            0
+        } else {
+            Kind::NothingAsked.exit_code()
+        });
+    }
+    let plan = plan::plan(&request, &Inventory::read(root)?);
+    print(&match arguments.format {
+        Format::Text => explain::text(&plan),
+        Format::Json => handover::json(&plan)?,
+    })?;
+    Ok(match plan.asked_by {
+        Some(_) if plan.refusals.is_empty() && plan.complaints.is_empty() => 0,
+        Some(_) => Kind::Failed.exit_code(),
+        None => Kind::NothingAsked.exit_code(),
+    })
+}
+
+fn bring_up(root: &Root, call: &Call) -> Result<u8> {
+    if !root.is_live() {
+        return Err(Error::new("--root", "up works on the running machine only").kind(Kind::Usage));
+    }
+    let request = Request::read(root);
+    let level = if call.verbose {
+        LevelFilter::Debug
+    } else {
+        request.verbosity
+    };
+    if in_initramfs(root) {
+        kmsg::init(level, request.on_console);
+    } else {
+        stderr::init(level)?;
+    }
+    let end = carry_out(root, &request).inspect_err(|error| {
+        if request.asked.is_some() {
+            up::stillborn(request.onfail, error);
+        }
+    })?;
+    if let Some(report) = end.report.filter(|_| !in_initramfs(root)) {
+        print(&report.text())?;
+    }
+    Ok(end.code)
+}
+
+fn carry_out(root: &Root, request: &Request) -> Result<End> {
+    let inventory = Inventory::read(root)?;
+    let plan = plan::plan(request, &inventory);
+    event_loop()?.block_on(up::run(root, &plan, &inventory.modules))
+}
+
+/// What to compare with: what was handed over in this boot, else what the command line asks.
+fn expectation(root: &Root) -> Result<Option<Expectation>> {
+    if let Some(expected) = handover::read_expected(root)? {
+        return Ok(Some(expected));
+    }
+    let request = Request::read(root);
+    if request.asked.is_none() {
+        return Ok(None);
+    }
+    Ok(Some(
+        plan::plan(&request, &Inventory::read(root)?).expectation,
+    ))
+}
+
+fn check(root: &Root, arguments: &CheckArguments) -> Result<u8> {
+    // 1 and 2 mean warning and critical here: any failure to look is 3, unknown.
+    let unknown = |error: Error| error.kind(Kind::Unknown);
+    let expectation = expectation(root).map_err(unknown)?.ok_or_else(|| {
+        Error::new("check", "nothing to compare with")
+            .seen("no /run/ibboot/expected.json, and the command line asks for nothing")
+            .kind(Kind::Unknown)
+    })?;
+    let report = compare(root, &expectation);
+    print(&match arguments.format {
+        Format::Text => report.text(),
+        Format::Json => handover::json(&report).map_err(unknown)?,
+    })
+    .map_err(unknown)?;
+    if arguments.record {
+        if !root.is_live() {
+            return Err(
+                Error::new("--record", "works on the running machine only").kind(Kind::Usage)
+            );
+        }
+        Directory::open()
+            .and_then(|directory| {
+                directory.write(handover::CHECK, handover::json(&report)?.as_bytes())
+            })
+            .map_err(unknown)?;
+    }
+    Ok(report.status.exit_code())
+}
+
+/// One look at the machine; where an interface has no carrier, its subnet administrator is asked.
+fn compare(root: &Root, expectation: &Expectation) -> Report {
+    let names: Vec<String> = expectation.modules.iter().map(|m| m.name.clone()).collect();
+    let rdma = root.is_live().then(|| Rdma::open().ok()).flatten();
+    let mut facts = Facts::gather(root, rdma.as_ref(), &names, expectation.depth());
+    let report = verify::verify(expectation, &facts);
+    if !root.is_live() || !up::ask::is_needed(&facts, &report) {
+        return report;
+    }
+    let answers = event_loop()
+        .map(|runtime| runtime.block_on(up::ask::once(root, rdma.as_ref(), &facts, &report)));
+    match answers {
+        Ok(answers) => {
+            facts.subnet_administrator = answers;
+            verify::verify(expectation, &facts)
+        }
+        Err(error) => {
+            log::warn!("{error}");
+            report
+        }
+    }
+}
+
+fn event_loop() -> Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|e| Error::io("event loop", "cannot be started", &e))
+}
+
+fn facts(root: &Root, tree: Option<&std::path::Path>) -> Result<u8> {
+    let rdma = root.is_live().then(|| Rdma::open().ok()).flatten();
+    let modules: Vec<String> = kernel_cmdline::RDMA_MODULES
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    let facts = Facts::gather(root, rdma.as_ref(), &modules, Depth::All);
+    if let Some(tree) = tree {
+        // The plan's reading too, so that the tree answers every command.
+        Inventory::read(root)?;
+        Request::read(root);
+        handover::read_expected(root)?;
+        handover::read_state(root)?;
+        handover::read_check(root)?;
+        let save = |e: io::Error| Error::io(tree.display(), "cannot be written", &e);
+        std::fs::create_dir(tree).map_err(save)?;
+        let files = root.save(tree).map_err(save)?;
+        log::info!("{}: {files} files saved", tree.display());
+    }
+    print(&handover::json(&facts)?)?;
+    Ok(0)
+}
+
+fn show_timeline(root: &Root, format: Format) -> Result<u8> {
+    let state = handover::read_state(root)?.ok_or_else(|| {
+        Error::new("timeline", "nothing was handed over in this boot")
+            .seen("no /run/ibboot/state.json")
+            .kind(Kind::Unknown)
+    })?;
+    let timeline = timeline::timeline(&state, handover::read_check(root)?.as_ref());
+    print(&match format {
+        Format::Text => timeline.text(),
+        Format::Json => handover::json(&timeline)?,
+    })?;
+    Ok(0)
+}

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The links of the plan: software links, IPoIB interfaces, and any port at all.
+
+use kernel_cmdline::LinkKind;
+
+use super::{Action, Draft, Refusal, Step};
+use crate::drivers;
+use crate::facts::Netdev;
+use crate::rdma::select;
+use crate::rdma::types::LinkLayer;
+use crate::request::{InterfaceWish, SoftLink, Wish};
+use crate::verify::expectation::{LinkWish, Require};
+
+/// ARP hardware type of Ethernet (include/uapi/linux/if_arp.h).
+const ARPHRD_ETHER: u32 = 1;
+
+impl Draft<'_> {
+    pub(super) fn soft_links(&mut self) -> Vec<LinkWish> {
+        let request = self.request;
+        let mut wishes = Vec::new();
+        for (position, link) in request.links.iter().enumerate() {
+            let before = request.links.get(..position).unwrap_or(&[]);
+            let refused = self.refuse_link(link, before);
+            match &refused {
+                Some(reason) => self.refusals.push(Refusal {
+                    object: link.value.name.clone(),
+                    reason: reason.clone(),
+                    asked_by: Some(link.origin.clone()),
+                }),
+                None => self.steps.push(Step {
+                    action: Action::AddLink {
+                        name: link.value.name.clone(),
+                        kind: link.value.kind.as_str(),
+                        netdev: link.value.netdev.clone(),
+                    },
+                    asked_by: Some(link.origin.clone()),
+                }),
+            }
+            wishes.push(LinkWish {
+                wanted: link.value.name.clone(),
+                asked_by: Some(link.origin.clone()),
+                link_layer: Some(LinkLayer::Ethernet),
+                netdev: Some(link.value.netdev.clone()),
+                refused,
+                ..LinkWish::default()
+            });
+        }
+        wishes
+    }
+
+    fn refuse_link(&mut self, link: &Wish<SoftLink>, before: &[Wish<SoftLink>]) -> Option<String> {
+        let SoftLink { kind, netdev, .. } = &link.value;
+        // Two software devices on one interface: rdma_cm would use whichever came first.
+        if let Some(other) = before.iter().find(|other| &other.value.netdev == netdev) {
+            return Some(format!(
+                "{netdev} carries {} already: one software link per interface",
+                other.value.name
+            ));
+        }
+        if let Some(reason) = self
+            .inventory
+            .facts
+            .netdev(netdev)
+            .and_then(|n| unfit(n, *kind))
+        {
+            return Some(reason);
+        }
+        if self.load(drivers::of_link(*kind), Some(&link.origin)) {
+            return None;
+        }
+        // The refusal of the module says it all; the link's names the module.
+        Some(match kind {
+            LinkKind::Rxe => "kernel module rdma_rxe is not in this image".to_owned(),
+            LinkKind::Siw => "kernel module siw is not in this image (many distribution kernels are built without it)".to_owned(),
+        })
+    }
+
+    /// The IPoIB interface of a port; the port may be listed by the same name already.
+    pub(super) fn interface(&mut self, interface: &Wish<InterfaceWish>, links: &mut Vec<LinkWish>) {
+        let InterfaceWish {
+            name, port, ipoib, ..
+        } = &interface.value;
+        match &interface.value.refused {
+            Some(reason) => self.refusals.push(Refusal {
+                object: name.clone(),
+                reason: reason.clone(),
+                asked_by: Some(interface.origin.clone()),
+            }),
+            None => self.steps.push(Step {
+                action: Action::BringUpInterface {
+                    name: name.clone(),
+                    port: port.clone(),
+                    ipoib: ipoib.clone(),
+                },
+                asked_by: Some(interface.origin.clone()),
+            }),
+        }
+        // rd.ib.require= may list the interface, or its port.
+        let listed = |link: &&mut LinkWish| {
+            link.ipoib.is_none()
+                && (link.wanted == *name || (link.wanted == *port && ipoib.pkey.is_none()))
+        };
+        if let Some(link) = links.iter_mut().find(listed) {
+            link.port = (link.wanted != *port).then(|| port.clone());
+            link.link_layer = Some(LinkLayer::InfiniBand);
+            link.refused.clone_from(&interface.value.refused);
+            link.ipoib = Some(ipoib.clone());
+            return;
+        }
+        links.push(LinkWish {
+            wanted: name.clone(),
+            port: (name != port).then(|| port.clone()),
+            asked_by: Some(interface.origin.clone()),
+            link_layer: Some(LinkLayer::InfiniBand),
+            ipoib: Some(ipoib.clone()),
+            refused: interface.value.refused.clone(),
+            ..LinkWish::default()
+        });
+    }
+
+    /// Nothing is named: any port will do. Impossible only if no driver can ever make one.
+    pub(super) fn any_port(&self, require: Require) -> LinkWish {
+        let refused = (self.modules.iter().all(|module| module.refused.is_some())
+            && self.request.links.is_empty()
+            && self.inventory.facts.devices.is_empty()
+            && !self.refusals.is_empty())
+        .then(|| {
+            let missing: Vec<&str> = self.refusals.iter().map(|r| r.object.as_str()).collect();
+            format!(
+                "no driver for an RDMA device can be loaded ({})",
+                missing.join(", ")
+            )
+        });
+        LinkWish {
+            wanted: "any port".to_owned(),
+            asked_by: self.request.asked.clone(),
+            refused,
+            required: require == Require::All,
+            ipoib: self
+                .request
+                .any_interface
+                .as_ref()
+                .map(|wish| wish.value.clone()),
+            ..LinkWish::default()
+        }
+    }
+}
+
+/// Why a software link cannot be made on this interface.
+fn unfit(netdev: &Netdev, kind: LinkKind) -> Option<String> {
+    let name = &netdev.ifname;
+    if netdev.hardware_type == Some(select::ARPHRD_INFINIBAND) {
+        return Some(format!(
+            "{name} is an IPoIB interface: a software link needs an Ethernet one"
+        ));
+    }
+    if kind == LinkKind::Rxe && netdev.kind.as_deref() == Some("vlan") {
+        return Some(format!(
+            "{name} is a VLAN: the kernel makes Soft-RoCE only on its parent"
+        ));
+    }
+    let loopback = name == "lo";
+    match netdev.hardware_type {
+        None | Some(ARPHRD_ETHER) => None,
+        Some(_) if loopback => None,
+        Some(other) => Some(format!(
+            "{name} is not an Ethernet interface (ARP hardware type {other})"
+        )),
+    }
+}

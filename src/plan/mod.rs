@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! PURE: wishes and inventory in, steps and expectation out. What cannot be had on this machine
+//! is refused here, before anything is written.
+
+mod drivers;
+mod links;
+mod port_types;
+
+use std::time::Duration;
+
+use kernel_cmdline::OnFail;
+use serde::Serialize;
+
+use crate::error::Result;
+use crate::facts::{Depth, Facts, Look};
+use crate::handover::SCHEMA;
+use crate::ipoib;
+use crate::request::{Request, Required};
+use crate::system::blacklist::Blacklist;
+use crate::system::modules::Index;
+use crate::system::root::Root;
+use crate::verify::expectation::{Expectation, LinkWish, ModuleWish, Origin, Require};
+
+pub use port_types::mlx4_targets;
+
+/// A PCI function that may be an HCA.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PciFunction {
+    /// `0000:81:00.0`.
+    pub address: String,
+    /// `pci:v000015B3d0000101Bsv...`.
+    pub modalias: String,
+    /// Bound driver, if any.
+    pub driver: Option<String>,
+    /// mlx4 port types can be set here (`mlx4_port1`, `mlx4_port2`), by port number.
+    pub mlx4_ports: Vec<(u32, String)>,
+}
+
+/// What is known of the machine before anything is done.
+#[derive(Debug)]
+pub struct Inventory {
+    /// The image's modules.
+    pub modules: Index,
+    /// What modprobe.d(5) forbids.
+    pub blacklist: Blacklist,
+    /// Devices and interfaces that are there already.
+    pub facts: Facts,
+    /// PCI functions of RDMA makers.
+    pub pci: Vec<PciFunction>,
+}
+
+impl Inventory {
+    /// Looks at the tree.
+    pub fn read(root: &Root) -> Result<Inventory> {
+        let mut look = Look::new(root);
+        let mut pci = Vec::new();
+        for address in look.list("/sys/bus/pci/devices") {
+            let base = format!("/sys/bus/pci/devices/{address}");
+            let Some(modalias) = look.text(&format!("{base}/modalias")) else {
+                continue;
+            };
+            let mlx4_ports = [1u32, 2]
+                .into_iter()
+                .filter_map(|port| Some((port, look.text(&format!("{base}/mlx4_port{port}"))?)))
+                .collect();
+            pci.push(PciFunction {
+                driver: root.link_name(&format!("{base}/driver")).ok(),
+                modalias,
+                mlx4_ports,
+                address,
+            });
+        }
+        Ok(Inventory {
+            modules: Index::read(root)?,
+            blacklist: Blacklist::read(root),
+            facts: Facts::gather(root, None, &[], Depth::Ports),
+            pci,
+        })
+    }
+}
+
+/// One thing `up` does.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "action", rename_all = "snake_case")]
+pub enum Action {
+    /// Load a kernel module with parameters, beside the other modules.
+    LoadModule {
+        /// Name in the kernel's spelling.
+        module: String,
+        /// Where it is; none for a builtin one.
+        file: Option<String>,
+        /// `NAME=VALUE`, added to those of the site.
+        parameters: Vec<String>,
+    },
+    /// Set the port type of an mlx4 card.
+    SetPortType {
+        /// Which ports.
+        selector: String,
+        /// `ib`, `eth` or `auto`.
+        port_type: &'static str,
+    },
+    /// Set the netdev up and add a software RDMA link on it.
+    AddLink {
+        /// Name of the new RDMA device.
+        name: String,
+        /// `rxe` or `siw`.
+        kind: &'static str,
+        /// The interface.
+        netdev: String,
+    },
+    /// Set the default RoCE mode.
+    SetRoceMode {
+        /// Which ports; all where absent.
+        selector: Option<String>,
+        /// As configfs spells it: `IB/RoCE v1` or `RoCE v2`.
+        mode: &'static str,
+    },
+    /// Bring an IPoIB interface up: child, mode, up, carrier, MTU, addresses, in this order.
+    BringUpInterface {
+        /// What it is called.
+        name: String,
+        /// Selector of its port.
+        port: String,
+        /// What is wanted of it.
+        ipoib: ipoib::Wish,
+    },
+    /// Wait until the port is verified.
+    WaitFor {
+        /// The selector, or `any port`.
+        port: String,
+        /// The boot waits for it.
+        gates_boot: bool,
+    },
+    /// Write the handover and let the boot go on.
+    HandOver,
+}
+
+/// A step and who asked for it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Step {
+    /// What is done.
+    #[serde(flatten)]
+    pub action: Action,
+    /// The argument; none for what follows from another step.
+    pub asked_by: Option<Origin>,
+}
+
+/// A wish that cannot be met here.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Refusal {
+    /// What is refused.
+    pub object: String,
+    /// Why, and what to do.
+    pub reason: String,
+    /// The argument.
+    pub asked_by: Option<Origin>,
+}
+
+/// What will be done, and what is expected afterwards.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Plan {
+    /// Version of the JSON's shape.
+    pub schema: u32,
+    /// The argument that turned ibboot on; none: nothing is done.
+    pub asked_by: Option<Origin>,
+    /// In order.
+    pub steps: Vec<Step>,
+    /// Wishes that cannot be met.
+    pub refusals: Vec<Refusal>,
+    /// Arguments that are wrong, a line each.
+    pub complaints: Vec<String>,
+    /// Arguments that are understood and left to somebody else, and drivers that are left alone, a
+    /// line each.
+    pub left: Vec<String>,
+    /// Deadline in seconds from the start of `up`.
+    #[serde(serialize_with = "as_seconds")]
+    pub timeout: Duration,
+    /// What happens at the deadline: `shell`, `continue`, `reboot`, or `dracut` where something
+    /// else waits for the network and decides.
+    pub onfail: &'static str,
+    /// What `verify` will compare with.
+    pub expectation: Expectation,
+}
+
+fn as_seconds<S: serde::Serializer>(
+    timeout: &Duration,
+    serializer: S,
+) -> std::result::Result<S::Ok, S::Error> {
+    serializer.serialize_u64(timeout.as_secs())
+}
+
+/// Decides.
+pub fn plan(request: &Request, inventory: &Inventory) -> Plan {
+    let mut draft = Draft {
+        request,
+        inventory,
+        steps: Vec::new(),
+        refusals: Vec::new(),
+        modules: Vec::new(),
+        left: Vec::new(),
+    };
+    let expectation = if request.asked.is_some() {
+        draft.make()
+    } else {
+        nothing()
+    };
+    Plan {
+        schema: SCHEMA,
+        asked_by: request.asked.clone(),
+        steps: draft.steps,
+        refusals: draft.refusals,
+        complaints: request.complaints.clone(),
+        left: request
+            .left
+            .iter()
+            .map(|left| format!("{}: {}", left.origin, left.value))
+            .chain(draft.left)
+            .collect(),
+        timeout: request.timeout,
+        onfail: match request.onfail {
+            Some(OnFail::Shell) => "shell",
+            Some(OnFail::Reboot) => "reboot",
+            Some(OnFail::Continue) => "continue",
+            // What waits for the network has its own deadline and dracut its emergency shell.
+            None if request.network_root.is_some() => "dracut",
+            None => "continue",
+        },
+        expectation,
+    }
+}
+
+fn nothing() -> Expectation {
+    Expectation {
+        schema: SCHEMA,
+        boot_id: None,
+        require: Require::Listed,
+        links: Vec::new(),
+        any_port: None,
+        rates: Vec::new(),
+        modules: Vec::new(),
+    }
+}
+
+struct Draft<'a> {
+    request: &'a Request,
+    inventory: &'a Inventory,
+    steps: Vec<Step>,
+    refusals: Vec<Refusal>,
+    modules: Vec<ModuleWish>,
+    left: Vec<String>,
+}
+
+impl Draft<'_> {
+    fn make(&mut self) -> Expectation {
+        self.drivers();
+        self.port_types();
+        let mut links = self.soft_links();
+        self.roce();
+        for port in &self.request.ports {
+            if links.iter().all(|link| link.wanted != port.value) {
+                links.push(LinkWish {
+                    wanted: port.value.clone(),
+                    asked_by: Some(port.origin.clone()),
+                    ..LinkWish::default()
+                });
+            }
+        }
+        for interface in &self.request.interfaces {
+            self.interface(interface, &mut links);
+        }
+        let listed = |wanted: &str| {
+            !self.request.listed
+                || self.request.ports.iter().any(|port| {
+                    port.value == wanted
+                        // A link that is made here is also meant by the name of its port.
+                        || port.value.strip_suffix(":1") == Some(wanted)
+                })
+        };
+        let require = match self.request.required {
+            Required::Count(n) => Require::Count(n),
+            Required::All => Require::All,
+            Required::Named if links.is_empty() => Require::Count(1),
+            Required::Named => Require::Listed,
+        };
+        for link in &mut links {
+            link.required = match require {
+                Require::Listed => listed(&link.wanted),
+                Require::All => true,
+                Require::Count(_) => false,
+            };
+        }
+        // `rxe0:1` of a list is the port of a link that is made here: one wish, not two.
+        let made: Vec<String> = self
+            .request
+            .links
+            .iter()
+            .map(|l| format!("{}:1", l.value.name))
+            .collect();
+        links.retain(|link| !made.contains(&link.wanted));
+        // Where nothing is named, or any will do, or all are wanted, every port is a candidate.
+        let any_port = (require != Require::Listed).then(|| self.any_port(require));
+        if let Some(LinkWish {
+            wanted,
+            refused: Some(reason),
+            asked_by,
+            ..
+        }) = &any_port
+        {
+            self.refusals.push(Refusal {
+                object: wanted.clone(),
+                reason: reason.clone(),
+                asked_by: asked_by.clone(),
+            });
+        }
+        let anonymous = any_port.iter().filter(|_| links.is_empty());
+        for link in links
+            .iter()
+            .chain(anonymous)
+            .filter(|link| link.refused.is_none())
+        {
+            self.steps.push(Step {
+                action: Action::WaitFor {
+                    port: if require == Require::All && links.is_empty() {
+                        "every port".to_owned()
+                    } else {
+                        link.wanted.clone()
+                    },
+                    gates_boot: link.required || require != Require::Listed,
+                },
+                asked_by: link.asked_by.clone(),
+            });
+        }
+        self.steps.push(Step {
+            action: Action::HandOver,
+            asked_by: None,
+        });
+        Expectation {
+            require,
+            links,
+            any_port,
+            rates: self.request.rates.clone(),
+            modules: std::mem::take(&mut self.modules),
+            ..nothing()
+        }
+    }
+}

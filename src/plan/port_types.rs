@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Port types of mlx4 cards and default RoCE modes.
+
+use kernel_cmdline::{PortType, RoceMode, Selector};
+
+use super::{Action, Draft, Refusal, Step};
+use crate::facts::Facts;
+use crate::rdma::select;
+
+impl Draft<'_> {
+    pub(super) fn port_types(&mut self) {
+        for wish in &self.request.port_types {
+            let (selector, port_type) = &wish.value;
+            match self.refuse_port_type(selector, *port_type) {
+                Some(reason) => self.refusals.push(Refusal {
+                    object: selector.clone(),
+                    reason,
+                    asked_by: Some(wish.origin.clone()),
+                }),
+                None => self.steps.push(Step {
+                    action: Action::SetPortType {
+                        selector: selector.clone(),
+                        port_type: port_type.as_str(),
+                    },
+                    asked_by: Some(wish.origin.clone()),
+                }),
+            }
+        }
+    }
+
+    /// Only what is certain already: a card that is there and is not an mlx4.
+    fn refuse_port_type(&self, selector: &str, port_type: PortType) -> Option<String> {
+        let functions = self.targets(selector)?;
+        let (address, _) = functions.first()?;
+        let function = self.inventory.pci.iter().find(|f| &f.address == address)?;
+        match function.driver.as_deref() {
+            None | Some("mlx4_core") => {}
+            Some("mlx5_core") => {
+                return Some(format!(
+                    "{address} is driven by mlx5_core: its port type is firmware; set LINK_TYPE_P1 with mlxconfig"
+                ));
+            }
+            Some(other) => {
+                return Some(format!(
+                    "{address} is driven by {other}, which has no port types"
+                ));
+            }
+        }
+        let supported = function.mlx4_ports.is_empty()
+            || functions.iter().all(|(_, port)| {
+                port.is_none_or(|port| function.mlx4_ports.iter().any(|(p, _)| *p == port))
+            });
+        if !supported {
+            return Some(format!("{address} has no such port"));
+        }
+        let other_is_ib = function
+            .mlx4_ports
+            .iter()
+            .any(|(p, kind)| *p == 2 && kind.contains("ib"));
+        let only_first = functions.iter().all(|(_, port)| *port == Some(1));
+        let second_becomes_eth = self.request.port_types.iter().any(|other| {
+            other.value.1 == PortType::Eth
+                && self
+                    .targets(&other.value.0)
+                    .is_some_and(|t| t.iter().any(|(a, port)| a == address && *port == Some(2)))
+        });
+        // drivers/net/ethernet/mellanox/mlx4/main.c, mlx4_check_port_params.
+        (port_type == PortType::Eth && only_first && other_is_ib && !second_becomes_eth).then(
+            || {
+                format!(
+                    "{address}: port 1 cannot be eth while port 2 is ib on this family of cards"
+                )
+            },
+        )
+    }
+
+    fn targets(&self, selector: &str) -> Option<Vec<(String, Option<u32>)>> {
+        let pci = &self.inventory.pci;
+        let there = |address: &str| pci.iter().any(|function| function.address == address);
+        mlx4_targets(selector, &self.inventory.facts, there)
+    }
+
+    pub(super) fn roce(&mut self) {
+        for roce in &self.request.roce {
+            let (selector, mode) = &roce.value;
+            let steps = Step {
+                action: Action::SetRoceMode {
+                    selector: selector.clone(),
+                    mode: match mode {
+                        RoceMode::V1 => "IB/RoCE v1",
+                        RoceMode::V2 => "RoCE v2",
+                    },
+                },
+                asked_by: Some(roce.origin.clone()),
+            };
+            self.steps.push(steps);
+        }
+    }
+}
+
+/// PCI address and port number (none: all ports) that a port type selector means, as far as the
+/// machine shows it yet; `there` knows the PCI functions.
+pub fn mlx4_targets(
+    selector: &str,
+    facts: &Facts,
+    there: impl Fn(&str) -> bool,
+) -> Option<Vec<(String, Option<u32>)>> {
+    let parsed = Selector::parse(selector)?;
+    if let Selector::Pci(address) = &parsed {
+        let address = address.to_string();
+        return there(&address).then(|| vec![(address, None)]);
+    }
+    let found = select::ports(&parsed, facts);
+    let targets: Vec<_> = found
+        .iter()
+        .filter_map(|found| Some((found.device.bus_address.clone()?, Some(found.port.port))))
+        .collect();
+    (!targets.is_empty()).then_some(targets)
+}

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! PURE: what is asked of the subnet administrator and what it answers, as bytes (IBTA 13.4 and
+//! 15.2). Whatever comes from the wire is hostile: a record that is cut short or made up is no
+//! record, and never a panic.
+
+use std::net::Ipv6Addr;
+
+use serde::{Deserialize, Serialize};
+
+#[cfg(test)]
+mod tests;
+
+/// Bytes of a management datagram on the wire.
+pub const MAD: usize = 256;
+/// SubnAdm, and its version.
+pub const SA_CLASS: u8 = 0x03;
+/// Version of the class.
+pub const SA_CLASS_VERSION: u8 = 2;
+
+const BASE_VERSION: u8 = 1;
+const GET: u8 = 0x01;
+const GET_TABLE: u8 = 0x12;
+const RESPONSE: u8 = 0x80;
+
+/// Where the fields stand.
+mod at {
+    pub const STATUS: usize = 4;
+    /// The low half: the kernel puts its own number of the agent into the high one.
+    pub const TID_LOW: usize = 12;
+    pub const ATTRIBUTE: usize = 16;
+    pub const RECORD_SIZE: usize = 44;
+    pub const COMPONENT_MASK: usize = 48;
+    pub const DATA: usize = 56;
+}
+
+/// MCMemberRecord without its padding.
+const GROUP_BYTES: usize = 52;
+/// MGID, the first component of MCMemberRecord.
+const COMPONENT_MGID: u64 = 1;
+/// LID, the first component of PortInfoRecord.
+const COMPONENT_LID: u64 = 1;
+/// MTUCap in a PortInfoRecord: 4 bytes of keys, then PortInfo.
+const PORT_INFO_MTU: usize = 4 + 41;
+
+/// What is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Question {
+    /// ClassPortInfo: nothing costs the subnet administrator less.
+    ClassPortInfo,
+    /// MCMemberRecord of one group, by its MGID.
+    Group(Ipv6Addr),
+    /// PortInfoRecord of the port with this LID.
+    PortInfo(u16),
+}
+
+impl Question {
+    fn attribute(self) -> u16 {
+        match self {
+            Self::ClassPortInfo => 0x0001,
+            Self::PortInfo(_) => 0x0012,
+            Self::Group(_) => 0x0038,
+        }
+    }
+
+    fn method(self) -> u8 {
+        match self {
+            Self::ClassPortInfo => GET,
+            Self::Group(_) | Self::PortInfo(_) => GET_TABLE,
+        }
+    }
+
+    /// The datagram. `tid` comes back in the answer.
+    pub fn bytes(self, tid: u32) -> [u8; MAD] {
+        let mut mad = [0; MAD];
+        put(
+            &mut mad,
+            0,
+            &[BASE_VERSION, SA_CLASS, SA_CLASS_VERSION, self.method()],
+        );
+        put(&mut mad, at::TID_LOW, &tid.to_be_bytes());
+        put(&mut mad, at::ATTRIBUTE, &self.attribute().to_be_bytes());
+        match self {
+            Self::ClassPortInfo => {}
+            Self::Group(mgid) => {
+                put(&mut mad, at::COMPONENT_MASK, &COMPONENT_MGID.to_be_bytes());
+                put(&mut mad, at::DATA, &mgid.octets());
+            }
+            Self::PortInfo(lid) => {
+                put(&mut mad, at::COMPONENT_MASK, &COMPONENT_LID.to_be_bytes());
+                put(&mut mad, at::DATA, &lid.to_be_bytes());
+            }
+        }
+        mad
+    }
+
+    /// Reads the answer to this question; `None` if it is none.
+    pub fn answer(self, tid: u32, mad: &[u8]) -> Option<Reply<'_>> {
+        let [BASE_VERSION, SA_CLASS, SA_CLASS_VERSION, method, ..] = *mad else {
+            return None;
+        };
+        let is_it = method == self.method() | RESPONSE
+            && be32(mad, at::TID_LOW)? == tid
+            && be16(mad, at::ATTRIBUTE)? == self.attribute();
+        is_it.then_some(Reply {
+            status: Status(be16(mad, at::STATUS)?),
+            mad,
+        })
+    }
+}
+
+/// The status field: generic bits below, the class's own code in the high byte.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Status(pub u16);
+
+impl Status {
+    /// Answered as asked.
+    pub const OK: Status = Status(0);
+    /// No record has what was asked for.
+    pub const NO_RECORDS: Status = Status(0x0300);
+    /// Bit 1: somebody else answers for this class. It lives.
+    const REDIRECT: u16 = 0x0002;
+
+    /// The subnet administrator lives, and another place answers for it.
+    pub fn is_redirect(self) -> bool {
+        self.0 & Self::REDIRECT != 0
+    }
+
+    /// In the specification's words (IBTA tables 103 and 186).
+    pub fn words(self) -> &'static str {
+        match (self.0 >> 8, self.0 & 0x1f) {
+            (1, _) => "no resources",
+            (2, _) => "request invalid",
+            (3, _) => "no records",
+            (4, _) => "too many records",
+            (5, _) => "invalid GID",
+            (6, _) => "insufficient components",
+            (7, _) => "request denied",
+            (_, 0x01) => "busy",
+            (_, 0x04) => "bad version",
+            (_, 0x08) => "method not supported",
+            (_, 0x0c) => "attribute not supported",
+            (_, 0x1c) => "invalid field",
+            _ => "unknown code",
+        }
+    }
+}
+
+/// An answer.
+#[derive(Clone, Copy, Debug)]
+pub struct Reply<'a> {
+    /// Its status.
+    pub status: Status,
+    mad: &'a [u8],
+}
+
+/// What MCMemberRecord says of a multicast group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Group {
+    /// Address of the group.
+    pub mgid: Ipv6Addr,
+    /// Multicast LID.
+    pub mlid: u16,
+    /// Q_Key of its datagrams.
+    pub qkey: u32,
+    /// P_Key.
+    pub pkey: u16,
+    /// IB MTU in bytes; none for a code that is not known.
+    pub mtu: Option<u32>,
+    /// Mb/s; none for a code that is not known.
+    pub megabits: Option<u32>,
+    /// Service level.
+    pub sl: u8,
+    /// Scope: 2 link-local, 5 site-local.
+    pub scope: u8,
+    /// Bits: full member, non-member, send-only member, of the port that asks.
+    pub join_state: u8,
+}
+
+impl<'a> Reply<'a> {
+    /// The records of a table, at their distance from one another.
+    fn records(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+        // In units of 8 bytes. 0 stands where there is no record.
+        let size = usize::from(be16(self.mad, at::RECORD_SIZE).unwrap_or(0)) * 8;
+        let data = self.mad.get(at::DATA..).filter(|_| size > 0);
+        data.unwrap_or_default().chunks_exact(size.max(1))
+    }
+
+    /// The groups.
+    pub fn groups(&self) -> impl Iterator<Item = Group> + use<'a> {
+        self.records().filter_map(group)
+    }
+
+    /// Largest MTU, in bytes, that the subnet administrator believes the port to be capable of.
+    pub fn port_mtu(&self) -> Option<u32> {
+        let code = self.records().next()?.get(PORT_INFO_MTU)? & 0x0f;
+        mtu(code)
+    }
+}
+
+fn group(record: &[u8]) -> Option<Group> {
+    let record = record.get(..GROUP_BYTES)?;
+    let byte = |at: usize| record.get(at).copied();
+    Some(Group {
+        mgid: Ipv6Addr::from(*record.first_chunk::<16>()?),
+        qkey: be32(record, 32)?,
+        mlid: be16(record, 36)?,
+        // The two bits above are a selector, which means something in requests only.
+        mtu: mtu(byte(38)? & 0x3f),
+        pkey: be16(record, 40)?,
+        megabits: rate(byte(42)? & 0x3f),
+        sl: byte(44)? >> 4,
+        scope: byte(48)? >> 4,
+        join_state: byte(48)? & 0x0f,
+    })
+}
+
+/// Bytes of an MTU code.
+fn mtu(code: u8) -> Option<u32> {
+    matches!(code, 1..=5).then(|| 128 << code)
+}
+
+/// Mb/s of a rate code (IBTA 15.2.5.16; `enum ib_rate` of include/rdma/ib_verbs.h).
+fn rate(code: u8) -> Option<u32> {
+    Some(match code {
+        2 => 2_500,
+        3 => 10_000,
+        4 => 30_000,
+        5 => 5_000,
+        6 => 20_000,
+        7 => 40_000,
+        8 => 60_000,
+        9 => 80_000,
+        10 => 120_000,
+        11 => 14_000,
+        12 => 56_000,
+        13 => 112_000,
+        14 => 168_000,
+        15 => 25_000,
+        16 => 100_000,
+        17 => 200_000,
+        18 => 300_000,
+        19 => 28_000,
+        20 => 50_000,
+        21 => 400_000,
+        22 => 600_000,
+        23 => 800_000,
+        24 => 1_200_000,
+        _ => return None,
+    })
+}
+
+fn put(mad: &mut [u8], at: usize, bytes: &[u8]) {
+    for (slot, byte) in mad.iter_mut().skip(at).zip(bytes) {
+        *slot = *byte;
+    }
+}
+
+fn be16(bytes: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_be_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+fn be32(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_be_bytes(*bytes.get(at..)?.first_chunk()?))
+}

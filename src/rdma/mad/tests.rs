@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Datagrams as opensm 3.3.23 sent them to softib under Linux 6.12.107, and what is made of them
+//! when they are cut, flipped or made up; the interview over them.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::rdma::sa::{Answer, Heard, Interview, Next, QUICK_MS, broadcast_group};
+
+/// ClassPortInfo.
+const CLASS_PORT_INFO: &str = "0103028100000000000000124864ce0d0001000000000000000000000000000000000000000000000000000000\
+    0000000000000000000000010226020016bd100000000000000000000000000000000000000000000000000000\
+    000180010000000000000000000000000000000000000000000000000000000000008001000000000000000000\
+    000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000\
+    000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000\
+    00000000000000000000000000000000000000000000000000000000000000";
+/// MCMemberRecord of the broadcast group of 0xffff: one record, 2048 bytes, 10 Gb/sec.
+const GROUP: &str = "0103029200000000000000124864ce0e003800000000000001010700000000010000004c000000000000000000\
+    0700000000000000000001ff12401bffff000000000000ffffffff000000000000000000000000000000000000\
+    0b1bc0008400ffff8392000000002000000000000000";
+/// PortInfoRecord of LID 2, a port of 4096 bytes.
+const PORT_INFO: &str = "0103029200000000000000124864ce0f001200000000000001010700000000010000005c000000000000000000\
+    0900000000000000000001000201000000000000000000fe800000000000000002000102010840000000000113\
+    1302745200475010000000050010000000000000011208000000000000000000000000000000";
+/// The same question where partitions.conf has no ipoib flag: a table without a record.
+const NO_GROUP: &str = "010302920000000000000022e4ee210e0038000000000000010107000000000100000014000000000000000000\
+    0000000000000000000001";
+
+const MGID: &str = "ff12:401b:ffff::ffff:ffff";
+
+fn mgid() -> Ipv6Addr {
+    MGID.parse().unwrap()
+}
+
+fn bytes(hex: &str) -> Vec<u8> {
+    let digits = hex.as_bytes().chunks_exact(2);
+    digits
+        .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap())
+        .collect()
+}
+
+/// An answer to `question` with these records, `size` bytes apart.
+fn answer(question: Question, tid: u32, status: u16, size: usize, records: &[u8]) -> Vec<u8> {
+    let mut mad = question.bytes(tid)[..at::DATA].to_vec();
+    mad[3] |= RESPONSE;
+    put(&mut mad, at::STATUS, &status.to_be_bytes());
+    // The kernel's number of the agent.
+    put(&mut mad, 8, &[0xde, 0xad, 0xbe, 0xef]);
+    let units = u16::try_from(size / 8).unwrap();
+    put(&mut mad, at::RECORD_SIZE, &units.to_be_bytes());
+    mad.extend(records);
+    mad
+}
+
+/// MTU 2048, 10 Gb/sec, P_Key 0xffff, and padding to 56 bytes.
+fn record(mgid: Ipv6Addr) -> Vec<u8> {
+    let mut record = vec![0; 56];
+    put(&mut record, 0, &mgid.octets());
+    put(&mut record, 32, &0x0b1b_u32.to_be_bytes());
+    put(&mut record, 36, &[0xc0, 0x00, 0x84, 0x00, 0xff, 0xff, 0x83]);
+    put(&mut record, 44, &[0x10, 0, 0, 0, 0x21]);
+    record
+}
+
+#[test]
+fn questions_are_as_the_specification_draws_them() {
+    let mad = Question::ClassPortInfo.bytes(0x0102_0304);
+    assert_eq!(
+        mad[..24],
+        [
+            1, 3, 2, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4, 0, 1, 0, 0, 0, 0, 0, 0
+        ]
+    );
+    assert_eq!(mad[24..], [0; 232]);
+
+    let mad = Question::Group(mgid()).bytes(1);
+    assert_eq!(mad[3], 0x12);
+    assert_eq!(mad[16..18], [0x00, 0x38]);
+    assert_eq!(mad[48..56], [0, 0, 0, 0, 0, 0, 0, 1]);
+    assert_eq!(mad[56..72], mgid().octets());
+    assert_eq!(mad[72..], [0; 184]);
+
+    let mad = Question::PortInfo(0x0203).bytes(1);
+    assert_eq!(mad[3], 0x12);
+    assert_eq!(mad[16..18], [0x00, 0x12]);
+    assert_eq!(mad[48..58], [0, 0, 0, 0, 0, 0, 0, 1, 2, 3]);
+    assert_eq!(mad[58..], [0; 198]);
+}
+
+#[test]
+fn opensm_is_understood() {
+    let (first, second, third) = (bytes(CLASS_PORT_INFO), bytes(GROUP), bytes(PORT_INFO));
+    let mut interview = Interview::new(mgid(), 2, 0x4864ce0d, QUICK_MS);
+    assert_eq!(interview.hear(Heard::Reply(&first)), Next::Ask);
+    let mut without = interview.clone();
+    assert_eq!(interview.hear(Heard::Reply(&second)), Next::Ask);
+    let group = Group {
+        mgid: mgid(),
+        mlid: 0xc000,
+        qkey: 0x0b1b,
+        pkey: 0xffff,
+        mtu: Some(2048),
+        megabits: Some(10_000),
+        sl: 0,
+        scope: 2,
+        join_state: 0,
+    };
+    let answer = Answer::Joinable {
+        group,
+        port_mtu: Some(4096),
+    };
+    assert_eq!(interview.hear(Heard::Reply(&third)), Next::Done(answer));
+    // Of another interview: its TID is put in the place of this one's.
+    let mut none = bytes(NO_GROUP);
+    put(&mut none, at::TID_LOW, &0x4864ce0e_u32.to_be_bytes());
+    assert_eq!(
+        without.hear(Heard::Reply(&none)),
+        Next::Done(Answer::NoGroup)
+    );
+}
+
+#[test]
+fn a_table_of_groups_is_read() {
+    let question = Question::Group(mgid());
+    let mut records = record(mgid());
+    records.extend(record("ff12:401b:ffff::1".parse().unwrap()));
+    let mad = answer(question, 9, 0, 56, &records);
+    let reply = question.answer(9, &mad).unwrap();
+    assert_eq!(reply.status, Status::OK);
+    let groups: Vec<Group> = reply.groups().collect();
+    assert_eq!(
+        groups[0],
+        Group {
+            mgid: mgid(),
+            mlid: 0xc000,
+            qkey: 0x0b1b,
+            pkey: 0xffff,
+            mtu: Some(2048),
+            megabits: Some(10_000),
+            sl: 1,
+            scope: 2,
+            join_state: 1,
+        }
+    );
+    assert_eq!(groups.len(), 2);
+    assert_eq!(groups[1].mgid.to_string(), "ff12:401b:ffff::1");
+}
+
+#[test]
+fn only_the_answer_to_the_question_is_one() {
+    let question = Question::Group(mgid());
+    let good = answer(question, 9, 0, 56, &record(mgid()));
+    assert!(question.answer(9, &good).is_some());
+    assert!(question.answer(8, &good).is_none());
+    assert!(Question::ClassPortInfo.answer(9, &good).is_none());
+    // Base version, class, class version, method, TID, attribute.
+    for position in [0, 1, 2, 3, 12, 13, 14, 15, 16, 17] {
+        let mut bad = good.clone();
+        bad[position] ^= 0x20;
+        assert!(question.answer(9, &bad).is_none(), "byte {position}");
+    }
+    // The question itself is none.
+    assert!(question.answer(9, &question.bytes(9)).is_none());
+}
+
+#[test]
+fn records_cut_short_are_none() {
+    let question = Question::Group(mgid());
+    let whole = answer(question, 9, 0, 56, &record(mgid()));
+    for length in 0..whole.len() {
+        let groups = question
+            .answer(9, &whole[..length])
+            .map(|reply| reply.groups().count());
+        let expected = (length >= 18).then_some(0);
+        assert_eq!(groups, expected, "{length} bytes");
+    }
+    for size in [0, 8, 48] {
+        let mad = answer(question, 9, 0, size, &record(mgid()));
+        assert_eq!(
+            question.answer(9, &mad).unwrap().groups().count(),
+            0,
+            "records of {size}"
+        );
+    }
+}
+
+#[test]
+fn codes_are_the_specifications() {
+    let mtus: Vec<Option<u32>> = (0..=6).map(mtu).collect();
+    assert_eq!(
+        mtus,
+        [
+            None,
+            Some(256),
+            Some(512),
+            Some(1024),
+            Some(2048),
+            Some(4096),
+            None
+        ]
+    );
+    assert_eq!(
+        (rate(3), rate(16), rate(24)),
+        (Some(10_000), Some(100_000), Some(1_200_000))
+    );
+    assert_eq!(
+        (rate(0), rate(1), rate(25), rate(63)),
+        (None, None, None, None)
+    );
+    assert_eq!(Status(0x0700).words(), "request denied");
+    assert_eq!(Status(0x0001).words(), "busy");
+    assert_eq!(Status(0x001c).words(), "invalid field");
+    assert_eq!(Status(0x7f00).words(), "unknown code");
+}
+
+#[test]
+fn the_group_is_taken_from_the_broadcast_address() {
+    let text = "00:ff:ff:ff:ff:12:40:1b:80:01:00:00:00:00:00:00:ff:ff:ff:ff";
+    assert_eq!(
+        broadcast_group(text).unwrap().to_string(),
+        "ff12:401b:8001::ffff:ffff"
+    );
+    assert_eq!(broadcast_group("ff:ff:ff:ff:ff:ff"), None);
+}
+
+fn begun() -> Interview {
+    Interview::new(mgid(), 2, 7, QUICK_MS)
+}
+
+fn alive(interview: &mut Interview, tid: u32) {
+    let mad = answer(Question::ClassPortInfo, tid, 0, 0, &[0; 200]);
+    assert_eq!(interview.hear(Heard::Reply(&mad)), Next::Ask);
+}
+
+#[test]
+fn silence_is_believed_after_asking_with_a_global_route_header() {
+    let mut interview = begun();
+    assert!(!interview.grh());
+    assert_eq!(interview.hear(Heard::Silence), Next::Ask);
+    assert!(interview.grh());
+    assert_eq!(interview.hear(Heard::Silence), Next::Done(Answer::Silent));
+}
+
+#[test]
+fn an_administrator_that_wants_the_header_gets_it_to_the_end() {
+    let mut interview = begun();
+    assert_eq!(interview.hear(Heard::Silence), Next::Ask);
+    alive(&mut interview, 8);
+    assert!(interview.grh());
+    assert_eq!(interview.question(), Question::Group(mgid()).bytes(9));
+}
+
+#[test]
+fn a_missing_group_has_three_spellings() {
+    let other = "ff12:401b:8001::ffff:ffff".parse().unwrap();
+    for (status, records) in [(0x0300, vec![]), (0, vec![]), (0, record(other))] {
+        let mut interview = begun();
+        alive(&mut interview, 7);
+        let mad = answer(Question::Group(mgid()), 8, status, 56, &records);
+        assert_eq!(
+            interview.hear(Heard::Reply(&mad)),
+            Next::Done(Answer::NoGroup)
+        );
+    }
+}
+
+#[test]
+fn a_group_is_told_with_what_the_port_can_do() {
+    let mut interview = begun();
+    alive(&mut interview, 7);
+    let mad = answer(Question::Group(mgid()), 8, 0, 56, &record(mgid()));
+    assert_eq!(interview.hear(Heard::Reply(&mad)), Next::Ask);
+    let mut port = vec![0; 64];
+    port[PORT_INFO_MTU] = 0xf4;
+    let mad = answer(Question::PortInfo(2), 9, 0, 64, &port);
+    let mut deaf = interview.clone();
+    let Next::Done(Answer::Joinable { group, port_mtu }) = interview.hear(Heard::Reply(&mad))
+    else {
+        panic!("not done");
+    };
+    assert_eq!((group.mtu, port_mtu), (Some(2048), Some(2048)));
+    assert_eq!(
+        deaf.hear(Heard::Silence),
+        Next::Done(Answer::Joinable {
+            group,
+            port_mtu: None
+        })
+    );
+}
+
+#[test]
+fn an_error_is_kept_and_a_late_answer_is_not_taken_for_the_next() {
+    let mut interview = begun();
+    alive(&mut interview, 7);
+    let late = answer(Question::ClassPortInfo, 7, 0, 0, &[0; 200]);
+    assert_eq!(interview.hear(Heard::Reply(&late)), Next::Wait);
+    let denied = answer(Question::Group(mgid()), 8, 0x0700, 0, &[]);
+    assert_eq!(
+        interview.hear(Heard::Reply(&denied)),
+        Next::Done(Answer::Refused(Status(0x0700)))
+    );
+}
+
+proptest! {
+    #[test]
+    fn whatever_comes_is_survived(
+        mut mad in proptest::collection::vec(any::<u8>(), 0..1200),
+        step in 0_usize..3,
+        looks_right: bool,
+    ) {
+        let question = [Question::ClassPortInfo, Question::Group(mgid()), Question::PortInfo(2)][step];
+        if looks_right {
+            put(&mut mad, 0, &[1, 3, 2, question.method() | RESPONSE]);
+            put(&mut mad, at::TID_LOW, &9_u32.to_be_bytes());
+            put(&mut mad, at::ATTRIBUTE, &question.attribute().to_be_bytes());
+        }
+        let reply = question.answer(9, &mad);
+        prop_assert!(reply.is_some() || !looks_right || mad.len() < 18);
+        if let Some(reply) = reply {
+            let room = mad.len().saturating_sub(at::DATA);
+            prop_assert!(reply.groups().count() <= room / GROUP_BYTES);
+            prop_assert!(reply.port_mtu().is_none_or(|mtu| (256..=4096).contains(&mtu)));
+        }
+        let mut interview = begun();
+        let next = interview.hear(Heard::Reply(&mad));
+        prop_assert!(matches!(next, Next::Wait | Next::Ask));
+    }
+}

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the kernel's RDMA stack tells and takes: sysfs text, NETLINK_RDMA, uverbs events, umad.
+
+pub mod events;
+pub mod inventory;
+pub mod mad;
+pub mod netlink;
+pub mod parse;
+pub mod sa;
+pub mod select;
+pub mod types;
+pub mod umad;

@@ -1,0 +1,543 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! NETLINK_RDMA: devices, ports, software links, and notice of devices that come and go.
+//!
+//! The stack's own interface (include/uapi/rdma/rdma_netlink.h, drivers/infiniband/core/nldev.c),
+//! so no library and no walk through sysfs is needed. [`wire`] is the encoding, without a socket.
+
+use std::cell::Cell;
+use std::fmt;
+use std::io::{self, IoSliceMut};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+
+use nix::errno::Errno;
+use nix::sys::socket::{
+    self, AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType, sockopt,
+};
+use nix::sys::time::{TimeVal, TimeValLike};
+
+use super::types::{Guid, NodeType, PhysState, PortState};
+use wire::{Attributes, Malformed, Op, Reply, Request, attr};
+
+pub mod wire;
+
+#[cfg(test)]
+mod tests;
+
+/// The kernel builds no netlink datagram beyond 32 KiB (`netlink_dump` of af_netlink.c).
+const DATAGRAM: usize = 32 << 10;
+
+/// The kernel answers inside `send`, so an answer that is not there after this long was lost.
+const ANSWER_SECONDS: i64 = 5;
+
+/// How often a dump is begun again when devices changed under it or its answers did not fit.
+const DUMP_ATTEMPTS: u32 = 4;
+
+/// IB_DEVICE_NAME_MAX, with the NUL.
+const DEVICE_NAME: usize = 64;
+
+/// IFNAMSIZ, and the limit of a link type (RDMA_NLDEV_ATTR_ENTRY_STRLEN), with the NUL.
+const SHORT_NAME: usize = 16;
+
+/// Bit of RDMA_NL_GROUP_NOTIFY (4) in `nl_groups`.
+const NOTIFY_GROUP: u32 = 1 << (4 - 1);
+
+/// An RDMA device, as NETLINK_RDMA tells it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Device {
+    /// Kernel's number of it: stable across renames, until it is removed.
+    pub index: u32,
+    /// Name at this moment: `mlx5_0`, `ibp129s0`, `rxe0`.
+    pub name: String,
+    /// Number of its ports, which count from 1.
+    pub ports: u32,
+    /// `device_cap_flags` of include/rdma/ib_verbs.h.
+    pub cap_flags: u64,
+    /// Firmware version; software devices have none.
+    pub fw_version: Option<String>,
+    /// GUID of the node: the name that lasts.
+    pub node_guid: Guid,
+    /// GUID of the card or system it belongs to.
+    pub sys_image_guid: Guid,
+    /// Channel adapter, RNIC or other.
+    pub node_type: NodeType,
+    /// `ib`, `roce`, `iw`, `opa` or `usnic`, decided by the first port alone: a card of mixed ports
+    /// has its other ports' link layer in sysfs only. Absent before Linux 5.1.
+    pub protocol: Option<String>,
+}
+
+/// A port of an RDMA device, as NETLINK_RDMA tells it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Port {
+    /// [`Device::index`].
+    pub dev_index: u32,
+    /// [`Device::name`].
+    pub dev_name: String,
+    /// Number of the port, from 1.
+    pub port: u32,
+    /// Logical state.
+    pub state: PortState,
+    /// Physical state.
+    pub phys_state: PhysState,
+    /// LID; InfiniBand only, 0 until a subnet manager gave one.
+    pub lid: Option<u32>,
+    /// LID of the subnet manager; InfiniBand only, 0 until one swept this port.
+    pub sm_lid: Option<u32>,
+    /// LID mask count; InfiniBand only.
+    pub lmc: Option<u8>,
+    /// CapabilityMask, and CapabilityMask2 from bit 32 on; InfiniBand only.
+    pub cap_flags: Option<u64>,
+    /// Subnet prefix, high half of the port's GIDs; InfiniBand only.
+    pub subnet_prefix: Option<u64>,
+    /// Index of the network device the port lives on: RoCE and iWARP in this network namespace.
+    /// Never there for IPoIB, which lives on the port instead.
+    pub netdev_index: Option<u32>,
+    /// Its name.
+    pub netdev: Option<String>,
+}
+
+/// Character device of a client of an RDMA device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Chardev {
+    /// Name below /dev/infiniband: `uverbs0`.
+    pub name: String,
+    /// Device number as `huge_encode_dev` packs it.
+    pub dev_t: u64,
+    /// ABI version of the driver behind it.
+    pub abi: u64,
+}
+
+impl Chardev {
+    /// Major and minor number.
+    pub fn major_minor(&self) -> (u64, u64) {
+        let dev = self.dev_t;
+        ((dev >> 8) & 0xfff, (dev & 0xff) | ((dev >> 12) & 0xf_ff00))
+    }
+}
+
+/// What a [`MonitorEvent`] is about (`enum rdma_nl_notify_event_type`). Port states are not among
+/// them: those come from [`super::events::AsyncEvents`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MonitorKind {
+    /// A device is there.
+    Register,
+    /// A device is gone.
+    Unregister,
+    /// A port has its network device.
+    NetdevAttach,
+    /// A port lost its network device.
+    NetdevDetach,
+    /// A device has another name.
+    Rename,
+    /// A port's network device has another name.
+    NetdevRename,
+    /// A newer kernel's event.
+    Other(u8),
+    /// Not an event of the kernel: events were lost or not understood. Look at everything again.
+    Lost,
+}
+
+impl From<u8> for MonitorKind {
+    fn from(number: u8) -> Self {
+        match number {
+            0 => Self::Register,
+            1 => Self::Unregister,
+            2 => Self::NetdevAttach,
+            3 => Self::NetdevDetach,
+            4 => Self::Rename,
+            5 => Self::NetdevRename,
+            _ => Self::Other(number),
+        }
+    }
+}
+
+/// A change of the set of devices. A hint: read the devices again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MonitorEvent {
+    /// What happened.
+    pub kind: MonitorKind,
+    /// [`Device::index`].
+    pub dev_index: Option<u32>,
+    /// [`Device::name`].
+    pub dev_name: Option<String>,
+    /// Number of the port, in events about network devices.
+    pub port: Option<u32>,
+    /// Index of the network device.
+    pub netdev_index: Option<u32>,
+    /// Name of the network device.
+    pub netdev: Option<String>,
+}
+
+/// Why a request has no answer.
+#[derive(Debug)]
+pub enum Error {
+    /// The kernel's refusal.
+    Kernel(Errno),
+    /// The socket failed.
+    Socket(io::Error),
+    /// No answer within 5 s.
+    Timeout,
+    /// An answer that is not what the kernel's headers say.
+    Malformed(Malformed),
+    /// A name the kernel cannot take: empty, too long, or with a NUL.
+    Name(String),
+}
+
+impl Error {
+    /// The kernel's refusal, for callers that tell EEXIST from ENODEV.
+    pub fn errno(&self) -> Option<Errno> {
+        match self {
+            Self::Kernel(errno) => Some(*errno),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Kernel(errno) => write!(f, "{errno}"),
+            Self::Socket(error) => write!(f, "RDMA netlink socket: {error}"),
+            Self::Timeout => write!(f, "no answer from RDMA netlink within {ANSWER_SECONDS} s"),
+            Self::Malformed(why) => why.fmt(f),
+            Self::Name(name) => write!(f, "{name:?} is not a name the kernel takes"),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Kernel(errno) => Some(errno),
+            Self::Socket(error) => Some(error),
+            Self::Malformed(why) => Some(why),
+            Self::Timeout | Self::Name(_) => None,
+        }
+    }
+}
+
+impl From<Malformed> for Error {
+    fn from(why: Malformed) -> Self {
+        Self::Malformed(why)
+    }
+}
+
+type Result<T> = std::result::Result<T, Error>;
+
+/// A NETLINK_RDMA socket to ask on.
+#[derive(Debug)]
+pub struct Rdma {
+    socket: OwnedFd,
+    seq: Cell<u32>,
+}
+
+impl Rdma {
+    /// Open a socket. EPROTONOSUPPORT: ib_core is not loaded, and the kernel could not load it.
+    pub fn open() -> io::Result<Self> {
+        let socket = open(SockFlag::SOCK_CLOEXEC, SockProtocol::NetlinkRDMA, 0)?;
+        let patience = TimeVal::seconds(ANSWER_SECONDS);
+        socket::setsockopt(&socket, sockopt::ReceiveTimeout, &patience)?;
+        Ok(Self {
+            socket,
+            seq: Cell::new(0),
+        })
+    }
+
+    /// All devices of this network namespace.
+    pub fn devices(&self) -> Result<Vec<Device>> {
+        self.dump(&Request::dump(Op::Get), wire::device)
+    }
+
+    /// All ports of a device. EINVAL: no such device.
+    pub fn ports(&self, dev_index: u32) -> Result<Vec<Port>> {
+        let request = Request::dump(Op::PortGet).u32(attr::DEV_INDEX, dev_index);
+        self.dump(&request, wire::port)
+    }
+
+    /// One port of a device. EINVAL: no such device or port.
+    pub fn port(&self, dev_index: u32, port: u32) -> Result<Port> {
+        let request = Request::ask(Op::PortGet)
+            .u32(attr::DEV_INDEX, dev_index)
+            .u32(attr::PORT_INDEX, port);
+        self.ask(&request, wire::port)
+    }
+
+    /// Add a software link of `kind` (`rxe`, `siw`) on a network device. Needs CAP_NET_ADMIN.
+    ///
+    /// EEXIST: `netdev` carries one already. ENFILE: the name is taken. ENODEV: no such network device.
+    /// EINVAL: the kind is unknown, or its module is not there to be loaded, or the name has a `%`.
+    /// EPERM: not for this network device (rxe on a VLAN).
+    pub fn new_link(&self, name: &str, kind: &str, netdev: &str) -> Result<()> {
+        let request = Request::ask(Op::Newlink)
+            .text(attr::DEV_NAME, bounded(name, DEVICE_NAME)?)
+            .text(attr::LINK_TYPE, bounded(kind, SHORT_NAME)?)
+            .text(attr::NDEV_NAME, bounded(netdev, SHORT_NAME)?);
+        self.exchange(&request, &mut |_| Ok(()))
+    }
+
+    /// Remove a software link. Needs CAP_NET_ADMIN. EINVAL: no such device, or a real one.
+    ///
+    /// Does not return while any process, this one included, holds an uverbs file of the device:
+    /// close [`super::events::AsyncEvents`] first.
+    pub fn delete_link(&self, dev_index: u32) -> Result<()> {
+        let request = Request::ask(Op::Dellink).u32(attr::DEV_INDEX, dev_index);
+        self.exchange(&request, &mut |_| Ok(()))
+    }
+
+    /// Character device of a device's client, `uverbs`; the kernel loads the client's module.
+    ///
+    /// EOPNOTSUPP: no such client, its module is not there, or it does not serve this device.
+    /// EINVAL: no such device.
+    pub fn chardev(&self, dev_index: u32, kind: &str) -> Result<Chardev> {
+        let request = Request::ask(Op::GetChardev)
+            .u32(attr::DEV_INDEX, dev_index)
+            .text(attr::CHARDEV_TYPE, bounded(kind, SHORT_NAME)?);
+        self.ask(&request, wire::chardev)
+    }
+
+    /// Character device of a port's client: `umad` or `issm`.
+    pub fn port_chardev(&self, dev_index: u32, port: u32, kind: &str) -> Result<Chardev> {
+        let request = Request::ask(Op::GetChardev)
+            .u32(attr::DEV_INDEX, dev_index)
+            .u32(attr::PORT_INDEX, port)
+            .text(attr::CHARDEV_TYPE, bounded(kind, SHORT_NAME)?);
+        self.ask(&request, wire::chardev)
+    }
+
+    /// Character device of a client that serves all devices: `rdma_cm`.
+    pub fn global_chardev(&self, kind: &str) -> Result<Chardev> {
+        let request =
+            Request::ask(Op::GetChardev).text(attr::CHARDEV_TYPE, bounded(kind, SHORT_NAME)?);
+        self.ask(&request, wire::chardev)
+    }
+
+    /// Does this kernel feed [`Monitor`]? Linux 6.12 does, 6.1 does not.
+    pub fn monitor_supported(&self) -> Result<bool> {
+        self.ask(&Request::ask(Op::SysGet), wire::monitor_mode)
+    }
+
+    /// One answer.
+    fn ask<T>(
+        &self,
+        request: &Request,
+        read: fn(Attributes<'_>) -> std::result::Result<T, Malformed>,
+    ) -> Result<T> {
+        let mut answer = None;
+        self.exchange(request, &mut |values| {
+            answer = Some(read(values)?);
+            Ok(())
+        })?;
+        // An acknowledged question without an answer.
+        answer.ok_or(Error::Kernel(Errno::ENODATA))
+    }
+
+    /// All answers of one consistent walk.
+    fn dump<T>(
+        &self,
+        request: &Request,
+        read: fn(Attributes<'_>) -> std::result::Result<T, Malformed>,
+    ) -> Result<Vec<T>> {
+        let mut attempt = 1;
+        loop {
+            let mut answers = Vec::new();
+            let done = self.exchange(request, &mut |values| {
+                answers.push(read(values)?);
+                Ok(())
+            });
+            match done {
+                Err(Error::Kernel(Errno::EINTR | Errno::ENOBUFS)) if attempt < DUMP_ATTEMPTS => {
+                    attempt += 1;
+                }
+                done => return done.map(|()| answers),
+            }
+        }
+    }
+
+    /// Send, and hand every answer to `each` until the kernel says that it is done.
+    fn exchange(
+        &self,
+        request: &Request,
+        each: &mut dyn FnMut(Attributes<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let seq = self.seq.get().wrapping_add(1).max(1);
+        self.seq.set(seq);
+        self.send(&request.bytes(seq))?;
+        let mut buffer = vec![0; DATAGRAM];
+        let mut progress = Progress::default();
+        loop {
+            let datagram = match receive(self.socket.as_fd(), &mut buffer) {
+                Ok(Some(datagram)) => datagram,
+                Ok(None) => continue,
+                Err(Errno::EAGAIN) => return Err(Error::Timeout),
+                Err(Errno::ENOBUFS) => return Err(Error::Kernel(Errno::ENOBUFS)),
+                Err(errno) => return Err(Error::Socket(errno.into())),
+            };
+            if progress.digest(datagram, seq, each)? {
+                return Ok(());
+            }
+        }
+    }
+
+    fn send(&self, message: &[u8]) -> Result<()> {
+        let kernel = NetlinkAddr::new(0, 0);
+        let sent =
+            retry(|| socket::sendto(self.socket.as_raw_fd(), message, &kernel, MsgFlags::empty()))
+                .map_err(|errno| Error::Socket(errno.into()))?;
+        if sent == message.len() {
+            Ok(())
+        } else {
+            Err(Error::Socket(io::ErrorKind::WriteZero.into()))
+        }
+    }
+}
+
+/// How far the answers to one request have come.
+#[derive(Debug, Default)]
+struct Progress {
+    interrupted: bool,
+}
+
+impl Progress {
+    /// Take a datagram; true when the kernel said that it was the last.
+    fn digest(
+        &mut self,
+        datagram: &[u8],
+        seq: u32,
+        each: &mut dyn FnMut(Attributes<'_>) -> Result<()>,
+    ) -> Result<bool> {
+        for message in wire::messages(datagram) {
+            let message = message?;
+            // The late answer to a request that timed out.
+            if message.seq != seq {
+                continue;
+            }
+            self.interrupted |= libc::c_int::from(message.flags) & libc::NLM_F_DUMP_INTR != 0;
+            match message.reply()? {
+                Reply::Values(values) => each(values)?,
+                // The walk is inconsistent: devices came or went during it.
+                Reply::Finished if self.interrupted => return Err(Error::Kernel(Errno::EINTR)),
+                Reply::Finished => return Ok(true),
+                Reply::Failed(errno) => return Err(Error::Kernel(Errno::from_raw(errno))),
+                Reply::Nothing => {}
+            }
+        }
+        Ok(false)
+    }
+}
+
+/// A second socket, on which the kernel tells of devices that come, go and are renamed. Never
+/// blocks. On a kernel without it ([`Rdma::monitor_supported`]) it stays silent.
+#[derive(Debug)]
+pub struct Monitor {
+    socket: OwnedFd,
+}
+
+impl Monitor {
+    /// Open a socket in RDMA_NL_GROUP_NOTIFY.
+    pub fn open() -> io::Result<Self> {
+        let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+        let socket = open(flags, SockProtocol::NetlinkRDMA, NOTIFY_GROUP)?;
+        Ok(Self { socket })
+    }
+
+    /// All that is queued, until the socket would block. A socket that fails reports itself as
+    /// [`MonitorKind::Lost`].
+    pub fn drain(&self) -> Vec<MonitorEvent> {
+        let mut buffer = vec![0; DATAGRAM];
+        let mut events = Vec::new();
+        loop {
+            match receive(self.socket.as_fd(), &mut buffer) {
+                Ok(Some(datagram)) => read_notifications(datagram, &mut events),
+                Ok(None) => {}
+                Err(Errno::EAGAIN) => return events,
+                Err(errno) => {
+                    log::debug!("RDMA netlink notifications: {errno}");
+                    events.push(lost());
+                    // The queue was full: the error is told once, and what did fit follows.
+                    if errno != Errno::ENOBUFS {
+                        return events;
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl AsRawFd for Monitor {
+    fn as_raw_fd(&self) -> RawFd {
+        self.socket.as_raw_fd()
+    }
+}
+
+impl AsFd for Monitor {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+fn lost() -> MonitorEvent {
+    MonitorEvent {
+        kind: MonitorKind::Lost,
+        dev_index: None,
+        dev_name: None,
+        port: None,
+        netdev_index: None,
+        netdev: None,
+    }
+}
+
+fn read_notifications(datagram: &[u8], events: &mut Vec<MonitorEvent>) {
+    for message in wire::messages(datagram) {
+        match message.and_then(|message| wire::monitor_event(&message)) {
+            Ok(event) => events.extend(event),
+            Err(why) => {
+                log::debug!("RDMA netlink notification: {why}");
+                events.push(lost());
+            }
+        }
+    }
+}
+
+/// The kernel would answer ERANGE or EINVAL, which also have other causes.
+fn bounded(name: &str, limit: usize) -> Result<&str> {
+    if name.is_empty() || name.len() >= limit || name.contains('\0') {
+        return Err(Error::Name(name.to_owned()));
+    }
+    Ok(name)
+}
+
+/// A netlink socket, bound to `groups`.
+pub(super) fn open(flags: SockFlag, protocol: SockProtocol, groups: u32) -> io::Result<OwnedFd> {
+    let socket = socket::socket(AddressFamily::Netlink, SockType::Raw, flags, protocol)?;
+    socket::bind(socket.as_raw_fd(), &NetlinkAddr::new(0, groups))?;
+    Ok(socket)
+}
+
+/// One datagram of the kernel; `None` for one that another process sent. EMSGSIZE when it did not
+/// fit.
+pub(super) fn receive<'a>(
+    socket: BorrowedFd<'_>,
+    buffer: &'a mut [u8],
+) -> nix::Result<Option<&'a [u8]>> {
+    let (length, flags, sender) = retry(|| {
+        let mut parts = [IoSliceMut::new(buffer)];
+        socket::recvmsg::<NetlinkAddr>(socket.as_raw_fd(), &mut parts, None, MsgFlags::empty())
+            .map(|message| (message.bytes, message.flags, message.address))
+    })?;
+    if sender.is_none_or(|sender| sender.pid() != 0) {
+        return Ok(None);
+    }
+    if flags.contains(MsgFlags::MSG_TRUNC) {
+        return Err(Errno::EMSGSIZE);
+    }
+    Ok(buffer.get(..length))
+}
+
+/// Again, when a signal came.
+pub(super) fn retry<T>(mut call: impl FnMut() -> nix::Result<T>) -> nix::Result<T> {
+    loop {
+        match call() {
+            Err(Errno::EINTR) => {}
+            result => return result,
+        }
+    }
+}

@@ -1,0 +1,595 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Datagrams as Linux 6.1.192 and 6.12.117 sent them for rxe links (little endian), and what is
+//! made of them when they are cut, flipped or made up.
+
+#![cfg(target_endian = "little")]
+
+use proptest::prelude::*;
+
+use super::*;
+
+const SEQ: u32 = 7;
+
+/// Dump of GET, one device: 6.1.
+const DEVICE_6_1: &str = "6c00000001140200070000004c63d590080001000300000009000200727865300000000008\
+    000300010000000c000400763c2201000000000c000600563412feff0054500c000700563412feff00545005000e000100\
+    0000050054000000000009004300726f636500000000";
+/// The same of 6.12: with NAME_ASSIGN_TYPE, and capabilities beyond 32 bits.
+const DEVICE_6_12: &str = "740000000114020007000000f3b328f50800010003000000090002007278653000000000\
+    08000300010000000c000400763c2201c00100000c000600563412feff0054500c000700563412feff00545005000e0001\
+    0000000500540000000000050065000100000009004300726f636500000000";
+/// Dump of GET, a software InfiniBand HCA under 6.1.
+const IB_DEVICE: &str = "7000000001140200070000009532ee91080001007d0000000c000200736f66746962300008000300020000000c\
+    000400801c20000000000008000500302e31000c00060000a0000000f750020c00070000a0000000f750020500\
+    0e000100000005005400000000000700430069620000";
+/// Dump of PORT_GET of it, both ports in one datagram: ACTIVE beside opensm, and INIT without one.
+const IB_PORTS: &str = "6c0000000514020007000000853428ba080001007d0000000c000200736f66746962300008000300010000000c\
+    00040048080102000000000c00080000000000000080fe080009000200000008000a000100000005000b000000\
+    000005000c000400000005000d00050000006c0000000514020007000000853428ba080001007d0000000c0002\
+    00736f66746962300008000300020000000c00040048080102000000000c00080000000000000080fe08000900\
+    0000000008000a000000000005000b000000000005000c000200000005000d0005000000";
+/// End of a dump.
+const DONE: &str = "140000000300020007000000f3b328f500000000";
+/// Dump of PORT_GET (5125).
+const PORT_DUMP: &str = "5000000005140200070000004f0f2ec30800010003000000090002007278653000000000080003\
+    000100000005000c000400000005000d00050000000800320002000000090033006574683000000000";
+/// Single PORT_GET, answered as GET (5121).
+const PORT_SINGLE: &str = "5000000001140000070000004e07dde608000100030000000900020072786530000000000800\
+    03000100000005000c000400000005000d00050000000800320002000000090033006574683000000000";
+/// The acknowledgement that follows.
+const PORT_ACK: &str = "2400000002000001070000004e07dde60000000020000000051405000700000000000000";
+/// Single PORT_GET of a port that is not there: EINVAL, with the request quoted.
+const PORT_EINVAL: &str = "34000000020000000700000009194fbeeaffffff2000000005140500070000000000000008000100\
+    030000000800030002000000";
+/// Dump of PORT_GET for a device that is not there: EINVAL in NLMSG_DONE.
+const PORTS_EINVAL: &str = "14000000030002000700000095392c8ceaffffff";
+/// NEWLINK, acknowledged.
+const NEWLINK_ACK: &str =
+    "240000000200000107000000347763cd0000000030000000031405000700000000000000";
+/// NEWLINK on a network device that has one.
+const NEWLINK_EEXIST: &str = "44000000020000000700000019cef3d6efffffff3000000003140500070000000000000009000200\
+    72786531000000000800410072786500090033006574683000000000";
+/// NEWLINK on a network device that is not there.
+const NEWLINK_ENODEV: &str = "440000000200000007000000aaecf4a8edffffff3000000003140500070000000000000009000200\
+    727865310000000008004100727865000a0033006e6f706530000000";
+/// GET_CHARDEV of uverbs.
+const CHARDEV: &str = "3c0000000f1400000700000023a8c1ac080049000e0000000c004800c0e70000000000000c00470002\
+    000000000000000c0046007576657262733000";
+/// SYS_GET: 6.1, without MONITOR_MODE.
+const SYS_6_1: &str =
+    "28000000061400000700000077f6e0cd0500420001000000050060000000000005005d0001000000";
+/// SYS_GET: 6.12, with it.
+const SYS_6_12: &str = "300000000614000007000000aae88cb9050042000100000005006000000000000500670001000000\
+    05005d0001000000";
+/// Notifications of 6.12.
+const REGISTER: &str =
+    "2c0000001c140000000000000000000008000100030000000900020072786530000000000500660000000000";
+const ATTACH: &str = "480000001c1400000000000000000000080001000300000009000200727865300000000008000300010000000800\
+    3200020000000900330065746830000000000500660002000000";
+const UNREGISTER: &str =
+    "2c0000001c140000000000000000000008000100040000000900020072786531000000000500660001000000";
+
+const ALL: [&str; 19] = [
+    IB_DEVICE,
+    IB_PORTS,
+    DEVICE_6_1,
+    DEVICE_6_12,
+    DONE,
+    PORT_DUMP,
+    PORT_SINGLE,
+    PORT_ACK,
+    PORT_EINVAL,
+    PORTS_EINVAL,
+    NEWLINK_ACK,
+    NEWLINK_EEXIST,
+    NEWLINK_ENODEV,
+    CHARDEV,
+    SYS_6_1,
+    SYS_6_12,
+    REGISTER,
+    ATTACH,
+    UNREGISTER,
+];
+
+fn bytes(hex: &str) -> Vec<u8> {
+    let digits: Vec<u8> = hex.chars().map(|c| c.to_digit(16).unwrap() as u8).collect();
+    digits
+        .chunks_exact(2)
+        .map(|pair| pair[0] << 4 | pair[1])
+        .collect()
+}
+
+/// Outcome of a request whose answer arrives as these datagrams.
+fn outcome<T>(
+    datagrams: &[Vec<u8>],
+    read: fn(Attributes<'_>) -> std::result::Result<T, Malformed>,
+) -> (Vec<T>, std::result::Result<bool, String>) {
+    let mut values = Vec::new();
+    let mut progress = Progress::default();
+    let mut end = Ok(false);
+    for datagram in datagrams {
+        end = progress
+            .digest(datagram, SEQ, &mut |attributes| {
+                values.push(read(attributes)?);
+                Ok(())
+            })
+            .map_err(|error| match error.errno() {
+                Some(errno) => format!("{errno:?}"),
+                None => error.to_string(),
+            });
+        if end != Ok(false) {
+            break;
+        }
+    }
+    (values, end)
+}
+
+fn rxe0() -> Device {
+    Device {
+        index: 3,
+        name: "rxe0".to_owned(),
+        ports: 1,
+        cap_flags: 0x0122_3c76,
+        fw_version: None,
+        node_guid: Guid(0x5054_00ff_fe12_3456),
+        sys_image_guid: Guid(0x5054_00ff_fe12_3456),
+        node_type: NodeType::Ca,
+        protocol: Some("roce".to_owned()),
+    }
+}
+
+fn rxe0_port() -> Port {
+    Port {
+        dev_index: 3,
+        dev_name: "rxe0".to_owned(),
+        port: 1,
+        state: PortState::Active,
+        phys_state: PhysState::LinkUp,
+        lid: None,
+        sm_lid: None,
+        lmc: None,
+        cap_flags: None,
+        subnet_prefix: None,
+        netdev_index: Some(2),
+        netdev: Some("eth0".to_owned()),
+    }
+}
+
+#[test]
+fn requests_are_the_bytes_that_the_kernel_took() {
+    let table = [
+        (Request::dump(Op::Get), "10000000011401030700000000000000"),
+        (
+            Request::dump(Op::PortGet).u32(attr::DEV_INDEX, 3),
+            "180000000514010307000000000000000800010003000000",
+        ),
+        (
+            Request::ask(Op::Newlink)
+                .text(attr::DEV_NAME, "rxe0")
+                .text(attr::LINK_TYPE, "rxe")
+                .text(attr::NDEV_NAME, "eth0"),
+            "3000000003140500070000000000000009000200727865300000000008004100727865000900330065746830\
+             00000000",
+        ),
+        (
+            Request::ask(Op::Dellink).u32(attr::DEV_INDEX, 3),
+            "180000000414050007000000000000000800010003000000",
+        ),
+        (
+            Request::ask(Op::GetChardev)
+                .u32(attr::DEV_INDEX, 3)
+                .text(attr::CHARDEV_TYPE, "uverbs"),
+            "240000000f140500070000000000000008000100030000000b0045007576657262730000",
+        ),
+        (Request::ask(Op::SysGet), "10000000061405000700000000000000"),
+    ];
+    for (request, wanted) in table {
+        assert_eq!(request.bytes(SEQ), bytes(wanted), "{request:?}");
+    }
+}
+
+#[test]
+fn devices_of_both_kernels() {
+    // The whole dump in one datagram, or each message in its own.
+    let dump = vec![bytes(DEVICE_6_1), bytes(DONE)];
+    assert_eq!(outcome(&dump, wire::device), (vec![rxe0()], Ok(true)));
+    let newer = Device {
+        cap_flags: 0x01c0_0122_3c76,
+        ..rxe0()
+    };
+    let dump = vec![[bytes(DEVICE_6_12), bytes(DEVICE_6_1), bytes(DONE)].concat()];
+    assert_eq!(
+        outcome(&dump, wire::device),
+        (vec![newer, rxe0()], Ok(true))
+    );
+    assert_eq!(
+        outcome(&[bytes(DONE)], wire::device),
+        (vec![], Ok(true)),
+        "a node without RDMA devices"
+    );
+}
+
+#[test]
+fn ports_by_dump_and_alone() {
+    let dump = vec![bytes(PORT_DUMP), bytes(DONE)];
+    assert_eq!(outcome(&dump, wire::port), (vec![rxe0_port()], Ok(true)));
+    let single = vec![bytes(PORT_SINGLE), bytes(PORT_ACK)];
+    assert_eq!(outcome(&single, wire::port), (vec![rxe0_port()], Ok(true)));
+    assert_eq!(
+        outcome(&[bytes(PORT_SINGLE)], wire::port).1,
+        Ok(false),
+        "not over before the acknowledgement"
+    );
+}
+
+#[test]
+fn infiniband_ports_before_and_after_the_subnet_manager() {
+    let device = Device {
+        index: 125,
+        name: "softib0".to_owned(),
+        ports: 2,
+        cap_flags: 0x20_1c80,
+        fw_version: Some("0.1".to_owned()),
+        node_guid: Guid(0x0250_f700_0000_a000),
+        sys_image_guid: Guid(0x0250_f700_0000_a000),
+        node_type: NodeType::Ca,
+        protocol: Some("ib".to_owned()),
+    };
+    assert_eq!(
+        outcome(&[bytes(IB_DEVICE)], wire::device),
+        (vec![device], Ok(false))
+    );
+    let active = Port {
+        dev_index: 125,
+        dev_name: "softib0".to_owned(),
+        port: 1,
+        state: PortState::Active,
+        phys_state: PhysState::LinkUp,
+        lid: Some(2),
+        sm_lid: Some(1),
+        lmc: Some(0),
+        cap_flags: Some(0x0201_0848),
+        subnet_prefix: Some(0xfe80_0000_0000_0000),
+        netdev_index: None,
+        netdev: None,
+    };
+    let init = Port {
+        port: 2,
+        state: PortState::Init,
+        lid: Some(0),
+        sm_lid: Some(0),
+        ..active.clone()
+    };
+    assert_eq!(
+        outcome(&[bytes(IB_PORTS), bytes(DONE)], wire::port),
+        (vec![active, init], Ok(true))
+    );
+}
+
+#[test]
+fn padding_and_attributes_of_a_kernel_to_come_are_passed_over() {
+    // PAD (0) of nla_put_64bit, and number 9999 of an odd length, between the known ones.
+    let extra = [4, 0, 0, 0, 7, 0, 0x0f, 0x27, 1, 2, 3, 0];
+    let mut message = bytes(PORT_DUMP);
+    message.splice(24..24, extra);
+    message[0] += 12;
+    assert_eq!(
+        outcome(&[message, bytes(DONE)], wire::port),
+        (vec![rxe0_port()], Ok(true))
+    );
+}
+
+#[test]
+fn refusals_keep_their_errno() {
+    let table = [
+        (PORT_EINVAL, Err("EINVAL".to_owned())),
+        (PORTS_EINVAL, Err("EINVAL".to_owned())),
+        (NEWLINK_EEXIST, Err("EEXIST".to_owned())),
+        (NEWLINK_ENODEV, Err("ENODEV".to_owned())),
+        (NEWLINK_ACK, Ok(true)),
+    ];
+    for (hex, wanted) in table {
+        assert_eq!(
+            outcome(&[bytes(hex)], wire::port),
+            (vec![], wanted),
+            "{hex}"
+        );
+    }
+    let errors: Vec<String> = [
+        Error::Kernel(Errno::EEXIST),
+        Error::Timeout,
+        Error::Name("a\0b".to_owned()),
+        Error::Malformed(Malformed::AttributeLength(3)),
+    ]
+    .iter()
+    .map(Error::to_string)
+    .collect();
+    assert_eq!(
+        errors,
+        [
+            "EEXIST: File exists",
+            "no answer from RDMA netlink within 5 s",
+            r#""a\0b" is not a name the kernel takes"#,
+            "malformed netlink message: attribute length 3",
+        ]
+    );
+}
+
+#[test]
+fn an_errno_that_is_none_is_malformed() {
+    let mut message = bytes(PORTS_EINVAL);
+    message[16..].copy_from_slice(&i32::MIN.to_ne_bytes());
+    assert_eq!(
+        outcome(&[message], wire::port).1,
+        Err("malformed netlink message: error without errno".to_owned())
+    );
+}
+
+#[test]
+fn answers_to_an_earlier_request_are_passed_over() {
+    let mut late = [bytes(DEVICE_6_1), bytes(NEWLINK_EEXIST)].concat();
+    let second = bytes(DEVICE_6_1).len();
+    late[8] = 6;
+    late[second + 8] = 6;
+    let datagrams = [late, bytes(DEVICE_6_1), bytes(DONE)];
+    assert_eq!(outcome(&datagrams, wire::device), (vec![rxe0()], Ok(true)));
+}
+
+#[test]
+fn a_dump_that_devices_changed_under_is_told() {
+    let mut first = bytes(DEVICE_6_1);
+    // NLM_F_DUMP_INTR
+    first[6] |= 0x10;
+    let (_, end) = outcome(&[first, bytes(DONE)], wire::device);
+    assert_eq!(end, Err("EINTR".to_owned()));
+}
+
+#[test]
+fn a_reply_without_what_it_always_has_is_refused() {
+    let (values, end) = outcome(&[bytes(PORT_DUMP)], wire::device);
+    assert_eq!(
+        (values, end),
+        (
+            vec![],
+            Err("malformed netlink message: no attribute 6".to_owned())
+        )
+    );
+}
+
+#[test]
+fn character_device() {
+    let wanted = Chardev {
+        name: "uverbs0".to_owned(),
+        dev_t: 0xe7c0,
+        abi: 2,
+    };
+    let (values, end) = outcome(&[bytes(CHARDEV)], wire::chardev);
+    assert_eq!((&values[..], end), (&[wanted][..], Ok(false)));
+    assert_eq!(values[0].major_minor(), (231, 192));
+    // rdma_cm of 6.12, a misc device with a minor number beyond 255.
+    let rdma_cm = Chardev {
+        name: "rdma_cm".to_owned(),
+        dev_t: 1_051_140,
+        abi: 4,
+    };
+    assert_eq!(rdma_cm.major_minor(), (10, 260));
+}
+
+#[test]
+fn the_monitor_is_announced_since_6_12() {
+    assert_eq!(outcome(&[bytes(SYS_6_1)], wire::monitor_mode).0, [false]);
+    assert_eq!(outcome(&[bytes(SYS_6_12)], wire::monitor_mode).0, [true]);
+}
+
+#[test]
+fn notifications() {
+    let mut events = Vec::new();
+    for hex in [REGISTER, ATTACH, UNREGISTER, DEVICE_6_12] {
+        read_notifications(&bytes(hex), &mut events);
+    }
+    let event = |kind, index, name: &str| MonitorEvent {
+        kind,
+        dev_index: Some(index),
+        dev_name: Some(name.to_owned()),
+        ..lost()
+    };
+    assert_eq!(
+        events,
+        [
+            event(MonitorKind::Register, 3, "rxe0"),
+            MonitorEvent {
+                port: Some(1),
+                netdev_index: Some(2),
+                netdev: Some("eth0".to_owned()),
+                ..event(MonitorKind::NetdevAttach, 3, "rxe0")
+            },
+            event(MonitorKind::Unregister, 4, "rxe1"),
+        ]
+    );
+    let mut events = Vec::new();
+    read_notifications(&bytes(REGISTER)[..20], &mut events);
+    assert_eq!(events, [lost()]);
+}
+
+#[test]
+fn names_the_kernel_cannot_take() {
+    assert_eq!(bounded("rxe0", SHORT_NAME).unwrap(), "rxe0");
+    let longest = "n".repeat(DEVICE_NAME - 1);
+    assert_eq!(bounded(&longest, DEVICE_NAME).unwrap(), longest);
+    for name in ["", "a\0b", "sixteen-bytes-xx"] {
+        match bounded(name, SHORT_NAME) {
+            Err(Error::Name(told)) => assert_eq!(told, name),
+            other => panic!("{name:?}: {other:?}"),
+        }
+    }
+}
+
+/// Everything that reads a datagram, on this one.
+fn read_all(datagram: &[u8]) {
+    // Each message takes at least its header: more of them would be no progress.
+    assert!(wire::messages(datagram).count() <= datagram.len() / 16 + 1);
+    for message in wire::messages(datagram).flatten() {
+        assert!(message.attributes().count() <= datagram.len() / 4 + 1);
+    }
+    for end in [
+        outcome(&[datagram.to_vec()], wire::device).1,
+        outcome(&[datagram.to_vec()], wire::port).1,
+        outcome(&[datagram.to_vec()], wire::chardev).1,
+        outcome(&[datagram.to_vec()], wire::monitor_mode).1,
+    ] {
+        // Nothing but NLMSG_DONE or an acknowledgement ends a request well.
+        let ends = wire::messages(datagram)
+            .flatten()
+            .any(|message| matches!(message.kind, 2 | 3));
+        assert!(ends || end != Ok(true));
+    }
+    let mut events = Vec::new();
+    read_notifications(datagram, &mut events);
+}
+
+#[test]
+fn cut_at_every_length() {
+    for hex in ALL {
+        let whole = bytes(hex);
+        for length in 0..whole.len() {
+            let cut = &whole[..length];
+            read_all(cut);
+            let wanted = match length {
+                0 => None,
+                1..16 => Some(Err(Malformed::ShortMessage)),
+                _ => Some(Err(Malformed::MessageLength(u32::from(whole[0])))),
+            };
+            let first = wire::messages(cut).next();
+            if length < usize::from(whole[0]) {
+                assert_eq!(first, wanted, "{hex} cut at {length}");
+            } else {
+                assert!(
+                    first.is_some_and(|message| message.is_ok()),
+                    "{hex} cut at {length}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn lengths_that_would_not_advance_end_the_walk() {
+    for length in [0_u32, 1, 15, u32::MAX] {
+        let mut message = bytes(DEVICE_6_1);
+        message[..4].copy_from_slice(&length.to_ne_bytes());
+        let walked: Vec<_> = wire::messages(&message).collect();
+        assert_eq!(walked, [Err(Malformed::MessageLength(length))]);
+    }
+    for length in [0_u16, 3, u16::MAX] {
+        let mut message = bytes(DEVICE_6_1);
+        message[16..18].copy_from_slice(&length.to_ne_bytes());
+        let walked: Vec<_> = wire::messages(&message)
+            .flatten()
+            .flat_map(|message| message.attributes())
+            .collect();
+        assert_eq!(walked, [Err(Malformed::AttributeLength(length))]);
+    }
+}
+
+#[test]
+fn text_without_its_end_and_numbers_of_odd_width() {
+    let attribute = |value| wire::Attribute { kind: 2, value };
+    assert_eq!(attribute(b"rxe0\0").text(), Ok("rxe0".to_owned()));
+    assert_eq!(attribute(b"rxe0").text(), Err(Malformed::Text(2)));
+    assert_eq!(attribute(b"\xff\0").text(), Err(Malformed::Text(2)));
+    assert_eq!(attribute(&[7]).number(), Ok(7_u32));
+    assert_eq!(attribute(&[7, 0, 0, 0]).number(), Ok(7_u8));
+    assert_eq!(
+        attribute(&[0, 1, 0, 0]).number::<u8>(),
+        Err(Malformed::Number(2))
+    );
+    assert_eq!(
+        attribute(&[7, 0]).number::<u32>(),
+        Err(Malformed::Number(2))
+    );
+    assert_eq!(attribute(&[]).number::<u32>(), Err(Malformed::Number(2)));
+}
+
+proptest! {
+    #[test]
+    fn any_flipped_byte_is_survived(which in 0..ALL.len(), at: prop::sample::Index, with: u8) {
+        let mut datagram = [bytes(ALL[which]), bytes(DONE)].concat();
+        let at = at.index(datagram.len());
+        datagram[at] ^= with;
+        read_all(&datagram);
+    }
+
+    #[test]
+    fn any_bytes_are_survived(datagram in prop::collection::vec(any::<u8>(), 0..512)) {
+        read_all(&datagram);
+    }
+
+    /// What is encoded is what is read: the same walk serves both.
+    #[test]
+    fn requests_are_well_formed(index: u32, name in "[a-z0-9_]{1,63}") {
+        let request = Request::ask(Op::Newlink)
+            .text(attr::DEV_NAME, &name)
+            .u32(attr::DEV_INDEX, index)
+            .bytes(SEQ);
+        let walked: Vec<_> = wire::messages(&request).collect();
+        prop_assert_eq!(walked.len(), 1);
+        let message = walked[0].unwrap();
+        prop_assert_eq!((message.kind, message.seq), (5123, SEQ));
+        let attributes: Vec<_> = message.attributes().map(|a| a.unwrap()).collect();
+        prop_assert_eq!(attributes.len(), 2);
+        prop_assert_eq!(attributes[0].text(), Ok(name));
+        prop_assert_eq!(attributes[1].number(), Ok(index));
+    }
+}
+
+mod sockets {
+    use super::*;
+
+    /// Every kernel answers NETLINK_ROUTE; this is the same `receive`.
+    #[test]
+    fn only_the_kernel_is_heard_and_nothing_is_cut() {
+        let protocol = SockProtocol::NetlinkRoute;
+        let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+        let ours = open(flags, protocol, 0).unwrap();
+        let mut buffer = vec![0; DATAGRAM];
+        assert_eq!(receive(ours.as_fd(), &mut buffer), Err(Errno::EAGAIN));
+        // RTM_GETLINK of nothing in particular (type 18): an answer, or an error, of the kernel.
+        let mut request = vec![0; 32];
+        request[0] = 32;
+        request[4] = 18;
+        request[6] = 5;
+        for (room, wanted) in [(DATAGRAM, None), (8, Some(Errno::EMSGSIZE))] {
+            let kernel = NetlinkAddr::new(0, 0);
+            socket::sendto(ours.as_raw_fd(), &request, &kernel, MsgFlags::empty()).unwrap();
+            let answer = receive(ours.as_fd(), &mut buffer[..room]).map(|datagram| {
+                let datagram = datagram.expect("from the kernel");
+                wire::messages(datagram).all(|message| message.is_ok())
+            });
+            assert_eq!(answer, wanted.map_or(Ok(true), Err));
+            while receive(ours.as_fd(), &mut buffer) != Err(Errno::EAGAIN) {}
+        }
+        let theirs = open(flags, SockProtocol::NetlinkUserSock, 0).unwrap();
+        let heard = open(flags, SockProtocol::NetlinkUserSock, 0).unwrap();
+        let name: NetlinkAddr = socket::getsockname(heard.as_raw_fd()).unwrap();
+        let to = NetlinkAddr::new(name.pid(), 0);
+        socket::sendto(
+            theirs.as_raw_fd(),
+            b"not the kernel",
+            &to,
+            MsgFlags::empty(),
+        )
+        .unwrap();
+        assert_eq!(receive(heard.as_fd(), &mut buffer), Ok(None));
+    }
+
+    #[test]
+    fn open_answers_or_says_that_ib_core_is_missing() {
+        match Rdma::open() {
+            Ok(rdma) => assert!(rdma.devices().is_ok()),
+            Err(error) => {
+                assert_eq!(error.raw_os_error(), Some(libc::EPROTONOSUPPORT));
+                eprintln!("skipped: this kernel has no ib_core to ask");
+            }
+        }
+    }
+}

@@ -1,0 +1,426 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Text of `/sys/class/infiniband` to values. Pure: whoever reads the file hands in what it held.
+//!
+//! Formats: drivers/infiniband/core/sysfs.c of Linux 6.1 and 6.12, and older ones where they
+//! differed. Every parser takes the file as read (a line end or not) and refuses what it does not
+//! know, with the text in the error: a value that was not understood must not become a guess.
+
+use std::fmt;
+use std::net::Ipv6Addr;
+
+use super::types::{Guid, LinkLayer, NodeType, PhysState, PortState, Rate};
+
+/// sysfs shows at most one page; a message shows at most this much of it.
+const SHOWN_CHARS: usize = 64;
+
+/// Text that is not in the format the kernel documents.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParseError {
+    /// The quantity, in the field's words: `port state`, `GUID`.
+    pub what: &'static str,
+    /// The text as it was read, whole.
+    pub raw: String,
+}
+
+impl ParseError {
+    /// An error about `raw`, which should have held a `what`.
+    pub fn new(what: &'static str, raw: &str) -> Self {
+        Self {
+            what,
+            raw: raw.to_owned(),
+        }
+    }
+}
+
+impl fmt::Display for ParseError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown: String = self.raw.chars().take(SHOWN_CHARS).collect();
+        let cut = if shown.len() < self.raw.len() {
+            "..."
+        } else {
+            ""
+        };
+        write!(f, "cannot read {} from {shown:?}{cut}", self.what)
+    }
+}
+
+impl std::error::Error for ParseError {}
+
+type Result<T> = std::result::Result<T, ParseError>;
+
+/// `ports/N/state`: `4: ACTIVE`. The number decides.
+pub fn port_state(raw: &str) -> Result<PortState> {
+    numbered("port state", raw)
+}
+
+/// `ports/N/phys_state`: `5: LinkUp`. The number decides.
+pub fn phys_state(raw: &str) -> Result<PhysState> {
+    numbered("physical port state", raw)
+}
+
+/// `node_type`: `1: CA`. The number decides.
+pub fn node_type(raw: &str) -> Result<NodeType> {
+    numbered("node type", raw)
+}
+
+/// `ports/N/link_layer`: `InfiniBand`, `Ethernet` or `Unknown`.
+pub fn link_layer(raw: &str) -> Result<LinkLayer> {
+    raw.trim()
+        .parse()
+        .map_err(|_: ParseError| ParseError::new("link layer", raw))
+}
+
+/// `ports/N/rate`: `200 Gb/sec (4X HDR)`, `2.5 Gb/sec (1X SDR)`; `10 Gb/sec (4X)` on kernels
+/// which did not spell SDR out.
+pub fn rate(raw: &str) -> Result<Rate> {
+    let text = raw.trim();
+    rate_parts(text).ok_or_else(|| ParseError::new("rate", raw))
+}
+
+fn rate_parts(text: &str) -> Option<Rate> {
+    let (amount, rest) = text.split_once(" Gb/sec (")?;
+    let (whole, half) = match amount.strip_suffix(".5") {
+        Some(whole) => (whole, 0.5),
+        None => (amount, 0.0),
+    };
+    let lanes = rest.strip_suffix(')')?;
+    let (width, speed) = match lanes.split_once("X ") {
+        Some((width, speed)) => (width, speed),
+        None => (lanes.strip_suffix('X')?, "SDR"),
+    };
+    let known = !speed.is_empty() && speed.bytes().all(|b| b.is_ascii_alphanumeric());
+    known.then_some(())?;
+    Some(Rate {
+        text: text.to_owned(),
+        gbps: f64::from(decimal::<u32>(whole)?) + half,
+        width: decimal(width)?,
+        speed: speed.to_owned(),
+    })
+}
+
+/// `ports/N/lid`, `ports/N/sm_lid`: `0x1`. 16 bits on InfiniBand, up to 32 on Omni-Path;
+/// 0 is "none yet", 0xffff the permissive LID of a port nobody configured.
+pub fn lid(raw: &str) -> Result<u32> {
+    hexadecimal("LID", raw)
+}
+
+/// `ports/N/cap_mask`: `0x2651e848`, bits of PortInfo.CapabilityMask.
+pub fn cap_mask(raw: &str) -> Result<u32> {
+    hexadecimal("capability mask", raw)
+}
+
+/// `ports/N/pkeys/I`: `0x8001`. 0 is an empty slot; bit 15 is full membership.
+pub fn pkey(raw: &str) -> Result<u16> {
+    hexadecimal("P_Key", raw)
+}
+
+/// `ports/N/sm_sl`, `ports/N/lid_mask_count`, `dev_port`, `abi_version`: a decimal number.
+pub fn number(what: &'static str, raw: &str) -> Result<u32> {
+    decimal(raw.trim()).ok_or_else(|| ParseError::new(what, raw))
+}
+
+/// `ports/N/counters/*`: a decimal number, or `None` for `N/A (no PMA)`, which a port without
+/// performance management says.
+pub fn counter(raw: &str) -> Result<Option<u64>> {
+    let text = raw.trim();
+    if text.starts_with("N/A") {
+        return Ok(None);
+    }
+    decimal(text)
+        .map(Some)
+        .ok_or_else(|| ParseError::new("counter", raw))
+}
+
+/// `node_guid`, `sys_image_guid`: `5054:00ff:fe00:0001`; also `0x505400fffe000001`, as [`Guid`]
+/// displays itself.
+pub fn guid(raw: &str) -> Result<Guid> {
+    let text = raw.trim();
+    let value = match text.strip_prefix("0x") {
+        Some(digits) if digits.len() == 16 => hex_digits(digits),
+        Some(_) => None,
+        None => hex_groups(text, 4).and_then(|value| u64::try_from(value).ok()),
+    };
+    value.map(Guid).ok_or_else(|| ParseError::new("GUID", raw))
+}
+
+/// `ports/N/gids/I`: eight groups, never shortened. All zero (`::`) is an empty slot.
+///
+/// The high half is the subnet prefix, the low half the port GUID.
+pub fn gid(raw: &str) -> Result<Ipv6Addr> {
+    hex_groups(raw.trim(), 8)
+        .map(Ipv6Addr::from_bits)
+        .ok_or_else(|| ParseError::new("GID", raw))
+}
+
+/// The port GUID of a GID: its low half.
+pub fn gid_port_guid(gid: Ipv6Addr) -> Guid {
+    let [.., a, b, c, d, e, f, g, h] = gid.octets();
+    Guid(u64::from_be_bytes([a, b, c, d, e, f, g, h]))
+}
+
+/// `dev`: `231:192`, major and minor number of a character device.
+pub fn device_number(raw: &str) -> Result<(u32, u32)> {
+    raw.trim()
+        .split_once(':')
+        .and_then(|(major, minor)| Some((decimal(major)?, decimal(minor)?)))
+        .ok_or_else(|| ParseError::new("device number", raw))
+}
+
+/// `fw_ver`, `hca_type`, `board_id`, `hw_rev`, `node_desc`, `ibdev`: free text. Empty (`fw_ver` of
+/// rxe and siw) is `None`. Control characters, which a firmware string may hold, become `?` so that
+/// the text is safe to show.
+pub fn text(raw: &str) -> Option<String> {
+    let trimmed = raw.trim_matches(|c: char| c.is_whitespace() || c == '\0');
+    (!trimmed.is_empty()).then(|| {
+        trimmed
+            .chars()
+            .map(|c| if c.is_control() { '?' } else { c })
+            .collect()
+    })
+}
+
+/// `N: name`.
+fn numbered<T: From<u8>>(what: &'static str, raw: &str) -> Result<T> {
+    raw.trim()
+        .split_once(": ")
+        .filter(|(_, name)| !name.is_empty())
+        .and_then(|(number, _)| decimal::<u8>(number))
+        .map(T::from)
+        .ok_or_else(|| ParseError::new(what, raw))
+}
+
+/// Digits only: `FromStr` of the integers also takes a `+`.
+fn decimal<T: std::str::FromStr>(text: &str) -> Option<T> {
+    text.bytes()
+        .all(|b| b.is_ascii_digit())
+        .then(|| text.parse().ok())
+        .flatten()
+}
+
+fn hexadecimal<T: TryFrom<u64>>(what: &'static str, raw: &str) -> Result<T> {
+    raw.trim()
+        .strip_prefix("0x")
+        .and_then(hex_digits)
+        .and_then(|value| T::try_from(value).ok())
+        .ok_or_else(|| ParseError::new(what, raw))
+}
+
+fn hex_digits(text: &str) -> Option<u64> {
+    let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_hexdigit());
+    digits.then(|| u64::from_str_radix(text, 16).ok()).flatten()
+}
+
+/// `count` groups of exactly four hexadecimal digits, joined by colons.
+fn hex_groups(text: &str, count: usize) -> Option<u128> {
+    let mut value: u128 = 0;
+    let mut seen = 0;
+    for group in text.split(':') {
+        seen += 1;
+        if group.len() != 4 || seen > count {
+            return None;
+        }
+        value = value << 16 | u128::from(hex_digits(group)?);
+    }
+    (seen == count).then_some(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn refused<T: fmt::Debug + PartialEq>(what: &'static str, raw: &str) -> Result<T> {
+        Err(ParseError::new(what, raw))
+    }
+
+    #[test]
+    fn port_states() {
+        let table = [
+            ("0: NOP\n", PortState::Nop),
+            ("1: DOWN\n", PortState::Down),
+            ("2: INIT\n", PortState::Init),
+            ("3: ARMED", PortState::Armed),
+            ("4: ACTIVE\n", PortState::Active),
+            ("5: ACTIVE_DEFER\n", PortState::ActiveDefer),
+            ("6: UNKNOWN\n", PortState::Unknown(6)),
+        ];
+        for (raw, wanted) in table {
+            assert_eq!(port_state(raw), Ok(wanted), "{raw:?}");
+        }
+        for raw in [
+            "",
+            "4",
+            "4:",
+            "4: ",
+            "ACTIVE",
+            "-1: DOWN",
+            "+4: ACTIVE",
+            "256: NOP",
+            ": NOP",
+        ] {
+            assert_eq!(port_state(raw), refused("port state", raw), "{raw:?}");
+        }
+    }
+
+    #[test]
+    fn phys_states_and_node_types() {
+        assert_eq!(phys_state("5: LinkUp\n"), Ok(PhysState::LinkUp));
+        assert_eq!(phys_state("7: Phy Test\n"), Ok(PhysState::PhyTest));
+        assert_eq!(phys_state("9: <unknown>\n"), Ok(PhysState::Unknown(9)));
+        assert_eq!(
+            phys_state("LinkUp"),
+            refused("physical port state", "LinkUp")
+        );
+        assert_eq!(node_type("1: CA\n"), Ok(NodeType::Ca));
+        assert_eq!(node_type("6: usNIC UDP\n"), Ok(NodeType::UsnicUdp));
+        assert_eq!(node_type("CA"), refused("node type", "CA"));
+    }
+
+    #[test]
+    fn rates() {
+        let table = [
+            ("2.5 Gb/sec (1X SDR)\n", 2.5, 1, "SDR"),
+            ("10 Gb/sec (4X)\n", 10.0, 4, "SDR"),
+            ("10 Gb/sec (4X SDR)\n", 10.0, 4, "SDR"),
+            ("40 Gb/sec (4X FDR10)\n", 40.0, 4, "FDR10"),
+            ("56 Gb/sec (4X FDR)\n", 56.0, 4, "FDR"),
+            ("100 Gb/sec (2X HDR)\n", 100.0, 2, "HDR"),
+            ("200 Gb/sec (4X HDR)\n", 200.0, 4, "HDR"),
+            ("800 Gb/sec (4X XDR)", 800.0, 4, "XDR"),
+            ("2400 Gb/sec (12X XDR)", 2400.0, 12, "XDR"),
+        ];
+        for (raw, gbps, width, speed) in table {
+            let wanted = Rate {
+                text: raw.trim().to_owned(),
+                gbps,
+                width,
+                speed: speed.to_owned(),
+            };
+            assert_eq!(rate(raw), Ok(wanted), "{raw:?}");
+        }
+        for raw in [
+            "",
+            "200",
+            "200 Gb/sec",
+            "200 Gb/sec ()",
+            "200 Gb/sec (X HDR)",
+            "200 Gb/sec (4 HDR)",
+            "200 Gb/sec (4X )",
+            "200 Gb/sec (4X HDR",
+            "200.7 Gb/sec (4X HDR)",
+            ".5 Gb/sec (1X SDR)",
+            "-1 Gb/sec (1X SDR)",
+            "200 Gb/sec (256X HDR)",
+            "4294967296 Gb/sec (4X HDR)",
+        ] {
+            assert_eq!(rate(raw), refused("rate", raw), "{raw:?}");
+        }
+    }
+
+    #[test]
+    fn hexadecimal_numbers() {
+        assert_eq!(lid("0x1\n"), Ok(1));
+        assert_eq!(lid("0xffff\n"), Ok(0xffff));
+        assert_eq!(lid("0x2c000\n"), Ok(0x2c000));
+        assert_eq!(pkey("0x8001\n"), Ok(0x8001));
+        assert_eq!(pkey("0x0000\n"), Ok(0));
+        assert_eq!(cap_mask("0x2651e848\n"), Ok(0x2651_e848));
+        for raw in ["", "0x", "1", "0x10000", "0x-1", "0x+1", "0xg", "0X1"] {
+            assert_eq!(pkey(raw), refused("P_Key", raw), "{raw:?}");
+        }
+        assert_eq!(lid("0x100000000"), refused("LID", "0x100000000"));
+    }
+
+    #[test]
+    fn decimal_numbers() {
+        assert_eq!(number("SM SL", "7\n"), Ok(7));
+        assert_eq!(number("SM SL", "+7"), refused("SM SL", "+7"));
+        assert_eq!(number("SM SL", ""), refused("SM SL", ""));
+        assert_eq!(counter("18446744073709551615\n"), Ok(Some(u64::MAX)));
+        assert_eq!(counter("N/A (no PMA)\n"), Ok(None));
+        assert_eq!(counter("-1"), refused("counter", "-1"));
+        assert_eq!(device_number("231:192\n"), Ok((231, 192)));
+        assert_eq!(device_number("231"), refused("device number", "231"));
+    }
+
+    #[test]
+    fn guids_and_gids() {
+        let wanted = Guid(0x5054_00ff_fe00_0001);
+        assert_eq!(guid("5054:00ff:fe00:0001\n"), Ok(wanted));
+        assert_eq!(guid("0x505400fffe000001"), Ok(wanted));
+        for raw in [
+            "",
+            "5054:00ff:fe00",
+            "5054:00ff:fe00:0001:0000",
+            "5054:ff:fe00:0001",
+            "5054::fe00:0001",
+            "0x1",
+            "0x505400fffe00000g",
+            "505400fffe000001",
+        ] {
+            assert_eq!(guid(raw), refused("GUID", raw), "{raw:?}");
+        }
+        let link_local = gid("fe80:0000:0000:0000:5054:00ff:fe00:0001\n");
+        assert_eq!(
+            link_local,
+            Ok(Ipv6Addr::new(0xfe80, 0, 0, 0, 0x5054, 0xff, 0xfe00, 1))
+        );
+        assert_eq!(link_local.map(gid_port_guid), Ok(wanted));
+        assert_eq!(
+            gid("0000:0000:0000:0000:0000:0000:0000:0000\n"),
+            Ok(Ipv6Addr::UNSPECIFIED)
+        );
+        assert_eq!(gid("fe80::1"), refused("GID", "fe80::1"));
+    }
+
+    #[test]
+    fn free_text() {
+        assert_eq!(text("20.31.1014\n"), Some("20.31.1014".to_owned()));
+        assert_eq!(text("\n"), None);
+        assert_eq!(text("\0\0"), None);
+        assert_eq!(text("a\x1b[2Jb"), Some("a?[2Jb".to_owned()));
+    }
+
+    #[test]
+    fn an_error_keeps_all_and_shows_little() {
+        let long = "x".repeat(4096);
+        let error = ParseError::new("rate", &long);
+        assert_eq!(error.raw.len(), 4096);
+        assert_eq!(
+            error.to_string(),
+            format!("cannot read rate from \"{}\"...", "x".repeat(64))
+        );
+        assert_eq!(
+            ParseError::new("LID", "\x1b[2J\n").to_string(),
+            r#"cannot read LID from "\u{1b}[2J\n""#
+        );
+    }
+
+    proptest! {
+        /// Whatever was read: an answer, and an error that names the very text.
+        #[test]
+        fn any_text_is_answered(raw in "\\PC*|[0-9a-fx:. X()GSbec/]{0,40}") {
+            let errors = [
+                port_state(&raw).err(),
+                phys_state(&raw).err(),
+                node_type(&raw).err(),
+                link_layer(&raw).err(),
+                rate(&raw).err(),
+                lid(&raw).err(),
+                pkey(&raw).err(),
+                counter(&raw).err(),
+                guid(&raw).err(),
+                gid(&raw).err(),
+                device_number(&raw).err(),
+            ];
+            for error in errors.into_iter().flatten() {
+                prop_assert_eq!(&error.raw, &raw);
+            }
+        }
+
+        #[test]
+        fn guid_text_round_trips(value: u64) {
+            prop_assert_eq!(guid(&Guid(value).to_string()), Ok(Guid(value)));
+        }
+    }
+}

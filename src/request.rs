@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Typed wishes out of the parsed command line, each with the argument that asked for it.
+
+use std::time::Duration;
+
+use kernel_cmdline::{
+    Arguments, Cmdline, LinkKind, OnFail, PortType, Require, RoceMode, Source, Spanned,
+};
+
+use crate::ipoib;
+use crate::system::modules::normal;
+use crate::system::root::Root;
+use crate::verify::expectation::{Origin, Rate};
+
+/// Deadline where neither `rd.ib.timeout=` nor `rd.retry=` says one: dracut's own.
+const TIMEOUT: Duration = Duration::from_secs(180);
+
+/// A value and who asked for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wish<T> {
+    /// What is wanted.
+    pub value: T,
+    /// The argument.
+    pub origin: Origin,
+}
+
+/// `rd.ib.link=NAME:KIND:NETDEV`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SoftLink {
+    /// Name of the RDMA device to make.
+    pub name: String,
+    /// rxe or siw.
+    pub kind: LinkKind,
+    /// The interface below it.
+    pub netdev: String,
+}
+
+/// An IPoIB interface.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InterfaceWish {
+    /// What to call it: as the command line does.
+    pub name: String,
+    /// Selector text of its port.
+    pub port: String,
+    /// What is wanted of it.
+    pub ipoib: ipoib::Wish,
+    /// Why that cannot be.
+    pub refused: Option<String>,
+}
+
+/// How many ports (`rd.ib.require=`), the named ones being in [`Request::ports`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Required {
+    /// All that are named; without names, any one.
+    Named,
+    /// That many, whichever.
+    Count(u32),
+    /// Every port there is.
+    All,
+}
+
+/// Everything the command line wants of us.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Request {
+    /// The argument that turns ibboot on; `None`: there is nothing to do.
+    pub asked: Option<Origin>,
+    /// Modules of `rd.driver.pre=` and `rd.driver.post=`, in the kernel's spelling.
+    pub modules: Vec<Wish<String>>,
+    /// Modules that no device may load by itself (`rd.driver.blacklist=`, `modprobe.blacklist=`).
+    pub blacklist: Vec<Wish<String>>,
+    /// Software links to make.
+    pub links: Vec<Wish<SoftLink>>,
+    /// Default RoCE modes; selector text or all.
+    pub roce: Vec<Wish<(Option<String>, RoceMode)>>,
+    /// mlx4 port types by selector text.
+    pub port_types: Vec<Wish<(String, PortType)>>,
+    /// Ports that something names, as selector texts, without repetition.
+    pub ports: Vec<Wish<String>>,
+    /// IPoIB interfaces that something names, without repetition.
+    pub interfaces: Vec<Wish<InterfaceWish>>,
+    /// What `rd.ib.mode=` and `rd.ib.mtu=` without an interface want, where none is named.
+    pub any_interface: Option<Wish<ipoib::Wish>>,
+    /// Ports that `rd.ib.require=` lists: then only these gate the boot.
+    pub listed: bool,
+    /// How many of them gate the boot.
+    pub required: Required,
+    /// `rd.ib.rate=`.
+    pub rates: Vec<Rate>,
+    /// Probe the HCAs of one driver side by side.
+    pub async_probe: bool,
+    /// The deadline, from the start of `up`.
+    pub timeout: Duration,
+    /// What happens when it passes.
+    pub onfail: Option<OnFail>,
+    /// The argument that makes something else wait for the network (`root=nfs:...`).
+    pub network_root: Option<Origin>,
+    /// Log as much as `rd.debug` wants.
+    pub verbosity: log::LevelFilter,
+    /// `rd.info` or `rd.debug`: also on a console that is quiet.
+    pub on_console: bool,
+    /// One line for each argument that is wrong.
+    pub complaints: Vec<String>,
+    /// Arguments that were understood and that somebody else carries out, or nobody yet.
+    pub left: Vec<Wish<&'static str>>,
+}
+
+pub(crate) fn origin<T>(spanned: &Spanned<'_, T>) -> Origin {
+    Origin {
+        argument: spanned.text().to_string(),
+        source: spanned.source.to_owned(),
+        column: spanned.column,
+    }
+}
+
+pub(crate) fn wish<T, U>(spanned: &Spanned<'_, T>, value: U) -> Wish<U> {
+    Wish {
+        value,
+        origin: origin(spanned),
+    }
+}
+
+impl Request {
+    /// Reads the files that make up the command line, as dracut does inside an initramfs and as
+    /// the kernel wrote it elsewhere.
+    pub fn read(root: &Root) -> Request {
+        let mut files: Vec<(String, Vec<u8>)> = Vec::new();
+        let mut add = |path: String| {
+            if let Ok(bytes) = root.read(&path) {
+                files.push((path, bytes));
+            }
+        };
+        let conf = |directory: &str| -> Vec<String> {
+            let names = root.list(directory).unwrap_or_default();
+            let conf = names.into_iter().filter(|name| name.ends_with(".conf"));
+            conf.map(|name| format!("{directory}/{name}")).collect()
+        };
+        if in_initramfs(root) {
+            conf("/etc/cmdline.d").into_iter().for_each(&mut add);
+            add("/etc/cmdline".to_owned());
+            add("/proc/cmdline".to_owned());
+            conf("/run/initramfs/cmdline.d")
+                .into_iter()
+                .for_each(&mut add);
+        } else {
+            add("/proc/cmdline".to_owned());
+        }
+        let sources: Vec<Source<'_>> = files
+            .iter()
+            .map(|(path, bytes)| Source::new(path, bytes))
+            .collect();
+        Request::from_sources(&sources)
+    }
+
+    /// A command line given as text.
+    pub fn from_text(text: &str) -> Request {
+        let sources = [Source::new("--cmdline", text.as_bytes())];
+        Request::from_sources(&sources)
+    }
+
+    fn from_sources(sources: &[Source<'_>]) -> Request {
+        let mut request = Request::new(&kernel_cmdline::parse(sources));
+        request.blacklist.extend(of_modprobe(sources));
+        request
+    }
+
+    /// The wishes in `arguments`.
+    pub fn new(arguments: &Arguments<'_>) -> Request {
+        let mut modules: Vec<Wish<String>> = Vec::new();
+        for driver in arguments.drivers.pre.iter().chain(&arguments.drivers.post) {
+            let name = normal(driver.value);
+            if modules.iter().all(|known| known.value != name) {
+                modules.push(wish(driver, name));
+            }
+        }
+        let ib = &arguments.ib;
+        let mut links: Vec<Wish<SoftLink>> = Vec::new();
+        let mut replaced = Vec::new();
+        for link in &ib.links {
+            let value = SoftLink {
+                name: link.value.name.to_owned(),
+                kind: link.value.kind,
+                netdev: link.value.netdev.to_owned(),
+            };
+            // The last one of a name counts; dracut may read the same argument from two files.
+            if let Some(position) = links
+                .iter()
+                .position(|known| known.value.name == value.name)
+            {
+                let before = links.remove(position);
+                if before.value != value {
+                    replaced.push(Wish {
+                        value: "a later argument gives the same name to another link",
+                        origin: before.origin,
+                    });
+                }
+            }
+            links.push(wish(link, value));
+        }
+        let (listed, required) = match ib.require.as_ref().map(|require| &require.value) {
+            None => (false, Required::Named),
+            Some(Require::All) => (false, Required::All),
+            Some(Require::Any) => (false, Required::Count(1)),
+            Some(Require::Count(n)) => (false, Required::Count(*n)),
+            Some(Require::Ports(_)) => (true, Required::Named),
+        };
+        let mut complaints: Vec<String> = arguments
+            .complaints
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        if arguments.complaints_lost > 0 {
+            complaints.push(format!(
+                "{} more wrong arguments",
+                arguments.complaints_lost
+            ));
+        }
+        let interfaces = crate::interfaces::named(arguments);
+        let any_interface = crate::interfaces::unnamed(arguments).filter(|_| interfaces.is_empty());
+        let debug = arguments.debug.is_some_and(|on| on.value);
+        Request {
+            asked: arguments.asked().as_ref().map(origin),
+            modules,
+            blacklist: arguments
+                .drivers
+                .blacklist
+                .iter()
+                .map(|driver| wish(driver, normal(driver.value)))
+                .collect(),
+            links,
+            roce: ib
+                .roce
+                .iter()
+                .map(|roce| {
+                    wish(
+                        roce,
+                        (roce.value.selector.map(|s| s.to_string()), roce.value.mode),
+                    )
+                })
+                .collect(),
+            port_types: ib
+                .port_types
+                .iter()
+                .map(|kind| {
+                    wish(
+                        kind,
+                        (kind.value.selector.to_string(), kind.value.port_type),
+                    )
+                })
+                .collect(),
+            ports: listed_ports(arguments),
+            interfaces,
+            any_interface,
+            listed,
+            required,
+            rates: ib
+                .rates
+                .iter()
+                .map(|rate| Rate {
+                    selector: rate.value.selector.map(|s| s.to_string()),
+                    megabits: rate.value.megabits,
+                })
+                .collect(),
+            async_probe: ib.async_probe.is_some_and(|on| on.value),
+            timeout: ib
+                .timeout
+                .or(arguments.retry)
+                // rd.retry=0 is dracut's to make sense of; here it would mean not to look at all.
+                .filter(|s| s.value > 0)
+                .map_or(TIMEOUT, |s| Duration::from_secs(u64::from(s.value))),
+            onfail: ib.onfail.map(|onfail| onfail.value),
+            network_root: arguments.network_root().as_ref().map(origin),
+            verbosity: if debug {
+                log::LevelFilter::Debug
+            } else {
+                log::LevelFilter::Info
+            },
+            on_console: debug || arguments.info.is_some_and(|on| on.value),
+            complaints,
+            left: replaced.into_iter().chain(left(arguments)).collect(),
+        }
+    }
+}
+
+/// True inside an initramfs (`/etc/initrd-release`, os-release(5)).
+pub fn in_initramfs(root: &Root) -> bool {
+    root.exists("/etc/initrd-release")
+}
+
+/// `modprobe.blacklist=MODULE[,MODULE...]`, which modprobe itself reads (modprobe(8)).
+fn of_modprobe(sources: &[Source<'_>]) -> Vec<Wish<String>> {
+    let mut blacklist = Vec::new();
+    for token in Cmdline::new(sources).all("modprobe.blacklist") {
+        let value = String::from_utf8_lossy(token.value.unwrap_or_default());
+        blacklist.extend(value.split(',').map(|name| Wish {
+            value: normal(name),
+            origin: Origin {
+                argument: token.text().to_string(),
+                source: token.source.to_owned(),
+                column: token.column,
+            },
+        }));
+    }
+    blacklist
+}
+
+/// The ports that `rd.ib.require=` lists.
+fn listed_ports(arguments: &Arguments<'_>) -> Vec<Wish<String>> {
+    let mut ports: Vec<Wish<String>> = Vec::new();
+    if let Some(require) = &arguments.ib.require
+        && let Require::Ports(selectors) = &require.value
+    {
+        for selector in selectors {
+            let port = wish(require, selector.to_string());
+            if ports.iter().all(|known| known.value != port.value) {
+                ports.push(port);
+            }
+        }
+    }
+    ports
+}
+
+/// What was understood and is not done by this program.
+fn left(arguments: &Arguments<'_>) -> Vec<Wish<&'static str>> {
+    const ADDRESS: &str = "this address is left to the image's network module";
+    let ib = &arguments.ib;
+    let net = &arguments.net;
+    let mut left = Vec::new();
+    left.extend(
+        net.ip
+            .iter()
+            .filter(|ip| ip.value.interface.is_some_and(|i| i.is_infiniband()))
+            .filter(|ip| ip.value.methods.iter().any(|method| !method.is_static()))
+            .map(|a| wish(a, ADDRESS)),
+    );
+    if !left.is_empty()
+        || net
+            .ip
+            .iter()
+            .any(|ip| ip.value.interface.is_some_and(|i| i.is_infiniband()))
+    {
+        const NAMES: &str = "name servers are left to the image's network module";
+        const ROUTES: &str =
+            "routes other than the default one are left to the image's network module";
+        left.extend(net.nameservers.iter().map(|a| wish(a, NAMES)));
+        left.extend(net.routes.iter().map(|a| wish(a, ROUTES)));
+    }
+    left.extend(
+        ib.probes
+            .iter()
+            .map(|a| wish(a, "RDMA servers are not probed by this version")),
+    );
+    left.extend(
+        ib.handover
+            .iter()
+            .map(|a| wish(a, "interfaces are left as they are by this version")),
+    );
+    left
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The `blacklist` lines of modprobe.d(5). modprobe obeys them where it resolves an alias, as udev
+//! has it do, and not where it loads a module by its name.
+
+use std::collections::BTreeMap;
+
+use super::modules::normal;
+use super::root::Root;
+
+/// Of two files with one name that of the earlier directory counts.
+const DIRECTORIES: [&str; 5] = [
+    "/etc/modprobe.d",
+    "/run/modprobe.d",
+    "/usr/local/lib/modprobe.d",
+    "/usr/lib/modprobe.d",
+    "/lib/modprobe.d",
+];
+
+/// Modules that no device may load by itself, and the file that says so.
+#[derive(Debug, Default)]
+pub struct Blacklist {
+    modules: BTreeMap<String, String>,
+}
+
+impl Blacklist {
+    /// Reads the files. One that cannot be read forbids nothing.
+    pub fn read(root: &Root) -> Blacklist {
+        let mut files: BTreeMap<String, String> = BTreeMap::new();
+        for directory in DIRECTORIES {
+            let names = root.list(directory).unwrap_or_default();
+            for name in names.into_iter().filter(|name| name.ends_with(".conf")) {
+                let path = format!("{directory}/{name}");
+                files.entry(name).or_insert(path);
+            }
+        }
+        let mut modules = BTreeMap::new();
+        for path in files.into_values() {
+            for line in root.text(&path).unwrap_or_default().lines() {
+                let mut words = line.split_ascii_whitespace();
+                if let (Some("blacklist"), Some(module)) = (words.next(), words.next()) {
+                    modules
+                        .entry(normal(module))
+                        .or_insert_with(|| path.clone());
+                }
+            }
+        }
+        Blacklist { modules }
+    }
+
+    /// The file that forbids `name`.
+    pub fn by(&self, name: &str) -> Option<&str> {
+        self.modules.get(&normal(name)).map(String::as_str)
+    }
+}

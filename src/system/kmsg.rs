@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The kernel log: our lines into it, and the kernel's own words out of it.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
+
+use log::{Level, LevelFilter, Log, Metadata, Record};
+
+use crate::error::printable;
+use crate::system::stderr;
+
+const KMSG: &str = "/dev/kmsg";
+/// syslog facility `daemon` (RFC 5424, 6.2.1), as other programs of the initramfs use.
+const FACILITY_DAEMON: u8 = 3 << 3;
+/// The kernel cuts a record near 976 bytes (printk's LOG_LINE_MAX less the prefix).
+const LINE_MAX: usize = 900;
+
+const CONSOLE: &str = "/dev/console";
+
+/// A [`Log`] that writes one kmsg record per line: `<30>ibboot: ...`.
+#[derive(Debug)]
+struct KmsgLog {
+    /// Lines of this severity and less urgent ones are written to the console too, because the
+    /// kernel keeps them from it (`quiet`).
+    console_from: Option<u8>,
+}
+
+fn severity(level: Level) -> u8 {
+    match level {
+        Level::Error => 3,
+        Level::Warn => 4,
+        Level::Info => 6,
+        Level::Debug | Level::Trace => 7,
+    }
+}
+
+/// One record as /dev/kmsg takes it (Documentation/ABI/testing/dev-kmsg).
+fn record(level: Level, text: &str) -> String {
+    let mut text = printable(text);
+    if text.len() > LINE_MAX {
+        let mut end = LINE_MAX;
+        while !text.is_char_boundary(end) {
+            end -= 1;
+        }
+        text.truncate(end);
+        text.push_str(" ...");
+    }
+    format!("<{}>ibboot: {text}\n", FACILITY_DAEMON | severity(level))
+}
+
+impl Log for KmsgLog {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.target().starts_with("ibboot") || metadata.level() <= Level::Warn
+    }
+
+    fn log(&self, entry: &Record<'_>) {
+        if !self.enabled(entry.metadata()) {
+            return;
+        }
+        let line = record(entry.level(), &entry.args().to_string());
+        // Opened anew for each record: the kernel throttles (10 lines in 5 s) per open file.
+        let written = OpenOptions::new()
+            .write(true)
+            .open(KMSG)
+            .and_then(|mut file| file.write_all(line.as_bytes()));
+        if written.is_err() {
+            stderr::say(printable(&entry.args().to_string()));
+        }
+        if self
+            .console_from
+            .is_some_and(|from| severity(entry.level()) >= from)
+        {
+            say_on_console(&line);
+        }
+    }
+
+    fn flush(&self) {}
+}
+
+/// The text of a record on the console, which may be a raw terminal.
+fn say_on_console(record: &str) {
+    let text = record
+        .split_once('>')
+        .map_or(record, |(_, text)| text)
+        .trim_end();
+    let written = OpenOptions::new()
+        .write(true)
+        .open(CONSOLE)
+        .and_then(|mut file| file.write_all(format!("{text}\r\n").as_bytes()));
+    // A node without a console still has its kernel log.
+    drop(written);
+}
+
+/// Sends the log to the kernel log, as in an initramfs; where that cannot be written, to stderr.
+/// With `on_console` (`rd.info`, `rd.debug`) a `quiet` console shows it as well.
+pub fn init(level: LevelFilter, on_console: bool) {
+    // console_loglevel is the first number: the kernel shows what is more urgent (proc(5)).
+    let loglevel = std::fs::read_to_string("/proc/sys/kernel/printk")
+        .ok()
+        .and_then(|text| text.split_ascii_whitespace().next()?.parse().ok());
+    let console_from = loglevel.filter(|_| on_console);
+    if log::set_boxed_logger(Box::new(KmsgLog { console_from })).is_ok() {
+        log::set_max_level(level);
+    }
+}
+
+/// What the kernel says from now on.
+#[derive(Debug)]
+pub struct KernelWords {
+    file: Option<File>,
+}
+
+impl KernelWords {
+    /// Starts listening behind the newest record. Without /dev/kmsg nothing is ever heard.
+    pub fn from_now() -> Self {
+        let open = || -> io::Result<File> {
+            let mut file = OpenOptions::new()
+                .read(true)
+                .custom_flags(libc::O_NONBLOCK)
+                .open(KMSG)?;
+            file.seek(SeekFrom::End(0))?;
+            Ok(file)
+        };
+        KernelWords { file: open().ok() }
+    }
+
+    /// The kernel's own records since the last call that name one of `words`, without ours.
+    pub fn about(&mut self, words: &[&str]) -> Vec<String> {
+        let mut found = Vec::new();
+        let Some(file) = &mut self.file else {
+            return found;
+        };
+        let mut buffer = [0u8; 8192];
+        loop {
+            match file.read(&mut buffer) {
+                Ok(0) => break,
+                Ok(n) => {
+                    let text = String::from_utf8_lossy(buffer.get(..n).unwrap_or(&[]));
+                    if let Some(line) = kernel_line(&text)
+                        && words.iter().any(|word| line.contains(word))
+                    {
+                        found.push(line.to_owned());
+                    }
+                }
+                // EPIPE: records were overwritten before they were read; the rest follows.
+                Err(e) if e.raw_os_error() == Some(libc::EPIPE) => {}
+                Err(_) => break,
+            }
+        }
+        found
+    }
+}
+
+/// The message of a /dev/kmsg record `PRIO,SEQ,USEC,FLAGS;TEXT`, if the kernel itself (facility
+/// 0) said it.
+fn kernel_line(text: &str) -> Option<&str> {
+    let (head, message) = text.split_once(';')?;
+    let priority: u32 = head.split(',').next()?.parse().ok()?;
+    (priority < 8).then(|| message.lines().next().unwrap_or("").trim())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_is_one_short_line() {
+        assert_eq!(
+            record(Level::Error, "rxe0: no\ncarrier"),
+            "<27>ibboot: rxe0: no\\x0acarrier\n"
+        );
+        let long = record(Level::Info, &"ä".repeat(1000));
+        assert!(long.len() < 976, "{}", long.len());
+        assert!(long.ends_with(" ...\n"));
+    }
+
+    #[test]
+    fn only_the_kernel_is_quoted() {
+        assert_eq!(
+            kernel_line(
+                "3,1033,5140900,-;mlx5_core: disagrees about version of symbol\n SUBSYSTEM=x"
+            ),
+            Some("mlx5_core: disagrees about version of symbol")
+        );
+        assert_eq!(kernel_line("30,1033,5140900,-;dracut: mlx5_core"), None);
+        assert_eq!(kernel_line("garbage"), None);
+    }
+}

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The machine below: files, clock, kernel log, modules, blacklists, network links.
+
+pub mod alarm;
+pub mod blacklist;
+pub mod clock;
+pub mod kmsg;
+pub mod modules;
+pub mod net;
+pub mod readiness;
+pub mod root;
+pub mod stderr;

@@ -1,0 +1,512 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Kernel modules: what the image has of them (modules.dep(5), modules.builtin), what is loaded,
+//! and modprobe(8) to load them. modprobe and not finit_module(2), because `install` lines,
+//! options, soft dependencies and compressed modules are its job.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::process::Stdio;
+use std::time::Duration;
+
+use kernel_cmdline::is_rdma_module;
+use serde::{Deserialize, Serialize};
+
+use super::kmsg::KernelWords;
+use super::root::Root;
+use crate::drivers;
+use crate::error::{Error, Result, printable};
+
+/// Where modprobe lives in the images that dracut makes and in real roots.
+const MODPROBE: [&str; 4] = [
+    "/sbin/modprobe",
+    "/usr/sbin/modprobe",
+    "/bin/modprobe",
+    "/usr/bin/modprobe",
+];
+/// Another loader's failed attempt gives EBUSY for a moment (kernel/module/main.c,
+/// module_patient_check_exists): look again after these pauses.
+const RETRY: [Duration; 4] = [
+    Duration::from_millis(100),
+    Duration::from_millis(400),
+    Duration::from_millis(1500),
+    Duration::from_secs(5),
+];
+
+/// Where the running kernel finds a module.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Found {
+    /// Part of the kernel image.
+    Builtin,
+    /// A file below /lib/modules/RELEASE.
+    File(String),
+    /// Neither.
+    Missing,
+}
+
+/// The module index of one kernel release.
+#[derive(Debug)]
+pub struct Index {
+    /// `/lib/modules/RELEASE`.
+    pub directory: String,
+    files: BTreeMap<String, (String, Vec<String>)>,
+    builtin: BTreeSet<String>,
+    /// PCI aliases of the drivers of HCAs by pattern, for devices that nothing has bound yet.
+    aliases: Vec<(String, String)>,
+}
+
+/// The kernel's spelling: `-` and `_` are the same in a module's name.
+pub fn normal(name: &str) -> String {
+    name.replace('-', "_")
+}
+
+/// `kernel/drivers/infiniband/hw/mlx5/mlx5_ib.ko.xz` -> `mlx5_ib`.
+fn name_of(path: &str) -> String {
+    let file = path.rsplit('/').next().unwrap_or(path);
+    normal(file.split_once(".ko").map_or(file, |(name, _)| name))
+}
+
+/// The lines of an index; one that is not UTF-8 names no module of the kernel's.
+fn lines(bytes: &[u8]) -> impl Iterator<Item = &str> {
+    bytes
+        .split(|byte| *byte == b'\n')
+        .filter_map(|line| std::str::from_utf8(line).ok())
+}
+
+/// A module of the RDMA stack, or one that needs it: what this program may have to load. A
+/// distribution's index names some 4,000 others.
+fn is_of_rdma(path: &str, needs: &str) -> bool {
+    let of_tree = |text: &str| text.contains("/infiniband/") || text.contains("/mellanox/");
+    let name = name_of(path);
+    of_tree(path) || of_tree(needs) || is_rdma_module(&name) || drivers::binds_hcas(&name)
+}
+
+impl Index {
+    /// Reads the RDMA half of the index of the running kernel (of the tree's `/proc/sys/kernel/osrelease`). A
+    /// missing index is an empty one: everything is then builtin or missing.
+    pub fn read(root: &Root) -> Result<Index> {
+        let release = root
+            .text("/proc/sys/kernel/osrelease")
+            .map_err(|e| Error::io("/proc/sys/kernel/osrelease", "cannot be read", &e))?;
+        let directory = format!("/lib/modules/{release}");
+        let file = |name: &str| {
+            root.read(&format!("{directory}/{name}"))
+                .unwrap_or_default()
+        };
+        let mut files = BTreeMap::new();
+        for (path, needs) in lines(&file("modules.dep")).filter_map(|line| line.split_once(':')) {
+            if is_of_rdma(path, needs) {
+                let needs = needs.split_ascii_whitespace().map(name_of).collect();
+                files.insert(name_of(path), (path.to_owned(), needs));
+            }
+        }
+        let builtin = lines(&file("modules.builtin"))
+            .filter(|path| is_of_rdma(path, ""))
+            .map(name_of)
+            .collect();
+        let aliases = lines(&file("modules.alias"))
+            .filter_map(|line| {
+                let (pattern, module) = line.strip_prefix("alias pci:")?.rsplit_once(' ')?;
+                let module = normal(module);
+                // Only what can bind an HCA: the rest of a full tree would be held for nothing.
+                drivers::binds_hcas(&module).then(|| (format!("pci:{pattern}"), module))
+            })
+            .collect();
+        Ok(Index {
+            directory,
+            files,
+            builtin,
+            aliases,
+        })
+    }
+
+    /// Where `name` is.
+    pub fn find(&self, name: &str) -> Found {
+        let name = normal(name);
+        if let Some((path, _)) = self.files.get(&name) {
+            Found::File(format!("{}/{path}", self.directory))
+        } else if self.builtin.contains(&name) {
+            Found::Builtin
+        } else {
+            Found::Missing
+        }
+    }
+
+    /// `name` and everything modules.dep says it needs, the needed ones first.
+    pub fn closure(&self, name: &str) -> Vec<String> {
+        let name = normal(name);
+        let mut all = match self.files.get(&name) {
+            // modules.dep lists direct and indirect needs, the deepest last.
+            Some((_, needs)) => needs.iter().rev().cloned().collect(),
+            None => Vec::new(),
+        };
+        all.push(name);
+        all
+    }
+
+    /// True if `name` drives HCAs on the PCI bus itself: it has aliases of that bus.
+    pub fn drives_pci(&self, name: &str) -> bool {
+        self.aliases.iter().any(|(_, module)| module == name)
+    }
+
+    /// The drivers of HCAs whose PCI aliases fit `modalias`.
+    pub fn for_modalias(&self, modalias: &str) -> Vec<String> {
+        let mut found: Vec<String> = self
+            .aliases
+            .iter()
+            .filter(|(pattern, _)| glob(pattern.as_bytes(), modalias.as_bytes()))
+            .map(|(_, module)| module.clone())
+            .collect();
+        found.dedup();
+        found
+    }
+}
+
+/// fnmatch(3) with `*` and `?`, all that PCI aliases use. At worst each byte of one text is compared
+/// with each of the other.
+fn glob(pattern: &[u8], text: &[u8]) -> bool {
+    let (mut p, mut t) = (0usize, 0usize);
+    let mut star: Option<(usize, usize)> = None;
+    while t < text.len() {
+        match pattern.get(p) {
+            Some(b'*') => {
+                star = Some((p, t));
+                p += 1;
+            }
+            Some(&c) if c == b'?' || Some(&c) == text.get(t) => {
+                p += 1;
+                t += 1;
+            }
+            _ => match star {
+                Some((star_p, star_t)) => {
+                    star = Some((star_p, star_t + 1));
+                    p = star_p + 1;
+                    t = star_t + 1;
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern.iter().skip(p).all(|&c| c == b'*')
+}
+
+/// What the kernel says of a module (`/sys/module/NAME/initstate`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum InitState {
+    /// Loaded and initialised; builtin modules are always so.
+    Live,
+    /// Its init function runs.
+    Coming,
+    /// It is being removed.
+    Going,
+}
+
+/// The state of `name`; `None` if the kernel does not have it, or says a word that is none of
+/// these: only `live` is live. A builtin module without
+/// parameters has no directory in /sys/module: [`Index::find`] knows those.
+pub fn init_state(root: &Root, name: &str) -> Option<InitState> {
+    let directory = format!("/sys/module/{}", normal(name));
+    match root.text(&format!("{directory}/initstate")) {
+        Ok(state) => match state.as_str() {
+            "live" => Some(InitState::Live),
+            "coming" => Some(InitState::Coming),
+            "going" => Some(InitState::Going),
+            _ => None,
+        },
+        // Only a builtin module has a directory without this file.
+        Err(e) if e.kind() == io::ErrorKind::NotFound && root.exists(&directory) => {
+            Some(InitState::Live)
+        }
+        Err(_) => None,
+    }
+}
+
+/// Loads `name` by modprobe with `parameters`, and believes only the kernel's own state
+/// afterwards. Other loaders beside us are no error. The error carries modprobe's words and the
+/// kernel's.
+pub async fn load(root: &Root, index: &Index, name: &str, parameters: &[String]) -> Result<()> {
+    let name = normal(name);
+    if index.find(&name) == Found::Builtin {
+        return Ok(());
+    }
+    if init_state(root, &name) == Some(InitState::Live) {
+        return Ok(());
+    }
+    let Some(modprobe) = MODPROBE.iter().find(|path| root.exists(path)) else {
+        return Err(Error::new(&name, "cannot be loaded")
+            .seen("no modprobe in this image")
+            .hint("install kmod into the image"));
+    };
+    let mut words = KernelWords::from_now();
+    let mut pauses = RETRY.iter();
+    loop {
+        let child = tokio::process::Command::new(modprobe)
+            .arg("--")
+            .arg(&name)
+            .args(parameters)
+            .env_clear()
+            // `install` lines of a site are shell text and look for their programs.
+            .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .output()
+            .await
+            .map_err(|e| Error::io(modprobe, "cannot be run", &e))?;
+        if init_state(root, &name) == Some(InitState::Live) {
+            return Ok(());
+        }
+        let said = String::from_utf8_lossy(&child.stderr).into_owned();
+        if let Some(pause) = pauses.next()
+            && is_passing(&said, init_state(root, &name))
+        {
+            tokio::time::sleep(*pause).await;
+            continue;
+        }
+        return Err(failure(
+            &name,
+            &said,
+            &kernel_words(index, &name, &mut words),
+        ));
+    }
+}
+
+/// What the kernel said of the module or, where nothing, of those it needs: modprobe loads them
+/// first, and stops at the one that fails.
+fn kernel_words(index: &Index, name: &str, words: &mut KernelWords) -> Vec<String> {
+    let closure = index.closure(name);
+    let spellings: Vec<String> = closure
+        .iter()
+        .flat_map(|module| [module.clone(), module.replace('_', "-")])
+        .collect();
+    let spellings: Vec<&str> = spellings.iter().map(String::as_str).collect();
+    chosen(words.about(&spellings), name, &closure)
+}
+
+/// The lines about `name`, else the last ones about what it needs.
+fn chosen(lines: Vec<String>, name: &str, closure: &[String]) -> Vec<String> {
+    /// A dependency that came up well may have said a lot.
+    const OF_OTHERS: usize = 3;
+    let (own, others): (Vec<_>, Vec<_>) = lines
+        .into_iter()
+        .filter(|line| closure.iter().any(|module| speaks_of(line, module)))
+        .partition(|line| speaks_of(line, name));
+    if !own.is_empty() {
+        return own;
+    }
+    let skip = others.len().saturating_sub(OF_OTHERS);
+    others.into_iter().skip(skip).collect()
+}
+
+/// True if a word of `line` is the module, in either spelling.
+fn speaks_of(line: &str, module: &str) -> bool {
+    line.split(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != '-')
+        .any(|word| normal(word) == module)
+}
+
+/// A state that another loader leaves behind for a moment.
+fn is_passing(said: &str, state: Option<InitState>) -> bool {
+    state.is_some()
+        || said.contains("Device or resource busy")
+        || said.contains("Resource temporarily unavailable")
+        || said.contains("err -16")
+}
+
+/// One line out of what modprobe and the kernel said.
+fn failure(name: &str, said: &str, kernel: &[String]) -> Error {
+    let mut seen = said
+        .lines()
+        .map(|line| {
+            let line = line.trim();
+            line.strip_prefix("modprobe: ")
+                .map(|rest| {
+                    rest.trim_start_matches("ERROR: ")
+                        .trim_start_matches("FATAL: ")
+                })
+                .unwrap_or(line)
+        })
+        .filter(|line| !line.is_empty())
+        .collect::<Vec<_>>()
+        .join(", ");
+    if seen.is_empty() {
+        seen.push_str("modprobe ended without a word and the module is not live");
+    }
+    if !kernel.is_empty() {
+        seen.push_str(&format!(" (kernel: {})", kernel.join(" | ")));
+    }
+    let hint = if kernel.iter().any(|l| l.contains("disagrees about version")) {
+        "modules of two builds are mixed in this image: rebuild it"
+    } else if said.contains("Key was rejected") || said.contains("Required key not available") {
+        "the module is not signed by a key this kernel trusts"
+    } else if said.contains("Operation not permitted") {
+        "look for module_blacklist= on the command line and for lockdown"
+    } else if said.trim().is_empty() {
+        "look for an install line of it in modprobe.d"
+    } else {
+        "see dmesg"
+    };
+    Error::new(name, "kernel module cannot be loaded")
+        .seen(printable(&seen))
+        .hint(hint)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    fn tree() -> tempfile::TempDir {
+        let dir = tempfile::tempdir().unwrap();
+        let modules = dir.path().join("lib/modules/6.1.0-50-amd64");
+        fs::create_dir_all(&modules).unwrap();
+        fs::create_dir_all(dir.path().join("proc/sys/kernel")).unwrap();
+        fs::write(
+            dir.path().join("proc/sys/kernel/osrelease"),
+            "6.1.0-50-amd64\n",
+        )
+        .unwrap();
+        fs::write(
+            modules.join("modules.dep"),
+            "kernel/drivers/infiniband/hw/mlx5/mlx5_ib.ko: kernel/drivers/infiniband/core/ib_uverbs.ko kernel/drivers/infiniband/core/ib_core.ko kernel/drivers/net/ethernet/mellanox/mlx5/core/mlx5_core.ko kernel/drivers/pci/controller/pci-hyperv-intf.ko\nkernel/drivers/net/ethernet/mellanox/mlx5/core/mlx5_core.ko: kernel/drivers/pci/controller/pci-hyperv-intf.ko\n",
+        )
+        .unwrap();
+        fs::write(
+            modules.join("modules.builtin"),
+            "kernel/fs/ext4/ext4.ko\nkernel/drivers/infiniband/core/iw_cm.ko\n",
+        )
+        .unwrap();
+        fs::write(
+            modules.join("modules.alias"),
+            "alias pci:v000015B3d0000101Bsv*sd*bc*sc*i* mlx5_core\nalias fs-ext4 ext4\nalias pci:v00008086d000010D3sv*sd*bc*sc*i* e1000e\n",
+        )
+        .unwrap();
+        dir
+    }
+
+    #[test]
+    fn the_index_says_where_a_module_is() {
+        let dir = tree();
+        let index = Index::read(&Root::new(dir.path())).unwrap();
+        assert_eq!(
+            index.find("mlx5-ib"),
+            Found::File(
+                "/lib/modules/6.1.0-50-amd64/kernel/drivers/infiniband/hw/mlx5/mlx5_ib.ko".into()
+            )
+        );
+        assert_eq!(index.find("iw-cm"), Found::Builtin);
+        // Not of the RDMA stack: somebody else's.
+        assert_eq!(index.find("ext4"), Found::Missing);
+        assert_eq!(index.find("siw"), Found::Missing);
+        assert_eq!(
+            index.closure("mlx5_ib"),
+            [
+                "pci_hyperv_intf",
+                "mlx5_core",
+                "ib_core",
+                "ib_uverbs",
+                "mlx5_ib"
+            ]
+        );
+        assert!(index.drives_pci("mlx5_core") && !index.drives_pci("mlx5_ib"));
+        assert_eq!(
+            index.for_modalias("pci:v000015B3d0000101Bsv000015B3sd00000007bc02sc07i00"),
+            ["mlx5_core"]
+        );
+        assert!(index.for_modalias("pci:v00008086d0000101B").is_empty());
+        // A driver that makes no RDMA device is none of ours.
+        let network = "pci:v00008086d000010D3sv00008086sd0000A01Fbc02sc00i00";
+        assert!(index.for_modalias(network).is_empty() && !index.drives_pci("e1000e"));
+    }
+
+    #[test]
+    fn glob_is_fnmatch() {
+        for (pattern, text, fits) in [
+            ("a*c", "abc", true),
+            ("a*c", "abd", false),
+            ("*", "", true),
+            ("a?c", "abc", true),
+            ("", "a", false),
+            ("a*b*c", "aXbYbZc", true),
+        ] {
+            assert_eq!(
+                glob(pattern.as_bytes(), text.as_bytes()),
+                fits,
+                "{pattern} {text}"
+            );
+        }
+    }
+
+    #[test]
+    fn initstate_of_live_coming_builtin_and_absent() {
+        let dir = tempfile::tempdir().unwrap();
+        for (name, state) in [
+            ("ib_core", Some("live\n")),
+            ("mlx5_core", Some("coming\n")),
+            ("mlx4_core", Some("\n")),
+            ("hfi1", Some("LIVE\n")),
+            ("ext4", None),
+        ] {
+            let module = dir.path().join("sys/module").join(name);
+            fs::create_dir_all(&module).unwrap();
+            if let Some(state) = state {
+                fs::write(module.join("initstate"), state).unwrap();
+            }
+        }
+        let root = Root::new(dir.path());
+        assert_eq!(init_state(&root, "ib-core"), Some(InitState::Live));
+        assert_eq!(init_state(&root, "mlx5_core"), Some(InitState::Coming));
+        assert_eq!(init_state(&root, "ext4"), Some(InitState::Live));
+        assert_eq!(init_state(&root, "siw"), None);
+        assert_eq!(init_state(&root, "mlx4_core"), None);
+        assert_eq!(init_state(&root, "hfi1"), None);
+    }
+
+    #[test]
+    fn a_failure_carries_both_voices() {
+        let error = failure(
+            "mlx5_core",
+            "modprobe: ERROR: could not insert 'mlx5_core': Invalid argument\n",
+            &["mlx5_core: disagrees about version of symbol mlxfw_firmware_flash".to_owned()],
+        );
+        assert_eq!(
+            error.to_string(),
+            "mlx5_core: kernel module cannot be loaded: could not insert 'mlx5_core': Invalid argument \
+             (kernel: mlx5_core: disagrees about version of symbol mlxfw_firmware_flash); \
+             modules of two builds are mixed in this image: rebuild it"
+        );
+    }
+
+    #[test]
+    fn the_kernel_may_speak_of_a_dependency() {
+        let dir = tree();
+        let index = Index::read(&Root::new(dir.path())).unwrap();
+        let closure = index.closure("mlx5_ib");
+        let lines = |lines: &[&str]| lines.iter().map(|l| (*l).to_owned()).collect::<Vec<_>>();
+        let mixed = "mlx5_core: disagrees about version of symbol devlink_alloc_ns";
+        assert_eq!(
+            chosen(lines(&["xib_core: no", mixed]), "mlx5_ib", &closure),
+            [mixed]
+        );
+        let hyphen = "pci-hyperv-intf: Unknown symbol (err -22)";
+        assert_eq!(chosen(lines(&[hyphen]), "mlx5_ib", &closure), [hyphen]);
+        // Its own words go before those of a dependency that came up.
+        let own = "mlx5_ib: Unknown symbol ib_alloc (err -2)";
+        let up = "mlx5_core 0000:81:00.0: firmware version: 20.31.1014";
+        assert_eq!(chosen(lines(&[up, own]), "mlx5_ib", &closure), [own]);
+        assert_eq!(
+            chosen(lines(&[up, up, up, mixed]), "mlx5_ib", &closure),
+            [up, up, mixed]
+        );
+    }
+
+    #[test]
+    fn a_second_loader_is_waited_for() {
+        assert!(is_passing(
+            "could not insert 'x': Device or resource busy",
+            None
+        ));
+        assert!(is_passing("", Some(InitState::Coming)));
+        assert!(!is_passing("could not insert 'x': Exec format error", None));
+    }
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Network links through rtnetlink: bring one up, and hear of changes (carrier, names).
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use futures_util::StreamExt;
+use rtnetlink::packet_core::NetlinkMessage;
+use rtnetlink::packet_route::RouteNetlinkMessage;
+use rtnetlink::packet_route::link::LinkMessage;
+use rtnetlink::{Handle, LinkUnspec, MulticastGroup, RouteMessageBuilder};
+use tokio::task::JoinHandle;
+
+use crate::error::{Error, Result, errno_text};
+
+/// The kernel's words for a refused request.
+fn words(error: &rtnetlink::Error) -> String {
+    match error {
+        rtnetlink::Error::NetlinkError(message) => errno_text(&message.to_io()),
+        other => other.to_string(),
+    }
+}
+
+type Messages = futures_util::stream::BoxStream<'static, NetlinkMessage<RouteNetlinkMessage>>;
+
+/// A connection to rtnetlink(7), subscribed to link changes.
+pub struct Net {
+    handle: Handle,
+    messages: Messages,
+    connection: JoinHandle<()>,
+}
+
+impl std::fmt::Debug for Net {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Net").finish_non_exhaustive()
+    }
+}
+
+impl Drop for Net {
+    fn drop(&mut self) {
+        self.connection.abort();
+    }
+}
+
+impl Net {
+    /// Opens the socket; runs on the current tokio runtime.
+    pub fn open() -> Result<Net> {
+        let (connection, handle, messages) =
+            rtnetlink::new_multicast_connection(&[MulticastGroup::Link])
+                .map_err(|e| Error::io("rtnetlink", "socket cannot be opened", &e))?;
+        Ok(Net {
+            handle,
+            messages: messages.map(|(message, _)| message).boxed(),
+            connection: tokio::spawn(connection),
+        })
+    }
+
+    /// Sets the interface with this index administratively up; already up is success.
+    pub async fn set_up(&self, name: &str, index: u32) -> Result<()> {
+        self.change(LinkUnspec::new_with_index(index).up().build())
+            .await
+            .map_err(|why| Error::new(name, "cannot be set up").seen(why))
+    }
+
+    /// Sets it administratively down; the error is the kernel's words.
+    pub async fn set_down(&self, index: u32) -> std::result::Result<(), String> {
+        self.change(LinkUnspec::new_with_index(index).down().build())
+            .await
+    }
+
+    async fn change(&self, message: LinkMessage) -> std::result::Result<(), String> {
+        let request = self.handle.link().change(message);
+        request.execute().await.map_err(|e| words(&e))
+    }
+
+    /// Renames the interface; the error is the kernel's words.
+    pub async fn rename(&self, index: u32, name: &str) -> std::result::Result<(), String> {
+        self.change(LinkUnspec::new_with_index(index).name(name).build())
+            .await
+    }
+
+    /// Sets the MTU in bytes; what the kernel makes of it must be read back.
+    pub async fn set_mtu(&self, index: u32, bytes: u32) -> std::result::Result<(), String> {
+        self.change(LinkUnspec::new_with_index(index).mtu(bytes).build())
+            .await
+    }
+
+    /// Adds an IP address; there already is success.
+    pub async fn add_address(
+        &self,
+        index: u32,
+        address: IpAddr,
+        prefix: u8,
+    ) -> std::result::Result<(), String> {
+        let request = self.handle.address().add(index, address, prefix);
+        request.replace().execute().await.map_err(|e| words(&e))
+    }
+
+    /// Adds a default route; there already is success.
+    pub async fn add_gateway(
+        &self,
+        index: u32,
+        gateway: IpAddr,
+    ) -> std::result::Result<(), String> {
+        let route = match gateway {
+            IpAddr::V4(gateway) => RouteMessageBuilder::<Ipv4Addr>::new()
+                .gateway(gateway)
+                .output_interface(index)
+                .build(),
+            IpAddr::V6(gateway) => RouteMessageBuilder::<Ipv6Addr>::new()
+                .gateway(gateway)
+                .output_interface(index)
+                .build(),
+        };
+        let request = self.handle.route().add(route);
+        request.replace().execute().await.map_err(|e| words(&e))
+    }
+
+    /// Waits for the next link message and takes the ones already queued behind it. A lost
+    /// message (socket overrun) counts as one: the caller looks at the whole state anyway.
+    pub async fn changed(&mut self) {
+        if self.messages.next().await.is_none() {
+            // The connection is gone; never ready again, the safety look goes on.
+            std::future::pending::<()>().await;
+        }
+        while let Some(Some(_)) = futures_util::FutureExt::now_or_never(self.messages.next()) {}
+    }
+}

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Waiting for our own event files on the event loop.
+
+#![allow(unsafe_code)]
+
+use std::io;
+use std::os::fd::AsRawFd;
+
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+
+use crate::rdma::events::{AsyncEvents, Uevents};
+use crate::rdma::netlink::Monitor;
+use crate::rdma::umad::Umad;
+use crate::system::alarm::Timer;
+
+/// A value that owns one open descriptor for as long as it lives.
+///
+/// # Safety
+///
+/// `as_raw_fd` returns the same open descriptor on every call until the value is dropped.
+pub unsafe trait OwnsDescriptor: AsRawFd {}
+
+// SAFETY: it holds a TimerFd, which owns its descriptor and never replaces it.
+unsafe impl OwnsDescriptor for Timer {}
+// SAFETY: each of them holds one OwnedFd in a private field that nothing replaces.
+unsafe impl OwnsDescriptor for Uevents {}
+// SAFETY: as above.
+unsafe impl OwnsDescriptor for Monitor {}
+// SAFETY: as above; the event file is the one that as_raw_fd names.
+unsafe impl OwnsDescriptor for AsyncEvents {}
+// SAFETY: as above.
+unsafe impl OwnsDescriptor for Umad {}
+
+/// Puts a nonblocking event file on the current event loop.
+pub fn watched<T: OwnsDescriptor>(inner: T) -> io::Result<AsyncFd<T>> {
+    // SAFETY: OwnsDescriptor promises what is asked for: one descriptor, open for the whole
+    // life of `inner`, which the AsyncFd owns.
+    unsafe { AsyncFd::register_with_interest(inner, Interest::READABLE) }.map_err(io::Error::from)
+}

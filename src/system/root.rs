@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Every file access of the program, under a prefix: `/` on a machine, a fixture tree in a test
+//! or in a bug report.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+/// Largest file ever read whole; modules.alias of a full distribution kernel has about 1.5 MB.
+const FILE_MAX: u64 = 16 << 20;
+
+/// What was read below the prefix, for `ibboot facts --tree`.
+#[derive(Debug, Clone)]
+enum Seen {
+    File(Vec<u8>),
+    Link(PathBuf),
+    Dir,
+}
+
+/// The root of all paths.
+#[derive(Debug)]
+pub struct Root {
+    prefix: PathBuf,
+    record: Option<RefCell<BTreeMap<PathBuf, Seen>>>,
+}
+
+impl Root {
+    /// Paths are resolved below `prefix`.
+    pub fn new(prefix: impl Into<PathBuf>) -> Self {
+        Root {
+            prefix: prefix.into(),
+            record: None,
+        }
+    }
+
+    /// As [`Root::new`], and what is read is remembered for [`Root::save`].
+    pub fn recording(prefix: impl Into<PathBuf>) -> Self {
+        Root {
+            prefix: prefix.into(),
+            record: Some(RefCell::new(BTreeMap::new())),
+        }
+    }
+
+    /// True when this is the running machine and not a fixture tree.
+    pub fn is_live(&self) -> bool {
+        self.prefix == Path::new("/")
+    }
+
+    /// The path on this machine of `path`, which is absolute inside the tree.
+    pub fn path(&self, path: &str) -> PathBuf {
+        self.prefix.join(path.trim_start_matches('/'))
+    }
+
+    fn remember(&self, path: &str, seen: impl FnOnce() -> Seen) {
+        if let Some(record) = &self.record {
+            record
+                .borrow_mut()
+                .insert(PathBuf::from(path.trim_start_matches('/')), seen());
+        }
+    }
+
+    /// The whole file. Files of more than 16 MiB are refused with `FileTooLarge`.
+    pub fn read(&self, path: &str) -> io::Result<Vec<u8>> {
+        let mut file = File::open(self.path(path))?;
+        // A sysfs attribute fits, and one read is all it takes.
+        let mut page = [0u8; 4096];
+        let first = file.read(&mut page)?;
+        let mut bytes = page.get(..first).unwrap_or(&[]).to_vec();
+        if first == page.len() {
+            file.take(FILE_MAX).read_to_end(&mut bytes)?;
+        }
+        if bytes.len() as u64 > FILE_MAX {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        self.remember(path, || Seen::File(bytes.clone()));
+        Ok(bytes)
+    }
+
+    /// The file as text without the white space around it; bytes that are not UTF-8 become U+FFFD.
+    pub fn text(&self, path: &str) -> io::Result<String> {
+        let bytes = self.read(path)?;
+        Ok(String::from_utf8_lossy(&bytes).trim().to_owned())
+    }
+
+    /// The names in a directory, sorted; numbers inside names sort as numbers.
+    pub fn list(&self, path: &str) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in fs::read_dir(self.path(path))? {
+            names.push(entry?.file_name().to_string_lossy().into_owned());
+        }
+        names.sort_by_key(|name| natural(name));
+        self.remember(path, || Seen::Dir);
+        Ok(names)
+    }
+
+    /// The last component of a symbolic link's target: sysfs' way to name a device or driver.
+    pub fn link_name(&self, path: &str) -> io::Result<String> {
+        let target = fs::read_link(self.path(path))?;
+        self.remember(path, || Seen::Link(target.clone()));
+        Ok(target
+            .file_name()
+            .unwrap_or(OsStr::new(""))
+            .to_string_lossy()
+            .into_owned())
+    }
+
+    /// True if something has this name, a dangling link included.
+    pub fn exists(&self, path: &str) -> bool {
+        self.path(path).symlink_metadata().is_ok()
+    }
+
+    /// Writes a kernel attribute (sysfs, procfs, configfs): the file must exist, one write.
+    pub fn set(&self, path: &str, value: &str) -> io::Result<()> {
+        OpenOptions::new()
+            .write(true)
+            // A kernel attribute does not care; a fixture file must hold the new value alone.
+            .truncate(true)
+            .custom_flags(libc::O_NOFOLLOW)
+            .open(self.path(path))?
+            .write_all(value.as_bytes())
+    }
+
+    /// Writes all that was read so far below `to`, so that `--root TO` sees the same machine.
+    pub fn save(&self, to: &Path) -> io::Result<usize> {
+        let Some(record) = &self.record else {
+            return Ok(0);
+        };
+        let record = record.borrow();
+        for (path, seen) in record.iter() {
+            let target = to.join(path);
+            // A link below which something was read must lead to a directory of the copy.
+            let is_passed = |link: &Path| {
+                record
+                    .range(link.join("")..)
+                    .next()
+                    .is_some_and(|(next, _)| next.starts_with(link))
+            };
+            if let Seen::Link(link) = seen
+                && is_passed(path)
+                && let Some(inside) = inside(to, path, link)
+            {
+                fs::create_dir_all(inside)?;
+            }
+            match seen {
+                Seen::Dir => fs::create_dir_all(&target)?,
+                Seen::File(bytes) => {
+                    fs::create_dir_all(target.parent().unwrap_or(to))?;
+                    fs::write(&target, bytes)?;
+                }
+                Seen::Link(link) => {
+                    fs::create_dir_all(target.parent().unwrap_or(to))?;
+                    match std::os::unix::fs::symlink(link, &target) {
+                        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+                        other => other?,
+                    }
+                }
+            }
+        }
+        Ok(record.len())
+    }
+}
+
+/// Where a relative link of the copy leads, if that is inside of the copy.
+fn inside(to: &Path, path: &Path, link: &Path) -> Option<PathBuf> {
+    let mut place: Vec<_> = path.parent()?.components().collect();
+    for part in link.components() {
+        match part {
+            std::path::Component::ParentDir => {
+                place.pop()?;
+            }
+            std::path::Component::Normal(_) => place.push(part),
+            _ => return None,
+        }
+    }
+    Some(to.join(place.into_iter().collect::<PathBuf>()))
+}
+
+/// Sort key that puts `mlx5_10` behind `mlx5_9`.
+pub fn natural(name: &str) -> Vec<(String, u64)> {
+    let mut key = Vec::new();
+    let mut rest = name;
+    while !rest.is_empty() {
+        let text_len = rest
+            .find(|c: char| c.is_ascii_digit())
+            .unwrap_or(rest.len());
+        let (text, tail) = rest.split_at(text_len);
+        let number_len = tail
+            .find(|c: char| !c.is_ascii_digit())
+            .unwrap_or(tail.len());
+        let (number, next) = tail.split_at(number_len);
+        key.push((text.to_owned(), number.parse().unwrap_or(0)));
+        rest = next;
+    }
+    key
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn names_sort_by_number() {
+        let mut names = vec!["mlx5_10", "mlx5_9", "mlx4_0", "ibp1s0"];
+        names.sort_by_key(|n| natural(n));
+        assert_eq!(names, ["ibp1s0", "mlx4_0", "mlx5_9", "mlx5_10"]);
+    }
+
+    #[test]
+    fn what_was_read_can_be_saved_and_read_again() {
+        let from = tempfile::tempdir().unwrap();
+        let to = tempfile::tempdir().unwrap();
+        fs::create_dir_all(from.path().join("sys/class/net/eth0")).unwrap();
+        fs::write(from.path().join("sys/class/net/eth0/mtu"), "1500\n").unwrap();
+        std::os::unix::fs::symlink(
+            "../../../devices/pci/0000:00:03.0",
+            from.path().join("sys/class/net/eth0/device"),
+        )
+        .unwrap();
+        let root = Root::recording(from.path());
+        assert_eq!(root.list("/sys/class/net").unwrap(), ["eth0"]);
+        assert_eq!(root.text("/sys/class/net/eth0/mtu").unwrap(), "1500");
+        assert_eq!(
+            root.link_name("/sys/class/net/eth0/device").unwrap(),
+            "0000:00:03.0"
+        );
+        root.save(to.path()).unwrap();
+        let again = Root::new(to.path());
+        assert_eq!(again.text("/sys/class/net/eth0/mtu").unwrap(), "1500");
+        assert_eq!(
+            again.link_name("/sys/class/net/eth0/device").unwrap(),
+            "0000:00:03.0"
+        );
+    }
+
+    #[test]
+    fn a_link_that_was_passed_leads_somewhere_in_the_copy() {
+        let from = tempfile::tempdir().unwrap();
+        let to = tempfile::tempdir().unwrap();
+        let device = from.path().join("sys/devices/0000:81:00.0");
+        fs::create_dir_all(&device).unwrap();
+        symlink("../../bus/pci/drivers/mlx5_core", device.join("driver")).unwrap();
+        let class = from.path().join("sys/class/infiniband/mlx5_0");
+        fs::create_dir_all(&class).unwrap();
+        symlink("../../../devices/0000:81:00.0", class.join("device")).unwrap();
+        let root = Root::recording(from.path());
+        let base = "/sys/class/infiniband/mlx5_0/device";
+        for root in [&root, &{
+            root.link_name(base).unwrap();
+            root.link_name(&format!("{base}/driver")).unwrap();
+            root.save(to.path()).unwrap();
+            Root::new(to.path())
+        }] {
+            assert_eq!(root.link_name(base).unwrap(), "0000:81:00.0");
+            assert_eq!(
+                root.link_name(&format!("{base}/driver")).unwrap(),
+                "mlx5_core"
+            );
+        }
+    }
+
+    #[test]
+    fn a_missing_file_says_so() {
+        let dir = tempfile::tempdir().unwrap();
+        let error = Root::new(dir.path()).text("/sys/nothing").unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::NotFound);
+    }
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Standard error that may be closed, full or without a reader: none of this may change what the
+//! program does or how it ends.
+
+use std::fmt::Display;
+use std::io::{self, Write};
+use std::panic::PanicHookInfo;
+
+use log::{LevelFilter, Log, Metadata, Record};
+use simple_logger::SimpleLogger;
+
+use crate::error::{Error, Kind, Result, printable};
+
+/// Begins each line.
+const NAME: &str = "ibboot: ";
+
+/// Writes `ibboot: LINE`. There is nobody left to be told of a line that is lost.
+pub fn say(line: impl Display) {
+    drop(io::stderr().write_all(format!("{NAME}{line}\n").as_bytes()));
+}
+
+/// [`SimpleLogger`] panics when it cannot write, so it is called only while a write succeeds.
+struct Guarded(SimpleLogger);
+
+impl Log for Guarded {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        self.0.enabled(metadata)
+    }
+
+    fn log(&self, record: &Record<'_>) {
+        if self.enabled(record.metadata()) && io::stderr().write_all(NAME.as_bytes()).is_ok() {
+            self.0.log(record);
+        }
+    }
+
+    fn flush(&self) {}
+}
+
+/// Sends the log to stderr.
+pub fn init(level: LevelFilter) -> Result<()> {
+    let logger = SimpleLogger::new()
+        .with_level(LevelFilter::Warn)
+        .with_module_level("ibboot", level);
+    let most = logger.max_level();
+    log::set_boxed_logger(Box::new(Guarded(logger)))
+        .map_err(|e| Error::new("log", "cannot be started").seen(e.to_string()))?;
+    log::set_max_level(most);
+    Ok(())
+}
+
+/// What a fault of the program itself becomes: a line in the log, where an initramfs without
+/// systemd keeps it too, and the exit code of `kind` in place of a signal.
+pub fn on_panic(kind: Kind) {
+    std::panic::set_hook(Box::new(move |info: &PanicHookInfo<'_>| {
+        log::error!("{}", fault(info));
+        std::process::exit(i32::from(kind.exit_code()));
+    }));
+}
+
+fn fault(info: &PanicHookInfo<'_>) -> String {
+    let place = info
+        .location()
+        .map_or_else(String::new, |at| format!(" at {}:{}", at.file(), at.line()));
+    let payload = info.payload();
+    let said = match (
+        payload.downcast_ref::<&str>(),
+        payload.downcast_ref::<String>(),
+    ) {
+        (Some(said), _) => said,
+        (None, Some(said)) => said.as_str(),
+        (None, None) => "no message",
+    };
+    printable(&format!("a fault of ibboot itself{place}: {said}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CHILD: &str = "IBBOOT_TEST_FAULT";
+
+    #[test]
+    fn a_fault_is_one_line_and_an_exit_code() {
+        if std::env::var_os(CHILD).is_some() {
+            init(LevelFilter::Warn).unwrap();
+            on_panic(Kind::Unknown);
+            panic!("two\nlines");
+        }
+        let run = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "--nocapture"])
+            .arg("system::stderr::tests::a_fault_is_one_line_and_an_exit_code")
+            .env(CHILD, "1")
+            .output()
+            .unwrap();
+        let said = String::from_utf8(run.stderr).unwrap();
+        let (before, after) = said.split_once(concat!(" at ", file!(), ":")).unwrap();
+        assert_eq!(
+            before,
+            "ibboot: ERROR [ibboot::system::stderr] a fault of ibboot itself"
+        );
+        assert!(after.ends_with(": two\\x0alines\n"), "{after}");
+        assert_eq!(run.status.code(), Some(3));
+    }
+}

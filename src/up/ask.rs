@@ -1,0 +1,470 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The port is ACTIVE and an interface has no carrier: the subnet administrator is asked why.
+//! One question at a time per port, beside everything else on the event loop.
+
+use std::collections::BTreeMap;
+use std::net::Ipv6Addr;
+use std::time::Duration;
+
+use futures_util::future::{FutureExt, LocalBoxFuture, join_all};
+use futures_util::stream::{FuturesUnordered, StreamExt};
+use tokio::io::unix::AsyncFd;
+use tokio::time::{Instant, timeout};
+
+use super::Walk;
+use crate::facts::{Facts, Netdev, PortRef};
+use crate::ipoib;
+use crate::rdma::netlink::Rdma;
+use crate::rdma::parse;
+use crate::rdma::sa::{self, Answer, Heard, Interview, Next, PATIENT_MS, QUICK_MS};
+use crate::rdma::umad::{Administrator, Received, Umad};
+use crate::report::{LinkReport, Report, Status};
+use crate::system::clock::boottime_ns;
+use crate::system::readiness::watched;
+use crate::system::root::Root;
+use crate::verify::checks::Id;
+
+/// A join takes a moment, and right after ACTIVE a subnet manager is still busy.
+const GRACE: Duration = Duration::from_secs(2);
+/// Between two interviews; with the jitter below the safety look, which it takes the place of.
+const AGAIN: Duration = Duration::from_millis(8500);
+/// The kernel tells of every question's end. A port that goes away in between takes that with it.
+const GUARD: Duration = Duration::from_secs(1);
+/// A join that was sent into the silence has ended after 3 s (drivers/infiniband/core/multicast.c),
+/// one that was sent later is answered at once. No carrier by now: the kernel waits to try again.
+const JOIN: Duration = Duration::from_millis(3500);
+/// What `check` spends on it.
+const CHECK: Duration = Duration::from_secs(3);
+/// The default partition: every port is a member of it, full or limited.
+const DEFAULT_PKEYS: [u16; 2] = [0xffff, 0x7fff];
+
+/// An interface in this trouble.
+#[derive(Debug)]
+struct Case {
+    /// Its port, `mlx5_0/1`.
+    port: String,
+    due: Instant,
+    asking: bool,
+    seen: Option<sa::Seen>,
+    /// The subnet administrator was silent and answers again: when its silence can no longer be
+    /// what keeps the carrier away.
+    rejoin: Option<Instant>,
+}
+
+/// The interviews of `up`.
+#[derive(Debug, Default)]
+pub struct Asking {
+    cases: BTreeMap<String, Case>,
+    running: FuturesUnordered<LocalBoxFuture<'static, sa::Seen>>,
+}
+
+impl Asking {
+    /// What is known so far.
+    pub fn seen(&self) -> Vec<sa::Seen> {
+        let seen = self.cases.values().filter_map(|case| case.seen.clone());
+        seen.collect()
+    }
+
+    /// Takes notice of interfaces that get into this trouble or out of it, and asks where it is
+    /// time to.
+    pub fn follow(&mut self, root: &Root, rdma: Option<&Rdma>, facts: &Facts, report: &Report) {
+        let troubled: BTreeMap<&str, PortRef<'_>> = report
+            .links
+            .iter()
+            .filter_map(|link| in_trouble(link, facts))
+            .collect();
+        self.cases
+            .retain(|interface, _| troubled.contains_key(interface.as_str()));
+        let now = Instant::now();
+        for (interface, port) in &troubled {
+            self.cases
+                .entry((*interface).to_owned())
+                .or_insert_with(|| Case {
+                    port: port.name(),
+                    due: now + GRACE + jitter(),
+                    asking: false,
+                    seen: None,
+                    rejoin: None,
+                });
+        }
+        for (interface, port) in troubled {
+            if self.is_busy(&port.name()) {
+                continue;
+            }
+            let Some(case) = self.cases.get_mut(interface).filter(|case| case.due <= now) else {
+                continue;
+            };
+            let silent = case
+                .seen
+                .as_ref()
+                .is_some_and(|seen| seen.answer == Answer::Silent);
+            let wait_ms = if silent { PATIENT_MS } else { QUICK_MS };
+            case.asking = true;
+            let asked = prepare(root, rdma, interface, port, wait_ms);
+            self.running.push(interview(asked).boxed_local());
+        }
+    }
+
+    fn is_busy(&self, port: &str) -> bool {
+        let busy = |case: &Case| case.asking && case.port == port;
+        self.cases.values().any(busy)
+    }
+
+    /// When there is something to ask.
+    pub fn due(&self) -> Option<Instant> {
+        let waiting = self.cases.values().filter(|case| !self.is_busy(&case.port));
+        let rejoins = self.cases.values().filter_map(|case| case.rejoin);
+        waiting.map(|case| case.due).chain(rejoins).min()
+    }
+
+    /// Waits until an interview has ended.
+    pub async fn changed(&mut self) {
+        let Some(seen) = self.running.next().await else {
+            return std::future::pending().await;
+        };
+        log::debug!("{}: {seen:?}", seen.interface);
+        if let Some(case) = self.cases.get_mut(&seen.interface) {
+            let was = case.seen.as_ref().map(|seen| &seen.answer);
+            let now = Instant::now();
+            if was == Some(&Answer::Silent) && matches!(seen.answer, Answer::Joinable { .. }) {
+                case.rejoin = Some(now + JOIN);
+            }
+            case.asking = false;
+            // One question at a time stands with the kernel for as long as there is silence.
+            case.due = match seen.answer {
+                Answer::Silent => now,
+                _ => now + AGAIN + jitter(),
+            };
+            case.seen = Some(seen);
+        }
+    }
+}
+
+impl Walk<'_> {
+    /// After a silence of the subnet administrator the kernel waits for up to 16 s before it joins
+    /// again (IPOIB_MAX_BACKOFF_SECONDS). Down and up begins that anew, and is done only where
+    /// nothing is lost by it: no join on its way, no address, no child with carrier.
+    pub(super) async fn rejoin(&mut self, facts: &Facts) {
+        let now = Instant::now();
+        let mut waiting: Vec<String> = Vec::new();
+        for (interface, case) in &mut self.asking.cases {
+            if case.rejoin.is_some_and(|at| at <= now) {
+                case.rejoin = None;
+                waiting.push(interface.clone());
+            }
+        }
+        for interface in waiting {
+            let netdev = facts.netdev(&interface);
+            let Some((netdev, index)) = netdev.and_then(|n| Some((n, n.ifindex?))) else {
+                continue;
+            };
+            if let Some(why) = in_use(netdev, facts) {
+                log::info!("{interface}: not set down to join at once: {why}");
+                continue;
+            }
+            match self.net.set_down(index).await {
+                Ok(()) => log::info!(
+                    "{interface}: the subnet administrator answers again: set down and up, to join at once"
+                ),
+                Err(why) => log::warn!("{interface}: cannot be set down: {why}"),
+            }
+            if let Err(error) = self.net.set_up(&interface, index).await {
+                log::error!("{error}");
+            }
+        }
+    }
+}
+
+/// What would be lost if the interface went down.
+fn in_use(netdev: &Netdev, facts: &Facts) -> Option<String> {
+    let is_global = |address: &&String| !address.starts_with("fe80:");
+    if let Some(address) = netdev.addresses.iter().find(is_global) {
+        return Some(format!("it has the address {address}"));
+    }
+    // A parent takes its children down with it.
+    let is_parent = netdev.ipoib.as_ref().is_some_and(|seen| !seen.child);
+    let mut others = facts.netdevs.iter();
+    let child = others.find(|other| {
+        is_parent
+            && other.carrier == Some(true)
+            && other.ipoib.as_ref().is_some_and(|seen| seen.child)
+            && ipoib::same_port(netdev, other)
+    });
+    child.map(|child| format!("its child {} has carrier", child.ifname))
+}
+
+/// Asks once about every interface in this trouble, all ports side by side, for `check`. What is
+/// not answered in 3 s is left out.
+pub async fn once(
+    root: &Root,
+    rdma: Option<&Rdma>,
+    facts: &Facts,
+    report: &Report,
+) -> Vec<sa::Seen> {
+    let mut ports: BTreeMap<String, Vec<Asked>> = BTreeMap::new();
+    for (interface, port) in report
+        .links
+        .iter()
+        .filter_map(|link| in_trouble(link, facts))
+    {
+        let asked = prepare(root, rdma, interface, port, QUICK_MS);
+        ports.entry(port.name()).or_default().push(asked);
+    }
+    let deadline = Instant::now() + CHECK;
+    let interviews = ports.into_values().map(|asked| async move {
+        let mut seen = Vec::new();
+        for asked in asked {
+            let left = deadline.saturating_duration_since(Instant::now());
+            seen.extend(timeout(left, interview(asked)).await);
+        }
+        seen
+    });
+    join_all(interviews).await.into_iter().flatten().collect()
+}
+
+/// Whether anything is to be asked.
+pub fn is_needed(facts: &Facts, report: &Report) -> bool {
+    report
+        .links
+        .iter()
+        .any(|link| in_trouble(link, facts).is_some())
+}
+
+/// The interface and port of a link whose trouble this is.
+fn in_trouble<'a>(link: &'a LinkReport, facts: &'a Facts) -> Option<(&'a str, PortRef<'a>)> {
+    let no_carrier = link
+        .checks
+        .iter()
+        .any(|finding| finding.check == Id::IpoibCarrier && finding.status == Status::Critical);
+    let name = link.name.as_deref().filter(|_| no_carrier)?;
+    let port = facts.ports().find(|port| port.name() == name)?;
+    Some((link.interface.as_deref()?, port))
+}
+
+/// Up to a second: whole clusters boot at the same time.
+fn jitter() -> Duration {
+    Duration::from_nanos(boottime_ns() % 1_000_000_000)
+}
+
+/// An interview ready to begin, or why it cannot.
+#[derive(Debug)]
+struct Asked {
+    interface: String,
+    sm_lid: u32,
+    ready: Result<Ready, String>,
+}
+
+#[derive(Debug)]
+struct Ready {
+    umad: AsyncFd<Umad>,
+    administrator: Administrator,
+    interview: Interview,
+}
+
+fn prepare(
+    root: &Root,
+    rdma: Option<&Rdma>,
+    interface: &str,
+    port: PortRef<'_>,
+    wait_ms: u32,
+) -> Asked {
+    Asked {
+        interface: interface.to_owned(),
+        sm_lid: port.port.sm_lid.unwrap_or(0),
+        ready: ready(root, rdma, interface, port, wait_ms),
+    }
+}
+
+fn ready(
+    root: &Root,
+    rdma: Option<&Rdma>,
+    interface: &str,
+    port: PortRef<'_>,
+    wait_ms: u32,
+) -> Result<Ready, String> {
+    let mgid = broadcast_group(root, interface)?;
+    let lid = |lid: Option<u32>| lid.and_then(|lid| u16::try_from(lid).ok());
+    let lids = lid(port.port.sm_lid).zip(lid(port.port.lid));
+    let (sm_lid, own_lid) = lids.ok_or("the port has no LID")?;
+    let (rdma, index) = rdma
+        .zip(port.device.ifindex)
+        .ok_or("NETLINK_RDMA does not know the device")?;
+    let file = rdma
+        .port_chardev(index, port.port.port, "umad")
+        .map_err(|e| format!("no umad device: {e}; load ib_umad"))?;
+    let open = |e: std::io::Error| {
+        format!(
+            "/dev/infiniband/{}: {}",
+            file.name,
+            crate::error::errno_text(&e)
+        )
+    };
+    let directory = format!(
+        "/sys/class/infiniband/{}/ports/{}",
+        port.device.ifname, port.port.port
+    );
+    let sl = root.text(&format!("{directory}/sm_sl")).ok();
+    let administrator = Administrator {
+        lid: sm_lid,
+        sl: sl
+            .and_then(|text| parse::number("service level", &text).ok())
+            .and_then(|sl| u8::try_from(sl).ok())
+            .unwrap_or(0),
+        pkey_index: default_pkey_index(root, &directory)
+            .ok_or("the port is not in the default partition (0xffff or 0x7fff)")?,
+        subnet_prefix: port.port.subnet_prefix.map_or(0, |prefix| prefix.0),
+    };
+    let tid = boottime_ns() as u32;
+    Ok(Ready {
+        umad: Umad::open(&file.name).and_then(watched).map_err(open)?,
+        administrator,
+        interview: Interview::new(mgid, own_lid, tid, wait_ms),
+    })
+}
+
+fn broadcast_group(root: &Root, interface: &str) -> Result<Ipv6Addr, String> {
+    let path = format!("/sys/class/net/{interface}/broadcast");
+    let text = root.text(&path).map_err(|e| format!("{path}: {e}"))?;
+    sa::broadcast_group(&text).ok_or_else(|| format!("{path}: {text:?} is no IPoIB address"))
+}
+
+/// Where in the port's table the default partition stands, the full membership preferred.
+fn default_pkey_index(root: &Root, port: &str) -> Option<u16> {
+    let slots = root.list(&format!("{port}/pkeys")).ok()?;
+    let pkey = |slot: &String| parse::pkey(&root.text(&format!("{port}/pkeys/{slot}")).ok()?).ok();
+    let table: Vec<(u16, u16)> = slots
+        .iter()
+        .filter_map(|slot| Some((slot.parse().ok()?, pkey(slot)?)))
+        .collect();
+    DEFAULT_PKEYS.iter().find_map(|wanted| {
+        let found = table.iter().find(|(_, pkey)| pkey == wanted);
+        found.map(|(index, _)| *index)
+    })
+}
+
+/// From the first question to the result.
+async fn interview(asked: Asked) -> sa::Seen {
+    let answer = match asked.ready {
+        Ok(ready) => questions(ready).await.unwrap_or_else(Answer::NotAsked),
+        Err(why) => Answer::NotAsked(why),
+    };
+    sa::Seen {
+        interface: asked.interface,
+        sm_lid: asked.sm_lid,
+        answer,
+    }
+}
+
+async fn questions(ready: Ready) -> Result<Answer, String> {
+    let Ready {
+        umad,
+        administrator,
+        mut interview,
+    } = ready;
+    loop {
+        let patience = interview.patience();
+        let (grh, question) = (interview.grh(), interview.question());
+        umad.get_ref()
+            .send(&administrator, grh, &question, patience)
+            .map_err(|e| format!("umad: {}", crate::error::errno_text(&e)))?;
+        let tries = patience.retries.saturating_add(1);
+        let guard = Duration::from_millis(patience.timeout_ms.saturating_mul(tries).into()) + GUARD;
+        // Silence that not even the kernel tells of.
+        let heard = timeout(guard, reply(&umad, &mut interview)).await;
+        let next = match heard {
+            Ok(next) => next?,
+            Err(_) => interview.hear(Heard::Silence),
+        };
+        if let Next::Done(answer) = next {
+            return Ok(answer);
+        }
+    }
+}
+
+/// Waits for what answers the question at hand.
+async fn reply(umad: &AsyncFd<Umad>, interview: &mut Interview) -> Result<Next, String> {
+    let failed = |e: std::io::Error| format!("umad: {}", crate::error::errno_text(&e));
+    loop {
+        let mut ready = umad.readable().await.map_err(failed)?;
+        let next = match umad.get_ref().receive().map_err(failed)? {
+            Some(Received::Reply(mad)) => interview.hear(Heard::Reply(&mad)),
+            Some(Received::Silence) => interview.hear(Heard::Silence),
+            None => {
+                ready.clear_ready();
+                continue;
+            }
+        };
+        if next != Next::Wait {
+            return Ok(next);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ipoib::Seen;
+
+    fn netdev(ifname: &str, guid_end: u8, child: bool, carrier: bool) -> Netdev {
+        Netdev {
+            ifname: ifname.to_owned(),
+            address: Some(format!(
+                "80:00:00:48:fe:80:00:00:00:00:00:00:b8:59:9f:03:00:fc:1a:{guid_end:02x}"
+            )),
+            carrier: Some(carrier),
+            addresses: vec!["fe80::1/64".to_owned()],
+            ipoib: Some(Seen {
+                mode: None,
+                pkey: None,
+                child,
+            }),
+            ..Netdev::default()
+        }
+    }
+
+    #[test]
+    fn only_what_nothing_depends_on_is_set_down() {
+        let parent = netdev("ib0", 1, false, false);
+        let mut facts = Facts {
+            netdevs: vec![parent.clone(), netdev("ib0.8001", 1, true, false)],
+            ..Facts::default()
+        };
+        assert_eq!(in_use(&parent, &facts), None);
+        facts.netdevs.push(netdev("ib1.8001", 2, true, true));
+        assert_eq!(in_use(&parent, &facts), None);
+        facts.netdevs.push(netdev("ib0.8002", 1, true, true));
+        assert_eq!(
+            in_use(&parent, &facts),
+            Some("its child ib0.8002 has carrier".to_owned())
+        );
+        let child = netdev("ib0.8001", 1, true, false);
+        assert_eq!(in_use(&child, &facts), None);
+        let addressed = Netdev {
+            addresses: vec!["fe80::1/64".to_owned(), "10.0.0.1/24".to_owned()],
+            ..child
+        };
+        assert_eq!(
+            in_use(&addressed, &facts),
+            Some("it has the address 10.0.0.1/24".to_owned())
+        );
+    }
+
+    #[test]
+    fn the_default_partition_is_found_where_it_stands() {
+        let tree = tempfile::tempdir().unwrap();
+        let table = tree.path().join("port/pkeys");
+        std::fs::create_dir_all(&table).unwrap();
+        let root = Root::new(tree.path());
+        let set = |slot: u16, pkey: &str| {
+            std::fs::write(table.join(slot.to_string()), format!("{pkey}\n")).unwrap();
+        };
+        assert_eq!(default_pkey_index(&root, "port"), None);
+        set(0, "0x8001");
+        set(1, "0x0000");
+        assert_eq!(default_pkey_index(&root, "port"), None);
+        set(10, "0x7fff");
+        assert_eq!(default_pkey_index(&root, "port"), Some(10));
+        set(12, "0xffff");
+        assert_eq!(default_pkey_index(&root, "port"), Some(12));
+    }
+}

@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! IPoIB interfaces: child, name, mode, up, carrier, MTU, addresses, in this order. The mode
+//! before up, because some drivers take it only then; the MTU after carrier, because the
+//! broadcast group decides it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::Walk;
+use crate::error::{Error, errno_text};
+use crate::facts::{Facts, Netdev, PortRef};
+use crate::ipoib::{self, FULL_MEMBER, Mode, Wish};
+use crate::rdma::select;
+use crate::system::root::Root;
+use crate::verify::expectation::LinkWish;
+use kernel_cmdline::Selector;
+
+/// Nobody wins against another program that names interfaces: give up after so many times.
+const RENAMES: u32 = 3;
+
+/// What was tried on an interface and must not be tried on every look.
+#[derive(Debug, Default)]
+pub struct Tried {
+    /// (interface, what), said once.
+    told: BTreeSet<(String, String)>,
+    /// How often each interface index was renamed.
+    renames: BTreeMap<u32, u32>,
+    /// (interface index, MTU) since the last carrier.
+    mtu: BTreeSet<(u32, u32)>,
+}
+
+impl Walk<'_> {
+    /// Brings every wanted interface one step further. True if something was changed.
+    pub(super) async fn interfaces(&mut self, facts: &Facts) -> bool {
+        let wishes: Vec<LinkWish> = self
+            .expectation
+            .links
+            .iter()
+            .chain(&self.expectation.any_port)
+            .filter(|wish| wish.ipoib.is_some() && wish.refused.is_none())
+            .cloned()
+            .collect();
+        let mut changed = false;
+        for link in wishes {
+            let Some(wish) = &link.ipoib else { continue };
+            for port in ports_of(&link, facts) {
+                changed |= self.interface(&link, wish, port, facts).await;
+            }
+        }
+        changed
+    }
+
+    async fn interface(
+        &mut self,
+        link: &LinkWish,
+        wish: &Wish,
+        port: PortRef<'_>,
+        facts: &Facts,
+    ) -> bool {
+        let Some(netdev) = ipoib::interface(wish, port, facts) else {
+            return self.create_child(wish, port, facts);
+        };
+        let Some(index) = netdev.ifindex else {
+            return false;
+        };
+        if let Some(name) = wish.ifname.as_deref().filter(|name| *name != netdev.ifname) {
+            return self.rename(netdev, index, name, facts).await;
+        }
+        let mut changed = self.set_mode(link, wish, netdev);
+        // A child is up only while its parent is.
+        if wish.pkey.is_some()
+            && let Some(parent) = ipoib::interface(&Wish::default(), port, facts)
+        {
+            changed |= self.set_up(&parent.ifname, facts).await;
+        }
+        changed |= self.set_up(&netdev.ifname, facts).await;
+        if netdev.carrier != Some(true) {
+            self.interfaces.mtu.retain(|(tried, _)| *tried != index);
+            return changed;
+        }
+        changed |= self.set_mtu(wish, netdev, index).await;
+        changed | self.set_addresses(wish, netdev, index).await
+    }
+
+    /// Says a failure once per interface.
+    fn tell_once(&mut self, interface: &str, error: &Error) {
+        if self
+            .interfaces
+            .told
+            .insert((interface.to_owned(), error.to_string()))
+        {
+            log::error!("{error}");
+            self.failures.push(error.to_string());
+        }
+    }
+
+    fn create_child(&mut self, wish: &Wish, port: PortRef<'_>, facts: &Facts) -> bool {
+        let parent = ipoib::interface(&Wish::default(), port, facts);
+        let (Some(pkey), Some(parent)) = (wish.pkey, parent) else {
+            return false;
+        };
+        // Full membership always: the kernel compares before it sets the bit, and would make a
+        // second child for the limited spelling of the same partition.
+        let text = format!("{:#06x}\n", pkey | FULL_MEMBER);
+        let path = format!("/sys/class/net/{}/create_child", parent.ifname);
+        match self.root.set(&path, &text) {
+            Ok(()) => {
+                log::info!(
+                    "{}: child of P_Key {} made (full membership bit set)",
+                    parent.ifname,
+                    text.trim()
+                );
+                true
+            }
+            Err(e) => {
+                let hint = if e.raw_os_error() == Some(libc::ENOTUNIQ) {
+                    "an interface with this P_Key is there already: look at ip -d link"
+                } else {
+                    "see dmesg"
+                };
+                let error = Error::io(
+                    &path,
+                    format!("child of P_Key {} cannot be made", text.trim()),
+                    &e,
+                )
+                .hint(hint);
+                self.tell_once(&parent.ifname, &error);
+                false
+            }
+        }
+    }
+
+    async fn rename(&mut self, netdev: &Netdev, index: u32, name: &str, facts: &Facts) -> bool {
+        // Another interface in the way steps aside: ifname= may swap ib0 and ib1.
+        if let Some(other) = facts.netdev(name) {
+            if other.hardware_type != Some(select::ARPHRD_INFINIBAND) {
+                let error = Error::new(&netdev.ifname, format!("cannot be renamed to {name}"))
+                    .seen("an interface that is not InfiniBand has this name")
+                    .hint("choose another name in ifname=");
+                self.tell_once(&netdev.ifname, &error);
+                return false;
+            }
+            let aside = format!("ib-aside{}", other.ifindex.unwrap_or(0));
+            let Some(other_index) = other.ifindex else {
+                return false;
+            };
+            return self.rename_to(other, other_index, &aside).await;
+        }
+        self.rename_to(netdev, index, name).await
+    }
+
+    async fn rename_to(&mut self, netdev: &Netdev, index: u32, name: &str) -> bool {
+        let times = self.interfaces.renames.entry(index).or_default();
+        if *times >= RENAMES {
+            return false;
+        }
+        *times += 1;
+        match self.net.rename(index, name).await {
+            Ok(()) => {
+                log::info!("{}: renamed to {name}", netdev.ifname);
+                true
+            }
+            Err(why) => {
+                let error = Error::new(&netdev.ifname, format!("cannot be renamed to {name}"))
+                    .seen(why)
+                    .hint("kernels before 6.2 rename only what is down: load ib_ipoib no earlier than ibboot does");
+                self.tell_once(&netdev.ifname, &error);
+                false
+            }
+        }
+    }
+
+    fn set_mode(&mut self, link: &LinkWish, wish: &Wish, netdev: &Netdev) -> bool {
+        let Some(wanted) = wish.mode else {
+            return false;
+        };
+        let seen = netdev.ipoib.as_ref().and_then(|seen| seen.mode);
+        let mode = match ipoib::mode(wanted, netdev) {
+            Ok(mode) => mode,
+            Err(reason) => {
+                // The check of the mode says that waiting does not help.
+                self.tell_once(&link.wanted, &Error::new(&netdev.ifname, reason));
+                return false;
+            }
+        };
+        if seen == Some(mode) {
+            return false;
+        }
+        match set_mode(self.root, &netdev.ifname, mode) {
+            Ok(()) => {
+                log::info!("{}: mode {mode}", netdev.ifname);
+                true
+            }
+            Err(error) => {
+                self.tell_once(&netdev.ifname, &error);
+                false
+            }
+        }
+    }
+
+    async fn set_mtu(&mut self, wish: &Wish, netdev: &Netdev, index: u32) -> bool {
+        let wanted = wish
+            .mtu
+            .and_then(|wanted| ipoib::mtu_to_set(wanted, netdev));
+        let Some(bytes) = wanted.filter(|bytes| self.interfaces.mtu.insert((index, *bytes))) else {
+            return false;
+        };
+        match self.net.set_mtu(index, bytes).await {
+            Ok(()) => true,
+            Err(why) => {
+                // "As much as there is" is not an error where the device has less.
+                if wish.mtu != Some(ipoib::WantedMtu::Max) {
+                    let error =
+                        Error::new(&netdev.ifname, format!("MTU {bytes} is refused")).seen(why);
+                    self.tell_once(&netdev.ifname, &error);
+                }
+                false
+            }
+        }
+    }
+
+    async fn set_addresses(&mut self, wish: &Wish, netdev: &Netdev, index: u32) -> bool {
+        let mut changed = false;
+        for address in &wish.addresses {
+            if netdev.addresses.contains(&address.to_string()) {
+                continue;
+            }
+            match self
+                .net
+                .add_address(index, address.address, address.prefix)
+                .await
+            {
+                Ok(()) => {
+                    log::info!("{}: address {address}", netdev.ifname);
+                    changed = true;
+                }
+                Err(why) => {
+                    let error =
+                        Error::new(&netdev.ifname, format!("address {address} cannot be set"))
+                            .seen(why);
+                    self.tell_once(&netdev.ifname, &error);
+                }
+            }
+        }
+        let missing = wish
+            .gateways
+            .iter()
+            .filter(|gateway| !netdev.gateways.contains(gateway));
+        for gateway in missing {
+            match self.net.add_gateway(index, *gateway).await {
+                Ok(()) => {
+                    log::info!("{}: default gateway {gateway}", netdev.ifname);
+                    changed = true;
+                }
+                Err(why) => {
+                    let error = Error::new(
+                        &netdev.ifname,
+                        format!("default gateway {gateway} cannot be set"),
+                    )
+                    .seen(why);
+                    self.tell_once(&netdev.ifname, &error);
+                }
+            }
+        }
+        changed
+    }
+}
+
+fn ports_of<'f>(link: &LinkWish, facts: &'f Facts) -> Vec<PortRef<'f>> {
+    if let Some(identity) = link.identity {
+        let is_it = |port: &PortRef<'_>| crate::verify::evaluate::identity(*port) == Some(identity);
+        return facts.ports().filter(is_it).collect();
+    }
+    match Selector::parse(link.port.as_deref().unwrap_or(&link.wanted)) {
+        Some(selector) if link.wanted != "any port" => select::ports(&selector, facts),
+        _ => facts.ports().collect(),
+    }
+}
+
+/// Writes the mode and reads it back: the kernel reports some failures as success
+/// (ipoib_main.c, ipoib_set_mode, -EBUSY).
+fn set_mode(root: &Root, ifname: &str, mode: Mode) -> Result<(), Error> {
+    let path = format!("/sys/class/net/{ifname}/mode");
+    // The newline is part of the word (ipoib_set_mode compares with it).
+    let word = format!("{mode}\n");
+    let fail = |why: String| {
+        Error::new(ifname, "mode cannot be set")
+            .seen(why)
+            .wanted(mode.word())
+            .hint("see dmesg")
+    };
+    for _ in 0..3 {
+        match root.set(&path, &word) {
+            Err(e) if e.kind() == std::io::ErrorKind::Interrupted => continue,
+            Err(e) => return Err(fail(errno_text(&e))),
+            Ok(()) => {}
+        }
+        let after = root.text(&path).map_err(|e| fail(errno_text(&e)))?;
+        if after == mode.word() {
+            return Ok(());
+        }
+    }
+    Err(fail("the kernel did not take it".to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_mode_is_written_with_its_newline_and_read_back() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("sys/class/net/ib0/mode");
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(&file, "datagram\n").unwrap();
+        let root = Root::new(dir.path());
+        assert_eq!(set_mode(&root, "ib0", Mode::Connected), Ok(()));
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "connected\n");
+        assert_eq!(
+            set_mode(&root, "ib1", Mode::Connected)
+                .unwrap_err()
+                .to_string(),
+            "ib1: mode cannot be set: No such file or directory, wanted connected; see dmesg"
+        );
+    }
+}

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What is said while waiting: once per change, and at the end with since when.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use crate::report::{LinkReport, Report};
+use crate::system::clock::{boottime_ns, seconds};
+
+/// The last thing said of each link.
+#[derive(Debug, Default)]
+pub struct Waiting {
+    /// By selector and port: the sentence and when it was said first, ns since kernel start.
+    said: BTreeMap<String, (String, u64)>,
+}
+
+fn key(link: &LinkReport) -> String {
+    format!("{} {}", link.wanted, link.object())
+}
+
+/// What there is to say of a link: what is waited for, or that it is verified and what to look at.
+fn lines(link: &LinkReport) -> Vec<(log::Level, String)> {
+    let verified = || format!("{}: verified: {}", link.object(), link.description());
+    match link.diagnosis() {
+        None => vec![(log::Level::Info, verified())],
+        Some(warning) if link.is_good() => {
+            vec![(log::Level::Info, verified()), (log::Level::Warn, warning)]
+        }
+        Some(trouble) => vec![(log::Level::Info, format!("waiting: {trouble}"))],
+    }
+}
+
+impl Waiting {
+    /// Says what changed.
+    pub fn say(&mut self, report: &Report, now_ns: u64) {
+        for (level, line) in self.news(&report.links, now_ns) {
+            log::log!(level, "{line}");
+        }
+    }
+
+    /// What has not been said of these links.
+    fn news(&mut self, links: &[LinkReport], now_ns: u64) -> Vec<(log::Level, String)> {
+        // What is no longer in the report is no longer true: if it comes back, it is news.
+        let here: BTreeSet<String> = links.iter().map(key).collect();
+        self.said.retain(|key, _| here.contains(key));
+        let mut news = Vec::new();
+        for link in links {
+            let lines = lines(link);
+            let sentences: Vec<&str> = lines.iter().map(|(_, line)| line.as_str()).collect();
+            let sentence = sentences.join("\n");
+            let key = key(link);
+            if self
+                .said
+                .get(&key)
+                .is_some_and(|(said, _)| *said == sentence)
+            {
+                continue;
+            }
+            self.said.insert(key, (sentence, now_ns));
+            news.extend(lines);
+        }
+        news
+    }
+
+    /// The last words: every link that is not verified, and since when it is as it is.
+    pub fn give_up(&self, report: &Report, timeout: Duration) {
+        if let Some(shortfall) = &report.shortfall {
+            log::error!("{shortfall} (deadline {} s)", timeout.as_secs());
+        }
+        for link in &report.links {
+            let Some(diagnosis) = link.diagnosis() else {
+                continue;
+            };
+            let since = self
+                .said
+                .get(&key(link))
+                .map_or_else(boottime_ns, |(_, since)| *since);
+            let line = format!(
+                "{diagnosis} (so since {} s after kernel start, deadline {} s)",
+                seconds(since),
+                timeout.as_secs()
+            );
+            if report.satisfied {
+                log::warn!("{line}");
+            } else {
+                log::error!("{line}");
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::Finding;
+    use crate::verify::checks::Id;
+    use crate::verify::expectation::LinkWish;
+
+    fn link(wanted: &str, name: Option<&str>, finding: Finding) -> LinkReport {
+        let wish = LinkWish {
+            wanted: wanted.to_owned(),
+            ..LinkWish::default()
+        };
+        LinkReport {
+            name: name.map(str::to_owned),
+            ..LinkReport::new(&wish, None, vec![finding])
+        }
+    }
+
+    fn said(news: Vec<(log::Level, String)>) -> Vec<String> {
+        let line = |(level, line)| format!("{level} {line}");
+        news.into_iter().map(line).collect()
+    }
+
+    #[test]
+    fn a_port_that_went_and_came_back_is_news_again() {
+        let down = link(
+            "ib0",
+            Some("mlx5_0/1"),
+            Finding::failed(Id::PortState, "INIT", "ACTIVE").hint(""),
+        );
+        let gone = link(
+            "ib0",
+            None,
+            Finding::failed(Id::DevicePresent, "none", "ib0").hint(""),
+        );
+        let mut waiting = Waiting::default();
+        let told =
+            vec!["INFO waiting: mlx5_0/1: port is not ACTIVE: INIT, wanted ACTIVE".to_owned()];
+        assert_eq!(
+            said(waiting.news(std::slice::from_ref(&down), 5)),
+            told.clone()
+        );
+        assert_eq!(said(waiting.news(std::slice::from_ref(&down), 6)).len(), 0);
+        assert_eq!(
+            said(waiting.news(&[gone], 7)),
+            ["INFO waiting: ib0: no such RDMA port: none, wanted ib0"]
+        );
+        assert_eq!(said(waiting.news(std::slice::from_ref(&down), 8)), told);
+        assert_eq!(
+            waiting.said.values().map(|(_, at)| *at).collect::<Vec<_>>(),
+            [8]
+        );
+    }
+
+    #[test]
+    fn a_good_link_with_a_warning_is_said_to_be_verified_and_warned_of() {
+        let limited = Finding::failed(Id::PortPkey, "0x7fff", "full membership")
+            .hint("")
+            .as_warning();
+        let mut waiting = Waiting::default();
+        assert_eq!(
+            said(waiting.news(&[link("ib0", Some("mlx5_0/1"), limited)], 1)),
+            [
+                "INFO mlx5_0/1: verified: ",
+                "WARN mlx5_0/1: not in the partition: 0x7fff, wanted full membership",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_warning_is_no_diagnosis_while_something_fails() {
+        let limited = Finding::failed(Id::PortPkey, "0x7fff", "").as_warning();
+        let carrier = Finding::failed(Id::IpoibCarrier, "none", "carrier").hint("");
+        let mut report = link("ib0", Some("mlx5_0/1"), limited);
+        report.checks.push(carrier);
+        assert_eq!(
+            report.trouble().map(|trouble| trouble.check),
+            Some(Id::IpoibCarrier)
+        );
+        report.checks.pop();
+        assert_eq!(
+            report.trouble().map(|trouble| trouble.check),
+            Some(Id::PortPkey)
+        );
+    }
+}

@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The one effectful walk: load, make, wait, verify, hand over.
+//!
+//! It is level triggered: every event (uverbs, uevent, NETLINK_RDMA, rtnetlink, a finished
+//! modprobe) is only a hint to look at the whole again. A device that comes late, is renamed,
+//! removed or reset is therefore nothing special.
+
+mod act;
+pub mod ask;
+mod ipoib;
+mod log;
+mod outcome;
+pub use outcome::stillborn;
+mod watch;
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::time::Instant;
+
+use crate::error::{Error, Kind, Result};
+use crate::facts::Facts;
+use crate::handover::{Directory, Outcome};
+use crate::plan::{Action, Plan};
+use crate::rdma::netlink::Rdma;
+use crate::rdma::types::PortState;
+use crate::report::{LinkReport, Report};
+use crate::request::in_initramfs;
+use crate::system::alarm::Alarm;
+use crate::system::clock::boottime_ns;
+use crate::system::modules::{self, Index};
+use crate::system::net::Net;
+use crate::system::root::Root;
+use crate::timeline::{Mark, Phase};
+use crate::verify::expectation::{Expectation, Require};
+use crate::verify::verify;
+
+/// The look that needs no event: a lost one must not cost the boot.
+const SAFETY: Duration = Duration::from_secs(10);
+/// The same where a port has no events.
+const POLL: Duration = Duration::from_secs(1);
+
+/// How often in one turn something may be changed because of what was changed before.
+const ACTS: usize = 4;
+
+/// What `up` knows while it runs.
+struct Walk<'a> {
+    root: &'a Root,
+    plan: &'a Plan,
+    index: &'a Index,
+    expectation: Expectation,
+    rdma: Option<Rdma>,
+    net: Net,
+    watch: watch::Watch,
+    acts: act::Done,
+    interfaces: ipoib::Tried,
+    asking: ask::Asking,
+    log: log::Waiting,
+    marks: Vec<Mark>,
+    marked: BTreeSet<String>,
+    failures: Vec<String>,
+    directory: Directory,
+    /// What the files say already, and how many marks were in them.
+    told: Option<(Outcome, Report, usize)>,
+}
+
+/// How `up` ended.
+#[derive(Debug)]
+pub struct End {
+    /// Exit code of the program.
+    pub code: u8,
+    /// The last look; none if nothing was asked.
+    pub report: Option<Report>,
+}
+
+impl End {
+    fn new(kind: Option<Kind>, report: Report) -> Result<End> {
+        Ok(End {
+            code: kind.map_or(0, Kind::exit_code),
+            report: Some(report),
+        })
+    }
+}
+
+/// Carries `plan` out.
+pub async fn run(root: &Root, plan: &Plan, index: &Index) -> Result<End> {
+    for complaint in &plan.complaints {
+        ::log::warn!("{complaint}");
+    }
+    for left in &plan.left {
+        ::log::info!("{left}");
+    }
+    for refusal in &plan.refusals {
+        ::log::error!("{}: {}", refusal.object, refusal.reason);
+    }
+    if plan.asked_by.is_none() {
+        return Ok(End {
+            code: Kind::NothingAsked.exit_code(),
+            report: None,
+        });
+    }
+    let directory = Directory::open()?;
+    // A second run starts with a clean slate, or a hook would read the first one's result.
+    directory.remove(crate::handover::RESULT)?;
+    let mut walk = Walk {
+        root,
+        plan,
+        index,
+        expectation: plan.expectation.clone(),
+        rdma: None,
+        net: Net::open()?,
+        watch: watch::Watch::open(),
+        acts: act::Done::default(),
+        interfaces: ipoib::Tried::default(),
+        asking: ask::Asking::default(),
+        log: log::Waiting::default(),
+        marks: Vec::new(),
+        marked: BTreeSet::new(),
+        failures: plan
+            .refusals
+            .iter()
+            .map(|refusal| format!("{}: {}", refusal.object, refusal.reason))
+            .collect(),
+        directory,
+        told: None,
+    };
+    walk.mark(Phase::Started, "", None);
+    walk.until_settled().await
+}
+
+impl Walk<'_> {
+    async fn until_settled(&mut self) -> Result<End> {
+        let deadline = Instant::now() + self.plan.timeout;
+        let mut terminate = signal(SignalKind::terminate())
+            .map_err(|e| Error::io("SIGTERM", "cannot be waited for", &e))?;
+        let alarm = Alarm::new().map_err(|e| Error::io("timer", "cannot be made", &e))?;
+        let linger = in_initramfs(self.root);
+        let (root, index) = (self.root, self.index);
+        let load = |(name, parameters): (String, Vec<String>)| async move {
+            let start_ns = boottime_ns();
+            let result = modules::load(root, index, &name, &parameters).await;
+            (name, start_ns, result)
+        };
+        // Modules with parameters first: modprobe of one that needs them would load them without.
+        let (first, mut second) = self.modules();
+        let mut loading: FuturesUnordered<_> = first.into_iter().map(load).collect();
+        loop {
+            if loading.is_empty() {
+                loading.extend(std::mem::take(&mut second).into_iter().map(load));
+            }
+            let report = self.turn().await;
+            let still_loading = !loading.is_empty();
+            // "Every port there is" is not known before all drivers have probed.
+            let is_open = self.expectation.require == Require::All && still_loading;
+            if report.satisfied && !is_open {
+                self.tell(Outcome::Verified, &report)?;
+                let all = report.links.iter().all(LinkReport::is_good);
+                if !still_loading && (all || !linger) {
+                    return End::new(None, report);
+                }
+            } else if (!still_loading && outcome::is_hopeless(&self.expectation, &report))
+                || Instant::now() >= deadline
+            {
+                return self.give_up(report);
+            }
+            if Instant::now() >= deadline {
+                self.log.give_up(&report, self.plan.timeout);
+                return End::new(None, report);
+            }
+            let safety = if self.watch.must_poll() { POLL } else { SAFETY };
+            let soon = Instant::now() + safety;
+            let next = deadline.min(soon).min(self.asking.due().unwrap_or(soon));
+            tokio::select! {
+                Some((name, start_ns, result)) = loading.next() => self.loaded(&name, start_ns, result),
+                () = self.watch.changed() => {}
+                () = self.net.changed() => {}
+                () = self.asking.changed() => {}
+                () = alarm.rings(next.saturating_duration_since(Instant::now())) => {}
+                _ = terminate.recv() => {
+                    ::log::info!("stopped by SIGTERM");
+                    if report.satisfied {
+                        return End::new(None, report);
+                    }
+                    return self.give_up(report);
+                }
+            }
+        }
+    }
+
+    /// The last words. Where the boot went on already this is only a second look at it.
+    fn give_up(&mut self, report: Report) -> Result<End> {
+        let verified_before = self.told.is_some();
+        self.log.give_up(&report, self.plan.timeout);
+        self.tell(outcome::on_failure(self.plan), &report)?;
+        End::new((!verified_before).then_some(Kind::Failed), report)
+    }
+
+    /// The modules to load: those with parameters, and the others.
+    #[allow(clippy::type_complexity)]
+    fn modules(&self) -> (Vec<(String, Vec<String>)>, Vec<(String, Vec<String>)>) {
+        self.plan
+            .steps
+            .iter()
+            .filter_map(|step| match &step.action {
+                Action::LoadModule {
+                    module,
+                    file: Some(_),
+                    parameters,
+                } => Some((module.clone(), parameters.clone())),
+                _ => None,
+            })
+            .partition(|(_, parameters)| !parameters.is_empty())
+    }
+
+    fn loaded(&mut self, name: &str, start_ns: u64, result: Result<()>) {
+        match result {
+            Ok(()) => {
+                self.marks.push(Mark {
+                    phase: Phase::Driver,
+                    object: name.to_owned(),
+                    start_ns,
+                    end_ns: Some(boottime_ns()),
+                });
+                ::log::info!("{name}: loaded");
+            }
+            Err(error) => {
+                ::log::error!("{error}");
+                self.failures.push(error.to_string());
+                self.acts
+                    .module_failed(name, &error, &mut self.expectation, self.plan);
+            }
+        }
+    }
+
+    /// One look, and what follows from it.
+    async fn turn(&mut self) -> Report {
+        let mut facts = self.look();
+        // A link that was added just now may have wishes of its own, such as its RoCE mode: they
+        // are done before it is judged.
+        for _ in 0..ACTS {
+            if !self.act(&facts).await {
+                break;
+            }
+            facts = self.look();
+        }
+        // The event file is open before the state is read, or an event in between is lost.
+        if self.watch.follow(&facts, self.rdma.as_ref()) {
+            facts = self.look();
+        }
+        facts.subnet_administrator = self.asking.seen();
+        let report = verify(&self.expectation, &facts);
+        self.asking
+            .follow(self.root, self.rdma.as_ref(), &facts, &report);
+        self.rejoin(&facts).await;
+        self.note(&facts, &report);
+        report
+    }
+
+    fn look(&mut self) -> Facts {
+        if self.rdma.is_none() {
+            // EPROTONOSUPPORT until ib_core is loaded.
+            self.rdma = Rdma::open().ok();
+        }
+        let names: Vec<String> = self
+            .expectation
+            .modules
+            .iter()
+            .map(|module| module.name.clone())
+            .collect();
+        let depth = self.expectation.depth();
+        Facts::gather(self.root, self.rdma.as_ref(), &names, depth)
+    }
+
+    fn mark(&mut self, phase: Phase, object: &str, at: Option<u64>) {
+        if self.marked.insert(format!("{phase:?} {object}")) {
+            self.marks.push(Mark {
+                phase,
+                object: object.to_owned(),
+                start_ns: at.unwrap_or_else(boottime_ns),
+                end_ns: None,
+            });
+        }
+    }
+
+    /// Marks what is new, and says what is waited for when that changes.
+    fn note(&mut self, facts: &Facts, report: &Report) {
+        let at = Some(facts.taken_ns);
+        for device in &facts.devices {
+            self.mark(Phase::DeviceSeen, &device.ifname, at);
+        }
+        for port in facts.ports() {
+            if port.port.state == Some(PortState::Active) {
+                self.mark(Phase::PortActive, &port.name(), at);
+            }
+        }
+        for link in report.links.iter().filter(|link| link.is_good()) {
+            self.mark(Phase::Verified, &link.object(), at);
+        }
+        self.log.say(report, facts.taken_ns);
+    }
+}

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The end: what dracut's hooks are told, and what the real root finds.
+
+use kernel_cmdline::OnFail;
+
+use super::Walk;
+use crate::error::Result;
+use crate::handover::{self, Link, Outcome, SCHEMA, State};
+use crate::plan::Plan;
+use crate::report::{LinkReport, Report};
+use crate::system::clock::boottime_ns;
+use crate::timeline::{Mark, Phase};
+use crate::verify::expectation::{Expectation, LinkWish, Require};
+
+/// What the hooks do when it failed.
+pub fn on_failure(plan: &Plan) -> Outcome {
+    match plan.onfail {
+        "shell" => Outcome::Shell,
+        "reboot" => Outcome::Reboot,
+        _ => Outcome::Continue,
+    }
+}
+
+/// Nothing that could still happen would satisfy the requirement: what is required has a trouble
+/// that lasts.
+pub fn is_hopeless(expectation: &Expectation, report: &Report) -> bool {
+    let lasting = |link: &LinkReport| link.trouble().is_some_and(|trouble| trouble.lasting);
+    let mut links = report.links.iter();
+    match expectation.require {
+        Require::Listed => links.any(|link| link.required && lasting(link)),
+        Require::All => links.any(lasting),
+        // Where any port will do, another one may still come, unless every one there is refuses.
+        Require::Count(_) if expectation.any_port.is_some() => links.all(lasting),
+        Require::Count(n) => links.filter(|link| !lasting(link)).count() < n as usize,
+    }
+}
+
+/// The expectation as `check` will use it: every verified link is pinned to its port.
+fn pinned(expectation: &Expectation, report: &Report, boot_id: Option<String>) -> Expectation {
+    let mut pinned = Expectation {
+        boot_id,
+        ..expectation.clone()
+    };
+    let verified = |link: &&LinkReport| link.is_good() && link.identity.is_some();
+    let selector = |link: &LinkReport| link.name.as_ref().map(|name| name.replace('/', ":"));
+    let pin = |wish: &LinkWish, link: &LinkReport| LinkWish {
+        wanted: match (&wish.ipoib, selector(link)) {
+            (None, Some(port)) => port,
+            _ => wish.wanted.clone(),
+        },
+        port: wish.ipoib.as_ref().and_then(|_| selector(link)),
+        identity: link.identity,
+        device_index: link.device_index,
+        netdev_index: wish.netdev.as_ref().and(link.netdev_index),
+        link_layer: link.link_layer,
+        megabits: link.megabits,
+        ..wish.clone()
+    };
+    let mut links = Vec::new();
+    for wish in &expectation.links {
+        let found: Vec<&LinkReport> = report
+            .links
+            .iter()
+            .filter(|link| link.wanted == wish.wanted)
+            .filter(verified)
+            .collect();
+        let whole = report
+            .links
+            .iter()
+            .filter(|link| link.wanted == wish.wanted)
+            .all(LinkReport::is_good);
+        if found.is_empty() || !whole {
+            links.push(wish.clone());
+        } else {
+            links.extend(found.into_iter().map(|link| pin(wish, link)));
+        }
+    }
+    if let Some(wish) = &expectation.any_port {
+        let pinned_already: Vec<_> = links.iter().filter_map(|link| link.identity).collect();
+        let found = report
+            .links
+            .iter()
+            .filter(verified)
+            .filter(|link| link.wanted == wish.wanted)
+            .filter(|link| {
+                link.identity
+                    .is_some_and(|identity| !pinned_already.contains(&identity))
+            });
+        links.extend(found.map(|link| pin(wish, link)));
+        // While too few are verified, any other port may still make up for it after boot.
+        if report.satisfied {
+            pinned.any_port = None;
+        }
+    }
+    pinned.links = links;
+    pinned
+}
+
+impl Walk<'_> {
+    /// Writes the files when they would say something new. The result comes last: it opens
+    /// dracut's gate.
+    pub(super) fn tell(&mut self, outcome: Outcome, report: &Report) -> Result<()> {
+        let same = |told: &Report| {
+            let statuses = |r: &Report| {
+                r.links
+                    .iter()
+                    .map(|l| (l.name.clone(), l.status))
+                    .collect::<Vec<_>>()
+            };
+            statuses(told) == statuses(report)
+        };
+        // What the hooks were told stands: the boot has gone on by it.
+        let outcome = self.told.as_ref().map_or(outcome, |(before, _, _)| *before);
+        if self.told.as_ref().is_some_and(|(before, told, marks)| {
+            // A modprobe may end after the link it made possible is verified.
+            *before == outcome && same(told) && *marks == self.marks.len()
+        }) {
+            return Ok(());
+        }
+        self.mark(Phase::HandedOver, "", None);
+        let boot_id = handover::boot_id(self.root);
+        let expected = pinned(&self.expectation, report, boot_id.clone());
+        let reason = if outcome == Outcome::Verified {
+            None
+        } else {
+            report.reason()
+        };
+        let state = State {
+            schema: SCHEMA,
+            ibboot: env!("CARGO_PKG_VERSION").to_owned(),
+            boot_id,
+            outcome,
+            reason: reason.clone(),
+            links: self.links(report),
+            failures: self.failures.clone(),
+            marks: self.marks.clone(),
+        };
+        self.directory
+            .write(handover::EXPECTED, handover::json(&expected)?.as_bytes())?;
+        self.directory
+            .write(handover::STATE, handover::json(&state)?.as_bytes())?;
+        let first = self.told.is_none();
+        self.told = Some((outcome, report.clone(), self.marks.len()));
+        if first {
+            let reason = reason.map_or_else(String::new, |reason| reason + "\n");
+            let text = format!("{}\n{reason}", outcome.word());
+            self.directory.write(handover::RESULT, text.as_bytes())?;
+            log::info!("handed over: {}", outcome.word());
+        }
+        Ok(())
+    }
+
+    fn links(&self, report: &Report) -> Vec<Link> {
+        let verified_ns = |link: &LinkReport| {
+            let is_it =
+                |mark: &&Mark| mark.phase == Phase::Verified && mark.object == link.object();
+            self.marks.iter().find(is_it).map(|mark| mark.start_ns)
+        };
+        report
+            .links
+            .iter()
+            .filter_map(|link| {
+                Some(Link {
+                    node_guid: link.identity.map(|identity| identity.node_guid),
+                    port: link.name.as_deref()?.split('/').next_back()?.parse().ok()?,
+                    ifname: link.name.as_deref()?.split('/').next()?.to_owned(),
+                    port_guid: link.port_guid,
+                    pci: link.bus_address.clone(),
+                    link_layer: link.link_layer,
+                    rate: link.rate.clone(),
+                    netdev: link.netdev.clone(),
+                    asked_by: link.asked_by.clone(),
+                    required: link.required,
+                    verified: link.is_good(),
+                    verified_ns: verified_ns(link).filter(|_| link.is_good()),
+                })
+            })
+            .collect()
+    }
+}
+
+/// A run that ended by `error` leaves its reason for the hooks.
+pub fn stillborn(onfail: Option<OnFail>, error: &crate::error::Error) {
+    let outcome = match onfail {
+        Some(OnFail::Shell) => Outcome::Shell,
+        Some(OnFail::Reboot) => Outcome::Reboot,
+        Some(OnFail::Continue) | None => Outcome::Continue,
+    };
+    let text = format!("{}\n{error}\n", outcome.word());
+    log::error!(
+        "{error} (at {} s)",
+        crate::system::clock::seconds(boottime_ns())
+    );
+    if let Err(error) = handover::Directory::open()
+        .and_then(|directory| directory.write(handover::RESULT, text.as_bytes()))
+    {
+        log::error!("{error}");
+    }
+}

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What can wake the walk: uverbs asynchronous events per device, NETLINK_RDMA notifications
+//! (6.12 on) and uevents for devices that come, go or change their names.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::{LocalBoxFuture, select_all};
+use tokio::io::unix::AsyncFd;
+
+use crate::facts::{Device, Facts};
+use crate::rdma::events::{AsyncEvents, Uevents};
+use crate::rdma::netlink::{Monitor, Rdma};
+use crate::system::readiness::watched;
+
+/// The event files. Dropped before the program ends: a Soft-RoCE device cannot be removed while
+/// somebody holds its uverbs file.
+#[derive(Debug)]
+pub struct Watch {
+    uevents: Option<AsyncFd<Uevents>>,
+    monitor: Option<AsyncFd<Monitor>>,
+    /// By NETLINK_RDMA device index, which a rename leaves alone.
+    ports: BTreeMap<u32, AsyncFd<AsyncEvents>>,
+    /// A device has no event file (yet): its ports are polled.
+    blind: bool,
+    /// Something is awaited that has no event.
+    again: Option<Duration>,
+}
+
+impl Watch {
+    /// Opens what is there without a device. What cannot be opened is done without: the safety
+    /// look remains.
+    pub fn open() -> Watch {
+        let uevents = Uevents::open().and_then(watched);
+        let monitor = Monitor::open().and_then(watched);
+        if let Err(error) = &uevents {
+            log::warn!("uevents: cannot be listened to: {error}; devices are polled");
+        }
+        Watch {
+            blind: uevents.is_err(),
+            uevents: uevents.ok(),
+            monitor: monitor.ok(),
+            ports: BTreeMap::new(),
+            again: None,
+        }
+    }
+
+    /// Makes [`Watch::changed`] return after this time at the latest.
+    pub fn look_again(&mut self, after: Option<Duration>) {
+        self.again = after;
+    }
+
+    /// True if a port has no events.
+    pub fn must_poll(&self) -> bool {
+        self.blind
+    }
+
+    /// Opens the event files of new devices and closes those of devices that go. True if one
+    /// was opened: the state read before that is too old.
+    pub fn follow(&mut self, facts: &Facts, rdma: Option<&Rdma>) -> bool {
+        let stays = |device: &Device| {
+            // The kernel waits for us to let go of a software device whose interface is gone.
+            let parent = device.parent.as_deref();
+            parent.is_none_or(|parent| facts.netdev(parent).is_some())
+        };
+        let here: BTreeMap<u32, &Device> = facts
+            .devices
+            .iter()
+            .filter(|device| stays(device))
+            .filter_map(|device| Some((device.ifindex?, device)))
+            .collect();
+        self.ports.retain(|index, _| here.contains_key(index));
+        self.blind = self.uevents.is_none() || here.len() < facts.devices.len();
+        let mut opened = false;
+        for (index, device) in here {
+            if self.ports.contains_key(&index) {
+                continue;
+            }
+            let name = &device.ifname;
+            match rdma.map(|rdma| open(rdma, index)) {
+                Some(Ok(events)) => {
+                    self.ports.insert(index, events);
+                    opened = true;
+                }
+                Some(Err(why)) => {
+                    log::debug!("{name}: no asynchronous events: {why}; its ports are polled");
+                    self.blind = true;
+                }
+                None => self.blind = true,
+            }
+        }
+        opened
+    }
+
+    /// Waits until one of them has something to tell, and takes all of that.
+    pub async fn changed(&mut self) {
+        let mut waiting: Vec<LocalBoxFuture<'_, Option<u32>>> = Vec::new();
+        if let Some(uevents) = &self.uevents {
+            waiting.push(device_changes(uevents).boxed_local());
+        }
+        if let Some(monitor) = &self.monitor {
+            waiting.push(notifications(monitor).boxed_local());
+        }
+        for (index, events) in &self.ports {
+            waiting.push(port_events(*index, events).boxed_local());
+        }
+        if let Some(after) = self.again {
+            waiting.push(tokio::time::sleep(after).map(|()| None).boxed_local());
+        }
+        if waiting.is_empty() {
+            return std::future::pending().await;
+        }
+        let (gone, _, _) = select_all(waiting).await;
+        if let Some(index) = gone {
+            self.ports.remove(&index);
+        }
+    }
+}
+
+fn open(rdma: &Rdma, index: u32) -> std::result::Result<AsyncFd<AsyncEvents>, String> {
+    let file = rdma.chardev(index, "uverbs").map_err(|e| e.to_string())?;
+    let events = AsyncEvents::open(&file.name).map_err(|e| e.to_string())?;
+    watched(events).map_err(|e| e.to_string())
+}
+
+/// Returns at the first uevent about RDMA or network devices.
+async fn device_changes(uevents: &AsyncFd<Uevents>) -> Option<u32> {
+    loop {
+        let Ok(mut ready) = uevents.readable().await else {
+            return std::future::pending().await;
+        };
+        let events = uevents.get_ref().drain();
+        ready.clear_ready();
+        match events {
+            Ok(events) => {
+                let matters = |s: &str| s.starts_with("infiniband") || s == "net";
+                if events.iter().any(|event| matters(&event.subsystem)) {
+                    return None;
+                }
+            }
+            // Some were lost: look.
+            Err(_) => return None,
+        }
+    }
+}
+
+async fn notifications(monitor: &AsyncFd<Monitor>) -> Option<u32> {
+    let Ok(mut ready) = monitor.readable().await else {
+        return std::future::pending().await;
+    };
+    let events = monitor.get_ref().drain();
+    ready.clear_ready();
+    for event in events {
+        log::debug!("NETLINK_RDMA: {event:?}");
+    }
+    None
+}
+
+/// The index of the device if it is gone.
+async fn port_events(index: u32, events: &AsyncFd<AsyncEvents>) -> Option<u32> {
+    let Ok(mut ready) = events.readable().await else {
+        return Some(index);
+    };
+    let told = events.get_ref().drain();
+    ready.clear_ready();
+    match told {
+        Ok(told) => {
+            for event in &told {
+                log::debug!("device {index}: {event:?}");
+            }
+            told.iter()
+                .any(|event| event.kind.is_final())
+                .then_some(index)
+        }
+        Err(_) => Some(index),
+    }
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The port is ACTIVE and the interface has no carrier: which of the reasons it is, by what the
+//! subnet administrator said.
+
+use super::checks::{Id, check};
+use crate::facts::{Facts, Netdev, PortRef};
+use crate::ipoib::FULL_MEMBER;
+use crate::rdma::mad::Group;
+use crate::rdma::sa::Answer;
+use crate::report::Finding;
+
+/// The finding for an interface that should have carrier.
+pub fn missing(netdev: &Netdev, port: PortRef<'_>, facts: &Facts) -> Finding {
+    let failed = |seen: &str| Finding::failed(Id::IpoibCarrier, seen, "carrier");
+    let is_it = |seen: &&crate::rdma::sa::Seen| seen.interface == netdev.ifname;
+    let Some(asked) = facts.subnet_administrator.iter().find(is_it) else {
+        return failed("no carrier");
+    };
+    let lid = asked.sm_lid;
+    let pkey = netdev.ipoib.as_ref().and_then(|seen| seen.pkey);
+    let partition = pkey.map_or_else(
+        || "this P_Key".to_owned(),
+        |pkey| format!("P_Key {:#06x}", pkey | FULL_MEMBER),
+    );
+    match &asked.answer {
+        Answer::NotAsked(why) => {
+            let usual = check(Id::IpoibCarrier).map_or("", |row| row.hint);
+            failed("no carrier").hint(&format!("{usual} (not asked: {why})"))
+        }
+        Answer::Silent => failed(&format!("the subnet administrator at LID {lid} does not answer"))
+            .hint("the subnet manager that brought the port up hangs, is overloaded or is gone: see its log, restart it"),
+        Answer::Refused(status) => failed(&format!(
+            "the subnet administrator at LID {lid} refuses: status {:#06x} ({})",
+            status.0,
+            status.words()
+        ))
+        .hint("see the subnet manager's log for this port's GUID"),
+        Answer::NoGroup => failed(&format!(
+            "the subnet administrator at LID {lid} answers and has no broadcast group for {partition}"
+        ))
+        .hint("put the ipoib flag on this partition in the subnet manager's partitions.conf"),
+        Answer::Joinable { group, port_mtu } => {
+            if let Some(limited) = pkey.and_then(|pkey| limited(pkey, port)) {
+                return failed(&format!(
+                    "the broadcast group of {partition} is there and this port is only a limited member ({limited:#06x})"
+                ))
+                .hint("make the port a full member of this partition in partitions.conf");
+            }
+            unfit(group, *port_mtu, port).unwrap_or_else(|| {
+                failed(&format!(
+                    "the subnet administrator at LID {lid} answers and has the broadcast group of {partition}"
+                ))
+                .hint("the kernel tries to join again within 16 s: if that lasts, look for \"multicast join failed\" in dmesg")
+            })
+        }
+    }
+}
+
+/// The limited P_Key, where the port's table has no other for this partition.
+fn limited(pkey: u16, port: PortRef<'_>) -> Option<u16> {
+    let table = &port.port.pkeys;
+    let limited = pkey & !FULL_MEMBER;
+    (table.contains(&limited) && !table.contains(&(pkey | FULL_MEMBER))).then_some(limited)
+}
+
+/// The group asks more than the port can do: a subnet administrator lets no such port join.
+fn unfit(group: &Group, port_mtu: Option<u32>, port: PortRef<'_>) -> Option<Finding> {
+    let failed = |seen: &str| Finding::failed(Id::IpoibCarrier, seen, "carrier");
+    if let (Some(wanted), Some(there)) = (group.mtu, port_mtu)
+        && wanted > there
+    {
+        let seen = format!("the broadcast group has MTU {wanted} and this port can do {there}");
+        return Some(
+            failed(&seen)
+                .hint("lower the group's mtu= in partitions.conf to what every member can do"),
+        );
+    }
+    let wanted = f64::from(group.megabits?) / 1000.0;
+    let there = port.port.rate.as_ref()?.gbps;
+    (wanted > there).then(|| {
+        failed(&format!(
+            "the broadcast group has rate {wanted} Gb/sec and this port runs at {there} Gb/sec"
+        ))
+        .hint("lower the group's rate= in partitions.conf, or see why the port is slow (cable, lanes)")
+    })
+}

@@ -1,0 +1,466 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The pure function of the program: expectation and snapshot in, report out.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use kernel_cmdline::Selector;
+
+use super::checks::{Check, Id, Severity, TABLE};
+use super::expectation::{Expectation, Identity, LinkWish, Require};
+use super::interface;
+use crate::facts::{Facts, Port, PortRef};
+use crate::handover::SCHEMA;
+use crate::ipoib;
+use crate::rdma::select;
+use crate::rdma::types::{Guid, LinkLayer, PhysState, PortState};
+use crate::report::{Finding, LinkReport, ModuleReport, Report, Status};
+use crate::system::modules::InitState;
+
+/// What `verify` looks up more than once.
+struct Lookup<'a> {
+    facts: &'a Facts,
+    /// Ports by identity. Several with one node GUID happen: a card's VFs, software devices on
+    /// interfaces that share a MAC address.
+    by_identity: BTreeMap<Identity, Vec<PortRef<'a>>>,
+    /// For every `rd.ib.rate=` the ports it means; none: all.
+    rates: Vec<(Option<BTreeSet<String>>, u32)>,
+}
+
+impl<'a> Lookup<'a> {
+    fn new(expectation: &Expectation, facts: &'a Facts) -> Lookup<'a> {
+        let mut by_identity: BTreeMap<Identity, Vec<PortRef<'a>>> = BTreeMap::new();
+        for port in facts.ports() {
+            if let Some(identity) = identity(port) {
+                by_identity.entry(identity).or_default().push(port);
+            }
+        }
+        let rates = expectation.rates.iter().map(|rate| {
+            let selector = rate
+                .selector
+                .as_deref()
+                .map(|text| match Selector::parse(text) {
+                    Some(selector) => select::ports(&selector, facts),
+                    None => Vec::new(),
+                });
+            let names = selector.map(|ports| ports.iter().map(|port| port.name()).collect());
+            (names, rate.megabits)
+        });
+        Lookup {
+            facts,
+            by_identity,
+            rates: rates.collect(),
+        }
+    }
+
+    /// Mb/s this port must reach at least: the last argument that means it.
+    fn least_rate(&self, wish: &LinkWish, port: PortRef<'_>) -> Option<u32> {
+        wish.megabits.or_else(|| {
+            let means = |ports: &Option<BTreeSet<String>>| {
+                ports
+                    .as_ref()
+                    .is_none_or(|ports| ports.contains(&port.name()))
+            };
+            self.rates
+                .iter()
+                .rev()
+                .find(|(ports, _)| means(ports))
+                .map(|(_, megabits)| *megabits)
+        })
+    }
+
+    /// The port that was handed over under this identity.
+    fn pinned(&self, wish: &LinkWish, identity: Identity) -> Option<PortRef<'a>> {
+        let ports = self.by_identity.get(&identity)?;
+        let same = |port: &&PortRef<'_>| {
+            wish.device_index.is_some() && port.device.ifindex == wish.device_index
+        };
+        ports.iter().find(same).or_else(|| ports.first()).copied()
+    }
+}
+
+/// Compares. No I/O, no clock; linear in the ports.
+pub fn verify(expectation: &Expectation, facts: &Facts) -> Report {
+    let lookup = Lookup::new(expectation, facts);
+    let modules: Vec<ModuleReport> = expectation
+        .modules
+        .iter()
+        .map(|wish| module(wish, facts))
+        .collect();
+    let mut links = Vec::new();
+    for wish in &expectation.links {
+        link(wish, &lookup, &mut links);
+    }
+    if let Some(wish) = &expectation.any_port {
+        any_port(wish, &lookup, &mut links);
+    }
+    // Two wishes may mean one port.
+    let good: BTreeSet<_> = links
+        .iter()
+        .filter(|link| link.is_good())
+        .map(|link| (link.identity, link.name.as_deref()))
+        .collect();
+    let good = good.len();
+    let satisfied = match expectation.require {
+        Require::Listed => links.iter().all(|link| link.is_good() || !link.required),
+        Require::All => good > 0 && links.iter().all(LinkReport::is_good),
+        Require::Count(n) => good >= n as usize,
+    };
+    let shortfall = match expectation.require {
+        Require::Count(n) if !satisfied => {
+            let ports = if good == 1 { "port is" } else { "ports are" };
+            Some(format!(
+                "rd.ib.require={n}: only {good} {ports} verified, wanted {n}; \
+                 look for HCAs and ports that are missing here (lspci, rdma link)"
+            ))
+        }
+        _ => None,
+    };
+    let clean = modules.iter().all(|m| m.finding.status == Status::Ok)
+        && links.iter().all(|link| link.status == Status::Ok);
+    let status = match (links.is_empty() && modules.is_empty(), satisfied, clean) {
+        (true, _, _) => Status::Unknown,
+        (_, true, true) => Status::Ok,
+        (_, true, false) => Status::Warning,
+        (_, false, _) => Status::Critical,
+    };
+    Report {
+        schema: SCHEMA,
+        boot_id: facts.boot_id.clone(),
+        taken_ns: facts.taken_ns,
+        status,
+        satisfied,
+        require: expectation.require.to_string(),
+        shortfall,
+        modules,
+        links,
+    }
+}
+
+fn module(wish: &super::expectation::ModuleWish, facts: &Facts) -> ModuleReport {
+    let state = facts.modules.get(&wish.name);
+    let finding = match (state, &wish.refused) {
+        _ if wish.builtin => Finding::ok(Id::ModuleLive, "builtin"),
+        (Some(InitState::Live), _) => Finding::ok(Id::ModuleLive, "live"),
+        (Some(InitState::Coming), _) => Finding::failed(Id::ModuleLive, "coming", "live")
+            .hint("its init function still runs: see dmesg"),
+        (Some(InitState::Going), _) => Finding::failed(Id::ModuleLive, "going", "live"),
+        (None, Some(reason)) => Finding::failed(Id::ModuleLive, reason, "")
+            .hint("")
+            .lasting(),
+        (None, None) => Finding::failed(Id::ModuleLive, "not loaded", "live"),
+    };
+    ModuleReport {
+        name: wish.name.clone(),
+        asked_by: wish.asked_by.clone(),
+        finding,
+    }
+}
+
+/// One report per port that the wish means; one that says what is missing if there is none.
+fn link(wish: &LinkWish, lookup: &Lookup<'_>, out: &mut Vec<LinkReport>) {
+    if let Some(reason) = &wish.refused {
+        let finding = Finding::failed(Id::WishPossible, reason.as_str(), "").lasting();
+        out.push(LinkReport::new(wish, None, vec![finding]));
+        return;
+    }
+    let facts = lookup.facts;
+    let found = match wish.identity {
+        Some(identity) => lookup.pinned(wish, identity).into_iter().collect(),
+        None => match Selector::parse(wish.port.as_deref().unwrap_or(&wish.wanted)) {
+            Some(selector) => select::ports(&selector, facts),
+            None => Vec::new(),
+        },
+    };
+    if found.is_empty() {
+        let finding = absent(wish, facts);
+        out.push(LinkReport::new(wish, None, vec![finding]));
+    }
+    for port in found {
+        out.push(on_port(wish, lookup, port));
+    }
+}
+
+fn on_port(wish: &LinkWish, lookup: &Lookup<'_>, port: PortRef<'_>) -> LinkReport {
+    let interface = wish
+        .ipoib
+        .as_ref()
+        .and_then(|wish| ipoib::interface(wish, port, lookup.facts));
+    LinkReport {
+        interface: interface.map(|netdev| netdev.ifname.clone()),
+        megabits: lookup.least_rate(wish, port),
+        ..LinkReport::new(wish, Some(port), port_findings(wish, lookup, port))
+    }
+}
+
+/// Every port that no other wish means already; one report that says what is missing if there
+/// is nothing at all.
+fn any_port(wish: &LinkWish, lookup: &Lookup<'_>, out: &mut Vec<LinkReport>) {
+    let named: BTreeSet<String> = out.iter().filter_map(|link| link.name.clone()).collect();
+    for port in lookup
+        .facts
+        .ports()
+        .filter(|port| !named.contains(&port.name()))
+    {
+        out.push(on_port(wish, lookup, port));
+    }
+    if out.is_empty() {
+        let finding = match &wish.refused {
+            Some(reason) => Finding::failed(Id::WishPossible, reason.as_str(), "").lasting(),
+            None => Finding::failed(Id::DevicePresent, "no RDMA device at all", "any port"),
+        };
+        out.push(LinkReport::new(wish, None, vec![finding]));
+    }
+}
+
+/// The identity of a port; none while the node GUID is unreadable or unset (an unconfigured VF).
+pub fn identity(port: PortRef<'_>) -> Option<Identity> {
+    let node_guid = port.device.node_guid.filter(|guid| *guid != Guid(0))?;
+    Some(Identity {
+        node_guid,
+        port: port.port.port,
+    })
+}
+
+/// The finding for a wish that no port fits.
+fn absent(wish: &LinkWish, facts: &Facts) -> Finding {
+    let names: Vec<String> = facts.ports().map(|port| port.name()).collect();
+    let there = match names.len() {
+        0 => "no RDMA device at all".to_owned(),
+        1..=8 => format!("only {}", names.join(", ")),
+        n => format!("{n} other ports"),
+    };
+    match wish.identity {
+        Some(identity) => Finding::failed(
+            Id::DevicePresent,
+            &there,
+            &format!("{} (node GUID {})", wish.wanted, identity.node_guid),
+        )
+        .hint("the device was there in the initramfs: look for its removal in dmesg"),
+        None => {
+            if let Some(below) = wish
+                .netdev
+                .as_deref()
+                .filter(|name| facts.netdev(name).is_none())
+            {
+                let names: Vec<&str> = facts.netdevs.iter().map(|n| n.ifname.as_str()).collect();
+                return Finding::failed(
+                    Id::DevicePresent,
+                    &format!("no network interface {below}, only {}", names.join(", ")),
+                    &wish.wanted,
+                )
+                .hint("check the interface's driver and its name (net.ifnames=0 keeps eth0)");
+            }
+            if let Some(netdev) = facts.netdev(&wish.wanted) {
+                let kind = match netdev.hardware_type {
+                    Some(select::ARPHRD_INFINIBAND) => "IPoIB",
+                    Some(_) => "Ethernet",
+                    // It is being removed.
+                    None => "vanishing",
+                };
+                return Finding::failed(
+                    Id::DevicePresent,
+                    &format!("{kind} interface without an RDMA port below it"),
+                    "a port",
+                )
+                .hint("load the HCA's *_ib driver, or make a port with rd.ib.link=");
+            }
+            Finding::failed(Id::DevicePresent, &there, &wish.wanted)
+        }
+    }
+}
+
+/// Runs the table over one port. A check whose parent did not pass is skipped.
+fn port_findings(wish: &LinkWish, lookup: &Lookup<'_>, port: PortRef<'_>) -> Vec<Finding> {
+    let mut findings: Vec<Finding> = Vec::with_capacity(TABLE.len());
+    for row in TABLE {
+        let parent_failed = row.parents.iter().any(|parent| {
+            findings.iter().any(|f| {
+                f.check == *parent && f.status != Status::Ok && f.status != Status::Warning
+            })
+        });
+        let finding = if parent_failed {
+            applies(row.id, wish, lookup, port).then(|| Finding::skipped(row.id))
+        } else {
+            evaluate(row, wish, lookup, port)
+        };
+        findings.extend(finding);
+    }
+    findings
+}
+
+fn applies(id: Id, wish: &LinkWish, lookup: &Lookup<'_>, port: PortRef<'_>) -> bool {
+    match id {
+        Id::ModuleLive | Id::WishPossible => false,
+        Id::PortNetdev => wish.netdev.is_some(),
+        Id::PortLid | Id::PortSmLid => port.port.link_layer == Some(LinkLayer::InfiniBand),
+        Id::PortRate => lookup.least_rate(wish, port).is_some(),
+        Id::IpoibPresent | Id::PortPkey | Id::IpoibUp | Id::IpoibCarrier | Id::IpoibMtu => {
+            wish.ipoib.is_some()
+        }
+        Id::IpoibName => wish
+            .ipoib
+            .as_ref()
+            .is_some_and(|ipoib| ipoib.ifname.is_some()),
+        Id::IpoibMode => wish
+            .ipoib
+            .as_ref()
+            .is_some_and(|ipoib| ipoib.mode.is_some()),
+        Id::RoutePresent => wish
+            .ipoib
+            .as_ref()
+            .is_some_and(|ipoib| !ipoib.gateways.is_empty()),
+        Id::AddressPresent => wish
+            .ipoib
+            .as_ref()
+            .is_some_and(|ipoib| !ipoib.addresses.is_empty()),
+        Id::DevicePresent | Id::PortLinkLayer | Id::PortPhysicalState | Id::PortState => true,
+    }
+}
+
+fn evaluate(
+    row: &Check,
+    wish: &LinkWish,
+    lookup: &Lookup<'_>,
+    found: PortRef<'_>,
+) -> Option<Finding> {
+    let facts = lookup.facts;
+    if !applies(row.id, wish, lookup, found) {
+        return None;
+    }
+    let port = found.port;
+    let finding = match row.id {
+        Id::ModuleLive | Id::WishPossible => return None,
+        Id::DevicePresent => Finding::ok(row.id, &found.name()),
+        Id::PortLinkLayer => match (port.link_layer, wish.link_layer) {
+            (None | Some(LinkLayer::Unknown), _) => Finding::unknown(row.id),
+            (Some(seen), Some(wanted)) if seen != wanted => {
+                Finding::failed(row.id, &seen.to_string(), &wanted.to_string())
+            }
+            (Some(seen), _) => Finding::ok(row.id, &seen.to_string()),
+        },
+        Id::PortNetdev => netdev(row, wish, port),
+        Id::PortPhysicalState => physical_state(row, found, facts),
+        Id::PortState => state(row, found),
+        Id::PortLid => lid(row, port.lid),
+        Id::PortSmLid => lid(row, port.sm_lid),
+        Id::PortRate => {
+            let wanted = lookup.least_rate(wish, found)?;
+            match &port.rate {
+                None => Finding::unknown(row.id),
+                Some(rate) if rate.gbps * 1000.0 < f64::from(wanted) => Finding::failed(
+                    row.id,
+                    &rate.text,
+                    &format!("{} Gb/sec", f64::from(wanted) / 1000.0),
+                ),
+                Some(rate) => Finding::ok(row.id, &rate.text),
+            }
+        }
+        Id::IpoibPresent
+        | Id::IpoibName
+        | Id::IpoibMode
+        | Id::PortPkey
+        | Id::IpoibUp
+        | Id::IpoibCarrier
+        | Id::IpoibMtu
+        | Id::AddressPresent
+        | Id::RoutePresent => interface::evaluate(row.id, wish.ipoib.as_ref()?, found, facts),
+    };
+    Some(match row.severity {
+        Severity::Critical => finding,
+        Severity::Warning => finding.as_warning(),
+    })
+}
+
+fn physical_state(row: &Check, found: PortRef<'_>, facts: &Facts) -> Finding {
+    let Some(seen) = found.port.physical_state else {
+        return Finding::unknown(row.id);
+    };
+    if seen == PhysState::LinkUp {
+        return Finding::ok(row.id, &seen.to_string());
+    }
+    let wanted = PhysState::LinkUp.to_string();
+    let netdev = found
+        .port
+        .netdev
+        .as_deref()
+        .and_then(|name| facts.netdev(name));
+    if let Some(netdev) = netdev.filter(|_| found.port.link_layer == Some(LinkLayer::Ethernet)) {
+        let name = &netdev.ifname;
+        return match (netdev.up, netdev.carrier) {
+            (false, _) => Finding::failed(row.id, &format!("{seen}, {name} is down"), &wanted)
+                .hint(&format!("set it up: ip link set {name} up")),
+            (true, Some(false) | None) => {
+                Finding::failed(row.id, &format!("{seen}, {name} has no carrier"), &wanted)
+            }
+            // The RDMA port follows its netdev within the same event.
+            (true, Some(true)) => Finding::failed(row.id, &seen.to_string(), &wanted)
+                .hint(&format!("{name} has carrier: see dmesg")),
+        };
+    }
+    let hint = match seen {
+        PhysState::Disabled => {
+            Some("the port is disabled: enable it (ibportstate, or the other end's configuration)")
+        }
+        PhysState::PortConfigurationTraining | PhysState::LinkErrorRecovery => {
+            Some("the link trains; if it stays so, the cable or the transceiver is bad")
+        }
+        _ => None,
+    };
+    let finding = Finding::failed(row.id, &seen.to_string(), &wanted);
+    match hint {
+        Some(hint) => finding.hint(hint),
+        None => finding,
+    }
+}
+
+fn state(row: &Check, found: PortRef<'_>) -> Finding {
+    let Some(seen) = found.port.state else {
+        return Finding::unknown(row.id);
+    };
+    if seen == PortState::Active {
+        return Finding::ok(row.id, &seen.to_string());
+    }
+    let wanted = PortState::Active.to_string();
+    if found.port.link_layer != Some(LinkLayer::InfiniBand) {
+        return Finding::failed(row.id, &seen.to_string(), &wanted).hint("see dmesg");
+    }
+    match (seen, found.port.sm_lid) {
+        (PortState::Init, Some(0) | None) => {
+            Finding::failed(row.id, "INIT, LinkUp, SM LID 0", &wanted)
+                .hint("no subnet manager sees this port: start one (opensm, or the switch's)")
+        }
+        (PortState::Init, Some(lid)) => {
+            Finding::failed(row.id, &format!("INIT, SM LID {lid}"), &wanted)
+                .hint("the subnet manager knew this port and does not bring it up: see its log")
+        }
+        (PortState::Armed, _) => Finding::failed(row.id, "ARMED", &wanted)
+            .hint("the subnet manager stopped half way: see its log"),
+        _ => Finding::failed(row.id, &seen.to_string(), &wanted),
+    }
+}
+
+/// The index counts once it is known: udev may rename the interface.
+fn netdev(row: &Check, wish: &LinkWish, port: &Port) -> Finding {
+    let wanted = wish.netdev.as_deref().unwrap_or("one");
+    let Some(seen) = port.netdev.as_deref() else {
+        return Finding::failed(row.id, "none", wanted);
+    };
+    let same = match (wish.netdev_index, port.netdev_index) {
+        (Some(wanted), Some(seen)) => wanted == seen,
+        _ => wanted == seen,
+    };
+    if same {
+        Finding::ok(row.id, seen)
+    } else {
+        Finding::failed(row.id, seen, wanted)
+    }
+}
+
+fn lid(row: &Check, lid: Option<u32>) -> Finding {
+    match lid {
+        None => Finding::unknown(row.id),
+        // Unicast LIDs (IBTA 4.1.3); 0xffff is the permissive one of a port nobody configured.
+        Some(lid @ 1..=0xbfff) => Finding::ok(row.id, &lid.to_string()),
+        Some(lid) => Finding::failed(row.id, &lid.to_string(), "1 to 49151"),
+    }
+}

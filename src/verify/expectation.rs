@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What is wanted, as `verify` takes it and as it survives switch_root.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::facts::Depth;
+use crate::ipoib;
+use crate::rdma::types::{Guid, LinkLayer};
+
+/// Where on the command line a wish stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Origin {
+    /// The argument as written.
+    pub argument: String,
+    /// The file it stands in.
+    pub source: String,
+    /// Byte column, from 1.
+    pub column: usize,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.argument)
+    }
+}
+
+/// The key of a link inside one boot and across the handover: names may change, this does not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Identity {
+    /// GUID of the RDMA device.
+    pub node_guid: Guid,
+    /// Port number, from 1.
+    pub port: u32,
+}
+
+/// How many of the links must be verified (`rd.ib.require=`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Require {
+    /// Every link in the list that is marked required.
+    Listed,
+    /// That many, whichever.
+    Count(u32),
+    /// Every port of the machine, and at least one.
+    All,
+}
+
+impl fmt::Display for Require {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Require::Listed => f.write_str("every port that is named"),
+            Require::Count(1) => f.write_str("any port"),
+            Require::Count(n) => write!(f, "any {n} ports"),
+            Require::All => f.write_str("every port there is"),
+        }
+    }
+}
+
+/// One wanted link.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct LinkWish {
+    /// Selector as written on the command line (`mlx5_0:1`, `guid=0x...`, `ib0`), or the
+    /// interface that shall be there.
+    pub wanted: String,
+    /// The selector of the port where `wanted` is not one: the parent of an interface.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub port: Option<String>,
+    /// The argument that asked.
+    pub asked_by: Option<Origin>,
+    /// Under [`Require::Listed`]: the boot depends on it.
+    pub required: bool,
+    /// Which port it was when it was verified; none before.
+    pub identity: Option<Identity>,
+    /// Link layer wanted.
+    pub link_layer: Option<LinkLayer>,
+    /// NETLINK_RDMA index of the device, constant within a boot: tells devices of one node GUID
+    /// apart.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device_index: Option<u32>,
+    /// The netdev it must be bound to.
+    pub netdev: Option<String>,
+    /// Index of that netdev once it was seen: its name may change.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub netdev_index: Option<u32>,
+    /// The IPoIB interface wanted on the port.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ipoib: Option<ipoib::Wish>,
+    /// Least rate in Mb/s, once the port is known; before that see [`Expectation::rates`].
+    pub megabits: Option<u32>,
+    /// Why it cannot be had on this machine, decided before anything was touched.
+    pub refused: Option<String>,
+}
+
+/// A least rate (`rd.ib.rate=`).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rate {
+    /// Which ports, as written; all where absent.
+    pub selector: Option<String>,
+    /// Mb/s.
+    pub megabits: u32,
+}
+
+/// A wanted kernel module.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModuleWish {
+    /// Name in the kernel's spelling.
+    pub name: String,
+    /// The argument that asked.
+    pub asked_by: Option<Origin>,
+    /// Part of the kernel image: nothing to load.
+    pub builtin: bool,
+    /// Why it cannot be loaded here, known before anything was tried.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<String>,
+}
+
+/// `/run/ibboot/expected.json`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Expectation {
+    /// Version of the shape.
+    pub schema: u32,
+    /// The kernel's boot id; none for an expectation that was not handed over.
+    pub boot_id: Option<String>,
+    /// How many links must be verified.
+    pub require: Require,
+    /// The links that are named.
+    pub links: Vec<LinkWish>,
+    /// Nothing is named: every port of the machine is a candidate, and this is what is wanted of
+    /// each.
+    pub any_port: Option<LinkWish>,
+    /// Least rates, the last one that fits a port counts.
+    pub rates: Vec<Rate>,
+    /// The modules.
+    pub modules: Vec<ModuleWish>,
+}
+
+impl Expectation {
+    /// How much must be read: the partition tables matter where an IPoIB interface is wanted.
+    pub fn depth(&self) -> Depth {
+        let mut links = self.links.iter().chain(&self.any_port);
+        if links.any(|link| link.ipoib.is_some()) {
+            Depth::Partitions
+        } else {
+            Depth::Ports
+        }
+    }
+}

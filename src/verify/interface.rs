@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The checks of the IPoIB interface on a port.
+
+use super::carrier;
+use super::checks::Id;
+use crate::facts::{Facts, Netdev, PortRef};
+use crate::ipoib::{self, FULL_MEMBER, WantedMtu, Wish};
+use crate::report::Finding;
+
+/// Evaluates one of them; the interface is there for all but the first.
+pub fn evaluate(id: Id, wish: &Wish, port: PortRef<'_>, facts: &Facts) -> Finding {
+    let Some(netdev) = ipoib::interface(wish, port, facts) else {
+        return absent(wish, port, facts);
+    };
+    let name = netdev.ifname.as_str();
+    match id {
+        Id::IpoibName => match wish.ifname.as_deref() {
+            Some(wanted) if wanted != name => Finding::failed(id, name, wanted),
+            _ => Finding::ok(id, name),
+        },
+        Id::IpoibMode => mode(wish, netdev),
+        Id::PortPkey => pkey(netdev, port),
+        Id::IpoibUp if !netdev.up => Finding::failed(id, "down", "up"),
+        Id::IpoibUp => Finding::ok(id, "up"),
+        Id::IpoibCarrier if netdev.carrier != Some(true) => carrier::missing(netdev, port, facts),
+        Id::IpoibCarrier => Finding::ok(id, "carrier"),
+        Id::IpoibMtu => mtu(wish, netdev),
+        Id::AddressPresent => addresses(wish, netdev),
+        Id::RoutePresent => routes(wish, netdev),
+        _ => Finding::ok(Id::IpoibPresent, name),
+    }
+}
+
+fn absent(wish: &Wish, port: PortRef<'_>, facts: &Facts) -> Finding {
+    let Some(pkey) = wish.pkey else {
+        return Finding::failed(Id::IpoibPresent, "none", &format!("one on {}", port.name()));
+    };
+    let parent = ipoib::interface(&Wish::default(), port, facts);
+    let wanted = format!("a child of P_Key {pkey:#06x}");
+    match parent {
+        Some(parent) => Finding::failed(
+            Id::IpoibPresent,
+            &format!("only {}", parent.ifname),
+            &wanted,
+        )
+        .hint("ibboot up makes it; by hand: echo the P_Key into create_child of the parent"),
+        None => Finding::failed(Id::IpoibPresent, "none", &wanted),
+    }
+}
+
+fn mode(wish: &Wish, netdev: &Netdev) -> Finding {
+    let seen = netdev.ipoib.as_ref().and_then(|seen| seen.mode);
+    let seen_word = seen.map_or("unknown", ipoib::Mode::word);
+    match wish.mode.map(|wanted| ipoib::mode(wanted, netdev)) {
+        Some(Ok(wanted)) if seen != Some(wanted) => {
+            Finding::failed(Id::IpoibMode, seen_word, wanted.word())
+        }
+        Some(Err(reason)) => Finding::failed(Id::IpoibMode, seen_word, "connected")
+            .hint(&reason)
+            .lasting(),
+        _ => Finding::ok(Id::IpoibMode, seen_word),
+    }
+}
+
+/// The kernel keeps every interface's P_Key with the full membership bit; what the port really is
+/// in the partition only its table tells.
+fn pkey(netdev: &Netdev, port: PortRef<'_>) -> Finding {
+    let Some(wanted) = netdev.ipoib.as_ref().and_then(|seen| seen.pkey) else {
+        return Finding::unknown(Id::PortPkey);
+    };
+    let table = &port.port.pkeys;
+    let full = wanted | FULL_MEMBER;
+    let limited = wanted & !FULL_MEMBER;
+    if table.contains(&full) {
+        return Finding::ok(Id::PortPkey, &format!("{full:#06x}, full member"));
+    }
+    if table.contains(&limited) {
+        return Finding::failed(Id::PortPkey, &format!("{limited:#06x}, limited member"), "full membership")
+            .hint("limited members do not hear each other: make the port a full member in partitions.conf")
+            .as_warning();
+    }
+    let there: Vec<String> = table.iter().map(|pkey| format!("{pkey:#06x}")).collect();
+    let seen = if there.is_empty() {
+        "no P_Key".to_owned()
+    } else {
+        format!("only {}", there.join(", "))
+    };
+    Finding::failed(Id::PortPkey, &seen, &format!("{full:#06x}"))
+}
+
+fn mtu(wish: &Wish, netdev: &Netdev) -> Finding {
+    let Some(seen) = netdev.mtu else {
+        return Finding::unknown(Id::IpoibMtu);
+    };
+    match wish.mtu {
+        Some(WantedMtu::Bytes(wanted)) if wanted != seen => {
+            Finding::failed(Id::IpoibMtu, &seen.to_string(), &wanted.to_string())
+        }
+        _ => Finding::ok(Id::IpoibMtu, &seen.to_string()),
+    }
+}
+
+fn routes(wish: &Wish, netdev: &Netdev) -> Finding {
+    let wanted: Vec<String> = wish.gateways.iter().map(ToString::to_string).collect();
+    let missing = wish
+        .gateways
+        .iter()
+        .any(|gateway| !netdev.gateways.contains(gateway));
+    if missing {
+        let seen: Vec<String> = netdev.gateways.iter().map(ToString::to_string).collect();
+        let seen = if seen.is_empty() {
+            "none".to_owned()
+        } else {
+            seen.join(", ")
+        };
+        return Finding::failed(Id::RoutePresent, &seen, &wanted.join(", "));
+    }
+    Finding::ok(Id::RoutePresent, &wanted.join(", "))
+}
+
+fn addresses(wish: &Wish, netdev: &Netdev) -> Finding {
+    let wanted: Vec<String> = wish.addresses.iter().map(ToString::to_string).collect();
+    let missing = wanted
+        .iter()
+        .any(|address| !netdev.addresses.contains(address));
+    if missing {
+        let seen = if netdev.addresses.is_empty() {
+            "none".to_owned()
+        } else {
+            netdev.addresses.join(", ")
+        };
+        return Finding::failed(Id::AddressPresent, &seen, &wanted.join(", "));
+    }
+    Finding::ok(Id::AddressPresent, &wanted.join(", "))
+}

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Wanted against seen. Pure: no file, no clock, no device is touched here, so the initramfs, the
+//! real root and a test on a saved tree run the very same code.
+
+mod carrier;
+pub mod checks;
+pub mod evaluate;
+pub mod expectation;
+mod interface;
+
+pub use evaluate::verify;
