@@ -1,0 +1,20 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT OR Apache-2.0
+#
+# cleanup: links that were not required may still be waited for. Their turn is over: the real root is next.
+
+[ -e /run/ibboot/asked ] || return 0
+
+if [ -n "$DRACUT_SYSTEMD" ]; then
+    systemctl stop ibboot.service
+elif [ -e /run/ibboot/up.pid ]; then
+    read -r ibboot_pid < /run/ibboot/up.pid
+    kill -TERM "$ibboot_pid" 2> /dev/null
+    ibboot_tries=50
+    while [ -e /run/ibboot/up.pid ] && [ "$ibboot_tries" -gt 0 ]; do
+        sleep 0.1
+        ibboot_tries=$((ibboot_tries - 1))
+    done
+    [ ! -e /run/ibboot/up.pid ] || kill -KILL "$ibboot_pid" 2> /dev/null
+    unset ibboot_pid ibboot_tries
+fi

@@ -1,0 +1,14 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT OR Apache-2.0
+#
+# emergency: the reason once more, right above the prompt of the shell.
+
+[ -r /run/ibboot/result ] || return 0
+{
+    read -r ibboot_verdict
+    read -r ibboot_reason
+} < /run/ibboot/result
+case $ibboot_verdict in
+    failed*) printf 'ibboot: %s\n' "$ibboot_reason" ;;
+esac
+unset ibboot_verdict ibboot_reason

@@ -1,0 +1,49 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT OR Apache-2.0
+#
+# initqueue job, sourced on each turn of dracut's loop: while there is no verdict, dracut's own clock stands
+# still, because the deadline of `ibboot up` rules; then what a failure asks for is done.
+
+if [ ! -e /run/ibboot/result ]; then
+    # shellcheck disable=SC2034
+    main_loop=0
+    {
+        read -r _
+        read -r ibboot_timeout
+    } < /run/ibboot/asked
+    read -r ibboot_now _ < /proc/uptime
+    ibboot_now=${ibboot_now%%.*}
+    # From the first turn on: a stop at a breakpoint before it does not count.
+    ibboot_first=${ibboot_first:-$ibboot_now}
+    # Firmware that does not answer holds a process in the kernel for ever, deadline or not.
+    if [ "$ibboot_now" -ge "$((ibboot_first + ibboot_timeout + 30))" ]; then
+        # shellcheck source=/dev/null
+        IBBOOT_ENDED="still running 30 s after its deadline" . /usr/lib/ibboot/ended.sh
+    fi
+    unset ibboot_timeout ibboot_now
+    [ -e /run/ibboot/result ] || return 0
+fi
+
+ibboot_verdict='' ibboot_reason=''
+{
+    read -r ibboot_verdict
+    read -r ibboot_reason
+} < /run/ibboot/result
+
+case $ibboot_verdict in
+    "failed shell")
+        if [ ! -e /run/ibboot/shell-left ]; then
+            emergency_shell "ibboot: $ibboot_reason"
+            : > /run/ibboot/shell-left
+        fi
+        ;;
+    "failed reboot")
+        # Level err: it has to be readable on a quiet console.
+        echo "<3>ibboot: rebooting in 10 s: $ibboot_reason" > /dev/kmsg
+        sleep 10
+        { [ -n "$DRACUT_SYSTEMD" ] && systemctl --no-block --force reboot; } \
+            || reboot -f -f || echo b > /proc/sysrq-trigger
+        sleep 60
+        ;;
+esac
+unset ibboot_verdict ibboot_reason

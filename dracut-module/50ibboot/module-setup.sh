@@ -1,0 +1,69 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT OR Apache-2.0
+#
+# Puts ibboot into an initramfs. In dracut.conf(5) or dracut.conf.d:
+#   ibboot_drivers="..."  kernel modules to take instead of the list below (add_drivers+= adds to it)
+#   ibboot_binary=/path   the program, when it is not /usr/sbin/ibboot
+
+# dracut sets what is not set here.
+# shellcheck disable=SC2154,SC2034
+ibboot_default_drivers="mlx4_ib mlx5_ib ib_ipoib ib_umad ib_uverbs rdma_ucm rdma_rxe siw crc32_generic"
+
+# kdump builds its small images with --mount: they are left as they are.
+check() {
+    [[ $mount_needs ]] && return 1
+    require_binaries "${ibboot_binary:-/usr/sbin/ibboot}" modprobe || return 1
+    return 0
+}
+
+# The event queue became a module of its own in later releases.
+depends() {
+    local queue
+    for queue in "$dracutbasedir"/modules.d/[0-9][0-9]initqueue; do
+        [[ -d $queue ]] && echo initqueue
+    done
+    return 0
+}
+
+# A driver that nothing on this host uses may be the one that the next boot needs: never host-only.
+# rdma_rxe asks for its checksum by name at run time, so no dependency brings crc32_generic.
+installkernel() {
+    # shellcheck disable=SC2086
+    hostonly='' instmods ${ibboot_drivers-$ibboot_default_drivers}
+}
+
+# The site's options, install lines and soft dependencies for RDMA modules hold here too;
+# dracut itself copies /etc/modprobe.d into host-only images alone. "-" and "_" are the same in module names.
+install_site_settings() {
+    local file name names="(mlx[45]|ib|iw|rdma)_[a-z0-9_]+|hfi1|irdma|i40iw|bnxt_re|qedr|siw"
+    for name in ${ibboot_drivers-$ibboot_default_drivers} $add_drivers; do
+        name=${name//-/_}
+        [[ $name =~ ^[a-z0-9_]+$ ]] && names+="|$name"
+    done
+    for file in "$dracutsysrootdir"/{etc,usr/local/lib,usr/lib,lib}/modprobe.d/*.conf; do
+        [[ -f $file ]] || continue
+        tr '-' '_' < "$file" | grep -Eq "^[[:space:]]*[a-z]+[[:space:]]+($names)([[:space:]]|\$)" || continue
+        inst_simple "${file#"$dracutsysrootdir"}"
+    done
+    [[ -e $dracutsysrootdir/etc/rdma/mlx4.conf ]] || return 0
+    inst_multiple -o /etc/rdma/mlx4.conf /usr/libexec/mlx4-setup.sh bash grep awk sed
+}
+
+install() {
+    inst_binary "${ibboot_binary:-/usr/sbin/ibboot}" /usr/sbin/ibboot
+    inst_multiple modprobe mkdir ln mv rm sleep
+    inst_multiple -o reboot
+    install_site_settings
+    inst_hook cmdline 93 "$moddir/cmdline.sh"
+    inst_hook pre-trigger 10 "$moddir/pre-trigger.sh"
+    inst_hook emergency 10 "$moddir/emergency.sh"
+    inst_hook cleanup 05 "$moddir/cleanup.sh"
+    inst_simple "$moddir/job.sh" /usr/lib/ibboot/job.sh
+    inst_simple "$moddir/finished.sh" /usr/lib/ibboot/finished.sh
+    inst_simple "$moddir/ended.sh" /usr/lib/ibboot/ended.sh
+    if dracut_module_included systemd; then
+        inst_simple "$moddir/ibboot.service" "$systemdsystemunitdir/ibboot.service"
+        inst_simple "$moddir/initqueue.conf" "$systemdsystemunitdir/dracut-initqueue.service.d/50-ibboot.conf"
+    fi
+    return 0
+}
