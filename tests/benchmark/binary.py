@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""The program as a file: static, stripped, small."""
+
+import re
+import subprocess
+
+from .table import MB, MEGABYTES, MIB, Unmeasured
+
+GLIBC_BUDGET = 2.2 * MB
+MUSL_BUDGET = 1.4 * MB
+
+
+def readelf(binary, *options):
+    """What readelf says of the program."""
+    try:
+        done = subprocess.run(["readelf", "-W", *options, str(binary)], capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise Unmeasured(f"readelf: {error}") from error
+    return done.stdout
+
+
+def kind(binary):
+    """`static-pie, stripped`; Unmeasured when the file is not what the budget is about."""
+    header, segments = readelf(binary, "-h"), readelf(binary, "-l")
+    faults = []
+    if not re.search(r"Type:\s+DYN", header):
+        faults.append("is not position independent")
+    if re.search(r"^\s+INTERP\s", segments, re.M):
+        faults.append("wants an interpreter")
+    if needed := re.findall(r"\(NEEDED\).*\[(.+)\]", readelf(binary, "-d")):
+        faults.append(f"needs {', '.join(needed)}")
+    if ".symtab" in readelf(binary, "-S"):
+        faults.append("is not stripped")
+    if faults:
+        raise Unmeasured(f"{binary}: {'; '.join(faults)}")
+    return "static-pie, stripped, no interpreter, no NEEDED"
+
+
+def compressed(data, level):
+    """What zstd makes of `data`."""
+    argv = ["zstd", "--quiet", "--stdout", f"-{level}", "-T0"]
+    try:
+        return subprocess.run(argv, input=data, capture_output=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise Unmeasured(f"zstd: {error}") from error
+
+
+def measure(table, binary):
+    """Two lines."""
+    shape = kind(binary)
+    size = binary.stat().st_size
+    musl = "-musl" in str(binary)
+    table.add(f"binary ({shape})", MEGABYTES, size, MUSL_BUDGET if musl else GLIBC_BUDGET)
+    table.add("binary, zstd -19", MEGABYTES, len(compressed(binary.read_bytes(), 19)))
+    table.note(f"binary: {size} bytes, {size / MIB:.2f} MiB")

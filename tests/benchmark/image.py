@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""What the dracut module adds to an initramfs."""
+
+import re
+
+from bootcase import debian, images
+from bootcase.paths import run
+
+from .binary import compressed
+from .table import MEBIBYTES, MIB
+
+# dracut's own call of zstd.
+DRACUT_LEVEL = 15
+GROWTH_BUDGET = 1.0 * MIB
+MODULES_BUDGET = 12 * MIB
+BUDGET_DRIVERS = ["mlx4_ib", "mlx5_ib", "ib_ipoib", "ib_umad", "rdma_ucm"]
+MODULE = re.compile(r"^-\S+\s+\d+\s+\S+\s+\S+\s+(\d+) .*?([^/ ]+\.ko)(?:\.\w+)?$", re.M)
+
+
+def modules_in(image):
+    """{file name: bytes} of the kernel modules in an uncompressed initramfs."""
+    listing = run(["cpio", "--list", "--verbose", "--quiet", "--file", image])
+    return {name: int(size) for size, name in MODULE.findall(listing)}
+
+
+def measure(table, release):
+    """Three images: without ibboot, with it but none of its kernel modules, and as a user has it."""
+    without = images.initramfs(release, images.Flavour(test=False, ibboot=False))
+    bare = images.initramfs(release, images.Flavour(test=False, drivers=""))
+    whole = images.initramfs(release, images.Flavour(test=False))
+
+    def pack(data):
+        return compressed(data, DRACUT_LEVEL)
+
+    (base_raw, base_packed, _), (raw, packed, _) = images.sizes(without, pack), images.sizes(bare, pack)
+    table.add("growth of the image, zstd, without kernel modules", MEBIBYTES, packed - base_packed, GROWTH_BUDGET)
+    table.note(
+        f"image without ibboot {base_raw / MIB:.2f} MiB, zstd -{DRACUT_LEVEL} {base_packed / MIB:.2f} MiB;"
+        f" ibboot adds {(raw - base_raw) / MIB:.2f} MiB, {(packed - base_packed) / MIB:.2f} MiB of zstd"
+    )
+    before = modules_in(bare)
+    added = {name: size for name, size in modules_in(whole).items() if name not in before}
+    files = debian.module_files(debian.kernel(release), BUDGET_DRIVERS)
+    closure = {path.name.partition(".ko")[0] + ".ko" for path in files}
+    wanted = {name: size for name, size in added.items() if name in closure}
+    rest = {name: size for name, size in added.items() if name not in closure}
+    table.add("kernel modules: mlx4, mlx5, IPoIB, umad, ucm", MEBIBYTES, sum(wanted.values()), MODULES_BUDGET)
+    table.add("kernel modules: all of the default list", MEBIBYTES, sum(added.values()))
+    table.note(f"kernel modules that the budget counts: {listed(wanted)}")
+    table.note(f"kernel modules beyond it: {listed(rest)}")
+
+
+def listed(modules):
+    """Largest first."""
+    ordered = sorted(modules.items(), key=lambda entry: -entry[1])
+    return ", ".join(f"{name.removesuffix('.ko')} {size / 1024:.0f} KiB" for name, size in ordered) or "none"

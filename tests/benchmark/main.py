@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""The command line of tests/bench."""
+
+import argparse
+import os
+import sys
+import time
+
+from bootcase import debian, images
+from bootcase.paths import TARGET, Failed
+
+from . import binary, guest, image, machine, ports
+from .table import Table, Unmeasured, say
+from .timing import cost
+
+
+def attempt(table, what, measure):
+    """A measurement that fails is a line of the table, and the exit code in the end."""
+    say(what)
+    try:
+        measure()
+    except (Unmeasured, Failed, OSError, ValueError) as error:
+        table.missing(what, error)
+
+
+def module_index(release):
+    """The folder of a real kernel's modules.dep and so on: all modules of a distribution."""
+    folder = debian.kernel(release)
+    return folder / "lib" / "modules" / debian.kernel_version(folder)
+
+
+def main(argv=None):
+    """Measure and print; exit 1 when something could not be measured, whatever it took."""
+    parser = argparse.ArgumentParser(
+        prog="tests/bench", description="Print what this build costs, against the budgets. Time never fails the run."
+    )
+    parser.add_argument("--no-guest", action="store_true", help="leave out what needs QEMU; it counts as not measured")
+    arguments = parser.parse_args(argv)
+    if os.geteuid() != 0:
+        print("tests/bench: root is needed to build initramfs images", file=sys.stderr)
+        return 1
+    TARGET.mkdir(parents=True, exist_ok=True)
+    began = time.monotonic()
+    try:
+        program = images.binary()
+        release = next(iter(debian.RELEASES.values()))
+        index = module_index(release)
+    except Failed as error:
+        print(f"tests/bench: {error}", file=sys.stderr)
+        return 1
+    table = Table()
+    for line in machine.facts(program):
+        print(line)
+    # Times first: what follows makes a load of its own.
+    print(machine.load("before"), flush=True)
+
+    def guarded(what, measure):
+        attempt(table, what, measure)
+
+    guarded("binary", lambda: binary.measure(table, program))
+    guarded("plan and check", lambda: ports.measure(table, program, index))
+    guarded("nobody asked, host", lambda: ports.not_asked(table, program))
+    print(machine.load("after the times on the host"), flush=True)
+    guarded("image", lambda: image.measure(table, release))
+    if arguments.no_guest:
+        table.missing("in the guest", "--no-guest")
+    else:
+        guarded("in the guest", lambda: guest.measure(table, release, start_of(program), guarded))
+    print(machine.load("at the end, our own included"), flush=True)
+    table.print()
+    say(f"took {time.monotonic() - began:.0f} s")
+    return 1 if table.unmeasured else 0
+
+
+def start_of(program):
+    """Seconds that a process takes which does nothing."""
+    return cost([program, "--version"], 0).fastest

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""`plan` and `check` on machines of 1, 64 and 1024 ports, and what they cost where nobody asks, on the host."""
+
+import subprocess
+import tempfile
+from pathlib import Path
+
+from . import tree
+from .machine import PROJECT
+from .table import MEBIBYTES, MIB, MILLISECONDS, TIMES, Unmeasured
+from .timing import RUNS, cost, peak_memory
+
+COUNTS = (1, 64, 1024)
+BUDGET_PORTS = 64
+BUDGET = 20e-3
+NOT_ASKED_BUDGET = 5e-3
+# That of `up`, which reads the same.
+MEMORY_BUDGET = 4 * MIB
+# Twice the slope of 1 to 64 ports is no longer linear.
+LINEAR = 2.0
+NOTHING_ASKED = 2
+
+
+def sees_all(binary, root, ports):
+    """The tree must be what it says, or the time of an error would be measured."""
+    done = subprocess.run([binary, "--root", root, "check"], capture_output=True, text=True, check=False)
+    last = done.stdout.strip().rpartition("\n")[2] or done.stderr.strip()
+    if not last.startswith(f"ok: {ports} of {ports} links verified"):
+        raise Unmeasured(f"check of {ports} ports: {last}")
+
+
+def doubt(found, budget):
+    """A time that is over by the clock and not by the processor was waited for by a neighbour's work."""
+    return "loaded" if found.wall > budget >= found.cpu else ""
+
+
+def spelled(found, start):
+    """A cost in words, and against a process that does nothing."""
+    return (
+        f"median of {RUNS}: wall {found.wall * 1e3:.2f} ms, processor {found.cpu * 1e3:.2f} ms, user {found.user * 1e3:.2f} ms;"
+        f" fastest {found.fastest * 1e3:.2f} ms, {found.fastest / start.fastest:.1f} times the fastest that does nothing"
+    )
+
+
+def measure(table, binary, modules):
+    """Lines for each command and number of ports; `modules` is a real kernel's folder of modules.dep and so on."""
+    start = cost([binary, "--version"], 0)
+    table.add("a process that does nothing (--version)", MILLISECONDS, start.wall)
+    costs = {"plan": {}, "check": {}}
+    with tempfile.TemporaryDirectory(prefix="bench-", dir=PROJECT / "target") as folder:
+        for ports in COUNTS:
+            root = Path(folder) / str(ports)
+            tree.make(root, ports, modules)
+            sees_all(binary, root, ports)
+            for command in costs:
+                found = cost([binary, "--root", root, command], 0)
+                costs[command][ports] = found.cpu
+                name = f"{command}, {ports} port{'s' if ports > 1 else ''}"
+                budget = BUDGET if ports == BUDGET_PORTS else None
+                table.add(name, MILLISECONDS, found.wall, budget, doubt(found, BUDGET))
+                peak = peak_memory([binary, "--root", root, command])
+                if (command, ports) == ("plan", BUDGET_PORTS):
+                    table.add(f"peak RSS of {name}, every module of a distribution", MEBIBYTES, peak, MEMORY_BUDGET)
+                table.note(f"{name}: {spelled(found, start)}, peak RSS {peak / MIB:.2f} MiB")
+    for command, spent in costs.items():
+        few, some, many = COUNTS
+        slope = (spent[many] - spent[some]) / (many - some)
+        # A port's share of the budget is what one more may cost, on the largest machine too.
+        allowed = BUDGET / BUDGET_PORTS
+        table.add(f"{command}, each port more (64 -> 1024), processor time", MILLISECONDS, slope, allowed)
+        before = (spent[some] - spent[few]) / (some - few)
+        table.add(f"{command}, slope 64 -> 1024 against 1 -> 64 (1 is linear)", TIMES, slope / before, LINEAR)
+    table.note(f"plan and check: on generated ConnectX-6 trees in a warm page cache, with the module index of all of {modules.name}")
+
+
+def not_asked(table, binary):
+    """`plan --asked` on a command line with nothing for us, as dracut's cmdline hook calls it."""
+    with tempfile.TemporaryDirectory(prefix="bench-", dir=PROJECT / "target") as folder:
+        root = Path(folder) / "root"
+        tree.make(root, 1)
+        (root / "proc" / "cmdline").write_text(f"{tree.CMDLINE_OF_OTHERS}\n")
+        start = cost([binary, "--version"], 0)
+        found = cost([binary, "--root", root, "plan", "--asked"], NOTHING_ASKED)
+    table.add("nobody asked: plan --asked, host", MILLISECONDS, found.wall, NOT_ASKED_BUDGET, doubt(found, NOT_ASKED_BUDGET))
+    table.note(f"plan --asked: {spelled(found, start)}")

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""The table: what | budget | measured | ratio | verdict, and notes that explain a line."""
+
+import sys
+from dataclasses import dataclass
+
+MB = 1e6
+MIB = float(1 << 20)
+
+
+@dataclass(frozen=True)
+class Unit:
+    """How an amount is written: divided by `size`, with `digits` behind the point."""
+
+    name: str
+    size: float = 1.0
+    digits: int = 2
+
+    def text(self, amount):
+        """An amount with its unit."""
+        return f"{amount / self.size:.{self.digits}f} {self.name}"
+
+
+MEGABYTES = Unit("MB", MB, 3)
+MEBIBYTES = Unit("MiB", MIB, 2)
+MILLISECONDS = Unit("ms", 1e-3, 2)
+WAKE_UPS = Unit("wake-ups", 1.0, 0)
+TIMES = Unit("times", 1.0, 2)
+
+
+class Unmeasured(Exception):
+    """Something could not be measured; the text says why in one line."""
+
+
+class Table:
+    """Lines are kept to the end, so that progress on stderr does not tear them apart."""
+
+    def __init__(self):
+        self.rows = [("what", "budget", "measured", "ratio", "verdict")]
+        self.notes = []
+        self.unmeasured = []
+        self.over = []
+
+    def add(self, what, unit, measured, budget=None, doubt=""):
+        """One measured amount; without a budget it is there to be compared with. `doubt` says why a time that is over
+        its budget says little about an idle, real machine."""
+        if budget is None:
+            self.rows.append((what, "-", unit.text(measured), "-", "-"))
+            return
+        ratio = measured / budget
+        verdict = "ok" if ratio <= 1 else "over"
+        if verdict == "over":
+            self.over.append(what)
+            verdict += f", {doubt}" if doubt else ""
+        self.rows.append((what, unit.text(budget), unit.text(measured), f"{ratio:.2f}", verdict))
+
+    def missing(self, what, why):
+        """A line that has no figure."""
+        self.unmeasured.append(what)
+        self.rows.append((what, "-", "not measured", "-", str(why)))
+
+    def note(self, text):
+        """A sentence below the table."""
+        self.notes.append(text)
+
+    def print(self):
+        """The whole of it, on stdout."""
+        widths = [max(len(row[column]) for row in self.rows) for column in range(4)]
+        for row in self.rows:
+            cells = [cell.ljust(width) for cell, width in zip(row, widths)]
+            print(" | ".join([*cells, row[4]]))
+        for text in self.notes:
+            print(f"  {text}")
+        counted = len(self.rows) - 1
+        print(f"{counted} lines: {len(self.over)} over budget, {len(self.unmeasured)} not measured", flush=True)
+
+
+def say(text):
+    """Progress."""
+    print(f"bench: {text}", file=sys.stderr, flush=True)

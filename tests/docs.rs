@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! README.md and ibboot(8) say what the program does: checked against its tables and against the
+//! outputs that the cases keep. BLESS=1 does not help here: the pages are written by hand.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use ibboot::verify::checks::TABLE;
+
+fn read(path: &str) -> String {
+    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap()
+}
+
+/// The `expected` files of all cases and examples.
+fn outputs() -> Vec<String> {
+    let folders = ["tests/cases", "kernel-cmdline/examples"];
+    let all: Vec<String> = folders
+        .iter()
+        .flat_map(|folder| {
+            fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join(folder)).unwrap()
+        })
+        .filter_map(|entry| fs::read_to_string(entry.unwrap().path().join("expected")).ok())
+        .collect();
+    assert!(all.len() > 70, "only {} outputs", all.len());
+    all
+}
+
+/// `(/lib/modules/.../mlx5_ib.ko)` as the README shortens it: `(.../mlx5_ib.ko)`.
+fn shortened(line: &str) -> String {
+    let Some((before, rest)) = line.split_once("(/lib/modules/") else {
+        return line.to_owned();
+    };
+    let (path, after) = rest.split_once(')').unwrap();
+    let file = path.rsplit('/').next().unwrap();
+    format!("{before}(.../{file}){after}")
+}
+
+#[test]
+fn every_output_in_the_readme_is_one_of_a_case() {
+    let known: BTreeSet<String> = outputs()
+        .iter()
+        .flat_map(|output| output.lines())
+        .map(shortened)
+        .collect();
+    let readme = read("README.md");
+    let is_output = |line: &&str| {
+        let text = line.trim_start();
+        let numbered = text
+            .split_once(". ")
+            .is_some_and(|(n, _)| n.parse::<u8>().is_ok());
+        let begins = [
+            "asked by: ",
+            "required: ",
+            "left: ",
+            "refused: ",
+            "wrong: ",
+            "CRITICAL",
+            "skipped ",
+        ];
+        numbered || begins.iter().any(|begin| text.starts_with(begin))
+    };
+    let lines: Vec<&str> = readme
+        .lines()
+        .filter_map(|line| line.strip_prefix("    "))
+        .filter(is_output)
+        .collect();
+    assert!(lines.len() > 30, "only {} lines of output", lines.len());
+    for line in lines {
+        assert!(known.contains(line), "no case prints this: {line}");
+    }
+}
+
+#[test]
+fn the_manual_has_the_table_of_checks() {
+    let page = read("man/ibboot.8");
+    for row in TABLE {
+        let begin = format!("\n{}@", row.name);
+        let (_, rest) = page
+            .split_once(&begin)
+            .unwrap_or_else(|| panic!("{} is not in ibboot(8)", row.name));
+        let after = match rest.strip_prefix("T{\n") {
+            Some(block) => block.split_once("\nT}@").unwrap().0,
+            None => rest.split_once('@').unwrap().0,
+        };
+        let parents: Vec<&str> = row
+            .parents
+            .iter()
+            .map(|id| TABLE.iter().find(|parent| parent.id == *id).unwrap().name)
+            .collect();
+        assert_eq!(after, parents.join(", "), "after {}", row.name);
+    }
+}
+
+#[test]
+fn the_manual_names_every_field_of_every_json_output() {
+    // Words of the page: what roff puts around them is no part of a word.
+    let page = read("man/ibboot.8")
+        .replace("\\fI", " ")
+        .replace("\\fP", " ")
+        .replace("\\-", "-");
+    let words: BTreeSet<&str> = page
+        .split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'))
+        .collect();
+    let mut fields = BTreeSet::new();
+    for output in outputs() {
+        for line in output.lines() {
+            let Some((key, value)) = line
+                .trim_start()
+                .strip_prefix('"')
+                .and_then(|l| l.split_once("\": "))
+            else {
+                continue;
+            };
+            // A module and its state.
+            if !["\"live\"", "\"coming\"", "\"going\""].contains(&value.trim_end_matches(',')) {
+                fields.insert(key.to_owned());
+            }
+        }
+    }
+    assert!(fields.len() > 60, "only {} fields", fields.len());
+    let missing: Vec<&String> = fields
+        .iter()
+        .filter(|field| !words.contains(field.as_str()))
+        .collect();
+    assert_eq!(missing, Vec::<&String>::new(), "not in ibboot(8)");
+}

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! dracut's hooks, sourced by a shell in a mount namespace with a /proc, /dev and /run of its own.
+//! Needs root; without it each test says that it was skipped.
+
+#![allow(clippy::unwrap_used, clippy::print_stderr)]
+
+use std::path::Path;
+use std::process::Command;
+
+use nix::unistd::geteuid;
+
+/// What dracut offers its hooks, and files in place of the kernel's. Nothing of the real /proc is
+/// left, sysrq-trigger least of all.
+const STAGE: &str = r#"
+hooks=$1/dracut-module/50ibboot
+hookdir=$3/hooks
+mkdir -p "$hookdir/initqueue/finished" "$3/proc" "$3/dev" "$3/sbin" "$3/lib"
+lib=$3/lib
+ln -s "$2" "$3/sbin/ibboot"
+for hook in "$hooks"/*.sh; do
+    sed "s|/usr/lib/ibboot|$lib|g; s|/usr/sbin/ibboot|$3/sbin/ibboot|g" "$hook" > "$lib/${hook##*/}"
+done
+PATH=$PATH:$3/sbin
+mount -t tmpfs run /run
+: > "$3/dev/null"
+mount --bind /dev/null "$3/dev/null"
+mount --rbind "$3/dev" /dev
+mount -t tmpfs proc /proc
+[ ! -e /proc/self ]
+: > /proc/sysrq-trigger
+: > /dev/kmsg
+uptime() { echo "$1 1.00" > /proc/uptime; }
+cmdline() { echo "$*" > /proc/cmdline; }
+getarg() { tr ' ' '\n' < /proc/cmdline | sed -n "s/^$1//p" | tail -n 1; }
+emergency_shell() { echo "emergency_shell $*"; }
+sleep() { :; }
+result() { echo "result: $(tr '\n' '|' < /run/ibboot/result)"; }
+source_hook() { . "$lib/$1.sh"; }
+cmdline 'root=/dev/vda'
+uptime 5.25
+set +e
+"#;
+
+/// What `script` prints; none where no namespace can be had.
+fn play(test: &str, script: &str) -> Option<String> {
+    if !geteuid().is_root() {
+        eprintln!("skipped: {test}: root is needed for namespaces");
+        return None;
+    }
+    let scene = tempfile::tempdir().unwrap();
+    let run = Command::new("unshare")
+        .args(["--mount", "--propagation", "private", "sh", "-ec"])
+        .arg(format!("{STAGE}\n{script}"))
+        .arg("sh")
+        .arg(Path::new(env!("CARGO_MANIFEST_DIR")))
+        .arg(env!("CARGO_BIN_EXE_ibboot"))
+        .arg(scene.path())
+        .output()
+        .unwrap();
+    assert_eq!(String::from_utf8(run.stderr).unwrap(), "", "{test}");
+    Some(String::from_utf8(run.stdout).unwrap())
+}
+
+fn plays(test: &str, script: &str, wanted: &str) {
+    if let Some(seen) = play(test, script) {
+        assert_eq!(seen, wanted);
+    }
+}
+
+#[test]
+fn nothing_is_left_where_nothing_is_asked() {
+    plays(
+        "nothing asked",
+        "source_hook cmdline; source_hook pre-trigger; source_hook emergency; source_hook cleanup
+        source_hook ended; find /run \"$hookdir\" -type f -o -type l",
+        "",
+    );
+}
+
+#[test]
+fn the_hooks_know_what_to_do_in_place_of_up() {
+    plays(
+        "asked",
+        "for line in rd.ib=1 'rd.ib=1 rd.retry=20' 'rd.ib=1 rd.ib.timeout=40 rd.retry=20 rd.ib.onfail=reboot' \\
+            'rd.ib=1 rd.ib.timeout=1 rd.ib.timeout=90s rd.ib.onfail=shell' 'rd.ib=1 rd.ib.onfail=bogus rd.retry=0'; do
+            cmdline \"$line\"; source_hook cmdline; tr '\\n' ' ' < /run/ibboot/asked; echo
+        done
+        cd \"$hookdir/initqueue\"; readlink 50-ibboot.sh finished/50-ibboot.sh | sed \"s|$lib/||\"",
+        "continue 180 \ncontinue 20 \nreboot 40 \nshell 180 \ncontinue 180 \n\
+         job.sh\nfinished.sh\n",
+    );
+}
+
+#[test]
+fn a_hung_up_is_let_go_after_its_deadline_and_dracuts_time_begins_anew() {
+    plays(
+        "hung",
+        "cmdline rd.ib=1 rd.ib.timeout=40; source_hook cmdline
+        for now in 300.99 369.99 370.00 371.00; do
+            uptime $now; main_loop=300; source_hook job; echo \"$now: $main_loop\"
+            (source_hook finished); echo \"finished: $?\"
+        done
+        result; cat /dev/kmsg",
+        "300.99: 0\nfinished: 1\n369.99: 0\nfinished: 1\n370.00: 0\nfinished: 0\n371.00: 300\nfinished: 0\n\
+         result: failed continue|ibboot up: no verdict: still running 30 s after its deadline; see dmesg|\n\
+         <3>ibboot: ibboot up: no verdict: still running 30 s after its deadline; see dmesg\n",
+    );
+}
+
+#[test]
+fn a_crash_does_what_onfail_says() {
+    let script = |onfail: &str, then: &str| {
+        format!(
+            "cmdline rd.ib=1 {onfail}; source_hook cmdline
+            EXIT_CODE=killed EXIT_STATUS=KILL sh \"$lib/ended.sh\"; result; {then}"
+        )
+    };
+    let reason = "ibboot up: no verdict: killed KILL; see dmesg";
+    plays(
+        "crash, continue",
+        &script(
+            "",
+            "source_hook job; source_hook emergency; (source_hook finished) && echo on",
+        ),
+        &format!("result: failed continue|{reason}|\nibboot: {reason}\non\n"),
+    );
+    plays(
+        "crash, shell",
+        &script(
+            "rd.ib.onfail=shell",
+            "(source_hook finished) || source_hook job; source_hook job; (source_hook finished) && echo on",
+        ),
+        &format!("result: failed shell|{reason}|\nemergency_shell ibboot: {reason}\non\n"),
+    );
+}
+
+#[test]
+fn a_verdict_is_not_replaced_by_a_late_crash() {
+    plays(
+        "late crash",
+        "cmdline rd.ib=1 rd.ib.onfail=reboot; source_hook cmdline
+        echo verified > /run/ibboot/result; EXIT_CODE=killed EXIT_STATUS=KILL source_hook ended; result
+        source_hook job; (source_hook finished) && echo on; cat /dev/kmsg",
+        "result: verified|\non\n",
+    );
+}
+
+#[test]
+fn a_reboot_goes_the_next_way_where_one_is_not_there() {
+    let script = |there: &str| {
+        format!(
+            "mkdir /run/ibboot; printf 'failed reboot\\nno cable\\n' > /run/ibboot/result
+            {there}; source_hook job; cat /dev/kmsg /proc/sysrq-trigger"
+        )
+    };
+    let said = "<3>ibboot: rebooting in 10 s: no cable\n";
+    let systemd = "DRACUT_SYSTEMD=1; systemctl() { echo \"systemctl $*\"; }";
+    plays(
+        "reboot, systemd",
+        &script(&format!("{systemd}; reboot() {{ echo no; }}")),
+        &format!("systemctl --no-block --force reboot\n{said}"),
+    );
+    plays(
+        "reboot, systemd is gone",
+        &script("DRACUT_SYSTEMD=1; systemctl() { return 1; }; reboot() { echo \"reboot $*\"; }"),
+        &format!("reboot -f -f\n{said}"),
+    );
+    plays(
+        "reboot, nothing but the kernel",
+        &script("DRACUT_SYSTEMD=''; reboot() { return 127; }"),
+        &format!("{said}b\n"),
+    );
+}
+
+#[test]
+fn up_that_cannot_begin_leaves_its_reason() {
+    let reason = "/proc/sys/kernel/osrelease: cannot be read: No such file or directory";
+    plays(
+        "early error",
+        "cmdline rd.ib=1 rd.ib.onfail=reboot; ibboot up 2> /run/said; echo \"exit $?\"
+        result; grep -c osrelease /run/said; ls /run/ibboot",
+        &format!("exit 1\nresult: failed reboot|{reason}|\n2\nresult\n"),
+    );
+    plays(
+        "early error, nothing asked",
+        "ibboot up 2>&1; echo \"exit $?\"; [ -e /run/ibboot ] || echo none",
+        &format!("ibboot: {reason}\nexit 1\nnone\n"),
+    );
+}
+
+/// The parts of module-setup.sh that choose files, with dracut's functions as echoes.
+#[test]
+fn site_settings_go_by_normal_driver_names() {
+    plays(
+        "site settings",
+        "mount -t tmpfs etc /etc; mkdir -p /etc/modprobe.d; dracutsysrootdir=''
+        site() { echo \"$2\" > \"/etc/modprobe.d/$1.conf\"; }
+        site dashed 'options ib-ipoib recv_queue_size=1024'; site added 'options my-hca debug=1'
+        site listed 'softdep odd_hca pre: x'; site irdma 'options irdma limits_sel=5'
+        site class 'options drivers x=1'; site any 'options e1000e x=1'; site plus 'options xx y=1'
+        cat > /run/site.sh <<'END'
+        . \"$1/module-setup.sh\"
+        inst_simple() { echo \"${1#/etc/modprobe.d/}\"; }
+        shopt -s nullglob
+        ibboot_drivers='ib-ipoib =drivers/infiniband x+ odd-hca' add_drivers=' my_hca .* '
+        install_site_settings | grep -v / | sort
+END
+        bash /run/site.sh \"$hooks\"",
+        "added.conf\ndashed.conf\nirdma.conf\nlisted.conf\n",
+    );
+}

@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The real kernel in private namespaces: rtnetlink in an empty network, the handover on a /run of
+//! its own. Needs root; without it each test says that it was skipped.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::print_stderr
+)]
+
+use std::fs;
+use std::net::IpAddr;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::process::Command;
+use std::time::Duration;
+
+use ibboot::handover::{Directory, RESULT};
+use ibboot::system::net::Net;
+use nix::mount::{MsFlags, mount};
+use nix::sched::{CloneFlags, unshare};
+use nix::unistd::geteuid;
+
+/// Runs `test` on a thread with namespaces of its own; false if that is not possible here.
+fn alone(name: &str, flags: CloneFlags, test: impl FnOnce() + Send + 'static) {
+    if !geteuid().is_root() {
+        eprintln!("skipped: {name}: root is needed for namespaces");
+        return;
+    }
+    std::thread::spawn(move || {
+        unshare(flags).expect("unshare");
+        test();
+    })
+    .join()
+    .expect("the test's thread panicked");
+}
+
+fn ip(arguments: &str) -> String {
+    let run = Command::new("ip")
+        .args(arguments.split(' '))
+        .output()
+        .expect("ip");
+    let said = String::from_utf8_lossy(&run.stderr).into_owned();
+    assert!(run.status.success(), "ip {arguments}: {said}");
+    String::from_utf8(run.stdout).expect("text")
+}
+
+fn index_of(name: &str) -> u32 {
+    let json: serde_json::Value =
+        serde_json::from_str(&ip(&format!("-j link show {name}"))).unwrap();
+    u32::try_from(json[0]["ifindex"].as_u64().unwrap()).unwrap()
+}
+
+fn in_empty_network(name: &str, test: impl AsyncFnOnce(Net) + Send + 'static) {
+    alone(name, CloneFlags::CLONE_NEWNET, move || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        runtime.block_on(async {
+            let net = Net::open().expect("rtnetlink");
+            tokio::time::timeout(Duration::from_secs(20), test(net))
+                .await
+                .expect("nothing came of it in 20 s");
+        });
+    });
+}
+
+#[test]
+fn a_link_is_set_up_addressed_and_renamed_as_ip_shows_it() {
+    in_empty_network("rtnetlink", async |net: Net| {
+        ip("link add near type veth peer name far");
+        ip("link set far up");
+        let index = index_of("near");
+        net.rename(index, "storage0").await.unwrap();
+        net.set_up("storage0", index).await.unwrap();
+        net.set_up("storage0", index).await.unwrap();
+        net.set_mtu(index, 1400).await.unwrap();
+        let address: IpAddr = "10.9.8.7".parse().unwrap();
+        net.add_address(index, address, 24).await.unwrap();
+        net.add_address(index, address, 24).await.unwrap();
+        let v6: IpAddr = "fd00:9::7".parse().unwrap();
+        net.add_address(index, v6, 64).await.unwrap();
+        net.add_gateway(index, "10.9.8.1".parse().unwrap())
+            .await
+            .unwrap();
+        net.add_gateway(index, "10.9.8.1".parse().unwrap())
+            .await
+            .unwrap();
+        let json: serde_json::Value = serde_json::from_str(&ip("-j addr show storage0")).unwrap();
+        let link = &json[0];
+        assert_eq!(link["mtu"], 1400);
+        assert!(
+            link["flags"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .any(|flag| flag == "UP")
+        );
+        let addresses: Vec<String> = link["addr_info"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|a| a["scope"] == "global")
+            .map(|a| format!("{}/{}", a["local"].as_str().unwrap(), a["prefixlen"]))
+            .collect();
+        assert_eq!(addresses, ["10.9.8.7/24", "fd00:9::7/64"]);
+        assert_eq!(
+            ip("-4 route show default").trim(),
+            "default via 10.9.8.1 dev storage0 proto static"
+        );
+    });
+}
+
+#[test]
+fn carrier_is_an_event() {
+    in_empty_network("carrier event", async |mut net: Net| {
+        ip("link add near type veth peer name far");
+        net.set_up("near", index_of("near")).await.unwrap();
+        // What came of our own changes is taken first; then nothing may come without a cause.
+        while tokio::time::timeout(Duration::from_millis(300), net.changed())
+            .await
+            .is_ok()
+        {}
+        ip("link set far up");
+        net.changed().await;
+    });
+}
+
+#[test]
+fn the_kernels_words_come_back() {
+    in_empty_network("rtnetlink errors", async |net: Net| {
+        assert_eq!(
+            net.rename(4711, "x").await,
+            Err("No such device".to_owned())
+        );
+        assert_eq!(
+            net.set_up("eth7", 4711).await.unwrap_err().to_string(),
+            "eth7: cannot be set up: No such device"
+        );
+    });
+}
+
+#[test]
+fn the_alarm_rings_when_it_is_set_and_not_before() {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let alarm = ibboot::system::alarm::Alarm::new().unwrap();
+        let far = alarm.rings(Duration::from_secs(3600));
+        assert!(
+            tokio::time::timeout(Duration::from_millis(200), far)
+                .await
+                .is_err()
+        );
+        // Set anew by the next wait; what was given up does not ring later.
+        let began = std::time::Instant::now();
+        alarm.rings(Duration::from_millis(50)).await;
+        assert!(began.elapsed() >= Duration::from_millis(50));
+        alarm.rings(Duration::ZERO).await;
+    });
+}
+
+fn on_own_run(name: &str, test: impl FnOnce() + Send + 'static) {
+    alone(name, CloneFlags::CLONE_NEWNS, move || {
+        let none = None::<&str>;
+        mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none).unwrap();
+        mount(Some("tmpfs"), "/run", Some("tmpfs"), MsFlags::empty(), none).unwrap();
+        test();
+    });
+}
+
+#[test]
+fn files_are_replaced_whole_and_readable() {
+    on_own_run("handover", || {
+        let directory = Directory::open().unwrap();
+        directory.write(RESULT, b"verified\n").unwrap();
+        directory.write(RESULT, b"failed shell\nwhy\n").unwrap();
+        assert_eq!(
+            fs::read_to_string("/run/ibboot/result").unwrap(),
+            "failed shell\nwhy\n"
+        );
+        assert_eq!(
+            fs::metadata("/run/ibboot/result")
+                .unwrap()
+                .permissions()
+                .mode()
+                & 0o7777,
+            0o644
+        );
+        assert_eq!(
+            fs::metadata("/run/ibboot").unwrap().permissions().mode() & 0o7777,
+            0o755
+        );
+        assert_eq!(fs::read_dir("/run/ibboot").unwrap().count(), 1);
+        directory.remove(RESULT).unwrap();
+        directory.remove(RESULT).unwrap();
+        assert_eq!(fs::read_dir("/run/ibboot").unwrap().count(), 0);
+    });
+}
+
+#[test]
+fn what_is_planted_in_the_way_is_replaced_or_refused() {
+    on_own_run("planted files", || {
+        fs::write("/run/victim", "untouched").unwrap();
+        let directory = Directory::open().unwrap();
+        // The name is replaced, never what it points to; a fifo does not hold us.
+        symlink("/run/victim", "/run/ibboot/result").unwrap();
+        directory.write(RESULT, b"verified\n").unwrap();
+        assert_eq!(fs::read_to_string("/run/victim").unwrap(), "untouched");
+        assert!(
+            fs::symlink_metadata("/run/ibboot/result")
+                .unwrap()
+                .is_file()
+        );
+        nix::unistd::mkfifo("/run/ibboot/state.json", nix::sys::stat::Mode::S_IRWXU).unwrap();
+        directory.write("state.json", b"{}\n").unwrap();
+        assert_eq!(
+            fs::read_to_string("/run/ibboot/state.json").unwrap(),
+            "{}\n"
+        );
+        // Our own temporary name, left by a killed process or planted as a link.
+        let temporary = format!("/run/ibboot/.result.{}", std::process::id());
+        symlink("/run/victim", &temporary).unwrap();
+        directory.write(RESULT, b"verified\n").unwrap();
+        assert_eq!(fs::read_to_string("/run/victim").unwrap(), "untouched");
+        assert!(!fs::exists(&temporary).unwrap());
+        // A directory in the place of a file is an error that names it, and nothing is left over.
+        fs::create_dir("/run/ibboot/expected.json").unwrap();
+        assert_eq!(
+            directory
+                .write("expected.json", b"{}")
+                .unwrap_err()
+                .to_string(),
+            "/run/ibboot/expected.json: cannot be written: Is a directory"
+        );
+        assert!(!fs::exists(format!("/run/ibboot/.expected.json.{}", std::process::id())).unwrap());
+    });
+}
+
+#[test]
+fn a_directory_that_others_can_write_is_refused() {
+    on_own_run("unsafe directory", || {
+        fs::create_dir("/run/ibboot").unwrap();
+        fs::set_permissions("/run/ibboot", fs::Permissions::from_mode(0o777)).unwrap();
+        assert_eq!(
+            Directory::open().unwrap_err().to_string(),
+            "/run/ibboot: is not safe to write to: owner 0, mode 777, wanted own directory that nobody else can write"
+        );
+        fs::remove_dir("/run/ibboot").unwrap();
+        fs::create_dir("/run/elsewhere").unwrap();
+        symlink("/run/elsewhere", "/run/ibboot").unwrap();
+        assert_eq!(
+            Directory::open().unwrap_err().to_string(),
+            "/run/ibboot: cannot be opened: Not a directory"
+        );
+        assert_eq!(fs::read_dir("/run/elsewhere").unwrap().count(), 0);
+        fs::remove_file("/run/ibboot").unwrap();
+        fs::create_dir("/run/ibboot").unwrap();
+        nix::unistd::chown("/run/ibboot", Some(65534.into()), None).unwrap();
+        assert_eq!(fs::metadata("/run/ibboot").unwrap().uid(), 65534);
+        assert_eq!(
+            Directory::open().unwrap_err().to_string(),
+            "/run/ibboot: is not safe to write to: owner 65534, mode 755, wanted own directory that nobody else can write"
+        );
+    });
+}
+
+#[test]
+fn a_file_of_somebody_else_is_not_believed() {
+    on_own_run("foreign file", || {
+        let directory = Directory::open().unwrap();
+        directory.write("expected.json", b"{}").unwrap();
+        nix::unistd::chown("/run/ibboot/expected.json", Some(65534.into()), None).unwrap();
+        let root = ibboot::system::root::Root::new("/");
+        assert_eq!(
+            ibboot::handover::read_expected(&root)
+                .unwrap_err()
+                .to_string(),
+            "/run/ibboot/expected.json: is not believed: owner 65534, mode 100644, wanted a regular file of root"
+        );
+        fs::remove_file("/run/ibboot/expected.json").unwrap();
+        nix::unistd::mkfifo("/run/ibboot/expected.json", nix::sys::stat::Mode::S_IRUSR).unwrap();
+        assert_eq!(
+            ibboot::handover::read_expected(&root)
+                .unwrap_err()
+                .to_string(),
+            "/run/ibboot/expected.json: is not believed: owner 0, mode 10400, wanted a regular file of root"
+        );
+    });
+}
