@@ -1,0 +1,179 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# The far end of softib's cables: a network namespace with the odd HCAs, opensm
+# and whatever serves there.  The machine under test keeps the even HCAs and
+# sees a remote subnet manager.  For an initramfs and for a real root.
+#
+#   fabric.sh up [HCA...]                     namespace, HCAs moved into it (softib1)
+#   fabric.sh down                            SMs ended, namespace gone
+#   fabric.sh sm VERB [HCA [PORT]]            start stop kill hang resume restart running
+#   fabric.sh partitions [LINE...]            partitions.conf; a running SM reads it
+#   fabric.sh address ADDR/LEN [HCA [PORT [P_KEY]]]  far IPoIB interface (or child): up, addressed
+#   fabric.sh netdev [HCA [PORT]]             its name
+#   fabric.sh cable in|out [HCA [PORT]]       at the near end (softib0 1)
+#   fabric.sh knob HCA[/PORT] NAME [VALUE]    read or write a knob
+#   fabric.sh exec COMMAND...                 in the namespace
+#
+# FABRIC_SM_OPTIONS: more options for opensm.  Exit 0, 1 failed, 64 usage.
+
+NS=fabric
+RUN=/run/fabric
+KNOBS=/sys/kernel/debug/softib
+SM_STOP_SECONDS=10
+NETDEV_SECONDS=20
+
+die() { echo "fabric: $1" >&2; exit "${2:-1}"; }
+usage() { die "usage: up down sm partitions address netdev cable knob exec; see the head of $0" 64; }
+
+# busybox prefers its own ip to iproute2's, and has no RDMA in it
+find_program() {
+	for dir in /usr/sbin /sbin /usr/bin /bin; do
+		[ -x "$dir/$1" ] && { echo "$dir/$1"; return; }
+	done
+	die "$1: not in this image"
+}
+ip() { "$IP" "$@"; }
+IP=$(find_program ip) || exit 1
+
+inside() { ip netns exec $NS "$@"; }
+
+# until SECONDS COMMAND...: a deadline, never a count
+until_() {
+	end=$(($(cut -d. -f1 /proc/uptime) + $1)); shift
+	while ! "$@"; do
+		[ "$(cut -d. -f1 /proc/uptime)" -lt "$end" ] || return 1
+		sleep 0.1
+	done
+}
+
+up() {
+	rdma=$(find_program rdma) || exit 1
+	mkdir -p $RUN /run/netns
+	"$rdma" system set netns exclusive || die "rdma: no exclusive network namespaces"
+	[ -e /run/netns/$NS ] || ip netns add $NS || die "no namespace"
+	ip -n $NS link set lo up
+	for hca in "${@:-softib1}"; do
+		"$rdma" dev set "$hca" netns $NS || die "$hca: cannot be moved to $NS"
+	done
+}
+
+down() {
+	for pid in "$RUN"/*.pid; do
+		[ -e "$pid" ] && end_sm "$pid"
+	done
+	ip netns del $NS
+	rm -rf $RUN
+}
+
+guid() { # HCA PORT: port GUID as opensm wants it
+	gid=$(inside cat "/sys/class/infiniband/$1/ports/$2/gids/0") || die "$1: not in $NS"
+	echo "$gid" | sed 's/.*:\(....\):\(....\):\(....\):\(....\)$/0x\1\2\3\4/'
+}
+
+alive() { [ -e "$1" ] && kill -0 "$(cat "$1")" 2>/dev/null; }
+gone() { ! alive "$1"; }
+
+end_sm() { # PIDFILE
+	alive "$1" && kill -CONT "$(cat "$1")" && kill "$(cat "$1")"
+	until_ $SM_STOP_SECONDS gone "$1" || kill -KILL "$(cat "$1")"
+	rm -f "$1"
+}
+
+start_sm() { # HCA PORT PIDFILE
+	alive "$3" && die "$1 $2: its subnet manager runs already"
+	opensm=$(find_program opensm) || exit 1
+	guid=$(guid "$1" "$2") || exit 1
+	state=$RUN/$1-$2
+	mkdir -p "$state"
+	# -s 1: with two HCAs and no switch there is nobody to send a trap
+	set -- -g "$guid" -s 1 -f "$state/opensm.log" -P $RUN/partitions.conf
+	(exec env OSM_CACHE_DIR="$state" OSM_TMP_DIR="$state" "$IP" netns exec $NS "$opensm" "$@" \
+		${FABRIC_SM_OPTIONS:-} < /dev/null > "$state/opensm.out" 2>&1) &
+	echo $! > "$state.pid"
+}
+
+sm() { # VERB HCA PORT
+	pid=$RUN/$2-$3.pid
+	case $1 in
+	start) start_sm "$2" "$3" "$pid"; return ;;
+	restart) [ -e "$pid" ] && end_sm "$pid"; start_sm "$2" "$3" "$pid"; return ;;
+	esac
+	[ -e "$pid" ] || die "$2 $3: no subnet manager was started"
+	case $1 in
+	stop) end_sm "$pid" ;;
+	kill) kill -KILL "$(cat "$pid")"; until_ $SM_STOP_SECONDS gone "$pid"; rm -f "$pid" ;;
+	hang) kill -STOP "$(cat "$pid")" ;;
+	resume) kill -CONT "$(cat "$pid")" ;;
+	running) alive "$pid" ;;
+	*) usage ;;
+	esac
+}
+
+partitions() {
+	mkdir -p $RUN
+	for line in "$@"; do echo "$line"; done > $RUN/partitions.conf
+	for pid in "$RUN"/*.pid; do
+		[ -e "$pid" ] && kill -HUP "$(cat "$pid")"
+	done
+	return 0
+}
+
+# The parent interface of a port: by its platform device, since names change.
+netdev_here() { # HCA PORT
+	for net in /sys/class/net/*; do
+		[ -e "$net/device" ] || continue
+		[ -e "$net/parent" ] && continue
+		device=$(readlink -f "$net/device")
+		[ "${device##*/}" = "softib.${1#softib}" ] || continue
+		[ "$(cat "$net/dev_port")" = $(($2 - 1)) ] && { echo "${net##*/}"; return 0; }
+	done
+	return 1
+}
+
+netdev() { # HCA PORT: its name, after moving it into the namespace
+	inside sh "$0" netdev-here "$@" && return
+	until_ $NETDEV_SECONDS eval "netdev_here $1 $2 > /dev/null" || die "$1 $2: no IPoIB interface"
+	name=$(netdev_here "$@")
+	ip link set "$name" netns $NS || die "$name: cannot be moved to $NS"
+	echo "$name"
+}
+
+# A child is born in the initial namespace, wherever its parent is.
+child() { # PARENT P_KEY: its name
+	name=$1.$(echo "$2" | sed 's/^0x//')
+	inside sh -c "echo $2 > /sys/class/net/$1/create_child" || die "$1: no child $2"
+	ip link set "$name" netns $NS || die "$name: cannot be moved to $NS"
+	echo "$name"
+}
+
+address() { # ADDR/LEN HCA PORT [P_KEY]
+	name=$(netdev "$2" "$3") || exit 1
+	if [ -n "${4:-}" ]; then name=$(child "$name" "$4") || exit 1; fi
+	ip -n $NS addr add "$1" dev "$name" && ip -n $NS link set "$name" up
+}
+
+knob() { # HCA[/PORT] NAME [VALUE]
+	[ -d $KNOBS ] || mount -t debugfs debugfs /sys/kernel/debug || die "no debugfs"
+	file=$KNOBS/$1/$2
+	[ -e "$file" ] || die "$1: no knob $2"
+	if [ $# -lt 3 ]; then cat "$file"; else echo "$3" > "$file"; fi
+}
+
+verb=${1:-}
+[ $# -gt 0 ] && shift
+case $verb in
+up) up "$@" ;;
+down) down ;;
+sm) sm "${1:-}" "${2:-softib1}" "${3:-1}" ;;
+partitions) partitions "$@" ;;
+address) [ $# -gt 0 ] || usage; address "$1" "${2:-softib1}" "${3:-1}" "${4:-}" ;;
+netdev) netdev "${1:-softib1}" "${2:-1}" ;;
+netdev-here) netdev_here "$@" ;;
+cable)
+	case ${1:-} in in) plugged=1 ;; out) plugged=0 ;; *) usage ;; esac
+	knob "${2:-softib0}/${3:-1}" cable $plugged ;;
+knob) [ $# -ge 2 ] || usage; knob "$@" ;;
+exec) [ $# -gt 0 ] || usage; inside "$@" ;;
+*) usage ;;
+esac

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Management datagrams: to which agent they go, and the filter that lets a test
+ * lose, delay or refuse them.
+ */
+#include "softib.h"
+
+const char *const sib_mad_class_name[SIB_MAD_CLASSES] = {
+	[SIB_MAD_SMP] = "smp", [SIB_MAD_SA] = "sa", [SIB_MAD_PERF] = "perf",
+	[SIB_MAD_CM] = "cm", [SIB_MAD_OTHER] = "other",
+};
+
+int sib_process_mad(struct ib_device *ibdev, int flags, u32 port_num,
+		    const struct ib_wc *wc, const struct ib_grh *grh,
+		    const struct ib_mad *in, struct ib_mad *out,
+		    size_t *out_size, u16 *out_pkey)
+{
+	struct sib_port *p = sib_port_of(ibdev, port_num);
+
+	switch (in->mad_hdr.mgmt_class) {
+	case IB_MGMT_CLASS_SUBN_DIRECTED_ROUTE:
+	case IB_MGMT_CLASS_SUBN_LID_ROUTED:
+		return sib_sma(p, flags, (const void *)in, (void *)out);
+	case IB_MGMT_CLASS_PERF_MGMT:
+		return sib_pma(p, in, out);
+	default:
+		return IB_MAD_RESULT_SUCCESS;	/* for a consumer, if one has asked for it */
+	}
+}
+
+static enum sib_mad_class class_of(const struct ib_mad_hdr *mad)
+{
+	switch (mad->mgmt_class) {
+	case IB_MGMT_CLASS_SUBN_DIRECTED_ROUTE:
+	case IB_MGMT_CLASS_SUBN_LID_ROUTED:
+		return SIB_MAD_SMP;
+	case IB_MGMT_CLASS_SUBN_ADM:
+		return SIB_MAD_SA;
+	case IB_MGMT_CLASS_PERF_MGMT:
+		return SIB_MAD_PERF;
+	case IB_MGMT_CLASS_CM:
+		return SIB_MAD_CM;
+	default:
+		return SIB_MAD_OTHER;
+	}
+}
+
+static bool take_drop(struct sib_mad_rule *rule)
+{
+	if (!rule->drop)
+		return false;
+	if (rule->drop != U32_MAX)
+		rule->drop--;
+	return true;
+}
+
+static bool is_join(const struct ib_mad_hdr *mad)
+{
+	return mad->mgmt_class == IB_MGMT_CLASS_SUBN_ADM && mad->method == IB_MGMT_METHOD_SET &&
+	       mad->attr_id == cpu_to_be16(IB_SA_ATTR_MC_MEMBER_REC);
+}
+
+/*
+ * What becomes of a packet on its way to a port of the other HCA, by the rules
+ * of the port it leaves and of the one it reaches.  What a node says to itself
+ * never comes here: an SM whose own port is filtered still manages that port.
+ */
+enum sib_verdict sib_mad_filter(struct sib_packet *pkt, struct sib_port *to, u32 *delay_ms)
+{
+	struct sib_port *from = pkt->from;
+	struct ib_mad_hdr *mad = (void *)pkt->data;
+	enum sib_mad_class class;
+
+	if (pkt->dest_qpn > 1 || pkt->len < sizeof(*mad))
+		return SIB_PASS;
+	if (from->fail_joins && is_join(mad)) {
+		from->fail_joins--;
+		return SIB_REFUSE;
+	}
+	class = class_of(mad);
+	if (take_drop(&from->mad[class]) || take_drop(&to->mad[class]))
+		return SIB_DROP;
+	*delay_ms = max(from->mad[class].delay_ms, to->mad[class].delay_ms);
+	return *delay_ms ? SIB_DELAY : SIB_PASS;
+}
+
+/* Answer in the SA's place: the request comes back with a status. */
+void sib_mad_refuse(struct sib_packet *pkt)
+{
+	struct ib_mad_hdr *mad = (void *)pkt->data;
+	u16 lid = pkt->slid;
+
+	mad->method = IB_MGMT_METHOD_GET_RESP;
+	mad->status = cpu_to_be16(pkt->from->fail_joins_status);
+	pkt->slid = pkt->dlid;
+	pkt->dlid = lid;
+	pkt->dest_qpn = pkt->src_qpn;
+	pkt->src_qpn = 1;
+}

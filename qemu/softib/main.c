@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The module, its slots and the HCAs in them.
+ *
+ * An HCA is a platform device bound by a platform driver, as a PCI card is on
+ * hardware, so that the kernel's own means apply: async_probe, bind and unbind.
+ * What belongs to the card or to its cables (GUIDs, knobs) outlives the bound
+ * device; what firmware forgets (LID, M_Key, P_Keys, counters) does not.
+ */
+#include <linux/delay.h>
+#include "softib.h"
+
+static unsigned int hcas = 2;
+module_param(hcas, uint, 0444);
+MODULE_PARM_DESC(hcas, "number of HCAs; 0-1, 2-3, ... are cabled together");
+unsigned int sib_num_ports = 1;
+module_param_named(ports, sib_num_ports, uint, 0444);
+MODULE_PARM_DESC(ports, "ports per HCA, 1 or 2");
+static bool present = true;
+module_param(present, bool, 0444);
+MODULE_PARM_DESC(present, "the HCAs are in their slots at load");
+static bool cable = true;
+module_param(cable, bool, 0444);
+MODULE_PARM_DESC(cable, "the cables are plugged in at load");
+static char *width = "4x";
+module_param(width, charp, 0444);
+MODULE_PARM_DESC(width, "widest link at load: 1x 2x 4x 8x 12x");
+static char *speed = "qdr";
+module_param(speed, charp, 0444);
+MODULE_PARM_DESC(speed, "fastest lane at load: sdr ddr qdr fdr edr hdr ndr");
+static char *mtu = "4096";
+module_param(mtu, charp, 0444);
+MODULE_PARM_DESC(mtu, "MTUCap at load: 256 512 1024 2048 4096");
+static unsigned int train_ms;
+module_param(train_ms, uint, 0444);
+MODULE_PARM_DESC(train_ms, "how long a link trains, at load");
+static unsigned int probe_ms;
+module_param(probe_ms, uint, 0644);
+MODULE_PARM_DESC(probe_ms, "how long the driver takes to probe one HCA");
+static bool ibv;
+module_param(ibv, bool, 0444);
+MODULE_PARM_DESC(ibv, "pose as rxe towards libibverbs, so that ibv_devinfo works");
+bool sib_rnr_strict;
+module_param_named(rnr_strict, sib_rnr_strict, bool, 0644);
+MODULE_PARM_DESC(rnr_strict, "fail at once on receiver not ready when rnr_retry is 0");
+
+DEFINE_SPINLOCK(sib_lock);
+DEFINE_XARRAY_FLAGS(sib_qps, XA_FLAGS_ALLOC | XA_FLAGS_LOCK_IRQ);
+DEFINE_XARRAY_FLAGS(sib_mrs, XA_FLAGS_ALLOC | XA_FLAGS_LOCK_IRQ);
+LIST_HEAD(sib_all_qps);
+
+static struct sib_hca *slots[SIB_MAX_HCAS];
+static struct sib_link links[SIB_MAX_HCAS / 2][SIB_MAX_PORTS];
+
+static void hca_power(struct sib_hca *hca, bool on)
+{
+	int n;
+
+	for (n = 0; n < sib_num_ports; n++)
+		sib_port_power(&hca->port[n], on);
+}
+
+/*
+ * Runs after the driver is unbound.  When the slot still has power, consumers
+ * leave their multicast groups and close their connections over a live link,
+ * and only then does the other end see it go.
+ */
+static void hca_down(void *data)
+{
+	struct sib_hca *hca = data;
+	struct sib_device *dev = hca->dev;
+
+	ib_unregister_device(&dev->ib);
+	hca_power(hca, false);
+	spin_lock_irq(&sib_lock);
+	hca->dev = NULL;
+	spin_unlock_irq(&sib_lock);
+	ib_dealloc_device(&dev->ib);
+}
+
+static void device_setup(struct sib_device *dev, struct sib_hca *hca)
+{
+	struct ib_device *ib = &dev->ib;
+
+	dev->hca = hca;
+	ib->node_type = RDMA_NODE_IB_CA;
+	ib->phys_port_cnt = sib_num_ports;
+	ib->num_comp_vectors = 1;
+	ib->node_guid = hca->node_guid;
+	ib->local_dma_lkey = SIB_LOCAL_LKEY;
+	ib->dev.parent = &hca->pdev->dev;
+	strscpy(ib->node_desc, hca->name, sizeof(ib->node_desc));
+	ib_set_device_ops(ib, &sib_device_ops);
+	ib_set_device_ops(ib, &sib_port_ops);
+	ib_set_device_ops(ib, &sib_cq_ops);
+	ib_set_device_ops(ib, &sib_qp_ops);
+	ib_set_device_ops(ib, &sib_mr_ops);
+	if (ibv)
+		ib_set_device_ops(ib, &sib_rxe_ops);
+}
+
+static int sib_probe(struct platform_device *pdev)
+{
+	struct sib_hca *hca = slots[pdev->id];
+	struct sib_device *dev;
+	int ret, n;
+
+	if (probe_ms)
+		msleep(probe_ms);
+	dev = ib_alloc_device(sib_device, ib);
+	if (!dev)
+		return -ENOMEM;
+	device_setup(dev, hca);
+	for (n = 0; n < sib_num_ports; n++)
+		sib_port_reset(&hca->port[n]);
+	spin_lock_irq(&sib_lock);
+	hca->dev = dev;
+	spin_unlock_irq(&sib_lock);
+	/* a NULL dma_device: SGE addresses are kernel virtual ones, a copy is a memcpy */
+	ret = ib_register_device(&dev->ib, hca->name, NULL);
+	if (ret) {
+		spin_lock_irq(&sib_lock);
+		hca->dev = NULL;
+		spin_unlock_irq(&sib_lock);
+		ib_dealloc_device(&dev->ib);
+		return ret;
+	}
+	hca_power(hca, true);
+	/* not .remove, whose return type differs between 6.1 and 6.12 */
+	return devm_add_action_or_reset(&pdev->dev, hca_down, hca);
+}
+
+static struct platform_driver sib_driver = {
+	.driver.name = "softib",
+	.probe = sib_probe,
+};
+
+/* The card is plugged in; whether a driver binds to it is the driver core's affair. */
+int sib_hca_insert(struct sib_hca *hca)
+{
+	struct platform_device *pdev;
+	int ret = 0;
+
+	mutex_lock(&hca->slot);
+	if (hca->pdev)
+		goto out;
+	pdev = platform_device_alloc("softib", hca->index);
+	if (!pdev) {
+		ret = -ENOMEM;
+		goto out;
+	}
+	hca->pdev = pdev;
+	ret = platform_device_add(pdev);
+	if (ret) {
+		hca->pdev = NULL;
+		platform_device_put(pdev);
+	}
+out:
+	mutex_unlock(&hca->slot);
+	return ret;
+}
+
+static int hca_remove(struct sib_hca *hca, bool surprise)
+{
+	int ret = -ENODEV;
+
+	mutex_lock(&hca->slot);
+	if (hca->pdev) {
+		if (surprise) {
+			sib_port_events(&hca->port[0], SIB_EV(DEVICE_FATAL));
+			hca_power(hca, false);
+		}
+		platform_device_unregister(hca->pdev);
+		hca->pdev = NULL;
+		ret = 0;
+	}
+	mutex_unlock(&hca->slot);
+	return ret;
+}
+
+/* Hot removal: the power goes first, the driver hears of it afterwards. */
+int sib_hca_pull(struct sib_hca *hca)
+{
+	cancel_delayed_work_sync(&hca->insert);
+	return hca_remove(hca, true);
+}
+
+static void insert_work(struct work_struct *work)
+{
+	struct sib_hca *hca = container_of(to_delayed_work(work), struct sib_hca, insert);
+	int ret = sib_hca_insert(hca);
+
+	if (ret)
+		pr_err("%s: no return after reset: %d\n", hca->name, ret);
+}
+
+/* Firmware reset: gone at once, back after the given time. */
+int sib_hca_reset(struct sib_hca *hca, u32 ms)
+{
+	int ret = sib_hca_pull(hca);
+
+	if (!ret)
+		schedule_delayed_work(&hca->insert, msecs_to_jiffies(ms));
+	return ret;
+}
+
+/*
+ * In the order of the slots: by convention the subnet manager runs on an odd
+ * HCA, and the even ones want its answers while they leave.
+ */
+static void remove_all(void)
+{
+	int i, n;
+
+	for (i = 0; i < hcas; i++) {
+		if (!slots[i])
+			continue;
+		cancel_delayed_work_sync(&slots[i]->insert);
+		hca_remove(slots[i], false);
+	}
+	for (i = 0; i < hcas; i += 2)
+		for (n = 0; n < sib_num_ports; n++)
+			sib_link_exit(&links[i / 2][n]);
+	for (i = 0; i < hcas; i++) {
+		kfree(slots[i]);
+		slots[i] = NULL;
+	}
+}
+
+static int make_slot(int i)
+{
+	struct sib_hca *hca = kzalloc(sizeof(*hca), GFP_KERNEL);
+	struct sib_port *p;
+	int n, ret;
+
+	if (!hca)
+		return -ENOMEM;
+	hca->index = i;
+	snprintf(hca->name, sizeof(hca->name), "softib%d", i);
+	hca->node_guid = cpu_to_be64(0x0250f7000000a000ULL + i * 0x10);
+	mutex_init(&hca->slot);
+	INIT_DELAYED_WORK(&hca->insert, insert_work);
+	for (n = 0; n < sib_num_ports; n++) {
+		p = &hca->port[n];
+		sib_port_init(p, hca, n + 1);
+		p->cable = cable;
+		p->train_ms = train_ms;
+		ret = sib_parse_width(width, &p->width_supported) ?:
+		      sib_parse_speed(speed, &p->speed_supported) ?:
+		      sib_parse_mtu(mtu, &p->mtu_cap);
+		if (ret) {
+			kfree(hca);
+			return ret;
+		}
+		sib_port_reset(p);
+	}
+	slots[i] = hca;
+	return 0;
+}
+
+static int make_slots(void)
+{
+	int i, n, ret;
+
+	for (i = 0; i < hcas; i++) {
+		ret = make_slot(i);
+		if (ret)
+			break;
+	}
+	if (ret) {
+		while (i--)
+			kfree(slots[i]);
+		return ret;
+	}
+	for (i = 0; i < hcas; i += 2)
+		for (n = 0; n < sib_num_ports; n++)
+			sib_link_init(&links[i / 2][n], &slots[i]->port[n],
+				      i + 1 < hcas ? &slots[i + 1]->port[n] : NULL);
+	return 0;
+}
+
+static int __init sib_init(void)
+{
+	int i, ret;
+
+	if (!hcas || hcas > SIB_MAX_HCAS || !sib_num_ports || sib_num_ports > SIB_MAX_PORTS) {
+		pr_err("softib: hcas is 1 to %d, ports 1 to %d\n", SIB_MAX_HCAS, SIB_MAX_PORTS);
+		return -EINVAL;
+	}
+	ret = make_slots();
+	if (ret)
+		return ret;
+	ret = sib_wire_init();
+	if (ret)
+		goto err_slots;
+	/* the cards are there before their driver is, as on hardware */
+	for (i = 0; present && i < hcas; i++) {
+		ret = sib_hca_insert(slots[i]);
+		if (ret)
+			goto err_wire;
+	}
+	/* and the knobs before the driver has probed anything */
+	sib_knobs_init();
+	for (i = 0; i < hcas; i++)
+		sib_knobs_add(slots[i]);
+	ret = platform_driver_register(&sib_driver);
+	if (ret)
+		goto err_knobs;
+	return 0;
+
+err_knobs:
+	sib_knobs_exit();
+err_wire:
+	remove_all();
+	sib_wire_exit();
+	return ret;
+err_slots:
+	remove_all();
+	return ret;
+}
+
+static void __exit sib_exit(void)
+{
+	sib_knobs_exit();
+	remove_all();
+	platform_driver_unregister(&sib_driver);
+	sib_wire_exit();
+}
+
+module_init(sib_init);
+module_exit(sib_exit);
+MODULE_LICENSE("GPL");
+MODULE_DESCRIPTION("Software InfiniBand HCAs, cabled back to back, for tests");
+MODULE_ALIAS("platform:softib");

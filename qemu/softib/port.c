@@ -1,0 +1,399 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Ports: the link below them (cable, training, width and speed), their state,
+ * the events the consumers hear of it, and the port verbs.
+ */
+#include "softib.h"
+
+void sib_port_init(struct sib_port *p, struct sib_hca *hca, int num)
+{
+	p->hca = hca;
+	p->num = num;
+	p->guid = cpu_to_be64(be64_to_cpu(hca->node_guid) + num);
+	/* what opensm answers when a group may not be joined: ERR_REQ_INVALID */
+	p->fail_joins_status = 0x0200;
+}
+
+static void link_idle_rate(struct sib_port *p)
+{
+	p->width_active = p->width_supported & IB_WIDTH_4X ? IB_WIDTH_4X : IB_WIDTH_1X;
+	p->speed_active = IB_SPEED_SDR;
+}
+
+/* What follows from the knobs width, speed and mtu. */
+static void link_caps(struct sib_port *p)
+{
+	p->width_enabled = p->width_supported;
+	p->speed_enabled = p->speed_supported;
+	if (p->speed_supported >= IB_SPEED_FDR)
+		p->cap_mask |= IB_PORT_EXTENDED_SPEEDS_SUP;
+	else
+		p->cap_mask &= ~IB_PORT_EXTENDED_SPEEDS_SUP;
+	p->neighbor_mtu = min(p->neighbor_mtu, p->mtu_cap);
+	if (p->phys != IB_PORT_PHYS_STATE_LINK_UP)
+		link_idle_rate(p);
+}
+
+/* As after power-on: what firmware keeps in volatile memory is gone. */
+void sib_port_reset(struct sib_port *p)
+{
+	unsigned long fl;
+
+	spin_lock_irqsave(&sib_lock, fl);
+	p->state = p->forced_state ?: IB_PORT_DOWN;
+	p->phys = IB_PORT_PHYS_STATE_POLLING;
+	p->lid = 0;
+	p->sm_lid = 0;
+	p->lmc = 0;
+	p->sm_sl = 0;
+	p->gid_prefix = 0xfe80000000000000ULL;
+	p->cap_mask = IB_PORT_CLIENT_REG_SUP | IB_PORT_SYS_IMAGE_GUID_SUP | IB_PORT_SL_MAP_SUP;
+	p->neighbor_mtu = IB_MTU_2048;
+	p->operational_vls = 1;
+	p->vl_high_limit = 0;
+	p->subnet_timeout = 0;
+	link_caps(p);
+	p->m_key = 0;
+	p->m_key_lease = 0;
+	p->m_key_protect = 0;
+	p->m_key_violations = 0;
+	p->pkey_violations = 0;
+	p->qkey_violations = 0;
+	p->m_key_expires = 0;
+	memset(p->pkeys, 0, sizeof(p->pkeys));
+	p->pkeys[0] = cpu_to_be16(0xffff);
+	memset(p->counter, 0, sizeof(p->counter));
+	spin_unlock_irqrestore(&sib_lock, fl);
+}
+
+/* ---- events ---- */
+
+/* In an order that lets a consumer find all it needs when it hears of ACTIVE. */
+static const enum ib_event_type event_order[] = {
+	IB_EVENT_GID_CHANGE, IB_EVENT_LID_CHANGE, IB_EVENT_PKEY_CHANGE, IB_EVENT_SM_CHANGE,
+	IB_EVENT_CLIENT_REREGISTER, IB_EVENT_PORT_ACTIVE, IB_EVENT_PORT_ERR,
+	IB_EVENT_DEVICE_FATAL,
+};
+
+/* Not under sib_lock.  The reference keeps the device registered meanwhile. */
+void sib_port_events(struct sib_port *p, unsigned long events)
+{
+	struct sib_device *dev;
+	struct ib_event ev;
+	unsigned long fl;
+	int i;
+
+	if (!events)
+		return;
+	spin_lock_irqsave(&sib_lock, fl);
+	dev = p->hca->dev;
+	if (dev && !ib_device_try_get(&dev->ib))
+		dev = NULL;
+	spin_unlock_irqrestore(&sib_lock, fl);
+	if (!dev)
+		return;
+	for (i = 0; i < ARRAY_SIZE(event_order); i++) {
+		if (!(events & BIT(event_order[i])))
+			continue;
+		ev = (struct ib_event){
+			.device = &dev->ib, .element.port_num = p->num, .event = event_order[i],
+		};
+		ib_dispatch_event(&ev);
+	}
+	ib_device_put(&dev->ib);
+}
+
+/* ---- port state; under sib_lock ---- */
+
+/* The state asked for, unless a knob forces another; the events of the change. */
+unsigned long sib_port_set_state(struct sib_port *p, u8 state)
+{
+	bool was = p->state == IB_PORT_ACTIVE, is;
+
+	p->state = p->forced_state ?: state;
+	is = p->state == IB_PORT_ACTIVE;
+	if (is == was)
+		return 0;
+	return is ? SIB_EV(PORT_ACTIVE) : SIB_EV(PORT_ERR);
+}
+
+static unsigned long port_link_lost(struct sib_port *p)
+{
+	if (!p || p->phys != IB_PORT_PHYS_STATE_LINK_UP)
+		return 0;
+	p->phys = IB_PORT_PHYS_STATE_POLLING;
+	p->counter[SIB_CNT_LINK_DOWNED]++;
+	link_idle_rate(p);
+	return sib_port_set_state(p, IB_PORT_DOWN);
+}
+
+static unsigned long port_link_found(struct sib_port *p, u8 width, u16 speed)
+{
+	p->phys = IB_PORT_PHYS_STATE_LINK_UP;
+	p->width_active = width;
+	p->speed_active = speed;
+	return sib_port_set_state(p, IB_PORT_INIT);
+}
+
+/* ---- the link ---- */
+
+static u8 widest(u8 mask)
+{
+	static const u8 order[] = {
+		IB_WIDTH_12X, IB_WIDTH_8X, IB_WIDTH_4X, IB_WIDTH_2X, IB_WIDTH_1X
+	};
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(order); i++)
+		if (mask & order[i])
+			return order[i];
+	return 0;
+}
+
+/* Does the physical layer see a partner it can train with? */
+static bool link_present(const struct sib_port *a, const struct sib_port *b)
+{
+	return b && a->cable && b->cable && a->hca->powered && b->hca->powered &&
+	       a->phys != IB_PORT_PHYS_STATE_DISABLED && a->phys != IB_PORT_PHYS_STATE_SLEEP &&
+	       b->phys != IB_PORT_PHYS_STATE_DISABLED && b->phys != IB_PORT_PHYS_STATE_SLEEP &&
+	       (a->width_enabled & b->width_enabled) && (a->speed_enabled & b->speed_enabled);
+}
+
+static void link_train(struct sib_link *link, unsigned long events[2])
+{
+	struct sib_port *a = link->end[0], *b = link->end[1];
+	u8 width = widest(a->width_enabled & b->width_enabled);
+	u16 speed = BIT(__fls(a->speed_enabled & b->speed_enabled));
+
+	link->training = false;
+	events[0] |= port_link_found(a, width, speed);
+	events[1] |= port_link_found(b, width, speed);
+}
+
+static void link_events(struct sib_link *link, unsigned long events[2])
+{
+	sib_port_events(link->end[0], events[0]);
+	if (link->end[1])
+		sib_port_events(link->end[1], events[1]);
+}
+
+/* Something changed at an end: lose the link, or begin to train it. */
+void sib_link_update(struct sib_port *p)
+{
+	struct sib_link *link = p->link;
+	struct sib_port *a = link->end[0], *b = link->end[1];
+	unsigned long events[2] = { 0, 0 };
+	unsigned long fl;
+	u32 ms;
+
+	spin_lock_irqsave(&sib_lock, fl);
+	if (!link_present(a, b) || a->phys != b->phys) {
+		link->training = false;
+		events[0] = port_link_lost(a);
+		events[1] = port_link_lost(b);
+	}
+	if (link_present(a, b) && a->phys == IB_PORT_PHYS_STATE_POLLING && !link->training) {
+		ms = max(a->train_ms, b->train_ms);
+		if (ms) {
+			link->training = true;
+			link->trained_at = jiffies + msecs_to_jiffies(ms);
+			mod_delayed_work(system_wq, &link->train, msecs_to_jiffies(ms));
+		} else {
+			link_train(link, events);
+		}
+	}
+	spin_unlock_irqrestore(&sib_lock, fl);
+	link_events(link, events);
+}
+
+static void train_work(struct work_struct *work)
+{
+	struct sib_link *link = container_of(to_delayed_work(work), struct sib_link, train);
+	unsigned long events[2] = { 0, 0 };
+
+	spin_lock_irq(&sib_lock);
+	/* a pull since then has cancelled it, a replug has moved it */
+	if (link->training && time_after_eq(jiffies, link->trained_at) &&
+	    link_present(link->end[0], link->end[1]))
+		link_train(link, events);
+	spin_unlock_irq(&sib_lock);
+	link_events(link, events);
+}
+
+/* Down, Polling and up again, so that new widths, speeds or MTUs count. */
+static void link_retrain(struct sib_port *p)
+{
+	unsigned long events[2];
+	unsigned long fl;
+
+	spin_lock_irqsave(&sib_lock, fl);
+	p->link->training = false;
+	events[0] = port_link_lost(p->link->end[0]);
+	events[1] = port_link_lost(p->link->end[1]);
+	spin_unlock_irqrestore(&sib_lock, fl);
+	link_events(p->link, events);
+	sib_link_update(p);
+}
+
+/* Knobs: what the port supports from now on; zero leaves a field alone. */
+void sib_port_set_caps(struct sib_port *p, u8 width, u16 speed, u8 mtu)
+{
+	unsigned long fl;
+
+	spin_lock_irqsave(&sib_lock, fl);
+	p->width_supported = width ?: p->width_supported;
+	p->speed_supported = speed ?: p->speed_supported;
+	p->mtu_cap = mtu ?: p->mtu_cap;
+	link_caps(p);
+	spin_unlock_irqrestore(&sib_lock, fl);
+	link_retrain(p);
+}
+
+void sib_link_init(struct sib_link *link, struct sib_port *a, struct sib_port *b)
+{
+	INIT_DELAYED_WORK(&link->train, train_work);
+	link->end[0] = a;
+	link->end[1] = b;
+	a->link = link;
+	a->peer = b;
+	if (b) {
+		b->link = link;
+		b->peer = a;
+	}
+}
+
+void sib_link_exit(struct sib_link *link)
+{
+	if (link->end[0])
+		cancel_delayed_work_sync(&link->train);
+}
+
+/* Set(PortInfo):PortPhysicalState, or a knob: Polling, Sleep or Disabled. */
+void sib_port_set_phys(struct sib_port *p, u8 phys)
+{
+	unsigned long ev, fl;
+
+	spin_lock_irqsave(&sib_lock, fl);
+	ev = port_link_lost(p);
+	p->phys = phys;
+	ev |= sib_port_set_state(p, IB_PORT_DOWN);
+	spin_unlock_irqrestore(&sib_lock, fl);
+	sib_port_events(p, ev);
+	sib_link_update(p);
+}
+
+/* IB_PORT_NOP lets go: the port is where its link says, and the SM may move it. */
+void sib_port_force(struct sib_port *p, u8 state)
+{
+	unsigned long ev, fl;
+
+	spin_lock_irqsave(&sib_lock, fl);
+	p->forced_state = state;
+	ev = sib_port_set_state(p, p->phys == IB_PORT_PHYS_STATE_LINK_UP ? IB_PORT_INIT :
+									   IB_PORT_DOWN);
+	spin_unlock_irqrestore(&sib_lock, fl);
+	sib_port_events(p, ev);
+}
+
+/* Without power every request of the HCA fails, as on a card that is gone. */
+void sib_port_power(struct sib_port *p, bool on)
+{
+	struct sib_qp *qp;
+	unsigned long fl;
+
+	spin_lock_irqsave(&sib_lock, fl);
+	p->hca->powered = on;
+	if (!on)
+		list_for_each_entry(qp, &sib_all_qps, all)
+			if (qp->hca == p->hca && qp->state != IB_QPS_RESET)
+				sib_qp_error(qp);
+	spin_unlock_irqrestore(&sib_lock, fl);
+	sib_link_update(p);
+}
+
+/* ---- verbs ---- */
+
+static int query_port(struct ib_device *ibdev, u32 n, struct ib_port_attr *a)
+{
+	struct sib_port *p = sib_port_of(ibdev, n);
+	unsigned long fl;
+
+	spin_lock_irqsave(&sib_lock, fl);
+	a->subnet_prefix = p->gid_prefix;
+	a->state = p->state;
+	a->phys_state = p->phys;
+	a->max_mtu = p->mtu_cap;
+	a->active_mtu = p->neighbor_mtu;
+	a->phys_mtu = ib_mtu_enum_to_int(p->neighbor_mtu);
+	a->gid_tbl_len = 1;
+	a->pkey_tbl_len = SIB_PKEYS;
+	a->port_cap_flags = p->cap_mask;
+	a->max_msg_sz = 1U << 31;
+	a->bad_pkey_cntr = p->pkey_violations;
+	a->qkey_viol_cntr = p->qkey_violations;
+	a->sm_lid = p->sm_lid;
+	a->sm_sl = p->sm_sl;
+	a->lid = p->lid;
+	a->lmc = p->lmc;
+	a->max_vl_num = 1;
+	a->subnet_timeout = p->subnet_timeout;
+	a->active_width = p->width_active;
+	a->active_speed = p->speed_active;
+	spin_unlock_irqrestore(&sib_lock, fl);
+	return 0;
+}
+
+static int modify_port(struct ib_device *ibdev, u32 n, int mask, struct ib_port_modify *m)
+{
+	struct sib_port *p = sib_port_of(ibdev, n);
+	unsigned long fl;
+
+	spin_lock_irqsave(&sib_lock, fl);
+	p->cap_mask = (p->cap_mask | m->set_port_cap_mask) & ~m->clr_port_cap_mask;
+	if (mask & IB_PORT_RESET_QKEY_CNTR)
+		p->qkey_violations = 0;
+	spin_unlock_irqrestore(&sib_lock, fl);
+	return 0;
+}
+
+static int get_port_immutable(struct ib_device *ibdev, u32 n, struct ib_port_immutable *im)
+{
+	im->pkey_tbl_len = SIB_PKEYS;
+	im->gid_tbl_len = 1;
+	im->core_cap_flags = RDMA_CORE_PORT_IBA_IB;
+	im->max_mad_size = IB_MGMT_MAD_SIZE;
+	return 0;
+}
+
+static enum rdma_link_layer get_link_layer(struct ib_device *ibdev, u32 n)
+{
+	return IB_LINK_LAYER_INFINIBAND;
+}
+
+static int query_gid(struct ib_device *ibdev, u32 n, int i, union ib_gid *gid)
+{
+	struct sib_port *p = sib_port_of(ibdev, n);
+
+	if (i)
+		return -EINVAL;
+	gid->global.subnet_prefix = cpu_to_be64(READ_ONCE(p->gid_prefix));
+	gid->global.interface_id = p->guid;
+	return 0;
+}
+
+static int query_pkey(struct ib_device *ibdev, u32 n, u16 i, u16 *pkey)
+{
+	if (i >= SIB_PKEYS)
+		return -EINVAL;
+	*pkey = be16_to_cpu(READ_ONCE(sib_port_of(ibdev, n)->pkeys[i]));
+	return 0;
+}
+
+const struct ib_device_ops sib_port_ops = {
+	.query_port = query_port,
+	.modify_port = modify_port,
+	.get_port_immutable = get_port_immutable,
+	.get_link_layer = get_link_layer,
+	.query_gid = query_gid,
+	.query_pkey = query_pkey,
+};
