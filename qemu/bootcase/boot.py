@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Boot one case and keep what it left."""
+
+import json
+import re
+import shutil
+import tarfile
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from . import fabric, images
+from .machine import Machine, clean
+from .paths import TARGET, remove
+
+# quiet: what a case expects on the console must be readable on the console of a production node.
+# What follows it spares the emulation work that no case is about.
+APPEND = "console=ttyS0,115200 root=/dev/vda rw net.ifnames=0 panic=-1 quiet"
+APPEND += " mitigations=off audit=0 apparmor=0 selinux=0 nokaslr tsc=reliable no_timer_check fsck.mode=skip transparent_hugepage=never"
+KEPT = {
+    "run/state.json": "state.json",
+    "run/expected.json": "expected.json",
+    "run/check.json": "report.json",
+    "out/timeline.json": "timeline.json",
+}
+KMSG = re.compile(r"^\[\s*(\d+\.\d+)\]\s?(.*)$")
+
+
+@dataclass
+class Boot:
+    """What a boot left behind, for the judge and for a case's verify.py."""
+
+    folder: Path
+    seconds: float
+    timed_out: bool
+
+    @cached_property
+    def console(self):
+        """The console's lines, without terminal escapes."""
+        path = self.folder / "console.log"
+        return [clean(raw) for raw in path.read_bytes().split(b"\n")] if path.exists() else []
+
+    @cached_property
+    def kmsg(self):
+        """The kernel's log: (seconds since kernel start, text)."""
+        found = (KMSG.match(line) for line in (self.text("out/kmsg.txt") or "").splitlines())
+        return [(float(match.group(1)), match.group(2)) for match in found if match]
+
+    @cached_property
+    def shutdown(self):
+        """Why the guest ended, in QEMU's words: guest-reset, guest-shutdown, guest-panic; else an empty string."""
+        found = re.findall(r'"event": "SHUTDOWN".*?"reason": "([\w-]+)"', (self.folder / "qmp.log").read_text())
+        return found[-1] if found else ""
+
+    def text(self, name):
+        """A file that the guest carried out (`run/...` is /run/ibboot, `out/...` the guest's own notes), or None."""
+        path = self.folder / "files" / name
+        return path.read_text(errors="replace") if path.is_file() else None
+
+    def json(self, name):
+        """The same, parsed; None when absent or not JSON."""
+        text = self.text(name)
+        try:
+            return json.loads(text) if text is not None else None
+        except json.JSONDecodeError:
+            return None
+
+    def first(self, pattern):
+        """The kernel log's first (seconds, text) that matches, or None."""
+        return next(((when, text) for when, text in self.kmsg if re.search(pattern, text)), None)
+
+
+def unpack(folder):
+    """Unpack the tar streams that the guest sent, one after the other: later ones win, a torn end is no harm."""
+    files = folder / "files"
+    files.mkdir()
+    stream = folder / "files.tar"
+    if not stream.exists():
+        return
+    try:
+        with tarfile.open(stream, ignore_zeros=True) as archive:
+            for member in archive:
+                name = member.name.removeprefix("./")
+                place = {"ibboot-test/out": "out", "ibboot": "run"}
+                for prefix, new in place.items():
+                    if member.isfile() and name.startswith(prefix + "/"):
+                        path = (files / new / name.removeprefix(prefix + "/")).resolve()
+                        if files.resolve() in path.parents:
+                            path.parent.mkdir(parents=True, exist_ok=True)
+                            path.write_bytes(archive.extractfile(member).read())
+    except (tarfile.TarError, EOFError) as error:
+        (folder / "files.error").write_text(f"{error}\n")
+    for source, name in KEPT.items():
+        if (files / source).exists():
+            shutil.copyfile(files / source, folder / name)
+
+
+def payload(case):
+    """The case's scripts as a second archive behind the initramfs."""
+    files = {}
+    for name in ("initramfs.sh", "root.sh"):
+        if path := case.script(name):
+            files[f"ibboot-test/{name}"] = path.read_bytes()
+    if case.fabric is not None:
+        files["ibboot-fabric/parameters"] = f"{case.fabric}\n".encode()
+        if path := case.script("far.sh"):
+            files["ibboot-fabric/far.sh"] = path.read_bytes()
+    return images.newc(files) if files else b""
+
+
+class Script:
+    """The case's actions: each is done once, when its time has come."""
+
+    def __init__(self, machine, actions):
+        self.machine = machine
+        self.waiting = list(actions)
+        self.due = []
+
+    def saw(self, line, ended):
+        """A console line: does it start the clock of an action? One that has ended is seen with its newline."""
+        line += "\n" if ended else ""
+        for action in [action for action in self.waiting if action.when.search(line)]:
+            self.waiting.remove(action)
+            self.due.append((self.machine.seconds() + action.after, action))
+
+    def tick(self):
+        """Do what is due."""
+        for entry in [entry for entry in self.due if entry[0] <= self.machine.seconds()]:
+            self.due.remove(entry)
+            action = entry[1]
+            if action.cable_in:
+                self.machine.monitor.set_link(action.cable_in, True)
+            if action.cable_out:
+                self.machine.monitor.set_link(action.cable_out, False)
+            if action.type is not None:
+                self.machine.type(action.type)
+
+
+def boot(case, release, label, watch=None):
+    """Boot a case to its end or its time limit; `watch(seconds, line)` sees the console live."""
+    kernel = images.kernel_image(release)
+    initramfs = images.initramfs(release, case.flavour(), case.site())
+    root = images.root(release)
+    folder = TARGET / label
+    remove(folder)
+    folder.mkdir(parents=True)
+    initrd = initramfs
+    extra = fabric.archive(release) if case.fabric is not None else b""
+    if extra := extra + payload(case):
+        initrd = folder / "initrd.img"
+        shutil.copyfile(initramfs, initrd)
+        with open(initrd, "ab") as out:
+            out.write(extra)
+
+    machine = Machine(folder, kernel, initrd, root, f"{APPEND} {case.cmdline}", case.nics)
+    timed_out = False
+    try:
+        for device in case.cables_out:
+            machine.monitor.set_link(device, False)
+        script = Script(machine, case.actions)
+        for seconds, line, ended in machine.lines(case.time_limit, script.tick):
+            script.saw(line, ended)
+            if watch and ended:
+                watch(seconds, line)
+    except TimeoutError:
+        timed_out = True
+    finally:
+        machine.kill()
+    seconds = machine.seconds()
+    (folder / "initrd.img").unlink(missing_ok=True)
+    unpack(folder)
+    return Boot(folder, seconds, timed_out)

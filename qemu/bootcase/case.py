@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""A boot case: a folder with case.toml and, where needed, initramfs.sh, root.sh, verify.py and site/ (modprobe.d files).
+
+`fabric = "PARAMETERS"` loads softib with these parameters and puts the far end of its cables into a namespace, where
+the case's far.sh runs beside the boot (else qemu/guest/98ibboot-fabric/far.sh).
+"""
+
+import re
+import tomllib
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from .debian import RELEASES
+from .images import Flavour
+from .paths import CASES, Failed
+
+ENDS = ("root", "emergency", "reboot")
+
+
+@dataclass(frozen=True)
+class Action:
+    """What the harness does to the guest: `after` seconds after a console line matched `when`."""
+
+    when: re.Pattern
+    after: float = 0.0
+    cable_in: str | None = None
+    cable_out: str | None = None
+    type: str | None = None
+
+
+@dataclass(frozen=True)
+class Case:
+    """One boot and what is expected of it."""
+
+    name: str
+    folder: Path
+    summary: str
+    cmdline: str
+    ends: str
+    kernels: tuple = ("6.1",)
+    systemd: bool = True
+    drivers: str | None = None
+    nics: int = 1
+    fabric: str | None = None
+    cables_out: tuple = ()
+    time_limit: float = 300.0
+    result: str | None = None
+    reason: str | None = None
+    check_exit: int | None = None
+    console: tuple = ()
+    console_not: tuple = ()
+    actions: tuple = field(default=())
+
+    def flavour(self):
+        """The initramfs this case boots with."""
+        return Flavour(systemd=self.systemd, drivers=self.drivers, site=self.name if self.site() else "")
+
+    def site(self):
+        """The folder of modprobe.d files which the site of this case has, or None."""
+        folder = self.folder / "site"
+        return folder if folder.is_dir() else None
+
+    def script(self, name):
+        """The path of one of the case's own scripts, or None."""
+        path = self.folder / name
+        return path if path.is_file() else None
+
+
+KINDS = {
+    "summary": str,
+    "cmdline": str,
+    "ends": str,
+    "kernels": list,
+    "systemd": bool,
+    "drivers": str,
+    "nics": int,
+    "fabric": str,
+    "cables_out": list,
+    "time_limit": (int, float),
+    "result": str,
+    "reason": str,
+    "check_exit": int,
+    "console": list,
+    "console_not": list,
+    "action": list,
+}
+ACTION_KINDS = {"when": str, "after": (int, float), "cable_in": str, "cable_out": str, "type": str}
+
+
+def checked(where, table, kinds):
+    """Refuse a key that does not exist or a value of the wrong kind."""
+    for key, value in table.items():
+        if key not in kinds:
+            raise Failed(f"{where}: {key}: no such key; there are {', '.join(kinds)}")
+        if not isinstance(value, kinds[key]):
+            raise Failed(f"{where}: {key}: wrong kind of value: {value!r}")
+    return table
+
+
+def load(name):
+    """Read one case; its name is its folder."""
+    folder = CASES / name
+    path = folder / "case.toml"
+    if not path.is_file():
+        raise Failed(f"{name}: no such case; qemu/run --list shows them")
+    try:
+        table = tomllib.loads(path.read_text())
+    except tomllib.TOMLDecodeError as error:
+        raise Failed(f"{path}: {error}") from error
+    checked(path, table, KINDS)
+    actions = []
+    for entry in table.pop("action", []):
+        checked(path, entry, ACTION_KINDS)
+        actions.append(Action(**dict(entry, when=re.compile(entry["when"]))))
+    if table.get("ends") not in ENDS:
+        raise Failed(f"{path}: ends: one of {', '.join(ENDS)} is needed")
+    if unknown := [kernel for kernel in table.get("kernels", []) if kernel not in RELEASES]:
+        raise Failed(f"{path}: kernels: {unknown[0]}: there are {', '.join(RELEASES)}")
+    tuples = {key: tuple(value) for key, value in table.items() if isinstance(value, list)}
+    for pattern in (*tuples.get("console", ()), *tuples.get("console_not", ())):
+        re.compile(pattern)
+    return Case(name=name, folder=folder, actions=tuple(actions), **{**table, **tuples})
+
+
+def names():
+    """All cases, by name."""
+    return sorted(path.parent.name for path in CASES.glob("*/case.toml"))

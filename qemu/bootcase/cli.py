@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""The command line of qemu/run."""
+
+import argparse
+import os
+import signal
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+from . import case as cases
+from .boot import boot
+from .debian import RELEASES
+from .judge import faults
+from .machine import kill_all
+from .paths import TARGET, Failed, locked
+from .show import Show
+
+FIRST_KERNEL = next(iter(RELEASES))
+
+
+class Tally:
+    """Verdicts, one line each, counted."""
+
+    def __init__(self):
+        self.passed = self.failed = self.skipped = 0
+        self.lock = threading.Lock()
+
+    def ok(self, label, seconds):
+        """A case held."""
+        with self.lock:
+            self.passed += 1
+            print(f"ok {label} {seconds:.1f} s", flush=True)
+
+    def fail(self, label, why):
+        """A case did not hold: all reasons, the first on the line of the verdict."""
+        with self.lock:
+            self.failed += 1
+            print(f"FAIL {label} {why[0]}", flush=True)
+            for more in why[1:]:
+                print(f"     {label} {more}", flush=True)
+
+    def skip(self, label, why):
+        """A case that cannot run here: never in silence."""
+        with self.lock:
+            self.skipped += 1
+            print(f"skip {label} {why}", flush=True)
+
+
+def label_of(name, kernel):
+    """What a case on a kernel is called, and where its files are kept."""
+    return name if kernel == FIRST_KERNEL else f"{name}-{kernel}"
+
+
+def one(tally, case, kernel, watch):
+    """Boot and judge one case."""
+    label = label_of(case.name, kernel)
+    try:
+        # Its folder belongs to one boot at a time, also when somebody else runs the same case.
+        with locked(f"case-{label}"):
+            done = boot(case, RELEASES[kernel], label, watch)
+            wrong = faults(case, done)
+    except Failed as error:
+        tally.fail(label, [str(error)])
+        return
+    if wrong:
+        tally.fail(label, wrong)
+    else:
+        tally.ok(label, done.seconds)
+
+
+def parse(argv):
+    """The arguments."""
+    parser = argparse.ArgumentParser(
+        prog="qemu/run", description="Boot ibboot in QEMU: a real kernel, a real dracut image, a real switch into a real root."
+    )
+    parser.add_argument("case", nargs="*", help="cases to boot")
+    parser.add_argument("--list", action="store_true", help="the cases, each in a line")
+    parser.add_argument("--all", action="store_true", help="every case on every kernel it is for")
+    parser.add_argument("--kernel", choices=list(RELEASES), help="this kernel only")
+    parser.add_argument("-j", "--jobs", type=int, default=1, metavar="N", help="boots side by side (default 1)")
+    parser.add_argument("-v", "--verbose", action="store_true", help="the guest's console, live")
+    parser.add_argument("--show", action="store_true", help="what ibboot says, live, and its tables at the end")
+    return parser, parser.parse_args(argv)
+
+
+def main(argv=None):
+    """Run; the exit code is 0 when no case failed, 64 for a wrong argument."""
+    parser, arguments = parse(argv)
+    try:
+        known = [cases.load(name) for name in cases.names()]
+        if arguments.list:
+            for case in known:
+                print(f"{case.name:24} {'+'.join(case.kernels):9} {case.summary}")
+            return 0
+        if arguments.all == bool(arguments.case):
+            parser.print_usage(sys.stderr)
+            print("qemu/run: name cases, or use --all", file=sys.stderr)
+            return 64
+        chosen = known if arguments.all else [cases.load(name) for name in arguments.case]
+    except Failed as error:
+        print(f"qemu/run: {error}", file=sys.stderr)
+        return 64
+    if os.geteuid() != 0:
+        print("qemu/run: root is needed to make a Debian root tree and its images", file=sys.stderr)
+        return 1
+    TARGET.mkdir(parents=True, exist_ok=True)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        # nohup has told us to ignore one of them.
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, interrupted)
+    return run_all(arguments, chosen)
+
+
+def interrupted(number, _frame):
+    """Take the guests along; the threads that wait for them are not worth waiting for."""
+    kill_all()
+    os._exit(128 + number)
+
+
+def run_all(arguments, chosen):
+    """Boot the chosen cases and print the count."""
+    tally = Tally()
+    with ThreadPoolExecutor(max_workers=max(1, arguments.jobs)) as pool:
+        for case in chosen:
+            for kernel in case.kernels:
+                if arguments.kernel in (None, kernel):
+                    pool.submit(guarded, tally, case, kernel, watcher(arguments))
+            if arguments.kernel and arguments.kernel not in case.kernels:
+                tally.skip(label_of(case.name, arguments.kernel), f"is not for kernel {arguments.kernel}")
+    print(f"{tally.passed} passed, {tally.failed} failed, {tally.skipped} skipped", flush=True)
+    return 1 if tally.failed or not tally.passed else 0
+
+
+def guarded(tally, case, kernel, watch):
+    """A fault of the harness itself is a failed case too, never a lost one."""
+    try:
+        one(tally, case, kernel, watch)
+    except Exception as error:  # noqa: BLE001
+        tally.fail(label_of(case.name, kernel), [f"harness: {type(error).__name__}: {error}"])
+
+
+def watcher(arguments):
+    """Who sees the console live."""
+    if arguments.show:
+        return Show(sys.stdout)
+    if arguments.verbose:
+        return lambda seconds, line: print(f"{seconds:7.2f} {line}", flush=True)
+    return None

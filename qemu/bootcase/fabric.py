@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""The InfiniBand fabric of a case: softib, the far end's programs and scripts, as an archive behind the initramfs.
+
+The initramfs itself stays what dracut made of ibboot. The programs bring their own loader and libraries, so that the
+same ones run in every release's initramfs and, carried over in /run, in every root.
+"""
+
+import subprocess
+from pathlib import Path
+
+from . import debian, images
+from .paths import GUEST, QEMU_DIR, Failed, cached, digest, run
+
+SOFTIB = QEMU_DIR / "softib"
+SCRIPTS = GUEST / "98ibboot-fabric"
+PLACE = "ibboot-fabric"
+PROGRAMS = ["usr/sbin/opensm", "usr/bin/ping"]
+# libgcc_s is opened by name when a thread of opensm ends.
+MORE_LIBRARIES = ["/lib/x86_64-linux-gnu/libgcc_s.so.1"]
+LOADER = "ld-linux-x86-64.so.2"
+
+
+def libraries(tree):
+    """{file name: path in the tree} of what the programs are linked with, the loader included."""
+    found = list(MORE_LIBRARIES)
+    for program in PROGRAMS:
+        out = run(["chroot", tree, "ldd", f"/{program}"])
+        found += [word for line in out.splitlines() for word in line.split() if word.startswith("/")]
+    return {Path(path).name: path for path in found}
+
+
+def module(release):
+    """softib.ko for the release's kernel."""
+    argv = [str(SOFTIB / "run"), "--modules", "--kernel", release.kernel]
+    done = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode != 0:
+        raise Failed("softib: not built: run qemu/softib/run --modules")
+    return Path(done.stdout.strip().splitlines()[-1]) / "softib.ko"
+
+
+def archive(release):
+    """The bytes of the archive."""
+    tree = debian.tree(debian.RELEASES["6.1"], "fabric")
+    softib = module(release)
+
+    def build(work):
+        files = {f"{PLACE}/libexec/{Path(name).name}": tree / name for name in PROGRAMS}
+        files[f"{PLACE}/bin/busybox"] = tree / "usr/bin/busybox"
+        files[f"{PLACE}/softib.ko"] = softib
+        files[f"{PLACE}/fabric.sh"] = SOFTIB / "fabric.sh"
+        for script in SCRIPTS.iterdir():
+            files[f"{PLACE}/{script.name}"] = script
+        for name, path in libraries(tree).items():
+            real = subprocess.run(["chroot", tree, "readlink", "-f", path], capture_output=True, text=True, check=True).stdout
+            files[f"{PLACE}/lib/{name}"] = tree / real.strip().lstrip("/")
+        files[f"{PLACE}/bin/@ld"] = files[f"{PLACE}/lib/{LOADER}"]
+        files["usr/sbin/opensm"] = SCRIPTS / "opensm"
+        (work / "cpio").write_bytes(images.newc({name: path.read_bytes() for name, path in files.items()}))
+
+    key = digest(tree.parent.name, softib, SOFTIB / "fabric.sh", SCRIPTS, Path(__file__))
+    return (cached(f"fabric-{release.kernel}", key, build) / "cpio").read_bytes()

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""The initramfs and the root file system of a boot, made once for all cases that share them."""
+
+import os
+import re
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from . import debian
+from .paths import GUEST, PROJECT, QEMU_DIR, TARGET, Failed, cached, digest, remove, run
+
+IMAGE_STEPS = QEMU_DIR / "image"
+DRACUT_MODULE = PROJECT / "dracut-module" / "50ibboot"
+CHECK_UNIT = PROJECT / "dracut-module" / "ibboot-check.service"
+
+STATIC_TARGET = "x86_64-unknown-linux-gnu"
+
+# Only what a virtual machine with a virtio disk needs, and ext4: under emulation each megabyte is felt.
+DRIVERS = "virtio_pci virtio_blk virtio_net ext4"
+SYSTEMD = "systemd systemd-initrd dracut-systemd"
+BASE = "base udev-rules kernel-modules rootfs-block fs-lib shutdown"
+
+
+@dataclass(frozen=True)
+class Flavour:
+    """Which initramfs: with systemd in it or not, with ibboot or not, for tests or as a user would have it."""
+
+    systemd: bool = True
+    ibboot: bool = True
+    test: bool = True
+    drivers: str | None = None
+    site: str = ""
+
+
+def binary():
+    """The program under test: IBBOOT, else the release build of this project."""
+    target = Path(os.environ.get("CARGO_TARGET_DIR") or PROJECT / "target")
+    found = Path(os.environ.get("IBBOOT") or target / STATIC_TARGET / "release" / "ibboot")
+    if not found.is_file():
+        raise Failed(f"{found}: not built: run make, or name a binary in IBBOOT")
+    return found
+
+
+def dracut_arguments(flavour):
+    """What dracut is asked for, one word per entry."""
+    modules = f"{SYSTEMD} {BASE}" if flavour.systemd else BASE
+    if flavour.ibboot:
+        modules += " ibboot"
+    if flavour.test:
+        modules += " ibboot-test"
+    words = ["--modules", modules, "--drivers", DRIVERS, "--filesystems", "ext4"]
+    if not flavour.systemd:
+        words += ["--omit", SYSTEMD]
+    return words
+
+
+def initramfs(release, flavour, site=None):
+    """The path of an initramfs; `site` is a folder of modprobe.d files, as a site would have them."""
+    kernel = debian.kernel(release)
+    program = binary()
+    parts = [kernel.name, *dracut_arguments(flavour), flavour.drivers or "", IMAGE_STEPS / "initramfs.sh"]
+    parts.append(debian.tree(release, "builder").parent.name if release.chroot_dracut else debian.installed_dracut())
+    if flavour.ibboot:
+        parts += [DRACUT_MODULE, program]
+    if flavour.test:
+        parts.append(GUEST / "99ibboot-test")
+    if site:
+        parts.append(site)
+
+    def build(work):
+        for folder in ("modules", "modprobe.d", "bin"):
+            (work / folder).mkdir()
+        place = Path("/mnt") if release.chroot_dracut else work
+        conf = ""
+        if flavour.ibboot:
+            shutil.copytree(DRACUT_MODULE, work / "modules" / "50ibboot")
+            shutil.copy2(program, work / "bin" / "ibboot")
+            conf += f'ibboot_binary="{place}/bin/ibboot"\n'
+        if flavour.drivers is not None:
+            conf += f'ibboot_drivers="{flavour.drivers}"\n'
+        if flavour.test:
+            shutil.copytree(GUEST / "99ibboot-test", work / "modules" / "99ibboot-test")
+        if site:
+            shutil.copytree(site, work / "modprobe.d", dirs_exist_ok=True)
+        (work / "conf").write_text(conf)
+        (work / "arguments").write_text("".join(f"{word}\n" for word in dracut_arguments(flavour)))
+        shutil.copy2(IMAGE_STEPS / "initramfs.sh", work)
+        argv = ["unshare", "--mount", "bash", work / "initramfs.sh", work, kernel]
+        if release.chroot_dracut:
+            argv.append(debian.tree(release, "builder"))
+        run(argv, log=TARGET / f"dracut-{name}.log")
+        for folder in ("dracut", "tmp", "confdir", "modules", "modprobe.d"):
+            remove(work / folder)
+
+    name = f"initramfs-{release.kernel}-{flavour_name(flavour)}"
+    return cached(name, digest(*parts), build) / "initramfs.img"
+
+
+def flavour_name(flavour):
+    """A name for the cache: images which differ only in drivers or site files differ in their key."""
+    words = ["systemd" if flavour.systemd else "nosystemd"]
+    if not flavour.ibboot:
+        words.append("without")
+    if not flavour.test:
+        words.append("plain")
+    if flavour.drivers is not None:
+        words.append("drivers")
+    if flavour.site:
+        words.append(flavour.site)
+    return "-".join(words)
+
+
+def root(release):
+    """The path of an ext4 image with a small Debian, ibboot as `make install` leaves it, and the judge of the boot."""
+    kernel = debian.kernel(release)
+    tree = debian.tree(release, "root")
+    program = binary()
+    modules = debian.module_files(kernel, ["rdma_rxe", "ib_umad", "rdma_ucm", "ib_uverbs", "virtio_net"])
+    units = [GUEST / "root-run.sh", GUEST / "ibboot-test.service", GUEST / "ibboot-test.target"]
+
+    def build(work):
+        put = work / "add" / "usr"
+        for source, place in [
+            (program, "sbin/ibboot"),
+            (CHECK_UNIT, "lib/systemd/system/ibboot-check.service"),
+            (GUEST / "99ibboot-test" / "export.sh", "lib/ibboot-test/export.sh"),
+            (GUEST / "99ibboot-test" / "show.sh", "lib/ibboot-test/show.sh"),
+            (units[0], "lib/ibboot-test/root-run.sh"),
+            (units[1], "lib/systemd/system/ibboot-test.service"),
+            (units[2], "lib/systemd/system/ibboot-test.target"),
+        ]:
+            (put / place).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(source, put / place)
+        (work / "modules").write_text("".join(f"{path}\n" for path in modules))
+        run(["bash", IMAGE_STEPS / "root.sh", work, tree, kernel], log=TARGET / f"root-{release.suite}.log")
+        remove(work / "add")
+
+    key = digest(kernel.name, tree.parent.name, program, CHECK_UNIT, GUEST, IMAGE_STEPS / "root.sh")
+    return cached(f"root-{release.suite}", key, build) / "root.ext4"
+
+
+def newc(files):
+    """A cpio archive (newc) of {name: bytes}, to stand behind an initramfs: the kernel unpacks one after the other."""
+    out = bytearray()
+    folders = sorted({str(parent) for name in files for parent in Path(name).parents if str(parent) != "."})
+    entries = [(name, 0o040755, b"") for name in folders]
+    entries += [(name, 0o100755, data) for name, data in sorted(files.items())]
+    for number, (name, mode, data) in enumerate([*entries, ("TRAILER!!!", 0, b"")], start=1):
+        fields = [number if mode else 0, mode, 0, 0, 1, 0, len(data), 0, 0, 0, 0, len(name) + 1, 0]
+        out += b"070701" + b"".join(b"%08X" % field for field in fields) + name.encode() + b"\0"
+        out += b"\0" * (-len(out) % 4)
+        out += data
+        out += b"\0" * (-len(out) % 4)
+    return bytes(out)
+
+
+def kernel_image(release):
+    """The path of the kernel to boot."""
+    folder = debian.kernel(release)
+    return folder / "boot" / f"vmlinuz-{debian.kernel_version(folder)}"
+
+
+def sizes(image, compress):
+    """(bytes as it is, bytes compressed, bytes of kernel modules in it) of an uncompressed initramfs."""
+    packed = len(compress(image.read_bytes()))
+    listing = run(["cpio", "--list", "--verbose", "--quiet", "--file", image])
+    modules = sum(int(found.group(1)) for found in re.finditer(r"^-\S+\s+\d+\s+\S+\s+\S+\s+(\d+) .*\.ko(?:\.\w+)?$", listing, re.M))
+    return image.stat().st_size, packed, modules
+
+

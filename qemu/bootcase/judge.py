@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""What a boot left, against what its case expects: a list of faults, empty when all is well."""
+
+import importlib.util
+import re
+
+BROKEN = re.compile(r"Kernel panic|BUG: |Oops|Call Trace|Segmentation fault|segfault at|general protection fault|hung_task|boot-test: FAILED")
+
+
+def faults(case, boot):
+    """Every fault of one boot, each a line."""
+    found = []
+    found += ending(case, boot)
+    found += verdict(case, boot)
+    found += console(case, boot)
+    found += real_root(case, boot)
+    if not boot.timed_out and (path := case.script("verify.py")):
+        found += list(host_side(path, boot))
+    return found
+
+
+def ending(case, boot):
+    """Did the guest end where it should have?"""
+    if boot.timed_out:
+        return [f"still running after {case.time_limit:.0f} s; the console's last line: {last_line(boot)}"]
+    stages = (boot.text("out/stages") or "").split()
+    if case.ends == "root" and "root" not in stages:
+        return [f"the real root was not reached ({boot.shutdown or 'no shutdown seen'}); last line: {last_line(boot)}"]
+    if case.ends != "root" and "root" in stages:
+        return ["the real root was reached, which it should not have been"]
+    if case.ends == "emergency" and "emergency" not in stages:
+        return [f"no emergency shell; last line: {last_line(boot)}"]
+    if case.ends == "reboot" and boot.shutdown != "guest-reset":
+        return [f"no reboot: the guest ended by {boot.shutdown or 'itself'}"]
+    return []
+
+
+def last_line(boot):
+    """The console's last line that says something."""
+    return next((line.strip() for line in reversed(boot.console) if line.strip()), "nothing")
+
+
+def verdict(case, boot):
+    """/run/ibboot/result: the verdict, and the reason in its second line."""
+    text = boot.text("run/result")
+    if case.result is None:
+        return [] if text is None else [f"result: there is one, {text.strip()!r}, and nobody asked"]
+    if text is None:
+        return [f"result: absent, wanted {case.result!r}"]
+    first, _, rest = text.partition("\n")
+    found = []
+    if first != case.result:
+        found.append(f"result: {first!r}, wanted {case.result!r}: {rest.strip()}")
+    elif case.reason is not None and not re.fullmatch(case.reason, rest.strip()):
+        found.append(f"reason: {rest.strip()!r} does not match {case.reason!r}")
+    return found
+
+
+def console(case, boot):
+    """What must and must not be readable on the console."""
+    found = [f"console: no line matches {want!r}" for want in case.console if not any(re.search(want, line) for line in boot.console)]
+    for unwanted in case.console_not:
+        if line := next((line for line in boot.console if re.search(unwanted, line)), None):
+            found.append(f"console: {line.strip()!r} matches {unwanted!r}")
+    if line := next((line for line in boot.console if BROKEN.search(line)), None):
+        found.append(f"console: {line.strip()}")
+    return found
+
+
+def real_root(case, boot):
+    """The check after boot, run by its unit and again by hand, and the case's own script."""
+    if case.ends != "root":
+        return []
+    found = []
+    if case.check_exit is not None:
+        unit = dict(line.split("=", 1) for line in (boot.text("out/check.unit") or "").splitlines() if "=" in line)
+        if unit.get("ConditionResult") != "yes":
+            found.append("ibboot-check.service: did not run")
+        elif unit.get("ExecMainStatus") != str(case.check_exit):
+            found.append(f"ibboot-check.service: exit {unit.get('ExecMainStatus')}, wanted {case.check_exit}")
+        by_hand = (boot.text("out/check.exit") or "").strip()
+        if by_hand != str(case.check_exit):
+            found.append(f"ibboot check: exit {by_hand or 'unknown'}, wanted {case.check_exit}: {first_line(boot.text('out/check.txt'))}")
+    if case.script("root.sh"):
+        code = (boot.text("out/root.exit") or "").strip()
+        if code != "0":
+            said = (boot.text("out/root.txt") or "").strip().splitlines()
+            found.append(f"root.sh: exit {code or 'unknown'}: {said[-1] if said else 'nothing said'}")
+    return found
+
+
+def first_line(text):
+    """The first line of a file that may be absent."""
+    return (text or "").strip().partition("\n")[0]
+
+
+def host_side(path, boot):
+    """The case's verify.py: its verify(boot) yields faults."""
+    spec = importlib.util.spec_from_file_location(f"case_{path.parent.name}", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.verify(boot)

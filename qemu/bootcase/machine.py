@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""One QEMU: its console as lines with times, its QMP monitor, its end."""
+
+import json
+import os
+import re
+import selectors
+import signal
+import socket
+import subprocess
+import time
+
+ESCAPES = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_c])")
+CONTROLS = re.compile(rb"[\x00-\x08\x0b-\x1f\x7f]")
+MEMORY_MIB = 1024
+
+# Every guest that runs, so that an interrupted harness leaves none behind.
+running = set()
+
+
+def kill_all():
+    """End every guest: they are in process groups of their own and would outlive us."""
+    for machine in list(running):
+        machine.kill()
+
+
+def clean(raw):
+    """A console line without terminal escapes and control characters."""
+    return CONTROLS.sub(b"", ESCAPES.sub(b"", raw)).decode("utf-8", "replace")
+
+
+class Monitor:
+    """QMP over a socket pair: commands are sent, answers are kept for the log."""
+
+    def __init__(self, log):
+        self.here, self.there = socket.socketpair()
+        self.log = log
+        self.send({"execute": "qmp_capabilities"})
+
+    def send(self, command):
+        """Queue one command; QEMU reads them in order."""
+        self.here.sendall(json.dumps(command).encode() + b"\n")
+        self.log.write(f"> {json.dumps(command)}\n")
+
+    def set_link(self, device, up):
+        """Plug a network card's cable in or out."""
+        self.send({"execute": "set_link", "arguments": {"name": device, "up": up}})
+
+    def drain(self):
+        """Keep what QEMU said; False when it is gone."""
+        data = self.here.recv(65536)
+        self.log.write(data.decode("utf-8", "replace"))
+        return bool(data)
+
+
+class Machine:
+    """A running guest. Iterate over `lines(...)` until it ends or the time is over."""
+
+    def __init__(self, folder, kernel, initrd, root, append, nics):
+        self.folder = folder
+        self.qmp_log = open(folder / "qmp.log", "w")
+        self.monitor = Monitor(self.qmp_log)
+        fd = self.monitor.there.fileno()
+        argv = ["qemu-system-x86_64", "-no-user-config", "-nodefaults", "-machine", "q35", "-smp", "1"]
+        if os.environ.get("IBBOOT_KVM") == "1":
+            argv += ["-accel", "kvm", "-cpu", "host"]
+        else:
+            # "rep stosb", which ERMS makes the kernel clear pages with, is emulated byte by byte.
+            argv += ["-accel", "tcg", "-cpu", "max,-erms"]
+        argv += ["-m", str(MEMORY_MIB), "-display", "none", "-no-reboot", "-object", "rng-random,id=rng,filename=/dev/urandom"]
+        argv += ["-device", "virtio-rng-pci,rng=rng"]
+        argv += ["-chardev", "stdio,id=console,signal=off", "-serial", "chardev:console"]
+        argv += ["-chardev", f"file,id=files,path={folder / 'files.tar'}", "-serial", "chardev:files"]
+        argv += ["-chardev", f"socket,id=qmp,fd={fd}", "-mon", "chardev=qmp,mode=control"]
+        argv += ["-drive", f"file={root},if=none,id=root,format=raw,snapshot=on,cache=unsafe", "-device", "virtio-blk-pci,drive=root"]
+        for number in range(nics):
+            argv += ["-netdev", f"user,id=user{number},restrict=on,ipv6=off"]
+            argv += ["-device", f"virtio-net-pci,id=net{number},netdev=user{number},mac=52:54:00:1b:b0:{number:02x},romfile="]
+        argv += ["-kernel", str(kernel), "-initrd", str(initrd), "-append", append]
+        (folder / "qemu.argv").write_text("\n".join(argv) + "\n")
+        self.began = time.monotonic()
+        self.process = subprocess.Popen(
+            argv,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=open(folder / "qemu.err", "wb"),
+            pass_fds=[fd],
+            start_new_session=True,
+            env=dict(os.environ, TMPDIR=str(folder)),
+        )
+        running.add(self)
+        self.monitor.there.close()
+
+    def seconds(self):
+        """Host seconds since QEMU was started."""
+        return time.monotonic() - self.began
+
+    def type(self, text):
+        """Type on the guest's console."""
+        self.process.stdin.write(text.encode())
+        self.process.stdin.flush()
+
+    def lines(self, deadline, tick):
+        """Yield (seconds, line, ended) until the guest ends, or kill it at the deadline (TimeoutError).
+
+        `tick()` is called a few times a second. What stands on the last line is yielded before it has ended, so
+        that a prompt can be seen; the same text then comes again, longer.
+        """
+        rest = b""
+        with selectors.DefaultSelector() as ready, open(self.folder / "console.log", "wb") as log:
+            ready.register(self.process.stdout, selectors.EVENT_READ, "console")
+            ready.register(self.monitor.here, selectors.EVENT_READ, "qmp")
+            while True:
+                if self.seconds() > deadline:
+                    self.kill()
+                    raise TimeoutError
+                tick()
+                for key, _ in ready.select(timeout=0.1):
+                    if key.data == "qmp":
+                        if not self.monitor.drain():
+                            ready.unregister(self.monitor.here)
+                        continue
+                    data = os.read(self.process.stdout.fileno(), 65536)
+                    if not data:
+                        self.process.wait()
+                        return
+                    log.write(data)
+                    log.flush()
+                    *whole, rest = (rest + data).split(b"\n")
+                    for raw in whole:
+                        yield self.seconds(), clean(raw), True
+                    if rest:
+                        yield self.seconds(), clean(rest), False
+
+    def kill(self):
+        """End QEMU and whatever it started: its process group, which is ours alone."""
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+        running.discard(self)
+        self.qmp_log.flush()

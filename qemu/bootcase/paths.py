@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Where things are, and the cache that image steps share."""
+
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+QEMU_DIR = Path(__file__).resolve().parent.parent
+PROJECT = QEMU_DIR.parent
+CASES = QEMU_DIR / "cases"
+GUEST = QEMU_DIR / "guest"
+TARGET = PROJECT / "target" / "qemu"
+CACHE = TARGET / "cache"
+KEEP_UNUSED_SECONDS = 3600
+
+
+class Failed(Exception):
+    """A step before the boot went wrong; the text is one line for the user."""
+
+
+def say(text):
+    """Progress goes to stderr: stdout carries the verdicts."""
+    print(f"qemu: {text}", file=sys.stderr, flush=True)
+
+
+def run(argv, log=None, **kwargs):
+    """Run a program to its end; a failure names it and quotes its last lines."""
+    argv = [str(a) for a in argv]
+    done = subprocess.run(
+        argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", **kwargs
+    )
+    if log:
+        log.write_text(done.stdout)
+    if done.returncode != 0:
+        tail = " | ".join(done.stdout.strip().splitlines()[-4:])
+        where = f" (all of it: {log})" if log else ""
+        raise Failed(f"{Path(argv[0]).name}: exit {done.returncode}: {tail}{where}")
+    return done.stdout
+
+
+def digest(*parts):
+    """A short hash of strings, files and whole folders: what a cached image was made from."""
+    total = hashlib.sha256()
+    for part in parts:
+        if isinstance(part, Path):
+            files = sorted(p for p in part.rglob("*") if p.is_file()) if part.is_dir() else [part]
+            for file in files:
+                total.update(f"{file.relative_to(part) if part.is_dir() else file.name}\0{file.stat().st_mode & 0o111}\0".encode())
+                total.update(file.read_bytes())
+        else:
+            total.update(f"{part}\0".encode())
+    return total.hexdigest()[:12]
+
+
+@contextmanager
+def locked(name):
+    """One builder at a time for one artefact, over processes."""
+    locks = TARGET / "locks"
+    locks.mkdir(parents=True, exist_ok=True)
+    with open(locks / name, "w") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+
+
+def cached(name, key, build):
+    """The folder NAME-KEY of the cache; built by `build(folder)` when it is not there yet."""
+    final = CACHE / f"{name}-{key}"
+    with locked(name):
+        if final.is_dir():
+            os.utime(final)
+            return final
+        say(f"building {name}")
+        began = time.monotonic()
+        work = CACHE / f"{name}.work"
+        remove(work)
+        work.mkdir(parents=True)
+        build(work)
+        work.rename(final)
+        os.utime(final)
+        for old in CACHE.glob(f"{name}-????????????"):
+            if old != final and time.time() - old.stat().st_mtime > KEEP_UNUSED_SECONDS:
+                remove(old)
+        say(f"built {name} in {time.monotonic() - began:.0f} s")
+    return final
+
+
+def remove(folder):
+    """Remove a folder of the cache, if it is there."""
+    if folder.exists():
+        shutil.rmtree(folder)

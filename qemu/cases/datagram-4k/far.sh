@@ -1,0 +1,4 @@
+. /run/ibboot-fabric/lib.sh
+fabric partitions 'Default=0x7fff,ipoib,mtu=5,defmember=full:ALL=full;'
+fabric sm start
+fabric address 10.0.0.2/24

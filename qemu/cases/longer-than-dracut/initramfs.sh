@@ -1,0 +1,1 @@
+echo '<3>boot-test: initramfs' > /dev/kmsg

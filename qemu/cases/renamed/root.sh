@@ -1,0 +1,6 @@
+set -e
+rdma dev set rxe0 name storage0
+rdma link
+ibboot check --format json > renamed.json
+grep -q '"name": "storage0/1"' renamed.json
+grep -q '"wanted": "rxe0:1"' renamed.json

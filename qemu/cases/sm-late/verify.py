@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Nothing is verified before there is a subnet manager, and the wait for it is told word for word."""
+
+WAITED_AT_LEAST = 15.0
+WAITING = (
+    "ibboot: waiting: ib0 (softib0/1): port is not ACTIVE: INIT, LinkUp, SM LID 0, wanted ACTIVE; "
+    "no subnet manager sees this port: start one (opensm, or the switch's)"
+)
+
+
+def verify(boot):
+    waiting = next((when for when, text in boot.kmsg if text == WAITING), None)
+    start = boot.first("boot-test: the subnet manager starts")
+    verified = boot.first(r"ibboot: ib0 \(softib0/1\): verified: ")
+    if None in (waiting, start, verified):
+        yield f"kmsg: not all of it is there: waiting {waiting}, the subnet manager {start}, verified {verified}"
+        return
+    if start[0] - waiting < WAITED_AT_LEAST:
+        yield f"the subnet manager came {start[0] - waiting:.1f} s after the wait began: too early to show anything"
+    if verified[0] < start[0]:
+        yield "verified before there was a subnet manager"

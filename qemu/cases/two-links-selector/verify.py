@@ -1,0 +1,1 @@
+../two-links-any/verify.py

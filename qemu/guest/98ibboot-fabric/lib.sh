@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# shellcheck shell=sh
+#
+# What the far end's scripts share, in the initramfs and in the real root: `. /run/ibboot-fabric/lib.sh`.
+
+place=/run/ibboot-fabric
+# The system's own programs first: busybox fills the gaps.
+PATH=$PATH:/usr/sbin:/usr/bin:/sbin:/bin:$place:$place/bin:$place/applets
+export PATH
+
+# say WHAT: a line in the kernel's log, which has the time
+say() {
+    echo "<6>boot-test: $*" > /dev/kmsg
+}
+
+# failed WHAT: the same on the console, which fails the case
+failed() {
+    echo "<3>boot-test: FAILED: $*" > /dev/kmsg
+    return 1
+}
+
+# fabric VERB...: see qemu/softib/fabric.sh; what does not work is said. Interfaces are there when ibboot has loaded
+# ib_ipoib, which on a slow machine takes its time.
+fabric() {
+    case $1 in
+        address | netdev) wait_for 240 'grep -qx 32 /sys/class/net/*/type' ;;
+    esac
+    sh "$place/fabric.sh" "$@" || failed "fabric $*"
+}
+
+# wait_for SECONDS CONDITION: a deadline, never a count
+wait_for() {
+    end=$(($(cut -d. -f1 /proc/uptime) + $1))
+    until eval "$2"; do
+        [ "$(cut -d. -f1 /proc/uptime)" -lt "$end" ] || {
+            failed "not in $1 s: $2"
+            return 1
+        }
+        sleep 0.1
+    done
+}
+
+# port HCA PORT FILE: a file of a near port in sysfs
+port() {
+    cat "/sys/class/infiniband/$1/ports/$2/$3"
+}
+
+# is_state HCA PORT STATE
+is_state() {
+    grep -q "$3" "/sys/class/infiniband/$1/ports/$2/state" 2> /dev/null
+}
+
+# far PROGRAM...: in the far end's namespace
+far() {
+    sh "$place/fabric.sh" exec "$@"
+}
+
+# talk NEAR FAR [SIZE]: pings both ways in one piece
+talk() {
+    ping -c 3 -i 0.2 -W 10 -s "${3:-56}" -M do "$2" && far ping -c 3 -i 0.2 -W 10 -s "${3:-56}" -M do "$1"
+}
+
+# far_child ADDRESS/LEN: the far end's interface in partition 0x8001, made where it is born and moved
+far_child() {
+    name=$(fabric netdev) || return
+    far sh -c "echo 0x8001 > /sys/class/net/$name/create_child"
+    far test -e "/sys/class/net/$name.8001" || ip link set "$name.8001" netns fabric || failed "$name.8001: not moved"
+    far ip addr add "$1" dev "$name.8001"
+    far ip link set "$name.8001" up
+}

@@ -1,0 +1,28 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT OR Apache-2.0
+#
+# pre-udev: before anything of ibboot runs, there is an HCA here and the far end of its cable elsewhere, in the
+# namespace `fabric`. What happens there from now on is the case's far.sh, beside the boot.
+
+mkdir -p /run/ibboot-test/out
+# Without systemd nothing in /run may be run.
+mount -o remount,exec /run
+mv /ibboot-fabric /run/
+. /run/ibboot-fabric/lib.sh
+mkdir -p "$place/applets"
+busybox --install -s "$place/applets"
+
+for module in ib_uverbs ib_umad; do
+    modprobe "$module" || failed "modprobe $module"
+done
+# ibv=1: its asynchronous events can be heard, as those of hardware.
+# shellcheck disable=SC2046
+busybox insmod "$place/softib.ko" ibv=1 $(cat "$place/parameters") || failed "insmod softib"
+far_hcas=''
+for hca in softib1 softib3 softib5 softib7; do
+    [ ! -e "/sys/class/infiniband/$hca" ] || far_hcas="$far_hcas $hca"
+done
+# shellcheck disable=SC2086
+fabric up $far_hcas
+say "the fabric is there:$far_hcas"
+sh "$place/far.sh" < /dev/null > /run/ibboot-test/out/far.txt 2>&1 &

@@ -1,0 +1,19 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT OR Apache-2.0
+#
+# What a boot case needs inside the initramfs: it starts the case's own script, and carries files out.
+
+# shellcheck disable=SC2154 # dracut sets moddir
+check() {
+    return 255
+}
+
+install() {
+    inst_multiple tar stty cat cp dmesg ls sleep date touch grep sed tail ip rdma poweroff
+    inst_simple "$moddir/export.sh" /usr/lib/ibboot-test/export.sh
+    inst_simple "$moddir/show.sh" /usr/lib/ibboot-test/show.sh
+    inst_hook pre-udev 05 "$moddir/start.sh"
+    inst_hook initqueue 10 "$moddir/verdict.sh"
+    inst_hook emergency 99 "$moddir/emergency.sh"
+    inst_hook cleanup 99 "$moddir/handover.sh"
+}

@@ -1,0 +1,9 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT OR Apache-2.0
+#
+# initqueue, before ibboot's own job: a verdict may be followed by a reboot, so carry it out at once.
+
+if [ -e /run/ibboot/result ] && [ ! -e /run/ibboot-test/exported ]; then
+    : > /run/ibboot-test/exported
+    sh /usr/lib/ibboot-test/export.sh initramfs
+fi

@@ -1,0 +1,44 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT OR Apache-2.0
+#
+# root.sh WORK TREE KERNEL: make WORK/root.ext4 out of the Debian tree TREE, the files under WORK/add and the
+# modules of KERNEL that WORK/modules lists. Nothing that a boot does not need is started in it.
+set -euo pipefail
+work=$1 tree=$2 kernel=$3
+
+root=$work/root
+cp -a --reflink=auto "$tree" "$root"
+cp -a "$work/add/." "$root/"
+version=$(ls "$kernel/lib/modules")
+mkdir -p "$root/lib/modules/$version"
+cp "$kernel/lib/modules/$version"/modules.{builtin,builtin.modinfo,order} "$root/lib/modules/$version/"
+while read -r module; do
+    install -D -m 644 "$kernel/$module" "$root/$module"
+done < "$work/modules"
+depmod -b "$root" "$version"
+
+mkdir -p "$root/etc/systemd/system"
+echo ibboot-test > "$root/etc/hostname"
+: > "$root/etc/fstab"
+printf '0123456789abcdef0123456789abcdef\n' > "$root/etc/machine-id"
+rm -rf "$root"/var/lib/apt/lists "$root"/var/cache/apt "$root"/usr/share/locale
+units=$root/etc/systemd/system
+for unit in apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer e2scrub_all.timer e2scrub_reap.service fstrim.timer \
+    systemd-tmpfiles-clean.timer systemd-ask-password-console.path systemd-ask-password-wall.path systemd-initctl.socket \
+    dbus.service dbus.socket systemd-logind.service systemd-user-sessions.service getty@tty1.service getty-static.service \
+    modprobe@configfs.service modprobe@dm_mod.service modprobe@drm.service modprobe@fuse.service modprobe@loop.service \
+    dev-hugepages.mount dev-mqueue.mount sys-kernel-debug.mount sys-kernel-tracing.mount sys-kernel-config.mount \
+    sys-fs-fuse-connections.mount proc-sys-fs-binfmt_misc.automount systemd-binfmt.service systemd-firstboot.service \
+    systemd-hwdb-update.service systemd-journal-catalog-update.service systemd-journal-flush.service systemd-ldconfig.service \
+    systemd-machine-id-commit.service systemd-pstore.service systemd-random-seed.service systemd-remount-fs.service \
+    systemd-repart.service systemd-sysusers.service systemd-update-done.service systemd-update-utmp.service \
+    systemd-update-utmp-runlevel.service; do
+    ln -sf /dev/null "$units/$unit"
+done
+ln -sf /lib/systemd/system/ibboot-test.target "$units/default.target"
+mkdir -p "$units/multi-user.target.wants"
+if [ -e "$root/lib/systemd/system/ibboot-check.service" ]; then
+    ln -sf /lib/systemd/system/ibboot-check.service "$units/multi-user.target.wants/ibboot-check.service"
+fi
+mke2fs -q -t ext4 -O ^has_journal -d "$root" "$work/root.ext4" 1G
+rm -rf "$root"
