@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+#
+# make          the static program, target/TARGET/release/ibboot
+# make boot     set up everything and boot a real kernel to a verified Soft-RoCE link
+# make test     set up everything and run all tests
+# make bench    the budgets of this build
+# make install  DESTDIR=... PREFIX=/usr
+# make docs     write the reference pages anew from the parameter table
+
+SHELL = /bin/bash
+TARGET ?= $(shell uname -m)-unknown-linux-gnu
+PREFIX ?= /usr
+# Distributions differ in where dracut and systemd look; both of these follow PREFIX.
+SBINDIR ?= $(PREFIX)/sbin
+DRACUTDIR ?= $(PREFIX)/lib/dracut/modules.d
+UNITDIR ?= /lib/systemd/system
+MANDIR ?= $(PREFIX)/share/man
+DOCDIR ?= $(PREFIX)/share/doc/ibboot
+
+PROGRAM = target/$(TARGET)/release/ibboot
+STATIC = RUSTFLAGS="-C target-feature=+crt-static"
+
+.PHONY: all build setup boot test bench docs install clean
+
+all: build
+
+# cargo knows what is up to date.
+build:
+	$(STATIC) cargo build --locked --release --target $(TARGET)
+
+setup:
+	tests/setup
+
+boot: setup
+	$(MAKE) build
+	qemu/run --show boot
+
+test: setup
+	$(MAKE) build
+	tests/run
+
+bench: setup
+	$(MAKE) build
+	tests/bench
+
+docs:
+	BLESS=1 cargo test --locked -p kernel-cmdline --test docs
+
+install:
+	install -D -m 755 $(PROGRAM) $(DESTDIR)$(SBINDIR)/ibboot
+	install -d $(DESTDIR)$(DRACUTDIR)/50ibboot
+	install -m 755 dracut-module/50ibboot/*.sh $(DESTDIR)$(DRACUTDIR)/50ibboot/
+	install -m 644 $(filter-out %.sh,$(wildcard dracut-module/50ibboot/*)) $(DESTDIR)$(DRACUTDIR)/50ibboot/
+	install -D -m 644 dracut-module/ibboot-check.service $(DESTDIR)$(UNITDIR)/ibboot-check.service
+	install -D -m 644 man/ibboot.8 $(DESTDIR)$(MANDIR)/man8/ibboot.8
+	install -D -m 644 man/ibboot.cmdline.7 $(DESTDIR)$(MANDIR)/man7/ibboot.cmdline.7
+	install -D -m 644 -t $(DESTDIR)$(DOCDIR) README.md CHANGELOG.md LICENSE-MIT LICENSE-APACHE kernel-cmdline/REFERENCE.md
+
+clean:
+	rm -rf target
