@@ -7,11 +7,39 @@ use std::time::Duration;
 use crate::report::{LinkReport, Report};
 use crate::system::clock::{boottime_ns, seconds};
 
+/// A link that changes without end fills no log: so many times is it spoken of in [`WINDOW_NS`].
+const SAYINGS: u32 = 30;
+const WINDOW_NS: u64 = 60_000_000_000;
+
 /// The last thing said of each link.
 #[derive(Debug, Default)]
 pub struct Waiting {
-    /// By selector and port: the sentence and when it was said first, ns since kernel start.
-    said: BTreeMap<String, (String, u64)>,
+    /// By selector and port: the sentence that is true, since when (ns since kernel start), and
+    /// whether it was said.
+    said: BTreeMap<String, (String, u64, bool)>,
+    /// By selector: how often something was said of it.
+    brakes: BTreeMap<String, Brake>,
+}
+
+/// How often one link was spoken of, and since when that is counted.
+#[derive(Debug, Default)]
+struct Brake {
+    began_ns: u64,
+    times: u32,
+}
+
+impl Brake {
+    /// How many times it will have been in this window, this one included.
+    fn count(&mut self, now_ns: u64) -> u32 {
+        if now_ns.saturating_sub(self.began_ns) >= WINDOW_NS {
+            *self = Brake {
+                began_ns: now_ns,
+                times: 0,
+            };
+        }
+        self.times = self.times.saturating_add(1);
+        self.times
+    }
 }
 
 fn key(link: &LinkReport) -> String {
@@ -48,16 +76,25 @@ impl Waiting {
             let lines = lines(link);
             let sentences: Vec<&str> = lines.iter().map(|(_, line)| line.as_str()).collect();
             let sentence = sentences.join("\n");
-            let key = key(link);
-            if self
-                .said
-                .get(&key)
-                .is_some_and(|(said, _)| *said == sentence)
-            {
-                continue;
+            let since = match self.said.get(&key(link)) {
+                Some((same, _, true)) if *same == sentence => continue,
+                Some((same, since, false)) if *same == sentence => *since,
+                _ => now_ns,
+            };
+            let brake = self.brakes.entry(link.wanted.clone()).or_default();
+            let times = brake.count(now_ns);
+            self.said
+                .insert(key(link), (sentence, since, times <= SAYINGS));
+            if times <= SAYINGS {
+                news.extend(lines);
             }
-            self.said.insert(key, (sentence, now_ns));
-            news.extend(lines);
+            if times == SAYINGS {
+                let line = format!(
+                    "{}: changes too often, the next minute is not told",
+                    link.object()
+                );
+                news.push((log::Level::Warn, line));
+            }
         }
         news
     }
@@ -74,7 +111,7 @@ impl Waiting {
             let since = self
                 .said
                 .get(&key(link))
-                .map_or_else(boottime_ns, |(_, since)| *since);
+                .map_or_else(boottime_ns, |(_, since, _)| *since);
             let line = format!(
                 "{diagnosis} (so since {} s after kernel start, deadline {} s)",
                 seconds(since),
@@ -138,8 +175,49 @@ mod tests {
         );
         assert_eq!(said(waiting.news(std::slice::from_ref(&down), 8)), told);
         assert_eq!(
-            waiting.said.values().map(|(_, at)| *at).collect::<Vec<_>>(),
+            waiting
+                .said
+                .values()
+                .map(|(_, at, _)| *at)
+                .collect::<Vec<_>>(),
             [8]
+        );
+    }
+
+    #[test]
+    fn a_port_that_flaps_does_not_fill_the_log_and_its_last_state_is_told() {
+        let state = |seen: &str| {
+            let finding = Finding::failed(Id::PortState, seen, "ACTIVE").hint("");
+            [link("ib0", Some("mlx5_0/1"), finding)]
+        };
+        let mut waiting = Waiting::default();
+        let mut told = Vec::new();
+        for round in 0..1000_u64 {
+            let seen = if round % 2 == 0 { "DOWN" } else { "INIT" };
+            told.extend(said(waiting.news(&state(seen), round)));
+        }
+        assert_eq!(told.len(), 31);
+        assert_eq!(
+            told.last().map(String::as_str),
+            Some("WARN mlx5_0/1: changes too often, the next minute is not told")
+        );
+        assert_eq!(
+            said(waiting.news(&state("INIT"), WINDOW_NS - 1)).len(),
+            0,
+            "still the same minute"
+        );
+        assert_eq!(
+            said(waiting.news(&state("INIT"), WINDOW_NS)),
+            ["INFO waiting: mlx5_0/1: port is not ACTIVE: INIT, wanted ACTIVE"]
+        );
+        assert_eq!(
+            waiting
+                .said
+                .values()
+                .map(|(_, at, _)| *at)
+                .collect::<Vec<_>>(),
+            [999],
+            "since when it is so, not since when it is told"
         );
     }
 
