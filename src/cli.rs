@@ -68,9 +68,9 @@ pub struct UpArguments {}
 #[derive(FromArgs, Debug)]
 #[argh(subcommand, name = "check")]
 pub struct CheckArguments {
-    /// text or json
-    #[argh(option, default = "Format::Text", arg_name = "format")]
-    pub format: Format,
+    /// text, json, nagios, prom or nhc
+    #[argh(option, default = "CheckFormat::Text", arg_name = "format")]
+    pub format: CheckFormat,
     /// keep the report in /run/ibboot/check.json, for the timeline
     #[argh(switch)]
     pub record: bool,
@@ -90,9 +90,9 @@ pub struct FactsArguments {
 #[derive(FromArgs, Debug)]
 #[argh(subcommand, name = "timeline")]
 pub struct TimelineArguments {
-    /// text or json
-    #[argh(option, default = "Format::Text", arg_name = "format")]
-    pub format: Format,
+    /// text, json or svg
+    #[argh(option, default = "TimelineFormat::Text", arg_name = "format")]
+    pub format: TimelineFormat,
 }
 
 /// How a result is printed.
@@ -112,6 +112,60 @@ impl std::str::FromStr for Format {
             "text" => Ok(Format::Text),
             "json" => Ok(Format::Json),
             _ => Err("wanted text or json".to_owned()),
+        }
+    }
+}
+
+/// How `check` prints its report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CheckFormat {
+    /// For people.
+    Text,
+    /// For programs.
+    Json,
+    /// As a Nagios plugin.
+    Nagios,
+    /// Prometheus' text format.
+    Prom,
+    /// One line for a node health check, with its exit code.
+    Nhc,
+}
+
+impl std::str::FromStr for CheckFormat {
+    type Err = String;
+
+    fn from_str(text: &str) -> std::result::Result<Self, String> {
+        match text {
+            "text" => Ok(CheckFormat::Text),
+            "json" => Ok(CheckFormat::Json),
+            "nagios" => Ok(CheckFormat::Nagios),
+            "prom" => Ok(CheckFormat::Prom),
+            "nhc" => Ok(CheckFormat::Nhc),
+            _ => Err("wanted text, json, nagios, prom or nhc".to_owned()),
+        }
+    }
+}
+
+/// How `timeline` prints its marks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TimelineFormat {
+    /// For people.
+    Text,
+    /// For programs.
+    Json,
+    /// A picture.
+    Svg,
+}
+
+impl std::str::FromStr for TimelineFormat {
+    type Err = String;
+
+    fn from_str(text: &str) -> std::result::Result<Self, String> {
+        match text {
+            "text" => Ok(TimelineFormat::Text),
+            "json" => Ok(TimelineFormat::Json),
+            "svg" => Ok(TimelineFormat::Svg),
+            _ => Err("wanted text, json or svg".to_owned()),
         }
     }
 }

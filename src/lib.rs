@@ -14,6 +14,7 @@ pub mod facts;
 pub mod handover;
 pub mod interfaces;
 pub mod ipoib;
+pub mod monitoring;
 pub mod plan;
 pub mod rdma;
 pub mod report;

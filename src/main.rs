@@ -4,7 +4,9 @@
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use ibboot::cli::{self, Call, CheckArguments, Command, Format, Parsed, PlanArguments};
+use ibboot::cli::{
+    self, Call, CheckArguments, CheckFormat, Command, Format, Parsed, PlanArguments, TimelineFormat,
+};
 use ibboot::error::{Error, Kind, Result};
 use ibboot::facts::{Depth, Facts};
 use ibboot::handover::{self, Directory};
@@ -16,7 +18,7 @@ use ibboot::system::root::Root;
 use ibboot::system::{kmsg, stderr};
 use ibboot::up::End;
 use ibboot::verify::expectation::Expectation;
-use ibboot::{explain, timeline, up, verify};
+use ibboot::{explain, monitoring, timeline, up, verify};
 use log::LevelFilter;
 
 fn main() -> ExitCode {
@@ -156,8 +158,11 @@ fn check(root: &Root, arguments: &CheckArguments) -> Result<u8> {
     })?;
     let report = compare(root, &expectation);
     print(&match arguments.format {
-        Format::Text => report.text(),
-        Format::Json => handover::json(&report).map_err(unknown)?,
+        CheckFormat::Text => report.text(),
+        CheckFormat::Json => handover::json(&report).map_err(unknown)?,
+        CheckFormat::Nagios => monitoring::nagios(&report),
+        CheckFormat::Prom => monitoring::prometheus(&report),
+        CheckFormat::Nhc => monitoring::nhc(&report),
     })
     .map_err(unknown)?;
     if arguments.record {
@@ -172,7 +177,10 @@ fn check(root: &Root, arguments: &CheckArguments) -> Result<u8> {
             })
             .map_err(unknown)?;
     }
-    Ok(report.status.exit_code())
+    Ok(match arguments.format {
+        CheckFormat::Nhc => monitoring::nhc_exit_code(&report),
+        _ => report.status.exit_code(),
+    })
 }
 
 /// One look at the machine; where an interface has no carrier, its subnet administrator is asked.
@@ -228,7 +236,7 @@ fn facts(root: &Root, tree: Option<&std::path::Path>) -> Result<u8> {
     Ok(0)
 }
 
-fn show_timeline(root: &Root, format: Format) -> Result<u8> {
+fn show_timeline(root: &Root, format: TimelineFormat) -> Result<u8> {
     let state = handover::read_state(root)?.ok_or_else(|| {
         Error::new("timeline", "nothing was handed over in this boot")
             .seen("no /run/ibboot/state.json")
@@ -236,8 +244,9 @@ fn show_timeline(root: &Root, format: Format) -> Result<u8> {
     })?;
     let timeline = timeline::timeline(&state, handover::read_check(root)?.as_ref());
     print(&match format {
-        Format::Text => timeline.text(),
-        Format::Json => handover::json(&timeline)?,
+        TimelineFormat::Text => timeline.text(),
+        TimelineFormat::Json => handover::json(&timeline)?,
+        TimelineFormat::Svg => timeline.svg(),
     })?;
     Ok(0)
 }

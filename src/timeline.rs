@@ -120,6 +120,77 @@ impl Timeline {
         }
         out
     }
+
+    /// A picture of the same: a line per mark, time to the right, seconds at both ends.
+    pub fn svg(&self) -> String {
+        const WIDTH: u64 = 960;
+        const LEFT: u64 = 260;
+        const RIGHT: u64 = 80;
+        const ROW: u64 = 22;
+        const TOP: u64 = 34;
+        let last = |mark: &Mark| mark.end_ns.unwrap_or(mark.start_ns);
+        let end = self.marks.iter().map(last).max().unwrap_or(0).max(1);
+        let x = |ns: u64| {
+            let span = u128::from(WIDTH - LEFT - RIGHT);
+            LEFT + u64::try_from(u128::from(ns) * span / u128::from(end)).unwrap_or(0)
+        };
+        let rows = self.marks.len() as u64;
+        let height = TOP + rows * ROW + 12;
+        let (axis, bottom) = (TOP - 8, TOP + rows * ROW);
+        let (right, above) = (WIDTH - RIGHT, axis - 6);
+        let mut out = format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" height=\"{height}\" \
+             viewBox=\"0 0 {WIDTH} {height}\" font-family=\"sans-serif\" font-size=\"12\">\n\
+             <title>Boot, seconds since kernel start</title>\n\
+             <rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n\
+             <path d=\"M{LEFT} {axis}H{right}M{LEFT} {axis}V{bottom}M{right} {axis}V{bottom}\" stroke=\"#bbb\" fill=\"none\"/>\n\
+             <text x=\"{LEFT}\" y=\"{above}\">0 s</text>\n\
+             <text x=\"{right}\" y=\"{above}\" text-anchor=\"end\">{} s</text>\n",
+            seconds(end),
+        );
+        for (row, mark) in self.marks.iter().enumerate() {
+            let y = TOP + row as u64 * ROW;
+            let (from, to) = (x(mark.start_ns), x(last(mark)));
+            let color = if mark.end_ns.is_some() {
+                "#4878a8"
+            } else {
+                "#c05020"
+            };
+            let name = format!("{} {}", mark.phase.words(), printable(&mark.object));
+            let took = mark.end_ns.map_or_else(
+                || seconds(mark.start_ns),
+                |end_ns| seconds(end_ns.saturating_sub(mark.start_ns)),
+            );
+            out.push_str(&format!(
+                "<text x=\"{}\" y=\"{}\" text-anchor=\"end\">{}</text>\n\
+                 <rect x=\"{from}\" y=\"{y}\" width=\"{}\" height=\"{}\" fill=\"{color}\"/>\n\
+                 <text x=\"{}\" y=\"{}\">{took} s</text>\n",
+                LEFT - 10,
+                y + 11,
+                markup(name.trim()),
+                to.saturating_sub(from).max(2),
+                ROW - 8,
+                to + 8,
+                y + 11,
+            ));
+        }
+        out.push_str("</svg>\n");
+        out
+    }
+}
+
+/// Text for XML: an object's name comes from the command line.
+fn markup(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            c => out.push(c),
+        }
+    }
+    out
 }
 
 #[cfg(test)]
