@@ -62,7 +62,15 @@ pub struct PlanArguments {
 /// Carry the plan out: load, make, wait, verify, hand over. Safe to repeat.
 #[derive(FromArgs, Debug)]
 #[argh(subcommand, name = "up")]
-pub struct UpArguments {}
+pub struct UpArguments {
+    /// only tell NetworkManager and systemd-networkd of the initramfs to leave the interfaces
+    /// alone (dracut's cmdline hook)
+    #[argh(switch)]
+    pub claim: bool,
+    /// only tell those of the real root what rd.ib.handover= says (dracut's cleanup hook)
+    #[argh(switch)]
+    pub hand_over: bool,
+}
 
 /// Compare the machine with what was handed over, or with what the command line asks for.
 #[derive(FromArgs, Debug)]

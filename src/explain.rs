@@ -43,7 +43,16 @@ pub fn action(action: &Action) -> String {
                 " (the boot does not wait for it)"
             }
         ),
-        Action::HandOver => "hand over to the real root".to_owned(),
+        Action::HandOver { to } => {
+            let owner = match to {
+                Some("keep") => "; the interfaces stay as they are",
+                Some("nm") => "; NetworkManager gets the interfaces",
+                Some("networkd") => "; systemd-networkd gets the interfaces",
+                Some("none") => "; nobody is told of the interfaces",
+                _ => "",
+            };
+            format!("hand over to the real root{owner}")
+        }
     }
 }
 

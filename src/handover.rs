@@ -14,6 +14,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Kind, Result};
+use crate::peers;
 use crate::rdma::types::{Guid, LinkLayer};
 use crate::report::Report;
 use crate::system::root::Root;
@@ -112,31 +113,49 @@ pub struct State {
     pub marks: Vec<Mark>,
 }
 
-/// `/run/ibboot`, held open: later path changes do not lead a write elsewhere.
+/// A directory below /run, held open: later path changes do not lead a write elsewhere.
 #[derive(Debug)]
 pub struct Directory {
     fd: OwnedFd,
+    path: String,
 }
 
-fn failed(name: &str, what: &str, errno: Errno) -> Error {
-    let path = format!("{DIRECTORY}/{name}");
-    Error::new(path.trim_end_matches('/'), what).seen(errno.desc())
-}
+const OPEN: OFlag = OFlag::O_DIRECTORY
+    .union(OFlag::O_NOFOLLOW)
+    .union(OFlag::O_CLOEXEC);
 
 impl Directory {
-    /// Makes (0755) or opens the directory; refuses a link and a directory of somebody else.
+    /// `/run/ibboot`, as [`Directory::below_run`].
     pub fn open() -> Result<Directory> {
-        let own = |what: &'static str| move |errno| failed("", what, errno);
-        let flags = OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-        let run = nix::fcntl::open("/run", flags, Mode::empty()).map_err(own("cannot be made"))?;
-        match mkdirat(&run, "ibboot", Mode::from_bits_truncate(0o755)) {
-            Ok(()) | Err(Errno::EEXIST) => {}
-            Err(errno) => return Err(failed("", "cannot be made", errno)),
+        Directory::below_run("ibboot")
+    }
+
+    /// Makes (0755) or opens `/run/PATH`, one name after another; refuses links and what somebody
+    /// else can write to.
+    pub fn below_run(path: &str) -> Result<Directory> {
+        let run = nix::fcntl::open("/run", OPEN, Mode::empty())
+            .map_err(|errno| Error::new("/run", "cannot be opened").seen(errno.desc()))?;
+        let mut directory = Directory {
+            fd: run,
+            path: "/run".to_owned(),
+        };
+        for name in path.split('/') {
+            directory = directory.below(name)?;
         }
-        let fd = openat(&run, "ibboot", flags, Mode::empty()).map_err(own("cannot be opened"))?;
-        let stat = fstat(&fd).map_err(own("cannot be opened"))?;
+        Ok(directory)
+    }
+
+    fn below(self, name: &str) -> Result<Directory> {
+        match mkdirat(&self.fd, name, Mode::from_bits_truncate(0o755)) {
+            Ok(()) | Err(Errno::EEXIST) => {}
+            Err(errno) => return Err(self.failed(name, "cannot be made", errno)),
+        }
+        let cannot = |errno| self.failed(name, "cannot be opened", errno);
+        let fd = openat(&self.fd, name, OPEN, Mode::empty()).map_err(cannot)?;
+        let stat = fstat(&fd).map_err(cannot)?;
+        let path = format!("{}/{name}", self.path);
         if stat.st_uid != geteuid().as_raw() || stat.st_mode & 0o022 != 0 {
-            return Err(Error::new(DIRECTORY, "is not safe to write to")
+            return Err(Error::new(path, "is not safe to write to")
                 .seen(format!(
                     "owner {}, mode {:o}",
                     stat.st_uid,
@@ -144,13 +163,24 @@ impl Directory {
                 ))
                 .wanted("own directory that nobody else can write"));
         }
-        Ok(Directory { fd })
+        Ok(Directory { fd, path })
+    }
+
+    fn failed(&self, name: &str, what: &str, errno: Errno) -> Error {
+        let path = format!("{}/{name}", self.path);
+        Error::new(path.trim_end_matches('/'), what).seen(errno.desc())
     }
 
     /// Replaces `name` (0644) by `content` in one step.
     pub fn write(&self, name: &str, content: &[u8]) -> Result<()> {
+        self.write_as(name, content, 0o644)
+    }
+
+    /// The same with another mode.
+    pub fn write_as(&self, name: &str, content: &[u8], mode: u32) -> Result<()> {
+        let mode = Mode::from_bits_truncate(mode);
         let temporary = format!(".{name}.{}", std::process::id());
-        let fail = |errno| failed(name, "cannot be written", errno);
+        let fail = |errno| self.failed(name, "cannot be written", errno);
         let create = || {
             openat(
                 &self.fd,
@@ -160,7 +190,7 @@ impl Directory {
                     | OFlag::O_EXCL
                     | OFlag::O_NOFOLLOW
                     | OFlag::O_CLOEXEC,
-                Mode::from_bits_truncate(0o644),
+                mode,
             )
         };
         let file = match create() {
@@ -172,7 +202,7 @@ impl Directory {
             other => other,
         }
         .map_err(fail)?;
-        let written = fchmod(&file, Mode::from_bits_truncate(0o644))
+        let written = fchmod(&file, mode)
             .map_err(io::Error::from)
             .and_then(|()| File::from(file).write_all(content))
             .and_then(|()| {
@@ -181,12 +211,13 @@ impl Directory {
         if let Err(error) = written {
             if let Err(errno) = unlinkat(&self.fd, temporary.as_str(), UnlinkatFlags::NoRemoveDir) {
                 log::debug!(
-                    "{DIRECTORY}/{temporary}: cannot be removed: {}",
+                    "{}/{temporary}: cannot be removed: {}",
+                    self.path,
                     errno.desc()
                 );
             }
             return Err(Error::io(
-                format!("{DIRECTORY}/{name}"),
+                format!("{}/{name}", self.path),
                 "cannot be written",
                 &error,
             ));
@@ -198,13 +229,30 @@ impl Directory {
     pub fn remove(&self, name: &str) -> Result<()> {
         match unlinkat(&self.fd, name, UnlinkatFlags::NoRemoveDir) {
             Ok(()) | Err(Errno::ENOENT) => Ok(()),
-            Err(errno) => Err(failed(name, "cannot be removed", errno)),
+            Err(errno) => Err(self.failed(name, "cannot be removed", errno)),
         }
+    }
+
+    /// Removes the files whose text is `unwanted`. What cannot be read stays.
+    pub fn remove_if(&self, unwanted: impl Fn(&str) -> bool) -> Result<()> {
+        let names = match std::fs::read_dir(&self.path) {
+            Ok(entries) => entries.flatten().map(|entry| entry.file_name()),
+            Err(e) => return Err(Error::io(&self.path, "cannot be read", &e)),
+        };
+        for name in names.filter_map(|name| name.into_string().ok()) {
+            let Ok(Some(bytes)) = self.read(&name) else {
+                continue;
+            };
+            if unwanted(&String::from_utf8_lossy(&bytes)) {
+                self.remove(&name)?;
+            }
+        }
+        Ok(())
     }
 
     /// Reads `name`: a regular file of root's or ours, `None` if it is not there.
     fn read(&self, name: &str) -> Result<Option<Vec<u8>>> {
-        let fail = |errno| failed(name, "cannot be read", errno);
+        let fail = |errno| self.failed(name, "cannot be read", errno);
         // O_NONBLOCK: a planted fifo must not hold us.
         let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
         let fd = match openat(&self.fd, name, flags, Mode::empty()) {
@@ -215,17 +263,24 @@ impl Directory {
         let stat = fstat(&fd).map_err(fail)?;
         let regular = SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT == SFlag::S_IFREG;
         if !regular || (stat.st_uid != 0 && stat.st_uid != geteuid().as_raw()) {
-            return Err(Error::new(format!("{DIRECTORY}/{name}"), "is not believed")
-                .seen(format!("owner {}, mode {:o}", stat.st_uid, stat.st_mode))
-                .wanted("a regular file of root"));
+            return Err(
+                Error::new(format!("{}/{name}", self.path), "is not believed")
+                    .seen(format!("owner {}, mode {:o}", stat.st_uid, stat.st_mode))
+                    .wanted("a regular file of root"),
+            );
         }
         let mut bytes = Vec::new();
         File::from(fd)
             .take(FILE_MAX)
             .read_to_end(&mut bytes)
-            .map_err(|e| Error::io(format!("{DIRECTORY}/{name}"), "cannot be read", &e))?;
+            .map_err(|e| Error::io(format!("{}/{name}", self.path), "cannot be read", &e))?;
         Ok(Some(bytes))
     }
+}
+
+/// Writes what another program is told.
+pub fn tell(file: &peers::File) -> Result<()> {
+    Directory::below_run(file.directory)?.write_as(&file.name, file.text.as_bytes(), file.mode)
 }
 
 /// Pretty JSON with a newline at its end.
@@ -240,9 +295,13 @@ fn bytes_of(root: &Root, name: &str) -> Result<Option<Vec<u8>>> {
     if root.is_live() {
         let flags = OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC | OFlag::O_PATH;
         return match nix::fcntl::open(DIRECTORY, flags, Mode::empty()) {
-            Ok(fd) => Directory { fd }.read(name),
+            Ok(fd) => Directory {
+                fd,
+                path: DIRECTORY.to_owned(),
+            }
+            .read(name),
             Err(Errno::ENOENT) => Ok(None),
-            Err(errno) => Err(failed("", "cannot be opened", errno)),
+            Err(errno) => Err(Error::new(DIRECTORY, "cannot be opened").seen(errno.desc())),
         };
     }
     match root.read(&format!("{DIRECTORY}/{name}")) {

@@ -98,7 +98,9 @@ pub fn named(arguments: &Arguments<'_>) -> Vec<Wish<InterfaceWish>> {
             continue;
         };
         let is_static = ip.value.methods.iter().all(|method| method.is_static());
-        collected.add(&ip.with(interface), |ipoib| {
+        collected.change(&ip.with(interface), |found| {
+            found.left |= !is_static;
+            let ipoib = &mut found.ipoib;
             if let Some(client) = ip.value.client.filter(|_| is_static) {
                 let whole = if client.address.is_ipv6() { 128 } else { 32 };
                 ipoib.addresses.push(Address {
@@ -204,38 +206,44 @@ impl Collected<'_, '_> {
         self.found.iter().position(is_it)
     }
 
-    /// Changes the entry of this interface, made when it is named for the first time.
+    /// As [`Collected::change`], of what is wanted of the interface.
     fn add(
         &mut self,
         interface: &Spanned<'_, Interface<'_>>,
         change: impl FnOnce(&mut ipoib::Wish),
     ) {
+        self.change(interface, |found| change(&mut found.ipoib));
+    }
+
+    /// Changes the entry of this interface, made when it is named for the first time.
+    fn change(
+        &mut self,
+        interface: &Spanned<'_, Interface<'_>>,
+        change: impl FnOnce(&mut InterfaceWish),
+    ) {
         let key = key(self.arguments, &interface.value);
         if let Some(position) = self.position(&key) {
             if let Some(found) = self.found.get_mut(position) {
-                change(&mut found.value.ipoib);
+                change(&mut found.value);
             }
             return;
         }
-        let mut ipoib = ipoib::Wish {
-            pkey: key.pkey,
-            ..ipoib::Wish::default()
-        };
-        change(&mut ipoib);
-        let name = match interface.value {
-            Interface::Name(name) => name.to_owned(),
-            Interface::Address(_) => ipoib.ifname.clone().unwrap_or_else(|| key.port.clone()),
-        };
-        let port = key.port;
-        self.found.push(wish(
-            interface,
-            InterfaceWish {
-                name,
-                port,
-                ipoib,
-                refused: None,
+        let mut entry = InterfaceWish {
+            name: interface.value.to_string(),
+            port: key.port,
+            ipoib: ipoib::Wish {
+                pkey: key.pkey,
+                ..ipoib::Wish::default()
             },
-        ));
+            refused: None,
+            left: false,
+        };
+        change(&mut entry);
+        if let Interface::Address(_) = interface.value {
+            let name = entry.ipoib.ifname.clone();
+            entry.name = name.unwrap_or_else(|| entry.port.clone());
+        }
+        self.found.push(wish(interface, entry));
     }
 
     /// The child of a partition, called as the kernel will call it.
@@ -253,6 +261,7 @@ impl Collected<'_, '_> {
                     ..ipoib::Wish::default()
                 },
                 refused: None,
+                left: false,
             };
             self.found.push(wish(asked, entry));
         }

@@ -15,6 +15,7 @@ pub mod handover;
 pub mod interfaces;
 pub mod ipoib;
 pub mod monitoring;
+pub mod peers;
 pub mod plan;
 pub mod rdma;
 pub mod report;

@@ -5,7 +5,8 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use ibboot::cli::{
-    self, Call, CheckArguments, CheckFormat, Command, Format, Parsed, PlanArguments, TimelineFormat,
+    self, CheckArguments, CheckFormat, Command, Format, Parsed, PlanArguments, TimelineFormat,
+    UpArguments,
 };
 use ibboot::error::{Error, Kind, Result};
 use ibboot::facts::{Depth, Facts};
@@ -18,7 +19,8 @@ use ibboot::system::root::Root;
 use ibboot::system::{kmsg, stderr};
 use ibboot::up::End;
 use ibboot::verify::expectation::Expectation;
-use ibboot::{explain, monitoring, timeline, up, verify};
+use ibboot::{explain, monitoring, peers, timeline, up, verify};
+use kernel_cmdline::Handover;
 use log::LevelFilter;
 
 fn main() -> ExitCode {
@@ -58,7 +60,7 @@ fn run() -> Result<u8> {
     }
     match &call.command {
         Command::Plan(arguments) => show_plan(&root, arguments),
-        Command::Up(_) => bring_up(&root, &call),
+        Command::Up(arguments) => bring_up(&root, arguments, call.verbose),
         Command::Check(arguments) => check(&root, arguments),
         Command::Facts(arguments) => facts(&root, arguments.tree.as_deref()),
         Command::Timeline(arguments) => show_timeline(&root, arguments.format),
@@ -102,12 +104,12 @@ fn show_plan(root: &Root, arguments: &PlanArguments) -> Result<u8> {
     })
 }
 
-fn bring_up(root: &Root, call: &Call) -> Result<u8> {
+fn bring_up(root: &Root, arguments: &UpArguments, verbose: bool) -> Result<u8> {
     if !root.is_live() {
         return Err(Error::new("--root", "up works on the running machine only").kind(Kind::Usage));
     }
     let request = Request::read(root);
-    let level = if call.verbose {
+    let level = if verbose {
         LevelFilter::Debug
     } else {
         request.verbosity
@@ -116,6 +118,16 @@ fn bring_up(root: &Root, call: &Call) -> Result<u8> {
         kmsg::init(level, request.on_console);
     } else {
         stderr::init(level)?;
+    }
+    if arguments.claim || arguments.hand_over {
+        if request.asked.is_none() {
+            return Ok(Kind::NothingAsked.exit_code());
+        }
+        return if arguments.claim {
+            claim(&request)
+        } else {
+            hand_over(root, &request)
+        };
     }
     let end = carry_out(root, &request).inspect_err(|error| {
         if request.asked.is_some() {
@@ -132,6 +144,41 @@ fn carry_out(root: &Root, request: &Request) -> Result<End> {
     let inventory = Inventory::read(root)?;
     let plan = plan::plan(request, &inventory);
     event_loop()?.block_on(up::run(root, &plan, &inventory.modules))
+}
+
+/// The interfaces are ours: the network programs of the initramfs are told so.
+fn claim(request: &Request) -> Result<u8> {
+    peers::claim(request).iter().try_for_each(handover::tell)?;
+    Ok(0)
+}
+
+/// What the initramfs told its network programs gives way to what those of the real root are told.
+fn hand_over(root: &Root, request: &Request) -> Result<u8> {
+    for (directory, name) in peers::CLAIMS {
+        Directory::below_run(directory)?.remove(name)?;
+    }
+    let Some(expectation) = expectation(root)? else {
+        return Ok(0);
+    };
+    let facts = look(root, &expectation, Rdma::open().ok().as_ref());
+    let report = verify::verify(&expectation, &facts);
+    Directory::below_run(peers::NM_PROFILES)?
+        .remove_if(|profile| peers::is_generated_for(profile, &report, &facts))?;
+    let to = request
+        .handover
+        .as_ref()
+        .map_or(Handover::Auto, |to| to.value);
+    for file in peers::hand_over(to, &expectation, &report, &facts) {
+        handover::tell(&file)?;
+        log::info!("/run/{}/{}: written", file.directory, file.name);
+    }
+    Ok(0)
+}
+
+/// One look at what `expectation` is about.
+fn look(root: &Root, expectation: &Expectation, rdma: Option<&Rdma>) -> Facts {
+    let names: Vec<String> = expectation.modules.iter().map(|m| m.name.clone()).collect();
+    Facts::gather(root, rdma, &names, expectation.depth())
 }
 
 /// What to compare with: what was handed over in this boot, else what the command line asks.
@@ -185,9 +232,8 @@ fn check(root: &Root, arguments: &CheckArguments) -> Result<u8> {
 
 /// One look at the machine; where an interface has no carrier, its subnet administrator is asked.
 fn compare(root: &Root, expectation: &Expectation) -> Report {
-    let names: Vec<String> = expectation.modules.iter().map(|m| m.name.clone()).collect();
     let rdma = root.is_live().then(|| Rdma::open().ok()).flatten();
-    let mut facts = Facts::gather(root, rdma.as_ref(), &names, expectation.depth());
+    let mut facts = look(root, expectation, rdma.as_ref());
     let report = verify::verify(expectation, &facts);
     if !root.is_live() || !up::ask::is_needed(&facts, &report) {
         return report;

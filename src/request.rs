@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use kernel_cmdline::{
-    Arguments, Cmdline, LinkKind, OnFail, PortType, Require, RoceMode, Source, Spanned,
+    Arguments, Cmdline, Handover, LinkKind, OnFail, PortType, Require, RoceMode, Source, Spanned,
 };
 
 use crate::ipoib;
@@ -46,6 +46,8 @@ pub struct InterfaceWish {
     pub ipoib: ipoib::Wish,
     /// Why that cannot be.
     pub refused: Option<String>,
+    /// Its addresses are left to the image's network module, which must be able to set it up.
+    pub left: bool,
 }
 
 /// How many ports (`rd.ib.require=`), the named ones being in [`Request::ports`].
@@ -92,6 +94,8 @@ pub struct Request {
     pub timeout: Duration,
     /// What happens when it passes.
     pub onfail: Option<OnFail>,
+    /// Who owns the interfaces in the real root, where something says so.
+    pub handover: Option<Wish<Handover>>,
     /// The argument that makes something else wait for the network (`root=nfs:...`).
     pub network_root: Option<Origin>,
     /// Log as much as `rd.debug` wants.
@@ -268,6 +272,7 @@ impl Request {
                 .filter(|s| s.value > 0)
                 .map_or(TIMEOUT, |s| Duration::from_secs(u64::from(s.value))),
             onfail: ib.onfail.map(|onfail| onfail.value),
+            handover: ib.handover.as_ref().map(|to| wish(to, to.value)),
             network_root: arguments.network_root().as_ref().map(origin),
             verbosity: if debug {
                 log::LevelFilter::Debug
@@ -348,11 +353,6 @@ fn left(arguments: &Arguments<'_>) -> Vec<Wish<&'static str>> {
         ib.probes
             .iter()
             .map(|a| wish(a, "RDMA servers are not probed by this version")),
-    );
-    left.extend(
-        ib.handover
-            .iter()
-            .map(|a| wish(a, "interfaces are left as they are by this version")),
     );
     left
 }

@@ -92,6 +92,24 @@ fn the_hooks_know_what_to_do_in_place_of_up() {
 }
 
 #[test]
+fn other_network_programs_are_told_here_and_for_the_real_root() {
+    plays(
+        "claim",
+        "mkdir -p /proc/sys/kernel; echo 6.1.0 > /proc/sys/kernel/osrelease
+        told() { find /run/NetworkManager /run/systemd -type f | sort; }
+        cmdline rd.ib.link=rxe0:rxe:eth0; source_hook cmdline; [ ! -e /run/NetworkManager ] || echo claimed
+        cmdline ip=10.0.0.1:::255.255.255.0::ib0:none; source_hook cmdline; told
+        cd /run/NetworkManager/conf.d; tail -n 2 90-ibboot.conf; stat -c %a . 90-ibboot.conf
+        mkdir /run/NetworkManager/system-connections; cd /run/NetworkManager/system-connections
+        echo type=infiniband > site.nmconnection
+        source_hook cleanup; told",
+        "/run/NetworkManager/conf.d/90-ibboot.conf\n/run/systemd/network/00-ibboot.network\n\
+         match-device=type:infiniband\nmanaged=0\n755\n644\n\
+         /run/NetworkManager/system-connections/site.nmconnection\n",
+    );
+}
+
+#[test]
 fn a_hung_up_is_let_go_after_its_deadline_and_dracuts_time_begins_anew() {
     plays(
         "hung",

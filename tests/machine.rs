@@ -241,6 +241,32 @@ fn what_is_planted_in_the_way_is_replaced_or_refused() {
 }
 
 #[test]
+fn files_of_other_programs_are_written_with_their_mode_and_removed_by_their_text() {
+    on_own_run("files of others", || {
+        let directory = Directory::below_run("some/where").unwrap();
+        directory.write_as("secret", b"yes\n", 0o600).unwrap();
+        directory.write("open", b"no\n").unwrap();
+        let mode = |name: &str| fs::metadata(name).unwrap().permissions().mode() & 0o7777;
+        assert_eq!(mode("/run/some"), 0o755);
+        assert_eq!(mode("/run/some/where/secret"), 0o600);
+        fs::write("/run/victim", "yes\n").unwrap();
+        symlink("/run/victim", "/run/some/where/link").unwrap();
+        directory.remove_if(|text| text == "yes\n").unwrap();
+        let mut left: Vec<_> = fs::read_dir("/run/some/where").unwrap().flatten().collect();
+        left.sort_by_key(fs::DirEntry::file_name);
+        let left: Vec<_> = left.iter().map(fs::DirEntry::file_name).collect();
+        assert_eq!(left, ["link", "open"]);
+        symlink("/run/some", "/run/planted").unwrap();
+        assert_eq!(
+            Directory::below_run("planted/where")
+                .unwrap_err()
+                .to_string(),
+            "/run/planted: cannot be opened: Not a directory"
+        );
+    });
+}
+
+#[test]
 fn a_directory_that_others_can_write_is_refused() {
     on_own_run("unsafe directory", || {
         fs::create_dir("/run/ibboot").unwrap();

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
 #
-# cleanup: links that were not required may still be waited for. Their turn is over: the real root is next.
+# cleanup: links that were not required may still be waited for. Their turn is over: the real root is next, and its
+# network programs are told whose the interfaces are.
 
 [ -e /run/ibboot/asked ] || return 0
 
@@ -18,3 +19,5 @@ elif [ -e /run/ibboot/up.pid ]; then
     [ ! -e /run/ibboot/up.pid ] || kill -KILL "$ibboot_pid" 2> /dev/null
     unset ibboot_pid ibboot_tries
 fi
+
+/usr/sbin/ibboot up --hand-over

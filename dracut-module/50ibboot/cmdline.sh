@@ -5,6 +5,9 @@
 
 /usr/sbin/ibboot plan --asked || return 0
 
+# NetworkManager and systemd-networkd start later, and leave the interfaces alone.
+/usr/sbin/ibboot up --claim
+
 # Should `ibboot up` die or hang, the hooks decide in its place: what to do, and after how many seconds.
 ibboot_onfail=$(getarg rd.ib.onfail=)
 case $ibboot_onfail in

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from .debian import RELEASES
-from .images import Flavour
+from .images import NETWORK_SERVICES, Flavour
 from .paths import CASES, Failed
 
 ENDS = ("root", "emergency", "reboot")
@@ -40,6 +40,7 @@ class Case:
     kernels: tuple = ("6.1",)
     systemd: bool = True
     drivers: str | None = None
+    network: str | None = None
     nics: int = 1
     fabric: str | None = None
     cables_out: tuple = ()
@@ -53,7 +54,7 @@ class Case:
 
     def flavour(self):
         """The initramfs this case boots with."""
-        return Flavour(systemd=self.systemd, drivers=self.drivers, site=self.name if self.site() else "")
+        return Flavour(systemd=self.systemd, drivers=self.drivers, site=self.name if self.site() else "", network=self.network)
 
     def site(self):
         """The folder of modprobe.d files which the site of this case has, or None."""
@@ -73,6 +74,7 @@ KINDS = {
     "kernels": list,
     "systemd": bool,
     "drivers": str,
+    "network": str,
     "nics": int,
     "fabric": str,
     "cables_out": list,
@@ -116,6 +118,8 @@ def load(name):
         raise Failed(f"{path}: ends: one of {', '.join(ENDS)} is needed")
     if unknown := [kernel for kernel in table.get("kernels", []) if kernel not in RELEASES]:
         raise Failed(f"{path}: kernels: {unknown[0]}: there are {', '.join(RELEASES)}")
+    if table.get("network", "systemd-networkd") not in NETWORK_SERVICES:
+        raise Failed(f"{path}: network: one of {', '.join(NETWORK_SERVICES)}")
     tuples = {key: tuple(value) for key, value in table.items() if isinstance(value, list)}
     for pattern in (*tuples.get("console", ()), *tuples.get("console_not", ())):
         re.compile(pattern)

@@ -34,6 +34,8 @@ ROOT_PACKAGES = [
     "rdmacm-utils",
 ]
 BUILDER_PACKAGES = ROOT_PACKAGES + ["dracut-core", "cpio", "zstd", "e2fsprogs"]
+# Beside systemd-networkd, which comes with systemd.
+NETWORK_PACKAGES = BUILDER_PACKAGES + ["dracut-network", "network-manager", "dbus"]
 FABRIC_PACKAGES = ["opensm", "iputils-ping", "busybox-static", "libgcc-s1"]
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 UNWANTED = ["/usr/share/doc/*", "/usr/share/man/*", "/usr/share/locale/*", "/usr/share/info/*"]
@@ -112,8 +114,9 @@ def kernel_version(folder):
 
 
 def tree(release, purpose):
-    """A Debian root tree: `root` to boot into, `builder` with the release's own dracut, `fabric` to take programs from."""
-    packages = {"root": ROOT_PACKAGES, "builder": BUILDER_PACKAGES, "fabric": FABRIC_PACKAGES}[purpose]
+    """A Debian root tree: `root` to boot into, `builder` with the release's own dracut, `network` for both
+    where another program manages networks, `fabric` to take programs from."""
+    packages = {"root": ROOT_PACKAGES, "builder": BUILDER_PACKAGES, "network": NETWORK_PACKAGES, "fabric": FABRIC_PACKAGES}[purpose]
 
     def build(work):
         argv = ["mmdebstrap", "--variant=minbase", f"--include={','.join(packages)}", "--mode=root", "--quiet"]

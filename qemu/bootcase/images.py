@@ -21,6 +21,9 @@ DRIVERS = "virtio_pci virtio_blk virtio_net ext4"
 SYSTEMD = "systemd systemd-initrd dracut-systemd"
 BASE = "base udev-rules kernel-modules rootfs-block fs-lib shutdown"
 
+# Who manages networks beside ibboot, and the service of it in the real root.
+NETWORK_SERVICES = {"network-manager": "NetworkManager.service", "systemd-networkd": "systemd-networkd.service"}
+
 
 @dataclass(frozen=True)
 class Flavour:
@@ -31,6 +34,7 @@ class Flavour:
     test: bool = True
     drivers: str | None = None
     site: str = ""
+    network: str | None = None
 
 
 def binary():
@@ -45,6 +49,8 @@ def binary():
 def dracut_arguments(flavour):
     """What dracut is asked for, one word per entry."""
     modules = f"{SYSTEMD} {BASE}" if flavour.systemd else BASE
+    if flavour.network:
+        modules += f" network {flavour.network}"
     if flavour.ibboot:
         modules += " ibboot"
     if flavour.test:
@@ -60,7 +66,9 @@ def initramfs(release, flavour, site=None):
     kernel = debian.kernel(release)
     program = binary()
     parts = [kernel.name, *dracut_arguments(flavour), flavour.drivers or "", IMAGE_STEPS / "initramfs.sh"]
-    parts.append(debian.tree(release, "builder").parent.name if release.chroot_dracut else debian.installed_dracut())
+    # The host has none of the programs that manage networks.
+    builder = debian.tree(release, "network" if flavour.network else "builder") if release.chroot_dracut or flavour.network else None
+    parts.append(builder.parent.name if builder else debian.installed_dracut())
     if flavour.ibboot:
         parts += [DRACUT_MODULE, program]
     if flavour.test:
@@ -71,7 +79,7 @@ def initramfs(release, flavour, site=None):
     def build(work):
         for folder in ("modules", "modprobe.d", "bin"):
             (work / folder).mkdir()
-        place = Path("/mnt") if release.chroot_dracut else work
+        place = Path("/mnt") if builder else work
         conf = ""
         if flavour.ibboot:
             shutil.copytree(DRACUT_MODULE, work / "modules" / "50ibboot")
@@ -87,8 +95,8 @@ def initramfs(release, flavour, site=None):
         (work / "arguments").write_text("".join(f"{word}\n" for word in dracut_arguments(flavour)))
         shutil.copy2(IMAGE_STEPS / "initramfs.sh", work)
         argv = ["unshare", "--mount", "bash", work / "initramfs.sh", work, kernel]
-        if release.chroot_dracut:
-            argv.append(debian.tree(release, "builder"))
+        if builder:
+            argv.append(builder)
         run(argv, log=TARGET / f"dracut-{name}.log")
         for folder in ("dracut", "tmp", "confdir", "modules", "modprobe.d"):
             remove(work / folder)
@@ -108,13 +116,16 @@ def flavour_name(flavour):
         words.append("drivers")
     if flavour.site:
         words.append(flavour.site)
+    if flavour.network:
+        words.append(flavour.network)
     return "-".join(words)
 
 
-def root(release):
-    """The path of an ext4 image with a small Debian, ibboot as `make install` leaves it, and the judge of the boot."""
+def root(release, network=None):
+    """The path of an ext4 image with a small Debian, ibboot as `make install` leaves it, and the judge of the boot;
+    `network` runs in it where it is given."""
     kernel = debian.kernel(release)
-    tree = debian.tree(release, "root")
+    tree = debian.tree(release, "network" if network else "root")
     program = binary()
     modules = debian.module_files(kernel, ["rdma_rxe", "ib_umad", "rdma_ucm", "ib_uverbs", "virtio_net"])
     units = [GUEST / "root-run.sh", GUEST / "ibboot-test.service", GUEST / "ibboot-test.target"]
@@ -133,11 +144,13 @@ def root(release):
             (put / place).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(source, put / place)
         (work / "modules").write_text("".join(f"{path}\n" for path in modules))
-        run(["bash", IMAGE_STEPS / "root.sh", work, tree, kernel], log=TARGET / f"root-{release.suite}.log")
+        services = [NETWORK_SERVICES[network]] if network else []
+        run(["bash", IMAGE_STEPS / "root.sh", work, tree, kernel, *services], log=TARGET / f"{name}.log")
         remove(work / "add")
 
-    key = digest(kernel.name, tree.parent.name, program, CHECK_UNIT, GUEST, IMAGE_STEPS / "root.sh")
-    return cached(f"root-{release.suite}", key, build) / "root.ext4"
+    name = f"root-{release.suite}" + (f"-{network}" if network else "")
+    key = digest(kernel.name, tree.parent.name, program, CHECK_UNIT, GUEST, IMAGE_STEPS / "root.sh", network or "")
+    return cached(name, key, build) / "root.ext4"
 
 
 def newc(files):

@@ -1,10 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
 #
-# root.sh WORK TREE KERNEL: make WORK/root.ext4 out of the Debian tree TREE, the files under WORK/add and the
-# modules of KERNEL that WORK/modules lists. Nothing that a boot does not need is started in it.
+# root.sh WORK TREE KERNEL [SERVICE]: make WORK/root.ext4 out of the Debian tree TREE, the files under WORK/add and
+# the modules of KERNEL that WORK/modules lists. Nothing that a boot does not need is started in it, and of those that
+# manage networks only SERVICE.
 set -euo pipefail
-work=$1 tree=$2 kernel=$3
+work=$1 tree=$2 kernel=$3 service=${4:-}
 
 root=$work/root
 cp -a --reflink=auto "$tree" "$root"
@@ -37,6 +38,14 @@ for unit in apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer e2scrub
 done
 ln -sf /lib/systemd/system/ibboot-test.target "$units/default.target"
 mkdir -p "$units/multi-user.target.wants"
+for other in NetworkManager.service NetworkManager-wait-online.service systemd-networkd.service systemd-networkd.socket \
+    systemd-networkd-wait-online.service systemd-network-generator.service; do
+    [ "$other" = "$service" ] || ln -sf /dev/null "$units/$other"
+done
+if [ -n "$service" ]; then
+    rm "$units/dbus.service" "$units/dbus.socket"
+    ln -sf "/lib/systemd/system/$service" "$units/multi-user.target.wants/$service"
+fi
 if [ -e "$root/lib/systemd/system/ibboot-check.service" ]; then
     ln -sf /lib/systemd/system/ibboot-check.service "$units/multi-user.target.wants/ibboot-check.service"
 fi

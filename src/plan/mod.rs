@@ -132,7 +132,11 @@ pub enum Action {
         gates_boot: bool,
     },
     /// Write the handover and let the boot go on.
-    HandOver,
+    HandOver {
+        /// Who owns the interfaces then: `keep`, `nm`, `networkd` or `none`, where that is said.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        to: Option<&'static str>,
+    },
 }
 
 /// A step and who asked for it.
@@ -330,9 +334,12 @@ impl Draft<'_> {
                 asked_by: link.asked_by.clone(),
             });
         }
+        let handover = self.request.handover.as_ref();
         self.steps.push(Step {
-            action: Action::HandOver,
-            asked_by: None,
+            action: Action::HandOver {
+                to: handover.map(|to| to.value.as_str()),
+            },
+            asked_by: handover.map(|to| to.origin.clone()),
         });
         Expectation {
             require,

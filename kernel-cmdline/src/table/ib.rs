@@ -149,12 +149,17 @@ pub(super) const GROUP: Group = Group {
             name: "rd.ib.handover",
             grammar: "rd.ib.handover=auto|keep|nm|networkd|none",
             default: "auto",
-            help: "Who owns an IPoIB interface in the real root. auto: whoever manages the network there. keep: nobody, \
-                   it stays as it was verified. nm, networkd: a profile for NetworkManager or for systemd-networkd is \
-                   written. none: nothing is handed over.",
-            example: "rd.ib.handover=keep",
+            help: "Who owns the IPoIB interfaces in the real root that ibboot was asked for. auto: nobody, an \
+                   interface that was verified stays as it is, because NetworkManager would take it down to set it \
+                   up again, and a root file system on it would hang; one that was not verified is left to whoever \
+                   manages the network. keep: the same for all of them, verified or not. nm, networkd: \
+                   NetworkManager or systemd-networkd, which gets a profile with the mode, the MTU, the addresses \
+                   and the gateway; the other one leaves them alone. none: neither is told anything.\n\n\
+                   What they are told stands in files below /run, until the next boot. Whatever is given here, \
+                   in the initramfs both leave all InfiniBand interfaces alone as soon as ibboot is asked for one.",
+            example: "rd.ib.handover=nm",
             origin: Origin::Ibboot,
-            effect: Effect::Checked,
+            effect: Effect::CarriedOut,
         },
     ],
 };
