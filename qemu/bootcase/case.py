@@ -50,6 +50,7 @@ class Case:
     check_exit: int | None = None
     console: tuple = ()
     console_not: tuple = ()
+    kmsg: tuple = ()
     actions: tuple = field(default=())
 
     def flavour(self):
@@ -84,6 +85,7 @@ KINDS = {
     "check_exit": int,
     "console": list,
     "console_not": list,
+    "kmsg": list,
     "action": list,
 }
 ACTION_KINDS = {"when": str, "after": (int, float), "cable_in": str, "cable_out": str, "type": str}
@@ -121,7 +123,7 @@ def load(name):
     if table.get("network", "systemd-networkd") not in NETWORK_SERVICES:
         raise Failed(f"{path}: network: one of {', '.join(NETWORK_SERVICES)}")
     tuples = {key: tuple(value) for key, value in table.items() if isinstance(value, list)}
-    for pattern in (*tuples.get("console", ()), *tuples.get("console_not", ())):
+    for pattern in (*tuples.get("console", ()), *tuples.get("console_not", ()), *tuples.get("kmsg", ())):
         re.compile(pattern)
     return Case(name=name, folder=folder, actions=tuple(actions), **{**table, **tuples})
 

@@ -13,6 +13,7 @@ def faults(case, boot):
     found += ending(case, boot)
     found += verdict(case, boot)
     found += console(case, boot)
+    found += kmsg(case, boot)
     found += real_root(case, boot)
     if not boot.timed_out and (path := case.script("verify.py")):
         found += list(host_side(path, boot))
@@ -65,6 +66,18 @@ def console(case, boot):
     if line := next((line for line in boot.console if BROKEN.search(line)), None):
         found.append(f"console: {line.strip()}")
     return found
+
+
+def kmsg(case, boot):
+    """Whole lines of the kernel's log, one behind the other: what is said, and in which order."""
+    rest = [text for _, text in boot.kmsg]
+    for want in case.kmsg:
+        at = next((number for number, text in enumerate(rest) if re.fullmatch(want, text)), None)
+        if at is None:
+            where = "in the rest of the log" if want != case.kmsg[0] else "in it"
+            return [f"kmsg: no line {where} is {want!r}"]
+        rest = rest[at + 1 :]
+    return []
 
 
 def real_root(case, boot):

@@ -68,3 +68,36 @@ far_child() {
     far ip addr add "$1" dev "$name.8001"
     far ip link set "$name.8001" up
 }
+
+# far_connected ADDRESS/LEN: the far end's interface in connected mode, with an address
+far_connected() {
+    name=$(fabric netdev) || return
+    far sh -c "echo connected > /sys/class/net/$name/mode"
+    fabric address "$1"
+}
+
+# said LINE: a whole line of the kernel's log (grep's basic pattern), to act when ibboot has said something
+said() {
+    dmesg | sed 's/^\[[^]]*\] //' | grep -qx "$1"
+}
+
+# check CODE LINE: `ibboot check` ends with this code and says this line, which has these words
+check() {
+    code=0
+    ibboot check > check.now || code=$?
+    [ "$code" = "$1" ] || {
+        echo "ibboot check: exit $code, wanted $1:"
+        cat check.now
+        return 1
+    }
+    grep -qF -- "$2" check.now || {
+        echo "ibboot check: no line has: $2"
+        cat check.now
+        return 1
+    }
+}
+
+# rc_queue_pair HCA PORT: `rdma res show qp` has an RC queue pair of IPoIB that is ready to send
+rc_queue_pair() {
+    rdma res show qp | grep "link $1/$2 .* type RC state RTS .*comm \[ib_ipoib\]"
+}
