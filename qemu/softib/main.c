@@ -105,8 +105,10 @@ static int sib_probe(struct platform_device *pdev)
 	struct sib_device *dev;
 	int ret, n;
 
-	if (probe_ms)
+	if (probe_ms) {
+		dev_info(&pdev->dev, "initialising, %u ms\n", probe_ms);
 		msleep(probe_ms);
+	}
 	dev = ib_alloc_device(sib_device, ib);
 	if (!dev)
 		return -ENOMEM;
@@ -126,6 +128,7 @@ static int sib_probe(struct platform_device *pdev)
 		return ret;
 	}
 	hca_power(hca, true);
+	dev_info(&pdev->dev, "%s\n", hca->name);
 	/* not .remove, whose return type differs between 6.1 and 6.12 */
 	return devm_add_action_or_reset(&pdev->dev, hca_down, hca);
 }

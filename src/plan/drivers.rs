@@ -182,14 +182,14 @@ impl Draft<'_> {
         let cores = index
             .closure(name)
             .into_iter()
-            .filter(|m| m != name && drivers::half_of(m).is_some() && index.drives_pci(m));
+            .filter(|m| m != name && drivers::half_of(m).is_some() && index.drives_devices(m));
         for core in cores.collect::<Vec<_>>() {
             self.load(&core, asked_by);
         }
     }
 
     fn parameters(&self, name: &str) -> Vec<String> {
-        if self.request.async_probe && self.inventory.modules.drives_pci(name) {
+        if self.request.async_probe && self.inventory.modules.drives_devices(name) {
             vec!["async_probe=1".to_owned()]
         } else {
             Vec::new()

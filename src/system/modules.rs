@@ -53,6 +53,9 @@ pub struct Index {
     builtin: BTreeSet<String>,
     /// PCI aliases of the drivers of HCAs by pattern, for devices that nothing has bound yet.
     aliases: Vec<(String, String)>,
+    /// Modules of the RDMA half that bind devices of a bus themselves, and not what another driver
+    /// made of one.
+    drivers: BTreeSet<String>,
 }
 
 /// The kernel's spelling: `-` and `_` are the same in a module's name.
@@ -71,6 +74,14 @@ fn lines(bytes: &[u8]) -> impl Iterator<Item = &str> {
     bytes
         .split(|byte| *byte == b'\n')
         .filter_map(|line| std::str::from_utf8(line).ok())
+}
+
+/// `(pattern, module)` of an alias of the buses that have cards: what an auxiliary driver binds
+/// (mlx5_ib) was made by another driver.
+fn device_alias(line: &str) -> Option<(&str, &str)> {
+    let (pattern, module) = line.strip_prefix("alias ")?.rsplit_once(' ')?;
+    let is_card = pattern.starts_with("pci:") || pattern.starts_with("platform:");
+    is_card.then_some((pattern, module))
 }
 
 /// A module of the RDMA stack, or one that needs it: what this program may have to load. A
@@ -104,19 +115,27 @@ impl Index {
             .filter(|path| is_of_rdma(path, ""))
             .map(name_of)
             .collect();
-        let aliases = lines(&file("modules.alias"))
-            .filter_map(|line| {
-                let (pattern, module) = line.strip_prefix("alias pci:")?.rsplit_once(' ')?;
-                let module = normal(module);
-                // Only what can bind an HCA: the rest of a full tree would be held for nothing.
-                drivers::binds_hcas(&module).then(|| (format!("pci:{pattern}"), module))
-            })
-            .collect();
+        let mut aliases = Vec::new();
+        let mut bus_drivers = BTreeSet::new();
+        for line in lines(&file("modules.alias")) {
+            let Some((pattern, module)) = device_alias(line) else {
+                continue;
+            };
+            let module = normal(module);
+            if files.contains_key(&module) {
+                bus_drivers.insert(module.clone());
+            }
+            // Only what can bind an HCA: the rest of a full tree would be held for nothing.
+            if drivers::binds_hcas(&module) && pattern.starts_with("pci:") {
+                aliases.push((pattern.to_owned(), module));
+            }
+        }
         Ok(Index {
             directory,
             files,
             builtin,
             aliases,
+            drivers: bus_drivers,
         })
     }
 
@@ -144,9 +163,10 @@ impl Index {
         all
     }
 
-    /// True if `name` drives HCAs on the PCI bus itself: it has aliases of that bus.
-    pub fn drives_pci(&self, name: &str) -> bool {
-        self.aliases.iter().any(|(_, module)| module == name)
+    /// True if `name` is of the RDMA stack and binds devices of a bus itself: it has aliases of
+    /// that bus.
+    pub fn drives_devices(&self, name: &str) -> bool {
+        self.drivers.contains(name)
     }
 
     /// The drivers of HCAs whose PCI aliases fit `modalias`.
@@ -368,7 +388,7 @@ mod tests {
         .unwrap();
         fs::write(
             modules.join("modules.dep"),
-            "kernel/drivers/infiniband/hw/mlx5/mlx5_ib.ko: kernel/drivers/infiniband/core/ib_uverbs.ko kernel/drivers/infiniband/core/ib_core.ko kernel/drivers/net/ethernet/mellanox/mlx5/core/mlx5_core.ko kernel/drivers/pci/controller/pci-hyperv-intf.ko\nkernel/drivers/net/ethernet/mellanox/mlx5/core/mlx5_core.ko: kernel/drivers/pci/controller/pci-hyperv-intf.ko\n",
+            "kernel/drivers/infiniband/hw/mlx5/mlx5_ib.ko: kernel/drivers/infiniband/core/ib_uverbs.ko kernel/drivers/infiniband/core/ib_core.ko kernel/drivers/net/ethernet/mellanox/mlx5/core/mlx5_core.ko kernel/drivers/pci/controller/pci-hyperv-intf.ko\nkernel/drivers/net/ethernet/mellanox/mlx5/core/mlx5_core.ko: kernel/drivers/pci/controller/pci-hyperv-intf.ko\nextra/erdma.ko: kernel/drivers/infiniband/core/ib_core.ko\nupdates/hns_roce.ko: kernel/drivers/infiniband/core/ib_core.ko\n",
         )
         .unwrap();
         fs::write(
@@ -378,7 +398,7 @@ mod tests {
         .unwrap();
         fs::write(
             modules.join("modules.alias"),
-            "alias pci:v000015B3d0000101Bsv*sd*bc*sc*i* mlx5_core\nalias fs-ext4 ext4\nalias pci:v00008086d000010D3sv*sd*bc*sc*i* e1000e\n",
+            "alias pci:v000015B3d0000101Bsv*sd*bc*sc*i* mlx5_core\nalias fs-ext4 ext4\nalias pci:v00008086d000010D3sv*sd*bc*sc*i* e1000e\nalias auxiliary:mlx5_core.rdma mlx5_ib\nalias pci:v00001DEDd0000107Fsv*sd*bc*sc*i* erdma\nalias platform:hns_roce hns-roce\n",
         )
         .unwrap();
         dir
@@ -408,7 +428,9 @@ mod tests {
                 "mlx5_ib"
             ]
         );
-        assert!(index.drives_pci("mlx5_core") && !index.drives_pci("mlx5_ib"));
+        assert!(index.drives_devices("mlx5_core") && !index.drives_devices("mlx5_ib"));
+        // Whoever made it: what needs the RDMA stack is part of it.
+        assert!(index.drives_devices("erdma") && index.drives_devices("hns_roce"));
         assert_eq!(
             index.for_modalias("pci:v000015B3d0000101Bsv000015B3sd00000007bc02sc07i00"),
             ["mlx5_core"]
@@ -416,7 +438,7 @@ mod tests {
         assert!(index.for_modalias("pci:v00008086d0000101B").is_empty());
         // A driver that makes no RDMA device is none of ours.
         let network = "pci:v00008086d000010D3sv00008086sd0000A01Fbc02sc00i00";
-        assert!(index.for_modalias(network).is_empty() && !index.drives_pci("e1000e"));
+        assert!(index.for_modalias(network).is_empty() && !index.drives_devices("e1000e"));
     }
 
     #[test]

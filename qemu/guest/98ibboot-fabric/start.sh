@@ -16,13 +16,22 @@ for module in ib_uverbs ib_umad; do
     modprobe "$module" || failed "modprobe $module"
 done
 # ibv=1: its asynchronous events can be heard, as those of hardware.
-# shellcheck disable=SC2046
-busybox insmod "$place/softib.ko" ibv=1 $(cat "$place/parameters") || failed "insmod softib"
-far_hcas=''
-for hca in softib1 softib3 softib5 softib7; do
-    [ ! -e "/sys/class/infiniband/$hca" ] || far_hcas="$far_hcas $hca"
-done
-# shellcheck disable=SC2086
-fabric up $far_hcas
-say "the fabric is there:$far_hcas"
+parameters="ibv=1 $(cat "$place/parameters")"
+if grep -q 'rd\.driver\.post=softib' /proc/cmdline; then
+    # Whoever reads that argument loads it: far.sh waits for the HCAs and takes its own.
+    mkdir -p /run/modprobe.d "/lib/modules/$(uname -r)/updates"
+    echo "options softib $parameters" > /run/modprobe.d/softib.conf
+    cp "$place/softib.ko" "/lib/modules/$(uname -r)/updates/"
+    depmod -a || failed depmod
+else
+    # shellcheck disable=SC2086
+    busybox insmod "$place/softib.ko" $parameters || failed "insmod softib"
+    far_hcas=''
+    for hca in softib1 softib3 softib5 softib7; do
+        [ ! -e "/sys/class/infiniband/$hca" ] || far_hcas="$far_hcas $hca"
+    done
+    # shellcheck disable=SC2086
+    fabric up $far_hcas
+    say "the fabric is there:$far_hcas"
+fi
 sh "$place/far.sh" < /dev/null > /run/ibboot-test/out/far.txt 2>&1 &
