@@ -43,6 +43,7 @@ pub fn action(action: &Action) -> String {
                 " (the boot does not wait for it)"
             }
         ),
+        Action::AskServer { server } => format!("ask {server} over RDMA"),
         Action::HandOver { to } => {
             let owner = match to {
                 Some("keep") => "; the interfaces stay as they are",

@@ -13,6 +13,7 @@ use crate::handover;
 use crate::ipoib;
 use crate::rdma::inventory;
 use crate::rdma::netlink::Rdma;
+use crate::rdma::reach;
 use crate::rdma::sa;
 use crate::rdma::select::ARPHRD_INFINIBAND;
 use crate::rdma::types::{Guid, LinkLayer, NodeType, PhysState, PortState, Rate};
@@ -25,6 +26,8 @@ pub const SCHEMA: u32 = 1;
 
 /// The answers of subnet administrators in a saved tree: [`Facts::subnet_administrator`] as JSON.
 const SA_ANSWERS: &str = "/ibboot-sa.json";
+/// The same of [`Facts::servers`].
+const SERVERS: &str = "/ibboot-servers.json";
 
 /// The snapshot, as `ibboot facts` prints it. Names of fields follow `rdma -j` (iproute2) where
 /// that has one.
@@ -48,6 +51,9 @@ pub struct Facts {
     /// asked.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub subnet_administrator: Vec<sa::Seen>,
+    /// What the servers said that were asked over RDMA.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub servers: Vec<reach::Seen>,
     /// Attributes that could not be read or understood: the rest still counts.
     pub unread: Vec<Unread>,
 }
@@ -192,11 +198,10 @@ impl Facts {
             .filter_map(|name| Some((name.clone(), init_state(root, name)?)))
             .collect();
         // A saved tree has the answers beside its files: a file cannot be asked.
-        let subnet_administrator = if root.is_live() {
-            Vec::new()
+        let (subnet_administrator, servers) = if root.is_live() {
+            (Vec::new(), Vec::new())
         } else {
-            look.parsed(SA_ANSWERS, |text| serde_json::from_str(text))
-                .unwrap_or_default()
+            (look.saved(SA_ANSWERS), look.saved(SERVERS))
         };
         Facts {
             schema: SCHEMA,
@@ -211,6 +216,7 @@ impl Facts {
             devices,
             netdevs,
             subnet_administrator,
+            servers,
             unread: look.unread,
         }
     }
@@ -284,6 +290,12 @@ impl<'a> Look<'a> {
                 None
             }
         }
+    }
+
+    /// JSON that somebody put beside a saved tree's files.
+    fn saved<T: Default + serde::de::DeserializeOwned>(&mut self, path: &str) -> T {
+        self.parsed(path, |text| serde_json::from_str(text))
+            .unwrap_or_default()
     }
 
     /// The attribute, parsed.

@@ -230,19 +230,25 @@ fn check(root: &Root, arguments: &CheckArguments) -> Result<u8> {
     })
 }
 
-/// One look at the machine; where an interface has no carrier, its subnet administrator is asked.
+/// One look at the machine; where an interface has no carrier, its subnet administrator is asked,
+/// and where all have what they need, the servers are.
 fn compare(root: &Root, expectation: &Expectation) -> Report {
     let rdma = root.is_live().then(|| Rdma::open().ok()).flatten();
     let mut facts = look(root, expectation, rdma.as_ref());
     let report = verify::verify(expectation, &facts);
-    if !root.is_live() || !up::ask::is_needed(&facts, &report) {
+    if !root.is_live() || (report.servers.is_empty() && !up::ask::is_needed(&facts, &report)) {
         return report;
     }
-    let answers = event_loop()
-        .map(|runtime| runtime.block_on(up::ask::once(root, rdma.as_ref(), &facts, &report)));
+    let answers = event_loop().map(|runtime| {
+        runtime.block_on(async {
+            let administrators = up::ask::once(root, rdma.as_ref(), &facts, &report).await;
+            (administrators, up::probe::once(&report).await)
+        })
+    });
     match answers {
-        Ok(answers) => {
-            facts.subnet_administrator = answers;
+        Ok((administrators, servers)) => {
+            facts.subnet_administrator = administrators;
+            facts.servers = servers;
             verify::verify(expectation, &facts)
         }
         Err(error) => {

@@ -136,6 +136,23 @@ pub fn prometheus(report: &Report) -> String {
         "Whether a kernel module is there.",
         &modules,
     );
+    let servers: Vec<String> = report
+        .servers
+        .iter()
+        .map(|server| {
+            let answers = u8::from(server.finding.status == Status::Ok);
+            format!(
+                "{} {answers}",
+                labels(&[("server", &server.server.to_string())])
+            )
+        })
+        .collect();
+    family(
+        &mut out,
+        "ibboot_server_answers",
+        "Whether a server answers over RDMA.",
+        &servers,
+    );
     let verified: Vec<String> = report
         .links
         .iter()

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::printable;
 use crate::facts::PortRef;
+use crate::rdma::reach::Server;
 use crate::rdma::types::{Guid, LinkLayer};
 use crate::verify::checks::{Id, check};
 use crate::verify::evaluate::identity;
@@ -167,6 +168,26 @@ pub struct ModuleReport {
     pub finding: Finding,
 }
 
+/// A server's check.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServerReport {
+    /// Which.
+    #[serde(flatten)]
+    pub server: Server,
+    /// The argument that asked.
+    pub asked_by: Option<Origin>,
+    /// The check.
+    pub finding: Finding,
+}
+
+impl ServerReport {
+    /// `ADDRESS: ` and what is wrong; none while nothing is.
+    pub fn diagnosis(&self) -> Option<String> {
+        let wrong = matches!(self.finding.status, Status::Unknown | Status::Critical);
+        wrong.then(|| format!("{}: {}", self.server, self.finding.sentence()))
+    }
+}
+
 /// A link's checks.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LinkReport {
@@ -302,6 +323,9 @@ pub struct Report {
     pub modules: Vec<ModuleReport>,
     /// The links.
     pub links: Vec<LinkReport>,
+    /// The servers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub servers: Vec<ServerReport>,
 }
 
 impl Report {
@@ -314,11 +338,12 @@ impl Report {
             .map(|module| format!("{}: {}", printable(&module.name), module.finding.sentence()));
         modules
             .chain(self.links.iter().filter_map(LinkReport::diagnosis))
+            .chain(self.servers.iter().filter_map(ServerReport::diagnosis))
             .collect()
     }
 
     /// The one line that explains a report that is not satisfied: the trouble of the first
-    /// required link, else of any, else of the whole. Where no port is there at all, a driver
+    /// required link, else of any, else of a server, else of the whole. Where no port is there at all, a driver
     /// that is not loaded says more than that.
     pub fn reason(&self) -> Option<String> {
         let troubled = |link: &&LinkReport| link.trouble().is_some();
@@ -336,7 +361,10 @@ impl Report {
         match link {
             Some(link) if link.name.is_none() => driver.or_else(|| link.diagnosis()),
             Some(link) => link.diagnosis(),
-            None => self.shortfall.clone().or(driver),
+            None => {
+                let server = self.servers.iter().find_map(ServerReport::diagnosis);
+                self.shortfall.clone().or(server).or(driver)
+            }
         }
     }
 
@@ -375,20 +403,18 @@ impl Report {
                     name,
                     finding.seen.as_deref().unwrap_or(""),
                 );
-                if let (Status::Critical | Status::Warning | Status::Unknown, Some(hint)) =
-                    (finding.status, &finding.hint)
-                {
-                    let wanted = finding
-                        .wanted
-                        .as_deref()
-                        .map_or(String::new(), |w| format!("wanted {w}; "));
-                    out.push_str(&format!(
-                        "{:14}{}\n",
-                        "",
-                        printable(&format!("{wanted}{hint}"))
-                    ));
-                }
+                advice(&mut out, finding);
             }
+        }
+        for server in &self.servers {
+            line(
+                &mut out,
+                0,
+                server.finding.status,
+                &format!("server {}", server.server),
+                server.finding.seen.as_deref().unwrap_or(""),
+            );
+            advice(&mut out, &server.finding);
         }
         let good = self.links.iter().filter(|link| link.is_good()).count();
         if let Some(shortfall) = &self.shortfall {
@@ -401,6 +427,20 @@ impl Report {
             self.require
         ));
         out
+    }
+}
+
+/// What was wanted and what to do, below a check that failed.
+fn advice(out: &mut String, finding: &Finding) {
+    if let (Status::Critical | Status::Warning | Status::Unknown, Some(hint)) =
+        (finding.status, &finding.hint)
+    {
+        let wanted = finding
+            .wanted
+            .as_deref()
+            .map_or(String::new(), |w| format!("wanted {w}; "));
+        let text = printable(&format!("{wanted}{hint}"));
+        out.push_str(&format!("{:14}{text}\n", ""));
     }
 }
 

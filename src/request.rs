@@ -8,6 +8,7 @@ use kernel_cmdline::{
 };
 
 use crate::ipoib;
+use crate::rdma::reach::Server;
 use crate::system::modules::normal;
 use crate::system::root::Root;
 use crate::verify::expectation::{Origin, Rate};
@@ -88,6 +89,8 @@ pub struct Request {
     pub required: Required,
     /// `rd.ib.rate=`.
     pub rates: Vec<Rate>,
+    /// `rd.ib.probe=`, without repetition.
+    pub servers: Vec<Wish<Server>>,
     /// Probe the HCAs of one driver side by side.
     pub async_probe: bool,
     /// The deadline, from the start of `up`.
@@ -264,6 +267,7 @@ impl Request {
                     megabits: rate.value.megabits,
                 })
                 .collect(),
+            servers: servers(arguments),
             async_probe: ib.async_probe.is_some_and(|on| on.value),
             timeout: ib
                 .timeout
@@ -324,10 +328,24 @@ fn listed_ports(arguments: &Arguments<'_>) -> Vec<Wish<String>> {
     ports
 }
 
+/// The servers that must answer.
+fn servers(arguments: &Arguments<'_>) -> Vec<Wish<Server>> {
+    let mut servers: Vec<Wish<Server>> = Vec::new();
+    for probe in &arguments.ib.probes {
+        let server = Server {
+            address: probe.value.address,
+            port: probe.value.port,
+        };
+        if servers.iter().all(|known| known.value != server) {
+            servers.push(wish(probe, server));
+        }
+    }
+    servers
+}
+
 /// What was understood and is not done by this program.
 fn left(arguments: &Arguments<'_>) -> Vec<Wish<&'static str>> {
     const ADDRESS: &str = "this address is left to the image's network module";
-    let ib = &arguments.ib;
     let net = &arguments.net;
     let mut left = Vec::new();
     left.extend(
@@ -349,10 +367,5 @@ fn left(arguments: &Arguments<'_>) -> Vec<Wish<&'static str>> {
         left.extend(net.nameservers.iter().map(|a| wish(a, NAMES)));
         left.extend(net.routes.iter().map(|a| wish(a, ROUTES)));
     }
-    left.extend(
-        ib.probes
-            .iter()
-            .map(|a| wish(a, "RDMA servers are not probed by this version")),
-    );
     left
 }

@@ -24,6 +24,8 @@ pub enum Phase {
     PortActive,
     /// All checks of a link passed.
     Verified,
+    /// A server answered over RDMA.
+    ServerAnswered,
     /// The state was handed over and the boot let go on.
     HandedOver,
     /// `ibboot check` looked again in the real root.
@@ -39,6 +41,7 @@ impl Phase {
             Phase::DeviceSeen => "device seen",
             Phase::PortActive => "port ACTIVE",
             Phase::Verified => "verified",
+            Phase::ServerAnswered => "server answers",
             Phase::HandedOver => "handed over",
             Phase::CheckedAfterBoot => "checked after boot",
         }

@@ -15,11 +15,12 @@ use crate::error::Result;
 use crate::facts::{Depth, Facts, Look};
 use crate::handover::SCHEMA;
 use crate::ipoib;
+use crate::rdma::reach::Server;
 use crate::request::{Request, Required};
 use crate::system::blacklist::Blacklist;
 use crate::system::modules::Index;
 use crate::system::root::Root;
-use crate::verify::expectation::{Expectation, LinkWish, ModuleWish, Origin, Require};
+use crate::verify::expectation::{Expectation, LinkWish, ModuleWish, Origin, Require, ServerWish};
 
 pub use port_types::mlx4_targets;
 
@@ -130,6 +131,11 @@ pub enum Action {
         port: String,
         /// The boot waits for it.
         gates_boot: bool,
+    },
+    /// Ask a server over RDMA when the links are verified.
+    AskServer {
+        /// Its address, with the port where a service is meant.
+        server: String,
     },
     /// Write the handover and let the boot go on.
     HandOver {
@@ -242,6 +248,7 @@ fn nothing() -> Expectation {
         any_port: None,
         rates: Vec::new(),
         modules: Vec::new(),
+        servers: Vec::new(),
     }
 }
 
@@ -255,8 +262,22 @@ struct Draft<'a> {
 }
 
 impl Draft<'_> {
+    /// The servers to ask, and the module that asks them.
+    fn servers(&mut self) -> Vec<ServerWish> {
+        let request = self.request;
+        if let Some(first) = request.servers.first() {
+            self.load("rdma_ucm", Some(&first.origin));
+        }
+        let wish = |server: &crate::request::Wish<Server>| ServerWish {
+            server: server.value,
+            asked_by: Some(server.origin.clone()),
+        };
+        request.servers.iter().map(wish).collect()
+    }
+
     fn make(&mut self) -> Expectation {
         self.drivers();
+        let servers = self.servers();
         self.port_types();
         let mut links = self.soft_links();
         self.roce();
@@ -334,6 +355,14 @@ impl Draft<'_> {
                 asked_by: link.asked_by.clone(),
             });
         }
+        for wish in &servers {
+            self.steps.push(Step {
+                action: Action::AskServer {
+                    server: wish.server.to_string(),
+                },
+                asked_by: wish.asked_by.clone(),
+            });
+        }
         let handover = self.request.handover.as_ref();
         self.steps.push(Step {
             action: Action::HandOver {
@@ -347,6 +376,7 @@ impl Draft<'_> {
             any_port,
             rates: self.request.rates.clone(),
             modules: std::mem::take(&mut self.modules),
+            servers,
             ..nothing()
         }
     }

@@ -9,6 +9,7 @@ use std::os::fd::AsRawFd;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
+use crate::rdma::cm::Cm;
 use crate::rdma::events::{AsyncEvents, Uevents};
 use crate::rdma::netlink::Monitor;
 use crate::rdma::umad::Umad;
@@ -31,6 +32,8 @@ unsafe impl OwnsDescriptor for Monitor {}
 unsafe impl OwnsDescriptor for AsyncEvents {}
 // SAFETY: as above.
 unsafe impl OwnsDescriptor for Umad {}
+// SAFETY: as above.
+unsafe impl OwnsDescriptor for Cm {}
 
 /// Puts a nonblocking event file on the current event loop.
 pub fn watched<T: OwnsDescriptor>(inner: T) -> io::Result<AsyncFd<T>> {

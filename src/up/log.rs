@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use crate::report::{LinkReport, Report};
+use crate::report::{LinkReport, Report, ServerReport, Status};
 use crate::system::clock::{boottime_ns, seconds};
 
 /// A link that changes without end fills no log: so many times is it spoken of in [`WINDOW_NS`].
@@ -42,8 +42,49 @@ impl Brake {
     }
 }
 
+/// A link or a server, as it is spoken of.
+struct Subject {
+    /// What was asked for: this is what the brake counts.
+    wanted: String,
+    /// What is asked for, and what was found for it.
+    key: String,
+    object: String,
+    lines: Vec<(log::Level, String)>,
+}
+
 fn key(link: &LinkReport) -> String {
     format!("{} {}", link.wanted, link.object())
+}
+
+fn server_key(server: &ServerReport) -> String {
+    format!("server {}", server.server)
+}
+
+fn of_link(link: &LinkReport) -> Subject {
+    Subject {
+        wanted: link.wanted.clone(),
+        key: key(link),
+        object: link.object(),
+        lines: lines(link),
+    }
+}
+
+fn subjects(report: &Report) -> Vec<Subject> {
+    let links = report.links.iter().map(of_link);
+    let asked = |server: &&ServerReport| server.finding.status != Status::Skipped;
+    let servers = report.servers.iter().filter(asked).map(|server| Subject {
+        wanted: server_key(server),
+        key: server_key(server),
+        object: server.server.to_string(),
+        lines: vec![match server.diagnosis() {
+            Some(trouble) => (log::Level::Info, format!("waiting: {trouble}")),
+            None => {
+                let seen = server.finding.seen.as_deref().unwrap_or("answers");
+                (log::Level::Info, format!("{}: {seen}", server.server))
+            }
+        }],
+    });
+    links.chain(servers).collect()
 }
 
 /// What there is to say of a link: what is waited for, or that it is verified and what to look at.
@@ -61,37 +102,39 @@ fn lines(link: &LinkReport) -> Vec<(log::Level, String)> {
 impl Waiting {
     /// Says what changed.
     pub fn say(&mut self, report: &Report, now_ns: u64) {
-        for (level, line) in self.news(&report.links, now_ns) {
+        for (level, line) in self.news(subjects(report), now_ns) {
             log::log!(level, "{line}");
         }
     }
 
-    /// What has not been said of these links.
-    fn news(&mut self, links: &[LinkReport], now_ns: u64) -> Vec<(log::Level, String)> {
+    /// What has not been said of them.
+    fn news(&mut self, subjects: Vec<Subject>, now_ns: u64) -> Vec<(log::Level, String)> {
         // What is no longer in the report is no longer true: if it comes back, it is news.
-        let here: BTreeSet<String> = links.iter().map(key).collect();
+        let here: BTreeSet<&String> = subjects.iter().map(|subject| &subject.key).collect();
         self.said.retain(|key, _| here.contains(key));
         let mut news = Vec::new();
-        for link in links {
-            let lines = lines(link);
-            let sentences: Vec<&str> = lines.iter().map(|(_, line)| line.as_str()).collect();
+        for subject in subjects {
+            let sentences: Vec<&str> = subject
+                .lines
+                .iter()
+                .map(|(_, line)| line.as_str())
+                .collect();
             let sentence = sentences.join("\n");
-            let since = match self.said.get(&key(link)) {
+            let since = match self.said.get(&subject.key) {
                 Some((same, _, true)) if *same == sentence => continue,
                 Some((same, since, false)) if *same == sentence => *since,
                 _ => now_ns,
             };
-            let brake = self.brakes.entry(link.wanted.clone()).or_default();
-            let times = brake.count(now_ns);
+            let times = self.brakes.entry(subject.wanted).or_default().count(now_ns);
             self.said
-                .insert(key(link), (sentence, since, times <= SAYINGS));
+                .insert(subject.key, (sentence, since, times <= SAYINGS));
             if times <= SAYINGS {
-                news.extend(lines);
+                news.extend(subject.lines);
             }
             if times == SAYINGS {
                 let line = format!(
                     "{}: changes too often, the next minute is not told",
-                    link.object()
+                    subject.object
                 );
                 news.push((log::Level::Warn, line));
             }
@@ -104,13 +147,18 @@ impl Waiting {
         if let Some(shortfall) = &report.shortfall {
             log::error!("{shortfall} (deadline {} s)", timeout.as_secs());
         }
-        for link in &report.links {
-            let Some(diagnosis) = link.diagnosis() else {
+        let links = report.links.iter().map(|l| (key(l), l.diagnosis()));
+        let servers = report
+            .servers
+            .iter()
+            .map(|s| (server_key(s), s.diagnosis()));
+        for (key, diagnosis) in links.chain(servers) {
+            let Some(diagnosis) = diagnosis else {
                 continue;
             };
             let since = self
                 .said
-                .get(&key(link))
+                .get(&key)
                 .map_or_else(boottime_ns, |(_, since, _)| *since);
             let line = format!(
                 "{diagnosis} (so since {} s after kernel start, deadline {} s)",
@@ -144,6 +192,10 @@ mod tests {
         }
     }
 
+    fn of(links: &[LinkReport]) -> Vec<Subject> {
+        links.iter().map(of_link).collect()
+    }
+
     fn said(news: Vec<(log::Level, String)>) -> Vec<String> {
         let line = |(level, line)| format!("{level} {line}");
         news.into_iter().map(line).collect()
@@ -165,15 +217,18 @@ mod tests {
         let told =
             vec!["INFO waiting: mlx5_0/1: port is not ACTIVE: INIT, wanted ACTIVE".to_owned()];
         assert_eq!(
-            said(waiting.news(std::slice::from_ref(&down), 5)),
+            said(waiting.news(of(std::slice::from_ref(&down)), 5)),
             told.clone()
         );
-        assert_eq!(said(waiting.news(std::slice::from_ref(&down), 6)).len(), 0);
         assert_eq!(
-            said(waiting.news(&[gone], 7)),
+            said(waiting.news(of(std::slice::from_ref(&down)), 6)).len(),
+            0
+        );
+        assert_eq!(
+            said(waiting.news(of(&[gone]), 7)),
             ["INFO waiting: ib0: no such RDMA port: none, wanted ib0"]
         );
-        assert_eq!(said(waiting.news(std::slice::from_ref(&down), 8)), told);
+        assert_eq!(said(waiting.news(of(std::slice::from_ref(&down)), 8)), told);
         assert_eq!(
             waiting
                 .said
@@ -194,7 +249,7 @@ mod tests {
         let mut told = Vec::new();
         for round in 0..1000_u64 {
             let seen = if round % 2 == 0 { "DOWN" } else { "INIT" };
-            told.extend(said(waiting.news(&state(seen), round)));
+            told.extend(said(waiting.news(of(&state(seen)), round)));
         }
         assert_eq!(told.len(), 31);
         assert_eq!(
@@ -202,12 +257,12 @@ mod tests {
             Some("WARN mlx5_0/1: changes too often, the next minute is not told")
         );
         assert_eq!(
-            said(waiting.news(&state("INIT"), WINDOW_NS - 1)).len(),
+            said(waiting.news(of(&state("INIT")), WINDOW_NS - 1)).len(),
             0,
             "still the same minute"
         );
         assert_eq!(
-            said(waiting.news(&state("INIT"), WINDOW_NS)),
+            said(waiting.news(of(&state("INIT")), WINDOW_NS)),
             ["INFO waiting: mlx5_0/1: port is not ACTIVE: INIT, wanted ACTIVE"]
         );
         assert_eq!(
@@ -228,7 +283,7 @@ mod tests {
             .as_warning();
         let mut waiting = Waiting::default();
         assert_eq!(
-            said(waiting.news(&[link("ib0", Some("mlx5_0/1"), limited)], 1)),
+            said(waiting.news(of(&[link("ib0", Some("mlx5_0/1"), limited)]), 1)),
             [
                 "INFO mlx5_0/1: verified: ",
                 "WARN mlx5_0/1: not in the partition: 0x7fff, wanted full membership",

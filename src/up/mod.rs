@@ -10,6 +10,7 @@ pub mod ask;
 mod ipoib;
 mod log;
 mod outcome;
+pub mod probe;
 pub use outcome::stillborn;
 mod watch;
 
@@ -27,7 +28,7 @@ use crate::handover::{Directory, Outcome};
 use crate::plan::{Action, Plan};
 use crate::rdma::netlink::Rdma;
 use crate::rdma::types::PortState;
-use crate::report::{LinkReport, Report};
+use crate::report::{LinkReport, Report, Status};
 use crate::request::in_initramfs;
 use crate::system::alarm::Alarm;
 use crate::system::clock::boottime_ns;
@@ -58,6 +59,7 @@ struct Walk<'a> {
     acts: act::Done,
     interfaces: ipoib::Tried,
     asking: ask::Asking,
+    probing: probe::Probing,
     log: log::Waiting,
     marks: Vec<Mark>,
     marked: BTreeSet<String>,
@@ -116,6 +118,7 @@ pub async fn run(root: &Root, plan: &Plan, index: &Index) -> Result<End> {
         acts: act::Done::default(),
         interfaces: ipoib::Tried::default(),
         asking: ask::Asking::default(),
+        probing: probe::Probing::default(),
         log: log::Waiting::default(),
         marks: Vec::new(),
         marked: BTreeSet::new(),
@@ -172,12 +175,17 @@ impl Walk<'_> {
             }
             let safety = if self.watch.must_poll() { POLL } else { SAFETY };
             let soon = Instant::now() + safety;
-            let next = deadline.min(soon).min(self.asking.due().unwrap_or(soon));
+            let due = [self.asking.due(), self.probing.due()];
+            let next = due
+                .into_iter()
+                .flatten()
+                .fold(deadline.min(soon), Instant::min);
             tokio::select! {
                 Some((name, start_ns, result)) = loading.next() => self.loaded(&name, start_ns, result),
                 () = self.watch.changed() => {}
                 () = self.net.changed() => {}
                 () = self.asking.changed() => {}
+                () = self.probing.changed() => {}
                 () = alarm.rings(next.saturating_duration_since(Instant::now())) => {}
                 _ = terminate.recv() => {
                     ::log::info!("stopped by SIGTERM");
@@ -251,7 +259,9 @@ impl Walk<'_> {
             facts = self.look();
         }
         facts.subnet_administrator = self.asking.seen();
+        facts.servers = self.probing.seen();
         let report = verify(&self.expectation, &facts);
+        self.probing.follow(&report);
         self.asking
             .follow(self.root, self.rdma.as_ref(), &facts, &report);
         self.rejoin(&facts).await;
@@ -298,6 +308,11 @@ impl Walk<'_> {
         }
         for link in report.links.iter().filter(|link| link.is_good()) {
             self.mark(Phase::Verified, &link.object(), at);
+        }
+        for server in &report.servers {
+            if server.finding.status == Status::Ok {
+                self.mark(Phase::ServerAnswered, &server.server.to_string(), at);
+            }
         }
         self.log.say(report, facts.taken_ns);
     }

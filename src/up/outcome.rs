@@ -102,10 +102,9 @@ impl Walk<'_> {
     pub(super) fn tell(&mut self, outcome: Outcome, report: &Report) -> Result<()> {
         let same = |told: &Report| {
             let statuses = |r: &Report| {
-                r.links
-                    .iter()
-                    .map(|l| (l.name.clone(), l.status))
-                    .collect::<Vec<_>>()
+                let links = r.links.iter().map(|l| (l.name.clone(), l.status));
+                let servers = r.servers.iter().map(|s| (None, s.finding.status));
+                links.chain(servers).collect::<Vec<_>>()
             };
             statuses(told) == statuses(report)
         };

@@ -73,6 +73,9 @@ pub enum Id {
     /// The planned default route.
     #[serde(rename = "route.present")]
     RoutePresent,
+    /// A storage server.
+    #[serde(rename = "server.rdma")]
+    ServerRdma,
 }
 
 /// One row of the table.
@@ -266,6 +269,15 @@ pub const TABLE: &[Check] = &[
         failure: "default route is missing",
         why: "the default route leads through the gateway that was asked for",
         hint: "the gateway must be reachable by the interface's own prefix; look at: ip route",
+    },
+    Check {
+        id: Id::ServerRdma,
+        name: "server.rdma",
+        parents: &[],
+        severity: Severity::Critical,
+        failure: "does not answer over RDMA",
+        why: "the server answers to RDMA's connection manager, not to TCP alone",
+        hint: "load rdma_cm on the server; look for a firewall on UDP port 4791 (RoCE)",
     },
 ];
 

@@ -8,12 +8,13 @@ use kernel_cmdline::Selector;
 use super::checks::{Check, Id, Severity, TABLE};
 use super::expectation::{Expectation, Identity, LinkWish, Require};
 use super::interface;
+use super::server;
 use crate::facts::{Facts, Port, PortRef};
 use crate::handover::SCHEMA;
 use crate::ipoib;
 use crate::rdma::select;
 use crate::rdma::types::{Guid, LinkLayer, PhysState, PortState};
-use crate::report::{Finding, LinkReport, ModuleReport, Report, Status};
+use crate::report::{Finding, LinkReport, ModuleReport, Report, ServerReport, Status};
 use crate::system::modules::InitState;
 
 /// What `verify` looks up more than once.
@@ -100,13 +101,20 @@ pub fn verify(expectation: &Expectation, facts: &Facts) -> Report {
         .map(|link| (link.identity, link.name.as_deref()))
         .collect();
     let good = good.len();
-    let satisfied = match expectation.require {
+    let connected = match expectation.require {
         Require::Listed => links.iter().all(|link| link.is_good() || !link.required),
         Require::All => good > 0 && links.iter().all(LinkReport::is_good),
         Require::Count(n) => good >= n as usize,
     };
+    let servers: Vec<ServerReport> = expectation
+        .servers
+        .iter()
+        .map(|wish| server::report(wish, connected, facts))
+        .collect();
+    let answered = servers.iter().all(|s| s.finding.status == Status::Ok);
+    let satisfied = connected && answered;
     let shortfall = match expectation.require {
-        Require::Count(n) if !satisfied => {
+        Require::Count(n) if !connected => {
             let ports = if good == 1 { "port is" } else { "ports are" };
             Some(format!(
                 "rd.ib.require={n}: only {good} {ports} verified, wanted {n}; \
@@ -117,7 +125,8 @@ pub fn verify(expectation: &Expectation, facts: &Facts) -> Report {
     };
     let clean = modules.iter().all(|m| m.finding.status == Status::Ok)
         && links.iter().all(|link| link.status == Status::Ok);
-    let status = match (links.is_empty() && modules.is_empty(), satisfied, clean) {
+    let nothing = links.is_empty() && modules.is_empty();
+    let status = match (nothing, satisfied, clean) {
         (true, _, _) => Status::Unknown,
         (_, true, true) => Status::Ok,
         (_, true, false) => Status::Warning,
@@ -133,6 +142,7 @@ pub fn verify(expectation: &Expectation, facts: &Facts) -> Report {
         shortfall,
         modules,
         links,
+        servers,
     }
 }
 
@@ -290,7 +300,7 @@ fn port_findings(wish: &LinkWish, lookup: &Lookup<'_>, port: PortRef<'_>) -> Vec
 
 fn applies(id: Id, wish: &LinkWish, lookup: &Lookup<'_>, port: PortRef<'_>) -> bool {
     match id {
-        Id::ModuleLive | Id::WishPossible => false,
+        Id::ModuleLive | Id::WishPossible | Id::ServerRdma => false,
         Id::PortNetdev => wish.netdev.is_some(),
         Id::PortLid | Id::PortSmLid => port.port.link_layer == Some(LinkLayer::InfiniBand),
         Id::PortRate => lookup.least_rate(wish, port).is_some(),
@@ -329,7 +339,7 @@ fn evaluate(
     }
     let port = found.port;
     let finding = match row.id {
-        Id::ModuleLive | Id::WishPossible => return None,
+        Id::ModuleLive | Id::WishPossible | Id::ServerRdma => return None,
         Id::DevicePresent => Finding::ok(row.id, &found.name()),
         Id::PortLinkLayer => match (port.link_layer, wish.link_layer) {
             (None | Some(LinkLayer::Unknown), _) => Finding::unknown(row.id),

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::facts::Depth;
 use crate::ipoib;
+use crate::rdma::reach::Server;
 use crate::rdma::types::{Guid, LinkLayer};
 
 /// Where on the command line a wish stands.
@@ -116,6 +117,16 @@ pub struct ModuleWish {
     pub refused: Option<String>,
 }
 
+/// A server that must answer over RDMA (`rd.ib.probe=`).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServerWish {
+    /// Which.
+    #[serde(flatten)]
+    pub server: Server,
+    /// The argument that asked.
+    pub asked_by: Option<Origin>,
+}
+
 /// `/run/ibboot/expected.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Expectation {
@@ -134,6 +145,9 @@ pub struct Expectation {
     pub rates: Vec<Rate>,
     /// The modules.
     pub modules: Vec<ModuleWish>,
+    /// The servers, asked when the links are verified.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub servers: Vec<ServerWish>,
 }
 
 impl Expectation {

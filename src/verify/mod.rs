@@ -7,5 +7,6 @@ pub mod checks;
 pub mod evaluate;
 pub mod expectation;
 mod interface;
+mod server;
 
 pub use evaluate::verify;

@@ -114,13 +114,14 @@ pub(super) const GROUP: Group = Group {
         Parameter {
             name: "rd.ib.probe",
             grammar: "rd.ib.probe=ADDR[:PORT]",
-            default: "the RDMA server that root=, netroot= or rd.nvmf.discover= names",
+            default: "no server is asked",
             help: "An address that has to answer over RDMA and, with PORT, a service that has to listen there. A host \
                    that only answers TCP does not count. An IPv6 address is written in brackets when a port follows. \
-                   May be given several times.",
+                   May be given several times. They are asked as soon as the links are verified, and the boot waits \
+                   for their answers as it does for links.",
             example: "rd.ib.probe=10.0.0.1:20049",
             origin: Origin::Ibboot,
-            effect: Effect::Checked,
+            effect: Effect::CarriedOut,
         },
         Parameter {
             name: "rd.ib.timeout",

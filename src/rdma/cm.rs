@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! /dev/infiniband/rdma_cm: does a server answer over RDMA? A host that answers to TCP alone does
+//! not (include/uapi/rdma/rdma_user_cm.h, drivers/infiniband/core/ucma.c).
+
+use std::fs::OpenOptions;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::unix::fs::OpenOptionsExt;
+
+/// The device of rdma_ucm.
+pub const DEVICE: &str = "/dev/infiniband/rdma_cm";
+
+/// `RDMA_USER_CM_CMD_*`.
+#[derive(Clone, Copy, Debug)]
+#[repr(u32)]
+enum Command {
+    CreateId = 0,
+    ResolveIp = 3,
+    ResolveRoute = 4,
+    Connect = 6,
+    GetEvent = 12,
+    Query = 19,
+}
+
+/// RDMA_PS_TCP: the port space of NFS/RDMA, iSER and NVMe/RDMA.
+const PORT_SPACE_TCP: u16 = 0x0106;
+/// RDMA_PS_UDP: asking for a service there needs no queue pair (SIDR, IBTA 12.11).
+const PORT_SPACE_UDP: u16 = 0x0111;
+const QPT_RC: u8 = 2;
+const QPT_UD: u8 = 4;
+/// The kernel drops the events of an identifier with user id 0 (`ucma_event_handler`).
+const USER_ID: u64 = 1;
+/// Nobody looks at the queue pair of a connection that is never made.
+const NO_QP: u32 = 0x12_3456;
+/// A service nobody has: the answer that there is none is answer enough.
+const NO_SERVICE: u16 = 1;
+
+/// Size of the largest response, `struct rdma_ucm_event_resp`.
+const RESPONSE: usize = 336;
+/// Size of `struct rdma_ucm_query_addr_resp`.
+const QUERY_RESPONSE: usize = 280;
+
+/// An event of the connection manager (`enum rdma_cm_event_type`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// Its number.
+    pub kind: u32,
+    /// 0, a negative errno, or the other side's reason.
+    pub status: i32,
+}
+
+/// One question to one server. Non-blocking and close-on-exec; closing it takes everything back.
+#[derive(Debug)]
+pub struct Cm {
+    file: OwnedFd,
+    id: u32,
+    is_service: bool,
+}
+
+impl Cm {
+    /// Begins: the server's address is resolved to an RDMA device and a neighbour. Without `port`
+    /// the host itself is asked.
+    ///
+    /// ENOENT: rdma_ucm is not loaded. ENETUNREACH: no route to the address.
+    pub fn begin(address: IpAddr, port: Option<u16>, timeout_ms: u32) -> io::Result<Self> {
+        // O_CLOEXEC is std's habit.
+        let file: OwnedFd = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .custom_flags(libc::O_NONBLOCK)
+            .open(DEVICE)?
+            .into();
+        let mut cm = Self {
+            file,
+            id: 0,
+            is_service: port.is_some(),
+        };
+        let (space, kind) = match port {
+            Some(_) => (PORT_SPACE_TCP, QPT_RC),
+            None => (PORT_SPACE_UDP, QPT_UD),
+        };
+        let mut request = Vec::with_capacity(24);
+        request.extend(USER_ID.to_ne_bytes());
+        let response = cm.answered(Command::CreateId, &request, 4, |request| {
+            request.extend(space.to_ne_bytes());
+            request.extend([kind, 0, 0, 0, 0, 0]);
+        })?;
+        cm.id = native(&response, 0).ok_or(io::ErrorKind::UnexpectedEof)?;
+
+        let mut request = vec![0; 28]; // from whatever address
+        request.extend(sockaddr(SocketAddr::new(
+            address,
+            port.unwrap_or(NO_SERVICE),
+        )));
+        request.extend(cm.id.to_ne_bytes());
+        request.extend(timeout_ms.to_ne_bytes());
+        cm.told(Command::ResolveIp, &request)?;
+        Ok(cm)
+    }
+
+    /// The path: on InfiniBand the subnet administrator is asked for it.
+    pub fn resolve_route(&self, timeout_ms: u32) -> io::Result<()> {
+        let mut request = Vec::with_capacity(8);
+        request.extend(self.id.to_ne_bytes());
+        request.extend(timeout_ms.to_ne_bytes());
+        self.told(Command::ResolveRoute, &request)
+    }
+
+    /// The question itself, over the wire.
+    pub fn connect(&self) -> io::Result<()> {
+        let mut request = Vec::with_capacity(288);
+        let qp_num = if self.is_service { NO_QP } else { 0 };
+        request.extend(qp_num.to_ne_bytes());
+        request.resize(8 + 256, 0); // Q_Key, no private data
+        // private_data_len, srq, responder_resources, initiator_depth, flow_control,
+        // retry_count, rnr_retry_count, valid
+        request.extend([0, 0, 0, 0, 0, 7, 7, 1]);
+        request.extend(self.id.to_ne_bytes());
+        request.resize(288, 0);
+        self.told(Command::Connect, &request)
+    }
+
+    /// Node GUID and port number by which the server is reached, once its address is resolved.
+    pub fn way(&self) -> io::Result<(u64, u32)> {
+        let response = self.answered(Command::Query, &[], QUERY_RESPONSE, |request| {
+            request.extend(self.id.to_ne_bytes());
+            request.extend(0_u32.to_ne_bytes()); // RDMA_USER_CM_QUERY_ADDR
+        })?;
+        let short = io::ErrorKind::UnexpectedEof;
+        let guid = response.first_chunk().ok_or(short)?;
+        let port = response.get(8).ok_or(short)?;
+        Ok((u64::from_be_bytes(*guid), u32::from(*port)))
+    }
+
+    /// The next event; `None` when there is none yet.
+    pub fn event(&self) -> io::Result<Option<Event>> {
+        match self.answered(Command::GetEvent, &[], RESPONSE, |_| {}) {
+            Ok(response) => Ok(event(&response)),
+            Err(e) if e.raw_os_error() == Some(libc::EAGAIN) => Ok(None),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// A command without response.
+    fn told(&self, command: Command, request: &[u8]) -> io::Result<()> {
+        write(&self.file, &framed(command, request, 0))
+    }
+
+    /// A command whose response the kernel writes to the address after `before`; `after` adds what
+    /// follows it.
+    #[allow(
+        unsafe_code,
+        reason = "the kernel writes through a pointer inside the request"
+    )]
+    fn answered(
+        &self,
+        command: Command,
+        before: &[u8],
+        length: usize,
+        after: impl FnOnce(&mut Vec<u8>),
+    ) -> io::Result<Vec<u8>> {
+        let mut response = [0_u8; RESPONSE];
+        let length = length.min(RESPONSE);
+        let address = response.as_mut_ptr().expose_provenance();
+        let mut request = before.to_vec();
+        request.extend((address as u64).to_ne_bytes());
+        after(&mut request);
+        // The kernel writes at most `length` bytes, which framed() announces and `response` has; its
+        // provenance is exposed, so that the compiler expects the write.
+        write(&self.file, &framed(command, &request, length))?;
+        // SAFETY: `response` is an initialised array, which the kernel may have written to behind
+        // the compiler's back.
+        let response = unsafe { std::ptr::read_volatile(&raw const response) };
+        Ok(response.get(..length).unwrap_or_default().to_vec())
+    }
+}
+
+impl AsRawFd for Cm {
+    fn as_raw_fd(&self) -> RawFd {
+        self.file.as_raw_fd()
+    }
+}
+
+/// `struct rdma_ucm_cmd_hdr` and the request behind it.
+fn framed(command: Command, request: &[u8], out: usize) -> Vec<u8> {
+    let length = |bytes: usize| u16::try_from(bytes).unwrap_or(u16::MAX).to_ne_bytes();
+    let mut whole = Vec::with_capacity(8 + request.len());
+    whole.extend((command as u32).to_ne_bytes());
+    whole.extend(length(request.len()));
+    whole.extend(length(out));
+    whole.extend(request);
+    whole
+}
+
+fn write(file: &OwnedFd, bytes: &[u8]) -> io::Result<()> {
+    let written = super::netlink::retry(|| nix::unistd::write(file, bytes))?;
+    if written == bytes.len() {
+        Ok(())
+    } else {
+        Err(io::ErrorKind::WriteZero.into())
+    }
+}
+
+/// `struct sockaddr_in6`, or `struct sockaddr_in` in the same 28 bytes.
+fn sockaddr(to: SocketAddr) -> [u8; 28] {
+    let family = match to.ip() {
+        IpAddr::V4(_) => libc::AF_INET,
+        IpAddr::V6(_) => libc::AF_INET6,
+    };
+    let family = u16::try_from(family).unwrap_or(0).to_ne_bytes();
+    let port = to.port().to_be_bytes();
+    let mut bytes = family.into_iter().chain(port).collect::<Vec<u8>>();
+    match to.ip() {
+        IpAddr::V4(address) => bytes.extend(address.octets()),
+        IpAddr::V6(address) => {
+            bytes.extend(0_u32.to_ne_bytes()); // flow label
+            bytes.extend(address.octets());
+        }
+    }
+    let mut out = [0; 28];
+    out.iter_mut().zip(bytes).for_each(|(to, from)| *to = from);
+    out
+}
+
+fn native(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_ne_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+/// `struct rdma_ucm_event_resp`.
+fn event(response: &[u8]) -> Option<Event> {
+    Some(Event {
+        kind: native(response, 12)?,
+        status: native(response, 16)?.cast_signed(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_are_as_the_kernel_lays_them_out() {
+        let mut frame = framed(Command::ResolveIp, &[0xee; 64], 0);
+        assert_eq!(frame.len(), 72);
+        frame.truncate(8);
+        assert_eq!(frame, [3, 0, 0, 0, 64, 0, 0, 0]);
+        assert_eq!(framed(Command::Query, &[0; 16], 280)[4..8], [16, 0, 24, 1]);
+    }
+
+    #[test]
+    fn both_families_fit() {
+        let v4 = sockaddr("10.0.0.2:20049".parse().unwrap());
+        assert_eq!(v4[..9], [2, 0, 0x4e, 0x51, 10, 0, 0, 2, 0]);
+        let v6 = sockaddr("[fe80::2]:1".parse().unwrap());
+        assert_eq!(v6[..10], [10, 0, 0, 1, 0, 0, 0, 0, 0xfe, 0x80]);
+        assert_eq!(v6[23..], [2, 0, 0, 0, 0]);
+    }
+
+    #[test]
+    fn an_event_is_read_and_a_short_one_is_none() {
+        let mut bytes = [0; RESPONSE];
+        bytes[12] = 1;
+        bytes[16..20].copy_from_slice(&(-110_i32).to_ne_bytes());
+        let expected = Event {
+            kind: 1,
+            status: -110,
+        };
+        assert_eq!(event(&bytes), Some(expected));
+        assert_eq!(event(&bytes[..19]), None);
+    }
+}

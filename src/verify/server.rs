@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Does a server answer over RDMA: what it said, as a finding.
+
+use super::checks::Id;
+use super::expectation::ServerWish;
+use crate::facts::Facts;
+use crate::rdma::reach::{Answer, Server};
+use crate::report::{Finding, ServerReport};
+
+/// The report of one server. It is asked only where the links are as wanted.
+pub fn report(wish: &ServerWish, connected: bool, facts: &Facts) -> ServerReport {
+    let asked = facts.servers.iter().find(|seen| seen.server == wish.server);
+    let finding = match asked {
+        _ if !connected => Finding::skipped(Id::ServerRdma),
+        None => failed("not asked yet"),
+        Some(seen) => finding(&wish.server, &seen.answer, facts),
+    };
+    ServerReport {
+        server: wish.server,
+        asked_by: wish.asked_by.clone(),
+        finding,
+    }
+}
+
+fn failed(seen: &str) -> Finding {
+    Finding::failed(Id::ServerRdma, seen, "an answer")
+}
+
+fn finding(server: &Server, answer: &Answer, facts: &Facts) -> Finding {
+    let address = server.address;
+    match answer {
+        Answer::Reached { node_guid, port } => {
+            let is_it = |p: &crate::facts::PortRef<'_>| {
+                p.device.node_guid == Some(*node_guid) && p.port.port == *port
+            };
+            let by = facts.ports().find(is_it).map(|port| port.name());
+            let by = by.unwrap_or_else(|| format!("node GUID {node_guid} port {port}"));
+            Finding::ok(Id::ServerRdma, &format!("answers through {by}"))
+        }
+        Answer::NoService => {
+            let port = server.port.unwrap_or(0);
+            failed(&format!("the host answers, nobody listens on port {port}"))
+                .hint("start the RDMA listener on the server (NFS: /proc/fs/nfsd/portlist)")
+        }
+        Answer::Rejected(reason) => {
+            failed(&format!("the host turns connections away, reason {reason}"))
+                .hint("see the log of the server")
+        }
+        Answer::Silent => failed("the question went out and nothing came back"),
+        Answer::NoNeighbour => failed("no host answers for this address (ARP, ND)")
+            .hint("see whether the server is up and in this subnet"),
+        Answer::NoDevice => failed("its way leads through an interface that no RDMA device has")
+            .hint(&format!("look at: ip route get {address}; rdma link")),
+        Answer::NoRoute => failed("no route to it").hint("give an address or a gateway with ip="),
+        Answer::NoPath(why) => failed(&format!(
+            "the subnet administrator has no path to it: {why}"
+        ))
+        .hint("see the subnet manager's log; a gateway cannot be passed over InfiniBand"),
+        Answer::NotAsked(why) => {
+            failed(&format!("cannot be asked: {why}")).hint("look at: lsmod (rdma_ucm), dmesg")
+        }
+    }
+}
