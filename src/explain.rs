@@ -80,11 +80,19 @@ fn interface(name: &str, port: &str, wish: &ipoib::Wish) -> String {
         WantedMtu::Bytes(bytes) => format!("MTU {bytes}"),
     }));
     parts.extend(wish.addresses.iter().map(ToString::to_string));
+    parts.extend(wish.peer.map(|peer| format!("peer {peer}")));
+    parts.extend(wish.routes.iter().map(|route| format!("route {route}")));
     parts.extend(
         wish.gateways
             .iter()
             .map(|gateway| format!("gateway {gateway}")),
     );
+    parts.extend(
+        wish.dns
+            .iter()
+            .map(|server| format!("name server {server}")),
+    );
+    parts.extend(wish.hostname.iter().map(|name| format!("host name {name}")));
     format!("bring up IPoIB interface {name}: {}", parts.join(", "))
 }
 

@@ -2,6 +2,8 @@
 //! One snapshot of what the machine shows: RDMA devices and ports, netdevs, modules. Everything
 //! that decides reads this and never the machine, so a saved tree gives the same answers.
 
+mod routes;
+
 use std::collections::BTreeMap;
 use std::io;
 use std::net::IpAddr;
@@ -162,6 +164,9 @@ pub struct Netdev {
     pub addresses: Vec<String>,
     /// Gateways of default routes through it (/proc/net/route, /proc/net/ipv6_route).
     pub gateways: Vec<IpAddr>,
+    /// Its other routes, from the same files; those to its own addresses are left out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub routes: Vec<ipoib::Route>,
 }
 
 /// One port with its device.
@@ -191,7 +196,7 @@ impl Facts {
         if root.is_live() {
             add_addresses(&mut netdevs, &mut look);
         }
-        add_gateways(&mut netdevs, &mut look);
+        routes::add(&mut netdevs, &mut look);
         inventory::bind_netdevs(&mut devices, &netdevs);
         let modules = modules
             .iter()
@@ -382,6 +387,7 @@ fn netdev(look: &mut Look<'_>, ifname: String) -> Netdev {
         ipoib,
         addresses: Vec::new(),
         gateways: Vec::new(),
+        routes: Vec::new(),
         ifname,
     }
 }
@@ -415,39 +421,6 @@ fn add_addresses(netdevs: &mut [Netdev], look: &mut Look<'_>) {
             .find(|n| n.ifname == interface.interface_name)
         {
             netdev.addresses.push(format!("{address}/{prefix}"));
-        }
-    }
-}
-
-/// Adds the default routes. IPv4 is in hexadecimal words of the machine's byte order
-/// (net/ipv4/fib_trie.c, fib_route_seq_show), IPv6 in plain hexadecimal
-/// (net/ipv6/route.c, rt6_info_route).
-fn add_gateways(netdevs: &mut [Netdev], look: &mut Look<'_>) {
-    let mut add = |ifname: &str, gateway: IpAddr| {
-        if let Some(netdev) = netdevs.iter_mut().find(|netdev| netdev.ifname == ifname)
-            && !gateway.is_unspecified()
-        {
-            netdev.gateways.push(gateway);
-        }
-    };
-    for line in look.text("/proc/net/route").unwrap_or_default().lines() {
-        let fields: Vec<&str> = line.split_ascii_whitespace().collect();
-        if let [ifname, "00000000", gateway, _, _, _, _, "00000000", ..] = fields.as_slice()
-            && let Ok(word) = u32::from_str_radix(gateway, 16)
-        {
-            add(ifname, IpAddr::from(word.to_ne_bytes()));
-        }
-    }
-    for line in look
-        .text("/proc/net/ipv6_route")
-        .unwrap_or_default()
-        .lines()
-    {
-        let fields: Vec<&str> = line.split_ascii_whitespace().collect();
-        if let [_, "00", _, _, gateway, .., ifname] = fields.as_slice()
-            && let Ok(word) = u128::from_str_radix(gateway, 16)
-        {
-            add(ifname, IpAddr::from(word.to_be_bytes()));
         }
     }
 }

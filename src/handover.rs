@@ -31,6 +31,8 @@ pub const STATE: &str = "state.json";
 pub const EXPECTED: &str = "expected.json";
 /// The last recorded `ibboot check`: [`Report`].
 pub const CHECK: &str = "check.json";
+/// The interfaces that dracut goes on with, for its hooks: `online NAME` or `offline NAME` a line.
+pub const INTERFACES: &str = "interfaces";
 /// The word that dracut's hooks read: [`Outcome`].
 pub const RESULT: &str = "result";
 
@@ -113,7 +115,7 @@ pub struct State {
     pub marks: Vec<Mark>,
 }
 
-/// A directory below /run, held open: later path changes do not lead a write elsewhere.
+/// A directory below /run (or of the initramfs), held open: later path changes do not lead a write elsewhere.
 #[derive(Debug)]
 pub struct Directory {
     fd: OwnedFd,
@@ -145,17 +147,22 @@ impl Directory {
         Ok(directory)
     }
 
-    fn below(self, name: &str) -> Result<Directory> {
-        match mkdirat(&self.fd, name, Mode::from_bits_truncate(0o755)) {
-            Ok(()) | Err(Errno::EEXIST) => {}
-            Err(errno) => return Err(self.failed(name, "cannot be made", errno)),
-        }
-        let cannot = |errno| self.failed(name, "cannot be opened", errno);
-        let fd = openat(&self.fd, name, OPEN, Mode::empty()).map_err(cannot)?;
-        let stat = fstat(&fd).map_err(cannot)?;
-        let path = format!("{}/{name}", self.path);
-        if stat.st_uid != geteuid().as_raw() || stat.st_mode & 0o022 != 0 {
-            return Err(Error::new(path, "is not safe to write to")
+    /// Opens a directory of the initramfs; where everybody may make files in it, nobody else may
+    /// rename ours (the sticky bit).
+    pub fn existing(path: &str) -> Result<Directory> {
+        let cannot = |errno: Errno| Error::new(path, "cannot be opened").seen(errno.desc());
+        let fd = nix::fcntl::open(path, OPEN, Mode::empty()).map_err(cannot)?;
+        let sticky = fstat(&fd).map_err(cannot)?.st_mode & 0o1000 != 0;
+        let others = if sticky { 0 } else { 0o022 };
+        let path = path.to_owned();
+        Directory { fd, path }.checked(others)
+    }
+
+    /// Refuses a directory of somebody else, and one with any of the permissions in `others`.
+    fn checked(self, others: u32) -> Result<Directory> {
+        let stat = fstat(&self.fd).map_err(|errno| self.failed("", "cannot be opened", errno))?;
+        if stat.st_uid != geteuid().as_raw() || stat.st_mode & others != 0 {
+            return Err(Error::new(self.path, "is not safe to write to")
                 .seen(format!(
                     "owner {}, mode {:o}",
                     stat.st_uid,
@@ -163,7 +170,18 @@ impl Directory {
                 ))
                 .wanted("own directory that nobody else can write"));
         }
-        Ok(Directory { fd, path })
+        Ok(self)
+    }
+
+    fn below(self, name: &str) -> Result<Directory> {
+        match mkdirat(&self.fd, name, Mode::from_bits_truncate(0o755)) {
+            Ok(()) | Err(Errno::EEXIST) => {}
+            Err(errno) => return Err(self.failed(name, "cannot be made", errno)),
+        }
+        let cannot = |errno| self.failed(name, "cannot be opened", errno);
+        let fd = openat(&self.fd, name, OPEN, Mode::empty()).map_err(cannot)?;
+        let path = format!("{}/{name}", self.path);
+        Directory { fd, path }.checked(0o022)
     }
 
     fn failed(&self, name: &str, what: &str, errno: Errno) -> Error {
@@ -251,7 +269,7 @@ impl Directory {
     }
 
     /// Reads `name`: a regular file of root's or ours, `None` if it is not there.
-    fn read(&self, name: &str) -> Result<Option<Vec<u8>>> {
+    pub fn read(&self, name: &str) -> Result<Option<Vec<u8>>> {
         let fail = |errno| self.failed(name, "cannot be read", errno);
         // O_NONBLOCK: a planted fifo must not hold us.
         let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;

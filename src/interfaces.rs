@@ -2,9 +2,11 @@
 //! PURE: the IPoIB interfaces that a command line names, out of the many arguments that do:
 //! `ip=`, `ifname=`, `bootdev=`, `BOOTIF=`, `ib.pkey=`, `rd.ib.mode=`, `rd.ib.mtu=`.
 
+use std::net::IpAddr;
+
 use kernel_cmdline::{Arguments, HwAddr, Interface, Mode, Mtu, Spanned};
 
-use crate::ipoib::{self, Address, FULL_MEMBER, WantedMode, WantedMtu};
+use crate::ipoib::{self, Address, FULL_MEMBER, Route, WantedMode, WantedMtu};
 use crate::request::{InterfaceWish, Wish, wish};
 
 /// What makes two names mean one interface: the selector of its port, and its P_Key.
@@ -108,7 +110,12 @@ pub fn named(arguments: &Arguments<'_>) -> Vec<Wish<InterfaceWish>> {
                     prefix: client.prefix.unwrap_or(whole),
                 });
                 ipoib.gateways.extend(ip.value.gateway);
+                ipoib.peer = ip.value.peer.map(|peer| peer.address).or(ipoib.peer);
             }
+            let hostname = ip.value.hostname.map(str::to_owned);
+            ipoib.hostname = hostname.or_else(|| ipoib.hostname.take());
+            let servers = ip.value.dns1.into_iter().chain(ip.value.dns2);
+            ipoib.dns.extend(servers);
             ipoib.mtu = ip.value.mtu.map(WantedMtu::Bytes).or(ipoib.mtu);
         });
     }
@@ -136,6 +143,9 @@ pub fn named(arguments: &Arguments<'_>) -> Vec<Wish<InterfaceWish>> {
         collected.add(&bootif.with(Interface::Address(bootif.value)), |_| ());
     }
     collected.modes();
+    collected.boot_device();
+    collected.nameservers();
+    collected.routes();
     refuse_shared_names(&mut collected.found);
     collected.found
 }
@@ -265,6 +275,67 @@ impl Collected<'_, '_> {
             };
             self.found.push(wish(asked, entry));
         }
+    }
+
+    /// The interface that the root file system comes over: `bootdev=`, else `BOOTIF=`, else the first
+    /// `ip=`, as dracut has it.
+    fn boot_device(&mut self) {
+        let arguments = self.arguments;
+        let firmware = || {
+            let bootif = arguments.boot_interface()?;
+            Some(Interface::Address(bootif.value))
+        };
+        let first = || arguments.net.ip.iter().find_map(|ip| ip.value.interface);
+        let named = arguments.net.bootdev.map(|bootdev| bootdev.value);
+        let boot = named.or_else(firmware).or_else(first);
+        let position = boot.and_then(|boot| self.position(&key(arguments, &boot)));
+        if let Some(found) = position.and_then(|position| self.found.get_mut(position)) {
+            found.value.ipoib.boot = true;
+        }
+    }
+
+    /// `nameserver=` is for every interface, behind those of its own `ip=`.
+    fn nameservers(&mut self) {
+        for found in &mut self.found {
+            let entry = &mut found.value.ipoib;
+            let servers = self.arguments.net.nameservers.iter().map(|n| n.value);
+            if !entry.addresses.is_empty() {
+                entry.dns.extend(servers);
+            }
+        }
+    }
+
+    /// Each `rd.route=` belongs to one interface: the one it names, the one whose address reaches
+    /// the gateway, else the one the root file system comes over.
+    fn routes(&mut self) {
+        for route in &self.arguments.net.routes {
+            let route = &route.value;
+            let position = match &route.interface {
+                Some(interface) => self.position(&key(self.arguments, interface)),
+                None => self.reaching(route.gateway),
+            };
+            if let Some(found) = position.and_then(|position| self.found.get_mut(position)) {
+                found.value.ipoib.routes.push(Route {
+                    network: Address {
+                        address: route.network,
+                        prefix: route.prefix,
+                    },
+                    gateway: route.gateway,
+                });
+            }
+        }
+    }
+
+    fn reaching(&self, gateway: Option<IpAddr>) -> Option<usize> {
+        let near = |found: &Wish<InterfaceWish>| {
+            let mut addresses = found.value.ipoib.addresses.iter();
+            gateway.is_some_and(|gateway| addresses.any(|address| address.reaches(gateway)))
+        };
+        let boot = |found: &Wish<InterfaceWish>| {
+            found.value.ipoib.boot && !found.value.ipoib.addresses.is_empty()
+        };
+        let first = self.found.iter().position(near);
+        first.or_else(|| self.found.iter().position(boot))
     }
 
     /// Modes and MTUs: those for all first, then those with an interface in front; the MTU field

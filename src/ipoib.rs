@@ -87,9 +87,45 @@ pub struct Address {
     pub prefix: u8,
 }
 
+impl Address {
+    /// Whether `other` is in the network of this address.
+    pub fn reaches(&self, other: std::net::IpAddr) -> bool {
+        use std::net::IpAddr::{V4, V6};
+        let prefix = u32::from(self.prefix);
+        match (self.address, other) {
+            (V4(own), V4(other)) => {
+                let differs = own.to_bits() ^ other.to_bits();
+                differs.leading_zeros() >= prefix
+            }
+            (V6(own), V6(other)) => {
+                let differs = own.to_bits() ^ other.to_bits();
+                differs.leading_zeros() >= prefix
+            }
+            _ => false,
+        }
+    }
+}
+
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.address, self.prefix)
+    }
+}
+
+/// A route to set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Route {
+    /// Where it leads.
+    pub network: Address,
+    /// The next hop; none for what the link itself reaches.
+    pub gateway: Option<std::net::IpAddr>,
+}
+
+impl fmt::Display for Route {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.network)?;
+        self.gateway
+            .map_or(Ok(()), |gateway| write!(f, " via {gateway}"))
     }
 }
 
@@ -108,6 +144,21 @@ pub struct Wish {
     pub addresses: Vec<Address>,
     /// Default gateways.
     pub gateways: Vec<std::net::IpAddr>,
+    /// The other end of a point-to-point link, which the kernel's own `ip=` calls the boot server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peer: Option<std::net::IpAddr>,
+    /// Routes other than the default one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub routes: Vec<Route>,
+    /// The host's name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hostname: Option<String>,
+    /// Name servers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dns: Vec<std::net::IpAddr>,
+    /// The interface that the root file system comes over.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub boot: bool,
 }
 
 /// What sysfs shows of an IPoIB interface.

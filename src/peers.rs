@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! PURE: what NetworkManager and systemd-networkd are told of the interfaces that ibboot brings up.
+//! PURE: what NetworkManager, systemd-networkd and network-legacy are told of the interfaces that ibboot brings up.
 //!
 //! In the initramfs: hands off. For the real root what `rd.ib.handover=` says. Sources:
 //! NetworkManager.conf(5), nm-settings-keyfile(5), systemd.network(5).
@@ -26,6 +26,11 @@ const NM_HANDS_OFF: &str = "90-ibboot.conf";
 /// Of [`NETWORKD`]: the first file that matches an interface is its only one, whatever directory
 /// it is in, and the other ones that an initramfs has begin with 70 and more.
 const NETWORKD_HANDS_OFF: &str = "00-ibboot.network";
+/// Where udev reads rules. Those of network-legacy, which has no other way to be told, are
+/// 90-net.rules and 91-default-net.rules.
+pub const UDEV: &str = "udev/rules.d";
+/// Of [`UDEV`].
+const LEGACY_HANDS_OFF: &str = "92-ibboot.rules";
 /// What the names of the profiles begin with.
 const PROFILE: &str = "10-ibboot-";
 
@@ -45,7 +50,11 @@ pub struct File {
 }
 
 /// The files of [`claim`], which must not stay for the real root.
-pub const CLAIMS: [(&str, &str); 2] = [(NM_SETTINGS, NM_HANDS_OFF), (NETWORKD, NETWORKD_HANDS_OFF)];
+pub const CLAIMS: [(&str, &str); 3] = [
+    (NM_SETTINGS, NM_HANDS_OFF),
+    (NETWORKD, NETWORKD_HANDS_OFF),
+    (UDEV, LEGACY_HANDS_OFF),
+];
 
 /// For the initramfs. Nothing is known of the hardware yet and an interface may get another name on
 /// the way: every InfiniBand interface is meant, but for those that are left to these programs. Nobody
@@ -72,7 +81,27 @@ pub fn claim(request: &Request) -> Vec<File> {
     if !left.is_empty() {
         network.push_str(&format!("Name=!{}\n", left.join(" ")));
     }
-    vec![nm_hands_off(&device), networkd_hands_off(&network)]
+    vec![
+        nm_hands_off(&device),
+        networkd_hands_off(&network),
+        legacy_hands_off(&left),
+    ]
+}
+
+/// network-legacy has udev run `ifup`, which flushes the addresses it finds. An assignment empties
+/// the list of programs; looking up the device's path once more is no harm (udev(7)).
+fn legacy_hands_off(left: &[&str]) -> File {
+    let mut rule = format!("{HEAD}SUBSYSTEM==\"net\", ATTR{{type}}==\"32\", ");
+    if !left.is_empty() {
+        rule.push_str(&format!("NAME!=\"{0}\", KERNEL!=\"{0}\", ", left.join("|")));
+    }
+    rule.push_str("ACTION==\"add|change|move\", RUN{builtin}=\"path_id\"\n");
+    File {
+        directory: UDEV,
+        name: LEGACY_HANDS_OFF.to_owned(),
+        mode: 0o644,
+        text: rule,
+    }
 }
 
 /// For the real root: what `handover` says of the interfaces in `report`.
@@ -357,7 +386,9 @@ mod tests {
                 "NetworkManager/conf.d/90-ibboot.conf 644\n\
                  [device-ibboot]\nmatch-device=type:infiniband\nmanaged=0\n",
                 "systemd/network/00-ibboot.network 644\n\
-                 [Match]\nType=infiniband\n\n[Link]\nUnmanaged=yes\n"
+                 [Match]\nType=infiniband\n\n[Link]\nUnmanaged=yes\n",
+                "udev/rules.d/92-ibboot.rules 644\n\
+                 SUBSYSTEM==\"net\", ATTR{type}==\"32\", ACTION==\"add|change|move\", RUN{builtin}=\"path_id\"\n"
             ]
         );
         assert_eq!(
@@ -367,10 +398,13 @@ mod tests {
                  [device-ibboot]\nmatch-device=type:infiniband;except:interface-name:=ib1;\
                  except:interface-name:=ib2\nmanaged=0\n",
                 "systemd/network/00-ibboot.network 644\n\
-                 [Match]\nType=infiniband\nName=!ib1 ib2\n\n[Link]\nUnmanaged=yes\n"
+                 [Match]\nType=infiniband\nName=!ib1 ib2\n\n[Link]\nUnmanaged=yes\n",
+                "udev/rules.d/92-ibboot.rules 644\n\
+                 SUBSYSTEM==\"net\", ATTR{type}==\"32\", NAME!=\"ib1|ib2\", KERNEL!=\"ib1|ib2\", \
+                 ACTION==\"add|change|move\", RUN{builtin}=\"path_id\"\n"
             ]
         );
-        assert_eq!(claimed("rd.ib.mode=connected").len(), 2);
+        assert_eq!(claimed("rd.ib.mode=connected").len(), 3);
     }
 
     #[test]

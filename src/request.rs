@@ -4,7 +4,8 @@
 use std::time::Duration;
 
 use kernel_cmdline::{
-    Arguments, Cmdline, Handover, LinkKind, OnFail, PortType, Require, RoceMode, Source, Spanned,
+    Arguments, Cmdline, Handover, LinkKind, OnFail, PortType, Require, RoceMode, Route, Source,
+    Spanned,
 };
 
 use crate::ipoib;
@@ -223,6 +224,8 @@ impl Request {
         }
         let interfaces = crate::interfaces::named(arguments);
         let any_interface = crate::interfaces::unnamed(arguments).filter(|_| interfaces.is_empty());
+        let left = left(arguments, &interfaces);
+        let left = replaced.into_iter().chain(left).collect();
         let debug = arguments.debug.is_some_and(|on| on.value);
         Request {
             asked: arguments.asked().as_ref().map(origin),
@@ -285,7 +288,7 @@ impl Request {
             },
             on_console: debug || arguments.info.is_some_and(|on| on.value),
             complaints,
-            left: replaced.into_iter().chain(left(arguments)).collect(),
+            left,
         }
     }
 }
@@ -344,7 +347,7 @@ fn servers(arguments: &Arguments<'_>) -> Vec<Wish<Server>> {
 }
 
 /// What was understood and is not done by this program.
-fn left(arguments: &Arguments<'_>) -> Vec<Wish<&'static str>> {
+fn left(arguments: &Arguments<'_>, interfaces: &[Wish<InterfaceWish>]) -> Vec<Wish<&'static str>> {
     const ADDRESS: &str = "this address is left to the image's network module";
     let net = &arguments.net;
     let mut left = Vec::new();
@@ -355,17 +358,27 @@ fn left(arguments: &Arguments<'_>) -> Vec<Wish<&'static str>> {
             .filter(|ip| ip.value.methods.iter().any(|method| !method.is_static()))
             .map(|a| wish(a, ADDRESS)),
     );
-    if !left.is_empty()
-        || net
-            .ip
+    if left.is_empty()
+        && interfaces
             .iter()
-            .any(|ip| ip.value.interface.is_some_and(|i| i.is_infiniband()))
+            .all(|i| i.value.ipoib.addresses.is_empty())
     {
-        const NAMES: &str = "name servers are left to the image's network module";
-        const ROUTES: &str =
-            "routes other than the default one are left to the image's network module";
-        left.extend(net.nameservers.iter().map(|a| wish(a, NAMES)));
-        left.extend(net.routes.iter().map(|a| wish(a, ROUTES)));
+        return left;
     }
+    const NAMES: &str = "name servers are left to the image's network module";
+    const ROUTE: &str = "no address of an InfiniBand interface reaches its gateway: it is left to the image's network module";
+    if interfaces.iter().all(|i| i.value.ipoib.dns.is_empty()) {
+        left.extend(net.nameservers.iter().map(|a| wish(a, NAMES)));
+    }
+    let is_taken = |route: &Route<'_>| {
+        let mut routes = interfaces.iter().flat_map(|i| &i.value.ipoib.routes);
+        routes.any(|taken| {
+            taken.network.address == route.network
+                && taken.network.prefix == route.prefix
+                && taken.gateway == route.gateway
+        })
+    };
+    let routes = net.routes.iter().filter(|route| !is_taken(&route.value));
+    left.extend(routes.map(|a| wish(a, ROUTE)));
     left
 }

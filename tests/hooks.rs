@@ -18,7 +18,7 @@ mkdir -p "$hookdir/initqueue/finished" "$3/proc" "$3/dev" "$3/sbin" "$3/lib"
 lib=$3/lib
 ln -s "$2" "$3/sbin/ibboot"
 for hook in "$hooks"/*.sh; do
-    sed "s|/usr/lib/ibboot|$lib|g; s|/usr/sbin/ibboot|$3/sbin/ibboot|g" "$hook" > "$lib/${hook##*/}"
+    sed "s|/usr/lib/ibboot|$lib|g; s|/usr/sbin/ibboot|$3/sbin/ibboot|g; s|/sbin/netroot |$3/sbin/netroot |g" "$hook" > "$lib/${hook##*/}"
 done
 PATH=$PATH:$3/sbin
 mount -t tmpfs run /run
@@ -35,7 +35,9 @@ getarg() { tr ' ' '\n' < /proc/cmdline | sed -n "s/^$1//p" | tail -n 1; }
 emergency_shell() { echo "emergency_shell $*"; }
 sleep() { :; }
 result() { echo "result: $(tr '\n' '|' < /run/ibboot/result)"; }
-source_hook() { . "$lib/$1.sh"; }
+source_hook() { if [ "$1" = initqueue/online ]; then echo "online $2"; else . "$lib/$1.sh"; fi; }
+# A turn of dracut's queue, and the end of what it started.
+turn() { source_hook job; wait; (source_hook finished) && echo finished || :; }
 cmdline 'root=/dev/vda'
 uptime 5.25
 set +e
@@ -204,6 +206,86 @@ fn up_that_cannot_begin_leaves_its_reason() {
         "ibboot up 2>&1; echo \"exit $?\"; [ -e /run/ibboot ] || echo none",
         &format!("ibboot: {reason}\nexit 1\nnone\n"),
     );
+}
+
+/// Interfaces that are up, and a `/sbin/netroot` that says what it is called with.
+const ONLINE: &str = r#"
+mkdir /run/ibboot; echo verified > /run/ibboot/result
+NEWROOT=$3/sysroot; mkdir "$NEWROOT"
+cat > "$3/sbin/netroot" <<'END'
+echo "netroot $*"
+END
+chmod +x "$3/sbin/netroot"
+"#;
+
+#[test]
+fn dracut_goes_on_once_over_each_verified_interface() {
+    let script = format!(
+        "{ONLINE} netroot=iscsi:10.0.0.2::::iqn
+        printf 'online ib1\nonline ib0\noffline ib2\n' > /run/ibboot/interfaces
+        : > \"$hookdir/initqueue/finished/wait-ib0.sh\"; : > \"$hookdir/initqueue/finished/wait-ib2.sh\"
+        (source_hook finished) || echo not finished
+        turn; turn; uptime 100.00; turn
+        echo 'online ib2' >> /run/ibboot/interfaces; (source_hook finished) || echo not finished
+        turn; ls \"$hookdir/initqueue/finished\"; cat /run/ibboot/netroot /dev/kmsg"
+    );
+    plays(
+        "online",
+        &script,
+        "not finished\nonline ib1\nnetroot ib1\nonline ib0\nnetroot ib0\nfinished\nfinished\nfinished\n\
+         not finished\nonline ib2\nnetroot ib2\nfinished\nwait-ib0.sh\n\
+         ended 100 ib2: iscsi:10.0.0.2::::iqn\n",
+    );
+}
+
+#[test]
+fn a_mount_that_failed_is_tried_again_until_it_is_there() {
+    let script = format!(
+        "{ONLINE} netroot='nfs4:10.0.0.2:/a\\033b'; netroot=$(printf \"$netroot\")
+        echo 'online ib0' > /run/ibboot/interfaces
+        turn; source_hook emergency; uptime 9.99; turn; uptime 10.00; turn
+        mkdir \"$NEWROOT/proc\"; uptime 20.00; turn; source_hook emergency; cat /dev/kmsg"
+    );
+    plays(
+        "again",
+        &script,
+        "online ib0\nnetroot ib0\nfinished\nibboot: no root file system over ib0: nfs4:10.0.0.2:/a?b\n\
+         finished\nnetroot ib0\nfinished\nfinished\n\
+         <3>ibboot: ib0: nfs4:10.0.0.2:/a?b: not mounted, trying again\n",
+    );
+}
+
+#[test]
+fn a_mount_that_never_returns_does_not_hold_the_queue() {
+    let script = format!(
+        "{ONLINE} netroot=nfs4:10.0.0.2:/
+        printf 'echo begun; read -r _ < %s/fifo\necho ended\n' \"$3\" > \"$3/sbin/netroot\"; mkfifo \"$3/fifo\"
+        echo 'online ib0' > /run/ibboot/interfaces
+        for now in 5.00 34.99 35.00 36.00 65.00; do
+            : > /dev/kmsg; uptime $now; source_hook job; (source_hook finished) || echo \"$now: held\"; cat /dev/kmsg
+        done
+        source_hook emergency; echo > \"$3/fifo\"; wait; (source_hook finished) && echo finished"
+    );
+    let held = |seen: &str| {
+        let mut lines: Vec<&str> = seen.lines().collect();
+        // It runs beside the queue: where its own words fall among the others is not said.
+        lines.retain(|line| !["online ib0", "begun"].contains(line));
+        lines.join("\n")
+    };
+    let mount = "ib0: nfs4:10.0.0.2:/";
+    if let Some(seen) = play("hangs", &script) {
+        assert_eq!(
+            held(&seen),
+            format!(
+                "5.00: held\n34.99: held\n35.00: held\n\
+                 <3>ibboot: {mount}: still not mounted, and the mount has not returned for 30 s\n\
+                 36.00: held\n65.00: held\n\
+                 <3>ibboot: {mount}: still not mounted, and the mount has not returned for 60 s\n\
+                 ibboot: no root file system over {mount}, and the mount has not returned\n\
+                 ended\nfinished"
+            )
+        );
+    }
 }
 
 /// The parts of module-setup.sh that choose files, with dracut's functions as echoes.

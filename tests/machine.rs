@@ -16,6 +16,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use ibboot::handover::{Directory, RESULT};
+use ibboot::ipoib::Address;
 use ibboot::system::net::Net;
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
@@ -77,16 +78,29 @@ fn a_link_is_set_up_addressed_and_renamed_as_ip_shows_it() {
         net.set_up("storage0", index).await.unwrap();
         net.set_mtu(index, 1400).await.unwrap();
         let address: IpAddr = "10.9.8.7".parse().unwrap();
-        net.add_address(index, address, 24).await.unwrap();
-        net.add_address(index, address, 24).await.unwrap();
-        let v6: IpAddr = "fd00:9::7".parse().unwrap();
-        net.add_address(index, v6, 64).await.unwrap();
-        net.add_gateway(index, "10.9.8.1".parse().unwrap())
-            .await
-            .unwrap();
-        net.add_gateway(index, "10.9.8.1".parse().unwrap())
-            .await
-            .unwrap();
+        for _ in 0..2 {
+            net.add_address(index, address, 24, None).await.unwrap();
+            let v6: IpAddr = "fd00:9::7".parse().unwrap();
+            net.add_address(index, v6, 64, None).await.unwrap();
+            let gateway = Some("10.9.8.1".parse().unwrap());
+            net.add_route(index, None, gateway).await.unwrap();
+            for (network, prefix, gateway) in [
+                ("10.20.0.0", 16, Some("10.9.8.2")),
+                ("10.30.0.0", 16, None),
+                ("fd00:20::", 64, Some("fd00:9::2")),
+                ("fd00:30::", 64, None),
+            ] {
+                let network = Address {
+                    address: network.parse().unwrap(),
+                    prefix,
+                };
+                let gateway = gateway.map(|gateway: &str| gateway.parse().unwrap());
+                net.add_route(index, Some(network), gateway).await.unwrap();
+            }
+        }
+        let other = "10.9.7.7".parse().unwrap();
+        let peer = Some("10.9.6.6".parse().unwrap());
+        net.add_address(index, other, 32, peer).await.unwrap();
         let json: serde_json::Value = serde_json::from_str(&ip("-j addr show storage0")).unwrap();
         let link = &json[0];
         assert_eq!(link["mtu"], 1400);
@@ -104,10 +118,27 @@ fn a_link_is_set_up_addressed_and_renamed_as_ip_shows_it() {
             .filter(|a| a["scope"] == "global")
             .map(|a| format!("{}/{}", a["local"].as_str().unwrap(), a["prefixlen"]))
             .collect();
-        assert_eq!(addresses, ["10.9.8.7/24", "fd00:9::7/64"]);
+        assert_eq!(addresses, ["10.9.8.7/24", "10.9.7.7/32", "fd00:9::7/64"]);
+        assert_eq!(link["addr_info"][1]["address"], "10.9.6.6");
+        let routes = |call: &str| -> Vec<String> {
+            let lines = ip(call);
+            let plain = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+            lines.lines().map(plain).collect()
+        };
         assert_eq!(
-            ip("-4 route show default").trim(),
-            "default via 10.9.8.1 dev storage0 proto static"
+            routes("-4 route show proto static"),
+            [
+                "default via 10.9.8.1 dev storage0",
+                "10.20.0.0/16 via 10.9.8.2 dev storage0",
+                "10.30.0.0/16 dev storage0 scope link",
+            ]
+        );
+        assert_eq!(
+            routes("-6 route show proto static"),
+            [
+                "fd00:20::/64 via fd00:9::2 dev storage0 metric 1024 pref medium",
+                "fd00:30::/64 dev storage0 metric 1024 pref medium",
+            ]
         );
     });
 }

@@ -5,7 +5,7 @@
 
 /usr/sbin/ibboot plan --asked || return 0
 
-# NetworkManager and systemd-networkd start later, and leave the interfaces alone.
+# NetworkManager, systemd-networkd and network-legacy start later, and leave the interfaces alone.
 /usr/sbin/ibboot up --claim
 
 # Should `ibboot up` die or hang, the hooks decide in its place: what to do, and after how many seconds.

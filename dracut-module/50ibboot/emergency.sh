@@ -11,4 +11,9 @@
 case $ibboot_verdict in
     failed*) printf 'ibboot: %s\n' "$ibboot_reason" ;;
 esac
+if [ -e /run/ibboot/netroot ] && [ ! -d "$NEWROOT/proc" ]; then
+    read -r ibboot_verdict _ ibboot_reason < /run/ibboot/netroot
+    [ "$ibboot_verdict" != running ] || ibboot_reason="$ibboot_reason, and the mount has not returned"
+    printf 'ibboot: %s\n' "no root file system over $ibboot_reason"
+fi
 unset ibboot_verdict ibboot_reason

@@ -47,3 +47,5 @@ case $ibboot_verdict in
         ;;
 esac
 unset ibboot_verdict ibboot_reason
+# shellcheck source=/dev/null
+. /usr/lib/ibboot/netroot.sh

@@ -6,11 +6,14 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use futures_util::StreamExt;
 use rtnetlink::packet_core::NetlinkMessage;
 use rtnetlink::packet_route::RouteNetlinkMessage;
+use rtnetlink::packet_route::address::AddressAttribute;
 use rtnetlink::packet_route::link::LinkMessage;
+use rtnetlink::packet_route::route::RouteScope;
 use rtnetlink::{Handle, LinkUnspec, MulticastGroup, RouteMessageBuilder};
 use tokio::task::JoinHandle;
 
 use crate::error::{Error, Result, errno_text};
+use crate::ipoib::Address;
 
 /// The kernel's words for a refused request.
 fn words(error: &rtnetlink::Error) -> String {
@@ -84,34 +87,63 @@ impl Net {
             .await
     }
 
-    /// Adds an IP address; there already is success.
+    /// Adds an IP address, with the other end of a point-to-point link where there is one; there
+    /// already is success.
     pub async fn add_address(
         &self,
         index: u32,
         address: IpAddr,
         prefix: u8,
+        peer: Option<IpAddr>,
     ) -> std::result::Result<(), String> {
-        let request = self.handle.address().add(index, address, prefix);
+        let mut request = self.handle.address().add(index, address, prefix);
+        if let Some(peer) = peer {
+            // IFA_LOCAL stays the own address, IFA_ADDRESS is the other end (if_addr.h).
+            let attributes = &mut request.message_mut().attributes;
+            attributes.retain(|attribute| {
+                !matches!(
+                    attribute,
+                    AddressAttribute::Address(_) | AddressAttribute::Broadcast(_)
+                )
+            });
+            attributes.push(AddressAttribute::Address(peer));
+        }
         request.replace().execute().await.map_err(|e| words(&e))
     }
 
-    /// Adds a default route; there already is success.
-    pub async fn add_gateway(
+    /// Adds a route to `network`, or a default route where it is none; there already is success.
+    pub async fn add_route(
         &self,
         index: u32,
-        gateway: IpAddr,
+        network: Option<Address>,
+        gateway: Option<IpAddr>,
     ) -> std::result::Result<(), String> {
-        let route = match gateway {
-            IpAddr::V4(gateway) => RouteMessageBuilder::<Ipv4Addr>::new()
-                .gateway(gateway)
-                .output_interface(index)
-                .build(),
-            IpAddr::V6(gateway) => RouteMessageBuilder::<Ipv6Addr>::new()
-                .gateway(gateway)
-                .output_interface(index)
-                .build(),
+        let family = network.map(|network| network.address).or(gateway);
+        let prefix = network.map_or(0, |network| network.prefix);
+        let message = match (family, gateway) {
+            (Some(IpAddr::V6(_)), gateway) => {
+                let mut route = RouteMessageBuilder::<Ipv6Addr>::new().output_interface(index);
+                if let Some(IpAddr::V6(network)) = network.map(|network| network.address) {
+                    route = route.destination_prefix(network, prefix);
+                }
+                match gateway {
+                    Some(IpAddr::V6(gateway)) => route.gateway(gateway).build(),
+                    _ => route.build(),
+                }
+            }
+            (_, gateway) => {
+                let mut route = RouteMessageBuilder::<Ipv4Addr>::new().output_interface(index);
+                if let Some(IpAddr::V4(network)) = network.map(|network| network.address) {
+                    route = route.destination_prefix(network, prefix);
+                }
+                match gateway {
+                    Some(IpAddr::V4(gateway)) => route.gateway(gateway).build(),
+                    // Reached directly: without a gateway the kernel wants to be told (rtnetlink(7)).
+                    _ => route.scope(RouteScope::Link).build(),
+                }
+            }
         };
-        let request = self.handle.route().add(route);
+        let request = self.handle.route().add(message);
         request.replace().execute().await.map_err(|e| words(&e))
     }
 

@@ -226,7 +226,7 @@ impl Walk<'_> {
             }
             match self
                 .net
-                .add_address(index, address.address, address.prefix)
+                .add_address(index, address.address, address.prefix, wish.peer)
                 .await
             {
                 Ok(()) => {
@@ -241,27 +241,38 @@ impl Walk<'_> {
                 }
             }
         }
+        // A gateway may be reached by one of the other routes only: those first.
+        for route in wish.routes.iter().filter(|r| !netdev.has_route(r)) {
+            let added = self
+                .net
+                .add_route(index, Some(route.network), route.gateway);
+            let added = added.await;
+            changed |= self.note_route(netdev, &format!("route {route}"), added);
+        }
         let missing = wish
             .gateways
             .iter()
             .filter(|gateway| !netdev.gateways.contains(gateway));
         for gateway in missing {
-            match self.net.add_gateway(index, *gateway).await {
-                Ok(()) => {
-                    log::info!("{}: default gateway {gateway}", netdev.ifname);
-                    changed = true;
-                }
-                Err(why) => {
-                    let error = Error::new(
-                        &netdev.ifname,
-                        format!("default gateway {gateway} cannot be set"),
-                    )
-                    .seen(why);
-                    self.tell_once(&netdev.ifname, &error);
-                }
-            }
+            let added = self.net.add_route(index, None, Some(*gateway)).await;
+            changed |= self.note_route(netdev, &format!("default gateway {gateway}"), added);
         }
         changed
+    }
+
+    /// True if it was added.
+    fn note_route(&mut self, netdev: &Netdev, what: &str, added: Result<(), String>) -> bool {
+        match added {
+            Ok(()) => {
+                log::info!("{}: {what}", netdev.ifname);
+                true
+            }
+            Err(why) => {
+                let error = Error::new(&netdev.ifname, format!("{what} cannot be set")).seen(why);
+                self.tell_once(&netdev.ifname, &error);
+                false
+            }
+        }
     }
 }
 

@@ -7,6 +7,7 @@
 
 mod act;
 pub mod ask;
+mod contract;
 mod ipoib;
 mod log;
 mod outcome;

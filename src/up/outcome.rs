@@ -138,6 +138,7 @@ impl Walk<'_> {
             .write(handover::EXPECTED, handover::json(&expected)?.as_bytes())?;
         self.directory
             .write(handover::STATE, handover::json(&state)?.as_bytes())?;
+        self.tell_dracut(report);
         let first = self.told.is_none();
         self.told = Some((outcome, report.clone(), self.marks.len()));
         if first {

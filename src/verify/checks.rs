@@ -70,7 +70,7 @@ pub enum Id {
     /// The planned IP addresses.
     #[serde(rename = "address.present")]
     AddressPresent,
-    /// The planned default route.
+    /// The planned routes.
     #[serde(rename = "route.present")]
     RoutePresent,
     /// A storage server.
@@ -266,8 +266,8 @@ pub const TABLE: &[Check] = &[
         name: "route.present",
         parents: &[Id::AddressPresent],
         severity: Severity::Critical,
-        failure: "default route is missing",
-        why: "the default route leads through the gateway that was asked for",
+        failure: "route is missing",
+        why: "the default route leads through the gateway that was asked for, and the other routes are there",
         hint: "the gateway must be reachable by the interface's own prefix; look at: ip route",
     },
     Check {

@@ -318,7 +318,7 @@ fn applies(id: Id, wish: &LinkWish, lookup: &Lookup<'_>, port: PortRef<'_>) -> b
         Id::RoutePresent => wish
             .ipoib
             .as_ref()
-            .is_some_and(|ipoib| !ipoib.gateways.is_empty()),
+            .is_some_and(|ipoib| !ipoib.gateways.is_empty() || !ipoib.routes.is_empty()),
         Id::AddressPresent => wish
             .ipoib
             .as_ref()

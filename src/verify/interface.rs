@@ -101,21 +101,28 @@ fn mtu(wish: &Wish, netdev: &Netdev) -> Finding {
 }
 
 fn routes(wish: &Wish, netdev: &Netdev) -> Finding {
-    let wanted: Vec<String> = wish.gateways.iter().map(ToString::to_string).collect();
-    let missing = wish
+    let all = wish.gateways.iter().map(ToString::to_string);
+    let all: Vec<String> = all
+        .chain(wish.routes.iter().map(ToString::to_string))
+        .collect();
+    let gateway = wish
         .gateways
         .iter()
         .any(|gateway| !netdev.gateways.contains(gateway));
-    if missing {
+    if gateway {
         let seen: Vec<String> = netdev.gateways.iter().map(ToString::to_string).collect();
         let seen = if seen.is_empty() {
             "none".to_owned()
         } else {
             seen.join(", ")
         };
+        let wanted: Vec<String> = wish.gateways.iter().map(ToString::to_string).collect();
         return Finding::failed(Id::RoutePresent, &seen, &wanted.join(", "));
     }
-    Finding::ok(Id::RoutePresent, &wanted.join(", "))
+    match wish.routes.iter().find(|route| !netdev.has_route(route)) {
+        Some(route) => Finding::failed(Id::RoutePresent, "none", &route.to_string()),
+        None => Finding::ok(Id::RoutePresent, &all.join(", ")),
+    }
 }
 
 fn addresses(wish: &Wish, netdev: &Netdev) -> Finding {

@@ -1,0 +1,61 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT OR Apache-2.0
+#
+# Sourced by job.sh after the verdict, on each turn of dracut's queue: dracut goes on over every interface that is
+# verified. That is done beside the queue: a mount over a path that breaks may never return, and the limit must pass.
+
+[ -r /run/ibboot/interfaces ] || return 0
+read -r ibboot_now _ < /proc/uptime
+ibboot_now=${ibboot_now%%.*}
+ibboot_state=none ibboot_since=$ibboot_now ibboot_what=''
+[ ! -e /run/ibboot/netroot ] || read -r ibboot_state ibboot_since ibboot_what < /run/ibboot/netroot
+ibboot_since=$((ibboot_now - ibboot_since))
+
+if [ "$ibboot_state" = running ]; then
+    if [ "$ibboot_since" -ge "${ibboot_patience:-30}" ]; then
+        ibboot_patience=$((${ibboot_patience:-30} + 30))
+        echo "<3>ibboot: $ibboot_what: still not mounted, and the mount has not returned for $ibboot_since s" > /dev/kmsg
+    fi
+    return 0
+fi
+
+ibboot_todo='' ibboot_again=''
+while read -r ibboot_word ibboot_name; do
+    case $ibboot_word in
+        # network-legacy would let the boot wait for this one.
+        # shellcheck disable=SC2154
+        offline) rm -f "$hookdir/initqueue/finished/wait-$ibboot_name.sh" ;;
+        online)
+            if [ -e "/run/ibboot/online-$ibboot_name" ]; then
+                ibboot_again="$ibboot_again $ibboot_name"
+            else
+                ibboot_todo="$ibboot_todo $ibboot_name"
+            fi
+            ;;
+    esac
+done < /run/ibboot/interfaces
+# Those that mount the root themselves do not tell whether they could: a server may yet come.
+case ${netroot%%:*} in
+    nfs | nfs4 | cifs | smb)
+        if [ "$ibboot_state" = ended ] && [ ! -d "$NEWROOT/proc" ] && [ "$ibboot_since" -ge 5 ]; then
+            ibboot_todo=$ibboot_again$ibboot_todo
+            echo "<3>ibboot: $ibboot_what: not mounted, trying again" > /dev/kmsg
+        fi
+        ;;
+esac
+[ -n "$ibboot_todo" ] || return 0
+
+ibboot_what="${ibboot_todo# }: $(printf %s "${netroot:-no netroot}" | tr -c '[:graph:]' '?')"
+ibboot_patience=30
+echo "running $ibboot_now $ibboot_what" > /run/ibboot/netroot
+(
+    for ibboot_name in $ibboot_todo; do
+        if [ ! -e "/run/ibboot/online-$ibboot_name" ]; then
+            : > "/run/ibboot/online-$ibboot_name"
+            source_hook initqueue/online "$ibboot_name"
+        fi
+        [ ! -x /sbin/netroot ] || /sbin/netroot "$ibboot_name"
+    done
+    read -r ibboot_now _ < /proc/uptime
+    echo "ended ${ibboot_now%%.*} $ibboot_what" > /run/ibboot/netroot
+) &

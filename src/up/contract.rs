@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! In the initramfs: tells dracut's other modules which interfaces are up, in the files they read
+//! (`crate::dracut`), and the hooks which ones to go on with.
+
+use super::Walk;
+use crate::dracut::{self, BOOTDEV, File, IFACES, Interface, TMP};
+use crate::error::{Error, Result};
+use crate::handover::{Directory, INTERFACES};
+use crate::report::{LinkReport, Report};
+use crate::request::in_initramfs;
+use crate::system::root::Root;
+use crate::verify::expectation::LinkWish;
+
+const ETC: &str = "/etc";
+const RESOLV_CONF: &str = "resolv.conf";
+/// proc(5).
+const HOSTNAME: &str = "/proc/sys/kernel/hostname";
+
+/// An interface with addresses of ours that is verified.
+struct Online<'a> {
+    wish: &'a LinkWish,
+    name: &'a str,
+    hardware_address: Option<String>,
+}
+
+impl Walk<'_> {
+    /// Writes everything anew: an interface may be verified after the boot went on with another.
+    pub(super) fn tell_dracut(&mut self, report: &Report) {
+        if !in_initramfs(self.root) {
+            return;
+        }
+        let wishes = self.expectation.links.iter();
+        let ours: Vec<&LinkWish> = wishes.filter(|wish| is_addressed(wish)).collect();
+        if ours.is_empty() {
+            return;
+        }
+        let mut online: Vec<Online<'_>> = ours
+            .iter()
+            .filter_map(|wish| online(wish, report, self.root))
+            .collect();
+        online.sort_by_key(|interface| !is_boot(interface.wish));
+        for error in write(&self.directory, &ours, &online) {
+            log::error!("{error}");
+            self.failures.push(error.to_string());
+        }
+        let hostnames = online.iter().find_map(|interface| {
+            let wish = interface.wish.ipoib.as_ref()?;
+            wish.hostname.as_deref()
+        });
+        if let Some(hostname) = hostnames
+            && let Err(e) = self.root.set(HOSTNAME, hostname)
+        {
+            log::error!("host name {hostname}: cannot be set: {e}");
+        }
+    }
+}
+
+fn is_addressed(wish: &LinkWish) -> bool {
+    let ipoib = wish.ipoib.as_ref();
+    ipoib.is_some_and(|ipoib| !ipoib.addresses.is_empty())
+}
+
+fn is_boot(wish: &LinkWish) -> bool {
+    wish.ipoib.as_ref().is_some_and(|ipoib| ipoib.boot)
+}
+
+fn online<'a>(wish: &'a LinkWish, report: &'a Report, root: &Root) -> Option<Online<'a>> {
+    let mut links = report.links.iter();
+    let is_it = |link: &&LinkReport| link.wanted == wish.wanted && link.is_good();
+    let name = links.find(is_it)?.interface.as_deref()?;
+    let hardware_address = root.text(&format!("/sys/class/net/{name}/address")).ok();
+    Some(Online {
+        wish,
+        name,
+        hardware_address,
+    })
+}
+
+/// Writes what can be written: each file that cannot is an error of its own.
+fn write(run: &Directory, ours: &[&LinkWish], online: &[Online<'_>]) -> Vec<Error> {
+    let mut errors = Vec::new();
+    let verified: Vec<&str> = online.iter().map(|interface| interface.name).collect();
+    if !verified.is_empty() {
+        let files = files(ours, online);
+        let resolver: Vec<u8> = files
+            .iter()
+            .filter(|file| file.name.ends_with(RESOLV_CONF))
+            .flat_map(|file| file.content.clone())
+            .collect();
+        match Directory::existing(TMP) {
+            Ok(tmp) => {
+                let lists = lists(&tmp, ours, &verified);
+                let all = files.iter().chain(&lists);
+                errors.extend(all.filter_map(|f| tmp.write(&f.name, &f.content).err()));
+            }
+            Err(error) => errors.push(error),
+        }
+        if !resolver.is_empty() {
+            errors.extend(resolv_conf(&resolver).err());
+        }
+    }
+    let waiting = ours
+        .iter()
+        .filter(|wish| online.iter().all(|up| up.wish.wanted != wish.wanted));
+    let lines = verified.iter().map(|name| format!("online {name}\n"));
+    let others = waiting.map(|wish| format!("offline {}\n", wish.wanted));
+    let all: String = lines.chain(others).collect();
+    errors.extend(run.write(INTERFACES, all.as_bytes()).err());
+    errors
+}
+
+/// The files of every interface.
+fn files(ours: &[&LinkWish], online: &[Online<'_>]) -> Vec<File> {
+    let mut files = Vec::new();
+    for interface in online {
+        let Some(wish) = &interface.wish.ipoib else {
+            continue;
+        };
+        let alias = interface.wish.wanted.as_str();
+        let is_anothers = online.iter().any(|other| other.name == alias)
+            || ours.iter().filter(|wish| wish.wanted == alias).count() > 1;
+        files.extend(dracut::files(&Interface {
+            name: interface.name,
+            alias: (!is_anothers).then_some(alias),
+            hardware_address: interface.hardware_address.as_deref(),
+            wish,
+            lease: &[],
+        }));
+    }
+    files
+}
+
+/// The files which list interfaces.
+fn lists(tmp: &Directory, ours: &[&LinkWish], verified: &[&str]) -> Vec<File> {
+    let wanted: Vec<&str> = ours.iter().map(|wish| wish.wanted.as_str()).collect();
+    let ifaces = dracut::merged_ifaces(&text(tmp, IFACES), verified, &wanted);
+    let bootdev = verified.first().map(|first| format!("{first}\n"));
+    let file = |name: &str, content: String| File {
+        name: name.to_owned(),
+        content: content.into_bytes(),
+    };
+    vec![
+        file(IFACES, ifaces),
+        file(BOOTDEV, bootdev.unwrap_or_default()),
+    ]
+}
+
+fn resolv_conf(more: &[u8]) -> Result<()> {
+    let etc = Directory::existing(ETC)?;
+    let merged = dracut::merged_resolver(&text(&etc, RESOLV_CONF), more);
+    etc.write(RESOLV_CONF, merged.as_bytes())
+}
+
+/// What is there already; what is no file of root's counts as nothing, and is replaced.
+fn text(directory: &Directory, name: &str) -> String {
+    let bytes = directory.read(name).unwrap_or_else(|error| {
+        log::warn!("{error}");
+        None
+    });
+    String::from_utf8_lossy(&bytes.unwrap_or_default()).into_owned()
+}
