@@ -235,6 +235,30 @@ static void link_retrain(struct sib_port *p)
 	sib_link_update(p);
 }
 
+static unsigned long port_state_reset(struct sib_port *p)
+{
+	if (!p || p->phys != IB_PORT_PHYS_STATE_LINK_UP)
+		return 0;
+	return sib_port_set_state(p, IB_PORT_INIT);
+}
+
+/*
+ * Set(PortInfo):PortState of Down with no physical state resets the link's state
+ * machine (IBA 7.2.7): the wire stays trained, both ends begin anew at INIT.
+ * opensm does so when it changes NeighborMTU.
+ */
+void sib_link_reset(struct sib_port *p)
+{
+	unsigned long events[2];
+	unsigned long fl;
+
+	spin_lock_irqsave(&sib_lock, fl);
+	events[0] = port_state_reset(p->link->end[0]);
+	events[1] = port_state_reset(p->link->end[1]);
+	spin_unlock_irqrestore(&sib_lock, fl);
+	link_events(p->link, events);
+}
+
 /* Knobs: what the port supports from now on; zero leaves a field alone. */
 void sib_port_set_caps(struct sib_port *p, u8 width, u16 speed, u8 mtu)
 {

@@ -198,9 +198,12 @@ static __be16 set_port_info(struct sib_port *p, const u8 *data)
 		ev |= SIB_EV(CLIENT_REREGISTER);
 	sib_port_events(p, ev);
 	if (want == IB_PORT_DOWN) {
-		if (phys != IB_PORT_PHYS_STATE_DISABLED && phys != IB_PORT_PHYS_STATE_SLEEP)
-			phys = IB_PORT_PHYS_STATE_POLLING;
-		sib_port_set_phys(p, phys);
+		if (!phys)
+			sib_link_reset(p);
+		else if (phys == IB_PORT_PHYS_STATE_DISABLED || phys == IB_PORT_PHYS_STATE_SLEEP)
+			sib_port_set_phys(p, phys);
+		else
+			sib_port_set_phys(p, IB_PORT_PHYS_STATE_POLLING);
 	}
 	return status;
 }

@@ -304,6 +304,7 @@ void sib_port_set_phys(struct sib_port *p, u8 phys);
 void sib_port_force(struct sib_port *p, u8 state);
 void sib_port_set_caps(struct sib_port *p, u8 width, u16 speed, u8 mtu);
 void sib_link_update(struct sib_port *p);
+void sib_link_reset(struct sib_port *p);
 void sib_link_init(struct sib_link *link, struct sib_port *a, struct sib_port *b);
 void sib_link_exit(struct sib_link *link);
 

@@ -7,6 +7,8 @@ sh $fabric sm start
 check "Polling" 'is_phys softib0 1 Polling && is_state softib0 1 DOWN'
 wait_for 20 "ACTIVE" "$active"
 check "not before three seconds: $(since "$at")" '! less "$(since "$at")" 3'
+check "one training: the SM changed the MTU and left the wire alone" \
+	'[ "$(port softib0 1 counters/link_downed)" = 0 ] && [ "$(inside cat /sys/class/infiniband/softib1/ports/1/counters/link_downed)" = 0 ]'
 sh $fabric cable out
 sh $fabric cable in
 at=$(seconds)
