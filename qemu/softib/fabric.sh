@@ -15,7 +15,8 @@
 #   fabric.sh knob HCA[/PORT] NAME [VALUE]    read or write a knob
 #   fabric.sh exec COMMAND...                 in the namespace
 #
-# FABRIC_SM_OPTIONS: more options for opensm.  Exit 0, 1 failed, 64 usage.
+# FABRIC_SM_OPTIONS: more options for opensm.  FABRIC_PROGRAMS: a folder for what the
+# system itself does not have.  Exit 0, 1 failed, 64 usage.
 
 NS=fabric
 RUN=/run/fabric
@@ -28,7 +29,7 @@ usage() { die "usage: up down sm partitions address netdev cable knob exec; see 
 
 # busybox prefers its own ip to iproute2's, and has no RDMA in it
 find_program() {
-	for dir in /usr/sbin /sbin /usr/bin /bin; do
+	for dir in /usr/sbin /sbin /usr/bin /bin ${FABRIC_PROGRAMS:-}; do
 		[ -x "$dir/$1" ] && { echo "$dir/$1"; return; }
 	done
 	die "$1: not in this image"

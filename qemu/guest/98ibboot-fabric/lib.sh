@@ -6,7 +6,9 @@
 place=/run/ibboot-fabric
 # The system's own programs first: busybox fills the gaps.
 PATH=$PATH:/usr/sbin:/usr/bin:/sbin:/bin:$place:$place/bin:$place/applets
-export PATH
+# A real root has no opensm of its own.
+FABRIC_PROGRAMS=$place
+export PATH FABRIC_PROGRAMS
 
 # say WHAT: a line in the kernel's log, which has the time
 say() {
@@ -81,20 +83,24 @@ said() {
     dmesg | sed 's/^\[[^]]*\] //' | grep -qx "$1"
 }
 
-# check CODE LINE: `ibboot check` ends with this code and says this line, which has these words
+# check CODE TEXT...: `ibboot check` ends with this code, and each text is in a line of it
 check() {
+    wanted=$1
+    shift
     code=0
     ibboot check > check.now || code=$?
-    [ "$code" = "$1" ] || {
-        echo "ibboot check: exit $code, wanted $1:"
+    [ "$code" = "$wanted" ] || {
         cat check.now
+        echo "ibboot check: exit $code, wanted $wanted"
         return 1
     }
-    grep -qF -- "$2" check.now || {
-        echo "ibboot check: no line has: $2"
-        cat check.now
-        return 1
-    }
+    for text; do
+        grep -qF -- "$text" check.now || {
+            cat check.now
+            echo "ibboot check: no line has: $text"
+            return 1
+        }
+    done
 }
 
 # rc_queue_pair HCA PORT: `rdma res show qp` has an RC queue pair of IPoIB that is ready to send

@@ -1,0 +1,16 @@
+# What was verified goes on without a subnet manager, and check says what is: a link that works. An interface that is
+# set up anew needs one.
+. /run/ibboot-fabric/lib.sh
+set -e
+# Paths are asked for at the first packet: both ends know theirs before the one who answers is gone.
+talk 10.0.0.1 10.0.0.2
+fabric sm kill
+check 0 'ok: 1 of 1 links verified'
+talk 10.0.0.1 10.0.0.2
+ip link set ib0 down
+ip link set ib0 up
+check 2 \
+    'CRITICAL  ipoib.carrier              the subnet administrator at LID 1 does not answer' \
+    '          wanted carrier; the subnet manager that brought the port up hangs, is overloaded or is gone: see its log, restart it'
+fabric sm start
+wait_for 120 '[ "$(cat /sys/class/net/ib0/carrier)" = 1 ]'
