@@ -7,6 +7,7 @@
 #![deny(unsafe_code)]
 
 pub mod cli;
+pub mod dhcp;
 pub mod dracut;
 pub mod drivers;
 pub mod error;

@@ -9,6 +9,7 @@ use std::os::fd::AsRawFd;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
+use crate::dhcp::socket::PacketSocket;
 use crate::rdma::cm::Cm;
 use crate::rdma::events::{AsyncEvents, Uevents};
 use crate::rdma::netlink::Monitor;
@@ -34,6 +35,8 @@ unsafe impl OwnsDescriptor for AsyncEvents {}
 unsafe impl OwnsDescriptor for Umad {}
 // SAFETY: as above.
 unsafe impl OwnsDescriptor for Cm {}
+// SAFETY: as above.
+unsafe impl OwnsDescriptor for PacketSocket {}
 
 /// Puts a nonblocking event file on the current event loop.
 pub fn watched<T: OwnsDescriptor>(inner: T) -> io::Result<AsyncFd<T>> {

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! PURE: ARP for IPv4 over any hardware (RFC 826), and the probe for a taken address (RFC 5227).
+
+use std::net::Ipv4Addr;
+
+const PROTOCOL_IPV4: u16 = 0x0800;
+const REQUEST: u16 = 1;
+const REPLY: u16 = 2;
+/// Bytes before the addresses.
+const HEADER: usize = 8;
+
+/// An ARP packet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Arp {
+    /// Hardware type: 1 Ethernet, 32 InfiniBand.
+    pub hardware_type: u16,
+    /// 1 request, 2 reply.
+    pub operation: u16,
+    /// Who sends.
+    pub sender: Vec<u8>,
+    /// The address it says it has; 0.0.0.0 in a probe.
+    pub sender_address: Ipv4Addr,
+    /// The address it is about.
+    pub target_address: Ipv4Addr,
+}
+
+impl Arp {
+    /// "Who has `address`?", from somebody who has none yet.
+    pub fn probe(hardware_type: u16, sender: &[u8], address: Ipv4Addr) -> Arp {
+        Arp {
+            hardware_type,
+            operation: REQUEST,
+            sender: sender.to_vec(),
+            sender_address: Ipv4Addr::UNSPECIFIED,
+            target_address: address,
+        }
+    }
+
+    /// "I have `address`": neighbours forget whoever had it before (RFC 5227 3).
+    pub fn announcement(hardware_type: u16, sender: &[u8], address: Ipv4Addr) -> Arp {
+        Arp {
+            sender_address: address,
+            ..Arp::probe(hardware_type, sender, address)
+        }
+    }
+
+    /// The bytes; `None` for a hardware address of more than 255 bytes.
+    pub fn encode(&self) -> Option<Vec<u8>> {
+        let length = u8::try_from(self.sender.len()).ok()?;
+        let mut bytes = Vec::with_capacity(HEADER + 2 * (self.sender.len() + 4));
+        bytes.extend(self.hardware_type.to_be_bytes());
+        bytes.extend(PROTOCOL_IPV4.to_be_bytes());
+        bytes.extend([length, 4]);
+        bytes.extend(self.operation.to_be_bytes());
+        bytes.extend(&self.sender);
+        bytes.extend(self.sender_address.octets());
+        bytes.resize(bytes.len() + self.sender.len(), 0);
+        bytes.extend(self.target_address.octets());
+        Some(bytes)
+    }
+
+    /// Reads a request or a reply about IPv4; `None` for anything else.
+    pub fn decode(bytes: &[u8]) -> Option<Arp> {
+        let (&[h0, h1, p0, p1, length, 4, o0, o1], rest) = bytes.split_first_chunk::<HEADER>()?
+        else {
+            return None;
+        };
+        let operation = u16::from_be_bytes([o0, o1]);
+        if u16::from_be_bytes([p0, p1]) != PROTOCOL_IPV4 || !matches!(operation, REQUEST | REPLY) {
+            return None;
+        }
+        let (sender, rest) = rest.split_at_checked(usize::from(length))?;
+        let (sender_address, rest) = rest.split_first_chunk::<4>()?;
+        let (_, rest) = rest.split_at_checked(usize::from(length))?;
+        let (target_address, _) = rest.split_first_chunk::<4>()?;
+        Some(Arp {
+            hardware_type: u16::from_be_bytes([h0, h1]),
+            operation,
+            sender: sender.to_vec(),
+            sender_address: Ipv4Addr::from(*sender_address),
+            target_address: Ipv4Addr::from(*target_address),
+        })
+    }
+
+    /// Somebody else has `address`, or probes for it at the same time (RFC 5227 2.1.1).
+    pub fn takes(&self, address: Ipv4Addr, own: &[u8]) -> bool {
+        let probes = self.sender_address.is_unspecified()
+            && self.operation == REQUEST
+            && self.target_address == address;
+        self.sender != own && (self.sender_address == address || probes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 5);
+
+    #[test]
+    fn a_probe_over_infiniband_has_twenty_byte_addresses() {
+        let own: Vec<u8> = (1..=20).collect();
+        let bytes = Arp::probe(32, &own, ADDRESS).encode().unwrap();
+        let mut expected = vec![0, 32, 8, 0, 20, 4, 0, 1];
+        expected.extend(1..=20);
+        expected.extend([0; 4 + 20]);
+        expected.extend([10, 0, 0, 5]);
+        assert_eq!(bytes, expected);
+        assert_eq!(Arp::decode(&bytes), Some(Arp::probe(32, &own, ADDRESS)));
+        for length in 0..bytes.len() {
+            assert_eq!(Arp::decode(&bytes[..length]), None);
+        }
+    }
+
+    #[test]
+    fn an_address_is_taken_by_its_owner_and_by_another_probe_and_not_by_ourselves() {
+        let (own, other) = ([1; 6], [2; 6]);
+        let arp = |sender: [u8; 6], operation, sender_address, target_address| Arp {
+            hardware_type: 1,
+            operation,
+            sender: sender.to_vec(),
+            sender_address,
+            target_address,
+        };
+        let (nobody, third) = (Ipv4Addr::UNSPECIFIED, Ipv4Addr::new(10, 0, 0, 9));
+        assert!(arp(other, REPLY, ADDRESS, nobody).takes(ADDRESS, &own));
+        assert!(arp(other, REQUEST, ADDRESS, third).takes(ADDRESS, &own));
+        assert!(arp(other, REQUEST, nobody, ADDRESS).takes(ADDRESS, &own));
+        assert!(!arp(own, REQUEST, nobody, ADDRESS).takes(ADDRESS, &own));
+        assert!(!arp(other, REQUEST, third, ADDRESS).takes(ADDRESS, &own));
+        assert!(!arp(other, REPLY, nobody, ADDRESS).takes(ADDRESS, &own));
+    }
+}

@@ -1,0 +1,595 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! PURE: the state machine of a client (RFC 2131 4.4). Times, packets and ARP go in, what is to be
+//! sent comes out; nothing here knows a clock or a socket.
+
+mod random;
+mod requests;
+#[cfg(test)]
+mod tests;
+
+use std::net::Ipv4Addr;
+
+use super::arp::Arp;
+use super::identity::Identity;
+use super::lease::Lease;
+use super::packet::{Kind, Message, option};
+use super::progress::Counts;
+use crate::error::printable;
+use random::Random;
+
+const SECOND: u64 = 1_000_000_000;
+/// Retries start after this and double up to [`LONGEST`]: a boot wants the first soon, a thousand
+/// nodes want the later ones apart.
+const SHORTEST: u64 = SECOND;
+const LONGEST: u64 = 16 * SECOND;
+/// The same where an address is kept whose lease has ended: nobody waits for that.
+const LONGEST_KEPT: u64 = 64 * SECOND;
+/// REQUESTs without an answer before another offer is tried, where there is one.
+const IMPATIENT: u32 = 2;
+/// REQUESTs without an answer before everything starts anew.
+const REQUESTS: u32 = 4;
+/// The same for the address of an earlier lease (INIT-REBOOT).
+const REBOOTS: u32 = 2;
+/// Offers that are remembered.
+const OFFERS: usize = 8;
+/// How long an offer of a server that failed us before waits for a better one.
+const GRACE: u64 = 2 * SECOND;
+/// ARP probes, and from one to the next: a second in all, where RFC 5227 takes five.
+const PROBES: u32 = 3;
+const PROBE_APART: u64 = SECOND * 3 / 10;
+/// After the first DECLINE, and after every later one (RFC 2131 3.1.5).
+const DECLINED_ONCE: u64 = SECOND;
+const DECLINED: u64 = 10 * SECOND;
+/// RENEW and REBIND are repeated no sooner than this (RFC 2131 4.4.5) ...
+const RENEW_APART: u64 = 60 * SECOND;
+/// ... unless the whole lease is shorter.
+const RENEW_CLOSE: u64 = SECOND;
+
+/// What does not change while a client runs.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Who asks.
+    pub identity: Identity,
+    /// Option 60.
+    pub vendor_class: Option<String>,
+    /// Option 12.
+    pub host_name: Option<String>,
+    /// The root file system hangs on the address: it is kept when the lease ends or is refused,
+    /// and only the same one is taken again.
+    pub keep: bool,
+}
+
+/// Where a message is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Destination {
+    /// To all on the link; from this address.
+    Link(Ipv4Addr),
+    /// From the address of the lease to the server of it.
+    Server {
+        /// Own address.
+        from: Ipv4Addr,
+        /// The server.
+        to: Ipv4Addr,
+    },
+}
+
+/// What to do now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Action {
+    /// Send this.
+    Send(Message, Destination),
+    /// Ask by ARP whether somebody has this address.
+    Probe(Ipv4Addr),
+    /// There is a lease, or a renewed one: [`Client::lease`].
+    Bound,
+    /// The address must go: this lease is over.
+    Lost(Ipv4Addr),
+    /// A line for the log: warning or not.
+    Say(bool, String),
+}
+
+/// Where the client is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// Nothing until the time of `due`, then INIT.
+    Waiting,
+    Selecting,
+    Requesting,
+    Rebooting,
+    Probing,
+    Bound,
+    Renewing,
+    Rebinding,
+}
+
+/// A client of one interface.
+#[derive(Debug)]
+pub struct Client {
+    config: Config,
+    random: Random,
+    state: State,
+    /// When [`Client::wake`] is wanted; none: never again by itself.
+    due: Option<u64>,
+    /// When it all began, for `secs`.
+    began: u64,
+    secs: u16,
+    xid: u32,
+    /// The transaction before this one: what is late is not for somebody else.
+    former_xid: u32,
+    /// Times that something was sent in this state.
+    sent: u32,
+    asked_ns: u64,
+    /// The offers of this round; the first one is asked for.
+    offers: Vec<Lease>,
+    /// Servers that offered and then did not deliver.
+    shunned: Vec<Ipv4Addr>,
+    /// An address to ask for again.
+    wanted: Option<Ipv4Addr>,
+    /// What is or was granted and is on the interface.
+    held: Option<Lease>,
+    /// Granted, and probed for now.
+    granted: Option<Lease>,
+    declines: u32,
+    naks: u32,
+    counts: Counts,
+}
+
+impl Client {
+    /// A client that has not begun. `seed` makes its jitter and transaction numbers.
+    pub fn new(config: Config, seed: u64) -> Client {
+        Client {
+            config,
+            random: Random::new(seed),
+            state: State::Waiting,
+            due: None,
+            began: 0,
+            secs: 0,
+            xid: 0,
+            former_xid: 0,
+            sent: 0,
+            asked_ns: 0,
+            offers: Vec::new(),
+            shunned: Vec::new(),
+            wanted: None,
+            held: None,
+            granted: None,
+            declines: 0,
+            naks: 0,
+            counts: Counts::default(),
+        }
+    }
+
+    /// Begins; with `known`, the address of an earlier lease, by asking for that one (INIT-REBOOT).
+    pub fn start(&mut self, now: u64, known: Option<Ipv4Addr>) -> Vec<Action> {
+        self.began = now;
+        self.wanted = known;
+        match known {
+            Some(_) => self.enter(now, State::Rebooting),
+            None => self.enter(now, State::Selecting),
+        }
+    }
+
+    /// Goes on with a lease that is on the interface already (another process got it).
+    pub fn resume(&mut self, now: u64, lease: Lease) -> Vec<Action> {
+        self.began = now;
+        self.wanted = Some(lease.address);
+        self.held = Some(lease);
+        self.state = State::Bound;
+        self.due = self.next_time(now);
+        self.wake(now)
+    }
+
+    /// When [`Client::wake`] is wanted, ns since kernel start.
+    pub fn due(&self) -> Option<u64> {
+        self.due
+    }
+
+    /// What is granted, or was and is kept.
+    pub fn lease(&self) -> Option<&Lease> {
+        self.held.as_ref()
+    }
+
+    /// What came back so far.
+    pub fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    /// The state's name in RFC 2131.
+    pub fn state(&self) -> &'static str {
+        match self.state {
+            State::Waiting => "INIT",
+            State::Selecting => "SELECTING",
+            State::Requesting => "REQUESTING",
+            State::Rebooting => "INIT-REBOOT",
+            State::Probing => "PROBING",
+            State::Bound => "BOUND",
+            State::Renewing => "RENEWING",
+            State::Rebinding => "REBINDING",
+        }
+    }
+
+    /// Time has passed: does what is due.
+    pub fn wake(&mut self, now: u64) -> Vec<Action> {
+        if self.due.is_none_or(|due| now < due) {
+            return Vec::new();
+        }
+        match self.state {
+            State::Waiting => self.enter(now, State::Selecting),
+            State::Selecting if !self.offers.is_empty() => self.enter(now, State::Requesting),
+            State::Selecting => self.send(now),
+            State::Requesting => self.requesting(now),
+            State::Rebooting if self.sent >= REBOOTS => self.enter(now, State::Selecting),
+            State::Rebooting => self.send(now),
+            State::Probing => self.probe(now),
+            State::Bound | State::Renewing | State::Rebinding => self.holding(now),
+        }
+    }
+
+    /// The answer to a REQUEST is missing.
+    fn requesting(&mut self, now: u64) -> Vec<Action> {
+        let server = self.offers.first().map(|offer| offer.server);
+        if self.sent >= IMPATIENT && self.offers.len() > 1 {
+            self.shun(server);
+            self.offers.remove(0);
+            return self.enter(now, State::Requesting);
+        }
+        if self.sent < REQUESTS {
+            return self.send(now);
+        }
+        self.counts.unanswered_requests += 1;
+        self.shun(server);
+        self.enter(now, State::Selecting)
+    }
+
+    fn shun(&mut self, server: Option<Ipv4Addr>) {
+        let server = server.filter(|server| !self.shunned.contains(server));
+        if let Some(server) = server.filter(|_| self.shunned.len() < OFFERS) {
+            self.shunned.push(server);
+        }
+    }
+
+    /// Into `state`, with a new transaction where that is what it means, and its first message.
+    fn enter(&mut self, now: u64, state: State) -> Vec<Action> {
+        self.state = state;
+        self.sent = 0;
+        if matches!(state, State::Selecting | State::Rebooting) {
+            self.new_transaction();
+            self.offers.clear();
+        }
+        self.send(now)
+    }
+
+    fn new_transaction(&mut self) {
+        self.former_xid = self.xid;
+        self.xid = self.random.next_u32();
+    }
+
+    /// Sends what the state sends, and sets the time of its repetition.
+    fn send(&mut self, now: u64) -> Vec<Action> {
+        // A REQUEST has the seconds of its DISCOVER (RFC 2131 4.4.1).
+        if self.state != State::Requesting {
+            let seconds = now.saturating_sub(self.began) / SECOND;
+            self.secs = u16::try_from(seconds).unwrap_or(u16::MAX);
+        }
+        if matches!(self.state, State::Renewing | State::Rebinding) {
+            self.new_transaction();
+            self.asked_ns = now;
+        } else if self.sent == 0 {
+            self.asked_ns = now;
+        }
+        let Some((message, to)) = self.message() else {
+            return Vec::new();
+        };
+        self.counts.sent += 1;
+        self.due = match self.state {
+            State::Renewing | State::Rebinding => self.next_time(now),
+            _ => Some(now.saturating_add(self.backoff(self.sent))),
+        };
+        self.sent = self.sent.saturating_add(1);
+        vec![Action::Send(message, to)]
+    }
+
+    /// Doubling with up to a second, or half, of jitter to either side (RFC 2131 4.1).
+    fn backoff(&mut self, times: u32) -> u64 {
+        let longest = if self.held.is_some() {
+            LONGEST_KEPT
+        } else {
+            LONGEST
+        };
+        let base = SHORTEST
+            .saturating_mul(1_u64.checked_shl(times.min(32)).unwrap_or(u64::MAX))
+            .min(longest);
+        let jitter = (base / 2).min(SECOND);
+        base - jitter + self.random.below(2 * jitter)
+    }
+
+    /// With a lease: when something is due next.
+    fn next_time(&mut self, now: u64) -> Option<u64> {
+        let lease = self.held.as_ref()?;
+        let ends = lease.ends_ns()?;
+        let at = |seconds: u32| lease.asked_ns.saturating_add(u64::from(seconds) * SECOND);
+        let (renew, rebind) = (at(lease.renew_s), at(lease.rebind_s));
+        // Halfway to the next state, again and again.
+        let close = |from: u64, until: u64| {
+            let least = if until.saturating_sub(from) > 2 * RENEW_APART {
+                RENEW_APART
+            } else {
+                RENEW_CLOSE
+            };
+            let wait = (until.saturating_sub(now) / 2).max(least);
+            let no_storm = now.saturating_add(RENEW_CLOSE);
+            now.saturating_add(wait).min(until.max(no_storm))
+        };
+        Some(match self.state {
+            // A thousand nodes that booted together shall not renew together; and no lease is so
+            // short that it makes a storm.
+            State::Bound => {
+                let until = renew.saturating_sub(lease.asked_ns);
+                let early = self.random.below(until / 20);
+                renew
+                    .saturating_sub(early)
+                    .max(now.saturating_add(RENEW_CLOSE))
+            }
+            State::Renewing => close(renew, rebind),
+            _ => close(rebind, ends),
+        })
+    }
+
+    /// With a lease: which state its age asks for.
+    fn holding(&mut self, now: u64) -> Vec<Action> {
+        let Some(lease) = &self.held else {
+            return self.enter(now, State::Selecting);
+        };
+        let age = now.saturating_sub(lease.asked_ns);
+        let passed = |seconds: u32| age >= u64::from(seconds) * SECOND;
+        if lease.ends_ns().is_some_and(|ends| now >= ends) {
+            let why = format!("the lease of {} has ended", lease.address_text());
+            return self.lost(now, &why);
+        }
+        match self.state {
+            State::Rebinding => self.send(now),
+            _ if passed(lease.rebind_s) => self.enter(now, State::Rebinding),
+            State::Renewing => self.send(now),
+            _ => self.enter(now, State::Renewing),
+        }
+    }
+
+    /// The lease is over. Under a root file system the address stays, and is asked for anew.
+    fn lost(&mut self, now: u64, why: &str) -> Vec<Action> {
+        let Some(lease) = self.held.clone() else {
+            return self.enter(now, State::Selecting);
+        };
+        let mut actions = Vec::new();
+        if self.config.keep {
+            let stays = "the address stays, because the root file system hangs on it";
+            actions.push(Action::Say(true, format!("{why}: {stays}")));
+            self.wanted = Some(lease.address);
+        } else {
+            actions.push(Action::Say(true, format!("{why}: the address goes")));
+            actions.push(Action::Lost(lease.address));
+            self.held = None;
+            self.wanted = None;
+        }
+        self.began = now;
+        actions.extend(self.enter(now, State::Selecting));
+        actions
+    }
+
+    /// A message came from the link.
+    pub fn received(&mut self, now: u64, message: &Message) -> Vec<Action> {
+        if message.op != 2 {
+            return Vec::new();
+        }
+        if message.xid != self.xid {
+            if message.xid != self.former_xid {
+                self.counts.foreign += 1;
+            }
+            return Vec::new();
+        }
+        // Servers need not send it back; one that sends another's answers another (RFC 6842).
+        let id = message.option(option::CLIENT_ID);
+        if id.is_some_and(|id| id != self.config.identity.client_id) {
+            self.counts.foreign += 1;
+            return Vec::new();
+        }
+        match (message.kind, self.state) {
+            (Kind::Offer, State::Selecting | State::Requesting) => self.offered(now, message),
+            (
+                Kind::Ack,
+                State::Requesting | State::Rebooting | State::Renewing | State::Rebinding,
+            ) => self.acknowledged(now, message),
+            (
+                Kind::Nak,
+                State::Requesting | State::Rebooting | State::Renewing | State::Rebinding,
+            ) => self.refused(now, message),
+            // FORCERENEW too, since nobody can tell who sent it (RFC 3203 5.4).
+            _ => {
+                self.counts.unsolicited += 1;
+                Vec::new()
+            }
+        }
+    }
+
+    /// An answer that cannot be used is counted with its reason, and the next one awaited.
+    fn disbelieve(&mut self, message: &Message, why: &str) -> Vec<Action> {
+        self.counts.unusable += 1;
+        let from = message
+            .address(option::SERVER)
+            .map_or_else(String::new, |server| format!(" of {server}"));
+        let what = format!("{}{from}: {why}", message.kind);
+        let said = self.counts.why_unusable.as_deref() == Some(what.as_str());
+        self.counts.why_unusable = Some(what.clone());
+        if said {
+            return Vec::new();
+        }
+        vec![Action::Say(true, format!("not usable: {what}"))]
+    }
+
+    fn offered(&mut self, now: u64, message: &Message) -> Vec<Action> {
+        let offer = match Lease::of(message, self.asked_ns) {
+            Ok(offer) => offer,
+            Err(why) => return self.disbelieve(message, &why),
+        };
+        if let Some(held) = self
+            .held
+            .as_ref()
+            .filter(|held| held.address != offer.address)
+        {
+            let why = format!("{} while {} is kept", offer.address, held.address);
+            return self.disbelieve(message, &why);
+        }
+        self.counts.offers += 1;
+        let known = |other: &Lease| other.server == offer.server;
+        if self.offers.iter().any(known) || self.offers.len() >= OFFERS {
+            return Vec::new();
+        }
+        let is_shunned = self.shunned.contains(&offer.server);
+        let is_first = self.offers.is_empty();
+        self.offers.push(offer);
+        if self.state != State::Selecting {
+            return Vec::new();
+        }
+        if !is_shunned {
+            // Ahead of the shunned ones that came before.
+            self.offers.rotate_right(1);
+            return self.enter(now, State::Requesting);
+        }
+        if is_first {
+            self.due = Some(now.saturating_add(GRACE));
+        }
+        Vec::new()
+    }
+
+    /// The server that this answer must come from; none: any one.
+    fn answering(&self) -> Option<Ipv4Addr> {
+        match self.state {
+            State::Requesting => self.offers.first().map(|offer| offer.server),
+            _ => None,
+        }
+    }
+
+    fn acknowledged(&mut self, now: u64, message: &Message) -> Vec<Action> {
+        let lease = match Lease::of(message, self.asked_ns) {
+            Ok(lease) => lease,
+            Err(why) => return self.disbelieve(message, &why),
+        };
+        if self
+            .answering()
+            .is_some_and(|server| server != lease.server)
+        {
+            return self.disbelieve(message, "another server was asked");
+        }
+        let asked_for = match self.state {
+            State::Requesting => self.offers.first().map(|offer| offer.address),
+            State::Rebooting => self.wanted,
+            _ => self.held.as_ref().map(|held| held.address),
+        };
+        if asked_for != Some(lease.address) {
+            return self.disbelieve(message, &format!("{} was not asked for", lease.address));
+        }
+        self.counts.acks += 1;
+        if self.held.is_some() {
+            return self.bound(now, lease);
+        }
+        self.granted = Some(lease);
+        self.state = State::Probing;
+        self.sent = 0;
+        self.probe(now)
+    }
+
+    /// The next ARP probe, or the end of them.
+    fn probe(&mut self, now: u64) -> Vec<Action> {
+        let Some(lease) = self.granted.clone() else {
+            return self.enter(now, State::Selecting);
+        };
+        if self.sent >= PROBES {
+            self.granted = None;
+            return self.bound(now, lease);
+        }
+        self.sent += 1;
+        self.due = Some(now.saturating_add(PROBE_APART));
+        vec![Action::Probe(lease.address)]
+    }
+
+    fn bound(&mut self, now: u64, lease: Lease) -> Vec<Action> {
+        self.state = State::Bound;
+        self.wanted = Some(lease.address);
+        self.held = Some(lease);
+        self.offers.clear();
+        self.shunned.clear();
+        (self.declines, self.naks) = (0, 0);
+        self.due = self.next_time(now);
+        vec![Action::Bound]
+    }
+
+    /// ARP was heard on the link.
+    pub fn arp(&mut self, now: u64, arp: &Arp) -> Vec<Action> {
+        let Some(lease) = self
+            .granted
+            .as_ref()
+            .filter(|_| self.state == State::Probing)
+        else {
+            return Vec::new();
+        };
+        if !arp.takes(lease.address, &self.config.identity.hardware) {
+            return Vec::new();
+        }
+        let owner = super::identity::Hex(&arp.sender).to_string();
+        let what = format!("{} is taken by {owner}", lease.address);
+        let decline = self.decline(lease);
+        self.counts.taken = Some(what.clone());
+        self.granted = None;
+        self.wanted = None;
+        self.state = State::Waiting;
+        self.due = Some(now.saturating_add(if self.declines == 0 {
+            DECLINED_ONCE
+        } else {
+            DECLINED
+        }));
+        self.declines += 1;
+        self.counts.sent += 1;
+        vec![
+            Action::Say(true, format!("{what}: declined")),
+            Action::Send(decline, Destination::Link(Ipv4Addr::UNSPECIFIED)),
+        ]
+    }
+
+    fn refused(&mut self, now: u64, message: &Message) -> Vec<Action> {
+        let Some(server) = message.address(option::SERVER) else {
+            return self.disbelieve(message, "no server identifier (option 54)");
+        };
+        let wanted = match self.state {
+            State::Renewing => self.held.as_ref().map(|held| held.server),
+            _ => self.answering(),
+        };
+        if wanted.is_some_and(|wanted| wanted != server) {
+            return self.disbelieve(message, "another server was asked");
+        }
+        let words = message.option(option::MESSAGE).unwrap_or_default();
+        let words = String::from_utf8_lossy(words);
+        let words = words.trim_end_matches('\0');
+        let why = if words.is_empty() {
+            format!("server {server} refuses (NAK)")
+        } else {
+            format!("server {server} refuses (NAK): {}", printable(words))
+        };
+        self.counts.naks += 1;
+        self.counts.why_nak = Some(why.clone());
+        if self.held.is_some() && !matches!(self.state, State::Requesting) {
+            return self.lost(now, &why);
+        }
+        let mut actions = vec![Action::Say(true, why)];
+        if self.state == State::Rebooting {
+            self.wanted = None;
+            actions.extend(self.enter(now, State::Selecting));
+            return actions;
+        }
+        // A server that offers and refuses must not make a storm.
+        self.shun(Some(server));
+        self.state = State::Waiting;
+        let wait = self.backoff(self.naks);
+        self.due = Some(now.saturating_add(wait));
+        self.naks = self.naks.saturating_add(1);
+        actions
+    }
+}

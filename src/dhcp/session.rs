@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A client on a real interface: what it wants sent is sent, what the link says is handed to it.
+
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher, Hasher};
+use std::net::{Ipv4Addr, UdpSocket};
+
+use tokio::io::unix::AsyncFd;
+
+use super::arp::Arp;
+use super::client::{Action, Client, Config, Destination};
+use super::frame;
+use super::identity::Hex;
+use super::lease::Lease;
+use super::packet::{Kind, Message, option};
+use super::progress::Progress;
+use super::socket::{Hardware, PacketSocket, Protocol, Received, send_to_server};
+use crate::error::{Error, Result, errno_text};
+use crate::system::clock::boottime_ns;
+use crate::system::readiness::watched;
+
+/// Packets handed over in one piece: a flood must not keep the program from its other work.
+const BATCH: usize = 64;
+
+/// What the caller has to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// There is a lease, or a renewed one.
+    Bound,
+    /// This address must go.
+    Lost(Ipv4Addr),
+}
+
+/// A client with its sockets.
+#[derive(Debug)]
+pub struct Session {
+    interface: String,
+    client_id: String,
+    client: Client,
+    hardware: Hardware,
+    packets: AsyncFd<PacketSocket>,
+    /// Only while an address is probed: the link's ARP is no business of ours else.
+    arp: Option<AsyncFd<PacketSocket>>,
+    /// The last renewal's: its answer must not be refused by the kernel.
+    renewal: Option<UdpSocket>,
+    /// Why the last send failed.
+    broken: Option<String>,
+    malformed: u32,
+    outcomes: Vec<Outcome>,
+}
+
+impl Session {
+    /// Opens the sockets; nothing is sent yet. Runs on the current tokio runtime.
+    pub fn open(interface: &str, hardware: Hardware, config: Config) -> Result<Session> {
+        let packets = PacketSocket::open(Protocol::Dhcp, &hardware)
+            .and_then(watched)
+            .map_err(|e| Error::io(interface, "DHCP: packet socket cannot be opened", &e))?;
+        let mut seed = RandomState::new().build_hasher();
+        seed.write(&hardware.address);
+        seed.write_u64(boottime_ns());
+        Ok(Session {
+            interface: interface.to_owned(),
+            client_id: Hex(&config.identity.client_id).to_string(),
+            client: Client::new(config, seed.finish()),
+            hardware,
+            packets,
+            arp: None,
+            renewal: None,
+            broken: None,
+            malformed: 0,
+            outcomes: Vec::new(),
+        })
+    }
+
+    /// Begins; with `known` by asking for the address of an earlier lease.
+    pub fn start(&mut self, known: Option<Ipv4Addr>) {
+        let actions = self.client.start(boottime_ns(), known);
+        self.carry_out(actions);
+    }
+
+    /// Goes on with a lease whose address is on the interface.
+    pub fn resume(&mut self, lease: Lease) {
+        let actions = self.client.resume(boottime_ns(), lease);
+        self.carry_out(actions);
+    }
+
+    /// The interface as it was when the sockets were opened.
+    pub fn hardware(&self) -> &Hardware {
+        &self.hardware
+    }
+
+    /// The interface's name now.
+    pub fn rename(&mut self, interface: &str) {
+        interface.clone_into(&mut self.interface);
+    }
+
+    /// When [`Session::wake`] is wanted, ns since kernel start.
+    pub fn due(&self) -> Option<u64> {
+        self.client.due()
+    }
+
+    /// What is granted.
+    pub fn lease(&self) -> Option<&Lease> {
+        self.client.lease()
+    }
+
+    /// Does what is due by now.
+    pub fn wake(&mut self) {
+        let actions = self.client.wake(boottime_ns());
+        self.carry_out(actions);
+    }
+
+    /// What happened since the last call.
+    pub fn outcomes(&mut self) -> Vec<Outcome> {
+        std::mem::take(&mut self.outcomes)
+    }
+
+    /// For the report.
+    pub fn progress(&self) -> Progress {
+        let mut counts = self.client.counts().clone();
+        counts.malformed = self.malformed;
+        Progress {
+            interface: self.interface.clone(),
+            index: self.hardware.index,
+            hardware_type: self.hardware.hardware_type,
+            client_id: self.client_id.clone(),
+            state: self.client.state().to_owned(),
+            counts,
+            lease: self.client.lease().cloned(),
+            gave_up: false,
+            broken: self.broken.clone(),
+        }
+    }
+
+    /// Tells the neighbours who has the address now: those that knew this node before its reboot
+    /// would send to a queue pair that is gone.
+    pub fn announce(&self, address: Ipv4Addr) {
+        let hardware = &self.hardware;
+        let arp = Arp::announcement(hardware.hardware_type, &hardware.address, address);
+        let sent = PacketSocket::open(Protocol::Arp, hardware).and_then(|s| s.send_arp(&arp));
+        if let Err(error) = sent {
+            log::debug!("{}: ARP: {}", self.interface, errno_text(&error));
+        }
+    }
+
+    /// Waits until a packet moved the client: its state, its next time, or the lease.
+    pub async fn changed(&mut self) {
+        loop {
+            let before = (self.client.state(), self.client.due());
+            tokio::select! {
+                ready = self.packets.readable() => {
+                    let Ok(mut ready) = ready else { return std::future::pending().await };
+                    let packets = batch(ready.get_inner());
+                    if packets.len() < BATCH {
+                        ready.clear_ready();
+                    }
+                    for packet in packets {
+                        self.heard(&packet);
+                    }
+                }
+                arps = heard_arp(self.arp.as_ref()) => {
+                    for packet in arps {
+                        if let Some(arp) = Arp::decode(&packet.bytes) {
+                            let actions = self.client.arp(boottime_ns(), &arp);
+                            self.carry_out(actions);
+                        }
+                    }
+                }
+            }
+            if before != (self.client.state(), self.client.due()) || !self.outcomes.is_empty() {
+                return;
+            }
+            // Under a flood the others get their turn.
+            tokio::task::yield_now().await;
+        }
+    }
+
+    fn heard(&mut self, packet: &Received) {
+        let Some(datagram) = frame::to_client(&packet.bytes, packet.unsummed) else {
+            self.malformed = self.malformed.saturating_add(1);
+            return;
+        };
+        match Message::decode(datagram.payload) {
+            Ok(message) => {
+                log::debug!(
+                    "{}: DHCP: {} from {}",
+                    self.interface,
+                    said(&message),
+                    datagram.from
+                );
+                let actions = self.client.received(boottime_ns(), &message);
+                self.carry_out(actions);
+            }
+            Err(why) => {
+                self.malformed = self.malformed.saturating_add(1);
+                log::debug!("{}: DHCP: from {}: {why}", self.interface, datagram.from);
+            }
+        }
+    }
+
+    fn carry_out(&mut self, actions: Vec<Action>) {
+        for action in actions {
+            match action {
+                Action::Send(message, to) => self.send(&message, to),
+                Action::Probe(address) => self.probe(address),
+                Action::Bound => {
+                    (self.arp, self.renewal) = (None, None);
+                    self.outcomes.push(Outcome::Bound);
+                }
+                Action::Lost(address) => self.outcomes.push(Outcome::Lost(address)),
+                Action::Say(true, line) => log::warn!("{}: DHCP: {line}", self.interface),
+                Action::Say(false, line) => log::info!("{}: DHCP: {line}", self.interface),
+            }
+        }
+    }
+
+    fn send(&mut self, message: &Message, to: Destination) {
+        let what = format!("{} sent{}", said(message), destination(to));
+        let bytes = message.encode();
+        let sent = match to {
+            Destination::Link(from) => {
+                self.renewal = None;
+                frame::to_servers(from, Ipv4Addr::BROADCAST, &bytes)
+                    .ok_or_else(|| std::io::ErrorKind::InvalidInput.into())
+                    .and_then(|packet| self.packets.get_ref().broadcast(&packet))
+            }
+            Destination::Server { from, to } => {
+                // The port is free only when the socket before it is closed.
+                self.renewal = None;
+                send_to_server(&self.interface, from, to, &bytes)
+                    .map(|socket| self.renewal = Some(socket))
+            }
+        };
+        self.note(&what, sent);
+        // An address that is declined is probed no longer.
+        if message.kind == Kind::Decline {
+            self.arp = None;
+        }
+    }
+
+    fn probe(&mut self, address: Ipv4Addr) {
+        let hardware = &self.hardware;
+        let arp = Arp::probe(hardware.hardware_type, &hardware.address, address);
+        if self.arp.is_none() {
+            match PacketSocket::open(Protocol::Arp, hardware).and_then(watched) {
+                Ok(socket) => self.arp = Some(socket),
+                Err(error) => self.note("ARP", Err(error)),
+            }
+        }
+        if let Some(socket) = &self.arp {
+            let sent = socket.get_ref().send_arp(&arp);
+            self.note(&format!("ARP probe for {address} sent"), sent);
+        }
+    }
+
+    /// Says what was sent, and a failure once.
+    fn note(&mut self, what: &str, sent: std::io::Result<()>) {
+        match sent {
+            Ok(()) => {
+                log::debug!("{}: DHCP: {what}", self.interface);
+                self.broken = None;
+            }
+            Err(error) => {
+                let why = format!("nothing can be sent: {}", errno_text(&error));
+                if self.broken.as_ref() != Some(&why) {
+                    log::warn!("{}: DHCP: {why}", self.interface);
+                    self.broken = Some(why);
+                }
+            }
+        }
+    }
+}
+
+async fn heard_arp(socket: Option<&AsyncFd<PacketSocket>>) -> Vec<Received> {
+    let Some(socket) = socket else {
+        return std::future::pending().await;
+    };
+    let Ok(mut ready) = socket.readable().await else {
+        return std::future::pending().await;
+    };
+    let packets = batch(socket.get_ref());
+    if packets.len() < BATCH {
+        ready.clear_ready();
+    }
+    packets
+}
+
+/// What is there, up to [`BATCH`]. An error, such as an interface that is down, is the end of it.
+fn batch(socket: &PacketSocket) -> Vec<Received> {
+    let next = || socket.receive().ok().flatten();
+    std::iter::from_fn(next).take(BATCH).collect()
+}
+
+/// A message in one line of the debug log.
+fn said(message: &Message) -> String {
+    let mut line = format!("{} xid {:#010x}", message.kind, message.xid);
+    let mut add = |name: &str, address: Ipv4Addr| {
+        if !address.is_unspecified() {
+            line.push_str(&format!(", {name} {address}"));
+        }
+    };
+    add("ciaddr", message.ciaddr);
+    add("yiaddr", message.yiaddr);
+    add("siaddr", message.siaddr);
+    add("relay", message.giaddr);
+    if let Some(address) = message.address(option::REQUESTED) {
+        add("requested", address);
+    }
+    if let Some(address) = message.address(option::SERVER) {
+        add("server", address);
+    }
+    line.push_str(&format!(
+        ", htype {} hlen {}{}",
+        message.htype,
+        message.hlen,
+        if message.broadcast { ", broadcast" } else { "" }
+    ));
+    if let Some(id) = message.option(option::CLIENT_ID) {
+        line.push_str(&format!(", client {}", Hex(id)));
+    }
+    let codes: Vec<String> = message.options.keys().map(ToString::to_string).collect();
+    line.push_str(&format!(", options {}", codes.join(" ")));
+    line
+}
+
+fn destination(to: Destination) -> String {
+    match to {
+        Destination::Link(_) => String::new(),
+        Destination::Server { to, .. } => format!(" to {to}"),
+    }
+}

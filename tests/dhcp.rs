@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The DHCP client against real servers (dnsmasq, ISC dhcpd, Kea) and hostile ones, each in a network
+//! namespace of its own behind a veth pair. Needs root; what is not installed is said to be skipped.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stderr
+)]
+
+#[path = "dhcp/network.rs"]
+mod network;
+#[path = "dhcp/servers.rs"]
+mod servers;

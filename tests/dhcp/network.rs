@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A network of two namespaces: `near` here, `far` in the namespace `far`, and a client on it.
+
+use std::fs::{self, File};
+use std::net::Ipv4Addr;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use ibboot::dhcp::client::Config;
+use ibboot::dhcp::identity::{INFINIBAND, Identity, WantedId};
+use ibboot::dhcp::lease::Lease;
+use ibboot::dhcp::session::{Outcome, Session};
+use ibboot::dhcp::socket::Hardware;
+use ibboot::system::clock::boottime_ns;
+use ibboot::system::root::Root;
+use nix::mount::{MsFlags, mount};
+use nix::sched::{CloneFlags, unshare};
+use nix::unistd::geteuid;
+
+/// An IPoIB address whose port GUID is 0x0002c903000a1b2c.
+const IPOIB: [u8; 20] = [
+    0x80, 0, 2, 8, 0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 2, 0xc9, 3, 0, 0x0a, 0x1b, 0x2c,
+];
+/// Option 61 of it, as the firmware sends it.
+pub const CLIENT_ID: &str = "ff:00:00:00:00:00:02:00:00:02:c9:00:00:02:c9:03:00:0a:1b:2c";
+
+/// Runs `test` in namespaces of its own, with tmpfs on /run and the veth pair; says that it was
+/// skipped where root or one of `programs` is missing.
+pub fn with_network(name: &str, programs: &[&str], test: impl FnOnce() + Send + 'static) {
+    if !geteuid().is_root() {
+        eprintln!("skipped: {name}: root is needed for namespaces");
+        return;
+    }
+    if let Some(missing) = programs.iter().find(|program| !is_installed(program)) {
+        eprintln!("skipped: {name}: {missing} is not installed (tests/setup)");
+        return;
+    }
+    std::thread::spawn(move || {
+        unshare(CloneFlags::CLONE_NEWNET | CloneFlags::CLONE_NEWNS).expect("unshare");
+        let none = None::<&str>;
+        mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none).unwrap();
+        for (kind, place) in [("tmpfs", "/run"), ("sysfs", "/sys")] {
+            mount(Some(kind), place, Some(kind), MsFlags::empty(), none).unwrap();
+        }
+        ip("link set lo up");
+        ip("netns add far");
+        ip("link add near type veth peer name far netns far");
+        ip("-n far addr add 10.9.0.1/24 dev far");
+        ip("-n far link set lo up");
+        ip("-n far link set far up");
+        ip("link set near up");
+        test();
+    })
+    .join()
+    .expect("the test's thread panicked");
+}
+
+fn is_installed(program: &str) -> bool {
+    let folders = ["/usr/sbin", "/usr/bin", "/sbin", "/bin"];
+    folders
+        .iter()
+        .any(|folder| Path::new(folder).join(program).exists())
+}
+
+pub fn ip(arguments: &str) -> String {
+    let run = Command::new("ip")
+        .args(arguments.split(' '))
+        .output()
+        .expect("ip");
+    let said = String::from_utf8_lossy(&run.stderr).into_owned();
+    assert!(run.status.success(), "ip {arguments}: {said}");
+    String::from_utf8(run.stdout).expect("text")
+}
+
+/// A program that ends with the test, and what it said.
+pub struct Server {
+    child: Child,
+    log: String,
+}
+
+impl Server {
+    /// Starts `program` in the namespace; its output goes to a file.
+    pub fn start(namespace: &str, name: &str, program: &[&str]) -> Server {
+        let log = format!("/run/{name}.log");
+        let file = File::create(&log).unwrap();
+        let child = Command::new("ip")
+            .args(["netns", "exec", namespace])
+            .args(program)
+            .stdin(Stdio::null())
+            .stdout(file.try_clone().unwrap())
+            .stderr(file)
+            .spawn()
+            .unwrap();
+        Server { child, log }
+    }
+
+    pub fn said(&self) -> String {
+        fs::read_to_string(&self.log).unwrap()
+    }
+
+    /// Waits until it has said this.
+    pub fn says(&mut self, what: &str) -> &mut Server {
+        let end = Instant::now() + Duration::from_secs(20);
+        while !self.said().contains(what) {
+            let ended = self.child.try_wait().unwrap();
+            let said = self.said();
+            assert!(ended.is_none(), "{}: ended: {said}", self.log);
+            assert!(Instant::now() < end, "{}: never {what:?}: {said}", self.log);
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        self
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+/// Who asks: an InfiniBand node by its DHCP messages, though the wire below is Ethernet.
+pub fn infiniband() -> Config {
+    Config {
+        identity: Identity::new(INFINIBAND, &IPOIB, &WantedId::Firmware).unwrap(),
+        vendor_class: None,
+        host_name: None,
+        keep: false,
+    }
+}
+
+/// Who asks: the interface as it is.
+pub fn ethernet() -> Config {
+    let near = hardware();
+    Config {
+        identity: Identity::new(near.hardware_type, &near.address, &WantedId::Firmware).unwrap(),
+        ..infiniband()
+    }
+}
+
+pub fn hardware() -> Hardware {
+    Hardware::read(&Root::new("/"), "near").unwrap()
+}
+
+/// A client on `near`, with a clock on all that it does.
+pub struct Node {
+    pub session: Session,
+    runtime: tokio::runtime::Runtime,
+}
+
+impl Node {
+    pub fn new(config: Config) -> Node {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        let session = {
+            let _on_the_loop = runtime.enter();
+            Session::open("near", hardware(), config).unwrap()
+        };
+        Node { session, runtime }
+    }
+
+    /// Goes on until `done` holds, or panics with what it came to.
+    pub fn until(&mut self, seconds: u64, mut done: impl FnMut(&mut Session) -> bool) {
+        let end = Instant::now() + Duration::from_secs(seconds);
+        while !done(&mut self.session) {
+            let left = end.saturating_duration_since(Instant::now());
+            assert!(!left.is_zero(), "{:#?}", self.session.progress());
+            let wait = self.session.due().map_or(left, |due| {
+                Duration::from_nanos(due.saturating_sub(boottime_ns())).min(left)
+            });
+            let session = &mut self.session;
+            self.runtime.block_on(async {
+                if tokio::time::timeout(wait, session.changed()).await.is_err() {
+                    session.wake();
+                }
+            });
+        }
+    }
+
+    /// The lease, within so many seconds.
+    pub fn lease(&mut self, seconds: u64) -> Lease {
+        self.until(seconds, |session| {
+            session.outcomes().contains(&Outcome::Bound)
+        });
+        self.session.lease().unwrap().clone()
+    }
+
+    /// Starts, and gives the lease.
+    pub fn boot(&mut self, known: Option<Ipv4Addr>) -> Lease {
+        self.session.start(known);
+        self.lease(20)
+    }
+}

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Real servers.
+
+use std::fs;
+use std::net::Ipv4Addr;
+
+use super::network::{CLIENT_ID, Node, Server, ethernet, infiniband, ip, with_network};
+use ibboot::dhcp::lease::Route;
+
+const RESERVED: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 55);
+
+fn route(network: [u8; 4], prefix: u8, gateway: [u8; 4]) -> Route {
+    Route {
+        network: network.into(),
+        prefix,
+        gateway: gateway.into(),
+    }
+}
+
+/// dnsmasq in the namespace `far`, without its ping before an offer.
+fn dnsmasq(more: &[&str]) -> Server {
+    let mut program = vec![
+        "dnsmasq",
+        "--keep-in-foreground",
+        "--conf-file=/dev/null",
+        "--port=0",
+        "--no-ping",
+        "--user=root",
+        "--pid-file",
+        "--log-facility=-",
+        "--log-dhcp",
+        "--dhcp-leasefile=/run/dnsmasq.leases",
+    ];
+    program.extend(more);
+    let mut server = Server::start("far", "dnsmasq", &program);
+    server.says("DHCP, ");
+    server
+}
+
+const RANGE: &str = "--dhcp-range=10.9.0.10,10.9.0.20,255.255.255.0,1h";
+
+#[test]
+fn dnsmasq_knows_the_node_by_the_identifier_of_its_firmware() {
+    with_network("dnsmasq reservation", &["dnsmasq"], || {
+        let host = format!("--dhcp-host=id:{CLIENT_ID},10.9.0.55,node5,infinite");
+        let _server = dnsmasq(&[
+            RANGE,
+            &host,
+            "--dhcp-option=option:router,10.9.0.1,10.9.0.2",
+            "--dhcp-option=option:dns-server,10.9.0.3",
+            "--dhcp-option=option:domain-name,cluster.example",
+            "--dhcp-option=option:domain-search,a.example,b.a.example",
+            "--dhcp-option=option:root-path,nfs:10.9.0.1:/srv/root",
+            "--dhcp-option=option:mtu,2044",
+            "--dhcp-option=option:classless-static-route,10.8.0.0/14,10.9.0.7,0.0.0.0/0,10.9.0.8",
+            "--dhcp-boot=boot.img,tftp.example,10.9.0.4",
+        ]);
+        let mut node = Node::new(infiniband());
+        let lease = node.boot(None);
+        assert_eq!((lease.address, lease.prefix), (RESERVED, 24));
+        assert_eq!(lease.server, Ipv4Addr::new(10, 9, 0, 1));
+        assert_eq!(lease.seconds, u32::MAX);
+        assert_eq!(node.session.due(), None);
+        assert_eq!(lease.host_name.as_deref(), Some("node5"));
+        assert_eq!(lease.domain_name.as_deref(), Some("cluster.example"));
+        assert_eq!(lease.domain_search, ["a.example", "b.a.example"]);
+        assert_eq!(lease.root_path.as_deref(), Some("nfs:10.9.0.1:/srv/root"));
+        assert_eq!(lease.mtu, Some(2044));
+        assert_eq!(lease.next_server, Some(Ipv4Addr::new(10, 9, 0, 4)));
+        assert_eq!(lease.boot_file.as_deref(), Some("boot.img"));
+        assert_eq!(
+            lease.routes(),
+            [
+                route([10, 8, 0, 0], 14, [10, 9, 0, 7]),
+                route([0, 0, 0, 0], 0, [10, 9, 0, 8])
+            ]
+        );
+        assert_eq!(lease.left_out, Vec::<String>::new());
+        let counts = node.session.progress().counts;
+        assert_eq!((counts.sent, counts.offers, counts.acks), (2, 1, 1));
+    });
+}
+
+#[test]
+fn dnsmasq_gives_an_ethernet_node_an_address() {
+    with_network("dnsmasq, Ethernet", &["dnsmasq"], || {
+        let _server = dnsmasq(&[RANGE]);
+        let lease = Node::new(ethernet()).boot(None);
+        assert_eq!(lease.address.octets()[..3], [10, 9, 0]);
+        assert!((10..=20).contains(&lease.address.octets()[3]));
+        assert_eq!((lease.seconds, lease.renew_s), (3600, 1800));
+        assert_eq!(lease.routes(), [route([0, 0, 0, 0], 0, [10, 9, 0, 1])]);
+    });
+}
+
+#[test]
+fn a_known_address_comes_back_and_a_wrong_one_is_refused() {
+    with_network("dnsmasq INIT-REBOOT and NAK", &["dnsmasq"], || {
+        let server = dnsmasq(&[RANGE, "--dhcp-authoritative"]);
+        let first = Node::new(infiniband()).boot(None);
+        let again = Node::new(infiniband()).boot(Some(first.address));
+        assert_eq!(again.address, first.address);
+        assert_eq!(server.said().matches("DHCPDISCOVER").count(), 1);
+        let mut node = Node::new(infiniband());
+        let lease = node.boot(Some(Ipv4Addr::new(192, 168, 7, 7)));
+        assert_eq!(lease.address, first.address);
+        let counts = node.session.progress().counts;
+        assert_eq!(counts.naks, 1);
+        assert_eq!(
+            counts.why_nak.as_deref(),
+            Some("server 10.9.0.1 refuses (NAK): wrong address")
+        );
+    });
+}
+
+#[test]
+fn an_address_that_somebody_has_is_declined_and_another_one_taken() {
+    with_network("dnsmasq DECLINE", &["dnsmasq"], || {
+        // Its owner answers to ARP and is no other DHCP client.
+        ip("-n far addr add 10.9.0.10/24 dev far");
+        let server = dnsmasq(&[
+            "--dhcp-range=10.9.0.10,10.9.0.11,255.255.255.0,1h",
+            "--dhcp-sequential-ip",
+        ]);
+        let mut node = Node::new(infiniband());
+        let lease = node.boot(None);
+        assert_eq!(lease.address, Ipv4Addr::new(10, 9, 0, 11));
+        let taken = node.session.progress().counts.taken.unwrap();
+        assert!(taken.starts_with("10.9.0.10 is taken by "), "{taken}");
+        assert_eq!(
+            server.said().matches("DHCPDECLINE(far) 10.9.0.10").count(),
+            1
+        );
+    });
+}
+
+#[test]
+fn a_lease_is_renewed_by_dnsmasq_and_after_it_died_by_another_server() {
+    with_network("dnsmasq RENEW and REBIND", &["dnsmasq"], || {
+        let short = [
+            "--dhcp-range=10.9.0.10,10.9.0.10,255.255.255.0,2m",
+            "--dhcp-option=option:T1,2",
+            "--dhcp-option=option:T2,4",
+        ];
+        let server = dnsmasq(&short);
+        let mut node = Node::new(infiniband());
+        let lease = node.boot(None);
+        // dnsmasq moves them a little, so that nodes do not renew together.
+        assert!(lease.rebind_s <= 8, "{lease:?}");
+        ip(&format!("addr add {} dev near", lease.address_text()));
+        let renewed = node.lease(20);
+        assert!(renewed.asked_ns > lease.asked_ns);
+        assert_eq!(node.session.progress().state, "BOUND");
+        // Another server, at another address, which has no memory of it.
+        drop(server);
+        fs::remove_file("/run/dnsmasq.leases").unwrap();
+        ip("-n far addr del 10.9.0.1/24 dev far");
+        ip("-n far addr add 10.9.0.2/24 dev far");
+        let mut all = short.to_vec();
+        all.push("--dhcp-authoritative");
+        let _other = dnsmasq(&all);
+        let rebound = node.lease(20);
+        assert_eq!(rebound.address, lease.address);
+        assert_eq!(rebound.server, Ipv4Addr::new(10, 9, 0, 2));
+    });
+}
+
+#[test]
+fn silence_is_told_apart_from_a_server_that_answers_others() {
+    with_network("dnsmasq silence", &["dnsmasq"], || {
+        let mut node = Node::new(infiniband());
+        node.session.start(None);
+        node.until(20, |session| session.progress().counts.sent == 2);
+        assert_eq!(
+            node.session.progress().diagnosis().0,
+            format!("nobody answered 2 messages of client {CLIENT_ID}")
+        );
+        // It serves one node alone, which is another one.
+        let _server = dnsmasq(&[
+            "--dhcp-range=10.9.0.0,static,255.255.255.0",
+            "--dhcp-host=id:01:02:03:04:05:06,10.9.0.9",
+        ]);
+        let mut other = infiniband();
+        other.identity.client_id = vec![1, 2, 3, 4, 5, 6];
+        Node::new(other).boot(None);
+        node.until(20, |session| session.progress().counts.sent == 3);
+        assert_eq!(
+            node.session.progress().diagnosis().0,
+            format!("a DHCP server answers others (2 times) and not client {CLIENT_ID}")
+        );
+    });
+}
