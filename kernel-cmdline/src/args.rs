@@ -13,8 +13,8 @@ use crate::net::Route;
 use crate::selector::{Interface, Pkey};
 use crate::token::Token;
 use crate::values::{
-    ClientId, Handover, Ifname, Limit, Link, ModeWish, MtuWish, NvmfDiscover, OnFail, PortTypeWish,
-    Probe, RateWish, Require, RoceWish,
+    ClientId, ClientIdWish, Handover, Ifname, Limit, Link, ModeWish, MtuWish, NvmfDiscover, OnFail,
+    PortTypeWish, Probe, RateWish, Require, RoceWish,
 };
 
 /// A value and the argument that asked for it.
@@ -195,6 +195,8 @@ pub struct Ib<'a> {
     pub modes: List<'a, ModeWish<'a>, WISHES>,
     /// `rd.ib.mtu=`.
     pub mtus: List<'a, MtuWish<'a>, WISHES>,
+    /// `rd.ib.dhcp.client-id=`.
+    pub client_ids: List<'a, ClientIdWish<'a>, WISHES>,
     /// `rd.ib.link=`.
     pub links: List<'a, Link<'a>, WISHES>,
     /// `rd.ib.roce=`.

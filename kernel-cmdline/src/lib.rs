@@ -60,7 +60,7 @@ pub use selector::{
 pub use table::{Effect, GROUPS, Group, Origin, PARAMETERS, Parameter};
 pub use token::{Cmdline, ModuleParameter, Source, Token, Tokens};
 pub use values::{
-    ClientId, ClientIdValue, Handover, Ifname, Limit, Link, LinkKind, Mode, ModeWish, Mtu, MtuWish,
-    NvmfDiscover, OnFail, PortType, PortTypeWish, Probe, REQUIRED_PORTS, RateWish, Require,
-    RoceMode, RoceWish,
+    ClientId, ClientIdForm, ClientIdValue, ClientIdWish, Handover, Ifname, Limit, Link, LinkKind,
+    Mode, ModeWish, Mtu, MtuWish, NvmfDiscover, OnFail, PortType, PortTypeWish, Probe,
+    REQUIRED_PORTS, RateWish, Require, RoceMode, RoceWish,
 };

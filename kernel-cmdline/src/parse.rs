@@ -183,6 +183,12 @@ impl<'a> Reader<'a> {
                 wishes::mode(value)?,
                 "rd.ib.mode= arguments",
             ),
+            "dhcp.client-id" => add(
+                &mut ib.client_ids,
+                token,
+                wishes::client_id_form(value)?,
+                "rd.ib.dhcp.client-id= arguments",
+            ),
             "mtu" => add(
                 &mut ib.mtus,
                 token,

@@ -37,6 +37,8 @@ pub enum Effect {
     CarriedOut,
     /// It is acted upon for InfiniBand interfaces; dracut's network module does the rest.
     InfiniBand,
+    /// It is acted upon where ibboot asks a DHCP server; dracut's network module does it elsewhere.
+    Dhcp,
     /// It is read and checked; dracut's network module acts upon it.
     LeftToDracut,
     /// It is read and checked, and that is all.
@@ -50,8 +52,11 @@ impl Effect {
             Self::CarriedOut => None,
             Self::InfiniBand => Some(
                 "For an InfiniBand interface ibboot waits for its port, names it, and sets static addresses, the \
-                 gateway and the MTU; DHCP, IPv6 autoconfiguration and all of Ethernet are left to dracut's network \
-                 module.",
+                 gateway and the MTU, or asks a DHCP server (DHCPv4) for them; IPv6 autoconfiguration and all of Ethernet \
+                 are left to dracut's network module.",
+            ),
+            Self::Dhcp => Some(
+                "ibboot does it for the DHCPv4 of InfiniBand interfaces, dracut's network module for all other.",
             ),
             Self::LeftToDracut => {
                 Some("Read and checked; carried out by dracut's network module, not by ibboot.")

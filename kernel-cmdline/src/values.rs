@@ -116,6 +116,25 @@ words! {
     }
 }
 
+words! {
+    /// How the DHCP client identifier is made, `rd.ib.dhcp.client-id=`.
+    ClientIdForm {
+        /// As the boot firmware of the card makes it.
+        Firmware = "firmware",
+        /// Hardware type 20 and the port GUID.
+        Guid = "guid",
+    }
+}
+
+/// `rd.ib.dhcp.client-id=[IF:]FORM`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClientIdWish<'a> {
+    /// The interface, or `None` for all.
+    pub interface: Option<Interface<'a>>,
+    /// The form.
+    pub form: ClientIdForm,
+}
+
 /// `rd.ib.mode=[IF:]MODE`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ModeWish<'a> {

@@ -10,9 +10,9 @@ use crate::net::address;
 use crate::selector::{DEVICE_NAME, INTERFACE_NAME, Interface, Selector, is_name};
 use crate::token::decimal;
 use crate::values::{
-    ClientId, ClientIdValue, Ifname, Limit, Link, LinkKind, Mode, ModeWish, Mtu, MtuWish,
-    NvmfDiscover, PortType, PortTypeWish, Probe, REQUIRED_PORTS, RateWish, Require, RoceMode,
-    RoceWish,
+    ClientId, ClientIdForm, ClientIdValue, ClientIdWish, Ifname, Limit, Link, LinkKind, Mode,
+    ModeWish, Mtu, MtuWish, NvmfDiscover, PortType, PortTypeWish, Probe, REQUIRED_PORTS, RateWish,
+    Require, RoceMode, RoceWish,
 };
 
 /// Longest time that is understood, in seconds: some thirty years.
@@ -112,6 +112,20 @@ pub(crate) fn mode(text: &str) -> Parsed<'_, ModeWish<'_>> {
     Ok(ModeWish {
         interface: front.map(interface).transpose()?,
         mode,
+    })
+}
+
+pub(crate) fn client_id_form(text: &str) -> Parsed<'_, ClientIdWish<'_>> {
+    let (front, last) = split_last(text);
+    let unknown = Problem::NotOneOf {
+        what: "a form of the client identifier",
+        text: last,
+        choices: ClientIdForm::WORDS,
+    };
+    let form = ClientIdForm::parse(last).ok_or(unknown)?;
+    Ok(ClientIdWish {
+        interface: front.map(interface).transpose()?,
+        form,
     })
 }
 

@@ -79,6 +79,15 @@ pub(super) const GROUP: Group = Group {
             effect: Effect::CarriedOut,
         },
         Parameter {
+            name: "rd.ib.dhcp.client-id",
+            grammar: "rd.ib.dhcp.client-id=[IF:]firmware|guid",
+            default: "firmware",
+            help: "The DHCP client identifier of the InfiniBand interface IF, or of all. firmware: what FlexBoot and the                    UEFI driver of the card send, ff:00:00:00:00:00:02:00:00:02:c9:00 and the port GUID, so that one                    reservation fits both. guid: 20 and the port GUID, as the ISC and NetworkManager clients send it.                    rd.net.dhcp.client-id= goes before it. May be given several times; the last one that means an                    interface counts.",
+            example: "rd.ib.dhcp.client-id=ib0:guid",
+            origin: Origin::Ibboot,
+            effect: Effect::CarriedOut,
+        },
+        Parameter {
             name: "ib.pkey",
             grammar: "ib.pkey=PARENT.PKEY",
             default: "no child interface is made",

@@ -144,13 +144,15 @@ pub(super) const SETTINGS: Group = Group {
             "How long to wait for IPv6 router advertisements.",
             "rd.net.timeout.ipv6auto=60",
         ),
-        timeout(
-            "rd.net.timeout.dhcp",
-            "rd.net.timeout.dhcp=S|infinity",
-            "the DHCP client's own",
-            "How long to wait for a DHCP server.",
-            "rd.net.timeout.dhcp=45",
-        ),
+        Parameter {
+            name: "rd.net.timeout.dhcp",
+            grammar: "rd.net.timeout.dhcp=S|infinity",
+            default: "the DHCP client's own; that of ibboot waits until the deadline",
+            help: "How long to wait for a DHCP server, once there is carrier.",
+            example: "rd.net.timeout.dhcp=45",
+            origin: Origin::Dracut,
+            effect: Effect::Dhcp,
+        },
         Parameter {
             name: "rd.net.timeout.ip-required",
             grammar: "rd.net.timeout.ip-required=S|infinity",
@@ -167,7 +169,7 @@ pub(super) const SETTINGS: Group = Group {
             help: "How often DHCP is tried.",
             example: "rd.net.dhcp.retry=3",
             origin: Origin::Dracut,
-            effect: Effect::LeftToDracut,
+            effect: Effect::Dhcp,
         },
         Parameter {
             name: "rd.net.dhcp.vendor-class",
@@ -176,7 +178,7 @@ pub(super) const SETTINGS: Group = Group {
             help: "The vendor class that is sent to the DHCP server.",
             example: "rd.net.dhcp.vendor-class=ibboot",
             origin: Origin::NetworkManager,
-            effect: Effect::LeftToDracut,
+            effect: Effect::Dhcp,
         },
         Parameter {
             name: "rd.net.dhcp.dscp",
@@ -190,12 +192,12 @@ pub(super) const SETTINGS: Group = Group {
         Parameter {
             name: "rd.net.dhcp.client-id",
             grammar: "rd.net.dhcp.client-id=IF:HEX-HEX...|IF:@TEXT",
-            default: "made from the hardware address",
+            default: "made from the hardware address; see rd.ib.dhcp.client-id=",
             help: "The DHCP client identifier that is sent on the interface IF: bytes as pairs of hexadecimal digits, \
                    or text after an @. May be given several times.",
             example: "rd.net.dhcp.client-id=ib0:20-00-02-c9-03-00-0a-1b-2c",
             origin: Origin::NetworkManager,
-            effect: Effect::LeftToDracut,
+            effect: Effect::Dhcp,
         },
     ],
 };

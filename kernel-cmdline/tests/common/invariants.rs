@@ -133,6 +133,7 @@ fn check_places(sources: &[Source<'_>], arguments: &Arguments<'_>) {
     spans(sources, &root.netroot);
     spans(sources, &root.nvmf_discover);
     spans(sources, &ib.modes);
+    spans(sources, &ib.client_ids);
     spans(sources, &ib.mtus);
     spans(sources, &ib.links);
     spans(sources, &ib.roce);

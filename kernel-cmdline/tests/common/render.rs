@@ -104,6 +104,10 @@ pub fn render(arguments: &Arguments<'_>) -> String {
         };
         format!("{} {mtu}", which(wish.interface.as_ref().map(interface)))
     });
+    page.list("rd.ib.dhcp.client-id", &ib.client_ids, |wish| {
+        let which = which(wish.interface.as_ref().map(interface));
+        format!("{which} {}", wish.form)
+    });
     page.list("rd.ib.link", &ib.links, |link| {
         format!("{} is {} on {}", link.name, link.kind, link.netdev)
     });
