@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! PURE: a plan as text.
 
+use crate::dhcp::identity::{Hex, WantedId};
 use crate::error::printable;
 use crate::ipoib::{self, WantedMode, WantedMtu};
 use crate::plan::{Action, Plan};
@@ -93,6 +94,17 @@ fn interface(name: &str, port: &str, wish: &ipoib::Wish) -> String {
             .map(|server| format!("name server {server}")),
     );
     parts.extend(wish.hostname.iter().map(|name| format!("host name {name}")));
+    parts.extend(wish.dhcp.as_ref().map(|dhcp| {
+        let id = match &dhcp.client_id {
+            WantedId::Firmware => "as the card's firmware".to_owned(),
+            WantedId::Hardware => "20 and the port GUID".to_owned(),
+            WantedId::Bytes(bytes) => Hex(bytes).to_string(),
+        };
+        let limit = dhcp.limit_s.map_or(String::new(), |limit| {
+            format!(", {} times {limit} s", dhcp.tries)
+        });
+        format!("DHCP (client identifier {id}{limit})")
+    }));
     format!("bring up IPoIB interface {name}: {}", parts.join(", "))
 }
 

@@ -11,6 +11,7 @@ use std::net::IpAddr;
 use nix::sys::socket::SockaddrStorage;
 use serde::{Deserialize, Serialize};
 
+use crate::dhcp::progress::Progress;
 use crate::handover;
 use crate::ipoib;
 use crate::rdma::inventory;
@@ -56,6 +57,9 @@ pub struct Facts {
     /// What the servers said that were asked over RDMA.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub servers: Vec<reach::Seen>,
+    /// How far DHCP came where it is asked, or what it was granted in this boot.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dhcp: Vec<Progress>,
     /// Attributes that could not be read or understood: the rest still counts.
     pub unread: Vec<Unread>,
 }
@@ -222,6 +226,7 @@ impl Facts {
             netdevs,
             subnet_administrator,
             servers,
+            dhcp: Vec::new(),
             unread: look.unread,
         }
     }

@@ -13,6 +13,7 @@ use nix::unistd::{UnlinkatFlags, geteuid, unlinkat};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::dhcp::progress::Progress;
 use crate::error::{Error, Kind, Result};
 use crate::peers;
 use crate::rdma::types::{Guid, LinkLayer};
@@ -109,6 +110,9 @@ pub struct State {
     pub reason: Option<String>,
     /// The links, in the order they were asked for.
     pub links: Vec<Link>,
+    /// What DHCP servers granted, and where none did how far it came.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dhcp: Vec<Progress>,
     /// Kernel modules that could not be loaded, one line each.
     pub failures: Vec<String>,
     /// Where the time went.
@@ -402,6 +406,17 @@ pub fn boot_id(root: &Root) -> Option<String> {
 /// What was handed over in this boot, if anything.
 pub fn read_state(root: &Root) -> Result<Option<State>> {
     read(root, STATE)
+}
+
+/// What DHCP servers granted in this boot; nothing where that cannot be read.
+pub fn leases(root: &Root) -> Vec<Progress> {
+    match read_state(root) {
+        Ok(state) => state.map(|state| state.dhcp).unwrap_or_default(),
+        Err(error) => {
+            log::debug!("{error}");
+            Vec::new()
+        }
+    }
 }
 
 /// What is expected in this boot, if anything.

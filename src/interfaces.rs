@@ -4,8 +4,9 @@
 
 use std::net::IpAddr;
 
-use kernel_cmdline::{Arguments, HwAddr, Interface, Mode, Mtu, Spanned};
+use kernel_cmdline::{Arguments, ClientIdForm, HwAddr, Interface, Ip, Limit, Mode, Mtu, Spanned};
 
+use crate::dhcp::{self, identity::WantedId};
 use crate::ipoib::{self, Address, FULL_MEMBER, Route, WantedMode, WantedMtu};
 use crate::request::{InterfaceWish, Wish, wish};
 
@@ -15,6 +16,15 @@ struct Key {
     port: String,
     pkey: Option<u16>,
 }
+
+impl InterfaceWish {
+    fn is(&self, key: &Key) -> bool {
+        self.port == key.port && self.ipoib.pkey == key.pkey
+    }
+}
+
+/// Characters of option 60: it has one byte for its length, and a character has up to four.
+const VENDOR_CLASS: usize = 63;
 
 /// A hardware address as a selector text: only its GUID stays the same.
 fn guid_selector(address: &HwAddr) -> String {
@@ -101,8 +111,9 @@ pub fn named(arguments: &Arguments<'_>) -> Vec<Wish<InterfaceWish>> {
         };
         let is_static = ip.value.methods.iter().all(|method| method.is_static());
         collected.change(&ip.with(interface), |found| {
-            found.left |= !is_static;
+            found.left |= !is_static && !ip.value.wants_dhcp4();
             let ipoib = &mut found.ipoib;
+            ipoib.dhcp = dhcp(arguments, &ip.value).or(ipoib.dhcp.take());
             if let Some(client) = ip.value.client.filter(|_| is_static) {
                 let whole = if client.address.is_ipv6() { 128 } else { 32 };
                 ipoib.addresses.push(Address {
@@ -142,12 +153,56 @@ pub fn named(arguments: &Arguments<'_>) -> Vec<Wish<InterfaceWish>> {
     {
         collected.add(&bootif.with(Interface::Address(bootif.value)), |_| ());
     }
+    // `ip=dhcp` is of whatever interface there is; of these only the one booted from is known.
+    let anywhere = net.ip.iter().filter(|ip| ip.value.interface.is_none());
+    let wanted = anywhere.rev().find_map(|ip| dhcp(arguments, &ip.value));
+    let booted = boot_device(arguments).map(|interface| key(arguments, &interface));
+    for found in &mut collected.found {
+        if booted.as_ref().is_some_and(|booted| found.value.is(booted)) {
+            let ipoib = &mut found.value.ipoib;
+            ipoib.dhcp = ipoib.dhcp.take().or(wanted.clone());
+        }
+    }
     collected.modes();
     collected.boot_device();
     collected.nameservers();
     collected.routes();
+    collected.client_ids();
     refuse_shared_names(&mut collected.found);
     collected.found
+}
+
+/// `bootdev=`, else `BOOTIF=`, where it means InfiniBand.
+pub fn boot_device<'a>(arguments: &Arguments<'a>) -> Option<Interface<'a>> {
+    let bootif = || {
+        let bootif = arguments.boot_interface()?.value;
+        Some(Interface::Address(bootif))
+    };
+    let device = arguments.net.bootdev.map(|bootdev| bootdev.value);
+    device
+        .or_else(bootif)
+        .filter(|interface| means_infiniband(arguments, interface))
+}
+
+/// What an `ip=` wants of DHCP, if it does.
+fn dhcp(arguments: &Arguments<'_>, ip: &Ip<'_>) -> Option<dhcp::Wish> {
+    let net = &arguments.net;
+    let limit_s = match net.timeouts.dhcp.map(|limit| limit.value) {
+        // 0 is dracut's to make sense of, as that of rd.retry=.
+        None | Some(Limit::Infinite | Limit::Seconds(0)) => None,
+        Some(Limit::Seconds(seconds)) => Some(seconds),
+    };
+    ip.wants_dhcp4().then(|| dhcp::Wish {
+        client_id: WantedId::default(),
+        vendor_class: net
+            .dhcp
+            .vendor_class
+            .map(|class| class.value.chars().take(VENDOR_CLASS).collect()),
+        host_name: ip.hostname.map(str::to_owned),
+        limit_s,
+        tries: net.dhcp.retry.map_or(1, |tries| tries.value),
+        keep: arguments.network_root().is_some(),
+    })
 }
 
 /// Two interfaces of one name would push each other aside for ever: the first one gets it.
@@ -210,10 +265,7 @@ struct Collected<'a, 'b> {
 
 impl Collected<'_, '_> {
     fn position(&self, key: &Key) -> Option<usize> {
-        let is_it = |found: &Wish<InterfaceWish>| {
-            found.value.port == key.port && found.value.ipoib.pkey == key.pkey
-        };
-        self.found.iter().position(is_it)
+        self.found.iter().position(|found| found.value.is(key))
     }
 
     /// As [`Collected::change`], of what is wanted of the interface.
@@ -254,6 +306,36 @@ impl Collected<'_, '_> {
             entry.name = name.unwrap_or_else(|| entry.port.clone());
         }
         self.found.push(wish(interface, entry));
+    }
+
+    /// Client identifiers: those for all first, then those with an interface in front; bytes that are
+    /// written go before both.
+    fn client_ids(&mut self) {
+        let arguments = self.arguments;
+        let of_form = |form: ClientIdForm| match form {
+            ClientIdForm::Firmware => WantedId::Firmware,
+            ClientIdForm::Guid => WantedId::Hardware,
+        };
+        for found in &mut self.found {
+            let means = |interface: &Interface<'_>| found.value.is(&key(arguments, interface));
+            let mut wanted = WantedId::default();
+            let forms = &arguments.ib.client_ids;
+            let all = forms.iter().filter(|id| id.value.interface.is_none());
+            let named = forms.iter().filter(|id| {
+                let interface = id.value.interface.as_ref();
+                interface.is_some_and(means)
+            });
+            for id in all.chain(named) {
+                wanted = of_form(id.value.form);
+            }
+            let written = arguments.net.dhcp.client_ids.iter();
+            for id in written.filter(|id| means(&id.value.interface)) {
+                wanted = WantedId::Bytes(id.value.id.bytes().collect());
+            }
+            if let Some(dhcp) = &mut found.value.ipoib.dhcp {
+                dhcp.client_id = wanted;
+            }
+        }
     }
 
     /// The child of a partition, called as the kernel will call it.

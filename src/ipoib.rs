@@ -8,6 +8,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::dhcp::lease::Lease;
 use crate::facts::{Facts, Netdev, PortRef};
 use crate::rdma::select::ARPHRD_INFINIBAND;
 use kernel_cmdline::HwAddr;
@@ -159,6 +160,38 @@ pub struct Wish {
     /// The interface that the root file system comes over.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub boot: bool,
+    /// A DHCP server is asked for the rest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dhcp: Option<crate::dhcp::Wish>,
+}
+
+impl Wish {
+    /// With what a DHCP server granted.
+    pub fn granted(&self, lease: &Lease) -> Wish {
+        let mut wish = self.clone();
+        wish.addresses.push(Address {
+            address: lease.address.into(),
+            prefix: lease.prefix,
+        });
+        wish.gateways
+            .extend(lease.gateway().map(std::net::IpAddr::from));
+        let routes = lease.routes().into_iter().filter(|route| route.prefix > 0);
+        wish.routes.extend(routes.map(|route| {
+            Route {
+                network: Address {
+                    address: route.network.into(),
+                    prefix: route.prefix,
+                },
+                gateway: Some(route.gateway.into())
+                    .filter(|gateway: &std::net::IpAddr| !gateway.is_unspecified()),
+            }
+        }));
+        // What the command line says goes before it.
+        wish.mtu = wish
+            .mtu
+            .or(lease.mtu.map(|mtu| WantedMtu::Bytes(u32::from(mtu))));
+        wish
+    }
 }
 
 /// What sysfs shows of an IPoIB interface.

@@ -178,7 +178,9 @@ fn hand_over(root: &Root, request: &Request) -> Result<u8> {
 /// One look at what `expectation` is about.
 fn look(root: &Root, expectation: &Expectation, rdma: Option<&Rdma>) -> Facts {
     let names: Vec<String> = expectation.modules.iter().map(|m| m.name.clone()).collect();
-    Facts::gather(root, rdma, &names, expectation.depth())
+    let mut facts = Facts::gather(root, rdma, &names, expectation.depth());
+    facts.dhcp = handover::leases(root);
+    facts
 }
 
 /// What to compare with: what was handed over in this boot, else what the command line asks.
@@ -271,7 +273,8 @@ fn facts(root: &Root, tree: Option<&std::path::Path>) -> Result<u8> {
         .iter()
         .map(ToString::to_string)
         .collect();
-    let facts = Facts::gather(root, rdma.as_ref(), &modules, Depth::All);
+    let mut facts = Facts::gather(root, rdma.as_ref(), &modules, Depth::All);
+    facts.dhcp = handover::leases(root);
     if let Some(tree) = tree {
         // The plan's reading too, so that the tree answers every command.
         Inventory::read(root)?;

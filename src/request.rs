@@ -349,19 +349,37 @@ fn servers(arguments: &Arguments<'_>) -> Vec<Wish<Server>> {
 /// What was understood and is not done by this program.
 fn left(arguments: &Arguments<'_>, interfaces: &[Wish<InterfaceWish>]) -> Vec<Wish<&'static str>> {
     const ADDRESS: &str = "this address is left to the image's network module";
+    const ONLY_V4: &str =
+        "only DHCPv4 is carried out of this; router advertisements are followed by the kernel";
+    const WHICH: &str = "which interface is not said: it is left to the image's network module; \
+         for InfiniBand write ip=INTERFACE:dhcp or bootdev=";
     let net = &arguments.net;
     let mut left = Vec::new();
-    left.extend(
-        net.ip
-            .iter()
-            .filter(|ip| ip.value.interface.is_some_and(|i| i.is_infiniband()))
-            .filter(|ip| ip.value.methods.iter().any(|method| !method.is_static()))
-            .map(|a| wish(a, ADDRESS)),
-    );
+    let infiniband = net
+        .ip
+        .iter()
+        .filter(|ip| ip.value.interface.is_some_and(|i| i.is_infiniband()));
+    for ip in infiniband {
+        let methods = &ip.value.methods;
+        if !ip.value.wants_dhcp4() && methods.iter().any(|method| !method.is_static()) {
+            left.push(wish(ip, ADDRESS));
+        } else if methods.iter().any(|m| !m.is_static() && !m.is_dhcp4()) {
+            left.push(wish(ip, ONLY_V4));
+        }
+    }
+    if arguments.asked().is_some() && crate::interfaces::boot_device(arguments).is_none() {
+        let anywhere = net.ip.iter().filter(|ip| ip.value.interface.is_none());
+        left.extend(
+            anywhere
+                .filter(|ip| ip.value.wants_dhcp4())
+                .map(|ip| wish(ip, WHICH)),
+        );
+    }
     if left.is_empty()
         && interfaces
             .iter()
-            .all(|i| i.value.ipoib.addresses.is_empty())
+            .map(|i| &i.value.ipoib)
+            .all(|ipoib| ipoib.addresses.is_empty() && ipoib.dhcp.is_none())
     {
         return left;
     }

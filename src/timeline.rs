@@ -22,6 +22,8 @@ pub enum Phase {
     DeviceSeen,
     /// A port was seen ACTIVE.
     PortActive,
+    /// DHCP, from carrier to the granted address; a span.
+    Lease,
     /// All checks of a link passed.
     Verified,
     /// A server answered over RDMA.
@@ -40,6 +42,7 @@ impl Phase {
             Phase::Driver => "driver",
             Phase::DeviceSeen => "device seen",
             Phase::PortActive => "port ACTIVE",
+            Phase::Lease => "DHCP lease",
             Phase::Verified => "verified",
             Phase::ServerAnswered => "server answers",
             Phase::HandedOver => "handed over",

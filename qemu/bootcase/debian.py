@@ -36,7 +36,7 @@ ROOT_PACKAGES = [
 BUILDER_PACKAGES = ROOT_PACKAGES + ["dracut-core", "cpio", "zstd", "e2fsprogs"]
 # Beside systemd-networkd, which comes with systemd.
 NETWORK_PACKAGES = BUILDER_PACKAGES + ["dracut-network", "network-manager", "dbus"]
-FABRIC_PACKAGES = ["opensm", "iputils-ping", "busybox-static", "libgcc-s1"]
+FABRIC_PACKAGES = ["opensm", "iputils-ping", "busybox-static", "libgcc-s1", "dnsmasq-base", "isc-dhcp-server"]
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 UNWANTED = ["/usr/share/doc/*", "/usr/share/man/*", "/usr/share/locale/*", "/usr/share/info/*"]
 

@@ -14,7 +14,7 @@ from .paths import GUEST, QEMU_DIR, Failed, cached, digest, run
 SOFTIB = QEMU_DIR / "softib"
 SCRIPTS = GUEST / "98ibboot-fabric"
 PLACE = "ibboot-fabric"
-PROGRAMS = ["usr/sbin/opensm", "usr/bin/ping"]
+PROGRAMS = ["usr/sbin/opensm", "usr/bin/ping", "usr/sbin/dnsmasq", "usr/sbin/dhcpd"]
 # libgcc_s is opened by name when a thread of opensm ends.
 MORE_LIBRARIES = ["/lib/x86_64-linux-gnu/libgcc_s.so.1"]
 LOADER = "ld-linux-x86-64.so.2"

@@ -161,6 +161,14 @@ impl Lease {
         (self.seconds != FOR_EVER).then(|| self.asked_ns.saturating_add(length))
     }
 
+    /// How long it holds, in words.
+    pub fn length(&self) -> String {
+        match self.seconds {
+            FOR_EVER => "for ever".to_owned(),
+            seconds => format!("for {seconds} s"),
+        }
+    }
+
     /// `10.0.0.5/24`.
     pub fn address_text(&self) -> String {
         format!("{}/{}", self.address, self.prefix)

@@ -11,3 +11,27 @@ pub mod packet;
 pub mod progress;
 pub mod session;
 pub mod socket;
+
+use serde::{Deserialize, Serialize};
+
+use identity::WantedId;
+
+/// What is wanted of DHCP on an interface.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Wish {
+    /// Option 61.
+    pub client_id: WantedId,
+    /// Option 60 (`rd.net.dhcp.vendor-class=`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vendor_class: Option<String>,
+    /// Option 12, the host name field of `ip=`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_name: Option<String>,
+    /// Seconds that one try takes at most (`rd.net.timeout.dhcp=`); none: until the deadline.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit_s: Option<u32>,
+    /// How many tries (`rd.net.dhcp.retry=`), where a try has an end.
+    pub tries: u32,
+    /// The root file system comes over the network: the address is never given up.
+    pub keep: bool,
+}

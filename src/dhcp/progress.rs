@@ -71,6 +71,13 @@ impl Progress {
         if let Some(why) = &self.broken {
             return plain(why, "see dmesg");
         }
+        match self.state.as_str() {
+            "PROBING" => return plain("granted, and ARP asks whether somebody has it", ""),
+            "REQUESTING" if counts.unanswered_requests == 0 => {
+                return plain("a server offered an address and is asked for it", "");
+            }
+            _ => {}
+        }
         if let Some(taken) = &counts.taken {
             return plain(
                 taken,
@@ -89,9 +96,6 @@ impl Progress {
                 "see the server's log",
             );
         }
-        if counts.offers > 0 {
-            return plain("a server offered an address", "see the server's log");
-        }
         if let Some(why) = &counts.why_unusable {
             return (
                 format!("only answers that cannot be used: {why}"),
@@ -100,10 +104,7 @@ impl Progress {
         }
         let infiniband = self.hardware_type == super::identity::INFINIBAND;
         if counts.foreign > 0 {
-            let seen = format!(
-                "a DHCP server answers others ({} times) and not client {id}",
-                counts.foreign
-            );
+            let seen = format!("a DHCP server answers others and not client {id}");
             let hint = if infiniband {
                 "see whether it knows this client identifier and serves InfiniBand (hardware type 32, no hardware address)"
             } else {
@@ -111,7 +112,10 @@ impl Progress {
             };
             return (seen, hint.to_owned());
         }
-        let seen = format!("nobody answered {} messages of client {id}", counts.sent);
+        if counts.sent < 2 {
+            return plain("asked just now", "");
+        }
+        let seen = format!("nobody answers client {id}");
         let hint = if infiniband {
             "a DHCP server or relay must listen in this partition, and serve InfiniBand: Kea and busybox udhcpd do not, dnsmasq and ISC dhcpd do"
         } else {

@@ -90,7 +90,7 @@ impl Draft<'_> {
                 action: Action::BringUpInterface {
                     name: name.clone(),
                     port: port.clone(),
-                    ipoib: ipoib.clone(),
+                    ipoib: Box::new(ipoib.clone()),
                 },
                 asked_by: Some(interface.origin.clone()),
             }),

@@ -123,7 +123,7 @@ pub enum Action {
         /// Selector of its port.
         port: String,
         /// What is wanted of it.
-        ipoib: ipoib::Wish,
+        ipoib: Box<ipoib::Wish>,
     },
     /// Wait until the port is verified.
     WaitFor {

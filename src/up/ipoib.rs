@@ -73,16 +73,21 @@ impl Walk<'_> {
             changed |= self.set_up(&parent.ifname, facts).await;
         }
         changed |= self.set_up(&netdev.ifname, facts).await;
+        let wish = &self.lease(wish, netdev, index);
         if netdev.carrier != Some(true) {
             self.interfaces.mtu.retain(|(tried, _)| *tried != index);
             return changed;
         }
         changed |= self.set_mtu(wish, netdev, index).await;
-        changed | self.set_addresses(wish, netdev, index).await
+        if self.set_addresses(wish, netdev, index).await {
+            self.announce(index);
+            changed = true;
+        }
+        changed
     }
 
     /// Says a failure once per interface.
-    fn tell_once(&mut self, interface: &str, error: &Error) {
+    pub(super) fn tell_once(&mut self, interface: &str, error: &Error) {
         if self
             .interfaces
             .told

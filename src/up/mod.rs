@@ -8,6 +8,7 @@
 mod act;
 pub mod ask;
 mod contract;
+mod dhcp;
 mod ipoib;
 mod log;
 mod outcome;
@@ -61,6 +62,7 @@ struct Walk<'a> {
     interfaces: ipoib::Tried,
     asking: ask::Asking,
     probing: probe::Probing,
+    leases: dhcp::Leases,
     log: log::Waiting,
     marks: Vec<Mark>,
     marked: BTreeSet<String>,
@@ -120,6 +122,7 @@ pub async fn run(root: &Root, plan: &Plan, index: &Index) -> Result<End> {
         interfaces: ipoib::Tried::default(),
         asking: ask::Asking::default(),
         probing: probe::Probing::default(),
+        leases: dhcp::Leases::new(crate::handover::leases(root)),
         log: log::Waiting::default(),
         marks: Vec::new(),
         marked: BTreeSet::new(),
@@ -176,7 +179,7 @@ impl Walk<'_> {
             }
             let safety = if self.watch.must_poll() { POLL } else { SAFETY };
             let soon = Instant::now() + safety;
-            let due = [self.asking.due(), self.probing.due()];
+            let due = [self.asking.due(), self.probing.due(), self.leases.due()];
             let next = due
                 .into_iter()
                 .flatten()
@@ -187,6 +190,7 @@ impl Walk<'_> {
                 () = self.net.changed() => {}
                 () = self.asking.changed() => {}
                 () = self.probing.changed() => {}
+                () = self.leases.changed() => {}
                 () = alarm.rings(next.saturating_duration_since(Instant::now())) => {}
                 _ = terminate.recv() => {
                     ::log::info!("stopped by SIGTERM");
@@ -261,6 +265,7 @@ impl Walk<'_> {
         }
         facts.subnet_administrator = self.asking.seen();
         facts.servers = self.probing.seen();
+        facts.dhcp = self.leases.seen();
         let report = verify(&self.expectation, &facts);
         self.probing.follow(&report);
         self.asking

@@ -131,6 +131,7 @@ impl Walk<'_> {
             outcome,
             reason: reason.clone(),
             links: self.links(report),
+            dhcp: self.leases.seen(),
             failures: self.failures.clone(),
             marks: self.marks.clone(),
         };

@@ -67,6 +67,9 @@ pub enum Id {
     /// Largest packet.
     #[serde(rename = "ipoib.mtu")]
     IpoibMtu,
+    /// What a DHCP server granted.
+    #[serde(rename = "lease.present")]
+    LeasePresent,
     /// The planned IP addresses.
     #[serde(rename = "address.present")]
     AddressPresent,
@@ -253,9 +256,18 @@ pub const TABLE: &[Check] = &[
         hint: "the broadcast group grants no more in datagram mode: mtu=5 in partitions.conf gives 4092, connected mode up to 65520",
     },
     Check {
+        id: Id::LeasePresent,
+        name: "lease.present",
+        parents: &[Id::IpoibCarrier],
+        severity: Severity::Critical,
+        failure: "no DHCP lease",
+        why: "a DHCP server granted an address, and it still holds",
+        hint: "a DHCP server or relay must listen on this network",
+    },
+    Check {
         id: Id::AddressPresent,
         name: "address.present",
-        parents: &[Id::IpoibCarrier],
+        parents: &[Id::IpoibCarrier, Id::LeasePresent],
         severity: Severity::Critical,
         failure: "address is missing",
         why: "the interface has the IP addresses that were asked for",

@@ -315,14 +315,18 @@ fn applies(id: Id, wish: &LinkWish, lookup: &Lookup<'_>, port: PortRef<'_>) -> b
             .ipoib
             .as_ref()
             .is_some_and(|ipoib| ipoib.mode.is_some()),
-        Id::RoutePresent => wish
+        Id::LeasePresent => wish
             .ipoib
             .as_ref()
-            .is_some_and(|ipoib| !ipoib.gateways.is_empty() || !ipoib.routes.is_empty()),
+            .is_some_and(|ipoib| ipoib.dhcp.is_some()),
+        Id::RoutePresent => wish.ipoib.as_ref().is_some_and(|ipoib| {
+            let ipoib = interface::granted(ipoib, port, lookup.facts);
+            !ipoib.gateways.is_empty() || !ipoib.routes.is_empty()
+        }),
         Id::AddressPresent => wish
             .ipoib
             .as_ref()
-            .is_some_and(|ipoib| !ipoib.addresses.is_empty()),
+            .is_some_and(|ipoib| !ipoib.addresses.is_empty() || ipoib.dhcp.is_some()),
         Id::DevicePresent | Id::PortLinkLayer | Id::PortPhysicalState | Id::PortState => true,
     }
 }
@@ -372,6 +376,7 @@ fn evaluate(
         | Id::IpoibUp
         | Id::IpoibCarrier
         | Id::IpoibMtu
+        | Id::LeasePresent
         | Id::AddressPresent
         | Id::RoutePresent => interface::evaluate(row.id, wish.ipoib.as_ref()?, found, facts),
     };

@@ -3,6 +3,7 @@
 
 use super::carrier;
 use super::checks::Id;
+use crate::dhcp::progress::Progress;
 use crate::facts::{Facts, Netdev, PortRef};
 use crate::ipoib::{self, FULL_MEMBER, WantedMtu, Wish};
 use crate::report::Finding;
@@ -13,6 +14,7 @@ pub fn evaluate(id: Id, wish: &Wish, port: PortRef<'_>, facts: &Facts) -> Findin
         return absent(wish, port, facts);
     };
     let name = netdev.ifname.as_str();
+    let wish = &granted(wish, port, facts);
     match id {
         Id::IpoibName => match wish.ifname.as_deref() {
             Some(wanted) if wanted != name => Finding::failed(id, name, wanted),
@@ -25,9 +27,55 @@ pub fn evaluate(id: Id, wish: &Wish, port: PortRef<'_>, facts: &Facts) -> Findin
         Id::IpoibCarrier if netdev.carrier != Some(true) => carrier::missing(netdev, port, facts),
         Id::IpoibCarrier => Finding::ok(id, "carrier"),
         Id::IpoibMtu => mtu(wish, netdev),
+        Id::LeasePresent => lease(netdev, facts),
         Id::AddressPresent => addresses(wish, netdev),
         Id::RoutePresent => routes(wish, netdev),
         _ => Finding::ok(Id::IpoibPresent, name),
+    }
+}
+
+/// What is wanted with what a DHCP server granted for the interface of the wish.
+pub fn granted(wish: &Wish, port: PortRef<'_>, facts: &Facts) -> Wish {
+    let lease = wish.dhcp.as_ref().and_then(|_| {
+        let netdev = ipoib::interface(wish, port, facts)?;
+        progress(netdev, facts)?.lease.as_ref()
+    });
+    lease.map_or_else(|| wish.clone(), |lease| wish.granted(lease))
+}
+
+fn progress<'f>(netdev: &Netdev, facts: &'f Facts) -> Option<&'f Progress> {
+    let mut all = facts.dhcp.iter();
+    all.find(|progress| netdev.ifindex == Some(progress.index))
+}
+
+fn lease(netdev: &Netdev, facts: &Facts) -> Finding {
+    const WANTED: &str = "a lease";
+    let Some(progress) = progress(netdev, facts) else {
+        return Finding::failed(Id::LeasePresent, "no server was asked", WANTED)
+            .hint("ibboot up asks: was it run?");
+    };
+    let Some(lease) = &progress.lease else {
+        let (seen, hint) = progress.diagnosis();
+        let finding = Finding::failed(Id::LeasePresent, &seen, WANTED).hint(&hint);
+        return if progress.gave_up {
+            finding.lasting()
+        } else {
+            finding
+        };
+    };
+    let what = format!("{} of {}", lease.address_text(), lease.server);
+    match lease.ends_ns() {
+        Some(ends) if facts.taken_ns >= ends => {
+            let seconds = (facts.taken_ns - ends) / 1_000_000_000;
+            Finding::failed(
+                Id::LeasePresent,
+                &format!("{what}, which ended {seconds} s ago"),
+                "one that holds",
+            )
+            .hint("the address is kept and asked for anew: see the log of ibboot-lease.service and of the server")
+            .as_warning()
+        }
+        _ => Finding::ok(Id::LeasePresent, &format!("{what}, {}", lease.length())),
     }
 }
 

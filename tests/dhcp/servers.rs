@@ -173,7 +173,7 @@ fn silence_is_told_apart_from_a_server_that_answers_others() {
         node.until(20, |session| session.progress().counts.sent == 2);
         assert_eq!(
             node.session.progress().diagnosis().0,
-            format!("nobody answered 2 messages of client {CLIENT_ID}")
+            format!("nobody answers client {CLIENT_ID}")
         );
         // It serves one node alone, which is another one.
         let _server = dnsmasq(&[
@@ -186,7 +186,7 @@ fn silence_is_told_apart_from_a_server_that_answers_others() {
         node.until(20, |session| session.progress().counts.sent == 3);
         assert_eq!(
             node.session.progress().diagnosis().0,
-            format!("a DHCP server answers others (2 times) and not client {CLIENT_ID}")
+            format!("a DHCP server answers others and not client {CLIENT_ID}")
         );
     });
 }

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! DHCP on the interfaces that want it: a client begins when there is carrier, and what it is
+//! granted becomes part of what is wanted of the interface.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::select_all;
+use tokio::time::Instant;
+
+use super::Walk;
+use crate::dhcp::Wish;
+use crate::dhcp::client::Config;
+use crate::dhcp::identity::{Hex, Identity, unhex};
+use crate::dhcp::progress::Progress;
+use crate::dhcp::session::{Outcome, Session};
+use crate::dhcp::socket::Hardware;
+use crate::error::Error;
+use crate::facts::Netdev;
+use crate::system::clock::boottime_ns;
+use crate::timeline::{Mark, Phase};
+
+/// The clients, by interface index.
+#[derive(Debug, Default)]
+pub struct Leases {
+    running: BTreeMap<u32, Running>,
+    /// Addresses of earlier runs of this boot: asked for first.
+    known: Vec<Progress>,
+}
+
+#[derive(Debug)]
+struct Running {
+    wish: Wish,
+    session: Session,
+    began_ns: u64,
+    /// When this try ends; none: it does not.
+    ends: Option<Instant>,
+    tries_left: u32,
+    gave_up: bool,
+    is_marked: bool,
+}
+
+impl Running {
+    fn new(wish: &Wish, session: Session) -> Running {
+        let mut running = Running {
+            wish: wish.clone(),
+            session,
+            began_ns: boottime_ns(),
+            ends: None,
+            tries_left: wish.tries.max(1),
+            gave_up: false,
+            is_marked: false,
+        };
+        running.begin_try();
+        running
+    }
+
+    fn begin_try(&mut self) {
+        self.tries_left = self.tries_left.saturating_sub(1);
+        let limit = self.wish.limit_s.map(u64::from).map(Duration::from_secs);
+        self.ends = limit.map(|limit| Instant::now() + limit);
+    }
+
+    /// The time of a try is up: the next one begins, or it was the last.
+    fn limit(&mut self, now: Instant) {
+        let is_over = self.ends.is_some_and(|ends| now >= ends);
+        if !is_over || self.session.lease().is_some() {
+            return;
+        }
+        if self.tries_left == 0 {
+            self.ends = None;
+            self.gave_up = true;
+        } else {
+            self.begin_try();
+            self.session.start(None);
+        }
+    }
+
+    fn due(&self) -> Option<Instant> {
+        let packet =
+            self.session.due().filter(|_| !self.gave_up).map(|due| {
+                Instant::now() + Duration::from_nanos(due.saturating_sub(boottime_ns()))
+            });
+        let limit = self.ends.filter(|_| self.session.lease().is_none());
+        packet.into_iter().chain(limit).min()
+    }
+
+    fn progress(&self) -> Progress {
+        Progress {
+            gave_up: self.gave_up,
+            ..self.session.progress()
+        }
+    }
+}
+
+impl Leases {
+    /// With what an earlier run of this boot was granted.
+    pub fn new(known: Vec<Progress>) -> Leases {
+        Leases {
+            running: BTreeMap::new(),
+            known,
+        }
+    }
+
+    /// When [`Walk::lease`] has something to do without an event.
+    pub fn due(&self) -> Option<Instant> {
+        self.running.values().filter_map(Running::due).min()
+    }
+
+    /// Waits until the link moved a client.
+    pub async fn changed(&mut self) {
+        let going = self.running.values_mut().filter(|running| !running.gave_up);
+        let waiting: Vec<_> = going
+            .map(|running| running.session.changed().boxed_local())
+            .collect();
+        if waiting.is_empty() {
+            return std::future::pending().await;
+        }
+        select_all(waiting).await;
+    }
+
+    /// How far each of them came.
+    pub fn seen(&self) -> Vec<Progress> {
+        self.running.values().map(Running::progress).collect()
+    }
+}
+
+impl Walk<'_> {
+    /// The client of an interface that is up: begun where there is carrier, moved on where its time
+    /// has come. Gives what is wanted of the interface with what was granted.
+    pub(super) fn lease(
+        &mut self,
+        wish: &crate::ipoib::Wish,
+        netdev: &Netdev,
+        index: u32,
+    ) -> crate::ipoib::Wish {
+        let Some(dhcp) = &wish.dhcp else {
+            return wish.clone();
+        };
+        self.begin(dhcp, netdev, index);
+        let Some(running) = self.leases.running.get_mut(&index) else {
+            return wish.clone();
+        };
+        running.session.rename(&netdev.ifname);
+        if !running.gave_up {
+            running.session.wake();
+        }
+        running.limit(Instant::now());
+        for outcome in running.session.outcomes() {
+            // In the initramfs no lease is given up: nothing runs long enough.
+            if outcome != Outcome::Bound {
+                continue;
+            }
+            if let Some(lease) = running.session.lease() {
+                log::info!(
+                    "{}: DHCP: {} of {}, {}",
+                    netdev.ifname,
+                    lease.address_text(),
+                    lease.server,
+                    lease.length()
+                );
+                for left_out in &lease.left_out {
+                    log::warn!("{}: DHCP: not taken: {left_out}", netdev.ifname);
+                }
+            }
+        }
+        let Some(lease) = running.session.lease().cloned() else {
+            return wish.clone();
+        };
+        if !running.is_marked {
+            running.is_marked = true;
+            self.marks.push(Mark {
+                phase: Phase::Lease,
+                object: netdev.ifname.clone(),
+                start_ns: running.began_ns,
+                end_ns: Some(boottime_ns()),
+            });
+        }
+        wish.granted(&lease)
+    }
+
+    /// An interface without carrier, or with another address than before (its device was reset),
+    /// begins anew when it is back; a lease stays.
+    fn begin(&mut self, dhcp: &Wish, netdev: &Netdev, index: u32) {
+        let address = netdev.address.as_deref().and_then(unhex);
+        let carrier = netdev.carrier == Some(true);
+        let is_same =
+            |running: &Running| Some(&running.session.hardware().address) == address.as_ref();
+        match self.leases.running.get(&index) {
+            Some(running) if is_same(running) && (carrier || running.session.lease().is_some()) => {
+                return;
+            }
+            Some(_) => {
+                self.leases.running.remove(&index);
+            }
+            None => {}
+        }
+        if !carrier {
+            return;
+        }
+        match self.open(dhcp, netdev) {
+            Ok(session) => {
+                let running = Running::new(dhcp, session);
+                self.leases.running.insert(index, running);
+            }
+            Err(error) => self.tell_once(&netdev.ifname, &error),
+        }
+    }
+
+    fn open(&self, dhcp: &Wish, netdev: &Netdev) -> Result<Session, Error> {
+        let name = &netdev.ifname;
+        let hardware = Hardware::read(self.root, name)
+            .map_err(|e| Error::io(name, "DHCP: hardware address cannot be read", &e))?;
+        let identity = Identity::new(hardware.hardware_type, &hardware.address, &dhcp.client_id);
+        let identity = identity.ok_or_else(|| {
+            Error::new(name, "DHCP: not on this hardware")
+                .seen(format!("ARP hardware type {}", hardware.hardware_type))
+                .wanted("InfiniBand or Ethernet")
+        })?;
+        log::info!(
+            "{name}: DHCP: begins, client identifier {}",
+            Hex(&identity.client_id)
+        );
+        let known = self.leases.known.iter().find(|known| {
+            known.index == hardware.index && known.client_id == Hex(&identity.client_id).to_string()
+        });
+        let known = known.and_then(|known| known.lease.as_ref());
+        let address = known.map(|lease| lease.address);
+        let config = Config {
+            identity,
+            vendor_class: dhcp.vendor_class.clone(),
+            host_name: dhcp.host_name.clone(),
+            keep: dhcp.keep,
+        };
+        let mut session = Session::open(name, hardware, config)?;
+        match known {
+            // Still on the interface, from an earlier run: a probe would find ourselves.
+            Some(lease) if netdev.addresses.contains(&lease.address_text()) => {
+                session.resume(lease.clone());
+            }
+            _ => session.start(address),
+        }
+        Ok(session)
+    }
+
+    /// Tells the neighbours of the addresses that were set just now.
+    pub(super) fn announce(&self, index: u32) {
+        if let Some(running) = self.leases.running.get(&index)
+            && let Some(lease) = running.session.lease()
+        {
+            running.session.announce(lease.address);
+        }
+    }
+}
