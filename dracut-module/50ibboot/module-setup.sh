@@ -55,16 +55,20 @@ install() {
     inst_multiple -o reboot
     install_site_settings
     inst_hook cmdline 93 "$moddir/cmdline.sh"
-    inst_hook pre-trigger 10 "$moddir/pre-trigger.sh"
     inst_hook emergency 10 "$moddir/emergency.sh"
     inst_hook cleanup 05 "$moddir/cleanup.sh"
     inst_simple "$moddir/job.sh" /usr/lib/ibboot/job.sh
     inst_simple "$moddir/netroot.sh" /usr/lib/ibboot/netroot.sh
     inst_simple "$moddir/finished.sh" /usr/lib/ibboot/finished.sh
     inst_simple "$moddir/ended.sh" /usr/lib/ibboot/ended.sh
-    if dracut_module_included systemd; then
+    if dracut_module_included dracut-systemd; then
         inst_simple "$moddir/ibboot.service" "$systemdsystemunitdir/ibboot.service"
+        # No hook: a hook in pre-trigger would make a service run, and udev wait for it, on every boot.
+        mkdir -p "$initdir$systemdsystemunitdir/sysinit.target.wants"
+        ln -sf ../ibboot.service "$initdir$systemdsystemunitdir/sysinit.target.wants/ibboot.service"
         inst_simple "$moddir/initqueue.conf" "$systemdsystemunitdir/dracut-initqueue.service.d/50-ibboot.conf"
+    else
+        inst_hook pre-trigger 10 "$moddir/pre-trigger.sh"
     fi
     return 0
 }
