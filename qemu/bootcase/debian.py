@@ -35,7 +35,7 @@ ROOT_PACKAGES = [
 ]
 BUILDER_PACKAGES = ROOT_PACKAGES + ["dracut-core", "cpio", "zstd", "e2fsprogs"]
 # Beside systemd-networkd, which comes with systemd.
-NETWORK_PACKAGES = BUILDER_PACKAGES + ["dracut-network", "network-manager", "dbus"]
+NETWORK_PACKAGES = BUILDER_PACKAGES + ["dracut-network", "network-manager", "dbus", "procps", "iputils-arping", "isc-dhcp-client"]
 FABRIC_PACKAGES = ["opensm", "iputils-ping", "busybox-static", "libgcc-s1", "dnsmasq-base", "isc-dhcp-server"]
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 UNWANTED = ["/usr/share/doc/*", "/usr/share/man/*", "/usr/share/locale/*", "/usr/share/info/*"]

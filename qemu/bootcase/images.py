@@ -55,7 +55,9 @@ def dracut_arguments(flavour):
         modules += " ibboot"
     if flavour.test:
         modules += " ibboot-test"
-    words = ["--modules", modules, "--drivers", DRIVERS, "--filesystems", "ext4"]
+    # With ibboot in it, its own module brings them.
+    more = f" {flavour.drivers}" if flavour.drivers and not flavour.ibboot else ""
+    words = ["--modules", modules, "--drivers", DRIVERS + more, "--filesystems", "ext4"]
     if not flavour.systemd:
         words += ["--omit", SYSTEMD]
     return words
@@ -144,7 +146,7 @@ def root(release, network=None):
             (put / place).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(source, put / place)
         (work / "modules").write_text("".join(f"{path}\n" for path in modules))
-        services = [NETWORK_SERVICES[network]] if network else []
+        services = [NETWORK_SERVICES[network]] if network in NETWORK_SERVICES else []
         run(["bash", IMAGE_STEPS / "root.sh", work, tree, kernel, *services], log=TARGET / f"{name}.log")
         remove(work / "add")
 

@@ -9,7 +9,7 @@ import time
 from bootcase import debian, images
 from bootcase.paths import TARGET, Failed
 
-from . import binary, guest, image, machine, ports
+from . import binary, guest, image, machine, peers, ports
 from .table import Table, Unmeasured, say
 from .timing import cost
 
@@ -66,6 +66,7 @@ def main(argv=None):
         table.missing("in the guest", "--no-guest")
     else:
         guarded("in the guest", lambda: guest.measure(table, release, start_of(program), guarded))
+        guarded("beside other network modules", lambda: peers.measure(table, release))
     print(machine.load("at the end, our own included"), flush=True)
     table.print()
     say(f"took {time.monotonic() - began:.0f} s")

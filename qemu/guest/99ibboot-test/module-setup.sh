@@ -9,6 +9,10 @@ check() {
 }
 
 install() {
+    # Without it rd.driver.post= does nothing beside systemd-networkd.
+    if dracut_module_included network; then
+        dracut_need_initqueue
+    fi
     inst_multiple tar stty cat cp dmesg ls sleep date touch grep sed tail ip rdma poweroff
     inst_simple "$moddir/export.sh" /usr/lib/ibboot-test/export.sh
     inst_simple "$moddir/show.sh" /usr/lib/ibboot-test/show.sh
