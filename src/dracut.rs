@@ -111,7 +111,7 @@ pub fn files(interface: &Interface<'_>) -> Vec<File> {
     if !gateways.is_empty() {
         files.push(file(format!("net.{name}.gw"), gateways));
     }
-    let resolver = resolver(&wish.dns);
+    let resolver = resolver(&wish.dns, &wish.domains);
     if !resolver.is_empty() {
         files.push(file(
             format!("net.{name}.resolv.conf"),
@@ -172,11 +172,12 @@ fn netmask(prefix: u8) -> std::net::Ipv4Addr {
     std::net::Ipv4Addr::from_bits(u32::MAX.checked_shl(32 - bits).unwrap_or(0))
 }
 
-fn resolver(servers: &[IpAddr]) -> String {
-    servers
+fn resolver(servers: &[IpAddr], domains: &[String]) -> String {
+    let servers = servers
         .iter()
-        .map(|server| format!("nameserver {server}\n"))
-        .collect()
+        .map(|server| format!("nameserver {server}\n"));
+    let search = (!domains.is_empty()).then(|| format!("search {}\n", domains.join(" ")));
+    search.into_iter().chain(servers).collect()
 }
 
 /// /etc/resolv.conf with `more` behind what is there, each line once.

@@ -5,10 +5,11 @@
 //! Sources: drivers/infiniband/ulp/ipoib/ipoib_main.c, ipoib_vlan.c, ipoib_cm.c.
 
 use std::fmt;
+use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::dhcp::lease::Lease;
+use crate::dhcp::lease::{self, Lease};
 use crate::facts::{Facts, Netdev, PortRef};
 use crate::rdma::select::ARPHRD_INFINIBAND;
 use kernel_cmdline::HwAddr;
@@ -83,15 +84,15 @@ pub enum WantedMtu {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Address {
     /// IPv4 or IPv6.
-    pub address: std::net::IpAddr,
+    pub address: IpAddr,
     /// Prefix length in bits.
     pub prefix: u8,
 }
 
 impl Address {
     /// Whether `other` is in the network of this address.
-    pub fn reaches(&self, other: std::net::IpAddr) -> bool {
-        use std::net::IpAddr::{V4, V6};
+    pub fn reaches(&self, other: IpAddr) -> bool {
+        use IpAddr::{V4, V6};
         let prefix = u32::from(self.prefix);
         match (self.address, other) {
             (V4(own), V4(other)) => {
@@ -119,7 +120,19 @@ pub struct Route {
     /// Where it leads.
     pub network: Address,
     /// The next hop; none for what the link itself reaches.
-    pub gateway: Option<std::net::IpAddr>,
+    pub gateway: Option<IpAddr>,
+}
+
+impl From<lease::Route> for Route {
+    fn from(route: lease::Route) -> Route {
+        Route {
+            network: Address {
+                address: route.network.into(),
+                prefix: route.prefix,
+            },
+            gateway: (!route.gateway.is_unspecified()).then(|| route.gateway.into()),
+        }
+    }
 }
 
 impl fmt::Display for Route {
@@ -144,10 +157,10 @@ pub struct Wish {
     /// Static addresses.
     pub addresses: Vec<Address>,
     /// Default gateways.
-    pub gateways: Vec<std::net::IpAddr>,
+    pub gateways: Vec<IpAddr>,
     /// The other end of a point-to-point link, which the kernel's own `ip=` calls the boot server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub peer: Option<std::net::IpAddr>,
+    pub peer: Option<IpAddr>,
     /// Routes other than the default one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub routes: Vec<Route>,
@@ -156,7 +169,10 @@ pub struct Wish {
     pub hostname: Option<String>,
     /// Name servers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub dns: Vec<std::net::IpAddr>,
+    pub dns: Vec<IpAddr>,
+    /// Domains that are searched.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub domains: Vec<String>,
     /// The interface that the root file system comes over.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub boot: bool,
@@ -169,24 +185,43 @@ impl Wish {
     /// With what a DHCP server granted.
     pub fn granted(&self, lease: &Lease) -> Wish {
         let mut wish = self.clone();
-        wish.addresses.push(Address {
+        let own = Address {
             address: lease.address.into(),
             prefix: lease.prefix,
-        });
-        wish.gateways
-            .extend(lease.gateway().map(std::net::IpAddr::from));
-        let routes = lease.routes().into_iter().filter(|route| route.prefix > 0);
-        wish.routes.extend(routes.map(|route| {
-            Route {
-                network: Address {
-                    address: route.network.into(),
-                    prefix: route.prefix,
-                },
-                gateway: Some(route.gateway.into())
-                    .filter(|gateway: &std::net::IpAddr| !gateway.is_unspecified()),
-            }
+        };
+        wish.addresses.push(own);
+        wish.gateways.extend(lease.gateway().map(IpAddr::from));
+        let granted = lease.routes().into_iter().filter(|route| route.prefix > 0);
+        let granted: Vec<Route> = granted.map(Route::from).collect();
+        let on_link = |hop: &IpAddr| {
+            let mut direct = granted.iter().filter(|route| route.gateway.is_none());
+            own.reaches(*hop) || direct.any(|route| route.network.reaches(*hop))
+        };
+        // Where the address has no network around it, the next hops are neighbours all the same.
+        let hops = granted.iter().filter_map(|route| route.gateway);
+        let mut neighbours: Vec<IpAddr> = hops.chain(lease.gateway().map(IpAddr::from)).collect();
+        neighbours.retain(|hop| !on_link(hop));
+        neighbours.dedup();
+        wish.routes.extend(neighbours.into_iter().map(|hop| Route {
+            network: Address {
+                address: hop,
+                prefix: 32,
+            },
+            gateway: None,
         }));
+        let (direct, others): (Vec<Route>, Vec<Route>) = granted
+            .iter()
+            .copied()
+            .partition(|route| route.gateway.is_none());
+        wish.routes.extend(direct);
+        wish.routes.extend(others);
+        if !self.dhcp.as_ref().is_some_and(|dhcp| dhcp.ignore_dns) {
+            let servers = lease.name_servers.iter().copied();
+            wish.dns.extend(servers.map(IpAddr::from));
+            wish.domains.extend(lease.domains());
+        }
         // What the command line says goes before it.
+        wish.hostname = wish.hostname.or_else(|| lease.host_name.clone());
         wish.mtu = wish
             .mtu
             .or(lease.mtu.map(|mtu| WantedMtu::Bytes(u32::from(mtu))));
@@ -335,6 +370,43 @@ mod tests {
                     .to_owned()
             )
         );
+    }
+
+    #[test]
+    fn what_is_granted_joins_what_is_written() {
+        let lease = |json: &str| -> Lease {
+            let common =
+                r#""server":"10.0.0.1","asked_ns":0,"seconds":60,"renew_s":30,"rebind_s":50"#;
+            serde_json::from_str(&format!("{{{json},{common}}}")).unwrap()
+        };
+        let texts =
+            |wish: &Wish| -> Vec<String> { wish.routes.iter().map(Route::to_string).collect() };
+        let written = Wish {
+            mtu: Some(WantedMtu::Max),
+            hostname: Some("node5".to_owned()),
+            ..Wish::default()
+        };
+        let granted = written.granted(&lease(
+            r#""address":"10.0.0.5","prefix":24,"mtu":1500,"host_name":"other","routers":["10.0.0.1"]"#,
+        ));
+        assert_eq!(granted.addresses[0].to_string(), "10.0.0.5/24");
+        assert_eq!(granted.gateways, ["10.0.0.1".parse::<IpAddr>().unwrap()]);
+        assert_eq!(granted.mtu, Some(WantedMtu::Max));
+        assert_eq!(granted.hostname.as_deref(), Some("node5"));
+        assert_eq!(texts(&granted), Vec::<String>::new());
+        // An address alone: the gateway and the next hop are told to be neighbours first.
+        let granted = Wish::default().granted(&lease(
+            r#""address":"10.0.0.5","prefix":32,"mtu":1500,"host_name":"other",
+               "classless_routes":[{"network":"10.7.0.0","prefix":16,"gateway":"10.9.0.1"},
+                                   {"network":"10.9.0.0","prefix":24,"gateway":"0.0.0.0"},
+                                   {"network":"0.0.0.0","prefix":0,"gateway":"10.0.0.1"}]"#,
+        ));
+        assert_eq!(
+            texts(&granted),
+            ["10.0.0.1/32", "10.9.0.0/24", "10.7.0.0/16 via 10.9.0.1"]
+        );
+        assert_eq!(granted.mtu, Some(WantedMtu::Bytes(1500)));
+        assert_eq!(granted.hostname.as_deref(), Some("other"));
     }
 
     #[test]

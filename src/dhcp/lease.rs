@@ -196,9 +196,13 @@ impl Lease {
         Some(default.gateway).filter(|gateway| !gateway.is_unspecified())
     }
 
-    /// Whether the address's own network has this gateway.
-    pub fn reaches(&self, gateway: Ipv4Addr) -> bool {
-        bounds(self.address, self.prefix).0 == bounds(gateway, self.prefix).0
+    /// What to search: the list, else the node's own domain.
+    pub fn domains(&self) -> Vec<String> {
+        if self.domain_search.is_empty() {
+            self.domain_name.iter().cloned().collect()
+        } else {
+            self.domain_search.clone()
+        }
     }
 
     /// The variables under which dracut's modules look for the values (dhclient-script(8)), as
@@ -524,3 +528,6 @@ fn domain(bytes: &[u8], start: usize) -> Option<(String, usize)> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -34,4 +34,7 @@ pub struct Wish {
     pub tries: u32,
     /// The root file system comes over the network: the address is never given up.
     pub keep: bool,
+    /// The server's name servers are not used (`rd.peerdns=0`).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ignore_dns: bool,
 }

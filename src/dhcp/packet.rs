@@ -376,3 +376,6 @@ fn until_nul(field: &[u8]) -> Vec<u8> {
         .take_while(|byte| *byte != 0)
         .collect()
 }
+
+#[cfg(test)]
+mod tests;

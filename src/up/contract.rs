@@ -3,9 +3,12 @@
 //! (`crate::dracut`), and the hooks which ones to go on with.
 
 use super::Walk;
+use crate::dhcp::lease::Lease;
+use crate::dhcp::progress::Progress;
 use crate::dracut::{self, BOOTDEV, File, IFACES, Interface, TMP};
 use crate::error::{Error, Result};
 use crate::handover::{Directory, INTERFACES};
+use crate::ipoib::Wish;
 use crate::report::{LinkReport, Report};
 use crate::request::in_initramfs;
 use crate::system::root::Root;
@@ -19,6 +22,9 @@ const HOSTNAME: &str = "/proc/sys/kernel/hostname";
 /// An interface with addresses of ours that is verified.
 struct Online<'a> {
     wish: &'a LinkWish,
+    /// What was wanted of it, with what a DHCP server granted.
+    ipoib: Wish,
+    lease: Option<Lease>,
     name: &'a str,
     hardware_address: Option<String>,
 }
@@ -34,19 +40,19 @@ impl Walk<'_> {
         if ours.is_empty() {
             return;
         }
+        let leases = self.leases.seen();
         let mut online: Vec<Online<'_>> = ours
             .iter()
-            .filter_map(|wish| online(wish, report, self.root))
+            .filter_map(|wish| online(wish, report, &leases, self.root))
             .collect();
         online.sort_by_key(|interface| !is_boot(interface.wish));
         for error in write(&self.directory, &ours, &online) {
             log::error!("{error}");
             self.failures.push(error.to_string());
         }
-        let hostnames = online.iter().find_map(|interface| {
-            let wish = interface.wish.ipoib.as_ref()?;
-            wish.hostname.as_deref()
-        });
+        let hostnames = online
+            .iter()
+            .find_map(|interface| interface.ipoib.hostname.as_deref());
         if let Some(hostname) = hostnames
             && let Err(e) = self.root.set(HOSTNAME, hostname)
         {
@@ -57,20 +63,33 @@ impl Walk<'_> {
 
 fn is_addressed(wish: &LinkWish) -> bool {
     let ipoib = wish.ipoib.as_ref();
-    ipoib.is_some_and(|ipoib| !ipoib.addresses.is_empty())
+    ipoib.is_some_and(|ipoib| !ipoib.addresses.is_empty() || ipoib.dhcp.is_some())
 }
 
 fn is_boot(wish: &LinkWish) -> bool {
     wish.ipoib.as_ref().is_some_and(|ipoib| ipoib.boot)
 }
 
-fn online<'a>(wish: &'a LinkWish, report: &'a Report, root: &Root) -> Option<Online<'a>> {
+fn online<'a>(
+    wish: &'a LinkWish,
+    report: &'a Report,
+    leases: &[Progress],
+    root: &Root,
+) -> Option<Online<'a>> {
+    let ipoib = wish.ipoib.as_ref()?;
     let mut links = report.links.iter();
     let is_it = |link: &&LinkReport| link.wanted == wish.wanted && link.is_good();
     let name = links.find(is_it)?.interface.as_deref()?;
     let hardware_address = root.text(&format!("/sys/class/net/{name}/address")).ok();
+    let mut leases = leases.iter().filter(|_| ipoib.dhcp.is_some());
+    let lease = leases
+        .find(|progress| progress.interface == name)
+        .and_then(|progress| progress.lease.clone());
+    let granted = lease.as_ref().map(|lease| ipoib.granted(lease));
     Some(Online {
         wish,
+        ipoib: granted.unwrap_or_else(|| ipoib.clone()),
+        lease,
         name,
         hardware_address,
     })
@@ -113,18 +132,17 @@ fn write(run: &Directory, ours: &[&LinkWish], online: &[Online<'_>]) -> Vec<Erro
 fn files(ours: &[&LinkWish], online: &[Online<'_>]) -> Vec<File> {
     let mut files = Vec::new();
     for interface in online {
-        let Some(wish) = &interface.wish.ipoib else {
-            continue;
-        };
         let alias = interface.wish.wanted.as_str();
         let is_anothers = online.iter().any(|other| other.name == alias)
             || ours.iter().filter(|wish| wish.wanted == alias).count() > 1;
+        let lease = interface.lease.as_ref();
+        let lease = lease.map(Lease::variables).unwrap_or_default();
         files.extend(dracut::files(&Interface {
             name: interface.name,
             alias: (!is_anothers).then_some(alias),
             hardware_address: interface.hardware_address.as_deref(),
-            wish,
-            lease: &[],
+            wish: &interface.ipoib,
+            lease: &lease,
         }));
     }
     files

@@ -11,3 +11,5 @@ def verify(boot):
         yield f"state.json: {progress}"
     if [mark["object"] for mark in state["marks"] if mark["phase"] == "lease"] != ["ib0"]:
         yield "state.json: no mark of the lease"
+    if not boot.first(r"ibboot: ib0: DHCP: 10\.0\.0\.55/24 of 10\.0\.0\.2, for 3600 s"):
+        yield "kmsg: nothing of the lease"
