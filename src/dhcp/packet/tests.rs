@@ -158,8 +158,11 @@ proptest! {
 
     #[test]
     fn any_bytes_are_read_without_harm(bytes in vec(any::<u8>(), 0..600)) {
-        let _ = Message::decode(&bytes);
-        let _ = Message::decode(&with(&bytes));
+        for packet in [bytes.clone(), with(&bytes)] {
+            if let Ok(message) = Message::decode(&packet) {
+                prop_assert!(message.sname.len() <= 64 && message.file.len() <= 128);
+            }
+        }
     }
 
     #[test]
