@@ -44,7 +44,7 @@ class Case:
     nics: int = 1
     fabric: str | None = None
     cables_out: tuple = ()
-    time_limit: float = 300.0
+    time_limit: float = 600.0
     result: str | None = None
     reason: str | None = None
     check_exit: int | None = None

@@ -2,10 +2,10 @@
 . /run/ibboot-fabric/lib.sh
 fabric knob softib0/1 mad 'sa drop all'
 fabric sm start
-wait_for 240 "said 'ibboot: waiting: ib0 (softib0/1): port is ACTIVE and the interface has no carrier: .*'"
+heard 240 'ibboot: waiting: ib0 (softib0/1): port is ACTIVE and the interface has no carrier: .*'
 say "the cable is pulled"
 fabric cable out
-wait_for 60 "said 'ibboot: waiting: ib0 (softib0/1): no physical link: .*'"
+heard 60 'ibboot: waiting: ib0 (softib0/1): no physical link: .*'
 fabric knob softib0/1 mad 'sa pass'
 fabric address 10.0.0.2/24
 say "the cable is plugged in"

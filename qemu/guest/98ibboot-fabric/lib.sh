@@ -78,9 +78,9 @@ far_connected() {
     fabric address "$1"
 }
 
-# said LINE: a whole line of the kernel's log (grep's basic pattern), to act when ibboot has said something
-said() {
-    dmesg | sed 's/^\[[^]]*\] //' | grep -qx "$1"
+# heard SECONDS LINE: waits for a whole line of the kernel's log (grep's basic pattern), or finds it there
+heard() {
+    timeout "$1" grep -qm 1 "^[0-9,-]*;$2\$" /dev/kmsg || failed "not said in $1 s: $2"
 }
 
 # check CODE TEXT...: `ibboot check` ends with this code, and each text is in a line of it
