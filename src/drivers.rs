@@ -12,15 +12,18 @@ const HCA: &[&str] = &["hfi1", "ib_mthca", "ib_qib"];
 const PLACES: &[(&str, &str)] = &[
     ("ib_core", "drivers/infiniband/core"),
     ("ib_ipoib", "drivers/infiniband/ulp/ipoib"),
+    ("ib_iser", "drivers/infiniband/ulp/iser"),
     ("ib_umad", "drivers/infiniband/core"),
     ("ib_uverbs", "drivers/infiniband/core"),
     ("mlx4_core", "drivers/net/ethernet/mellanox/mlx4"),
     ("mlx4_ib", "drivers/infiniband/hw/mlx4"),
     ("mlx5_core", "drivers/net/ethernet/mellanox/mlx5/core"),
     ("mlx5_ib", "drivers/infiniband/hw/mlx5"),
+    ("nvme_rdma", "drivers/nvme/host"),
     ("rdma_cm", "drivers/infiniband/core"),
     ("rdma_rxe", "drivers/infiniband/sw/rxe"),
     ("rdma_ucm", "drivers/infiniband/core"),
+    ("rpcrdma", "net/sunrpc/xprtrdma"),
     ("siw", "drivers/infiniband/sw/siw"),
 ];
 

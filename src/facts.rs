@@ -2,6 +2,7 @@
 //! One snapshot of what the machine shows: RDMA devices and ports, netdevs, modules. Everything
 //! that decides reads this and never the machine, so a saved tree gives the same answers.
 
+mod rootfs;
 mod routes;
 
 use std::collections::BTreeMap;
@@ -23,6 +24,8 @@ use crate::rdma::types::{Guid, LinkLayer, NodeType, PhysState, PortState, Rate};
 use crate::system::clock;
 use crate::system::modules::{InitState, init_state};
 use crate::system::root::Root;
+
+pub use rootfs::{Connection, RootMount};
 
 /// Version of the JSON's shape.
 pub const SCHEMA: u32 = 1;
@@ -60,6 +63,12 @@ pub struct Facts {
     /// How far DHCP came where it is asked, or what it was granted in this boot.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dhcp: Vec<Progress>,
+    /// What is mounted as the root directory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub root: Option<RootMount>,
+    /// RDMA connections that are established.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub connections: Vec<Connection>,
     /// Attributes that could not be read or understood: the rest still counts.
     pub unread: Vec<Unread>,
 }
@@ -206,6 +215,12 @@ impl Facts {
             .iter()
             .filter_map(|name| Some((name.clone(), init_state(root, name)?)))
             .collect();
+        let root_mount = rootfs::root(&mut look);
+        let connections = match rdma {
+            Some(rdma) => inventory::connections(&mut look, rdma, &devices),
+            None if root.is_live() => Vec::new(),
+            None => look.saved(rootfs::CONNECTIONS),
+        };
         // A saved tree has the answers beside its files: a file cannot be asked.
         let (subnet_administrator, servers) = if root.is_live() {
             (Vec::new(), Vec::new())
@@ -227,6 +242,8 @@ impl Facts {
             subnet_administrator,
             servers,
             dhcp: Vec::new(),
+            root: root_mount,
+            connections,
             unread: look.unread,
         }
     }

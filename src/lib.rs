@@ -22,6 +22,7 @@ pub mod plan;
 pub mod rdma;
 pub mod report;
 pub mod request;
+pub mod storage;
 pub mod system;
 pub mod timeline;
 pub mod up;

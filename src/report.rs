@@ -180,6 +180,35 @@ pub struct ServerReport {
     pub finding: Finding,
 }
 
+/// The root file system's checks.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RootReport {
+    /// The argument that asked.
+    pub asked_by: Option<Origin>,
+    /// The checks, in the table's order.
+    pub findings: Vec<Finding>,
+}
+
+impl RootReport {
+    /// Nothing is wrong; before the switch into it nothing is known.
+    pub fn is_good(&self) -> bool {
+        self.diagnosis().is_none()
+    }
+
+    /// The worst of its checks.
+    pub fn status(&self) -> Status {
+        let statuses = self.findings.iter().map(|finding| finding.status);
+        statuses.max().unwrap_or(Status::Unknown)
+    }
+
+    /// `root: ` and what is wrong; none while nothing is.
+    pub fn diagnosis(&self) -> Option<String> {
+        let wrong = |f: &&Finding| matches!(f.status, Status::Unknown | Status::Critical);
+        let finding = self.findings.iter().find(wrong)?;
+        Some(format!("root: {}", finding.sentence()))
+    }
+}
+
 impl ServerReport {
     /// `ADDRESS: ` and what is wrong; none while nothing is.
     pub fn diagnosis(&self) -> Option<String> {
@@ -326,6 +355,9 @@ pub struct Report {
     /// The servers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub servers: Vec<ServerReport>,
+    /// The root file system, where a link must carry it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub root: Option<RootReport>,
 }
 
 impl Report {
@@ -339,6 +371,7 @@ impl Report {
         modules
             .chain(self.links.iter().filter_map(LinkReport::diagnosis))
             .chain(self.servers.iter().filter_map(ServerReport::diagnosis))
+            .chain(self.root.iter().filter_map(RootReport::diagnosis))
             .collect()
     }
 
@@ -363,7 +396,8 @@ impl Report {
             Some(link) => link.diagnosis(),
             None => {
                 let server = self.servers.iter().find_map(ServerReport::diagnosis);
-                self.shortfall.clone().or(server).or(driver)
+                let root = || self.root.as_ref().and_then(RootReport::diagnosis);
+                self.shortfall.clone().or(server).or_else(root).or(driver)
             }
         }
     }
@@ -415,6 +449,17 @@ impl Report {
                 server.finding.seen.as_deref().unwrap_or(""),
             );
             advice(&mut out, &server.finding);
+        }
+        if let Some(root) = &self.root {
+            let asked = root.asked_by.as_ref().map(ToString::to_string);
+            let asked = asked.unwrap_or_default();
+            line(&mut out, 0, root.status(), "root", &asked);
+            for finding in &root.findings {
+                let what = check(finding.check).map_or("", |row| row.name);
+                let seen = finding.seen.as_deref().unwrap_or("");
+                line(&mut out, 2, finding.status, what, seen);
+                advice(&mut out, finding);
+            }
         }
         let good = self.links.iter().filter(|link| link.is_good()).count();
         if let Some(shortfall) = &self.shortfall {

@@ -10,6 +10,7 @@ use kernel_cmdline::{
 
 use crate::ipoib;
 use crate::rdma::reach::Server;
+use crate::storage;
 use crate::system::modules::normal;
 use crate::system::root::Root;
 use crate::verify::expectation::{Origin, Rate};
@@ -102,6 +103,8 @@ pub struct Request {
     pub handover: Option<Wish<Handover>>,
     /// The argument that makes something else wait for the network (`root=nfs:...`).
     pub network_root: Option<Origin>,
+    /// The server that the root file system comes from, where it is named.
+    pub root: Option<Wish<storage::Root>>,
     /// Log as much as `rd.debug` wants.
     pub verbosity: log::LevelFilter,
     /// `rd.info` or `rd.debug`: also on a console that is quiet.
@@ -281,6 +284,7 @@ impl Request {
             onfail: ib.onfail.map(|onfail| onfail.value),
             handover: ib.handover.as_ref().map(|to| wish(to, to.value)),
             network_root: arguments.network_root().as_ref().map(origin),
+            root: storage::root(arguments),
             verbosity: if debug {
                 log::LevelFilter::Debug
             } else {

@@ -28,8 +28,13 @@ depends() {
 # A driver that nothing on this host uses may be the one that the next boot needs: never host-only.
 # rdma_rxe asks for its checksum by name at run time, so no dependency brings crc32_generic.
 installkernel() {
+    local storage=''
+    # What these modules of dracut leave out, or have only on a host that uses it, for their protocols over RDMA.
+    dracut_module_included nfs && storage+=" rpcrdma"
+    dracut_module_included iscsi && storage+=" ib_iser"
+    dracut_module_included nvmf && storage+=" nvme_rdma"
     # shellcheck disable=SC2086
-    hostonly='' instmods ${ibboot_drivers-$ibboot_default_drivers}
+    hostonly='' instmods ${ibboot_drivers-$ibboot_default_drivers} $storage
 }
 
 # The site's options, install lines and soft dependencies for RDMA modules hold here too;

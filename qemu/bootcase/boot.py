@@ -15,10 +15,11 @@ from .paths import TARGET, remove
 
 # quiet: what a case expects on the console must be readable on the console of a production node.
 # What follows it spares the emulation work that no case is about.
-APPEND = "console=ttyS0,115200 root=/dev/vda rw net.ifnames=0 panic=-1 quiet"
+APPEND = "console=ttyS0,115200 rw net.ifnames=0 panic=-1 quiet"
 APPEND += " mitigations=off audit=0 apparmor=0 selinux=0 nokaslr tsc=reliable no_timer_check fsck.mode=skip transparent_hugepage=never"
 # A guest that a busy host lets wait has not locked up; one that has ends by its time limit.
 APPEND += " watchdog_thresh=60 rcupdate.rcu_cpu_stall_timeout=120"
+ROOT = "root=/dev/vda"
 KEPT = {
     "run/state.json": "state.json",
     "run/expected.json": "expected.json",
@@ -105,6 +106,8 @@ def payload(case):
             files[f"ibboot-test/{name}"] = path.read_bytes()
     if case.fabric is not None:
         files["ibboot-fabric/parameters"] = f"{case.fabric}\n".encode()
+        if case.storage:
+            files["ibboot-fabric/storage"] = f"{case.storage}\n".encode()
         if path := case.script("far.sh"):
             files["ibboot-fabric/far.sh"] = path.read_bytes()
     return images.newc(files) if files else b""
@@ -138,6 +141,12 @@ class Script:
                 self.machine.type(action.type)
 
 
+def append(case):
+    """What every kernel is told, and the disk as root where the case has no root of its own."""
+    has_root = any(word.startswith("root=") for word in case.cmdline.split())
+    return APPEND if has_root else f"{APPEND} {ROOT}"
+
+
 def boot(case, release, label, watch=None):
     """Boot a case to its end or its time limit; `watch(seconds, line)` sees the console live."""
     kernel = images.kernel_image(release)
@@ -148,13 +157,14 @@ def boot(case, release, label, watch=None):
     folder.mkdir(parents=True)
     initrd = initramfs
     extra = fabric.archive(release) if case.fabric is not None else b""
+    extra += fabric.server() if case.storage else b""
     if extra := extra + payload(case):
         initrd = folder / "initrd.img"
         shutil.copyfile(initramfs, initrd)
         with open(initrd, "ab") as out:
             out.write(extra)
 
-    machine = Machine(folder, kernel, initrd, root, f"{APPEND} {case.cmdline}", case.nics)
+    machine = Machine(folder, kernel, initrd, root, f"{append(case)} {case.cmdline}", case.nics)
     timed_out = False
     try:
         for device in case.cables_out:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from .debian import RELEASES
-from .images import NETWORK_SERVICES, Flavour
+from .images import NETWORK_SERVICES, STORAGE, Flavour
 from .paths import CASES, Failed
 
 ENDS = ("root", "emergency", "reboot")
@@ -41,6 +41,7 @@ class Case:
     systemd: bool = True
     drivers: str | None = None
     network: str | None = None
+    storage: str | None = None
     nics: int = 1
     fabric: str | None = None
     cables_out: tuple = ()
@@ -55,7 +56,8 @@ class Case:
 
     def flavour(self):
         """The initramfs this case boots with."""
-        return Flavour(systemd=self.systemd, drivers=self.drivers, site=self.name if self.site() else "", network=self.network)
+        site = self.name if self.site() else ""
+        return Flavour(systemd=self.systemd, drivers=self.drivers, site=site, network=self.network, storage=self.storage)
 
     def site(self):
         """The folder of modprobe.d files which the site of this case has, or None."""
@@ -76,6 +78,7 @@ KINDS = {
     "systemd": bool,
     "drivers": str,
     "network": str,
+    "storage": str,
     "nics": int,
     "fabric": str,
     "cables_out": list,
@@ -122,6 +125,8 @@ def load(name):
         raise Failed(f"{path}: kernels: {unknown[0]}: there are {', '.join(RELEASES)}")
     if table.get("network", "systemd-networkd") not in NETWORK_SERVICES:
         raise Failed(f"{path}: network: one of {', '.join(NETWORK_SERVICES)}")
+    if table.get("storage", "nfs") not in STORAGE:
+        raise Failed(f"{path}: storage: one of {', '.join(STORAGE)}")
     tuples = {key: tuple(value) for key, value in table.items() if isinstance(value, list)}
     for pattern in (*tuples.get("console", ()), *tuples.get("console_not", ()), *tuples.get("kmsg", ())):
         re.compile(pattern)

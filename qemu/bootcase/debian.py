@@ -37,6 +37,19 @@ BUILDER_PACKAGES = ROOT_PACKAGES + ["dracut-core", "cpio", "zstd", "e2fsprogs"]
 # Beside systemd-networkd, which comes with systemd.
 NETWORK_PACKAGES = BUILDER_PACKAGES + ["dracut-network", "network-manager", "dbus", "procps", "iputils-arping", "isc-dhcp-client"]
 FABRIC_PACKAGES = ["opensm", "iputils-ping", "busybox-static", "libgcc-s1", "dnsmasq-base", "isc-dhcp-server"]
+# What dracut's modules for network roots take from the system they run on.
+STORAGE_PACKAGES = BUILDER_PACKAGES + [
+    "dracut-network",
+    "iputils-arping",
+    "isc-dhcp-client",
+    "mawk",
+    "nfs-common",
+    "nvme-cli",
+    "open-iscsi",
+    "procps",
+    "rpcbind",
+]
+SERVER_PACKAGES = ["nfs-common", "nfs-kernel-server"]
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 UNWANTED = ["/usr/share/doc/*", "/usr/share/man/*", "/usr/share/locale/*", "/usr/share/info/*"]
 
@@ -115,8 +128,16 @@ def kernel_version(folder):
 
 def tree(release, purpose):
     """A Debian root tree: `root` to boot into, `builder` with the release's own dracut, `network` for both
-    where another program manages networks, `fabric` to take programs from."""
-    packages = {"root": ROOT_PACKAGES, "builder": BUILDER_PACKAGES, "network": NETWORK_PACKAGES, "fabric": FABRIC_PACKAGES}[purpose]
+    where another program manages networks, `storage` with what dracut takes of a network root's protocols, `fabric`
+    and `server` to take programs from."""
+    packages = {
+        "root": ROOT_PACKAGES,
+        "builder": BUILDER_PACKAGES,
+        "network": NETWORK_PACKAGES,
+        "storage": STORAGE_PACKAGES,
+        "fabric": FABRIC_PACKAGES,
+        "server": SERVER_PACKAGES,
+    }[purpose]
 
     def build(work):
         argv = ["mmdebstrap", "--variant=minbase", f"--include={','.join(packages)}", "--mode=root", "--quiet"]

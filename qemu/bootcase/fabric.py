@@ -17,16 +17,40 @@ PLACE = "ibboot-fabric"
 PROGRAMS = ["usr/sbin/opensm", "usr/bin/ping", "usr/sbin/dnsmasq", "usr/sbin/dhcpd"]
 # libgcc_s is opened by name when a thread of opensm ends.
 MORE_LIBRARIES = ["/lib/x86_64-linux-gnu/libgcc_s.so.1"]
+SERVER = f"{PLACE}/server"
+SERVER_PROGRAMS = ["usr/sbin/exportfs", "usr/sbin/rpc.mountd", "usr/sbin/nfsdcld"]
+SERVER_FILES = ["etc/netconfig", "etc/services", "etc/protocols", "etc/passwd", "etc/group", "etc/nsswitch.conf"]
 LOADER = "ld-linux-x86-64.so.2"
 
 
-def libraries(tree):
+def libraries(tree, programs=tuple(PROGRAMS), more=tuple(MORE_LIBRARIES)):
     """{file name: path in the tree} of what the programs are linked with, the loader included."""
-    found = list(MORE_LIBRARIES)
-    for program in PROGRAMS:
+    found = list(more)
+    for program in programs:
         out = run(["chroot", tree, "ldd", f"/{program}"])
         found += [word for line in out.splitlines() for word in line.split() if word.startswith("/")]
     return {Path(path).name: path for path in found}
+
+
+def real(tree, path):
+    """The file that a path in a tree means, its links followed inside of it."""
+    found = subprocess.run(["chroot", tree, "readlink", "-f", path], capture_output=True, text=True, check=True).stdout
+    return tree / found.strip().lstrip("/")
+
+
+def server():
+    """The bytes of an archive with an NFS server that lives in a root directory of its own: it outlives the initramfs."""
+    tree = debian.tree(debian.RELEASES["6.1"], "server")
+
+    def build(work):
+        files = {f"{SERVER}/{name}": tree / name for name in SERVER_PROGRAMS}
+        files |= {f"{SERVER}/{name}": real(tree, f"/{name}") for name in SERVER_FILES}
+        for name, path in libraries(tree, SERVER_PROGRAMS).items():
+            files[f"{SERVER}/lib/{name}"] = real(tree, path)
+        files[f"{SERVER}/bin/@ld"] = files[f"{SERVER}/lib/{LOADER}"]
+        (work / "cpio").write_bytes(images.newc({name: path.read_bytes() for name, path in files.items()}))
+
+    return (cached("fabric-server", digest(tree.parent.name, Path(__file__)), build) / "cpio").read_bytes()
 
 
 def module(release):
@@ -51,8 +75,7 @@ def archive(release):
         for script in SCRIPTS.iterdir():
             files[f"{PLACE}/{script.name}"] = script
         for name, path in libraries(tree).items():
-            real = subprocess.run(["chroot", tree, "readlink", "-f", path], capture_output=True, text=True, check=True).stdout
-            files[f"{PLACE}/lib/{name}"] = tree / real.strip().lstrip("/")
+            files[f"{PLACE}/lib/{name}"] = real(tree, path)
         files[f"{PLACE}/bin/@ld"] = files[f"{PLACE}/lib/{LOADER}"]
         files["usr/sbin/opensm"] = SCRIPTS / "opensm"
         (work / "cpio").write_bytes(images.newc({name: path.read_bytes() for name, path in files.items()}))

@@ -19,6 +19,9 @@ STATIC_TARGET = "x86_64-unknown-linux-gnu"
 # Only what a virtual machine with a virtio disk needs, and ext4: under emulation each megabyte is felt.
 DRIVERS = "virtio_pci virtio_blk virtio_net ext4"
 SYSTEMD = "systemd systemd-initrd dracut-systemd"
+# By the protocol of a case's root file system: dracut's modules for it, and the kernel modules of the far end's server.
+# Without network-legacy dracut would take whatever else its host has to configure networks.
+STORAGE = {"nfs": ("network-legacy network nfs", "nfsd")}
 BASE = "base udev-rules kernel-modules rootfs-block fs-lib shutdown"
 
 # Who manages networks beside ibboot, and the service of it in the real root.
@@ -35,6 +38,7 @@ class Flavour:
     drivers: str | None = None
     site: str = ""
     network: str | None = None
+    storage: str | None = None
 
 
 def binary():
@@ -49,15 +53,20 @@ def binary():
 def dracut_arguments(flavour):
     """What dracut is asked for, one word per entry."""
     modules = f"{SYSTEMD} {BASE}" if flavour.systemd else BASE
+    drivers = DRIVERS
     if flavour.network:
         modules += f" network {flavour.network}"
+    if flavour.storage:
+        more = STORAGE[flavour.storage]
+        modules += f" {more[0]}"
+        drivers += f" {more[1]}"
     if flavour.ibboot:
         modules += " ibboot"
     if flavour.test:
         modules += " ibboot-test"
     # With ibboot in it, its own module brings them.
     more = f" {flavour.drivers}" if flavour.drivers and not flavour.ibboot else ""
-    words = ["--modules", modules, "--drivers", DRIVERS + more, "--filesystems", "ext4"]
+    words = ["--modules", modules, "--drivers", drivers + more, "--filesystems", "ext4"]
     if not flavour.systemd:
         words += ["--omit", SYSTEMD]
     return words
@@ -68,13 +77,16 @@ def initramfs(release, flavour, site=None):
     kernel = debian.kernel(release)
     program = binary()
     parts = [kernel.name, *dracut_arguments(flavour), flavour.drivers or "", IMAGE_STEPS / "initramfs.sh"]
-    # The host has none of the programs that manage networks.
-    builder = debian.tree(release, "network" if flavour.network else "builder") if release.chroot_dracut or flavour.network else None
+    # The host has none of the programs that manage networks, or mount a root over one.
+    purpose = "network" if flavour.network else "storage" if flavour.storage else "builder"
+    builder = debian.tree(release, purpose) if release.chroot_dracut or purpose != "builder" else None
     parts.append(builder.parent.name if builder else debian.installed_dracut())
     if flavour.ibboot:
         parts += [DRACUT_MODULE, program]
     if flavour.test:
         parts.append(GUEST / "99ibboot-test")
+    if flavour.storage:
+        parts.append(GUEST / "90kernel-network-modules")
     if site:
         parts.append(site)
 
@@ -91,6 +103,8 @@ def initramfs(release, flavour, site=None):
             conf += f'ibboot_drivers="{flavour.drivers}"\n'
         if flavour.test:
             shutil.copytree(GUEST / "99ibboot-test", work / "modules" / "99ibboot-test")
+        if flavour.storage:
+            shutil.copytree(GUEST / "90kernel-network-modules", work / "modules" / "90kernel-network-modules")
         if site:
             shutil.copytree(site, work / "modprobe.d", dirs_exist_ok=True)
         (work / "conf").write_text(conf)
@@ -116,6 +130,8 @@ def flavour_name(flavour):
         words.append("plain")
     if flavour.drivers is not None:
         words.append("drivers")
+    if flavour.storage:
+        words.append(flavour.storage)
     if flavour.site:
         words.append(flavour.site)
     if flavour.network:

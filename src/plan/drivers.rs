@@ -43,6 +43,10 @@ impl Draft<'_> {
         if let Some(origin) = interfaces.chain(any).next() {
             self.load("ib_ipoib", Some(origin));
         }
+        let root = self.request.root.as_ref();
+        if let Some((root, module)) = root.and_then(|root| Some((root, root.value.module()?))) {
+            self.load(module, Some(&root.origin));
+        }
         if let Some(roce) = self.request.roce.first() {
             self.load("rdma_cm", Some(&roce.origin));
         }

@@ -17,10 +17,13 @@ use crate::handover::SCHEMA;
 use crate::ipoib;
 use crate::rdma::reach::Server;
 use crate::request::{Request, Required};
+use crate::storage::Transport;
 use crate::system::blacklist::Blacklist;
 use crate::system::modules::Index;
 use crate::system::root::Root;
-use crate::verify::expectation::{Expectation, LinkWish, ModuleWish, Origin, Require, ServerWish};
+use crate::verify::expectation::{
+    Expectation, LinkWish, ModuleWish, Origin, Require, RootWish, ServerWish,
+};
 
 pub use port_types::mlx4_targets;
 
@@ -249,6 +252,7 @@ fn nothing() -> Expectation {
         rates: Vec::new(),
         modules: Vec::new(),
         servers: Vec::new(),
+        root: None,
     }
 }
 
@@ -273,6 +277,25 @@ impl Draft<'_> {
             asked_by: Some(server.origin.clone()),
         };
         request.servers.iter().map(wish).collect()
+    }
+
+    /// The root file system, where an interface of ours leads to its server; over RDMA there is no
+    /// other way.
+    fn root(&self) -> Option<RootWish> {
+        let wish = self.request.root.as_ref()?;
+        let server = wish.value.server;
+        let mut interfaces = self.request.interfaces.iter().map(|i| &i.value.ipoib);
+        let leads = interfaces.any(|ipoib| {
+            let routes = ipoib.routes.iter().map(|route| &route.network);
+            let mut networks = ipoib.addresses.iter().chain(routes);
+            let near = server.is_some_and(|server| networks.any(|n| n.reaches(server)));
+            let granted = ipoib.dhcp.is_some() && ipoib.boot;
+            near || granted || !ipoib.gateways.is_empty()
+        });
+        (leads || wish.value.transport == Transport::Rdma).then(|| RootWish {
+            root: wish.value,
+            asked_by: Some(wish.origin.clone()),
+        })
     }
 
     fn make(&mut self) -> Expectation {
@@ -377,6 +400,7 @@ impl Draft<'_> {
             rates: self.request.rates.clone(),
             modules: std::mem::take(&mut self.modules),
             servers,
+            root: self.root(),
             ..nothing()
         }
     }

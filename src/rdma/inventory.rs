@@ -5,7 +5,7 @@
 use super::netlink::{self, Rdma};
 use super::parse;
 use super::types::{Guid, LinkLayer};
-use crate::facts::{Depth, Device, Look, Netdev, Port};
+use crate::facts::{Connection, Depth, Device, Look, Netdev, Port};
 
 const CLASS: &str = "/sys/class/infiniband";
 
@@ -47,6 +47,18 @@ pub fn devices(look: &mut Look<'_>, rdma: Option<&Rdma>) -> Vec<Device> {
             device(look, name, told)
         })
         .collect()
+}
+
+/// The established connections of all devices.
+pub fn connections(look: &mut Look<'_>, rdma: &Rdma, devices: &[Device]) -> Vec<Connection> {
+    let mut found = Vec::new();
+    for (name, index) in devices.iter().filter_map(|d| Some((&d.ifname, d.ifindex?))) {
+        match rdma.connections(index) {
+            Ok(connections) => found.extend(connections),
+            Err(e) => look.note(format!("NETLINK_RDMA connections of {name}"), e),
+        }
+    }
+    found
 }
 
 fn device(look: &mut Look<'_>, ifname: String, told: Option<&Told>) -> Device {

@@ -16,6 +16,7 @@ use nix::sys::socket::{
 use nix::sys::time::{TimeVal, TimeValLike};
 
 use super::types::{Guid, NodeType, PhysState, PortState};
+use crate::facts::Connection;
 use wire::{Attributes, Malformed, Op, Reply, Request, attr};
 
 pub mod wire;
@@ -281,6 +282,13 @@ impl Rdma {
     pub fn delete_link(&self, dev_index: u32) -> Result<()> {
         let request = Request::ask(Op::Dellink).u32(attr::DEV_INDEX, dev_index);
         self.exchange(&request, &mut |_| Ok(()))
+    }
+
+    /// Established connections of the connection manager on a device. EINVAL: no such device.
+    pub fn connections(&self, dev_index: u32) -> Result<Vec<Connection>> {
+        let request = Request::dump(Op::ResCmIdGet).u32(attr::DEV_INDEX, dev_index);
+        let datagrams = self.dump(&request, wire::connections)?;
+        Ok(datagrams.into_iter().flatten().collect())
     }
 
     /// Character device of a device's client, `uverbs`; the kernel loads the client's module.

@@ -114,7 +114,11 @@ pub async fn run(root: &Root, plan: &Plan, index: &Index) -> Result<End> {
         root,
         plan,
         index,
-        expectation: plan.expectation.clone(),
+        // It is mounted after the walk, over what the walk brought up.
+        expectation: Expectation {
+            root: None,
+            ..plan.expectation.clone()
+        },
         rdma: None,
         net: Net::open()?,
         watch: watch::Watch::open(),

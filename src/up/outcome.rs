@@ -118,7 +118,10 @@ impl Walk<'_> {
         }
         self.mark(Phase::HandedOver, "", None);
         let boot_id = handover::boot_id(self.root);
-        let expected = pinned(&self.expectation, report, boot_id.clone());
+        let expected = Expectation {
+            root: self.plan.expectation.root.clone(),
+            ..pinned(&self.expectation, report, boot_id.clone())
+        };
         let reason = if outcome == Outcome::Verified {
             None
         } else {

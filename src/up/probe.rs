@@ -179,6 +179,7 @@ mod tests {
             modules: Vec::new(),
             links: Vec::new(),
             servers,
+            root: None,
         }
     }
 

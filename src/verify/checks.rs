@@ -79,6 +79,15 @@ pub enum Id {
     /// A storage server.
     #[serde(rename = "server.rdma")]
     ServerRdma,
+    /// The root file system.
+    #[serde(rename = "root.mounted")]
+    RootMounted,
+    /// What carries it: TCP or RDMA.
+    #[serde(rename = "root.transport")]
+    RootTransport,
+    /// The link that carries it.
+    #[serde(rename = "root.path")]
+    RootPath,
 }
 
 /// One row of the table.
@@ -290,6 +299,33 @@ pub const TABLE: &[Check] = &[
         failure: "does not answer over RDMA",
         why: "the server answers to RDMA's connection manager, not to TCP alone",
         hint: "load rdma_cm on the server; look for a firewall on UDP port 4791 (RoCE)",
+    },
+    Check {
+        id: Id::RootMounted,
+        name: "root.mounted",
+        parents: &[],
+        severity: Severity::Critical,
+        failure: "root is not the file system that was asked for",
+        why: "the root file system is the one of the server that was asked for",
+        hint: "look at: findmnt /",
+    },
+    Check {
+        id: Id::RootTransport,
+        name: "root.transport",
+        parents: &[Id::RootMounted],
+        severity: Severity::Critical,
+        failure: "root does not come by the transport that was asked for",
+        why: "the root file system's mount options name the transport that was asked for",
+        hint: "look at: findmnt -o OPTIONS /",
+    },
+    Check {
+        id: Id::RootPath,
+        name: "root.path",
+        parents: &[Id::RootMounted, Id::RootTransport],
+        severity: Severity::Critical,
+        failure: "root does not come over a verified link",
+        why: "the connection to the server, or the route to it, goes by a verified link",
+        hint: "look at: rdma resource show cm_id; ip route get the server's address",
     },
 ];
 

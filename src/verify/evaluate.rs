@@ -8,13 +8,14 @@ use kernel_cmdline::Selector;
 use super::checks::{Check, Id, Severity, TABLE};
 use super::expectation::{Expectation, Identity, LinkWish, Require};
 use super::interface;
+use super::root;
 use super::server;
 use crate::facts::{Facts, Port, PortRef};
 use crate::handover::SCHEMA;
 use crate::ipoib;
 use crate::rdma::select;
 use crate::rdma::types::{Guid, LinkLayer, PhysState, PortState};
-use crate::report::{Finding, LinkReport, ModuleReport, Report, ServerReport, Status};
+use crate::report::{Finding, LinkReport, ModuleReport, Report, RootReport, ServerReport, Status};
 use crate::system::modules::InitState;
 
 /// What `verify` looks up more than once.
@@ -112,7 +113,12 @@ pub fn verify(expectation: &Expectation, facts: &Facts) -> Report {
         .map(|wish| server::report(wish, connected, facts))
         .collect();
     let answered = servers.iter().all(|s| s.finding.status == Status::Ok);
-    let satisfied = connected && answered;
+    let root = expectation
+        .root
+        .as_ref()
+        .map(|wish| root::report(wish, &links, facts));
+    let carried = root.as_ref().is_none_or(RootReport::is_good);
+    let satisfied = connected && answered && carried;
     let shortfall = match expectation.require {
         Require::Count(n) if !connected => {
             let ports = if good == 1 { "port is" } else { "ports are" };
@@ -143,6 +149,7 @@ pub fn verify(expectation: &Expectation, facts: &Facts) -> Report {
         modules,
         links,
         servers,
+        root,
     }
 }
 
@@ -300,7 +307,12 @@ fn port_findings(wish: &LinkWish, lookup: &Lookup<'_>, port: PortRef<'_>) -> Vec
 
 fn applies(id: Id, wish: &LinkWish, lookup: &Lookup<'_>, port: PortRef<'_>) -> bool {
     match id {
-        Id::ModuleLive | Id::WishPossible | Id::ServerRdma => false,
+        Id::ModuleLive
+        | Id::WishPossible
+        | Id::ServerRdma
+        | Id::RootMounted
+        | Id::RootTransport
+        | Id::RootPath => false,
         Id::PortNetdev => wish.netdev.is_some(),
         Id::PortLid | Id::PortSmLid => port.port.link_layer == Some(LinkLayer::InfiniBand),
         Id::PortRate => lookup.least_rate(wish, port).is_some(),
@@ -343,7 +355,12 @@ fn evaluate(
     }
     let port = found.port;
     let finding = match row.id {
-        Id::ModuleLive | Id::WishPossible | Id::ServerRdma => return None,
+        Id::ModuleLive
+        | Id::WishPossible
+        | Id::ServerRdma
+        | Id::RootMounted
+        | Id::RootTransport
+        | Id::RootPath => return None,
         Id::DevicePresent => Finding::ok(row.id, &found.name()),
         Id::PortLinkLayer => match (port.link_layer, wish.link_layer) {
             (None | Some(LinkLayer::Unknown), _) => Finding::unknown(row.id),

@@ -9,6 +9,7 @@ use crate::facts::Depth;
 use crate::ipoib;
 use crate::rdma::reach::Server;
 use crate::rdma::types::{Guid, LinkLayer};
+use crate::storage;
 
 /// Where on the command line a wish stands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -127,6 +128,16 @@ pub struct ServerWish {
     pub asked_by: Option<Origin>,
 }
 
+/// The root file system that a link must carry.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RootWish {
+    /// Which.
+    #[serde(flatten)]
+    pub root: storage::Root,
+    /// The argument that asked.
+    pub asked_by: Option<Origin>,
+}
+
 /// `/run/ibboot/expected.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Expectation {
@@ -148,6 +159,9 @@ pub struct Expectation {
     /// The servers, asked when the links are verified.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub servers: Vec<ServerWish>,
+    /// The root file system; it is there after the switch into it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub root: Option<RootWish>,
 }
 
 impl Expectation {

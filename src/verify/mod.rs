@@ -7,6 +7,7 @@ pub mod checks;
 pub mod evaluate;
 pub mod expectation;
 mod interface;
+mod root;
 mod server;
 
 pub use evaluate::verify;

@@ -62,6 +62,16 @@ talk() {
     ping -c 3 -i 0.2 -W 10 -s "${3:-56}" -M do "$2" && far ping -c 3 -i 0.2 -W 10 -s "${3:-56}" -M do "$1"
 }
 
+# nfs_server [rdma]: an NFS server of the disk in the far end's namespace (nfs.sh)
+nfs_server() {
+    for module in virtio_blk ext4 nfsd rpcrdma; do
+        [ "$module/${1:-}" = rpcrdma/ ] || modprobe "$module" || failed "modprobe $module"
+    done
+    wait_for 60 '[ -b /dev/vda ]'
+    far sh "$place/nfs.sh" "$@"
+    say "the server runs"
+}
+
 # far_child ADDRESS/LEN: the far end's interface in partition 0x8001, made where it is born and moved
 far_child() {
     name=$(fabric netdev) || return

@@ -7,9 +7,10 @@
 //! GUIDs and the subnet prefix are host order too.
 
 use std::fmt;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use super::super::types::{Guid, NodeType, PhysState, PortState};
-use super::{Chardev, Device, MonitorEvent, MonitorKind, Port};
+use super::{Chardev, Connection, Device, MonitorEvent, MonitorKind, Port};
 
 const HEADER: usize = 16;
 const ATTRIBUTE_HEADER: usize = 4;
@@ -31,6 +32,8 @@ pub enum Op {
     PortGet = 5,
     /// Properties of the stack.
     SysGet = 6,
+    /// Identifiers of the connection manager.
+    ResCmIdGet = 11,
     /// Character device of a client.
     GetChardev = 15,
     /// Kernel to user: something changed.
@@ -61,6 +64,12 @@ pub mod attr {
     pub const PORT_STATE: u16 = 12;
     pub const PORT_PHYS_STATE: u16 = 13;
     pub const DEV_NODE_TYPE: u16 = 14;
+    pub const RES_STATE: u16 = 27;
+    pub const RES_KERN_NAME: u16 = 29;
+    pub const RES_CM_ID: u16 = 30;
+    pub const RES_CM_ID_ENTRY: u16 = 31;
+    pub const RES_SRC_ADDR: u16 = 33;
+    pub const RES_DST_ADDR: u16 = 34;
     pub const NDEV_INDEX: u16 = 50;
     pub const NDEV_NAME: u16 = 51;
     pub const LINK_TYPE: u16 = 65;
@@ -338,6 +347,11 @@ impl Attribute<'_> {
         T::try_from(wide).map_err(|_| Malformed::Number(self.kind))
     }
 
+    /// The attributes inside of it.
+    pub fn nested(&self) -> Attributes<'_> {
+        Attributes { rest: self.value }
+    }
+
     /// Text up to its NUL.
     pub fn text(&self) -> Result<String, Malformed> {
         std::ffi::CStr::from_bytes_until_nul(self.value)
@@ -485,4 +499,75 @@ pub fn monitor_event(message: &Message<'_>) -> Result<Option<MonitorEvent>, Malf
     }
     event.kind = kind.ok_or(Malformed::Missing(attr::EVENT_TYPE))?;
     Ok(Some(event))
+}
+
+/// RDMA_CM_CONNECT (`enum rdma_cm_state`, include/rdma/rdma_cm.h).
+const CONNECTED: u8 = 5;
+
+/// The connections of one datagram of a dump: those that are established.
+pub fn connections(attributes: Attributes<'_>) -> Result<Vec<Connection>, Malformed> {
+    let mut name = None;
+    let mut found = Vec::new();
+    for attribute in attributes {
+        let attribute = attribute?;
+        match attribute.kind {
+            attr::DEV_NAME => name = Some(attribute.text()?),
+            attr::RES_CM_ID => {
+                for entry in attribute.nested().filter_map(Result::ok) {
+                    if entry.kind == attr::RES_CM_ID_ENTRY {
+                        found.extend(connection(entry.nested())?);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    for connection in &mut found {
+        connection.ifname = name.clone().unwrap_or_default();
+    }
+    Ok(found)
+}
+
+fn connection(attributes: Attributes<'_>) -> Result<Option<Connection>, Malformed> {
+    let (mut port, mut owner, mut state, mut source, mut destination) =
+        (None, None, None, None, None);
+    for attribute in attributes {
+        let attribute = attribute?;
+        match attribute.kind {
+            attr::PORT_INDEX => port = Some(attribute.number()?),
+            attr::RES_STATE => state = Some(attribute.number::<u8>()?),
+            attr::RES_KERN_NAME => owner = Some(attribute.text()?),
+            attr::RES_SRC_ADDR => source = socket_address(attribute.value),
+            attr::RES_DST_ADDR => destination = socket_address(attribute.value),
+            _ => {}
+        }
+    }
+    Ok(match (state, source, destination) {
+        (Some(CONNECTED), Some(source), Some(destination)) => Some(Connection {
+            ifname: String::new(),
+            port,
+            owner,
+            source,
+            destination,
+        }),
+        _ => None,
+    })
+}
+
+/// A `struct sockaddr_storage` of AF_INET or AF_INET6 (bits/socket.h: the family is in the
+/// machine's byte order, port and address in the network's).
+fn socket_address(bytes: &[u8]) -> Option<SocketAddr> {
+    let (&[f0, f1, p0, p1], rest) = bytes.split_first_chunk::<4>()?;
+    let port = u16::from_be_bytes([p0, p1]);
+    match i32::from(u16::from_ne_bytes([f0, f1])) {
+        libc::AF_INET => {
+            let address = Ipv4Addr::from(*rest.first_chunk::<4>()?);
+            Some(SocketAddr::from((address, port)))
+        }
+        libc::AF_INET6 => {
+            let address = Ipv6Addr::from(*rest.get(4..)?.first_chunk::<16>()?);
+            Some(SocketAddr::from((address, port)))
+        }
+        _ => None,
+    }
 }

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What is mounted as the root directory, and the RDMA connections of this machine.
+
+use std::net::{IpAddr, SocketAddr};
+
+use serde::{Deserialize, Serialize};
+
+use super::Look;
+
+/// The connections in a saved tree, as JSON.
+pub(super) const CONNECTIONS: &str = "/ibboot-connections.json";
+
+/// The mount at `/` (/proc/self/mountinfo, proc(5)).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RootMount {
+    /// Kind of file system: `nfs4`, `ext4`.
+    pub fstype: String,
+    /// What is mounted: `10.0.0.2:/root`, `/dev/vda`.
+    pub source: String,
+    /// `proto=` of an NFS mount: `tcp`, `rdma`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub transport: Option<String>,
+    /// `addr=` of an NFS mount, the server's address.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub server: Option<IpAddr>,
+}
+
+/// A connection of rdma_cm that is established (`rdma resource show cm_id`).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Connection {
+    /// RDMA device.
+    pub ifname: String,
+    /// Its port; none where the connection manager does not say.
+    pub port: Option<u32>,
+    /// Kernel module that made it; none for a program.
+    pub owner: Option<String>,
+    /// Own address.
+    pub source: SocketAddr,
+    /// The other end's.
+    pub destination: SocketAddr,
+}
+
+pub(super) fn root(look: &mut Look<'_>) -> Option<RootMount> {
+    let mounts = look.text("/proc/self/mountinfo")?;
+    // Of several on one place the last one is seen.
+    mounts.lines().filter_map(mount_at_root).next_back()
+}
+
+fn mount_at_root(line: &str) -> Option<RootMount> {
+    let (place, what) = line.split_once(" - ")?;
+    (place.split(' ').nth(4)? == "/").then_some(())?;
+    let mut fields = what.splitn(3, ' ');
+    let (fstype, source, options) = (fields.next()?, fields.next()?, fields.next()?);
+    let option = |name: &str| {
+        let mut options = options.split(',');
+        options.find_map(|option| option.strip_prefix(name)?.strip_prefix('='))
+    };
+    let nfs = fstype.starts_with("nfs");
+    Some(RootMount {
+        fstype: fstype.to_owned(),
+        source: source.to_owned(),
+        transport: option("proto").filter(|_| nfs).map(str::to_owned),
+        server: option("addr")
+            .filter(|_| nfs)
+            .and_then(|addr| addr.parse().ok()),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_mount_at_the_root_counts() {
+        let line = "23 1 0:21 / / rw,relatime shared:1 - nfs4 10.0.0.2:/ rw,vers=4.2,hard,proto=rdma,port=20049,clientaddr=10.0.0.1,local_lock=none,addr=10.0.0.2";
+        assert_eq!(
+            mount_at_root(line),
+            Some(RootMount {
+                fstype: "nfs4".to_owned(),
+                source: "10.0.0.2:/".to_owned(),
+                transport: Some("rdma".to_owned()),
+                server: Some("10.0.0.2".parse().unwrap()),
+            })
+        );
+        let disk = mount_at_root("1 0 254:0 / / rw - ext4 /dev/vda rw,addr=1").unwrap();
+        assert_eq!((disk.fstype.as_str(), disk.server), ("ext4", None));
+        for other in [
+            "",
+            "1 0 254:0 / /mnt rw - ext4 /dev/vda rw",
+            "1 0 254:0 / / rw ext4 x rw",
+            "1 0 0:1 / / rw - nfs x",
+        ] {
+            assert_eq!(mount_at_root(other), None, "{other}");
+        }
+    }
+}

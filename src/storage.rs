@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! PURE: the server that the root file system comes from, as `root=`, `netroot=` and
+//! `rd.nvmf.discover=` name it, and what its protocol needs of the kernel.
+
+use std::fmt;
+use std::net::IpAddr;
+
+use kernel_cmdline::Arguments;
+use serde::{Deserialize, Serialize};
+
+use crate::request::{Wish, wish};
+
+/// How a root file system is reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Protocol {
+    /// NFS, of any version.
+    Nfs,
+    /// iSCSI; over RDMA it is iSER.
+    Iscsi,
+    /// NVMe over Fabrics.
+    Nvme,
+}
+
+/// What carries the protocol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Transport {
+    /// TCP, over IPoIB then.
+    Tcp,
+    /// RDMA.
+    Rdma,
+}
+
+impl fmt::Display for Transport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Transport::Tcp => "tcp",
+            Transport::Rdma => "rdma",
+        })
+    }
+}
+
+/// The root file system of a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Root {
+    /// The protocol.
+    pub protocol: Protocol,
+    /// What carries it.
+    pub transport: Transport,
+    /// Address of the server; none where a DHCP server tells it, or a name server.
+    pub server: Option<IpAddr>,
+}
+
+impl Root {
+    /// The client's kernel module, where the protocol goes by RDMA: nothing else asks for it.
+    pub fn module(&self) -> Option<&'static str> {
+        (self.transport == Transport::Rdma).then_some(match self.protocol {
+            Protocol::Nfs => "rpcrdma",
+            Protocol::Iscsi => "ib_iser",
+            Protocol::Nvme => "nvme_rdma",
+        })
+    }
+}
+
+/// The root file system that the arguments name, in dracut's order.
+pub fn root(arguments: &Arguments<'_>) -> Option<Wish<Root>> {
+    let root = &arguments.root;
+    let netroot = root.netroot.iter().rev();
+    let mut named = netroot.chain(&root.root);
+    named
+        .find_map(|argument| Some(wish(argument, parse(argument.value)?)))
+        .or_else(|| {
+            let discover = root.nvmf_discover.first()?;
+            let found = Root {
+                protocol: Protocol::Nvme,
+                transport: match discover.value.transport {
+                    "rdma" => Transport::Rdma,
+                    "tcp" => Transport::Tcp,
+                    _ => return None,
+                },
+                server: address(discover.value.traddr),
+            };
+            Some(wish(discover, found))
+        })
+}
+
+fn parse(text: &str) -> Option<Root> {
+    let (kind, rest) = text.split_once(':')?;
+    match kind {
+        "nfs" | "nfs4" => Some(nfs(rest)),
+        "iscsi" => Some(iscsi(rest)),
+        _ => None,
+    }
+}
+
+/// `[SERVER:]/PATH[:OPTIONS]`, with the options in front in anaconda's spelling.
+fn nfs(rest: &str) -> Root {
+    let mut words = rest.split([':', ',']);
+    let rdma = words.any(|word| matches!(word, "rdma" | "proto=rdma" | "proto=rdma6"));
+    let server = rest.split_once(":/").map_or("", |(server, _)| server);
+    let server = match server.rfind('[') {
+        Some(open) => server.get(open..).unwrap_or_default(),
+        None => server.rsplit(':').next().unwrap_or_default(),
+    };
+    Root {
+        protocol: Protocol::Nfs,
+        transport: if rdma {
+            Transport::Rdma
+        } else {
+            Transport::Tcp
+        },
+        server: address(server),
+    }
+}
+
+/// `[USER:PASSWORD@]SERVER:[PROTOCOL]:[PORT]:[IFACE]:[NETDEV]:[LUN]:TARGET`; the iface record of
+/// open-iscsi says what carries it.
+fn iscsi(rest: &str) -> Root {
+    let rest = rest.rsplit_once('@').map_or(rest, |(_, rest)| rest);
+    let (server, rest) = match rest.split_once(']') {
+        Some((server, rest)) => (server.trim_start_matches('['), rest.trim_start_matches(':')),
+        None => rest.split_once(':').unwrap_or((rest, "")),
+    };
+    let rdma = rest.split(':').nth(2) == Some("iser");
+    Root {
+        protocol: Protocol::Iscsi,
+        transport: if rdma {
+            Transport::Rdma
+        } else {
+            Transport::Tcp
+        },
+        server: address(server),
+    }
+}
+
+fn address(text: &str) -> Option<IpAddr> {
+    let bare = text
+        .strip_prefix('[')
+        .and_then(|rest| rest.strip_suffix(']'));
+    bare.unwrap_or(text).parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kernel_cmdline::Source;
+
+    fn seen(cmdline: &str) -> Option<String> {
+        let sources = [Source::new("test", cmdline.as_bytes())];
+        let root = root(&kernel_cmdline::parse(&sources))?;
+        let Root {
+            protocol,
+            transport,
+            server,
+        } = root.value;
+        let server = server.map_or("-".to_owned(), |server| server.to_string());
+        let module = root.value.module().unwrap_or("-");
+        Some(format!(
+            "{protocol:?} {transport} {server} {module} <- {}",
+            root.origin
+        ))
+    }
+
+    #[test]
+    fn every_spelling_of_a_root_says_its_server_and_its_transport() {
+        for (cmdline, wanted) in [
+            ("root=nfs:10.0.0.2:/root", "Nfs tcp 10.0.0.2 -"),
+            ("root=nfs4:10.0.0.2:/rdma", "Nfs tcp 10.0.0.2 -"),
+            (
+                "root=nfs4:10.0.0.2:/:rdma,port=20049",
+                "Nfs rdma 10.0.0.2 rpcrdma",
+            ),
+            (
+                "root=nfs4:[fd00::2]:/root:rw,proto=rdma6",
+                "Nfs rdma fd00::2 rpcrdma",
+            ),
+            (
+                "root=nfs:proto=rdma,port=20049:10.0.0.2:/root",
+                "Nfs rdma 10.0.0.2 rpcrdma",
+            ),
+            ("root=nfs:/root", "Nfs tcp - -"),
+            ("root=nfs:server:/root:rdma", "Nfs rdma - rpcrdma"),
+            (
+                "netroot=iscsi:10.0.0.2::::iqn.2026-01.test:disk",
+                "Iscsi tcp 10.0.0.2 -",
+            ),
+            (
+                "netroot=iscsi:u:p@10.0.0.2:::iser::1:iqn.a:b",
+                "Iscsi rdma 10.0.0.2 ib_iser",
+            ),
+            (
+                "netroot=iscsi:[fd00::2]:6:3260:iser:::iqn.a:b",
+                "Iscsi rdma fd00::2 ib_iser",
+            ),
+            (
+                "rd.nvmf.discover=rdma,10.0.0.2,,4420",
+                "Nvme rdma 10.0.0.2 nvme_rdma",
+            ),
+            ("rd.nvmf.discover=tcp,10.0.0.2", "Nvme tcp 10.0.0.2 -"),
+        ] {
+            let wanted = format!("{wanted} <- {cmdline}");
+            assert_eq!(seen(cmdline), Some(wanted), "{cmdline}");
+        }
+        for cmdline in [
+            "root=/dev/vda",
+            "root=UUID=a",
+            "root=dhcp",
+            "rd.nvmf.discover=fc,auto",
+        ] {
+            assert_eq!(seen(cmdline), None, "{cmdline}");
+        }
+        // The disk is named by root=, where it comes from by netroot=.
+        assert_eq!(
+            seen("root=LABEL=r netroot=iscsi:10.0.0.2::::iqn.a").unwrap(),
+            "Iscsi tcp 10.0.0.2 - <- netroot=iscsi:10.0.0.2::::iqn.a"
+        );
+    }
+}
