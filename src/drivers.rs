@@ -8,6 +8,9 @@ use kernel_cmdline::LinkKind;
 const RDMA_HALF: &[(&str, &str)] = &[("mlx4_core", "mlx4_ib"), ("mlx5_core", "mlx5_ib")];
 /// PCI drivers that are InfiniBand drivers themselves.
 const HCA: &[&str] = &["hfi1", "ib_mthca", "ib_qib"];
+/// The driver of bonds.
+pub const BONDING: &str = "bonding";
+
 /// Where the kernel's tree has the usual modules: the file to look for when one is missing.
 const PLACES: &[(&str, &str)] = &[
     ("ib_core", "drivers/infiniband/core"),
@@ -21,6 +24,7 @@ const PLACES: &[(&str, &str)] = &[
     ("mlx5_ib", "drivers/infiniband/hw/mlx5"),
     ("nvme_rdma", "drivers/nvme/host"),
     ("rdma_cm", "drivers/infiniband/core"),
+    ("bonding", "drivers/net/bonding"),
     ("rdma_rxe", "drivers/infiniband/sw/rxe"),
     ("rdma_ucm", "drivers/infiniband/core"),
     ("rpcrdma", "net/sunrpc/xprtrdma"),

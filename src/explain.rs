@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! PURE: a plan as text.
 
+use crate::bond;
 use crate::dhcp::identity::{Hex, WantedId};
 use crate::error::printable;
 use crate::ipoib::{self, WantedMode, WantedMtu};
@@ -45,6 +46,7 @@ pub fn action(action: &Action) -> String {
             }
         ),
         Action::AskServer { server } => format!("ask {server} over RDMA"),
+        Action::MakeBond { name, bond, ipoib } => make_bond(name, bond, ipoib),
         Action::HandOver { to } => {
             let owner = match to {
                 Some("keep") => "; the interfaces stay as they are",
@@ -75,7 +77,17 @@ fn interface(name: &str, port: &str, wish: &ipoib::Wish) -> String {
         };
         format!("mode {mode}")
     }));
-    parts.push("up, carrier".to_owned());
+    parts.push(match &wish.bond {
+        Some(bond) => format!("into {bond}"),
+        None => "up, carrier".to_owned(),
+    });
+    parts.extend(addressing(wish));
+    format!("bring up IPoIB interface {name}: {}", parts.join(", "))
+}
+
+/// MTU, addresses and what goes with them.
+fn addressing(wish: &ipoib::Wish) -> Vec<String> {
+    let mut parts = Vec::new();
     parts.extend(wish.mtu.map(|mtu| match mtu {
         WantedMtu::Max => "MTU max".to_owned(),
         WantedMtu::Bytes(bytes) => format!("MTU {bytes}"),
@@ -105,7 +117,18 @@ fn interface(name: &str, port: &str, wish: &ipoib::Wish) -> String {
         });
         format!("DHCP (client identifier {id}{limit})")
     }));
-    format!("bring up IPoIB interface {name}: {}", parts.join(", "))
+    parts
+}
+
+/// What is done to a bond.
+fn make_bond(name: &str, bond: &bond::Wish, wish: &ipoib::Wish) -> String {
+    let mut parts = vec![format!("mode {}", bond::MODE)];
+    let options = bond.options.iter();
+    parts.extend(options.map(|(option, value)| format!("{option} {value}")));
+    parts.push("up, carrier".to_owned());
+    parts.extend(addressing(wish));
+    let slaves = bond.slaves.join(" and ");
+    format!("make bond {name} of {slaves}: {}", parts.join(", "))
 }
 
 /// The plan for people: a numbered line per step with the argument that asked for it.

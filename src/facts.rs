@@ -12,6 +12,7 @@ use std::net::IpAddr;
 use nix::sys::socket::SockaddrStorage;
 use serde::{Deserialize, Serialize};
 
+use crate::bond;
 use crate::dhcp::progress::Progress;
 use crate::handover;
 use crate::ipoib;
@@ -173,6 +174,9 @@ pub struct Netdev {
     pub bus_address: Option<String>,
     /// What only an IPoIB interface has.
     pub ipoib: Option<ipoib::Seen>,
+    /// What only a bond has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bond: Option<bond::Seen>,
     /// IP addresses with their prefix length, link-local ones too; none in a fixture tree.
     pub addresses: Vec<String>,
     /// Gateways of default routes through it (/proc/net/route, /proc/net/ipv6_route).
@@ -383,7 +387,10 @@ fn netdev(look: &mut Look<'_>, ifname: String) -> Netdev {
     });
     let ifindex = look.parsed(&format!("{base}/ifindex"), number);
     let hardware_type = look.parsed(&format!("{base}/type"), number);
-    let ipoib = (hardware_type == Some(ARPHRD_INFINIBAND)).then(|| ipoib::Seen {
+    // A bond of IPoIB interfaces has their hardware type, and the address of one of them.
+    let bond = (kind.as_deref() == Some("bond")).then(|| bond(look, &base));
+    let is_ipoib = hardware_type == Some(ARPHRD_INFINIBAND) && bond.is_none();
+    let ipoib = is_ipoib.then(|| ipoib::Seen {
         mode: look
             .text(&format!("{base}/mode"))
             .and_then(|text| ipoib::Mode::parse(&text)),
@@ -407,11 +414,34 @@ fn netdev(look: &mut Look<'_>, ifname: String) -> Netdev {
         kind,
         bus_address: look.root().link_name(&format!("{base}/device")).ok(),
         ipoib,
+        bond,
         addresses: Vec::new(),
         gateways: Vec::new(),
         routes: Vec::new(),
         ifname,
     }
+}
+
+/// A bond's own directory. State beside options: which interfaces, which of them is used, and what
+/// only 802.3ad has.
+fn bond(look: &mut Look<'_>, base: &str) -> bond::Seen {
+    let mut seen = bond::Seen::default();
+    for name in look.list(&format!("{base}/bonding")) {
+        let is_state =
+            matches!(name.as_str(), "mii_status" | "queue_id") || name.starts_with("ad_");
+        if is_state {
+            continue;
+        }
+        let Some(text) = look.text(&format!("{base}/bonding/{name}")) else {
+            continue;
+        };
+        match name.as_str() {
+            "slaves" => seen.slaves = text.split_ascii_whitespace().map(str::to_owned).collect(),
+            "active_slave" => seen.active_slave = Some(text).filter(|text| !text.is_empty()),
+            _ => seen.options.push(format!("{name}={text}")),
+        }
+    }
+    seen
 }
 
 /// Adds the IP addresses, which sysfs does not show (getifaddrs(3)).

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! PURE: the IPoIB interfaces that a command line names, out of the many arguments that do:
-//! `ip=`, `ifname=`, `bootdev=`, `BOOTIF=`, `ib.pkey=`, `rd.ib.mode=`, `rd.ib.mtu=`.
+//! `ip=`, `ifname=`, `bond=`, `bootdev=`, `BOOTIF=`, `ib.pkey=`, `rd.ib.mode=`, `rd.ib.mtu=`.
 
 use std::net::IpAddr;
 
-use kernel_cmdline::{Arguments, ClientIdForm, HwAddr, Interface, Ip, Limit, Mode, Mtu, Spanned};
+use kernel_cmdline::{
+    Arguments, Bond, ClientIdForm, HwAddr, Interface, Ip, Limit, Mode, Mtu, Spanned,
+};
 
+use crate::bond::{self, BondWish};
 use crate::dhcp::{self, identity::WantedId};
 use crate::ipoib::{self, Address, FULL_MEMBER, Route, WantedMode, WantedMtu};
 use crate::request::{InterfaceWish, Wish, wish};
@@ -78,10 +81,37 @@ fn key(arguments: &Arguments<'_>, interface: &Interface<'_>) -> Key {
     }
 }
 
-/// By its name or address, or because `ifname=` gives its name to an InfiniBand address.
+/// By its name or address, or because `ifname=` gives its name to an InfiniBand address; or a bond
+/// of such interfaces.
 fn means_infiniband(arguments: &Arguments<'_>, interface: &Interface<'_>) -> bool {
+    is_single(arguments, interface)
+        || bonds_of(arguments).any(|bond| *interface == Interface::Name(bond.value.name))
+}
+
+/// The same of what is no bond, whose name may begin with ib too.
+fn is_single(arguments: &Arguments<'_>, interface: &Interface<'_>) -> bool {
     let named = |name: &str| named_address(arguments, split_child(name).0).is_some();
-    interface.is_infiniband() || matches!(interface, Interface::Name(name) if named(name))
+    let bond = |name: &str| {
+        arguments
+            .net
+            .bonds
+            .iter()
+            .any(|bond| bond.value.name == name)
+    };
+    match interface {
+        Interface::Name(name) => !bond(name) && (interface.is_infiniband() || named(name)),
+        Interface::Address(_) => interface.is_infiniband(),
+    }
+}
+
+/// The `bond=` of InfiniBand interfaces.
+fn bonds_of<'a, 'b>(
+    arguments: &'a Arguments<'b>,
+) -> impl Iterator<Item = &'a Spanned<'b, Bond<'b>>> {
+    arguments.net.bonds.iter().filter(|bond| {
+        let mut slaves = bond.value.slaves.iter();
+        slaves.any(|slave| is_single(arguments, slave))
+    })
 }
 
 /// All interfaces that are named, each once, with everything that is wanted of it.
@@ -139,6 +169,18 @@ pub fn named(arguments: &Arguments<'_>) -> Vec<Wish<InterfaceWish>> {
             &port,
             pkey.value.full(),
         );
+    }
+    for bond in bonds_of(arguments) {
+        for slave in &bond.value.slaves {
+            if is_single(arguments, slave) {
+                collected.add(&bond.with(*slave), |ipoib| {
+                    ipoib.bond.get_or_insert_with(|| bond.value.name.to_owned());
+                });
+            }
+        }
+        collected.add(&bond.with(Interface::Name(bond.value.name)), |ipoib| {
+            ipoib.mtu = ipoib.mtu.or(bond.value.mtu.map(WantedMtu::Bytes));
+        });
     }
     for interface in net
         .bootdev
@@ -204,6 +246,68 @@ fn dhcp(arguments: &Arguments<'_>, ip: &Ip<'_>) -> Option<dhcp::Wish> {
         keep: arguments.network_root().is_some(),
         ignore_dns: net.peerdns.is_some_and(|peerdns| !peerdns.value),
     })
+}
+
+/// Takes the bonds out of `interfaces`. Interfaces that cannot be had because of them are refused.
+pub fn bonds(
+    arguments: &Arguments<'_>,
+    interfaces: &mut Vec<Wish<InterfaceWish>>,
+) -> Vec<Wish<BondWish>> {
+    let mut bonds: Vec<Wish<BondWish>> = Vec::new();
+    for asked in bonds_of(arguments) {
+        let name = asked.value.name;
+        let mut slaves = Vec::new();
+        let is_it = |interface: &Wish<InterfaceWish>| interface.value.port == name;
+        let position = interfaces.iter().position(is_it);
+        let entry = position.map(|position| interfaces.remove(position).value);
+        let mut refused = match entry {
+            Some(_) => None,
+            None => Some(format!("a bond {name} is asked for already")),
+        };
+        for slave in &asked.value.slaves {
+            let key = key(arguments, slave);
+            let found = interfaces
+                .iter()
+                .find(|i| i.value.port == key.port && i.value.ipoib.pkey == key.pkey)
+                .filter(|_| is_single(arguments, slave));
+            match found.map(|found| (&found.value.name, found.value.ipoib.bond.as_deref())) {
+                None => {
+                    refused.get_or_insert(format!(
+                        "{slave} is not an InfiniBand interface: the kernel does not mix them with others \
+                         in one bond"
+                    ));
+                }
+                Some((known, Some(other))) if other != name => {
+                    refused.get_or_insert(format!("{known} is in {other} already"));
+                }
+                Some((known, _)) if slaves.contains(known) => {}
+                Some((known, _)) => slaves.push(known.clone()),
+            }
+        }
+        bonds.push(wish(
+            asked,
+            bond::wish(&asked.value, slaves, entry, refused),
+        ));
+    }
+    for interface in interfaces.iter_mut().map(|interface| &mut interface.value) {
+        let Some(name) = interface.ipoib.bond.clone() else {
+            continue;
+        };
+        let of_it =
+            |bond: &&Wish<BondWish>| bond.value.name == name && bond.value.refused.is_some();
+        if bonds.iter().any(|bond| of_it(&bond)) {
+            let reason = format!("its bond {name} cannot be made");
+            interface.refused.get_or_insert(reason);
+        } else if !interface.ipoib.addresses.is_empty()
+            || interface.ipoib.dhcp.is_some()
+            || interface.left
+        {
+            let reason =
+                format!("it is in {name}: give the address to the bond, ip=...:{name}:none");
+            interface.refused.get_or_insert(reason);
+        }
+    }
+    bonds
 }
 
 /// Two interfaces of one name would push each other aside for ever: the first one gets it.
@@ -433,8 +537,13 @@ impl Collected<'_, '_> {
         }
         let arguments = self.arguments;
         for mode in &arguments.ib.modes {
-            if let Some(interface) = mode.value.interface {
-                let wanted = wanted_mode(mode.value.mode);
+            let wanted = wanted_mode(mode.value.mode);
+            // The mode of a bond is that of its interfaces.
+            let bond = bonds_of(arguments)
+                .find(|bond| mode.value.interface == Some(Interface::Name(bond.value.name)));
+            let slaves = bond.map_or(&[][..], |bond| &bond.value.slaves);
+            let single = mode.value.interface.filter(|_| bond.is_none());
+            for interface in slaves.iter().copied().chain(single) {
                 self.add(&mode.with(interface), |ipoib| ipoib.mode = Some(wanted));
             }
         }
@@ -454,6 +563,10 @@ impl Collected<'_, '_> {
                 .and_then(|p| by_ip.get(p).copied().flatten());
             let wanted = fixed.or(Some(wanted_mtu(mtu.value.mtu)));
             self.add(&spanned, |ipoib| ipoib.mtu = wanted);
+        }
+        for found in &mut self.found {
+            let entry = &mut found.value.ipoib;
+            entry.mtu = entry.mtu.filter(|_| entry.bond.is_none());
         }
     }
 }

@@ -179,6 +179,9 @@ pub struct Wish {
     /// A DHCP server is asked for the rest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dhcp: Option<crate::dhcp::Wish>,
+    /// The bond that it belongs to, which sets it up and decides its MTU.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bond: Option<String>,
 }
 
 impl Wish {

@@ -6,6 +6,7 @@
 
 #![deny(unsafe_code)]
 
+pub mod bond;
 pub mod cli;
 pub mod dhcp;
 pub mod dracut;

@@ -154,8 +154,8 @@ fn claim(request: &Request) -> Result<u8> {
 
 /// What the initramfs told its network programs gives way to what those of the real root are told.
 fn hand_over(root: &Root, request: &Request) -> Result<u8> {
-    for (directory, name) in peers::CLAIMS {
-        Directory::below_run(directory)?.remove(name)?;
+    for claim in peers::claim(request) {
+        Directory::below_run(claim.directory)?.remove(&claim.name)?;
     }
     let Some(expectation) = expectation(root)? else {
         return Ok(0);

@@ -325,6 +325,13 @@ impl LinkReport {
         parts.extend(self.port_guid.map(|guid| format!("port GUID {guid}")));
         parts.extend(self.netdev.clone());
         parts.extend(self.bus_address.clone());
+        // A bond has no port to speak of.
+        let seen = |id: Id| {
+            let is_it = |f: &&Finding| f.check == id && f.status == Status::Ok;
+            self.checks.iter().find(is_it)?.seen.clone()
+        };
+        parts.extend(seen(Id::BondSlaves).map(|slaves| format!("bond of {slaves}")));
+        parts.extend(seen(Id::BondCarrier).map(|by| format!("carried {by}")));
         printable(&parts.join(", "))
     }
 }
@@ -416,11 +423,7 @@ impl Report {
             );
         }
         for link in &self.links {
-            let what = if link.name.is_some() {
-                link.description()
-            } else {
-                String::new()
-            };
+            let what = link.description();
             line(
                 &mut out,
                 0,

@@ -4,10 +4,11 @@
 use std::time::Duration;
 
 use kernel_cmdline::{
-    Arguments, Cmdline, Handover, LinkKind, OnFail, PortType, Require, RoceMode, Route, Source,
-    Spanned,
+    Arguments, Cmdline, Handover, Interface, LinkKind, OnFail, PortType, Require, RoceMode, Route,
+    Source, Spanned,
 };
 
+use crate::bond::BondWish;
 use crate::ipoib;
 use crate::rdma::reach::Server;
 use crate::storage;
@@ -83,6 +84,8 @@ pub struct Request {
     pub ports: Vec<Wish<String>>,
     /// IPoIB interfaces that something names, without repetition.
     pub interfaces: Vec<Wish<InterfaceWish>>,
+    /// Bonds of such interfaces.
+    pub bonds: Vec<Wish<BondWish>>,
     /// What `rd.ib.mode=` and `rd.ib.mtu=` without an interface want, where none is named.
     pub any_interface: Option<Wish<ipoib::Wish>>,
     /// Ports that `rd.ib.require=` lists: then only these gate the boot.
@@ -225,10 +228,11 @@ impl Request {
                 arguments.complaints_lost
             ));
         }
-        let interfaces = crate::interfaces::named(arguments);
+        let mut interfaces = crate::interfaces::named(arguments);
         let any_interface = crate::interfaces::unnamed(arguments).filter(|_| interfaces.is_empty());
         let left = left(arguments, &interfaces);
         let left = replaced.into_iter().chain(left).collect();
+        let bonds = crate::interfaces::bonds(arguments, &mut interfaces);
         let debug = arguments.debug.is_some_and(|on| on.value);
         Request {
             asked: arguments.asked().as_ref().map(origin),
@@ -262,6 +266,7 @@ impl Request {
                 .collect(),
             ports: listed_ports(arguments),
             interfaces,
+            bonds,
             any_interface,
             listed,
             required,
@@ -358,11 +363,16 @@ fn left(arguments: &Arguments<'_>, interfaces: &[Wish<InterfaceWish>]) -> Vec<Wi
     const WHICH: &str = "which interface is not said: it is left to the image's network module; \
          for InfiniBand write ip=INTERFACE:dhcp or bootdev=";
     let net = &arguments.net;
+    // Bonds among them.
+    let is_ours = |interface: Interface<'_>| {
+        let mut known = interfaces.iter().map(|known| known.value.name.as_str());
+        interface.is_infiniband() || known.any(|name| interface == Interface::Name(name))
+    };
     let mut left = Vec::new();
     let infiniband = net
         .ip
         .iter()
-        .filter(|ip| ip.value.interface.is_some_and(|i| i.is_infiniband()));
+        .filter(|ip| ip.value.interface.is_some_and(is_ours));
     for ip in infiniband {
         let methods = &ip.value.methods;
         if !ip.value.wants_dhcp4() && methods.iter().any(|method| !method.is_static()) {

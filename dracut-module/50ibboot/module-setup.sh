@@ -7,7 +7,7 @@
 
 # dracut sets what is not set here.
 # shellcheck disable=SC2154,SC2034
-ibboot_default_drivers="mlx4_ib mlx5_ib ib_ipoib ib_umad ib_uverbs rdma_ucm rdma_rxe siw crc32_generic"
+ibboot_default_drivers="mlx4_ib mlx5_ib ib_ipoib ib_umad ib_uverbs rdma_ucm rdma_rxe siw crc32_generic bonding"
 
 # kdump builds its small images with --mount: they are left as they are.
 check() {

@@ -5,6 +5,7 @@ use core::net::IpAddr;
 
 use heapless::Vec;
 
+use crate::bond::Bond;
 use crate::complain::{Complaint, Escaped};
 use crate::hwaddr::HwAddr;
 use crate::ip::Ip;
@@ -61,6 +62,8 @@ impl<'a, T> Spanned<'a, T> {
 pub const DRIVERS: usize = 64;
 /// `ip=`, `ifname=`, `rd.route=` and `ib.pkey=` arguments read at most, of each.
 pub const INTERFACES: usize = 32;
+/// `bond=` arguments read at most.
+pub const BONDS: usize = 4;
 /// `nameserver=` arguments read at most.
 pub const NAMESERVERS: usize = 8;
 /// Arguments of one repeatable `rd.ib.*` read at most.
@@ -123,6 +126,8 @@ pub struct Net<'a> {
     pub ip: List<'a, Ip<'a>, INTERFACES>,
     /// `ifname=`.
     pub ifname: List<'a, Ifname<'a>, INTERFACES>,
+    /// `bond=`.
+    pub bonds: List<'a, Bond<'a>, BONDS>,
     /// `bootdev=`.
     pub bootdev: Single<'a, Interface<'a>>,
     /// `BOOTIF=`.
@@ -226,7 +231,7 @@ pub enum Reason {
     Switch,
     /// An `rd.ib.*` argument or `ib.pkey=`, even one that is wrong.
     Argument,
-    /// `ip=`, `ifname=`, `bootdev=` or `BOOTIF=` means an InfiniBand device.
+    /// `ip=`, `ifname=`, `bond=`, `bootdev=` or `BOOTIF=` means an InfiniBand device.
     Interface,
     /// A network is needed and an RDMA module is asked for.
     Driver,
@@ -236,7 +241,7 @@ impl<'a> Arguments<'a> {
     /// The argument that asks for InfiniBand, if one does.
     ///
     /// `rd.ib` decides where it is given. Otherwise it is any `rd.ib.*` or `ib.pkey=`
-    /// (right or wrong), an `ip=`, `ifname=`, `bootdev=` or `BOOTIF=` that means an
+    /// (right or wrong), an `ip=`, `ifname=`, `bond=`, `bootdev=` or `BOOTIF=` that means an
     /// InfiniBand device (a name that starts with `ib`, an address that only InfiniBand
     /// has), or `rd.neednet` together with one of [`crate::RDMA_MODULES`] in
     /// `rd.driver.pre=` or `rd.driver.post=`.

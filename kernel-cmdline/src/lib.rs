@@ -28,6 +28,7 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod bond;
 mod cluster;
 mod complain;
 pub mod docs;
@@ -44,9 +45,10 @@ mod values;
 mod wishes;
 
 pub use args::{
-    Arguments, COMPLAINTS, DRIVERS, Dhcp, Drivers, INTERFACES, Ib, List, NAMESERVERS, Net, Reason,
-    Root, Single, Spanned, Timeouts, WISHES,
+    Arguments, BONDS, COMPLAINTS, DRIVERS, Dhcp, Drivers, INTERFACES, Ib, List, NAMESERVERS, Net,
+    Reason, Root, Single, Spanned, Timeouts, WISHES,
 };
+pub use bond::{BOND_OPTIONS, BOND_SLAVES, Bond};
 pub use complain::{Complaint, Escaped, Problem};
 pub use hwaddr::{Guid, HARDWARE_ETHERNET, HARDWARE_INFINIBAND, HwAddr};
 pub use ip::{Ip, METHODS, Method, Methods};

@@ -4,6 +4,7 @@
 use heapless::Vec;
 
 use crate::args::{Arguments, Reason, Single, Spanned};
+use crate::bond::Bond;
 use crate::cluster::Cluster;
 use crate::complain::{Complaint, Problem, is_plain};
 use crate::ip::Ip;
@@ -140,9 +141,12 @@ impl<'a> Reader<'a> {
                 Some(text) => Err(Problem::CountsAsTrue { text }),
             };
         }
-        let value = value
-            .filter(|value| !value.is_empty())
-            .ok_or(Problem::NoValue)?;
+        let value = match value.filter(|value| !value.is_empty()) {
+            Some(value) => value,
+            // dracut's bond of eth0 and eth1.
+            None if name == "bond" => return Ok(()),
+            None => return Err(Problem::NoValue),
+        };
         if let Some(parameter) = name.strip_prefix("rd.ib.") {
             return self.read_ib(parameter, token, value);
         }
@@ -387,6 +391,16 @@ impl<'a> Reader<'a> {
                     token,
                     ifname,
                     "ifname= arguments",
+                )
+            }
+            "bond" => {
+                let bond = Bond::parse(value)?;
+                self.because_of(token, bond.is_infiniband());
+                add(
+                    &mut self.arguments.net.bonds,
+                    token,
+                    bond,
+                    "bond= arguments",
                 )
             }
             "ip" => {

@@ -195,6 +195,9 @@ impl Draft<'_> {
     fn parameters(&self, name: &str) -> Vec<String> {
         if self.request.async_probe && self.inventory.modules.drives_devices(name) {
             vec!["async_probe=1".to_owned()]
+        } else if name == drivers::BONDING {
+            // Or it makes a bond0 of its own, in a mode of its own.
+            vec!["max_bonds=0".to_owned()]
         } else {
             Vec::new()
         }

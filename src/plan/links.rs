@@ -4,6 +4,7 @@
 use kernel_cmdline::LinkKind;
 
 use super::{Action, Draft, Refusal, Step};
+use crate::bond::BondWish;
 use crate::drivers;
 use crate::facts::Netdev;
 use crate::rdma::select;
@@ -114,6 +115,40 @@ impl Draft<'_> {
             link_layer: Some(LinkLayer::InfiniBand),
             ipoib: Some(ipoib.clone()),
             refused: interface.value.refused.clone(),
+            ..LinkWish::default()
+        });
+    }
+
+    /// A bond of interfaces that are planned already.
+    pub(super) fn bond(&mut self, bond: &Wish<BondWish>, links: &mut Vec<LinkWish>) {
+        let name = &bond.value.name;
+        let mut refused = bond.value.refused.clone();
+        if let Some(reason) = &refused {
+            self.refusals.push(Refusal {
+                object: name.clone(),
+                reason: reason.clone(),
+                asked_by: Some(bond.origin.clone()),
+            });
+        } else if self.load(drivers::BONDING, Some(&bond.origin)) {
+            self.steps.push(Step {
+                action: Action::MakeBond {
+                    name: name.clone(),
+                    bond: bond.value.bond.clone(),
+                    ipoib: Box::new(bond.value.ipoib.clone()),
+                },
+                asked_by: Some(bond.origin.clone()),
+            });
+        } else {
+            refused = Some("kernel module bonding is not in this image".to_owned());
+        }
+        // rd.ib.require= may list it.
+        links.retain(|link| link.wanted != *name);
+        links.push(LinkWish {
+            wanted: name.clone(),
+            asked_by: Some(bond.origin.clone()),
+            ipoib: Some(bond.value.ipoib.clone()),
+            bond: Some(bond.value.bond.clone()),
+            refused,
             ..LinkWish::default()
         });
     }

@@ -11,6 +11,7 @@ use std::time::Duration;
 use kernel_cmdline::OnFail;
 use serde::Serialize;
 
+use crate::bond;
 use crate::error::Result;
 use crate::facts::{Depth, Facts, Look};
 use crate::handover::SCHEMA;
@@ -128,9 +129,18 @@ pub enum Action {
         /// What is wanted of it.
         ipoib: Box<ipoib::Wish>,
     },
+    /// Make a bond of IPoIB interfaces; addresses, when it has carrier.
+    MakeBond {
+        /// Its name.
+        name: String,
+        /// What it is made of.
+        bond: bond::Wish,
+        /// MTU and addresses.
+        ipoib: Box<ipoib::Wish>,
+    },
     /// Wait until the port is verified.
     WaitFor {
-        /// The selector, or `any port`.
+        /// The selector, or `any port`, or the bond.
         port: String,
         /// The boot waits for it.
         gates_boot: bool,
@@ -316,6 +326,9 @@ impl Draft<'_> {
         for interface in &self.request.interfaces {
             self.interface(interface, &mut links);
         }
+        for bond in &self.request.bonds {
+            self.bond(bond, &mut links);
+        }
         let listed = |wanted: &str| {
             !self.request.listed
                 || self.request.ports.iter().any(|port| {
@@ -332,7 +345,14 @@ impl Draft<'_> {
         };
         for link in &mut links {
             link.required = match require {
-                Require::Listed => listed(&link.wanted),
+                // Of a bond's interfaces one is enough, which its own checks see to.
+                Require::Listed => {
+                    let is_in_bond = link
+                        .ipoib
+                        .as_ref()
+                        .is_some_and(|ipoib| ipoib.bond.is_some());
+                    listed(&link.wanted) && (self.request.listed || !is_in_bond)
+                }
                 Require::All => true,
                 Require::Count(_) => false,
             };

@@ -84,12 +84,16 @@ fn device_alias(line: &str) -> Option<(&str, &str)> {
     is_card.then_some((pattern, module))
 }
 
-/// A module of the RDMA stack, or one that needs it: what this program may have to load. A
+/// A module of the RDMA stack, one that needs it, or the one of bonds: what this program may have to load. A
 /// distribution's index names some 4,000 others.
 fn is_of_rdma(path: &str, needs: &str) -> bool {
     let of_tree = |text: &str| text.contains("/infiniband/") || text.contains("/mellanox/");
     let name = name_of(path);
-    of_tree(path) || of_tree(needs) || is_rdma_module(&name) || drivers::binds_hcas(&name)
+    of_tree(path)
+        || of_tree(needs)
+        || is_rdma_module(&name)
+        || drivers::binds_hcas(&name)
+        || name == drivers::BONDING
 }
 
 impl Index {

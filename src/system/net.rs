@@ -7,9 +7,9 @@ use futures_util::StreamExt;
 use rtnetlink::packet_core::NetlinkMessage;
 use rtnetlink::packet_route::RouteNetlinkMessage;
 use rtnetlink::packet_route::address::AddressAttribute;
-use rtnetlink::packet_route::link::LinkMessage;
+use rtnetlink::packet_route::link::{BondMode, LinkMessage};
 use rtnetlink::packet_route::route::RouteScope;
-use rtnetlink::{Handle, LinkUnspec, MulticastGroup, RouteMessageBuilder};
+use rtnetlink::{Handle, LinkBond, LinkUnspec, MulticastGroup, RouteMessageBuilder};
 use tokio::task::JoinHandle;
 
 use crate::error::{Error, Result, errno_text};
@@ -85,6 +85,19 @@ impl Net {
     pub async fn set_mtu(&self, index: u32, bytes: u32) -> std::result::Result<(), String> {
         self.change(LinkUnspec::new_with_index(index).mtu(bytes).build())
             .await
+    }
+
+    /// Makes a bond in active-backup mode; the error is the kernel's words.
+    pub async fn add_bond(&self, name: &str) -> std::result::Result<(), String> {
+        let bond = LinkBond::new(name).mode(BondMode::ActiveBackup).build();
+        let request = self.handle.link().add(bond);
+        request.execute().await.map_err(|e| words(&e))
+    }
+
+    /// Puts the interface, which must be down, into the bond with the index `bond`.
+    pub async fn enslave(&self, index: u32, bond: u32) -> std::result::Result<(), String> {
+        let message = LinkUnspec::new_with_index(index).controller(bond);
+        self.change(message.build()).await
     }
 
     /// Adds an IP address, with the other end of a point-to-point link where there is one; there

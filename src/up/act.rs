@@ -92,6 +92,7 @@ impl Walk<'_> {
         self.set_roce_modes(facts);
         // Interfaces come from the expectation, which knows their ports.
         changed |= self.interfaces(facts).await;
+        changed |= self.bonds(facts).await;
         changed | self.ethernet_up(facts).await
     }
 
@@ -117,7 +118,7 @@ impl Walk<'_> {
     }
 
     /// Kernels before 6.2 do not rename an interface that is up: where udev runs, it goes first.
-    fn is_settled(&mut self, netdev: &Netdev) -> bool {
+    pub(super) fn is_settled(&mut self, netdev: &Netdev) -> bool {
         let Some(index) = netdev.ifindex else {
             return false;
         };
@@ -134,6 +135,10 @@ impl Walk<'_> {
             self.watch.look_again(Some(UDEV_LOOK));
         }
         false
+    }
+
+    pub(super) fn is_live(&self, module: &str) -> bool {
+        is_live(self.root, self.index, module)
     }
 
     pub(super) async fn set_up(&mut self, name: &str, facts: &Facts) -> bool {

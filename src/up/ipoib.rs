@@ -28,6 +28,19 @@ pub struct Tried {
     mtu: BTreeSet<(u32, u32)>,
 }
 
+impl Tried {
+    /// Its carrier went: the next broadcast group may grant another MTU.
+    pub(super) fn forget_mtu(&mut self, index: u32) {
+        self.mtu.retain(|(tried, _)| *tried != index);
+    }
+
+    /// Whether `what` was not done to this interface before: what the kernel does not show as it was
+    /// written is not a change for ever.
+    pub(super) fn is_first_time(&mut self, interface: &str, what: &str) -> bool {
+        self.told.insert((interface.to_owned(), what.to_owned()))
+    }
+}
+
 impl Walk<'_> {
     /// Brings every wanted interface one step further. True if something was changed.
     pub(super) async fn interfaces(&mut self, facts: &Facts) -> bool {
@@ -36,7 +49,7 @@ impl Walk<'_> {
             .links
             .iter()
             .chain(&self.expectation.any_port)
-            .filter(|wish| wish.ipoib.is_some() && wish.refused.is_none())
+            .filter(|wish| wish.ipoib.is_some() && wish.bond.is_none() && wish.refused.is_none())
             .cloned()
             .collect();
         let mut changed = false;
@@ -72,10 +85,14 @@ impl Walk<'_> {
         {
             changed |= self.set_up(&parent.ifname, facts).await;
         }
+        // Its bond sets it up, and has what follows.
+        if wish.bond.is_some() {
+            return changed;
+        }
         changed |= self.set_up(&netdev.ifname, facts).await;
         let wish = &self.lease(wish, netdev, index);
         if netdev.carrier != Some(true) {
-            self.interfaces.mtu.retain(|(tried, _)| *tried != index);
+            self.interfaces.forget_mtu(index);
             return changed;
         }
         changed |= self.set_mtu(wish, netdev, index).await;
@@ -202,7 +219,7 @@ impl Walk<'_> {
         }
     }
 
-    async fn set_mtu(&mut self, wish: &Wish, netdev: &Netdev, index: u32) -> bool {
+    pub(super) async fn set_mtu(&mut self, wish: &Wish, netdev: &Netdev, index: u32) -> bool {
         let wanted = wish
             .mtu
             .and_then(|wanted| ipoib::mtu_to_set(wanted, netdev));
@@ -223,7 +240,7 @@ impl Walk<'_> {
         }
     }
 
-    async fn set_addresses(&mut self, wish: &Wish, netdev: &Netdev, index: u32) -> bool {
+    pub(super) async fn set_addresses(&mut self, wish: &Wish, netdev: &Netdev, index: u32) -> bool {
         let mut changed = false;
         for address in &wish.addresses {
             if netdev.addresses.contains(&address.to_string()) {
@@ -281,7 +298,8 @@ impl Walk<'_> {
     }
 }
 
-fn ports_of<'f>(link: &LinkWish, facts: &'f Facts) -> Vec<PortRef<'f>> {
+/// The ports that a wish means.
+pub(super) fn ports_of<'f>(link: &LinkWish, facts: &'f Facts) -> Vec<PortRef<'f>> {
     if let Some(identity) = link.identity {
         let is_it = |port: &PortRef<'_>| crate::verify::evaluate::identity(*port) == Some(identity);
         return facts.ports().filter(is_it).collect();

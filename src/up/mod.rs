@@ -7,6 +7,7 @@
 
 mod act;
 pub mod ask;
+mod bond;
 mod contract;
 mod dhcp;
 mod ipoib;

@@ -67,6 +67,21 @@ pub enum Id {
     /// Largest packet.
     #[serde(rename = "ipoib.mtu")]
     IpoibMtu,
+    /// The bond is there.
+    #[serde(rename = "bond.present")]
+    BondPresent,
+    /// How it works.
+    #[serde(rename = "bond.mode")]
+    BondMode,
+    /// What it is made of.
+    #[serde(rename = "bond.slaves")]
+    BondSlaves,
+    /// Its driver's options.
+    #[serde(rename = "bond.options")]
+    BondOptions,
+    /// One of its interfaces carries traffic.
+    #[serde(rename = "bond.carrier")]
+    BondCarrier,
     /// What a DHCP server granted.
     #[serde(rename = "lease.present")]
     LeasePresent,
@@ -256,9 +271,54 @@ pub const TABLE: &[Check] = &[
         hint: "the subnet administrator is silent, or has no broadcast group for this P_Key (ipoib flag in partitions.conf)",
     },
     Check {
+        id: Id::BondPresent,
+        name: "bond.present",
+        parents: &[],
+        severity: Severity::Critical,
+        failure: "no such bond",
+        why: "the bond that was asked for is there",
+        hint: "ibboot up makes it; look for another program that removes it",
+    },
+    Check {
+        id: Id::BondMode,
+        name: "bond.mode",
+        parents: &[Id::BondPresent],
+        severity: Severity::Critical,
+        failure: "wrong bonding mode",
+        why: "the bond is in the only mode that works with InfiniBand",
+        hint: "look for another program that made it",
+    },
+    Check {
+        id: Id::BondSlaves,
+        name: "bond.slaves",
+        parents: &[Id::BondPresent],
+        severity: Severity::Critical,
+        failure: "interfaces are missing in the bond",
+        why: "the bond has the interfaces that were asked for; a warning while it has one of them",
+        hint: "see the checks of the interface that is missing, and dmesg",
+    },
+    Check {
+        id: Id::BondOptions,
+        name: "bond.options",
+        parents: &[Id::BondPresent],
+        severity: Severity::Warning,
+        failure: "options are not as asked for",
+        why: "the bonding driver took the options that were asked for",
+        hint: "see dmesg; what there is: modinfo bonding",
+    },
+    Check {
+        id: Id::BondCarrier,
+        name: "bond.carrier",
+        parents: &[Id::BondMode, Id::BondSlaves],
+        severity: Severity::Critical,
+        failure: "the bond has no carrier",
+        why: "the bond is up and one of its interfaces carries its traffic",
+        hint: "none of its interfaces has carrier: see their checks",
+    },
+    Check {
         id: Id::IpoibMtu,
         name: "ipoib.mtu",
-        parents: &[Id::IpoibCarrier, Id::IpoibMode],
+        parents: &[Id::IpoibCarrier, Id::IpoibMode, Id::BondCarrier],
         severity: Severity::Critical,
         failure: "wrong MTU",
         why: "the interface has the MTU that was asked for",
@@ -267,7 +327,7 @@ pub const TABLE: &[Check] = &[
     Check {
         id: Id::LeasePresent,
         name: "lease.present",
-        parents: &[Id::IpoibCarrier],
+        parents: &[Id::IpoibCarrier, Id::BondCarrier],
         severity: Severity::Critical,
         failure: "no DHCP lease",
         why: "a DHCP server granted an address, and it still holds",
@@ -276,7 +336,7 @@ pub const TABLE: &[Check] = &[
     Check {
         id: Id::AddressPresent,
         name: "address.present",
-        parents: &[Id::IpoibCarrier, Id::LeasePresent],
+        parents: &[Id::IpoibCarrier, Id::BondCarrier, Id::LeasePresent],
         severity: Severity::Critical,
         failure: "address is missing",
         why: "the interface has the IP addresses that were asked for",

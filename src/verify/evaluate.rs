@@ -10,6 +10,7 @@ use super::expectation::{Expectation, Identity, LinkWish, Require};
 use super::interface;
 use super::root;
 use super::server;
+use crate::bond;
 use crate::facts::{Facts, Port, PortRef};
 use crate::handover::SCHEMA;
 use crate::ipoib;
@@ -21,6 +22,8 @@ use crate::system::modules::InitState;
 /// What `verify` looks up more than once.
 struct Lookup<'a> {
     facts: &'a Facts,
+    /// The links that are named.
+    links: &'a [LinkWish],
     /// Ports by identity. Several with one node GUID happen: a card's VFs, software devices on
     /// interfaces that share a MAC address.
     by_identity: BTreeMap<Identity, Vec<PortRef<'a>>>,
@@ -29,7 +32,7 @@ struct Lookup<'a> {
 }
 
 impl<'a> Lookup<'a> {
-    fn new(expectation: &Expectation, facts: &'a Facts) -> Lookup<'a> {
+    fn new(expectation: &'a Expectation, facts: &'a Facts) -> Lookup<'a> {
         let mut by_identity: BTreeMap<Identity, Vec<PortRef<'a>>> = BTreeMap::new();
         for port in facts.ports() {
             if let Some(identity) = identity(port) {
@@ -49,6 +52,7 @@ impl<'a> Lookup<'a> {
         });
         Lookup {
             facts,
+            links: &expectation.links,
             by_identity,
             rates: rates.collect(),
         }
@@ -68,6 +72,17 @@ impl<'a> Lookup<'a> {
                 .find(|(ports, _)| means(ports))
                 .map(|(_, megabits)| *megabits)
         })
+    }
+
+    /// The ports that a wish means.
+    fn ports_of(&self, wish: &LinkWish) -> Vec<PortRef<'a>> {
+        match wish.identity {
+            Some(identity) => self.pinned(wish, identity).into_iter().collect(),
+            None => match Selector::parse(wish.port.as_deref().unwrap_or(&wish.wanted)) {
+                Some(selector) => select::ports(&selector, self.facts),
+                None => Vec::new(),
+            },
+        }
     }
 
     /// The port that was handed over under this identity.
@@ -98,7 +113,8 @@ pub fn verify(expectation: &Expectation, facts: &Facts) -> Report {
     // Two wishes may mean one port.
     let good: BTreeSet<_> = links
         .iter()
-        .filter(|link| link.is_good())
+        // A bond is no port.
+        .filter(|link| link.is_good() && link.name.is_some())
         .map(|link| (link.identity, link.name.as_deref()))
         .collect();
     let good = good.len();
@@ -180,20 +196,50 @@ fn link(wish: &LinkWish, lookup: &Lookup<'_>, out: &mut Vec<LinkReport>) {
         out.push(LinkReport::new(wish, None, vec![finding]));
         return;
     }
-    let facts = lookup.facts;
-    let found = match wish.identity {
-        Some(identity) => lookup.pinned(wish, identity).into_iter().collect(),
-        None => match Selector::parse(wish.port.as_deref().unwrap_or(&wish.wanted)) {
-            Some(selector) => select::ports(&selector, facts),
-            None => Vec::new(),
-        },
-    };
+    if let (Some(bond), Some(ipoib)) = (&wish.bond, &wish.ipoib) {
+        out.push(on_bond(wish, (bond, ipoib), lookup));
+        return;
+    }
+    let found = lookup.ports_of(wish);
     if found.is_empty() {
-        let finding = absent(wish, facts);
+        let finding = absent(wish, lookup.facts);
         out.push(LinkReport::new(wish, None, vec![finding]));
     }
     for port in found {
         out.push(on_port(wish, lookup, port));
+    }
+}
+
+/// A bond is reported as a link of its own, which has an interface and no port.
+fn on_bond(
+    wish: &LinkWish,
+    wanted: (&bond::Wish, &ipoib::Wish),
+    lookup: &Lookup<'_>,
+) -> LinkReport {
+    let facts = lookup.facts;
+    let here = |slave: &String| {
+        let link = lookup.links.iter().find(|link| link.wanted == *slave)?;
+        let ipoib = link.ipoib.as_ref()?;
+        let mut ports = lookup.ports_of(link).into_iter();
+        ports.find_map(|port| ipoib::interface(ipoib, port, facts))
+    };
+    let slaves: Vec<(String, Option<String>)> = wanted
+        .0
+        .slaves
+        .iter()
+        .map(|slave| {
+            (
+                slave.clone(),
+                here(slave).map(|netdev| netdev.ifname.clone()),
+            )
+        })
+        .collect();
+    let findings = super::bond::findings(&wish.wanted, wanted, &slaves, facts);
+    LinkReport {
+        interface: facts
+            .netdev(&wish.wanted)
+            .map(|netdev| netdev.ifname.clone()),
+        ..LinkReport::new(wish, None, findings)
     }
 }
 
@@ -313,6 +359,10 @@ fn applies(id: Id, wish: &LinkWish, lookup: &Lookup<'_>, port: PortRef<'_>) -> b
         | Id::RootMounted
         | Id::RootTransport
         | Id::RootPath => false,
+        // A bond has no port.
+        Id::BondPresent | Id::BondMode | Id::BondSlaves | Id::BondOptions | Id::BondCarrier => {
+            false
+        }
         Id::PortNetdev => wish.netdev.is_some(),
         Id::PortLid | Id::PortSmLid => port.port.link_layer == Some(LinkLayer::InfiniBand),
         Id::PortRate => lookup.least_rate(wish, port).is_some(),
@@ -360,7 +410,12 @@ fn evaluate(
         | Id::ServerRdma
         | Id::RootMounted
         | Id::RootTransport
-        | Id::RootPath => return None,
+        | Id::RootPath
+        | Id::BondPresent
+        | Id::BondMode
+        | Id::BondSlaves
+        | Id::BondOptions
+        | Id::BondCarrier => return None,
         Id::DevicePresent => Finding::ok(row.id, &found.name()),
         Id::PortLinkLayer => match (port.link_layer, wish.link_layer) {
             (None | Some(LinkLayer::Unknown), _) => Finding::unknown(row.id),

@@ -5,6 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::bond;
 use crate::facts::Depth;
 use crate::ipoib;
 use crate::rdma::reach::Server;
@@ -89,6 +90,9 @@ pub struct LinkWish {
     /// The IPoIB interface wanted on the port.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ipoib: Option<ipoib::Wish>,
+    /// `wanted` is a bond, and this is what is wanted of it; it has no port of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bond: Option<bond::Wish>,
     /// Least rate in Mb/s, once the port is known; before that see [`Expectation::rates`].
     pub megabits: Option<u32>,
     /// Why it cannot be had on this machine, decided before anything was touched.

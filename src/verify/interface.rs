@@ -36,10 +36,14 @@ pub fn evaluate(id: Id, wish: &Wish, port: PortRef<'_>, facts: &Facts) -> Findin
 
 /// What is wanted with what a DHCP server granted for the interface of the wish.
 pub fn granted(wish: &Wish, port: PortRef<'_>, facts: &Facts) -> Wish {
-    let lease = wish.dhcp.as_ref().and_then(|_| {
-        let netdev = ipoib::interface(wish, port, facts)?;
-        progress(netdev, facts)?.lease.as_ref()
-    });
+    let netdev = ipoib::interface(wish, port, facts);
+    netdev.map_or_else(|| wish.clone(), |netdev| granted_to(wish, netdev, facts))
+}
+
+/// The same, of an interface that is known.
+pub fn granted_to(wish: &Wish, netdev: &Netdev, facts: &Facts) -> Wish {
+    let progress = wish.dhcp.as_ref().and_then(|_| progress(netdev, facts));
+    let lease = progress.and_then(|progress| progress.lease.as_ref());
     lease.map_or_else(|| wish.clone(), |lease| wish.granted(lease))
 }
 
@@ -48,7 +52,8 @@ fn progress<'f>(netdev: &Netdev, facts: &'f Facts) -> Option<&'f Progress> {
     all.find(|progress| netdev.ifindex == Some(progress.index))
 }
 
-fn lease(netdev: &Netdev, facts: &Facts) -> Finding {
+/// The lease.
+pub fn lease(netdev: &Netdev, facts: &Facts) -> Finding {
     const WANTED: &str = "a lease";
     let Some(progress) = progress(netdev, facts) else {
         return Finding::failed(Id::LeasePresent, "no server was asked", WANTED)
@@ -136,7 +141,7 @@ fn pkey(netdev: &Netdev, port: PortRef<'_>) -> Finding {
     Finding::failed(Id::PortPkey, &seen, &format!("{full:#06x}"))
 }
 
-fn mtu(wish: &Wish, netdev: &Netdev) -> Finding {
+pub fn mtu(wish: &Wish, netdev: &Netdev) -> Finding {
     let Some(seen) = netdev.mtu else {
         return Finding::unknown(Id::IpoibMtu);
     };
@@ -148,7 +153,7 @@ fn mtu(wish: &Wish, netdev: &Netdev) -> Finding {
     }
 }
 
-fn routes(wish: &Wish, netdev: &Netdev) -> Finding {
+pub fn routes(wish: &Wish, netdev: &Netdev) -> Finding {
     let all = wish.gateways.iter().map(ToString::to_string);
     let all: Vec<String> = all
         .chain(wish.routes.iter().map(ToString::to_string))
@@ -173,7 +178,7 @@ fn routes(wish: &Wish, netdev: &Netdev) -> Finding {
     }
 }
 
-fn addresses(wish: &Wish, netdev: &Netdev) -> Finding {
+pub fn addresses(wish: &Wish, netdev: &Netdev) -> Finding {
     let wanted: Vec<String> = wish.addresses.iter().map(ToString::to_string).collect();
     let missing = wanted
         .iter()

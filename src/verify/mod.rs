@@ -2,6 +2,7 @@
 //! Wanted against seen. Pure: no file, no clock, no device is touched here, so the initramfs, the
 //! real root and a test on a saved tree run the very same code.
 
+mod bond;
 mod carrier;
 pub mod checks;
 pub mod evaluate;

@@ -15,7 +15,7 @@ pub(super) const GROUP: Group = Group {
             help: "Turns ibboot on or off. With 0 it does nothing at all, whatever else is written. With 1 it works \
                    even if nothing else asks for it.\n\n\
                    Without this argument ibboot works when one of these is there: an argument that begins with \
-                   rd.ib.; ib.pkey=; an ip=, ifname=, bootdev= or BOOTIF= that means an InfiniBand device (a name that \
+                   rd.ib.; ib.pkey=; an ip=, ifname=, bond=, bootdev= or BOOTIF= that means an InfiniBand device (a name that \
                    starts with ib, an address of 8 or 20 bytes or with the hardware type 20 in front); or rd.neednet=1 \
                    together with an RDMA module in rd.driver.pre= or rd.driver.post=. Otherwise it prints nothing and \
                    starts nothing.",

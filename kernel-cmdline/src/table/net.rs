@@ -39,6 +39,23 @@ pub(super) const ADDRESSES: Group = Group {
             effect: Effect::InfiniBand,
         },
         Parameter {
+            name: "bond",
+            grammar: "bond=NAME[:IF[,IF...][:OPTION=VALUE[,...][:MTU]]]",
+            default: "none; without IF dracut's eth0,eth1",
+            help: "Makes the bond NAME of several interfaces. ibboot makes it if one of them is an InfiniBand one, and \
+                   leaves it to the image's network module otherwise. An InfiniBand IF is a name, an address of 8 or \
+                   20 bytes with dashes, or guid=0x and the GUID of a port; ip= with the name of the bond gives it its \
+                   addresses.\n\n\
+                   OPTION is one of the kernel's driver (modinfo bonding), several addresses in one have ; between \
+                   them. mode= is active-backup where nothing else is written, and nothing else is possible with \
+                   InfiniBand; miimon= is 100 unless it or arp_interval= is given. fail_over_mac is active, always. \
+                   MTU is that of the bond and all its interfaces. The boot waits for the bond, not for each of its \
+                   interfaces. May be given several times.",
+            example: "bond=bond0:ib0,ib1:mode=active-backup,miimon=100:2044",
+            origin: Origin::Dracut,
+            effect: Effect::InfiniBand,
+        },
+        Parameter {
             name: "bootdev",
             grammar: "bootdev=IF",
             default: "the interface of the first ip=",

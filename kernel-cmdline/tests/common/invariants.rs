@@ -123,6 +123,7 @@ fn check_places(sources: &[Source<'_>], arguments: &Arguments<'_>) {
     }
     spans(sources, &net.ip);
     spans(sources, &net.ifname);
+    spans(sources, &net.bonds);
     spans(sources, &net.nameservers);
     spans(sources, &net.routes);
     spans(sources, &net.bootdev);

@@ -30,6 +30,24 @@ pub fn render(arguments: &Arguments<'_>) -> String {
     page.list("ifname", &net.ifname, |ifname| {
         format!("{} = {}", ifname.name, ifname.address)
     });
+    page.list("bond", &net.bonds, |bond| {
+        let slaves: Vec<_> = bond.slaves.iter().map(interface).collect();
+        let options: Vec<_> = bond
+            .options
+            .iter()
+            .map(|(key, value)| format!(" {key}={value}"))
+            .collect();
+        let mtu = bond
+            .mtu
+            .map(|mtu| format!(" mtu {mtu}"))
+            .unwrap_or_default();
+        format!(
+            "{} of {}{}{mtu}",
+            bond.name,
+            slaves.join(" and "),
+            options.concat()
+        )
+    });
     page.single("bootdev", &net.bootdev, interface);
     page.single("BOOTIF", &net.bootif, |address| match address.guid() {
         Some(guid) => format!("{address} (GUID {guid})"),

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `bond=`: several interfaces that work as one.
+
+use heapless::Vec;
+
+use crate::complain::Problem;
+use crate::hwaddr::{Guid, HwAddr};
+use crate::ip::mtu;
+use crate::selector::{INTERFACE_NAME, Interface, is_name};
+
+/// Interfaces that one `bond=` holds at most.
+pub const BOND_SLAVES: usize = 8;
+/// Options that one `bond=` holds at most.
+pub const BOND_OPTIONS: usize = 16;
+/// Longest name of an option, in bytes; the kernel's longest has 17.
+const OPTION_NAME: usize = 32;
+
+const HINT: &str = "write NAME[:IF,IF...[:OPTION=VALUE,...[:MTU]]]";
+
+/// `bond=NAME[:SLAVES[:OPTIONS[:MTU]]]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Bond<'a> {
+    /// The name of the bond.
+    pub name: &'a str,
+    /// What it is made of; dracut's `eth0` and `eth1` where nothing is written.
+    pub slaves: Vec<Interface<'a>, BOND_SLAVES>,
+    /// The options of the kernel's driver and their values, in the order written. The addresses
+    /// of one value have `;` between them.
+    pub options: Vec<(&'a str, &'a str), BOND_OPTIONS>,
+    /// The MTU of the bond, in bytes.
+    pub mtu: Option<u32>,
+}
+
+impl<'a> Bond<'a> {
+    /// Reads the value of `bond=`.
+    pub fn parse(text: &'a str) -> Result<Self, Problem<'a>> {
+        let mut fields = text.split(':');
+        let name = fields.next().unwrap_or_default();
+        if !is_name(name, INTERFACE_NAME) {
+            return Err(malformed("a name for a bond", name));
+        }
+        let slaves = slaves(fields.next().unwrap_or_default())?;
+        let options = options(fields.next().unwrap_or_default())?;
+        let mtu = match fields.next().unwrap_or_default() {
+            "" => None,
+            text => Some(mtu(text)?),
+        };
+        match fields.next() {
+            None | Some("") => Ok(Self {
+                name,
+                slaves,
+                options,
+                mtu,
+            }),
+            Some(more) => Err(malformed("the end of a bond", more)),
+        }
+    }
+
+    /// Whether one of its interfaces is an InfiniBand one.
+    pub fn is_infiniband(&self) -> bool {
+        self.slaves.iter().any(Interface::is_infiniband)
+    }
+}
+
+fn malformed<'a>(what: &'static str, text: &'a str) -> Problem<'a> {
+    Problem::Malformed {
+        what,
+        text,
+        hint: HINT,
+    }
+}
+
+fn slaves(text: &str) -> Result<Vec<Interface<'_>, BOND_SLAVES>, Problem<'_>> {
+    let mut slaves = Vec::new();
+    let text = if text.is_empty() { "eth0,eth1" } else { text };
+    for slave in text.split(',') {
+        let interface = match slave.strip_prefix("guid=") {
+            Some(guid) => Guid::parse(guid)
+                .and_then(|guid| HwAddr::from_bytes(&guid.0.to_be_bytes()))
+                .map(Interface::Address),
+            None => Interface::parse(slave),
+        };
+        let interface = interface.ok_or(malformed("an interface", slave))?;
+        slaves.push(interface).map_err(|_| Problem::TooMany {
+            what: "interfaces of one bond",
+            limit: BOND_SLAVES,
+        })?;
+    }
+    Ok(slaves)
+}
+
+fn options(text: &str) -> Result<Vec<(&str, &str), BOND_OPTIONS>, Problem<'_>> {
+    let mut options = Vec::new();
+    for option in text.split(',').filter(|option| !option.is_empty()) {
+        let wrong = malformed("an option", option);
+        let (name, value) = option.split_once('=').ok_or(wrong)?;
+        let is_plain =
+            |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
+        if name.is_empty()
+            || name.len() > OPTION_NAME
+            || !name.bytes().all(is_plain)
+            || value.is_empty()
+        {
+            return Err(wrong);
+        }
+        options.push((name, value)).map_err(|_| Problem::TooMany {
+            what: "options of one bond",
+            limit: BOND_OPTIONS,
+        })?;
+    }
+    Ok(options)
+}
