@@ -29,10 +29,7 @@ pub(super) fn nm_profile(interface: &Owned<'_>) -> Option<File> {
         text.push_str(&format!("p-key={pkey}\nparent={}\n", parent.ifname));
     }
     if interface.wish.bond.is_none() {
-        text.push_str(&nm_addresses(
-            &interface.wish.addresses,
-            &interface.wish.gateways,
-        ));
+        text.push_str(&nm_addresses(interface.wish));
     }
     Some(nm_file(name, text))
 }
@@ -46,20 +43,20 @@ fn nm_file(name: &str, text: String) -> File {
     }
 }
 
-fn nm_addresses(addresses: &[ipoib::Address], gateways: &[IpAddr]) -> String {
+fn nm_addresses(wish: &ipoib::Wish) -> String {
     let mut text = String::new();
     for (section, is_ipv6, otherwise) in [("ipv4", false, "disabled"), ("ipv6", true, "auto")] {
-        let addresses = of_family(addresses, is_ipv6);
-        let method = if addresses.is_empty() {
-            otherwise
-        } else {
-            "manual"
+        let addresses = of_family(&wish.addresses, is_ipv6);
+        let method = match (wish.dhcp.is_some() && !is_ipv6, addresses.is_empty()) {
+            (true, _) => "auto",
+            (false, true) => otherwise,
+            (false, false) => "manual",
         };
         text.push_str(&format!("\n[{section}]\nmethod={method}\n"));
         for (number, address) in addresses.iter().enumerate() {
             text.push_str(&format!("address{}={address}\n", number.saturating_add(1)));
         }
-        let mut gateways = gateways.iter();
+        let mut gateways = wish.gateways.iter();
         if let Some(gateway) = gateways.find(|gateway| gateway.is_ipv6() == is_ipv6) {
             text.push_str(&format!("gateway={gateway}\n"));
         }
@@ -87,7 +84,7 @@ pub(super) fn nm_bond(name: &str, bond: &bond::Wish, wish: &ipoib::Wish) -> File
     for (option, value) in plain_options(bond) {
         text.push_str(&format!("{option}={}\n", value.replace(';', ",")));
     }
-    text.push_str(&nm_addresses(&wish.addresses, &wish.gateways));
+    text.push_str(&nm_addresses(wish));
     nm_file(name, text)
 }
 
@@ -107,16 +104,19 @@ pub(super) fn networkd_bond(name: &str, bond: &bond::Wish, wish: &ipoib::Wish) -
         netdev.push_str(&format!("MIIMonitorSec={milliseconds}ms\n"));
     }
     let mut network = format!("{HEAD}[Match]\nName={name}\n");
-    network.push_str(&networkd_addresses(&wish.addresses, &wish.gateways));
+    network.push_str(&networkd_addresses(wish));
     [file("netdev", netdev), file("network", network)]
 }
 
-fn networkd_addresses(addresses: &[ipoib::Address], gateways: &[IpAddr]) -> String {
+fn networkd_addresses(wish: &ipoib::Wish) -> String {
     let mut text = "\n[Network]\nKeepConfiguration=yes\n".to_owned();
-    for address in addresses {
+    if wish.dhcp.is_some() {
+        text.push_str("DHCP=ipv4\n");
+    }
+    for address in &wish.addresses {
         text.push_str(&format!("Address={address}\n"));
     }
-    for gateway in gateways {
+    for gateway in &wish.gateways {
         text.push_str(&format!("Gateway={gateway}\n"));
     }
     text
@@ -139,10 +139,7 @@ pub(super) fn networkd_profile(interface: &Owned<'_>) -> Option<File> {
     }
     match interface.bond() {
         Some(bond) => text.push_str(&format!("\n[Network]\nBond={bond}\n")),
-        None => text.push_str(&networkd_addresses(
-            &interface.wish.addresses,
-            &interface.wish.gateways,
-        )),
+        None => text.push_str(&networkd_addresses(interface.wish)),
     }
     text.push_str(&format!("\n[IPoIB]\nMode={}\n", interface.mode()));
     Some(File {

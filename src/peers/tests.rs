@@ -143,6 +143,20 @@ fn a_profile_has_what_the_interface_was_given() {
 }
 
 #[test]
+fn what_a_server_granted_is_asked_for_again() {
+    let cmdline = "ip=ib0:dhcp rd.ib.mode=connected";
+    let files = handed(&format!("{cmdline} rd.ib.handover=nm"), &MACHINE, |_| ());
+    assert!(
+        files[1].ends_with("\n[ipv4]\nmethod=auto\n\n[ipv6]\nmethod=auto\n"),
+        "{files:?}"
+    );
+    let networkd = format!("{cmdline} rd.ib.handover=networkd");
+    let files = handed(&networkd, &MACHINE, |_| ());
+    let network = "\n[Network]\nKeepConfiguration=yes\nDHCP=ipv4\n\n[IPoIB]\n";
+    assert!(files[1].contains(network), "{files:?}");
+}
+
+#[test]
 fn a_hostile_name_gets_no_profile() {
     let cmdline = "ip=10.0.0.1:::255.255.255.0::ib0:none rd.ib.mode=connected";
     for name in [

@@ -1,0 +1,11 @@
+. /run/ibboot-fabric/lib.sh
+set -e
+[ ! -e /run/systemd/network/00-ibboot.network ]
+cat /run/systemd/network/10-ibboot-ib0.network
+link="/run/systemd/netif/links/$(cat /sys/class/net/ib0/ifindex)"
+wait_for 60 "grep -qx NETWORK_FILE=/run/systemd/network/10-ibboot-ib0.network $link"
+wait_for 120 "grep -qx ADMIN_STATE=configured $link"
+[ "$(cat /sys/class/net/ib0/mode)" = connected ]
+[ "$(cat /sys/class/net/ib0/mtu)" = 65520 ]
+[ "$(cat /sys/class/net/ib0/carrier_changes)" = "$(cat carrier_changes)" ]
+talk 10.0.0.1 10.0.0.2 60000
