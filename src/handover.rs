@@ -108,6 +108,9 @@ pub struct State {
     pub outcome: Outcome,
     /// Why it failed, one line.
     pub reason: Option<String>,
+    /// Who owns the interfaces from now on, where `rd.ib.handover=` says so: its word.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub handover: Option<String>,
     /// The links, in the order they were asked for.
     pub links: Vec<Link>,
     /// What DHCP servers granted, and where none did how far it came.

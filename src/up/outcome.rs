@@ -6,7 +6,7 @@ use kernel_cmdline::OnFail;
 use super::Walk;
 use crate::error::Result;
 use crate::handover::{self, Link, Outcome, SCHEMA, State};
-use crate::plan::Plan;
+use crate::plan::{Action, Plan};
 use crate::report::{LinkReport, Report};
 use crate::system::clock::boottime_ns;
 use crate::timeline::{Mark, Phase};
@@ -133,6 +133,10 @@ impl Walk<'_> {
             boot_id,
             outcome,
             reason: reason.clone(),
+            handover: self.plan.steps.iter().find_map(|step| match step.action {
+                Action::HandOver { to } => to.map(str::to_owned),
+                _ => None,
+            }),
             links: self.links(report),
             dhcp: self.leases.seen(),
             failures: self.failures.clone(),

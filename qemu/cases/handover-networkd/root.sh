@@ -1,5 +1,6 @@
 . /run/ibboot-fabric/lib.sh
 set -e
+grep -q '"handover": "networkd"' /run/ibboot/state.json
 [ ! -e /run/systemd/network/00-ibboot.network ]
 cat /run/systemd/network/10-ibboot-ib0.network
 link="/run/systemd/netif/links/$(cat /sys/class/net/ib0/ifindex)"

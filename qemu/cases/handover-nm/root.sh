@@ -1,5 +1,6 @@
 . /run/ibboot-fabric/lib.sh
 set -e
+grep -q '"handover": "nm"' /run/ibboot/state.json
 [ ! -e /run/NetworkManager/conf.d/90-ibboot.conf ]
 cat /run/NetworkManager/system-connections/10-ibboot-ib0.nmconnection
 wait_for 120 'nmcli -g GENERAL.STATE device show ib0 | grep -q "^100 "'
