@@ -17,10 +17,10 @@ use crate::facts::{Depth, Facts, Look};
 use crate::handover::SCHEMA;
 use crate::ipoib;
 use crate::rdma::reach::Server;
-use crate::request::{Request, Required};
+use crate::request::{Request, Required, Wish};
 use crate::storage::Transport;
 use crate::system::blacklist::Blacklist;
-use crate::system::modules::Index;
+use crate::system::modules::{Found, Index};
 use crate::system::root::Root;
 use crate::verify::expectation::{
     Expectation, LinkWish, ModuleWish, Origin, Require, RootWish, ServerWish,
@@ -278,15 +278,36 @@ struct Draft<'a> {
 impl Draft<'_> {
     /// The servers to ask, and the module that asks them.
     fn servers(&mut self) -> Vec<ServerWish> {
-        let request = self.request;
-        if let Some(first) = request.servers.first() {
+        let named = self.request.servers.clone();
+        let servers = if named.is_empty() {
+            self.root_server().into_iter().collect()
+        } else {
+            named
+        };
+        if let Some(first) = servers.first() {
             self.load("rdma_ucm", Some(&first.origin));
         }
-        let wish = |server: &crate::request::Wish<Server>| ServerWish {
+        let wish = |server: Wish<Server>| ServerWish {
             server: server.value,
-            asked_by: Some(server.origin.clone()),
+            asked_by: Some(server.origin),
         };
-        request.servers.iter().map(wish).collect()
+        servers.into_iter().map(wish).collect()
+    }
+
+    /// The server of a root file system that goes by RDMA. Nobody asked for the question itself, so
+    /// an image that cannot ask is none the worse.
+    fn root_server(&self) -> Option<Wish<Server>> {
+        let root = self.request.root.as_ref()?;
+        let is_rdma = root.value.transport == Transport::Rdma;
+        let can_ask = self.inventory.modules.find("rdma_ucm") != Found::Missing;
+        let address = root.value.server.filter(|_| is_rdma && can_ask)?;
+        Some(Wish {
+            value: Server {
+                address,
+                port: None,
+            },
+            origin: root.origin.clone(),
+        })
     }
 
     /// The root file system, where an interface of ours leads to its server; over RDMA there is no

@@ -123,7 +123,7 @@ pub(super) const GROUP: Group = Group {
         Parameter {
             name: "rd.ib.probe",
             grammar: "rd.ib.probe=ADDR[:PORT]",
-            default: "no server is asked",
+            default: "the server of a root file system that goes by RDMA, where its address is given",
             help: "An address that has to answer over RDMA and, with PORT, a service that has to listen there. A host \
                    that only answers TCP does not count. An IPv6 address is written in brackets when a port follows. \
                    May be given several times. They are asked as soon as the links are verified, and the boot waits \
