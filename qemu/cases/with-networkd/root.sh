@@ -10,7 +10,7 @@ grep -qx ADMIN_STATE=unmanaged initramfs-ib0
 # systemd-network-generator wrote a file for ib0 too.
 grep -x '[0-9]*-ib0.network' initramfs-networks
 # Here.
-wait_for 60 'link eth0 | grep -q ^NETWORK_FILE=.*-eth0.network'
+wait_for 180 'link eth0 | grep -q ^NETWORK_FILE=.*-eth0.network'
 link ib0 | grep -qx ADMIN_STATE=unmanaged
 networkctl --no-pager list
 ip addr show eth0 | grep -q 'inet 10.1.0.5/24'

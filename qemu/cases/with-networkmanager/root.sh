@@ -6,7 +6,7 @@ grep -q '^ib0 .* unmanaged ' initramfs-devices.txt
 # nm-initrd-generator wrote a profile for ib0 too, which says datagram.
 grep -q '^interface-name=ib0$' initramfs-profiles.txt
 # Here.
-wait_for 60 'nmcli -g GENERAL.STATE device show eth0 | grep -q "^100 "'
+wait_for 180 'nmcli -g GENERAL.STATE device show eth0 | grep -q "^100 "'
 nmcli device | tee devices.txt
 grep -q '^ib0 .* unmanaged ' devices.txt
 ip addr show eth0 | grep -q 'inet 10.1.0.5/24'
