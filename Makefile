@@ -52,6 +52,7 @@ install:
 	install -m 755 dracut-module/50ibboot/*.sh $(DESTDIR)$(DRACUTDIR)/50ibboot/
 	install -m 644 $(filter-out %.sh,$(wildcard dracut-module/50ibboot/*)) $(DESTDIR)$(DRACUTDIR)/50ibboot/
 	install -D -m 644 dracut-module/ibboot-check.service $(DESTDIR)$(UNITDIR)/ibboot-check.service
+	install -D -m 644 dracut-module/ibboot-lease.service $(DESTDIR)$(UNITDIR)/ibboot-lease.service
 	install -D -m 644 man/ibboot.8 $(DESTDIR)$(MANDIR)/man8/ibboot.8
 	install -D -m 644 man/ibboot.cmdline.7 $(DESTDIR)$(MANDIR)/man7/ibboot.cmdline.7
 	install -D -m 644 -t $(DESTDIR)$(DOCDIR) README.md CHANGELOG.md LICENSE-MIT LICENSE-APACHE kernel-cmdline/REFERENCE.md

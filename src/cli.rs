@@ -40,6 +40,8 @@ pub enum Command {
     Check(CheckArguments),
     /// facts
     Facts(FactsArguments),
+    /// lease
+    Lease(LeaseArguments),
     /// timeline
     Timeline(TimelineArguments),
 }
@@ -93,6 +95,11 @@ pub struct FactsArguments {
     #[argh(option, arg_name = "directory")]
     pub tree: Option<PathBuf>,
 }
+
+/// Keep the DHCP leases of the initramfs: renew them until told to stop (ibboot-lease.service).
+#[derive(FromArgs, Debug)]
+#[argh(subcommand, name = "lease")]
+pub struct LeaseArguments {}
 
 /// Show where the boot time went.
 #[derive(FromArgs, Debug)]
@@ -241,7 +248,9 @@ pub fn parse(arguments: &[String]) -> Result<Parsed> {
         }
     }
     if own.is_empty() {
-        return Err(usage("a command is missing").wanted("plan, up, check, facts or timeline"));
+        return Err(
+            usage("a command is missing").wanted("plan, up, check, facts, lease or timeline")
+        );
     }
     match Arguments::from_args(&["ibboot"], &own) {
         Ok(arguments) => Ok(Parsed::Call(Box::new(Call {

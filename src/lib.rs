@@ -17,6 +17,7 @@ pub mod facts;
 pub mod handover;
 pub mod interfaces;
 pub mod ipoib;
+pub mod keep;
 pub mod monitoring;
 pub mod peers;
 pub mod plan;

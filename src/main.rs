@@ -52,10 +52,11 @@ fn run() -> Result<u8> {
         _ => Kind::Failed,
     });
     if !matches!(call.command, Command::Up(_)) {
-        stderr::init(if call.verbose {
-            LevelFilter::Debug
-        } else {
-            LevelFilter::Warn
+        stderr::init(match call.command {
+            _ if call.verbose => LevelFilter::Debug,
+            // A service: its journal tells when it renewed.
+            Command::Lease(_) => LevelFilter::Info,
+            _ => LevelFilter::Warn,
         })?;
     }
     match &call.command {
@@ -63,6 +64,7 @@ fn run() -> Result<u8> {
         Command::Up(arguments) => bring_up(&root, arguments, call.verbose),
         Command::Check(arguments) => check(&root, arguments),
         Command::Facts(arguments) => facts(&root, arguments.tree.as_deref()),
+        Command::Lease(_) => keep_leases(&root),
         Command::Timeline(arguments) => show_timeline(&root, arguments.format),
     }
 }
@@ -144,6 +146,17 @@ fn carry_out(root: &Root, request: &Request) -> Result<End> {
     let inventory = Inventory::read(root)?;
     let plan = plan::plan(request, &inventory);
     event_loop()?.block_on(up::run(root, &plan, &inventory.modules))
+}
+
+/// Renews what DHCP servers granted in the initramfs, unless the interfaces have another owner now.
+fn keep_leases(root: &Root) -> Result<u8> {
+    if !root.is_live() {
+        return Err(
+            Error::new("--root", "lease works on the running machine only").kind(Kind::Usage),
+        );
+    }
+    event_loop()?.block_on(ibboot::keep::keep(root))?;
+    Ok(0)
 }
 
 /// The interfaces are ours: the network programs of the initramfs are told so.

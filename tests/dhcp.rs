@@ -10,7 +10,11 @@
     clippy::print_stderr
 )]
 
+#[path = "dhcp/keeping.rs"]
+mod keeping;
 #[path = "dhcp/network.rs"]
 mod network;
+#[path = "dhcp/others.rs"]
+mod others;
 #[path = "dhcp/servers.rs"]
 mod servers;

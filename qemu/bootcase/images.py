@@ -12,7 +12,7 @@ from .paths import GUEST, PROJECT, QEMU_DIR, TARGET, Failed, cached, digest, rem
 
 IMAGE_STEPS = QEMU_DIR / "image"
 DRACUT_MODULE = PROJECT / "dracut-module" / "50ibboot"
-CHECK_UNIT = PROJECT / "dracut-module" / "ibboot-check.service"
+ROOT_UNITS = [PROJECT / "dracut-module" / name for name in ("ibboot-check.service", "ibboot-lease.service")]
 
 STATIC_TARGET = "x86_64-unknown-linux-gnu"
 
@@ -152,7 +152,7 @@ def root(release, network=None):
         put = work / "add" / "usr"
         for source, place in [
             (program, "sbin/ibboot"),
-            (CHECK_UNIT, "lib/systemd/system/ibboot-check.service"),
+            *((unit, f"lib/systemd/system/{unit.name}") for unit in ROOT_UNITS),
             (GUEST / "99ibboot-test" / "export.sh", "lib/ibboot-test/export.sh"),
             (GUEST / "99ibboot-test" / "show.sh", "lib/ibboot-test/show.sh"),
             (units[0], "lib/ibboot-test/root-run.sh"),
@@ -167,7 +167,7 @@ def root(release, network=None):
         remove(work / "add")
 
     name = f"root-{release.suite}" + (f"-{network}" if network else "")
-    key = digest(kernel.name, tree.parent.name, program, CHECK_UNIT, GUEST, IMAGE_STEPS / "root.sh", network or "")
+    key = digest(kernel.name, tree.parent.name, program, *ROOT_UNITS, GUEST, IMAGE_STEPS / "root.sh", network or "")
     return cached(name, key, build) / "root.ext4"
 
 

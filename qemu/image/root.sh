@@ -46,8 +46,8 @@ if [ -n "$service" ]; then
     rm "$units/dbus.service" "$units/dbus.socket"
     ln -sf "/lib/systemd/system/$service" "$units/multi-user.target.wants/$service"
 fi
-if [ -e "$root/lib/systemd/system/ibboot-check.service" ]; then
-    ln -sf /lib/systemd/system/ibboot-check.service "$units/multi-user.target.wants/ibboot-check.service"
-fi
+for unit in ibboot-check.service ibboot-lease.service; do
+    [ ! -e "$root/lib/systemd/system/$unit" ] || ln -sf "/lib/systemd/system/$unit" "$units/multi-user.target.wants/$unit"
+done
 mke2fs -q -t ext4 -O ^has_journal -d "$root" "$work/root.ext4" 1G
 rm -rf "$root"

@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::Wish;
 use super::lease::Lease;
 
 /// What was sent and what came back.
@@ -55,6 +56,8 @@ pub struct Progress {
     /// What was granted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease: Option<Lease>,
+    /// What was asked for.
+    pub wish: Wish,
     /// `rd.net.timeout.dhcp=` passed as often as `rd.net.dhcp.retry=` allows.
     pub gave_up: bool,
     /// Why nothing can be sent at all.
@@ -117,7 +120,7 @@ impl Progress {
         }
         let seen = format!("nobody answers client {id}");
         let hint = if infiniband {
-            "a DHCP server or relay must listen in this partition, and serve InfiniBand: Kea and busybox udhcpd do not, dnsmasq and ISC dhcpd do"
+            "a DHCP server or relay must listen in this partition, and serve InfiniBand: dnsmasq does, Kea, busybox udhcpd and a plain ISC dhcpd only behind a relay"
         } else {
             "a DHCP server or relay must listen on this network"
         };

@@ -7,6 +7,7 @@ use std::net::{Ipv4Addr, UdpSocket};
 
 use tokio::io::unix::AsyncFd;
 
+use super::Wish;
 use super::arp::Arp;
 use super::client::{Action, Client, Config, Destination};
 use super::frame;
@@ -127,6 +128,7 @@ impl Session {
             state: self.client.state().to_owned(),
             counts,
             lease: self.client.lease().cloned(),
+            wish: Wish::default(),
             gave_up: false,
             broken: self.broken.clone(),
         }

@@ -100,6 +100,27 @@ impl Net {
         self.change(message.build()).await
     }
 
+    /// Takes an IP address away; the error is the kernel's words.
+    pub async fn delete_address(
+        &self,
+        index: u32,
+        address: IpAddr,
+    ) -> std::result::Result<(), String> {
+        let mut found = self
+            .handle
+            .address()
+            .get()
+            .set_link_index_filter(index)
+            .set_address_filter(address)
+            .execute();
+        while let Some(message) = found.next().await {
+            let message = message.map_err(|e| words(&e))?;
+            let request = self.handle.address().del(message);
+            request.execute().await.map_err(|e| words(&e))?;
+        }
+        Ok(())
+    }
+
     /// Adds an IP address, with the other end of a point-to-point link where there is one; there
     /// already is success.
     pub async fn add_address(

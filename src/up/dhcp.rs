@@ -88,6 +88,7 @@ impl Running {
 
     fn progress(&self) -> Progress {
         Progress {
+            wish: self.wish.clone(),
             gave_up: self.gave_up,
             ..self.session.progress()
         }

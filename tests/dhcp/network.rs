@@ -82,11 +82,16 @@ pub struct Server {
 impl Server {
     /// Starts `program` in the namespace; its output goes to a file.
     pub fn start(namespace: &str, name: &str, program: &[&str]) -> Server {
+        let exec = ["ip", "netns", "exec", namespace];
+        Server::here(name, &[&exec, program].concat())
+    }
+
+    /// The same in this one.
+    pub fn here(name: &str, program: &[&str]) -> Server {
         let log = format!("/run/{name}.log");
         let file = File::create(&log).unwrap();
-        let child = Command::new("ip")
-            .args(["netns", "exec", namespace])
-            .args(program)
+        let child = Command::new(program[0])
+            .args(&program[1..])
             .stdin(Stdio::null())
             .stdout(file.try_clone().unwrap())
             .stderr(file)
@@ -111,6 +116,35 @@ impl Server {
         }
         self
     }
+
+    /// Waits until it ends by itself, with this among its last words.
+    pub fn ends_with(&mut self, what: &str) {
+        until(what, || self.child.try_wait().unwrap().is_some());
+        assert!(self.said().contains(what), "{}", self.said());
+    }
+}
+
+/// Waits until this holds.
+pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let end = Instant::now() + Duration::from_secs(20);
+    while !holds() {
+        assert!(Instant::now() < end, "never: {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Makes the namespace a router.
+pub fn forward(namespace: &str) {
+    let exec = ["netns", "exec", namespace, "sh", "-c"];
+    let write = "echo 1 > /proc/sys/net/ipv4/ip_forward";
+    assert!(
+        Command::new("ip")
+            .args(exec)
+            .arg(write)
+            .status()
+            .unwrap()
+            .success()
+    );
 }
 
 impl Drop for Server {

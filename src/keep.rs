@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The real root: the leases that the initramfs handed over are renewed, from state.json alone.
+
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::select_all;
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::dhcp::Wish;
+use crate::dhcp::client::Config;
+use crate::dhcp::identity::{Identity, WantedId, unhex};
+use crate::dhcp::lease::Lease;
+use crate::dhcp::progress::Progress;
+use crate::dhcp::session::{Outcome, Session};
+use crate::dhcp::socket::Hardware;
+use crate::error::{Error, Result};
+use crate::facts::{Depth, Facts, Netdev};
+use crate::handover::{self, Directory};
+use crate::ipoib;
+use crate::system::alarm::Alarm;
+use crate::system::clock::boottime_ns;
+use crate::system::net::Net;
+use crate::system::root::Root;
+
+/// A lease that is kept.
+struct Kept {
+    index: u32,
+    wish: Wish,
+    session: Session,
+}
+
+/// Renews until SIGTERM, or until there is nothing left to renew.
+pub async fn keep(root: &Root) -> Result<()> {
+    let Some(state) = handover::read_state(root)? else {
+        return Ok(());
+    };
+    if let Some(owner @ ("nm" | "networkd")) = state.handover.as_deref() {
+        log::info!("rd.ib.handover={owner}: it renews the leases");
+        return Ok(());
+    }
+    let mut terminate = signal(SignalKind::terminate())
+        .map_err(|e| Error::io("SIGTERM", "cannot be waited for", &e))?;
+    let alarm = Alarm::new().map_err(|e| Error::io("timer", "cannot be made", &e))?;
+    let net = Net::open()?;
+    let directory = Directory::open()?;
+    let facts = look(root);
+    let mut kept = Vec::new();
+    for progress in state.dhcp {
+        match resume(root, &progress, &facts) {
+            Ok(one) => kept.push(one),
+            Err(error) => log::warn!("{error}"),
+        }
+    }
+    while !kept.is_empty() {
+        let due = kept.iter().filter_map(|one: &Kept| one.session.due()).min();
+        {
+            let changes = kept.iter_mut();
+            let changed = select_all(changes.map(|one| one.session.changed().boxed_local()));
+            let rings = async {
+                match due {
+                    Some(due) => {
+                        let wait = due.saturating_sub(boottime_ns());
+                        alarm.rings(Duration::from_nanos(wait)).await;
+                    }
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                _ = changed => {}
+                () = rings => {}
+                _ = terminate.recv() => return Ok(()),
+            }
+        }
+        let facts = look(root);
+        let mut stay = Vec::with_capacity(kept.len());
+        for mut one in kept {
+            if one.go_on(&facts, &net, &directory, root).await? {
+                stay.push(one);
+            }
+        }
+        kept = stay;
+    }
+    log::info!("no lease is left to keep");
+    Ok(())
+}
+
+fn look(root: &Root) -> Facts {
+    Facts::gather(root, None, &[], Depth::Ports)
+}
+
+fn interface(facts: &Facts, index: u32) -> Option<&Netdev> {
+    let mut netdevs = facts.netdevs.iter();
+    netdevs.find(|netdev| netdev.ifindex == Some(index))
+}
+
+/// The client of a lease in state.json, where its address is still on its interface: else somebody
+/// else owns that by now.
+fn resume(root: &Root, progress: &Progress, facts: &Facts) -> Result<Kept> {
+    let name = &progress.interface;
+    let cannot = |why: &str| Error::new(name, "lease is not kept").seen(why);
+    let lease = progress.lease.as_ref();
+    let lease = lease.ok_or_else(|| cannot("no server granted one"))?;
+    let netdev = interface(facts, progress.index).ok_or_else(|| cannot("the interface is gone"))?;
+    if !netdev.addresses.contains(&lease.address_text()) {
+        return Err(cannot(&format!(
+            "{} is not on the interface any more: somebody else owns it",
+            lease.address_text()
+        )));
+    }
+    let hardware = Hardware::read(root, &netdev.ifname)
+        .map_err(|e| Error::io(name, "hardware address cannot be read", &e))?;
+    let client_id = unhex(&progress.client_id).ok_or_else(|| cannot("its client identifier"))?;
+    let wanted = WantedId::Bytes(client_id);
+    let identity = Identity::new(hardware.hardware_type, &hardware.address, &wanted);
+    let identity = identity.ok_or_else(|| cannot("another kind of hardware"))?;
+    let wish = &progress.wish;
+    let config = Config {
+        identity,
+        vendor_class: wish.vendor_class.clone(),
+        host_name: wish.host_name.clone(),
+        keep: wish.keep,
+    };
+    let mut session = Session::open(&netdev.ifname, hardware, config)?;
+    session.resume(lease.clone());
+    log::info!(
+        "{}: {} of {} is kept, {}",
+        netdev.ifname,
+        lease.address_text(),
+        lease.server,
+        lease.length()
+    );
+    Ok(Kept {
+        index: progress.index,
+        wish: wish.clone(),
+        session,
+    })
+}
+
+impl Kept {
+    /// Does what is due and what came of it. False: it is not ours any longer.
+    async fn go_on(
+        &mut self,
+        facts: &Facts,
+        net: &Net,
+        directory: &Directory,
+        root: &Root,
+    ) -> Result<bool> {
+        let Some(netdev) = interface(facts, self.index) else {
+            log::warn!(
+                "{}: the interface is gone",
+                self.session.progress().interface
+            );
+            return Ok(false);
+        };
+        let name = &netdev.ifname;
+        if let Some(lease) = self.session.lease()
+            && !netdev.addresses.contains(&lease.address_text())
+        {
+            log::warn!(
+                "{name}: {} is not on the interface any more: it is left to whoever took it away",
+                lease.address_text()
+            );
+            return Ok(false);
+        }
+        self.session.rename(name);
+        self.session.wake();
+        for outcome in self.session.outcomes() {
+            match outcome {
+                Outcome::Lost(address) => self.take_away(netdev, address.into(), net).await,
+                Outcome::Bound => {
+                    if let Some(lease) = self.session.lease().cloned() {
+                        self.bound(netdev, &lease, net).await;
+                    }
+                }
+            }
+            let progress = Progress {
+                wish: self.wish.clone(),
+                ..self.session.progress()
+            };
+            record(root, directory, progress)?;
+        }
+        Ok(true)
+    }
+
+    async fn take_away(&self, netdev: &Netdev, address: std::net::IpAddr, net: &Net) {
+        match net.delete_address(self.index, address).await {
+            Ok(()) => log::warn!("{}: {address} taken away", netdev.ifname),
+            Err(why) => log::error!("{}: {address} cannot be taken away: {why}", netdev.ifname),
+        }
+    }
+
+    /// A renewed lease changes nothing but its times; a new address is set with its routes.
+    async fn bound(&self, netdev: &Netdev, lease: &Lease, net: &Net) {
+        let name = &netdev.ifname;
+        let (index, what) = (self.index, lease.address_text());
+        if netdev.addresses.contains(&what) {
+            log::info!(
+                "{name}: {what} renewed by {}, {}",
+                lease.server,
+                lease.length()
+            );
+            return;
+        }
+        log::info!("{name}: {what} of {}, {}", lease.server, lease.length());
+        let wish = ipoib::Wish::default().granted(lease);
+        let mut done = vec![
+            net.add_address(index, lease.address.into(), lease.prefix, None)
+                .await,
+        ];
+        for route in &wish.routes {
+            done.push(
+                net.add_route(index, Some(route.network), route.gateway)
+                    .await,
+            );
+        }
+        for gateway in &wish.gateways {
+            done.push(net.add_route(index, None, Some(*gateway)).await);
+        }
+        for why in done.into_iter().filter_map(std::result::Result::err) {
+            log::error!("{name}: {what} or its routes cannot be set: {why}");
+        }
+        self.session.announce(lease.address);
+    }
+}
+
+/// Puts the lease into state.json in the place of the one before.
+fn record(root: &Root, directory: &Directory, progress: Progress) -> Result<()> {
+    let Some(mut state) = handover::read_state(root)? else {
+        return Ok(());
+    };
+    let mut there = state.dhcp.iter_mut();
+    if let Some(before) = there.find(|before| before.index == progress.index) {
+        *before = progress;
+    }
+    directory.write(handover::STATE, handover::json(&state)?.as_bytes())
+}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `ibboot lease`, the program itself, in the real root's place: from state.json alone.
+
+use std::fs;
+
+use super::network::{Node, Server, infiniband, ip, with_network};
+use super::others::{dhcpd, subnet};
+use ibboot::dhcp::progress::Progress;
+use ibboot::handover::{Directory, Outcome, SCHEMA, STATE, State, boot_id, json};
+use ibboot::system::root::Root;
+
+/// Writes state.json as `up` does it with this lease, sets the address, and starts the program.
+fn hand_over(node: Node, keep: bool) -> (Progress, Server) {
+    let mut progress = node.session.progress();
+    progress.wish.keep = keep;
+    ip(&format!(
+        "addr add {} dev near",
+        progress.lease.as_ref().unwrap().address_text()
+    ));
+    let state = State {
+        schema: SCHEMA,
+        ibboot: "test".to_owned(),
+        boot_id: boot_id(&Root::new("/")),
+        outcome: Outcome::Verified,
+        reason: None,
+        handover: None,
+        links: Vec::new(),
+        dhcp: vec![progress.clone()],
+        failures: Vec::new(),
+        marks: Vec::new(),
+    };
+    let directory = Directory::open().unwrap();
+    directory
+        .write(STATE, json(&state).unwrap().as_bytes())
+        .unwrap();
+    drop(node);
+    let program = Server::here("lease", &[env!("CARGO_BIN_EXE_ibboot"), "lease"]);
+    (progress, program)
+}
+
+fn now() -> Progress {
+    let state = fs::read("/run/ibboot/state.json").unwrap();
+    let state: State = serde_json::from_slice(&state).unwrap();
+    state.dhcp[0].clone()
+}
+
+fn addresses() -> String {
+    ip("-4 -o addr show dev near")
+}
+
+#[test]
+fn a_lease_is_renewed_and_written_down() {
+    with_network("ibboot lease renews", &["dhcpd"], || {
+        let _server = dhcpd("far", &subnet("option dhcp-renewal-time 2;"));
+        let mut node = Node::new(infiniband());
+        node.boot(None);
+        let (before, mut program) = hand_over(node, true);
+        program.says("renewed by 10.9.0.1, for 3600 s");
+        let (before, after) = (before.lease.unwrap(), now().lease.unwrap());
+        assert!(after.asked_ns > before.asked_ns);
+        assert_eq!(after.address, before.address);
+        assert!(now().wish.keep);
+        assert!(addresses().contains("valid_lft forever"));
+    });
+}
+
+/// A lease of three seconds whose server is gone.
+fn ends(keep: bool) -> Server {
+    let times = "default-lease-time 4; max-lease-time 4; min-lease-time 4;";
+    let server = dhcpd("far", &subnet(times));
+    let mut node = Node::new(infiniband());
+    let lease = node.boot(None);
+    assert_eq!(lease.seconds, 4);
+    drop(server);
+    let (_, mut program) = hand_over(node, keep);
+    program.says("has ended");
+    program
+}
+
+#[test]
+fn the_address_of_the_root_outlives_its_lease_and_is_granted_again() {
+    with_network("ibboot lease keeps the root's address", &["dhcpd"], || {
+        let mut program = ends(true);
+        assert!(
+            program
+                .said()
+                .contains("the address stays, because the root file system hangs on it")
+        );
+        assert!(addresses().contains("10.9.0."));
+        let _back = dhcpd("far", &subnet(""));
+        program.says("renewed by 10.9.0.1, for 3600 s");
+        assert!(addresses().contains("10.9.0."));
+    });
+}
+
+#[test]
+fn any_other_address_goes_with_its_lease_and_a_new_one_comes() {
+    with_network("ibboot lease gives an address up", &["dhcpd"], || {
+        let mut program = ends(false);
+        program.says("taken away");
+        assert!(!addresses().contains("10.9.0."), "{}", addresses());
+        let _back = dhcpd("far", &subnet(""));
+        program.says("of 10.9.0.1, for 3600 s");
+        super::network::until("the address", || addresses().contains("10.9.0."));
+        super::network::until("the route", || {
+            ip("route show default").contains("via 10.9.0.1 dev near")
+        });
+    });
+}
+
+#[test]
+fn an_address_that_somebody_else_took_away_is_not_ours_any_longer() {
+    with_network("ibboot lease and another owner", &["dhcpd"], || {
+        let _server = dhcpd("far", &subnet("option dhcp-renewal-time 2;"));
+        let mut node = Node::new(infiniband());
+        node.boot(None);
+        let (_, mut program) = hand_over(node, true);
+        program.says("is kept, for 3600 s");
+        ip("addr flush dev near");
+        program.ends_with("is left to whoever took it away");
+    });
+}
