@@ -184,6 +184,9 @@ pub struct Netdev {
     /// Its other routes, from the same files; those to its own addresses are left out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub routes: Vec<ipoib::Route>,
+    /// Wanted addresses that somebody else on the link has, in words.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub taken: Vec<String>,
 }
 
 /// One port with its device.
@@ -418,6 +421,7 @@ fn netdev(look: &mut Look<'_>, ifname: String) -> Netdev {
         addresses: Vec::new(),
         gateways: Vec::new(),
         routes: Vec::new(),
+        taken: Vec::new(),
         ifname,
     }
 }

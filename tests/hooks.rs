@@ -255,6 +255,23 @@ fn a_mount_that_failed_is_tried_again_until_it_is_there() {
     );
 }
 
+/// dracut's own attempt comes before any interface is up, and is the only one (95nvmf).
+#[test]
+fn nvme_servers_are_connected_to_when_there_is_a_way_to_them() {
+    let script = format!(
+        "{ONLINE} mount -t tmpfs etc /etc; mkdir /etc/nvme; echo --transport=rdma > /etc/nvme/discovery.conf
+        nvme() {{ echo \"nvme $*\"; }}
+        echo 'online ib0' > /run/ibboot/interfaces
+        turn; uptime 9.00; turn; uptime 20.00; turn; cat /dev/kmsg"
+    );
+    plays(
+        "nvme",
+        &script,
+        "online ib0\nnetroot ib0\nnvme connect-all\nfinished\nfinished\nnetroot ib0\nnvme connect-all\nfinished\n\
+         <3>ibboot: ib0: not mounted, trying again\n",
+    );
+}
+
 #[test]
 fn a_mount_that_never_returns_does_not_hold_the_queue() {
     let script = format!(

@@ -15,9 +15,12 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::process::Command;
 use std::time::Duration;
 
+use ibboot::dhcp::socket::Hardware;
 use ibboot::handover::{Directory, RESULT};
 use ibboot::ipoib::Address;
 use ibboot::system::net::Net;
+use ibboot::up::taken::{Claims, Verdict};
+use kernel_cmdline::HwAddr;
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
 use nix::unistd::geteuid;
@@ -140,6 +143,44 @@ fn a_link_is_set_up_addressed_and_renamed_as_ip_shows_it() {
                 "fd00:30::/64 dev storage0 metric 1024 pref medium",
             ]
         );
+    });
+}
+
+#[test]
+fn an_address_is_set_only_where_nobody_else_has_it() {
+    in_empty_network("address probe", async |net: Net| {
+        ip("link add near type veth peer name far");
+        ip("link set far address 52:54:00:00:00:02");
+        ip("addr add 10.9.8.7/24 dev far");
+        ip("link set far up");
+        net.set_up("near", index_of("near")).await.unwrap();
+        let near: serde_json::Value = serde_json::from_str(&ip("-j link show near")).unwrap();
+        let address = near[0]["address"].as_str().unwrap();
+        let hardware = Hardware {
+            index: index_of("near"),
+            hardware_type: 1,
+            address: HwAddr::parse(address).unwrap().as_bytes().to_vec(),
+            broadcast: vec![0xff; 6],
+        };
+        let mut claims = Claims::default();
+        let mut verdict = async |address: &str| {
+            let address = address.parse().unwrap();
+            let began = std::time::Instant::now();
+            loop {
+                match claims.verdict(&hardware, address).unwrap() {
+                    Verdict::Asking => tokio::time::sleep_until(claims.due().unwrap()).await,
+                    verdict => return (verdict, began.elapsed(), claims.taken()),
+                }
+            }
+        };
+        let (free, after, taken) = verdict("10.9.8.8").await;
+        assert_eq!((free, taken.len()), (Verdict::Free, 0));
+        assert!(after >= Duration::from_secs(1) && after < Duration::from_secs(4));
+        let (owner, after, taken) = verdict("10.9.8.7").await;
+        assert_eq!(owner, Verdict::Taken("52:54:00:00:00:02".to_owned()));
+        assert!(after < Duration::from_secs(1), "{after:?}");
+        let words = "10.9.8.7 is taken by 52:54:00:00:00:02".to_owned();
+        assert_eq!(taken, [(index_of("near"), words)]);
     });
 }
 

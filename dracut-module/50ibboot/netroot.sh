@@ -34,28 +34,29 @@ while read -r ibboot_word ibboot_name; do
             ;;
     esac
 done < /run/ibboot/interfaces
-# Those that mount the root themselves do not tell whether they could: a server may yet come.
-case ${netroot%%:*} in
-    nfs | nfs4 | cifs | smb)
-        if [ "$ibboot_state" = ended ] && [ ! -d "$NEWROOT/proc" ] && [ "$ibboot_since" -ge 5 ]; then
-            ibboot_todo=$ibboot_again$ibboot_todo
-            echo "<3>ibboot: $ibboot_what: not mounted, trying again" > /dev/kmsg
-        fi
-        ;;
-esac
+# Those that mount the root themselves do not tell whether they could, nor does nvme: a server may yet come.
+if [ "$ibboot_state" = ended ] && [ "$ibboot_since" -ge 5 ]; then
+    ibboot_missing=''
+    case ${netroot%%:*} in
+        nfs | nfs4 | cifs | smb) [ -d "$NEWROOT/proc" ] || ibboot_missing=root ;;
+    esac
+    if [ -s /etc/nvme/discovery.conf ]; then
+        ibboot_missing=nvme
+        for ibboot_name in /sys/class/nvme-fabrics/ctl/nvme*; do
+            [ ! -e "$ibboot_name" ] || ibboot_missing=''
+        done
+    fi
+    if [ -n "$ibboot_missing" ]; then
+        ibboot_todo=$ibboot_again$ibboot_todo
+        echo "<3>ibboot: $ibboot_what: not mounted, trying again" > /dev/kmsg
+    fi
+fi
 [ -n "$ibboot_todo" ] || return 0
 
-ibboot_what="${ibboot_todo# }: $(printf %s "${netroot:-no netroot}" | tr -c '[:graph:]' '?')"
+ibboot_what=${ibboot_todo# }
+# shellcheck disable=SC2154
+[ -z "$netroot" ] || ibboot_what="$ibboot_what: $(printf %s "$netroot" | tr -c '[:graph:]' '?')"
 ibboot_patience=30
 echo "running $ibboot_now $ibboot_what" > /run/ibboot/netroot
-(
-    for ibboot_name in $ibboot_todo; do
-        if [ ! -e "/run/ibboot/online-$ibboot_name" ]; then
-            : > "/run/ibboot/online-$ibboot_name"
-            source_hook initqueue/online "$ibboot_name"
-        fi
-        [ ! -x /sbin/netroot ] || /sbin/netroot "$ibboot_name"
-    done
-    read -r ibboot_now _ < /proc/uptime
-    echo "ended ${ibboot_now%%.*} $ibboot_what" > /run/ibboot/netroot
-) &
+# shellcheck source=/dev/null
+(. /usr/lib/ibboot/online.sh) &

@@ -6,6 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Walk;
+use super::taken::{self, Verdict};
+use crate::dhcp::socket::Hardware;
 use crate::error::{Error, errno_text};
 use crate::facts::{Facts, Netdev, PortRef};
 use crate::ipoib::{self, FULL_MEMBER, Mode, Wish};
@@ -93,6 +95,7 @@ impl Walk<'_> {
         let wish = &self.lease(wish, netdev, index);
         if netdev.carrier != Some(true) {
             self.interfaces.forget_mtu(index);
+            self.claims.forget(index);
             return changed;
         }
         changed |= self.set_mtu(wish, netdev, index).await;
@@ -246,6 +249,15 @@ impl Walk<'_> {
             if netdev.addresses.contains(&address.to_string()) {
                 continue;
             }
+            // What a DHCP server granted its client has asked for already.
+            let v4 = match address.address {
+                std::net::IpAddr::V4(v4) if wish.dhcp.is_none() => Some(v4),
+                _ => None,
+            };
+            if v4.is_some_and(|v4| !self.is_free(netdev, v4)) {
+                // Routes through it wait for it.
+                return changed;
+            }
             match self
                 .net
                 .add_address(index, address.address, address.prefix, wish.peer)
@@ -254,6 +266,7 @@ impl Walk<'_> {
                 Ok(()) => {
                     log::info!("{}: address {address}", netdev.ifname);
                     changed = true;
+                    self.announce_static(netdev, v4);
                 }
                 Err(why) => {
                     let error =
@@ -280,6 +293,31 @@ impl Walk<'_> {
             changed |= self.note_route(netdev, &format!("default gateway {gateway}"), added);
         }
         changed
+    }
+
+    /// Whether nobody else on the link has the address.
+    fn is_free(&mut self, netdev: &Netdev, address: std::net::Ipv4Addr) -> bool {
+        let hardware = Hardware::read(self.root, &netdev.ifname);
+        match hardware.and_then(|hardware| self.claims.verdict(&hardware, address)) {
+            Ok(verdict) => verdict == Verdict::Free,
+            Err(e) => {
+                let error = Error::io(
+                    &netdev.ifname,
+                    format!("nobody can be asked whether {address} is free"),
+                    &e,
+                );
+                self.tell_once(&netdev.ifname, &error);
+                true
+            }
+        }
+    }
+
+    fn announce_static(&self, netdev: &Netdev, address: Option<std::net::Ipv4Addr>) {
+        let hardware = Hardware::read(self.root, &netdev.ifname);
+        let told = |address| hardware.and_then(|hardware| taken::announce(&hardware, address));
+        if let Some(Err(e)) = address.map(told) {
+            log::debug!("{}: ARP announcement: {e}", netdev.ifname);
+        }
     }
 
     /// True if it was added.

@@ -15,6 +15,7 @@ mod log;
 mod outcome;
 pub mod probe;
 pub use outcome::stillborn;
+pub mod taken;
 mod watch;
 
 use std::collections::BTreeSet;
@@ -64,6 +65,7 @@ struct Walk<'a> {
     asking: ask::Asking,
     probing: probe::Probing,
     leases: dhcp::Leases,
+    claims: taken::Claims,
     log: log::Waiting,
     marks: Vec<Mark>,
     marked: BTreeSet<String>,
@@ -128,6 +130,7 @@ pub async fn run(root: &Root, plan: &Plan, index: &Index) -> Result<End> {
         asking: ask::Asking::default(),
         probing: probe::Probing::default(),
         leases: dhcp::Leases::new(crate::handover::leases(root)),
+        claims: taken::Claims::default(),
         log: log::Waiting::default(),
         marks: Vec::new(),
         marked: BTreeSet::new(),
@@ -184,7 +187,12 @@ impl Walk<'_> {
             }
             let safety = if self.watch.must_poll() { POLL } else { SAFETY };
             let soon = Instant::now() + safety;
-            let due = [self.asking.due(), self.probing.due(), self.leases.due()];
+            let due = [
+                self.asking.due(),
+                self.probing.due(),
+                self.leases.due(),
+                self.claims.due(),
+            ];
             let next = due
                 .into_iter()
                 .flatten()
@@ -271,6 +279,12 @@ impl Walk<'_> {
         facts.subnet_administrator = self.asking.seen();
         facts.servers = self.probing.seen();
         facts.dhcp = self.leases.seen();
+        for (index, words) in self.claims.taken() {
+            let mut netdevs = facts.netdevs.iter_mut();
+            if let Some(netdev) = netdevs.find(|n| n.ifindex == Some(index)) {
+                netdev.taken.push(words);
+            }
+        }
         let report = verify(&self.expectation, &facts);
         self.probing.follow(&report);
         self.asking

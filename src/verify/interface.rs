@@ -183,6 +183,11 @@ pub fn addresses(wish: &Wish, netdev: &Netdev) -> Finding {
     let missing = wanted
         .iter()
         .any(|address| !netdev.addresses.contains(address));
+    if missing && !netdev.taken.is_empty() {
+        let seen = netdev.taken.join(", ");
+        return Finding::failed(Id::AddressPresent, &seen, &wanted.join(", "))
+            .hint("give this node another address with ip=, or find the other one by its GUID");
+    }
     if missing {
         let seen = if netdev.addresses.is_empty() {
             "none".to_owned()
