@@ -327,9 +327,26 @@ fn absent(wish: &LinkWish, facts: &Facts) -> Finding {
                 )
                 .hint("load the HCA's *_ib driver, or make a port with rd.ib.link=");
             }
-            Finding::failed(Id::DevicePresent, &there, &wish.wanted)
+            let finding = Finding::failed(Id::DevicePresent, &there, &wish.wanted);
+            match unnamed(wish, facts) {
+                Some(seen) if !names.is_empty() => {
+                    let seen = format!("{seen}, {there}");
+                    Finding::failed(Id::DevicePresent, &seen, &wish.wanted).hint(
+                        "see whether ib_ipoib is loaded; a name may change, guid= and pci= do not",
+                    )
+                }
+                _ => finding,
+            }
         }
     }
+}
+
+/// The port of an IPoIB interface is named by the interface, and that is not there.
+fn unnamed(wish: &LinkWish, facts: &Facts) -> Option<String> {
+    wish.ipoib.as_ref()?;
+    let name = wish.port.as_deref().unwrap_or(&wish.wanted);
+    let is_name = matches!(Selector::parse(name)?, Selector::Name(_));
+    (is_name && facts.netdev(name).is_none()).then(|| format!("no network interface {name}"))
 }
 
 /// Runs the table over one port. A check whose parent did not pass is skipped.
