@@ -93,6 +93,7 @@ fn addressing(wish: &ipoib::Wish) -> Vec<String> {
         WantedMtu::Bytes(bytes) => format!("MTU {bytes}"),
     }));
     parts.extend(wish.addresses.iter().map(ToString::to_string));
+    parts.extend(wish.autoconf.map(|autoconf| autoconf.word().to_owned()));
     parts.extend(wish.peer.map(|peer| format!("peer {peer}")));
     parts.extend(wish.routes.iter().map(|route| format!("route {route}")));
     parts.extend(

@@ -2,6 +2,7 @@
 //! One snapshot of what the machine shows: RDMA devices and ports, netdevs, modules. Everything
 //! that decides reads this and never the machine, so a saved tree gives the same answers.
 
+mod inet6;
 mod rootfs;
 mod routes;
 
@@ -177,8 +178,15 @@ pub struct Netdev {
     /// What only a bond has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bond: Option<bond::Seen>,
-    /// IP addresses with their prefix length, link-local ones too; none in a fixture tree.
+    /// IP addresses with their prefix length, link-local ones too; in a fixture tree those of IPv6
+    /// only.
     pub addresses: Vec<String>,
+    /// IPv6 addresses that duplicate address detection still looks at.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tentative: Vec<String>,
+    /// IPv6 addresses that another host has.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub duplicates: Vec<String>,
     /// Gateways of default routes through it (/proc/net/route, /proc/net/ipv6_route).
     pub gateways: Vec<IpAddr>,
     /// Its other routes, from the same files; those to its own addresses are left out.
@@ -216,6 +224,7 @@ impl Facts {
         if root.is_live() {
             add_addresses(&mut netdevs, &mut look);
         }
+        inet6::add(&mut netdevs, &mut look);
         routes::add(&mut netdevs, &mut look);
         inventory::bind_netdevs(&mut devices, &netdevs);
         let modules = modules
@@ -419,6 +428,8 @@ fn netdev(look: &mut Look<'_>, ifname: String) -> Netdev {
         ipoib,
         bond,
         addresses: Vec::new(),
+        tentative: Vec::new(),
+        duplicates: Vec::new(),
         gateways: Vec::new(),
         routes: Vec::new(),
         taken: Vec::new(),
@@ -448,7 +459,7 @@ fn bond(look: &mut Look<'_>, base: &str) -> bond::Seen {
     seen
 }
 
-/// Adds the IP addresses, which sysfs does not show (getifaddrs(3)).
+/// Adds the IPv4 addresses, which sysfs does not show (getifaddrs(3)).
 fn add_addresses(netdevs: &mut [Netdev], look: &mut Look<'_>) {
     let found = match nix::ifaddrs::getifaddrs() {
         Ok(found) => found,
@@ -459,8 +470,7 @@ fn add_addresses(netdevs: &mut [Netdev], look: &mut Look<'_>) {
     };
     for interface in found {
         let ip = |storage: &SockaddrStorage| -> Option<IpAddr> {
-            let v4 = storage.as_sockaddr_in().map(|v4| IpAddr::V4(v4.ip()));
-            v4.or_else(|| storage.as_sockaddr_in6().map(|v6| IpAddr::V6(v6.ip())))
+            storage.as_sockaddr_in().map(|v4| IpAddr::V4(v4.ip()))
         };
         let (Some(address), Some(mask)) = (
             interface.address.as_ref().and_then(ip),

@@ -5,12 +5,12 @@
 use std::net::IpAddr;
 
 use kernel_cmdline::{
-    Arguments, Bond, ClientIdForm, HwAddr, Interface, Ip, Limit, Mode, Mtu, Spanned,
+    Arguments, Bond, ClientIdForm, HwAddr, Interface, Ip, Limit, Method, Mode, Mtu, Spanned,
 };
 
 use crate::bond::{self, BondWish};
 use crate::dhcp::{self, identity::WantedId};
-use crate::ipoib::{self, Address, FULL_MEMBER, Route, WantedMode, WantedMtu};
+use crate::ipoib::{self, Address, Autoconf, FULL_MEMBER, Route, WantedMode, WantedMtu};
 use crate::request::{InterfaceWish, Wish, wish};
 
 /// What makes two names mean one interface: the selector of its port, and its P_Key.
@@ -141,9 +141,11 @@ pub fn named(arguments: &Arguments<'_>) -> Vec<Wish<InterfaceWish>> {
         };
         let is_static = ip.value.methods.iter().all(|method| method.is_static());
         collected.change(&ip.with(interface), |found| {
-            found.left |= !is_static && !ip.value.wants_dhcp4();
+            let autoconf = autoconf(&ip.value);
+            found.left |= !is_static && !ip.value.wants_dhcp4() && autoconf.is_none();
             let ipoib = &mut found.ipoib;
             ipoib.dhcp = dhcp(arguments, &ip.value).or(ipoib.dhcp.take());
+            ipoib.autoconf = autoconf.or(ipoib.autoconf);
             if let Some(client) = ip.value.client.filter(|_| is_static) {
                 let whole = if client.address.is_ipv6() { 128 } else { 32 };
                 ipoib.addresses.push(Address {
@@ -226,6 +228,18 @@ pub fn boot_device<'a>(arguments: &Arguments<'a>) -> Option<Interface<'a>> {
         .filter(|interface| means_infiniband(arguments, interface))
 }
 
+/// What an `ip=` wants of IPv6 autoconfiguration, if it does. `either6` is router first.
+fn autoconf(ip: &Ip<'_>) -> Option<Autoconf> {
+    let wants = |wanted: &[Method]| ip.methods.iter().any(|method| wanted.contains(method));
+    if wants(&[Method::Auto6, Method::Either6, Method::Auto]) {
+        Some(Autoconf::Router)
+    } else if wants(&[Method::Link6]) {
+        Some(Autoconf::LinkLocal)
+    } else {
+        None
+    }
+}
+
 /// What an `ip=` wants of DHCP, if it does.
 fn dhcp(arguments: &Arguments<'_>, ip: &Ip<'_>) -> Option<dhcp::Wish> {
     let net = &arguments.net;
@@ -298,10 +312,7 @@ pub fn bonds(
         if bonds.iter().any(|bond| of_it(&bond)) {
             let reason = format!("its bond {name} cannot be made");
             interface.refused.get_or_insert(reason);
-        } else if !interface.ipoib.addresses.is_empty()
-            || interface.ipoib.dhcp.is_some()
-            || interface.left
-        {
+        } else if interface.ipoib.is_addressed() || interface.left {
             let reason =
                 format!("it is in {name}: give the address to the bond, ip=...:{name}:none");
             interface.refused.get_or_insert(reason);

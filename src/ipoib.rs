@@ -176,6 +176,9 @@ pub struct Wish {
     /// The interface that the root file system comes over.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub boot: bool,
+    /// What IPv6 shall configure by itself; none: the kernel's own setting is left alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub autoconf: Option<Autoconf>,
     /// A DHCP server is asked for the rest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dhcp: Option<crate::dhcp::Wish>,
@@ -184,7 +187,54 @@ pub struct Wish {
     pub bond: Option<String>,
 }
 
+/// How far IPv6 autoconfiguration shall go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Autoconf {
+    /// A link-local address is enough (`link6`).
+    LinkLocal,
+    /// An address of a prefix that a router advertises (`auto6`, RFC 4862).
+    Router,
+}
+
+impl Autoconf {
+    /// What is waited for, in words.
+    pub fn word(self) -> &'static str {
+        match self {
+            Autoconf::LinkLocal => "a link-local IPv6 address",
+            Autoconf::Router => "an IPv6 address of a router's prefix",
+        }
+    }
+
+    /// Whether an address, as ADDRESS/PREFIX, is one of these.
+    pub fn is_met_by(self, address: &str) -> bool {
+        let (address, _) = address.split_once('/').unwrap_or((address, ""));
+        let Ok(address) = address.parse::<std::net::Ipv6Addr>() else {
+            return false;
+        };
+        address.is_unicast_link_local() == (self == Autoconf::LinkLocal)
+    }
+
+    /// The kernel's settings for it below /proc/sys/net/ipv6/conf/IF (ip-sysctl.rst).
+    pub fn settings(self) -> [(&'static str, &'static str); 3] {
+        let router = match self {
+            Autoconf::LinkLocal => "0",
+            Autoconf::Router => "1",
+        };
+        [
+            ("disable_ipv6", "0"),
+            ("accept_ra", router),
+            ("autoconf", router),
+        ]
+    }
+}
+
 impl Wish {
+    /// Whether any address shall be on it.
+    pub fn is_addressed(&self) -> bool {
+        !self.addresses.is_empty() || self.dhcp.is_some() || self.autoconf.is_some()
+    }
+
     /// With what a DHCP server granted.
     pub fn granted(&self, lease: &Lease) -> Wish {
         let mut wish = self.clone();

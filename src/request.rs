@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use kernel_cmdline::{
-    Arguments, Cmdline, Handover, Interface, LinkKind, OnFail, PortType, Require, RoceMode, Route,
-    Source, Spanned,
+    Arguments, Cmdline, Handover, Interface, LinkKind, Method, OnFail, PortType, Require, RoceMode,
+    Route, Source, Spanned,
 };
 
 use crate::bond::BondWish;
@@ -358,8 +358,9 @@ fn servers(arguments: &Arguments<'_>) -> Vec<Wish<Server>> {
 /// What was understood and is not done by this program.
 fn left(arguments: &Arguments<'_>, interfaces: &[Wish<InterfaceWish>]) -> Vec<Wish<&'static str>> {
     const ADDRESS: &str = "this address is left to the image's network module";
-    const ONLY_V4: &str =
-        "only DHCPv4 is carried out of this; router advertisements are followed by the kernel";
+    const REST: &str = "all but DHCPv6 is carried out of this";
+    const EITHER: &str = "a router's prefix is waited for; no DHCPv6 server is asked";
+    const AUTOCONF: [Method; 3] = [Method::Auto6, Method::Either6, Method::Link6];
     const WHICH: &str = "which interface is not said: it is left to the image's network module; \
          for InfiniBand write ip=INTERFACE:dhcp or bootdev=";
     let net = &arguments.net;
@@ -375,10 +376,14 @@ fn left(arguments: &Arguments<'_>, interfaces: &[Wish<InterfaceWish>]) -> Vec<Wi
         .filter(|ip| ip.value.interface.is_some_and(is_ours));
     for ip in infiniband {
         let methods = &ip.value.methods;
-        if !ip.value.wants_dhcp4() && methods.iter().any(|method| !method.is_static()) {
+        let carried_out =
+            |method: &Method| method.is_static() || method.is_dhcp4() || AUTOCONF.contains(method);
+        if methods.contains(&Method::Either6) {
+            left.push(wish(ip, EITHER));
+        } else if !methods.iter().any(carried_out) {
             left.push(wish(ip, ADDRESS));
-        } else if methods.iter().any(|m| !m.is_static() && !m.is_dhcp4()) {
-            left.push(wish(ip, ONLY_V4));
+        } else if !methods.iter().all(carried_out) {
+            left.push(wish(ip, REST));
         }
     }
     if arguments.asked().is_some() && crate::interfaces::boot_device(arguments).is_none() {

@@ -113,6 +113,9 @@ fn networkd_addresses(wish: &ipoib::Wish) -> String {
     if wish.dhcp.is_some() {
         text.push_str("DHCP=ipv4\n");
     }
+    if wish.autoconf == Some(ipoib::Autoconf::Router) {
+        text.push_str("IPv6AcceptRA=yes\n");
+    }
     for address in &wish.addresses {
         text.push_str(&format!("Address={address}\n"));
     }

@@ -25,7 +25,7 @@ fn words(error: &rtnetlink::Error) -> String {
 
 type Messages = futures_util::stream::BoxStream<'static, NetlinkMessage<RouteNetlinkMessage>>;
 
-/// A connection to rtnetlink(7), subscribed to link changes.
+/// A connection to rtnetlink(7), subscribed to changes of links and of IPv6 addresses.
 pub struct Net {
     handle: Handle,
     messages: Messages,
@@ -47,9 +47,11 @@ impl Drop for Net {
 impl Net {
     /// Opens the socket; runs on the current tokio runtime.
     pub fn open() -> Result<Net> {
-        let (connection, handle, messages) =
-            rtnetlink::new_multicast_connection(&[MulticastGroup::Link])
-                .map_err(|e| Error::io("rtnetlink", "socket cannot be opened", &e))?;
+        let (connection, handle, messages) = rtnetlink::new_multicast_connection(&[
+            MulticastGroup::Link,
+            MulticastGroup::Ipv6Ifaddr,
+        ])
+        .map_err(|e| Error::io("rtnetlink", "socket cannot be opened", &e))?;
         Ok(Net {
             handle,
             messages: messages.map(|(message, _)| message).boxed(),

@@ -63,7 +63,7 @@ impl Walk<'_> {
 
 fn is_addressed(wish: &LinkWish) -> bool {
     let ipoib = wish.ipoib.as_ref();
-    ipoib.is_some_and(|ipoib| !ipoib.addresses.is_empty() || ipoib.dhcp.is_some())
+    ipoib.is_some_and(crate::ipoib::Wish::is_addressed)
 }
 
 fn is_boot(wish: &LinkWish) -> bool {

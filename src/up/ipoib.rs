@@ -91,6 +91,7 @@ impl Walk<'_> {
         if wish.bond.is_some() {
             return changed;
         }
+        self.set_autoconf(wish, netdev);
         changed |= self.set_up(&netdev.ifname, facts).await;
         let wish = &self.lease(wish, netdev, index);
         if netdev.carrier != Some(true) {
@@ -246,7 +247,9 @@ impl Walk<'_> {
     pub(super) async fn set_addresses(&mut self, wish: &Wish, netdev: &Netdev, index: u32) -> bool {
         let mut changed = false;
         for address in &wish.addresses {
-            if netdev.addresses.contains(&address.to_string()) {
+            let text = address.to_string();
+            let mut there = netdev.addresses.iter().chain(&netdev.tentative);
+            if there.any(|there| *there == text) || netdev.duplicates.contains(&text) {
                 continue;
             }
             // What a DHCP server granted its client has asked for already.
@@ -308,6 +311,27 @@ impl Walk<'_> {
                 );
                 self.tell_once(&netdev.ifname, &error);
                 true
+            }
+        }
+    }
+
+    /// IPv6 is told before the interface is up: the kernel solicits routers then.
+    fn set_autoconf(&mut self, wish: &Wish, netdev: &Netdev) {
+        for (name, value) in wish
+            .autoconf
+            .iter()
+            .flat_map(|autoconf| autoconf.settings())
+        {
+            let path = format!("/proc/sys/net/ipv6/conf/{}/{name}", netdev.ifname);
+            let set = match self.root.text(&path) {
+                Ok(text) if text == value => continue,
+                Ok(_) => self.root.set(&path, &format!("{value}\n")),
+                Err(e) => Err(e),
+            };
+            if let Err(e) = set {
+                let error = Error::io(&path, format!("cannot be set to {value}"), &e)
+                    .hint("is IPv6 in this kernel (ipv6.disable=)?");
+                self.tell_once(&netdev.ifname, &error);
             }
         }
     }

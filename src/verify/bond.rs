@@ -69,9 +69,7 @@ fn evaluate(
         },
         Id::IpoibMtu if ipoib.mtu.is_some() => interface::mtu(ipoib, netdev),
         Id::LeasePresent if ipoib.dhcp.is_some() => interface::lease(netdev, facts),
-        Id::AddressPresent if !ipoib.addresses.is_empty() || ipoib.dhcp.is_some() => {
-            interface::addresses(ipoib, netdev)
-        }
+        Id::AddressPresent if ipoib.is_addressed() => interface::addresses(ipoib, netdev),
         Id::RoutePresent if !ipoib.gateways.is_empty() || !ipoib.routes.is_empty() => {
             interface::routes(ipoib, netdev)
         }

@@ -402,10 +402,7 @@ fn applies(id: Id, wish: &LinkWish, lookup: &Lookup<'_>, port: PortRef<'_>) -> b
             let ipoib = interface::granted(ipoib, port, lookup.facts);
             !ipoib.gateways.is_empty() || !ipoib.routes.is_empty()
         }),
-        Id::AddressPresent => wish
-            .ipoib
-            .as_ref()
-            .is_some_and(|ipoib| !ipoib.addresses.is_empty() || ipoib.dhcp.is_some()),
+        Id::AddressPresent => wish.ipoib.as_ref().is_some_and(ipoib::Wish::is_addressed),
         Id::DevicePresent | Id::PortLinkLayer | Id::PortPhysicalState | Id::PortState => true,
     }
 }

@@ -5,7 +5,7 @@ use super::carrier;
 use super::checks::Id;
 use crate::dhcp::progress::Progress;
 use crate::facts::{Facts, Netdev, PortRef};
-use crate::ipoib::{self, FULL_MEMBER, WantedMtu, Wish};
+use crate::ipoib::{self, Autoconf, FULL_MEMBER, WantedMtu, Wish};
 use crate::report::Finding;
 
 /// Evaluates one of them; the interface is there for all but the first.
@@ -179,14 +179,32 @@ pub fn routes(wish: &Wish, netdev: &Netdev) -> Finding {
 }
 
 pub fn addresses(wish: &Wish, netdev: &Netdev) -> Finding {
-    let wanted: Vec<String> = wish.addresses.iter().map(ToString::to_string).collect();
-    let missing = wanted
-        .iter()
-        .any(|address| !netdev.addresses.contains(address));
+    let mut wanted: Vec<String> = wish.addresses.iter().map(ToString::to_string).collect();
+    if let Some(address) = wanted.iter().find(|a| netdev.duplicates.contains(a)) {
+        let seen = format!("another host has {address}");
+        return Finding::failed(Id::AddressPresent, &seen, &wanted.join(", "))
+            .hint("give this node another address with ip=, or take it from the other host");
+    }
+    let own = |address: &String| netdev.addresses.contains(address);
+    let found = wish.autoconf.map(|autoconf| {
+        let mut others = netdev.addresses.iter().filter(|a| !wanted.contains(a));
+        others.find(|address| autoconf.is_met_by(address)).cloned()
+    });
+    let missing = found == Some(None) || !wanted.iter().all(own);
     if missing && !netdev.taken.is_empty() {
         let seen = netdev.taken.join(", ");
         return Finding::failed(Id::AddressPresent, &seen, &wanted.join(", "))
             .hint("give this node another address with ip=, or find the other one by its GUID");
+    }
+    match (wish.autoconf, found) {
+        (_, Some(Some(address))) => wanted.push(address),
+        (Some(autoconf), _) => wanted.push(autoconf.word().to_owned()),
+        _ => {}
+    }
+    if let Some(address) = netdev.tentative.first().filter(|_| missing) {
+        let seen = format!("{address} is tentative");
+        return Finding::failed(Id::AddressPresent, &seen, &wanted.join(", "))
+            .hint("duplicate address detection takes a second; where it lasts: ip -6 addr");
     }
     if missing {
         let seen = if netdev.addresses.is_empty() {
@@ -194,7 +212,14 @@ pub fn addresses(wish: &Wish, netdev: &Netdev) -> Finding {
         } else {
             netdev.addresses.join(", ")
         };
-        return Finding::failed(Id::AddressPresent, &seen, &wanted.join(", "));
+        let finding = Finding::failed(Id::AddressPresent, &seen, &wanted.join(", "));
+        return if wish.autoconf == Some(Autoconf::Router)
+            && wish.addresses.iter().all(|a| own(&a.to_string()))
+        {
+            finding.hint("see whether a router advertises a prefix on this partition (radvd; tcpdump -i icmp6)")
+        } else {
+            finding
+        };
     }
     Finding::ok(Id::AddressPresent, &wanted.join(", "))
 }

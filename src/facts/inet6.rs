@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! IPv6 addresses with their states, as /proc/net/if_inet6 shows them (net/ipv6/addrconf.c,
+//! if6_seq_show): one that duplicate address detection still looks at is no address yet.
+
+use std::net::Ipv6Addr;
+
+use super::{Look, Netdev};
+
+/// IFA_F_OPTIMISTIC, IFA_F_DADFAILED, IFA_F_TENTATIVE (linux/if_addr.h).
+const OPTIMISTIC: u32 = 0x04;
+const FAILED: u32 = 0x08;
+const TENTATIVE: u32 = 0x40;
+
+/// Adds the addresses to their interfaces.
+pub(super) fn add(netdevs: &mut [Netdev], look: &mut Look<'_>) {
+    let text = look.text("/proc/net/if_inet6").unwrap_or_default();
+    for (ifname, address, flags) in text.lines().filter_map(parse) {
+        let Some(netdev) = netdevs.iter_mut().find(|n| n.ifname == ifname) else {
+            continue;
+        };
+        let list = if flags & FAILED != 0 {
+            &mut netdev.duplicates
+        } else if flags & (TENTATIVE | OPTIMISTIC) == TENTATIVE {
+            &mut netdev.tentative
+        } else {
+            &mut netdev.addresses
+        };
+        list.push(address);
+    }
+}
+
+/// `fe80... 02 40 20 80 ib0`: address, index, prefix length, scope, flags, name.
+fn parse(line: &str) -> Option<(&str, String, u32)> {
+    let fields: Vec<&str> = line.split_ascii_whitespace().collect();
+    let [address, _, prefix, _, flags, ifname] = fields.as_slice() else {
+        return None;
+    };
+    let address = Ipv6Addr::from(u128::from_str_radix(address, 16).ok()?);
+    let prefix = u8::from_str_radix(prefix, 16).ok()?;
+    let flags = u32::from_str_radix(flags, 16).ok()?;
+    Some((ifname, format!("{address}/{prefix}"), flags))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_of_the_kernel_is_read() {
+        let line = "fe80000000000000b8599f0300fc1a2c 02 40 20 c0      ib0";
+        let address = "fe80::b859:9f03:fc:1a2c/64".to_owned();
+        assert_eq!(parse(line), Some(("ib0", address, 0xc0)));
+        assert_eq!(parse("fe80 02 40 20 80"), None);
+        assert_eq!(parse("x 02 40 20 80 ib0"), None);
+    }
+}
