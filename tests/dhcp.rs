@@ -10,6 +10,8 @@
     clippy::print_stderr
 )]
 
+#[path = "dhcp/hostile.rs"]
+mod hostile;
 #[path = "dhcp/keeping.rs"]
 mod keeping;
 #[path = "dhcp/network.rs"]

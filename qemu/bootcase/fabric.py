@@ -66,11 +66,14 @@ def archive(release):
     """The bytes of the archive."""
     tree = debian.tree(debian.RELEASES["6.1"], "fabric")
     softib = module(release)
+    kernel = debian.kernel(release)
 
     def build(work):
         files = {f"{PLACE}/libexec/{Path(name).name}": tree / name for name in PROGRAMS}
         files[f"{PLACE}/bin/busybox"] = tree / "usr/bin/busybox"
         files[f"{PLACE}/softib.ko"] = softib
+        # For a far end that has networks of its own.
+        files |= {f"{PLACE}/{path.name}": kernel / path for path in debian.module_files(kernel, ["veth"])}
         files[f"{PLACE}/fabric.sh"] = SOFTIB / "fabric.sh"
         for script in SCRIPTS.iterdir():
             files[f"{PLACE}/{script.name}"] = script
@@ -80,5 +83,5 @@ def archive(release):
         files["usr/sbin/opensm"] = SCRIPTS / "opensm"
         (work / "cpio").write_bytes(images.newc({name: path.read_bytes() for name, path in files.items()}))
 
-    key = digest(tree.parent.name, softib, SOFTIB / "fabric.sh", SCRIPTS, Path(__file__))
+    key = digest(tree.parent.name, kernel.name, softib, SOFTIB / "fabric.sh", SCRIPTS, Path(__file__))
     return (cached(f"fabric-{release.kernel}", key, build) / "cpio").read_bytes()

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What was granted and under which identifier."""
+"""What was granted, by whom, and under which identifier."""
+
+GUID = "20:02:50:f7:00:00:00:a0:01"
 
 
 def verify(boot):
     (progress,) = boot.json("run/state.json")["dhcp"]
-    if not progress["client_id"].startswith("20:02:50:f7:00:00:00:a0:01") or progress["lease"]["address"] != "10.0.0.30":
+    lease = progress.get("lease", {})
+    if (progress["client_id"], lease.get("address"), lease.get("server")) != (GUID, "10.0.0.30", "10.8.0.2"):
         yield f"state.json: {progress}"

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A client among servers that say anything at any time: it never panics, never sends more than its
+//! timers and its state machine allow, and never takes an address that was not granted.
+//!
+//! The bytes are a script: each step lets time pass or hands over a message of the current
+//! transaction made of the next bytes.
+#![no_main]
+
+use ibboot::dhcp::arp::Arp;
+use ibboot::dhcp::client::{Action, Client, Config};
+use ibboot::dhcp::identity::{INFINIBAND, Identity, WantedId};
+use ibboot::dhcp::packet::{Kind, Message, option};
+use libfuzzer_sys::fuzz_target;
+
+const SECOND: u64 = 1_000_000_000;
+const KINDS: [Kind; 4] = [Kind::Offer, Kind::Ack, Kind::Nak, Kind::ForceRenew];
+
+struct Script<'a>(&'a [u8]);
+
+impl Script<'_> {
+    fn byte(&mut self) -> Option<u8> {
+        let (first, rest) = self.0.split_first()?;
+        self.0 = rest;
+        Some(*first)
+    }
+
+    fn bytes(&mut self, length: usize) -> Vec<u8> {
+        let (taken, rest) = self.0.split_at(length.min(self.0.len()));
+        self.0 = rest;
+        taken.to_vec()
+    }
+
+    /// A message of this transaction, with the least that a lease needs and some options more.
+    fn message(&mut self, xid: u32) -> Option<Message> {
+        let what = self.byte()?;
+        let mut message = Message::new(KINDS[usize::from(what & 3)], xid ^ u32::from(what >> 7));
+        message.op = 2;
+        message.yiaddr = [10, 0, 0, self.byte()?].into();
+        let mut add = |code: u8, value: Vec<u8>| message.options.insert(code, value);
+        add(option::SERVER, vec![10, 0, 1, self.byte()? & 3]);
+        add(option::MASK, vec![255, 255, 0, 0]);
+        add(option::LEASE_TIME, vec![0, 0, self.byte()?, self.byte()?]);
+        for _ in 0..(what >> 4 & 3) {
+            let (code, length) = (self.byte()?, self.byte()?);
+            message
+                .options
+                .insert(code, self.bytes(usize::from(length)));
+        }
+        Some(message)
+    }
+}
+
+fuzz_target!(|data: &[u8]| {
+    let mut script = Script(data);
+    let Some(first) = script.byte() else { return };
+    let hardware: Vec<u8> = (0..20).collect();
+    let identity = Identity::new(INFINIBAND, &hardware, &WantedId::Firmware).expect("InfiniBand");
+    let config = Config {
+        identity,
+        vendor_class: None,
+        host_name: None,
+        keep: first & 1 != 0,
+    };
+    let mut client = Client::new(config, u64::from(first));
+    let mut now = SECOND;
+    let known = (first & 2 != 0).then(|| [10, 0, 0, 9].into());
+    let mut actions = client.start(now, known);
+    let mut xid = 0;
+    let mut sent = 0_u64;
+    let began = now;
+    let mut answers = 0_u64;
+    while let Some(step) = script.byte() {
+        for action in actions.drain(..) {
+            match action {
+                Action::Send(message, _) => {
+                    xid = message.xid;
+                    sent += 1;
+                    assert_eq!(Message::decode(&message.encode()), Ok(message));
+                }
+                Action::Say(_, line) => assert!(!line.chars().any(char::is_control), "{line:?}"),
+                Action::Bound => assert!(client.lease().is_some()),
+                Action::Probe(_) | Action::Lost(_) => {}
+            }
+        }
+        actions = match step & 3 {
+            0 => {
+                now += u64::from(step) * SECOND / 16;
+                client.wake(now)
+            }
+            1 => {
+                now = client.due().unwrap_or(now).max(now);
+                client.wake(now)
+            }
+            2 => {
+                let address = [10, 0, 0, step >> 2].into();
+                client.arp(now, &Arp::announcement(32, &[step; 20], address))
+            }
+            _ => {
+                answers += 1;
+                let Some(message) = script.message(xid) else {
+                    return;
+                };
+                client.received(now, &message)
+            }
+        };
+        // A message at once for an answer that moves it on, else no more than two a second.
+        let seconds = (now - began) / SECOND + 1;
+        assert!(
+            sent <= 2 * seconds + 8 + answers.min(3 * seconds),
+            "{sent} in {seconds} s"
+        );
+        // No lease is longer than option 51 can say.
+        assert!(
+            client
+                .due()
+                .is_none_or(|due| due <= now + (1 << 32) * SECOND)
+        );
+    }
+});
