@@ -361,6 +361,8 @@ fn left(arguments: &Arguments<'_>, interfaces: &[Wish<InterfaceWish>]) -> Vec<Wi
     const REST: &str = "all but DHCPv6 is carried out of this";
     const EITHER: &str = "a router's prefix is waited for; no DHCPv6 server is asked";
     const AUTOCONF: [Method; 3] = [Method::Auto6, Method::Either6, Method::Link6];
+    const HARDWARE: &str = "the hardware address is not set: an IPoIB interface has the number of its queue pair \
+         and its port's GUID for one, and the kernel lets only its GUID be changed";
     const WHICH: &str = "which interface is not said: it is left to the image's network module; \
          for InfiniBand write ip=INTERFACE:dhcp or bootdev=";
     let net = &arguments.net;
@@ -375,6 +377,9 @@ fn left(arguments: &Arguments<'_>, interfaces: &[Wish<InterfaceWish>]) -> Vec<Wi
         .iter()
         .filter(|ip| ip.value.interface.is_some_and(is_ours));
     for ip in infiniband {
+        if ip.value.macaddr.is_some() {
+            left.push(wish(ip, HARDWARE));
+        }
         let methods = &ip.value.methods;
         let carried_out =
             |method: &Method| method.is_static() || method.is_dhcp4() || AUTOCONF.contains(method);
@@ -415,7 +420,11 @@ fn left(arguments: &Arguments<'_>, interfaces: &[Wish<InterfaceWish>]) -> Vec<Wi
                 && taken.gateway == route.gateway
         })
     };
-    let routes = net.routes.iter().filter(|route| !is_taken(&route.value));
+    let may_be_ours = |route: &Route<'_>| route.interface.is_none_or(is_ours);
+    let routes = net.routes.iter().filter(|route| {
+        let route = &route.value;
+        !is_taken(route) && may_be_ours(route)
+    });
     left.extend(routes.map(|a| wish(a, ROUTE)));
     left
 }

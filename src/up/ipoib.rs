@@ -261,9 +261,12 @@ impl Walk<'_> {
                 // Routes through it wait for it.
                 return changed;
             }
+            let peer = wish
+                .peer
+                .filter(|peer| peer.is_ipv6() == address.address.is_ipv6());
             match self
                 .net
-                .add_address(index, address.address, address.prefix, wish.peer)
+                .add_address(index, address.address, address.prefix, peer)
                 .await
             {
                 Ok(()) => {
