@@ -1,0 +1,12 @@
+. /run/ibboot-fabric/lib.sh
+set -e
+grep ' / ' /proc/mounts
+grep -q '^10.0.0.2:/ / nfs4 .*proto=rdma,port=20049.*addr=10.0.0.2 ' /proc/mounts
+rdma resource show cm_id | tee cm_id.txt
+grep -q 'link softib0/1 .*state CONNECT .*comm \[rpcrdma\] src-addr 10.0.0.1:[0-9]* dst-addr 10.0.0.2:20049' cm_id.txt
+# Not inline: the server wrote into the client's memory.
+fabric knob softib1 ops | tee ops.txt
+[ "$(sed -n 's/^write_bytes //p' ops.txt)" -gt 1000000 ]
+ibboot check | tee check.txt
+grep -q '^  ok        root.transport             rdma$' check.txt
+grep -q '^  ok        root.path                  softib0/1 to 10.0.0.2:20049, rpcrdma$' check.txt
