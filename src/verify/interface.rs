@@ -223,3 +223,41 @@ pub fn addresses(wish: &Wish, netdev: &Netdev) -> Finding {
     }
     Finding::ok(Id::AddressPresent, &wanted.join(", "))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::Status;
+
+    #[test]
+    fn a_lease_that_has_ended_is_a_warning_with_its_age() {
+        const SECOND: u64 = 1_000_000_000;
+        let lease = r#"{"address":"10.0.0.5","prefix":24,"server":"10.0.0.1",
+            "asked_ns":5000000000,"seconds":60,"renew_s":30,"rebind_s":50}"#;
+        let netdev = Netdev {
+            ifindex: Some(4),
+            ..Netdev::default()
+        };
+        let mut facts = Facts {
+            dhcp: vec![Progress {
+                index: 4,
+                lease: Some(serde_json::from_str(lease).unwrap()),
+                ..Progress::default()
+            }],
+            ..Facts::default()
+        };
+        let seen = |facts: &Facts| {
+            let finding = super::lease(&netdev, facts);
+            (finding.status, finding.seen.unwrap_or_default())
+        };
+        facts.taken_ns = 64 * SECOND;
+        let what = "10.0.0.5/24 of 10.0.0.1".to_owned();
+        assert_eq!(seen(&facts), (Status::Ok, format!("{what}, for 60 s")));
+        facts.taken_ns = 95 * SECOND;
+        let ended = format!("{what}, which ended 30 s ago");
+        assert_eq!(seen(&facts), (Status::Warning, ended));
+        facts.dhcp.clear();
+        let nobody = "no server was asked".to_owned();
+        assert_eq!(seen(&facts), (Status::Critical, nobody));
+    }
+}

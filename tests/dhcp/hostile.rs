@@ -166,9 +166,7 @@ fn poisoned(request: &Message) -> Vec<u8> {
         ] {
             answer.options.insert(code, vec![0xff; 99]);
         }
-        answer
-            .options
-            .insert(option::DOMAIN_SEARCH, vec![0xc0; 98]);
+        answer.options.insert(option::DOMAIN_SEARCH, vec![0xc0; 98]);
         answer.options.insert(option::MTU, Vec::new());
         answer.options.insert(option::RENEW, vec![0xff; 4]);
         answer.options.insert(option::REBIND, vec![0; 4]);
