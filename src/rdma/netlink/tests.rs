@@ -375,6 +375,86 @@ fn character_device() {
     assert_eq!(rdma_cm.major_minor(), (10, 260));
 }
 
+/// An attribute, padded.
+fn put(kind: u16, value: &[u8]) -> Vec<u8> {
+    let length = u16::try_from(value.len() + 4).unwrap();
+    let mut bytes = [length.to_ne_bytes(), kind.to_ne_bytes()].concat();
+    bytes.extend(value);
+    bytes.resize(bytes.len().next_multiple_of(4), 0);
+    bytes
+}
+
+/// A `struct sockaddr_storage`, as fill_res_cm_id_entry of nldev.c puts it.
+fn storage(family: i32, port: u16, address: &[u8]) -> Vec<u8> {
+    let family = u16::try_from(family).unwrap();
+    let mut bytes = [family.to_ne_bytes(), port.to_be_bytes()].concat();
+    if usize::from(family) == libc::AF_INET6 as usize {
+        bytes.extend([0; 4]);
+    }
+    bytes.extend(address);
+    bytes.resize(128, 0);
+    bytes
+}
+
+#[test]
+fn established_connections_are_told_from_listeners_and_from_those_that_end() {
+    const NESTED: u16 = 0x8000;
+    let entry = |state: u8, port: Option<u32>, from: Vec<u8>, to: Vec<u8>| {
+        let port = port.map(|port| put(attr::PORT_INDEX, &port.to_ne_bytes()));
+        let inside = [
+            port.unwrap_or_default(),
+            put(attr::RES_STATE, &[state]),
+            put(attr::RES_KERN_NAME, b"rpcrdma\0"),
+            put(attr::RES_SRC_ADDR, &from),
+            put(attr::RES_DST_ADDR, &to),
+        ];
+        put(attr::RES_CM_ID_ENTRY | NESTED, &inside.concat())
+    };
+    let v4 = |last, port| storage(libc::AF_INET, port, &[10, 0, 0, last]);
+    let mut fd00 = [0; 16];
+    (fd00[0], fd00[15]) = (0xfd, 2);
+    let v6 = storage(libc::AF_INET6, 20049, &fd00);
+    let table = [
+        entry(8, None, v4(0, 20049), v4(0, 0)),
+        entry(5, Some(1), v4(1, 34203), v4(2, 20049)),
+        entry(6, Some(1), v4(1, 34204), v4(2, 20049)),
+        entry(5, Some(2), v6.clone(), v6),
+        // No address that means anything here (AF_IB).
+        entry(5, Some(1), storage(27, 0, &[]), v4(2, 20049)),
+    ];
+    let body = [
+        put(attr::DEV_INDEX, &1_u32.to_ne_bytes()),
+        put(attr::DEV_NAME, b"mlx5_0\0"),
+        put(attr::RES_CM_ID | NESTED, &table.concat()),
+    ]
+    .concat();
+    let kind = Op::ResCmIdGet.message_type().to_ne_bytes();
+    let datagram = |body: &[u8]| {
+        let length = u32::try_from(16 + body.len()).unwrap().to_ne_bytes();
+        [&length, [kind[0], kind[1], 2, 0].as_slice(), &[0; 8], body].concat()
+    };
+    let read = |datagram: &[u8]| {
+        let message = wire::messages(datagram).next().unwrap().unwrap();
+        wire::connections(message.attributes())
+    };
+    let connection = |port, source: &str, destination: &str| Connection {
+        ifname: "mlx5_0".to_owned(),
+        port: Some(port),
+        owner: Some("rpcrdma".to_owned()),
+        source: source.parse().unwrap(),
+        destination: destination.parse().unwrap(),
+    };
+    let wanted = vec![
+        connection(1, "10.0.0.1:34203", "10.0.0.2:20049"),
+        connection(2, "[fd00::2]:20049", "[fd00::2]:20049"),
+    ];
+    assert_eq!(read(&datagram(&body)), Ok(wanted));
+    for length in 0..body.len() {
+        let found = read(&datagram(&body[..length])).unwrap_or_default();
+        assert!(found.len() <= 2, "cut at {length}");
+    }
+}
+
 #[test]
 fn the_monitor_is_announced_since_6_12() {
     assert_eq!(outcome(&[bytes(SYS_6_1)], wire::monitor_mode).0, [false]);
@@ -436,6 +516,7 @@ fn read_all(datagram: &[u8]) {
         outcome(&[datagram.to_vec()], wire::port).1,
         outcome(&[datagram.to_vec()], wire::chardev).1,
         outcome(&[datagram.to_vec()], wire::monitor_mode).1,
+        outcome(&[datagram.to_vec()], wire::connections).1,
     ] {
         // Nothing but NLMSG_DONE or an acknowledgement ends a request well.
         let ends = wire::messages(datagram)
