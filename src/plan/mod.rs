@@ -315,7 +315,9 @@ impl Draft<'_> {
     fn root(&self) -> Option<RootWish> {
         let wish = self.request.root.as_ref()?;
         let server = wish.value.server;
-        let mut interfaces = self.request.interfaces.iter().map(|i| &i.value.ipoib);
+        let bonds = self.request.bonds.iter().map(|b| &b.value.ipoib);
+        let interfaces = self.request.interfaces.iter().map(|i| &i.value.ipoib);
+        let mut interfaces = interfaces.chain(bonds);
         let leads = interfaces.any(|ipoib| {
             let routes = ipoib.routes.iter().map(|route| &route.network);
             let mut networks = ipoib.addresses.iter().chain(routes);
