@@ -130,4 +130,20 @@ mod tests {
         assert!(!arp(other, REQUEST, third, ADDRESS).takes(ADDRESS, &own));
         assert!(!arp(other, REPLY, nobody, ADDRESS).takes(ADDRESS, &own));
     }
+
+    proptest::proptest! {
+        #[test]
+        fn any_bytes_are_read_without_harm_and_come_back(
+            mut bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..80),
+            is_arp in proptest::prelude::any::<bool>(),
+        ) {
+            if let Some(head) = bytes.get_mut(2..8).filter(|_| is_arp) {
+                head.copy_from_slice(&[8, 0, 20, 4, 0, 2]);
+            }
+            if let Some(arp) = Arp::decode(&bytes) {
+                let again = arp.encode().and_then(|bytes| Arp::decode(&bytes));
+                proptest::prop_assert_eq!(again, Some(arp));
+            }
+        }
+    }
 }

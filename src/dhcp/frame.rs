@@ -199,4 +199,19 @@ mod tests {
             assert_eq!(to_client(&wrong, true), None);
         }
     }
+
+    proptest::proptest! {
+        #[test]
+        fn any_bytes_are_read_without_harm(
+            mut bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..120),
+            header in 0_u8..16,
+        ) {
+            if let Some(first) = bytes.first_mut() {
+                *first = 0x40 | header;
+            }
+            if let Some(datagram) = to_client(&bytes, true) {
+                proptest::prop_assert!(datagram.payload.len() + HEADERS <= bytes.len());
+            }
+        }
+    }
 }
