@@ -2,7 +2,8 @@
 #
 # make          the static program, target/TARGET/release/ibboot
 # make boot     set up everything and boot a real kernel to a verified Soft-RoCE link
-# make test     set up everything and run all tests
+# make test     set up everything and run the tests
+# make test-all the same with the boot cases that make test leaves out for time
 # make bench    the budgets of this build
 # make install  DESTDIR=... PREFIX=/usr
 # make docs     write the reference pages anew from the parameter table
@@ -20,7 +21,7 @@ DOCDIR ?= $(PREFIX)/share/doc/ibboot
 PROGRAM = target/$(TARGET)/release/ibboot
 STATIC = RUSTFLAGS="-C target-feature=+crt-static"
 
-.PHONY: all build setup boot test bench docs install clean
+.PHONY: all build setup boot test test-all bench docs install clean
 
 all: build
 
@@ -38,6 +39,10 @@ boot: setup
 test: setup
 	$(MAKE) build
 	tests/run
+
+test-all: setup
+	$(MAKE) build
+	tests/run --all
 
 bench: setup
 	$(MAKE) build

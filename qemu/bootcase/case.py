@@ -45,6 +45,7 @@ class Case:
     nics: int = 1
     fabric: str | None = None
     cables_out: tuple = ()
+    thorough: tuple = ()
     time_limit: float = 600.0
     result: str | None = None
     reason: str | None = None
@@ -82,6 +83,7 @@ KINDS = {
     "nics": int,
     "fabric": str,
     "cables_out": list,
+    "thorough": list,
     "time_limit": (int, float),
     "result": str,
     "reason": str,
@@ -121,8 +123,9 @@ def load(name):
         actions.append(Action(**dict(entry, when=re.compile(entry["when"]))))
     if table.get("ends") not in ENDS:
         raise Failed(f"{path}: ends: one of {', '.join(ENDS)} is needed")
-    if unknown := [kernel for kernel in table.get("kernels", []) if kernel not in RELEASES]:
-        raise Failed(f"{path}: kernels: {unknown[0]}: there are {', '.join(RELEASES)}")
+    for key in ("kernels", "thorough"):
+        if unknown := [kernel for kernel in table.get(key, []) if kernel not in RELEASES]:
+            raise Failed(f"{path}: {key}: {unknown[0]}: there are {', '.join(RELEASES)}")
     if table.get("network", "systemd-networkd") not in NETWORK_SERVICES:
         raise Failed(f"{path}: network: one of {', '.join(NETWORK_SERVICES)}")
     if table.get("storage", "nfs") not in STORAGE:

@@ -77,6 +77,7 @@ def parse(argv):
     parser.add_argument("case", nargs="*", help="cases to boot")
     parser.add_argument("--list", action="store_true", help="the cases, each in a line")
     parser.add_argument("--all", action="store_true", help="every case on every kernel it is for")
+    parser.add_argument("--quick", action="store_true", help="with --all: leave out what make test has no time for, each with a line")
     parser.add_argument("--kernel", choices=list(RELEASES), help="this kernel only")
     parser.add_argument("-j", "--jobs", type=int, default=1, metavar="N", help="boots side by side (default 1)")
     parser.add_argument("-v", "--verbose", action="store_true", help="the guest's console, live")
@@ -91,7 +92,7 @@ def main(argv=None):
         known = [cases.load(name) for name in cases.names()]
         if arguments.list:
             for case in known:
-                print(f"{case.name:24} {'+'.join(case.kernels):9} {case.summary}")
+                print(f"{case.name:28} {'+'.join(case.kernels):9} {case.summary}")
             return 0
         if arguments.all == bool(arguments.case):
             parser.print_usage(sys.stderr)
@@ -124,7 +125,9 @@ def run_all(arguments, chosen):
     with ThreadPoolExecutor(max_workers=max(1, arguments.jobs)) as pool:
         for case in chosen:
             for kernel in case.kernels:
-                if arguments.kernel in (None, kernel):
+                if arguments.quick and kernel in case.thorough:
+                    tally.skip(label_of(case.name, kernel), "takes its time: make test-all runs it")
+                elif arguments.kernel in (None, kernel):
                     pool.submit(guarded, tally, case, kernel, watcher(arguments))
             if arguments.kernel and arguments.kernel not in case.kernels:
                 tally.skip(label_of(case.name, arguments.kernel), f"is not for kernel {arguments.kernel}")
