@@ -41,8 +41,6 @@ pub enum Effect {
     Dhcp,
     /// It is read and checked; dracut's network module acts upon it.
     LeftToDracut,
-    /// It is read and checked, and that is all.
-    Checked,
 }
 
 impl Effect {
@@ -51,9 +49,8 @@ impl Effect {
         match self {
             Self::CarriedOut => None,
             Self::InfiniBand => Some(
-                "For an InfiniBand interface ibboot waits for its port, names it, and sets static addresses, the \
-                 gateway and the MTU, or asks a DHCP server (DHCPv4) for them; IPv6 autoconfiguration and all of Ethernet \
-                 are left to dracut's network module.",
+                "Carried out by ibboot for InfiniBand interfaces, but for DHCPv6, which is left to dracut's network \
+                 module, as is all of Ethernet.",
             ),
             Self::Dhcp => Some(
                 "ibboot does it for the DHCPv4 of InfiniBand interfaces, dracut's network module for all other.",
@@ -61,7 +58,6 @@ impl Effect {
             Self::LeftToDracut => {
                 Some("Read and checked; carried out by dracut's network module, not by ibboot.")
             }
-            Self::Checked => Some("Read and checked; not yet acted upon by this version."),
         }
     }
 }

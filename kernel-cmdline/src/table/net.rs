@@ -90,7 +90,7 @@ pub(super) const ADDRESSES: Group = Group {
             help: "A name server, IPv4 or IPv6, in brackets or not. May be given several times.",
             example: "nameserver=10.0.0.2",
             origin: Origin::Dracut,
-            effect: Effect::LeftToDracut,
+            effect: Effect::InfiniBand,
         },
         Parameter {
             name: "rd.peerdns",
@@ -109,7 +109,7 @@ pub(super) const ADDRESSES: Group = Group {
                    May be given several times.",
             example: "rd.route=10.1.0.0/16:10.0.0.254:ib0",
             origin: Origin::Dracut,
-            effect: Effect::LeftToDracut,
+            effect: Effect::InfiniBand,
         },
     ],
 };
