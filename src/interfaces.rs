@@ -5,7 +5,7 @@
 use std::net::IpAddr;
 
 use kernel_cmdline::{
-    Arguments, Bond, ClientIdForm, HwAddr, Interface, Ip, Limit, Method, Mode, Mtu, Spanned,
+    Arguments, Bond, ClientIdForm, HwAddr, Ifname, Interface, Ip, Limit, Method, Mode, Mtu, Spanned,
 };
 
 use crate::bond::{self, BondWish};
@@ -48,11 +48,21 @@ fn split_child(name: &str) -> (&str, Option<u16>) {
     }
 }
 
+/// The `ifname=` of InfiniBand interfaces: six bytes are what firmware makes of a port GUID, where
+/// the name says that it is one.
+fn ifnames<'a, 'b>(
+    arguments: &'a Arguments<'b>,
+) -> impl Iterator<Item = &'a Spanned<'b, Ifname<'b>>> {
+    arguments.net.ifname.iter().filter(|ifname| {
+        let Ifname { name, address } = ifname.value;
+        address.is_infiniband() || Interface::Name(name).is_infiniband()
+    })
+}
+
 /// The name that `ifname=` gives to an InfiniBand address.
 fn named_address<'a>(arguments: &'a Arguments<'_>, name: &str) -> Option<&'a HwAddr> {
-    let mut ifnames = arguments.net.ifname.iter();
-    ifnames
-        .find(|ifname| ifname.value.name == name && ifname.value.address.is_infiniband())
+    ifnames(arguments)
+        .find(|ifname| ifname.value.name == name)
         .map(|ifname| &ifname.value.address)
 }
 
@@ -121,11 +131,7 @@ pub fn named(arguments: &Arguments<'_>) -> Vec<Wish<InterfaceWish>> {
         found: Vec::new(),
     };
     let net = &arguments.net;
-    for ifname in net
-        .ifname
-        .iter()
-        .filter(|i| i.value.address.is_infiniband())
-    {
+    for ifname in ifnames(arguments) {
         let interface = ifname.with(Interface::Address(ifname.value.address));
         collected.add(&interface, |ipoib| {
             ipoib.ifname = Some(ifname.value.name.to_owned())
