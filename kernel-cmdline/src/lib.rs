@@ -39,6 +39,7 @@ mod nearest;
 mod net;
 mod parse;
 mod selector;
+mod slip;
 mod table;
 mod token;
 mod values;

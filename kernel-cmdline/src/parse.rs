@@ -12,6 +12,7 @@ use crate::modules::is_module_name;
 use crate::nearest::nearest;
 use crate::net::Route;
 use crate::selector::{Interface, Pkey};
+use crate::slip;
 use crate::table::PARAMETERS;
 use crate::token::{Cmdline, Source, Token, is_space};
 use crate::values::{Handover, OnFail};
@@ -157,6 +158,7 @@ impl<'a> Reader<'a> {
             return self.read_net_setting(name, token, value);
         }
         self.read_other(name, token, value)
+            .inspect_err(|_| self.because_of(token, slip::means_infiniband(name, value)))
     }
 
     fn boolean_slot(&mut self, name: &str) -> Option<&mut Single<'a, bool>> {

@@ -16,7 +16,8 @@ pub(super) const GROUP: Group = Group {
                    even if nothing else asks for it.\n\n\
                    Without this argument ibboot works when one of these is there: an argument that begins with \
                    rd.ib.; ib.pkey=; an ip=, ifname=, bond=, bootdev= or BOOTIF= that means an InfiniBand device (a name that \
-                   starts with ib, an address of 8 or 20 bytes or with the hardware type 20 in front); or rd.neednet=1 \
+                   starts with ib, an address of 8 or 20 bytes or with the hardware type 20 in front), even if an ip=, ifname= \
+                   or bond= is wrong otherwise; or rd.neednet=1 \
                    together with an RDMA module in rd.driver.pre= or rd.driver.post=. Otherwise it prints nothing and \
                    starts nothing.",
             example: "rd.ib=0",
