@@ -105,7 +105,7 @@ pub struct Request {
     /// Who owns the interfaces in the real root, where something says so.
     pub handover: Option<Wish<Handover>>,
     /// The argument that makes something else wait for the network (`root=nfs:...`).
-    pub network_root: Option<Origin>,
+    pub network_wait: Option<Origin>,
     /// The server that the root file system comes from, where it is named.
     pub root: Option<Wish<storage::Root>>,
     /// Log as much as `rd.debug` wants.
@@ -288,7 +288,7 @@ impl Request {
                 .map_or(TIMEOUT, |s| Duration::from_secs(u64::from(s.value))),
             onfail: ib.onfail.map(|onfail| onfail.value),
             handover: ib.handover.as_ref().map(|to| wish(to, to.value)),
-            network_root: arguments.network_root().as_ref().map(origin),
+            network_wait: arguments.waits_for_network().as_ref().map(origin),
             root: storage::root(arguments),
             verbosity: if debug {
                 log::LevelFilter::Debug

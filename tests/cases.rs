@@ -123,5 +123,5 @@ fn every_case_prints_what_is_expected() {
 
 #[test]
 fn every_example_command_line_gives_its_plan() {
-    all_in("kernel-cmdline/examples", 7);
+    all_in("kernel-cmdline/examples", 16);
 }

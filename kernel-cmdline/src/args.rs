@@ -189,6 +189,9 @@ pub struct Root<'a> {
     pub netroot: List<'a, &'a str, NAMESERVERS>,
     /// `rd.nvmf.discover=`.
     pub nvmf_discover: List<'a, NvmfDiscover<'a>, NAMESERVERS>,
+    /// What is fetched into memory by others than dracut: `imgurl=` (xCAT), `inst.ks=`, `inst.repo=`
+    /// or `inst.stage2=` (anaconda), where it is an address on the network.
+    pub fetched: Single<'a, &'a str>,
 }
 
 /// `rd.ib` and `rd.ib.*`.
@@ -283,7 +286,16 @@ impl<'a> Arguments<'a> {
         self.net.bootif.filter(|_| counts)
     }
 
-    /// The argument that makes something wait for the network: `netroot=`, a `root=` that
+    /// The argument that makes something wait for the network: that of a root file system on it,
+    /// or of one that is fetched over it into memory (`root=wwinit` of Warewulf, `imgurl=` of xCAT,
+    /// anaconda's).
+    pub fn waits_for_network(&self) -> Single<'a, &'a str> {
+        let is_warewulf = |root: &str| root == "wwinit" || root.starts_with("wwinit:");
+        let warewulf = || self.root.root.filter(|root| is_warewulf(root.value));
+        self.network_root().or_else(warewulf).or(self.root.fetched)
+    }
+
+    /// The argument of a root file system on the network: `netroot=`, a `root=` that
     /// is reached over it, or `rd.nvmf.discover=`.
     pub fn network_root(&self) -> Single<'a, &'a str> {
         let root = self.root.root.filter(|root| is_network_root(root.value));

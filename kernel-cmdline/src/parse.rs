@@ -75,6 +75,15 @@ fn below_rd_ib(key: &[u8]) -> Option<&[u8]> {
     ours.then_some(name)
 }
 
+/// What xCAT and anaconda fetch. They are not ours: nothing of them is checked.
+const FETCHED: &[&[u8]] = &[b"imgurl", b"inst.ks", b"inst.repo", b"inst.stage2"];
+
+/// Whether a value of these is reached over a network.
+fn is_url(value: &str) -> bool {
+    const SCHEMES: &[&str] = &["http:", "https:", "ftp:", "tftp:", "nfs:"];
+    SCHEMES.iter().any(|scheme| value.starts_with(scheme))
+}
+
 /// What all arguments begin with that are ours alone.
 const PREFIX: &str = "rd.ib.";
 
@@ -96,6 +105,7 @@ impl<'a> Reader<'a> {
             return;
         }
         if !ours {
+            self.fetched(token);
             return self.cluster.note(token);
         }
         if let Err(problem) = text(token).and_then(|value| self.dispatch(token, value)) {
@@ -115,6 +125,16 @@ impl<'a> Reader<'a> {
             self.complain(token, Problem::UnclosedQuote);
         }
         token.raw.iter().any(|&byte| is_space(byte))
+    }
+
+    /// Notes what an installer or a provisioning system fetches by itself, wherever dracut gets to.
+    fn fetched(&mut self, token: &Token<'a>) {
+        if let Ok(Some(url)) = text(token)
+            && FETCHED.contains(&token.key)
+            && is_url(url)
+        {
+            self.arguments.root.fetched = Some(Spanned::new(url, token));
+        }
     }
 
     /// Notes that an argument asks for InfiniBand by its name.

@@ -245,7 +245,7 @@ pub fn plan(request: &Request, inventory: &Inventory) -> Plan {
             Some(OnFail::Reboot) => "reboot",
             Some(OnFail::Continue) => "continue",
             // What waits for the network has its own deadline and dracut its emergency shell.
-            None if request.network_root.is_some() => "dracut",
+            None if request.network_wait.is_some() => "dracut",
             None => "continue",
         },
         expectation,

@@ -32,8 +32,9 @@ pub(super) const ADDRESSES: Group = Group {
             grammar: "ifname=NAME:ADDRESS",
             default: "names are the kernel's or udev's",
             help: "Gives the name NAME to the interface with this hardware address of 6, 8 or 20 bytes. Of 20 bytes \
-                   only the last 8, the port GUID, are compared, because the others change from boot to boot. May be \
-                   given several times.",
+                   only the last 8, the port GUID, are compared, because the others change from boot to boot. 6 bytes are \
+                   compared with what firmware makes of a port GUID where NAME starts with ib. May be given \
+                   several times.",
             example: "ifname=boot0:00:02:c9:03:00:0a:1b:2c",
             origin: Origin::Dracut,
             effect: Effect::InfiniBand,
@@ -248,7 +249,9 @@ pub(super) const ROOT: Group = Group {
             grammar: "root=WHAT",
             default: "none",
             help: "The root file system. One that begins with nfs:, nfs4:, iscsi:, nbd:, cifs: or live:http, or is \
-                   /dev/nfs or dhcp, waits for the network.",
+                   /dev/nfs or dhcp, waits for the network. So do wwinit (Warewulf) and, whatever root= is, an \
+                   imgurl= (xCAT) and an inst.ks=, inst.repo= or inst.stage2= (anaconda) that begins with http:, \
+                   https:, ftp:, tftp: or nfs:.",
             example: "root=nfs4:10.0.0.1:/srv/root:rdma,port=20049",
             origin: Origin::Dracut,
             effect: Effect::CarriedOut,

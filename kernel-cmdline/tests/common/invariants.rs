@@ -143,7 +143,7 @@ fn check_places(sources: &[Source<'_>], arguments: &Arguments<'_>) {
     spans(sources, &ib.probes);
     spans(sources, &ib.require);
     spans(sources, &arguments.asked());
-    spans(sources, &arguments.network_root());
+    spans(sources, &arguments.waits_for_network());
 }
 
 /// What was understood is understood the same when it is written again.

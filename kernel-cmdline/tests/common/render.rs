@@ -159,9 +159,11 @@ pub fn render(arguments: &Arguments<'_>) -> String {
     page.single("rd.ib.timeout", &ib.timeout, u32::to_string);
     page.single("rd.ib.onfail", &ib.onfail, ToString::to_string);
     page.single("rd.ib.handover", &ib.handover, ToString::to_string);
-    page.single("waits for the network", &arguments.network_root(), |text| {
-        text.to_string()
-    });
+    page.single(
+        "waits for the network",
+        &arguments.waits_for_network(),
+        |text| text.to_string(),
+    );
     page.single("asked", &arguments.asked(), |reason| format!("{reason:?}"));
     for complaint in &arguments.complaints {
         writeln!(page.0, "! {complaint}").unwrap();
