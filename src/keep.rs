@@ -28,6 +28,8 @@ struct Kept {
     index: u32,
     wish: Wish,
     session: Session,
+    /// The lease's address was set: where it is not on the interface, somebody took it away.
+    is_set: bool,
 }
 
 /// Renews until SIGTERM, or until there is nothing left to renew.
@@ -95,14 +97,18 @@ fn interface(facts: &Facts, index: u32) -> Option<&Netdev> {
 }
 
 /// The client of a lease in state.json, where its address is still on its interface: else somebody
-/// else owns that by now.
+/// else owns that by now. One whose address was another's begins anew.
 fn resume(root: &Root, progress: &Progress, facts: &Facts) -> Result<Kept> {
     let name = &progress.interface;
     let cannot = |why: &str| Error::new(name, "lease is not kept").seen(why);
     let lease = progress.lease.as_ref();
-    let lease = lease.ok_or_else(|| cannot("no server granted one"))?;
+    if lease.is_none() && progress.counts.taken.is_none() {
+        return Err(cannot("no server granted one"));
+    }
     let netdev = interface(facts, progress.index).ok_or_else(|| cannot("the interface is gone"))?;
-    if !netdev.addresses.contains(&lease.address_text()) {
+    if let Some(lease) = lease
+        && !netdev.addresses.contains(&lease.address_text())
+    {
         return Err(cannot(&format!(
             "{} is not on the interface any more: somebody else owns it",
             lease.address_text()
@@ -122,18 +128,29 @@ fn resume(root: &Root, progress: &Progress, facts: &Facts) -> Result<Kept> {
         keep: wish.keep,
     };
     let mut session = Session::open(&netdev.ifname, hardware, config)?;
-    session.resume(lease.clone());
-    log::info!(
-        "{}: {} of {} is kept, {}",
-        netdev.ifname,
-        lease.address_text(),
-        lease.server,
-        lease.length()
-    );
+    match lease {
+        Some(lease) => {
+            // The initramfs may have had no time to see whether somebody else has the address. Under
+            // a root file system it stays anyway.
+            session.resume(lease.clone(), progress.is_probing() && !wish.keep);
+            log::info!(
+                "{}: {} of {} is kept, {}",
+                netdev.ifname,
+                lease.address_text(),
+                lease.server,
+                lease.length()
+            );
+        }
+        None => {
+            log::info!("{}: a server is asked for another address", netdev.ifname);
+            session.start(None);
+        }
+    }
     Ok(Kept {
         index: progress.index,
         wish: wish.clone(),
         session,
+        is_set: lease.is_some(),
     })
 }
 
@@ -154,7 +171,7 @@ impl Kept {
             return Ok(false);
         };
         let name = &netdev.ifname;
-        if let Some(lease) = self.session.lease()
+        if let Some(lease) = self.session.lease().filter(|_| self.is_set)
             && !netdev.addresses.contains(&lease.address_text())
         {
             log::warn!(
@@ -168,6 +185,7 @@ impl Kept {
         for outcome in self.session.outcomes() {
             match outcome {
                 Outcome::Lost(address) => self.take_away(netdev, address.into(), net).await,
+                Outcome::Unopposed => {}
                 Outcome::Bound => {
                     if let Some(lease) = self.session.lease().cloned() {
                         self.bound(netdev, &lease, net).await;
@@ -183,7 +201,8 @@ impl Kept {
         Ok(true)
     }
 
-    async fn take_away(&self, netdev: &Netdev, address: std::net::IpAddr, net: &Net) {
+    async fn take_away(&mut self, netdev: &Netdev, address: std::net::IpAddr, net: &Net) {
+        self.is_set = false;
         match net.delete_address(self.index, address).await {
             Ok(()) => log::warn!("{}: {address} taken away", netdev.ifname),
             Err(why) => log::error!("{}: {address} cannot be taken away: {why}", netdev.ifname),
@@ -191,7 +210,7 @@ impl Kept {
     }
 
     /// A renewed lease changes nothing but its times; a new address is set with its routes.
-    async fn bound(&self, netdev: &Netdev, lease: &Lease, net: &Net) {
+    async fn bound(&mut self, netdev: &Netdev, lease: &Lease, net: &Net) {
         let name = &netdev.ifname;
         let (index, what) = (self.index, lease.address_text());
         if netdev.addresses.contains(&what) {
@@ -217,10 +236,10 @@ impl Kept {
         for gateway in &wish.gateways {
             done.push(net.add_route(index, None, Some(*gateway)).await);
         }
+        self.is_set = done.first().is_some_and(std::result::Result::is_ok);
         for why in done.into_iter().filter_map(std::result::Result::err) {
             log::error!("{name}: {what} or its routes cannot be set: {why}");
         }
-        self.session.announce(lease.address);
     }
 }
 

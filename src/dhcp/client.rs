@@ -2,6 +2,8 @@
 //! PURE: the state machine of a client (RFC 2131 4.4). Times, packets and ARP go in, what is to be
 //! sent comes out; nothing here knows a clock or a socket.
 
+mod answers;
+mod probing;
 mod random;
 mod requests;
 #[cfg(test)]
@@ -9,12 +11,10 @@ mod tests;
 
 use std::net::Ipv4Addr;
 
-use super::arp::Arp;
 use super::identity::Identity;
 use super::lease::Lease;
-use super::packet::{Kind, Message, option};
-use super::progress::Counts;
-use crate::error::printable;
+use super::packet::Message;
+use super::progress::{Counts, PROBING};
 use random::Random;
 
 const SECOND: u64 = 1_000_000_000;
@@ -34,12 +34,6 @@ const REBOOTS: u32 = 2;
 const OFFERS: usize = 8;
 /// How long an offer of a server that failed us before waits for a better one.
 const GRACE: u64 = 2 * SECOND;
-/// ARP probes, and from one to the next: a second in all, where RFC 5227 takes five.
-const PROBES: u32 = 3;
-const PROBE_APART: u64 = SECOND * 3 / 10;
-/// After the first DECLINE, and after every later one (RFC 2131 3.1.5).
-const DECLINED_ONCE: u64 = SECOND;
-const DECLINED: u64 = 10 * SECOND;
 /// RENEW and REBIND are repeated no sooner than this (RFC 2131 4.4.5) ...
 const RENEW_APART: u64 = 60 * SECOND;
 /// ... unless the whole lease is shorter.
@@ -82,7 +76,9 @@ pub enum Action {
     Probe(Ipv4Addr),
     /// There is a lease, or a renewed one: [`Client::lease`].
     Bound,
-    /// The address must go: this lease is over.
+    /// The probes are over, and nobody else has this address.
+    Unopposed(Ipv4Addr),
+    /// The address must go: this lease is over, or somebody else has it.
     Lost(Ipv4Addr),
     /// A line for the log: warning or not.
     Say(bool, String),
@@ -96,6 +92,7 @@ enum State {
     Selecting,
     Requesting,
     Rebooting,
+    /// Bound, and the address is asked for on the link.
     Probing,
     Bound,
     Renewing,
@@ -127,8 +124,6 @@ pub struct Client {
     wanted: Option<Ipv4Addr>,
     /// What is or was granted and is on the interface.
     held: Option<Lease>,
-    /// Granted, and probed for now.
-    granted: Option<Lease>,
     declines: u32,
     naks: u32,
     counts: Counts,
@@ -152,7 +147,6 @@ impl Client {
             shunned: Vec::new(),
             wanted: None,
             held: None,
-            granted: None,
             declines: 0,
             naks: 0,
             counts: Counts::default(),
@@ -169,11 +163,16 @@ impl Client {
         }
     }
 
-    /// Goes on with a lease that is on the interface already (another process got it).
-    pub fn resume(&mut self, now: u64, lease: Lease) -> Vec<Action> {
+    /// Goes on with a lease that is on the interface already (another process got it), and, where
+    /// that one had no time for it, asks whether somebody else has the address.
+    pub fn resume(&mut self, now: u64, lease: Lease, probe: bool) -> Vec<Action> {
         self.began = now;
         self.wanted = Some(lease.address);
         self.held = Some(lease);
+        if probe {
+            self.state = State::Probing;
+            return self.probe(now);
+        }
         self.state = State::Bound;
         self.due = self.next_time(now);
         self.wake(now)
@@ -189,6 +188,11 @@ impl Client {
         self.held.as_ref()
     }
 
+    /// The address is on the interface, and whether somebody else has it is not known yet.
+    pub fn is_probing(&self) -> bool {
+        self.state == State::Probing
+    }
+
     /// What came back so far.
     pub fn counts(&self) -> &Counts {
         &self.counts
@@ -201,7 +205,7 @@ impl Client {
             State::Selecting => "SELECTING",
             State::Requesting => "REQUESTING",
             State::Rebooting => "INIT-REBOOT",
-            State::Probing => "PROBING",
+            State::Probing => PROBING,
             State::Bound => "BOUND",
             State::Renewing => "RENEWING",
             State::Rebinding => "REBINDING",
@@ -372,224 +376,6 @@ impl Client {
         }
         self.began = now;
         actions.extend(self.enter(now, State::Selecting));
-        actions
-    }
-
-    /// A message came from the link.
-    pub fn received(&mut self, now: u64, message: &Message) -> Vec<Action> {
-        if message.op != 2 {
-            return Vec::new();
-        }
-        if message.xid != self.xid {
-            if message.xid != self.former_xid {
-                self.counts.foreign += 1;
-            }
-            return Vec::new();
-        }
-        // Servers need not send it back; one that sends another's answers another (RFC 6842).
-        let id = message.option(option::CLIENT_ID);
-        if id.is_some_and(|id| id != self.config.identity.client_id) {
-            self.counts.foreign += 1;
-            return Vec::new();
-        }
-        match (message.kind, self.state) {
-            (Kind::Offer, State::Selecting | State::Requesting) => self.offered(now, message),
-            (
-                Kind::Ack,
-                State::Requesting | State::Rebooting | State::Renewing | State::Rebinding,
-            ) => self.acknowledged(now, message),
-            (
-                Kind::Nak,
-                State::Requesting | State::Rebooting | State::Renewing | State::Rebinding,
-            ) => self.refused(now, message),
-            // FORCERENEW too, since nobody can tell who sent it (RFC 3203 5.4).
-            _ => {
-                self.counts.unsolicited += 1;
-                Vec::new()
-            }
-        }
-    }
-
-    /// An answer that cannot be used is counted with its reason, and the next one awaited.
-    fn disbelieve(&mut self, message: &Message, why: &str) -> Vec<Action> {
-        self.counts.unusable += 1;
-        let from = message
-            .address(option::SERVER)
-            .map_or_else(String::new, |server| format!(" of {server}"));
-        let what = format!("{}{from}: {why}", message.kind);
-        let said = self.counts.why_unusable.as_deref() == Some(what.as_str());
-        self.counts.why_unusable = Some(what.clone());
-        if said {
-            return Vec::new();
-        }
-        vec![Action::Say(true, format!("not usable: {what}"))]
-    }
-
-    fn offered(&mut self, now: u64, message: &Message) -> Vec<Action> {
-        let offer = match Lease::of(message, self.asked_ns) {
-            Ok(offer) => offer,
-            Err(why) => return self.disbelieve(message, &why),
-        };
-        if let Some(held) = self
-            .held
-            .as_ref()
-            .filter(|held| held.address != offer.address)
-        {
-            let why = format!("{} while {} is kept", offer.address, held.address);
-            return self.disbelieve(message, &why);
-        }
-        self.counts.offers += 1;
-        let known = |other: &Lease| other.server == offer.server;
-        if self.offers.iter().any(known) || self.offers.len() >= OFFERS {
-            return Vec::new();
-        }
-        let is_shunned = self.shunned.contains(&offer.server);
-        let is_first = self.offers.is_empty();
-        self.offers.push(offer);
-        if self.state != State::Selecting {
-            return Vec::new();
-        }
-        if !is_shunned {
-            // Ahead of the shunned ones that came before.
-            self.offers.rotate_right(1);
-            return self.enter(now, State::Requesting);
-        }
-        if is_first {
-            self.due = Some(now.saturating_add(GRACE));
-        }
-        Vec::new()
-    }
-
-    /// The server that this answer must come from; none: any one.
-    fn answering(&self) -> Option<Ipv4Addr> {
-        match self.state {
-            State::Requesting => self.offers.first().map(|offer| offer.server),
-            _ => None,
-        }
-    }
-
-    fn acknowledged(&mut self, now: u64, message: &Message) -> Vec<Action> {
-        let lease = match Lease::of(message, self.asked_ns) {
-            Ok(lease) => lease,
-            Err(why) => return self.disbelieve(message, &why),
-        };
-        if self
-            .answering()
-            .is_some_and(|server| server != lease.server)
-        {
-            return self.disbelieve(message, "another server was asked");
-        }
-        let asked_for = match self.state {
-            State::Requesting => self.offers.first().map(|offer| offer.address),
-            State::Rebooting => self.wanted,
-            _ => self.held.as_ref().map(|held| held.address),
-        };
-        if asked_for != Some(lease.address) {
-            return self.disbelieve(message, &format!("{} was not asked for", lease.address));
-        }
-        self.counts.acks += 1;
-        if self.held.is_some() {
-            return self.bound(now, lease);
-        }
-        self.granted = Some(lease);
-        self.state = State::Probing;
-        self.sent = 0;
-        self.probe(now)
-    }
-
-    /// The next ARP probe, or the end of them.
-    fn probe(&mut self, now: u64) -> Vec<Action> {
-        let Some(lease) = self.granted.clone() else {
-            return self.enter(now, State::Selecting);
-        };
-        if self.sent >= PROBES {
-            self.granted = None;
-            return self.bound(now, lease);
-        }
-        self.sent += 1;
-        self.due = Some(now.saturating_add(PROBE_APART));
-        vec![Action::Probe(lease.address)]
-    }
-
-    fn bound(&mut self, now: u64, lease: Lease) -> Vec<Action> {
-        self.state = State::Bound;
-        self.wanted = Some(lease.address);
-        self.held = Some(lease);
-        self.offers.clear();
-        self.shunned.clear();
-        (self.declines, self.naks) = (0, 0);
-        self.due = self.next_time(now);
-        vec![Action::Bound]
-    }
-
-    /// ARP was heard on the link.
-    pub fn arp(&mut self, now: u64, arp: &Arp) -> Vec<Action> {
-        let Some(lease) = self
-            .granted
-            .as_ref()
-            .filter(|_| self.state == State::Probing)
-        else {
-            return Vec::new();
-        };
-        if !arp.takes(lease.address, &self.config.identity.hardware) {
-            return Vec::new();
-        }
-        let owner = super::identity::Hex(&arp.sender).to_string();
-        let what = format!("{} is taken by {owner}", lease.address);
-        let decline = self.decline(lease);
-        self.counts.taken = Some(what.clone());
-        self.granted = None;
-        self.wanted = None;
-        self.state = State::Waiting;
-        self.due = Some(now.saturating_add(if self.declines == 0 {
-            DECLINED_ONCE
-        } else {
-            DECLINED
-        }));
-        self.declines += 1;
-        self.counts.sent += 1;
-        vec![
-            Action::Say(true, format!("{what}: declined")),
-            Action::Send(decline, Destination::Link(Ipv4Addr::UNSPECIFIED)),
-        ]
-    }
-
-    fn refused(&mut self, now: u64, message: &Message) -> Vec<Action> {
-        let Some(server) = message.address(option::SERVER) else {
-            return self.disbelieve(message, "no server identifier (option 54)");
-        };
-        let wanted = match self.state {
-            State::Renewing => self.held.as_ref().map(|held| held.server),
-            _ => self.answering(),
-        };
-        if wanted.is_some_and(|wanted| wanted != server) {
-            return self.disbelieve(message, "another server was asked");
-        }
-        let words = message.option(option::MESSAGE).unwrap_or_default();
-        let words = String::from_utf8_lossy(words);
-        let words = words.trim_end_matches('\0');
-        let why = if words.is_empty() {
-            format!("server {server} refuses (NAK)")
-        } else {
-            format!("server {server} refuses (NAK): {}", printable(words))
-        };
-        self.counts.naks += 1;
-        self.counts.why_nak = Some(why.clone());
-        if self.held.is_some() && !matches!(self.state, State::Requesting) {
-            return self.lost(now, &why);
-        }
-        let mut actions = vec![Action::Say(true, why)];
-        if self.state == State::Rebooting {
-            self.wanted = None;
-            actions.extend(self.enter(now, State::Selecting));
-            return actions;
-        }
-        // A server that offers and refuses must not make a storm.
-        self.shun(Some(server));
-        self.state = State::Waiting;
-        let wait = self.backoff(self.naks);
-        self.due = Some(now.saturating_add(wait));
-        self.naks = self.naks.saturating_add(1);
         actions
     }
 }

@@ -6,6 +6,9 @@ use serde::{Deserialize, Serialize};
 use super::Wish;
 use super::lease::Lease;
 
+/// The state's name in which an address is in use and asked for on the link.
+pub const PROBING: &str = "PROBING";
+
 /// What was sent and what came back.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
@@ -66,6 +69,11 @@ pub struct Progress {
 }
 
 impl Progress {
+    /// The probes for the address were not over.
+    pub fn is_probing(&self) -> bool {
+        self.lease.is_some() && self.state == PROBING
+    }
+
     /// What was seen while there is no lease, and one thing to do.
     pub fn diagnosis(&self) -> (String, String) {
         let counts = &self.counts;
@@ -74,12 +82,8 @@ impl Progress {
         if let Some(why) = &self.broken {
             return plain(why, "see dmesg");
         }
-        match self.state.as_str() {
-            "PROBING" => return plain("granted, and ARP asks whether somebody has it", ""),
-            "REQUESTING" if counts.unanswered_requests == 0 => {
-                return plain("a server offered an address and is asked for it", "");
-            }
-            _ => {}
+        if self.state == "REQUESTING" && counts.unanswered_requests == 0 {
+            return plain("a server offered an address and is asked for it", "");
         }
         if let Some(taken) = &counts.taken {
             return plain(

@@ -28,6 +28,8 @@ const BATCH: usize = 64;
 pub enum Outcome {
     /// There is a lease, or a renewed one.
     Bound,
+    /// The probes are over, and nobody else has the address.
+    Unopposed,
     /// This address must go.
     Lost(Ipv4Addr),
 }
@@ -79,9 +81,10 @@ impl Session {
         self.carry_out(actions);
     }
 
-    /// Goes on with a lease whose address is on the interface.
-    pub fn resume(&mut self, lease: Lease) {
-        let actions = self.client.resume(boottime_ns(), lease);
+    /// Goes on with a lease whose address is on the interface; with `probe`, after asking whether
+    /// somebody else has it.
+    pub fn resume(&mut self, lease: Lease, probe: bool) {
+        let actions = self.client.resume(boottime_ns(), lease, probe);
         self.carry_out(actions);
     }
 
@@ -134,8 +137,13 @@ impl Session {
         }
     }
 
+    /// Whether somebody else has the address is not known yet.
+    pub fn is_probing(&self) -> bool {
+        self.client.is_probing()
+    }
+
     /// Tells the neighbours who has the address now: those that knew this node before its reboot
-    /// would send to a queue pair that is gone.
+    /// would send to a queue pair that is gone. Not while it may be another's.
     pub fn announce(&self, address: Ipv4Addr) {
         let hardware = &self.hardware;
         let arp = Arp::announcement(hardware.hardware_type, &hardware.address, address);
@@ -206,8 +214,13 @@ impl Session {
                 Action::Send(message, to) => self.send(&message, to),
                 Action::Probe(address) => self.probe(address),
                 Action::Bound => {
-                    (self.arp, self.renewal) = (None, None);
+                    self.renewal = None;
                     self.outcomes.push(Outcome::Bound);
+                }
+                Action::Unopposed(address) => {
+                    self.arp = None;
+                    self.announce(address);
+                    self.outcomes.push(Outcome::Unopposed);
                 }
                 Action::Lost(address) => self.outcomes.push(Outcome::Lost(address)),
                 Action::Say(true, line) => log::warn!("{}: DHCP: {line}", self.interface),

@@ -49,7 +49,7 @@ impl Walk<'_> {
             return changed;
         }
         changed |= self.set_up(name, facts).await;
-        let ipoib = &self.lease(ipoib, netdev, index);
+        let ipoib = &self.lease(ipoib, netdev, index).await;
         if netdev.carrier != Some(true) {
             self.interfaces.forget_mtu(index);
             return changed;

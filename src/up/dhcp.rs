@@ -58,6 +58,10 @@ impl Running {
 
     fn begin_try(&mut self) {
         self.tries_left = self.tries_left.saturating_sub(1);
+        self.begin_limit();
+    }
+
+    fn begin_limit(&mut self) {
         let limit = self.wish.limit_s.map(u64::from).map(Duration::from_secs);
         self.ends = limit.map(|limit| Instant::now() + limit);
     }
@@ -74,6 +78,21 @@ impl Running {
         } else {
             self.begin_try();
             self.session.start(None);
+        }
+    }
+
+    fn say_lease(&self, interface: &str) {
+        let Some(lease) = self.session.lease() else {
+            return;
+        };
+        log::info!(
+            "{interface}: DHCP: {} of {}, {}",
+            lease.address_text(),
+            lease.server,
+            lease.length()
+        );
+        for left_out in &lease.left_out {
+            log::warn!("{interface}: DHCP: not taken: {left_out}");
         }
     }
 
@@ -121,6 +140,12 @@ impl Leases {
         select_all(waiting).await;
     }
 
+    /// An address is in use of which it is not known yet whether somebody else has it.
+    pub fn is_probing(&self) -> bool {
+        let mut all = self.running.values();
+        all.any(|running| running.session.is_probing())
+    }
+
     /// How far each of them came.
     pub fn seen(&self) -> Vec<Progress> {
         self.running.values().map(Running::progress).collect()
@@ -130,7 +155,7 @@ impl Leases {
 impl Walk<'_> {
     /// The client of an interface that is up: begun where there is carrier, moved on where its time
     /// has come. Gives what is wanted of the interface with what was granted.
-    pub(super) fn lease(
+    pub(super) async fn lease(
         &mut self,
         wish: &crate::ipoib::Wish,
         netdev: &Netdev,
@@ -149,20 +174,16 @@ impl Walk<'_> {
         }
         running.limit(Instant::now());
         for outcome in running.session.outcomes() {
-            // In the initramfs no lease is given up: nothing runs long enough.
-            if outcome != Outcome::Bound {
-                continue;
-            }
-            if let Some(lease) = running.session.lease() {
-                log::info!(
-                    "{}: DHCP: {} of {}, {}",
-                    netdev.ifname,
-                    lease.address_text(),
-                    lease.server,
-                    lease.length()
-                );
-                for left_out in &lease.left_out {
-                    log::warn!("{}: DHCP: not taken: {left_out}", netdev.ifname);
+            match outcome {
+                Outcome::Bound => running.say_lease(&netdev.ifname),
+                Outcome::Unopposed => {}
+                Outcome::Lost(address) => {
+                    running.is_marked = false;
+                    running.begin_limit();
+                    if let Err(why) = self.net.delete_address(index, address.into()).await {
+                        let what = format!("{address} cannot be taken away");
+                        log::error!("{}", Error::new(&netdev.ifname, what).seen(why));
+                    }
                 }
             }
         }
@@ -226,6 +247,7 @@ impl Walk<'_> {
         let known = self.leases.known.iter().find(|known| {
             known.index == hardware.index && known.client_id == Hex(&identity.client_id).to_string()
         });
+        let probe = known.is_some_and(Progress::is_probing);
         let known = known.and_then(|known| known.lease.as_ref());
         let address = known.map(|lease| lease.address);
         let config = Config {
@@ -236,19 +258,21 @@ impl Walk<'_> {
         };
         let mut session = Session::open(name, hardware, config)?;
         match known {
-            // Still on the interface, from an earlier run: a probe would find ourselves.
+            // Still on the interface, from an earlier run.
             Some(lease) if netdev.addresses.contains(&lease.address_text()) => {
-                session.resume(lease.clone());
+                session.resume(lease.clone(), probe);
             }
             _ => session.start(address),
         }
         Ok(session)
     }
 
-    /// Tells the neighbours of the addresses that were set just now.
+    /// Tells the neighbours of the addresses that were set just now; of one that is asked for on the
+    /// link the client does so itself.
     pub(super) fn announce(&self, index: u32) {
         if let Some(running) = self.leases.running.get(&index)
             && let Some(lease) = running.session.lease()
+            && !running.session.is_probing()
         {
             running.session.announce(lease.address);
         }

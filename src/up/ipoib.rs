@@ -93,7 +93,7 @@ impl Walk<'_> {
         }
         self.set_autoconf(wish, netdev);
         changed |= self.set_up(&netdev.ifname, facts).await;
-        let wish = &self.lease(wish, netdev, index);
+        let wish = &self.lease(wish, netdev, index).await;
         if netdev.carrier != Some(true) {
             self.interfaces.forget_mtu(index);
             self.claims.forget(index);

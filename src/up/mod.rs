@@ -71,8 +71,8 @@ struct Walk<'a> {
     marked: BTreeSet<String>,
     failures: Vec<String>,
     directory: Directory,
-    /// What the files say already, and how many marks were in them.
-    told: Option<(Outcome, Report, usize)>,
+    /// What the files say already.
+    told: Option<outcome::Told>,
 }
 
 /// How `up` ended.
@@ -173,7 +173,8 @@ impl Walk<'_> {
             if report.satisfied && !is_open {
                 self.tell(Outcome::Verified, &report)?;
                 let all = report.links.iter().all(LinkReport::is_good);
-                if !still_loading && (all || !linger) {
+                let is_over = !still_loading && !self.leases.is_probing();
+                if is_over && (all || !linger) {
                     return End::new(None, report);
                 }
             } else if (!still_loading && outcome::is_hopeless(&self.expectation, &report))

@@ -1,16 +1,43 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The end: what dracut's hooks are told, and what the real root finds.
 
+use std::net::Ipv4Addr;
+
 use kernel_cmdline::OnFail;
 
 use super::Walk;
+use crate::dhcp::progress::Progress;
 use crate::error::Result;
 use crate::handover::{self, Link, Outcome, SCHEMA, State};
 use crate::plan::{Action, Plan};
-use crate::report::{LinkReport, Report};
+use crate::report::{LinkReport, Report, Status};
 use crate::system::clock::boottime_ns;
 use crate::timeline::{Mark, Phase};
 use crate::verify::expectation::{Expectation, LinkWish, Require};
+
+/// What the files say already: they are written anew when that changes.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Told {
+    outcome: Outcome,
+    /// Of links and servers.
+    statuses: Vec<(Option<String>, Status)>,
+    /// A modprobe may end after the link it made possible is verified.
+    marks: usize,
+    /// State of each client, and its address: one that somebody else has is given up for another.
+    leases: Vec<(String, Option<Ipv4Addr>)>,
+}
+
+fn statuses(report: &Report) -> Vec<(Option<String>, Status)> {
+    let links = report.links.iter().map(|l| (l.name.clone(), l.status));
+    let servers = report.servers.iter().map(|s| (None, s.finding.status));
+    links.chain(servers).collect()
+}
+
+fn leases(dhcp: &[Progress]) -> Vec<(String, Option<Ipv4Addr>)> {
+    let address = |progress: &Progress| progress.lease.as_ref().map(|lease| lease.address);
+    let one = |progress: &Progress| (progress.state.clone(), address(progress));
+    dhcp.iter().map(one).collect()
+}
 
 /// What the hooks do when it failed.
 pub fn on_failure(plan: &Plan) -> Outcome {
@@ -100,20 +127,16 @@ impl Walk<'_> {
     /// Writes the files when they would say something new. The result comes last: it opens
     /// dracut's gate.
     pub(super) fn tell(&mut self, outcome: Outcome, report: &Report) -> Result<()> {
-        let same = |told: &Report| {
-            let statuses = |r: &Report| {
-                let links = r.links.iter().map(|l| (l.name.clone(), l.status));
-                let servers = r.servers.iter().map(|s| (None, s.finding.status));
-                links.chain(servers).collect::<Vec<_>>()
-            };
-            statuses(told) == statuses(report)
+        let dhcp = self.leases.seen();
+        let now = Told {
+            // What the hooks were told stands: the boot has gone on by it.
+            outcome: self.told.as_ref().map_or(outcome, |told| told.outcome),
+            statuses: statuses(report),
+            marks: self.marks.len(),
+            leases: leases(&dhcp),
         };
-        // What the hooks were told stands: the boot has gone on by it.
-        let outcome = self.told.as_ref().map_or(outcome, |(before, _, _)| *before);
-        if self.told.as_ref().is_some_and(|(before, told, marks)| {
-            // A modprobe may end after the link it made possible is verified.
-            *before == outcome && same(told) && *marks == self.marks.len()
-        }) {
+        let outcome = now.outcome;
+        if self.told.as_ref() == Some(&now) {
             return Ok(());
         }
         self.mark(Phase::HandedOver, "", None);
@@ -138,7 +161,7 @@ impl Walk<'_> {
                 _ => None,
             }),
             links: self.links(report),
-            dhcp: self.leases.seen(),
+            dhcp,
             failures: self.failures.clone(),
             marks: self.marks.clone(),
         };
@@ -148,7 +171,10 @@ impl Walk<'_> {
             .write(handover::STATE, handover::json(&state)?.as_bytes())?;
         self.tell_dracut(report);
         let first = self.told.is_none();
-        self.told = Some((outcome, report.clone(), self.marks.len()));
+        self.told = Some(Told {
+            marks: self.marks.len(),
+            ..now
+        });
         if first {
             let reason = reason.map_or_else(String::new, |reason| reason + "\n");
             let text = format!("{}\n{reason}", outcome.word());

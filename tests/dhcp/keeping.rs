@@ -120,3 +120,22 @@ fn an_address_that_somebody_else_took_away_is_not_ours_any_longer() {
         program.ends_with("is left to whoever took it away");
     });
 }
+
+#[test]
+fn probes_that_the_initramfs_had_no_time_for_are_made_and_find_another_owner() {
+    with_network("ibboot lease and a taken address", &["dhcpd"], || {
+        let _server = dhcpd("far", &subnet(""));
+        let mut node = Node::new(infiniband());
+        let taken = node.boot(None).address_text();
+        ip(&format!("-n far addr add {taken} dev far"));
+        let (before, mut program) = hand_over(node, false);
+        assert_eq!(before.state, "PROBING");
+        program.says(": declined, and another one is asked for");
+        program.says("of 10.9.0.1, for 3600 s");
+        super::network::until("another address", || {
+            addresses().contains("10.9.0.") && !addresses().contains(&taken)
+        });
+        super::network::until("the end of the probes", || now().state == "BOUND");
+        assert_ne!(now().lease.unwrap().address_text(), taken);
+    });
+}

@@ -50,6 +50,12 @@ pub fn with_network(name: &str, programs: &[&str], test: impl FnOnce() + Send + 
         ip("-n far link set lo up");
         ip("-n far link set far up");
         ip("link set near up");
+        // The kernel takes up to a second until an end sends what it is given (linkwatch).
+        for place in ["", "-n far "] {
+            until("a veth pair that carries", || {
+                ip(&format!("{place}link show type veth")).contains("qdisc noqueue state UP")
+            });
+        }
         test();
     })
     .join()
@@ -220,6 +226,13 @@ impl Node {
             session.outcomes().contains(&Outcome::Bound)
         });
         self.session.lease().unwrap().clone()
+    }
+
+    /// Waits for the end of the probes, which nobody answers.
+    pub fn unopposed(&mut self) {
+        self.until(5, |session| {
+            session.outcomes().contains(&Outcome::Unopposed)
+        });
     }
 
     /// Starts, and gives the lease.

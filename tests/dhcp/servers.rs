@@ -6,6 +6,7 @@ use std::net::Ipv4Addr;
 
 use super::network::{CLIENT_ID, Node, Server, ethernet, infiniband, ip, with_network};
 use ibboot::dhcp::lease::Route;
+use ibboot::dhcp::session::Outcome;
 
 const RESERVED: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 55);
 
@@ -60,6 +61,7 @@ fn dnsmasq_knows_the_node_by_the_identifier_of_its_firmware() {
         assert_eq!((lease.address, lease.prefix), (RESERVED, 24));
         assert_eq!(lease.server, Ipv4Addr::new(10, 9, 0, 1));
         assert_eq!(lease.seconds, u32::MAX);
+        node.unopposed();
         assert_eq!(node.session.due(), None);
         assert_eq!(lease.host_name.as_deref(), Some("node5"));
         assert_eq!(lease.domain_name.as_deref(), Some("cluster.example"));
@@ -114,7 +116,7 @@ fn a_known_address_comes_back_and_a_wrong_one_is_refused() {
 }
 
 #[test]
-fn an_address_that_somebody_has_is_declined_and_another_one_taken() {
+fn an_address_that_somebody_has_is_given_up_and_declined_and_another_one_taken() {
     with_network("dnsmasq DECLINE", &["dnsmasq"], || {
         // Its owner answers to ARP and is no other DHCP client.
         ip("-n far addr add 10.9.0.10/24 dev far");
@@ -124,7 +126,18 @@ fn an_address_that_somebody_has_is_declined_and_another_one_taken() {
         ]);
         let mut node = Node::new(infiniband());
         let lease = node.boot(None);
+        let taken = Ipv4Addr::new(10, 9, 0, 10);
+        assert_eq!(lease.address, taken);
+        // In use beside the probes, as `up` has it: the kernel's own ARP must not hide the owner.
+        ip("addr add 10.9.0.10/24 dev near");
+        node.until(5, |session| {
+            session.wake();
+            session.outcomes().contains(&Outcome::Lost(taken))
+        });
+        ip("addr del 10.9.0.10/24 dev near");
+        let lease = node.lease(20);
         assert_eq!(lease.address, Ipv4Addr::new(10, 9, 0, 11));
+        node.unopposed();
         let taken = node.session.progress().counts.taken.unwrap();
         assert!(taken.starts_with("10.9.0.10 is taken by "), "{taken}");
         assert_eq!(

@@ -4,8 +4,9 @@
 use std::net::Ipv4Addr;
 
 use super::*;
+use crate::dhcp::arp::Arp;
 use crate::dhcp::identity::{INFINIBAND, WantedId};
-use crate::dhcp::packet::COOKIE;
+use crate::dhcp::packet::{COOKIE, Kind, option};
 
 const S: u64 = SECOND;
 const GOOD: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
@@ -103,6 +104,7 @@ impl Talk {
             }
             Action::Probe(address) => format!("probe {address}"),
             Action::Bound => "bound".to_owned(),
+            Action::Unopposed(address) => format!("unopposed {address}"),
             Action::Lost(address) => format!("lost {address}"),
             Action::Say(_, line) => format!("\"{line}\""),
         });
@@ -111,7 +113,7 @@ impl Talk {
 }
 
 #[test]
-fn the_usual_way_takes_four_messages_and_a_second_of_probes() {
+fn the_usual_way_takes_four_messages_and_a_second_of_probes_beside_the_use_of_the_address() {
     let mut talk = Talk::new(false);
     assert_eq!(talk.start(None).sent(), "DISCOVER");
     let discover = talk.sent.clone().unwrap();
@@ -134,14 +136,18 @@ fn the_usual_way_takes_four_messages_and_a_second_of_probes() {
     let asked = talk.now;
     assert_eq!(
         talk.hear(Kind::Ack, GOOD, MINE, 600).sent(),
-        "probe 10.0.0.5"
+        "bound, probe 10.0.0.5"
     );
-    assert_eq!(talk.wake().sent(), "probe 10.0.0.5");
-    assert_eq!(talk.wake().sent(), "probe 10.0.0.5");
-    assert_eq!(talk.client.lease(), None);
-    assert_eq!(talk.wake().sent(), "bound");
-    assert_eq!(talk.now - asked, 9 * S / 10);
     assert_eq!(talk.client.lease().unwrap().asked_ns, asked);
+    assert_eq!(talk.wake().sent(), "probe 10.0.0.5");
+    assert_eq!(talk.wake().sent(), "probe 10.0.0.5");
+    assert!(talk.client.is_probing());
+    assert_eq!(talk.wake().sent(), "unopposed 10.0.0.5");
+    assert_eq!(talk.now - asked, 9 * S / 10);
+    assert_eq!(talk.client.state(), "BOUND");
+    // Renewed as ever, and what is its own is asked for no more.
+    assert_eq!(talk.wake().sent(), "REQUEST to 10.0.0.1");
+    assert_eq!(talk.hear(Kind::Ack, GOOD, MINE, 600).sent(), "bound");
 }
 
 #[test]
@@ -169,11 +175,13 @@ fn retries_double_with_jitter_up_to_sixteen_seconds() {
 }
 
 #[test]
-fn a_taken_address_is_declined_and_another_one_asked_for() {
-    let mut talk = Talk::new(false);
+fn a_taken_address_is_given_up_and_declined_and_another_one_asked_for() {
+    // That of a root file system too: nothing hangs on it yet.
+    let mut talk = Talk::new(true);
     talk.start(None);
     talk.hear(Kind::Offer, GOOD, MINE, 600);
     talk.hear(Kind::Ack, GOOD, MINE, 600);
+    assert_eq!(talk.client.lease().unwrap().address, MINE);
     let reply = Arp {
         sender_address: MINE,
         ..Arp::probe(32, &[0xee; 20], MINE)
@@ -182,8 +190,11 @@ fn a_taken_address_is_declined_and_another_one_asked_for() {
     let owner = "ee:".repeat(19) + "ee";
     assert_eq!(
         talk.note(actions).sent(),
-        format!("\"10.0.0.5 is taken by {owner}: declined\", DECLINE")
+        format!(
+            "\"10.0.0.5 is taken by {owner}: declined, and another one is asked for\", DECLINE, lost 10.0.0.5"
+        )
     );
+    assert_eq!(talk.client.lease(), None);
     let decline = talk.sent.clone().unwrap();
     assert_eq!(decline.address(option::REQUESTED), Some(MINE));
     assert_eq!(decline.address(option::SERVER), Some(GOOD));
@@ -198,6 +209,14 @@ fn a_taken_address_is_declined_and_another_one_asked_for() {
     let before = talk.note(actions).now;
     assert_eq!(talk.wake().sent(), "DISCOVER");
     assert_eq!(talk.now - before, 10 * S);
+    // Behind the probes nobody is asked, and nobody is listened to.
+    talk.hear(Kind::Offer, GOOD, MINE, 600);
+    talk.hear(Kind::Ack, GOOD, MINE, 600);
+    for _ in 0..3 {
+        talk.wake();
+    }
+    assert_eq!(talk.client.arp(talk.now, &reply), []);
+    assert_eq!(talk.client.lease().unwrap().address, MINE);
 }
 
 #[test]
@@ -265,7 +284,7 @@ fn a_second_server_with_nonsense_does_not_stop_the_good_one() {
     );
     assert_eq!(
         talk.hear(Kind::Ack, GOOD, MINE, 600).sent(),
-        "probe 10.0.0.5"
+        "bound, probe 10.0.0.5"
     );
 }
 
@@ -288,7 +307,7 @@ fn a_server_that_offers_and_is_silent_gives_way_to_the_other_offer() {
     assert!(talk.now - 100 * S < 5 * S);
     assert_eq!(
         talk.hear(Kind::Ack, GOOD, MINE, 600).sent(),
-        "probe 10.0.0.5"
+        "bound, probe 10.0.0.5"
     );
 }
 
@@ -352,7 +371,7 @@ fn a_known_address_is_asked_for_first() {
     assert!(request.ciaddr.is_unspecified());
     assert_eq!(
         talk.hear(Kind::Ack, GOOD, MINE, 600).sent(),
-        "probe 10.0.0.5"
+        "bound, probe 10.0.0.5"
     );
     // Refused: at once anew. Not answered: after two of them.
     let mut talk = Talk::new(false);
@@ -486,18 +505,23 @@ fn a_lease_of_another_process_goes_on() {
     let lease = Talk::bound(false, 600).client.lease().unwrap().clone();
     let mut talk = Talk::new(false);
     talk.now = lease.asked_ns + 100 * S;
-    let actions = talk.client.resume(talk.now, lease.clone());
+    let actions = talk.client.resume(talk.now, lease.clone(), false);
     assert_eq!(talk.note(actions).sent(), "");
     assert_eq!(talk.wake().sent(), "REQUEST to 10.0.0.1");
     // Slept past its end.
     let mut talk = Talk::new(false);
     talk.now = lease.asked_ns + 601 * S;
-    let actions = talk.client.resume(talk.now, lease);
+    let actions = talk.client.resume(talk.now, lease.clone(), false);
     talk.note(actions);
     assert_eq!(
         talk.wake().sent(),
         "\"the lease of 10.0.0.5/24 has ended: the address goes\", lost 10.0.0.5, DISCOVER"
     );
+    // Stopped before its probes were over.
+    let mut talk = Talk::new(false);
+    talk.now = lease.asked_ns + S;
+    let actions = talk.client.resume(talk.now, lease, true);
+    assert_eq!(talk.note(actions).sent(), "probe 10.0.0.5");
 }
 
 #[test]

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Is the address that was granted free? It is used at once and asked for beside that: a conflict in
+//! this second takes it away again (RFC 2131 4.4.1; RFC 5227 would have it the other way round).
+
+use std::net::Ipv4Addr;
+
+use super::{Action, Client, Destination, SECOND, State};
+use crate::dhcp::arp::Arp;
+use crate::dhcp::identity::Hex;
+use crate::dhcp::lease::Lease;
+
+/// ARP probes, and from one to the next: a second in all, where RFC 5227 takes five.
+const PROBES: u32 = 3;
+const PROBE_APART: u64 = SECOND * 3 / 10;
+/// After the first DECLINE, and after every later one (RFC 2131 3.1.5).
+const DECLINED_ONCE: u64 = SECOND;
+const DECLINED: u64 = 10 * SECOND;
+
+impl Client {
+    /// A new lease is in use, and the link is asked whether somebody has its address.
+    pub(super) fn begin_probing(&mut self, now: u64, lease: Lease) -> Vec<Action> {
+        let mut actions = self.bound(now, lease);
+        self.state = State::Probing;
+        self.sent = 0;
+        actions.extend(self.probe(now));
+        actions
+    }
+
+    /// The next ARP probe, or the end of them.
+    pub(super) fn probe(&mut self, now: u64) -> Vec<Action> {
+        let Some(address) = self.held.as_ref().map(|lease| lease.address) else {
+            return self.enter(now, State::Selecting);
+        };
+        if self.sent >= PROBES {
+            self.state = State::Bound;
+            self.declines = 0;
+            self.due = self.next_time(now);
+            return vec![Action::Unopposed(address)];
+        }
+        self.sent += 1;
+        self.due = Some(now.saturating_add(PROBE_APART));
+        vec![Action::Probe(address)]
+    }
+
+    /// ARP was heard on the link.
+    pub fn arp(&mut self, now: u64, arp: &Arp) -> Vec<Action> {
+        let probed = self.held.as_ref().filter(|_| self.state == State::Probing);
+        let own = &self.config.identity.hardware;
+        let Some(lease) = probed.filter(|lease| arp.takes(lease.address, own)) else {
+            return Vec::new();
+        };
+        let address = lease.address;
+        let what = format!("{address} is taken by {}", Hex(&arp.sender));
+        let decline = self.decline(lease);
+        self.counts.taken = Some(what.clone());
+        self.held = None;
+        self.wanted = None;
+        self.state = State::Waiting;
+        self.due = Some(now.saturating_add(if self.declines == 0 {
+            DECLINED_ONCE
+        } else {
+            DECLINED
+        }));
+        self.declines = self.declines.saturating_add(1);
+        self.counts.sent += 1;
+        vec![
+            Action::Say(
+                true,
+                format!("{what}: declined, and another one is asked for"),
+            ),
+            Action::Send(decline, Destination::Link(Ipv4Addr::UNSPECIFIED)),
+            Action::Lost(address),
+        ]
+    }
+}
