@@ -181,7 +181,7 @@ pub struct Netdev {
     /// IP addresses with their prefix length, link-local ones too; in a fixture tree those of IPv6
     /// only.
     pub addresses: Vec<String>,
-    /// IPv6 addresses that duplicate address detection still looks at.
+    /// Addresses that duplicate address detection still looks at: the kernel's for IPv6, `up`'s for IPv4.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tentative: Vec<String>,
     /// IPv6 addresses that another host has.

@@ -13,13 +13,14 @@ use std::fs;
 use std::net::IpAddr;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ibboot::dhcp::socket::Hardware;
+use ibboot::facts::Netdev;
 use ibboot::handover::{Directory, RESULT};
 use ibboot::ipoib::Address;
 use ibboot::system::net::Net;
-use ibboot::up::taken::{Claims, Verdict};
+use ibboot::up::taken::Claims;
 use kernel_cmdline::HwAddr;
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
@@ -147,7 +148,7 @@ fn a_link_is_set_up_addressed_and_renamed_as_ip_shows_it() {
 }
 
 #[test]
-fn an_address_is_set_only_where_nobody_else_has_it() {
+fn an_address_that_somebody_else_has_is_known_at_once_or_within_a_second() {
     in_empty_network("address probe", async |net: Net| {
         ip("link add near type veth peer name far");
         ip("link set far address 52:54:00:00:00:02");
@@ -162,25 +163,64 @@ fn an_address_is_set_only_where_nobody_else_has_it() {
             address: HwAddr::parse(address).unwrap().as_bytes().to_vec(),
             broadcast: vec![0xff; 6],
         };
-        let mut claims = Claims::default();
-        let mut verdict = async |address: &str| {
-            let address = address.parse().unwrap();
-            let began = std::time::Instant::now();
-            loop {
-                match claims.verdict(&hardware, address).unwrap() {
-                    Verdict::Asking => tokio::time::sleep_until(claims.due().unwrap()).await,
-                    verdict => return (verdict, began.elapsed(), claims.taken()),
-                }
-            }
-        };
-        let (free, after, taken) = verdict("10.9.8.8").await;
-        assert_eq!((free, taken.len()), (Verdict::Free, 0));
-        assert!(after >= Duration::from_secs(1) && after < Duration::from_secs(4));
-        let (owner, after, taken) = verdict("10.9.8.7").await;
-        assert_eq!(owner, Verdict::Taken("52:54:00:00:00:02".to_owned()));
-        assert!(after < Duration::from_secs(1), "{after:?}");
-        let words = "10.9.8.7 is taken by 52:54:00:00:00:02".to_owned();
-        assert_eq!(taken, [(index_of("near"), words)]);
+        let mut claims = Claims::new(true);
+        let near = index_of("near");
+        let addresses = ["10.9.8.8/24", "10.9.8.7/24"];
+        let mut seen = [Netdev {
+            ifindex: Some(near),
+            addresses: addresses.map(str::to_owned).to_vec(),
+            ..Netdev::default()
+        }];
+        for address in ["10.9.8.8", "10.9.8.7"] {
+            // It may be set at once, and does not count yet.
+            assert!(claims.claim(&hardware, address.parse().unwrap()).unwrap());
+        }
+        claims.add_to(&mut seen);
+        assert_eq!(seen[0].tentative, ["10.9.8.7/24", "10.9.8.8/24"]);
+        let began = Instant::now();
+        while claims.owner(near, "10.9.8.7".parse().unwrap()).is_none() {
+            tokio::time::sleep_until(claims.due().unwrap()).await;
+            claims.listen();
+        }
+        assert!(began.elapsed() < Duration::from_secs(1));
+        assert!(
+            !claims
+                .claim(&hardware, "10.9.8.7".parse().unwrap())
+                .unwrap()
+        );
+        seen[0].addresses = addresses.map(str::to_owned).to_vec();
+        seen[0].tentative.clear();
+        claims.add_to(&mut seen);
+        let words = ["10.9.8.7 is taken by 52:54:00:00:00:02".to_owned()];
+        assert_eq!(seen[0].taken, words);
+        assert_eq!(
+            (&*seen[0].tentative, &*seen[0].addresses),
+            (&[][..], &addresses.map(str::to_owned)[..])
+        );
+        // Nobody answered at once, and then somebody has it.
+        ip("addr add 10.9.8.8/24 dev far");
+        assert!(!claims.is_settled());
+        while !claims.is_settled() {
+            tokio::time::sleep_until(claims.due().unwrap()).await;
+            claims.listen();
+        }
+        assert!(claims.owner(near, "10.9.8.8".parse().unwrap()).is_some());
+        assert!(
+            claims
+                .claim(&hardware, "10.9.8.9".parse().unwrap())
+                .unwrap()
+        );
+        let began = Instant::now();
+        while !claims.is_settled() {
+            tokio::time::sleep_until(claims.due().unwrap()).await;
+            claims.listen();
+        }
+        let took = began.elapsed();
+        assert!(
+            took >= Duration::from_millis(990) && took < Duration::from_secs(4),
+            "{took:?}"
+        );
+        assert!(claims.owner(near, "10.9.8.9".parse().unwrap()).is_none());
     });
 }
 

@@ -6,7 +6,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Walk;
-use super::taken::{self, Verdict};
 use crate::dhcp::socket::Hardware;
 use crate::error::{Error, errno_text};
 use crate::facts::{Facts, Netdev, PortRef};
@@ -248,16 +247,20 @@ impl Walk<'_> {
         let mut changed = false;
         for address in &wish.addresses {
             let text = address.to_string();
-            let mut there = netdev.addresses.iter().chain(&netdev.tentative);
-            if there.any(|there| *there == text) || netdev.duplicates.contains(&text) {
-                continue;
-            }
             // What a DHCP server granted its client has asked for already.
             let v4 = match address.address {
                 std::net::IpAddr::V4(v4) if wish.dhcp.is_none() => Some(v4),
                 _ => None,
             };
-            if v4.is_some_and(|v4| !self.is_free(netdev, v4)) {
+            let mut there = netdev.addresses.iter().chain(&netdev.tentative);
+            if there.any(|there| *there == text) {
+                changed |= self.yield_address(netdev, index, address, v4).await;
+                continue;
+            }
+            if netdev.duplicates.contains(&text) {
+                continue;
+            }
+            if v4.is_some_and(|v4| !self.may_be_set(netdev, v4)) {
                 // Routes through it wait for it.
                 return changed;
             }
@@ -272,7 +275,6 @@ impl Walk<'_> {
                 Ok(()) => {
                     log::info!("{}: address {address}", netdev.ifname);
                     changed = true;
-                    self.announce_static(netdev, v4);
                 }
                 Err(why) => {
                     let error =
@@ -301,11 +303,11 @@ impl Walk<'_> {
         changed
     }
 
-    /// Whether nobody else on the link has the address.
-    fn is_free(&mut self, netdev: &Netdev, address: std::net::Ipv4Addr) -> bool {
+    /// Whether nobody else on the link is known to have the address.
+    fn may_be_set(&mut self, netdev: &Netdev, address: std::net::Ipv4Addr) -> bool {
         let hardware = Hardware::read(self.root, &netdev.ifname);
-        match hardware.and_then(|hardware| self.claims.verdict(&hardware, address)) {
-            Ok(verdict) => verdict == Verdict::Free,
+        match hardware.and_then(|hardware| self.claims.claim(&hardware, address)) {
+            Ok(may) => may,
             Err(e) => {
                 let error = Error::io(
                     &netdev.ifname,
@@ -316,6 +318,33 @@ impl Walk<'_> {
                 true
             }
         }
+    }
+
+    /// Takes the address away again where somebody turned out to have it. True if so.
+    async fn yield_address(
+        &mut self,
+        netdev: &Netdev,
+        index: u32,
+        address: &ipoib::Address,
+        v4: Option<std::net::Ipv4Addr>,
+    ) -> bool {
+        let Some(by) = v4.and_then(|v4| self.claims.owner(index, v4)) else {
+            return false;
+        };
+        let error = Error::new(&netdev.ifname, format!("address {address} is taken away"))
+            .seen(format!("{by} has it"))
+            .hint("give this node another address with ip=, or find the other one by its GUID");
+        self.tell_once(&netdev.ifname, &error);
+        if let Err(why) = self.net.delete_address(index, address.address).await {
+            let error = Error::new(
+                &netdev.ifname,
+                format!("address {address} cannot be taken away"),
+            )
+            .seen(why);
+            self.tell_once(&netdev.ifname, &error);
+            return false;
+        }
+        true
     }
 
     /// IPv6 is told before the interface is up: the kernel solicits routers then.
@@ -336,14 +365,6 @@ impl Walk<'_> {
                     .hint("is IPv6 in this kernel (ipv6.disable=)?");
                 self.tell_once(&netdev.ifname, &error);
             }
-        }
-    }
-
-    fn announce_static(&self, netdev: &Netdev, address: Option<std::net::Ipv4Addr>) {
-        let hardware = Hardware::read(self.root, &netdev.ifname);
-        let told = |address| hardware.and_then(|hardware| taken::announce(&hardware, address));
-        if let Some(Err(e)) = address.map(told) {
-            log::debug!("{}: ARP announcement: {e}", netdev.ifname);
         }
     }
 

@@ -130,7 +130,7 @@ pub async fn run(root: &Root, plan: &Plan, index: &Index) -> Result<End> {
         asking: ask::Asking::default(),
         probing: probe::Probing::default(),
         leases: dhcp::Leases::new(crate::handover::leases(root)),
-        claims: taken::Claims::default(),
+        claims: taken::Claims::new(in_initramfs(root)),
         log: log::Waiting::default(),
         marks: Vec::new(),
         marked: BTreeSet::new(),
@@ -161,20 +161,28 @@ impl Walk<'_> {
         };
         // Modules with parameters first: modprobe of one that needs them would load them without.
         let (first, mut second) = self.modules();
+        let mut is_stopped = false;
         let mut loading: FuturesUnordered<_> = first.into_iter().map(load).collect();
         loop {
             if loading.is_empty() {
                 loading.extend(std::mem::take(&mut second).into_iter().map(load));
             }
             let report = self.turn().await;
+            // An address that is set is not left before it is known whose it is.
+            if is_stopped && self.claims.is_settled() {
+                if report.satisfied {
+                    return End::new(None, report);
+                }
+                return self.give_up(report);
+            }
             let still_loading = !loading.is_empty();
             // "Every port there is" is not known before all drivers have probed.
             let is_open = self.expectation.require == Require::All && still_loading;
             if report.satisfied && !is_open {
                 self.tell(Outcome::Verified, &report)?;
                 let all = report.links.iter().all(LinkReport::is_good);
-                let is_over = !still_loading && !self.leases.is_probing();
-                if is_over && (all || !linger) {
+                let is_probing = !self.claims.is_settled() || self.leases.is_probing();
+                if !still_loading && !is_probing && (all || !linger) {
                     return End::new(None, report);
                 }
             } else if (!still_loading && outcome::is_hopeless(&self.expectation, &report))
@@ -208,10 +216,7 @@ impl Walk<'_> {
                 () = alarm.rings(next.saturating_duration_since(Instant::now())) => {}
                 _ = terminate.recv() => {
                     ::log::info!("stopped by SIGTERM");
-                    if report.satisfied {
-                        return End::new(None, report);
-                    }
-                    return self.give_up(report);
+                    is_stopped = true;
                 }
             }
         }
@@ -264,6 +269,7 @@ impl Walk<'_> {
 
     /// One look, and what follows from it.
     async fn turn(&mut self) -> Report {
+        self.claims.listen();
         let mut facts = self.look();
         // A link that was added just now may have wishes of its own, such as its RoCE mode: they
         // are done before it is judged.
@@ -280,12 +286,7 @@ impl Walk<'_> {
         facts.subnet_administrator = self.asking.seen();
         facts.servers = self.probing.seen();
         facts.dhcp = self.leases.seen();
-        for (index, words) in self.claims.taken() {
-            let mut netdevs = facts.netdevs.iter_mut();
-            if let Some(netdev) = netdevs.find(|n| n.ifindex == Some(index)) {
-                netdev.taken.push(words);
-            }
-        }
+        self.claims.add_to(&mut facts.netdevs);
         let report = verify(&self.expectation, &facts);
         self.probing.follow(&report);
         self.asking

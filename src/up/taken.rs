@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Is a static IPv4 address free? It is asked for on the link before it is set (RFC 5227), for one
-//! second: an HCA's port has carrier only when the fabric is ready, so nothing like a bridge's
-//! forwarding delay has to be waited for. IPv6 the kernel does by itself.
+//! Is a static IPv4 address free? The link is asked (RFC 5227) when the address is set, and listened to
+//! for a second: as optimistic duplicate address detection of IPv6 does it (RFC 4429), the boot waits
+//! only for the first answers. Whoever has the address keeps it, ours is taken away. An HCA's port has
+//! carrier only when the fabric is ready, so nothing like a bridge's forwarding delay has to be waited
+//! for. IPv6 the kernel does by itself.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -12,10 +14,13 @@ use tokio::time::Instant;
 
 use crate::dhcp::arp::Arp;
 use crate::dhcp::socket::{Hardware, PacketSocket, Protocol};
+use crate::facts::Netdev;
 use kernel_cmdline::HwAddr;
 
-/// How long answers are waited for.
+/// How long answers are listened for.
 const PATIENCE: Duration = Duration::from_secs(1);
+/// How long a boot waits for them: an owner that is well answers in less.
+const GLANCE: Duration = Duration::from_millis(10);
 /// When the question is repeated.
 const AGAIN: Duration = Duration::from_millis(400);
 /// When an address that is taken is asked for anew: its owner may go.
@@ -24,34 +29,94 @@ const RETRY: Duration = Duration::from_secs(10);
 const PACKETS: usize = 256;
 
 /// The addresses that were asked for, by interface index.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Claims {
     known: BTreeMap<(u32, Ipv4Addr), State>,
+    glance: Duration,
 }
 
 #[derive(Debug)]
 enum State {
-    Asked {
-        socket: PacketSocket,
-        began: Instant,
-        repeated: bool,
-    },
+    Asked(Question),
     Free,
-    Taken {
-        by: String,
-        since: Instant,
-    },
+    Taken { by: String, since: Instant },
 }
 
-/// What is known of an address.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
-    /// Not yet.
-    Asking,
-    /// Nobody has it.
-    Free,
-    /// Somebody has it: the hardware address.
-    Taken(String),
+#[derive(Debug)]
+struct Question {
+    socket: PacketSocket,
+    address: Ipv4Addr,
+    began: Instant,
+    /// Nobody answered at once.
+    glanced: bool,
+    repeated: bool,
+    /// Who had it before: this time it is set only when the second is over.
+    before: Option<String>,
+}
+
+impl Question {
+    fn ask(hardware: &Hardware, address: Ipv4Addr, before: Option<String>) -> io::Result<Question> {
+        let socket = PacketSocket::open(Protocol::Arp, hardware)?;
+        ask(&socket, address)?;
+        Ok(Question {
+            socket,
+            address,
+            began: Instant::now(),
+            glanced: false,
+            repeated: false,
+            before,
+        })
+    }
+
+    /// Hears what was said and says what is due.
+    fn turn(mut self, glance: Duration) -> State {
+        let now = Instant::now();
+        let age = now - self.began;
+        if let Some(by) = owner(&self.socket, self.address) {
+            return State::Taken { by, since: now };
+        }
+        let mut sent = Ok(());
+        if !self.glanced && age >= glance {
+            self.glanced = true;
+            sent = sent.and(self.announce());
+        }
+        if age >= PATIENCE {
+            self.note(sent.and(self.announce()));
+            return State::Free;
+        }
+        if !self.repeated && age >= AGAIN {
+            self.repeated = true;
+            sent = sent.and(ask(&self.socket, self.address));
+        }
+        self.note(sent);
+        State::Asked(self)
+    }
+
+    /// Tells the neighbours: they may know this address with the hardware address of an earlier boot,
+    /// of which on InfiniBand only the GUID stays the same.
+    fn announce(&self) -> io::Result<()> {
+        if self.before.is_some() {
+            return Ok(());
+        }
+        announce(&self.socket, self.address)
+    }
+
+    fn note(&self, sent: io::Result<()>) {
+        if let Err(e) = sent {
+            log::debug!("ARP for {}: {e}", self.address);
+        }
+    }
+
+    fn due(&self, glance: Duration) -> Instant {
+        let stages = [(self.glanced, glance), (self.repeated, AGAIN)];
+        let open = stages.iter().filter(|(done, _)| !done);
+        self.began
+            + open
+                .map(|(_, at)| *at)
+                .min()
+                .unwrap_or(PATIENCE)
+                .min(PATIENCE)
+    }
 }
 
 fn ask(socket: &PacketSocket, address: Ipv4Addr) -> io::Result<()> {
@@ -78,63 +143,81 @@ fn owner(socket: &PacketSocket, address: Ipv4Addr) -> Option<String> {
     None
 }
 
+fn announce(socket: &PacketSocket, address: Ipv4Addr) -> io::Result<()> {
+    let hardware = socket.hardware();
+    let arp = Arp::announcement(hardware.hardware_type, &hardware.address, address);
+    socket.send_arp(&arp)
+}
+
 impl Claims {
-    /// Whether the address may be set: the first call asks, a later one knows. An error means that
-    /// nobody can be asked here.
-    pub fn verdict(&mut self, hardware: &Hardware, address: Ipv4Addr) -> io::Result<Verdict> {
-        let key = (hardware.index, address);
-        let now = Instant::now();
-        let next = match self.known.remove(&key) {
-            Some(State::Free) => State::Free,
-            Some(State::Taken { by, since }) if now < since + RETRY => State::Taken { by, since },
-            Some(State::Asked {
-                socket,
-                began,
-                repeated,
-            }) => match owner(&socket, address) {
-                Some(by) => State::Taken { by, since: now },
-                None if now >= began + PATIENCE => State::Free,
-                None => {
-                    let repeat = !repeated && now >= began + AGAIN;
-                    if repeat {
-                        ask(&socket, address)?;
-                    }
-                    State::Asked {
-                        socket,
-                        began,
-                        repeated: repeated || repeat,
-                    }
-                }
-            },
-            Some(State::Taken { .. }) | None => {
-                let socket = PacketSocket::open(Protocol::Arp, hardware)?;
-                ask(&socket, address)?;
-                State::Asked {
-                    socket,
-                    began: now,
-                    repeated: false,
-                }
-            }
-        };
-        let verdict = match &next {
-            State::Asked { .. } => Verdict::Asking,
-            State::Free => Verdict::Free,
-            State::Taken { by, .. } => Verdict::Taken(by.clone()),
-        };
-        self.known.insert(key, next);
-        Ok(verdict)
+    /// None yet. Where nobody waits for a boot, no address counts before its second is over.
+    pub fn new(is_boot: bool) -> Claims {
+        Claims {
+            known: BTreeMap::new(),
+            glance: if is_boot { GLANCE } else { PATIENCE },
+        }
     }
 
-    /// When [`Claims::verdict`] may say something else.
+    /// Asks for the address, unless that was done already, and says whether it may be set now. An error
+    /// means that nobody can be asked here.
+    pub fn claim(&mut self, hardware: &Hardware, address: Ipv4Addr) -> io::Result<bool> {
+        let key = (hardware.index, address);
+        let before = match self.known.get(&key) {
+            None => None,
+            Some(State::Free) => {
+                // Taken away by somebody, or free at last.
+                announce(&PacketSocket::open(Protocol::Arp, hardware)?, address)?;
+                return Ok(true);
+            }
+            Some(State::Asked(question)) => return Ok(question.before.is_none()),
+            Some(State::Taken { since, .. }) if Instant::now() < *since + RETRY => {
+                return Ok(false);
+            }
+            Some(State::Taken { by, .. }) => Some(by.clone()),
+        };
+        let may = before.is_none();
+        let question = Question::ask(hardware, address, before)?;
+        self.known.insert(key, State::Asked(question));
+        Ok(may)
+    }
+
+    /// Hears the answers. To be called at each turn.
+    pub fn listen(&mut self) {
+        for (key, state) in std::mem::take(&mut self.known) {
+            let next = match state {
+                State::Asked(question) => question.turn(self.glance),
+                known => known,
+            };
+            self.known.insert(key, next);
+        }
+    }
+
+    fn questions(&self) -> impl Iterator<Item = (&(u32, Ipv4Addr), &Question)> {
+        self.known.iter().filter_map(|(key, state)| match state {
+            State::Asked(question) => Some((key, question)),
+            _ => None,
+        })
+    }
+
+    /// Nobody has to be listened to any more.
+    pub fn is_settled(&self) -> bool {
+        self.questions().next().is_none()
+    }
+
+    /// Who has an address that was asked for, if somebody has it.
+    pub fn owner(&self, index: u32, address: Ipv4Addr) -> Option<&str> {
+        match self.known.get(&(index, address)) {
+            Some(State::Taken { by, .. }) => Some(by),
+            _ => None,
+        }
+    }
+
+    /// When [`Claims::listen`] or [`Claims::claim`] may say something else.
     pub fn due(&self) -> Option<Instant> {
+        let now = Instant::now();
         let due = self.known.values().filter_map(|state| match state {
-            State::Asked {
-                began,
-                repeated: false,
-                ..
-            } => Some(*began + AGAIN),
-            State::Asked { began, .. } => Some(*began + PATIENCE),
-            State::Taken { since, .. } => Some(*since + RETRY),
+            State::Asked(question) => Some(question.due(self.glance)),
+            State::Taken { since, .. } => Some(*since + RETRY).filter(|at| *at > now),
             State::Free => None,
         });
         due.min()
@@ -145,19 +228,31 @@ impl Claims {
         self.known.retain(|(of, _), _| *of != index);
     }
 
-    /// Which addresses are taken, in words, with the index of their interface.
-    pub fn taken(&self) -> Vec<(u32, String)> {
-        let words = |((index, address), state): (&(u32, Ipv4Addr), &State)| match state {
-            State::Taken { by, .. } => Some((*index, format!("{address} is taken by {by}"))),
-            _ => None,
-        };
-        self.known.iter().filter_map(words).collect()
+    /// Adds what was heard to what was seen: who has an address, and which do not count yet.
+    pub fn add_to(&self, netdevs: &mut [Netdev]) {
+        for netdev in netdevs {
+            for ((index, address), state) in &self.known {
+                if netdev.ifindex != Some(*index) {
+                    continue;
+                }
+                match state {
+                    State::Taken { by, .. }
+                    | State::Asked(Question {
+                        before: Some(by), ..
+                    }) => {
+                        netdev.taken.push(format!("{address} is taken by {by}"));
+                    }
+                    State::Asked(question) if !question.glanced => {
+                        let is_it = |text: &mut String| {
+                            let set = text.split_once('/').map_or(text.as_str(), |(ip, _)| ip);
+                            set.parse() == Ok(*address)
+                        };
+                        let asked = netdev.addresses.extract_if(.., is_it);
+                        netdev.tentative.extend(asked);
+                    }
+                    _ => {}
+                }
+            }
+        }
     }
-}
-
-/// Tells the neighbours: they may know this address with the hardware address of an earlier boot,
-/// of which on InfiniBand only the GUID stays the same.
-pub fn announce(hardware: &Hardware, address: Ipv4Addr) -> io::Result<()> {
-    let arp = Arp::announcement(hardware.hardware_type, &hardware.address, address);
-    PacketSocket::open(Protocol::Arp, hardware)?.send_arp(&arp)
 }

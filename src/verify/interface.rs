@@ -201,7 +201,8 @@ pub fn addresses(wish: &Wish, netdev: &Netdev) -> Finding {
         (Some(autoconf), _) => wanted.push(autoconf.word().to_owned()),
         _ => {}
     }
-    if let Some(address) = netdev.tentative.first().filter(|_| missing) {
+    let awaited = |address: &&String| wish.autoconf.is_some() || wanted.contains(address);
+    if let Some(address) = netdev.tentative.iter().find(awaited).filter(|_| missing) {
         let seen = format!("{address} is tentative");
         return Finding::failed(Id::AddressPresent, &seen, &wanted.join(", "))
             .hint("duplicate address detection takes a second; where it lasts: ip -6 addr");
