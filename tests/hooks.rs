@@ -272,6 +272,23 @@ fn nvme_servers_are_connected_to_when_there_is_a_way_to_them() {
     );
 }
 
+/// Debian's nvme-cli has such a file, and dracut puts it into every image.
+#[test]
+fn a_file_of_comments_names_no_nvme_server() {
+    let script = format!(
+        "{ONLINE} mount -t tmpfs etc /etc; mkdir /etc/nvme
+        printf '# Example:\n\n#--transport=tcp\n' > /etc/nvme/discovery.conf
+        nvme() {{ echo \"nvme $*\"; }}
+        echo 'online ib0' > /run/ibboot/interfaces
+        turn; uptime 9.00; turn; uptime 20.00; turn; cat /dev/kmsg"
+    );
+    plays(
+        "nvme comments",
+        &script,
+        "online ib0\nnetroot ib0\nfinished\nfinished\nfinished\n",
+    );
+}
+
 #[test]
 fn a_mount_that_never_returns_does_not_hold_the_queue() {
     let script = format!(

@@ -34,13 +34,23 @@ while read -r ibboot_word ibboot_name; do
             ;;
     esac
 done < /run/ibboot/interfaces
+# Debian's nvme-cli comes with a file that has nothing but comments.
+ibboot_nvme=''
+if [ -r /etc/nvme/discovery.conf ]; then
+    while read -r ibboot_word _; do
+        case $ibboot_word in
+            '' | '#'*) ;;
+            *) ibboot_nvme=nvme ;;
+        esac
+    done < /etc/nvme/discovery.conf
+fi
 # Those that mount the root themselves do not tell whether they could, nor does nvme: a server may yet come.
 if [ "$ibboot_state" = ended ] && [ "$ibboot_since" -ge 5 ]; then
     ibboot_missing=''
     case ${netroot%%:*} in
         nfs | nfs4 | cifs | smb) [ -d "$NEWROOT/proc" ] || ibboot_missing=root ;;
     esac
-    if [ -s /etc/nvme/discovery.conf ]; then
+    if [ -n "$ibboot_nvme" ]; then
         ibboot_missing=nvme
         for ibboot_name in /sys/class/nvme-fabrics/ctl/nvme*; do
             [ ! -e "$ibboot_name" ] || ibboot_missing=''

@@ -12,7 +12,7 @@ for ibboot_name in $ibboot_todo; do
     [ ! -x /sbin/netroot ] || /sbin/netroot "$ibboot_name"
 done
 # dracut connects to NVMe servers once, as soon as udev is quiet: before there is a way to them.
-[ ! -s /etc/nvme/discovery.conf ] || nvme connect-all
+[ -z "$ibboot_nvme" ] || nvme connect-all
 read -r ibboot_now _ < /proc/uptime
 # shellcheck disable=SC2154
 echo "ended ${ibboot_now%%.*} $ibboot_what" > /run/ibboot/netroot
