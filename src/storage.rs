@@ -32,6 +32,16 @@ pub enum Transport {
     Rdma,
 }
 
+impl fmt::Display for Protocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Protocol::Nfs => "nfs",
+            Protocol::Iscsi => "iscsi",
+            Protocol::Nvme => "nvme",
+        })
+    }
+}
+
 impl fmt::Display for Transport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -53,6 +63,15 @@ pub struct Root {
 }
 
 impl Root {
+    /// What carries it, in the word of its protocol's own tools.
+    pub fn carrier(&self) -> &'static str {
+        match (self.protocol, self.transport) {
+            (_, Transport::Tcp) => "tcp",
+            (Protocol::Iscsi, Transport::Rdma) => "iser",
+            (Protocol::Nfs | Protocol::Nvme, Transport::Rdma) => "rdma",
+        }
+    }
+
     /// The client's kernel module, where the protocol goes by RDMA: nothing else asks for it.
     pub fn module(&self) -> Option<&'static str> {
         (self.transport == Transport::Rdma).then_some(match self.protocol {
@@ -68,8 +87,11 @@ pub fn root(arguments: &Arguments<'_>) -> Option<Wish<Root>> {
     let root = &arguments.root;
     let netroot = root.netroot.iter().rev();
     let mut named = netroot.chain(&root.root);
+    let is_iser = root
+        .iscsi_transport
+        .is_some_and(|name| name.value == "iser");
     named
-        .find_map(|argument| Some(wish(argument, parse(argument.value)?)))
+        .find_map(|argument| Some(wish(argument, parse(argument.value, is_iser)?)))
         .or_else(|| {
             let discover = root.nvmf_discover.first()?;
             let found = Root {
@@ -85,11 +107,11 @@ pub fn root(arguments: &Arguments<'_>) -> Option<Wish<Root>> {
         })
 }
 
-fn parse(text: &str) -> Option<Root> {
+fn parse(text: &str, is_iser: bool) -> Option<Root> {
     let (kind, rest) = text.split_once(':')?;
     match kind {
         "nfs" | "nfs4" => Some(nfs(rest)),
-        "iscsi" => Some(iscsi(rest)),
+        "iscsi" => Some(iscsi(rest, is_iser)),
         _ => None,
     }
 }
@@ -115,14 +137,14 @@ fn nfs(rest: &str) -> Root {
 }
 
 /// `[USER:PASSWORD@]SERVER:[PROTOCOL]:[PORT]:[IFACE]:[NETDEV]:[LUN]:TARGET`; the iface record of
-/// open-iscsi says what carries it.
-fn iscsi(rest: &str) -> Root {
+/// open-iscsi says what carries it, as does `rd.iscsi.transport=`.
+fn iscsi(rest: &str, is_iser: bool) -> Root {
     let rest = rest.rsplit_once('@').map_or(rest, |(_, rest)| rest);
     let (server, rest) = match rest.split_once(']') {
         Some((server, rest)) => (server.trim_start_matches('['), rest.trim_start_matches(':')),
         None => rest.split_once(':').unwrap_or((rest, "")),
     };
-    let rdma = rest.split(':').nth(2) == Some("iser");
+    let rdma = is_iser || rest.split(':').nth(2) == Some("iser");
     Root {
         protocol: Protocol::Iscsi,
         transport: if rdma {
@@ -209,6 +231,16 @@ mod tests {
             "rd.nvmf.discover=fc,auto",
         ] {
             assert_eq!(seen(cmdline), None, "{cmdline}");
+        }
+        for transport in [
+            "rd.iscsi.transport=iser",
+            "rd.iscsi.param=iface.transport_name=iser",
+        ] {
+            assert_eq!(
+                seen(&format!("{transport} netroot=iscsi:10.0.0.2::::iqn.a")).unwrap(),
+                "Iscsi rdma 10.0.0.2 ib_iser <- netroot=iscsi:10.0.0.2::::iqn.a",
+                "{transport}"
+            );
         }
         // The disk is named by root=, where it comes from by netroot=.
         assert_eq!(

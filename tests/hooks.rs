@@ -290,6 +290,19 @@ fn a_file_of_comments_names_no_nvme_server() {
 }
 
 #[test]
+fn open_iscsi_is_told_of_iser_in_its_own_words() {
+    plays(
+        "iser",
+        "mount -t tmpfs etc /etc
+        for line in rd.ib=1 'rd.ib=1 rd.iscsi.transport=qedi' 'rd.iscsi.transport=iser'; do
+            cmdline \"$line\"; source_hook cmdline; [ ! -e /etc/cmdline.d ] || echo \"$line: too early\"
+        done
+        cmdline rd.ib=1 rd.iscsi.transport=iser; source_hook cmdline; cat /etc/cmdline.d/*.conf",
+        "rd.iscsi.param=iface.transport_name=iser\n",
+    );
+}
+
+#[test]
 fn a_mount_that_never_returns_does_not_hold_the_queue() {
     let script = format!(
         "{ONLINE} netroot=nfs4:10.0.0.2:/

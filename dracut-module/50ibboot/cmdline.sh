@@ -8,6 +8,12 @@
 # NetworkManager, systemd-networkd and network-legacy start later, and leave the interfaces alone.
 /usr/sbin/ibboot up --claim
 
+# dracut hands this one to cards that speak iSCSI themselves; open-iscsi has a word of its own for it.
+if [ "$(getarg rd.iscsi.transport=)" = iser ]; then
+    mkdir -p /etc/cmdline.d
+    echo rd.iscsi.param=iface.transport_name=iser > /etc/cmdline.d/93-ibboot.conf
+fi
+
 # Should `ibboot up` die or hang, the hooks decide in its place: what to do, and after how many seconds.
 ibboot_onfail=$(getarg rd.ib.onfail=)
 case $ibboot_onfail in

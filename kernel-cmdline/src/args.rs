@@ -187,6 +187,8 @@ pub struct Root<'a> {
     pub root: Single<'a, &'a str>,
     /// `netroot=`; every one, since iSCSI has several.
     pub netroot: List<'a, &'a str, NAMESERVERS>,
+    /// `rd.iscsi.transport=`, or `iface.transport_name=` in `rd.iscsi.param=`.
+    pub iscsi_transport: Single<'a, &'a str>,
     /// `rd.nvmf.discover=`.
     pub nvmf_discover: List<'a, NvmfDiscover<'a>, NAMESERVERS>,
     /// What is fetched into memory by others than dracut: `imgurl=` (xCAT), `inst.ks=`, `inst.repo=`

@@ -369,6 +369,11 @@ impl<'a> Reader<'a> {
                 value,
                 "netroot= arguments",
             ),
+            "rd.iscsi.transport" => set(&mut arguments.root.iscsi_transport, token, value),
+            "rd.iscsi.param" => match value.strip_prefix("iface.transport_name=") {
+                Some(name) => set(&mut arguments.root.iscsi_transport, token, name),
+                None => Ok(()),
+            },
             "rd.nvmf.discover" => add(
                 &mut arguments.root.nvmf_discover,
                 token,

@@ -266,6 +266,26 @@ pub(super) const ROOT: Group = Group {
             effect: Effect::CarriedOut,
         },
         Parameter {
+            name: "rd.iscsi.transport",
+            grammar: "rd.iscsi.transport=NAME",
+            default: "tcp",
+            help: "What carries iSCSI. With iser, which dracut has no support for, ibboot installs and loads ib_iser and \
+                   has dracut log in over RDMA; targets are still discovered over TCP, so the node needs IPoIB.",
+            example: "rd.iscsi.transport=iser",
+            origin: Origin::Dracut,
+            effect: Effect::CarriedOut,
+        },
+        Parameter {
+            name: "rd.iscsi.param",
+            grammar: "rd.iscsi.param=NAME=VALUE",
+            default: "none",
+            help: "A setting of open-iscsi's record of the target. ibboot reads iface.transport_name=, which is \
+                   rd.iscsi.transport= in open-iscsi's words. May be given several times.",
+            example: "rd.iscsi.param=iface.transport_name=iser",
+            origin: Origin::Dracut,
+            effect: Effect::CarriedOut,
+        },
+        Parameter {
             name: "rd.nvmf.discover",
             grammar: "rd.nvmf.discover=TRANSPORT,ADDRESS[,[HOST-ADDRESS][,SERVICE]]",
             default: "none",

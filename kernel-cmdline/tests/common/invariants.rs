@@ -132,6 +132,7 @@ fn check_places(sources: &[Source<'_>], arguments: &Arguments<'_>) {
     spans(sources, &arguments.pkeys);
     spans(sources, &root.root);
     spans(sources, &root.netroot);
+    spans(sources, &root.iscsi_transport);
     spans(sources, &root.nvmf_discover);
     spans(sources, &ib.modes);
     spans(sources, &ib.client_ids);

@@ -104,6 +104,9 @@ pub fn render(arguments: &Arguments<'_>) -> String {
     });
     page.single("root", &root.root, |text| text.to_string());
     page.list("netroot", &root.netroot, |text| text.to_string());
+    page.single("rd.iscsi.transport", &root.iscsi_transport, |text| {
+        text.to_string()
+    });
     page.list("rd.nvmf.discover", &root.nvmf_discover, |discover| {
         format!("{discover:?}")
     });
