@@ -2,6 +2,7 @@
 //! One snapshot of what the machine shows: RDMA devices and ports, netdevs, modules. Everything
 //! that decides reads this and never the machine, so a saved tree gives the same answers.
 
+mod disks;
 mod inet6;
 mod rootfs;
 mod routes;
@@ -27,6 +28,7 @@ use crate::system::clock;
 use crate::system::modules::{InitState, init_state};
 use crate::system::root::Root;
 
+pub use disks::DiskPath;
 pub use rootfs::{Connection, RootMount};
 
 /// Version of the JSON's shape.

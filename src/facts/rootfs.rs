@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use serde::{Deserialize, Serialize};
 
-use super::Look;
+use super::{DiskPath, Look, disks};
 
 /// The connections in a saved tree, as JSON.
 pub(super) const CONNECTIONS: &str = "/ibboot-connections.json";
@@ -23,6 +23,9 @@ pub struct RootMount {
     /// `addr=` of an NFS mount, the server's address.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server: Option<IpAddr>,
+    /// The ways to its disk, where it is on one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub paths: Vec<DiskPath>,
 }
 
 /// A connection of rdma_cm that is established (`rdma resource show cm_id`).
@@ -43,12 +46,17 @@ pub struct Connection {
 pub(super) fn root(look: &mut Look<'_>) -> Option<RootMount> {
     let mounts = look.text("/proc/self/mountinfo")?;
     // Of several on one place the last one is seen.
-    mounts.lines().filter_map(mount_at_root).next_back()
+    let (number, mut mount) = mounts.lines().filter_map(mount_at_root).next_back()?;
+    mount.paths = disks::of(look, number, &mount.source);
+    Some(mount)
 }
 
-fn mount_at_root(line: &str) -> Option<RootMount> {
+/// The mount and its device's number.
+fn mount_at_root(line: &str) -> Option<(&str, RootMount)> {
     let (place, what) = line.split_once(" - ")?;
-    (place.split(' ').nth(4)? == "/").then_some(())?;
+    let mut words = place.split(' ').skip(2);
+    let number = words.next()?;
+    (words.nth(1)? == "/").then_some(())?;
     let mut fields = what.splitn(3, ' ');
     let (fstype, source, options) = (fields.next()?, fields.next()?, fields.next()?);
     let option = |name: &str| {
@@ -56,14 +64,16 @@ fn mount_at_root(line: &str) -> Option<RootMount> {
         options.find_map(|option| option.strip_prefix(name)?.strip_prefix('='))
     };
     let nfs = fstype.starts_with("nfs");
-    Some(RootMount {
+    let mount = RootMount {
         fstype: fstype.to_owned(),
         source: source.to_owned(),
         transport: option("proto").filter(|_| nfs).map(str::to_owned),
         server: option("addr")
             .filter(|_| nfs)
             .and_then(|addr| addr.parse().ok()),
-    })
+        paths: Vec::new(),
+    };
+    Some((number, mount))
 }
 
 #[cfg(test)]
@@ -75,15 +85,22 @@ mod tests {
         let line = "23 1 0:21 / / rw,relatime shared:1 - nfs4 10.0.0.2:/ rw,vers=4.2,hard,proto=rdma,port=20049,clientaddr=10.0.0.1,local_lock=none,addr=10.0.0.2";
         assert_eq!(
             mount_at_root(line),
-            Some(RootMount {
-                fstype: "nfs4".to_owned(),
-                source: "10.0.0.2:/".to_owned(),
-                transport: Some("rdma".to_owned()),
-                server: Some("10.0.0.2".parse().unwrap()),
-            })
+            Some((
+                "0:21",
+                RootMount {
+                    fstype: "nfs4".to_owned(),
+                    source: "10.0.0.2:/".to_owned(),
+                    transport: Some("rdma".to_owned()),
+                    server: Some("10.0.0.2".parse().unwrap()),
+                    paths: Vec::new(),
+                }
+            ))
         );
-        let disk = mount_at_root("1 0 254:0 / / rw - ext4 /dev/vda rw,addr=1").unwrap();
-        assert_eq!((disk.fstype.as_str(), disk.server), ("ext4", None));
+        let (number, disk) = mount_at_root("1 0 254:0 / / rw - ext4 /dev/vda rw,addr=1").unwrap();
+        assert_eq!(
+            (number, disk.fstype.as_str(), disk.server),
+            ("254:0", "ext4", None)
+        );
         for other in [
             "",
             "1 0 254:0 / /mnt rw - ext4 /dev/vda rw",

@@ -4,7 +4,6 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -97,15 +96,18 @@ impl Root {
         Ok(names)
     }
 
-    /// The last component of a symbolic link's target: sysfs' way to name a device or driver.
-    pub fn link_name(&self, path: &str) -> io::Result<String> {
+    /// The target of a symbolic link, as it is written there.
+    pub fn link(&self, path: &str) -> io::Result<String> {
         let target = fs::read_link(self.path(path))?;
         self.remember(path, || Seen::Link(target.clone()));
-        Ok(target
-            .file_name()
-            .unwrap_or(OsStr::new(""))
-            .to_string_lossy()
-            .into_owned())
+        Ok(target.to_string_lossy().into_owned())
+    }
+
+    /// The last component of a symbolic link's target: sysfs' way to name a device or driver.
+    pub fn link_name(&self, path: &str) -> io::Result<String> {
+        let target = self.link(path)?;
+        let name = Path::new(&target).file_name().unwrap_or_default();
+        Ok(name.to_string_lossy().into_owned())
     }
 
     /// True if something has this name, a dangling link included.

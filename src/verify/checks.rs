@@ -375,7 +375,7 @@ pub const TABLE: &[Check] = &[
         parents: &[Id::RootMounted],
         severity: Severity::Critical,
         failure: "root does not come by the transport that was asked for",
-        why: "the root file system's mount options name the transport that was asked for",
+        why: "the mount options of NFS, the iSCSI session or the NVMe controller name the transport that was asked for",
         hint: "look at: findmnt -o OPTIONS /",
     },
     Check {

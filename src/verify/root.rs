@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use super::checks::Id;
 use super::expectation::RootWish;
-use crate::facts::{Facts, Netdev};
+use crate::facts::{Facts, Netdev, RootMount};
 use crate::report::{Finding, LinkReport, RootReport, Status};
 use crate::storage::{Protocol, Transport};
 
@@ -13,13 +13,11 @@ use crate::storage::{Protocol, Transport};
 pub fn report(wish: &RootWish, links: &[LinkReport], facts: &Facts) -> RootReport {
     let mut findings = vec![mounted(wish, facts)];
     let passed = |findings: &[Finding]| findings.iter().all(|f| f.status == Status::Ok);
-    if wish.root.protocol == Protocol::Nfs {
-        findings.push(if passed(&findings) {
-            transport(wish, facts)
-        } else {
-            Finding::skipped(Id::RootTransport)
-        });
-    }
+    findings.push(if passed(&findings) {
+        transport(wish, facts)
+    } else {
+        Finding::skipped(Id::RootTransport)
+    });
     findings.push(if passed(&findings) {
         path(wish, links, facts)
     } else {
@@ -31,56 +29,112 @@ pub fn report(wish: &RootWish, links: &[LinkReport], facts: &Facts) -> RootRepor
     }
 }
 
-fn server(wish: &RootWish, facts: &Facts) -> Option<IpAddr> {
-    let mounted = facts.root.as_ref().and_then(|root| root.server);
-    wish.root.server.or(mounted)
-}
-
-/// Of a block device only the kind is known: it is no file system of the initramfs.
 fn mounted(wish: &RootWish, facts: &Facts) -> Finding {
     let id = Id::RootMounted;
     let Some(mount) = &facts.root else {
         return Finding::unknown(id).hint("look at: cat /proc/self/mountinfo");
     };
-    let seen = format!("{} {}", mount.fstype, mount.source);
     if matches!(mount.fstype.as_str(), "rootfs" | "tmpfs" | "ramfs") {
         return Finding::skipped(id);
     }
-    let nfs = mount.fstype.starts_with("nfs");
-    if nfs != (wish.root.protocol == Protocol::Nfs) {
-        let wanted = if nfs { "a disk" } else { "nfs" };
-        return Finding::failed(id, &seen, wanted);
+    match wish.root.protocol {
+        Protocol::Nfs => nfs_mounted(wish.root.server, mount),
+        Protocol::Iscsi | Protocol::Nvme => disk_mounted(wish, mount),
     }
-    match (wish.root.server, mount.server) {
-        (Some(wanted), Some(server)) if nfs && wanted != server => {
+}
+
+fn nfs_mounted(wanted: Option<IpAddr>, mount: &RootMount) -> Finding {
+    let id = Id::RootMounted;
+    let seen = format!("{} {}", mount.fstype, mount.source);
+    if !mount.fstype.starts_with("nfs") {
+        return Finding::failed(id, &seen, "nfs");
+    }
+    match (wanted, mount.server) {
+        (Some(wanted), Some(server)) if wanted != server => {
             Finding::failed(id, &format!("{seen}, server {server}"), &wanted.to_string())
         }
         _ => Finding::ok(id, &seen),
     }
 }
 
-fn transport(wish: &RootWish, facts: &Facts) -> Finding {
-    let id = Id::RootTransport;
-    let seen = facts
-        .root
-        .as_ref()
-        .and_then(|root| root.transport.as_deref());
-    let wanted = wish.root.transport.to_string();
-    match seen {
-        None => Finding::unknown(id).hint("look at: cat /proc/self/mountinfo"),
-        // tcp6 and rdma6 are the same.
-        Some(seen) if seen.trim_end_matches('6') == wanted => Finding::ok(id, seen),
-        Some(seen) => Finding::failed(id, seen, &wanted),
+/// Every way to the disk must be one of the protocol. The server of NVMe may be another one than
+/// the discovery controller that told of it.
+fn disk_mounted(wish: &RootWish, mount: &RootMount) -> Finding {
+    let id = Id::RootMounted;
+    let protocol = wish.root.protocol;
+    let seen = format!("{} {}", mount.fstype, mount.source);
+    let wanted = format!("a server's disk by {protocol}");
+    if mount.fstype.starts_with("nfs") {
+        return Finding::failed(id, &seen, &wanted);
+    }
+    // What an overlay lies on is not known.
+    if mount.paths.is_empty() {
+        return Finding::skipped(id);
+    }
+    if let Some(other) = mount.paths.iter().find(|p| p.protocol != Some(protocol)) {
+        let by = match other.protocol {
+            Some(by) => format!("by {by}"),
+            None => "a disk of this machine".to_owned(),
+        };
+        return Finding::failed(id, &format!("{seen}: {}, {by}", other.device), &wanted);
+    }
+    let asked = wish.root.server.filter(|_| protocol == Protocol::Iscsi);
+    let mut servers = mount.paths.iter().filter_map(|path| path.server);
+    match asked.and_then(|asked| Some((asked, servers.find(|server| *server != asked)?))) {
+        Some((asked, server)) => {
+            Finding::failed(id, &format!("{seen}, server {server}"), &asked.to_string())
+        }
+        None => Finding::ok(id, &format!("{seen} by {protocol}")),
     }
 }
 
-fn path(wish: &RootWish, links: &[LinkReport], facts: &Facts) -> Finding {
-    let Some(server) = server(wish, facts) else {
-        return Finding::unknown(Id::RootPath).hint("the address of the server is not known");
+fn transport(wish: &RootWish, facts: &Facts) -> Finding {
+    let id = Id::RootTransport;
+    let mount = facts.root.as_ref();
+    let disks = mount.map_or(&[][..], |mount| mount.paths.as_slice());
+    let disks: Vec<_> = disks.iter().map(|path| path.transport.as_deref()).collect();
+    let (seen, hint) = match wish.root.protocol {
+        Protocol::Nfs => {
+            let option = mount.and_then(|mount| mount.transport.as_deref());
+            (vec![option], "look at: findmnt -o OPTIONS /")
+        }
+        Protocol::Iscsi => (disks, "look at: iscsiadm -m session -P 1"),
+        Protocol::Nvme => (disks, "look at: nvme list-subsys"),
     };
-    match wish.root.transport {
-        Transport::Rdma => connection(server, links, facts),
-        Transport::Tcp => route(server, links, facts),
+    let wanted = wish.root.carrier();
+    // tcp6 and rdma6 are the same.
+    let other = |seen: &&Option<&str>| seen.map(|seen| seen.trim_end_matches('6')) != Some(wanted);
+    match (seen.iter().find(other), seen.first()) {
+        (Some(Some(seen)), _) => Finding::failed(id, seen, wanted).hint(hint),
+        (None, Some(Some(seen))) => Finding::ok(id, seen),
+        _ => Finding::unknown(id).hint(hint),
+    }
+}
+
+/// The way to each server of the file system; the first that is not as it should be counts.
+fn path(wish: &RootWish, links: &[LinkReport], facts: &Facts) -> Finding {
+    let mount = facts.root.as_ref();
+    let disks = mount.map_or(&[][..], |mount| mount.paths.as_slice());
+    let mut servers: Vec<IpAddr> = match wish.root.protocol {
+        Protocol::Nfs => Vec::new(),
+        Protocol::Iscsi | Protocol::Nvme => disks.iter().filter_map(|path| path.server).collect(),
+    };
+    servers.dedup();
+    if servers.is_empty() {
+        let mounted = mount.and_then(|mount| mount.server);
+        servers.extend(wish.root.server.or(mounted));
+    }
+    let found: Vec<Finding> = servers
+        .into_iter()
+        .map(|server| match wish.root.transport {
+            Transport::Rdma => connection(server, links, facts),
+            Transport::Tcp => route(server, links, facts),
+        })
+        .collect();
+    let wrong = found.iter().find(|finding| finding.status != Status::Ok);
+    match wrong.or(found.first()) {
+        Some(finding) => finding.clone(),
+        None => Finding::unknown(Id::RootPath).hint("the address of the server is not known"),
     }
 }
 

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which way the kernel reaches the disk below the root file system: iSCSI sessions and NVMe
+//! controllers, as sysfs has them.
+
+use std::net::IpAddr;
+
+use serde::{Deserialize, Serialize};
+
+use super::Look;
+use crate::storage::Protocol;
+
+/// Disks over disks that are looked through (device mapper, md).
+const LAYERS_MAX: usize = 8;
+
+/// One way to the root file system's disk. A disk has several with multipath.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DiskPath {
+    /// Where it begins here: the disk of an iSCSI session (`sda`), the NVMe controller (`nvme0`),
+    /// a disk of this machine (`vda`).
+    pub device: String,
+    /// What is spoken to the other end; none for a disk of this machine.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub protocol: Option<Protocol>,
+    /// What carries it, in the kernel's word: `tcp` or `iser` for iSCSI, `tcp`, `rdma` or `fc` for
+    /// NVMe.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub transport: Option<String>,
+    /// Address of the other end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub server: Option<IpAddr>,
+}
+
+/// The ways to the disk of this number (`8:1`) or source (`/dev/sda1`): a file system over several
+/// devices has no number of its own.
+pub(super) fn of(look: &mut Look<'_>, number: &str, source: &str) -> Vec<DiskPath> {
+    let place = match source.strip_prefix("/dev/") {
+        Some(name) if number.starts_with("0:") && !name.contains('/') => {
+            format!("/sys/class/block/{name}")
+        }
+        _ => format!("/sys/dev/block/{number}"),
+    };
+    let mut found = Vec::new();
+    below(look, &place, LAYERS_MAX, &mut found);
+    found
+}
+
+fn below(look: &mut Look<'_>, place: &str, layers: usize, found: &mut Vec<DiskPath>) {
+    let Some(layers) = layers.checked_sub(1) else {
+        return;
+    };
+    let slaves = look.list(&format!("{place}/slaves"));
+    for slave in &slaves {
+        below(look, &format!("{place}/slaves/{slave}"), layers, found);
+    }
+    if !slaves.is_empty() {
+        return;
+    }
+    let Ok(target) = look.root().link(place) else {
+        return;
+    };
+    let nodes: Vec<&str> = target.split('/').collect();
+    let Some(&device) = nodes.last() else { return };
+    let ways = if let Some(session) = numbered(&nodes, "session") {
+        vec![iscsi(look, device, session, numbered(&nodes, "host"))]
+    } else if let Some(subsystem) = numbered(&nodes, "nvme-subsys") {
+        let place = format!("/sys/class/nvme-subsystem/{subsystem}");
+        let controllers = look.list(&place);
+        controllers
+            .iter()
+            .filter(|name| is_numbered(name, "nvme"))
+            .map(|name| nvme(look, name, &format!("{place}/{name}")))
+            .collect()
+    } else if let Some(controller) = numbered(&nodes, "nvme") {
+        let place = format!("/sys/class/nvme/{controller}");
+        vec![nvme(look, controller, &place)]
+    } else {
+        vec![DiskPath {
+            device: device.to_owned(),
+            protocol: None,
+            transport: None,
+            server: None,
+        }]
+    };
+    found.extend(ways);
+}
+
+/// scsi_transport_iscsi: the name of the driver is in its SCSI host, where iscsiadm(8) has it from.
+fn iscsi(look: &mut Look<'_>, device: &str, session: &str, host: Option<&str>) -> DiskPath {
+    let driver = host.and_then(|host| look.text(&format!("/sys/class/scsi_host/{host}/proc_name")));
+    let number = session.trim_start_matches("session");
+    let connection = format!("/sys/class/iscsi_connection/connection{number}:0");
+    // The one that the login was asked for stays known while the connection is away.
+    let address = look.text(&format!("{connection}/persistent_address"));
+    DiskPath {
+        device: device.to_owned(),
+        protocol: Some(Protocol::Iscsi),
+        transport: driver.map(|name| name.trim_start_matches("iscsi_").to_owned()),
+        server: address.and_then(|text| text.parse().ok()),
+    }
+}
+
+/// drivers/nvme/host/sysfs.c; `address` is `traddr=10.0.0.2,trsvcid=4420`.
+fn nvme(look: &mut Look<'_>, controller: &str, place: &str) -> DiskPath {
+    let transport = look.text(&format!("{place}/transport"));
+    let is_local = transport.as_deref() == Some("pcie");
+    let address = look.text(&format!("{place}/address"));
+    let server = address.as_deref().and_then(|text| {
+        let mut words = text.split(',');
+        words.find_map(|word| word.strip_prefix("traddr=")?.parse().ok())
+    });
+    DiskPath {
+        device: controller.to_owned(),
+        protocol: (!is_local).then_some(Protocol::Nvme),
+        transport,
+        server,
+    }
+}
+
+fn is_numbered(name: &str, prefix: &str) -> bool {
+    let number = name.strip_prefix(prefix).unwrap_or_default();
+    !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit())
+}
+
+/// The node that is `prefix` and a number.
+fn numbered<'a>(nodes: &[&'a str], prefix: &str) -> Option<&'a str> {
+    let mut nodes = nodes.iter().copied();
+    nodes.find(|node| is_numbered(node, prefix))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::system::root::Root;
+    use std::fs;
+    use std::os::unix::fs::symlink;
+    use std::path::Path;
+
+    fn file(tree: &Path, path: &str, text: &str) {
+        let path = tree.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    fn link(tree: &Path, path: &str, target: &str) {
+        let path = tree.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        symlink(target, path).unwrap();
+    }
+
+    fn seen(tree: &Path, number: &str, source: &str) -> String {
+        let root = Root::new(tree);
+        let ways = of(&mut Look::new(&root), number, source);
+        serde_json::to_string(&ways).unwrap()
+    }
+
+    const SESSION: &str = "../../devices/platform/host2/session1/target2:0:0/2:0:0:0/block/sda";
+
+    fn iscsi_tree(tree: &Path) {
+        file(tree, "sys/class/scsi_host/host2/proc_name", "iscsi_iser\n");
+        let connection = "sys/class/iscsi_connection/connection1:0";
+        file(
+            tree,
+            &format!("{connection}/persistent_address"),
+            "10.0.0.2\n",
+        );
+    }
+
+    #[test]
+    fn a_partition_of_an_iscsi_disk_is_reached_by_its_session() {
+        let tree = tempfile::tempdir().unwrap();
+        let tree = tree.path();
+        iscsi_tree(tree);
+        link(tree, "sys/dev/block/8:1", &format!("{SESSION}/sda1"));
+        let way = r#"{"device":"sda1","protocol":"iscsi","transport":"iser","server":"10.0.0.2"}"#;
+        assert_eq!(seen(tree, "8:1", "/dev/root"), format!("[{way}]"));
+    }
+
+    #[test]
+    fn a_mapped_disk_is_reached_by_all_that_is_below_it() {
+        let tree = tempfile::tempdir().unwrap();
+        let tree = tree.path();
+        iscsi_tree(tree);
+        let mapped = "../../devices/virtual/block/dm-0";
+        link(tree, "sys/dev/block/253:0", mapped);
+        let slaves = "sys/devices/virtual/block/dm-0/slaves";
+        link(tree, &format!("{slaves}/sda"), &format!("../../{SESSION}"));
+        link(
+            tree,
+            &format!("{slaves}/vda"),
+            "../../../../pci0000:00/0000:00:03.0/virtio1/block/vda",
+        );
+        assert_eq!(
+            seen(tree, "253:0", "/dev/mapper/vg-root"),
+            r#"[{"device":"sda","protocol":"iscsi","transport":"iser","server":"10.0.0.2"},{"device":"vda"}]"#
+        );
+    }
+
+    #[test]
+    fn a_namespace_is_reached_by_every_controller_of_its_subsystem() {
+        let tree = tempfile::tempdir().unwrap();
+        let tree = tree.path();
+        let subsystem = "../../devices/virtual/nvme-subsystem/nvme-subsys0/nvme0n1/nvme0n1p2";
+        link(tree, "sys/dev/block/259:2", subsystem);
+        let place = "sys/class/nvme-subsystem/nvme-subsys0";
+        for (name, address) in [
+            ("nvme0", "traddr=10.0.0.2,trsvcid=4420"),
+            ("nvme1", "trsvcid=4420,traddr=fd00::2,host_traddr=fd00::1"),
+        ] {
+            file(tree, &format!("{place}/{name}/transport"), "rdma\n");
+            file(tree, &format!("{place}/{name}/address"), address);
+        }
+        file(tree, &format!("{place}/nvme0n1/size"), "8\n");
+        assert_eq!(
+            seen(tree, "259:2", "/dev/nvme0n1p2"),
+            r#"[{"device":"nvme0","protocol":"nvme","transport":"rdma","server":"10.0.0.2"},{"device":"nvme1","protocol":"nvme","transport":"rdma","server":"fd00::2"}]"#
+        );
+    }
+
+    #[test]
+    fn a_card_in_the_machine_is_no_server() {
+        let tree = tempfile::tempdir().unwrap();
+        let tree = tree.path();
+        let card = "../../devices/pci0000:00/0000:00:04.0/nvme/nvme1/nvme1n1";
+        link(tree, "sys/class/block/nvme1n1", card);
+        file(tree, "sys/class/nvme/nvme1/transport", "pcie\n");
+        file(tree, "sys/class/nvme/nvme1/address", "0000:00:04.0\n");
+        // btrfs: the number is the file system's, not a disk's.
+        assert_eq!(
+            seen(tree, "0:33", "/dev/nvme1n1"),
+            r#"[{"device":"nvme1","transport":"pcie"}]"#
+        );
+        assert_eq!(seen(tree, "0:33", "10.0.0.2:/"), "[]");
+    }
+}
