@@ -106,8 +106,8 @@ def payload(case):
             files[f"ibboot-test/{name}"] = path.read_bytes()
     if case.fabric is not None:
         files["ibboot-fabric/parameters"] = f"{case.fabric}\n".encode()
-        if case.storage:
-            files["ibboot-fabric/storage"] = f"{case.storage}\n".encode()
+        if case.far_here:
+            files["ibboot-fabric/here"] = b""
         if path := case.script("far.sh"):
             files["ibboot-fabric/far.sh"] = path.read_bytes()
     return images.newc(files) if files else b""
@@ -157,7 +157,7 @@ def boot(case, release, label, watch=None):
     folder.mkdir(parents=True)
     initrd = initramfs
     extra = fabric.archive(release) if case.fabric is not None else b""
-    extra += fabric.server() if case.storage else b""
+    extra += fabric.server() if case.storage == "nfs" else b""
     if extra := extra + payload(case):
         initrd = folder / "initrd.img"
         shutil.copyfile(initramfs, initrd)

@@ -44,6 +44,7 @@ class Case:
     storage: str | None = None
     nics: int = 1
     fabric: str | None = None
+    far_here: bool = False
     cables_out: tuple = ()
     thorough: tuple = ()
     time_limit: float = 600.0
@@ -82,6 +83,7 @@ KINDS = {
     "storage": str,
     "nics": int,
     "fabric": str,
+    "far_here": bool,
     "cables_out": list,
     "thorough": list,
     "time_limit": (int, float),

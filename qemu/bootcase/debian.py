@@ -42,6 +42,7 @@ STORAGE_PACKAGES = BUILDER_PACKAGES + [
     "dracut-network",
     "iputils-arping",
     "isc-dhcp-client",
+    "jq",
     "mawk",
     "nfs-common",
     "nvme-cli",

@@ -21,7 +21,12 @@ DRIVERS = "virtio_pci virtio_blk virtio_net ext4"
 SYSTEMD = "systemd systemd-initrd dracut-systemd"
 # By the protocol of a case's root file system: dracut's modules for it, and the kernel modules of the far end's server.
 # Without network-legacy dracut would take whatever else its host has to configure networks.
-STORAGE = {"nfs": ("network-legacy network nfs", "nfsd")}
+# What their code loads by name is no dependency of theirs: checksums.
+STORAGE = {
+    "nfs": ("network-legacy network nfs", "nfsd"),
+    "iscsi": ("network-legacy network iscsi", "sd_mod iscsi_target_mod target_core_iblock ib_isert crc32c_generic crct10dif_generic"),
+    "nvmf": ("network-legacy network nvmf", "nvmet_rdma crct10dif_generic"),
+}
 BASE = "base udev-rules kernel-modules rootfs-block fs-lib shutdown"
 
 # Who manages networks beside ibboot, and the service of it in the real root.

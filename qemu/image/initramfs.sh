@@ -11,6 +11,9 @@ if [ -n "$builder" ]; then
     mkdir -p "$work/kernel"
     mount --bind "$work" "$builder/mnt"
     mount --bind "$kernel" "$builder/mnt/kernel"
+    # Where dracut's modules ask whether the kernel has what they are about.
+    mkdir -p "$builder/lib/modules"
+    mount --bind "$kernel/lib/modules" "$builder/lib/modules"
     mount -t proc proc "$builder/proc"
     mount -t sysfs sysfs "$builder/sys"
     mount --rbind /dev "$builder/dev"

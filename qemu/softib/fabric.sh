@@ -6,6 +6,8 @@
 # sees a remote subnet manager.  For an initramfs and for a real root.
 #
 #   fabric.sh up [HCA...]                     namespace, HCAs moved into it (softib1)
+#   fabric.sh up here                         no namespace: block storage targets know the
+#                                             initial one only; routes over the cable
 #   fabric.sh down                            SMs ended, namespace gone
 #   fabric.sh sm VERB [HCA [PORT]]            start stop kill hang resume restart running
 #   fabric.sh partitions [LINE...]            partitions.conf; a running SM reads it
@@ -37,7 +39,13 @@ find_program() {
 ip() { "$IP" "$@"; }
 IP=$(find_program ip) || exit 1
 
-inside() { ip netns exec $NS "$@"; }
+if [ -e $RUN/here ]; then
+	inside() { "$@"; }
+	far_ip() { ip "$@"; }
+else
+	inside() { ip netns exec $NS "$@"; }
+	far_ip() { ip -n $NS "$@"; }
+fi
 
 # until SECONDS COMMAND...: a deadline, never a count
 until_() {
@@ -49,6 +57,11 @@ until_() {
 }
 
 up() {
+	if [ "${1:-}" = here ]; then
+		mkdir -p $RUN
+		: > $RUN/here
+		return
+	fi
 	rdma=$(find_program rdma) || exit 1
 	mkdir -p $RUN /run/netns
 	"$rdma" system set netns exclusive || die "rdma: no exclusive network namespaces"
@@ -63,7 +76,7 @@ down() {
 	for pid in "$RUN"/*.pid; do
 		[ -e "$pid" ] && end_sm "$pid"
 	done
-	ip netns del $NS
+	[ -e $RUN/here ] || ip netns del $NS
 	rm -rf $RUN
 }
 
@@ -88,9 +101,10 @@ start_sm() { # HCA PORT PIDFILE
 	state=$RUN/$1-$2
 	mkdir -p "$state"
 	# -s 1: with two HCAs and no switch there is nobody to send a trap
-	set -- -g "$guid" -s 1 -f "$state/opensm.log" -P $RUN/partitions.conf
-	(exec env OSM_CACHE_DIR="$state" OSM_TMP_DIR="$state" "$IP" netns exec $NS "$opensm" "$@" \
-		${FABRIC_SM_OPTIONS:-} < /dev/null > "$state/opensm.out" 2>&1) &
+	set -- "$opensm" -g "$guid" -s 1 -f "$state/opensm.log" -P $RUN/partitions.conf
+	[ -e $RUN/here ] || set -- "$IP" netns exec $NS "$@"
+	(exec env OSM_CACHE_DIR="$state" OSM_TMP_DIR="$state" "$@" ${FABRIC_SM_OPTIONS:-} \
+		 < /dev/null > "$state/opensm.out" 2>&1) &
 	echo $! > "$state.pid"
 }
 
@@ -136,7 +150,7 @@ netdev() { # HCA PORT: its name, after moving it into the namespace
 	inside sh "$0" netdev-here "$@" && return
 	until_ $NETDEV_SECONDS eval "netdev_here $1 $2 > /dev/null" || die "$1 $2: no IPoIB interface"
 	name=$(netdev_here "$@")
-	ip link set "$name" netns $NS || die "$name: cannot be moved to $NS"
+	[ -e $RUN/here ] || ip link set "$name" netns $NS || die "$name: cannot be moved to $NS"
 	echo "$name"
 }
 
@@ -144,14 +158,30 @@ netdev() { # HCA PORT: its name, after moving it into the namespace
 child() { # PARENT P_KEY: its name
 	name=$1.$(echo "$2" | sed 's/^0x//')
 	inside sh -c "echo $2 > /sys/class/net/$1/create_child" || die "$1: no child $2"
-	ip link set "$name" netns $NS || die "$name: cannot be moved to $NS"
+	[ -e $RUN/here ] || ip link set "$name" netns $NS || die "$name: cannot be moved to $NS"
 	echo "$name"
+}
+
+# Both ends have their address in one namespace, where packets to an own one never
+# leave: what this node sends to ADDR takes the routes of the other interfaces, and
+# what ADDR sends goes out of NAME.  rdma_cm, which asks for the way back, as well.
+over_the_cable() { # ADDR NAME
+	for dir in all "$2"; do
+		echo 1 > "/proc/sys/net/ipv4/conf/$dir/accept_local"
+	done
+	ip route add default dev "$2" table 101
+	ip rule add pref 5 iif lo from "$1" lookup 101
+	ip rule add pref 6 oif "$2" lookup 101
+	ip rule add pref 7 iif lo to "$1" lookup main
+	ip rule add pref 20 lookup local
+	ip rule del pref 0
 }
 
 address() { # ADDR/LEN HCA PORT [P_KEY]
 	name=$(netdev "$2" "$3") || exit 1
 	if [ -n "${4:-}" ]; then name=$(child "$name" "$4") || exit 1; fi
-	ip -n $NS addr add "$1" dev "$name" && ip -n $NS link set "$name" up
+	far_ip addr add "$1" dev "$name" && far_ip link set "$name" up || exit 1
+	[ ! -e $RUN/here ] || over_the_cable "${1%/*}" "$name"
 }
 
 knob() { # HCA[/PORT] NAME [VALUE]

@@ -62,6 +62,12 @@ talk() {
     ping -c 3 -i 0.2 -W 10 -s "${3:-56}" -M do "$2" && far ping -c 3 -i 0.2 -W 10 -s "${3:-56}" -M do "$1"
 }
 
+# patient: both ends of every read are emulated on one CPU; the check after boot is given more than a minute
+patient() {
+    mkdir -p /run/systemd/system/ibboot-check.service.d
+    printf '[Service]\nTimeoutStartSec=10min\n' > /run/systemd/system/ibboot-check.service.d/patience.conf
+}
+
 # nfs_server [rdma]: an NFS server of the disk in the far end's namespace (nfs.sh)
 nfs_server() {
     for module in virtio_blk ext4 nfsd rpcrdma; do
@@ -69,10 +75,42 @@ nfs_server() {
     done
     wait_for 60 '[ -b /dev/vda ]'
     far sh "$place/nfs.sh" "$@"
-    # Both ends of every read are emulated on one CPU: the check after boot is given more than a minute.
-    mkdir -p /run/systemd/system/ibboot-check.service.d
-    printf '[Service]\nTimeoutStartSec=10min\n' > /run/systemd/system/ibboot-check.service.d/patience.conf
+    patient
     say "the server runs"
+}
+
+# iscsi_target [iser]: the disk as an iSCSI target at the far end's 10.0.0.2 (iscsi.sh)
+iscsi_target() {
+    for module in virtio_blk target_core_iblock iscsi_target_mod ib_isert; do
+        [ "$module/${1:-}" = ib_isert/ ] || modprobe "$module" || failed "modprobe $module"
+    done
+    wait_for 60 '[ -b /dev/vda ]'
+    far sh "$place/iscsi.sh" "$@"
+    patient
+    say "the target is there"
+}
+
+# nvme_target: the disk as a namespace of an NVMe subsystem, over RDMA, at 10.0.0.2; all of it is the kernel's
+nvme_target() {
+    for module in virtio_blk nvmet_rdma; do
+        modprobe "$module" || failed "modprobe $module"
+    done
+    wait_for 60 '[ -b /dev/vda ]'
+    mkdir -p "$place/config"
+    mount -t configfs configfs "$place/config" || failed "no configfs"
+    target=$place/config/nvmet
+    disk=$target/subsystems/nqn.2026-01.test:disk
+    mkdir "$disk" "$disk/namespaces/1" "$target/ports/1" || failed "no nvmet"
+    echo 1 > "$disk/attr_allow_any_host"
+    echo /dev/vda > "$disk/namespaces/1/device_path"
+    echo 01234567-89ab-cdef-0123-456789abcdef > "$disk/namespaces/1/device_uuid"
+    echo 1 > "$disk/namespaces/1/enable" || failed "the disk cannot be taken"
+    for pair in trtype:rdma adrfam:ipv4 traddr:10.0.0.2 trsvcid:4420; do
+        echo "${pair#*:}" > "$target/ports/1/addr_${pair%:*}"
+    done
+    ln -s "$disk" "$target/ports/1/subsystems/disk" || failed "no NVMe target"
+    patient
+    say "the target is there"
 }
 
 # far_child ADDRESS/LEN: the far end's interface in partition 0x8001, made where it is born and moved

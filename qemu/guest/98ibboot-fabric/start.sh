@@ -30,6 +30,7 @@ else
     for hca in softib1 softib3 softib5 softib7; do
         [ ! -e "/sys/class/infiniband/$hca" ] || far_hcas="$far_hcas $hca"
     done
+    [ ! -e "$place/here" ] || far_hcas=here
     # shellcheck disable=SC2086
     fabric up $far_hcas
     say "the fabric is there:$far_hcas"

@@ -13,6 +13,10 @@ install() {
     if dracut_module_included network; then
         dracut_need_initqueue
     fi
+    # Debian's iscsid.service needs it, and not every dracut takes it along.
+    if dracut_module_included iscsi; then
+        inst_simple /usr/lib/open-iscsi/startup-checks.sh
+    fi
     inst_multiple tar stty cat cp dmesg ls sleep date touch grep sed tail ip rdma poweroff
     inst_simple "$moddir/export.sh" /usr/lib/ibboot-test/export.sh
     inst_simple "$moddir/show.sh" /usr/lib/ibboot-test/show.sh

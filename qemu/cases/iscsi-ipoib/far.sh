@@ -1,0 +1,5 @@
+# An iSCSI target at the far end.
+. /run/ibboot-fabric/lib.sh
+fabric sm start
+fabric address 10.0.0.2/24
+iscsi_target
