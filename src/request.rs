@@ -108,6 +108,8 @@ pub struct Request {
     pub network_wait: Option<Origin>,
     /// The server that the root file system comes from, where it is named.
     pub root: Option<Wish<storage::Root>>,
+    /// The argument that lets a DHCP server name it.
+    pub root_of_lease: Option<Origin>,
     /// Log as much as `rd.debug` wants.
     pub verbosity: log::LevelFilter,
     /// `rd.info` or `rd.debug`: also on a console that is quiet.
@@ -290,6 +292,7 @@ impl Request {
             handover: ib.handover.as_ref().map(|to| wish(to, to.value)),
             network_wait: arguments.waits_for_network().as_ref().map(origin),
             root: storage::root(arguments),
+            root_of_lease: storage::left_to_dhcp(arguments),
             verbosity: if debug {
                 log::LevelFilter::Debug
             } else {

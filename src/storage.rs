@@ -3,12 +3,13 @@
 //! `rd.nvmf.discover=` name it, and what its protocol needs of the kernel.
 
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use kernel_cmdline::Arguments;
 use serde::{Deserialize, Serialize};
 
-use crate::request::{Wish, wish};
+use crate::request::{Wish, origin, wish};
+use crate::verify::expectation::Origin;
 
 /// How a root file system is reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -105,6 +106,33 @@ pub fn root(arguments: &Arguments<'_>) -> Option<Wish<Root>> {
             };
             Some(wish(discover, found))
         })
+}
+
+/// The argument that lets a DHCP server name the root file system.
+pub fn left_to_dhcp(arguments: &Arguments<'_>) -> Option<Origin> {
+    let named = arguments.root.netroot.iter().chain(&arguments.root.root);
+    let mut dhcp = named.filter(|argument| argument.value == "dhcp");
+    let argument = dhcp.next().filter(|_| root(arguments).is_none())?;
+    Some(origin(argument))
+}
+
+/// The root file system that a DHCP server names (option 17): as `root=` does, or with `nfs:` left
+/// out. `otherwise` is the server of one that names none.
+pub fn granted(path: &str, otherwise: Ipv4Addr) -> Option<Root> {
+    let is_plain = path.starts_with('/')
+        || (path.starts_with(|first: char| first.is_ascii_digit()) && path.contains(":/"));
+    let mut root = if is_plain { nfs(path) } else { parse(path, false)? };
+    if root.protocol == Protocol::Nfs && names_no_server(path) {
+        root.server = Some(otherwise.into());
+    }
+    Some(root)
+}
+
+fn names_no_server(path: &str) -> bool {
+    let kinds = ["nfs:", "nfs4:"].iter();
+    let bare = kinds.filter_map(|kind| path.strip_prefix(kind)).next();
+    let bare = bare.unwrap_or(path);
+    bare.starts_with('/') && !bare.starts_with("//")
 }
 
 fn parse(text: &str, is_iser: bool) -> Option<Root> {
@@ -247,5 +275,47 @@ mod tests {
             seen("root=LABEL=r netroot=iscsi:10.0.0.2::::iqn.a").unwrap(),
             "Iscsi tcp 10.0.0.2 - <- netroot=iscsi:10.0.0.2::::iqn.a"
         );
+    }
+    #[test]
+    fn a_dhcp_server_names_the_root_as_dracut_reads_it() {
+        let otherwise = Ipv4Addr::new(10, 0, 0, 3);
+        for (path, wanted) in [
+            ("nfs:10.0.0.2:/srv/root", "Nfs tcp 10.0.0.2"),
+            ("10.0.0.2:/srv/root", "Nfs tcp 10.0.0.2"),
+            ("nfs4:10.0.0.2:/:rdma,port=20049", "Nfs rdma 10.0.0.2"),
+            ("/srv/root", "Nfs tcp 10.0.0.3"),
+            ("nfs:/srv/root", "Nfs tcp 10.0.0.3"),
+            // Whose address is not known here.
+            ("nfs:server:/srv/root", "Nfs tcp -"),
+            ("iscsi:10.0.0.2::::iqn.a", "Iscsi tcp 10.0.0.2"),
+            ("iscsi:::::iqn.a", "Iscsi tcp -"),
+        ] {
+            let root = granted(path, otherwise).unwrap();
+            let server = root.server.map_or("-".to_owned(), |s| s.to_string());
+            let seen = format!("{:?} {} {server}", root.protocol, root.transport);
+            assert_eq!(seen, wanted, "{path}");
+        }
+        for path in ["", "dhcp", "http://10.0.0.2/x", "10.0.0.2", "\u{fffd}:/"] {
+            assert_eq!(granted(path, otherwise), None, "{path}");
+        }
+    }
+
+    #[test]
+    fn the_root_is_left_to_dhcp_where_nothing_else_names_it() {
+        let left = |cmdline: &str| {
+            let sources = [Source::new("test", cmdline.as_bytes())];
+            left_to_dhcp(&kernel_cmdline::parse(&sources)).map(|origin| origin.argument)
+        };
+        for cmdline in ["root=dhcp", "root=/dev/vda netroot=dhcp"] {
+            let argument = cmdline.split(' ').next_back().map(str::to_owned);
+            assert_eq!(left(cmdline), argument);
+        }
+        for cmdline in [
+            "root=nfs:10.0.0.2:/ netroot=dhcp",
+            "root=/dev/vda",
+            "ip=dhcp",
+        ] {
+            assert_eq!(left(cmdline), None, "{cmdline}");
+        }
     }
 }

@@ -201,6 +201,9 @@ pub struct Plan {
     /// What happens at the deadline: `shell`, `continue`, `reboot`, or `dracut` where something
     /// else waits for the network and decides.
     pub onfail: &'static str,
+    /// The argument that lets the DHCP server of the boot device name the root file system.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub root_of_lease: Option<Origin>,
     /// What `verify` will compare with.
     pub expectation: Expectation,
 }
@@ -240,6 +243,7 @@ pub fn plan(request: &Request, inventory: &Inventory) -> Plan {
             .chain(draft.left)
             .collect(),
         timeout: request.timeout,
+        root_of_lease: request.root_of_lease.clone(),
         onfail: match request.onfail {
             Some(OnFail::Shell) => "shell",
             Some(OnFail::Reboot) => "reboot",
@@ -250,6 +254,33 @@ pub fn plan(request: &Request, inventory: &Inventory) -> Plan {
         },
         expectation,
     }
+}
+
+/// The root file system, where an interface of ours leads to its server; over RDMA there is no other
+/// way.
+pub fn carried(request: &Request) -> Option<RootWish> {
+    let wish = request.root.as_ref()?;
+    let server = wish.value.server;
+    let bonds = request.bonds.iter().map(|b| &b.value.ipoib);
+    let interfaces = request.interfaces.iter().map(|i| &i.value.ipoib);
+    let mut interfaces = interfaces.chain(bonds);
+    let leads = interfaces.any(|ipoib| {
+        let routes = ipoib.routes.iter().map(|route| &route.network);
+        let mut networks = ipoib.addresses.iter().chain(routes);
+        let near = server.is_some_and(|server| networks.any(|n| n.reaches(server)));
+        let granted = ipoib.dhcp.is_some() && ipoib.boot;
+        near || granted || !ipoib.gateways.is_empty()
+    });
+    (leads || wish.value.transport == Transport::Rdma).then(|| RootWish {
+        root: wish.value,
+        asked_by: Some(wish.origin.clone()),
+    })
+}
+
+/// `netroot` has to wait for the verdict: the root file system comes over a link of ours, or a DHCP
+/// server may yet say so.
+pub fn holds_netroot(request: &Request) -> bool {
+    request.asked.is_some() && (carried(request).is_some() || request.root_of_lease.is_some())
 }
 
 fn nothing() -> Expectation {
@@ -307,27 +338,6 @@ impl Draft<'_> {
                 port: None,
             },
             origin: root.origin.clone(),
-        })
-    }
-
-    /// The root file system, where an interface of ours leads to its server; over RDMA there is no
-    /// other way.
-    fn root(&self) -> Option<RootWish> {
-        let wish = self.request.root.as_ref()?;
-        let server = wish.value.server;
-        let bonds = self.request.bonds.iter().map(|b| &b.value.ipoib);
-        let interfaces = self.request.interfaces.iter().map(|i| &i.value.ipoib);
-        let mut interfaces = interfaces.chain(bonds);
-        let leads = interfaces.any(|ipoib| {
-            let routes = ipoib.routes.iter().map(|route| &route.network);
-            let mut networks = ipoib.addresses.iter().chain(routes);
-            let near = server.is_some_and(|server| networks.any(|n| n.reaches(server)));
-            let granted = ipoib.dhcp.is_some() && ipoib.boot;
-            near || granted || !ipoib.gateways.is_empty()
-        });
-        (leads || wish.value.transport == Transport::Rdma).then(|| RootWish {
-            root: wish.value,
-            asked_by: Some(wish.origin.clone()),
         })
     }
 
@@ -443,7 +453,7 @@ impl Draft<'_> {
             rates: self.request.rates.clone(),
             modules: std::mem::take(&mut self.modules),
             servers,
-            root: self.root(),
+            root: carried(self.request),
             ..nothing()
         }
     }

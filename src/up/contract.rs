@@ -11,8 +11,9 @@ use crate::handover::{Directory, INTERFACES};
 use crate::ipoib::Wish;
 use crate::report::{LinkReport, Report};
 use crate::request::in_initramfs;
+use crate::storage;
 use crate::system::root::Root;
-use crate::verify::expectation::LinkWish;
+use crate::verify::expectation::{LinkWish, RootWish};
 
 const ETC: &str = "/etc";
 const RESOLV_CONF: &str = "resolv.conf";
@@ -40,12 +41,7 @@ impl Walk<'_> {
         if ours.is_empty() {
             return;
         }
-        let leases = self.leases.seen();
-        let mut online: Vec<Online<'_>> = ours
-            .iter()
-            .filter_map(|wish| online(wish, report, &leases, self.root))
-            .collect();
-        online.sort_by_key(|interface| !is_boot(interface.wish));
+        let online = self.online(&ours, report);
         for error in write(&self.directory, &ours, &online) {
             log::error!("{error}");
             self.failures.push(error.to_string());
@@ -58,6 +54,44 @@ impl Walk<'_> {
         {
             log::error!("host name {hostname}: cannot be set: {e}");
         }
+    }
+}
+
+impl Walk<'_> {
+    /// Those that are verified, the boot device first.
+    fn online<'a>(&self, ours: &[&'a LinkWish], report: &'a Report) -> Vec<Online<'a>> {
+        let leases = self.leases.seen();
+        let wishes = ours.iter();
+        let mut online: Vec<Online<'a>> = wishes
+            .filter_map(|wish| online(wish, report, &leases, self.root))
+            .collect();
+        online.sort_by_key(|interface| !is_boot(interface.wish));
+        online
+    }
+
+    /// The root file system that the DHCP server of the boot device names, where that is left to it:
+    /// `netroot` takes it from there, and no other interface.
+    pub(super) fn granted_root(&self, report: &Report) -> Option<RootWish> {
+        let asked_by = self.plan.root_of_lease.as_ref()?;
+        let wishes: Vec<&LinkWish> = self.expectation.links.iter().collect();
+        let online = self.online(&wishes, report);
+        let boot = online.first()?;
+        let lease = boot.lease.as_ref()?;
+        let Some(path) = &lease.root_path else {
+            log::error!(
+                "{}",
+                Error::new(boot.name, "no root file system named by DHCP")
+                    .seen("no root path (option 17)")
+                    .wanted(format!("one, for {asked_by}"))
+                    .hint("add it to the DHCP server's answer, as in nfs:SERVER:/PATH")
+            );
+            return None;
+        };
+        let root = storage::granted(path, lease.next_server.unwrap_or(lease.server))?;
+        Some(RootWish {
+            root,
+            asked_by: Some(asked_by.clone()),
+        })
     }
 }
 

@@ -141,8 +141,9 @@ impl Walk<'_> {
         }
         self.mark(Phase::HandedOver, "", None);
         let boot_id = handover::boot_id(self.root);
+        let named = self.plan.expectation.root.clone();
         let expected = Expectation {
-            root: self.plan.expectation.root.clone(),
+            root: named.or_else(|| self.granted_root(report)),
             ..pinned(&self.expectation, report, boot_id.clone())
         };
         let reason = if outcome == Outcome::Verified {
