@@ -65,8 +65,8 @@ pub struct PlanArguments {
 #[derive(FromArgs, Debug)]
 #[argh(subcommand, name = "up")]
 pub struct UpArguments {
-    /// only tell NetworkManager and systemd-networkd of the initramfs to leave the interfaces
-    /// alone (dracut's cmdline hook)
+    /// only tell the network modules of the initramfs to leave the interfaces alone, and what comes
+    /// over them (dracut's cmdline hook)
     #[argh(switch)]
     pub claim: bool,
     /// only tell those of the real root what rd.ib.handover= says (dracut's cleanup hook)

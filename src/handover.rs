@@ -34,6 +34,8 @@ pub const EXPECTED: &str = "expected.json";
 pub const CHECK: &str = "check.json";
 /// The interfaces that dracut goes on with, for its hooks: `online NAME` or `offline NAME` a line.
 pub const INTERFACES: &str = "interfaces";
+/// It is there: what dracut's network modules mount waits for the verdict.
+pub const HOLD: &str = "hold";
 /// The word that dracut's hooks read: [`Outcome`].
 pub const RESULT: &str = "result";
 

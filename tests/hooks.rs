@@ -14,11 +14,11 @@ use nix::unistd::geteuid;
 const STAGE: &str = r#"
 hooks=$1/dracut-module/50ibboot
 hookdir=$3/hooks
-mkdir -p "$hookdir/initqueue/finished" "$3/proc" "$3/dev" "$3/sbin" "$3/lib"
+mkdir -p "$hookdir/initqueue/finished" "$3/tmp" "$3/proc" "$3/dev" "$3/sbin" "$3/lib"
 lib=$3/lib
 ln -s "$2" "$3/sbin/ibboot"
 for hook in "$hooks"/*.sh; do
-    sed "s|/usr/lib/ibboot|$lib|g; s|/usr/sbin/ibboot|$3/sbin/ibboot|g; s|/sbin/netroot |$3/sbin/netroot |g" "$hook" > "$lib/${hook##*/}"
+    sed "s|/tmp/|$3/tmp/|g; s|/usr/lib/ibboot|$lib|g; s|/usr/sbin/ibboot|$3/sbin/ibboot|g; s|/sbin/netroot |$3/sbin/netroot |g" "$hook" > "$lib/${hook##*/}"
 done
 PATH=$PATH:$3/sbin
 mount -t tmpfs run /run
@@ -252,6 +252,63 @@ fn a_mount_that_failed_is_tried_again_until_it_is_there() {
         "online ib0\nnetroot ib0\nfinished\nibboot: no root file system over ib0: nfs4:10.0.0.2:/a?b\n\
          finished\nnetroot ib0\nfinished\nfinished\n\
          <3>ibboot: ib0: nfs4:10.0.0.2:/a?b: not mounted, trying again\n",
+    );
+}
+
+#[test]
+fn a_root_that_a_dhcp_server_names_is_tried_again_like_one_of_the_command_line() {
+    let script = format!(
+        "{ONLINE} netroot=dhcp
+        echo ib0 > \"$3/tmp/net.bootdev\"
+        echo 'online ib0' > /run/ibboot/interfaces
+        for path in /a 10.0.0.2:/a nfs4:10.0.0.2:/a iscsi:10.0.0.2::::iqn ''; do
+            echo \"new_root_path='$path'\" > \"$3/tmp/dhclient.ib0.dhcpopts\"
+            rm -f /run/ibboot/netroot /run/ibboot/online-ib0; uptime 5.00; turn; uptime 10.00; turn; source_hook emergency
+        done; cat /dev/kmsg"
+    );
+    let twice = "online ib0\nnetroot ib0\nfinished\nnetroot ib0\nfinished\nibboot: no root file system over ib0: ";
+    let once =
+        "online ib0\nnetroot ib0\nfinished\nfinished\nibboot: no root file system over ib0: ";
+    let again = |root: &str| format!("<3>ibboot: ib0: {root}: not mounted, trying again\n");
+    let roots = ["nfs:/a", "nfs:10.0.0.2:/a", "nfs4:10.0.0.2:/a"];
+    let tried: Vec<String> = roots
+        .iter()
+        .map(|root| format!("{twice}{root}\n"))
+        .collect();
+    plays(
+        "root=dhcp",
+        &script,
+        &format!(
+            "{}{once}iscsi:10.0.0.2::::iqn\n{once}dhcp\n{}",
+            tried.concat(),
+            // The file in place of the kernel's log keeps the last line.
+            again("nfs4:10.0.0.2:/a")
+        ),
+    );
+}
+
+/// network-legacy calls netroot as soon as its interface has an address, and inside of the queue.
+#[test]
+fn what_another_network_module_would_mount_too_early_has_its_turn_after_the_verdict() {
+    let script = format!(
+        "{ONLINE} mkdir -p /proc/sys/kernel; echo 6.1.0 > /proc/sys/kernel/osrelease; rm -r /run/ibboot
+        asked() {{ cmdline \"$*\"; source_hook cmdline; [ ! -e /run/ibboot/hold ] || echo held; rm -rf /run/ibboot; }}
+        asked rd.ib.link=rxe0:rxe:eth0 root=nfs:10.0.0.2:/
+        asked rd.ib.link=rxe0:rxe:eth0 root=nfs:10.0.0.2:/:rdma
+        asked ip=10.0.0.1:::24::ib0:none root=nfs:10.0.0.2:/
+        asked ip=ib0:dhcp root=dhcp
+        netroot='nfs:10.0.0.2:/:rdma' handler=nfsroot netif=eth0
+        begins() {{ (source_hook hold; echo \"netroot $netif\"); }}
+        mkdir /run/ibboot; begins
+        : > /run/ibboot/hold; begins; (handler='' && begins); (IBBOOT_TURN=1 && begins); netif=ib0; begins
+        echo verified > /run/ibboot/result; echo 'online ib0' > /run/ibboot/interfaces
+        turn; uptime 9.00; turn; uptime 10.30; turn"
+    );
+    plays(
+        "hold",
+        &script,
+        "held\nheld\nheld\nnetroot eth0\nnetroot eth0\nnetroot eth0\n\
+         online ib0\nnetroot ib0\nnetroot eth0\nfinished\nfinished\nnetroot ib0\nnetroot eth0\nfinished\n",
     );
 }
 

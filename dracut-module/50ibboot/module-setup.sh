@@ -60,6 +60,7 @@ install() {
     inst_multiple -o reboot
     install_site_settings
     inst_hook cmdline 93 "$moddir/cmdline.sh"
+    inst_hook netroot 05 "$moddir/hold.sh"
     inst_hook emergency 10 "$moddir/emergency.sh"
     inst_hook cleanup 05 "$moddir/cleanup.sh"
     inst_simple "$moddir/job.sh" /usr/lib/ibboot/job.sh

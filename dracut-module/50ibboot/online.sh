@@ -9,7 +9,7 @@ for ibboot_name in $ibboot_todo; do
         : > "/run/ibboot/online-$ibboot_name"
         source_hook initqueue/online "$ibboot_name"
     fi
-    [ ! -x /sbin/netroot ] || /sbin/netroot "$ibboot_name"
+    [ ! -x /sbin/netroot ] || IBBOOT_TURN=1 /sbin/netroot "$ibboot_name"
 done
 # dracut connects to NVMe servers once, as soon as udev is quiet: before there is a way to them.
 [ -z "$ibboot_nvme" ] || nvme connect-all

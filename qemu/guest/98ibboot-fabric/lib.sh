@@ -52,9 +52,9 @@ is_state() {
     grep -q "$3" "/sys/class/infiniband/$1/ports/$2/state" 2> /dev/null
 }
 
-# far PROGRAM...: in the far end's namespace
+# far PROGRAM...: in the far end's namespace; a machine of its own is one
 far() {
-    sh "$place/fabric.sh" exec "$@"
+    if [ -e "$place/alone" ]; then "$@"; else sh "$place/fabric.sh" exec "$@"; fi
 }
 
 # talk NEAR FAR [SIZE]: pings both ways in one piece
@@ -111,6 +111,12 @@ nvme_target() {
     ln -s "$disk" "$target/ports/1/subsystems/disk" || failed "no NVMe target"
     patient
     say "the target is there"
+}
+
+# dhcp_server OPTION...: dnsmasq at the far end, in the foreground
+dhcp_server() {
+    far sh "$place/serve" dnsmasq --keep-in-foreground --conf-file=/dev/null --port=0 --no-ping --user=root --group=root \
+        --pid-file --log-facility=- --log-dhcp --dhcp-leasefile=/run/fabric/leases "$@"
 }
 
 # far_child ADDRESS/LEN: the far end's interface in partition 0x8001, made where it is born and moved
