@@ -108,8 +108,8 @@ pub struct Request {
     pub network_wait: Option<Origin>,
     /// The server that the root file system comes from, where it is named.
     pub root: Option<Wish<storage::Root>>,
-    /// The argument that lets a DHCP server name it.
-    pub root_of_lease: Option<Origin>,
+    /// Where a DHCP server names it.
+    pub root_of_lease: Option<storage::OfLease>,
     /// Log as much as `rd.debug` wants.
     pub verbosity: log::LevelFilter,
     /// `rd.info` or `rd.debug`: also on a console that is quiet.

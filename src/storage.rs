@@ -88,9 +88,7 @@ pub fn root(arguments: &Arguments<'_>) -> Option<Wish<Root>> {
     let root = &arguments.root;
     let netroot = root.netroot.iter().rev();
     let mut named = netroot.chain(&root.root);
-    let is_iser = root
-        .iscsi_transport
-        .is_some_and(|name| name.value == "iser");
+    let is_iser = is_iser(arguments);
     named
         .find_map(|argument| Some(wish(argument, parse(argument.value, is_iser)?)))
         .or_else(|| {
@@ -108,24 +106,46 @@ pub fn root(arguments: &Arguments<'_>) -> Option<Wish<Root>> {
         })
 }
 
-/// The argument that lets a DHCP server name the root file system.
-pub fn left_to_dhcp(arguments: &Arguments<'_>) -> Option<Origin> {
+/// A DHCP server names the root file system.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct OfLease {
+    /// The argument that leaves it to that.
+    pub asked_by: Origin,
+    /// iSCSI goes by iSER, which a path need not say.
+    is_iser: bool,
+}
+
+/// Where `root=` or `netroot=` leaves it to a DHCP server.
+pub fn left_to_dhcp(arguments: &Arguments<'_>) -> Option<OfLease> {
     let named = arguments.root.netroot.iter().chain(&arguments.root.root);
     let mut dhcp = named.filter(|argument| argument.value == "dhcp");
     let argument = dhcp.next().filter(|_| root(arguments).is_none())?;
-    Some(origin(argument))
+    Some(OfLease {
+        asked_by: origin(argument),
+        is_iser: is_iser(arguments),
+    })
 }
 
-/// The root file system that a DHCP server names (option 17): as `root=` does, or with `nfs:` left
-/// out. `otherwise` is the server of one that names none.
-pub fn granted(path: &str, otherwise: Ipv4Addr) -> Option<Root> {
-    let is_plain = path.starts_with('/')
-        || (path.starts_with(|first: char| first.is_ascii_digit()) && path.contains(":/"));
-    let mut root = if is_plain { nfs(path) } else { parse(path, false)? };
-    if root.protocol == Protocol::Nfs && names_no_server(path) {
-        root.server = Some(otherwise.into());
+fn is_iser(arguments: &Arguments<'_>) -> bool {
+    let transport = arguments.root.iscsi_transport.as_ref();
+    transport.is_some_and(|name| name.value == "iser")
+}
+
+impl OfLease {
+    /// The root file system that the DHCP server names (option 17): as `root=` does, or with `nfs:`
+    /// left out. `otherwise` is the server of one that names none.
+    pub fn granted(&self, path: &str, otherwise: Ipv4Addr) -> Option<Root> {
+        let is_plain = path.starts_with('/')
+            || (path.starts_with(|first: char| first.is_ascii_digit()) && path.contains(":/"));
+        let mut root = match is_plain {
+            true => nfs(path),
+            false => parse(path, self.is_iser)?,
+        };
+        if root.protocol == Protocol::Nfs && names_no_server(path) {
+            root.server = Some(otherwise.into());
+        }
+        Some(root)
     }
-    Some(root)
 }
 
 fn names_no_server(path: &str) -> bool {
@@ -279,6 +299,15 @@ mod tests {
     #[test]
     fn a_dhcp_server_names_the_root_as_dracut_reads_it() {
         let otherwise = Ipv4Addr::new(10, 0, 0, 3);
+        let sources = [Source::new("test", b"root=dhcp")];
+        let of_lease = left_to_dhcp(&kernel_cmdline::parse(&sources)).unwrap();
+        let granted = |path: &str| of_lease.granted(path, otherwise);
+        let over = OfLease {
+            is_iser: true,
+            ..of_lease.clone()
+        };
+        let root = over.granted("iscsi:10.0.0.2::::iqn.a", otherwise).unwrap();
+        assert_eq!(root.transport, Transport::Rdma);
         for (path, wanted) in [
             ("nfs:10.0.0.2:/srv/root", "Nfs tcp 10.0.0.2"),
             ("10.0.0.2:/srv/root", "Nfs tcp 10.0.0.2"),
@@ -290,13 +319,13 @@ mod tests {
             ("iscsi:10.0.0.2::::iqn.a", "Iscsi tcp 10.0.0.2"),
             ("iscsi:::::iqn.a", "Iscsi tcp -"),
         ] {
-            let root = granted(path, otherwise).unwrap();
+            let root = granted(path).unwrap();
             let server = root.server.map_or("-".to_owned(), |s| s.to_string());
             let seen = format!("{:?} {} {server}", root.protocol, root.transport);
             assert_eq!(seen, wanted, "{path}");
         }
         for path in ["", "dhcp", "http://10.0.0.2/x", "10.0.0.2", "\u{fffd}:/"] {
-            assert_eq!(granted(path, otherwise), None, "{path}");
+            assert_eq!(granted(path), None, "{path}");
         }
     }
 
@@ -304,7 +333,7 @@ mod tests {
     fn the_root_is_left_to_dhcp_where_nothing_else_names_it() {
         let left = |cmdline: &str| {
             let sources = [Source::new("test", cmdline.as_bytes())];
-            left_to_dhcp(&kernel_cmdline::parse(&sources)).map(|origin| origin.argument)
+            left_to_dhcp(&kernel_cmdline::parse(&sources)).map(|left| left.asked_by.argument)
         };
         for cmdline in ["root=dhcp", "root=/dev/vda netroot=dhcp"] {
             let argument = cmdline.split(' ').next_back().map(str::to_owned);

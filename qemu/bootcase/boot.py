@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 
 from . import fabric, images
-from .machine import Machine, clean
+from .machine import Machine, Peer, clean
 from .paths import TARGET, remove
 
 # quiet: what a case expects on the console must be readable on the console of a production node.
@@ -41,6 +41,12 @@ class Boot:
     def console(self):
         """The console's lines, without terminal escapes."""
         path = self.folder / "console.log"
+        return [clean(raw) for raw in path.read_bytes().split(b"\n")] if path.exists() else []
+
+    @cached_property
+    def peer(self):
+        """The console's lines of the second machine, where there is one."""
+        path = self.folder / "peer.log"
         return [clean(raw) for raw in path.read_bytes().split(b"\n")] if path.exists() else []
 
     @cached_property
@@ -147,6 +153,19 @@ def append(case):
     return APPEND if has_root else f"{APPEND} {ROOT}"
 
 
+def peer(case, release, folder, initramfs, root):
+    """The second machine of a case that has a peer.sh, and the file it boots from; None else. It has the programs of the
+    fabric's far end, and no InfiniBand."""
+    script = case.script("peer.sh")
+    if script is None:
+        return None
+    initrd = folder / "peer.img"
+    shutil.copyfile(initramfs, initrd)
+    with open(initrd, "ab") as out:
+        out.write(fabric.archive(release) + fabric.server() + images.newc({f"{fabric.PLACE}/far.sh": script.read_bytes()}))
+    return Peer(folder, images.kernel_image(release), initrd, root, f"{APPEND} rdinit=/{fabric.PLACE}/peer.sh")
+
+
 def boot(case, release, label, watch=None):
     """Boot a case to its end or its time limit; `watch(seconds, line)` sees the console live."""
     kernel = images.kernel_image(release)
@@ -157,14 +176,15 @@ def boot(case, release, label, watch=None):
     folder.mkdir(parents=True)
     initrd = initramfs
     extra = fabric.archive(release) if case.fabric is not None else b""
-    extra += fabric.server() if case.storage == "nfs" else b""
+    extra += fabric.server() if case.storage == "nfs" and case.fabric is not None else b""
     if extra := extra + payload(case):
         initrd = folder / "initrd.img"
         shutil.copyfile(initramfs, initrd)
         with open(initrd, "ab") as out:
             out.write(extra)
 
-    machine = Machine(folder, kernel, initrd, root, f"{append(case)} {case.cmdline}", case.nics)
+    other = peer(case, release, folder, initramfs, root)
+    machine = Machine(folder, kernel, initrd, root, f"{append(case)} {case.cmdline}", case.nics, other and other.plug)
     timed_out = False
     try:
         for device in case.cables_out:
@@ -178,7 +198,10 @@ def boot(case, release, label, watch=None):
         timed_out = True
     finally:
         machine.kill()
+        if other:
+            other.kill()
     seconds = machine.seconds()
-    (folder / "initrd.img").unlink(missing_ok=True)
+    for image in ("initrd.img", "peer.img"):
+        (folder / image).unlink(missing_ok=True)
     unpack(folder)
     return Boot(folder, seconds, timed_out)

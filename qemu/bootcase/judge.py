@@ -63,8 +63,9 @@ def console(case, boot):
     for unwanted in case.console_not:
         if line := next((line for line in boot.console if re.search(unwanted, line)), None):
             found.append(f"console: {line.strip()!r} matches {unwanted!r}")
-    if line := next((line for line in boot.console if BROKEN.search(line)), None):
-        found.append(f"console: {line.strip()}")
+    for name, lines in (("console", boot.console), ("peer.log", boot.peer)):
+        if line := next((line for line in lines if BROKEN.search(line)), None):
+            found.append(f"{name}: {line.strip()}")
     return found
 
 

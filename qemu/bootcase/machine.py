@@ -13,6 +13,7 @@ import time
 ESCAPES = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_c])")
 CONTROLS = re.compile(rb"[\x00-\x08\x0b-\x1f\x7f]")
 MEMORY_MIB = 1024
+PEER_MEMORY_MIB = 768
 
 # Every guest that runs, so that an interrupted harness leaves none behind.
 running = set()
@@ -53,30 +54,70 @@ class Monitor:
         return bool(data)
 
 
+def argv_of(kernel, initrd, root, append, memory):
+    """What every guest is started with: a disk that nothing of it is written back to, and no hardware but what is asked for."""
+    argv = ["qemu-system-x86_64", "-no-user-config", "-nodefaults", "-machine", "q35", "-smp", "1"]
+    if os.environ.get("IBBOOT_KVM") == "1":
+        argv += ["-accel", "kvm", "-cpu", "host"]
+    else:
+        # "rep stosb", which ERMS makes the kernel clear pages with, is emulated byte by byte.
+        argv += ["-accel", "tcg", "-cpu", "max,-erms"]
+    argv += ["-m", str(memory), "-display", "none", "-no-reboot", "-object", "rng-random,id=rng,filename=/dev/urandom"]
+    argv += ["-device", "virtio-rng-pci,rng=rng"]
+    argv += ["-drive", f"file={root},if=none,id=root,format=raw,snapshot=on,cache=unsafe", "-device", "virtio-blk-pci,drive=root"]
+    return [*argv, "-kernel", str(kernel), "-initrd", str(initrd), "-append", append]
+
+
+def card(number, backend, address):
+    """A network card and what its cable leads to."""
+    return ["-netdev", f"{backend},id=user{number}", "-device", f"virtio-net-pci,id=net{number},netdev=user{number},mac={address},romfile="]
+
+
+class Peer:
+    """A second machine, at the other end of the first one's net0: nothing is typed on its console, nothing carried out of it."""
+
+    def __init__(self, folder, kernel, initrd, root, append):
+        # A stream of frames: QEMU's own form of a cable between two guests.
+        self.plug, here = socket.socketpair()
+        argv = argv_of(kernel, initrd, root, append, PEER_MEMORY_MIB)
+        argv += ["-serial", f"file:{folder / 'peer.log'}", *card(0, f"socket,fd={here.fileno()}", "52:54:00:1b:b1:00")]
+        (folder / "peer.argv").write_text("\n".join(argv) + "\n")
+        self.process = subprocess.Popen(
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=open(folder / "peer.err", "wb"),
+            pass_fds=[here.fileno()],
+            start_new_session=True,
+            env=dict(os.environ, TMPDIR=str(folder)),
+        )
+        running.add(self)
+        here.close()
+
+    def kill(self):
+        """End QEMU and whatever it started."""
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+        self.plug.close()
+        running.discard(self)
+
+
 class Machine:
     """A running guest. Iterate over `lines(...)` until it ends or the time is over."""
 
-    def __init__(self, folder, kernel, initrd, root, append, nics):
+    def __init__(self, folder, kernel, initrd, root, append, nics, plug=None):
         self.folder = folder
         self.qmp_log = open(folder / "qmp.log", "w")
         self.monitor = Monitor(self.qmp_log)
         fd = self.monitor.there.fileno()
-        argv = ["qemu-system-x86_64", "-no-user-config", "-nodefaults", "-machine", "q35", "-smp", "1"]
-        if os.environ.get("IBBOOT_KVM") == "1":
-            argv += ["-accel", "kvm", "-cpu", "host"]
-        else:
-            # "rep stosb", which ERMS makes the kernel clear pages with, is emulated byte by byte.
-            argv += ["-accel", "tcg", "-cpu", "max,-erms"]
-        argv += ["-m", str(MEMORY_MIB), "-display", "none", "-no-reboot", "-object", "rng-random,id=rng,filename=/dev/urandom"]
-        argv += ["-device", "virtio-rng-pci,rng=rng"]
+        argv = argv_of(kernel, initrd, root, append, MEMORY_MIB)
         argv += ["-chardev", "stdio,id=console,signal=off", "-serial", "chardev:console"]
         argv += ["-chardev", f"file,id=files,path={folder / 'files.tar'}", "-serial", "chardev:files"]
         argv += ["-chardev", f"socket,id=qmp,fd={fd}", "-mon", "chardev=qmp,mode=control"]
-        argv += ["-drive", f"file={root},if=none,id=root,format=raw,snapshot=on,cache=unsafe", "-device", "virtio-blk-pci,drive=root"]
         for number in range(nics):
-            argv += ["-netdev", f"user,id=user{number},restrict=on,ipv6=off"]
-            argv += ["-device", f"virtio-net-pci,id=net{number},netdev=user{number},mac=52:54:00:1b:b0:{number:02x},romfile="]
-        argv += ["-kernel", str(kernel), "-initrd", str(initrd), "-append", append]
+            backend = f"socket,fd={plug.fileno()}" if plug and number == 0 else "user,restrict=on,ipv6=off"
+            argv += card(number, backend, f"52:54:00:1b:b0:{number:02x}")
         (folder / "qemu.argv").write_text("\n".join(argv) + "\n")
         self.began = time.monotonic()
         self.process = subprocess.Popen(
@@ -84,7 +125,7 @@ class Machine:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=open(folder / "qemu.err", "wb"),
-            pass_fds=[fd],
+            pass_fds=[fd, *([plug.fileno()] if plug else [])],
             start_new_session=True,
             env=dict(os.environ, TMPDIR=str(folder)),
         )

@@ -18,7 +18,7 @@ use crate::handover::SCHEMA;
 use crate::ipoib;
 use crate::rdma::reach::Server;
 use crate::request::{Request, Required, Wish};
-use crate::storage::Transport;
+use crate::storage::{OfLease, Transport};
 use crate::system::blacklist::Blacklist;
 use crate::system::modules::{Found, Index};
 use crate::system::root::Root;
@@ -201,9 +201,9 @@ pub struct Plan {
     /// What happens at the deadline: `shell`, `continue`, `reboot`, or `dracut` where something
     /// else waits for the network and decides.
     pub onfail: &'static str,
-    /// The argument that lets the DHCP server of the boot device name the root file system.
+    /// Where the DHCP server of the boot device names the root file system.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub root_of_lease: Option<Origin>,
+    pub root_of_lease: Option<OfLease>,
     /// What `verify` will compare with.
     pub expectation: Expectation,
 }

@@ -11,7 +11,6 @@ use crate::handover::{Directory, INTERFACES};
 use crate::ipoib::Wish;
 use crate::report::{LinkReport, Report};
 use crate::request::in_initramfs;
-use crate::storage;
 use crate::system::root::Root;
 use crate::verify::expectation::{LinkWish, RootWish};
 
@@ -72,7 +71,8 @@ impl Walk<'_> {
     /// The root file system that the DHCP server of the boot device names, where that is left to it:
     /// `netroot` takes it from there, and no other interface.
     pub(super) fn granted_root(&self, report: &Report) -> Option<RootWish> {
-        let asked_by = self.plan.root_of_lease.as_ref()?;
+        let of_lease = self.plan.root_of_lease.as_ref()?;
+        let asked_by = &of_lease.asked_by;
         let wishes: Vec<&LinkWish> = self.expectation.links.iter().collect();
         let online = self.online(&wishes, report);
         let boot = online.first()?;
@@ -87,7 +87,7 @@ impl Walk<'_> {
             );
             return None;
         };
-        let root = storage::granted(path, lease.next_server.unwrap_or(lease.server))?;
+        let root = of_lease.granted(path, lease.next_server.unwrap_or(lease.server))?;
         Some(RootWish {
             root,
             asked_by: Some(asked_by.clone()),
