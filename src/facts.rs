@@ -7,7 +7,7 @@ mod inet6;
 mod rootfs;
 mod routes;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::IpAddr;
 
@@ -144,7 +144,7 @@ pub struct Port {
     pub port_guid: Option<Guid>,
     /// The high half of `gids/0`.
     pub subnet_prefix: Option<Guid>,
-    /// `pkeys`, the empty slots left out; bit 15 is full membership.
+    /// `pkeys`, the empty slots left out, as far as they were read; bit 15 is full membership.
     pub pkeys: Vec<u16>,
     /// The netdev attached to the port (RoCE, Soft-RoCE); never an IPoIB interface.
     pub netdev: Option<String>,
@@ -283,12 +283,13 @@ impl Facts {
 }
 
 /// How much of the machine is read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Depth {
     /// What the checks of ports need.
     Ports,
-    /// The partition tables too: 128 files a port on mlx5.
-    Partitions,
+    /// The partition tables too, from the first slot until these P_Keys of full members are found: there
+    /// are 128 slots a port on mlx5, and each costs a firmware command.
+    Partitions(BTreeSet<u16>),
     /// Everything, for `ibboot facts`.
     All,
 }

@@ -31,7 +31,7 @@ fn handed(cmdline: &str, trees: &[&str], change: impl Fn(&mut Facts)) -> Vec<Str
     let root = Root::new(over.path());
     let request = Request::from_text(cmdline);
     let expectation = plan(&request, &Inventory::read(&root).unwrap()).expectation;
-    let mut facts = Facts::gather(&root, None, &[], Depth::Partitions);
+    let mut facts = Facts::gather(&root, None, &[], Depth::All);
     change(&mut facts);
     let report = verify(&expectation, &facts);
     let to = request.handover.map_or(Handover::Auto, |to| to.value);
@@ -191,7 +191,7 @@ fn only_generated_profiles_of_our_interfaces_go() {
         &Inventory::read(&root).unwrap(),
     )
     .expectation;
-    let facts = Facts::gather(&root, None, &[], Depth::Partitions);
+    let facts = Facts::gather(&root, None, &[], Depth::All);
     let report = verify(&expectation, &facts);
     let profile = |kind: &str, what: &str, origin: &str| {
         let text = format!(

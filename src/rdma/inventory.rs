@@ -2,10 +2,13 @@
 //! The RDMA devices of the machine, from sysfs (drivers/infiniband/core/sysfs.c) and, for what
 //! sysfs does not tell, from NETLINK_RDMA.
 
+use std::collections::BTreeSet;
+
 use super::netlink::{self, Rdma};
 use super::parse;
 use super::types::{Guid, LinkLayer};
 use crate::facts::{Connection, Depth, Device, Look, Netdev, Port};
+use crate::ipoib::FULL_MEMBER;
 
 const CLASS: &str = "/sys/class/infiniband";
 
@@ -152,17 +155,32 @@ fn port(look: &mut Look<'_>, device: &str, number: u32, told: Option<&netlink::P
     port
 }
 
-/// The partition table; iWARP ports have none.
+/// The partition table, as far as it is wanted; iWARP ports have none.
 fn pkeys(look: &mut Look<'_>, port: &str) -> Vec<u16> {
-    if look.depth < Depth::Partitions {
-        return Vec::new();
+    let mut missing = match &look.depth {
+        Depth::Ports => return Vec::new(),
+        Depth::Partitions(wanted) => Some(wanted.clone()),
+        Depth::All => None,
+    };
+    let mut found = Vec::new();
+    for slot in look.list(&format!("{port}/pkeys")) {
+        let path = format!("{port}/pkeys/{slot}");
+        let Some(pkey) = look.parsed(&path, parse::pkey).filter(|pkey| *pkey != 0) else {
+            continue;
+        };
+        if let Some(missing) = &mut missing {
+            // The first slot is the partition of the port's own interface (ipoib_main.c, ipoib_add_port).
+            if found.is_empty() {
+                missing.insert(pkey | FULL_MEMBER);
+            }
+            missing.remove(&pkey);
+        }
+        found.push(pkey);
+        if missing.as_ref().is_some_and(BTreeSet::is_empty) {
+            break;
+        }
     }
-    let slots = look.list(&format!("{port}/pkeys"));
-    slots
-        .iter()
-        .filter_map(|slot| look.parsed(&format!("{port}/pkeys/{slot}"), parse::pkey))
-        .filter(|pkey| *pkey != 0)
-        .collect()
+    found
 }
 
 /// Where neither netlink nor the GID table names the netdev yet: Soft-RoCE's parent, and the
@@ -183,5 +201,37 @@ pub fn bind_netdevs(devices: &mut [Device], netdevs: &[Netdev]) {
                 });
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::system::root::Root;
+
+    #[test]
+    fn a_partition_table_is_read_as_far_as_it_is_wanted() {
+        let dir = tempfile::tempdir().unwrap();
+        let table = dir.path().join("port/pkeys");
+        std::fs::create_dir_all(&table).unwrap();
+        let slots = ["0x7fff", "0x0000", "0x8001", "0xffff", "0x8002"];
+        for (slot, pkey) in slots.iter().enumerate() {
+            std::fs::write(table.join(slot.to_string()), format!("{pkey}\n")).unwrap();
+        }
+        let root = Root::new(dir.path());
+        let read = |depth: Depth| {
+            let mut look = Look::new(&root);
+            look.depth = depth;
+            pkeys(&mut look, "/port")
+        };
+        let until = |wanted: &[u16]| read(Depth::Partitions(wanted.iter().copied().collect()));
+        assert_eq!(read(Depth::Ports), [0u16; 0]);
+        // The first slot's partition, as a full member, is wanted always.
+        assert_eq!(until(&[]), [0x7fff, 0x8001, 0xffff]);
+        assert_eq!(until(&[0x8002]), [0x7fff, 0x8001, 0xffff, 0x8002]);
+        assert_eq!(until(&[0x8003]), read(Depth::All));
+        std::fs::write(table.join("0"), "0xffff\n").unwrap();
+        assert_eq!(until(&[]), [0xffff]);
+        assert_eq!(until(&[0x8001]), [0xffff, 0x8001]);
     }
 }

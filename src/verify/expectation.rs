@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::bond;
 use crate::facts::Depth;
 use crate::ipoib;
+use crate::ipoib::FULL_MEMBER;
 use crate::rdma::reach::Server;
 use crate::rdma::types::{Guid, LinkLayer};
 use crate::storage;
@@ -171,11 +172,12 @@ pub struct Expectation {
 impl Expectation {
     /// How much must be read: the partition tables matter where an IPoIB interface is wanted.
     pub fn depth(&self) -> Depth {
-        let mut links = self.links.iter().chain(&self.any_port);
-        if links.any(|link| link.ipoib.is_some()) {
-            Depth::Partitions
-        } else {
-            Depth::Ports
+        let links = self.links.iter().chain(&self.any_port);
+        let mut wishes = links.filter_map(|link| link.ipoib.as_ref()).peekable();
+        if wishes.peek().is_none() {
+            return Depth::Ports;
         }
+        let pkeys = wishes.filter_map(|wish| wish.pkey);
+        Depth::Partitions(pkeys.map(|pkey| pkey | FULL_MEMBER).collect())
     }
 }
