@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Datagrams that are cut, flipped or made up.
+
+use proptest::prelude::*;
+
+use super::*;
+
+/// Everything that reads a datagram, on this one.
+fn read_all(datagram: &[u8]) {
+    // Each message takes at least its header: more of them would be no progress.
+    assert!(wire::messages(datagram).count() <= datagram.len() / 16 + 1);
+    for message in wire::messages(datagram).flatten() {
+        assert!(message.attributes().count() <= datagram.len() / 4 + 1);
+    }
+    for end in [
+        outcome(&[datagram.to_vec()], wire::device).1,
+        outcome(&[datagram.to_vec()], wire::port).1,
+        outcome(&[datagram.to_vec()], wire::chardev).1,
+        outcome(&[datagram.to_vec()], wire::monitor_mode).1,
+        outcome(&[datagram.to_vec()], wire::connections).1,
+    ] {
+        // Nothing but NLMSG_DONE or an acknowledgement ends a request well.
+        let ends = wire::messages(datagram)
+            .flatten()
+            .any(|message| matches!(message.kind, 2 | 3));
+        assert!(ends || end != Ok(true));
+    }
+    let mut events = Vec::new();
+    read_notifications(datagram, &mut events);
+}
+
+#[test]
+fn cut_at_every_length() {
+    for hex in ALL {
+        let whole = bytes(hex);
+        for length in 0..whole.len() {
+            let cut = &whole[..length];
+            read_all(cut);
+            let wanted = match length {
+                0 => None,
+                1..16 => Some(Err(Malformed::ShortMessage)),
+                _ => Some(Err(Malformed::MessageLength(u32::from(whole[0])))),
+            };
+            let first = wire::messages(cut).next();
+            if length < usize::from(whole[0]) {
+                assert_eq!(first, wanted, "{hex} cut at {length}");
+            } else {
+                assert!(
+                    first.is_some_and(|message| message.is_ok()),
+                    "{hex} cut at {length}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn lengths_that_would_not_advance_end_the_walk() {
+    for length in [0_u32, 1, 15, u32::MAX] {
+        let mut message = bytes(DEVICE_6_1);
+        message[..4].copy_from_slice(&length.to_ne_bytes());
+        let walked: Vec<_> = wire::messages(&message).collect();
+        assert_eq!(walked, [Err(Malformed::MessageLength(length))]);
+    }
+    for length in [0_u16, 3, u16::MAX] {
+        let mut message = bytes(DEVICE_6_1);
+        message[16..18].copy_from_slice(&length.to_ne_bytes());
+        let walked: Vec<_> = wire::messages(&message)
+            .flatten()
+            .flat_map(|message| message.attributes())
+            .collect();
+        assert_eq!(walked, [Err(Malformed::AttributeLength(length))]);
+    }
+}
+
+#[test]
+fn text_without_its_end_and_numbers_of_odd_width() {
+    let attribute = |value| wire::Attribute { kind: 2, value };
+    assert_eq!(attribute(b"rxe0\0").text(), Ok("rxe0".to_owned()));
+    assert_eq!(attribute(b"rxe0").text(), Err(Malformed::Text(2)));
+    assert_eq!(attribute(b"\xff\0").text(), Err(Malformed::Text(2)));
+    assert_eq!(attribute(&[7]).number(), Ok(7_u32));
+    assert_eq!(attribute(&[7, 0, 0, 0]).number(), Ok(7_u8));
+    assert_eq!(
+        attribute(&[0, 1, 0, 0]).number::<u8>(),
+        Err(Malformed::Number(2))
+    );
+    assert_eq!(
+        attribute(&[7, 0]).number::<u32>(),
+        Err(Malformed::Number(2))
+    );
+    assert_eq!(attribute(&[]).number::<u32>(), Err(Malformed::Number(2)));
+}
+
+proptest! {
+    #[test]
+    fn any_flipped_byte_is_survived(which in 0..ALL.len(), at: prop::sample::Index, with: u8) {
+        let mut datagram = [bytes(ALL[which]), bytes(DONE)].concat();
+        let at = at.index(datagram.len());
+        datagram[at] ^= with;
+        read_all(&datagram);
+    }
+
+    #[test]
+    fn any_bytes_are_survived(datagram in prop::collection::vec(any::<u8>(), 0..512)) {
+        read_all(&datagram);
+    }
+
+    /// What is encoded is what is read: the same walk serves both.
+    #[test]
+    fn requests_are_well_formed(index: u32, name in "[a-z0-9_]{1,63}") {
+        let request = Request::ask(Op::Newlink)
+            .text(attr::DEV_NAME, &name)
+            .u32(attr::DEV_INDEX, index)
+            .bytes(SEQ);
+        let walked: Vec<_> = wire::messages(&request).collect();
+        prop_assert_eq!(walked.len(), 1);
+        let message = walked[0].unwrap();
+        prop_assert_eq!((message.kind, message.seq), (5123, SEQ));
+        let attributes: Vec<_> = message.attributes().map(|a| a.unwrap()).collect();
+        prop_assert_eq!(attributes.len(), 2);
+        prop_assert_eq!(attributes[0].text(), Ok(name));
+        prop_assert_eq!(attributes[1].number(), Ok(index));
+    }
+}
