@@ -46,6 +46,7 @@ test-all: setup
 
 bench: setup
 	$(MAKE) build
+	$(STATIC) cargo build --locked --release --target $(TARGET) --example dhcp-client
 	tests/bench
 
 docs:

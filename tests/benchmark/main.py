@@ -9,7 +9,7 @@ import time
 from bootcase import debian, images
 from bootcase.paths import TARGET, Failed
 
-from . import binary, guest, image, machine, peers, ports
+from . import binary, guest, image, machine, peers, ports, storm
 from .table import Table, Unmeasured, say
 from .timing import cost
 
@@ -61,12 +61,14 @@ def main(argv=None):
     guarded("plan and check", lambda: ports.measure(table, program, index))
     guarded("nobody asked, host", lambda: ports.not_asked(table, program))
     print(machine.load("after the times on the host"), flush=True)
+    guarded("storm", lambda: storm.measure(table, program.parent / "examples" / "dhcp-client"))
     guarded("image", lambda: image.measure(table, release))
     if arguments.no_guest:
         table.missing("in the guest", "--no-guest")
     else:
         guarded("in the guest", lambda: guest.measure(table, release, start_of(program), guarded))
-        guarded("beside other network modules", lambda: peers.measure(table, release))
+        for mode in peers.MODES:
+            guarded(f"beside other network modules, {mode}", lambda mode=mode: peers.measure(table, release, mode))
     print(machine.load("at the end, our own included"), flush=True)
     table.print()
     say(f"took {time.monotonic() - began:.0f} s")

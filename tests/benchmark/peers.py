@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""ibboot beside dracut's own network modules: the same kernel, fabric, command line and observer, one after the other.
+"""ibboot beside dracut's own network modules: the same kernel, fabric, command line, DHCP server and observer, one
+after the other.
 
 Times are the guest's: records of its kernel log. What is compared is when the interface is there, and how long after
 the subnet manager's start, after the port became ACTIVE and after carrier the address is on it; ibboot's own word
@@ -14,20 +15,24 @@ from bootcase.case import Case
 from bootcase.images import Flavour
 
 from .machine import PROJECT
-from .table import MILLISECONDS, SECONDS, TIMES, Unmeasured, say
+from .table import MILLISECONDS, SECONDS, Unmeasured, compare, say
 
 FOLDER = PROJECT / "qemu" / "bench-cases" / "peers"
 PEERS = ("network-manager", "systemd-networkd", "network-legacy")
 OURS = "ibboot"
 # For images without ibboot: what its module would have brought.
 DRIVERS = "mlx4_ib mlx5_ib ib_ipoib ib_umad ib_uverbs rdma_ucm"
-CMDLINE = (
-    "rd.neednet=1 rd.driver.post=ib_ipoib,ib_umad,rdma_ucm ip=10.0.0.1:::255.255.255.0::ib0:none"
-    " printk.devkmsg=on log_buf_len=4M"
-)
+CMDLINE = "rd.neednet=1 rd.driver.post=ib_ipoib,ib_umad,rdma_ucm printk.devkmsg=on log_buf_len=4M"
+STATIC = f"{CMDLINE} ip=10.0.0.1:::255.255.255.0::ib0:none"
 TIME_LIMIT = 420.0
 # Well after all of them have asked for the first time.
 LATE_SECONDS = 45
+MODES = {
+    "on-time": ("subnet manager on time", STATIC),
+    "late": (f"subnet manager {LATE_SECONDS} s after kernel start", f"{STATIC} ibboot-bench.sm={LATE_SECONDS}"),
+    # One address for whoever asks: the observer waits for the same one.
+    "dhcp": ("DHCP", f"{CMDLINE} ip=ib0:dhcp ibboot-bench.dhcp"),
+}
 MARKS = {
     "there": re.compile(r"ibboot-bench: event .*\bib0: <"),
     "manager": re.compile(r"boot-test: the subnet manager starts"),
@@ -51,14 +56,14 @@ class Network(Case):
         return Flavour(ibboot=False, network=self.peer, drivers=DRIVERS)
 
 
-def run(release, peer, late):
+def run(release, peer, mode):
     """Seconds since kernel start of each mark; those that did not happen are left out."""
-    label = f"bench-{peer}-{'late' if late else 'on-time'}"
+    label = f"bench-{peer}-{mode}"
     case = Network(
         name=label,
         folder=FOLDER,
         summary="an address on IPoIB",
-        cmdline=CMDLINE + (f" ibboot-bench.sm={LATE_SECONDS}" if late else ""),
+        cmdline=MODES[mode][1],
         ends="root",
         fabric="",
         time_limit=TIME_LIMIT,
@@ -75,34 +80,20 @@ def run(release, peer, late):
     return seen
 
 
-def compare(table, what, unit, ours, theirs):
-    """A line for ours, and for each of theirs with how many times as long it takes."""
-    if ours is None:
-        raise Unmeasured(f"{OURS}: {what}: did not happen")
-    table.add(f"{what}: {OURS}", unit, ours)
-    for peer, took in theirs.items():
-        if took is None:
-            table.missing(f"{what}: {peer}", "it never came to that", counts=False)
-        else:
-            table.add(f"{what}: {peer}", unit, took)
-            table.add(f"{what}: {peer}, in times of {OURS}", TIMES, took / ours)
+def measure(table, release, mode):
+    """Four boots."""
+    seen = {peer: run(release, peer, mode) for peer in (OURS, *PEERS)}
+    when = MODES[mode][0]
 
+    def between(peer, start, end):
+        marks = seen[peer]
+        return marks[end] - marks[start] if start in marks and end in marks else None
 
-def measure(table, release):
-    """Eight boots."""
-    for late in (False, True):
-        seen = {peer: run(release, peer, late) for peer in (OURS, *PEERS)}
-        when = f"subnet manager {LATE_SECONDS} s after kernel start" if late else "subnet manager on time"
-
-        def between(peer, start, end):
-            marks = seen[peer]
-            return marks[end] - marks[start] if start in marks and end in marks else None
-
-        if not late:
-            there = {peer: seen[peer].get("there") for peer in PEERS}
-            compare(table, "kernel start -> ib0 is there", SECONDS, seen[OURS].get("there"), there)
-        for name, start in INTERVALS:
-            took = {peer: between(peer, start, "address") for peer in PEERS}
-            compare(table, f"{when}: {name} -> address", SECONDS, between(OURS, start, "address"), took)
-        if (took := between(OURS, "carrier", "verified")) is not None:
-            table.add(f"{when}: carrier -> verified: {OURS}", MILLISECONDS, took)
+    if mode == "on-time":
+        there = {peer: marks.get("there") for peer, marks in seen.items()}
+        compare(table, "kernel start -> ib0 is there", SECONDS, OURS, there)
+    for name, start in INTERVALS:
+        took = {peer: between(peer, start, "address") for peer in seen}
+        compare(table, f"{when}: {name} -> address", SECONDS, OURS, took)
+    if (took := between(OURS, "carrier", "verified")) is not None:
+        table.add(f"{when}: carrier -> verified: {OURS}", MILLISECONDS, took)

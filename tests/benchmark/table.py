@@ -77,6 +77,19 @@ class Table:
         print(f"{counted} lines: {len(self.over)} over budget, {len(self.unmeasured)} not measured", flush=True)
 
 
+def compare(table, what, unit, ours, amounts):
+    """A line for ours, and for each of the others with how many times as much it is; none: it never came to that."""
+    if amounts[ours] is None:
+        raise Unmeasured(f"{ours}: {what}: did not happen")
+    for name, amount in amounts.items():
+        if amount is None:
+            table.missing(f"{what}: {name}", "it never came to that", counts=False)
+            continue
+        table.add(f"{what}: {name}", unit, amount)
+        if name != ours:
+            table.add(f"{what}: {name}, in times of {ours}", TIMES, amount / amounts[ours])
+
+
 def say(text):
     """Progress."""
     print(f"bench: {text}", file=sys.stderr, flush=True)
