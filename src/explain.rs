@@ -3,6 +3,7 @@
 
 use crate::bond;
 use crate::dhcp::identity::{Hex, WantedId};
+use crate::dhcp6::{self, duid::of_rfc4361};
 use crate::error::printable;
 use crate::ipoib::{self, WantedMode, WantedMtu};
 use crate::plan::{Action, Plan};
@@ -118,7 +119,29 @@ fn addressing(wish: &ipoib::Wish) -> Vec<String> {
         });
         format!("DHCP (client identifier {id}{limit})")
     }));
+    parts.extend(wish.dhcp6.as_ref().map(asking6));
     parts
+}
+
+fn asking6(wish: &dhcp6::Wish) -> String {
+    let mut how = Vec::new();
+    let written = match &wish.client_id {
+        WantedId::Bytes(bytes) => of_rfc4361(bytes),
+        WantedId::Firmware | WantedId::Hardware => None,
+    };
+    how.push(match written {
+        Some(identity) => format!("DUID {}, IAID {}", Hex(&identity.duid), identity.iaid),
+        None => "DUID of the port GUID".to_owned(),
+    });
+    how.extend(
+        wish.limit_s
+            .map(|limit| format!("{} times {limit} s", wish.tries)),
+    );
+    how.extend(
+        wish.after_router_s
+            .map(|seconds| format!("where a router says so or gave no address for {seconds} s")),
+    );
+    format!("DHCPv6 ({})", how.join(", "))
 }
 
 /// What is done to a bond.

@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bond;
 use crate::dhcp::progress::Progress;
+use crate::dhcp6;
 use crate::handover;
 use crate::ipoib;
 use crate::rdma::inventory;
@@ -67,6 +68,9 @@ pub struct Facts {
     /// How far DHCP came where it is asked, or what it was granted in this boot.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dhcp: Vec<Progress>,
+    /// The same of DHCPv6.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dhcp6: Vec<dhcp6::progress::Progress>,
     /// What is mounted as the root directory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub root: Option<RootMount>,
@@ -260,10 +264,16 @@ impl Facts {
             subnet_administrator,
             servers,
             dhcp: Vec::new(),
+            dhcp6: Vec::new(),
             root: root_mount,
             connections,
             unread: look.unread,
         }
+    }
+
+    /// Adds what DHCP servers granted, which no file of the kernel tells.
+    pub fn add_leases(&mut self, leases: handover::Leases) {
+        (self.dhcp, self.dhcp6) = (leases.dhcp, leases.dhcp6);
     }
 
     /// All ports of all devices.

@@ -14,6 +14,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::dhcp::progress::Progress;
+use crate::dhcp6;
 use crate::error::{Error, Kind, Result};
 use crate::peers;
 use crate::rdma::types::{Guid, LinkLayer};
@@ -118,6 +119,9 @@ pub struct State {
     /// What DHCP servers granted, and where none did how far it came.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dhcp: Vec<Progress>,
+    /// The same of DHCPv6.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dhcp6: Vec<dhcp6::progress::Progress>,
     /// Kernel modules that could not be loaded, one line each.
     pub failures: Vec<String>,
     /// Where the time went.
@@ -413,13 +417,25 @@ pub fn read_state(root: &Root) -> Result<Option<State>> {
     read(root, STATE)
 }
 
+/// What DHCP servers granted in this boot.
+#[derive(Debug, Clone, Default)]
+pub struct Leases {
+    /// Those of IPv4.
+    pub dhcp: Vec<Progress>,
+    /// Those of IPv6.
+    pub dhcp6: Vec<dhcp6::progress::Progress>,
+}
+
 /// What DHCP servers granted in this boot; nothing where that cannot be read.
-pub fn leases(root: &Root) -> Vec<Progress> {
+pub fn leases(root: &Root) -> Leases {
     match read_state(root) {
-        Ok(state) => state.map(|state| state.dhcp).unwrap_or_default(),
+        Ok(state) => state.map_or_else(Leases::default, |state| Leases {
+            dhcp: state.dhcp,
+            dhcp6: state.dhcp6,
+        }),
         Err(error) => {
             log::debug!("{error}");
-            Vec::new()
+            Leases::default()
         }
     }
 }

@@ -10,6 +10,7 @@ use kernel_cmdline::{
 
 use crate::bond::{self, BondWish};
 use crate::dhcp::{self, identity::WantedId};
+use crate::dhcp6;
 use crate::ipoib::{self, Address, Autoconf, FULL_MEMBER, Route, WantedMode, WantedMtu};
 use crate::request::{InterfaceWish, Wish, wish};
 
@@ -26,6 +27,9 @@ impl InterfaceWish {
     }
 }
 
+/// `either6`: seconds that a router is waited for (`rd.net.timeout.ipv6auto=`): it has been
+/// solicited three times by then (RFC 4861 6.3.7).
+const ROUTER_S: u32 = 10;
 /// Characters of option 60: it has one byte for its length, and a character has up to four.
 const VENDOR_CLASS: usize = 63;
 
@@ -147,11 +151,8 @@ pub fn named(arguments: &Arguments<'_>) -> Vec<Wish<InterfaceWish>> {
         };
         let is_static = ip.value.methods.iter().all(|method| method.is_static());
         collected.change(&ip.with(interface), |found| {
-            let autoconf = autoconf(&ip.value);
-            found.left |= !is_static && !ip.value.wants_dhcp4() && autoconf.is_none();
             let ipoib = &mut found.ipoib;
-            ipoib.dhcp = dhcp(arguments, &ip.value).or(ipoib.dhcp.take());
-            ipoib.autoconf = autoconf.or(ipoib.autoconf);
+            found.left |= !addressed(arguments, &ip.value, ipoib) && !is_static;
             if let Some(client) = ip.value.client.filter(|_| is_static) {
                 let whole = if client.address.is_ipv6() { 128 } else { 32 };
                 ipoib.addresses.push(Address {
@@ -205,12 +206,15 @@ pub fn named(arguments: &Arguments<'_>) -> Vec<Wish<InterfaceWish>> {
     }
     // `ip=dhcp` is of whatever interface there is; of these only the one booted from is known.
     let anywhere = net.ip.iter().filter(|ip| ip.value.interface.is_none());
-    let wanted = anywhere.rev().find_map(|ip| dhcp(arguments, &ip.value));
+    let wanted = anywhere.rev().find(|ip| is_addressed(&ip.value));
     let booted = boot_device(arguments).map(|interface| key(arguments, &interface));
     for found in &mut collected.found {
         if booted.as_ref().is_some_and(|booted| found.value.is(booted)) {
             let ipoib = &mut found.value.ipoib;
-            ipoib.dhcp = ipoib.dhcp.take().or(wanted.clone());
+            let unasked = ipoib.dhcp.is_none() && ipoib.dhcp6.is_none() && ipoib.autoconf.is_none();
+            if let Some(ip) = wanted.filter(|_| unasked) {
+                addressed(arguments, &ip.value, ipoib);
+            }
         }
     }
     collected.modes();
@@ -246,14 +250,49 @@ fn autoconf(ip: &Ip<'_>) -> Option<Autoconf> {
     }
 }
 
-/// What an `ip=` wants of DHCP, if it does.
-fn dhcp(arguments: &Arguments<'_>, ip: &Ip<'_>) -> Option<dhcp::Wish> {
-    let net = &arguments.net;
-    let limit_s = match net.timeouts.dhcp.map(|limit| limit.value) {
+/// Whether an `ip=` asks for an address that is not written in it, in a way that is ours.
+pub fn is_addressed(ip: &Ip<'_>) -> bool {
+    let asks = |method: &Method| method.is_dhcp4() || method.is_dhcp6();
+    ip.methods.iter().any(asks) || autoconf(ip).is_some()
+}
+
+/// Adds what an `ip=` wants beyond what is written in it; false: nothing that is ours.
+fn addressed(arguments: &Arguments<'_>, ip: &Ip<'_>, ipoib: &mut ipoib::Wish) -> bool {
+    ipoib.dhcp = dhcp(arguments, ip).or(ipoib.dhcp.take());
+    ipoib.dhcp6 = dhcp6(arguments, ip).or(ipoib.dhcp6.take());
+    ipoib.autoconf = autoconf(ip).or(ipoib.autoconf);
+    is_addressed(ip)
+}
+
+/// Seconds that a try of DHCP takes at most.
+fn limit_s(arguments: &Arguments<'_>) -> Option<u32> {
+    match arguments.net.timeouts.dhcp.map(|limit| limit.value) {
         // 0 is dracut's to make sense of, as that of rd.retry=.
         None | Some(Limit::Infinite | Limit::Seconds(0)) => None,
         Some(Limit::Seconds(seconds)) => Some(seconds),
-    };
+    }
+}
+
+/// What an `ip=` wants of DHCPv6, if it does.
+fn dhcp6(arguments: &Arguments<'_>, ip: &Ip<'_>) -> Option<dhcp6::Wish> {
+    let net = &arguments.net;
+    let methods = &ip.methods;
+    let patience = net.timeouts.ipv6auto.map_or(ROUTER_S, |limit| limit.value);
+    let is_certain = methods.contains(&Method::Dhcp6);
+    (is_certain || methods.contains(&Method::Either6)).then(|| dhcp6::Wish {
+        client_id: WantedId::default(),
+        limit_s: limit_s(arguments),
+        tries: net.dhcp.retry.map_or(1, |tries| tries.value),
+        keep: arguments.network_root().is_some(),
+        ignore_dns: net.peerdns.is_some_and(|peerdns| !peerdns.value),
+        after_router_s: (!is_certain).then_some(patience),
+    })
+}
+
+/// What an `ip=` wants of DHCP, if it does.
+fn dhcp(arguments: &Arguments<'_>, ip: &Ip<'_>) -> Option<dhcp::Wish> {
+    let net = &arguments.net;
+    let limit_s = limit_s(arguments);
     ip.wants_dhcp4().then(|| dhcp::Wish {
         client_id: WantedId::default(),
         vendor_class: net
@@ -453,6 +492,9 @@ impl Collected<'_, '_> {
             let written = arguments.net.dhcp.client_ids.iter();
             for id in written.filter(|id| means(&id.value.interface)) {
                 wanted = WantedId::Bytes(id.value.id.bytes().collect());
+            }
+            if let Some(dhcp6) = &mut found.value.ipoib.dhcp6 {
+                dhcp6.client_id = wanted.clone();
             }
             if let Some(dhcp) = &mut found.value.ipoib.dhcp {
                 dhcp.client_id = wanted;

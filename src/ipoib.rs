@@ -10,6 +10,7 @@ use std::net::IpAddr;
 use serde::{Deserialize, Serialize};
 
 use crate::dhcp::lease::{self, Lease};
+use crate::dhcp6;
 use crate::facts::{Facts, Netdev, PortRef};
 use crate::rdma::select::ARPHRD_INFINIBAND;
 use kernel_cmdline::HwAddr;
@@ -182,6 +183,9 @@ pub struct Wish {
     /// A DHCP server is asked for the rest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dhcp: Option<crate::dhcp::Wish>,
+    /// A DHCPv6 server is asked for an address.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dhcp6: Option<dhcp6::Wish>,
     /// The bond that it belongs to, which sets it up and decides its MTU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bond: Option<String>,
@@ -232,7 +236,33 @@ impl Autoconf {
 impl Wish {
     /// Whether any address shall be on it.
     pub fn is_addressed(&self) -> bool {
-        !self.addresses.is_empty() || self.dhcp.is_some() || self.autoconf.is_some()
+        let asks = self.dhcp.is_some() || self.dhcp6.is_some();
+        !self.addresses.is_empty() || asks || self.autoconf.is_some()
+    }
+
+    /// What IPv6 of the kernel shall do; the routes around a DHCPv6 address come from routers.
+    pub fn kernel_autoconf(&self) -> Option<Autoconf> {
+        let routers = self.dhcp6.as_ref().map(|_| Autoconf::Router);
+        routers.or(self.autoconf)
+    }
+
+    /// With what a DHCPv6 server granted, which is as good as what a router would have given.
+    pub fn granted6(&self, lease: &dhcp6::lease::Lease) -> Wish {
+        let mut wish = self.clone();
+        wish.addresses.push(Address {
+            address: lease.address.into(),
+            prefix: dhcp6::lease::PREFIX,
+        });
+        let asked = self.dhcp6.as_ref();
+        if asked.is_some_and(|asked| asked.after_router_s.is_some()) {
+            wish.autoconf = None;
+        }
+        if !asked.is_some_and(|asked| asked.ignore_dns) {
+            let servers = lease.name_servers.iter().copied();
+            wish.dns.extend(servers.map(IpAddr::from));
+            wish.domains.extend(lease.domain_search.iter().cloned());
+        }
+        wish
     }
 
     /// With what a DHCP server granted.

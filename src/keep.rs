@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The real root: the leases that the initramfs handed over are renewed, from state.json alone.
 
+mod six;
+
+use std::net::IpAddr;
 use std::time::Duration;
 
 use futures_util::FutureExt;
@@ -16,7 +19,7 @@ use crate::dhcp::session::{Outcome, Session};
 use crate::dhcp::socket::Hardware;
 use crate::error::{Error, Result};
 use crate::facts::{Depth, Facts, Netdev};
-use crate::handover::{self, Directory};
+use crate::handover::{self, Directory, State};
 use crate::ipoib;
 use crate::system::alarm::Alarm;
 use crate::system::clock::boottime_ns;
@@ -30,6 +33,49 @@ struct Kept {
     session: Session,
     /// The lease's address was set: where it is not on the interface, somebody took it away.
     is_set: bool,
+}
+
+/// A lease of either family.
+enum Either {
+    Four(Box<Kept>),
+    Six(Box<six::Kept>),
+}
+
+impl Either {
+    fn due(&self) -> Option<u64> {
+        match self {
+            Either::Four(kept) => kept.session.due(),
+            Either::Six(kept) => kept.due(),
+        }
+    }
+
+    async fn changed(&mut self) {
+        match self {
+            Either::Four(kept) => kept.session.changed().await,
+            Either::Six(kept) => kept.changed().await,
+        }
+    }
+
+    /// Does what is due and what came of it. False: it is not ours any longer.
+    async fn go_on(
+        &mut self,
+        facts: &Facts,
+        net: &Net,
+        directory: &Directory,
+        root: &Root,
+    ) -> Result<bool> {
+        match self {
+            Either::Four(kept) => kept.go_on(facts, net, directory, root).await,
+            Either::Six(kept) => {
+                let mut changed = six::Change::new();
+                let stays = kept.go_on(facts, net, &mut changed).await;
+                if !changed.is_empty() {
+                    record(root, directory, |state| six::record(state, changed))?;
+                }
+                Ok(stays)
+            }
+        }
+    }
 }
 
 /// Renews until SIGTERM, or until there is nothing left to renew.
@@ -47,18 +93,29 @@ pub async fn keep(root: &Root) -> Result<()> {
     let net = Net::open()?;
     let directory = Directory::open()?;
     let facts = look(root);
+    let v4 = state.dhcp.iter();
+    let v4 = v4.map(|progress| Ok(Either::Four(Box::new(resume(root, progress, &facts)?))));
+    // Where routers give the address, no server has to.
+    let granted = state
+        .dhcp6
+        .iter()
+        .filter(|progress| progress.wish.after_router_s.is_none() || progress.lease.is_some());
+    let v6 = granted.map(|progress| Ok(Either::Six(Box::new(six::resume(progress, &facts)?))));
     let mut kept = Vec::new();
-    for progress in state.dhcp {
-        match resume(root, &progress, &facts) {
+    for one in v4.chain(v6) {
+        match one {
             Ok(one) => kept.push(one),
-            Err(error) => log::warn!("{error}"),
+            Err(error) => {
+                let error: Error = error;
+                log::warn!("{error}");
+            }
         }
     }
     while !kept.is_empty() {
-        let due = kept.iter().filter_map(|one: &Kept| one.session.due()).min();
+        let due = kept.iter().filter_map(Either::due).min();
         {
             let changes = kept.iter_mut();
-            let changed = select_all(changes.map(|one| one.session.changed().boxed_local()));
+            let changed = select_all(changes.map(|one| one.changed().boxed_local()));
             let rings = async {
                 match due {
                     Some(due) => {
@@ -184,7 +241,10 @@ impl Kept {
         self.session.wake();
         for outcome in self.session.outcomes() {
             match outcome {
-                Outcome::Lost(address) => self.take_away(netdev, address.into(), net).await,
+                Outcome::Lost(address) => {
+                    self.is_set = false;
+                    take_away(net, netdev, self.index, address.into()).await;
+                }
                 Outcome::Unopposed => {}
                 Outcome::Bound => {
                     if let Some(lease) = self.session.lease().cloned() {
@@ -196,17 +256,14 @@ impl Kept {
                 wish: self.wish.clone(),
                 ..self.session.progress()
             };
-            record(root, directory, progress)?;
+            record(root, directory, |state| {
+                let mut there = state.dhcp.iter_mut();
+                if let Some(before) = there.find(|before| before.index == progress.index) {
+                    *before = progress;
+                }
+            })?;
         }
         Ok(true)
-    }
-
-    async fn take_away(&mut self, netdev: &Netdev, address: std::net::IpAddr, net: &Net) {
-        self.is_set = false;
-        match net.delete_address(self.index, address).await {
-            Ok(()) => log::warn!("{}: {address} taken away", netdev.ifname),
-            Err(why) => log::error!("{}: {address} cannot be taken away: {why}", netdev.ifname),
-        }
     }
 
     /// A renewed lease changes nothing but its times; a new address is set with its routes.
@@ -243,14 +300,18 @@ impl Kept {
     }
 }
 
-/// Puts the lease into state.json in the place of the one before.
-fn record(root: &Root, directory: &Directory, progress: Progress) -> Result<()> {
+async fn take_away(net: &Net, netdev: &Netdev, index: u32, address: IpAddr) {
+    match net.delete_address(index, address).await {
+        Ok(()) => log::warn!("{}: {address} taken away", netdev.ifname),
+        Err(why) => log::error!("{}: {address} cannot be taken away: {why}", netdev.ifname),
+    }
+}
+
+/// Changes state.json: a lease takes the place of the one before.
+fn record(root: &Root, directory: &Directory, change: impl FnOnce(&mut State)) -> Result<()> {
     let Some(mut state) = handover::read_state(root)? else {
         return Ok(());
     };
-    let mut there = state.dhcp.iter_mut();
-    if let Some(before) = there.find(|before| before.index == progress.index) {
-        *before = progress;
-    }
+    change(&mut state);
     directory.write(handover::STATE, handover::json(&state)?.as_bytes())
 }

@@ -9,6 +9,7 @@
 pub mod bond;
 pub mod cli;
 pub mod dhcp;
+pub mod dhcp6;
 pub mod dracut;
 pub mod drivers;
 pub mod error;

@@ -361,9 +361,9 @@ fn servers(arguments: &Arguments<'_>) -> Vec<Wish<Server>> {
 /// What was understood and is not done by this program.
 fn left(arguments: &Arguments<'_>, interfaces: &[Wish<InterfaceWish>]) -> Vec<Wish<&'static str>> {
     const ADDRESS: &str = "this address is left to the image's network module";
-    const REST: &str = "all but DHCPv6 is carried out of this";
-    const EITHER: &str = "a router's prefix is waited for; no DHCPv6 server is asked";
-    const AUTOCONF: [Method; 3] = [Method::Auto6, Method::Either6, Method::Link6];
+    const REST: &str =
+        "link-local and ibft are left to the image's network module, the rest is carried out";
+    const OTHERS: [Method; 2] = [Method::LinkLocal, Method::Ibft];
     const HARDWARE: &str = "the hardware address is not set: an IPoIB interface has the number of its queue pair \
          and its port's GUID for one, and the kernel lets only its GUID be changed";
     const WHICH: &str = "which interface is not said: it is left to the image's network module; \
@@ -384,11 +384,8 @@ fn left(arguments: &Arguments<'_>, interfaces: &[Wish<InterfaceWish>]) -> Vec<Wi
             left.push(wish(ip, HARDWARE));
         }
         let methods = &ip.value.methods;
-        let carried_out =
-            |method: &Method| method.is_static() || method.is_dhcp4() || AUTOCONF.contains(method);
-        if methods.contains(&Method::Either6) {
-            left.push(wish(ip, EITHER));
-        } else if !methods.iter().any(carried_out) {
+        let carried_out = |method: &Method| !OTHERS.contains(method);
+        if !methods.iter().any(carried_out) {
             left.push(wish(ip, ADDRESS));
         } else if !methods.iter().all(carried_out) {
             left.push(wish(ip, REST));
@@ -398,15 +395,14 @@ fn left(arguments: &Arguments<'_>, interfaces: &[Wish<InterfaceWish>]) -> Vec<Wi
         let anywhere = net.ip.iter().filter(|ip| ip.value.interface.is_none());
         left.extend(
             anywhere
-                .filter(|ip| ip.value.wants_dhcp4())
+                .filter(|ip| crate::interfaces::is_addressed(&ip.value))
                 .map(|ip| wish(ip, WHICH)),
         );
     }
     if left.is_empty()
-        && interfaces
-            .iter()
-            .map(|i| &i.value.ipoib)
-            .all(|ipoib| ipoib.addresses.is_empty() && ipoib.dhcp.is_none())
+        && interfaces.iter().map(|i| &i.value.ipoib).all(|ipoib| {
+            ipoib.addresses.is_empty() && ipoib.dhcp.is_none() && ipoib.dhcp6.is_none()
+        })
     {
         return left;
     }

@@ -24,6 +24,8 @@ pub enum Phase {
     PortActive,
     /// DHCP, from carrier to the granted address; a span.
     Lease,
+    /// DHCPv6, from its first message to the granted address; a span.
+    Lease6,
     /// All checks of a link passed.
     Verified,
     /// A server answered over RDMA.
@@ -43,6 +45,7 @@ impl Phase {
             Phase::DeviceSeen => "device seen",
             Phase::PortActive => "port ACTIVE",
             Phase::Lease => "DHCP lease",
+            Phase::Lease6 => "DHCPv6 lease",
             Phase::Verified => "verified",
             Phase::ServerAnswered => "server answers",
             Phase::HandedOver => "handed over",

@@ -20,3 +20,7 @@ mod network;
 mod others;
 #[path = "dhcp/servers.rs"]
 mod servers;
+#[path = "dhcp/six.rs"]
+mod six;
+#[path = "dhcp/six_hostile.rs"]
+mod six_hostile;

@@ -54,6 +54,11 @@ impl Method {
         )
     }
 
+    /// Whether an IPv6 address is asked of a DHCP server, if need be.
+    pub const fn is_dhcp6(self) -> bool {
+        matches!(self, Self::Dhcp6 | Self::Either6)
+    }
+
     /// Whether no address comes from elsewhere.
     pub const fn is_static(self) -> bool {
         matches!(self, Self::None | Self::Off)

@@ -49,11 +49,10 @@ impl Effect {
         match self {
             Self::CarriedOut => None,
             Self::InfiniBand => Some(
-                "Carried out by ibboot for InfiniBand interfaces, but for DHCPv6, which is left to dracut's network \
-                 module, as is all of Ethernet.",
+                "Carried out by ibboot for InfiniBand interfaces; all of Ethernet is left to dracut's network module.",
             ),
             Self::Dhcp => Some(
-                "ibboot does it for the DHCPv4 of InfiniBand interfaces, dracut's network module for all other.",
+                "ibboot does it for InfiniBand interfaces, dracut's network module for all other.",
             ),
             Self::LeftToDracut => {
                 Some("Read and checked; carried out by dracut's network module, not by ibboot.")

@@ -4,7 +4,6 @@
 
 mod answers;
 mod probing;
-mod random;
 mod requests;
 #[cfg(test)]
 mod tests;
@@ -15,7 +14,7 @@ use super::identity::Identity;
 use super::lease::Lease;
 use super::packet::Message;
 use super::progress::{Counts, PROBING};
-use random::Random;
+use super::random::Random;
 
 const SECOND: u64 = 1_000_000_000;
 /// Retries start after this and double up to [`LONGEST`]: a boot wants the first soon, a thousand

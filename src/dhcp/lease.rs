@@ -480,7 +480,7 @@ fn is_name(text: &str) -> bool {
 
 /// RFC 3397: names of RFC 1035 4.1.4 with pointers. A pointer leads backwards, so that every walk
 /// ends.
-fn domains(bytes: &[u8]) -> Option<Vec<String>> {
+pub(crate) fn domains(bytes: &[u8]) -> Option<Vec<String>> {
     let mut domains = Vec::new();
     let mut position = 0;
     while position < bytes.len() && domains.len() < DOMAINS {

@@ -9,6 +9,7 @@ pub mod identity;
 pub mod lease;
 pub mod packet;
 pub mod progress;
+pub(crate) mod random;
 pub mod session;
 pub mod socket;
 

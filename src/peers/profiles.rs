@@ -110,10 +110,13 @@ pub(super) fn networkd_bond(name: &str, bond: &bond::Wish, wish: &ipoib::Wish) -
 
 fn networkd_addresses(wish: &ipoib::Wish) -> String {
     let mut text = "\n[Network]\nKeepConfiguration=yes\n".to_owned();
-    if wish.dhcp.is_some() {
-        text.push_str("DHCP=ipv4\n");
+    match (&wish.dhcp, &wish.dhcp6) {
+        (Some(_), Some(_)) => text.push_str("DHCP=yes\n"),
+        (Some(_), None) => text.push_str("DHCP=ipv4\n"),
+        (None, Some(_)) => text.push_str("DHCP=ipv6\n"),
+        (None, None) => {}
     }
-    if wish.autoconf == Some(ipoib::Autoconf::Router) {
+    if wish.kernel_autoconf() == Some(ipoib::Autoconf::Router) {
         text.push_str("IPv6AcceptRA=yes\n");
     }
     for address in &wish.addresses {

@@ -61,7 +61,7 @@ fn every_infiniband_interface_is_claimed_but_those_that_are_left() {
         ]
     );
     assert_eq!(
-        claimed("ip=10.0.0.1:::255.255.255.0::ib0:none ip=ib1:dhcp6 ip=ib2:dhcp6"),
+        claimed("ip=10.0.0.1:::255.255.255.0::ib0:none ip=ib1:link-local ip=ib2:link-local"),
         [
             "NetworkManager/conf.d/90-ibboot.conf 644\n\
                  [device-ibboot]\nmatch-device=type:infiniband;except:interface-name:=ib1;\
@@ -82,10 +82,10 @@ fn what_nobody_asks_for_is_not_claimed() {
         "ip=10.0.0.1:::255.255.255.0::eth0:none",
         "rd.ib.link=rxe0:rxe:eth0 ip=eth0:dhcp",
         "rd.ib=0 ip=10.0.0.1:::255.255.255.0::ib0:none",
-        "ip=ib0:dhcp6",
+        "ip=ib0:link-local",
         // Left, and not to be told by a name.
-        "ip=10.0.0.1:::255.255.255.0::ib0:none ip=ib;type:dhcp6",
-        "ip=10.0.0.1:::255.255.255.0::ib0:none ip=ib*:dhcp6",
+        "ip=10.0.0.1:::255.255.255.0::ib0:none ip=ib;type:link-local",
+        "ip=10.0.0.1:::255.255.255.0::ib0:none ip=ib*:link-local",
     ] {
         assert_eq!(claimed(cmdline), [""; 0], "{cmdline}");
     }

@@ -268,7 +268,8 @@ pub fn carried(request: &Request) -> Option<RootWish> {
         let routes = ipoib.routes.iter().map(|route| &route.network);
         let mut networks = ipoib.addresses.iter().chain(routes);
         let near = server.is_some_and(|server| networks.any(|n| n.reaches(server)));
-        let granted = ipoib.dhcp.is_some() && ipoib.boot;
+        let asks = ipoib.dhcp.is_some() || ipoib.dhcp6.is_some();
+        let granted = asks && ipoib.boot;
         near || granted || !ipoib.gateways.is_empty()
     });
     (leads || wish.value.transport == Transport::Rdma).then(|| RootWish {

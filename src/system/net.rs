@@ -7,11 +7,14 @@ use futures_util::StreamExt;
 use rtnetlink::packet_core::NetlinkMessage;
 use rtnetlink::packet_route::RouteNetlinkMessage;
 use rtnetlink::packet_route::address::AddressAttribute;
-use rtnetlink::packet_route::link::{BondMode, LinkMessage};
+use rtnetlink::packet_route::link::{
+    AfSpecInet6, AfSpecUnspec, BondMode, Inet6IfaceFlags, LinkAttribute, LinkMessage,
+};
 use rtnetlink::packet_route::route::RouteScope;
 use rtnetlink::{Handle, LinkBond, LinkUnspec, MulticastGroup, RouteMessageBuilder};
 use tokio::task::JoinHandle;
 
+use crate::dhcp6::progress::Router;
 use crate::error::{Error, Result, errno_text};
 use crate::ipoib::Address;
 
@@ -25,7 +28,7 @@ fn words(error: &rtnetlink::Error) -> String {
 
 type Messages = futures_util::stream::BoxStream<'static, NetlinkMessage<RouteNetlinkMessage>>;
 
-/// A connection to rtnetlink(7), subscribed to changes of links and of IPv6 addresses.
+/// A connection to rtnetlink(7), subscribed to changes of links, of IPv6 addresses, and to what routers advertise.
 pub struct Net {
     handle: Handle,
     messages: Messages,
@@ -50,6 +53,8 @@ impl Net {
         let (connection, handle, messages) = rtnetlink::new_multicast_connection(&[
             MulticastGroup::Link,
             MulticastGroup::Ipv6Ifaddr,
+            // What a router advertises.
+            MulticastGroup::Ipv6Ifinfo,
         ])
         .map_err(|e| Error::io("rtnetlink", "socket cannot be opened", &e))?;
         Ok(Net {
@@ -181,6 +186,36 @@ impl Net {
         };
         let request = self.handle.route().add(message);
         request.replace().execute().await.map_err(|e| words(&e))
+    }
+
+    /// What a router said on this link of DHCPv6, in the flags of its last advertisement.
+    pub async fn router(&self, index: u32) -> Router {
+        let mut found = self.handle.link().get().match_index(index).execute();
+        let Some(Ok(message)) = found.next().await else {
+            return Router::Silent;
+        };
+        let families = message
+            .attributes
+            .iter()
+            .find_map(|attribute| match attribute {
+                LinkAttribute::AfSpecUnspec(families) => Some(families.as_slice()),
+                _ => None,
+            });
+        let mut families = families.unwrap_or_default().iter();
+        let v6 = families.find_map(|family| match family {
+            AfSpecUnspec::Inet6(attributes) => Some(attributes.as_slice()),
+            _ => None,
+        });
+        let mut attributes = v6.unwrap_or_default().iter();
+        let flags = attributes.find_map(|attribute| match attribute {
+            AfSpecInet6::Flags(flags) => Some(*flags),
+            _ => None,
+        });
+        match flags.unwrap_or(Inet6IfaceFlags::empty()) {
+            flags if flags.contains(Inet6IfaceFlags::RaManaged) => Router::Managed,
+            flags if flags.contains(Inet6IfaceFlags::RaRcvd) => Router::Unmanaged,
+            _ => Router::Silent,
+        }
     }
 
     /// Waits for the next link message and takes the ones already queued behind it. A lost

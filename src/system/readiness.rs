@@ -4,6 +4,7 @@
 #![allow(unsafe_code)]
 
 use std::io;
+use std::net::UdpSocket;
 use std::os::fd::AsRawFd;
 
 use tokio::io::Interest;
@@ -37,6 +38,8 @@ unsafe impl OwnsDescriptor for Umad {}
 unsafe impl OwnsDescriptor for Cm {}
 // SAFETY: as above.
 unsafe impl OwnsDescriptor for PacketSocket {}
+// SAFETY: the standard library's socket is an OwnedFd too.
+unsafe impl OwnsDescriptor for UdpSocket {}
 
 /// Puts a nonblocking event file on the current event loop.
 pub fn watched<T: OwnsDescriptor>(inner: T) -> io::Result<AsyncFd<T>> {

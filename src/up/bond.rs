@@ -48,8 +48,10 @@ impl Walk<'_> {
         if bond.slaves.is_empty() {
             return changed;
         }
+        self.set_autoconf(ipoib, netdev);
         changed |= self.set_up(name, facts).await;
         let ipoib = &self.lease(ipoib, netdev, index).await;
+        let ipoib = &self.lease6(ipoib, netdev, index).await;
         if netdev.carrier != Some(true) {
             self.interfaces.forget_mtu(index);
             return changed;

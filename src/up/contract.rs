@@ -4,10 +4,10 @@
 
 use super::Walk;
 use crate::dhcp::lease::Lease;
-use crate::dhcp::progress::Progress;
+use crate::dhcp6;
 use crate::dracut::{self, BOOTDEV, File, IFACES, Interface, TMP};
 use crate::error::{Error, Result};
-use crate::handover::{Directory, INTERFACES};
+use crate::handover::{Directory, INTERFACES, Leases};
 use crate::ipoib::Wish;
 use crate::report::{LinkReport, Report};
 use crate::request::in_initramfs;
@@ -25,6 +25,7 @@ struct Online<'a> {
     /// What was wanted of it, with what a DHCP server granted.
     ipoib: Wish,
     lease: Option<Lease>,
+    lease6: Option<dhcp6::lease::Lease>,
     name: &'a str,
     hardware_address: Option<String>,
 }
@@ -59,7 +60,10 @@ impl Walk<'_> {
 impl Walk<'_> {
     /// Those that are verified, the boot device first.
     fn online<'a>(&self, ours: &[&'a LinkWish], report: &'a Report) -> Vec<Online<'a>> {
-        let leases = self.leases.seen();
+        let leases = Leases {
+            dhcp: self.leases.seen(),
+            dhcp6: self.leases6.seen(),
+        };
         let wishes = ours.iter();
         let mut online: Vec<Online<'a>> = wishes
             .filter_map(|wish| online(wish, report, &leases, self.root))
@@ -107,7 +111,7 @@ fn is_boot(wish: &LinkWish) -> bool {
 fn online<'a>(
     wish: &'a LinkWish,
     report: &'a Report,
-    leases: &[Progress],
+    leases: &Leases,
     root: &Root,
 ) -> Option<Online<'a>> {
     let ipoib = wish.ipoib.as_ref()?;
@@ -115,15 +119,22 @@ fn online<'a>(
     let is_it = |link: &&LinkReport| link.wanted == wish.wanted && link.is_good();
     let name = links.find(is_it)?.interface.as_deref()?;
     let hardware_address = root.text(&format!("/sys/class/net/{name}/address")).ok();
-    let mut leases = leases.iter().filter(|_| ipoib.dhcp.is_some());
-    let lease = leases
+    let mut leases4 = leases.dhcp.iter().filter(|_| ipoib.dhcp.is_some());
+    let lease = leases4
+        .find(|progress| progress.interface == name)
+        .and_then(|progress| progress.lease.clone());
+    let mut leases6 = leases.dhcp6.iter().filter(|_| ipoib.dhcp6.is_some());
+    let lease6 = leases6
         .find(|progress| progress.interface == name)
         .and_then(|progress| progress.lease.clone());
     let granted = lease.as_ref().map(|lease| ipoib.granted(lease));
+    let granted = granted.unwrap_or_else(|| ipoib.clone());
+    let granted6 = lease6.as_ref().map(|lease| granted.granted6(lease));
     Some(Online {
         wish,
-        ipoib: granted.unwrap_or_else(|| ipoib.clone()),
+        ipoib: granted6.unwrap_or(granted),
         lease,
+        lease6,
         name,
         hardware_address,
     })
@@ -169,17 +180,23 @@ fn files(ours: &[&LinkWish], online: &[Online<'_>]) -> Vec<File> {
         let alias = interface.wish.wanted.as_str();
         let is_anothers = online.iter().any(|other| other.name == alias)
             || ours.iter().filter(|wish| wish.wanted == alias).count() > 1;
-        let lease = interface.lease.as_ref();
-        let lease = lease.map(Lease::variables).unwrap_or_default();
         files.extend(dracut::files(&Interface {
             name: interface.name,
             alias: (!is_anothers).then_some(alias),
             hardware_address: interface.hardware_address.as_deref(),
             wish: &interface.ipoib,
-            lease: &lease,
+            lease: &variables(interface),
         }));
     }
     files
+}
+
+/// What its servers said, as dhclient-script names it.
+fn variables(interface: &Online<'_>) -> Vec<(&'static str, Vec<u8>)> {
+    let v4 = interface.lease.as_ref().map(Lease::variables);
+    let v6 = interface.lease6.as_ref();
+    let v6 = v6.map(dhcp6::lease::Lease::variables);
+    v4.into_iter().chain(v6).flatten().collect()
 }
 
 /// The files which list interfaces.

@@ -3,13 +3,13 @@
 //! granted becomes part of what is wanted of the interface.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::select_all;
 use tokio::time::Instant;
 
 use super::Walk;
+use super::tries::Tries;
 use crate::dhcp::Wish;
 use crate::dhcp::client::Config;
 use crate::dhcp::identity::{Hex, Identity, unhex};
@@ -34,49 +34,28 @@ struct Running {
     wish: Wish,
     session: Session,
     began_ns: u64,
-    /// When this try ends; none: it does not.
-    ends: Option<Instant>,
-    tries_left: u32,
-    gave_up: bool,
+    tries: Tries,
     is_marked: bool,
 }
 
 impl Running {
     fn new(wish: &Wish, session: Session) -> Running {
-        let mut running = Running {
+        Running {
             wish: wish.clone(),
             session,
             began_ns: boottime_ns(),
-            ends: None,
-            tries_left: wish.tries.max(1),
-            gave_up: false,
+            tries: Tries::begin(wish.limit_s, wish.tries),
             is_marked: false,
-        };
-        running.begin_try();
-        running
-    }
-
-    fn begin_try(&mut self) {
-        self.tries_left = self.tries_left.saturating_sub(1);
-        self.begin_limit();
-    }
-
-    fn begin_limit(&mut self) {
-        let limit = self.wish.limit_s.map(u64::from).map(Duration::from_secs);
-        self.ends = limit.map(|limit| Instant::now() + limit);
-    }
-
-    /// The time of a try is up: the next one begins, or it was the last.
-    fn limit(&mut self, now: Instant) {
-        let is_over = self.ends.is_some_and(|ends| now >= ends);
-        if !is_over || self.session.lease().is_some() {
-            return;
         }
-        if self.tries_left == 0 {
-            self.ends = None;
-            self.gave_up = true;
-        } else {
-            self.begin_try();
+    }
+
+    /// Does what is due: the client's own, and the end of a try.
+    fn go_on(&mut self) {
+        if !self.tries.gave_up() {
+            self.session.wake();
+        }
+        let has_lease = self.session.lease().is_some();
+        if self.tries.is_next(Instant::now(), has_lease) {
             self.session.start(None);
         }
     }
@@ -97,18 +76,14 @@ impl Running {
     }
 
     fn due(&self) -> Option<Instant> {
-        let packet =
-            self.session.due().filter(|_| !self.gave_up).map(|due| {
-                Instant::now() + Duration::from_nanos(due.saturating_sub(boottime_ns()))
-            });
-        let limit = self.ends.filter(|_| self.session.lease().is_none());
-        packet.into_iter().chain(limit).min()
+        let has_lease = self.session.lease().is_some();
+        self.tries.due(self.session.due(), has_lease)
     }
 
     fn progress(&self) -> Progress {
         Progress {
             wish: self.wish.clone(),
-            gave_up: self.gave_up,
+            gave_up: self.tries.gave_up(),
             ..self.session.progress()
         }
     }
@@ -130,7 +105,10 @@ impl Leases {
 
     /// Waits until the link moved a client.
     pub async fn changed(&mut self) {
-        let going = self.running.values_mut().filter(|running| !running.gave_up);
+        let going = self
+            .running
+            .values_mut()
+            .filter(|running| !running.tries.gave_up());
         let waiting: Vec<_> = going
             .map(|running| running.session.changed().boxed_local())
             .collect();
@@ -169,17 +147,14 @@ impl Walk<'_> {
             return wish.clone();
         };
         running.session.rename(&netdev.ifname);
-        if !running.gave_up {
-            running.session.wake();
-        }
-        running.limit(Instant::now());
+        running.go_on();
         for outcome in running.session.outcomes() {
             match outcome {
                 Outcome::Bound => running.say_lease(&netdev.ifname),
                 Outcome::Unopposed => {}
                 Outcome::Lost(address) => {
                     running.is_marked = false;
-                    running.begin_limit();
+                    running.tries.prolong();
                     if let Err(why) = self.net.delete_address(index, address.into()).await {
                         let what = format!("{address} cannot be taken away");
                         log::error!("{}", Error::new(&netdev.ifname, what).seen(why));

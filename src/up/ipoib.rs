@@ -93,6 +93,7 @@ impl Walk<'_> {
         self.set_autoconf(wish, netdev);
         changed |= self.set_up(&netdev.ifname, facts).await;
         let wish = &self.lease(wish, netdev, index).await;
+        let wish = &self.lease6(wish, netdev, index).await;
         if netdev.carrier != Some(true) {
             self.interfaces.forget_mtu(index);
             self.claims.forget(index);
@@ -348,12 +349,9 @@ impl Walk<'_> {
     }
 
     /// IPv6 is told before the interface is up: the kernel solicits routers then.
-    fn set_autoconf(&mut self, wish: &Wish, netdev: &Netdev) {
-        for (name, value) in wish
-            .autoconf
-            .iter()
-            .flat_map(|autoconf| autoconf.settings())
-        {
+    pub(super) fn set_autoconf(&mut self, wish: &Wish, netdev: &Netdev) {
+        let settings = wish.kernel_autoconf().map(ipoib::Autoconf::settings);
+        for (name, value) in settings.into_iter().flatten() {
             let path = format!("/proc/sys/net/ipv6/conf/{}/{name}", netdev.ifname);
             let set = match self.root.text(&path) {
                 Ok(text) if text == value => continue,

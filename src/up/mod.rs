@@ -10,12 +10,14 @@ pub mod ask;
 mod bond;
 mod contract;
 mod dhcp;
+mod dhcp6;
 mod ipoib;
 mod log;
 mod outcome;
 pub mod probe;
 pub use outcome::stillborn;
 pub mod taken;
+mod tries;
 mod watch;
 
 use std::collections::BTreeSet;
@@ -65,6 +67,7 @@ struct Walk<'a> {
     asking: ask::Asking,
     probing: probe::Probing,
     leases: dhcp::Leases,
+    leases6: dhcp6::Leases,
     claims: taken::Claims,
     log: log::Waiting,
     marks: Vec<Mark>,
@@ -113,6 +116,7 @@ pub async fn run(root: &Root, plan: &Plan, index: &Index) -> Result<End> {
     let directory = Directory::open()?;
     // A second run starts with a clean slate, or a hook would read the first one's result.
     directory.remove(crate::handover::RESULT)?;
+    let known = crate::handover::leases(root);
     let mut walk = Walk {
         root,
         plan,
@@ -129,7 +133,8 @@ pub async fn run(root: &Root, plan: &Plan, index: &Index) -> Result<End> {
         interfaces: ipoib::Tried::default(),
         asking: ask::Asking::default(),
         probing: probe::Probing::default(),
-        leases: dhcp::Leases::new(crate::handover::leases(root)),
+        leases: dhcp::Leases::new(known.dhcp),
+        leases6: dhcp6::Leases::new(known.dhcp6),
         claims: taken::Claims::new(in_initramfs(root)),
         log: log::Waiting::default(),
         marks: Vec::new(),
@@ -200,6 +205,7 @@ impl Walk<'_> {
                 self.asking.due(),
                 self.probing.due(),
                 self.leases.due(),
+                self.leases6.due(),
                 self.claims.due(),
             ];
             let next = due
@@ -213,6 +219,7 @@ impl Walk<'_> {
                 () = self.asking.changed() => {}
                 () = self.probing.changed() => {}
                 () = self.leases.changed() => {}
+                () = self.leases6.changed() => {}
                 () = alarm.rings(next.saturating_duration_since(Instant::now())) => {}
                 _ = terminate.recv() => {
                     ::log::info!("stopped by SIGTERM");
@@ -286,6 +293,7 @@ impl Walk<'_> {
         facts.subnet_administrator = self.asking.seen();
         facts.servers = self.probing.seen();
         facts.dhcp = self.leases.seen();
+        facts.dhcp6 = self.leases6.seen();
         self.claims.add_to(&mut facts.netdevs);
         let report = verify(&self.expectation, &facts);
         self.probing.follow(&report);

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The end: what dracut's hooks are told, and what the real root finds.
 
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 
 use kernel_cmdline::OnFail;
 
 use super::Walk;
 use crate::dhcp::progress::Progress;
+use crate::dhcp6;
 use crate::error::Result;
 use crate::handover::{self, Link, Outcome, SCHEMA, State};
 use crate::plan::{Action, Plan};
@@ -24,7 +25,7 @@ pub struct Told {
     /// A modprobe may end after the link it made possible is verified.
     marks: usize,
     /// State of each client, and its address: one that somebody else has is given up for another.
-    leases: Vec<(String, Option<Ipv4Addr>)>,
+    leases: Vec<(String, Option<IpAddr>)>,
 }
 
 fn statuses(report: &Report) -> Vec<(Option<String>, Status)> {
@@ -33,10 +34,16 @@ fn statuses(report: &Report) -> Vec<(Option<String>, Status)> {
     links.chain(servers).collect()
 }
 
-fn leases(dhcp: &[Progress]) -> Vec<(String, Option<Ipv4Addr>)> {
-    let address = |progress: &Progress| progress.lease.as_ref().map(|lease| lease.address);
-    let one = |progress: &Progress| (progress.state.clone(), address(progress));
-    dhcp.iter().map(one).collect()
+fn leases(dhcp: &[Progress], dhcp6: &[dhcp6::progress::Progress]) -> Vec<(String, Option<IpAddr>)> {
+    let v4 = dhcp.iter().map(|progress| {
+        let address = progress.lease.as_ref().map(|lease| lease.address.into());
+        (progress.state.clone(), address)
+    });
+    let v6 = dhcp6.iter().map(|progress| {
+        let address = progress.lease.as_ref().map(|lease| lease.address.into());
+        (progress.state.clone(), address)
+    });
+    v4.chain(v6).collect()
 }
 
 /// What the hooks do when it failed.
@@ -127,13 +134,13 @@ impl Walk<'_> {
     /// Writes the files when they would say something new. The result comes last: it opens
     /// dracut's gate.
     pub(super) fn tell(&mut self, outcome: Outcome, report: &Report) -> Result<()> {
-        let dhcp = self.leases.seen();
+        let (dhcp, dhcp6) = (self.leases.seen(), self.leases6.seen());
         let now = Told {
             // What the hooks were told stands: the boot has gone on by it.
             outcome: self.told.as_ref().map_or(outcome, |told| told.outcome),
             statuses: statuses(report),
             marks: self.marks.len(),
-            leases: leases(&dhcp),
+            leases: leases(&dhcp, &dhcp6),
         };
         let outcome = now.outcome;
         if self.told.as_ref() == Some(&now) {
@@ -163,6 +170,7 @@ impl Walk<'_> {
             }),
             links: self.links(report),
             dhcp,
+            dhcp6,
             failures: self.failures.clone(),
             marks: self.marks.clone(),
         };

@@ -2,7 +2,7 @@
 //! The checks of a bond of IPoIB interfaces.
 
 use super::checks::{Id, TABLE};
-use super::interface;
+use super::{interface, lease6};
 use crate::bond::{MODE, Seen, Wish};
 use crate::facts::{Facts, Netdev};
 use crate::ipoib;
@@ -69,6 +69,9 @@ fn evaluate(
         },
         Id::IpoibMtu if ipoib.mtu.is_some() => interface::mtu(ipoib, netdev),
         Id::LeasePresent if ipoib.dhcp.is_some() => interface::lease(netdev, facts),
+        Id::Lease6Present if lease6::is_wanted(ipoib, netdev, facts) => {
+            lease6::evaluate(netdev, facts)
+        }
         Id::AddressPresent if ipoib.is_addressed() => interface::addresses(ipoib, netdev),
         Id::RoutePresent if !ipoib.gateways.is_empty() || !ipoib.routes.is_empty() => {
             interface::routes(ipoib, netdev)

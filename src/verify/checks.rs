@@ -85,6 +85,9 @@ pub enum Id {
     /// What a DHCP server granted.
     #[serde(rename = "lease.present")]
     LeasePresent,
+    /// What a DHCPv6 server granted.
+    #[serde(rename = "lease6.present")]
+    Lease6Present,
     /// The planned IP addresses.
     #[serde(rename = "address.present")]
     AddressPresent,
@@ -334,9 +337,23 @@ pub const TABLE: &[Check] = &[
         hint: "a DHCP server or relay must listen on this network",
     },
     Check {
+        id: Id::Lease6Present,
+        name: "lease6.present",
+        parents: &[Id::IpoibCarrier, Id::BondCarrier],
+        severity: Severity::Critical,
+        failure: "no DHCPv6 lease",
+        why: "a DHCPv6 server granted an address, and it still holds",
+        hint: "a DHCPv6 server or relay must listen on this network",
+    },
+    Check {
         id: Id::AddressPresent,
         name: "address.present",
-        parents: &[Id::IpoibCarrier, Id::BondCarrier, Id::LeasePresent],
+        parents: &[
+            Id::IpoibCarrier,
+            Id::BondCarrier,
+            Id::LeasePresent,
+            Id::Lease6Present,
+        ],
         severity: Severity::Critical,
         failure: "address is missing",
         why: "the interface has the IP addresses that were asked for",

@@ -7,9 +7,9 @@ use kernel_cmdline::Selector;
 
 use super::checks::{Check, Id, Severity, TABLE};
 use super::expectation::{Expectation, Identity, LinkWish, Require};
-use super::interface;
 use super::root;
 use super::server;
+use super::{interface, lease6};
 use crate::bond;
 use crate::facts::{Facts, Port, PortRef};
 use crate::handover::SCHEMA;
@@ -398,6 +398,11 @@ fn applies(id: Id, wish: &LinkWish, lookup: &Lookup<'_>, port: PortRef<'_>) -> b
             .ipoib
             .as_ref()
             .is_some_and(|ipoib| ipoib.dhcp.is_some()),
+        Id::Lease6Present => wish.ipoib.as_ref().is_some_and(|ipoib| {
+            let netdev = ipoib::interface(ipoib, port, lookup.facts);
+            let seen = netdev.cloned().unwrap_or_default();
+            lease6::is_wanted(ipoib, &seen, lookup.facts)
+        }),
         Id::RoutePresent => wish.ipoib.as_ref().is_some_and(|ipoib| {
             let ipoib = interface::granted(ipoib, port, lookup.facts);
             !ipoib.gateways.is_empty() || !ipoib.routes.is_empty()
@@ -463,6 +468,7 @@ fn evaluate(
         | Id::IpoibCarrier
         | Id::IpoibMtu
         | Id::LeasePresent
+        | Id::Lease6Present
         | Id::AddressPresent
         | Id::RoutePresent => interface::evaluate(row.id, wish.ipoib.as_ref()?, found, facts),
     };

@@ -3,6 +3,7 @@
 
 use super::carrier;
 use super::checks::Id;
+use super::lease6;
 use crate::dhcp::progress::Progress;
 use crate::facts::{Facts, Netdev, PortRef};
 use crate::ipoib::{self, Autoconf, FULL_MEMBER, WantedMtu, Wish};
@@ -28,13 +29,14 @@ pub fn evaluate(id: Id, wish: &Wish, port: PortRef<'_>, facts: &Facts) -> Findin
         Id::IpoibCarrier => Finding::ok(id, "carrier"),
         Id::IpoibMtu => mtu(wish, netdev),
         Id::LeasePresent => lease(netdev, facts),
+        Id::Lease6Present => lease6::evaluate(netdev, facts),
         Id::AddressPresent => addresses(wish, netdev),
         Id::RoutePresent => routes(wish, netdev),
         _ => Finding::ok(Id::IpoibPresent, name),
     }
 }
 
-/// What is wanted with what a DHCP server granted for the interface of the wish.
+/// What is wanted with what DHCP servers granted for the interface of the wish.
 pub fn granted(wish: &Wish, port: PortRef<'_>, facts: &Facts) -> Wish {
     let netdev = ipoib::interface(wish, port, facts);
     netdev.map_or_else(|| wish.clone(), |netdev| granted_to(wish, netdev, facts))
@@ -44,7 +46,11 @@ pub fn granted(wish: &Wish, port: PortRef<'_>, facts: &Facts) -> Wish {
 pub fn granted_to(wish: &Wish, netdev: &Netdev, facts: &Facts) -> Wish {
     let progress = wish.dhcp.as_ref().and_then(|_| progress(netdev, facts));
     let lease = progress.and_then(|progress| progress.lease.as_ref());
-    lease.map_or_else(|| wish.clone(), |lease| wish.granted(lease))
+    let wish = lease.map_or_else(|| wish.clone(), |lease| wish.granted(lease));
+    match lease6::lease(&wish, netdev, facts) {
+        Some(lease) => wish.granted6(lease),
+        None => wish,
+    }
 }
 
 fn progress<'f>(netdev: &Netdev, facts: &'f Facts) -> Option<&'f Progress> {

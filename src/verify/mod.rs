@@ -8,6 +8,7 @@ pub mod checks;
 pub mod evaluate;
 pub mod expectation;
 mod interface;
+mod lease6;
 mod root;
 mod server;
 

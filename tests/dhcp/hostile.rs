@@ -288,7 +288,7 @@ fn a_poisoned_answer_gives_an_address_and_nothing_else() {
 }
 
 /// Resident memory of this process in KiB (proc(5)).
-fn resident() -> u64 {
+pub fn resident() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let line = status
         .lines()

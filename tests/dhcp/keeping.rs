@@ -26,6 +26,7 @@ fn hand_over(node: Node, keep: bool) -> (Progress, Server) {
         handover: None,
         links: Vec::new(),
         dhcp: vec![progress.clone()],
+        dhcp6: Vec::new(),
         failures: Vec::new(),
         marks: Vec::new(),
     };

@@ -16,7 +16,12 @@ pub(super) const ADDRESSES: Group = Group {
             default: "DHCP on every interface if a network root is given, else nothing",
             help: "How an interface gets its addresses. May be given several times.\n\n\
                    METHOD is dhcp (or on, any), dhcp6, auto6, either6, link6, single-dhcp, link-local, auto, ibft, or \
-                   none (or off) for what is written and nothing else. Several are separated by commas: dhcp,dhcp6.\n\n\
+                   none (or off) for what is written and nothing else. Several are separated by commas and \
+                   all of them wanted: dhcp,dhcp6.\n\n\
+                   dhcp6 asks a DHCPv6 server for one address, which is set with a prefix of 128 bits: what is on the \
+                   link and how to leave it routers advertise. either6 takes the address of a router's prefix, and \
+                   asks a DHCPv6 server where the router says so (the M flag of its advertisement) or when none gave \
+                   an address (see rd.net.timeout.ipv6auto=); one of the two is enough.\n\n\
                    MASK is a netmask or the length of a prefix; the length may also follow CLIENT after a slash. It has \
                    to be given: it is not guessed from the address. PEER may have a prefix length as well. MTU is in \
                    bytes. MAC is an address to give to the interface.\n\n\
@@ -155,18 +160,22 @@ pub(super) const SETTINGS: Group = Group {
             "How long to wait for the detection of duplicate IPv6 addresses.",
             "rd.net.timeout.ipv6dad=20",
         ),
-        timeout(
-            "rd.net.timeout.ipv6auto",
-            "rd.net.timeout.ipv6auto=S",
-            "40",
-            "How long to wait for IPv6 router advertisements.",
-            "rd.net.timeout.ipv6auto=60",
-        ),
+        Parameter {
+            name: "rd.net.timeout.ipv6auto",
+            grammar: "rd.net.timeout.ipv6auto=S",
+            default: "40; that of ibboot is 10",
+            help: "How long to wait for IPv6 router advertisements. With ip=IF:either6 ibboot asks a DHCPv6 server when \
+                   no router gave an address in that time.",
+            example: "rd.net.timeout.ipv6auto=60",
+            origin: Origin::Dracut,
+            effect: Effect::InfiniBand,
+        },
         Parameter {
             name: "rd.net.timeout.dhcp",
             grammar: "rd.net.timeout.dhcp=S|infinity",
             default: "the DHCP client's own; that of ibboot waits until the deadline",
-            help: "How long to wait for a DHCP server, once there is carrier.",
+            help: "How long to wait for a DHCP server, once there is carrier; for one of DHCPv6, once there is a \
+                   link-local address as well.",
             example: "rd.net.timeout.dhcp=45",
             origin: Origin::Dracut,
             effect: Effect::Dhcp,
@@ -193,7 +202,7 @@ pub(super) const SETTINGS: Group = Group {
             name: "rd.net.dhcp.vendor-class",
             grammar: "rd.net.dhcp.vendor-class=TEXT",
             default: "none",
-            help: "The vendor class that is sent to the DHCP server.",
+            help: "The vendor class that is sent to the DHCPv4 server.",
             example: "rd.net.dhcp.vendor-class=ibboot",
             origin: Origin::NetworkManager,
             effect: Effect::Dhcp,
@@ -212,7 +221,8 @@ pub(super) const SETTINGS: Group = Group {
             grammar: "rd.net.dhcp.client-id=IF:HEX-HEX...|IF:@TEXT",
             default: "made from the hardware address; see rd.ib.dhcp.client-id=",
             help: "The DHCP client identifier that is sent on the interface IF: bytes as pairs of hexadecimal digits, \
-                   or text after an @. May be given several times.",
+                   or text after an @. May be given several times. Of bytes that begin with ff, an IAID and a DUID (RFC \
+                   4361) DHCPv6 takes both; to any other it pays no heed.",
             example: "rd.net.dhcp.client-id=ib0:20-00-02-c9-03-00-0a-1b-2c",
             origin: Origin::NetworkManager,
             effect: Effect::Dhcp,

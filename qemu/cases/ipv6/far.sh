@@ -1,9 +1,12 @@
-# A router on the far end, the way a site has it: dnsmasq.
+# A router and DHCPv6 server on the far end, the way a site has it: dnsmasq. It knows the node by its port GUID.
 . /run/ibboot-fabric/lib.sh
 fabric sm start
 fabric address fd00::2/64
 name=$(fabric netdev)
 far ip -6 addr add fd00:1::2/64 dev "$name" nodad
 far sh -c "echo 1 > /proc/sys/net/ipv6/conf/all/forwarding"
+guid=$(port softib0 1 gids/0 | sed 's/.*:\(....\):\(....\):\(....\):\(....\)$/\1\2\3\4/; s/../&:/g; s/:$//')
 far sh "$place/serve" dnsmasq --keep-in-foreground --conf-file=/dev/null --port=0 --user=root --group=root \
-    --pid-file --log-facility=- --log-dhcp --enable-ra --dhcp-range=fd00:1::,ra-only
+    --pid-file --log-facility=- --log-dhcp --dhcp-leasefile=/run/fabric/leases --enable-ra \
+    --dhcp-range=fd00:1::10,fd00:1::20,slaac,64,1h --dhcp-host="id:00:03:00:20:$guid,[fd00:1::55]" \
+    --dhcp-option=option6:dns-server,[fd00:1::53] --dhcp-option=option6:domain-search,cluster.example

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! PURE: what a server grants, each value checked. A value that does not fit is left out and named;
+//! an address or a time that does not fit makes the whole answer unusable.
+
+use std::fmt;
+use std::net::Ipv6Addr;
+
+use serde::{Deserialize, Serialize};
+
+use super::packet::{Address, Association, Malformed, Message, Status, option, status};
+use crate::dhcp::identity::Hex;
+use crate::dhcp::lease::{FOR_EVER, domains};
+use crate::error::printable;
+
+/// A name server or an address more than this is not taken: nobody asks as many.
+const MANY: usize = 16;
+/// The address has no network around it: routers tell what is on the link (RFC 8415 21.6).
+pub const PREFIX: u8 = 128;
+
+/// A lease, as state.json keeps it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lease {
+    /// The address.
+    pub address: Ipv6Addr,
+    /// Whom the answer came from: the server, or a relay.
+    pub server: Ipv6Addr,
+    /// DUID of the server in hexadecimal.
+    pub server_id: String,
+    /// When it was asked for, ns since kernel start: its times count from there.
+    pub asked_ns: u64,
+    /// Seconds that the address is valid; 4294967295 is for ever.
+    pub seconds: u32,
+    /// Seconds that it is preferred.
+    pub preferred_s: u32,
+    /// Seconds until it is renewed with its server (T1).
+    pub renew_s: u32,
+    /// Seconds until any server is asked (T2).
+    pub rebind_s: u32,
+    /// Name servers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub name_servers: Vec<Ipv6Addr>,
+    /// Domains to search.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub domain_search: Vec<String>,
+    /// What the server sent and was not taken, a line each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<String>,
+}
+
+/// Why an answer grants nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Refusal {
+    /// The server says so.
+    Status(Status),
+    /// The address is valid no longer.
+    Ended,
+    /// It cannot be used: what of it, in a line.
+    Unusable(String),
+}
+
+impl Refusal {
+    /// Whether the server says that it knows nothing of the lease.
+    pub fn is_no_binding(&self) -> bool {
+        matches!(self, Refusal::Status(said) if said.code == status::NO_BINDING)
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Refusal::Status(said) if said.text.is_empty() => write!(f, "{said}"),
+            Refusal::Status(said) => write!(f, "{said}: {}", printable(&said.text)),
+            Refusal::Ended => f.write_str("the address is valid no longer"),
+            Refusal::Unusable(why) => f.write_str(why),
+        }
+    }
+}
+
+impl From<Malformed> for Refusal {
+    fn from(malformed: Malformed) -> Refusal {
+        Refusal::Unusable(malformed.to_string())
+    }
+}
+
+impl Lease {
+    /// The lease for association `iaid` in an ADVERTISE or a REPLY to what was asked at `asked_ns`;
+    /// of several addresses the one that is `wanted`, else the first.
+    pub fn of(
+        message: &Message,
+        from: Ipv6Addr,
+        iaid: u32,
+        wanted: Option<Ipv6Addr>,
+        asked_ns: u64,
+    ) -> Result<Lease, Refusal> {
+        let unusable = |why: &str| Refusal::Unusable(why.to_owned());
+        let server_id = message
+            .duid(option::SERVER_ID)
+            .ok_or_else(|| unusable("no server identifier (option 2)"))?;
+        failed(message.options.status()?)?;
+        let association = association(message, iaid)?;
+        let address = address(&association, wanted)?;
+        let (renew_s, rebind_s) = times(&association, &address);
+        let mut left_out = Vec::new();
+        Ok(Lease {
+            address: address.address,
+            server: from,
+            server_id: Hex(server_id).to_string(),
+            asked_ns,
+            seconds: address.valid_s,
+            preferred_s: address.preferred_s,
+            renew_s,
+            rebind_s,
+            name_servers: name_servers(message, &mut left_out),
+            domain_search: domain_search(message, &mut left_out),
+            left_out,
+        })
+    }
+
+    /// When it ends, ns since kernel start; `None`: never.
+    pub fn ends_ns(&self) -> Option<u64> {
+        self.at(self.seconds)
+    }
+
+    /// When so many seconds of it have passed, ns since kernel start; `None`: never.
+    pub fn at(&self, seconds: u32) -> Option<u64> {
+        let length = u64::from(seconds).saturating_mul(1_000_000_000);
+        (seconds != FOR_EVER).then(|| self.asked_ns.saturating_add(length))
+    }
+
+    /// How long it holds, in words.
+    pub fn length(&self) -> String {
+        match self.seconds {
+            FOR_EVER => "for ever".to_owned(),
+            seconds => format!("for {seconds} s"),
+        }
+    }
+
+    /// `fd00::5/128`.
+    pub fn address_text(&self) -> String {
+        format!("{}/{PREFIX}", self.address)
+    }
+
+    /// The variables under which dracut's modules look for the values (dhclient-script(8)), as
+    /// plain bytes: whoever writes them for a shell quotes them.
+    pub fn variables(&self) -> Vec<(&'static str, Vec<u8>)> {
+        let servers: Vec<String> = self.name_servers.iter().map(ToString::to_string).collect();
+        let all = [
+            ("new_ip6_address", self.address.to_string()),
+            ("new_ip6_prefixlen", PREFIX.to_string()),
+            ("new_max_life", self.seconds.to_string()),
+            ("new_preferred_life", self.preferred_s.to_string()),
+            ("new_dhcp6_name_servers", servers.join(" ")),
+            ("new_dhcp6_domain_search", self.domain_search.join(" ")),
+        ];
+        let there = all.into_iter().filter(|(_, value)| !value.is_empty());
+        there
+            .map(|(name, value)| (name, value.into_bytes()))
+            .collect()
+    }
+}
+
+fn failed(said: Option<Status>) -> Result<(), Refusal> {
+    match said {
+        Some(said) if said.code != status::SUCCESS => Err(Refusal::Status(said)),
+        _ => Ok(()),
+    }
+}
+
+/// Ours, if it makes sense (RFC 8415 21.4).
+fn association(message: &Message, iaid: u32) -> Result<Association, Refusal> {
+    let mut all = message.options.all(option::IA_NA);
+    let mine = all.find_map(|value| match Association::decode(value) {
+        Ok(association) => (association.iaid == iaid).then_some(Ok(association)),
+        Err(malformed) => Some(Err(malformed)),
+    });
+    let Some(mine) = mine else {
+        return Err(Refusal::Unusable(format!(
+            "no addresses (IA_NA) for our IAID {iaid}"
+        )));
+    };
+    let mine = mine?;
+    failed(mine.options.status()?)?;
+    if mine.rebind_s > 0 && mine.renew_s > mine.rebind_s {
+        let why = format!("T1 {} s after T2 {} s", mine.renew_s, mine.rebind_s);
+        return Err(Refusal::Unusable(why));
+    }
+    Ok(mine)
+}
+
+fn address(association: &Association, wanted: Option<Ipv6Addr>) -> Result<Address, Refusal> {
+    let mut refusal = Refusal::Unusable("no address (option 5)".to_owned());
+    let mut found: Option<Address> = None;
+    for value in association.options.all(option::IA_ADDRESS).take(MANY) {
+        match Address::decode(value).map_err(Refusal::from).and_then(fit) {
+            Ok(address) if Some(address.address) == wanted => return Ok(address),
+            Ok(address) => {
+                found.get_or_insert(address);
+            }
+            Err(why) => refusal = why,
+        }
+    }
+    found.ok_or(refusal)
+}
+
+/// An address that can be used (RFC 8415 21.6).
+fn fit(address: Address) -> Result<Address, Refusal> {
+    failed(address.options.status()?)?;
+    if !is_host(address.address) {
+        let why = format!("{} is no address for a host", address.address);
+        return Err(Refusal::Unusable(why));
+    }
+    if address.preferred_s > address.valid_s {
+        return Err(Refusal::Unusable(format!(
+            "{} preferred for {} s and valid for {} s",
+            address.address, address.preferred_s, address.valid_s
+        )));
+    }
+    if address.valid_s == 0 {
+        return Err(Refusal::Ended);
+    }
+    Ok(address)
+}
+
+/// An address that one machine may have, beyond its own link.
+fn is_host(address: Ipv6Addr) -> bool {
+    let is_plain = !address.is_unspecified() && !address.is_loopback() && !address.is_multicast();
+    // ::ffff:0:0/96 and what once was ::/96 stand for IPv4.
+    let stands_for_v4 = address.to_ipv4().is_some();
+    is_plain && !stands_for_v4 && !address.is_unicast_link_local()
+}
+
+/// T1 and T2: the server's where they lie within the lease, else a half and four fifths of the
+/// preferred lifetime (RFC 8415 21.4).
+fn times(association: &Association, address: &Address) -> (u32, u32) {
+    let base = match address.preferred_s {
+        0 => address.valid_s,
+        preferred => preferred,
+    };
+    let part = |of: u64, by: u64| match base {
+        FOR_EVER => FOR_EVER,
+        // Never more than the whole, so that it always fits.
+        base => u32::try_from(u64::from(base) * of / by)
+            .unwrap_or(base)
+            .max(1),
+    };
+    let within = |seconds: u32, most: u32| (1..=most).contains(&seconds);
+    let rebind_s = Some(association.rebind_s)
+        .filter(|t2| within(*t2, address.valid_s))
+        .unwrap_or_else(|| part(4, 5));
+    let renew_s = Some(association.renew_s)
+        .filter(|t1| within(*t1, rebind_s))
+        .unwrap_or_else(|| part(1, 2).min(rebind_s));
+    (renew_s, rebind_s)
+}
+
+fn name_servers(message: &Message, left_out: &mut Vec<String>) -> Vec<Ipv6Addr> {
+    const CODE: u16 = option::NAME_SERVERS;
+    let Some(bytes) = message.options.first(CODE) else {
+        return Vec::new();
+    };
+    let (addresses, []) = bytes.as_chunks::<16>() else {
+        left_out.push(format!("option {CODE}: {} bytes", bytes.len()));
+        return Vec::new();
+    };
+    let mut hosts = Vec::new();
+    for address in addresses.iter().take(MANY).copied().map(Ipv6Addr::from) {
+        // A link-local one means nothing without its interface, which has no place in the files.
+        if is_host(address) {
+            hosts.push(address);
+        } else {
+            left_out.push(format!("option {CODE}: {address}"));
+        }
+    }
+    hosts
+}
+
+fn domain_search(message: &Message, left_out: &mut Vec<String>) -> Vec<String> {
+    const CODE: u16 = option::DOMAIN_LIST;
+    let bytes = message.options.first(CODE).unwrap_or_default();
+    domains(bytes).unwrap_or_else(|| {
+        left_out.push(format!("option {CODE}: no list of domains"));
+        Vec::new()
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! DHCPv6 on the interfaces that want it: a client begins when there are carrier and a link-local
+//! address, with `either6` when the routers had their turn, and what it is granted becomes part of
+//! what is wanted of the interface.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv6Addr};
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::select_all;
+use tokio::time::Instant;
+
+use super::Walk;
+use super::tries::Tries;
+use crate::dhcp::identity::Hex;
+use crate::dhcp::socket::Hardware;
+use crate::dhcp6::Wish;
+use crate::dhcp6::client::Config;
+use crate::dhcp6::duid::Identity;
+use crate::dhcp6::progress::{Progress, Router};
+use crate::dhcp6::session::{Outcome, Session};
+use crate::error::Error;
+use crate::facts::Netdev;
+use crate::ipoib::Autoconf;
+use crate::system::clock::boottime_ns;
+use crate::timeline::{Mark, Phase};
+
+/// The clients, by interface index.
+#[derive(Debug, Default)]
+pub struct Leases {
+    running: BTreeMap<u32, Running>,
+    /// Until when a router is waited for.
+    patience: BTreeMap<u32, Instant>,
+    /// Addresses of earlier runs of this boot: asked for first.
+    known: Vec<Progress>,
+}
+
+#[derive(Debug)]
+struct Running {
+    wish: Wish,
+    session: Session,
+    began_ns: u64,
+    tries: Tries,
+    is_marked: bool,
+}
+
+impl Running {
+    fn new(wish: &Wish, session: Session) -> Running {
+        Running {
+            wish: wish.clone(),
+            session,
+            began_ns: boottime_ns(),
+            tries: Tries::begin(wish.limit_s, wish.tries),
+            is_marked: false,
+        }
+    }
+
+    /// Does what is due: the client's own, and the end of a try.
+    fn go_on(&mut self) {
+        if !self.tries.gave_up() {
+            self.session.wake();
+        }
+        let has_lease = self.session.lease().is_some();
+        if self.tries.is_next(Instant::now(), has_lease) {
+            self.session.start(None);
+        }
+    }
+
+    fn due(&self) -> Option<Instant> {
+        let has_lease = self.session.lease().is_some();
+        self.tries.due(self.session.due(), has_lease)
+    }
+
+    fn progress(&self) -> Progress {
+        Progress {
+            wish: self.wish.clone(),
+            gave_up: self.tries.gave_up(),
+            ..self.session.progress()
+        }
+    }
+}
+
+impl Leases {
+    /// With what an earlier run of this boot was granted.
+    pub fn new(known: Vec<Progress>) -> Leases {
+        Leases {
+            known,
+            ..Leases::default()
+        }
+    }
+
+    /// When [`Walk::lease6`] has something to do without an event.
+    pub fn due(&self) -> Option<Instant> {
+        let clients = self.running.values().filter_map(Running::due);
+        let waiting = self.patience.iter();
+        let waiting = waiting.filter(|(index, _)| !self.running.contains_key(index));
+        // What is over already has been seen to.
+        let now = Instant::now();
+        let waiting = waiting
+            .map(|(_, until)| *until)
+            .filter(|until| *until > now);
+        clients.chain(waiting).min()
+    }
+
+    /// Waits until the link moved a client.
+    pub async fn changed(&mut self) {
+        let going = self.running.values_mut();
+        let waiting: Vec<_> = going
+            .filter(|running| !running.tries.gave_up())
+            .map(|running| running.session.changed().boxed_local())
+            .collect();
+        if waiting.is_empty() {
+            return std::future::pending().await;
+        }
+        select_all(waiting).await;
+    }
+
+    /// How far each of them came.
+    pub fn seen(&self) -> Vec<Progress> {
+        self.running.values().map(Running::progress).collect()
+    }
+
+    /// Whether DHCPv6 has its turn: at once, or after the routers.
+    fn has_turn(&mut self, wish: &Wish, netdev: &Netdev, index: u32, router: Router) -> bool {
+        let Some(seconds) = wish.after_router_s else {
+            return true;
+        };
+        if self.running.contains_key(&index) || router == Router::Managed {
+            return true;
+        }
+        if netdev.carrier != Some(true) || local(netdev).is_none() {
+            self.patience.remove(&index);
+            return false;
+        }
+        let patience = Duration::from_secs(u64::from(seconds));
+        let until = self.patience.entry(index);
+        let until = *until.or_insert_with(|| Instant::now() + patience);
+        let mut addresses = netdev.addresses.iter().chain(&netdev.tentative);
+        let is_given = addresses.any(|address| Autoconf::Router.is_met_by(address));
+        !is_given && Instant::now() >= until
+    }
+}
+
+/// The address that is asked from: a link-local one, no longer tentative.
+fn local(netdev: &Netdev) -> Option<Ipv6Addr> {
+    let mut addresses = netdev.addresses.iter();
+    let found = addresses.find(|address| Autoconf::LinkLocal.is_met_by(address))?;
+    found.split('/').next()?.parse().ok()
+}
+
+impl Walk<'_> {
+    /// The client of an interface that is up: begun where it can ask, moved on where its time has
+    /// come. Gives what is wanted of the interface with what was granted.
+    pub(super) async fn lease6(
+        &mut self,
+        wish: &crate::ipoib::Wish,
+        netdev: &Netdev,
+        index: u32,
+    ) -> crate::ipoib::Wish {
+        let Some(dhcp) = &wish.dhcp6 else {
+            return wish.clone();
+        };
+        let router = self.net.router(index).await;
+        if !self.leases6.has_turn(dhcp, netdev, index, router) {
+            return wish.clone();
+        }
+        self.begin6(dhcp, netdev, index);
+        let Some(running) = self.leases6.running.get_mut(&index) else {
+            return wish.clone();
+        };
+        let session = &mut running.session;
+        session.set_router(router);
+        session.rename(&netdev.ifname);
+        let granted = session.lease().map(|lease| lease.address_text());
+        if granted.is_some_and(|address| netdev.duplicates.contains(&address)) {
+            session.duplicate();
+        }
+        running.go_on();
+        let outcomes = running.session.outcomes();
+        let lease = running.session.lease().cloned();
+        let span = (lease.is_some() && !running.is_marked).then_some(running.began_ns);
+        running.is_marked |= lease.is_some();
+        for outcome in outcomes {
+            match (outcome, &lease) {
+                (Outcome::Lost(address), _) => self.take_away(netdev, index, address).await,
+                (Outcome::Bound, Some(lease)) => say(netdev, lease),
+                (Outcome::Bound, None) => {}
+            }
+        }
+        if let Some(start_ns) = span {
+            self.marks.push(Mark {
+                phase: Phase::Lease6,
+                object: netdev.ifname.clone(),
+                start_ns,
+                end_ns: Some(boottime_ns()),
+            });
+        }
+        lease.map_or_else(|| wish.clone(), |lease| wish.granted6(&lease))
+    }
+
+    async fn take_away(&mut self, netdev: &Netdev, index: u32, address: Ipv6Addr) {
+        if let Err(why) = self.net.delete_address(index, IpAddr::V6(address)).await {
+            let what = format!("{address} cannot be taken away");
+            self.tell_once(&netdev.ifname, &Error::new(&netdev.ifname, what).seen(why));
+        }
+    }
+
+    /// An interface whose link-local address is another one than before (its device was reset), or
+    /// that lost its carrier without a lease, begins anew when it is back.
+    fn begin6(&mut self, dhcp: &Wish, netdev: &Netdev, index: u32) {
+        let carrier = netdev.carrier == Some(true);
+        let local = local(netdev);
+        match self.leases6.running.get(&index) {
+            Some(running) if local.is_none_or(|local| local == running.session.local()) => {
+                if running.session.lease().is_some() || (carrier && local.is_some()) {
+                    return;
+                }
+                self.leases6.running.remove(&index);
+            }
+            Some(_) => {
+                self.leases6.running.remove(&index);
+            }
+            None => {}
+        }
+        let Some(local) = local.filter(|_| carrier) else {
+            return;
+        };
+        match self.open6(dhcp, netdev, local) {
+            Ok(session) => {
+                let running = Running::new(dhcp, session);
+                self.leases6.running.insert(index, running);
+            }
+            Err(error) => self.tell_once(&netdev.ifname, &error),
+        }
+    }
+
+    fn open6(&self, dhcp: &Wish, netdev: &Netdev, local: Ipv6Addr) -> Result<Session, Error> {
+        let name = &netdev.ifname;
+        let hardware = Hardware::read(self.root, name)
+            .map_err(|e| Error::io(name, "DHCPv6: hardware address cannot be read", &e))?;
+        let (kind, address) = (hardware.hardware_type, &hardware.address);
+        let identity = Identity::new(kind, address, &hardware.broadcast, &dhcp.client_id);
+        let identity = identity.ok_or_else(|| {
+            Error::new(name, "DHCPv6: not on this hardware")
+                .seen(format!("ARP hardware type {kind}"))
+                .wanted("InfiniBand or Ethernet")
+        })?;
+        let duid = Hex(&identity.duid).to_string();
+        log::info!(
+            "{name}: DHCPv6: begins, DUID {duid}, IAID {}",
+            identity.iaid
+        );
+        let known = self.leases6.known.iter().find(|known| {
+            let is_same = known.duid == duid && known.iaid == identity.iaid;
+            known.index == hardware.index && is_same
+        });
+        let known = known.and_then(|known| known.lease.as_ref());
+        let config = Config {
+            identity,
+            keep: dhcp.keep,
+        };
+        let mut session = Session::open(name, hardware.index, local, config)?;
+        match known {
+            // Still on the interface, from an earlier run.
+            Some(lease) if netdev.addresses.contains(&lease.address_text()) => {
+                session.resume(lease.clone());
+            }
+            _ => session.start(known.map(|lease| lease.address)),
+        }
+        Ok(session)
+    }
+}
+
+fn say(netdev: &Netdev, lease: &crate::dhcp6::lease::Lease) {
+    let name = &netdev.ifname;
+    let (address, length) = (lease.address_text(), lease.length());
+    log::info!("{name}: DHCPv6: {address} of {}, {length}", lease.server);
+    for left_out in &lease.left_out {
+        log::warn!("{name}: DHCPv6: not taken: {left_out}");
+    }
+}

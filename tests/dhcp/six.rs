@@ -1,0 +1,452 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! DHCPv6 with real servers: dnsmasq, ISC dhcpd and Kea.
+
+use std::fs;
+use std::net::Ipv6Addr;
+use std::time::{Duration, Instant};
+
+use super::network::{Server, hardware, ip, until, with_network};
+use ibboot::dhcp::identity::{INFINIBAND, WantedId};
+use ibboot::dhcp6::client::Config;
+use ibboot::dhcp6::duid::Identity;
+use ibboot::dhcp6::lease::Lease;
+use ibboot::dhcp6::progress::Progress;
+use ibboot::dhcp6::session::{Outcome, Session};
+use ibboot::handover::{self, Directory, SCHEMA, STATE, State, boot_id};
+use ibboot::system::clock::boottime_ns;
+use ibboot::system::root::Root;
+
+/// The DUID of the port GUID 0x0002c903000a1b2c, and the IAID of the default partition.
+pub const DUID: &str = "00:03:00:20:00:02:c9:03:00:0a:1b:2c";
+pub const IAID: u32 = 0xffff;
+
+/// As [`with_network`], with IPv6 on both sides: fd00::1 at the far end.
+pub fn with_six(name: &str, programs: &[&str], test: impl FnOnce() + Send + 'static) {
+    with_network(name, programs, || {
+        ip("-n far addr add fd00::1/64 dev far nodad");
+        until("the far end's link-local address", || {
+            let seen = ip("-n far -6 addr show dev far scope link");
+            seen.contains("fe80") && !seen.contains("tentative")
+        });
+        local();
+        test();
+    });
+}
+
+/// The link-local address of `near`, no longer tentative.
+pub fn local() -> Ipv6Addr {
+    let mut found = None;
+    until("the near link-local address", || {
+        let seen = ip("-6 -o addr show dev near scope link");
+        let address = seen.split_ascii_whitespace().nth(3).unwrap_or_default();
+        found = address.split('/').next().and_then(|text| text.parse().ok());
+        found.is_some() && !seen.contains("tentative")
+    });
+    found.unwrap()
+}
+
+/// A client on `near` that says to be an InfiniBand node.
+pub struct Node {
+    pub session: Session,
+    runtime: tokio::runtime::Runtime,
+}
+
+impl Node {
+    pub fn new() -> Node {
+        Node::called(Identity::new(
+            INFINIBAND,
+            &[
+                0x80, 0, 2, 8, 0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 2, 0xc9, 3, 0, 0x0a, 0x1b, 0x2c,
+            ],
+            &[
+                0, 0xff, 0xff, 0xff, 0xff, 0x12, 0x40, 0x1b, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0xff,
+                0xff, 0xff, 0xff,
+            ],
+            &WantedId::Firmware,
+        ))
+    }
+
+    pub fn called(identity: Option<Identity>) -> Node {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        let config = Config {
+            identity: identity.unwrap(),
+            keep: false,
+        };
+        let session = {
+            let _on_the_loop = runtime.enter();
+            Session::open("near", hardware().index, local(), config).unwrap()
+        };
+        Node { session, runtime }
+    }
+
+    /// Goes on until `done` holds, or panics with what it came to.
+    pub fn until(&mut self, seconds: u64, mut done: impl FnMut(&mut Session) -> bool) {
+        let end = Instant::now() + Duration::from_secs(seconds);
+        while !done(&mut self.session) {
+            let left = end.saturating_duration_since(Instant::now());
+            assert!(!left.is_zero(), "{:#?}", self.session.progress());
+            let wait = self.session.due().map_or(left, |due| {
+                Duration::from_nanos(due.saturating_sub(boottime_ns())).min(left)
+            });
+            let session = &mut self.session;
+            self.runtime.block_on(async {
+                if tokio::time::timeout(wait, session.changed()).await.is_err() {
+                    session.wake();
+                }
+            });
+        }
+    }
+
+    /// Starts, and gives the lease.
+    pub fn boot(&mut self) -> Lease {
+        self.session.start(None);
+        self.until(20, |session| session.outcomes().contains(&Outcome::Bound));
+        self.session.lease().unwrap().clone()
+    }
+}
+
+fn address(last: u16) -> Ipv6Addr {
+    Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, last)
+}
+
+fn dnsmasq(more: &[&str]) -> Server {
+    let mut program = vec![
+        "dnsmasq",
+        "--keep-in-foreground",
+        "--conf-file=/dev/null",
+        "--port=0",
+        "--user=root",
+        "--pid-file",
+        "--log-facility=-",
+        "--log-dhcp",
+        "--dhcp-leasefile=/run/dnsmasq.leases",
+    ];
+    program.extend(more);
+    let mut server = Server::start("far", "dnsmasq", &program);
+    server.says("DHCPv6, ");
+    server
+}
+
+/// ISC dhcpd for the pool fd00::10 to fd00::20, with these statements.
+fn dhcpd(more: &str) -> Server {
+    let configuration =
+        format!("authoritative;\n{more}\nsubnet6 fd00::/64 {{ range6 fd00::10 fd00::20; }}\n");
+    fs::write("/run/dhcpd6.conf", configuration).unwrap();
+    if !fs::exists("/run/dhcpd6.leases").unwrap() {
+        fs::write("/run/dhcpd6.leases", "").unwrap();
+    }
+    let program = [
+        "dhcpd",
+        "-6",
+        "-f",
+        "-d",
+        "-cf",
+        "/run/dhcpd6.conf",
+        "-lf",
+        "/run/dhcpd6.leases",
+        "--no-pid",
+        "far",
+    ];
+    let mut server = Server::start("far", "dhcpd6", &program);
+    server.says("Server starting service.");
+    server
+}
+
+fn kea(subnet: &str) -> Server {
+    let configuration = format!(
+        r#"{{"Dhcp6": {{
+            "interfaces-config": {{"interfaces": ["far"]}},
+            "lease-database": {{"type": "memfile", "persist": false}},
+            "server-id": {{"type": "LL", "persist": false}},
+            "host-reservation-identifiers": ["duid"],
+            "subnet6": [{{"id": 1, "subnet": "fd00::/64", "interface": "far", {subnet}}}],
+            "loggers": [{{"name": "kea-dhcp6", "output_options": [{{"output": "stdout"}}], "severity": "INFO"}}]
+        }}}}"#
+    );
+    fs::write("/run/kea6.conf", configuration).unwrap();
+    fs::create_dir_all("/run/kea").unwrap();
+    let mut server = Server::start("far", "kea6", &["kea-dhcp6", "-c", "/run/kea6.conf"]);
+    server.says("DHCP6_STARTED");
+    server
+}
+
+#[test]
+fn dnsmasq_knows_the_node_by_the_duid_of_its_port() {
+    with_six("dnsmasq, DHCPv6", &["dnsmasq"], || {
+        let host = format!("--dhcp-host=id:{DUID},[fd00::55]");
+        let _server = dnsmasq(&[
+            "--dhcp-range=fd00::10,fd00::20,64,1h",
+            &host,
+            "--dhcp-option=option6:dns-server,[fd00::53]",
+            "--dhcp-option=option6:domain-search,a.example,b.a.example",
+        ]);
+        let mut node = Node::new();
+        let lease = node.boot();
+        assert_eq!(lease.address_text(), "fd00::55/128");
+        assert_eq!(
+            (lease.seconds, lease.renew_s, lease.rebind_s),
+            (3600, 1800, 3150)
+        );
+        assert!(lease.server.is_unicast_link_local(), "{}", lease.server);
+        assert_eq!(lease.name_servers, [address(0x53)]);
+        assert_eq!(lease.domain_search, ["a.example", "b.a.example"]);
+        assert_eq!(lease.left_out, Vec::<String>::new());
+        // It takes rapid commit.
+        let progress = node.session.progress();
+        assert_eq!((progress.counts.sent, progress.counts.replies), (1, 1));
+        assert_eq!((progress.duid.as_str(), progress.iaid), (DUID, IAID));
+        // Declined, as what another host has.
+        node.session.duplicate();
+        assert!(
+            node.session
+                .outcomes()
+                .contains(&Outcome::Lost(address(0x55)))
+        );
+        node.until(20, |session| session.outcomes().contains(&Outcome::Bound));
+        assert_ne!(node.session.lease().unwrap().address, address(0x55));
+    });
+}
+
+#[test]
+fn dhcpd_knows_the_node_and_has_nothing_for_others() {
+    with_six("dhcpd, DHCPv6", &["dhcpd"], || {
+        let host = format!(
+            "default-lease-time 3600; option dhcp6.name-servers fd00::53;\n\
+             host node5 {{ host-identifier option dhcp6.client-id {DUID}; fixed-address6 fd00::55; }}"
+        );
+        let _server = dhcpd(&host);
+        let mut node = Node::new();
+        let lease = node.boot();
+        assert_eq!(lease.address_text(), "fd00::55/128");
+        assert_eq!(lease.name_servers, [address(0x53)]);
+        let counts = node.session.progress().counts;
+        assert_eq!((counts.sent, counts.offers, counts.replies), (2, 1, 1));
+    });
+}
+
+#[test]
+fn kea_knows_the_node_and_says_when_it_has_no_address() {
+    with_six("Kea, DHCPv6", &["kea-dhcp6"], || {
+        let server = kea(&format!(
+            r#""valid-lifetime": 400, "preferred-lifetime": 300, "renew-timer": 100, "rebind-timer": 200,
+               "rapid-commit": true, "pools": [],
+               "reservations": [{{"duid": "{DUID}", "ip-addresses": ["fd00::55"]}}]"#
+        ));
+        let mut node = Node::new();
+        let lease = node.boot();
+        assert_eq!(lease.address_text(), "fd00::55/128");
+        assert_eq!(
+            (
+                lease.preferred_s,
+                lease.seconds,
+                lease.renew_s,
+                lease.rebind_s
+            ),
+            (300, 400, 100, 200)
+        );
+        drop(node);
+        let mut other = Node::called(Some(Identity {
+            duid: vec![0, 4, 1, 2, 3, 4],
+            iaid: 1,
+        }));
+        other.session.start(None);
+        other.until(20, |session| session.progress().counts.refusals > 0);
+        let (seen, hint) = other.session.progress().diagnosis();
+        assert!(seen.starts_with("server fe80::"), "{seen}");
+        assert!(seen.contains(" refuses: NoAddrsAvail: "), "{seen}");
+        assert!(seen.ends_with("(client 00:04:01:02:03:04)"), "{seen}");
+        assert_eq!(
+            hint,
+            "give the server a pool for this link, or a reservation for this DUID"
+        );
+        drop(server);
+    });
+}
+
+#[test]
+fn silence_is_told_with_what_a_router_says() {
+    with_six("silence, DHCPv6", &[], || {
+        let mut node = Node::new();
+        node.session.start(None);
+        node.until(20, |session| session.progress().counts.sent == 2);
+        assert_eq!(
+            node.session.progress().diagnosis().0,
+            format!("nobody answers client {DUID}, and no router advertises itself")
+        );
+    });
+}
+
+#[test]
+fn the_flags_of_a_router_are_seen() {
+    use ibboot::dhcp6::progress::Router;
+    use ibboot::system::net::Net;
+    with_six("router advertisements", &["dnsmasq"], || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        let index = hardware().index;
+        let see = |wanted: Router| {
+            runtime.block_on(async {
+                let net = Net::open().unwrap();
+                let end = Instant::now() + Duration::from_secs(20);
+                while net.router(index).await != wanted {
+                    assert!(Instant::now() < end, "never {wanted:?}");
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                }
+            });
+        };
+        see(Router::Silent);
+        let server = dnsmasq(&["--enable-ra", "--dhcp-range=fd00::10,fd00::20,64,1h"]);
+        see(Router::Managed);
+        drop(server);
+        let mut plain = Server::start(
+            "far",
+            "ra",
+            &[
+                "dnsmasq",
+                "--keep-in-foreground",
+                "--conf-file=/dev/null",
+                "--port=0",
+                "--user=root",
+                "--pid-file",
+                "--log-facility=-",
+                "--enable-ra",
+                "--dhcp-range=fd00::,ra-only",
+            ],
+        );
+        plain.says("router advertisement");
+        see(Router::Unmanaged);
+    });
+}
+
+/// Writes state.json as `up` does it with this lease, sets the address, and starts `ibboot lease`.
+fn hand_over(node: Node, keep: bool) -> (Lease, Server) {
+    let mut progress = node.session.progress();
+    progress.wish.keep = keep;
+    let lease = progress.lease.clone().unwrap();
+    ip(&format!("addr add {} dev near nodad", lease.address_text()));
+    let state = State {
+        schema: SCHEMA,
+        ibboot: "test".to_owned(),
+        boot_id: boot_id(&Root::new("/")),
+        outcome: handover::Outcome::Verified,
+        reason: None,
+        handover: None,
+        links: Vec::new(),
+        dhcp: Vec::new(),
+        dhcp6: vec![progress],
+        failures: Vec::new(),
+        marks: Vec::new(),
+    };
+    let directory = Directory::open().unwrap();
+    let text = handover::json(&state).unwrap();
+    directory.write(STATE, text.as_bytes()).unwrap();
+    drop(node);
+    let program = Server::here("lease", &[env!("CARGO_BIN_EXE_ibboot"), "lease"]);
+    (lease, program)
+}
+
+fn now() -> Progress {
+    let state = fs::read("/run/ibboot/state.json").unwrap();
+    let state: State = serde_json::from_slice(&state).unwrap();
+    state.dhcp6[0].clone()
+}
+
+fn addresses() -> String {
+    ip("-6 -o addr show dev near scope global")
+}
+
+/// Times of a lease for dhcpd.
+fn times(valid: u32, renew: u32) -> String {
+    format!(
+        "default-lease-time {valid}; max-lease-time {valid}; min-lease-time {valid}; preferred-lifetime {valid}; \
+         option dhcp-renewal-time {renew}; option dhcp-rebinding-time {};",
+        valid - 1
+    )
+}
+
+#[test]
+fn a_lease_is_renewed_and_written_down() {
+    with_six("ibboot lease renews DHCPv6", &["dhcpd"], || {
+        let _server = dhcpd(&times(3600, 2));
+        let mut node = Node::new();
+        let lease = node.boot();
+        assert_eq!((lease.seconds, lease.renew_s), (3600, 2));
+        let (before, mut program) = hand_over(node, true);
+        program.says("renewed by fe80::");
+        until("state.json", || {
+            now().lease.unwrap().asked_ns > before.asked_ns
+        });
+        assert_eq!(now().lease.unwrap().address, before.address);
+        assert!(now().wish.keep);
+        assert!(addresses().contains("valid_lft forever"), "{}", addresses());
+    });
+}
+
+/// A lease of four seconds whose server is gone.
+fn ends(keep: bool) -> Server {
+    let server = dhcpd(&times(4, 2));
+    let mut node = Node::new();
+    assert_eq!(node.boot().seconds, 4);
+    drop(server);
+    let (_, mut program) = hand_over(node, keep);
+    program.says("has ended");
+    program
+}
+
+#[test]
+fn the_address_of_the_root_outlives_its_lease_and_is_granted_again() {
+    with_six(
+        "ibboot lease keeps the root's IPv6 address",
+        &["dhcpd"],
+        || {
+            let mut program = ends(true);
+            let said = program.said();
+            assert!(said.contains("the address stays, because the root file system hangs on it"));
+            assert!(addresses().contains("fd00::"));
+            let _back = dhcpd(&times(3600, 1800));
+            program.says("renewed by fe80::");
+            assert!(addresses().contains("fd00::"));
+        },
+    );
+}
+
+#[test]
+fn any_other_address_goes_with_its_lease_and_a_new_one_comes() {
+    with_six("ibboot lease gives an IPv6 address up", &["dhcpd"], || {
+        let mut program = ends(false);
+        program.says("taken away");
+        assert!(!addresses().contains("fd00::"), "{}", addresses());
+        let _back = dhcpd(&times(3600, 1800));
+        program.says("for 3600 s");
+        until("the address", || addresses().contains("fd00::"));
+    });
+}
+
+#[test]
+fn a_new_address_that_another_host_has_is_declined() {
+    with_six("ibboot lease, IPv6 address taken", &["dnsmasq"], || {
+        let server = dnsmasq(&["--dhcp-range=fd00::10,fd00::20,64,1h"]);
+        let mut node = Node::new();
+        let mut lease = node.boot();
+        let taken = lease.address;
+        // Whoever has it answers to duplicate address detection, and is no client.
+        ip(&format!("-n far addr add {taken}/64 dev far nodad"));
+        // What ends now is a lease of another address.
+        lease.address = address(0x99);
+        lease.asked_ns = 0;
+        lease.seconds = 1;
+        node.session.resume(lease);
+        let (_, mut program) = hand_over(node, false);
+        program.says(&format!("{taken} is taken by another host: declined"));
+        until("another address", || {
+            let seen = addresses();
+            seen.contains("/128") && !seen.contains(&taken.to_string())
+        });
+        assert!(server.said().contains("DHCPDECLINE"), "{}", server.said());
+    });
+}

@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A DHCPv6 server that first says every kind of nonsense, then what is right: the client takes what
+//! is right and nothing of the rest.
+
+use std::fs::{self, File};
+use std::net::{Ipv6Addr, SocketAddr, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use super::hostile::resident;
+use super::network::ip;
+use super::six::{IAID, Node, local, with_six};
+use ibboot::dhcp6::packet::{Address, Association, Kind, LARGEST, Message, Options, option};
+use ibboot::dhcp6::{CLIENT_PORT, SERVER_PORT, SERVERS};
+use nix::sched::{CloneFlags, setns};
+use nix::sys::socket::{setsockopt, sockopt};
+
+const MINE: Ipv6Addr = Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 0x77);
+const GOOD: [u8; 5] = [0, 3, 0, 1, 1];
+const EVIL: [u8; 5] = [0, 3, 0, 1, 6];
+const SHELL: &[u8] = b"$(touch /run/canary);`touch /run/canary`'\";\n\x1b[31m";
+
+fn granted(address: Ipv6Addr, preferred_s: u32, valid_s: u32) -> Vec<u8> {
+    Address {
+        address,
+        preferred_s,
+        valid_s,
+        options: Options::default(),
+    }
+    .encode()
+}
+
+fn association(iaid: u32, times: (u32, u32), inside: &[(u16, Vec<u8>)]) -> Vec<u8> {
+    let mut association = Association::asking(iaid, None);
+    (association.renew_s, association.rebind_s) = times;
+    for (code, value) in inside {
+        association.options.push(*code, value.clone());
+    }
+    association.encode()
+}
+
+/// What is right: the answer to this message.
+fn right(request: &Message) -> Message {
+    let kind = match request.kind {
+        Kind::Solicit => Kind::Advertise,
+        _ => Kind::Reply,
+    };
+    let mut answer = Message::new(kind, request.transaction);
+    let own = request.options.first(option::CLIENT_ID).unwrap_or_default();
+    answer.options.push(option::CLIENT_ID, own);
+    answer.options.push(option::SERVER_ID, GOOD);
+    answer.options.push(option::PREFERENCE, [255]);
+    let address = granted(MINE, 1800, 3600);
+    let inside = association(IAID, (0, 0), &[(option::IA_ADDRESS, address)]);
+    answer.options.push(option::IA_NA, inside);
+    answer
+}
+
+fn with(request: &Message, code: u16, value: impl Into<Vec<u8>>) -> Vec<u8> {
+    let mut answer = right(request);
+    answer.options.remove(code);
+    answer.options.push(code, value);
+    answer.encode()
+}
+
+fn without(request: &Message, code: u16) -> Vec<u8> {
+    let mut answer = right(request);
+    answer.options.remove(code);
+    answer.encode()
+}
+
+/// The right answer with this in its association.
+fn holding(request: &Message, inside: &[(u16, Vec<u8>)]) -> Vec<u8> {
+    with(request, option::IA_NA, association(IAID, (0, 0), inside))
+}
+
+fn address(request: &Message, text: &str) -> Vec<u8> {
+    let address = granted(text.parse().unwrap(), 60, 60);
+    holding(request, &[(option::IA_ADDRESS, address)])
+}
+
+/// Answers that must not be taken; none of them is one that a client may believe.
+fn tricks(request: &Message) -> Vec<(&'static str, Vec<u8>)> {
+    let bytes = right(request).encode();
+    let more = |tail: &[u8]| [&bytes, tail].concat();
+    let kind = |kind: Kind| {
+        let mut answer = right(request);
+        answer.kind = kind;
+        answer.encode()
+    };
+    let first = |number: u8| [&[number], &bytes[1..]].concat();
+    let status = |code: u8| (option::STATUS_CODE, vec![0, code]);
+    let mut other = right(request);
+    other.transaction ^= 1;
+    let mut swapped = right(request);
+    swapped.options.remove(option::SERVER_ID);
+    swapped.options.push(option::SERVER_ID, EVIL);
+    if swapped.kind == Kind::Advertise {
+        swapped.kind = Kind::Reply;
+    }
+    vec![
+        ("nothing", Vec::new()),
+        ("a header cut off", bytes[..3].to_vec()),
+        ("a header only", bytes[..4].to_vec()),
+        ("an option without its length", more(&[0, 13, 0])),
+        ("an option longer than the packet", more(&[0, 13, 255, 255])),
+        ("larger than any message", more(&[0; LARGEST])),
+        ("type 0", first(0)),
+        ("a relay's message", first(12)),
+        ("a type that does not exist", first(255)),
+        ("another transaction", other.encode()),
+        ("another client", with(request, option::CLIENT_ID, [7; 12])),
+        ("nobody's", without(request, option::CLIENT_ID)),
+        ("no server", without(request, option::SERVER_ID)),
+        (
+            "a server of 2 bytes",
+            with(request, option::SERVER_ID, [1; 2]),
+        ),
+        (
+            "a server of 131 bytes",
+            with(request, option::SERVER_ID, [1; 131]),
+        ),
+        ("a request", kind(Kind::Request)),
+        ("RECONFIGURE", kind(Kind::Reconfigure)),
+        ("a reply of a server that was not asked", swapped.encode()),
+        ("no association", without(request, option::IA_NA)),
+        (
+            "an association cut off",
+            with(request, option::IA_NA, [0; 11]),
+        ),
+        (
+            "another association",
+            with(
+                request,
+                option::IA_NA,
+                association(9, (0, 0), &[(5, granted(MINE, 1, 1))]),
+            ),
+        ),
+        (
+            "T1 after T2",
+            with(
+                request,
+                option::IA_NA,
+                association(IAID, (9, 8), &[(5, granted(MINE, 9, 9))]),
+            ),
+        ),
+        ("an association that overlaps the end", {
+            let mut inside = association(IAID, (0, 0), &[]);
+            inside.extend([0, 5, 0, 24, 0xfd]);
+            with(request, option::IA_NA, inside)
+        }),
+        ("no address", holding(request, &[])),
+        ("half an address", holding(request, &[(5, vec![0; 8])])),
+        ("no time", holding(request, &[(5, granted(MINE, 9, 8))])),
+        ("loopback", address(request, "::1")),
+        ("no address at all", address(request, "::")),
+        ("multicast", address(request, "ff02::1")),
+        ("link-local", address(request, "fe80::77")),
+        ("IPv4 in IPv6", address(request, "::ffff:10.0.0.1")),
+        ("half a status", with(request, option::STATUS_CODE, [0])),
+        ("half a status inside", holding(request, &[(13, vec![7])])),
+    ]
+    .into_iter()
+    .chain(
+        (request.kind == Kind::Solicit)
+            .then(|| ("no address to be had", holding(request, &[status(2)]))),
+    )
+    .collect()
+}
+
+/// The right answer with every option that names something full of a shell's words, and absurd times.
+fn poisoned(request: &Message) -> Vec<u8> {
+    let mut answer = right(request);
+    answer.options.remove(option::IA_NA);
+    let address = granted(MINE, 1800, u32::MAX);
+    let inside = [
+        (option::IA_ADDRESS, address),
+        (option::STATUS_CODE, [&[0, 0], SHELL].concat()),
+    ];
+    let inside = association(IAID, (u32::MAX - 1, u32::MAX), &inside);
+    answer.options.push(option::IA_NA, inside);
+    answer.options.push(option::DOMAIN_LIST, SHELL);
+    answer.options.push(option::NAME_SERVERS, [0xff; 64]);
+    answer
+        .options
+        .push(option::STATUS_CODE, [&[0, 0], SHELL].concat());
+    answer.options.push(option::SOL_MAX_RT, [0xff; 4]);
+    answer.options.push(0xffff, SHELL);
+    answer.encode()
+}
+
+/// A server in the namespace `far`: `say` gives the payloads for each message that comes.
+struct Evil {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Evil {
+    fn start(say: impl Fn(&Message) -> Vec<Vec<u8>> + Send + 'static) -> Evil {
+        let stop = Arc::new(AtomicBool::new(false));
+        let told = stop.clone();
+        let (ready, is_ready) = std::sync::mpsc::channel();
+        let index = ip("-n far -o link show dev far");
+        let index: u32 = index.split(':').next().unwrap().parse().unwrap();
+        let thread = std::thread::spawn(move || {
+            enter_far();
+            let socket = UdpSocket::bind((Ipv6Addr::UNSPECIFIED, SERVER_PORT)).unwrap();
+            setsockopt(&socket, sockopt::BindToDevice, &"far".into()).unwrap();
+            socket.join_multicast_v6(&SERVERS, index).unwrap();
+            socket
+                .set_read_timeout(Some(Duration::from_millis(100)))
+                .unwrap();
+            ready.send(()).unwrap();
+            let mut buffer = [0; 2048];
+            while !told.load(Ordering::Relaxed) {
+                let Ok((length, from)) = socket.recv_from(&mut buffer) else {
+                    continue;
+                };
+                let request = Message::decode(&buffer[..length]).unwrap();
+                for payload in say(&request) {
+                    socket.send_to(&payload, from).unwrap();
+                }
+            }
+        });
+        is_ready.recv().unwrap();
+        Evil {
+            stop,
+            thread: Some(thread),
+        }
+    }
+}
+
+impl Drop for Evil {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.take().unwrap().join().unwrap();
+    }
+}
+
+fn enter_far() {
+    setns(
+        File::open("/run/netns/far").unwrap(),
+        CloneFlags::CLONE_NEWNET,
+    )
+    .unwrap();
+}
+
+#[test]
+fn no_trick_is_taken_and_each_leaves_the_way_free_for_what_is_right() {
+    with_six("hostile DHCPv6 server", &[], || {
+        let names: Vec<&str> = tricks(&Message::new(Kind::Solicit, 1))
+            .iter()
+            .map(|trick| trick.0)
+            .collect();
+        for (number, name) in names.iter().enumerate() {
+            let _server = Evil::start(move |request| {
+                let mut all = tricks(request);
+                let trick = (number < all.len()).then(|| all.swap_remove(number).1);
+                trick.into_iter().chain([right(request).encode()]).collect()
+            });
+            let mut node = Node::new();
+            let lease = node.boot();
+            assert_eq!(
+                (lease.address, lease.server_id.as_str()),
+                (MINE, "00:03:00:01:01"),
+                "{name}"
+            );
+            let progress = node.session.progress();
+            assert_eq!(progress.counts.sent, 2, "{name}: {progress:#?}");
+        }
+    });
+}
+
+#[test]
+fn a_poisoned_answer_gives_an_address_and_nothing_else() {
+    with_six("poisoned DHCPv6 answer", &[], || {
+        let _server = Evil::start(|request| vec![poisoned(request)]);
+        let mut node = Node::new();
+        let lease = node.boot();
+        assert_eq!(lease.address, MINE);
+        // Times of a hundred years are times; nothing breaks on them.
+        assert_eq!(
+            (lease.renew_s, lease.rebind_s, lease.seconds),
+            (u32::MAX - 1, u32::MAX, u32::MAX)
+        );
+        assert_eq!(
+            (lease.name_servers.len(), lease.domain_search.len()),
+            (0, 0)
+        );
+        assert_eq!(lease.left_out.len(), 5, "{:#?}", lease.left_out);
+        assert!(!fs::exists("/run/canary").unwrap());
+    });
+}
+
+#[test]
+fn a_flood_of_answers_to_others_costs_no_memory_and_no_lease() {
+    with_six("DHCPv6 flood", &[], || {
+        const FLOOD: usize = 300_000;
+        let near = local();
+        let index = ip("-n far -o link show dev far");
+        let index: u32 = index.split(':').next().unwrap().parse().unwrap();
+        let flood = std::thread::spawn(move || {
+            enter_far();
+            let socket = UdpSocket::bind((Ipv6Addr::UNSPECIFIED, 0)).unwrap();
+            let other = right(&Message::new(Kind::Solicit, 0x0012_3456)).encode();
+            let to = std::net::SocketAddrV6::new(near, CLIENT_PORT, 0, index);
+            for _ in 0..FLOOD {
+                // The queue may be full: that is what a flood is.
+                socket.send_to(&other, SocketAddr::V6(to)).ok();
+            }
+        });
+        let _server = Evil::start(|request| vec![right(request).encode()]);
+        let mut node = Node::new();
+        let before = resident();
+        node.session.start(None);
+        node.until(60, |session| session.lease().is_some());
+        assert_eq!(node.session.lease().unwrap().address, MINE);
+        flood.join().unwrap();
+        node.until(20, |session| session.progress().counts.foreign > 100);
+        let grown = resident().saturating_sub(before);
+        assert!(grown < 8192, "{grown} KiB more");
+    });
+}
