@@ -99,7 +99,8 @@ impl End {
 /// Carries `plan` out.
 pub async fn run(root: &Root, plan: &Plan, index: &Index) -> Result<End> {
     for complaint in &plan.complaints {
-        ::log::warn!("{complaint}");
+        // Urgent, so that a quiet console shows it: nobody else will.
+        ::log::error!("{complaint}");
     }
     for left in &plan.left {
         ::log::info!("{left}");
