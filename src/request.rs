@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use kernel_cmdline::{
-    Arguments, Cmdline, Handover, Interface, LinkKind, Method, OnFail, PortType, Require, RoceMode,
-    Route, Source, Spanned,
+    Arguments, Cmdline, Handover, HwAddr, Interface, LinkKind, Method, Net, OnFail, PortType,
+    Require, RoceMode, Route, Source, Spanned,
 };
 
 use crate::bond::BondWish;
@@ -358,6 +358,26 @@ fn servers(arguments: &Arguments<'_>) -> Vec<Wish<Server>> {
     servers
 }
 
+/// `BOOTIF=` of Ethernet firmware, where a root file system on the network is wanted over ours:
+/// `bootdev=` says so, or nothing else has an address. dracut lets `BOOTIF=` win over both.
+fn ethernet_booted_from<'a>(
+    arguments: &Arguments<'a>,
+    is_ours: impl Fn(Interface<'_>) -> bool,
+) -> Option<Spanned<'a, HwAddr>> {
+    let Net { ip, bootdev, .. } = &arguments.net;
+    let over_ours = match bootdev {
+        Some(bootdev) => is_ours(bootdev.value),
+        None => {
+            let mut addressed = ip.iter().map(|ip| ip.value.interface);
+            !ip.is_empty() && addressed.all(|interface| interface.is_some_and(&is_ours))
+        }
+    };
+    arguments
+        .boot_interface()
+        .filter(|bootif| !bootif.value.is_infiniband())
+        .filter(|_| over_ours && arguments.network_root().is_some())
+}
+
 /// What was understood and is not done by this program.
 fn left(arguments: &Arguments<'_>, interfaces: &[Wish<InterfaceWish>]) -> Vec<Wish<&'static str>> {
     const ADDRESS: &str = "this address is left to the image's network module";
@@ -368,6 +388,8 @@ fn left(arguments: &Arguments<'_>, interfaces: &[Wish<InterfaceWish>]) -> Vec<Wi
          and its port's GUID for one, and the kernel lets only its GUID be changed";
     const WHICH: &str = "which interface is not said: it is left to the image's network module; \
          for InfiniBand write ip=INTERFACE:dhcp or bootdev=";
+    const BOOTIF: &str = "dracut's network module takes this interface for the boot device and sets it up; \
+         rd.bootif=0 keeps it from that";
     let net = &arguments.net;
     // Bonds among them.
     let is_ours = |interface: Interface<'_>| {
@@ -399,6 +421,7 @@ fn left(arguments: &Arguments<'_>, interfaces: &[Wish<InterfaceWish>]) -> Vec<Wi
                 .map(|ip| wish(ip, WHICH)),
         );
     }
+    left.extend(ethernet_booted_from(arguments, is_ours).map(|bootif| wish(&bootif, BOOTIF)));
     if left.is_empty()
         && interfaces.iter().map(|i| &i.value.ipoib).all(|ipoib| {
             ipoib.addresses.is_empty() && ipoib.dhcp.is_none() && ipoib.dhcp6.is_none()

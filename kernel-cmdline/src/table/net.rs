@@ -75,7 +75,9 @@ pub(super) const ADDRESSES: Group = Group {
             grammar: "BOOTIF=[TYPE-]ADDRESS",
             default: "none",
             help: "The interface that the firmware booted from, as the boot loader writes it: 6 bytes, 01 and 6 bytes, \
-                   20 and 6 or 8 bytes (InfiniBand firmware), 8 bytes or 20. The name may be in lower case.",
+                   20 and 6 or 8 bytes (InfiniBand firmware), 8 bytes or 20. The name may be in lower case. That of \
+                   Ethernet firmware is dracut's, which takes that interface for the boot device: with \
+                   rd.bootif=0 it does not.",
             example: "BOOTIF=20-b8-ce-f6-03-00-31-33-3e",
             origin: Origin::BootLoader,
             effect: Effect::InfiniBand,
