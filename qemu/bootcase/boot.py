@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """Boot one case and keep what it left."""
 
+import io
 import json
 import re
 import shutil
@@ -9,8 +10,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from . import fabric, images
-from .machine import Machine, Peer, clean
+from . import fabric, images, netboot
+from .machine import Machine, Peer, clean, given
 from .paths import TARGET, remove
 
 # quiet: what a case expects on the console must be readable on the console of a production node.
@@ -26,6 +27,7 @@ KEPT = {
     "run/check.json": "report.json",
     "out/timeline.json": "timeline.json",
 }
+TAR_MAGIC, TAR_MAGIC_AT = b"ustar", 257
 KMSG = re.compile(r"^\[\s*(\d+\.\d+)\]\s?(.*)$")
 
 
@@ -86,8 +88,11 @@ def unpack(folder):
     stream = folder / "files.tar"
     if not stream.exists():
         return
+    # OVMF takes every serial port for a console: what it has said there comes first.
+    data = stream.read_bytes()
+    data = data[max(data.find(TAR_MAGIC) - TAR_MAGIC_AT, 0) :]
     try:
-        with tarfile.open(stream, ignore_zeros=True) as archive:
+        with tarfile.open(fileobj=io.BytesIO(data), ignore_zeros=True) as archive:
             for member in archive:
                 name = member.name.removeprefix("./")
                 place = {"ibboot-test/out": "out", "ibboot": "run"}
@@ -177,14 +182,17 @@ def boot(case, release, label, watch=None):
     initrd = initramfs
     extra = fabric.archive(release) if case.fabric is not None else b""
     extra += fabric.server() if case.storage == "nfs" and case.fabric is not None else b""
-    if extra := extra + payload(case):
+    if (extra := extra + payload(case)) or case.firmware:
         initrd = folder / "initrd.img"
         shutil.copyfile(initramfs, initrd)
         with open(initrd, "ab") as out:
             out.write(extra)
 
     other = peer(case, release, folder, initramfs, root)
-    machine = Machine(folder, kernel, initrd, root, f"{append(case)} {case.cmdline}", case.nics, other and other.plug)
+    words = f"{append(case)} {case.cmdline}"
+    served = netboot.prepare(folder, case.firmware, kernel, initrd, words) if case.firmware else None
+    start = served.machine() if served else given(kernel, initrd, words)
+    machine = Machine(folder, start, root, case.nics, other and other.plug, served)
     timed_out = False
     try:
         for device in case.cables_out:
@@ -203,5 +211,6 @@ def boot(case, release, label, watch=None):
     seconds = machine.seconds()
     for image in ("initrd.img", "peer.img"):
         (folder / image).unlink(missing_ok=True)
+    remove(folder / "netboot" / "served")
     unpack(folder)
     return Boot(folder, seconds, timed_out)

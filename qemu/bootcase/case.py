@@ -12,6 +12,7 @@ from pathlib import Path
 
 from .debian import RELEASES
 from .images import NETWORK_SERVICES, STORAGE, Flavour
+from .netboot import LOADERS
 from .paths import CASES, Failed
 
 ENDS = ("root", "emergency", "reboot")
@@ -43,6 +44,7 @@ class Case:
     network: str | None = None
     storage: str | None = None
     nics: int = 1
+    firmware: str | None = None
     fabric: str | None = None
     far_here: bool = False
     cables_out: tuple = ()
@@ -82,6 +84,7 @@ KINDS = {
     "network": str,
     "storage": str,
     "nics": int,
+    "firmware": str,
     "fabric": str,
     "far_here": bool,
     "cables_out": list,
@@ -132,6 +135,8 @@ def load(name):
         raise Failed(f"{path}: network: one of {', '.join(NETWORK_SERVICES)}")
     if table.get("storage", "nfs") not in STORAGE:
         raise Failed(f"{path}: storage: one of {', '.join(STORAGE)}")
+    if table.get("firmware", "bios") not in LOADERS:
+        raise Failed(f"{path}: firmware: one of {', '.join(LOADERS)}")
     tuples = {key: tuple(value) for key, value in table.items() if isinstance(value, list)}
     for pattern in (*tuples.get("console", ()), *tuples.get("console_not", ()), *tuples.get("kmsg", ())):
         re.compile(pattern)

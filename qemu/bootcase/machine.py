@@ -54,7 +54,12 @@ class Monitor:
         return bool(data)
 
 
-def argv_of(kernel, initrd, root, append, memory):
+def given(kernel, initrd, append):
+    """QEMU's arguments for a kernel that no firmware looks for."""
+    return ["-kernel", str(kernel), "-initrd", str(initrd), "-append", append]
+
+
+def argv_of(start, root, memory):
     """What every guest is started with: a disk that nothing of it is written back to, and no hardware but what is asked for."""
     argv = ["qemu-system-x86_64", "-no-user-config", "-nodefaults", "-machine", "q35", "-smp", "1"]
     if os.environ.get("IBBOOT_KVM") == "1":
@@ -65,7 +70,7 @@ def argv_of(kernel, initrd, root, append, memory):
     argv += ["-m", str(memory), "-display", "none", "-no-reboot", "-object", "rng-random,id=rng,filename=/dev/urandom"]
     argv += ["-device", "virtio-rng-pci,rng=rng"]
     argv += ["-drive", f"file={root},if=none,id=root,format=raw,snapshot=on,cache=unsafe", "-device", "virtio-blk-pci,drive=root"]
-    return [*argv, "-kernel", str(kernel), "-initrd", str(initrd), "-append", append]
+    return argv + start
 
 
 def card(number, backend, address):
@@ -79,7 +84,7 @@ class Peer:
     def __init__(self, folder, kernel, initrd, root, append):
         # A stream of frames: QEMU's own form of a cable between two guests.
         self.plug, here = socket.socketpair()
-        argv = argv_of(kernel, initrd, root, append, PEER_MEMORY_MIB)
+        argv = argv_of(given(kernel, initrd, append), root, PEER_MEMORY_MIB)
         argv += ["-serial", f"file:{folder / 'peer.log'}", *card(0, f"socket,fd={here.fileno()}", "52:54:00:1b:b1:00")]
         (folder / "peer.argv").write_text("\n".join(argv) + "\n")
         self.process = subprocess.Popen(
@@ -106,18 +111,24 @@ class Peer:
 class Machine:
     """A running guest. Iterate over `lines(...)` until it ends or the time is over."""
 
-    def __init__(self, folder, kernel, initrd, root, append, nics, plug=None):
+    def __init__(self, folder, start, root, nics, plug=None, netboot=None):
         self.folder = folder
         self.qmp_log = open(folder / "qmp.log", "w")
         self.monitor = Monitor(self.qmp_log)
         fd = self.monitor.there.fileno()
-        argv = argv_of(kernel, initrd, root, append, MEMORY_MIB)
+        argv = argv_of(start, root, MEMORY_MIB)
         argv += ["-chardev", "stdio,id=console,signal=off", "-serial", "chardev:console"]
         argv += ["-chardev", f"file,id=files,path={folder / 'files.tar'}", "-serial", "chardev:files"]
         argv += ["-chardev", f"socket,id=qmp,fd={fd}", "-mon", "chardev=qmp,mode=control"]
         for number in range(nics):
+            address = f"52:54:00:1b:b0:{number:02x}"
+            if netboot and number == 0:
+                argv += netboot.card(address)
+                continue
             backend = f"socket,fd={plug.fileno()}" if plug and number == 0 else "user,restrict=on,ipv6=off"
-            argv += card(number, backend, f"52:54:00:1b:b0:{number:02x}")
+            argv += card(number, backend, address)
+        if netboot:
+            argv = netboot.around(argv)
         (folder / "qemu.argv").write_text("\n".join(argv) + "\n")
         self.began = time.monotonic()
         self.process = subprocess.Popen(
