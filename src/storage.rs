@@ -21,6 +21,8 @@ pub enum Protocol {
     Iscsi,
     /// NVMe over Fabrics.
     Nvme,
+    /// A live image, which is fetched once and then in memory.
+    Live,
 }
 
 /// What carries the protocol.
@@ -39,6 +41,7 @@ impl fmt::Display for Protocol {
             Protocol::Nfs => "nfs",
             Protocol::Iscsi => "iscsi",
             Protocol::Nvme => "nvme",
+            Protocol::Live => "live",
         })
     }
 }
@@ -69,17 +72,19 @@ impl Root {
         match (self.protocol, self.transport) {
             (_, Transport::Tcp) => "tcp",
             (Protocol::Iscsi, Transport::Rdma) => "iser",
-            (Protocol::Nfs | Protocol::Nvme, Transport::Rdma) => "rdma",
+            (_, Transport::Rdma) => "rdma",
         }
     }
 
     /// The client's kernel module, where the protocol goes by RDMA: nothing else asks for it.
     pub fn module(&self) -> Option<&'static str> {
-        (self.transport == Transport::Rdma).then_some(match self.protocol {
+        let module = match self.protocol {
             Protocol::Nfs => "rpcrdma",
             Protocol::Iscsi => "ib_iser",
             Protocol::Nvme => "nvme_rdma",
-        })
+            Protocol::Live => return None,
+        };
+        (self.transport == Transport::Rdma).then_some(module)
     }
 }
 
@@ -160,8 +165,26 @@ fn parse(text: &str, is_iser: bool) -> Option<Root> {
     match kind {
         "nfs" | "nfs4" => Some(nfs(rest)),
         "iscsi" => Some(iscsi(rest, is_iser)),
+        "live" | "livenet" => live(rest),
         _ => None,
     }
+}
+
+/// `SCHEME://[USER@]SERVER[:PORT]/PATH`; other live images lie on a disk, or are no single server's.
+fn live(url: &str) -> Option<Root> {
+    let (scheme, rest) = url.split_once("://")?;
+    ["http", "https", "ftp"].contains(&scheme).then_some(())?;
+    let place = rest.split('/').next().unwrap_or_default();
+    let place = place.rsplit_once('@').map_or(place, |(_, place)| place);
+    let server = match place.split_once(']') {
+        Some((server, _)) => server.trim_start_matches('['),
+        None => place.split(':').next().unwrap_or_default(),
+    };
+    Some(Root {
+        protocol: Protocol::Live,
+        transport: Transport::Tcp,
+        server: address(server),
+    })
 }
 
 /// `[SERVER:]/PATH[:OPTIONS]`, with the options in front in anaconda's spelling.
@@ -268,6 +291,12 @@ mod tests {
                 "Nvme rdma 10.0.0.2 nvme_rdma",
             ),
             ("rd.nvmf.discover=tcp,10.0.0.2", "Nvme tcp 10.0.0.2 -"),
+            (
+                "root=live:http://u:p@10.0.0.2:8080/a:/b.squashfs",
+                "Live tcp 10.0.0.2 -",
+            ),
+            ("root=live:https://[fd00::2]/b.img", "Live tcp fd00::2 -"),
+            ("root=live:http://server/b.img", "Live tcp - -"),
         ] {
             let wanted = format!("{wanted} <- {cmdline}");
             assert_eq!(seen(cmdline), Some(wanted), "{cmdline}");
@@ -277,6 +306,8 @@ mod tests {
             "root=UUID=a",
             "root=dhcp",
             "rd.nvmf.discover=fc,auto",
+            "root=live:/dev/sr0",
+            "root=live:torrent://10.0.0.2/a",
         ] {
             assert_eq!(seen(cmdline), None, "{cmdline}");
         }

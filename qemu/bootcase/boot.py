@@ -175,7 +175,7 @@ def boot(case, release, label, watch=None):
     """Boot a case to its end or its time limit; `watch(seconds, line)` sees the console live."""
     kernel = images.kernel_image(release)
     initramfs = images.initramfs(release, case.flavour(), case.site())
-    root = images.root(release, case.network)
+    root = images.live(release) if case.storage == "live" else images.root(release, case.network)
     folder = TARGET / label
     remove(folder)
     folder.mkdir(parents=True)

@@ -50,6 +50,18 @@ STORAGE_PACKAGES = BUILDER_PACKAGES + [
     "procps",
     "rpcbind",
 ]
+# A live image, fetched: dracut's modules for it, and what makes one.
+LIVE_PACKAGES = BUILDER_PACKAGES + [
+    "curl",
+    "dmsetup",
+    "dracut-live",
+    "dracut-network",
+    "iputils-arping",
+    "isc-dhcp-client",
+    "mawk",
+    "procps",
+    "squashfs-tools",
+]
 SERVER_PACKAGES = ["nfs-common", "nfs-kernel-server"]
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 UNWANTED = ["/usr/share/doc/*", "/usr/share/man/*", "/usr/share/locale/*", "/usr/share/info/*"]
@@ -129,13 +141,14 @@ def kernel_version(folder):
 
 def tree(release, purpose):
     """A Debian root tree: `root` to boot into, `builder` with the release's own dracut, `network` for both
-    where another program manages networks, `storage` with what dracut takes of a network root's protocols, `fabric`
+    where another program manages networks, `storage` with what dracut takes of a network root's protocols, `live` of a live image's, `fabric`
     and `server` to take programs from."""
     packages = {
         "root": ROOT_PACKAGES,
         "builder": BUILDER_PACKAGES,
         "network": NETWORK_PACKAGES,
         "storage": STORAGE_PACKAGES,
+        "live": LIVE_PACKAGES,
         "fabric": FABRIC_PACKAGES,
         "server": SERVER_PACKAGES,
     }[purpose]

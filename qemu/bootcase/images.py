@@ -25,6 +25,7 @@ SYSTEMD = "systemd systemd-initrd dracut-systemd"
 STORAGE = {
     "nfs": ("network-legacy network nfs", "nfsd"),
     "iscsi": ("network-legacy network iscsi", "sd_mod iscsi_target_mod target_core_iblock ib_isert crc32c_generic crct10dif_generic"),
+    "live": ("network-legacy network livenet", ""),
     "nvmf": ("network-legacy network nvmf", "nvmet_rdma crct10dif_generic"),
 }
 BASE = "base udev-rules kernel-modules rootfs-block fs-lib shutdown"
@@ -83,7 +84,8 @@ def initramfs(release, flavour, site=None):
     program = binary()
     parts = [kernel.name, *dracut_arguments(flavour), flavour.drivers or "", IMAGE_STEPS / "initramfs.sh"]
     # The host has none of the programs that manage networks, or mount a root over one.
-    purpose = "network" if flavour.network else "storage" if flavour.storage else "builder"
+    storage = "live" if flavour.storage == "live" else "storage"
+    purpose = "network" if flavour.network else storage if flavour.storage else "builder"
     builder = debian.tree(release, purpose) if release.chroot_dracut or purpose != "builder" else None
     parts.append(builder.parent.name if builder else debian.installed_dracut())
     if flavour.ibboot:
@@ -174,6 +176,20 @@ def root(release, network=None):
     name = f"root-{release.suite}" + (f"-{network}" if network else "")
     key = digest(kernel.name, tree.parent.name, program, *ROOT_UNITS, GUEST, IMAGE_STEPS / "root.sh", network or "")
     return cached(name, key, build) / "root.ext4"
+
+
+def live(release):
+    """The path of an ext4 image with `root.squashfs` in it: the root file system as a live image."""
+    tree = debian.tree(release, "live")
+    whole = root(release)
+
+    def build(work):
+        argv = ["unshare", "--mount", "bash", IMAGE_STEPS / "live.sh", work, whole, tree]
+        run(argv, log=TARGET / f"{name}.log")
+
+    name = f"live-{release.suite}"
+    key = digest(whole.parent.name, tree.parent.name, IMAGE_STEPS / "live.sh")
+    return cached(name, key, build) / "live.ext4"
 
 
 def newc(files):

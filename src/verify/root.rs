@@ -13,11 +13,14 @@ use crate::storage::{Protocol, Transport};
 pub fn report(wish: &RootWish, links: &[LinkReport], facts: &Facts) -> RootReport {
     let mut findings = vec![mounted(wish, facts)];
     let passed = |findings: &[Finding]| findings.iter().all(|f| f.status == Status::Ok);
-    findings.push(if passed(&findings) {
-        transport(wish, facts)
-    } else {
-        Finding::skipped(Id::RootTransport)
-    });
+    // What was fetched is carried by nothing any more.
+    if wish.root.protocol != Protocol::Live {
+        findings.push(if passed(&findings) {
+            transport(wish, facts)
+        } else {
+            Finding::skipped(Id::RootTransport)
+        });
+    }
     findings.push(if passed(&findings) {
         path(wish, links, facts)
     } else {
@@ -40,6 +43,16 @@ fn mounted(wish: &RootWish, facts: &Facts) -> Finding {
     match wish.root.protocol {
         Protocol::Nfs => nfs_mounted(wish.root.server, mount),
         Protocol::Iscsi | Protocol::Nvme => disk_mounted(wish, mount),
+        Protocol::Live => live_mounted(mount),
+    }
+}
+
+/// As dracut's dmsquash-live names its overlay, and its snapshot where there is no overlayfs.
+fn live_mounted(mount: &RootMount) -> Finding {
+    let seen = format!("{} {}", mount.fstype, mount.source);
+    match mount.source.as_str() {
+        "LiveOS_rootfs" | "/dev/mapper/live-rw" => Finding::ok(Id::RootMounted, &seen),
+        _ => Finding::failed(Id::RootMounted, &seen, "a live image"),
     }
 }
 
@@ -100,6 +113,7 @@ fn transport(wish: &RootWish, facts: &Facts) -> Finding {
         }
         Protocol::Iscsi => (disks, "look at: iscsiadm -m session -P 1"),
         Protocol::Nvme => (disks, "look at: nvme list-subsys"),
+        Protocol::Live => return Finding::skipped(id),
     };
     let wanted = wish.root.carrier();
     // tcp6 and rdma6 are the same.
@@ -116,7 +130,7 @@ fn path(wish: &RootWish, links: &[LinkReport], facts: &Facts) -> Finding {
     let mount = facts.root.as_ref();
     let disks = mount.map_or(&[][..], |mount| mount.paths.as_slice());
     let mut servers: Vec<IpAddr> = match wish.root.protocol {
-        Protocol::Nfs => Vec::new(),
+        Protocol::Nfs | Protocol::Live => Vec::new(),
         Protocol::Iscsi | Protocol::Nvme => disks.iter().filter_map(|path| path.server).collect(),
     };
     servers.dedup();
@@ -134,6 +148,8 @@ fn path(wish: &RootWish, links: &[LinkReport], facts: &Facts) -> Finding {
     let wrong = found.iter().find(|finding| finding.status != Status::Ok);
     match wrong.or(found.first()) {
         Some(finding) => finding.clone(),
+        // Its name is in the command line, and nothing depends on it any more.
+        None if wish.root.protocol == Protocol::Live => Finding::skipped(Id::RootPath),
         None => Finding::unknown(Id::RootPath).hint("the address of the server is not known"),
     }
 }

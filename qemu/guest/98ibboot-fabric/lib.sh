@@ -113,6 +113,16 @@ nvme_target() {
     say "the target is there"
 }
 
+# http_server: the files of the disk, until the switch into the real root
+http_server() {
+    modprobe virtio_blk || failed "modprobe virtio_blk"
+    wait_for 60 '[ -b /dev/vda ]'
+    mkdir -p "$place/www"
+    mount -t ext4 -o ro /dev/vda "$place/www" || failed "the disk cannot be mounted"
+    far httpd -p 80 -h "$place/www" || failed "httpd"
+    say "the server runs"
+}
+
 # dhcp_server OPTION...: dnsmasq at the far end, in the foreground
 dhcp_server() {
     far sh "$place/serve" dnsmasq --keep-in-foreground --conf-file=/dev/null --port=0 --no-ping --user=root --group=root \
