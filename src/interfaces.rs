@@ -304,6 +304,7 @@ fn dhcp(arguments: &Arguments<'_>, ip: &Ip<'_>) -> Option<dhcp::Wish> {
         tries: net.dhcp.retry.map_or(1, |tries| tries.value),
         keep: arguments.network_root().is_some(),
         ignore_dns: net.peerdns.is_some_and(|peerdns| !peerdns.value),
+        ignore_mtu: false,
     })
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The real root: the leases that the initramfs handed over are renewed, from state.json alone.
 
+mod changes;
 mod six;
 
 use std::net::IpAddr;
@@ -20,19 +21,20 @@ use crate::dhcp::socket::Hardware;
 use crate::error::{Error, Result};
 use crate::facts::{Depth, Facts, Netdev};
 use crate::handover::{self, Directory, State};
-use crate::ipoib;
+use crate::ipoib::Route;
 use crate::system::alarm::Alarm;
 use crate::system::clock::boottime_ns;
 use crate::system::net::Net;
 use crate::system::root::Root;
+use changes::{Change, changes, not_applied, routes};
 
 /// A lease that is kept.
 struct Kept {
     index: u32,
     wish: Wish,
     session: Session,
-    /// The lease's address was set: where it is not on the interface, somebody took it away.
-    is_set: bool,
+    /// What was applied: where its address is not on the interface, somebody took that away.
+    applied: Option<Lease>,
 }
 
 /// A lease of either family.
@@ -207,7 +209,7 @@ fn resume(root: &Root, progress: &Progress, facts: &Facts) -> Result<Kept> {
         index: progress.index,
         wish: wish.clone(),
         session,
-        is_set: lease.is_some(),
+        applied: lease.cloned(),
     })
 }
 
@@ -228,7 +230,7 @@ impl Kept {
             return Ok(false);
         };
         let name = &netdev.ifname;
-        if let Some(lease) = self.session.lease().filter(|_| self.is_set)
+        if let Some(lease) = &self.applied
             && !netdev.addresses.contains(&lease.address_text())
         {
             log::warn!(
@@ -242,7 +244,7 @@ impl Kept {
         for outcome in self.session.outcomes() {
             match outcome {
                 Outcome::Lost(address) => {
-                    self.is_set = false;
+                    self.take_routes_away(&netdev.ifname, net).await;
                     take_away(net, netdev, self.index, address.into()).await;
                 }
                 Outcome::Unopposed => {}
@@ -266,42 +268,83 @@ impl Kept {
         Ok(true)
     }
 
-    /// A renewed lease changes nothing but its times; a new address is set with its routes.
+    /// With another address on the interface the kernel would leave the routes of a lost one there.
+    async fn take_routes_away(&mut self, name: &str, net: &Net) {
+        for route in self.applied.take().iter().flat_map(routes) {
+            if let Err(why) = self.route(net, &route, false).await {
+                log::error!("{name}: route {route} cannot be taken away: {why}");
+            }
+        }
+    }
+
+    async fn route(&self, net: &Net, route: &Route, set: bool) -> std::result::Result<(), String> {
+        let network = Some(route.network).filter(|network| network.prefix > 0);
+        if set {
+            net.add_route(self.index, network, route.gateway).await
+        } else {
+            net.delete_route(self.index, network, route.gateway).await
+        }
+    }
+
+    /// A renewed lease changes its times, and what its server says otherwise than before; a new
+    /// address is set with its routes.
     async fn bound(&mut self, netdev: &Netdev, lease: &Lease, net: &Net) {
         let name = &netdev.ifname;
-        let (index, what) = (self.index, lease.address_text());
-        if netdev.addresses.contains(&what) {
+        let what = lease.address_text();
+        let before = self.applied.replace(lease.clone());
+        if let Some(before) = before.filter(|before| before.address == lease.address) {
             log::info!(
                 "{name}: {what} renewed by {}, {}",
                 lease.server,
                 lease.length()
             );
+            self.apply(name, &changes(&before, lease, &self.wish), net)
+                .await;
+            if let Some(left) = not_applied(&before, lease, &self.wish) {
+                log::info!("{name}: the server has changed what is not applied after boot: {left}");
+            }
             return;
         }
         log::info!("{name}: {what} of {}, {}", lease.server, lease.length());
-        let wish = ipoib::Wish::default().granted(lease);
-        let mut done = vec![
-            net.add_address(index, lease.address.into(), lease.prefix, None)
-                .await,
-        ];
-        for route in &wish.routes {
-            done.push(
-                net.add_route(index, Some(route.network), route.gateway)
-                    .await,
-            );
+        let set = net.add_address(self.index, lease.address.into(), lease.prefix, None);
+        if let Err(why) = set.await {
+            log::error!("{name}: {what} cannot be set: {why}");
+            self.applied = None;
+            return;
         }
-        for gateway in &wish.gateways {
-            done.push(net.add_route(index, None, Some(*gateway)).await);
+        for route in routes(lease) {
+            if let Err(why) = self.route(net, &route, true).await {
+                log::error!("{name}: route {route} cannot be set: {why}");
+            }
         }
-        self.is_set = done.first().is_some_and(std::result::Result::is_ok);
-        for why in done.into_iter().filter_map(std::result::Result::err) {
-            log::error!("{name}: {what} or its routes cannot be set: {why}");
+    }
+
+    /// Each with a line, whether it could be done or not.
+    async fn apply(&self, name: &str, changes: &[Change], net: &Net) {
+        for change in changes {
+            let done = match change {
+                Change::AddAddress(new) => {
+                    net.add_address(self.index, new.address, new.prefix, None)
+                        .await
+                }
+                Change::RemoveAddress(old) => {
+                    net.delete_address(self.index, old.address, Some(old.prefix))
+                        .await
+                }
+                Change::AddRoute(route) => self.route(net, route, true).await,
+                Change::RemoveRoute(route) => self.route(net, route, false).await,
+                Change::Mtu(bytes) => net.set_mtu(self.index, *bytes).await,
+            };
+            match done {
+                Ok(()) => log::info!("{name}: {change}, as the server has it now"),
+                Err(why) => log::error!("{name}: not {change}: {why}"),
+            }
         }
     }
 }
 
 async fn take_away(net: &Net, netdev: &Netdev, index: u32, address: IpAddr) {
-    match net.delete_address(index, address).await {
+    match net.delete_address(index, address, None).await {
         Ok(()) => log::warn!("{}: {address} taken away", netdev.ifname),
         Err(why) => log::error!("{}: {address} cannot be taken away: {why}", netdev.ifname),
     }

@@ -38,4 +38,7 @@ pub struct Wish {
     /// The server's name servers are not used (`rd.peerdns=0`).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub ignore_dns: bool,
+    /// The command line says the MTU; the server's does not count.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ignore_mtu: bool,
 }

@@ -10,7 +10,7 @@ use rtnetlink::packet_route::address::AddressAttribute;
 use rtnetlink::packet_route::link::{
     AfSpecInet6, AfSpecUnspec, BondMode, Inet6IfaceFlags, LinkAttribute, LinkMessage,
 };
-use rtnetlink::packet_route::route::RouteScope;
+use rtnetlink::packet_route::route::{RouteMessage, RouteScope};
 use rtnetlink::{Handle, LinkBond, LinkUnspec, MulticastGroup, RouteMessageBuilder};
 use tokio::task::JoinHandle;
 
@@ -107,11 +107,12 @@ impl Net {
         self.change(message.build()).await
     }
 
-    /// Takes an IP address away; the error is the kernel's words.
+    /// Takes an IP address away, with this prefix or with any; the error is the kernel's words.
     pub async fn delete_address(
         &self,
         index: u32,
         address: IpAddr,
+        prefix: Option<u8>,
     ) -> std::result::Result<(), String> {
         let mut found = self
             .handle
@@ -122,6 +123,9 @@ impl Net {
             .execute();
         while let Some(message) = found.next().await {
             let message = message.map_err(|e| words(&e))?;
+            if prefix.is_some_and(|prefix| prefix != message.header.prefix_len) {
+                continue;
+            }
             let request = self.handle.address().del(message);
             request.execute().await.map_err(|e| words(&e))?;
         }
@@ -159,33 +163,27 @@ impl Net {
         network: Option<Address>,
         gateway: Option<IpAddr>,
     ) -> std::result::Result<(), String> {
-        let family = network.map(|network| network.address).or(gateway);
-        let prefix = network.map_or(0, |network| network.prefix);
-        let message = match (family, gateway) {
-            (Some(IpAddr::V6(_)), gateway) => {
-                let mut route = RouteMessageBuilder::<Ipv6Addr>::new().output_interface(index);
-                if let Some(IpAddr::V6(network)) = network.map(|network| network.address) {
-                    route = route.destination_prefix(network, prefix);
-                }
-                match gateway {
-                    Some(IpAddr::V6(gateway)) => route.gateway(gateway).build(),
-                    _ => route.build(),
-                }
-            }
-            (_, gateway) => {
-                let mut route = RouteMessageBuilder::<Ipv4Addr>::new().output_interface(index);
-                if let Some(IpAddr::V4(network)) = network.map(|network| network.address) {
-                    route = route.destination_prefix(network, prefix);
-                }
-                match gateway {
-                    Some(IpAddr::V4(gateway)) => route.gateway(gateway).build(),
-                    // Reached directly: without a gateway the kernel wants to be told (rtnetlink(7)).
-                    _ => route.scope(RouteScope::Link).build(),
-                }
-            }
-        };
+        let message = route_message(index, network, gateway);
         let request = self.handle.route().add(message);
         request.replace().execute().await.map_err(|e| words(&e))
+    }
+
+    /// Takes away what [`Net::add_route`] added; gone already is success.
+    pub async fn delete_route(
+        &self,
+        index: u32,
+        network: Option<Address>,
+        gateway: Option<IpAddr>,
+    ) -> std::result::Result<(), String> {
+        let message = route_message(index, network, gateway);
+        match self.handle.route().del(message).execute().await {
+            Err(rtnetlink::Error::NetlinkError(e))
+                if e.to_io().raw_os_error() == Some(libc::ESRCH) =>
+            {
+                Ok(())
+            }
+            other => other.map_err(|e| words(&e)),
+        }
     }
 
     /// What a router said on this link of DHCPv6, in the flags of its last advertisement.
@@ -226,5 +224,33 @@ impl Net {
             std::future::pending::<()>().await;
         }
         while let Some(Some(_)) = futures_util::FutureExt::now_or_never(self.messages.next()) {}
+    }
+}
+
+fn route_message(index: u32, network: Option<Address>, gateway: Option<IpAddr>) -> RouteMessage {
+    let family = network.map(|network| network.address).or(gateway);
+    let prefix = network.map_or(0, |network| network.prefix);
+    match (family, gateway) {
+        (Some(IpAddr::V6(_)), gateway) => {
+            let mut route = RouteMessageBuilder::<Ipv6Addr>::new().output_interface(index);
+            if let Some(IpAddr::V6(network)) = network.map(|network| network.address) {
+                route = route.destination_prefix(network, prefix);
+            }
+            match gateway {
+                Some(IpAddr::V6(gateway)) => route.gateway(gateway).build(),
+                _ => route.build(),
+            }
+        }
+        (_, gateway) => {
+            let mut route = RouteMessageBuilder::<Ipv4Addr>::new().output_interface(index);
+            if let Some(IpAddr::V4(network)) = network.map(|network| network.address) {
+                route = route.destination_prefix(network, prefix);
+            }
+            match gateway {
+                Some(IpAddr::V4(gateway)) => route.gateway(gateway).build(),
+                // Reached directly: without a gateway the kernel wants to be told (rtnetlink(7)).
+                _ => route.scope(RouteScope::Link).build(),
+            }
+        }
     }
 }

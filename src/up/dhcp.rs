@@ -142,7 +142,11 @@ impl Walk<'_> {
         let Some(dhcp) = &wish.dhcp else {
             return wish.clone();
         };
-        self.begin(dhcp, netdev, index);
+        let dhcp = Wish {
+            ignore_mtu: wish.mtu.is_some(),
+            ..dhcp.clone()
+        };
+        self.begin(&dhcp, netdev, index);
         let Some(running) = self.leases.running.get_mut(&index) else {
             return wish.clone();
         };
@@ -155,7 +159,7 @@ impl Walk<'_> {
                 Outcome::Lost(address) => {
                     running.is_marked = false;
                     running.tries.prolong();
-                    if let Err(why) = self.net.delete_address(index, address.into()).await {
+                    if let Err(why) = self.net.delete_address(index, address.into(), None).await {
                         let what = format!("{address} cannot be taken away");
                         log::error!("{}", Error::new(&netdev.ifname, what).seen(why));
                     }

@@ -200,7 +200,11 @@ impl Walk<'_> {
     }
 
     async fn take_away(&mut self, netdev: &Netdev, index: u32, address: Ipv6Addr) {
-        if let Err(why) = self.net.delete_address(index, IpAddr::V6(address)).await {
+        if let Err(why) = self
+            .net
+            .delete_address(index, IpAddr::V6(address), None)
+            .await
+        {
             let what = format!("{address} cannot be taken away");
             self.tell_once(&netdev.ifname, &Error::new(&netdev.ifname, what).seen(why));
         }

@@ -336,7 +336,7 @@ impl Walk<'_> {
             .seen(format!("{by} has it"))
             .hint("give this node another address with ip=, or find the other one by its GUID");
         self.tell_once(&netdev.ifname, &error);
-        if let Err(why) = self.net.delete_address(index, address.address).await {
+        if let Err(why) = self.net.delete_address(index, address.address, None).await {
             let error = Error::new(
                 &netdev.ifname,
                 format!("address {address} cannot be taken away"),

@@ -3,8 +3,9 @@
 
 use std::fs;
 
-use super::network::{Node, Server, infiniband, ip, with_network};
+use super::network::{Node, Server, infiniband, ip, until, with_network};
 use super::others::{dhcpd, subnet};
+use super::servers::dnsmasq;
 use ibboot::dhcp::progress::Progress;
 use ibboot::handover::{Directory, Outcome, SCHEMA, STATE, State, boot_id, json};
 use ibboot::system::root::Root;
@@ -57,9 +58,11 @@ fn a_lease_is_renewed_and_written_down() {
         node.boot(None);
         let (before, mut program) = hand_over(node, true);
         program.says("renewed by 10.9.0.1, for 3600 s");
-        let (before, after) = (before.lease.unwrap(), now().lease.unwrap());
-        assert!(after.asked_ns > before.asked_ns);
-        assert_eq!(after.address, before.address);
+        let before = before.lease.unwrap();
+        until("the renewed lease in state.json", || {
+            now().lease.unwrap().asked_ns > before.asked_ns
+        });
+        assert_eq!(now().lease.unwrap().address, before.address);
         assert!(now().wish.keep);
         assert!(addresses().contains("valid_lft forever"));
     });
@@ -102,8 +105,8 @@ fn any_other_address_goes_with_its_lease_and_a_new_one_comes() {
         assert!(!addresses().contains("10.9.0."), "{}", addresses());
         let _back = dhcpd("far", &subnet(""));
         program.says("of 10.9.0.1, for 3600 s");
-        super::network::until("the address", || addresses().contains("10.9.0."));
-        super::network::until("the route", || {
+        until("the address", || addresses().contains("10.9.0."));
+        until("the route", || {
             ip("route show default").contains("via 10.9.0.1 dev near")
         });
     });
@@ -133,10 +136,78 @@ fn probes_that_the_initramfs_had_no_time_for_are_made_and_find_another_owner() {
         assert_eq!(before.state, "PROBING");
         program.says(": declined, and another one is asked for");
         program.says("of 10.9.0.1, for 3600 s");
-        super::network::until("another address", || {
+        until("another address", || {
             addresses().contains("10.9.0.") && !addresses().contains(&taken)
         });
-        super::network::until("the end of the probes", || now().state == "BOUND");
+        until("the end of the probes", || now().state == "BOUND");
         assert_ne!(now().lease.unwrap().address_text(), taken);
+    });
+}
+
+#[test]
+fn what_the_server_changes_is_applied_when_the_lease_is_renewed() {
+    with_network("ibboot lease applies changes", &["dnsmasq"], || {
+        let range = "--dhcp-range=10.9.0.10,10.9.0.10,255.255.255.0,2m";
+        let server = |options: [&str; 4]| {
+            let (renew, rebind) = ("--dhcp-option=option:T1,2", "--dhcp-option=option:T2,4");
+            let mut all = vec![range, renew, rebind];
+            all.extend(options);
+            dnsmasq(&all)
+        };
+        let first = server([
+            "--dhcp-option=option:netmask,255.255.255.0",
+            "--dhcp-option=option:classless-static-route,10.7.0.0/16,10.9.0.7,0.0.0.0/0,10.9.0.1",
+            "--dhcp-option=option:mtu,1400",
+            "--dhcp-option=option:dns-server,10.9.0.3",
+        ]);
+        let mut node = Node::new(infiniband());
+        let lease = node.boot(None);
+        assert_eq!(
+            (lease.address_text().as_str(), lease.mtu),
+            ("10.9.0.10/24", Some(1400))
+        );
+        drop(first);
+        let (_, mut program) = hand_over(node, true);
+        // As `up` has set them.
+        ip("route add 10.7.0.0/16 via 10.9.0.7 dev near proto static");
+        ip("route add default via 10.9.0.1 dev near proto static");
+        ip("link set near mtu 1400");
+        let _second = server([
+            "--dhcp-option=option:netmask,255.255.0.0",
+            "--dhcp-option=option:classless-static-route,10.8.0.0/16,10.9.0.7,0.0.0.0/0,10.9.0.2",
+            "--dhcp-option=option:mtu,1300",
+            "--dhcp-option=option:dns-server,10.9.0.4",
+        ]);
+        program.says(
+            "near: the server has changed what is not applied after boot: name servers 10.9.0.4",
+        );
+        let said = program.said();
+        for change in [
+            "address 10.9.0.10/16 set",
+            "route 10.8.0.0/16 via 10.9.0.7 set",
+            "route 0.0.0.0/0 via 10.9.0.2 set",
+            "route 10.7.0.0/16 via 10.9.0.7 taken away",
+            "route 0.0.0.0/0 via 10.9.0.1 taken away",
+            "address 10.9.0.10/24 taken away",
+            "MTU 1300 set",
+        ] {
+            let line = format!("near: {change}, as the server has it now");
+            assert!(said.contains(&line), "{line}: {said}");
+        }
+        assert_eq!(
+            ip("-4 route show proto static"),
+            "default via 10.9.0.2 dev near \n10.8.0.0/16 via 10.9.0.7 dev near \n"
+        );
+        assert!(addresses().contains(" 10.9.0.10/16 ") && !addresses().contains("/24"));
+        assert!(ip("link show near").contains(" mtu 1300 "));
+        // It is still its own, and the next renewal changes nothing more.
+        until("the next renewal", || {
+            program.said().matches("10.9.0.10/16 renewed by").count() > 1
+        });
+        assert_eq!(
+            program.said().matches("as the server has it now").count(),
+            7
+        );
+        assert_eq!(now().lease.unwrap().prefix, 16);
     });
 }

@@ -19,7 +19,7 @@ fn route(network: [u8; 4], prefix: u8, gateway: [u8; 4]) -> Route {
 }
 
 /// dnsmasq in the namespace `far`, without its ping before an offer.
-fn dnsmasq(more: &[&str]) -> Server {
+pub fn dnsmasq(more: &[&str]) -> Server {
     let mut program = vec![
         "dnsmasq",
         "--keep-in-foreground",
