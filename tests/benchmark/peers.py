@@ -24,7 +24,7 @@ OURS = "ibboot"
 DRIVERS = "mlx4_ib mlx5_ib ib_ipoib ib_umad ib_uverbs rdma_ucm"
 CMDLINE = "rd.neednet=1 rd.driver.post=ib_ipoib,ib_umad,rdma_ucm printk.devkmsg=on log_buf_len=4M"
 STATIC = f"{CMDLINE} ip=10.0.0.1:::255.255.255.0::ib0:none"
-TIME_LIMIT = 420.0
+TIME_LIMIT = 600.0
 # Well after all of them have asked for the first time.
 LATE_SECONDS = 45
 MODES = {
@@ -75,7 +75,8 @@ def run(release, peer, mode):
     for name, pattern in MARKS.items():
         if found := done.first(pattern.pattern):
             seen[name] = found[0]
-    if not done.kmsg:
+    # One that never goes on has no address either.
+    if not done.kmsg and (peer == OURS or not done.timed_out):
         raise Unmeasured(f"{label}: no kernel log came out: {done.folder / 'console.log'}")
     return seen
 
