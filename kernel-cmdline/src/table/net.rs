@@ -282,7 +282,8 @@ pub(super) const ROOT: Group = Group {
             grammar: "rd.iscsi.transport=NAME",
             default: "tcp",
             help: "What carries iSCSI. With iser, which dracut has no support for, ibboot installs and loads ib_iser and \
-                   has dracut log in over RDMA; targets are still discovered over TCP, so the node needs IPoIB.",
+                   has dracut log in over RDMA; targets are still discovered over TCP, so the node needs IPoIB. The iface \
+                   field of netroot= does not do it: dracut looks its record up before there is one.",
             example: "rd.iscsi.transport=iser",
             origin: Origin::Dracut,
             effect: Effect::CarriedOut,
