@@ -4,7 +4,7 @@
 The card's cable ends in a network namespace of its own, with a DHCP, TFTP and HTTP server; netboot.sh makes it, and
 it is gone when QEMU is.
 
-bios  SeaBIOS -> iPXE in the card's ROM (PXE) -> lpxelinux.0 by TFTP -> kernel and initramfs by HTTP
+bios  SeaBIOS -> iPXE in the card's ROM (PXE) -> pxelinux.0 by TFTP -> kernel and initramfs by iPXE's HTTP
 uefi  OVMF's own PXE -> iPXE by TFTP -> its script -> kernel and initramfs by HTTP
 
 Both loaders put BOOTIF= behind the kernel's arguments, each in its own way.
@@ -20,12 +20,12 @@ SERVER = "192.168.77.1"
 OVMF = Path("/usr/share/OVMF")
 TUN = Path("/dev/net/tun")
 LOADERS = {
-    "bios": [Path("/usr/lib/PXELINUX/lpxelinux.0"), Path("/usr/lib/syslinux/modules/bios/ldlinux.c32")],
+    "bios": [Path("/usr/lib/PXELINUX/pxelinux.0"), Path("/usr/lib/syslinux/modules/bios/ldlinux.c32")],
     "uefi": [Path("/usr/lib/ipxe/snponly.efi"), OVMF / "OVMF_CODE_4M.fd", OVMF / "OVMF_VARS_4M.fd"],
 }
 # What answers the firmware, and iPXE (option 175) when it asks again.
 BOOT_FILES = {
-    "bios": ["--dhcp-boot=lpxelinux.0"],
+    "bios": ["--dhcp-boot=pxelinux.0"],
     "uefi": ["--dhcp-match=set:ipxe,175", "--dhcp-boot=tag:!ipxe,snponly.efi", "--dhcp-boot=tag:ipxe,boot.ipxe"],
 }
 PXELINUX = """SERIAL 0 115200
