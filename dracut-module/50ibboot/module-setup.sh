@@ -65,6 +65,8 @@ install() {
     inst_hook cleanup 05 "$moddir/cleanup.sh"
     inst_simple "$moddir/job.sh" /usr/lib/ibboot/job.sh
     inst_simple "$moddir/netroot.sh" /usr/lib/ibboot/netroot.sh
+    inst_simple "$moddir/turns.sh" /usr/lib/ibboot/turns.sh
+    inst_simple "$moddir/root.sh" /usr/lib/ibboot/root.sh
     inst_simple "$moddir/online.sh" /usr/lib/ibboot/online.sh
     inst_simple "$moddir/finished.sh" /usr/lib/ibboot/finished.sh
     inst_simple "$moddir/ended.sh" /usr/lib/ibboot/ended.sh

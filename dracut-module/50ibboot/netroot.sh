@@ -18,62 +18,10 @@ if [ "$ibboot_state" = running ]; then
     return 0
 fi
 
-ibboot_todo='' ibboot_again='' ibboot_ours=''
-[ ! -r /run/ibboot/interfaces ] || while read -r ibboot_word ibboot_name; do
-    ibboot_ours="$ibboot_ours $ibboot_name "
-    case $ibboot_word in
-        # network-legacy would let the boot wait for this one.
-        # shellcheck disable=SC2154
-        offline) rm -f "$hookdir/initqueue/finished/wait-$ibboot_name.sh" ;;
-        online)
-            if [ -e "/run/ibboot/online-$ibboot_name" ]; then
-                ibboot_again="$ibboot_again $ibboot_name"
-            else
-                ibboot_todo="$ibboot_todo $ibboot_name"
-            fi
-            ;;
-    esac
-done < /run/ibboot/interfaces
-# Interfaces of other network modules that were held (hold.sh): their `online` hooks have run.
-for ibboot_name in /run/ibboot/held-*; do
-    ibboot_name=${ibboot_name#/run/ibboot/held-}
-    case $ibboot_ours in
-        *" $ibboot_name "*) continue ;;
-    esac
-    if [ "$ibboot_name" = '*' ]; then
-        continue
-    elif [ -e "/run/ibboot/online-$ibboot_name" ]; then
-        ibboot_again="$ibboot_again $ibboot_name"
-    else
-        : > "/run/ibboot/online-$ibboot_name"
-        ibboot_todo="$ibboot_todo $ibboot_name"
-    fi
-done
-# What the command line names, or the DHCP server of the boot device: `netroot` takes it from there.
-# shellcheck disable=SC2154
-ibboot_root=$netroot
-if [ "$ibboot_root" = dhcp ] && [ -r /tmp/net.bootdev ]; then
-    read -r ibboot_name < /tmp/net.bootdev
-    # shellcheck source=/dev/null
-    ibboot_root=$(
-        new_root_path=''
-        [ ! -r "/tmp/dhclient.$ibboot_name.dhcpopts" ] || . "/tmp/dhclient.$ibboot_name.dhcpopts"
-        case $new_root_path in
-            /* | [0-9]*:/*) new_root_path=nfs:$new_root_path ;;
-        esac
-        printf %s "${new_root_path:-dhcp}"
-    )
-fi
-# Debian's nvme-cli comes with a file that has nothing but comments.
-ibboot_nvme=''
-if [ -r /etc/nvme/discovery.conf ]; then
-    while read -r ibboot_word _; do
-        case $ibboot_word in
-            '' | '#'*) ;;
-            *) ibboot_nvme=nvme ;;
-        esac
-    done < /etc/nvme/discovery.conf
-fi
+# shellcheck source=/dev/null
+. /usr/lib/ibboot/turns.sh
+# shellcheck source=/dev/null
+. /usr/lib/ibboot/root.sh
 # Those that mount the root themselves do not tell whether they could, nor does nvme: a server may yet come.
 if [ "$ibboot_state" = ended ] && [ "$ibboot_since" -ge 5 ]; then
     ibboot_missing=''

@@ -125,6 +125,9 @@ http_server() {
 
 # dhcp_server OPTION...: dnsmasq at the far end, in the foreground
 dhcp_server() {
+    # An initramfs without systemd has no users.
+    grep -qs '^root:' /etc/passwd || echo 'root:x:0:0:root:/root:/bin/sh' >> /etc/passwd
+    grep -qs '^root:' /etc/group || echo 'root:x:0:' >> /etc/group
     far sh "$place/serve" dnsmasq --keep-in-foreground --conf-file=/dev/null --port=0 --no-ping --user=root --group=root \
         --pid-file --log-facility=- --log-dhcp --dhcp-leasefile=/run/fabric/leases "$@"
 }
