@@ -337,7 +337,13 @@ impl Kept {
             };
             match done {
                 Ok(()) => log::info!("{name}: {change}, as the server has it now"),
-                Err(why) => log::error!("{name}: not {change}: {why}"),
+                Err(why) => {
+                    log::error!("{name}: not {change}: {why}");
+                    // What it was to take the place of stays.
+                    if matches!(change, Change::AddAddress(_) | Change::AddRoute(_)) {
+                        return;
+                    }
+                }
             }
         }
     }

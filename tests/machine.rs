@@ -210,6 +210,13 @@ fn an_address_that_somebody_else_has_is_known_at_once_or_within_a_second() {
                 .claim(&hardware, "10.9.8.9".parse().unwrap())
                 .unwrap()
         );
+        // The carrier goes within that second: what is set is asked for anew, what is known forgotten.
+        let nine = "10.9.8.9".parse().unwrap();
+        claims.forget(near);
+        assert!(claims.is_open(near, nine) && claims.is_settled());
+        assert!(claims.owner(near, "10.9.8.7".parse().unwrap()).is_none());
+        assert!(claims.claim(&hardware, nine).unwrap());
+        assert!(!claims.is_open(near, nine));
         let began = Instant::now();
         while !claims.is_settled() {
             tokio::time::sleep_until(claims.due().unwrap()).await;

@@ -57,6 +57,15 @@ fn address(lease: &Lease) -> Address {
     }
 }
 
+fn gone(had: &[Route], has: &[Route]) -> impl Iterator<Item = Route> {
+    had.iter().filter(|route| !has.contains(route)).copied()
+}
+
+/// The way to a network root stays until there is another one to the same network.
+fn is_kept(route: &Route, has: &[Route], wish: &Wish) -> bool {
+    wish.keep && !has.iter().any(|other| other.network == route.network)
+}
+
 /// What `after` changes where `before` was in use, of the same address. New ones come before old ones
 /// go.
 pub fn changes(before: &Lease, after: &Lease, wish: &Wish) -> Vec<Change> {
@@ -68,8 +77,8 @@ pub fn changes(before: &Lease, after: &Lease, wish: &Wish) -> Vec<Change> {
     let (had, has) = (routes(before), routes(after));
     let added = has.iter().filter(|route| !had.contains(route));
     changes.extend(added.copied().map(Change::AddRoute));
-    let gone = had.iter().filter(|route| !has.contains(route));
-    changes.extend(gone.copied().map(Change::RemoveRoute));
+    let gone = gone(&had, &has).filter(|route| !is_kept(route, &has, wish));
+    changes.extend(gone.map(Change::RemoveRoute));
     if old != new {
         changes.push(Change::RemoveAddress(old));
     }
@@ -101,6 +110,9 @@ pub fn not_applied(before: &Lease, after: &Lease, wish: &Wish) -> Option<String>
     if before.mtu.is_some() && after.mtu.is_none() && !wish.ignore_mtu {
         words.push("no MTU".to_owned());
     }
+    let (had, has) = (routes(before), routes(after));
+    let kept = gone(&had, &has).filter(|route| is_kept(route, &has, wish));
+    words.extend(kept.map(|route| format!("no route {route}")));
     (!words.is_empty()).then(|| words.join(", "))
 }
 
@@ -144,6 +156,29 @@ mod tests {
                 "route 10.7.0.0/16 via 10.0.0.7 taken away",
                 "route 0.0.0.0/0 via 10.0.0.1 taken away",
             ]
+        );
+    }
+
+    #[test]
+    fn the_way_to_a_network_root_stays_until_there_is_another_one() {
+        let root = Wish {
+            keep: true,
+            ..Wish::default()
+        };
+        let before = r#","routers":["10.0.0.1"],
+            "static_routes":[{"network":"10.7.0.0","prefix":16,"gateway":"10.0.0.7"}]"#;
+        let after = r#","routers":["10.0.0.2"]"#;
+        assert_eq!(
+            said(before, after, &root),
+            [
+                "route 0.0.0.0/0 via 10.0.0.2 set",
+                "route 0.0.0.0/0 via 10.0.0.1 taken away",
+                "no route 10.7.0.0/16 via 10.0.0.7",
+            ]
+        );
+        assert_eq!(
+            said(before, "", &root),
+            ["no route 10.7.0.0/16 via 10.0.0.7, no route 0.0.0.0/0 via 10.0.0.1"]
         );
     }
 

@@ -17,7 +17,7 @@ use crate::dhcp::progress::Progress;
 use crate::dhcp::session::{Outcome, Session};
 use crate::dhcp::socket::Hardware;
 use crate::error::Error;
-use crate::facts::Netdev;
+use crate::facts::{Facts, Netdev};
 use crate::system::clock::boottime_ns;
 use crate::timeline::{Mark, Phase};
 
@@ -101,6 +101,12 @@ impl Leases {
     /// When [`Walk::lease`] has something to do without an event.
     pub fn due(&self) -> Option<Instant> {
         self.running.values().filter_map(Running::due).min()
+    }
+
+    /// Clients of interfaces that are gone are given up: nothing moves them any more.
+    pub(super) fn follow(&mut self, facts: &Facts) {
+        let is_there = |index: &u32| facts.netdevs.iter().any(|n| n.ifindex == Some(*index));
+        self.running.retain(|index, _| is_there(index));
     }
 
     /// Waits until the link moved a client.

@@ -21,7 +21,7 @@ use crate::dhcp6::duid::Identity;
 use crate::dhcp6::progress::{Progress, Router};
 use crate::dhcp6::session::{Outcome, Session};
 use crate::error::Error;
-use crate::facts::Netdev;
+use crate::facts::{Facts, Netdev};
 use crate::ipoib::Autoconf;
 use crate::system::clock::boottime_ns;
 use crate::timeline::{Mark, Phase};
@@ -101,6 +101,13 @@ impl Leases {
             .map(|(_, until)| *until)
             .filter(|until| *until > now);
         clients.chain(waiting).min()
+    }
+
+    /// Clients of interfaces that are gone are given up: nothing moves them any more.
+    pub(super) fn follow(&mut self, facts: &Facts) {
+        let is_there = |index: &u32| facts.netdevs.iter().any(|n| n.ifindex == Some(*index));
+        self.running.retain(|index, _| is_there(index));
+        self.patience.retain(|index, _| is_there(index));
     }
 
     /// Waits until the link moved a client.

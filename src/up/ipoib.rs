@@ -255,6 +255,9 @@ impl Walk<'_> {
             };
             let mut there = netdev.addresses.iter().chain(&netdev.tentative);
             if there.any(|there| *there == text) {
+                if let Some(v4) = v4.filter(|v4| self.claims.is_open(index, *v4)) {
+                    self.may_be_set(netdev, v4);
+                }
                 changed |= self.yield_address(netdev, index, address, v4).await;
                 continue;
             }

@@ -177,6 +177,7 @@ impl Walk<'_> {
             // An address that is set is not left before it is known whose it is.
             if is_stopped && self.claims.is_settled() {
                 if report.satisfied {
+                    self.tell(Outcome::Verified, &report)?;
                     return End::new(None, report);
                 }
                 return self.give_up(report);
@@ -279,6 +280,8 @@ impl Walk<'_> {
     async fn turn(&mut self) -> Report {
         self.claims.listen();
         let mut facts = self.look();
+        self.leases.follow(&facts);
+        self.leases6.follow(&facts);
         // A link that was added just now may have wishes of its own, such as its RoCE mode: they
         // are done before it is judged.
         for _ in 0..ACTS {

@@ -38,8 +38,13 @@ pub struct Claims {
 #[derive(Debug)]
 enum State {
     Asked(Question),
+    /// The carrier went before its second was over: to be asked for anew.
+    Open,
     Free,
-    Taken { by: String, since: Instant },
+    Taken {
+        by: String,
+        since: Instant,
+    },
 }
 
 #[derive(Debug)]
@@ -72,15 +77,17 @@ impl Question {
     fn turn(mut self, glance: Duration) -> State {
         let now = Instant::now();
         let age = now - self.began;
-        if let Some(by) = owner(&self.socket, self.address) {
-            return State::Taken { by, since: now };
-        }
+        let is_behind = match owner(&self.socket, self.address) {
+            Heard::Owner(by) => return State::Taken { by, since: now },
+            Heard::Much => age < 2 * PATIENCE,
+            Heard::Nothing => false,
+        };
         let mut sent = Ok(());
         if !self.glanced && age >= glance {
             self.glanced = true;
             sent = sent.and(self.announce());
         }
-        if age >= PATIENCE {
+        if age >= PATIENCE && !is_behind {
             self.note(sent.and(self.announce()));
             return State::Free;
         }
@@ -125,22 +132,32 @@ fn ask(socket: &PacketSocket, address: Ipv4Addr) -> io::Result<()> {
     socket.send_arp(&probe)
 }
 
+/// What was heard.
+enum Heard {
+    Owner(String),
+    /// There may be more.
+    Much,
+    Nothing,
+}
+
 /// Who has the address, of those that were heard.
-fn owner(socket: &PacketSocket, address: Ipv4Addr) -> Option<String> {
+fn owner(socket: &PacketSocket, address: Ipv4Addr) -> Heard {
     let own = &socket.hardware().address;
     for _ in 0..PACKETS {
-        let packet = socket.receive().ok()??;
+        let Ok(Some(packet)) = socket.receive() else {
+            return Heard::Nothing;
+        };
         if let Some(arp) = Arp::decode(&packet.bytes)
             && arp.takes(address, own)
         {
             let by = HwAddr::from_bytes(&arp.sender);
-            return Some(match by.and_then(|by| by.guid()) {
+            return Heard::Owner(match by.and_then(|by| by.guid()) {
                 Some(guid) => format!("port GUID {guid}"),
                 None => by.map_or_else(|| "somebody".to_owned(), |by| by.to_string()),
             });
         }
     }
-    None
+    Heard::Much
 }
 
 fn announce(socket: &PacketSocket, address: Ipv4Addr) -> io::Result<()> {
@@ -163,7 +180,7 @@ impl Claims {
     pub fn claim(&mut self, hardware: &Hardware, address: Ipv4Addr) -> io::Result<bool> {
         let key = (hardware.index, address);
         let before = match self.known.get(&key) {
-            None => None,
+            None | Some(State::Open) => None,
             Some(State::Free) => {
                 // Taken away by somebody, or free at last.
                 announce(&PacketSocket::open(Protocol::Arp, hardware)?, address)?;
@@ -218,14 +235,26 @@ impl Claims {
         let due = self.known.values().filter_map(|state| match state {
             State::Asked(question) => Some(question.due(self.glance)),
             State::Taken { since, .. } => Some(*since + RETRY).filter(|at| *at > now),
-            State::Free => None,
+            State::Open | State::Free => None,
         });
         due.min()
     }
 
     /// The interface lost its carrier: what was learnt on the link does not hold any more.
     pub fn forget(&mut self, index: u32) {
-        self.known.retain(|(of, _), _| *of != index);
+        let is_open = |state: &State| matches!(state, State::Asked(_) | State::Open);
+        self.known
+            .retain(|(of, _), state| *of != index || is_open(state));
+        for ((of, _), state) in &mut self.known {
+            if *of == index {
+                *state = State::Open;
+            }
+        }
+    }
+
+    /// Whether an address that is set has still to be asked for.
+    pub fn is_open(&self, index: u32, address: Ipv4Addr) -> bool {
+        matches!(self.known.get(&(index, address)), Some(State::Open))
     }
 
     /// Adds what was heard to what was seen: who has an address, and which do not count yet.

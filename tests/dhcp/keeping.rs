@@ -167,7 +167,7 @@ fn what_the_server_changes_is_applied_when_the_lease_is_renewed() {
             ("10.9.0.10/24", Some(1400))
         );
         drop(first);
-        let (_, mut program) = hand_over(node, true);
+        let (_, mut program) = hand_over(node, false);
         // As `up` has set them.
         ip("route add 10.7.0.0/16 via 10.9.0.7 dev near proto static");
         ip("route add default via 10.9.0.1 dev near proto static");
