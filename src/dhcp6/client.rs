@@ -92,9 +92,11 @@ pub struct Client {
     transaction: u32,
     /// The transaction before this one: what is late is not for somebody else.
     former: u32,
-    /// Times that something was sent in this exchange, the first of them, and the last wait.
+    /// Times that something was sent in this exchange, the first and the last of them, and the
+    /// last wait.
     sent: u32,
     asked_ns: u64,
+    last_ns: u64,
     wait_ns: u64,
     /// What a server allows (SOL_MAX_RT), in seconds.
     slowest_s: Option<u32>,
@@ -125,6 +127,7 @@ impl Client {
             former: 0,
             sent: 0,
             asked_ns: 0,
+            last_ns: 0,
             wait_ns: 0,
             slowest_s: None,
             offers: Vec::new(),
@@ -259,6 +262,7 @@ impl Client {
             return Vec::new();
         };
         self.counts.sent = self.counts.sent.saturating_add(1);
+        self.last_ns = now;
         self.wait_ns = self.next_wait();
         let again = now.saturating_add(self.wait_ns);
         let until = self.held.as_ref().and_then(|lease| match self.state {

@@ -26,7 +26,7 @@ pub struct Lease {
     pub server: Ipv6Addr,
     /// DUID of the server in hexadecimal.
     pub server_id: String,
-    /// When it was asked for, ns since kernel start: its times count from there.
+    /// When it was asked for last, ns since kernel start: its times count from there.
     pub asked_ns: u64,
     /// Seconds that the address is valid; 4294967295 is for ever.
     pub seconds: u32,
@@ -114,6 +114,17 @@ impl Lease {
             domain_search: domain_search(message, &mut left_out),
             left_out,
         })
+    }
+
+    /// Whether a REPLY takes this address back: it is in our association and valid no longer.
+    pub fn is_withdrawn(message: &Message, iaid: u32, address: Ipv6Addr) -> bool {
+        let is_success = matches!(message.options.status().map(failed), Ok(Ok(())));
+        let Some(association) = association(message, iaid).ok().filter(|_| is_success) else {
+            return false;
+        };
+        let all = association.options.all(option::IA_ADDRESS).take(MANY);
+        let mut all = all.filter_map(|value| Address::decode(value).ok());
+        all.any(|there| there.address == address && there.valid_s == 0)
     }
 
     /// When it ends, ns since kernel start; `None`: never.

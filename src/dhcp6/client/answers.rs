@@ -94,7 +94,7 @@ impl Client {
     fn offered(&mut self, now: u64, message: &Message, from: Ipv6Addr) -> Vec<Action> {
         self.slow_down(message);
         let iaid = self.config.identity.iaid;
-        let lease = match Lease::of(message, from, iaid, self.wanted, self.asked_ns) {
+        let lease = match Lease::of(message, from, iaid, self.wanted, self.last_ns) {
             Ok(lease) => lease,
             Err(Refusal::Unusable(why)) => return self.disbelieve(message, from, &why),
             Err(refusal) => return self.note_refusal(from, &refusal),
@@ -151,13 +151,19 @@ impl Client {
             State::Renewing | State::Rebinding => self.held.as_ref().map(|held| held.address),
             _ => self.wanted,
         };
-        let lease = match Lease::of(message, from, iaid, wanted, self.asked_ns) {
+        let is_renewal = matches!(self.state, State::Renewing | State::Rebinding);
+        // With another address in its place when the link is renumbered (18.2.10.1).
+        let is_withdrawn = |wanted| Lease::is_withdrawn(message, iaid, wanted);
+        let is_withdrawn = is_renewal && wanted.is_some_and(is_withdrawn);
+        let lease = match Lease::of(message, from, iaid, wanted, self.last_ns) {
+            answer if is_withdrawn && (self.config.keep || answer.is_err()) => {
+                return self.refused(now, message, from, &Refusal::Ended);
+            }
             Ok(lease) => lease,
             Err(Refusal::Unusable(why)) => return self.disbelieve(message, from, &why),
             Err(refusal) => return self.refused(now, message, from, &refusal),
         };
-        let is_renewal = matches!(self.state, State::Renewing | State::Rebinding);
-        if is_renewal && wanted != Some(lease.address) {
+        if is_renewal && !is_withdrawn && wanted != Some(lease.address) {
             let why = format!("{} was not asked for", lease.address);
             return self.disbelieve(message, from, &why);
         }

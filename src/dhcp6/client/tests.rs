@@ -111,6 +111,25 @@ impl Talk {
         message
     }
 
+    /// A REPLY that takes MINE back and has OTHER in its place.
+    fn renumbering(&self) -> Message {
+        let mut association = Association::asking(0xffff, None);
+        for (address, seconds) in [(OTHER, 1000), (MINE, 0)] {
+            let granted = Address {
+                address: ip(address),
+                preferred_s: seconds,
+                valid_s: seconds,
+                options: Options::default(),
+            };
+            let options = &mut association.options;
+            options.push(option::IA_ADDRESS, granted.encode());
+        }
+        let mut message = self.answer(Kind::Reply, GOOD, MINE, 60);
+        message.options.remove(option::IA_NA);
+        message.options.push(option::IA_NA, association.encode());
+        message
+    }
+
     fn hear(&mut self, message: &Message, server: u8) -> &mut Talk {
         let actions = self.client.received(self.now, message, link(server));
         self.note(actions)
@@ -482,6 +501,39 @@ fn a_server_that_takes_the_address_back_is_obeyed_unless_a_root_hangs_on_it() {
         talk.client.counts().why_unusable.as_deref(),
         Some("REPLY of fe80::1: fd00::6 was not asked for")
     );
+}
+
+#[test]
+fn an_address_in_the_place_of_a_withdrawn_one_is_taken_unless_a_root_hangs_on_it() {
+    let mut talk = Talk::bound(false, 1000);
+    talk.wake();
+    let reply = talk.renumbering();
+    talk.hear(&reply, GOOD);
+    assert_eq!(talk.actions, [Action::Lost(ip(MINE)), Action::Bound]);
+    assert_eq!(talk.client.lease().unwrap().address, ip(OTHER));
+    let mut kept = Talk::bound(true, 1000);
+    kept.wake();
+    let reply = kept.renumbering();
+    kept.hear(&reply, GOOD);
+    let line = "server fe80::1: the address is valid no longer: the address stays, because the root file system hangs on it";
+    assert_eq!(kept.actions[0], Action::Say(true, line.to_owned()));
+    assert_eq!(kept.last(), (Kind::Solicit, None, Some(MINE)));
+    assert_eq!(kept.client.lease().unwrap().address, ip(MINE));
+}
+
+#[test]
+fn the_times_of_a_lease_count_from_the_last_question() {
+    let mut talk = Talk::bound(false, 100);
+    talk.wake();
+    while talk.state() != "REBIND" {
+        talk.wake();
+    }
+    let began = talk.now;
+    talk.wake();
+    assert_eq!(talk.state(), "REBIND");
+    assert!(talk.now > began);
+    talk.grant(EVIL, MINE, 100);
+    assert_eq!(talk.client.lease().unwrap().asked_ns, talk.now);
 }
 
 #[test]
