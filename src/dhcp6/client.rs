@@ -34,6 +34,10 @@ const DECLINED: u64 = 10 * SECOND;
 /// A server that refuses is asked again after this, doubled each time up to the other.
 const REFUSED: u64 = SECOND;
 const REFUSED_LONGEST: u64 = 16 * SECOND;
+/// The same, where an address is kept: nobody waits for that.
+const REFUSED_KEPT: u64 = 600 * SECOND;
+/// Warnings until the next lease: what comes from the network must not fill the log.
+const WARNINGS: usize = 8;
 /// No lease is so short that it makes a storm.
 const CLOSE: u64 = SECOND;
 /// The highest preference: nobody better will come (RFC 8415 18.2.1).
@@ -113,6 +117,8 @@ pub struct Client {
     declines: u32,
     refusals: u32,
     counts: Counts,
+    /// Warnings since the last lease.
+    said: Vec<String>,
 }
 
 impl Client {
@@ -138,6 +144,7 @@ impl Client {
             declines: 0,
             refusals: 0,
             counts: Counts::default(),
+            said: Vec::new(),
         }
     }
 
@@ -192,6 +199,14 @@ impl Client {
         if self.due.is_none_or(|due| now < due) {
             return Vec::new();
         }
+        let is_held = matches!(
+            self.state,
+            State::Bound | State::Renewing | State::Rebinding
+        );
+        // What is kept is asked for beyond its end.
+        if self.is_over(now) && (is_held || !self.config.keep) {
+            return self.ended(now);
+        }
         match self.state {
             State::Waiting => self.enter(now, State::Soliciting),
             State::Soliciting if !self.offers.is_empty() => self.enter(now, State::Requesting),
@@ -201,6 +216,12 @@ impl Client {
             State::Declining => self.send(now),
             State::Bound | State::Renewing | State::Rebinding => self.holding(now),
         }
+    }
+
+    /// The time of what is held has passed.
+    fn is_over(&self, now: u64) -> bool {
+        let ends = self.held.as_ref().and_then(Lease::ends_ns);
+        ends.is_some_and(|ends| now >= ends)
     }
 
     /// There is reason to think that a server answers now: SOLICIT starts anew, unless it is about
@@ -223,8 +244,15 @@ impl Client {
         if self.sent < REQUESTS {
             return self.send(now);
         }
-        self.counts.unanswered_requests += 1;
+        self.counts.unanswered_requests = self.counts.unanswered_requests.saturating_add(1);
         self.shun();
+        if self.is_over(now) {
+            return self.ended(now);
+        }
+        if self.held.is_some() {
+            // The server forgot the lease and then fell silent: any other may know it.
+            return self.enter(now, State::Rebinding);
+        }
         self.enter(now, State::Soliciting)
     }
 
@@ -267,8 +295,8 @@ impl Client {
         let again = now.saturating_add(self.wait_ns);
         let until = self.held.as_ref().and_then(|lease| match self.state {
             State::Renewing => lease.at(lease.rebind_s),
-            State::Rebinding => lease.ends_ns(),
-            _ => None,
+            State::Soliciting | State::Requesting if self.config.keep => None,
+            _ => lease.ends_ns(),
         });
         let until = until.unwrap_or(u64::MAX).max(now.saturating_add(CLOSE));
         self.due = Some(again.min(until));
@@ -296,16 +324,19 @@ impl Client {
             return self.enter(now, State::Soliciting);
         };
         let passed = |at: Option<u64>| at.is_some_and(|at| now >= at);
-        if passed(lease.ends_ns()) {
-            let why = format!("the lease of {} has ended", lease.address_text());
-            return self.lost(now, &why);
-        }
         match self.state {
             State::Rebinding => self.send(now),
             _ if passed(lease.at(lease.rebind_s)) => self.enter(now, State::Rebinding),
             State::Renewing => self.send(now),
             _ => self.enter(now, State::Renewing),
         }
+    }
+
+    /// Its time has passed.
+    fn ended(&mut self, now: u64) -> Vec<Action> {
+        let lease = self.held.as_ref().map(Lease::address_text);
+        let lease = lease.unwrap_or_default();
+        self.lost(now, &format!("the lease of {lease} has ended"))
     }
 
     /// The lease is over. Under a root file system the address stays, and is asked for anew.
@@ -316,7 +347,12 @@ impl Client {
         let mut actions = Vec::new();
         if self.config.keep {
             let stays = "the address stays, because the root file system hangs on it";
-            actions.push(Action::Say(true, format!("{why}: {stays}")));
+            let line = format!("{why}: {stays}");
+            // Never silenced by what others made it say, and no storm either.
+            if self.said.len() < 2 * WARNINGS && !self.said.contains(&line) {
+                self.said.push(line.clone());
+                actions.push(Action::Say(true, line));
+            }
             self.wanted = Some(lease.address);
         } else {
             actions.push(Action::Say(true, format!("{why}: the address goes")));

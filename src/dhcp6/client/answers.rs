@@ -3,7 +3,10 @@
 
 use std::net::Ipv6Addr;
 
-use super::{AT_ONCE, Action, Client, GRACE, OFFERS, Offer, REFUSED, REFUSED_LONGEST, State};
+use super::{
+    AT_ONCE, Action, Client, GRACE, OFFERS, Offer, REFUSED, REFUSED_KEPT, REFUSED_LONGEST, State,
+    WARNINGS,
+};
 use crate::dhcp::identity::{Hex, unhex};
 use crate::dhcp6::lease::{Lease, Refusal};
 use crate::dhcp6::packet::{Kind, Message, option};
@@ -40,7 +43,9 @@ impl Client {
         let is_rapid = message.options.first(option::RAPID_COMMIT).is_some();
         match (message.kind, self.state) {
             (Kind::Advertise, State::Soliciting) => self.offered(now, message, from),
-            (Kind::Reply, State::Soliciting) if is_rapid => self.granted(now, message, from),
+            (Kind::Reply, State::Soliciting) if is_rapid && self.held.is_none() => {
+                self.granted(now, message, from)
+            }
             (Kind::Reply, State::Requesting | State::Renewing | State::Declining) if !is_asked => {
                 self.disbelieve(message, from, "another server was asked")
             }
@@ -71,24 +76,31 @@ impl Client {
     fn disbelieve(&mut self, message: &Message, from: Ipv6Addr, why: &str) -> Vec<Action> {
         self.counts.unusable = self.counts.unusable.saturating_add(1);
         let what = format!("{} of {from}: {why}", message.kind);
-        let said = self.counts.why_unusable.as_deref() == Some(what.as_str());
-        self.counts.why_unusable = Some(what.clone());
-        if said {
-            return Vec::new();
-        }
-        vec![Action::Say(true, format!("not usable: {what}"))]
+        let line = format!("not usable: {what}");
+        self.counts.why_unusable = Some(what);
+        self.warn(line)
     }
 
-    /// A refusal is counted with its reason; said when it is a new one.
+    /// A warning, unless it or too many others were given since the last lease.
+    pub(super) fn warn(&mut self, line: String) -> Vec<Action> {
+        if self.said.len() >= WARNINGS || self.said.contains(&line) {
+            return Vec::new();
+        }
+        self.said.push(line.clone());
+        let line = if self.said.len() == WARNINGS {
+            format!("{line} (more is counted and not said)")
+        } else {
+            line
+        };
+        vec![Action::Say(true, line)]
+    }
+
+    /// A refusal is counted with its reason, and said.
     fn note_refusal(&mut self, from: Ipv6Addr, refusal: &Refusal) -> Vec<Action> {
         self.counts.refusals = self.counts.refusals.saturating_add(1);
         let what = format!("server {from} refuses: {refusal}");
-        let said = self.counts.why_refused.as_deref() == Some(what.as_str());
         self.counts.why_refused = Some(what.clone());
-        if said {
-            return Vec::new();
-        }
-        vec![Action::Say(true, what)]
+        self.warn(what)
     }
 
     fn offered(&mut self, now: u64, message: &Message, from: Ipv6Addr) -> Vec<Action> {
@@ -181,6 +193,7 @@ impl Client {
             self.declines = 0;
         }
         self.refusals = 0;
+        self.said.clear();
         self.state = State::Bound;
         self.wanted = Some(lease.address);
         self.held = Some(lease);
@@ -221,16 +234,20 @@ impl Client {
                     .collect();
                 actions.extend(self.enter(now, State::Requesting));
             }
-            State::Requesting if self.held.is_some() => {
+            State::Requesting if self.held.is_some() && !self.config.keep => {
                 return self.lost(now, &format!("server {from} refuses: {refusal}"));
             }
             State::Requesting => {
                 self.shun();
+                self.wanted = self.held.as_ref().map(|held| held.address);
+                let longest = match self.wanted {
+                    Some(_) => REFUSED_KEPT,
+                    None => REFUSED_LONGEST,
+                };
                 let wait = REFUSED
                     .saturating_mul(1_u64.checked_shl(self.refusals).unwrap_or(u64::MAX))
-                    .min(REFUSED_LONGEST);
+                    .min(longest);
                 self.refusals = self.refusals.saturating_add(1);
-                self.wanted = None;
                 self.state = State::Waiting;
                 self.due = Some(now.saturating_add(wait));
             }

@@ -4,6 +4,8 @@
 use super::*;
 use crate::dhcp6::packet::{Address, Association, Kind, Options, option};
 
+mod trouble;
+
 const S: u64 = SECOND;
 const GOOD: u8 = 1;
 const EVIL: u8 = 2;
@@ -501,39 +503,6 @@ fn a_server_that_takes_the_address_back_is_obeyed_unless_a_root_hangs_on_it() {
         talk.client.counts().why_unusable.as_deref(),
         Some("REPLY of fe80::1: fd00::6 was not asked for")
     );
-}
-
-#[test]
-fn an_address_in_the_place_of_a_withdrawn_one_is_taken_unless_a_root_hangs_on_it() {
-    let mut talk = Talk::bound(false, 1000);
-    talk.wake();
-    let reply = talk.renumbering();
-    talk.hear(&reply, GOOD);
-    assert_eq!(talk.actions, [Action::Lost(ip(MINE)), Action::Bound]);
-    assert_eq!(talk.client.lease().unwrap().address, ip(OTHER));
-    let mut kept = Talk::bound(true, 1000);
-    kept.wake();
-    let reply = kept.renumbering();
-    kept.hear(&reply, GOOD);
-    let line = "server fe80::1: the address is valid no longer: the address stays, because the root file system hangs on it";
-    assert_eq!(kept.actions[0], Action::Say(true, line.to_owned()));
-    assert_eq!(kept.last(), (Kind::Solicit, None, Some(MINE)));
-    assert_eq!(kept.client.lease().unwrap().address, ip(MINE));
-}
-
-#[test]
-fn the_times_of_a_lease_count_from_the_last_question() {
-    let mut talk = Talk::bound(false, 100);
-    talk.wake();
-    while talk.state() != "REBIND" {
-        talk.wake();
-    }
-    let began = talk.now;
-    talk.wake();
-    assert_eq!(talk.state(), "REBIND");
-    assert!(talk.now > began);
-    talk.grant(EVIL, MINE, 100);
-    assert_eq!(talk.client.lease().unwrap().asked_ns, talk.now);
 }
 
 #[test]
