@@ -312,6 +312,23 @@ fn what_another_network_module_would_mount_too_early_has_its_turn_after_the_verd
     );
 }
 
+/// network-legacy has the first `ip=` for the boot device, and netroot its name whichever interface it was called for.
+#[test]
+fn a_turn_held_in_the_name_of_a_dead_boot_device_comes_all_the_same() {
+    let script = format!(
+        "{ONLINE} printf 'failed continue\nno cable\n' > /run/ibboot/result; netroot=iscsi:10.0.0.2::::iqn
+        echo 'offline ib0' > /run/ibboot/interfaces; : > /run/ibboot/held-ib0
+        turn; uptime 20.00; turn; ls /run/ibboot
+        echo 'online ib0' > /run/ibboot/interfaces; turn; uptime 40.00; turn"
+    );
+    plays(
+        "dead boot device",
+        &script,
+        "netroot ib0\nfinished\nfinished\nheld-ib0\ninterfaces\nnetroot\nresult\nturn-ib0\n\
+         online ib0\nnetroot ib0\nfinished\nfinished\n",
+    );
+}
+
 /// dracut's own attempt comes before any interface is up, and is the only one (95nvmf).
 #[test]
 fn nvme_servers_are_connected_to_when_there_is_a_way_to_them() {
@@ -319,13 +336,14 @@ fn nvme_servers_are_connected_to_when_there_is_a_way_to_them() {
         "{ONLINE} mount -t tmpfs etc /etc; mkdir /etc/nvme; echo --transport=rdma > /etc/nvme/discovery.conf
         nvme() {{ echo \"nvme $*\"; }}
         echo 'online ib0' > /run/ibboot/interfaces
-        turn; uptime 9.00; turn; uptime 20.00; turn; cat /dev/kmsg"
+        turn; uptime 9.00; turn; uptime 20.00; turn; cat /dev/kmsg
+        printf '# no newline:\n--transport=tcp' > /etc/nvme/discovery.conf; source_hook root; echo \"$ibboot_nvme\""
     );
     plays(
         "nvme",
         &script,
         "online ib0\nnetroot ib0\nnvme connect-all\nfinished\nfinished\nnetroot ib0\nnvme connect-all\nfinished\n\
-         <3>ibboot: ib0: not mounted, trying again\n",
+         <3>ibboot: ib0: not mounted, trying again\nnvme\n",
     );
 }
 

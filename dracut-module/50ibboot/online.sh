@@ -5,10 +5,14 @@
 
 # shellcheck disable=SC2154
 for ibboot_name in $ibboot_todo; do
-    if [ ! -e "/run/ibboot/online-$ibboot_name" ]; then
-        : > "/run/ibboot/online-$ibboot_name"
-        source_hook initqueue/online "$ibboot_name"
-    fi
+    case $ibboot_ours in
+        *" $ibboot_name "*)
+            if [ ! -e "/run/ibboot/online-$ibboot_name" ]; then
+                : > "/run/ibboot/online-$ibboot_name"
+                source_hook initqueue/online "$ibboot_name"
+            fi
+            ;;
+    esac
     [ ! -x /sbin/netroot ] || IBBOOT_TURN=1 /sbin/netroot "$ibboot_name"
 done
 # dracut connects to NVMe servers once, as soon as udev is quiet: before there is a way to them.

@@ -21,7 +21,7 @@ fi
 # Debian's nvme-cli comes with a file that has nothing but comments.
 ibboot_nvme=''
 if [ -r /etc/nvme/discovery.conf ]; then
-    while read -r ibboot_word _; do
+    while read -r ibboot_word _ || [ -n "$ibboot_word" ]; do
         case $ibboot_word in
             '' | '#'*) ;;
             *) ibboot_nvme=nvme ;;
