@@ -159,13 +159,13 @@ fn keep_leases(root: &Root) -> Result<u8> {
     Ok(0)
 }
 
-/// The interfaces are ours: the network programs of the initramfs are told so. And they do not mount
-/// what comes over them.
+/// The interfaces are ours: the network programs of the initramfs do not mount what comes over them,
+/// whatever becomes of what they are told.
 fn claim(request: &Request) -> Result<u8> {
-    peers::claim(request).iter().try_for_each(handover::tell)?;
     if plan::holds_netroot(request) {
         Directory::open()?.write(handover::HOLD, b"")?;
     }
+    peers::claim(request).iter().try_for_each(handover::tell)?;
     Ok(0)
 }
 

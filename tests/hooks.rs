@@ -297,6 +297,8 @@ fn what_another_network_module_would_mount_too_early_has_its_turn_after_the_verd
         asked rd.ib.link=rxe0:rxe:eth0 root=nfs:10.0.0.2:/:rdma
         asked ip=10.0.0.1:::24::ib0:none root=nfs:10.0.0.2:/
         asked ip=ib0:dhcp root=dhcp
+        asked ip=eth0:dhcp ip=10.0.0.1:::24::ib0:none root=dhcp
+        rm -rf /run/NetworkManager; : > /run/NetworkManager; asked ip=ib0:dhcp root=dhcp 2> /run/said; grep -c NetworkManager /run/said
         netroot='nfs:10.0.0.2:/:rdma' handler=nfsroot netif=eth0
         begins() {{ (source_hook hold; echo \"netroot $netif\"); }}
         mkdir /run/ibboot; begins
@@ -307,7 +309,7 @@ fn what_another_network_module_would_mount_too_early_has_its_turn_after_the_verd
     plays(
         "hold",
         &script,
-        "held\nheld\nheld\nnetroot eth0\nnetroot eth0\nnetroot eth0\n\
+        "held\nheld\nheld\nheld\n1\nnetroot eth0\nnetroot eth0\nnetroot eth0\n\
          online ib0\nnetroot ib0\nnetroot eth0\nfinished\nfinished\nnetroot ib0\nnetroot eth0\nfinished\n",
     );
 }

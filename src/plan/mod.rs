@@ -5,6 +5,7 @@
 mod drivers;
 mod links;
 mod port_types;
+mod root;
 
 use std::time::Duration;
 
@@ -22,11 +23,10 @@ use crate::storage::{OfLease, Transport};
 use crate::system::blacklist::Blacklist;
 use crate::system::modules::{Found, Index};
 use crate::system::root::Root;
-use crate::verify::expectation::{
-    Expectation, LinkWish, ModuleWish, Origin, Require, RootWish, ServerWish,
-};
+use crate::verify::expectation::{Expectation, LinkWish, ModuleWish, Origin, Require, ServerWish};
 
 pub use port_types::mlx4_targets;
+pub use root::{carried, holds_netroot};
 
 /// A PCI function that may be an HCA.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -204,6 +204,9 @@ pub struct Plan {
     /// Where the DHCP server of the boot device names the root file system.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub root_of_lease: Option<OfLease>,
+    /// What is known of the root file system's server may be told to its boot device alone.
+    #[serde(skip)]
+    pub needs_boot_device: bool,
     /// What `verify` will compare with.
     pub expectation: Expectation,
 }
@@ -244,6 +247,7 @@ pub fn plan(request: &Request, inventory: &Inventory) -> Plan {
             .collect(),
         timeout: request.timeout,
         root_of_lease: request.root_of_lease.clone(),
+        needs_boot_device: root::leaves_server_out(request),
         onfail: match request.onfail {
             Some(OnFail::Shell) => "shell",
             Some(OnFail::Reboot) => "reboot",
@@ -254,34 +258,6 @@ pub fn plan(request: &Request, inventory: &Inventory) -> Plan {
         },
         expectation,
     }
-}
-
-/// The root file system, where an interface of ours leads to its server; over RDMA there is no other
-/// way.
-pub fn carried(request: &Request) -> Option<RootWish> {
-    let wish = request.root.as_ref()?;
-    let server = wish.value.server;
-    let bonds = request.bonds.iter().map(|b| &b.value.ipoib);
-    let interfaces = request.interfaces.iter().map(|i| &i.value.ipoib);
-    let mut interfaces = interfaces.chain(bonds);
-    let leads = interfaces.any(|ipoib| {
-        let routes = ipoib.routes.iter().map(|route| &route.network);
-        let mut networks = ipoib.addresses.iter().chain(routes);
-        let near = server.is_some_and(|server| networks.any(|n| n.reaches(server)));
-        let asks = ipoib.dhcp.is_some() || ipoib.dhcp6.is_some();
-        let granted = asks && ipoib.boot;
-        near || granted || !ipoib.gateways.is_empty()
-    });
-    (leads || wish.value.transport == Transport::Rdma).then(|| RootWish {
-        root: wish.value,
-        asked_by: Some(wish.origin.clone()),
-    })
-}
-
-/// `netroot` has to wait for the verdict: the root file system comes over a link of ours, or a DHCP
-/// server may yet say so.
-pub fn holds_netroot(request: &Request) -> bool {
-    request.asked.is_some() && (carried(request).is_some() || request.root_of_lease.is_some())
 }
 
 fn nothing() -> Expectation {

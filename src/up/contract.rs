@@ -11,6 +11,7 @@ use crate::handover::{Directory, INTERFACES, Leases};
 use crate::ipoib::Wish;
 use crate::report::{LinkReport, Report};
 use crate::request::in_initramfs;
+use crate::storage::OfLease;
 use crate::system::root::Root;
 use crate::verify::expectation::{LinkWish, RootWish};
 
@@ -42,7 +43,8 @@ impl Walk<'_> {
             return;
         }
         let online = self.online(&ours, report);
-        for error in write(&self.directory, &ours, &online) {
+        let bootdev = boot_device(&online, self.plan.needs_boot_device);
+        for error in write(&self.directory, &ours, &online, bootdev) {
             log::error!("{error}");
             self.failures.push(error.to_string());
         }
@@ -72,31 +74,48 @@ impl Walk<'_> {
         online
     }
 
-    /// The root file system that the DHCP server of the boot device names, where that is left to it:
-    /// `netroot` takes it from there, and no other interface.
-    pub(super) fn granted_root(&self, report: &Report) -> Option<RootWish> {
+    /// The root file system that the DHCP server of the boot device names, where that is left to it.
+    pub(super) fn granted_root(&mut self, report: &Report) -> Option<RootWish> {
         let of_lease = self.plan.root_of_lease.as_ref()?;
-        let asked_by = &of_lease.asked_by;
         let wishes: Vec<&LinkWish> = self.expectation.links.iter().collect();
-        let online = self.online(&wishes, report);
-        let boot = online.first()?;
-        let lease = boot.lease.as_ref()?;
-        let Some(path) = &lease.root_path else {
-            log::error!(
-                "{}",
-                Error::new(boot.name, "no root file system named by DHCP")
-                    .seen("no root path (option 17)")
-                    .wanted(format!("one, for {asked_by}"))
-                    .hint("add it to the DHCP server's answer, as in nfs:SERVER:/PATH")
-            );
-            return None;
-        };
-        let root = of_lease.granted(path, lease.next_server.unwrap_or(lease.server))?;
-        Some(RootWish {
-            root,
-            asked_by: Some(asked_by.clone()),
+        granted_root(of_lease, &self.online(&wishes, report)).unwrap_or_else(|error| {
+            let line = error.to_string();
+            // The files are written more than once.
+            if !self.failures.contains(&line) {
+                log::error!("{line}");
+                self.failures.push(line);
+            }
+            None
         })
     }
+}
+
+/// `netroot` takes it from the boot device, and from no other interface.
+fn granted_root(of_lease: &OfLease, online: &[Online<'_>]) -> Result<Option<RootWish>> {
+    let asked_by = &of_lease.asked_by;
+    let boot = online.first().filter(|first| is_boot(first.wish));
+    let Some((name, lease)) = boot.and_then(|boot| Some((boot.name, boot.lease.as_ref()?))) else {
+        return Ok(None);
+    };
+    let Some(path) = &lease.root_path else {
+        return Err(Error::new(name, "no root file system named by DHCP")
+            .seen("no root path (option 17)")
+            .wanted(format!("one, for {asked_by}"))
+            .hint("add it to the DHCP server's answer, as in nfs:SERVER:/PATH"));
+    };
+    let root = of_lease.granted(path, lease.next_server.unwrap_or(lease.server));
+    Ok(root.map(|root| RootWish {
+        root,
+        asked_by: Some(asked_by.clone()),
+    }))
+}
+
+/// The interface that `netroot` shall work with: the boot device, or else the first that is up, unless
+/// only what is told to the boot device counts (`needs_it`).
+fn boot_device<'a>(online: &[Online<'a>], needs_it: bool) -> Option<&'a str> {
+    let first = online.first();
+    let first = first.filter(|first| !needs_it || is_boot(first.wish));
+    first.map(|first| first.name)
 }
 
 fn is_addressed(wish: &LinkWish) -> bool {
@@ -141,7 +160,12 @@ fn online<'a>(
 }
 
 /// Writes what can be written: each file that cannot is an error of its own.
-fn write(run: &Directory, ours: &[&LinkWish], online: &[Online<'_>]) -> Vec<Error> {
+fn write(
+    run: &Directory,
+    ours: &[&LinkWish],
+    online: &[Online<'_>],
+    bootdev: Option<&str>,
+) -> Vec<Error> {
     let mut errors = Vec::new();
     let verified: Vec<&str> = online.iter().map(|interface| interface.name).collect();
     if !verified.is_empty() {
@@ -153,7 +177,7 @@ fn write(run: &Directory, ours: &[&LinkWish], online: &[Online<'_>]) -> Vec<Erro
             .collect();
         match Directory::existing(TMP) {
             Ok(tmp) => {
-                let lists = lists(&tmp, ours, &verified);
+                let lists = lists(&tmp, ours, &verified, bootdev);
                 let all = files.iter().chain(&lists);
                 errors.extend(all.filter_map(|f| tmp.write(&f.name, &f.content).err()));
             }
@@ -200,18 +224,20 @@ fn variables(interface: &Online<'_>) -> Vec<(&'static str, Vec<u8>)> {
 }
 
 /// The files which list interfaces.
-fn lists(tmp: &Directory, ours: &[&LinkWish], verified: &[&str]) -> Vec<File> {
+fn lists(
+    tmp: &Directory,
+    ours: &[&LinkWish],
+    verified: &[&str],
+    bootdev: Option<&str>,
+) -> Vec<File> {
     let wanted: Vec<&str> = ours.iter().map(|wish| wish.wanted.as_str()).collect();
     let ifaces = dracut::merged_ifaces(&text(tmp, IFACES), verified, &wanted);
-    let bootdev = verified.first().map(|first| format!("{first}\n"));
     let file = |name: &str, content: String| File {
         name: name.to_owned(),
         content: content.into_bytes(),
     };
-    vec![
-        file(IFACES, ifaces),
-        file(BOOTDEV, bootdev.unwrap_or_default()),
-    ]
+    let bootdev = bootdev.map(|name| file(BOOTDEV, format!("{name}\n")));
+    [file(IFACES, ifaces)].into_iter().chain(bootdev).collect()
 }
 
 fn resolv_conf(more: &[u8]) -> Result<()> {
@@ -227,4 +253,72 @@ fn text(directory: &Directory, name: &str) -> String {
         None
     });
     String::from_utf8_lossy(&bytes.unwrap_or_default()).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::request::Request;
+
+    fn online<'a>(wish: &'a LinkWish, lease: Option<Lease>) -> Online<'a> {
+        Online {
+            wish,
+            ipoib: Wish::default(),
+            lease,
+            lease6: None,
+            name: &wish.wanted,
+            hardware_address: None,
+        }
+    }
+
+    fn wish(name: &str, boot: bool) -> LinkWish {
+        LinkWish {
+            wanted: name.to_owned(),
+            ipoib: Some(Wish {
+                boot,
+                ..Wish::default()
+            }),
+            ..LinkWish::default()
+        }
+    }
+
+    fn lease(root_path: &str) -> Lease {
+        let text = format!(
+            r#"{{"address": "10.0.0.9", "prefix": 24, "server": "10.0.0.1", "asked_ns": 0,
+            "seconds": 600, "renew_s": 300, "rebind_s": 525, "root_path": {root_path}}}"#
+        );
+        serde_json::from_str(&text).unwrap()
+    }
+
+    #[test]
+    fn what_the_boot_device_is_told_is_looked_for_at_no_other_interface() {
+        for (is_boot, needs_it, wanted) in [
+            (true, true, Some("ib0")),
+            (true, false, Some("ib0")),
+            (false, false, Some("ib0")),
+            (false, true, None),
+        ] {
+            let wish = wish("ib0", is_boot);
+            assert_eq!(boot_device(&[online(&wish, None)], needs_it), wanted);
+        }
+        assert_eq!(boot_device(&[], false), None);
+    }
+
+    #[test]
+    fn the_boot_devices_lease_alone_names_the_root() {
+        let of_lease = Request::from_text("root=dhcp").root_of_lease.unwrap();
+        let root = |boot, path: &str| {
+            let wish = wish("ib0", boot);
+            let online = [online(&wish, Some(lease(path)))];
+            granted_root(&of_lease, &online).map(|root| root.is_some())
+        };
+        assert!(root(true, r#""nfs:10.0.0.2:/srv""#).unwrap());
+        assert!(!root(false, r#""nfs:10.0.0.2:/srv""#).unwrap());
+        assert!(!root(false, "null").unwrap());
+        assert_eq!(
+            root(true, "null").unwrap_err().to_string(),
+            "ib0: no root file system named by DHCP: no root path (option 17), wanted one, for root=dhcp; \
+             add it to the DHCP server's answer, as in nfs:SERVER:/PATH"
+        );
+    }
 }

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! PURE: which interfaces the root file system comes over.
+
+use crate::ipoib;
+use crate::request::Request;
+use crate::storage::{Protocol, Transport};
+use crate::verify::expectation::RootWish;
+
+/// The root file system, where an interface of ours leads to its server; over RDMA there is no other
+/// way.
+pub fn carried(request: &Request) -> Option<RootWish> {
+    let wish = request.root.as_ref()?;
+    let server = wish.value.server;
+    let leads = interfaces(request).any(|ipoib| {
+        let routes = ipoib.routes.iter().map(|route| &route.network);
+        let mut networks = ipoib.addresses.iter().chain(routes);
+        let near = server.is_some_and(|server| networks.any(|n| n.reaches(server)));
+        near || is_told_the_root(ipoib) || !ipoib.gateways.is_empty()
+    });
+    (leads || wish.value.transport == Transport::Rdma).then(|| RootWish {
+        root: wish.value,
+        asked_by: Some(wish.origin.clone()),
+    })
+}
+
+/// `netroot` has to wait for the verdict: the root file system comes over a link of ours, or the DHCP
+/// server of a boot device of ours may yet say so.
+pub fn holds_netroot(request: &Request) -> bool {
+    let may_be_told = request.root_of_lease.is_some() && interfaces(request).any(is_told_the_root);
+    request.asked.is_some() && (carried(request).is_some() || may_be_told)
+}
+
+/// Bonds among them.
+fn interfaces(request: &Request) -> impl Iterator<Item = &ipoib::Wish> {
+    let bonds = request.bonds.iter().map(|b| &b.value.ipoib);
+    let interfaces = request.interfaces.iter().map(|i| &i.value.ipoib);
+    interfaces.chain(bonds)
+}
+
+/// Its DHCP server may name the root file system, or the server of it.
+fn is_told_the_root(ipoib: &ipoib::Wish) -> bool {
+    ipoib.boot && (ipoib.dhcp.is_some() || ipoib.dhcp6.is_some())
+}
+
+/// The command line does not name the server of the root file system by its address.
+pub(super) fn leaves_server_out(request: &Request) -> bool {
+    let named = request.root.as_ref().map(|root| root.value);
+    let is_nfs = named.is_some_and(|root| root.protocol == Protocol::Nfs && root.server.is_none());
+    is_nfs || request.root_of_lease.is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_root_left_to_dhcp_waits_for_us_where_the_boot_device_is_ours_and_asks() {
+        for (cmdline, wanted) in [
+            ("ip=ib0:dhcp root=dhcp", true),
+            ("ip=eth0:dhcp ip=ib0:dhcp bootdev=ib0 root=dhcp", true),
+            ("bond=bond0:ib0,ib1 ip=bond0:dhcp root=dhcp", true),
+            (
+                "ip=eth0:dhcp ip=10.0.0.1:::255.255.255.0::ib0:none root=dhcp",
+                false,
+            ),
+            ("ip=eth0:dhcp ip=ib0:dhcp root=dhcp", false),
+            ("ip=dhcp ip=10.0.0.1:::24::ib0:none root=dhcp", false),
+        ] {
+            let request = Request::from_text(cmdline);
+            assert!(request.asked.is_some(), "{cmdline}");
+            assert_eq!(holds_netroot(&request), wanted, "{cmdline}");
+        }
+    }
+
+    #[test]
+    fn a_server_without_an_address_is_the_boot_devices_to_say() {
+        for (cmdline, wanted) in [
+            ("root=dhcp", true),
+            ("root=nfs:/srv/root", true),
+            ("root=nfs:10.0.0.2:/srv/root", false),
+            ("netroot=iscsi:10.0.0.2::::iqn.a", false),
+            ("root=/dev/vda", false),
+        ] {
+            let request = Request::from_text(cmdline);
+            assert_eq!(leaves_server_out(&request), wanted, "{cmdline}");
+        }
+    }
+}
