@@ -108,6 +108,8 @@ pub struct Request {
     pub network_wait: Option<Origin>,
     /// The server that the root file system comes from, where it is named.
     pub root: Option<Wish<storage::Root>>,
+    /// Its servers, where several are named; none: one that is not known.
+    pub portals: Vec<Option<std::net::IpAddr>>,
     /// Where a DHCP server names it.
     pub root_of_lease: Option<storage::OfLease>,
     /// Log as much as `rd.debug` wants.
@@ -292,6 +294,7 @@ impl Request {
             handover: ib.handover.as_ref().map(|to| wish(to, to.value)),
             network_wait: arguments.waits_for_network().as_ref().map(origin),
             root: storage::root(arguments),
+            portals: storage::portals(arguments),
             root_of_lease: storage::left_to_dhcp(arguments),
             verbosity: if debug {
                 log::LevelFilter::Debug

@@ -111,6 +111,24 @@ pub fn root(arguments: &Arguments<'_>) -> Option<Wish<Root>> {
         })
 }
 
+/// The servers of a disk with several ways to it: one of each `netroot=iscsi:`, none where its address
+/// is not known. Empty where there is not more than one.
+pub fn portals(arguments: &Arguments<'_>) -> Vec<Option<IpAddr>> {
+    let named = arguments.root.netroot.iter();
+    let disks = named.filter_map(|argument| parse(argument.value, false));
+    let mut servers = Vec::new();
+    for disk in disks.filter(|root| root.protocol == Protocol::Iscsi) {
+        if !servers.contains(&disk.server) {
+            servers.push(disk.server);
+        }
+    }
+    if servers.len() > 1 {
+        servers
+    } else {
+        Vec::new()
+    }
+}
+
 /// A DHCP server names the root file system.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct OfLease {
@@ -327,6 +345,29 @@ mod tests {
             "Iscsi tcp 10.0.0.2 - <- netroot=iscsi:10.0.0.2::::iqn.a"
         );
     }
+
+    #[test]
+    fn a_disk_may_have_several_servers() {
+        let seen = |cmdline: &str| {
+            let sources = [Source::new("test", cmdline.as_bytes())];
+            let portals = portals(&kernel_cmdline::parse(&sources));
+            let word = |server: &Option<IpAddr>| server.map_or("-".to_owned(), |s| s.to_string());
+            portals.iter().map(word).collect::<Vec<_>>().join(" ")
+        };
+        let one = "netroot=iscsi:10.0.0.2::::iqn.a";
+        for (cmdline, wanted) in [
+            (one.to_owned(), ""),
+            (format!("{one} {one} netroot=nfs:10.1.0.2:/"), ""),
+            (
+                format!("{one} netroot=iscsi:u:p@10.1.0.2::::iqn.a"),
+                "10.0.0.2 10.1.0.2",
+            ),
+            (format!("{one} netroot=iscsi:server::::iqn.a"), "10.0.0.2 -"),
+        ] {
+            assert_eq!(seen(&cmdline), wanted, "{cmdline}");
+        }
+    }
+
     #[test]
     fn a_dhcp_server_names_the_root_as_dracut_reads_it() {
         let otherwise = Ipv4Addr::new(10, 0, 0, 3);

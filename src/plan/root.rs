@@ -19,6 +19,10 @@ pub fn carried(request: &Request) -> Option<RootWish> {
     });
     (leads || wish.value.transport == Transport::Rdma).then(|| RootWish {
         root: wish.value,
+        portals: match wish.value.protocol {
+            Protocol::Iscsi => request.portals.clone(),
+            _ => Vec::new(),
+        },
         asked_by: Some(wish.origin.clone()),
     })
 }

@@ -106,6 +106,7 @@ fn granted_root(of_lease: &OfLease, online: &[Online<'_>]) -> Result<Option<Root
     let root = of_lease.granted(path, lease.next_server.unwrap_or(lease.server));
     Ok(root.map(|root| RootWish {
         root,
+        portals: Vec::new(),
         asked_by: Some(asked_by.clone()),
     }))
 }

@@ -2,6 +2,7 @@
 //! What is wanted, as `verify` takes it and as it survives switch_root.
 
 use std::fmt;
+use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
@@ -139,6 +140,9 @@ pub struct RootWish {
     /// Which.
     #[serde(flatten)]
     pub root: storage::Root,
+    /// iSCSI: the addresses of all its servers, where several are named; none: not known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub portals: Vec<Option<IpAddr>>,
     /// The argument that asked.
     pub asked_by: Option<Origin>,
 }

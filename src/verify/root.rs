@@ -91,13 +91,28 @@ fn disk_mounted(wish: &RootWish, mount: &RootMount) -> Finding {
         };
         return Finding::failed(id, &format!("{seen}: {}, {by}", other.device), &wanted);
     }
-    let asked = wish.root.server.filter(|_| protocol == Protocol::Iscsi);
+    let asked = match protocol {
+        Protocol::Iscsi => servers(wish),
+        _ => Vec::new(),
+    };
     let mut servers = mount.paths.iter().filter_map(|path| path.server);
-    match asked.and_then(|asked| Some((asked, servers.find(|server| *server != asked)?))) {
-        Some((asked, server)) => {
-            Finding::failed(id, &format!("{seen}, server {server}"), &asked.to_string())
+    match servers.find(|server| !asked.is_empty() && !asked.contains(server)) {
+        Some(server) => {
+            let asked: Vec<String> = asked.iter().map(ToString::to_string).collect();
+            Finding::failed(id, &format!("{seen}, server {server}"), &asked.join(" or "))
         }
         None => Finding::ok(id, &format!("{seen} by {protocol}")),
+    }
+}
+
+/// The servers that are named; none where one of them is not known by its address.
+fn servers(wish: &RootWish) -> Vec<IpAddr> {
+    match wish.portals.as_slice() {
+        [] => wish.root.server.into_iter().collect(),
+        portals => {
+            let known: Option<Vec<IpAddr>> = portals.iter().copied().collect();
+            known.unwrap_or_default()
+        }
     }
 }
 
