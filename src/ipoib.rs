@@ -246,12 +246,16 @@ impl Wish {
         routers.or(self.autoconf)
     }
 
-    /// With what a DHCPv6 server granted, which is as good as what a router would have given.
-    pub fn granted6(&self, lease: &dhcp6::lease::Lease) -> Wish {
+    /// With what a DHCPv6 server granted, which is as good as what a router would have given: an
+    /// address that the kernel made of a router's prefix already keeps that length, because it
+    /// takes none twice.
+    pub fn granted6(&self, lease: &dhcp6::lease::Lease, netdev: Option<&Netdev>) -> Wish {
         let mut wish = self.clone();
+        let shown = netdev.and_then(|netdev| netdev.shown6(lease.address));
+        let prefix = shown.and_then(|text| text.split_once('/')?.1.parse().ok());
         wish.addresses.push(Address {
             address: lease.address.into(),
-            prefix: dhcp6::lease::PREFIX,
+            prefix: prefix.unwrap_or(dhcp6::lease::PREFIX),
         });
         let asked = self.dhcp6.as_ref();
         if asked.is_some_and(|asked| asked.after_router_s.is_some()) {

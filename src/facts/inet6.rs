@@ -11,6 +11,25 @@ const OPTIMISTIC: u32 = 0x04;
 const FAILED: u32 = 0x08;
 const TENTATIVE: u32 = 0x40;
 
+impl Netdev {
+    /// The address as the kernel shows it, of whatever prefix length; tentative and another host's
+    /// too.
+    pub fn shown6(&self, address: Ipv6Addr) -> Option<&str> {
+        let there = self.addresses.iter().chain(&self.tentative);
+        let mut there = there.chain(&self.duplicates).map(String::as_str);
+        there.find(|shown| is_of(shown, address))
+    }
+
+    /// Whether another host has the address.
+    pub fn is_duplicate6(&self, address: Ipv6Addr) -> bool {
+        self.duplicates.iter().any(|shown| is_of(shown, address))
+    }
+}
+
+fn is_of(shown: &str, address: Ipv6Addr) -> bool {
+    shown.split('/').next().and_then(|text| text.parse().ok()) == Some(address)
+}
+
 /// Adds the addresses to their interfaces.
 pub(super) fn add(netdevs: &mut [Netdev], look: &mut Look<'_>) {
     let text = look.text("/proc/net/if_inet6").unwrap_or_default();

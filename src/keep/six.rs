@@ -39,7 +39,7 @@ pub(super) fn resume(progress: &Progress, facts: &Facts) -> Result<Kept> {
     let lease = progress.lease.as_ref();
     let lease = lease.ok_or_else(|| cannot("no server granted one"))?;
     let netdev = interface(facts, progress.index).ok_or_else(|| cannot("the interface is gone"))?;
-    if !has(netdev, lease.address) {
+    if netdev.shown6(lease.address).is_none() {
         return Err(cannot(&format!(
             "{} is not on the interface any more: somebody else owns it",
             lease.address_text()
@@ -77,18 +77,6 @@ pub(super) fn resume(progress: &Progress, facts: &Facts) -> Result<Kept> {
     })
 }
 
-fn text(address: Ipv6Addr) -> String {
-    format!("{address}/{PREFIX}")
-}
-
-/// Whether the address is on the interface, tentative or another host's too.
-fn has(netdev: &Netdev, address: Ipv6Addr) -> bool {
-    let on_it = netdev.addresses.iter().chain(&netdev.tentative);
-    let mut all = on_it.chain(&netdev.duplicates);
-    let text = text(address);
-    all.any(|address| *address == text)
-}
-
 impl Kept {
     pub(super) fn due(&self) -> Option<u64> {
         self.session.due().into_iter().chain(self.look).min()
@@ -110,14 +98,13 @@ impl Kept {
         };
         let name = &netdev.ifname;
         if let Some(address) = self.set {
-            let text = text(address);
-            if !has(netdev, address) {
+            if netdev.shown6(address).is_none() {
                 log::warn!(
-                    "{name}: {text} is not on the interface any more: it is left to whoever took it away"
+                    "{name}: {address}/{PREFIX} is not on the interface any more: it is left to whoever took it away"
                 );
                 return false;
             }
-            if netdev.duplicates.contains(&text) {
+            if netdev.is_duplicate6(address) {
                 self.session.duplicate();
             }
         }

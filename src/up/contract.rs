@@ -149,7 +149,7 @@ fn online<'a>(
         .and_then(|progress| progress.lease.clone());
     let granted = lease.as_ref().map(|lease| ipoib.granted(lease));
     let granted = granted.unwrap_or_else(|| ipoib.clone());
-    let granted6 = lease6.as_ref().map(|lease| granted.granted6(lease));
+    let granted6 = lease6.as_ref().map(|lease| granted.granted6(lease, None));
     Some(Online {
         wish,
         ipoib: granted6.unwrap_or(granted),

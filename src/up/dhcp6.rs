@@ -179,12 +179,17 @@ impl Walk<'_> {
         let session = &mut running.session;
         session.set_router(router);
         session.rename(&netdev.ifname);
-        let granted = session.lease().map(|lease| lease.address_text());
-        if granted.is_some_and(|address| netdev.duplicates.contains(&address)) {
+        let granted = session.lease().map(|lease| lease.address);
+        if granted.is_some_and(|address| netdev.is_duplicate6(address)) {
             session.duplicate();
         }
         running.go_on();
         let outcomes = running.session.outcomes();
+        let is_loss = |outcome: &Outcome| matches!(outcome, Outcome::Lost(_));
+        if outcomes.iter().any(is_loss) {
+            running.is_marked = false;
+            running.tries.prolong();
+        }
         let lease = running.session.lease().cloned();
         let span = (lease.is_some() && !running.is_marked).then_some(running.began_ns);
         running.is_marked |= lease.is_some();
@@ -203,7 +208,7 @@ impl Walk<'_> {
                 end_ns: Some(boottime_ns()),
             });
         }
-        lease.map_or_else(|| wish.clone(), |lease| wish.granted6(&lease))
+        lease.map_or_else(|| wish.clone(), |lease| wish.granted6(&lease, Some(netdev)))
     }
 
     async fn take_away(&mut self, netdev: &Netdev, index: u32, address: Ipv6Addr) {
@@ -274,7 +279,7 @@ impl Walk<'_> {
         let mut session = Session::open(name, hardware.index, local, config)?;
         match known {
             // Still on the interface, from an earlier run.
-            Some(lease) if netdev.addresses.contains(&lease.address_text()) => {
+            Some(lease) if netdev.shown6(lease.address).is_some() => {
                 session.resume(lease.clone());
             }
             _ => session.start(known.map(|lease| lease.address)),

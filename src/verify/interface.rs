@@ -48,7 +48,7 @@ pub fn granted_to(wish: &Wish, netdev: &Netdev, facts: &Facts) -> Wish {
     let lease = progress.and_then(|progress| progress.lease.as_ref());
     let wish = lease.map_or_else(|| wish.clone(), |lease| wish.granted(lease));
     match lease6::lease(&wish, netdev, facts) {
-        Some(lease) => wish.granted6(lease),
+        Some(lease) => wish.granted6(lease, Some(netdev)),
         None => wish,
     }
 }
@@ -235,6 +235,31 @@ pub fn addresses(wish: &Wish, netdev: &Netdev) -> Finding {
 mod tests {
     use super::*;
     use crate::report::Status;
+
+    #[test]
+    fn a_granted_address_that_a_router_gave_already_has_the_routers_prefix() {
+        let lease = r#"{"address":"fd00::5","server":"fe80::1","server_id":"00:03:00:01",
+            "asked_ns":0,"seconds":60,"preferred_s":60,"renew_s":30,"rebind_s":50}"#;
+        let lease = serde_json::from_str(lease).unwrap();
+        let seen = |shown: &str| {
+            let netdev = Netdev {
+                addresses: vec!["fe80::5/64".to_owned(), shown.to_owned()],
+                ..Netdev::default()
+            };
+            let wish = Wish::default().granted6(&lease, Some(&netdev));
+            let finding = addresses(&wish, &netdev);
+            (finding.status, finding.seen.unwrap_or_default())
+        };
+        for same in ["fd00::5/64", "fd00::5/128"] {
+            assert_eq!(seen(same), (Status::Ok, same.to_owned()));
+        }
+        let other = "fe80::5/64, fd00::6/64".to_owned();
+        assert_eq!(seen("fd00::6/64"), (Status::Critical, other));
+        let mut dead = Netdev::default();
+        dead.duplicates.push("fd00::5/64".to_owned());
+        assert!(dead.is_duplicate6(lease.address));
+        assert_eq!(dead.shown6(lease.address), Some("fd00::5/64"));
+    }
 
     #[test]
     fn a_lease_that_has_ended_is_a_warning_with_its_age() {
