@@ -14,7 +14,7 @@ use super::packet::{LARGEST, Message};
 use super::progress::{Progress, Router};
 use super::{CLIENT_PORT, SERVER_PORT, SERVERS, Wish};
 use crate::dhcp::identity::Hex;
-use crate::error::{Error, Result, errno_text};
+use crate::error::{Error, errno_text};
 use crate::system::clock::boottime_ns;
 use crate::system::readiness::watched;
 
@@ -28,6 +28,23 @@ pub enum Outcome {
     Bound,
     /// This address must go.
     Lost(Ipv6Addr),
+}
+
+/// Why there is no session.
+#[derive(Debug)]
+pub enum Closed {
+    /// Another client has the port (EADDRINUSE).
+    InUse(Error),
+    /// Anything else.
+    Failed(Error),
+}
+
+impl From<Closed> for Error {
+    fn from(closed: Closed) -> Error {
+        match closed {
+            Closed::InUse(error) | Closed::Failed(error) => error,
+        }
+    }
 }
 
 /// A client with its socket.
@@ -50,8 +67,13 @@ pub struct Session {
 
 impl Session {
     /// Opens the socket; nothing is sent yet. `local` is a link-local address of the interface that
-    /// is not tentative. Runs on the current tokio runtime. EADDRINUSE: another client has the port.
-    pub fn open(interface: &str, index: u32, local: Ipv6Addr, config: Config) -> Result<Session> {
+    /// is not tentative. Runs on the current tokio runtime.
+    pub fn open(
+        interface: &str,
+        index: u32,
+        local: Ipv6Addr,
+        config: Config,
+    ) -> Result<Session, Closed> {
         let socket = open(index, local).and_then(watched).map_err(|e| {
             let error = Error::io(
                 interface,
@@ -59,8 +81,10 @@ impl Session {
                 &e,
             );
             match e.kind() {
-                io::ErrorKind::AddrInUse => error.hint("another DHCPv6 client runs: ss -lnup"),
-                _ => error,
+                io::ErrorKind::AddrInUse => {
+                    Closed::InUse(error.hint("another DHCPv6 client runs: ss -lnup"))
+                }
+                _ => Closed::Failed(error),
             }
         })?;
         let mut seed = RandomState::new().build_hasher();

@@ -19,7 +19,7 @@ use crate::dhcp6::Wish;
 use crate::dhcp6::client::Config;
 use crate::dhcp6::duid::Identity;
 use crate::dhcp6::progress::{Progress, Router};
-use crate::dhcp6::session::{Outcome, Session};
+use crate::dhcp6::session::{Closed, Outcome, Session};
 use crate::error::Error;
 use crate::facts::{Facts, Netdev};
 use crate::ipoib::Autoconf;
@@ -34,6 +34,8 @@ pub struct Leases {
     patience: BTreeMap<u32, Instant>,
     /// Addresses of earlier runs of this boot: asked for first.
     known: Vec<Progress>,
+    /// Those of them whose client is another process, `ibboot lease`.
+    kept: BTreeMap<u32, Progress>,
 }
 
 #[derive(Debug)]
@@ -108,6 +110,7 @@ impl Leases {
         let is_there = |index: &u32| facts.netdevs.iter().any(|n| n.ifindex == Some(*index));
         self.running.retain(|index, _| is_there(index));
         self.patience.retain(|index, _| is_there(index));
+        self.kept.retain(|index, _| is_there(index));
     }
 
     /// Waits until the link moved a client.
@@ -125,7 +128,32 @@ impl Leases {
 
     /// How far each of them came.
     pub fn seen(&self) -> Vec<Progress> {
-        self.running.values().map(Running::progress).collect()
+        let running = self.running.values().map(Running::progress);
+        running.chain(self.kept.values().cloned()).collect()
+    }
+
+    /// An earlier run's lease whose address is on the interface.
+    fn held(&self, netdev: &Netdev, index: u32) -> Option<&Progress> {
+        let is_there = |known: &&Progress| {
+            let address = known.lease.as_ref().map(|lease| lease.address);
+            known.index == index && address.is_some_and(|a| netdev.shown6(a).is_some())
+        };
+        self.known.iter().find(is_there)
+    }
+
+    /// The port is another process's: what that keeps stands.
+    fn keep(&mut self, netdev: &Netdev, index: u32, duid: &str) -> bool {
+        let held = self.held(netdev, index).filter(|held| held.duid == duid);
+        let Some(held) = held.cloned() else {
+            self.kept.remove(&index);
+            return false;
+        };
+        let interface = netdev.ifname.clone();
+        if !self.kept.contains_key(&index) {
+            log::info!("{interface}: DHCPv6: another process keeps the lease");
+        }
+        self.kept.insert(index, Progress { interface, ..held });
+        true
     }
 
     /// Whether DHCPv6 has its turn: at once, or after the routers.
@@ -133,7 +161,8 @@ impl Leases {
         let Some(seconds) = wish.after_router_s else {
             return true;
         };
-        if self.running.contains_key(&index) || router == Router::Managed {
+        let has_begun = self.running.contains_key(&index) || self.held(netdev, index).is_some();
+        if has_begun || router == Router::Managed {
             return true;
         }
         if netdev.carrier != Some(true) || local(netdev).is_none() {
@@ -174,7 +203,9 @@ impl Walk<'_> {
         }
         self.begin6(dhcp, netdev, index);
         let Some(running) = self.leases6.running.get_mut(&index) else {
-            return wish.clone();
+            let kept = self.leases6.kept.get(&index);
+            let lease = kept.and_then(|kept| kept.lease.as_ref());
+            return lease.map_or_else(|| wish.clone(), |lease| wish.granted6(lease, Some(netdev)));
         };
         let session = &mut running.session;
         session.set_router(router);
@@ -243,15 +274,23 @@ impl Walk<'_> {
             return;
         };
         match self.open6(dhcp, netdev, local) {
-            Ok(session) => {
+            Ok(Some(session)) => {
                 let running = Running::new(dhcp, session);
+                self.leases6.kept.remove(&index);
                 self.leases6.running.insert(index, running);
             }
+            Ok(None) => {}
             Err(error) => self.tell_once(&netdev.ifname, &error),
         }
     }
 
-    fn open6(&self, dhcp: &Wish, netdev: &Netdev, local: Ipv6Addr) -> Result<Session, Error> {
+    /// The session; none: another process has the port, and keeps the lease of an earlier run.
+    fn open6(
+        &mut self,
+        dhcp: &Wish,
+        netdev: &Netdev,
+        local: Ipv6Addr,
+    ) -> Result<Option<Session>, Error> {
         let name = &netdev.ifname;
         let hardware = Hardware::read(self.root, name)
             .map_err(|e| Error::io(name, "DHCPv6: hardware address cannot be read", &e))?;
@@ -263,28 +302,31 @@ impl Walk<'_> {
                 .wanted("InfiniBand or Ethernet")
         })?;
         let duid = Hex(&identity.duid).to_string();
-        log::info!(
-            "{name}: DHCPv6: begins, DUID {duid}, IAID {}",
-            identity.iaid
-        );
+        let iaid = identity.iaid;
         let known = self.leases6.known.iter().find(|known| {
-            let is_same = known.duid == duid && known.iaid == identity.iaid;
+            let is_same = known.duid == duid && known.iaid == iaid;
             known.index == hardware.index && is_same
         });
-        let known = known.and_then(|known| known.lease.as_ref());
+        let known = known.and_then(|known| known.lease.clone());
         let config = Config {
             identity,
             keep: dhcp.keep,
         };
-        let mut session = Session::open(name, hardware.index, local, config)?;
+        let mut session = match Session::open(name, hardware.index, local, config) {
+            Err(Closed::InUse(_)) if self.leases6.keep(netdev, hardware.index, &duid) => {
+                return Ok(None);
+            }
+            opened => opened?,
+        };
+        log::info!("{name}: DHCPv6: begins, DUID {duid}, IAID {iaid}");
         match known {
             // Still on the interface, from an earlier run.
             Some(lease) if netdev.shown6(lease.address).is_some() => {
-                session.resume(lease.clone());
+                session.resume(lease);
             }
             _ => session.start(known.map(|lease| lease.address)),
         }
-        Ok(session)
+        Ok(Some(session))
     }
 }
 
@@ -294,5 +336,41 @@ fn say(netdev: &Netdev, lease: &crate::dhcp6::lease::Lease) {
     log::info!("{name}: DHCPv6: {address} of {}, {length}", lease.server);
     for left_out in &lease.left_out {
         log::warn!("{name}: DHCPv6: not taken: {left_out}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lease_that_another_process_keeps_stands_while_its_address_does() {
+        let lease = r#"{"address":"fd00::5","server":"fe80::1","server_id":"00:03:00:01",
+            "asked_ns":0,"seconds":60,"preferred_s":60,"renew_s":30,"rebind_s":50}"#;
+        let known = Progress {
+            interface: "old".to_owned(),
+            index: 4,
+            duid: "00:03:00:20".to_owned(),
+            lease: Some(serde_json::from_str(lease).unwrap()),
+            ..Progress::default()
+        };
+        let mut netdev = Netdev {
+            ifname: "ib0".to_owned(),
+            addresses: vec!["fd00::5/128".to_owned()],
+            ..Netdev::default()
+        };
+        let mut leases = Leases::new(vec![known.clone()]);
+        assert_eq!(leases.seen(), []);
+        assert!(!leases.keep(&netdev, 4, "00:03:00:21"));
+        assert!(!leases.keep(&netdev, 5, &known.duid));
+        assert!(leases.keep(&netdev, 4, &known.duid));
+        let now = Progress {
+            interface: "ib0".to_owned(),
+            ..known.clone()
+        };
+        assert_eq!(leases.seen(), [now]);
+        netdev.addresses.clear();
+        assert!(!leases.keep(&netdev, 4, &known.duid));
+        assert_eq!(leases.seen(), []);
     }
 }

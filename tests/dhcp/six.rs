@@ -11,7 +11,7 @@ use ibboot::dhcp6::client::Config;
 use ibboot::dhcp6::duid::Identity;
 use ibboot::dhcp6::lease::Lease;
 use ibboot::dhcp6::progress::Progress;
-use ibboot::dhcp6::session::{Outcome, Session};
+use ibboot::dhcp6::session::{Closed, Outcome, Session};
 use ibboot::handover::{self, Directory, SCHEMA, STATE, State, boot_id};
 use ibboot::system::clock::boottime_ns;
 use ibboot::system::root::Root;
@@ -378,6 +378,15 @@ fn a_lease_is_renewed_and_written_down() {
         assert_eq!((lease.seconds, lease.renew_s), (3600, 2));
         let (before, mut program) = hand_over(node, true);
         program.says("renewed by fe80::");
+        let config = Config {
+            identity: Identity {
+                duid: vec![0, 3, 0, 32, 1, 2, 3, 4, 5, 6, 7, 8],
+                iaid: IAID,
+            },
+            keep: false,
+        };
+        let second = Session::open("near", hardware().index, local(), config);
+        assert!(matches!(second, Err(Closed::InUse(_))), "{second:?}");
         until("state.json", || {
             now().lease.unwrap().asked_ns > before.asked_ns
         });
