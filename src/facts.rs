@@ -237,12 +237,6 @@ impl Facts {
             .iter()
             .filter_map(|name| Some((name.clone(), init_state(root, name)?)))
             .collect();
-        let root_mount = rootfs::root(&mut look);
-        let connections = match rdma {
-            Some(rdma) => inventory::connections(&mut look, rdma, &devices),
-            None if root.is_live() => Vec::new(),
-            None => look.saved(rootfs::CONNECTIONS),
-        };
         // A saved tree has the answers beside its files: a file cannot be asked.
         let (subnet_administrator, servers) = if root.is_live() {
             (Vec::new(), Vec::new())
@@ -265,8 +259,8 @@ impl Facts {
             servers,
             dhcp: Vec::new(),
             dhcp6: Vec::new(),
-            root: root_mount,
-            connections,
+            root: None,
+            connections: Vec::new(),
             unread: look.unread,
         }
     }
@@ -274,6 +268,18 @@ impl Facts {
     /// Adds what DHCP servers granted, which no file of the kernel tells.
     pub fn add_leases(&mut self, leases: handover::Leases) {
         (self.dhcp, self.dhcp6) = (leases.dhcp, leases.dhcp6);
+    }
+
+    /// Looks at what carries the root file system too: before it is mounted nobody wants to know.
+    pub fn add_root(&mut self, root: &Root, rdma: Option<&Rdma>) {
+        let mut look = Look::new(root);
+        self.root = rootfs::root(&mut look);
+        self.connections = match rdma {
+            Some(rdma) => inventory::connections(&mut look, rdma, &self.devices),
+            None if root.is_live() => Vec::new(),
+            None => look.saved(rootfs::CONNECTIONS),
+        };
+        self.unread.append(&mut look.unread);
     }
 
     /// All ports of all devices.

@@ -196,6 +196,7 @@ fn hand_over(root: &Root, request: &Request) -> Result<u8> {
 fn look(root: &Root, expectation: &Expectation, rdma: Option<&Rdma>) -> Facts {
     let names: Vec<String> = expectation.modules.iter().map(|m| m.name.clone()).collect();
     let mut facts = Facts::gather(root, rdma, &names, expectation.depth());
+    facts.add_root(root, rdma);
     facts.add_leases(handover::leases(root));
     facts
 }
@@ -291,6 +292,7 @@ fn facts(root: &Root, tree: Option<&std::path::Path>) -> Result<u8> {
         .map(ToString::to_string)
         .collect();
     let mut facts = Facts::gather(root, rdma.as_ref(), &modules, Depth::All);
+    facts.add_root(root, rdma.as_ref());
     facts.add_leases(handover::leases(root));
     if let Some(tree) = tree {
         // The plan's reading too, so that the tree answers every command.

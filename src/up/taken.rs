@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Is a static IPv4 address free? The link is asked (RFC 5227) when the address is set, and listened to
-//! for a second: as optimistic duplicate address detection of IPv6 does it (RFC 4429), the boot waits
-//! only for the first answers. Whoever has the address keeps it, ours is taken away. An HCA's port has
+//! for a second, as optimistic duplicate address detection of IPv6 does it (RFC 4429): the boot does not
+//! wait for that. Whoever has the address keeps it, ours is taken away. An HCA's port has
 //! carrier only when the fabric is ready, so nothing like a bridge's forwarding delay has to be waited
 //! for. IPv6 the kernel does by itself.
 
@@ -19,8 +19,6 @@ use kernel_cmdline::HwAddr;
 
 /// How long answers are listened for.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// How long a boot waits for them: an owner that is well answers in less.
-const GLANCE: Duration = Duration::from_millis(10);
 /// When the question is repeated.
 const AGAIN: Duration = Duration::from_millis(400);
 /// When an address that is taken is asked for anew: its owner may go.
@@ -32,7 +30,7 @@ const PACKETS: usize = 256;
 #[derive(Debug)]
 pub struct Claims {
     known: BTreeMap<(u32, Ipv4Addr), State>,
-    glance: Duration,
+    is_boot: bool,
 }
 
 #[derive(Debug)]
@@ -52,8 +50,6 @@ struct Question {
     socket: PacketSocket,
     address: Ipv4Addr,
     began: Instant,
-    /// Nobody answered at once.
-    glanced: bool,
     repeated: bool,
     /// Who had it before: this time it is set only when the second is over.
     before: Option<String>,
@@ -67,14 +63,13 @@ impl Question {
             socket,
             address,
             began: Instant::now(),
-            glanced: false,
             repeated: false,
             before,
         })
     }
 
     /// Hears what was said and says what is due.
-    fn turn(mut self, glance: Duration) -> State {
+    fn turn(mut self) -> State {
         let now = Instant::now();
         let age = now - self.began;
         let is_behind = match owner(&self.socket, self.address) {
@@ -82,20 +77,14 @@ impl Question {
             Heard::Much => age < 2 * PATIENCE,
             Heard::Nothing => false,
         };
-        let mut sent = Ok(());
-        if !self.glanced && age >= glance {
-            self.glanced = true;
-            sent = sent.and(self.announce());
-        }
         if age >= PATIENCE && !is_behind {
-            self.note(sent.and(self.announce()));
+            self.note(self.announce());
             return State::Free;
         }
         if !self.repeated && age >= AGAIN {
             self.repeated = true;
-            sent = sent.and(ask(&self.socket, self.address));
+            self.note(ask(&self.socket, self.address));
         }
-        self.note(sent);
         State::Asked(self)
     }
 
@@ -114,15 +103,8 @@ impl Question {
         }
     }
 
-    fn due(&self, glance: Duration) -> Instant {
-        let stages = [(self.glanced, glance), (self.repeated, AGAIN)];
-        let open = stages.iter().filter(|(done, _)| !done);
-        self.began
-            + open
-                .map(|(_, at)| *at)
-                .min()
-                .unwrap_or(PATIENCE)
-                .min(PATIENCE)
+    fn due(&self) -> Instant {
+        self.began + if self.repeated { PATIENCE } else { AGAIN }
     }
 }
 
@@ -171,7 +153,7 @@ impl Claims {
     pub fn new(is_boot: bool) -> Claims {
         Claims {
             known: BTreeMap::new(),
-            glance: if is_boot { GLANCE } else { PATIENCE },
+            is_boot,
         }
     }
 
@@ -202,7 +184,7 @@ impl Claims {
     pub fn listen(&mut self) {
         for (key, state) in std::mem::take(&mut self.known) {
             let next = match state {
-                State::Asked(question) => question.turn(self.glance),
+                State::Asked(question) => question.turn(),
                 known => known,
             };
             self.known.insert(key, next);
@@ -233,7 +215,7 @@ impl Claims {
     pub fn due(&self) -> Option<Instant> {
         let now = Instant::now();
         let due = self.known.values().filter_map(|state| match state {
-            State::Asked(question) => Some(question.due(self.glance)),
+            State::Asked(question) => Some(question.due()),
             State::Taken { since, .. } => Some(*since + RETRY).filter(|at| *at > now),
             State::Open | State::Free => None,
         });
@@ -271,7 +253,7 @@ impl Claims {
                     }) => {
                         netdev.taken.push(format!("{address} is taken by {by}"));
                     }
-                    State::Asked(question) if !question.glanced => {
+                    State::Asked(_) if !self.is_boot => {
                         let is_it = |text: &mut String| {
                             let set = text.split_once('/').map_or(text.as_str(), |(ip, _)| ip);
                             set.parse() == Ok(*address)
