@@ -12,7 +12,7 @@ use futures_util::future::select_all;
 use tokio::time::Instant;
 
 use super::Walk;
-use super::tries::Tries;
+use super::tries::{self, Asks, Tries};
 use crate::dhcp::identity::Hex;
 use crate::dhcp::socket::Hardware;
 use crate::dhcp6::Wish;
@@ -38,42 +38,27 @@ pub struct Leases {
     kept: BTreeMap<u32, Progress>,
 }
 
-#[derive(Debug)]
-struct Running {
-    wish: Wish,
-    session: Session,
-    began_ns: u64,
-    tries: Tries,
-    is_marked: bool,
+type Running = tries::Running<Wish, Session>;
+
+impl Asks for Session {
+    fn wake(&mut self) {
+        Session::wake(self);
+    }
+
+    fn start_anew(&mut self) {
+        self.start(None);
+    }
+
+    fn has_lease(&self) -> bool {
+        self.lease().is_some()
+    }
+
+    fn due(&self) -> Option<u64> {
+        Session::due(self)
+    }
 }
 
 impl Running {
-    fn new(wish: &Wish, session: Session) -> Running {
-        Running {
-            wish: wish.clone(),
-            session,
-            began_ns: boottime_ns(),
-            tries: Tries::begin(wish.limit_s, wish.tries),
-            is_marked: false,
-        }
-    }
-
-    /// Does what is due: the client's own, and the end of a try.
-    fn go_on(&mut self) {
-        if !self.tries.gave_up() {
-            self.session.wake();
-        }
-        let has_lease = self.session.lease().is_some();
-        if self.tries.is_next(Instant::now(), has_lease) {
-            self.session.start(None);
-        }
-    }
-
-    fn due(&self) -> Option<Instant> {
-        let has_lease = self.session.lease().is_some();
-        self.tries.due(self.session.due(), has_lease)
-    }
-
     fn progress(&self) -> Progress {
         Progress {
             wish: self.wish.clone(),
@@ -275,7 +260,8 @@ impl Walk<'_> {
         };
         match self.open6(dhcp, netdev, local) {
             Ok(Some(session)) => {
-                let running = Running::new(dhcp, session);
+                let tries = Tries::begin(dhcp.limit_s, dhcp.tries);
+                let running = Running::new(dhcp.clone(), session, tries);
                 self.leases6.kept.remove(&index);
                 self.leases6.running.insert(index, running);
             }

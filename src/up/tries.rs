@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How long an address is asked for: `rd.net.timeout.dhcp=` as often as `rd.net.dhcp.retry=` says.
+//! A client of `up`, of DHCP or DHCPv6, and how long it asks: `rd.net.timeout.dhcp=` as often as
+//! `rd.net.dhcp.retry=` says.
 
 use std::time::Duration;
 
@@ -67,5 +68,60 @@ impl Tries {
             .map(|due| Instant::now() + Duration::from_nanos(due.saturating_sub(boottime_ns())));
         let limit = self.ends.filter(|_| !has_lease);
         client.into_iter().chain(limit).min()
+    }
+}
+
+/// A client on an interface.
+pub trait Asks {
+    /// Does what is due by now.
+    fn wake(&mut self);
+    /// Asks anew, for any address.
+    fn start_anew(&mut self);
+    /// Something is granted.
+    fn has_lease(&self) -> bool;
+    /// When [`Asks::wake`] is wanted, ns since kernel start.
+    fn due(&self) -> Option<u64>;
+}
+
+/// A client with its tries.
+#[derive(Debug)]
+pub struct Running<W, S> {
+    /// What is wanted of it.
+    pub wish: W,
+    /// The client.
+    pub session: S,
+    /// Since when it asks, ns since kernel start.
+    pub began_ns: u64,
+    /// How long it asks.
+    pub tries: Tries,
+    /// The timeline has its lease.
+    pub is_marked: bool,
+}
+
+impl<W, S: Asks> Running<W, S> {
+    /// It asks from now on.
+    pub fn new(wish: W, session: S, tries: Tries) -> Running<W, S> {
+        Running {
+            wish,
+            session,
+            began_ns: boottime_ns(),
+            tries,
+            is_marked: false,
+        }
+    }
+
+    /// Does what is due: the client's own, and the end of a try.
+    pub fn go_on(&mut self) {
+        if !self.tries.gave_up() {
+            self.session.wake();
+        }
+        if self.tries.is_next(Instant::now(), self.session.has_lease()) {
+            self.session.start_anew();
+        }
+    }
+
+    /// When something is due.
+    pub fn due(&self) -> Option<Instant> {
+        self.tries.due(self.session.due(), self.session.has_lease())
     }
 }
