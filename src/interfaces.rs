@@ -2,17 +2,23 @@
 //! PURE: the IPoIB interfaces that a command line names, out of the many arguments that do:
 //! `ip=`, `ifname=`, `bond=`, `bootdev=`, `BOOTIF=`, `ib.pkey=`, `rd.ib.mode=`, `rd.ib.mtu=`.
 
+mod addressing;
+mod bonds;
+
 use std::net::IpAddr;
 
 use kernel_cmdline::{
-    Arguments, Bond, ClientIdForm, HwAddr, Ifname, Interface, Ip, Limit, Method, Mode, Mtu, Spanned,
+    Arguments, Bond, ClientIdForm, HwAddr, Ifname, Interface, Mode, Mtu, Spanned,
 };
 
-use crate::bond::{self, BondWish};
-use crate::dhcp::{self, identity::WantedId};
-use crate::dhcp6;
-use crate::ipoib::{self, Address, Autoconf, FULL_MEMBER, Route, WantedMode, WantedMtu};
+use crate::dhcp::identity::WantedId;
+use crate::ipoib::{self, Address, FULL_MEMBER, Route, WantedMode, WantedMtu};
 use crate::request::{InterfaceWish, Wish, wish};
+
+pub use addressing::is_addressed;
+pub use bonds::bonds;
+
+use addressing::addressed;
 
 /// What makes two names mean one interface: the selector of its port, and its P_Key.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,12 +32,6 @@ impl InterfaceWish {
         self.port == key.port && self.ipoib.pkey == key.pkey
     }
 }
-
-/// `either6`: seconds that a router is waited for (`rd.net.timeout.ipv6auto=`): it has been
-/// solicited three times by then (RFC 4861 6.3.7).
-const ROUTER_S: u32 = 10;
-/// Characters of option 60: it has one byte for its length, and a character has up to four.
-const VENDOR_CLASS: usize = 63;
 
 /// A hardware address as a selector text: only its GUID stays the same.
 fn guid_selector(address: &HwAddr) -> String {
@@ -236,135 +236,6 @@ pub fn boot_device<'a>(arguments: &Arguments<'a>) -> Option<Interface<'a>> {
     device
         .or_else(bootif)
         .filter(|interface| means_infiniband(arguments, interface))
-}
-
-/// What an `ip=` wants of IPv6 autoconfiguration, if it does. `either6` is router first.
-fn autoconf(ip: &Ip<'_>) -> Option<Autoconf> {
-    let wants = |wanted: &[Method]| ip.methods.iter().any(|method| wanted.contains(method));
-    if wants(&[Method::Auto6, Method::Either6, Method::Auto]) {
-        Some(Autoconf::Router)
-    } else if wants(&[Method::Link6]) {
-        Some(Autoconf::LinkLocal)
-    } else {
-        None
-    }
-}
-
-/// Whether an `ip=` asks for an address that is not written in it, in a way that is ours.
-pub fn is_addressed(ip: &Ip<'_>) -> bool {
-    let asks = |method: &Method| method.is_dhcp4() || method.is_dhcp6();
-    ip.methods.iter().any(asks) || autoconf(ip).is_some()
-}
-
-/// Adds what an `ip=` wants beyond what is written in it; false: nothing that is ours.
-fn addressed(arguments: &Arguments<'_>, ip: &Ip<'_>, ipoib: &mut ipoib::Wish) -> bool {
-    ipoib.dhcp = dhcp(arguments, ip).or(ipoib.dhcp.take());
-    ipoib.dhcp6 = dhcp6(arguments, ip).or(ipoib.dhcp6.take());
-    ipoib.autoconf = autoconf(ip).or(ipoib.autoconf);
-    is_addressed(ip)
-}
-
-/// Seconds that a try of DHCP takes at most.
-fn limit_s(arguments: &Arguments<'_>) -> Option<u32> {
-    match arguments.net.timeouts.dhcp.map(|limit| limit.value) {
-        // 0 is dracut's to make sense of, as that of rd.retry=.
-        None | Some(Limit::Infinite | Limit::Seconds(0)) => None,
-        Some(Limit::Seconds(seconds)) => Some(seconds),
-    }
-}
-
-/// What an `ip=` wants of DHCPv6, if it does.
-fn dhcp6(arguments: &Arguments<'_>, ip: &Ip<'_>) -> Option<dhcp6::Wish> {
-    let net = &arguments.net;
-    let methods = &ip.methods;
-    let patience = net.timeouts.ipv6auto.map_or(ROUTER_S, |limit| limit.value);
-    let is_certain = methods.contains(&Method::Dhcp6);
-    (is_certain || methods.contains(&Method::Either6)).then(|| dhcp6::Wish {
-        client_id: WantedId::default(),
-        limit_s: limit_s(arguments),
-        tries: net.dhcp.retry.map_or(1, |tries| tries.value),
-        keep: arguments.network_root().is_some(),
-        ignore_dns: net.peerdns.is_some_and(|peerdns| !peerdns.value),
-        after_router_s: (!is_certain).then_some(patience),
-    })
-}
-
-/// What an `ip=` wants of DHCP, if it does.
-fn dhcp(arguments: &Arguments<'_>, ip: &Ip<'_>) -> Option<dhcp::Wish> {
-    let net = &arguments.net;
-    let limit_s = limit_s(arguments);
-    ip.wants_dhcp4().then(|| dhcp::Wish {
-        client_id: WantedId::default(),
-        vendor_class: net
-            .dhcp
-            .vendor_class
-            .map(|class| class.value.chars().take(VENDOR_CLASS).collect()),
-        host_name: ip.hostname.map(str::to_owned),
-        limit_s,
-        tries: net.dhcp.retry.map_or(1, |tries| tries.value),
-        keep: arguments.network_root().is_some(),
-        ignore_dns: net.peerdns.is_some_and(|peerdns| !peerdns.value),
-        ignore_mtu: false,
-    })
-}
-
-/// Takes the bonds out of `interfaces`. Interfaces that cannot be had because of them are refused.
-pub fn bonds(
-    arguments: &Arguments<'_>,
-    interfaces: &mut Vec<Wish<InterfaceWish>>,
-) -> Vec<Wish<BondWish>> {
-    let mut bonds: Vec<Wish<BondWish>> = Vec::new();
-    for asked in bonds_of(arguments) {
-        let name = asked.value.name;
-        let mut slaves = Vec::new();
-        let is_it = |interface: &Wish<InterfaceWish>| interface.value.port == name;
-        let position = interfaces.iter().position(is_it);
-        let entry = position.map(|position| interfaces.remove(position).value);
-        let mut refused = match entry {
-            Some(_) => None,
-            None => Some(format!("a bond {name} is asked for already")),
-        };
-        for slave in &asked.value.slaves {
-            let key = key(arguments, slave);
-            let found = interfaces
-                .iter()
-                .find(|i| i.value.port == key.port && i.value.ipoib.pkey == key.pkey)
-                .filter(|_| is_single(arguments, slave));
-            match found.map(|found| (&found.value.name, found.value.ipoib.bond.as_deref())) {
-                None => {
-                    refused.get_or_insert(format!(
-                        "{slave} is not an InfiniBand interface: the kernel does not mix them with others \
-                         in one bond"
-                    ));
-                }
-                Some((known, Some(other))) if other != name => {
-                    refused.get_or_insert(format!("{known} is in {other} already"));
-                }
-                Some((known, _)) if slaves.contains(known) => {}
-                Some((known, _)) => slaves.push(known.clone()),
-            }
-        }
-        bonds.push(wish(
-            asked,
-            bond::wish(&asked.value, slaves, entry, refused),
-        ));
-    }
-    for interface in interfaces.iter_mut().map(|interface| &mut interface.value) {
-        let Some(name) = interface.ipoib.bond.clone() else {
-            continue;
-        };
-        let of_it =
-            |bond: &&Wish<BondWish>| bond.value.name == name && bond.value.refused.is_some();
-        if bonds.iter().any(|bond| of_it(&bond)) {
-            let reason = format!("its bond {name} cannot be made");
-            interface.refused.get_or_insert(reason);
-        } else if interface.ipoib.is_addressed() || interface.left {
-            let reason =
-                format!("it is in {name}: give the address to the bond, ip=...:{name}:none");
-            interface.refused.get_or_insert(reason);
-        }
-    }
-    bonds
 }
 
 /// Two interfaces of one name would push each other aside for ever: the first one gets it.
