@@ -81,6 +81,9 @@ pub struct CheckArguments {
     /// text, json, nagios, prom or nhc
     #[argh(option, default = "CheckFormat::Text", arg_name = "format")]
     pub format: CheckFormat,
+    /// also ask the subnet managers of ports that work whether they live
+    #[argh(switch)]
+    pub sm: bool,
     /// keep the report in /run/ibboot/check.json, for the timeline
     #[argh(switch)]
     pub record: bool,

@@ -37,6 +37,8 @@ pub const SCHEMA: u32 = 1;
 
 /// The answers of subnet administrators in a saved tree: [`Facts::subnet_administrator`] as JSON.
 const SA_ANSWERS: &str = "/ibboot-sa.json";
+/// The same of [`Facts::subnet_managers`].
+const SM_ANSWERS: &str = "/ibboot-sm.json";
 /// The same of [`Facts::servers`].
 const SERVERS: &str = "/ibboot-servers.json";
 
@@ -62,6 +64,9 @@ pub struct Facts {
     /// asked.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub subnet_administrator: Vec<sa::Seen>,
+    /// Whether the subnet administrators of the other ports answer, where they were asked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub subnet_managers: Vec<sa::Contact>,
     /// What the servers said that were asked over RDMA.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub servers: Vec<reach::Seen>,
@@ -238,10 +243,11 @@ impl Facts {
             .filter_map(|name| Some((name.clone(), init_state(root, name)?)))
             .collect();
         // A saved tree has the answers beside its files: a file cannot be asked.
-        let (subnet_administrator, servers) = if root.is_live() {
-            (Vec::new(), Vec::new())
+        let (subnet_administrator, subnet_managers, servers) = if root.is_live() {
+            (Vec::new(), Vec::new(), Vec::new())
         } else {
-            (look.saved(SA_ANSWERS), look.saved(SERVERS))
+            let managers = look.saved(SM_ANSWERS);
+            (look.saved(SA_ANSWERS), managers, look.saved(SERVERS))
         };
         Facts {
             schema: SCHEMA,
@@ -256,6 +262,7 @@ impl Facts {
             devices,
             netdevs,
             subnet_administrator,
+            subnet_managers,
             servers,
             dhcp: Vec::new(),
             dhcp6: Vec::new(),

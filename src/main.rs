@@ -223,7 +223,7 @@ fn check(root: &Root, arguments: &CheckArguments) -> Result<u8> {
             .seen("no /run/ibboot/expected.json, and the command line asks for nothing")
             .kind(Kind::Unknown)
     })?;
-    let report = compare(root, &expectation);
+    let report = compare(root, &expectation, arguments.sm);
     print(&match arguments.format {
         CheckFormat::Text => report.text(),
         CheckFormat::Json => handover::json(&report).map_err(unknown)?,
@@ -251,23 +251,24 @@ fn check(root: &Root, arguments: &CheckArguments) -> Result<u8> {
 }
 
 /// One look at the machine; where an interface has no carrier, its subnet administrator is asked,
-/// and where all have what they need, the servers are.
-fn compare(root: &Root, expectation: &Expectation) -> Report {
+/// with `--sm` those of the other ports are too, and where all have what they need, the servers are.
+fn compare(root: &Root, expectation: &Expectation, sm: bool) -> Report {
     let rdma = root.is_live().then(|| Rdma::open().ok()).flatten();
     let mut facts = look(root, expectation, rdma.as_ref());
     let report = verify::verify(expectation, &facts);
-    if !root.is_live() || (report.servers.is_empty() && !up::ask::is_needed(&facts, &report)) {
+    if !root.is_live() || (report.servers.is_empty() && !up::ask::is_needed(&facts, &report, sm)) {
         return report;
     }
     let answers = event_loop().map(|runtime| {
         runtime.block_on(async {
-            let administrators = up::ask::once(root, rdma.as_ref(), &facts, &report).await;
+            let administrators = up::ask::once(root, rdma.as_ref(), &facts, &report, sm).await;
             (administrators, up::probe::once(&report).await)
         })
     });
     match answers {
-        Ok((administrators, servers)) => {
+        Ok(((administrators, managers), servers)) => {
             facts.subnet_administrator = administrators;
+            facts.subnet_managers = managers;
             facts.servers = servers;
             verify::verify(expectation, &facts)
         }

@@ -126,6 +126,12 @@ impl Status {
         self.0 & Self::REDIRECT != 0
     }
 
+    /// Bits 2 to 4: the method with this attribute is not supported. A host says so of a class that
+    /// no program of it serves (drivers/infiniband/core/mad.c, generate_unmatched_resp).
+    pub fn is_unserved(self) -> bool {
+        self.0 & 0x1c == 0x0c
+    }
+
     /// In the specification's words (IBTA tables 103 and 186).
     pub fn words(self) -> &'static str {
         match (self.0 >> 8, self.0 & 0x1f) {

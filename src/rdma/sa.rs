@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! PURE: the questions to the subnet administrator about an IPoIB interface without carrier, one
-//! after the other, and what its answers come to.
+//! after the other, and what its answers come to; the first of them alone tells whether it lives.
 
 use std::net::Ipv6Addr;
 
@@ -20,6 +20,17 @@ pub struct Seen {
     pub answer: Answer,
 }
 
+/// What was learnt for a port that wants nothing of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Contact {
+    /// The port, `mlx5_0/1`.
+    pub port: String,
+    /// LID of the subnet manager that was asked.
+    pub sm_lid: u32,
+    /// What it said.
+    pub answer: Answer,
+}
+
 /// What the subnet administrator said.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -28,6 +39,8 @@ pub enum Answer {
     NotAsked(String),
     /// Nothing.
     Silent,
+    /// It answers; nothing else was asked.
+    Alive,
     /// An error.
     Refused(Status),
     /// There is no such broadcast group.
@@ -61,7 +74,7 @@ pub struct Patience {
 /// gives the result.
 #[derive(Clone, Debug)]
 pub struct Interview {
-    mgid: Ipv6Addr,
+    mgid: Option<Ipv6Addr>,
     lid: u16,
     tid: u32,
     /// Milliseconds to wait for the first answer.
@@ -72,7 +85,7 @@ pub struct Interview {
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Alive { grh: bool },
-    Group { grh: bool },
+    Group { grh: bool, mgid: Ipv6Addr },
     Port { grh: bool, group: Group },
 }
 
@@ -102,8 +115,9 @@ pub const QUICK_MS: u32 = 500;
 pub const PATIENT_MS: u32 = 2000;
 
 impl Interview {
-    /// About the group `mgid`, by the port with this LID. `tid` is increased with every question.
-    pub fn new(mgid: Ipv6Addr, lid: u16, tid: u32, timeout_ms: u32) -> Self {
+    /// About the group `mgid`, or none, by the port with this LID. `tid` is increased with every
+    /// question.
+    pub fn new(mgid: Option<Ipv6Addr>, lid: u16, tid: u32, timeout_ms: u32) -> Self {
         Self {
             mgid,
             lid,
@@ -116,7 +130,7 @@ impl Interview {
     fn subject(&self) -> Question {
         match self.step {
             Step::Alive { .. } => Question::ClassPortInfo,
-            Step::Group { .. } => Question::Group(self.mgid),
+            Step::Group { mgid, .. } => Question::Group(mgid),
             Step::Port { .. } => Question::PortInfo(self.lid),
         }
     }
@@ -130,7 +144,7 @@ impl Interview {
     /// answers no other, and sysfs does not tell that: silence is believed after both ways.
     pub fn grh(&self) -> bool {
         match self.step {
-            Step::Alive { grh } | Step::Group { grh } | Step::Port { grh, .. } => grh,
+            Step::Alive { grh } | Step::Group { grh, .. } | Step::Port { grh, .. } => grh,
         }
     }
 
@@ -161,9 +175,15 @@ impl Interview {
             (Step::Alive { grh: false }, None) => Step::Alive { grh: true },
             (Step::Alive { .. } | Step::Group { .. }, None) => return Next::Done(Answer::Silent),
             // Busy or redirected, it lives.
-            (Step::Alive { grh }, Some(_)) => Step::Group { grh },
-            (Step::Group { grh }, Some(reply)) => {
-                let group = reply.groups().find(|group| group.mgid == self.mgid);
+            (Step::Alive { grh }, Some(reply)) => match self.mgid {
+                Some(mgid) => Step::Group { grh, mgid },
+                None if reply.status.is_unserved() => {
+                    return Next::Done(Answer::Refused(reply.status));
+                }
+                None => return Next::Done(Answer::Alive),
+            },
+            (Step::Group { grh, mgid }, Some(reply)) => {
+                let group = reply.groups().find(|group| group.mgid == mgid);
                 match (reply.status, group) {
                     (Status::OK, Some(group)) => Step::Port { grh, group },
                     (Status::OK | Status::NO_RECORDS, None) | (Status::NO_RECORDS, Some(_)) => {

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The port is ACTIVE and an interface has no carrier: the subnet administrator is asked why.
-//! One question at a time per port, beside everything else on the event loop.
+//! One question at a time per port, beside everything else on the event loop. `check --sm`
+//! asks also where nothing is wrong: whether it lives.
 
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 use std::time::Duration;
 
-use futures_util::future::{FutureExt, LocalBoxFuture, join_all};
+use futures_util::future::{FutureExt, LocalBoxFuture, join, join_all};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::io::unix::AsyncFd;
 use tokio::time::{Instant, timeout};
@@ -18,7 +19,7 @@ use crate::rdma::netlink::Rdma;
 use crate::rdma::parse;
 use crate::rdma::sa::{self, Answer, Heard, Interview, Next, PATIENT_MS, QUICK_MS};
 use crate::rdma::umad::{Administrator, Received, Umad};
-use crate::report::{LinkReport, Report, Status};
+use crate::report::{Finding, LinkReport, Report, Status};
 use crate::system::clock::boottime_ns;
 use crate::system::readiness::watched;
 use crate::system::root::Root;
@@ -100,7 +101,7 @@ impl Asking {
                 .is_some_and(|seen| seen.answer == Answer::Silent);
             let wait_ms = if silent { PATIENT_MS } else { QUICK_MS };
             case.asking = true;
-            let asked = prepare(root, rdma, interface, port, wait_ms);
+            let asked = about_interface(root, rdma, interface, port, wait_ms);
             self.running.push(interview(asked).boxed_local());
         }
     }
@@ -193,23 +194,40 @@ fn in_use(netdev: &Netdev, facts: &Facts) -> Option<String> {
     child.map(|child| format!("its child {} has carrier", child.ifname))
 }
 
-/// Asks once about every interface in this trouble, all ports side by side, for `check`. What is
-/// not answered in 3 s is left out.
+/// Asks once about every interface in this trouble, with `sm` for every other port too, all ports
+/// side by side, for `check`. An interface about which nothing is answered in 3 s is left out.
 pub async fn once(
     root: &Root,
     rdma: Option<&Rdma>,
     facts: &Facts,
     report: &Report,
-) -> Vec<sa::Seen> {
+    sm: bool,
+) -> (Vec<sa::Seen>, Vec<sa::Contact>) {
     let mut ports: BTreeMap<String, Vec<Asked>> = BTreeMap::new();
     for (interface, port) in report
         .links
         .iter()
         .filter_map(|link| in_trouble(link, facts))
     {
-        let asked = prepare(root, rdma, interface, port, QUICK_MS);
+        let asked = about_interface(root, rdma, interface, port, QUICK_MS);
         ports.entry(port.name()).or_default().push(asked);
     }
+    let others: BTreeMap<String, Asked> = report
+        .links
+        .iter()
+        .filter_map(|link| on_subnet(link, facts))
+        .filter(|port| sm && !ports.contains_key(&port.name()))
+        .map(|port| (port.name(), about_port(root, rdma, port)))
+        .collect();
+    let contacts = others.into_iter().map(|(port, asked)| async move {
+        let sm_lid = asked.sm_lid;
+        let seen = timeout(CHECK, interview(asked)).await;
+        sa::Contact {
+            port,
+            sm_lid,
+            answer: seen.map_or(Answer::Silent, |seen| seen.answer),
+        }
+    });
     let deadline = Instant::now() + CHECK;
     let interviews = ports.into_values().map(|asked| async move {
         let mut seen = Vec::new();
@@ -219,15 +237,29 @@ pub async fn once(
         }
         seen
     });
-    join_all(interviews).await.into_iter().flatten().collect()
+    let (seen, contacts) = join(join_all(interviews), join_all(contacts)).await;
+    (seen.into_iter().flatten().collect(), contacts)
 }
 
 /// Whether anything is to be asked.
-pub fn is_needed(facts: &Facts, report: &Report) -> bool {
-    report
-        .links
-        .iter()
-        .any(|link| in_trouble(link, facts).is_some())
+pub fn is_needed(facts: &Facts, report: &Report, sm: bool) -> bool {
+    let mut links = report.links.iter();
+    let asked = |link: &LinkReport| match sm {
+        true => on_subnet(link, facts).is_some(),
+        false => in_trouble(link, facts).is_some(),
+    };
+    links.any(asked)
+}
+
+/// The port of a link that a subnet manager brought up.
+fn on_subnet<'a>(link: &LinkReport, facts: &'a Facts) -> Option<PortRef<'a>> {
+    let has = |id: Id| {
+        let is_it = |finding: &Finding| finding.check == id && finding.status == Status::Ok;
+        link.checks.iter().any(is_it)
+    };
+    let name = link.name.as_deref()?;
+    let is_up = has(Id::PortLid) && has(Id::PortSmLid);
+    facts.ports().find(|port| is_up && port.name() == name)
 }
 
 /// The interface and port of a link whose trouble this is.
@@ -249,7 +281,8 @@ fn jitter() -> Duration {
 /// An interview ready to begin, or why it cannot.
 #[derive(Debug)]
 struct Asked {
-    interface: String,
+    /// The interface, or the port.
+    about: String,
     sm_lid: u32,
     ready: Result<Ready, String>,
 }
@@ -261,28 +294,38 @@ struct Ready {
     interview: Interview,
 }
 
-fn prepare(
+/// What keeps the interface from its broadcast group.
+fn about_interface(
     root: &Root,
     rdma: Option<&Rdma>,
     interface: &str,
     port: PortRef<'_>,
     wait_ms: u32,
 ) -> Asked {
+    let group = broadcast_group(root, interface);
     Asked {
-        interface: interface.to_owned(),
+        about: interface.to_owned(),
         sm_lid: port.port.sm_lid.unwrap_or(0),
-        ready: ready(root, rdma, interface, port, wait_ms),
+        ready: group.and_then(|group| ready(root, rdma, Some(group), port, wait_ms)),
+    }
+}
+
+/// Whether anybody answers.
+fn about_port(root: &Root, rdma: Option<&Rdma>, port: PortRef<'_>) -> Asked {
+    Asked {
+        about: port.name(),
+        sm_lid: port.port.sm_lid.unwrap_or(0),
+        ready: ready(root, rdma, None, port, QUICK_MS),
     }
 }
 
 fn ready(
     root: &Root,
     rdma: Option<&Rdma>,
-    interface: &str,
+    group: Option<Ipv6Addr>,
     port: PortRef<'_>,
     wait_ms: u32,
 ) -> Result<Ready, String> {
-    let mgid = broadcast_group(root, interface)?;
     let lid = |lid: Option<u32>| lid.and_then(|lid| u16::try_from(lid).ok());
     let lids = lid(port.port.sm_lid).zip(lid(port.port.lid));
     let (sm_lid, own_lid) = lids.ok_or("the port has no LID")?;
@@ -318,7 +361,7 @@ fn ready(
     Ok(Ready {
         umad: Umad::open(&file.name).and_then(watched).map_err(open)?,
         administrator,
-        interview: Interview::new(mgid, own_lid, tid, wait_ms),
+        interview: Interview::new(group, own_lid, tid, wait_ms),
     })
 }
 
@@ -349,7 +392,7 @@ async fn interview(asked: Asked) -> sa::Seen {
         Err(why) => Answer::NotAsked(why),
     };
     sa::Seen {
-        interface: asked.interface,
+        interface: asked.about,
         sm_lid: asked.sm_lid,
         answer,
     }

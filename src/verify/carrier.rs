@@ -23,6 +23,7 @@ pub fn missing(netdev: &Netdev, port: PortRef<'_>, facts: &Facts) -> Finding {
         |pkey| format!("P_Key {:#06x}", pkey | FULL_MEMBER),
     );
     match &asked.answer {
+        Answer::Alive => failed("no carrier"),
         Answer::NotAsked(why) => {
             let usual = check(Id::IpoibCarrier).map_or("", |row| row.hint);
             failed("no carrier").hint(&format!("{usual} (not asked: {why})"))

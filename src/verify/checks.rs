@@ -43,6 +43,9 @@ pub enum Id {
     /// LID of the subnet manager.
     #[serde(rename = "port.sm_lid")]
     PortSmLid,
+    /// The subnet administrator answers.
+    #[serde(rename = "port.sa")]
+    PortSa,
     /// Speed.
     #[serde(rename = "port.rate")]
     PortRate,
@@ -209,6 +212,15 @@ pub const TABLE: &[Check] = &[
         failure: "no subnet manager LID",
         why: "the port knows its subnet manager",
         hint: "check the subnet manager's log for this port's GUID",
+    },
+    Check {
+        id: Id::PortSa,
+        name: "port.sa",
+        parents: &[Id::PortLid, Id::PortSmLid],
+        severity: Severity::Warning,
+        failure: "no word from the subnet administrator",
+        why: "the subnet manager that brought the port up still answers",
+        hint: "what is up goes on, and nothing new comes: no other port, no other path; see the subnet manager's log, restart it",
     },
     Check {
         id: Id::PortRate,

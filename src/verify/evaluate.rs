@@ -14,6 +14,7 @@ use crate::bond;
 use crate::facts::{Facts, Port, PortRef};
 use crate::handover::SCHEMA;
 use crate::ipoib;
+use crate::rdma::sa::{Answer, Contact};
 use crate::rdma::select;
 use crate::rdma::types::{Guid, LinkLayer, PhysState, PortState};
 use crate::report::{Finding, LinkReport, ModuleReport, Report, RootReport, ServerReport, Status};
@@ -382,6 +383,7 @@ fn applies(id: Id, wish: &LinkWish, lookup: &Lookup<'_>, port: PortRef<'_>) -> b
         }
         Id::PortNetdev => wish.netdev.is_some(),
         Id::PortLid | Id::PortSmLid => port.port.link_layer == Some(LinkLayer::InfiniBand),
+        Id::PortSa => contact(port, lookup.facts).is_some(),
         Id::PortRate => lookup.least_rate(wish, port).is_some(),
         Id::IpoibPresent | Id::PortPkey | Id::IpoibUp | Id::IpoibCarrier | Id::IpoibMtu => {
             wish.ipoib.is_some()
@@ -448,6 +450,7 @@ fn evaluate(
         Id::PortState => state(row, found),
         Id::PortLid => lid(row, port.lid),
         Id::PortSmLid => lid(row, port.sm_lid),
+        Id::PortSa => administrator(row, contact(found, facts)?),
         Id::PortRate => {
             let wanted = lookup.least_rate(wish, found)?;
             match &port.rate {
@@ -543,6 +546,30 @@ fn state(row: &Check, found: PortRef<'_>) -> Finding {
         (PortState::Armed, _) => Finding::failed(row.id, "ARMED", &wanted)
             .hint("the subnet manager stopped half way: see its log"),
         _ => Finding::failed(row.id, &seen.to_string(), &wanted),
+    }
+}
+
+/// What the subnet administrator of the port said, where it was asked.
+fn contact<'a>(port: PortRef<'_>, facts: &'a Facts) -> Option<&'a Contact> {
+    let name = port.name();
+    facts.subnet_managers.iter().find(|c| c.port == name)
+}
+
+fn administrator(row: &Check, contact: &Contact) -> Finding {
+    let lid = contact.sm_lid;
+    match &contact.answer {
+        Answer::NotAsked(why) => {
+            Finding::failed(row.id, &format!("not asked: {why}"), "an answer").hint("")
+        }
+        Answer::Silent => {
+            Finding::failed(row.id, &format!("no answer from LID {lid}"), "one in 3 s")
+        }
+        Answer::Refused(_) => Finding::failed(
+            row.id,
+            &format!("none at LID {lid}, only its host answers"),
+            "an answer",
+        ),
+        _ => Finding::ok(row.id, &format!("LID {lid} answers")),
     }
 }
 

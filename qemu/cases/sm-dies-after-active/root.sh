@@ -1,11 +1,17 @@
-# What was verified goes on without a subnet manager, and check says what is: a link that works. An interface that is
-# set up anew needs one.
+# What was verified goes on without a subnet manager, and check says what is: a link that works and, where it
+# is asked to, that nothing new will come. An interface that is set up anew needs one.
 . /run/ibboot-fabric/lib.sh
 set -e
 # Paths are asked for at the first packet: both ends know theirs before the one who answers is gone.
 talk 10.0.0.1 10.0.0.2
+ibboot check --sm | grep -qFx '  ok        port.sa                    LID 1 answers'
 fabric sm kill
 check 0 'ok: 1 of 1 links verified'
+code=0
+ibboot check --sm > check.sm || code=$?
+cat check.sm
+[ "$code" = 1 ]
+grep -qFx '  WARNING   port.sa                    none at LID 1, only its host answers' check.sm
 talk 10.0.0.1 10.0.0.2
 ip link set ib0 down
 ip link set ib0 up

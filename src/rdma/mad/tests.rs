@@ -90,7 +90,7 @@ fn questions_are_as_the_specification_draws_them() {
 #[test]
 fn opensm_is_understood() {
     let (first, second, third) = (bytes(CLASS_PORT_INFO), bytes(GROUP), bytes(PORT_INFO));
-    let mut interview = Interview::new(mgid(), 2, 0x4864ce0d, QUICK_MS);
+    let mut interview = Interview::new(Some(mgid()), 2, 0x4864ce0d, QUICK_MS);
     assert_eq!(interview.hear(Heard::Reply(&first)), Next::Ask);
     let mut without = interview.clone();
     assert_eq!(interview.hear(Heard::Reply(&second)), Next::Ask);
@@ -224,7 +224,7 @@ fn the_group_is_taken_from_the_broadcast_address() {
 }
 
 fn begun() -> Interview {
-    Interview::new(mgid(), 2, 7, QUICK_MS)
+    Interview::new(Some(mgid()), 2, 7, QUICK_MS)
 }
 
 fn alive(interview: &mut Interview, tid: u32) {
@@ -238,6 +238,28 @@ fn silence_is_believed_after_asking_with_a_global_route_header() {
     assert!(!interview.grh());
     assert_eq!(interview.hear(Heard::Silence), Next::Ask);
     assert!(interview.grh());
+    assert_eq!(interview.hear(Heard::Silence), Next::Done(Answer::Silent));
+}
+
+#[test]
+fn an_answer_is_a_sign_of_life() {
+    for status in [0, 0x0001, 0x0002, 0x0700] {
+        let mut interview = Interview::new(None, 2, 7, QUICK_MS);
+        let mad = answer(Question::ClassPortInfo, 7, status, 0, &[0; 200]);
+        assert_eq!(
+            interview.hear(Heard::Reply(&mad)),
+            Next::Done(Answer::Alive)
+        );
+    }
+    // The kernel of a host answers where its subnet manager has ended.
+    let mut interview = Interview::new(None, 2, 7, QUICK_MS);
+    let mad = answer(Question::ClassPortInfo, 7, 0x000c, 0, &[0; 200]);
+    assert_eq!(
+        interview.hear(Heard::Reply(&mad)),
+        Next::Done(Answer::Refused(Status(0x000c)))
+    );
+    let mut interview = Interview::new(None, 2, 7, QUICK_MS);
+    assert_eq!(interview.hear(Heard::Silence), Next::Ask);
     assert_eq!(interview.hear(Heard::Silence), Next::Done(Answer::Silent));
 }
 
