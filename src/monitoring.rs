@@ -69,9 +69,11 @@ fn label(value: &str) -> String {
     let mut out = String::with_capacity(value.len());
     for c in value.chars() {
         match c {
+            '\n' => out.push_str("\\n"),
+            // Allowed there, and no good to whoever looks at it on a terminal.
+            c if c.is_control() => out.push('\u{fffd}'),
             '\\' => out.push_str("\\\\"),
             '"' => out.push_str("\\\""),
-            '\n' => out.push_str("\\n"),
             c => out.push(c),
         }
     }
@@ -214,5 +216,6 @@ mod tests {
     #[test]
     fn a_label_cannot_leave_its_quotes() {
         assert_eq!(labels(&[("a", "x\"} 1\ny\\")]), "{a=\"x\\\"} 1\\ny\\\\\"}");
+        assert_eq!(labels(&[("a", "\x1b[2J")]), "{a=\"\u{fffd}[2J\"}");
     }
 }

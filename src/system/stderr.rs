@@ -29,7 +29,10 @@ impl Log for Guarded {
 
     fn log(&self, record: &Record<'_>) {
         if self.enabled(record.metadata()) && io::stderr().write_all(NAME.as_bytes()).is_ok() {
-            self.0.log(record);
+            let line = printable(&record.args().to_string());
+            let mut printed = Record::builder();
+            printed.metadata(record.metadata().clone());
+            self.0.log(&printed.args(format_args!("{line}")).build());
         }
     }
 
