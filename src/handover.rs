@@ -43,6 +43,9 @@ pub const RESULT: &str = "result";
 /// Largest file of ours that is read back: 4,096 ports take about 4 MiB.
 const FILE_MAX: u64 = 16 << 20;
 
+/// Of a file that is not understood a message shows at most this much.
+const SHOWN_CHARS: usize = 200;
+
 /// What dracut's hooks are told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -353,7 +356,8 @@ struct Stamp {
 }
 
 /// Files that carry the boot they belong to.
-trait Stamped: DeserializeOwned {
+pub trait Stamped: DeserializeOwned {
+    /// The kernel's boot id.
     fn boot_id(&self) -> Option<&str>;
 }
 
@@ -375,20 +379,25 @@ impl Stamped for Report {
     }
 }
 
-/// Reads a file of this boot. A file of another boot, of a newer schema or that does not parse
-/// is an error of kind `Unknown`.
+/// Reads a file of this boot.
 fn read<T: Stamped>(root: &Root, name: &str) -> Result<Option<T>> {
+    match bytes_of(root, name)? {
+        Some(bytes) => parse(name, &bytes, boot_id(root).as_deref()).map(Some),
+        None => Ok(None),
+    }
+}
+
+/// The bytes of file `name` as a file of the boot `boot_id`. One of another boot, of a newer schema or
+/// that does not parse is an error of kind `Unknown`.
+pub fn parse<T: Stamped>(name: &str, bytes: &[u8], boot_id: Option<&str>) -> Result<T> {
     let path = format!("{DIRECTORY}/{name}");
-    let Some(bytes) = bytes_of(root, name)? else {
-        return Ok(None);
-    };
     let garbled = |e: serde_json::Error| {
         Error::new(&path, "does not parse")
-            .seen(e.to_string())
+            .seen(shown(&e.to_string()))
             .kind(Kind::Unknown)
     };
     // First of all: another version may well have another shape.
-    let Stamp { schema } = serde_json::from_slice(&bytes).map_err(garbled)?;
+    let Stamp { schema } = serde_json::from_slice(bytes).map_err(garbled)?;
     if schema > SCHEMA {
         return Err(Error::new(&path, "has another schema")
             .seen(schema.to_string())
@@ -396,15 +405,21 @@ fn read<T: Stamped>(root: &Root, name: &str) -> Result<Option<T>> {
             .hint("use the ibboot of the same version as in the initramfs")
             .kind(Kind::Unknown));
     }
-    let value: T = serde_json::from_slice(&bytes).map_err(garbled)?;
-    let boot_id = boot_id(root);
-    if value.boot_id() != boot_id.as_deref() {
+    let value: T = serde_json::from_slice(bytes).map_err(garbled)?;
+    if value.boot_id() != boot_id {
         return Err(Error::new(&path, "is of another boot")
-            .seen(value.boot_id().unwrap_or("no boot id").to_owned())
-            .wanted(boot_id.unwrap_or_else(|| "no boot id".to_owned()))
+            .seen(shown(value.boot_id().unwrap_or("no boot id")))
+            .wanted(boot_id.unwrap_or("no boot id"))
             .kind(Kind::Unknown));
     }
-    Ok(Some(value))
+    Ok(value)
+}
+
+/// As much of what stands in a file as a line about it needs.
+fn shown(text: &str) -> String {
+    let shown: String = text.chars().take(SHOWN_CHARS).collect();
+    let cut = if shown.len() < text.len() { "..." } else { "" };
+    format!("{shown}{cut}")
 }
 
 /// The kernel's id of this boot (random(4), `/proc/sys/kernel/random/boot_id`).
@@ -448,4 +463,91 @@ pub fn read_expected(root: &Root) -> Result<Option<Expectation>> {
 /// The last recorded check of this boot, if any.
 pub fn read_check(root: &Root) -> Result<Option<Report>> {
     read(root, CHECK)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const BOOT: &str = "7f3c1d0e-5b6a-4c1e-9d2f-0a1b2c3d4e5f";
+    const SAVED: [&str; 3] = [
+        include_str!(
+            "../tests/cases/194-lease-holds-and-its-address-is-gone/tree/run/ibboot/state.json"
+        ),
+        include_str!("../tests/cases/231-lease6-holds/tree/run/ibboot/state.json"),
+        include_str!("../tests/cases/80-timeline/tree/run/ibboot/state.json"),
+    ];
+
+    fn state(bytes: &[u8]) -> Result<State> {
+        parse(STATE, bytes, Some(BOOT))
+    }
+
+    /// Whatever is in the file, it is believed or one short line.
+    fn answered(bytes: &[u8]) {
+        for error in [
+            state(bytes).err(),
+            parse::<Expectation>(EXPECTED, bytes, Some(BOOT)).err(),
+            parse::<Report>(CHECK, bytes, Some(BOOT)).err(),
+        ]
+        .into_iter()
+        .flatten()
+        {
+            let line = error.to_string();
+            assert!(line.starts_with("/run/ibboot/"), "{line}");
+            assert!(
+                line.len() < 2000 && !line.chars().any(char::is_control),
+                "{line}"
+            );
+            assert_eq!(error.kind, Kind::Unknown);
+        }
+    }
+
+    #[test]
+    fn a_file_cut_anywhere_is_one_line() {
+        let whole = SAVED[0].trim_end();
+        for length in 0..whole.len() {
+            answered(&whole.as_bytes()[..length]);
+            assert!(state(&whole.as_bytes()[..length]).is_err(), "{length}");
+        }
+        assert!(state(whole.as_bytes()).is_ok());
+    }
+
+    #[test]
+    fn what_is_planted_does_not_fill_the_screen() {
+        let long = "x".repeat(1 << 20);
+        let planted = format!(r#"{{"schema":1,"boot_id":"{long}"}}"#);
+        let outcome = SAVED[0].replace("\"continue\"", &format!("\"{long}\""));
+        let other = SAVED[0].replace(BOOT, &long);
+        for text in [planted, outcome, other, "[".repeat(1 << 20)] {
+            answered(text.as_bytes());
+        }
+        let said = state(SAVED[0].replace(BOOT, &long).as_bytes()).unwrap_err();
+        assert_eq!(
+            said.to_string(),
+            format!(
+                "/run/ibboot/state.json: is of another boot: {}..., wanted {BOOT}",
+                "x".repeat(200)
+            )
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_answered(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+            answered(&bytes);
+            prop_assert!(state(&bytes).is_err());
+        }
+
+        #[test]
+        fn any_flipped_byte_is_answered(which in 0..SAVED.len(), at: prop::sample::Index, with: u8) {
+            let mut bytes = SAVED[which].as_bytes().to_vec();
+            let at = at.index(bytes.len());
+            bytes[at] ^= with;
+            answered(&bytes);
+            if let Ok(read) = state(&bytes) {
+                prop_assert_eq!(state(json(&read).unwrap().as_bytes()), Ok(read));
+            }
+        }
+    }
 }

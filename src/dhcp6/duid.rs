@@ -111,4 +111,14 @@ mod tests {
         let seen = id(INFINIBAND, IPOIB, &wanted);
         assert_eq!(seen, Some(("00:02:00:00:02:c9:aa".to_owned(), 7)));
     }
+
+    proptest::proptest! {
+        #[test]
+        fn any_identifier_is_survived(bytes: Vec<u8>) {
+            let read = of_rfc4361(&[&[RFC4361], bytes.as_slice()].concat());
+            let fits = (7..=4 + DUID).contains(&bytes.len());
+            let written = read.map(|read| [&read.iaid.to_be_bytes(), read.duid.as_slice()].concat());
+            proptest::prop_assert_eq!(written, fits.then_some(bytes));
+        }
+    }
 }

@@ -72,4 +72,15 @@ mod tests {
         assert_eq!(parse("fe80 02 40 20 80"), None);
         assert_eq!(parse("x 02 40 20 80 ib0"), None);
     }
+
+    proptest::proptest! {
+        #[test]
+        fn any_line_is_survived(line in "\\PC*|([0-9a-fx+-]{1,33} ){5}ib0") {
+            if let Some((_, shown, _)) = parse(&line) {
+                let (address, prefix) = shown.split_once('/').unwrap();
+                proptest::prop_assert!(address.parse::<Ipv6Addr>().is_ok());
+                proptest::prop_assert!(prefix.parse::<u8>().is_ok());
+            }
+        }
+    }
 }

@@ -110,4 +110,12 @@ mod tests {
             assert_eq!(mount_at_root(other), None, "{other}");
         }
     }
+
+    proptest::proptest! {
+        #[test]
+        fn any_line_is_survived(line in "\\PC*|[0-9: /]{0,20} - nfs4? [ -~]{0,60}") {
+            let mount = mount_at_root(&line);
+            proptest::prop_assert!(mount.is_none() || line.contains(" - "));
+        }
+    }
 }

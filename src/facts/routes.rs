@@ -88,3 +88,44 @@ fn of_v6(line: &str) -> Option<Line<'_>> {
         gateway: address(gateway).filter(|gateway| !gateway.is_unspecified()),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn lines_of_the_kernel_are_read() {
+        let v4 = "ib0\t0009000A\t0100000A\t0003\t0\t0\t0\t00FFFFFF\t0\t0\t0";
+        if cfg!(target_endian = "little") {
+            let line = of_v4(v4).unwrap();
+            assert_eq!(
+                (line.ifname, line.network.to_string()),
+                ("ib0", "10.0.9.0/24".to_owned())
+            );
+            assert_eq!(line.gateway, Some("10.0.0.1".parse().unwrap()));
+        }
+        let v6 = "fd000000000000000000000000000000 40 00000000000000000000000000000000 00 \
+            fe800000000000000000000000000001 00000400 00000001 00000000 00000003      ib0";
+        let line = of_v6(v6).unwrap();
+        assert_eq!(
+            (line.ifname, line.network.to_string()),
+            ("ib0", "fd00::/64".to_owned())
+        );
+        assert_eq!(line.gateway, Some("fe80::1".parse().unwrap()));
+        assert!(of_v6(&v6.replace("00000003 ", "80000003 ")).is_none());
+    }
+
+    proptest! {
+        #[test]
+        fn any_line_is_survived(line in "\\PC*|(ib0 )?([0-9A-Fx+-]{1,33} ){7,10}(ib0)?") {
+            if let Some(found) = of_v4(&line) {
+                prop_assert!(found.network.prefix <= 32 && found.network.address.is_ipv4());
+            }
+            if let Some(found) = of_v6(&line) {
+                prop_assert!(found.network.address.is_ipv6());
+                prop_assert!(found.gateway.is_none_or(|gateway| gateway.is_ipv6()));
+            }
+        }
+    }
+}

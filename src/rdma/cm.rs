@@ -227,8 +227,8 @@ fn native(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_ne_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
-/// `struct rdma_ucm_event_resp`.
-fn event(response: &[u8]) -> Option<Event> {
+/// Reads `struct rdma_ucm_event_resp`; none where that is cut.
+pub fn event(response: &[u8]) -> Option<Event> {
     Some(Event {
         kind: native(response, 12)?,
         status: native(response, 16)?.cast_signed(),
@@ -238,6 +238,7 @@ fn event(response: &[u8]) -> Option<Event> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn requests_are_as_the_kernel_lays_them_out() {
@@ -268,5 +269,13 @@ mod tests {
         };
         assert_eq!(event(&bytes), Some(expected));
         assert_eq!(event(&bytes[..19]), None);
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_is_read_is_survived(bytes in prop::collection::vec(any::<u8>(), 0..RESPONSE)) {
+            let event = event(&bytes);
+            prop_assert_eq!(event.is_none(), bytes.len() < 20);
+        }
     }
 }

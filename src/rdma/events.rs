@@ -296,7 +296,8 @@ impl Read for Descriptor<'_> {
     }
 }
 
-fn drain(mut events: impl Read) -> io::Result<Vec<AsyncEvent>> {
+/// Reads `struct ib_uverbs_async_event_desc` until the reader would block. Half an event is an error.
+pub fn drain(mut events: impl Read) -> io::Result<Vec<AsyncEvent>> {
     let mut found = Vec::new();
     loop {
         let mut bytes = [0; EVENT];

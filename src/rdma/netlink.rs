@@ -400,13 +400,13 @@ impl Rdma {
 
 /// How far the answers to one request have come.
 #[derive(Debug, Default)]
-struct Progress {
+pub struct Progress {
     interrupted: bool,
 }
 
 impl Progress {
-    /// Take a datagram; true when the kernel said that it was the last.
-    fn digest(
+    /// Take a datagram and hand its values to `each`; true when the kernel said that it was the last.
+    pub fn digest(
         &mut self,
         datagram: &[u8],
         seq: u32,
@@ -493,7 +493,8 @@ fn lost() -> MonitorEvent {
     }
 }
 
-fn read_notifications(datagram: &[u8], events: &mut Vec<MonitorEvent>) {
+/// Adds the events of a datagram; what cannot be read is [`MonitorKind::Lost`].
+pub fn read_notifications(datagram: &[u8], events: &mut Vec<MonitorEvent>) {
     for message in wire::messages(datagram) {
         match message.and_then(|message| wire::monitor_event(&message)) {
             Ok(event) => events.extend(event),

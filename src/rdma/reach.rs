@@ -137,6 +137,7 @@ fn words(status: i32) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     fn heard(kind: u32, status: i32) -> Next {
         hear(Event { kind, status })
@@ -189,5 +190,18 @@ mod tests {
             server("fe80::2", Some(20049)).to_string(),
             "[fe80::2]:20049"
         );
+    }
+
+    proptest! {
+        /// The status is the kernel's word or a peer's, and any number.
+        #[test]
+        fn whatever_is_heard_means_something(kind in 0_u32..20, status: i32) {
+            let next = heard(kind, status);
+            let is_end = matches!(kind, ADDR_ERROR | ROUTE_ERROR | CONNECT_ERROR | DEVICE_REMOVAL);
+            prop_assert!(!is_end || matches!(next, Next::Failed(_)));
+            if let Next::Failed(Answer::NoPath(why) | Answer::NotAsked(why)) = next {
+                prop_assert!(!why.is_empty() && !why.chars().any(char::is_control));
+            }
+        }
     }
 }

@@ -206,11 +206,14 @@ fn native(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_ne_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
-fn header_length(packet: &[u8]) -> Option<usize> {
+/// Bytes of the whole answer, as the header in front of its first part says; none where that is cut.
+pub fn header_length(packet: &[u8]) -> Option<usize> {
     usize::try_from(native(packet, 16)?).ok()
 }
 
-fn received(packet: &[u8]) -> io::Result<Received> {
+/// What was read of the device: a header and what an answer brought. EINVAL and others: the question
+/// could not be sent.
+pub fn received(packet: &[u8]) -> io::Result<Received> {
     let status = native(packet, 4).ok_or(io::ErrorKind::UnexpectedEof)?;
     match i32::try_from(status) {
         Ok(0) => Ok(Received::Reply(

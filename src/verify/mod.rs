@@ -3,7 +3,7 @@
 //! real root and a test on a saved tree run the very same code.
 
 mod bond;
-mod carrier;
+pub mod carrier;
 pub mod checks;
 pub mod evaluate;
 pub mod expectation;

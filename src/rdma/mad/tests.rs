@@ -347,4 +347,43 @@ proptest! {
         let next = interview.hear(Heard::Reply(&mad));
         prop_assert!(matches!(next, Next::Wait | Next::Ask));
     }
+
+    /// Whatever is answered in its form, and whatever is not answered.
+    #[test]
+    fn an_interview_ends_after_four_questions(
+        answers in proptest::collection::vec(
+            (any::<bool>(), any::<u16>(), 0_usize..80, proptest::collection::vec(any::<u8>(), 0..600)),
+            4,
+        ),
+        with_group: bool,
+    ) {
+        let mut interview = begun();
+        let mut end = None;
+        for (silent, status, units, mut records) in answers {
+            if with_group {
+                records.splice(0..0, mgid().octets());
+            }
+            let mut mad = interview.question().to_vec();
+            mad[3] |= RESPONSE;
+            put(&mut mad, at::STATUS, &(status % 3 * 0x0100).to_be_bytes());
+            put(&mut mad, at::RECORD_SIZE, &u16::try_from(units).unwrap().to_be_bytes());
+            mad.truncate(at::DATA);
+            mad.extend(records);
+            let next = interview.hear(if silent { Heard::Silence } else { Heard::Reply(&mad) });
+            prop_assert_ne!(&next, &Next::Wait);
+            if let Next::Done(answer) = next {
+                end = Some(answer);
+                break;
+            }
+        }
+        match end {
+            Some(Answer::Joinable { group, port_mtu }) => {
+                prop_assert_eq!(group.mgid, mgid());
+                prop_assert!(group.mtu.into_iter().chain(port_mtu).all(|mtu| mtu <= 4096));
+            }
+            Some(Answer::Refused(status)) => prop_assert_ne!(status, Status::OK),
+            Some(Answer::NoGroup | Answer::Silent) => {}
+            Some(Answer::Alive | Answer::NotAsked(_)) | None => prop_assert!(false, "{:?}", end),
+        }
+    }
 }

@@ -73,6 +73,62 @@ fn lengths_that_would_not_advance_end_the_walk() {
     }
 }
 
+fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
+    let length = u16::try_from(4 + value.len()).unwrap();
+    let mut bytes = [&length.to_ne_bytes()[..], &kind.to_ne_bytes(), value].concat();
+    bytes.resize(bytes.len().next_multiple_of(4), 0);
+    bytes
+}
+
+/// A `struct sockaddr_storage` of AF_INET.
+fn storage(port: u16, address: [u8; 4]) -> Vec<u8> {
+    let mut bytes = [&2_u16.to_ne_bytes()[..], &port.to_be_bytes(), &address].concat();
+    bytes.resize(128, 0);
+    bytes
+}
+
+/// `fill_res_cm_id_entry` of nldev.c.
+fn connection(state: u8, from: &[u8], to: &[u8]) -> Vec<u8> {
+    let parts = [
+        attribute(attr::PORT_INDEX, &1_u32.to_ne_bytes()),
+        attribute(attr::RES_STATE, &[state]),
+        attribute(attr::RES_KERN_NAME, b"rpcrdma\0"),
+        attribute(attr::RES_SRC_ADDR, from),
+        attribute(attr::RES_DST_ADDR, to),
+    ];
+    attribute(attr::RES_CM_ID_ENTRY, &parts.concat())
+}
+
+#[test]
+fn only_whole_connections_that_stand_are_told() {
+    let (own, other) = (storage(40000, [10, 0, 0, 1]), storage(20049, [10, 0, 0, 2]));
+    let entries = [
+        connection(5, &own, &other),
+        connection(4, &own, &other),
+        connection(5, &own[..7], &other),
+        connection(5, &[0; 128], &other),
+    ];
+    let payload = [
+        attribute(attr::DEV_NAME, b"mlx5_0\0"),
+        attribute(attr::RES_CM_ID, &entries.concat()),
+    ]
+    .concat();
+    let mut message = Request::dump(Op::ResCmIdGet).bytes(SEQ);
+    message.extend(payload);
+    let length = u32::try_from(message.len()).unwrap();
+    message[..4].copy_from_slice(&length.to_ne_bytes());
+    let (found, end) = outcome(&[message, bytes(DONE)], wire::connections);
+    assert_eq!(end, Ok(true));
+    let wanted = Connection {
+        ifname: "mlx5_0".to_owned(),
+        port: Some(1),
+        owner: Some("rpcrdma".to_owned()),
+        source: "10.0.0.1:40000".parse().unwrap(),
+        destination: "10.0.0.2:20049".parse().unwrap(),
+    };
+    assert_eq!(found, [vec![wanted]]);
+}
+
 #[test]
 fn text_without_its_end_and_numbers_of_odd_width() {
     let attribute = |value| wire::Attribute { kind: 2, value };
