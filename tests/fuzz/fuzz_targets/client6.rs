@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A DHCPv6 client among servers that say anything at any time: it never panics, never sends more than
+//! its timers and its state machine allow, and keeps the root's address.
+//!
+//! The bytes are a script: each step lets time pass, finds a duplicate address or hands over a message
+//! of the current transaction made of the next bytes.
+#![no_main]
+
+mod believed;
+
+use std::collections::BTreeSet;
+use std::net::Ipv6Addr;
+
+use ibboot::dhcp6::client::{Action, Client, Config};
+use ibboot::dhcp6::duid::Identity;
+use ibboot::dhcp6::packet::{Address, Association, Kind, Message, Options, option};
+use libfuzzer_sys::fuzz_target;
+
+const SECOND: u64 = 1_000_000_000;
+const IAID: u32 = 0xffff;
+const KINDS: [Kind; 4] = [Kind::Advertise, Kind::Reply, Kind::Reply, Kind::Reconfigure];
+
+struct Script<'a>(&'a [u8]);
+
+impl Script<'_> {
+    fn byte(&mut self) -> Option<u8> {
+        let (first, rest) = self.0.split_first()?;
+        self.0 = rest;
+        Some(*first)
+    }
+
+    fn bytes(&mut self, length: usize) -> Vec<u8> {
+        let (taken, rest) = self.0.split_at(length.min(self.0.len()));
+        self.0 = rest;
+        taken.to_vec()
+    }
+
+    /// A message of this transaction, with the least that a lease needs and some options more.
+    fn message(&mut self, transaction: u32, duid: &[u8]) -> Option<Message> {
+        let what = self.byte()?;
+        let kind = KINDS[usize::from(what & 3)];
+        let mut message = Message::new(kind, transaction ^ u32::from(what >> 7));
+        let server = self.byte()?;
+        let address = Address {
+            address: Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, u16::from(self.byte()? & 7)),
+            preferred_s: u32::from(self.byte()?),
+            valid_s: u32::from_be_bytes([0, 0, self.byte()?, self.byte()?]),
+            options: Options::default(),
+        };
+        let mut association = Association::asking(IAID, None);
+        association
+            .options
+            .push(option::IA_ADDRESS, address.encode());
+        if server & 0x80 != 0 {
+            association
+                .options
+                .push(option::STATUS_CODE, [0, self.byte()? & 7, b'\n']);
+        }
+        let options = &mut message.options;
+        options.push(option::CLIENT_ID, duid);
+        options.push(option::SERVER_ID, [0, 3, 0, server & 3]);
+        options.push(option::PREFERENCE, [self.byte()?]);
+        for _ in 0..(what >> 4 & 3) {
+            let (code, length) = (self.byte()?, self.byte()?);
+            options.push(u16::from(code), self.bytes(usize::from(length)));
+        }
+        options.push(option::IA_NA, association.encode());
+        Some(message)
+    }
+}
+
+fuzz_target!(|data: &[u8]| {
+    let mut script = Script(data);
+    let Some(first) = script.byte() else { return };
+    let identity = Identity {
+        duid: vec![0, 3, 0, 32, 1, 2, 3, 4, 5, 6, 7, 8],
+        iaid: IAID,
+    };
+    let duid = identity.duid.clone();
+    let keep = first & 1 != 0;
+    let mut client = Client::new(Config { identity, keep }, u64::from(first));
+    let began = SECOND;
+    let mut now = began;
+    let known = (first & 2 != 0).then(|| Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 3));
+    let mut actions = client.start(now, known);
+    let (mut transaction, mut sent, mut moved) = (0, 0_u64, 0_u64);
+    let mut is_duplicate = false;
+    // Repetitions differ in their numbers only.
+    let (mut shapes, mut leases) = (BTreeSet::new(), BTreeSet::new());
+    while let Some(step) = script.byte() {
+        for action in actions.drain(..) {
+            match action {
+                Action::Send(message) => {
+                    transaction = message.transaction;
+                    sent += 1;
+                    if shapes.insert((message.kind.number(), message.options.codes().count())) {
+                        assert_eq!(Message::decode(&message.encode()), Ok(message));
+                    }
+                }
+                Action::Say(_, line) => assert!(!line.chars().any(char::is_control), "{line:?}"),
+                Action::Bound => {
+                    let lease = client.lease().expect("a lease");
+                    if leases.insert((lease.address, lease.seconds, lease.left_out.len())) {
+                        believed::check(lease);
+                    }
+                }
+                Action::Lost(_) => assert!(!keep || is_duplicate),
+            }
+        }
+        // Nothing else takes the root's address away.
+        is_duplicate = step & 7 == 3;
+        actions = match step & 7 {
+            0 => {
+                now += u64::from(step) * SECOND / 16;
+                client.wake(now)
+            }
+            1 | 2 => {
+                now = client.due().unwrap_or(now).max(now);
+                client.wake(now)
+            }
+            3 => {
+                moved += 1;
+                client.duplicate(now)
+            }
+            4 => {
+                moved += 1;
+                client.hurry(now)
+            }
+            _ => {
+                let Some(message) = script.message(transaction, &duid) else {
+                    return;
+                };
+                moved += 1;
+                client.received(now, &message, Ipv6Addr::LOCALHOST)
+            }
+        };
+        // A message at once for what moves it on, else no more than two a second.
+        let seconds = (now - began) / SECOND + 1;
+        assert!(sent <= 2 * seconds + 8 + moved, "{sent} in {seconds} s");
+        assert!(
+            client
+                .due()
+                .is_none_or(|due| due <= now + (1 << 33) * SECOND)
+        );
+    }
+});

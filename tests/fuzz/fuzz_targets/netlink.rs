@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Any bytes as what the kernel's sockets and files say: answers and notifications of NETLINK_RDMA,
+//! uevents, asynchronous events of uverbs. Nothing panics, no length leads the walk backwards or
+//! beyond the end, and only the kernel's own word ends a request well.
+#![no_main]
+
+use std::io::{self, Read};
+
+use ibboot::rdma::events::{drain, uevent};
+use ibboot::rdma::netlink::wire::{self, Attributes, Malformed};
+use ibboot::rdma::netlink::{Chardev, Progress, read_notifications};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|data: &[u8]| {
+    walk(data);
+    // A dump comes in several datagrams; the sequence number is the one of the first.
+    let seq = wire::messages(data)
+        .next()
+        .and_then(|first| Some(first.ok()?.seq))
+        .unwrap_or(0);
+    let cut = data
+        .last()
+        .map_or(0, |last| usize::from(*last) * 4)
+        .min(data.len());
+    let datagrams = data.split_at(cut);
+    for datagrams in [[data, &[]], [datagrams.0, datagrams.1]] {
+        for device in answers(datagrams, seq, wire::device) {
+            assert!(device.name.len() <= data.len() && !device.name.contains('\0'));
+            assert_ne!(device.fw_version.as_deref(), Some(""));
+        }
+        for port in answers(datagrams, seq, wire::port) {
+            assert!(port.dev_name.len() <= data.len());
+        }
+        for chardev in answers(datagrams, seq, wire::chardev) {
+            let (major, minor) = chardev.major_minor();
+            assert!(major < 1 << 12 && minor < 1 << 20);
+            assert!(
+                Chardev {
+                    name: String::new(),
+                    ..chardev
+                }
+                .name
+                .is_empty()
+            );
+        }
+        answers(datagrams, seq, wire::monitor_mode);
+        for connections in answers(datagrams, seq, wire::connections) {
+            // A connection takes an entry with two addresses.
+            assert!(connections.len() <= data.len() / 40);
+        }
+    }
+    let mut events = Vec::new();
+    read_notifications(data, &mut events);
+    assert!(events.len() <= wire::messages(data).count());
+    device_event(data);
+    // Half an event is none, and spoils what came before it.
+    let events = drain(Queue(data)).map(|events| events.len()).ok();
+    assert_eq!(
+        events,
+        data.len().is_multiple_of(16).then_some(data.len() / 16)
+    );
+});
+
+/// A device's file with so much in it.
+struct Queue<'a>(&'a [u8]);
+
+impl Read for Queue<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.0.is_empty() {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        self.0.read(buffer)
+    }
+}
+
+/// Every message and every attribute takes at least its header.
+fn walk(datagram: &[u8]) {
+    let mut left = datagram.len() / 16 + 1;
+    for message in wire::messages(datagram) {
+        left = left.checked_sub(1).expect("no more messages than headers");
+        let Ok(message) = message else { continue };
+        nested(message.attributes(), datagram.len(), 0);
+    }
+}
+
+fn nested(attributes: Attributes<'_>, length: usize, depth: usize) {
+    let mut left = length / 4 + 1;
+    for attribute in attributes {
+        left = left
+            .checked_sub(1)
+            .expect("no more attributes than headers");
+        let Ok(attribute) = attribute else { continue };
+        assert!(attribute.kind < 1 << 14 && attribute.value.len() <= length);
+        if let Ok(number) = attribute.number::<u64>() {
+            assert_eq!(attribute.number::<u8>().is_ok(), number <= 0xff);
+        }
+        assert!(
+            attribute
+                .text()
+                .is_ok_and(|text| text.len() < attribute.value.len())
+                || attribute.text().is_err()
+        );
+        if depth < 3 {
+            nested(attribute.nested(), attribute.value.len(), depth + 1);
+        }
+    }
+}
+
+/// What a request gets whose answer arrives as these datagrams; those before the end count.
+fn answers<T>(
+    datagrams: [&[u8]; 2],
+    seq: u32,
+    read: fn(Attributes<'_>) -> Result<T, Malformed>,
+) -> Vec<T> {
+    let mut values = Vec::new();
+    let mut progress = Progress::default();
+    for datagram in datagrams {
+        let end = progress.digest(datagram, seq, &mut |attributes| {
+            values.push(read(attributes)?);
+            Ok(())
+        });
+        // NLMSG_ERROR or NLMSG_DONE.
+        let ends = || {
+            wire::messages(datagram)
+                .flatten()
+                .any(|message| matches!(message.kind, 2 | 3))
+        };
+        match end {
+            Ok(true) => assert!(ends()),
+            Ok(false) => continue,
+            Err(error) => assert!(!error.to_string().chars().any(char::is_control)),
+        }
+        break;
+    }
+    values
+}
+
+/// What is read of a uevent comes back when it is written.
+fn device_event(message: &[u8]) {
+    let Some(event) = uevent::parse(message) else {
+        return;
+    };
+    assert!(event.devpath.starts_with('/') && !event.subsystem.is_empty());
+    assert!(!event.name().contains('/') && event.devpath.ends_with(event.name()));
+    let mut text = format!(
+        "{0}@{1}\0ACTION={0}\0DEVPATH={1}\0SUBSYSTEM={2}\0",
+        event.action, event.devpath, event.subsystem
+    );
+    for (key, value) in [
+        ("DEVPATH_OLD", &event.devpath_old),
+        ("INTERFACE", &event.interface),
+        ("DEVNAME", &event.devname),
+        ("DRIVER", &event.driver),
+    ] {
+        if let Some(value) = value {
+            text.push_str(&format!("{key}={value}\0"));
+        }
+    }
+    assert_eq!(uevent::parse(text.as_bytes()), Some(event));
+}
