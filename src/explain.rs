@@ -120,6 +120,8 @@ fn addressing(wish: &ipoib::Wish) -> Vec<String> {
         format!("DHCP (client identifier {id}{limit})")
     }));
     parts.extend(wish.dhcp6.as_ref().map(asking6));
+    let informed = wish.information();
+    parts.extend(informed.map(|_| "name servers of DHCPv6 where a router says so".to_owned()));
     parts
 }
 

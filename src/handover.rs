@@ -125,6 +125,9 @@ pub struct State {
     /// The same of DHCPv6.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dhcp6: Vec<dhcp6::progress::Progress>,
+    /// What DHCPv6 servers said of name servers where the address is a router's.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub information: Vec<dhcp6::information::Progress>,
     /// Kernel modules that could not be loaded, one line each.
     pub failures: Vec<String>,
     /// Where the time went.

@@ -368,6 +368,9 @@ impl Collected<'_, '_> {
             if let Some(dhcp6) = &mut found.value.ipoib.dhcp6 {
                 dhcp6.client_id = wanted.clone();
             }
+            if let Some(information) = &mut found.value.ipoib.information {
+                information.client_id = wanted.clone();
+            }
             if let Some(dhcp) = &mut found.value.ipoib.dhcp {
                 dhcp.client_id = wanted;
             }

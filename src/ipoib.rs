@@ -186,6 +186,9 @@ pub struct Wish {
     /// A DHCPv6 server is asked for an address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dhcp6: Option<dhcp6::Wish>,
+    /// Name servers are asked for where a router's address is enough.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub information: Option<dhcp6::information::Wish>,
     /// The bond that it belongs to, which sets it up and decides its MTU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bond: Option<String>,
@@ -244,6 +247,23 @@ impl Wish {
     pub fn kernel_autoconf(&self) -> Option<Autoconf> {
         let routers = self.dhcp6.as_ref().map(|_| Autoconf::Router);
         routers.or(self.autoconf)
+    }
+
+    /// What is asked for of name servers: a lease that is certain to be asked for brings its own.
+    pub fn information(&self) -> Option<&dhcp6::information::Wish> {
+        let dhcp6 = self.dhcp6.as_ref();
+        let has_lease = dhcp6.is_some_and(|dhcp6| dhcp6.after_router_s.is_none());
+        self.information.as_ref().filter(|_| !has_lease)
+    }
+
+    /// With what a DHCPv6 server said to a node with a router's address.
+    pub fn informed(&self, information: &dhcp6::information::Information) -> Wish {
+        let mut wish = self.clone();
+        let servers = information.name_servers.iter().copied();
+        wish.dns.extend(servers.map(IpAddr::from));
+        wish.domains
+            .extend(information.domain_search.iter().cloned());
+        wish
     }
 
     /// With what a DHCPv6 server granted, which is as good as what a router would have given: an

@@ -15,6 +15,7 @@ use super::lease::Lease;
 use super::packet::Message;
 use super::progress::Counts;
 use crate::dhcp::random::Random;
+pub(super) use requests::elapsed;
 use timing::SECOND;
 
 /// REQUESTs without an answer before another offer is tried, where there is one.

@@ -154,23 +154,35 @@ impl Lease {
     /// The variables under which dracut's modules look for the values (dhclient-script(8)), as
     /// plain bytes: whoever writes them for a shell quotes them.
     pub fn variables(&self) -> Vec<(&'static str, Vec<u8>)> {
-        let servers: Vec<String> = self.name_servers.iter().map(ToString::to_string).collect();
         let all = [
             ("new_ip6_address", self.address.to_string()),
             ("new_ip6_prefixlen", PREFIX.to_string()),
             ("new_max_life", self.seconds.to_string()),
             ("new_preferred_life", self.preferred_s.to_string()),
-            ("new_dhcp6_name_servers", servers.join(" ")),
-            ("new_dhcp6_domain_search", self.domain_search.join(" ")),
         ];
-        let there = all.into_iter().filter(|(_, value)| !value.is_empty());
-        there
-            .map(|(name, value)| (name, value.into_bytes()))
+        let all = all
+            .into_iter()
+            .map(|(name, value)| (name, value.into_bytes()));
+        all.chain(resolver_variables(&self.name_servers, &self.domain_search))
             .collect()
     }
 }
 
-fn failed(said: Option<Status>) -> Result<(), Refusal> {
+/// The variables of name servers and domains, those that are empty left out.
+pub(super) fn resolver_variables(
+    name_servers: &[Ipv6Addr],
+    domain_search: &[String],
+) -> impl Iterator<Item = (&'static str, Vec<u8>)> {
+    let servers: Vec<String> = name_servers.iter().map(ToString::to_string).collect();
+    let all = [
+        ("new_dhcp6_name_servers", servers.join(" ")),
+        ("new_dhcp6_domain_search", domain_search.join(" ")),
+    ];
+    let there = all.into_iter().filter(|(_, value)| !value.is_empty());
+    there.map(|(name, value)| (name, value.into_bytes()))
+}
+
+pub(super) fn failed(said: Option<Status>) -> Result<(), Refusal> {
     match said {
         Some(said) if said.code != status::SUCCESS => Err(Refusal::Status(said)),
         _ => Ok(()),
@@ -264,7 +276,7 @@ fn times(association: &Association, address: &Address) -> (u32, u32) {
     (renew_s, rebind_s)
 }
 
-fn name_servers(message: &Message, left_out: &mut Vec<String>) -> Vec<Ipv6Addr> {
+pub(super) fn name_servers(message: &Message, left_out: &mut Vec<String>) -> Vec<Ipv6Addr> {
     const CODE: u16 = option::NAME_SERVERS;
     let Some(bytes) = message.options.first(CODE) else {
         return Vec::new();
@@ -285,7 +297,7 @@ fn name_servers(message: &Message, left_out: &mut Vec<String>) -> Vec<Ipv6Addr> 
     hosts
 }
 
-fn domain_search(message: &Message, left_out: &mut Vec<String>) -> Vec<String> {
+pub(super) fn domain_search(message: &Message, left_out: &mut Vec<String>) -> Vec<String> {
     const CODE: u16 = option::DOMAIN_LIST;
     let bytes = message.options.first(CODE).unwrap_or_default();
     domains(bytes).unwrap_or_else(|| {

@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! DHCPv6 (RFC 8415): one address for one interface, asked for from its link-local address. The
 //! messages are UDP like any other, so that InfiniBand differs from Ethernet in the DUID alone.
-//! [`packet`], [`duid`], [`lease`], [`client`] and [`progress`] are PURE; [`session`] sends and
-//! receives.
+//! Or, where routers give the addresses, nothing but name servers ([`information`]). [`packet`],
+//! [`duid`], [`lease`], [`client`], [`information`] and [`progress`] are PURE; [`session`],
+//! [`inquiry`] and [`socket`] send and receive.
 
 pub mod client;
 pub mod duid;
+pub mod information;
+pub mod inquiry;
 pub mod lease;
 pub mod packet;
 pub mod progress;
 pub mod session;
+pub mod socket;
 
 use std::net::Ipv6Addr;
 

@@ -36,8 +36,12 @@ pub mod option {
     pub const NAME_SERVERS: u16 = 23;
     /// Domains to search (RFC 3646).
     pub const DOMAIN_LIST: u16 = 24;
+    /// When settings are asked for again.
+    pub const REFRESH_TIME: u16 = 32;
     /// How far the repetition of SOLICIT may slow down.
     pub const SOL_MAX_RT: u16 = 82;
+    /// The same of INFORMATION-REQUEST.
+    pub const INF_MAX_RT: u16 = 83;
 }
 
 /// The type of a message between a client and a server (RFC 8415 7.3).

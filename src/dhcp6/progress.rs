@@ -45,10 +45,19 @@ pub enum Router {
     /// No router advertised itself.
     #[default]
     Silent,
-    /// One did, and says nothing of DHCPv6 (its M flag is not set).
+    /// One did, and says nothing of DHCPv6 (neither M nor O flag).
     Unmanaged,
+    /// Addresses do not come from DHCPv6, name servers do (O flag, RFC 4861 4.2).
+    Stateless,
     /// Addresses come from DHCPv6 (M flag, RFC 4861 4.2).
     Managed,
+}
+
+impl Router {
+    /// Whether it says that name servers come from DHCPv6: with addresses (M flag), or without.
+    pub fn has_information(self) -> bool {
+        matches!(self, Router::Stateless | Router::Managed)
+    }
 }
 
 /// How far it came on an interface.
@@ -134,7 +143,7 @@ impl Progress {
                 "and no router advertises itself",
                 "a DHCPv6 server or relay, and for the routes a router, must serve this partition (tcpdump -i IF 'udp port 547 or icmp6')",
             ),
-            Router::Unmanaged => (
+            Router::Unmanaged | Router::Stateless => (
                 "and the router advertises none (M flag)",
                 "use ip=IF:auto6 if the router gives addresses, or start a DHCPv6 server for this partition",
             ),

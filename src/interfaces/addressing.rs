@@ -5,7 +5,7 @@
 use kernel_cmdline::{Arguments, Ip, Limit, Method};
 
 use crate::dhcp::{self, identity::WantedId};
-use crate::dhcp6;
+use crate::dhcp6::{self, information};
 use crate::ipoib::{self, Autoconf};
 
 /// `either6`: seconds that a router is waited for (`rd.net.timeout.ipv6auto=`): it has been
@@ -37,6 +37,7 @@ pub(super) fn addressed(arguments: &Arguments<'_>, ip: &Ip<'_>, ipoib: &mut ipoi
     ipoib.dhcp = dhcp(arguments, ip).or(ipoib.dhcp.take());
     ipoib.dhcp6 = dhcp6(arguments, ip).or(ipoib.dhcp6.take());
     ipoib.autoconf = autoconf(ip).or(ipoib.autoconf);
+    ipoib.information = information(arguments, ip).or(ipoib.information.take());
     is_addressed(ip)
 }
 
@@ -65,6 +66,13 @@ fn dhcp6(arguments: &Arguments<'_>, ip: &Ip<'_>) -> Option<dhcp6::Wish> {
     })
 }
 
+/// Whether an `ip=` wants the name servers that a router's DHCPv6 server knows.
+fn information(arguments: &Arguments<'_>, ip: &Ip<'_>) -> Option<information::Wish> {
+    let is_ignored = arguments.net.peerdns.is_some_and(|peerdns| !peerdns.value);
+    let is_wanted = autoconf(ip) == Some(Autoconf::Router) && !is_ignored;
+    is_wanted.then(information::Wish::default)
+}
+
 /// What an `ip=` wants of DHCP, if it does.
 fn dhcp(arguments: &Arguments<'_>, ip: &Ip<'_>) -> Option<dhcp::Wish> {
     let net = &arguments.net;
@@ -82,4 +90,38 @@ fn dhcp(arguments: &Arguments<'_>, ip: &Ip<'_>) -> Option<dhcp::Wish> {
         ignore_dns: net.peerdns.is_some_and(|peerdns| !peerdns.value),
         ignore_mtu: false,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use kernel_cmdline::{Source, parse};
+
+    use super::*;
+
+    fn wish(text: &str) -> ipoib::Wish {
+        let arguments = parse(&[Source::new("--cmdline", text.as_bytes())]);
+        let mut wish = ipoib::Wish::default();
+        for ip in &arguments.net.ip {
+            addressed(&arguments, &ip.value, &mut wish);
+        }
+        wish
+    }
+
+    #[test]
+    fn name_servers_are_asked_for_where_no_lease_brings_them() {
+        for (text, is_asked) in [
+            ("ip=ib0:auto6", true),
+            ("ip=ib0:either6", true),
+            ("ip=ib0:dhcp,auto6", true),
+            ("ip=ib0:link6", false),
+            ("ip=ib0:dhcp", false),
+            ("ip=ib0:dhcp6", false),
+            ("ip=ib0:auto6,dhcp6", false),
+            ("ip=ib0:auto6 ip=ib0:dhcp6", false),
+            ("ip=ib0:auto6 rd.peerdns=0", false),
+            ("ip=ib0:either6 rd.peerdns=1", true),
+        ] {
+            assert_eq!(wish(text).information().is_some(), is_asked, "{text}");
+        }
+    }
 }

@@ -211,6 +211,7 @@ impl Net {
         });
         match flags.unwrap_or(Inet6IfaceFlags::empty()) {
             flags if flags.contains(Inet6IfaceFlags::RaManaged) => Router::Managed,
+            flags if flags.contains(Inet6IfaceFlags::Otherconf) => Router::Stateless,
             flags if flags.contains(Inet6IfaceFlags::RaRcvd) => Router::Unmanaged,
             _ => Router::Silent,
         }

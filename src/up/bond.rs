@@ -52,6 +52,7 @@ impl Walk<'_> {
         changed |= self.set_up(name, facts).await;
         let ipoib = &self.lease(ipoib, netdev, index).await;
         let ipoib = &self.lease6(ipoib, netdev, index).await;
+        self.ask_information(ipoib, netdev, index).await;
         if netdev.carrier != Some(true) {
             self.interfaces.forget_mtu(index);
             return changed;

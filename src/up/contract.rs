@@ -4,7 +4,7 @@
 
 use super::Walk;
 use crate::dhcp::lease::Lease;
-use crate::dhcp6;
+use crate::dhcp6::{self, information::Information};
 use crate::dracut::{self, BOOTDEV, File, IFACES, Interface, TMP};
 use crate::error::{Error, Result};
 use crate::handover::{Directory, INTERFACES, Leases};
@@ -27,6 +27,7 @@ struct Online<'a> {
     ipoib: Wish,
     lease: Option<Lease>,
     lease6: Option<dhcp6::lease::Lease>,
+    information: Option<Information>,
     name: &'a str,
     hardware_address: Option<String>,
 }
@@ -66,9 +67,10 @@ impl Walk<'_> {
             dhcp: self.leases.seen(),
             dhcp6: self.leases6.seen(),
         };
+        let informed = self.inquiries.seen();
         let wishes = ours.iter();
         let mut online: Vec<Online<'a>> = wishes
-            .filter_map(|wish| online(wish, report, &leases, self.root))
+            .filter_map(|wish| online(wish, report, &leases, &informed, self.root))
             .collect();
         online.sort_by_key(|interface| !is_boot(interface.wish));
         online
@@ -132,6 +134,7 @@ fn online<'a>(
     wish: &'a LinkWish,
     report: &'a Report,
     leases: &Leases,
+    informed: &[dhcp6::information::Progress],
     root: &Root,
 ) -> Option<Online<'a>> {
     let ipoib = wish.ipoib.as_ref()?;
@@ -150,11 +153,18 @@ fn online<'a>(
     let granted = lease.as_ref().map(|lease| ipoib.granted(lease));
     let granted = granted.unwrap_or_else(|| ipoib.clone());
     let granted6 = lease6.as_ref().map(|lease| granted.granted6(lease, None));
+    let granted = granted6.unwrap_or(granted);
+    let mut informed = informed.iter().filter(|_| ipoib.information().is_some());
+    let information = informed
+        .find(|progress| progress.interface == name)
+        .and_then(|progress| progress.information.clone());
+    let all = information.as_ref().map(|said| granted.informed(said));
     Some(Online {
         wish,
-        ipoib: granted6.unwrap_or(granted),
+        ipoib: all.unwrap_or(granted),
         lease,
         lease6,
+        information,
         name,
         hardware_address,
     })
@@ -221,7 +231,8 @@ fn variables(interface: &Online<'_>) -> Vec<(&'static str, Vec<u8>)> {
     let v4 = interface.lease.as_ref().map(Lease::variables);
     let v6 = interface.lease6.as_ref();
     let v6 = v6.map(dhcp6::lease::Lease::variables);
-    v4.into_iter().chain(v6).flatten().collect()
+    let said = interface.information.as_ref().map(Information::variables);
+    v4.into_iter().chain(v6).chain(said).flatten().collect()
 }
 
 /// The files which list interfaces.
@@ -267,6 +278,7 @@ mod tests {
             ipoib: Wish::default(),
             lease,
             lease6: None,
+            information: None,
             name: &wish.wanted,
             hardware_address: None,
         }

@@ -19,7 +19,8 @@ use crate::dhcp6::Wish;
 use crate::dhcp6::client::Config;
 use crate::dhcp6::duid::Identity;
 use crate::dhcp6::progress::{Progress, Router};
-use crate::dhcp6::session::{Closed, Outcome, Session};
+use crate::dhcp6::session::{Outcome, Session};
+use crate::dhcp6::socket::Closed;
 use crate::error::Error;
 use crate::facts::{Facts, Netdev};
 use crate::ipoib::Autoconf;
@@ -117,6 +118,22 @@ impl Leases {
         running.chain(self.kept.values().cloned()).collect()
     }
 
+    /// A client of this interface runs.
+    pub(super) fn is_running(&self, index: u32) -> bool {
+        self.running.contains_key(&index)
+    }
+
+    /// `either6`: a router's address makes a client that has no lease yet needless.
+    fn yield_to_router(&mut self, wish: &Wish, netdev: &Netdev, index: u32, router: Router) {
+        let running = self.running.get(&index);
+        let is_asking = running.is_some_and(|running| running.session.lease().is_none());
+        let is_enough = wish.after_router_s.is_some() && router != Router::Managed;
+        if is_asking && is_enough && has_router_address(netdev) {
+            log::info!("{}: DHCPv6: ends, a router gave an address", netdev.ifname);
+            self.running.remove(&index);
+        }
+    }
+
     /// An earlier run's lease whose address is on the interface.
     fn held(&self, netdev: &Netdev, index: u32) -> Option<&Progress> {
         let is_there = |known: &&Progress| {
@@ -157,14 +174,18 @@ impl Leases {
         let patience = Duration::from_secs(u64::from(seconds));
         let until = self.patience.entry(index);
         let until = *until.or_insert_with(|| Instant::now() + patience);
-        let mut addresses = netdev.addresses.iter().chain(&netdev.tentative);
-        let is_given = addresses.any(|address| Autoconf::Router.is_met_by(address));
-        !is_given && Instant::now() >= until
+        !has_router_address(netdev) && Instant::now() >= until
     }
 }
 
+/// There is an address beyond the link, be it tentative.
+pub(super) fn has_router_address(netdev: &Netdev) -> bool {
+    let mut addresses = netdev.addresses.iter().chain(&netdev.tentative);
+    addresses.any(|address| Autoconf::Router.is_met_by(address))
+}
+
 /// The address that is asked from: a link-local one, no longer tentative.
-fn local(netdev: &Netdev) -> Option<Ipv6Addr> {
+pub(super) fn local(netdev: &Netdev) -> Option<Ipv6Addr> {
     let mut addresses = netdev.addresses.iter();
     let found = addresses.find(|address| Autoconf::LinkLocal.is_met_by(address))?;
     found.split('/').next()?.parse().ok()
@@ -183,6 +204,7 @@ impl Walk<'_> {
             return wish.clone();
         };
         let router = self.net.router(index).await;
+        self.leases6.yield_to_router(dhcp, netdev, index, router);
         if !self.leases6.has_turn(dhcp, netdev, index, router) {
             return wish.clone();
         }
@@ -258,6 +280,8 @@ impl Walk<'_> {
         let Some(local) = local.filter(|_| carrier) else {
             return;
         };
+        // Both ask from the same port.
+        self.inquiries.give_way(index);
         match self.open6(dhcp, netdev, local) {
             Ok(Some(session)) => {
                 let tries = Tries::begin(dhcp.limit_s, dhcp.tries);

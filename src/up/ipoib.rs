@@ -94,6 +94,7 @@ impl Walk<'_> {
         changed |= self.set_up(&netdev.ifname, facts).await;
         let wish = &self.lease(wish, netdev, index).await;
         let wish = &self.lease6(wish, netdev, index).await;
+        self.ask_information(wish, netdev, index).await;
         if netdev.carrier != Some(true) {
             self.interfaces.forget_mtu(index);
             self.claims.forget(index);

@@ -11,6 +11,7 @@ mod bond;
 mod contract;
 mod dhcp;
 mod dhcp6;
+mod information;
 mod ipoib;
 mod log;
 mod outcome;
@@ -68,6 +69,7 @@ struct Walk<'a> {
     probing: probe::Probing,
     leases: dhcp::Leases,
     leases6: dhcp6::Leases,
+    inquiries: information::Inquiries,
     claims: taken::Claims,
     log: log::Waiting,
     marks: Vec<Mark>,
@@ -136,6 +138,7 @@ pub async fn run(root: &Root, plan: &Plan, index: &Index) -> Result<End> {
         probing: probe::Probing::default(),
         leases: dhcp::Leases::new(known.dhcp),
         leases6: dhcp6::Leases::new(known.dhcp6),
+        inquiries: information::Inquiries::default(),
         claims: taken::Claims::new(in_initramfs(root)),
         log: log::Waiting::default(),
         marks: Vec::new(),
@@ -176,6 +179,7 @@ impl Walk<'_> {
             let report = self.turn().await;
             // An address that is set is not left before it is known whose it is.
             if is_stopped && self.claims.is_settled() {
+                self.inquiries.end();
                 if report.satisfied {
                     self.tell(Outcome::Verified, &report)?;
                     return End::new(None, report);
@@ -189,7 +193,8 @@ impl Walk<'_> {
                 self.tell(Outcome::Verified, &report)?;
                 let all = report.links.iter().all(LinkReport::is_good);
                 let is_probing = !self.claims.is_settled() || self.leases.is_probing();
-                if !still_loading && !is_probing && (all || !linger) {
+                let is_asking = self.inquiries.is_open();
+                if !still_loading && !is_probing && !is_asking && (all || !linger) {
                     return End::new(None, report);
                 }
             } else if (!still_loading && outcome::is_hopeless(&self.expectation, &report))
@@ -208,6 +213,7 @@ impl Walk<'_> {
                 self.probing.due(),
                 self.leases.due(),
                 self.leases6.due(),
+                self.inquiries.due(),
                 self.claims.due(),
             ];
             let next = due
@@ -222,6 +228,7 @@ impl Walk<'_> {
                 () = self.probing.changed() => {}
                 () = self.leases.changed() => {}
                 () = self.leases6.changed() => {}
+                () = self.inquiries.changed() => {}
                 () = alarm.rings(next.saturating_duration_since(Instant::now())) => {}
                 _ = terminate.recv() => {
                     ::log::info!("stopped by SIGTERM");
@@ -282,6 +289,7 @@ impl Walk<'_> {
         let mut facts = self.look();
         self.leases.follow(&facts);
         self.leases6.follow(&facts);
+        self.inquiries.follow(&facts);
         // A link that was added just now may have wishes of its own, such as its RoCE mode: they
         // are done before it is judged.
         for _ in 0..ACTS {

@@ -7,7 +7,7 @@ use kernel_cmdline::OnFail;
 
 use super::Walk;
 use crate::dhcp::progress::Progress;
-use crate::dhcp6;
+use crate::dhcp6::{self, information::Information};
 use crate::error::Result;
 use crate::handover::{self, Link, Outcome, SCHEMA, State};
 use crate::plan::{Action, Plan};
@@ -26,6 +26,8 @@ pub struct Told {
     marks: usize,
     /// State of each client, and its address: one that somebody else has is given up for another.
     leases: Vec<(String, Option<IpAddr>)>,
+    /// They may come after the verdict.
+    information: Vec<Information>,
 }
 
 fn statuses(report: &Report) -> Vec<(Option<String>, Status)> {
@@ -141,6 +143,7 @@ impl Walk<'_> {
             statuses: statuses(report),
             marks: self.marks.len(),
             leases: leases(&dhcp, &dhcp6),
+            information: self.inquiries.answers(),
         };
         let outcome = now.outcome;
         if self.told.as_ref() == Some(&now) {
@@ -171,6 +174,7 @@ impl Walk<'_> {
             links: self.links(report),
             dhcp,
             dhcp6,
+            information: self.inquiries.seen(),
             failures: self.failures.clone(),
             marks: self.marks.clone(),
         };

@@ -28,6 +28,7 @@ fn hand_over(node: Node, keep: bool) -> (Progress, Server) {
         links: Vec::new(),
         dhcp: vec![progress.clone()],
         dhcp6: Vec::new(),
+        information: Vec::new(),
         failures: Vec::new(),
         marks: Vec::new(),
     };

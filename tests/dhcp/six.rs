@@ -6,12 +6,15 @@ use std::net::Ipv6Addr;
 use std::time::{Duration, Instant};
 
 use super::network::{Server, hardware, ip, until, with_network};
-use ibboot::dhcp::identity::{INFINIBAND, WantedId};
+use ibboot::dhcp::identity::{INFINIBAND, WantedId, unhex};
 use ibboot::dhcp6::client::Config;
 use ibboot::dhcp6::duid::Identity;
+use ibboot::dhcp6::information::Progress as InformationProgress;
+use ibboot::dhcp6::inquiry::Inquiry;
 use ibboot::dhcp6::lease::Lease;
 use ibboot::dhcp6::progress::Progress;
-use ibboot::dhcp6::session::{Closed, Outcome, Session};
+use ibboot::dhcp6::session::{Outcome, Session};
+use ibboot::dhcp6::socket::Closed;
 use ibboot::handover::{self, Directory, SCHEMA, STATE, State, boot_id};
 use ibboot::system::clock::boottime_ns;
 use ibboot::system::root::Root;
@@ -113,6 +116,10 @@ fn address(last: u16) -> Ipv6Addr {
 }
 
 fn dnsmasq(more: &[&str]) -> Server {
+    dnsmasq_says("DHCPv6, ", more)
+}
+
+fn dnsmasq_says(ready: &str, more: &[&str]) -> Server {
     let mut program = vec![
         "dnsmasq",
         "--keep-in-foreground",
@@ -126,7 +133,7 @@ fn dnsmasq(more: &[&str]) -> Server {
     ];
     program.extend(more);
     let mut server = Server::start("far", "dnsmasq", &program);
-    server.says("DHCPv6, ");
+    server.says(ready);
     server
 }
 
@@ -323,6 +330,78 @@ fn the_flags_of_a_router_are_seen() {
     });
 }
 
+/// A question for name servers on `near`, until it is answered.
+pub fn inquire() -> InformationProgress {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let duid = unhex(DUID).unwrap();
+        let mut inquiry = Inquiry::open("near", hardware().index, local(), duid).unwrap();
+        let end = Instant::now() + Duration::from_secs(20);
+        while inquiry.answer().is_none() {
+            let left = end.saturating_duration_since(Instant::now());
+            assert!(!left.is_zero(), "{:#?}", inquiry.progress());
+            let due = inquiry.due().unwrap().saturating_sub(boottime_ns());
+            let wait = Duration::from_nanos(due).min(left);
+            if tokio::time::timeout(wait, inquiry.changed()).await.is_err() {
+                inquiry.wake();
+            }
+        }
+        inquiry.progress()
+    })
+}
+
+#[test]
+fn a_router_says_that_name_servers_are_to_be_had_and_its_server_knows_them() {
+    use ibboot::dhcp6::progress::Router;
+    use ibboot::system::net::Net;
+    with_six("stateless DHCPv6", &["dnsmasq"], || {
+        let server = dnsmasq_says(
+            "DHCPv6 stateless on fd00::",
+            &[
+                "--dhcp-range=fd00::,ra-stateless",
+                "--dhcp-option=option6:dns-server,[fd00::53],[fd00::54]",
+                "--dhcp-option=option6:domain-search,a.example,b.a.example",
+            ],
+        );
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        let index = hardware().index;
+        until("the O flag", || {
+            let seen = runtime.block_on(async { Net::open().unwrap().router(index).await });
+            seen == Router::Stateless
+        });
+        let progress = inquire();
+        let information = progress.information.unwrap();
+        assert_eq!(information.name_servers, [address(0x53), address(0x54)]);
+        assert_eq!(information.domain_search, ["a.example", "b.a.example"]);
+        assert_eq!(information.left_out, Vec::<String>::new());
+        assert!(information.server.is_unicast_link_local());
+        assert_eq!((progress.duid.as_str(), progress.counts.sent), (DUID, 1));
+        let said = server.said();
+        assert!(said.contains("DHCPINFORMATION-REQUEST"), "{said}");
+        assert!(!said.contains("DHCPSOLICIT"), "{said}");
+    });
+}
+
+#[test]
+fn dhcpd_and_kea_answer_a_question_without_an_address() {
+    with_six("dhcpd and Kea, stateless", &["dhcpd", "kea-dhcp6"], || {
+        let server = dhcpd("option dhcp6.name-servers fd00::53;");
+        let information = inquire().information.unwrap();
+        assert_eq!(information.name_servers, [address(0x53)]);
+        drop(server);
+        let _server =
+            kea(r#""pools": [], "option-data": [{"name": "dns-servers", "data": "fd00::54"}]"#);
+        let information = inquire().information.unwrap();
+        assert_eq!(information.name_servers, [address(0x54)]);
+    });
+}
+
 /// Writes state.json as `up` does it with this lease, sets the address, and starts `ibboot lease`.
 fn hand_over(node: Node, keep: bool) -> (Lease, Server) {
     let mut progress = node.session.progress();
@@ -339,6 +418,7 @@ fn hand_over(node: Node, keep: bool) -> (Lease, Server) {
         links: Vec::new(),
         dhcp: Vec::new(),
         dhcp6: vec![progress],
+        information: Vec::new(),
         failures: Vec::new(),
         marks: Vec::new(),
     };

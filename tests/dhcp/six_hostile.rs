@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use super::hostile::resident;
 use super::network::ip;
-use super::six::{IAID, Node, local, with_six};
+use super::six::{IAID, Node, inquire, local, with_six};
 use ibboot::dhcp6::packet::{Address, Association, Kind, LARGEST, Message, Options, option};
 use ibboot::dhcp6::{CLIENT_PORT, SERVER_PORT, SERVERS};
 use nix::sched::{CloneFlags, setns};
@@ -290,6 +290,51 @@ fn a_poisoned_answer_gives_an_address_and_nothing_else() {
             (0, 0)
         );
         assert_eq!(lease.left_out.len(), 5, "{:#?}", lease.left_out);
+        assert!(!fs::exists("/run/canary").unwrap());
+    });
+}
+
+/// What is no answer to any question of this client.
+const TRICKS_FOR_A_QUESTION: [&str; 18] = [
+    "nothing",
+    "a header cut off",
+    "a header only",
+    "an option without its length",
+    "an option longer than the packet",
+    "larger than any message",
+    "type 0",
+    "a relay's message",
+    "a type that does not exist",
+    "another transaction",
+    "another client",
+    "nobody's",
+    "no server",
+    "a server of 2 bytes",
+    "a server of 131 bytes",
+    "a request",
+    "RECONFIGURE",
+    "half a status",
+];
+
+#[test]
+fn a_question_for_name_servers_believes_no_trick_and_no_poison() {
+    with_six("hostile stateless DHCPv6 server", &[], || {
+        let _server = Evil::start(|request| {
+            assert_eq!(request.kind, Kind::InformationRequest);
+            let tricks = tricks(request);
+            let tricks = TRICKS_FOR_A_QUESTION.map(|name| {
+                let mut found = tricks.iter().filter(|trick| trick.0 == name);
+                found.next().unwrap().1.clone()
+            });
+            tricks.into_iter().chain([poisoned(request)]).collect()
+        });
+        let progress = inquire();
+        let information = progress.information.unwrap();
+        assert_eq!(information.server_id, "00:03:00:01:01");
+        assert_eq!(information.variables(), []);
+        assert_eq!(information.left_out.len(), 5, "{:#?}", information.left_out);
+        let counts = progress.counts;
+        assert_eq!((counts.sent, counts.replies, counts.malformed), (1, 1, 8));
         assert!(!fs::exists("/run/canary").unwrap());
     });
 }

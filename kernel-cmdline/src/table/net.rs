@@ -21,7 +21,10 @@ pub(super) const ADDRESSES: Group = Group {
                    dhcp6 asks a DHCPv6 server for one address, which is set with a prefix of 128 bits: what is on the \
                    link and how to leave it routers advertise. either6 takes the address of a router's prefix, and \
                    asks a DHCPv6 server where the router says so (the M flag of its advertisement) or when none gave \
-                   an address (see rd.net.timeout.ipv6auto=); one of the two is enough.\n\n\
+                   an address (see rd.net.timeout.ipv6auto=); one of the two is enough. With auto6 and either6 a \
+                   router's address is enough for the boot, and where the router says so (the O flag, or the M flag) \
+                   a DHCPv6 server is asked for name servers beside it. Those that stand in the advertisement itself \
+                   (RDNSS) are not read.\n\n\
                    MASK is a netmask or the length of a prefix; the length may also follow CLIENT after a slash. It has \
                    to be given: it is not guessed from the address. PEER may have a prefix length as well. MTU is in \
                    bytes. MAC is an address to give to the interface.\n\n\

@@ -17,6 +17,11 @@ const REQUESTED: [u16; 3] = [
 /// A hundredth of a second, the unit of option 8.
 const HUNDREDTH: u64 = 10_000_000;
 
+/// Hundredths of a second since the exchange began (RFC 8415 21.9).
+pub(in crate::dhcp6) fn elapsed(began_ns: u64, now: u64) -> u16 {
+    u16::try_from(now.saturating_sub(began_ns) / HUNDREDTH).unwrap_or(u16::MAX)
+}
+
 impl Client {
     /// The message of the exchange.
     pub(super) fn message(&self, now: u64) -> Option<Message> {
@@ -58,8 +63,7 @@ impl Client {
         if let Some(server) = server.and_then(unhex) {
             options.push(option::SERVER_ID, server);
         }
-        let elapsed = now.saturating_sub(self.asked_ns) / HUNDREDTH;
-        let elapsed = u16::try_from(elapsed).unwrap_or(u16::MAX);
+        let elapsed = elapsed(self.asked_ns, now);
         options.push(option::ELAPSED_TIME, elapsed.to_be_bytes());
         if kind != Kind::Decline {
             let codes: Vec<u8> = REQUESTED.iter().flat_map(|c| c.to_be_bytes()).collect();

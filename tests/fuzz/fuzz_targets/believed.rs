@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What must hold of every DHCPv6 lease that is taken.
+//! What must hold of every DHCPv6 lease that is taken, and of what is said without one.
 
 use ibboot::dhcp6::lease::Lease;
 
@@ -10,16 +10,20 @@ pub fn check(lease: &Lease) {
     assert!(0 < lease.renew_s && lease.renew_s <= lease.rebind_s);
     assert!(lease.rebind_s <= lease.seconds && lease.preferred_s <= lease.seconds);
     assert!(lease.name_servers.len() <= 16 && lease.domain_search.len() <= 32);
-    for (name, value) in lease.variables() {
-        let text = std::str::from_utf8(&value).expect("text");
-        assert!(!text.chars().any(char::is_control), "{name}");
-    }
-    for line in &lease.left_out {
-        assert!(!line.chars().any(char::is_control), "{line:?}");
-    }
+    clean(&lease.variables(), &lease.left_out);
     let json = serde_json::to_string(lease).expect("JSON");
     assert_eq!(
         serde_json::from_str::<Lease>(&json).as_ref().ok(),
         Some(lease)
     );
+}
+
+pub fn clean(variables: &[(&str, Vec<u8>)], left_out: &[String]) {
+    for (name, value) in variables {
+        let text = std::str::from_utf8(value).expect("text");
+        assert!(!text.chars().any(char::is_control), "{name}");
+    }
+    for line in left_out {
+        assert!(!line.chars().any(char::is_control), "{line:?}");
+    }
 }

@@ -7,6 +7,7 @@ mod believed;
 
 use std::net::Ipv6Addr;
 
+use ibboot::dhcp6::information::Information;
 use ibboot::dhcp6::lease::Lease;
 use ibboot::dhcp6::packet::Message;
 use libfuzzer_sys::fuzz_target;
@@ -20,5 +21,9 @@ fuzz_target!(|data: &[u8]| {
     assert_eq!(message.encode(), data);
     if let Ok(lease) = Lease::of(&message, Ipv6Addr::LOCALHOST, IAID, None, 1) {
         believed::check(&lease);
+    }
+    if let Ok(information) = Information::of(&message, Ipv6Addr::LOCALHOST) {
+        believed::clean(&information.variables(), &information.left_out);
+        assert!(!information.words().chars().any(char::is_control));
     }
 });

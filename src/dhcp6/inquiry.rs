@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! An [`Asker`] on a real interface.
+
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher, Hasher};
+use std::net::Ipv6Addr;
+
+use super::client::Action;
+use super::information::{Asker, Information, Progress};
+use super::socket::{Closed, Socket};
+use crate::dhcp::identity::Hex;
+use crate::system::clock::boottime_ns;
+
+/// A question for name servers, with its socket.
+#[derive(Debug)]
+pub struct Inquiry {
+    duid: String,
+    asker: Asker,
+    socket: Socket,
+}
+
+impl Inquiry {
+    /// Opens the socket, as [`Socket::open`]; asked is within a second.
+    pub fn open(
+        interface: &str,
+        index: u32,
+        local: Ipv6Addr,
+        duid: Vec<u8>,
+    ) -> Result<Inquiry, Closed> {
+        let socket = Socket::open(interface, index, local)?;
+        let now = boottime_ns();
+        let mut seed = RandomState::new().build_hasher();
+        seed.write(&local.octets());
+        seed.write_u64(now);
+        Ok(Inquiry {
+            duid: Hex(&duid).to_string(),
+            asker: Asker::new(duid, seed.finish(), now),
+            socket,
+        })
+    }
+
+    /// The address that it asks from.
+    pub fn local(&self) -> Ipv6Addr {
+        self.socket.local
+    }
+
+    /// The interface's name now.
+    pub fn rename(&mut self, interface: &str) {
+        interface.clone_into(&mut self.socket.interface);
+    }
+
+    /// When [`Inquiry::wake`] is wanted, ns since kernel start.
+    pub fn due(&self) -> Option<u64> {
+        self.asker.due()
+    }
+
+    /// Does what is due by now.
+    pub fn wake(&mut self) {
+        let actions = self.asker.wake(boottime_ns());
+        self.carry_out(actions);
+    }
+
+    /// The answer.
+    pub fn answer(&self) -> Option<&Information> {
+        self.asker.answer()
+    }
+
+    /// An answer may still come.
+    pub fn is_hopeful(&self) -> bool {
+        self.asker.is_hopeful()
+    }
+
+    /// Nothing is awaited any longer: says so where nothing came.
+    pub fn end(&self) {
+        if self.is_hopeful() {
+            log::warn!(
+                "{}: DHCPv6: {}",
+                self.socket.interface,
+                self.asker.why_silent()
+            );
+        }
+    }
+
+    /// For the report.
+    pub fn progress(&self) -> Progress {
+        let mut counts = self.asker.counts().clone();
+        counts.malformed = self.socket.malformed;
+        Progress {
+            interface: self.socket.interface.clone(),
+            index: self.socket.index,
+            duid: self.duid.clone(),
+            counts,
+            information: self.asker.answer().cloned(),
+            broken: self.socket.broken.clone(),
+        }
+    }
+
+    /// Waits until the answer is there.
+    pub async fn changed(&mut self) {
+        while self.asker.answer().is_none() {
+            for (message, from) in self.socket.heard().await {
+                let actions = self.asker.received(&message, from);
+                self.carry_out(actions);
+            }
+            // Under a flood the others get their turn.
+            tokio::task::yield_now().await;
+        }
+    }
+
+    fn carry_out(&mut self, actions: Vec<Action>) {
+        for action in actions {
+            match action {
+                Action::Send(message) => self.socket.send(&message),
+                Action::Say(true, line) => log::warn!("{}: DHCPv6: {line}", self.socket.interface),
+                Action::Say(false, line) => log::info!("{}: DHCPv6: {line}", self.socket.interface),
+                Action::Bound | Action::Lost(_) => {}
+            }
+        }
+    }
+}

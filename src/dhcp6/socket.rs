@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The client's UDP port on one interface: messages go out and come in.
+
+use std::io;
+use std::net::{Ipv6Addr, SocketAddr, SocketAddrV6, UdpSocket};
+
+use tokio::io::unix::AsyncFd;
+
+use super::packet::{LARGEST, Message};
+use super::{CLIENT_PORT, SERVER_PORT, SERVERS};
+use crate::error::{Error, errno_text};
+use crate::system::readiness::watched;
+
+/// Packets handed over in one piece: a flood must not keep the program from its other work.
+const BATCH: usize = 64;
+
+/// Why the port is not to be had.
+#[derive(Debug)]
+pub enum Closed {
+    /// Another client has the port (EADDRINUSE).
+    InUse(Error),
+    /// Anything else.
+    Failed(Error),
+}
+
+impl From<Closed> for Error {
+    fn from(closed: Closed) -> Error {
+        match closed {
+            Closed::InUse(error) | Closed::Failed(error) => error,
+        }
+    }
+}
+
+/// The port of an interface.
+#[derive(Debug)]
+pub struct Socket {
+    /// The interface's name now.
+    pub interface: String,
+    /// Its index.
+    pub index: u32,
+    /// The interface's link-local address: from there it asks.
+    pub local: Ipv6Addr,
+    /// Why the last send failed.
+    pub broken: Option<String>,
+    /// Packets that were no DHCPv6.
+    pub malformed: u32,
+    socket: AsyncFd<UdpSocket>,
+}
+
+impl Socket {
+    /// `local` is a link-local address of the interface that is not tentative. Runs on the current
+    /// tokio runtime.
+    pub fn open(interface: &str, index: u32, local: Ipv6Addr) -> Result<Socket, Closed> {
+        let socket = open(index, local).and_then(watched).map_err(|e| {
+            let error = Error::io(
+                interface,
+                format!("DHCPv6: UDP port {CLIENT_PORT} of {local} cannot be had"),
+                &e,
+            );
+            match e.kind() {
+                io::ErrorKind::AddrInUse => {
+                    Closed::InUse(error.hint("another DHCPv6 client runs: ss -lnup"))
+                }
+                _ => Closed::Failed(error),
+            }
+        })?;
+        Ok(Socket {
+            interface: interface.to_owned(),
+            index,
+            local,
+            broken: None,
+            malformed: 0,
+            socket,
+        })
+    }
+
+    /// Sends it to all servers and relays of the link, and says a failure once.
+    pub fn send(&mut self, message: &Message) {
+        let to = SocketAddrV6::new(SERVERS, SERVER_PORT, 0, self.index);
+        match self.socket.get_ref().send_to(&message.encode(), to) {
+            Ok(_) => {
+                log::debug!("{}: DHCPv6: {} sent", self.interface, said(message));
+                self.broken = None;
+            }
+            Err(error) => {
+                let why = format!("nothing can be sent: {}", errno_text(&error));
+                if self.broken.as_ref() != Some(&why) {
+                    log::warn!("{}: DHCPv6: {why}", self.interface);
+                    self.broken = Some(why);
+                }
+            }
+        }
+    }
+
+    /// Waits for packets, and gives the messages among them with whom they are from.
+    pub async fn heard(&mut self) -> Vec<(Message, Ipv6Addr)> {
+        let Ok(mut ready) = self.socket.readable().await else {
+            return std::future::pending().await;
+        };
+        let packets = batch(ready.get_inner());
+        if packets.len() < BATCH {
+            ready.clear_ready();
+        }
+        let mut messages = Vec::new();
+        for (bytes, from) in packets {
+            match Message::decode(&bytes) {
+                Ok(message) => {
+                    log::debug!("{}: DHCPv6: {} from {from}", self.interface, said(&message));
+                    messages.push((message, from));
+                }
+                Err(why) => {
+                    self.malformed = self.malformed.saturating_add(1);
+                    log::debug!("{}: DHCPv6: from {from}: {why}", self.interface);
+                }
+            }
+        }
+        messages
+    }
+}
+
+/// Bound to the link-local address, so that the kernel hands over what is for this interface alone.
+fn open(index: u32, local: Ipv6Addr) -> io::Result<UdpSocket> {
+    let socket = UdpSocket::bind(SocketAddrV6::new(local, CLIENT_PORT, 0, index))?;
+    socket.set_nonblocking(true)?;
+    Ok(socket)
+}
+
+/// What is there, up to [`BATCH`], with whom it is from. An error is the end of it.
+fn batch(socket: &UdpSocket) -> Vec<(Vec<u8>, Ipv6Addr)> {
+    // A byte more than a message may have: what is longer is seen to be.
+    let mut buffer = vec![0; LARGEST + 1];
+    let mut next = || match socket.recv_from(&mut buffer) {
+        Ok((length, SocketAddr::V6(from))) => Some((buffer.get(..length)?.to_vec(), *from.ip())),
+        _ => None,
+    };
+    std::iter::from_fn(&mut next).take(BATCH).collect()
+}
+
+/// A message in one line of the debug log.
+fn said(message: &Message) -> String {
+    let codes: Vec<String> = message.options.codes().map(|c| c.to_string()).collect();
+    format!(
+        "{} transaction {:#08x}, options {}",
+        message.kind,
+        message.transaction,
+        codes.join(" ")
+    )
+}

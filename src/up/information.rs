@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Name servers of DHCPv6 where the address is a router's: asked for when a router says that there
+//! are some, beside the boot. Nothing waits for them; they are written down when they come.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::select_all;
+use tokio::time::Instant;
+
+use super::Walk;
+use super::dhcp6::{has_router_address, local};
+use crate::dhcp::socket::Hardware;
+use crate::dhcp6::duid::Identity;
+use crate::dhcp6::information::{Information, Progress, Wish};
+use crate::dhcp6::inquiry::Inquiry;
+use crate::error::Error;
+use crate::facts::{Facts, Netdev};
+use crate::ipoib;
+use crate::request::in_initramfs;
+use crate::system::clock::boottime_ns;
+
+/// The questions, by interface index.
+#[derive(Debug, Default)]
+pub struct Inquiries(BTreeMap<u32, Inquiry>);
+
+impl Inquiries {
+    /// When [`Walk::ask_information`] has something to do without an event.
+    pub fn due(&self) -> Option<Instant> {
+        let due = self.0.values().filter_map(Inquiry::due).min()?;
+        Some(Instant::now() + Duration::from_nanos(due.saturating_sub(boottime_ns())))
+    }
+
+    /// Those of interfaces that are gone are given up: nothing moves them any more.
+    pub(super) fn follow(&mut self, facts: &Facts) {
+        let is_there = |index: &u32| facts.netdevs.iter().any(|n| n.ifindex == Some(*index));
+        self.0.retain(|index, _| is_there(index));
+    }
+
+    /// Waits until there is an answer.
+    pub async fn changed(&mut self) {
+        let open = self.0.values_mut().filter(|one| one.answer().is_none());
+        let waiting: Vec<_> = open.map(|one| one.changed().boxed_local()).collect();
+        if waiting.is_empty() {
+            return std::future::pending().await;
+        }
+        select_all(waiting).await;
+    }
+
+    /// An answer may still come.
+    pub fn is_open(&self) -> bool {
+        self.0.values().any(Inquiry::is_hopeful)
+    }
+
+    /// Nothing is awaited any longer.
+    pub fn end(&self) {
+        self.0.values().for_each(Inquiry::end);
+    }
+
+    /// The port of the interface is needed for a lease.
+    pub(super) fn give_way(&mut self, index: u32) {
+        self.0.remove(&index);
+    }
+
+    /// How far each of them came.
+    pub fn seen(&self) -> Vec<Progress> {
+        self.0.values().map(Inquiry::progress).collect()
+    }
+
+    /// What was answered.
+    pub fn answers(&self) -> Vec<Information> {
+        let answers = self.0.values().filter_map(Inquiry::answer);
+        answers.cloned().collect()
+    }
+}
+
+impl Walk<'_> {
+    /// The question of an interface that is up: begun where a router says that there is something,
+    /// repeated where its time has come. Only an initramfs has files for the answer.
+    pub(super) async fn ask_information(
+        &mut self,
+        wish: &ipoib::Wish,
+        netdev: &Netdev,
+        index: u32,
+    ) {
+        let wanted = wish.information().filter(|_| in_initramfs(self.root));
+        let Some(wanted) = wanted.filter(|_| !self.leases6.is_running(index)) else {
+            return;
+        };
+        let local = local(netdev);
+        let is_other = |inquiry: &Inquiry| local.is_some_and(|local| local != inquiry.local());
+        if self.inquiries.0.get(&index).is_some_and(is_other) {
+            self.inquiries.0.remove(&index);
+        }
+        if let Some(inquiry) = self.inquiries.0.get_mut(&index) {
+            inquiry.rename(&netdev.ifname);
+            inquiry.wake();
+            return;
+        }
+        // A lease, where one may still be asked for, brings its own.
+        let is_enough = wish.dhcp6.is_none() || has_router_address(netdev);
+        let Some(local) = local.filter(|_| is_enough && netdev.carrier == Some(true)) else {
+            return;
+        };
+        if !self.net.router(index).await.has_information() {
+            return;
+        }
+        match self.inquire(wanted, netdev, local) {
+            Ok(inquiry) => {
+                self.inquiries.0.insert(index, inquiry);
+            }
+            Err(error) => self.tell_once(&netdev.ifname, &error),
+        }
+    }
+
+    fn inquire(
+        &self,
+        wanted: &Wish,
+        netdev: &Netdev,
+        local: std::net::Ipv6Addr,
+    ) -> Result<Inquiry, Error> {
+        let name = &netdev.ifname;
+        let hardware = Hardware::read(self.root, name)
+            .map_err(|e| Error::io(name, "DHCPv6: hardware address cannot be read", &e))?;
+        let (kind, address) = (hardware.hardware_type, &hardware.address);
+        let identity = Identity::new(kind, address, &hardware.broadcast, &wanted.client_id);
+        let identity = identity.ok_or_else(|| {
+            Error::new(name, "DHCPv6: not on this hardware")
+                .seen(format!("ARP hardware type {kind}"))
+                .wanted("InfiniBand or Ethernet")
+        })?;
+        log::info!("{name}: DHCPv6: name servers are asked for, as the router says");
+        Ok(Inquiry::open(name, hardware.index, local, identity.duid)?)
+    }
+}
