@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 #
 # make          the static program, target/TARGET/release/ibboot
-# make boot     set up everything and boot a real kernel to a verified Soft-RoCE link
+# make boot     set up everything and boot a machine without a disk over a software InfiniBand fabric
 # make test     set up everything and run the tests
 # make test-all the same with the boot cases that make test leaves out for time
 # make bench    the budgets of this build

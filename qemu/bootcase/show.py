@@ -4,7 +4,8 @@
 import re
 
 STAMP = re.compile(r"^\[\s*\d+\.\d+\]\s*")
-TABLE = re.compile(r"^==== (.*) ====$")
+# Behind a prompt that has no end of line.
+TABLE = re.compile(r"(?:^|login: )==== (.*) ====$")
 
 
 class Show:
@@ -15,7 +16,7 @@ class Show:
         self.table = False
 
     def __call__(self, seconds, line):
-        if found := TABLE.match(line):
+        if found := TABLE.search(line):
             self.table = found.group(1) != "end"
             if self.table:
                 print(f"\n{found.group(1)}", file=self.out, flush=True)
