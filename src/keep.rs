@@ -240,6 +240,10 @@ impl Kept {
             return Ok(false);
         }
         self.session.rename(name);
+        // Of a bond it changes with a failover.
+        if let Some(address) = netdev.address.as_deref().and_then(unhex) {
+            self.session.set_address(address);
+        }
         self.session.wake();
         for outcome in self.session.outcomes() {
             match outcome {

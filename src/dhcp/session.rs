@@ -88,7 +88,12 @@ impl Session {
         self.carry_out(actions);
     }
 
-    /// The interface as it was when the sockets were opened.
+    /// The interface has another address of its own now: a bond after a failover. Who asks stays.
+    pub fn set_address(&mut self, address: Vec<u8>) {
+        self.hardware.address = address;
+    }
+
+    /// The interface as it was when the sockets were opened, with the address that it has now.
     pub fn hardware(&self) -> &Hardware {
         &self.hardware
     }

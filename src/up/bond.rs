@@ -3,6 +3,9 @@
 //! order. An interface gets its mode first and goes into the bond while it is down: the bond sets
 //! it up.
 
+use tokio::time::Instant;
+
+use super::speaker::{PATIENCE, Speaker};
 use super::{Walk, ipoib as interfaces};
 use crate::bond::{MODE, Seen, Wish, mtu_to_set};
 use crate::drivers;
@@ -50,9 +53,10 @@ impl Walk<'_> {
         }
         self.set_autoconf(ipoib, netdev);
         changed |= self.set_up(name, facts).await;
-        let ipoib = &self.lease(ipoib, netdev, index).await;
-        let ipoib = &self.lease6(ipoib, netdev, index).await;
-        self.ask_information(ipoib, netdev, index).await;
+        let speaker = &self.speaker(wish, netdev, bond, index, facts);
+        let ipoib = &self.lease(ipoib, netdev, index, speaker).await;
+        let ipoib = &self.lease6(ipoib, netdev, index, speaker).await;
+        self.ask_information(ipoib, netdev, index, speaker).await;
         if netdev.carrier != Some(true) {
             self.interfaces.forget_mtu(index);
             return changed;
@@ -68,6 +72,37 @@ impl Walk<'_> {
             changed = true;
         }
         changed
+    }
+
+    /// Who asks for its addresses.
+    fn speaker(
+        &mut self,
+        wish: &Wish,
+        netdev: &Netdev,
+        seen: &Seen,
+        index: u32,
+        facts: &Facts,
+    ) -> Speaker {
+        let links = self.slaves(wish);
+        let named = wish.slaves.iter().map(|name| {
+            let link = links.iter().find(|link| link.wanted == *name)?;
+            interface_of(link, facts)
+        });
+        let named: Vec<Option<&Netdev>> = named.collect();
+        let speaker = Speaker::of_bond(&named, seen, false);
+        if speaker != Speaker::Awaited || netdev.carrier != Some(true) {
+            self.speechless.remove(&index);
+            return speaker;
+        }
+        let since = *self.speechless.entry(index).or_insert_with(Instant::now);
+        Speaker::of_bond(&named, seen, since.elapsed() >= PATIENCE)
+    }
+
+    /// When [`Walk::speaker`] takes another one.
+    pub(super) fn speaker_due(&self) -> Option<Instant> {
+        let now = Instant::now();
+        let ends = self.speechless.values().map(|since| *since + PATIENCE);
+        ends.filter(|end| *end > now).min()
     }
 
     /// What goes into a bond gets its MTU: a new one has that of Ethernet.
@@ -153,10 +188,7 @@ impl Walk<'_> {
         let Some(wish) = &link.ipoib else {
             return false;
         };
-        let ports = interfaces::ports_of(link, facts);
-        let found = ports
-            .into_iter()
-            .find_map(|port| ipoib::interface(wish, port, facts));
+        let found = interface_of(link, facts);
         let Some((netdev, index)) = found.and_then(|n| Some((n, n.ifindex?))) else {
             return false;
         };
@@ -198,4 +230,11 @@ impl Walk<'_> {
             }
         }
     }
+}
+
+/// The interface that a wish means.
+fn interface_of<'f>(link: &LinkWish, facts: &'f Facts) -> Option<&'f Netdev> {
+    let wish = link.ipoib.as_ref()?;
+    let mut ports = interfaces::ports_of(link, facts).into_iter();
+    ports.find_map(|port| ipoib::interface(wish, port, facts))
 }

@@ -9,6 +9,7 @@ use futures_util::future::select_all;
 use tokio::time::Instant;
 
 use super::Walk;
+use super::speaker::Speaker;
 use super::tries::{self, Asks, Tries};
 use crate::dhcp::Wish;
 use crate::dhcp::client::Config;
@@ -129,6 +130,7 @@ impl Walk<'_> {
         wish: &crate::ipoib::Wish,
         netdev: &Netdev,
         index: u32,
+        speaker: &Speaker,
     ) -> crate::ipoib::Wish {
         let Some(dhcp) = &wish.dhcp else {
             return wish.clone();
@@ -137,11 +139,15 @@ impl Walk<'_> {
             ignore_mtu: wish.mtu.is_some(),
             ..dhcp.clone()
         };
-        self.begin(&dhcp, netdev, index);
+        self.begin(&dhcp, netdev, index, speaker);
         let Some(running) = self.leases.running.get_mut(&index) else {
             return wish.clone();
         };
         running.session.rename(&netdev.ifname);
+        // Of a bond it changes with a failover.
+        if let Some(address) = netdev.address.as_deref().and_then(unhex) {
+            running.session.set_address(address);
+        }
         running.go_on();
         for outcome in running.session.outcomes() {
             match outcome {
@@ -173,12 +179,14 @@ impl Walk<'_> {
     }
 
     /// An interface without carrier, or with another address than before (its device was reset),
-    /// begins anew when it is back; a lease stays.
-    fn begin(&mut self, dhcp: &Wish, netdev: &Netdev, index: u32) {
+    /// begins anew when it is back; a lease stays. A bond's other address is no other client.
+    fn begin(&mut self, dhcp: &Wish, netdev: &Netdev, index: u32, speaker: &Speaker) {
         let address = netdev.address.as_deref().and_then(unhex);
         let carrier = netdev.carrier == Some(true);
-        let is_same =
-            |running: &Running| Some(&running.session.hardware().address) == address.as_ref();
+        let is_same = |running: &Running| {
+            *speaker != Speaker::Own
+                || Some(&running.session.hardware().address) == address.as_ref()
+        };
         match self.leases.running.get(&index) {
             Some(running) if is_same(running) && (carrier || running.session.lease().is_some()) => {
                 return;
@@ -188,10 +196,10 @@ impl Walk<'_> {
             }
             None => {}
         }
-        if !carrier {
+        if !carrier || *speaker == Speaker::Awaited {
             return;
         }
-        match self.open(dhcp, netdev) {
+        match self.open(dhcp, netdev, speaker) {
             Ok(session) => {
                 let tries = Tries::begin(dhcp.limit_s, dhcp.tries);
                 let running = Running::new(dhcp.clone(), session, tries);
@@ -201,11 +209,13 @@ impl Walk<'_> {
         }
     }
 
-    fn open(&self, dhcp: &Wish, netdev: &Netdev) -> Result<Session, Error> {
+    fn open(&self, dhcp: &Wish, netdev: &Netdev, speaker: &Speaker) -> Result<Session, Error> {
         let name = &netdev.ifname;
         let hardware = Hardware::read(self.root, name)
             .map_err(|e| Error::io(name, "DHCP: hardware address cannot be read", &e))?;
-        let identity = Identity::new(hardware.hardware_type, &hardware.address, &dhcp.client_id);
+        let speaks = speaker.address(&hardware.address);
+        let identity = speaks
+            .and_then(|speaks| Identity::new(hardware.hardware_type, speaks, &dhcp.client_id));
         let identity = identity.ok_or_else(|| {
             Error::new(name, "DHCP: not on this hardware")
                 .seen(format!("ARP hardware type {}", hardware.hardware_type))
@@ -222,7 +232,10 @@ impl Walk<'_> {
         let known = known.and_then(|known| known.lease.as_ref());
         let address = known.map(|lease| lease.address);
         let config = Config {
-            identity,
+            identity: Identity {
+                hardware: hardware.address.clone(),
+                ..identity
+            },
             vendor_class: dhcp.vendor_class.clone(),
             host_name: dhcp.host_name.clone(),
             keep: dhcp.keep,

@@ -12,8 +12,9 @@ use futures_util::future::select_all;
 use tokio::time::Instant;
 
 use super::Walk;
+use super::speaker::Speaker;
 use super::tries::{self, Asks, Tries};
-use crate::dhcp::identity::Hex;
+use crate::dhcp::identity::{Hex, WantedId};
 use crate::dhcp::socket::Hardware;
 use crate::dhcp6::Wish;
 use crate::dhcp6::client::Config;
@@ -199,6 +200,7 @@ impl Walk<'_> {
         wish: &crate::ipoib::Wish,
         netdev: &Netdev,
         index: u32,
+        speaker: &Speaker,
     ) -> crate::ipoib::Wish {
         let Some(dhcp) = &wish.dhcp6 else {
             return wish.clone();
@@ -208,7 +210,7 @@ impl Walk<'_> {
         if !self.leases6.has_turn(dhcp, netdev, index, router) {
             return wish.clone();
         }
-        self.begin6(dhcp, netdev, index);
+        self.begin6(dhcp, netdev, index, speaker);
         let Some(running) = self.leases6.running.get_mut(&index) else {
             let kept = self.leases6.kept.get(&index);
             let lease = kept.and_then(|kept| kept.lease.as_ref());
@@ -262,7 +264,7 @@ impl Walk<'_> {
 
     /// An interface whose link-local address is another one than before (its device was reset), or
     /// that lost its carrier without a lease, begins anew when it is back.
-    fn begin6(&mut self, dhcp: &Wish, netdev: &Netdev, index: u32) {
+    fn begin6(&mut self, dhcp: &Wish, netdev: &Netdev, index: u32, speaker: &Speaker) {
         let carrier = netdev.carrier == Some(true);
         let local = local(netdev);
         match self.leases6.running.get(&index) {
@@ -277,12 +279,12 @@ impl Walk<'_> {
             }
             None => {}
         }
-        let Some(local) = local.filter(|_| carrier) else {
+        let Some(local) = local.filter(|_| carrier && *speaker != Speaker::Awaited) else {
             return;
         };
         // Both ask from the same port.
         self.inquiries.give_way(index);
-        match self.open6(dhcp, netdev, local) {
+        match self.open6(dhcp, netdev, local, speaker) {
             Ok(Some(session)) => {
                 let tries = Tries::begin(dhcp.limit_s, dhcp.tries);
                 let running = Running::new(dhcp.clone(), session, tries);
@@ -300,17 +302,12 @@ impl Walk<'_> {
         dhcp: &Wish,
         netdev: &Netdev,
         local: Ipv6Addr,
+        speaker: &Speaker,
     ) -> Result<Option<Session>, Error> {
         let name = &netdev.ifname;
         let hardware = Hardware::read(self.root, name)
             .map_err(|e| Error::io(name, "DHCPv6: hardware address cannot be read", &e))?;
-        let (kind, address) = (hardware.hardware_type, &hardware.address);
-        let identity = Identity::new(kind, address, &hardware.broadcast, &dhcp.client_id);
-        let identity = identity.ok_or_else(|| {
-            Error::new(name, "DHCPv6: not on this hardware")
-                .seen(format!("ARP hardware type {kind}"))
-                .wanted("InfiniBand or Ethernet")
-        })?;
+        let identity = identity(name, &hardware, speaker, &dhcp.client_id)?;
         let duid = Hex(&identity.duid).to_string();
         let iaid = identity.iaid;
         let known = self.leases6.known.iter().find(|known| {
@@ -338,6 +335,24 @@ impl Walk<'_> {
         }
         Ok(Some(session))
     }
+}
+
+/// Who asks on this interface.
+pub(super) fn identity(
+    name: &str,
+    hardware: &Hardware,
+    speaker: &Speaker,
+    client_id: &WantedId,
+) -> Result<Identity, Error> {
+    let kind = hardware.hardware_type;
+    let speaks = speaker.address(&hardware.address);
+    let identity =
+        speaks.and_then(|speaks| Identity::new(kind, speaks, &hardware.broadcast, client_id));
+    identity.ok_or_else(|| {
+        Error::new(name, "DHCPv6: not on this hardware")
+            .seen(format!("ARP hardware type {kind}"))
+            .wanted("InfiniBand or Ethernet")
+    })
 }
 
 fn say(netdev: &Netdev, lease: &crate::dhcp6::lease::Lease) {

@@ -3,6 +3,7 @@
 //! are some, beside the boot. Nothing waits for them; they are written down when they come.
 
 use std::collections::BTreeMap;
+use std::net::Ipv6Addr;
 use std::time::Duration;
 
 use futures_util::FutureExt;
@@ -10,9 +11,9 @@ use futures_util::future::select_all;
 use tokio::time::Instant;
 
 use super::Walk;
-use super::dhcp6::{has_router_address, local};
+use super::dhcp6::{has_router_address, identity, local};
+use super::speaker::Speaker;
 use crate::dhcp::socket::Hardware;
-use crate::dhcp6::duid::Identity;
 use crate::dhcp6::information::{Information, Progress, Wish};
 use crate::dhcp6::inquiry::Inquiry;
 use crate::error::Error;
@@ -83,6 +84,7 @@ impl Walk<'_> {
         wish: &ipoib::Wish,
         netdev: &Netdev,
         index: u32,
+        speaker: &Speaker,
     ) {
         let wanted = wish.information().filter(|_| in_initramfs(self.root));
         let Some(wanted) = wanted.filter(|_| !self.leases6.is_running(index)) else {
@@ -100,13 +102,14 @@ impl Walk<'_> {
         }
         // A lease, where one may still be asked for, brings its own.
         let is_enough = wish.dhcp6.is_none() || has_router_address(netdev);
-        let Some(local) = local.filter(|_| is_enough && netdev.carrier == Some(true)) else {
+        let is_ready = is_enough && netdev.carrier == Some(true) && *speaker != Speaker::Awaited;
+        let Some(local) = local.filter(|_| is_ready) else {
             return;
         };
         if !self.net.router(index).await.has_information() {
             return;
         }
-        match self.inquire(wanted, netdev, local) {
+        match self.inquire(wanted, netdev, local, speaker) {
             Ok(inquiry) => {
                 self.inquiries.0.insert(index, inquiry);
             }
@@ -118,18 +121,13 @@ impl Walk<'_> {
         &self,
         wanted: &Wish,
         netdev: &Netdev,
-        local: std::net::Ipv6Addr,
+        local: Ipv6Addr,
+        speaker: &Speaker,
     ) -> Result<Inquiry, Error> {
         let name = &netdev.ifname;
         let hardware = Hardware::read(self.root, name)
             .map_err(|e| Error::io(name, "DHCPv6: hardware address cannot be read", &e))?;
-        let (kind, address) = (hardware.hardware_type, &hardware.address);
-        let identity = Identity::new(kind, address, &hardware.broadcast, &wanted.client_id);
-        let identity = identity.ok_or_else(|| {
-            Error::new(name, "DHCPv6: not on this hardware")
-                .seen(format!("ARP hardware type {kind}"))
-                .wanted("InfiniBand or Ethernet")
-        })?;
+        let identity = identity(name, &hardware, speaker, &wanted.client_id)?;
         log::info!("{name}: DHCPv6: name servers are asked for, as the router says");
         Ok(Inquiry::open(name, hardware.index, local, identity.duid)?)
     }

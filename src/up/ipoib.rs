@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Walk;
+use super::speaker::Speaker;
 use crate::dhcp::socket::Hardware;
 use crate::error::{Error, errno_text};
 use crate::facts::{Facts, Netdev, PortRef};
@@ -92,9 +93,10 @@ impl Walk<'_> {
         }
         self.set_autoconf(wish, netdev);
         changed |= self.set_up(&netdev.ifname, facts).await;
-        let wish = &self.lease(wish, netdev, index).await;
-        let wish = &self.lease6(wish, netdev, index).await;
-        self.ask_information(wish, netdev, index).await;
+        let speaker = &Speaker::Own;
+        let wish = &self.lease(wish, netdev, index, speaker).await;
+        let wish = &self.lease6(wish, netdev, index, speaker).await;
+        self.ask_information(wish, netdev, index, speaker).await;
         if netdev.carrier != Some(true) {
             self.interfaces.forget_mtu(index);
             self.claims.forget(index);

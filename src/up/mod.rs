@@ -16,12 +16,13 @@ mod ipoib;
 mod log;
 mod outcome;
 pub mod probe;
+mod speaker;
 pub use outcome::stillborn;
 pub mod taken;
 mod tries;
 mod watch;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use futures_util::StreamExt;
@@ -70,6 +71,8 @@ struct Walk<'a> {
     leases: dhcp::Leases,
     leases6: dhcp6::Leases,
     inquiries: information::Inquiries,
+    /// Since when a bond has carrier without the interface that speaks for it.
+    speechless: BTreeMap<u32, Instant>,
     claims: taken::Claims,
     log: log::Waiting,
     marks: Vec<Mark>,
@@ -139,6 +142,7 @@ pub async fn run(root: &Root, plan: &Plan, index: &Index) -> Result<End> {
         leases: dhcp::Leases::new(known.dhcp),
         leases6: dhcp6::Leases::new(known.dhcp6),
         inquiries: information::Inquiries::default(),
+        speechless: BTreeMap::new(),
         claims: taken::Claims::new(in_initramfs(root)),
         log: log::Waiting::default(),
         marks: Vec::new(),
@@ -214,6 +218,7 @@ impl Walk<'_> {
                 self.leases.due(),
                 self.leases6.due(),
                 self.inquiries.due(),
+                self.speaker_due(),
                 self.claims.due(),
             ];
             let next = due

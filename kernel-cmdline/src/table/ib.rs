@@ -83,8 +83,16 @@ pub(super) const GROUP: Group = Group {
             name: "rd.ib.dhcp.client-id",
             grammar: "rd.ib.dhcp.client-id=[IF:]firmware|guid",
             default: "firmware",
-            help: "The DHCP client identifier of the InfiniBand interface IF, or of all. firmware: what FlexBoot and the                    UEFI driver of the card send, ff:00:00:00:00:00:02:00:00:02:c9:00 and the port GUID, so that one                    reservation fits both. guid: 20 and the port GUID, as the ISC and NetworkManager clients send it.                    rd.net.dhcp.client-id= goes before it. May be given several times; the last one that means an                    interface counts. The DUID of DHCPv6 is 00:03:00:20 and the port GUID (RFC 8415 \
-                   11.4) with either word, and its IAID the P_Key with its membership bit: 65535 without a partition.",
+            help: "The DHCP client identifier of the InfiniBand interface IF, or of all. firmware: what FlexBoot and the \
+                   UEFI driver of the card send, ff:00:00:00:00:00:02:00:00:02:c9:00 and the port GUID, so that one \
+                   reservation fits both. guid: 20 and the port GUID, as the ISC and NetworkManager clients send it. \
+                   rd.net.dhcp.client-id= goes before it. May be given several times; the last one that means an \
+                   interface counts. The DUID of DHCPv6 is 00:03:00:20 and the port GUID (RFC 8415 \
+                   11.4) with either word, and its IAID the P_Key with its membership bit: 65535 without a \
+                   partition.\n\n\
+                   The port GUID of a bond is that of the first interface that bond= names, whichever carries the \
+                   traffic, so that a failover changes no address. Where that interface is not in the bond 10 s \
+                   after the bond has carrier, it is that of the first one that is.",
             example: "rd.ib.dhcp.client-id=ib0:guid",
             origin: Origin::Ibboot,
             effect: Effect::CarriedOut,

@@ -1,0 +1,34 @@
+. /run/ibboot-fabric/lib.sh
+set -e
+active() { cat /sys/class/net/bond0/bonding/active_slave; }
+address() { ip -4 -o addr show dev bond0 | sed 's/.* inet \([0-9./]*\) .*/\1/'; }
+[ "$(active)" = ib1 ]
+near=$(address)
+talk "${near%/*}" 10.0.0.2
+
+# A minute until it is renewed, which the client sleeps through: its sockets are those from before the failover.
+systemctl stop ibboot-lease
+asked=$(sed -n 's/.*"asked_ns": \([0-9]*\)[0-9]\{9\},.*/\1/p' /run/ibboot/state.json)
+renew=$(($(cut -d. -f1 /proc/uptime) - asked + 60))
+sed -i "s/\"renew_s\": 1800/\"renew_s\": $renew/" /run/ibboot/state.json
+grep -q "\"renew_s\": $renew," /run/ibboot/state.json
+systemctl start ibboot-lease
+wait_for 60 "journalctl -u ibboot-lease | grep -q 'bond0: $near of 10.0.0.2 is kept, for 3600 s'"
+systemctl kill -s STOP ibboot-lease
+journalctl -u ibboot-lease | grep renewed && exit 1
+
+fabric cable out softib0 2
+wait_for 60 '[ "$(active)" = ib0 ]'
+wait_for 120 'talk "${near%/*}" 10.0.0.2'
+ibboot check > pulled.txt && exit 1
+cat pulled.txt
+[ "$(tail -n 1 pulled.txt)" = 'WARNING: 2 of 3 links verified, required: every port that is named' ]
+grep -x '  ok        bond.carrier               by ib0' pulled.txt
+grep -x "  ok        lease.present              $near of 10.0.0.2, for 3600 s" pulled.txt
+systemctl kill -s CONT ibboot-lease
+wait_for 120 "journalctl -u ibboot-lease | grep -q 'bond0: $near renewed by 10.0.0.2, for 3600 s'"
+[ "$(address)" = "$near" ]
+
+fabric cable in softib0 2
+wait_for 120 'ibboot check > back.txt'
+talk "${near%/*}" 10.0.0.2

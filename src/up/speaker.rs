@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! PURE: whose hardware address makes the identity of a DHCP client.
+
+use std::time::Duration;
+
+use crate::bond::Seen;
+use crate::dhcp::identity::unhex;
+use crate::facts::Netdev;
+
+/// How long the first interface of a bond is waited for.
+pub const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Whose hardware address it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Speaker {
+    /// The interface's own: where that changes, somebody else asks.
+    Own,
+    /// That of an interface of the bond, as bytes. The bond's own is that of whichever carries the
+    /// traffic (fail_over_mac=active), and a server would give each of them another address.
+    Slave(Vec<u8>),
+    /// An interface of the bond that may still come.
+    Awaited,
+}
+
+impl Speaker {
+    /// Who asks for a bond: of its interfaces as the command line names them (none: not there) the
+    /// first; the first that is in it where that did not come in time.
+    pub fn of_bond(named: &[Option<&Netdev>], seen: &Seen, is_late: bool) -> Speaker {
+        let mut there = named.iter().map(|netdev| {
+            let netdev = netdev.filter(|netdev| seen.slaves.contains(&netdev.ifname))?;
+            unhex(netdev.address.as_deref()?)
+        });
+        let found = if is_late {
+            there.flatten().next()
+        } else {
+            there.next().flatten()
+        };
+        found.map_or(Speaker::Awaited, Speaker::Slave)
+    }
+
+    /// The address, of an interface that has this one; none: it is not known yet.
+    pub fn address<'a>(&'a self, own: &'a [u8]) -> Option<&'a [u8]> {
+        match self {
+            Speaker::Own => Some(own),
+            Speaker::Slave(address) => Some(address),
+            Speaker::Awaited => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn netdev(name: &str, address: &str) -> Netdev {
+        Netdev {
+            ifname: name.to_owned(),
+            address: Some(address.to_owned()),
+            ..Netdev::default()
+        }
+    }
+
+    #[test]
+    fn the_first_interface_of_a_bond_speaks_for_it_whichever_carries_the_traffic() {
+        let (ib0, ib1) = (netdev("ib0", "80:01"), netdev("ib1", "80:02"));
+        let seen = |slaves: &[&str], active: &str| Seen {
+            slaves: slaves.iter().map(ToString::to_string).collect(),
+            active_slave: Some(active.to_owned()),
+            ..Seen::default()
+        };
+        let both = [Some(&ib0), Some(&ib1)];
+        let first = Speaker::Slave(vec![0x80, 1]);
+        for active in ["ib0", "ib1"] {
+            let seen = seen(&["ib1", "ib0"], active);
+            assert_eq!(Speaker::of_bond(&both, &seen, false), first);
+            assert_eq!(Speaker::of_bond(&both, &seen, true), first);
+        }
+        // As it is named, not as it was put in.
+        let second = Speaker::Slave(vec![0x80, 2]);
+        let turned = [Some(&ib1), Some(&ib0)];
+        let seen_both = seen(&["ib0", "ib1"], "ib0");
+        assert_eq!(Speaker::of_bond(&turned, &seen_both, false), second);
+        // One that is not there, or there and not in the bond, is waited for.
+        let alone = seen(&["ib1"], "ib1");
+        for named in [both, [None, Some(&ib1)]] {
+            assert_eq!(Speaker::of_bond(&named, &alone, false), Speaker::Awaited);
+            assert_eq!(Speaker::of_bond(&named, &alone, true), second);
+        }
+        let none = Seen::default();
+        assert_eq!(Speaker::of_bond(&both, &none, true), Speaker::Awaited);
+    }
+
+    #[test]
+    fn what_is_awaited_has_no_address() {
+        let own = [1, 2];
+        assert_eq!(Speaker::Own.address(&own), Some(&own[..]));
+        assert_eq!(Speaker::Slave(vec![3]).address(&own), Some(&[3][..]));
+        assert_eq!(Speaker::Awaited.address(&own), None);
+    }
+}
