@@ -192,7 +192,7 @@ def boot(case, release, label, watch=None):
     words = f"{append(case)} {case.cmdline}"
     served = netboot.prepare(folder, case.firmware, kernel, initrd, words) if case.firmware else None
     start = served.machine() if served else given(kernel, initrd, words)
-    machine = Machine(folder, start, root, case.nics, other and other.plug, served)
+    machine = Machine(folder, start, root, case.nics, other and other.plug, served, case.counted)
     timed_out = False
     try:
         for device in case.cables_out:

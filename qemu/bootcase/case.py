@@ -57,6 +57,8 @@ class Case:
     console_not: tuple = ()
     kmsg: tuple = ()
     actions: tuple = field(default=())
+    # For comparisons, not for case.toml: see machine.argv_of.
+    counted: bool = False
 
     def flavour(self):
         """The initramfs this case boots with."""

@@ -37,13 +37,15 @@ BUILDER_PACKAGES = ROOT_PACKAGES + ["dracut-core", "cpio", "zstd", "e2fsprogs"]
 # Beside systemd-networkd, which comes with systemd.
 NETWORK_PACKAGES = BUILDER_PACKAGES + ["dracut-network", "network-manager", "dbus", "procps", "iputils-arping", "isc-dhcp-client"]
 FABRIC_PACKAGES = ["opensm", "iputils-ping", "busybox-static", "libgcc-s1", "dnsmasq-base", "isc-dhcp-server"]
-# What dracut's modules for network roots take from the system they run on.
+# What dracut's modules for network roots, and for what may manage the networks of one, take from the system they run on.
 STORAGE_PACKAGES = BUILDER_PACKAGES + [
+    "dbus",
     "dracut-network",
     "iputils-arping",
     "isc-dhcp-client",
     "jq",
     "mawk",
+    "network-manager",
     "nfs-common",
     "nvme-cli",
     "open-iscsi",

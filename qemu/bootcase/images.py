@@ -20,13 +20,12 @@ STATIC_TARGET = "x86_64-unknown-linux-gnu"
 DRIVERS = "virtio_pci virtio_blk virtio_net ext4"
 SYSTEMD = "systemd systemd-initrd dracut-systemd"
 # By the protocol of a case's root file system: dracut's modules for it, and the kernel modules of the far end's server.
-# Without network-legacy dracut would take whatever else its host has to configure networks.
 # What their code loads by name is no dependency of theirs: checksums.
 STORAGE = {
-    "nfs": ("network-legacy network nfs", "nfsd"),
-    "iscsi": ("network-legacy network iscsi", "sd_mod iscsi_target_mod target_core_iblock ib_isert crc32c_generic crct10dif_generic"),
-    "live": ("network-legacy network livenet", ""),
-    "nvmf": ("network-legacy network nvmf", "nvmet_rdma crct10dif_generic"),
+    "nfs": ("nfs", "nfsd"),
+    "iscsi": ("iscsi", "sd_mod iscsi_target_mod target_core_iblock ib_isert crc32c_generic crct10dif_generic"),
+    "live": ("livenet", ""),
+    "nvmf": ("nvmf", "nvmet_rdma crct10dif_generic"),
 }
 BASE = "base udev-rules kernel-modules rootfs-block fs-lib shutdown"
 
@@ -60,8 +59,9 @@ def dracut_arguments(flavour):
     """What dracut is asked for, one word per entry."""
     modules = f"{SYSTEMD} {BASE}" if flavour.systemd else BASE
     drivers = DRIVERS
-    if flavour.network:
-        modules += f" network {flavour.network}"
+    # Without one that is named dracut would take whatever its host has to configure networks.
+    if network := flavour.network or (flavour.storage and "network-legacy"):
+        modules += f" {network} network"
     if flavour.storage:
         more = STORAGE[flavour.storage]
         modules += f" {more[0]}"
@@ -85,7 +85,7 @@ def initramfs(release, flavour, site=None):
     parts = [kernel.name, *dracut_arguments(flavour), flavour.drivers or "", IMAGE_STEPS / "initramfs.sh"]
     # The host has none of the programs that manage networks, or mount a root over one.
     storage = "live" if flavour.storage == "live" else "storage"
-    purpose = "network" if flavour.network else storage if flavour.storage else "builder"
+    purpose = storage if flavour.storage else "network" if flavour.network else "builder"
     builder = debian.tree(release, purpose) if release.chroot_dracut or purpose != "builder" else None
     parts.append(builder.parent.name if builder else debian.installed_dracut())
     if flavour.ibboot:

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""ibboot beside dracut's own network modules: the same kernel, fabric, command line, DHCP server and observer, one
-after the other.
+"""ibboot beside dracut's own network modules: the same kernel, fabric, command line, servers and observer, one after
+the other.
 
-Times are the guest's: records of its kernel log. What is compared is when the interface is there, and how long after
-the subnet manager's start, after the port became ACTIVE and after carrier the address is on it; ibboot's own word
-("verified") comes later than the address and is shown too.
+Times are the guest's: records of its kernel log, with a clock that counts instructions (machine.argv_of). What is
+compared is when the interface is there, how long after the subnet manager's start, after the port became ACTIVE and
+after carrier the address is on it, and when a root file system over NFS is mounted; ibboot's own word ("verified")
+comes later than the address and is shown too.
 """
 
 import re
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 
 from bootcase.boot import boot
 from bootcase.case import Case
+from bootcase.debian import RELEASES
 from bootcase.images import Flavour
 
 from .machine import PROJECT
@@ -25,48 +27,84 @@ DRIVERS = "mlx4_ib mlx5_ib ib_ipoib ib_umad ib_uverbs rdma_ucm"
 CMDLINE = "rd.neednet=1 rd.driver.post=ib_ipoib,ib_umad,rdma_ucm printk.devkmsg=on log_buf_len=4M"
 STATIC = f"{CMDLINE} ip=10.0.0.1:::255.255.255.0::ib0:none"
 TIME_LIMIT = 600.0
-# Well after all of them have asked for the first time.
-LATE_SECONDS = 45
+# Seconds: well after all of them have asked for the first time.
+LATE = 45
+THERE = ("kernel start -> ib0 is there", None, "there")
+SET = ("kernel start -> address", None, "address")
+ADDRESS = (
+    ("subnet manager's start -> address", "manager", "address"),
+    ("port ACTIVE -> address", "active", "address"),
+    ("carrier -> address", "carrier", "address"),
+)
+ROOT = (
+    ("kernel start -> root mounted", None, "mounted"),
+    ("server ready -> root mounted", "start", "mounted"),
+    ("server ready -> initramfs left", "start", "left"),
+)
+
+
+@dataclass(frozen=True)
+class Mode:
+    """What all of them are asked for, and which times of it are compared."""
+
+    title: str
+    cmdline: str
+    intervals: tuple
+    storage: str | None = None
+    kernel: str | None = None
+
+
 MODES = {
-    "on-time": ("subnet manager on time", STATIC),
-    "late": (f"subnet manager {LATE_SECONDS} s after kernel start", f"{STATIC} ibboot-bench.sm={LATE_SECONDS}"),
-    # One address for whoever asks: the observer waits for the same one.
-    "dhcp": ("DHCP", f"{CMDLINE} ip=ib0:dhcp ibboot-bench.dhcp"),
+    "on-time": Mode("subnet manager on time", STATIC, (THERE, SET, *ADDRESS)),
+    "late": Mode(f"subnet manager {LATE} s after kernel start", f"{STATIC} ibboot-bench.sm={LATE}", ADDRESS),
+    # One address for whoever asks: the observer waits for the same one. network-legacy's client, Debian's dhclient,
+    # knows no InfiniBand and ends at once: "Unsupported device type 32".
+    "dhcp": Mode("DHCP", f"{CMDLINE} ip=ib0:dhcp ibboot-bench.dhcp", (SET, *ADDRESS)),
+    # dracut 059 mounts nothing behind systemd-networkd, and behind NetworkManager tries to before rd.driver.post=.
+    "root": Mode("NFS over IPoIB, kernel 6.12", f"{STATIC} root=nfs:10.0.0.2:/ ibboot-bench.root", ROOT, "nfs", "6.12"),
 }
 MARKS = {
+    "start": re.compile(r"boot-test: the boot goes on"),
     "there": re.compile(r"ibboot-bench: event .*\bib0: <"),
     "manager": re.compile(r"boot-test: the subnet manager starts"),
     "active": re.compile(r"softib0: port 1: ACTIVE"),
     "carrier": re.compile(r"ib0: link becomes ready|ibboot-bench: event .*\bib0: <[^>]*LOWER_UP"),
     "address": re.compile(r"ibboot-bench: event .*\bib0\b.* inet 10\.0\.0\.1/24"),
     "verified": re.compile(r"ibboot: ib0 \(softib0/1\): verified"),
+    "mounted": re.compile(r"ibboot-bench: the root file system is mounted"),
+    "left": re.compile(r"ibboot-bench: the initramfs is left"),
 }
-INTERVALS = (("subnet manager's start", "manager"), ("port ACTIVE", "active"), ("carrier", "carrier"))
+GIVEN_UP = r"ibboot-bench: given up: (.*)"
+REFUSED = re.compile(r" (dhclient)\[\d+\]: (Unsupported device type .*)")
 
 
 @dataclass(frozen=True)
 class Network(Case):
-    """A case whose image has another program in ibboot's place."""
+    """A case whose image has another program in ibboot's place. For a root file system over NFS the image of each has
+    dracut's nfs module, and ibboot's has network-legacy: that module asks for one that manages networks."""
 
     peer: str = OURS
 
     def flavour(self):
         if self.peer == OURS:
-            return Flavour()
-        return Flavour(ibboot=False, network=self.peer, drivers=DRIVERS)
+            return Flavour(storage=self.storage)
+        return Flavour(ibboot=False, network=self.peer, drivers=DRIVERS, storage=self.storage)
 
 
 def run(release, peer, mode):
-    """Seconds since kernel start of each mark; those that did not happen are left out."""
+    """Seconds since kernel start of each mark, without those that did not happen; why one did not, if that is known."""
     label = f"bench-{peer}-{mode}"
+    release = RELEASES.get(MODES[mode].kernel, release)
     case = Network(
         name=label,
         folder=FOLDER,
         summary="an address on IPoIB",
-        cmdline=MODES[mode][1],
+        cmdline=MODES[mode].cmdline,
         ends="root",
+        storage=MODES[mode].storage,
         fabric="",
         time_limit=TIME_LIMIT,
+        counted=True,
         peer=peer,
     )
     done = boot(case, release, label)
@@ -78,23 +116,27 @@ def run(release, peer, mode):
     # One that never goes on has no address either.
     if not done.kmsg and (peer == OURS or not done.timed_out):
         raise Unmeasured(f"{label}: no kernel log came out: {done.folder / 'console.log'}")
-    return seen
+    given_up = done.first(GIVEN_UP)
+    why = [re.search(GIVEN_UP, given_up[1]).group(1)] if given_up else []
+    if refused := REFUSED.search(done.text("out/journal.txt") or ""):
+        why.append(": ".join(refused.groups()))
+    return seen, "; ".join(why)
 
 
 def measure(table, release, mode):
     """Four boots."""
-    seen = {peer: run(release, peer, mode) for peer in (OURS, *PEERS)}
-    when = MODES[mode][0]
+    seen, why = {}, {}
+    for peer in (OURS, *PEERS):
+        seen[peer], reason = run(release, peer, mode)
+        why |= {peer: reason} if reason else {}
+    what = MODES[mode]
 
     def between(peer, start, end):
-        marks = seen[peer]
+        marks = {None: 0.0, **seen[peer]}
         return marks[end] - marks[start] if start in marks and end in marks else None
 
-    if mode == "on-time":
-        there = {peer: marks.get("there") for peer, marks in seen.items()}
-        compare(table, "kernel start -> ib0 is there", SECONDS, OURS, there)
-    for name, start in INTERVALS:
-        took = {peer: between(peer, start, "address") for peer in seen}
-        compare(table, f"{when}: {name} -> address", SECONDS, OURS, took)
+    for name, start, end in what.intervals:
+        took = {peer: between(peer, start, end) for peer in seen}
+        compare(table, f"{what.title}: {name}", SECONDS, OURS, took, why)
     if (took := between(OURS, "carrier", "verified")) is not None:
-        table.add(f"{when}: carrier -> verified: {OURS}", MILLISECONDS, took)
+        table.add(f"{what.title}: carrier -> verified: {OURS}", MILLISECONDS, took)

@@ -77,13 +77,15 @@ class Table:
         print(f"{counted} lines: {len(self.over)} over budget, {len(self.unmeasured)} not measured", flush=True)
 
 
-def compare(table, what, unit, ours, amounts):
-    """A line for ours, and for each of the others with how many times as much it is; none: it never came to that."""
+def compare(table, what, unit, ours, amounts, why=None):
+    """A line for ours, and for each of the others with how many times as much it is. None: it never came to that, and
+    `why` may have the reason by name."""
+    reasons = dict.fromkeys(amounts, "it never came to that") | (why or {})
     if amounts[ours] is None:
-        raise Unmeasured(f"{ours}: {what}: did not happen")
+        raise Unmeasured(f"{ours}: {what}: {reasons[ours]}")
     for name, amount in amounts.items():
         if amount is None:
-            table.missing(f"{what}: {name}", "it never came to that", counts=False)
+            table.missing(f"{what}: {name}", reasons[name], counts=False)
             continue
         table.add(f"{what}: {name}", unit, amount)
         if name != ours:
