@@ -110,7 +110,7 @@ pub(super) const ADDRESSES: Group = Group {
             help: "With 0, the name servers that a DHCP server offers are not used.",
             example: "rd.peerdns=0",
             origin: Origin::Dracut,
-            effect: Effect::LeftToDracut,
+            effect: Effect::Dhcp,
         },
         Parameter {
             name: "rd.route",
