@@ -3,7 +3,7 @@
 //! address, with `either6` when the routers had their turn, and what it is granted becomes part of
 //! what is wanted of the interface.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv6Addr};
 use std::time::Duration;
 
@@ -19,6 +19,7 @@ use crate::dhcp::socket::Hardware;
 use crate::dhcp6::Wish;
 use crate::dhcp6::client::Config;
 use crate::dhcp6::duid::Identity;
+use crate::dhcp6::lease::{Lease, PREFIX};
 use crate::dhcp6::progress::{Progress, Router};
 use crate::dhcp6::session::{Outcome, Session};
 use crate::dhcp6::socket::Closed;
@@ -38,6 +39,8 @@ pub struct Leases {
     known: Vec<Progress>,
     /// Those of them whose client is another process, `ibboot lease`.
     kept: BTreeMap<u32, Progress>,
+    /// What was ever granted, by interface index: on the interface it may outlast its lease.
+    granted: BTreeSet<(u32, Ipv6Addr)>,
 }
 
 type Running = tries::Running<Wish, Session>;
@@ -73,7 +76,11 @@ impl Running {
 impl Leases {
     /// With what an earlier run of this boot was granted.
     pub fn new(known: Vec<Progress>) -> Leases {
+        let granted = known
+            .iter()
+            .filter_map(|one| Some((one.index, one.lease.as_ref()?.address)));
         Leases {
+            granted: granted.collect(),
             known,
             ..Leases::default()
         }
@@ -98,6 +105,7 @@ impl Leases {
         self.running.retain(|index, _| is_there(index));
         self.patience.retain(|index, _| is_there(index));
         self.kept.retain(|index, _| is_there(index));
+        self.granted.retain(|(index, _)| is_there(index));
     }
 
     /// Waits until the link moved a client.
@@ -129,7 +137,7 @@ impl Leases {
         let running = self.running.get(&index);
         let is_asking = running.is_some_and(|running| running.session.lease().is_none());
         let is_enough = wish.after_router_s.is_some() && router != Router::Managed;
-        if is_asking && is_enough && has_router_address(netdev) {
+        if is_asking && is_enough && self.has_router_address(netdev, index) {
             log::info!("{}: DHCPv6: ends, a router gave an address", netdev.ifname);
             self.running.remove(&index);
         }
@@ -175,14 +183,21 @@ impl Leases {
         let patience = Duration::from_secs(u64::from(seconds));
         let until = self.patience.entry(index);
         let until = *until.or_insert_with(|| Instant::now() + patience);
-        !has_router_address(netdev) && Instant::now() >= until
+        !self.has_router_address(netdev, index) && Instant::now() >= until
     }
-}
 
-/// There is an address beyond the link, be it tentative.
-pub(super) fn has_router_address(netdev: &Netdev) -> bool {
-    let mut addresses = netdev.addresses.iter().chain(&netdev.tentative);
-    addresses.any(|address| Autoconf::Router.is_met_by(address))
+    /// There is an address beyond the link, be it tentative, that no lease gave: what a lease gave
+    /// has no network around it, unless a router's prefix did.
+    pub(super) fn has_router_address(&self, netdev: &Netdev, index: u32) -> bool {
+        let of_lease = |text: &&String| {
+            let address = text.strip_suffix(&format!("/{PREFIX}"));
+            let address = address.and_then(|address| address.parse().ok());
+            address.is_some_and(|address| self.granted.contains(&(index, address)))
+        };
+        let addresses = netdev.addresses.iter().chain(&netdev.tentative);
+        let mut others = addresses.filter(|text| !of_lease(text));
+        others.any(|address| Autoconf::Router.is_met_by(address))
+    }
 }
 
 /// The address that is asked from: a link-local one, no longer tentative.
@@ -206,6 +221,8 @@ impl Walk<'_> {
             return wish.clone();
         };
         let router = self.net.router(index).await;
+        // Before the client may end: what it lost is still on the interface.
+        self.settle6(netdev, index).await;
         self.leases6.yield_to_router(dhcp, netdev, index, router);
         if !self.leases6.has_turn(dhcp, netdev, index, router) {
             return wish.clone();
@@ -224,6 +241,14 @@ impl Walk<'_> {
             session.duplicate();
         }
         running.go_on();
+        let lease = self.settle6(netdev, index).await;
+        lease.map_or_else(|| wish.clone(), |lease| wish.granted6(&lease, Some(netdev)))
+    }
+
+    /// What the client did since: the address of a lease that is lost goes, one that is granted is
+    /// said and marked. Gives the lease.
+    async fn settle6(&mut self, netdev: &Netdev, index: u32) -> Option<Lease> {
+        let running = self.leases6.running.get_mut(&index)?;
         let outcomes = running.session.outcomes();
         let is_loss = |outcome: &Outcome| matches!(outcome, Outcome::Lost(_));
         if outcomes.iter().any(is_loss) {
@@ -233,6 +258,8 @@ impl Walk<'_> {
         let lease = running.session.lease().cloned();
         let span = (lease.is_some() && !running.is_marked).then_some(running.began_ns);
         running.is_marked |= lease.is_some();
+        let granted = lease.iter().map(|lease| (index, lease.address));
+        self.leases6.granted.extend(granted);
         for outcome in outcomes {
             match (outcome, &lease) {
                 (Outcome::Lost(address), _) => self.take_away(netdev, index, address).await,
@@ -248,7 +275,7 @@ impl Walk<'_> {
                 end_ns: Some(boottime_ns()),
             });
         }
-        lease.map_or_else(|| wish.clone(), |lease| wish.granted6(&lease, Some(netdev)))
+        lease
     }
 
     async fn take_away(&mut self, netdev: &Netdev, index: u32, address: Ipv6Addr) {
@@ -355,7 +382,7 @@ pub(super) fn identity(
     })
 }
 
-fn say(netdev: &Netdev, lease: &crate::dhcp6::lease::Lease) {
+fn say(netdev: &Netdev, lease: &Lease) {
     let name = &netdev.ifname;
     let (address, length) = (lease.address_text(), lease.length());
     log::info!("{name}: DHCPv6: {address} of {}, {length}", lease.server);
@@ -397,5 +424,32 @@ mod tests {
         netdev.addresses.clear();
         assert!(!leases.keep(&netdev, 4, &known.duid));
         assert_eq!(leases.seen(), []);
+    }
+
+    #[test]
+    fn the_address_that_a_lease_gave_is_no_routers() {
+        let known = r#"{"address":"fd00::5","server":"fe80::1","server_id":"00:03:00:01",
+            "asked_ns":0,"seconds":60,"preferred_s":60,"renew_s":30,"rebind_s":50}"#;
+        let known = Progress {
+            index: 4,
+            lease: Some(serde_json::from_str(known).unwrap()),
+            ..Progress::default()
+        };
+        let mut leases = Leases::new(vec![known]);
+        leases.granted.insert((4, "fd00::6".parse().unwrap()));
+        let netdev = |addresses: &[&str], tentative: &[&str]| Netdev {
+            ifindex: Some(4),
+            addresses: addresses.iter().map(ToString::to_string).collect(),
+            tentative: tentative.iter().map(ToString::to_string).collect(),
+            ..Netdev::default()
+        };
+        // An earlier run's, and one that is withdrawn and still there.
+        let left = netdev(&["fe80::5/64", "fd00::5/128"], &["fd00::6/128"]);
+        assert!(!leases.has_router_address(&left, 4));
+        assert!(leases.has_router_address(&left, 5));
+        assert!(leases.has_router_address(&netdev(&["fd00::5/64"], &[]), 4));
+        assert!(leases.has_router_address(&netdev(&[], &["fd00::7/128"]), 4));
+        leases.follow(&Facts::default());
+        assert!(leases.has_router_address(&left, 4));
     }
 }

@@ -11,7 +11,7 @@ use futures_util::future::select_all;
 use tokio::time::Instant;
 
 use super::Walk;
-use super::dhcp6::{has_router_address, identity, local};
+use super::dhcp6::{identity, local};
 use super::speaker::Speaker;
 use crate::dhcp::socket::Hardware;
 use crate::dhcp6::information::{Information, Progress, Wish};
@@ -101,7 +101,7 @@ impl Walk<'_> {
             return;
         }
         // A lease, where one may still be asked for, brings its own.
-        let is_enough = wish.dhcp6.is_none() || has_router_address(netdev);
+        let is_enough = wish.dhcp6.is_none() || self.leases6.has_router_address(netdev, index);
         let is_ready = is_enough && netdev.carrier == Some(true) && *speaker != Speaker::Awaited;
         let Some(local) = local.filter(|_| is_ready) else {
             return;
