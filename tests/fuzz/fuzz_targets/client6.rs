@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A DHCPv6 client among servers that say anything at any time: it never panics, never sends more than
-//! its timers and its state machine allow, and keeps the root's address.
+//! its timers and its state machine allow, and keeps the root's address. One that asks for no more than
+//! settings does so until it has an answer.
 //!
 //! The bytes are a script: each step lets time pass, finds a duplicate address or hands over a message
-//! of the current transaction made of the next bytes.
+//! of the current transaction made of the next bytes. A 7 at the end makes it an inquiry.
 #![no_main]
 
 mod believed;
@@ -13,6 +14,7 @@ use std::net::Ipv6Addr;
 
 use ibboot::dhcp6::client::{Action, Client, Config};
 use ibboot::dhcp6::duid::Identity;
+use ibboot::dhcp6::information::Asker;
 use ibboot::dhcp6::packet::{Address, Association, Kind, Message, Options, option};
 use libfuzzer_sys::fuzz_target;
 
@@ -70,6 +72,13 @@ impl Script<'_> {
 }
 
 fuzz_target!(|data: &[u8]| {
+    match data.split_last() {
+        Some((7, script)) => inquiry(script),
+        _ => talk(data),
+    }
+});
+
+fn talk(data: &[u8]) {
     let mut script = Script(data);
     let Some(first) = script.byte() else { return };
     let identity = Identity {
@@ -143,4 +152,53 @@ fuzz_target!(|data: &[u8]| {
                 .is_none_or(|due| due <= now + (1 << 33) * SECOND)
         );
     }
-});
+}
+
+/// Where only settings are wanted: one answer, and no more questions after it.
+fn inquiry(data: &[u8]) {
+    let mut script = Script(data);
+    let Some(first) = script.byte() else { return };
+    let duid = vec![0, 3, 0, 32, 1, 2, 3, 4, 5, 6, 7, 8];
+    let began = SECOND;
+    let mut now = began;
+    let mut asker = Asker::new(duid.clone(), u64::from(first), now);
+    let (mut transaction, mut sent) = (0, 0_u64);
+    while let Some(step) = script.byte() {
+        let actions = match step & 3 {
+            0 => {
+                now += u64::from(step) * SECOND / 16;
+                asker.wake(now)
+            }
+            1 => {
+                now = asker.due().unwrap_or(now).max(now);
+                asker.wake(now)
+            }
+            _ => {
+                let Some(message) = script.message(transaction, &duid) else {
+                    return;
+                };
+                asker.received(&message, Ipv6Addr::LOCALHOST)
+            }
+        };
+        for action in actions {
+            match action {
+                Action::Send(message) => {
+                    assert!(asker.answer().is_none());
+                    transaction = message.transaction;
+                    sent += 1;
+                }
+                Action::Say(_, line) => assert!(!line.chars().any(char::is_control), "{line:?}"),
+                Action::Bound => {
+                    let told = asker.answer().expect("an answer");
+                    believed::clean(&told.variables(), &told.left_out);
+                    assert!(told.name_servers.len() <= 16 && told.domain_search.len() <= 32);
+                }
+                Action::Lost(address) => panic!("{address} was never granted"),
+            }
+        }
+        assert!(!asker.why_silent().chars().any(char::is_control));
+        assert_eq!(asker.due().is_none(), asker.answer().is_some());
+        let seconds = (now - began) / SECOND + 1;
+        assert!(sent <= seconds + 1, "{sent} in {seconds} s");
+    }
+}
