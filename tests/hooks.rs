@@ -87,9 +87,10 @@ fn the_hooks_know_what_to_do_in_place_of_up() {
             'rd.ib=1 rd.ib.timeout=1 rd.ib.timeout=90s rd.ib.onfail=shell' 'rd.ib=1 rd.ib.onfail=bogus rd.retry=0'; do
             cmdline \"$line\"; source_hook cmdline; tr '\\n' ' ' < /run/ibboot/asked; echo
         done
+        sed \"s|^$hookdir$|hookdir|\" /run/ibboot/hookdir
         cd \"$hookdir/initqueue\"; readlink 50-ibboot.sh finished/50-ibboot.sh | sed \"s|$lib/||\"",
         "continue 180 \ncontinue 20 \nreboot 40 \nshell 180 \ncontinue 180 \n\
-         job.sh\nfinished.sh\n",
+         hookdir\njob.sh\nfinished.sh\n",
     );
 }
 

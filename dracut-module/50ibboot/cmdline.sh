@@ -32,6 +32,7 @@ done
 mkdir -p /run/ibboot
 printf '%s\n%s\n' "$ibboot_onfail" "$ibboot_timeout" > /run/ibboot/asked
 # shellcheck disable=SC2154
+echo "$hookdir" > /run/ibboot/hookdir
 ln -sf /usr/lib/ibboot/job.sh "$hookdir/initqueue/50-ibboot.sh"
 ln -sf /usr/lib/ibboot/finished.sh "$hookdir/initqueue/finished/50-ibboot.sh"
 unset ibboot_onfail ibboot_timeout ibboot_seconds

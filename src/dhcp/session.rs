@@ -119,6 +119,11 @@ impl Session {
         self.carry_out(actions);
     }
 
+    /// Whether [`Session::outcomes`] has any.
+    pub fn has_outcomes(&self) -> bool {
+        !self.outcomes.is_empty()
+    }
+
     /// What happened since the last call.
     pub fn outcomes(&mut self) -> Vec<Outcome> {
         std::mem::take(&mut self.outcomes)

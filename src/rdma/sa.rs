@@ -111,6 +111,8 @@ pub enum Next {
 
 /// Enough where the subnet administrator lives: 1.5 s with the two retries.
 pub const QUICK_MS: u32 = 500;
+/// For one that works, as far as is known: 3 s before it is called silent.
+pub const CALM_MS: u32 = 1000;
 /// For one that was silent before: the kernel keeps asking, we sleep.
 pub const PATIENT_MS: u32 = 2000;
 

@@ -17,7 +17,7 @@ use crate::facts::{Facts, Netdev, PortRef};
 use crate::ipoib;
 use crate::rdma::netlink::Rdma;
 use crate::rdma::parse;
-use crate::rdma::sa::{self, Answer, Heard, Interview, Next, PATIENT_MS, QUICK_MS};
+use crate::rdma::sa::{self, Answer, CALM_MS, Heard, Interview, Next, PATIENT_MS, QUICK_MS};
 use crate::rdma::umad::{Administrator, Received, Umad};
 use crate::report::{Finding, LinkReport, Report, Status};
 use crate::system::clock::boottime_ns;
@@ -36,6 +36,8 @@ const GUARD: Duration = Duration::from_secs(1);
 const JOIN: Duration = Duration::from_millis(3500);
 /// What `check` spends on it.
 const CHECK: Duration = Duration::from_secs(3);
+/// What `check --sm` spends on a port without trouble: 3 s, and another with a global route header.
+const CONTACT: Duration = Duration::from_secs(5);
 /// The default partition: every port is a member of it, full or limited.
 const DEFAULT_PKEYS: [u16; 2] = [0xffff, 0x7fff];
 
@@ -221,7 +223,7 @@ pub async fn once(
         .collect();
     let contacts = others.into_iter().map(|(port, asked)| async move {
         let sm_lid = asked.sm_lid;
-        let seen = timeout(CHECK, interview(asked)).await;
+        let seen = timeout(CONTACT, interview(asked)).await;
         sa::Contact {
             port,
             sm_lid,
@@ -315,7 +317,7 @@ fn about_port(root: &Root, rdma: Option<&Rdma>, port: PortRef<'_>) -> Asked {
     Asked {
         about: port.name(),
         sm_lid: port.port.sm_lid.unwrap_or(0),
-        ready: ready(root, rdma, None, port, QUICK_MS),
+        ready: ready(root, rdma, None, port, CALM_MS),
     }
 }
 

@@ -2,6 +2,9 @@
 //! In the initramfs: tells dracut's other modules which interfaces are up, in the files they read
 //! (`crate::dracut`), and the hooks which ones to go on with.
 
+use std::fs::OpenOptions;
+use std::os::unix::fs::OpenOptionsExt;
+
 use super::Walk;
 use crate::dhcp::lease::Lease;
 use crate::dhcp6::{self, information::Information};
@@ -19,6 +22,29 @@ const ETC: &str = "/etc";
 const RESOLV_CONF: &str = "resolv.conf";
 /// proc(5).
 const HOSTNAME: &str = "/proc/sys/kernel/hostname";
+
+/// The cmdline hook's `$hookdir`.
+const HOOKDIR: &str = "/run/ibboot/hookdir";
+
+/// dracut's queue waits until udev is through with everything, or until this file is there: its own
+/// `/sbin/initqueue` makes it, to have a job looked at (dracut-initqueue.sh).
+pub(super) fn call_queue(root: &Root) {
+    if !in_initramfs(root) {
+        return;
+    }
+    let Ok(hookdir) = root.text(HOOKDIR) else {
+        return;
+    };
+    let work = root.path(&format!("{hookdir}/initqueue/work"));
+    let made = OpenOptions::new()
+        .append(true)
+        .create(true)
+        .custom_flags(libc::O_NOFOLLOW)
+        .open(&work);
+    if let Err(e) = made {
+        log::debug!("{}: {e}", work.display());
+    }
+}
 
 /// An interface with addresses of ours that is verified.
 struct Online<'a> {
@@ -301,6 +327,28 @@ mod tests {
             "seconds": 600, "renew_s": 300, "rebind_s": 525, "root_path": {root_path}}}"#
         );
         serde_json::from_str(&text).unwrap()
+    }
+
+    #[test]
+    fn the_queue_is_called_in_an_initramfs_through_no_link() {
+        let tree = tempfile::tempdir().unwrap();
+        let path = |name: &str| tree.path().join(name);
+        for folder in ["etc", "run/ibboot", "hooks/initqueue"] {
+            std::fs::create_dir_all(path(folder)).unwrap();
+        }
+        let root = Root::new(tree.path());
+        let work = path("hooks/initqueue/work");
+        call_queue(&root);
+        std::fs::write(path("run/ibboot/hookdir"), "/hooks\n").unwrap();
+        call_queue(&root);
+        assert!(!work.exists());
+        std::fs::write(path("etc/initrd-release"), "").unwrap();
+        std::os::unix::fs::symlink("elsewhere", &work).unwrap();
+        call_queue(&root);
+        assert!(!path("hooks/initqueue/elsewhere").exists());
+        std::fs::remove_file(&work).unwrap();
+        call_queue(&root);
+        assert_eq!(std::fs::read(&work).unwrap(), b"");
     }
 
     #[test]

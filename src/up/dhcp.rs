@@ -110,6 +110,12 @@ impl Leases {
         select_all(waiting).await;
     }
 
+    /// A client has something for its interface: a lease, or the end of one.
+    pub fn has_news(&self) -> bool {
+        let mut all = self.running.values();
+        all.any(|running| running.session.has_outcomes())
+    }
+
     /// An address is in use of which it is not known yet whether somebody else has it.
     pub fn is_probing(&self) -> bool {
         let mut all = self.running.values();

@@ -51,6 +51,8 @@ use crate::verify::verify;
 const SAFETY: Duration = Duration::from_secs(10);
 /// The same where a port has no events.
 const POLL: Duration = Duration::from_secs(1);
+/// Between two looks that nothing but the clock asks for.
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// How often in one turn something may be changed because of what was changed before.
 const ACTS: usize = 4;
@@ -212,35 +214,43 @@ impl Walk<'_> {
             }
             let safety = if self.watch.must_poll() { POLL } else { SAFETY };
             let soon = Instant::now() + safety;
-            let due = [
-                self.asking.due(),
-                self.probing.due(),
-                self.leases.due(),
-                self.leases6.due(),
-                self.inquiries.due(),
-                self.speaker_due(),
-                self.claims.due(),
-            ];
-            let next = due
-                .into_iter()
-                .flatten()
-                .fold(deadline.min(soon), Instant::min);
-            tokio::select! {
-                Some((name, start_ns, result)) = loading.next() => self.loaded(&name, start_ns, result),
-                () = self.watch.changed() => {}
-                () = self.net.changed() => {}
-                () = self.asking.changed() => {}
-                () = self.probing.changed() => {}
-                () = self.leases.changed() => {}
-                () = self.leases6.changed() => {}
-                () = self.inquiries.changed() => {}
-                () = alarm.rings(next.saturating_duration_since(Instant::now())) => {}
-                _ = terminate.recv() => {
-                    ::log::info!("stopped by SIGTERM");
-                    is_stopped = true;
+            loop {
+                let next = self.next(deadline.min(soon));
+                tokio::select! {
+                    Some((name, start_ns, result)) = loading.next() => self.loaded(&name, start_ns, result),
+                    () = self.watch.changed() => {}
+                    () = self.net.changed() => {}
+                    () = self.asking.changed() => {}
+                    () = self.probing.changed() => {}
+                    // The next message is sent: the machine is as it was.
+                    () = self.leases.changed() => if !self.leases.has_news() { continue },
+                    () = self.leases6.changed() => {}
+                    () = self.inquiries.changed() => {}
+                    () = alarm.rings(next) => {}
+                    _ = terminate.recv() => {
+                        ::log::info!("stopped by SIGTERM");
+                        is_stopped = true;
+                    }
                 }
+                break;
             }
         }
+    }
+
+    /// How long nothing is due, `latest` at the latest. What is due and was not done has to wait for
+    /// an event, and is looked at again meanwhile, but not without a pause.
+    fn next(&self, latest: Instant) -> Duration {
+        let due = [
+            self.asking.due(),
+            self.probing.due(),
+            self.leases.due(),
+            self.leases6.due(),
+            self.inquiries.due(),
+            self.speaker_due(),
+            self.claims.due(),
+        ];
+        let next = due.into_iter().flatten().fold(latest, Instant::min);
+        next.saturating_duration_since(Instant::now()).max(PAUSE)
     }
 
     /// The last words. Where the boot went on already this is only a second look at it.

@@ -192,6 +192,7 @@ impl Walk<'_> {
             let reason = reason.map_or_else(String::new, |reason| reason + "\n");
             let text = format!("{}\n{reason}", outcome.word());
             self.directory.write(handover::RESULT, text.as_bytes())?;
+            super::contract::call_queue(self.root);
             log::info!("handed over: {}", outcome.word());
         }
         Ok(())
