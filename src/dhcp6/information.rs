@@ -21,11 +21,13 @@ const SECOND: u64 = 1_000_000_000;
 const DELAY: u64 = SECOND;
 /// INF_TIMEOUT.
 const FIRST: u64 = SECOND;
-/// It is repeated no less often, where the RFC has an hour: a boot goes on beside it.
+/// It is repeated no less often, where the RFC has an hour: a boot goes on beside it. Unless a server
+/// that refuses wants less (INF_MAX_RT).
 const LONGEST: u64 = 16 * SECOND;
 /// Messages without an answer after which it is said, half a minute after the first.
 const UNANSWERED: u32 = 5;
-/// Option 6; the last two must be in it (RFC 8415 21.7).
+/// Option 6; the last two must be in it (RFC 8415 21.7). The time after which it is to be asked for
+/// anew (option 32) is not kept: `up` ends long before, and nobody asks in the real root.
 const REQUESTED: [u16; 4] = [
     option::NAME_SERVERS,
     option::DOMAIN_LIST,
@@ -119,6 +121,17 @@ pub struct Progress {
     pub broken: Option<String>,
 }
 
+/// How far a question is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Stage {
+    /// There is no answer yet, and it has not been said that nobody gives one.
+    Open,
+    /// It has been said that there is none, which one may still come after.
+    Silent,
+    /// The answer.
+    Answered(Information),
+}
+
 /// Who asks on one interface.
 #[derive(Debug)]
 pub struct Asker {
@@ -129,7 +142,13 @@ pub struct Asker {
     /// When the first message went, and how long the last one waits for its answer.
     began_ns: u64,
     wait_ns: u64,
+    /// What a server allows (INF_MAX_RT), in seconds.
+    slowest_s: Option<u32>,
     answer: Option<Information>,
+    /// It has been said that there is none.
+    is_given_up: bool,
+    /// Why the last message could not be sent.
+    broken: Option<String>,
     counts: Counts,
 }
 
@@ -144,7 +163,10 @@ impl Asker {
             random,
             began_ns: 0,
             wait_ns: 0,
+            slowest_s: None,
             answer: None,
+            is_given_up: false,
+            broken: None,
             counts: Counts::default(),
         }
     }
@@ -164,9 +186,31 @@ impl Asker {
         &self.counts
     }
 
+    /// How far it is.
+    pub fn stage(&self) -> Stage {
+        match &self.answer {
+            Some(information) => Stage::Answered(information.clone()),
+            None if self.is_given_up => Stage::Silent,
+            None => Stage::Open,
+        }
+    }
+
     /// There is no answer yet, and it has not been said that nobody gives one.
     pub fn is_hopeful(&self) -> bool {
-        self.answer.is_none() && self.counts.sent <= UNANSWERED
+        self.answer.is_none() && !self.is_given_up
+    }
+
+    /// What became of the last message: why it could not be sent, if so.
+    pub fn sent(&mut self, broken: Option<&str>) {
+        self.broken = broken.map(str::to_owned);
+    }
+
+    /// Nothing is awaited any longer. Gives what is to be said of that: nothing where there is an
+    /// answer, or where it has been said.
+    pub fn give_up(&mut self) -> Option<String> {
+        let why = self.is_hopeful().then(|| self.why_silent());
+        self.is_given_up = true;
+        why
     }
 
     /// Time has passed: asks, or asks again.
@@ -176,15 +220,16 @@ impl Asker {
         }
         let mut actions = Vec::new();
         if self.counts.sent == UNANSWERED {
-            actions.push(Action::Say(true, self.why_silent()));
+            actions.extend(self.give_up().map(|why| Action::Say(true, why)));
         }
         if self.counts.sent == 0 {
             self.began_ns = now;
         }
         self.counts.sent = self.counts.sent.saturating_add(1);
+        let slowest = self.slowest_s.map(|seconds| u64::from(seconds) * SECOND);
         let base = match self.wait_ns {
             0 => FIRST,
-            before => before.saturating_mul(2).min(LONGEST),
+            before => before.saturating_mul(2).min(slowest.unwrap_or(LONGEST)),
         };
         // A tenth of jitter to either side (RFC 8415 15).
         self.wait_ns = base - base / 10 + self.random.below(base / 5);
@@ -196,8 +241,12 @@ impl Asker {
     /// What is to be said where no answer came.
     pub fn why_silent(&self) -> String {
         let counts = &self.counts;
-        let why = counts.why_refused.as_ref().or(counts.why_unusable.as_ref());
-        let why = why.map_or("nobody answers", String::as_str);
+        let answered = counts.why_refused.as_ref().or(counts.why_unusable.as_ref());
+        let why = answered.or(self.broken.as_ref()).map(String::as_str);
+        let why = why.unwrap_or(match counts.sent {
+            0 => "no server was asked",
+            _ => "nobody answers",
+        });
         format!("no name servers, though a router says that there are some: {why}")
     }
 
@@ -225,6 +274,8 @@ impl Asker {
             count(&mut self.counts.foreign);
             return Vec::new();
         }
+        let allowed = message.longest_wait_s(option::INF_MAX_RT);
+        self.slowest_s = allowed.or(self.slowest_s);
         let said = match client {
             Some(_) => Information::of(message, from),
             None => Err(Refusal::Unusable(

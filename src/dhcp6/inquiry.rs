@@ -6,7 +6,7 @@ use std::hash::{BuildHasher, Hasher};
 use std::net::Ipv6Addr;
 
 use super::client::Action;
-use super::information::{Asker, Information, Progress};
+use super::information::{Asker, Information, Progress, Stage};
 use super::socket::{Closed, Socket};
 use crate::dhcp::identity::Hex;
 use crate::system::clock::boottime_ns;
@@ -65,20 +65,15 @@ impl Inquiry {
         self.asker.answer()
     }
 
-    /// An answer may still come.
-    pub fn is_hopeful(&self) -> bool {
-        self.asker.is_hopeful()
+    /// How far it is.
+    pub fn stage(&self) -> Stage {
+        self.asker.stage()
     }
 
-    /// Nothing is awaited any longer: says so where nothing came.
-    pub fn end(&self) {
-        if self.is_hopeful() {
-            log::warn!(
-                "{}: DHCPv6: {}",
-                self.socket.interface,
-                self.asker.why_silent()
-            );
-        }
+    /// Nothing is awaited any longer: says so where nothing came, once.
+    pub fn end(&mut self) {
+        let said = self.asker.give_up().map(|why| Action::Say(true, why));
+        self.carry_out(said.into_iter().collect());
     }
 
     /// For the report.
@@ -110,7 +105,10 @@ impl Inquiry {
     fn carry_out(&mut self, actions: Vec<Action>) {
         for action in actions {
             match action {
-                Action::Send(message) => self.socket.send(&message),
+                Action::Send(message) => {
+                    self.socket.send(&message);
+                    self.asker.sent(self.socket.broken.as_deref());
+                }
                 Action::Say(true, line) => log::warn!("{}: DHCPv6: {line}", self.socket.interface),
                 Action::Say(false, line) => log::info!("{}: DHCPv6: {line}", self.socket.interface),
                 Action::Bound | Action::Lost(_) => {}

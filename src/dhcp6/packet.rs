@@ -405,6 +405,14 @@ impl Message {
         let duid = self.options.first(code)?;
         (3..=DUID).contains(&duid.len()).then_some(duid)
     }
+
+    /// How long a server wants its clients to wait at most between two messages, in seconds:
+    /// SOL_MAX_RT or INF_MAX_RT. What is out of its range is ignored (RFC 8415 21.24 and 21.25).
+    pub fn longest_wait_s(&self, code: u16) -> Option<u32> {
+        let value = <[u8; 4]>::try_from(self.options.first(code)?).ok()?;
+        let seconds = u32::from_be_bytes(value);
+        (60..=86400).contains(&seconds).then_some(seconds)
+    }
 }
 
 #[cfg(test)]

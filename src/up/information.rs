@@ -14,7 +14,7 @@ use super::Walk;
 use super::dhcp6::{identity, local};
 use super::speaker::Speaker;
 use crate::dhcp::socket::Hardware;
-use crate::dhcp6::information::{Information, Progress, Wish};
+use crate::dhcp6::information::{Progress, Stage, Wish};
 use crate::dhcp6::inquiry::Inquiry;
 use crate::error::Error;
 use crate::facts::{Facts, Netdev};
@@ -51,12 +51,12 @@ impl Inquiries {
 
     /// An answer may still come.
     pub fn is_open(&self) -> bool {
-        self.0.values().any(Inquiry::is_hopeful)
+        self.stages().contains(&Stage::Open)
     }
 
     /// Nothing is awaited any longer.
-    pub fn end(&self) {
-        self.0.values().for_each(Inquiry::end);
+    pub fn end(&mut self) {
+        self.0.values_mut().for_each(Inquiry::end);
     }
 
     /// The port of the interface is needed for a lease.
@@ -69,10 +69,9 @@ impl Inquiries {
         self.0.values().map(Inquiry::progress).collect()
     }
 
-    /// What was answered.
-    pub fn answers(&self) -> Vec<Information> {
-        let answers = self.0.values().filter_map(Inquiry::answer);
-        answers.cloned().collect()
+    /// The same in short: what is news when it changes.
+    pub fn stages(&self) -> Vec<Stage> {
+        self.0.values().map(Inquiry::stage).collect()
     }
 }
 

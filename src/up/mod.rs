@@ -183,9 +183,12 @@ impl Walk<'_> {
                 loading.extend(std::mem::take(&mut second).into_iter().map(load));
             }
             let report = self.turn().await;
+            let is_late = Instant::now() >= deadline;
+            if is_stopped || is_late {
+                self.inquiries.end();
+            }
             // An address that is set is not left before it is known whose it is.
             if is_stopped && self.claims.is_settled() {
-                self.inquiries.end();
                 if report.satisfied {
                     self.tell(Outcome::Verified, &report)?;
                     return End::new(None, report);
@@ -204,11 +207,11 @@ impl Walk<'_> {
                     return End::new(None, report);
                 }
             } else if (!still_loading && outcome::is_hopeless(&self.expectation, &report))
-                || Instant::now() >= deadline
+                || is_late
             {
                 return self.give_up(report);
             }
-            if Instant::now() >= deadline {
+            if is_late {
                 self.log.give_up(&report, self.plan.timeout);
                 return End::new(None, report);
             }
@@ -256,6 +259,7 @@ impl Walk<'_> {
     /// The last words. Where the boot went on already this is only a second look at it.
     fn give_up(&mut self, report: Report) -> Result<End> {
         let verified_before = self.told.is_some();
+        self.inquiries.end();
         self.log.give_up(&report, self.plan.timeout);
         self.tell(outcome::on_failure(self.plan), &report)?;
         End::new((!verified_before).then_some(Kind::Failed), report)

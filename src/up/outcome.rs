@@ -7,7 +7,7 @@ use kernel_cmdline::OnFail;
 
 use super::Walk;
 use crate::dhcp::progress::Progress;
-use crate::dhcp6::{self, information::Information};
+use crate::dhcp6::{self, information::Stage};
 use crate::error::Result;
 use crate::handover::{self, Link, Outcome, SCHEMA, State};
 use crate::plan::{Action, Plan};
@@ -26,8 +26,8 @@ pub struct Told {
     marks: usize,
     /// State of each client, and its address: one that somebody else has is given up for another.
     leases: Vec<(String, Option<IpAddr>)>,
-    /// They may come after the verdict.
-    information: Vec<Information>,
+    /// Of questions for name servers, which may end after the verdict, answered or not.
+    information: Vec<Stage>,
 }
 
 fn statuses(report: &Report) -> Vec<(Option<String>, Status)> {
@@ -143,7 +143,7 @@ impl Walk<'_> {
             statuses: statuses(report),
             marks: self.marks.len(),
             leases: leases(&dhcp, &dhcp6),
-            information: self.inquiries.answers(),
+            information: self.inquiries.stages(),
         };
         let outcome = now.outcome;
         if self.told.as_ref() == Some(&now) {

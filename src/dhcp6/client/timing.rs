@@ -43,10 +43,7 @@ impl Client {
 
     /// A server may ask for less (21.24).
     pub(super) fn slow_down(&mut self, message: &Message) {
-        let value = message.options.first(option::SOL_MAX_RT);
-        let seconds = value.and_then(|value| <[u8; 4]>::try_from(value).ok());
-        let seconds = seconds.map(u32::from_be_bytes);
-        let allowed = seconds.filter(|seconds| (60..=86400).contains(seconds));
+        let allowed = message.longest_wait_s(option::SOL_MAX_RT);
         self.slowest_s = allowed.or(self.slowest_s);
     }
 }

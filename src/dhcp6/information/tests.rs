@@ -204,6 +204,67 @@ fn silence_is_said_once_and_slows_the_question_down() {
     }
     let line = "no name servers, though a router says that there are some: nobody answers";
     assert_eq!(said, [(6, line.to_owned())]);
+    assert_eq!((asker.stage(), asker.give_up()), (Stage::Silent, None));
+    // A late answer counts.
+    let asked = sent(&wake(&mut asker).1);
+    asker.received(&reply(&asked), SERVER);
+    assert_eq!(
+        asker.stage(),
+        Stage::Answered(asker.answer().unwrap().clone())
+    );
+}
+
+#[test]
+fn where_it_ends_without_an_answer_that_is_said_once_with_what_is_known() {
+    let line = |why: &str| {
+        let what = "no name servers, though a router says that there are some";
+        Some(format!("{what}: {why}"))
+    };
+    let mut unasked = asker();
+    assert_eq!(unasked.stage(), Stage::Open);
+    assert_eq!(unasked.give_up(), line("no server was asked"));
+    assert_eq!((unasked.stage(), unasked.give_up()), (Stage::Silent, None));
+    assert!(!unasked.is_hopeful());
+
+    let mut asked = asker();
+    wake(&mut asked);
+    asked.sent(None);
+    assert_eq!(asked.give_up(), line("nobody answers"));
+
+    let mut broken = asker();
+    wake(&mut broken);
+    let why = "nothing can be sent: ENETUNREACH";
+    broken.sent(Some(why));
+    assert_eq!(broken.give_up(), line(why));
+
+    let mut answered = asker();
+    let asked = sent(&wake(&mut answered).1);
+    answered.received(&reply(&asked), SERVER);
+    assert_eq!(answered.give_up(), None);
+}
+
+#[test]
+fn a_server_that_refuses_may_want_to_be_asked_less_often() {
+    // The longest wait between two questions after that.
+    let longest = |value: &[u8]| {
+        let mut asker = asker();
+        let asked = sent(&wake(&mut asker).1);
+        let mut refusal = with(&asked, option::STATUS_CODE, [0, 1]);
+        refusal.options.push(option::INF_MAX_RT, value);
+        asker.received(&refusal, SERVER);
+        let times: Vec<u64> = (0..12).map(|_| wake(&mut asker).0).collect();
+        times.windows(2).map(|two| two[1] - two[0]).max().unwrap()
+    };
+    let around = |seconds: u64| (seconds * SECOND * 9 / 10)..(seconds * SECOND * 11 / 10);
+    assert!(around(60).contains(&longest(&60_u32.to_be_bytes())));
+    assert!(around(300).contains(&longest(&300_u32.to_be_bytes())));
+    for ignored in [
+        &59_u32.to_be_bytes()[..],
+        &86401_u32.to_be_bytes(),
+        &[0, 0, 60],
+    ] {
+        assert!(around(16).contains(&longest(ignored)), "{ignored:?}");
+    }
 }
 
 #[test]
@@ -212,8 +273,7 @@ fn a_refusal_is_the_reason_that_is_said() {
     let asked = sent(&wake(&mut asker).1);
     let refusal = with(&asked, option::STATUS_CODE, *b"\x00\x01no\x1b[2J");
     asker.received(&refusal, SERVER);
-    assert_eq!(
-        asker.why_silent(),
-        "no name servers, though a router says that there are some: server fe80::1 refuses: UnspecFail: no\\x1b[2J"
-    );
+    asker.sent(Some("nothing can be sent: ENETDOWN"));
+    let line = "no name servers, though a router says that there are some: server fe80::1 refuses: UnspecFail: no\\x1b[2J";
+    assert_eq!(asker.give_up(), Some(line.to_owned()));
 }
