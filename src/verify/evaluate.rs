@@ -7,16 +7,16 @@ use kernel_cmdline::Selector;
 
 use super::checks::{Check, Id, Severity, TABLE};
 use super::expectation::{Expectation, Identity, LinkWish, Require};
+use super::port;
 use super::root;
 use super::server;
 use super::{interface, lease6};
 use crate::bond;
-use crate::facts::{Facts, Port, PortRef};
+use crate::facts::{Facts, PortRef};
 use crate::handover::SCHEMA;
 use crate::ipoib;
-use crate::rdma::sa::{Answer, Contact};
 use crate::rdma::select;
-use crate::rdma::types::{Guid, LinkLayer, PhysState, PortState};
+use crate::rdma::types::{Guid, LinkLayer};
 use crate::report::{Finding, LinkReport, ModuleReport, Report, RootReport, ServerReport, Status};
 use crate::system::modules::InitState;
 
@@ -383,7 +383,7 @@ fn applies(id: Id, wish: &LinkWish, lookup: &Lookup<'_>, port: PortRef<'_>) -> b
         }
         Id::PortNetdev => wish.netdev.is_some(),
         Id::PortLid | Id::PortSmLid => port.port.link_layer == Some(LinkLayer::InfiniBand),
-        Id::PortSa => contact(port, lookup.facts).is_some(),
+        Id::PortSa => port::contact(port, lookup.facts).is_some(),
         Id::PortRate => lookup.least_rate(wish, port).is_some(),
         Id::IpoibPresent | Id::PortPkey | Id::IpoibUp | Id::IpoibCarrier | Id::IpoibMtu => {
             wish.ipoib.is_some()
@@ -424,7 +424,7 @@ fn evaluate(
     if !applies(row.id, wish, lookup, found) {
         return None;
     }
-    let port = found.port;
+    let seen = found.port;
     let finding = match row.id {
         Id::ModuleLive
         | Id::WishPossible
@@ -438,22 +438,22 @@ fn evaluate(
         | Id::BondOptions
         | Id::BondCarrier => return None,
         Id::DevicePresent => Finding::ok(row.id, &found.name()),
-        Id::PortLinkLayer => match (port.link_layer, wish.link_layer) {
+        Id::PortLinkLayer => match (seen.link_layer, wish.link_layer) {
             (None | Some(LinkLayer::Unknown), _) => Finding::unknown(row.id),
             (Some(seen), Some(wanted)) if seen != wanted => {
                 Finding::failed(row.id, &seen.to_string(), &wanted.to_string())
             }
             (Some(seen), _) => Finding::ok(row.id, &seen.to_string()),
         },
-        Id::PortNetdev => netdev(row, wish, port),
-        Id::PortPhysicalState => physical_state(row, found, facts),
-        Id::PortState => state(row, found),
-        Id::PortLid => lid(row, port.lid),
-        Id::PortSmLid => lid(row, port.sm_lid),
-        Id::PortSa => administrator(row, contact(found, facts)?),
+        Id::PortNetdev => port::netdev(row, wish, seen),
+        Id::PortPhysicalState => port::physical_state(row, found, facts),
+        Id::PortState => port::state(row, found),
+        Id::PortLid => port::lid(row, seen.lid),
+        Id::PortSmLid => port::lid(row, seen.sm_lid),
+        Id::PortSa => port::administrator(row, port::contact(found, facts)?),
         Id::PortRate => {
             let wanted = lookup.least_rate(wish, found)?;
-            match &port.rate {
+            match &seen.rate {
                 None => Finding::unknown(row.id),
                 Some(rate) if rate.gbps * 1000.0 < f64::from(wanted) => Finding::failed(
                     row.id,
@@ -479,122 +479,4 @@ fn evaluate(
         Severity::Critical => finding,
         Severity::Warning => finding.as_warning(),
     })
-}
-
-fn physical_state(row: &Check, found: PortRef<'_>, facts: &Facts) -> Finding {
-    let Some(seen) = found.port.physical_state else {
-        return Finding::unknown(row.id);
-    };
-    if seen == PhysState::LinkUp {
-        return Finding::ok(row.id, &seen.to_string());
-    }
-    let wanted = PhysState::LinkUp.to_string();
-    let netdev = found
-        .port
-        .netdev
-        .as_deref()
-        .and_then(|name| facts.netdev(name));
-    if let Some(netdev) = netdev.filter(|_| found.port.link_layer == Some(LinkLayer::Ethernet)) {
-        let name = &netdev.ifname;
-        return match (netdev.up, netdev.carrier) {
-            (false, _) => Finding::failed(row.id, &format!("{seen}, {name} is down"), &wanted)
-                .hint(&format!("set it up: ip link set {name} up")),
-            (true, Some(false) | None) => {
-                Finding::failed(row.id, &format!("{seen}, {name} has no carrier"), &wanted)
-            }
-            // The RDMA port follows its netdev within the same event.
-            (true, Some(true)) => Finding::failed(row.id, &seen.to_string(), &wanted)
-                .hint(&format!("{name} has carrier: see dmesg")),
-        };
-    }
-    let hint = match seen {
-        PhysState::Disabled => {
-            Some("the port is disabled: enable it (ibportstate, or the other end's configuration)")
-        }
-        PhysState::PortConfigurationTraining | PhysState::LinkErrorRecovery => {
-            Some("the link trains; if it stays so, the cable or the transceiver is bad")
-        }
-        _ => None,
-    };
-    let finding = Finding::failed(row.id, &seen.to_string(), &wanted);
-    match hint {
-        Some(hint) => finding.hint(hint),
-        None => finding,
-    }
-}
-
-fn state(row: &Check, found: PortRef<'_>) -> Finding {
-    let Some(seen) = found.port.state else {
-        return Finding::unknown(row.id);
-    };
-    if seen == PortState::Active {
-        return Finding::ok(row.id, &seen.to_string());
-    }
-    let wanted = PortState::Active.to_string();
-    if found.port.link_layer != Some(LinkLayer::InfiniBand) {
-        return Finding::failed(row.id, &seen.to_string(), &wanted).hint("see dmesg");
-    }
-    match (seen, found.port.sm_lid) {
-        (PortState::Init, Some(0) | None) => {
-            Finding::failed(row.id, "INIT, LinkUp, SM LID 0", &wanted)
-                .hint("no subnet manager sees this port: start one (opensm, or the switch's)")
-        }
-        (PortState::Init, Some(lid)) => {
-            Finding::failed(row.id, &format!("INIT, SM LID {lid}"), &wanted)
-                .hint("the subnet manager knew this port and does not bring it up: see its log")
-        }
-        (PortState::Armed, _) => Finding::failed(row.id, "ARMED", &wanted)
-            .hint("the subnet manager stopped half way: see its log"),
-        _ => Finding::failed(row.id, &seen.to_string(), &wanted),
-    }
-}
-
-/// What the subnet administrator of the port said, where it was asked.
-fn contact<'a>(port: PortRef<'_>, facts: &'a Facts) -> Option<&'a Contact> {
-    let name = port.name();
-    facts.subnet_managers.iter().find(|c| c.port == name)
-}
-
-fn administrator(row: &Check, contact: &Contact) -> Finding {
-    let lid = contact.sm_lid;
-    match &contact.answer {
-        Answer::NotAsked(why) => {
-            Finding::failed(row.id, &format!("not asked: {why}"), "an answer").hint("")
-        }
-        Answer::Silent => {
-            Finding::failed(row.id, &format!("no answer from LID {lid}"), "one in 3 s")
-        }
-        Answer::Refused(_) => Finding::failed(
-            row.id,
-            &format!("none at LID {lid}, only its host answers"),
-            "an answer",
-        ),
-        _ => Finding::ok(row.id, &format!("LID {lid} answers")),
-    }
-}
-
-/// The index counts once it is known: udev may rename the interface.
-fn netdev(row: &Check, wish: &LinkWish, port: &Port) -> Finding {
-    let wanted = wish.netdev.as_deref().unwrap_or("one");
-    let Some(seen) = port.netdev.as_deref() else {
-        return Finding::failed(row.id, "none", wanted);
-    };
-    let same = match (wish.netdev_index, port.netdev_index) {
-        (Some(wanted), Some(seen)) => wanted == seen,
-        _ => wanted == seen,
-    };
-    if same {
-        Finding::ok(row.id, seen)
-    } else {
-        Finding::failed(row.id, seen, wanted)
-    }
-}
-
-fn lid(row: &Check, lid: Option<u32>) -> Finding {
-    match lid {
-        None => Finding::unknown(row.id),
-        // Unicast LIDs (IBTA 4.1.3); 0xffff is the permissive one of a port nobody configured.
-        Some(lid @ 1..=0xbfff) => Finding::ok(row.id, &lid.to_string()),
-        Some(lid) => Finding::failed(row.id, &lid.to_string(), "1 to 49151"),
-    }
 }

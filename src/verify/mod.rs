@@ -9,6 +9,7 @@ pub mod evaluate;
 pub mod expectation;
 mod interface;
 mod lease6;
+mod port;
 mod root;
 mod server;
 
