@@ -35,6 +35,9 @@ const REQUESTED: [u16; 4] = [
     option::INF_MAX_RT,
 ];
 
+/// What is said where they do not come, before the reason.
+pub const NO_NAME_SERVERS: &str = "no name servers, though a router says that there are some";
+
 /// What is wanted: asked for where a router says that there is something (its O or M flag).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Wish {
@@ -247,7 +250,7 @@ impl Asker {
             0 => "no server was asked",
             _ => "nobody answers",
         });
-        format!("no name servers, though a router says that there are some: {why}")
+        format!("{NO_NAME_SERVERS}: {why}")
     }
 
     fn message(&self, now: u64) -> Message {

@@ -65,6 +65,11 @@ impl Inquiry {
         self.asker.answer()
     }
 
+    /// Leaves the port to others. The answer stays.
+    pub fn close(&mut self) {
+        self.socket.close();
+    }
+
     /// How far it is.
     pub fn stage(&self) -> Stage {
         self.asker.stage()

@@ -74,6 +74,11 @@ impl Session {
         self.carry_out(actions);
     }
 
+    /// Asks no more, and leaves the port to others. What it came to stays for the report.
+    pub fn close(&mut self) {
+        self.socket.close();
+    }
+
     /// The address that it asks from.
     pub fn local(&self) -> Ipv6Addr {
         self.socket.local
@@ -89,7 +94,7 @@ impl Session {
     pub fn set_router(&mut self, router: Router) {
         let is_new = self.router == Router::Silent && router != Router::Silent;
         self.router = router;
-        if is_new {
+        if is_new && self.socket.is_open() {
             let actions = self.client.hurry(boottime_ns());
             self.carry_out(actions);
         }
@@ -103,6 +108,12 @@ impl Session {
     /// What is granted.
     pub fn lease(&self) -> Option<&Lease> {
         self.client.lease()
+    }
+
+    /// So many messages went, and no server is about to grant something.
+    pub fn is_in_vain(&self, messages: u32) -> bool {
+        let is_asked = self.client.state() == "REQUEST";
+        self.client.counts().sent >= messages && !is_asked
     }
 
     /// Does what is due by now.

@@ -44,7 +44,8 @@ pub struct Socket {
     pub broken: Option<String>,
     /// Packets that were no DHCPv6.
     pub malformed: u32,
-    socket: AsyncFd<UdpSocket>,
+    /// None: closed.
+    socket: Option<AsyncFd<UdpSocket>>,
 }
 
 impl Socket {
@@ -70,14 +71,27 @@ impl Socket {
             local,
             broken: None,
             malformed: 0,
-            socket,
+            socket: Some(socket),
         })
+    }
+
+    /// The port is for others from now on: nothing is sent or heard any more.
+    pub fn close(&mut self) {
+        self.socket = None;
+    }
+
+    /// Not closed.
+    pub fn is_open(&self) -> bool {
+        self.socket.is_some()
     }
 
     /// Sends it to all servers and relays of the link, and says a failure once.
     pub fn send(&mut self, message: &Message) {
+        let Some(socket) = &self.socket else {
+            return;
+        };
         let to = SocketAddrV6::new(SERVERS, SERVER_PORT, 0, self.index);
-        match self.socket.get_ref().send_to(&message.encode(), to) {
+        match socket.get_ref().send_to(&message.encode(), to) {
             Ok(_) => {
                 log::debug!("{}: DHCPv6: {} sent", self.interface, said(message));
                 self.broken = None;
@@ -94,7 +108,10 @@ impl Socket {
 
     /// Waits for packets, and gives the messages among them with whom they are from.
     pub async fn heard(&mut self) -> Vec<(Message, Ipv6Addr)> {
-        let Ok(mut ready) = self.socket.readable().await else {
+        let Some(socket) = &self.socket else {
+            return std::future::pending().await;
+        };
+        let Ok(mut ready) = socket.readable().await else {
             return std::future::pending().await;
         };
         let packets = batch(ready.get_inner());

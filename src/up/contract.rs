@@ -180,7 +180,10 @@ fn online<'a>(
     let granted = granted.unwrap_or_else(|| ipoib.clone());
     let granted6 = lease6.as_ref().map(|lease| granted.granted6(lease, None));
     let granted = granted6.unwrap_or(granted);
-    let mut informed = informed.iter().filter(|_| ipoib.information().is_some());
+    // A lease brings its own.
+    let has_own = |lease: &dhcp6::lease::Lease| !lease.name_servers.is_empty();
+    let is_wanted = ipoib.information().is_some() && !lease6.as_ref().is_some_and(has_own);
+    let mut informed = informed.iter().filter(|_| is_wanted);
     let information = informed
         .find(|progress| progress.interface == name)
         .and_then(|progress| progress.information.clone());

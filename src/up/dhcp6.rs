@@ -19,6 +19,7 @@ use crate::dhcp::socket::Hardware;
 use crate::dhcp6::Wish;
 use crate::dhcp6::client::Config;
 use crate::dhcp6::duid::Identity;
+use crate::dhcp6::information::NO_NAME_SERVERS;
 use crate::dhcp6::lease::{Lease, PREFIX};
 use crate::dhcp6::progress::{Progress, Router};
 use crate::dhcp6::session::{Outcome, Session};
@@ -28,6 +29,10 @@ use crate::facts::{Facts, Netdev};
 use crate::ipoib::Autoconf;
 use crate::system::clock::boottime_ns;
 use crate::timeline::{Mark, Phase};
+
+/// Messages after which a client ends to which no server granted anything, where a router's address
+/// is enough: a quarter of a minute.
+const NEEDLESS: u32 = 5;
 
 /// The clients, by interface index.
 #[derive(Debug, Default)]
@@ -41,6 +46,8 @@ pub struct Leases {
     kept: BTreeMap<u32, Progress>,
     /// What was ever granted, by interface index: on the interface it may outlast its lease.
     granted: BTreeSet<(u32, Ipv6Addr)>,
+    /// Interfaces with a router's address whose client still asks, for name servers alone.
+    beside: BTreeSet<u32>,
 }
 
 type Running = tries::Running<Wish, Session>;
@@ -127,9 +134,51 @@ impl Leases {
         running.chain(self.kept.values().cloned()).collect()
     }
 
-    /// A client of this interface runs.
-    pub(super) fn is_running(&self, index: u32) -> bool {
-        self.running.contains_key(&index)
+    /// A client of this interface has the port: it asks, or has a lease.
+    pub(super) fn is_asking(&self, index: u32) -> bool {
+        let running = self.running.get(&index);
+        running.is_some_and(|running| !running.tries.gave_up())
+    }
+
+    /// A client asks where the boot needs no lease: name servers may still come.
+    pub fn is_open(&self) -> bool {
+        self.running.keys().any(|index| self.beside.contains(index))
+    }
+
+    /// Nothing is awaited any longer: says where name servers were.
+    pub fn end(&mut self) {
+        for index in std::mem::take(&mut self.beside) {
+            if let Some(running) = self.running.get(&index) {
+                let interface = running.session.progress().interface;
+                log::warn!("{interface}: DHCPv6: {NO_NAME_SERVERS}: no server granted an address");
+            }
+        }
+    }
+
+    /// `either6`: where a router says that addresses come from DHCPv6, and gives one itself, the
+    /// client asks for some time. Whoever gave up leaves the port to the question for name servers.
+    fn rest(&mut self, wish: &Wish, netdev: &Netdev, index: u32) {
+        let is_enough = wish.after_router_s.is_some() && self.has_router_address(netdev, index);
+        let Some(running) = self.running.get_mut(&index) else {
+            return;
+        };
+        let is_asking = running.session.lease().is_none() && !running.tries.gave_up();
+        let is_needless = is_enough && is_asking;
+        if is_needless && running.session.is_in_vain(NEEDLESS) {
+            log::info!(
+                "{}: DHCPv6: ends, no server grants anything and a router gave an address",
+                netdev.ifname
+            );
+            running.tries.give_up();
+        }
+        if running.tries.gave_up() {
+            running.session.close();
+        }
+        if is_needless && !running.tries.gave_up() && !wish.ignore_dns {
+            self.beside.insert(index);
+        } else {
+            self.beside.remove(&index);
+        }
     }
 
     /// `either6`: a router's address makes a client that has no lease yet needless.
@@ -241,6 +290,7 @@ impl Walk<'_> {
             session.duplicate();
         }
         running.go_on();
+        self.leases6.rest(dhcp, netdev, index);
         let lease = self.settle6(netdev, index).await;
         lease.map_or_else(|| wish.clone(), |lease| wish.granted6(&lease, Some(netdev)))
     }

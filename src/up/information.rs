@@ -59,9 +59,12 @@ impl Inquiries {
         self.0.values_mut().for_each(Inquiry::end);
     }
 
-    /// The port of the interface is needed for a lease.
+    /// The port of the interface is needed for a lease. What was answered stays answered.
     pub(super) fn give_way(&mut self, index: u32) {
-        self.0.remove(&index);
+        match self.0.get_mut(&index) {
+            Some(inquiry) if inquiry.answer().is_some() => inquiry.close(),
+            _ => _ = self.0.remove(&index),
+        }
     }
 
     /// How far each of them came.
@@ -76,6 +79,17 @@ impl Inquiries {
 }
 
 impl Walk<'_> {
+    /// Name servers may still come.
+    pub(super) fn is_asking(&self) -> bool {
+        self.inquiries.is_open() || (in_initramfs(self.root) && self.leases6.is_open())
+    }
+
+    /// Nothing is awaited any longer: says of what, once.
+    pub(super) fn end_asking(&mut self) {
+        self.inquiries.end();
+        self.leases6.end();
+    }
+
     /// The question of an interface that is up: begun where a router says that there is something,
     /// repeated where its time has come. Only an initramfs has files for the answer.
     pub(super) async fn ask_information(
@@ -86,7 +100,7 @@ impl Walk<'_> {
         speaker: &Speaker,
     ) {
         let wanted = wish.information().filter(|_| in_initramfs(self.root));
-        let Some(wanted) = wanted.filter(|_| !self.leases6.is_running(index)) else {
+        let Some(wanted) = wanted.filter(|_| !self.leases6.is_asking(index)) else {
             return;
         };
         let local = local(netdev);

@@ -185,7 +185,7 @@ impl Walk<'_> {
             let report = self.turn().await;
             let is_late = Instant::now() >= deadline;
             if is_stopped || is_late {
-                self.inquiries.end();
+                self.end_asking();
             }
             // An address that is set is not left before it is known whose it is.
             if is_stopped && self.claims.is_settled() {
@@ -202,7 +202,7 @@ impl Walk<'_> {
                 self.tell(Outcome::Verified, &report)?;
                 let all = report.links.iter().all(LinkReport::is_good);
                 let is_probing = !self.claims.is_settled() || self.leases.is_probing();
-                let is_asking = self.inquiries.is_open();
+                let is_asking = self.is_asking();
                 if !still_loading && !is_probing && !is_asking && (all || !linger) {
                     return End::new(None, report);
                 }
@@ -259,7 +259,7 @@ impl Walk<'_> {
     /// The last words. Where the boot went on already this is only a second look at it.
     fn give_up(&mut self, report: Report) -> Result<End> {
         let verified_before = self.told.is_some();
-        self.inquiries.end();
+        self.end_asking();
         self.log.give_up(&report, self.plan.timeout);
         self.tell(outcome::on_failure(self.plan), &report)?;
         End::new((!verified_before).then_some(Kind::Failed), report)

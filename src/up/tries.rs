@@ -41,6 +41,12 @@ impl Tries {
         self.ends = self.limit.map(|limit| Instant::now() + limit);
     }
 
+    /// No more of them: what is asked for is not needed.
+    pub fn give_up(&mut self) {
+        self.ends = None;
+        self.gave_up = true;
+    }
+
     /// All of them are over.
     pub fn gave_up(&self) -> bool {
         self.gave_up
@@ -53,8 +59,7 @@ impl Tries {
             return false;
         }
         if self.left == 0 {
-            self.ends = None;
-            self.gave_up = true;
+            self.give_up();
             return false;
         }
         self.next();

@@ -12,7 +12,7 @@ use ibboot::dhcp6::duid::Identity;
 use ibboot::dhcp6::information::Progress as InformationProgress;
 use ibboot::dhcp6::inquiry::Inquiry;
 use ibboot::dhcp6::lease::Lease;
-use ibboot::dhcp6::progress::Progress;
+use ibboot::dhcp6::progress::{Progress, Router};
 use ibboot::dhcp6::session::{Outcome, Session};
 use ibboot::dhcp6::socket::Closed;
 use ibboot::handover::{self, Directory, SCHEMA, STATE, State, boot_id};
@@ -288,7 +288,6 @@ fn silence_is_told_with_what_a_router_says() {
 
 #[test]
 fn the_flags_of_a_router_are_seen() {
-    use ibboot::dhcp6::progress::Router;
     use ibboot::system::net::Net;
     with_six("router advertisements", &["dnsmasq"], || {
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -339,23 +338,27 @@ pub fn inquire() -> InformationProgress {
     runtime.block_on(async {
         let duid = unhex(DUID).unwrap();
         let mut inquiry = Inquiry::open("near", hardware().index, local(), duid).unwrap();
-        let end = Instant::now() + Duration::from_secs(20);
-        while inquiry.answer().is_none() {
-            let left = end.saturating_duration_since(Instant::now());
-            assert!(!left.is_zero(), "{:#?}", inquiry.progress());
-            let due = inquiry.due().unwrap().saturating_sub(boottime_ns());
-            let wait = Duration::from_nanos(due).min(left);
-            if tokio::time::timeout(wait, inquiry.changed()).await.is_err() {
-                inquiry.wake();
-            }
-        }
+        answered(&mut inquiry).await;
         inquiry.progress()
     })
 }
 
+/// Waits for the answer, or panics with what it came to.
+async fn answered(inquiry: &mut Inquiry) {
+    let end = Instant::now() + Duration::from_secs(20);
+    while inquiry.answer().is_none() {
+        let left = end.saturating_duration_since(Instant::now());
+        assert!(!left.is_zero(), "{:#?}", inquiry.progress());
+        let due = inquiry.due().unwrap().saturating_sub(boottime_ns());
+        let wait = Duration::from_nanos(due).min(left);
+        if tokio::time::timeout(wait, inquiry.changed()).await.is_err() {
+            inquiry.wake();
+        }
+    }
+}
+
 #[test]
 fn a_router_says_that_name_servers_are_to_be_had_and_its_server_knows_them() {
-    use ibboot::dhcp6::progress::Router;
     use ibboot::system::net::Net;
     with_six("stateless DHCPv6", &["dnsmasq"], || {
         let server = dnsmasq_says(
@@ -537,5 +540,40 @@ fn a_new_address_that_another_host_has_is_declined() {
             seen.contains("/128") && !seen.contains(&taken.to_string())
         });
         assert!(server.said().contains("DHCPDECLINE"), "{}", server.said());
+    });
+}
+
+#[test]
+fn the_port_is_either_a_leases_or_a_questions_and_an_answer_outlasts_it() {
+    with_six("one port of DHCPv6", &["dnsmasq"], || {
+        let _server = dnsmasq_says(
+            "DHCPv6 stateless on fd00::",
+            &[
+                "--dhcp-range=fd00::,ra-stateless",
+                "--dhcp-option=option6:dns-server,[fd00::53]",
+            ],
+        );
+        let mut node = Node::new();
+        node.session.start(None);
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        let _on_the_loop = runtime.enter();
+        let open = || Inquiry::open("near", hardware().index, local(), unhex(DUID).unwrap());
+        assert!(matches!(open(), Err(Closed::InUse(_))));
+        // One that gave up leaves it, and says no more.
+        node.session.close();
+        let sent = node.session.progress().counts.sent;
+        node.session.set_router(Router::Managed);
+        assert_eq!(node.session.progress().counts.sent, sent);
+        let mut inquiry = open().unwrap();
+        runtime.block_on(answered(&mut inquiry));
+        let before = inquiry.progress();
+        assert!(matches!(open(), Err(Closed::InUse(_))));
+        inquiry.close();
+        assert_eq!(inquiry.progress(), before);
+        assert_eq!(before.information.unwrap().name_servers, [address(0x53)]);
+        drop(Node::new());
     });
 }
