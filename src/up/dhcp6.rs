@@ -31,7 +31,7 @@ use crate::system::clock::boottime_ns;
 use crate::timeline::{Mark, Phase};
 
 /// Messages after which a client ends to which no server granted anything, where a router's address
-/// is enough: a quarter of a minute.
+/// is enough.
 const NEEDLESS: u32 = 5;
 
 /// The clients, by interface index.
