@@ -8,11 +8,20 @@
 # dracut sets what is not set here.
 # shellcheck disable=SC2154,SC2034
 ibboot_default_drivers="mlx4_ib mlx5_ib ib_ipoib ib_umad ib_uverbs rdma_ucm rdma_rxe siw crc32_generic bonding"
+# What links need that a dump may go over.
+ibboot_dump_drivers="mlx4_ib mlx5_ib ib_ipoib bonding"
 
-# kdump builds its small images with --mount: they are left as they are.
+# Is this an image for kdump? Fedora's mkdumprd exports IN_KDUMP, SUSE's asks for a module by its name. A module that is
+# asked for is not yet among those to be installed when it comes later than this one.
+is_for_kdump() {
+    local asked=" $dracutmodules $add_dracutmodules $force_add_dracutmodules "
+    [[ $IN_KDUMP || $asked == *" kdumpbase "* || $asked == *" kdump "* ]]
+}
+
+# 255: not in an image for kdump, unless it is asked for (--add ibboot).
 check() {
-    [[ $mount_needs ]] && return 1
     require_binaries "${ibboot_binary:-/usr/sbin/ibboot}" modprobe || return 1
+    is_for_kdump && return 255
     return 0
 }
 
@@ -25,9 +34,15 @@ depends() {
     return 0
 }
 
-# A driver that nothing on this host uses may be the one that the next boot needs: never host-only.
+# A driver that nothing on this host uses may be the one that the next boot needs: never host-only. But an image for
+# kdump is for this host, and has little memory.
 # rdma_rxe asks for its checksum by name at run time, so no dependency brings crc32_generic.
 installkernel() {
+    if is_for_kdump; then
+        # shellcheck disable=SC2086
+        instmods ${ibboot_drivers-$ibboot_dump_drivers}
+        return
+    fi
     local storage=''
     # What these modules of dracut leave out, or have only on a host that uses it, for their protocols over RDMA.
     dracut_module_included nfs && storage+=" rpcrdma"

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which images dracut puts ibboot into: real ones, made by the dracut that is installed and by those of later
+//! releases in the trees that `qemu/run` keeps. Stand-ins for kdump's modules decide as those do. Needs root; what
+//! cannot be made here is said to be skipped.
+
+#![allow(clippy::unwrap_used, clippy::print_stderr)]
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use nix::unistd::geteuid;
+
+/// `sh -c MAKE sh PROJECT WORK TREE`, in a mount namespace: WORK becomes a folder where TREE's dracut finds its own
+/// modules for the simplest image, ours, and those of kdump; then MADE is run there.
+const MAKE: &str = r#"
+project=$1 work=$2 tree=$3
+mkdir "$work/dracut" "$work/confdir" "$work/tmp"
+cp -a "$tree/usr/lib/dracut/." "$work/dracut/"
+cd "$work/dracut/modules.d"
+for module in *; do
+    case ${module#[0-9][0-9]} in
+        base | bash | dash | sh | initqueue | shell-interpreter | udev-rules) ;;
+        *) rm -r "$module" ;;
+    esac
+done
+cp -a "$project/dracut-module/50ibboot" .
+mkdir 99kdumpbase 99kdump
+printf 'check() { [[ $IN_KDUMP ]] || return 1; }\n' > 99kdumpbase/module-setup.sh
+printf 'check() { [[ " $add_dracutmodules " == *" kdump "* ]] || return 1; }\n' > 99kdump/module-setup.sh
+cd /
+if [ "$tree" = / ]; then
+    exec bash -ec "$4" bash "$work"
+fi
+mount --bind "$work" "$tree/mnt"
+mount -t proc proc "$tree/proc"
+mount -t sysfs sysfs "$tree/sys"
+mount --rbind /dev "$tree/dev"
+exec chroot "$tree" bash -ec "$4" bash /mnt
+"#;
+
+/// In WORK: an image for each line of `$work/images`, and the modules in it that the test is about.
+const MADE: &str = r#"
+work=$1
+export dracutbasedir=$work/dracut
+printf '#!/bin/sh\n' > "$work/ibboot"
+chmod +x "$work/ibboot"
+while read -r in_kdump site arguments; do
+    printf 'ibboot_binary="%s"\nadd_dracutmodules+=" %s "\n' "$work/ibboot" "${site#-}" > "$work/conf"
+    [ "$in_kdump" = - ] || export IN_KDUMP=$in_kdump
+    # shellcheck disable=SC2086
+    dracut --force --no-hostonly --no-kernel --no-early-microcode --no-compress --conf "$work/conf" \
+        --confdir "$work/confdir" --tmpdir "$work/tmp" $arguments "$work/image" > "$work/log" 2>&1 || cat "$work/log"
+    unset IN_KDUMP
+    echo $(lsinitrd --mod "$work/image" | grep -xE 'ibboot|kdump|kdumpbase')
+done < "$work/images"
+"#;
+
+/// IN_KDUMP and the site's `add_dracutmodules` (`-`: none), dracut's arguments, and what is in the image.
+const IMAGES: &[(&str, &str)] = &[
+    ("- -", "ibboot"),
+    ("- - --add ibboot", "ibboot"),
+    ("1 -", "kdumpbase"),
+    // dracut asks the modules a second time where something is to be mounted.
+    ("1 - --mount /dev/vda9 --add kdumpbase", "kdumpbase"),
+    ("- - --add kdump --mount /dev/vda9", "kdump"),
+    ("1 - --add ibboot", "ibboot kdumpbase"),
+    ("1 ibboot --mount /dev/vda9", "ibboot kdumpbase"),
+    ("- kdump --force-add ibboot", "ibboot kdump"),
+];
+
+/// The trees that have a dracut: this machine, and those of the boot cases.
+fn trees() -> Vec<PathBuf> {
+    let cache = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/qemu/cache");
+    let kept = std::fs::read_dir(cache).into_iter().flatten().flatten();
+    let builders = kept.filter(|entry| {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        name.starts_with("builder-tree-") && !name.ends_with(".work")
+    });
+    let mut trees = vec![PathBuf::from("/")];
+    trees.extend(builders.map(|entry| entry.path().join("tree")));
+    trees.retain(|tree| tree.join("usr/bin/dracut").exists());
+    trees
+}
+
+#[test]
+fn ibboot_is_in_every_image_but_those_for_kdump() {
+    if !geteuid().is_root() {
+        eprintln!("skipped: images: root is needed for namespaces");
+        return;
+    }
+    let trees = trees();
+    if trees.len() < 2 {
+        eprintln!(
+            "skipped: images: {} of 2 dracuts: one is installed, the other comes with the boot cases",
+            2 - trees.len()
+        );
+    }
+    let lines: Vec<String> = IMAGES
+        .iter()
+        .map(|(asked, _)| format!("{asked}\n"))
+        .collect();
+    let expected: Vec<&str> = IMAGES.iter().map(|(_, modules)| *modules).collect();
+    for tree in trees {
+        let work = tempfile::tempdir().unwrap();
+        std::fs::write(work.path().join("images"), lines.concat()).unwrap();
+        let run = Command::new("unshare")
+            .args([
+                "--mount",
+                "--propagation",
+                "private",
+                "sh",
+                "-ec",
+                MAKE,
+                "sh",
+            ])
+            .arg(env!("CARGO_MANIFEST_DIR"))
+            .args([work.path(), &tree])
+            .arg(MADE)
+            .output()
+            .unwrap();
+        let tree = tree.display();
+        assert_eq!(String::from_utf8(run.stderr).unwrap(), "", "{tree}");
+        let printed = String::from_utf8(run.stdout).unwrap();
+        assert_eq!(printed.lines().collect::<Vec<_>>(), expected, "{tree}");
+    }
+}
