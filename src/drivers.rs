@@ -8,6 +8,8 @@ use kernel_cmdline::LinkKind;
 const RDMA_HALF: &[(&str, &str)] = &[("mlx4_core", "mlx4_ib"), ("mlx5_core", "mlx5_ib")];
 /// PCI drivers that are InfiniBand drivers themselves.
 const HCA: &[&str] = &["hfi1", "ib_mthca", "ib_qib"];
+/// By these, programs use RDMA devices: no link needs them.
+const FOR_PROGRAMS: &[&str] = &["ib_umad", "ib_uverbs", "rdma_ucm"];
 /// The driver of bonds.
 pub const BONDING: &str = "bonding";
 
@@ -47,6 +49,24 @@ pub fn makes_hcas(name: &str) -> bool {
     HCA.contains(&name) || RDMA_HALF.iter().any(|(_, half)| *half == name)
 }
 
+/// True for a module by which programs use RDMA devices.
+pub fn is_for_programs(name: &str) -> bool {
+    FOR_PROGRAMS.contains(&name)
+}
+
+/// The driver whose devices the kernel calls by names such as `device`: mlx5_ib of `mlx5_0`, ib_qib of `qib0`.
+/// None for a name that udev gave (`ibp129s0`), and for that of a network interface.
+pub fn by_device_name(device: &str) -> Option<&'static str> {
+    let is_number = |c: char| c == '_' || c.is_ascii_digit();
+    let stem = |driver: &'static str| driver.trim_start_matches("ib_").trim_end_matches("_ib");
+    let names = |driver: &&'static str| {
+        let rest = device.strip_prefix(stem(driver));
+        rest.is_some_and(|rest| rest.starts_with(is_number))
+    };
+    let halves = RDMA_HALF.iter().map(|(_, half)| *half);
+    halves.chain(HCA.iter().copied()).find(names)
+}
+
 /// The module that makes software links of this kind.
 pub fn of_link(kind: LinkKind) -> &'static str {
     match kind {
@@ -62,4 +82,28 @@ pub fn usual_file(name: &str) -> String {
         || format!("{name}.ko"),
         |(_, place)| format!("kernel/{place}/{name}.ko"),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::by_device_name;
+
+    #[test]
+    fn a_device_of_the_kernels_naming_tells_its_driver() {
+        for (device, driver) in [
+            ("mlx5_0", Some("mlx5_ib")),
+            ("mlx5_bond_0", Some("mlx5_ib")),
+            ("mlx4_10", Some("mlx4_ib")),
+            ("hfi1_0", Some("hfi1")),
+            ("qib0", Some("ib_qib")),
+            ("mthca1", Some("ib_mthca")),
+            ("mlx5", None),
+            ("ib0", None),
+            ("ibp129s0", None),
+            ("rxe0", None),
+            ("", None),
+        ] {
+            assert_eq!(by_device_name(device), driver, "{device}");
+        }
+    }
 }

@@ -7,6 +7,7 @@ use crate::dhcp6::{self, duid::of_rfc4361};
 use crate::error::printable;
 use crate::ipoib::{self, WantedMode, WantedMtu};
 use crate::plan::{Action, Plan};
+use crate::request::Dump;
 
 /// What a step does, in words.
 pub fn action(action: &Action) -> String {
@@ -162,6 +163,12 @@ pub fn text(plan: &Plan) -> String {
     let mut out = String::new();
     for complaint in &plan.complaints {
         out.push_str(&format!("wrong: {}\n", printable(complaint)));
+    }
+    if plan.dump == Some(Dump::Undisturbed) {
+        out.push_str(
+            "nothing is done: this kernel saves the dump of one that crashed (/proc/vmcore); rd.ib.kdump=1 asks for links in it\n",
+        );
+        return out;
     }
     let Some(asked) = &plan.asked_by else {
         out.push_str("nothing on this command line is for ibboot\n");

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Typed wishes out of the parsed command line, each with the argument that asked for it.
 
+mod dump;
+
 use std::time::Duration;
 
 use kernel_cmdline::{
@@ -16,6 +18,8 @@ use crate::system::modules::normal;
 use crate::system::root::Root;
 use crate::verify::expectation::{Origin, Rate};
 
+pub use dump::Dump;
+
 /// Deadline where neither `rd.ib.timeout=` nor `rd.retry=` says one: dracut's own.
 const TIMEOUT: Duration = Duration::from_secs(180);
 
@@ -26,6 +30,16 @@ pub struct Wish<T> {
     pub value: T,
     /// The argument.
     pub origin: Origin,
+}
+
+impl<T> Wish<T> {
+    /// `value`, asked for by the same argument.
+    fn with<U>(self, value: U) -> Wish<U> {
+        Wish {
+            value,
+            origin: self.origin,
+        }
+    }
 }
 
 /// `rd.ib.link=NAME:KIND:NETDEV`.
@@ -120,6 +134,8 @@ pub struct Request {
     pub complaints: Vec<String>,
     /// Arguments that were understood and that somebody else carries out, or nobody yet.
     pub left: Vec<Wish<&'static str>>,
+    /// This kernel saves the dump of one that crashed, and what it does of the command line.
+    pub dump: Option<Dump>,
 }
 
 pub(crate) fn origin<T>(spanned: &Spanned<'_, T>) -> Origin {
@@ -166,18 +182,22 @@ impl Request {
             .iter()
             .map(|(path, bytes)| Source::new(path, bytes))
             .collect();
-        Request::from_sources(&sources)
+        Request::from_sources(&sources, root.exists(dump::VMCORE))
     }
 
-    /// A command line given as text.
+    /// A command line given as text, for a kernel that boots a machine.
     pub fn from_text(text: &str) -> Request {
         let sources = [Source::new("--cmdline", text.as_bytes())];
-        Request::from_sources(&sources)
+        Request::from_sources(&sources, false)
     }
 
-    fn from_sources(sources: &[Source<'_>]) -> Request {
-        let mut request = Request::new(&kernel_cmdline::parse(sources));
+    fn from_sources(sources: &[Source<'_>], saves_dump: bool) -> Request {
+        let arguments = kernel_cmdline::parse(sources);
+        let mut request = Request::new(&arguments);
         request.blacklist.extend(of_modprobe(sources));
+        if saves_dump {
+            dump::narrow(&mut request, &arguments);
+        }
         request
     }
 
@@ -304,6 +324,7 @@ impl Request {
             on_console: debug || arguments.info.is_some_and(|on| on.value),
             complaints,
             left,
+            dump: None,
         }
     }
 }

@@ -95,6 +95,33 @@ fn the_hooks_know_what_to_do_in_place_of_up() {
 }
 
 #[test]
+fn nothing_happens_in_a_kernel_that_saves_a_dump() {
+    plays(
+        "dump",
+        ": > /proc/vmcore; cmdline ip=10.0.0.1:::255.255.255.0::ib0:none rd.ib.onfail=reboot
+        source_hook cmdline; source_hook pre-trigger; source_hook emergency; source_hook cleanup
+        source_hook ended; ibboot up --claim; echo \"exit $?\"; find /run \"$hookdir\" -type f -o -type l; cat /dev/kmsg",
+        "exit 2\n",
+    );
+}
+
+#[test]
+fn a_kernel_that_saves_a_dump_over_a_link_goes_on_without_it() {
+    plays(
+        "dump over a link",
+        ": > /proc/vmcore
+        for onfail in reboot shell continue; do
+            cmdline rd.ib=1 rd.ib.kdump=1 rd.ib.onfail=$onfail; source_hook cmdline
+            EXIT_CODE=killed EXIT_STATUS=KILL sh \"$lib/ended.sh\"; result; rm /run/ibboot/result
+            ibboot up 2> /run/said; result; rm -r /run/ibboot
+        done",
+        &"result: failed continue|ibboot up: no verdict: killed KILL; see dmesg|\n\
+          result: failed continue|/proc/sys/kernel/osrelease: cannot be read: No such file or directory|\n"
+            .repeat(3),
+    );
+}
+
+#[test]
 fn other_network_programs_are_told_here_and_for_the_real_root() {
     plays(
         "claim",

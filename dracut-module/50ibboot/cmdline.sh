@@ -20,6 +20,8 @@ case $ibboot_onfail in
     shell | reboot) ;;
     *) ibboot_onfail="continue" ;;
 esac
+# A dump that is to be written (rd.ib.kdump=1) is worth more than what waits for the fabric.
+[ ! -e /proc/vmcore ] || ibboot_onfail="continue"
 ibboot_timeout=180
 for ibboot_seconds in "$(getarg rd.retry=)" "$(getarg rd.ib.timeout=)"; do
     case $ibboot_seconds in

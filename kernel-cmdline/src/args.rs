@@ -227,6 +227,8 @@ pub struct Ib<'a> {
     pub onfail: Single<'a, OnFail>,
     /// `rd.ib.handover=`.
     pub handover: Single<'a, Handover>,
+    /// `rd.ib.kdump`.
+    pub kdump: Single<'a, bool>,
 }
 
 /// Why ibboot has something to do.
@@ -234,7 +236,7 @@ pub struct Ib<'a> {
 pub enum Reason {
     /// `rd.ib` is on.
     Switch,
-    /// An `rd.ib.*` argument or `ib.pkey=`, even one that is wrong.
+    /// An `rd.ib.*` argument other than `rd.ib.kdump`, or `ib.pkey=`, even one that is wrong.
     Argument,
     /// `ip=`, `ifname=`, `bond=`, `bootdev=` or `BOOTIF=` means an InfiniBand device.
     Interface,
@@ -246,7 +248,7 @@ impl<'a> Arguments<'a> {
     /// The argument that asks for InfiniBand, if one does.
     ///
     /// `rd.ib` decides where it is given. Otherwise it is any `rd.ib.*` or `ib.pkey=`
-    /// (right or wrong), an `ip=`, `ifname=`, `bond=`, `bootdev=` or `BOOTIF=` that means an
+    /// (right or wrong; not `rd.ib.kdump`, which asks for nothing), an `ip=`, `ifname=`, `bond=`, `bootdev=` or `BOOTIF=` that means an
     /// InfiniBand device (a name that starts with `ib`, an address that only InfiniBand
     /// has), or `rd.neednet` together with one of [`crate::RDMA_MODULES`] in
     /// `rd.driver.pre=` or `rd.driver.post=`.

@@ -137,9 +137,11 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Notes that an argument asks for InfiniBand by its name.
+    /// Notes that an argument asks for InfiniBand by its name. `rd.ib.kdump` only says in which
+    /// kernels the others count.
     fn ask(&mut self, token: &Token<'a>, name: &[u8]) {
-        if below_rd_ib(name).is_some() || name == b"ib.pkey" {
+        let asks = below_rd_ib(name).is_some() && name != b"rd.ib.kdump";
+        if asks || name == b"ib.pkey" {
             self.because(token, Reason::Argument);
         }
     }
@@ -186,6 +188,7 @@ impl<'a> Reader<'a> {
         Some(match name {
             "rd.ib" => &mut arguments.ib.enabled,
             "rd.ib.async_probe" => &mut arguments.ib.async_probe,
+            "rd.ib.kdump" => &mut arguments.ib.kdump,
             "rd.neednet" => &mut arguments.neednet,
             "rd.debug" => &mut arguments.debug,
             "rd.info" => &mut arguments.info,

@@ -2,13 +2,54 @@
 //! The modules of the plan: those that are named, those that follow, and the drivers of the HCAs
 //! that are there.
 
-use kernel_cmdline::is_rdma_module;
+use std::collections::BTreeSet;
 
-use super::{Action, Draft, Refusal, Step};
+use kernel_cmdline::{PciAddress, Selector, is_rdma_module};
+
+use super::{Action, Draft, PciFunction, Refusal, Step};
 use crate::drivers;
 use crate::request::{Required, Wish};
 use crate::system::modules::{Found, Index};
 use crate::verify::expectation::{ModuleWish, Origin};
+
+/// A PCI function and the driver that binds it.
+struct Hca<'a> {
+    function: &'a PciFunction,
+    driver: String,
+}
+
+impl Hca<'_> {
+    /// The module by which it becomes an RDMA device.
+    fn maker(&self) -> &str {
+        drivers::half_of(&self.driver).unwrap_or(&self.driver)
+    }
+}
+
+/// What a selector tells of an HCA that has no RDMA device yet.
+enum Wanted {
+    At(PciAddress),
+    By(&'static str),
+}
+
+impl Wanted {
+    fn is(&self, hca: &Hca<'_>) -> bool {
+        match self {
+            Wanted::At(address) => hca.function.address == address.to_string(),
+            Wanted::By(maker) => hca.maker() == *maker,
+        }
+    }
+}
+
+/// None for the name of an interface, for one that udev gave, and for a GUID.
+fn told(selector: &str) -> Option<Wanted> {
+    match Selector::parse(selector)? {
+        Selector::Pci(address) => Some(Wanted::At(address)),
+        Selector::Name(device) | Selector::Port { device, .. } => {
+            drivers::by_device_name(device).map(Wanted::By)
+        }
+        Selector::Guid(_) => None,
+    }
+}
 
 impl Draft<'_> {
     pub(super) fn drivers(&mut self) {
@@ -91,20 +132,46 @@ impl Draft<'_> {
     fn hca_drivers(&mut self) {
         let inventory = self.inventory;
         let asked = self.request.asked.clone();
+        let mut hcas: Vec<Hca<'_>> = Vec::new();
         for function in &inventory.pci {
-            for driver in inventory.modules.for_modalias(&function.modalias) {
-                let maker = drivers::half_of(&driver).unwrap_or(&driver);
-                // A module that is loaded brings those it needs, whatever blacklists say of them.
-                let by = self
-                    .blacklisted(maker)
-                    .or_else(|| self.blacklisted(&driver));
-                match by {
-                    Some(by) => self.leave(maker, &by),
-                    None => {
-                        self.load(maker, asked.as_ref());
-                    }
+            let found = inventory.modules.for_modalias(&function.modalias);
+            hcas.extend(found.into_iter().map(|driver| Hca { function, driver }));
+        }
+        if self.request.dump.is_some() {
+            self.keep_the_wanted(&mut hcas);
+        }
+        for hca in &hcas {
+            // A module that is loaded brings those it needs, whatever blacklists say of them.
+            let by = self
+                .blacklisted(hca.maker())
+                .or_else(|| self.blacklisted(&hca.driver));
+            match by {
+                Some(by) => self.leave(hca.maker(), &by),
+                None => {
+                    self.load(hca.maker(), asked.as_ref());
                 }
             }
+        }
+    }
+
+    /// A kernel that saves a dump has memory for one driver: that of the HCAs which the selectors of the wanted ports
+    /// mean. Where none of them tells an HCA, all stay, since the dump may need any.
+    fn keep_the_wanted(&mut self, hcas: &mut Vec<Hca<'_>>) {
+        let request = self.request;
+        let ports = request.ports.iter().map(|port| &port.value);
+        let interfaces = request.interfaces.iter().map(|known| &known.value.port);
+        let wanted: Vec<Wanted> = ports.chain(interfaces).filter_map(|p| told(p)).collect();
+        if !wanted.is_empty() {
+            hcas.retain(|hca| wanted.iter().any(|wanted| wanted.is(hca)));
+        }
+        let makers: BTreeSet<&str> = hcas.iter().map(Hca::maker).collect();
+        if makers.len() > 1 {
+            let makers: Vec<&str> = makers.into_iter().collect();
+            self.left.push(format!(
+                "rd.ib.kdump=: no selector tells which HCA is wanted: {} are loaded; write pci= in rd.ib.require= or name \
+                 one driver in rd.driver.post=",
+                makers.join(" and ")
+            ));
         }
     }
 

@@ -18,7 +18,7 @@ use crate::facts::{Depth, Facts, Look};
 use crate::handover::SCHEMA;
 use crate::ipoib;
 use crate::rdma::reach::Server;
-use crate::request::{Request, Required, Wish};
+use crate::request::{Dump, Request, Required, Wish};
 use crate::storage::{OfLease, Transport};
 use crate::system::blacklist::Blacklist;
 use crate::system::modules::{Found, Index};
@@ -201,6 +201,9 @@ pub struct Plan {
     /// What happens at the deadline: `shell`, `continue`, `reboot`, or `dracut` where something
     /// else waits for the network and decides.
     pub onfail: &'static str,
+    /// In a kernel that saves the dump of one that crashed: what is done of what is asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dump: Option<Dump>,
     /// Where the DHCP server of the boot device names the root file system.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub root_of_lease: Option<OfLease>,
@@ -246,6 +249,7 @@ pub fn plan(request: &Request, inventory: &Inventory) -> Plan {
             .chain(draft.left)
             .collect(),
         timeout: request.timeout,
+        dump: request.dump,
         root_of_lease: request.root_of_lease.clone(),
         needs_boot_device: root::leaves_server_out(request),
         onfail: match request.onfail {

@@ -15,7 +15,7 @@ pub(super) const GROUP: Group = Group {
             help: "Turns ibboot on or off. With 0 it does nothing at all, whatever else is written. With 1 it works \
                    even if nothing else asks for it.\n\n\
                    Without this argument ibboot works when one of these is there: an argument that begins with \
-                   rd.ib.; ib.pkey=; an ip=, ifname=, bond=, bootdev= or BOOTIF= that means an InfiniBand device (a name that \
+                   rd.ib. (rd.ib.kdump alone asks for nothing); ib.pkey=; an ip=, ifname=, bond=, bootdev= or BOOTIF= that means an InfiniBand device (a name that \
                    starts with ib, an address of 8 or 20 bytes or with the hardware type 20 in front), even if an ip=, ifname= \
                    or bond= is wrong otherwise; or rd.neednet=1 \
                    together with an RDMA module in rd.driver.pre= or rd.driver.post=. Otherwise it prints nothing and \
@@ -178,6 +178,23 @@ pub(super) const GROUP: Group = Group {
                    What they are told stands in files below /run, until the next boot. Whatever is given here, \
                    in the initramfs both leave all InfiniBand interfaces alone as soon as ibboot is asked for one.",
             example: "rd.ib.handover=nm",
+            origin: Origin::Ibboot,
+            effect: Effect::CarriedOut,
+        },
+        Parameter {
+            name: "rd.ib.kdump",
+            grammar: "rd.ib.kdump[=0|1]",
+            default: "0",
+            help: "In a kernel that saves the dump of one that crashed (/proc/vmcore is there) ibboot does nothing, \
+                   whatever else is written: links that do not come up must not keep the dump from being written, and \
+                   the memory of that kernel is small. With 1 it brings up what the command line asks for, for a dump \
+                   that goes over IPoIB, and then with as little as a link needs: the driver of the one HCA that the \
+                   selectors of the wanted ports mean, where they tell it; not ib_umad, ib_uverbs and rdma_ucm, even if \
+                   rd.driver.pre= or rd.driver.post= names them; no question to a server. rd.ib.onfail= does not count: \
+                   after a failure kdump goes on, and does what it is told to do without a target. The image for kdump \
+                   must have ibboot in it, which an image builder has to ask for (see ibboot(8)). In every other kernel \
+                   this argument has no effect.",
+            example: "rd.ib.kdump=1",
             origin: Origin::Ibboot,
             effect: Effect::CarriedOut,
         },

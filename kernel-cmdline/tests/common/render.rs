@@ -143,6 +143,7 @@ pub fn render(arguments: &Arguments<'_>) -> String {
         format!("{} {}", selector(&wish.selector), wish.port_type)
     });
     page.single("rd.ib.async_probe", &ib.async_probe, bool::to_string);
+    page.single("rd.ib.kdump", &ib.kdump, bool::to_string);
     page.single("rd.ib.require", &ib.require, |require| match require {
         Require::Ports(ports) => ports.iter().map(selector).collect::<Vec<_>>().join(" and "),
         other => format!("{other:?}"),

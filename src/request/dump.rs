@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! PURE: what is left of the wishes in a kernel that saves the dump of one that crashed. Its memory is some 256 MB, and
+//! nothing that the fabric does may keep the dump from being written.
+
+use kernel_cmdline::{Arguments, OnFail};
+use serde::Serialize;
+
+use super::{Request, wish};
+use crate::drivers;
+
+/// The memory of the kernel that crashed, where the running one was started to save it
+/// (`is_kdump_kernel`, fs/proc/vmcore.c).
+pub const VMCORE: &str = "/proc/vmcore";
+
+/// What such a kernel does of what its command line asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Dump {
+    /// Nothing.
+    Undisturbed,
+    /// The links, as `rd.ib.kdump=1` has it.
+    OverLinks,
+}
+
+/// Takes out of `request`, which has the wishes in `arguments`, what such a kernel does not do.
+pub(super) fn narrow(request: &mut Request, arguments: &Arguments<'_>) {
+    const ON_FAILURE: &str = "this kernel saves a dump: kdump goes on after a failure";
+    const SERVER: &str = "this kernel saves a dump: no server is asked over RDMA";
+    const ROOT: &str = "this kernel saves a dump: nothing is loaded for the root file system, and it is not looked at";
+    const MODULES: &str = "this kernel saves a dump: ib_umad, ib_uverbs and rdma_ucm are not loaded, no link needs them";
+    if request.asked.is_none() {
+        return;
+    }
+    request.onfail = Some(OnFail::Continue);
+    if !arguments.ib.kdump.is_some_and(|on| on.value) {
+        request.asked = None;
+        request.dump = Some(Dump::Undisturbed);
+        return;
+    }
+    request.dump = Some(Dump::OverLinks);
+    let mut left = Vec::new();
+    let onfail = arguments.ib.onfail;
+    let others = onfail.filter(|onfail| onfail.value != OnFail::Continue);
+    left.extend(others.map(|onfail| wish(&onfail, ON_FAILURE)));
+    left.extend(request.servers.drain(..).map(|server| server.with(SERVER)));
+    left.extend(request.root.take().map(|root| root.with(ROOT)));
+    request.portals.clear();
+    request.root_of_lease = None;
+    let (of_programs, modules): (Vec<_>, Vec<_>) = std::mem::take(&mut request.modules)
+        .into_iter()
+        .partition(|module| drivers::is_for_programs(&module.value));
+    request.modules = modules;
+    left.extend(of_programs.into_iter().map(|module| module.with(MODULES)));
+    // A list names several of them.
+    left.dedup();
+    request.left.extend(left);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kernel_cmdline::{Source, parse};
+
+    fn narrowed(line: &str) -> Request {
+        let sources = [Source::new("/proc/cmdline", line.as_bytes())];
+        let arguments = parse(&sources);
+        let mut request = Request::new(&arguments);
+        narrow(&mut request, &arguments);
+        request
+    }
+
+    #[test]
+    fn without_the_argument_nothing_is_asked_for() {
+        for line in [
+            "rd.ib=1",
+            "ip=ib0:dhcp rd.ib.onfail=reboot",
+            "ip=ib0:dhcp rd.ib.kdump=0",
+            "ip=ib0:dhcp rd.ib.kdump=1 rd.ib.kdump=0",
+        ] {
+            let request = narrowed(line);
+            assert_eq!(request.asked, None, "{line}");
+            assert_eq!(request.dump, Some(Dump::Undisturbed), "{line}");
+        }
+        for line in ["quiet", "rd.ib.kdump=1", "rd.ib=0 rd.ib.kdump=1"] {
+            let request = narrowed(line);
+            assert_eq!((request.asked, request.dump), (None, None), "{line}");
+        }
+    }
+
+    #[test]
+    fn with_it_no_failure_stops_the_dump() {
+        for onfail in ["", "continue", "shell", "reboot"] {
+            let line = format!("ip=ib0:dhcp rd.ib.kdump=1 rd.ib.onfail={onfail}");
+            let request = narrowed(&line);
+            assert_eq!(request.onfail, Some(OnFail::Continue), "{line}");
+            assert_eq!(request.dump, Some(Dump::OverLinks), "{line}");
+            let told = usize::from(["shell", "reboot"].contains(&onfail));
+            assert_eq!(request.left.len(), told, "{line}");
+        }
+    }
+}
