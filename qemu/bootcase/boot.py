@@ -12,7 +12,7 @@ from pathlib import Path
 
 from . import fabric, images, netboot
 from .machine import Machine, Peer, clean, given
-from .paths import TARGET, remove
+from .paths import GUEST, TARGET, remove
 
 # quiet: what a case expects on the console must be readable on the console of a production node.
 # What follows it spares the emulation work that no case is about.
@@ -113,9 +113,13 @@ def unpack(folder):
             shutil.copyfile(files / source, folder / name)
 
 
-def payload(case):
-    """The case's scripts as a second archive behind the initramfs."""
+def payload(case, release):
+    """The case's scripts as a second archive behind the initramfs, and what saves the dump where it crashes."""
     files = {}
+    if case.crash:
+        files["ibboot-test/crash/crash.sh"] = (GUEST / "crash.sh").read_bytes()
+        files["ibboot-test/crash/vmlinuz"] = images.kernel_image(release).read_bytes()
+        files["ibboot-test/crash/initramfs.img"] = images.initramfs(release, case.dump_flavour(), case.site()).read_bytes()
     for name in ("initramfs.sh", "root.sh"):
         if path := case.script(name):
             files[f"ibboot-test/{name}"] = path.read_bytes()
@@ -187,7 +191,7 @@ def boot(case, release, label, watch=None):
     initrd = initramfs
     extra = fabric.archive(release) if case.fabric is not None else b""
     extra += fabric.server() if case.storage == "nfs" and case.fabric is not None else b""
-    if (extra := extra + payload(case)) or case.firmware:
+    if (extra := extra + payload(case, release)) or case.firmware:
         initrd = folder / "initrd.img"
         shutil.copyfile(initramfs, initrd)
         with open(initrd, "ab") as out:

@@ -7,7 +7,7 @@ the case's far.sh runs beside the boot (else qemu/guest/98ibboot-fabric/far.sh).
 
 import re
 import tomllib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from .debian import RELEASES
@@ -15,7 +15,7 @@ from .images import NETWORK_SERVICES, STORAGE, Flavour
 from .netboot import LOADERS
 from .paths import CASES, Failed
 
-ENDS = ("root", "emergency", "reboot")
+ENDS = ("root", "emergency", "reboot", "dump")
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,7 @@ class Case:
     firmware: str | None = None
     fabric: str | None = None
     far_here: bool = False
+    crash: bool = False
     cables_out: tuple = ()
     thorough: tuple = ()
     time_limit: float = 600.0
@@ -64,6 +65,10 @@ class Case:
         """The initramfs this case boots with."""
         site = self.name if self.site() else ""
         return Flavour(systemd=self.systemd, drivers=self.drivers, site=site, network=self.network, storage=self.storage)
+
+    def dump_flavour(self):
+        """The initramfs of the kernel that saves the dump of this case's crash."""
+        return replace(self.flavour(), dump=True)
 
     def site(self):
         """The folder of modprobe.d files which the site of this case has, or None."""
@@ -89,6 +94,7 @@ KINDS = {
     "firmware": str,
     "fabric": str,
     "far_here": bool,
+    "crash": bool,
     "cables_out": list,
     "thorough": list,
     "time_limit": (int, float),

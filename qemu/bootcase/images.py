@@ -44,6 +44,8 @@ class Flavour:
     site: str = ""
     network: str | None = None
     storage: str | None = None
+    # As kdump makes one.
+    dump: bool = False
 
 
 def binary():
@@ -96,6 +98,9 @@ def initramfs(release, flavour, site=None):
         parts.append(GUEST / "90kernel-network-modules")
     if site:
         parts.append(site)
+    # What mkdumprd of kdump-utils tells dracut's modules.
+    environment = {"IN_KDUMP": "1"} if flavour.dump else {}
+    parts += environment
 
     def build(work):
         for folder in ("modules", "modprobe.d", "bin"):
@@ -120,7 +125,7 @@ def initramfs(release, flavour, site=None):
         argv = ["unshare", "--mount", "bash", work / "initramfs.sh", work, kernel]
         if builder:
             argv.append(builder)
-        run(argv, log=TARGET / f"dracut-{name}.log")
+        run(argv, log=TARGET / f"dracut-{name}.log", env=os.environ | environment)
         for folder in ("dracut", "tmp", "confdir", "modules", "modprobe.d"):
             remove(work / folder)
 
@@ -143,6 +148,8 @@ def flavour_name(flavour):
         words.append(flavour.site)
     if flavour.network:
         words.append(flavour.network)
+    if flavour.dump:
+        words.append("dump")
     return "-".join(words)
 
 

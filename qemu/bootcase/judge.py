@@ -25,6 +25,8 @@ def ending(case, boot):
     if boot.timed_out:
         return [f"still running after {case.time_limit:.0f} s; the console's last line: {last_line(boot)}"]
     stages = (boot.text("out/stages") or "").split()
+    if case.ends == "dump":
+        return dump(boot, stages)
     if case.ends == "root" and "root" not in stages:
         return [f"the real root was not reached ({boot.shutdown or 'no shutdown seen'}); last line: {last_line(boot)}"]
     if case.ends != "root" and "root" in stages:
@@ -34,6 +36,25 @@ def ending(case, boot):
     if case.ends == "reboot" and boot.shutdown != "guest-reset":
         return [f"no reboot: the guest ended by {boot.shutdown or 'itself'}"]
     return []
+
+
+def dump(boot, stages):
+    """Was the dump of a kernel that crashed written, and that before anything else ended the guest?"""
+    if "dump" not in stages:
+        said = (boot.text("out/root.txt") or "").strip()
+        return [f"no dump was written ({boot.shutdown or 'no shutdown seen'}); last line: {last_line(boot)} {said}".rstrip()]
+    text = boot.text("out/dump.txt") or ""
+    wanted = (r"^written$", r"^CRASHTIME=\d+$")
+    return [f"dump.txt: no line matches {want!r}: {text!r}" for want in wanted if not re.search(want, text, re.M)]
+
+
+def unbroken(case, lines):
+    """The console's lines without the trace of the crash that a case wants, which ends where the next kernel begins."""
+    crash = next((at for at, line in enumerate(lines) if "sysrq: Trigger a crash" in line), None)
+    if not case.crash or crash is None:
+        return lines
+    end = next((at for at in range(crash, len(lines)) if "</TASK>" in lines[at]), len(lines))
+    return lines[:crash] + lines[end:]
 
 
 def last_line(boot):
@@ -63,7 +84,7 @@ def console(case, boot):
     for unwanted in case.console_not:
         if line := next((line for line in boot.console if re.search(unwanted, line)), None):
             found.append(f"console: {line.strip()!r} matches {unwanted!r}")
-    for name, lines in (("console", boot.console), ("peer.log", boot.peer)):
+    for name, lines in (("console", unbroken(case, boot.console)), ("peer.log", boot.peer)):
         if line := next((line for line in lines if BROKEN.search(line)), None):
             found.append(f"{name}: {line.strip()}")
     return found

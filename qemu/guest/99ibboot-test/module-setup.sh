@@ -18,11 +18,13 @@ install() {
         inst_simple /usr/lib/open-iscsi/startup-checks.sh
     fi
     inst_multiple tar stty cat cp dmesg ls sleep date touch grep sed tail ip rdma poweroff
+    inst_multiple cmp dd find head mkdir tr
     inst_simple "$moddir/export.sh" /usr/lib/ibboot-test/export.sh
     inst_simple "$moddir/show.sh" /usr/lib/ibboot-test/show.sh
     inst_simple "$moddir/when-up-runs.sh" /usr/lib/ibboot-test/when-up-runs.sh
     inst_hook pre-udev 05 "$moddir/start.sh"
     inst_hook initqueue 10 "$moddir/verdict.sh"
+    inst_hook pre-pivot 99 "$moddir/dump.sh"
     inst_hook emergency 99 "$moddir/emergency.sh"
     inst_hook cleanup 99 "$moddir/handover.sh"
 }

@@ -1,0 +1,2 @@
+# The fabric lives until the crash.
+ibboot check && exec sh /run/ibboot-test/crash/crash.sh
