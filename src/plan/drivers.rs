@@ -168,8 +168,8 @@ impl Draft<'_> {
         if makers.len() > 1 {
             let makers: Vec<&str> = makers.into_iter().collect();
             self.left.push(format!(
-                "rd.ib.kdump=: no selector tells which HCA is wanted: {} are loaded; write pci= in rd.ib.require= or name \
-                 one driver in rd.driver.post=",
+                "rd.ib.kdump=: no selector tells which HCA is wanted, so all drivers count: {}; write pci= in \
+                 rd.ib.require= or name one driver in rd.driver.post=",
                 makers.join(" and ")
             ));
         }

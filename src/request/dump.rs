@@ -9,7 +9,7 @@ use super::{Request, wish};
 use crate::drivers;
 
 /// The memory of the kernel that crashed, where the running one was started to save it
-/// (`is_kdump_kernel`, fs/proc/vmcore.c).
+/// (`vmcore_init`, fs/proc/vmcore.c).
 pub const VMCORE: &str = "/proc/vmcore";
 
 /// What such a kernel does of what its command line asks for.
