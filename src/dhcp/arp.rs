@@ -7,7 +7,7 @@ const PROTOCOL_IPV4: u16 = 0x0800;
 const REQUEST: u16 = 1;
 const REPLY: u16 = 2;
 /// Bytes before the addresses.
-const HEADER: usize = 8;
+pub const HEADER: usize = 8;
 
 /// An ARP packet.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -8,8 +8,10 @@ mod requests;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 
+use super::brake::Brake;
 use super::identity::Identity;
 use super::lease::Lease;
 use super::packet::Message;
@@ -31,6 +33,8 @@ const REQUESTS: u32 = 4;
 const REBOOTS: u32 = 2;
 /// Offers that are remembered.
 const OFFERS: usize = 8;
+/// Servers that are remembered for not delivering.
+const SHUNNED: usize = 1024;
 /// How long an offer of a server that failed us before waits for a better one.
 const GRACE: u64 = 2 * SECOND;
 /// RENEW and REBIND are repeated no sooner than this (RFC 2131 4.4.5) ...
@@ -73,6 +77,8 @@ pub enum Action {
     Send(Message, Destination),
     /// Ask by ARP whether somebody has this address.
     Probe(Ipv4Addr),
+    /// Tell the link that this address is ours: somebody else says that it is his.
+    Defend(Ipv4Addr),
     /// There is a lease, or a renewed one: [`Client::lease`].
     Bound,
     /// The probes are over, and nobody else has this address.
@@ -81,6 +87,12 @@ pub enum Action {
     Lost(Ipv4Addr),
     /// A line for the log: warning or not.
     Say(bool, String),
+}
+
+impl Action {
+    fn warning(line: String) -> Action {
+        Action::Say(true, line)
+    }
 }
 
 /// Where the client is.
@@ -117,15 +129,23 @@ pub struct Client {
     asked_ns: u64,
     /// The offers of this round; the first one is asked for.
     offers: Vec<Lease>,
+    /// Offers of this round that had a claim to a place among the others.
+    candidates: u64,
     /// Servers that offered and then did not deliver.
-    shunned: Vec<Ipv4Addr>,
+    shunned: BTreeSet<Ipv4Addr>,
     /// An address to ask for again.
     wanted: Option<Ipv4Addr>,
     /// What is or was granted and is on the interface.
     held: Option<Lease>,
     declines: u32,
     naks: u32,
+    /// When the address was defended last, ns since kernel start.
+    defended_ns: Option<u64>,
     counts: Counts,
+    /// On what others send.
+    brake: Brake,
+    /// On what becomes of leases: never silenced by answers that cannot be used.
+    of_lease: Brake,
 }
 
 impl Client {
@@ -143,12 +163,16 @@ impl Client {
             sent: 0,
             asked_ns: 0,
             offers: Vec::new(),
-            shunned: Vec::new(),
+            candidates: 0,
+            shunned: BTreeSet::new(),
             wanted: None,
             held: None,
             declines: 0,
             naks: 0,
+            defended_ns: None,
             counts: Counts::default(),
+            brake: Brake::default(),
+            of_lease: Brake::default(),
         }
     }
 
@@ -245,9 +269,8 @@ impl Client {
     }
 
     fn shun(&mut self, server: Option<Ipv4Addr>) {
-        let server = server.filter(|server| !self.shunned.contains(server));
-        if let Some(server) = server.filter(|_| self.shunned.len() < OFFERS) {
-            self.shunned.push(server);
+        if let Some(server) = server.filter(|_| self.shunned.len() < SHUNNED) {
+            self.shunned.insert(server);
         }
     }
 
@@ -258,6 +281,7 @@ impl Client {
         if matches!(state, State::Selecting | State::Rebooting) {
             self.new_transaction();
             self.offers.clear();
+            self.candidates = 0;
         }
         self.send(now)
     }
@@ -347,7 +371,7 @@ impl Client {
         let passed = |seconds: u32| age >= u64::from(seconds) * SECOND;
         if lease.ends_ns().is_some_and(|ends| now >= ends) {
             let why = format!("the lease of {} has ended", lease.address_text());
-            return self.lost(now, &why);
+            return self.lost(now, "ended", &why);
         }
         match self.state {
             State::Rebinding => self.send(now),
@@ -358,17 +382,19 @@ impl Client {
     }
 
     /// The lease is over. Under a root file system the address stays, and is asked for anew.
-    fn lost(&mut self, now: u64, why: &str) -> Vec<Action> {
+    fn lost(&mut self, now: u64, kind: &'static str, why: &str) -> Vec<Action> {
         let Some(lease) = self.held.clone() else {
             return self.enter(now, State::Selecting);
         };
-        let mut actions = Vec::new();
+        let becomes = if self.config.keep {
+            "the address stays, because the root file system hangs on it"
+        } else {
+            "the address goes"
+        };
+        let mut actions = self.tell(now, kind, format!("{why}: {becomes}"));
         if self.config.keep {
-            let stays = "the address stays, because the root file system hangs on it";
-            actions.push(Action::Say(true, format!("{why}: {stays}")));
             self.wanted = Some(lease.address);
         } else {
-            actions.push(Action::Say(true, format!("{why}: the address goes")));
             actions.push(Action::Lost(lease.address));
             self.held = None;
             self.wanted = None;

@@ -3,6 +3,8 @@
 
 use std::net::Ipv4Addr;
 
+use super::lease::is_host;
+
 /// Port of DHCP servers.
 pub const SERVER_PORT: u16 = 67;
 /// Port of DHCP clients.
@@ -88,7 +90,7 @@ pub fn to_servers(from: Ipv4Addr, to: Ipv4Addr, payload: &[u8]) -> Option<Vec<u8
 }
 
 /// Reads a packet for the client's port. `None`: it is something else, a fragment, or does not fit
-/// its lengths and checksums. `unsummed`: the kernel said that the UDP checksum is not filled in
+/// its lengths and checksums, or comes from an address that no server can have. `unsummed`: the kernel said that the UDP checksum is not filled in
 /// (`TP_STATUS_CSUMNOTREADY`, packet(7)), as on virtual interfaces.
 pub fn to_client(packet: &[u8], unsummed: bool) -> Option<Datagram<'_>> {
     let header: &[u8; IP] = packet.first_chunk()?;
@@ -110,6 +112,11 @@ pub fn to_client(packet: &[u8], unsummed: bool) -> Option<Datagram<'_>> {
         return None;
     }
     let (from, to) = (address(12)?, address(16)?);
+    // One without an address broadcasts (RFC 1122 3.2.1.3).
+    let is_possible = is_host(from) || (from.is_unspecified() && to.is_broadcast());
+    if !is_possible {
+        return None;
+    }
     let (&[s0, s1, d0, d1, l0, l1, c0, c1], _) = udp.split_first_chunk::<UDP>()?;
     let length = u16::from_be_bytes([l0, l1]);
     if u16::from_be_bytes([d0, d1]) != CLIENT_PORT || u16::from_be_bytes([s0, s1]) == 0 {
@@ -160,6 +167,22 @@ mod tests {
             assert_eq!(datagram.from, Ipv4Addr::new(10, 0, 0, 1));
             assert_eq!(datagram.to, TO);
         }
+    }
+
+    #[test]
+    fn what_no_machine_can_have_sent_is_nothing() {
+        let packet = |from: [u8; 4], to: Ipv4Addr| {
+            let mut packet = to_servers(from.into(), to, b"abc").unwrap();
+            packet[20..24].copy_from_slice(&[0, 67, 0, 68]);
+            packet
+        };
+        for from in [[127, 0, 0, 1], [255; 4], [224, 0, 0, 1], [240, 0, 0, 1]] {
+            assert_eq!(to_client(&packet(from, TO), false), None, "{from:?}");
+        }
+        let host = Ipv4Addr::new(10, 0, 0, 5);
+        assert!(to_client(&packet([0; 4], TO), false).is_some());
+        assert!(to_client(&packet([0; 4], host), false).is_none());
+        assert!(to_client(&packet([10, 0, 0, 1], host), false).is_some());
     }
 
     #[test]

@@ -2,22 +2,21 @@
 //! PURE: what a server grants, each value checked. A value that does not fit is left out and named;
 //! an address, mask, server or time that does not fit makes the whole offer unusable.
 
+mod options;
+
 use std::net::Ipv4Addr;
 
 use serde::{Deserialize, Serialize};
 
+use super::brake::Reason;
 use super::packet::{Message, option};
+pub(crate) use options::domains;
+use options::{LeftOut, Taken};
 
 /// A lease for ever (RFC 2131 3.3).
 pub const FOR_EVER: u32 = u32::MAX;
-/// dhclient-script takes no MTU up to this one: servers that say 576 mean "no idea".
-const MTU_MIN: u16 = 576;
 /// No network is larger than one of class A.
 const PREFIX_MIN: u32 = 8;
-/// Longest host or domain name (RFC 1035 2.3.4).
-const NAME: usize = 253;
-/// Domains of a search list that are taken.
-const DOMAINS: usize = 32;
 
 /// A route that the server wants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -94,38 +93,41 @@ pub struct Lease {
 impl Lease {
     /// The lease in an OFFER or an ACK to a request of `asked_ns`; the error says in one line what
     /// makes it unusable.
-    pub fn of(message: &Message, asked_ns: u64) -> Result<Lease, String> {
+    pub fn of(message: &Message, asked_ns: u64) -> Result<Lease, Reason> {
         let address = message.yiaddr;
         if !is_host(address) {
-            return Err(format!("{address} is no address for a host"));
+            let why = format!("{address} is no address for a host");
+            return Err(Reason::new("no address for a host", why));
         }
         let server = message
             .address(option::SERVER)
             .ok_or("no server identifier (option 54)")?;
         if !is_host(server) {
-            return Err(format!("server identifier {server}"));
+            let why = format!("server identifier {server}");
+            return Err(Reason::new("server identifier", why));
+        }
+        if server == address {
+            let why = format!("{address} is the server's own address");
+            return Err(Reason::new("the server's own address", why));
         }
         let mask = message
             .address(option::MASK)
             .ok_or("no subnet mask (option 1)")?;
-        let prefix = prefix_of(mask).ok_or_else(|| format!("subnet mask {mask}"))?;
+        let prefix = prefix_of(mask)
+            .ok_or_else(|| Reason::new("subnet mask", format!("subnet mask {mask}")))?;
         let (network, last) = bounds(address, prefix);
         if prefix <= 30 && (address == network || address == last) {
-            return Err(format!(
-                "{address}/{prefix} is the address of a whole network"
-            ));
+            let why = format!("{address}/{prefix} is the address of a whole network");
+            return Err(Reason::new("the address of a whole network", why));
         }
         let seconds = message
             .number(option::LEASE_TIME)
             .ok_or("no lease time (option 51)")?;
         if seconds == 0 {
-            return Err("a lease time of 0 s".to_owned());
+            return Err("a lease time of 0 s".into());
         }
         let (renew_s, rebind_s) = times(message, seconds);
-        let mut taken = Taken {
-            message,
-            left_out: Vec::new(),
-        };
+        let mut taken = Taken::new(message);
         Ok(Lease {
             address,
             prefix,
@@ -135,13 +137,13 @@ impl Lease {
             renew_s,
             rebind_s,
             broadcast: message.address(option::BROADCAST),
-            routers: taken.hosts(option::ROUTERS),
+            routers: taken.routers(),
             classless_routes: taken.classless_routes(),
             static_routes: taken.static_routes(),
             name_servers: taken.hosts(option::NAME_SERVERS),
             domain_name: taken.name(option::DOMAIN_NAME),
             domain_search: taken.domain_search(),
-            host_name: taken.name(option::HOST_NAME),
+            host_name: taken.host_name(),
             mtu: taken.mtu(),
             root_path: taken.text(option::ROOT_PATH),
             next_server: Some(message.siaddr).filter(|server| is_host(*server)),
@@ -151,7 +153,7 @@ impl Lease {
             boot_file: taken
                 .text(option::BOOT_FILE)
                 .or_else(|| taken.field("file", &message.file)),
-            left_out: taken.left_out,
+            left_out: taken.left_out.iter().map(LeftOut::line).collect(),
         })
     }
 
@@ -260,7 +262,7 @@ fn octets(routes: &[Route]) -> String {
 }
 
 /// An address that one machine may have: no network 0, loopback, multicast, reserved or broadcast.
-fn is_host(address: Ipv4Addr) -> bool {
+pub(crate) fn is_host(address: Ipv4Addr) -> bool {
     let [first, ..] = address.octets();
     (1..=223).contains(&first) && first != 127
 }
@@ -296,237 +298,6 @@ fn times(message: &Message, seconds: u32) -> (u32, u32) {
         .filter(|t1| *t1 > 0 && *t1 < rebind_s)
         .unwrap_or_else(|| (seconds / 2).min(rebind_s));
     (renew_s, rebind_s)
-}
-
-struct Taken<'a> {
-    message: &'a Message,
-    left_out: Vec<String>,
-}
-
-impl Taken<'_> {
-    fn leave_out<T>(&mut self, code: u8, why: &str) -> Option<T> {
-        self.left_out.push(format!("option {code}: {why}"));
-        None
-    }
-
-    /// Addresses of hosts; one that is none is left out, the others stay.
-    fn hosts(&mut self, code: u8) -> Vec<Ipv4Addr> {
-        let Some(bytes) = self.message.option(code) else {
-            return Vec::new();
-        };
-        let (addresses, []) = bytes.as_chunks::<4>() else {
-            self.leave_out::<()>(code, &format!("{} bytes", bytes.len()));
-            return Vec::new();
-        };
-        let mut hosts = Vec::new();
-        for address in addresses.iter().map(|bytes| Ipv4Addr::from(*bytes)) {
-            if is_host(address) {
-                hosts.push(address);
-            } else {
-                self.leave_out::<()>(code, &address.to_string());
-            }
-        }
-        hosts
-    }
-
-    fn mtu(&mut self) -> Option<u16> {
-        let bytes = self.message.option(option::MTU)?;
-        let Ok(bytes) = <[u8; 2]>::try_from(bytes) else {
-            return self.leave_out(option::MTU, &format!("{} bytes", bytes.len()));
-        };
-        match u16::from_be_bytes(bytes) {
-            mtu if mtu > MTU_MIN => Some(mtu),
-            mtu => self.leave_out(option::MTU, &format!("MTU {mtu}")),
-        }
-    }
-
-    /// One line of text: UTF-8 without control characters.
-    fn text(&mut self, code: u8) -> Option<String> {
-        let bytes = self.message.option(code)?;
-        match line_of(bytes) {
-            Ok(text) => text,
-            Err(why) => self.leave_out(code, why),
-        }
-    }
-
-    fn field(&mut self, name: &str, bytes: &[u8]) -> Option<String> {
-        match line_of(bytes) {
-            Ok(text) => text,
-            Err(why) => {
-                self.left_out.push(format!("{name}: {why}"));
-                None
-            }
-        }
-    }
-
-    /// A host or domain name.
-    fn name(&mut self, code: u8) -> Option<String> {
-        let text = self.text(code)?;
-        if is_name(&text) {
-            return Some(text);
-        }
-        self.leave_out(code, "no host or domain name")
-    }
-
-    fn static_routes(&mut self) -> Vec<Route> {
-        const CODE: u8 = option::STATIC_ROUTES;
-        let Some(bytes) = self.message.option(CODE) else {
-            return Vec::new();
-        };
-        let (pairs, []) = bytes.as_chunks::<8>() else {
-            self.leave_out::<()>(CODE, &format!("{} bytes", bytes.len()));
-            return Vec::new();
-        };
-        let mut routes = Vec::new();
-        for &[a, b, c, d, gateway @ ..] in pairs {
-            let (network, gateway) = (Ipv4Addr::new(a, b, c, d), Ipv4Addr::from(gateway));
-            // The class says the mask (RFC 2132 5.8); the default route is not allowed here.
-            let class = match a {
-                1..=126 => 8,
-                128..=191 => 16,
-                192..=223 => 24,
-                _ => 0,
-            };
-            let is_network = bounds(network, class).0 == network;
-            if class == 0 || !is_host(gateway) {
-                self.leave_out::<()>(CODE, &format!("{network} by {gateway}"));
-                continue;
-            }
-            routes.push(Route {
-                network,
-                prefix: if is_network { class } else { 32 },
-                gateway,
-            });
-        }
-        routes
-    }
-
-    /// RFC 3442. One wrong route makes the whole list unreadable: there is no telling where the
-    /// next one begins.
-    fn classless_routes(&mut self) -> Option<Vec<Route>> {
-        const CODE: u8 = option::CLASSLESS_ROUTES;
-        let mut rest = self.message.option(CODE)?;
-        let mut routes = Vec::new();
-        while let Some((&prefix, after)) = rest.split_first() {
-            let significant = usize::from(prefix.div_ceil(8));
-            let parts = (prefix <= 32)
-                .then(|| after.split_at_checked(significant))
-                .flatten()
-                .and_then(|(network, after)| Some((network, after.split_first_chunk::<4>()?)));
-            let Some((network, (gateway, after))) = parts else {
-                return self.leave_out(CODE, "does not fit its length");
-            };
-            let mut octets = [0; 4];
-            for (to, from) in octets.iter_mut().zip(network) {
-                *to = *from;
-            }
-            let gateway = Ipv4Addr::from(*gateway);
-            let network = bounds(Ipv4Addr::from(octets), prefix).0;
-            let leads = prefix == 0 || is_host(network);
-            if leads && (is_host(gateway) || (gateway.is_unspecified() && prefix > 0)) {
-                routes.push(Route {
-                    network,
-                    prefix,
-                    gateway,
-                });
-            } else {
-                self.leave_out::<()>(CODE, &format!("{network}/{prefix} by {gateway}"));
-            }
-            rest = after;
-        }
-        Some(routes)
-    }
-
-    fn domain_search(&mut self) -> Vec<String> {
-        const CODE: u8 = option::DOMAIN_SEARCH;
-        let Some(bytes) = self.message.option(CODE) else {
-            return Vec::new();
-        };
-        match domains(bytes) {
-            Some(domains) => domains,
-            None => {
-                self.leave_out::<()>(CODE, "no list of domains");
-                Vec::new()
-            }
-        }
-    }
-}
-
-/// Text up to trailing NULs, which old servers send; empty is none.
-fn line_of(bytes: &[u8]) -> Result<Option<String>, &'static str> {
-    let end = bytes.iter().rposition(|byte| *byte != 0);
-    let Some(bytes) = end.and_then(|end| bytes.get(..=end)) else {
-        return Ok(None);
-    };
-    let text = std::str::from_utf8(bytes).map_err(|_| "not UTF-8")?;
-    if text.chars().any(char::is_control) {
-        return Err("a control character");
-    }
-    Ok(Some(text.to_owned()))
-}
-
-/// Labels of letters, digits, `-` and `_`, of at most 63 bytes, with dots between them and perhaps
-/// one behind (RFC 1123 2.1).
-fn is_name(text: &str) -> bool {
-    let label = |label: &str| {
-        (1..=63).contains(&label.len())
-            && !label.starts_with('-')
-            && label
-                .bytes()
-                .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
-    };
-    text.len() <= NAME && text.strip_suffix('.').unwrap_or(text).split('.').all(label)
-}
-
-/// RFC 3397: names of RFC 1035 4.1.4 with pointers. A pointer leads backwards, so that every walk
-/// ends.
-pub(crate) fn domains(bytes: &[u8]) -> Option<Vec<String>> {
-    let mut domains = Vec::new();
-    let mut position = 0;
-    while position < bytes.len() && domains.len() < DOMAINS {
-        let (domain, next) = domain(bytes, position)?;
-        domains.push(domain);
-        position = next;
-    }
-    Some(domains)
-}
-
-/// The name at `start`, and where the next one begins.
-fn domain(bytes: &[u8], start: usize) -> Option<(String, usize)> {
-    let mut labels: Vec<&str> = Vec::new();
-    let mut position = start;
-    // Where the labels that are read now began: a pointer must lead before that.
-    let mut began = start;
-    let mut next = None;
-    loop {
-        let length = *bytes.get(position)?;
-        match length {
-            0 => {
-                let name = labels.join(".");
-                let next = next.unwrap_or(position.checked_add(1)?);
-                return is_name(&name).then_some((name, next));
-            }
-            1..=63 => {
-                let from = position.checked_add(1)?;
-                position = from.checked_add(usize::from(length))?;
-                labels.push(std::str::from_utf8(bytes.get(from..position)?).ok()?);
-                if labels.len() > NAME {
-                    return None;
-                }
-            }
-            192..=255 => {
-                let behind = position.checked_add(1)?;
-                let low = *bytes.get(behind)?;
-                let target = usize::from(u16::from_be_bytes([length & 0x3f, low]));
-                if target >= began {
-                    return None;
-                }
-                next = next.or(behind.checked_add(1));
-                (position, began) = (target, target);
-            }
-            _ => return None,
-        }
-    }
 }
 
 #[cfg(test)]

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! DHCPv4 (RFC 2131), over InfiniBand (RFC 4390) and Ethernet. [`packet`], [`frame`], [`arp`],
-//! [`lease`], [`identity`] and [`client`] are PURE; [`socket`] sends and receives.
+//! [`lease`], [`identity`], [`brake`] and [`client`] are PURE; [`socket`] sends and receives.
 
 pub mod arp;
+pub mod brake;
 pub mod client;
 pub mod frame;
 pub mod identity;

@@ -13,15 +13,18 @@ use super::client::{Action, Client, Config, Destination};
 use super::frame;
 use super::identity::Hex;
 use super::lease::Lease;
-use super::packet::{Kind, Message, option};
+use super::packet::{Message, option};
 use super::progress::Progress;
-use super::socket::{Hardware, PacketSocket, Protocol, Received, send_to_server};
+use super::socket::{Hardware, PacketSocket, Protocol, Received, own_addresses, send_to_server};
 use crate::error::{Error, Result, errno_text};
 use crate::system::clock::boottime_ns;
 use crate::system::readiness::watched;
+use crate::system::root::Root;
 
 /// Packets handed over in one piece: a flood must not keep the program from its other work.
 const BATCH: usize = 64;
+/// How long the machine's own hardware addresses are known, in ns.
+const OWN_FOR: u64 = 1_000_000_000;
 
 /// What the caller has to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,8 +45,10 @@ pub struct Session {
     client: Client,
     hardware: Hardware,
     packets: AsyncFd<PacketSocket>,
-    /// Only while an address is probed: the link's ARP is no business of ours else.
-    arp: Option<AsyncFd<PacketSocket>>,
+    /// What the link says of the address that is asked for or held.
+    arp: Option<(Ipv4Addr, AsyncFd<PacketSocket>)>,
+    /// The hardware addresses of this machine, and when they were read, ns since kernel start.
+    own: (Vec<Vec<u8>>, u64),
     /// The last renewal's: its answer must not be refused by the kernel.
     renewal: Option<UdpSocket>,
     /// Why the last send failed.
@@ -68,6 +73,7 @@ impl Session {
             hardware,
             packets,
             arp: None,
+            own: (Vec::new(), 0),
             renewal: None,
             broken: None,
             malformed: 0,
@@ -85,6 +91,7 @@ impl Session {
     /// somebody else has it.
     pub fn resume(&mut self, lease: Lease, probe: bool) {
         let actions = self.client.resume(boottime_ns(), lease, probe);
+        self.watch_address();
         self.carry_out(actions);
     }
 
@@ -157,7 +164,8 @@ impl Session {
     pub fn announce(&self, address: Ipv4Addr) {
         let hardware = &self.hardware;
         let arp = Arp::announcement(hardware.hardware_type, &hardware.address, address);
-        let sent = PacketSocket::open(Protocol::Arp, hardware).and_then(|s| s.send_arp(&arp));
+        let sent = PacketSocket::open(Protocol::Arp(address), hardware);
+        let sent = sent.and_then(|socket| socket.send_arp(&arp));
         if let Err(error) = sent {
             log::debug!("{}: ARP: {}", self.interface, errno_text(&error));
         }
@@ -180,10 +188,7 @@ impl Session {
                 }
                 arps = heard_arp(self.arp.as_ref()) => {
                     for packet in arps {
-                        if let Some(arp) = Arp::decode(&packet.bytes) {
-                            let actions = self.client.arp(boottime_ns(), &arp);
-                            self.carry_out(actions);
-                        }
+                        self.heard_arp(&packet);
                     }
                 }
             }
@@ -195,12 +200,34 @@ impl Session {
         }
     }
 
+    fn heard_arp(&mut self, packet: &Received) {
+        let arp = Arp::decode(&packet.bytes).filter(|arp| !self.is_own(&arp.sender));
+        if let Some(arp) = arp {
+            let actions = self.client.arp(boottime_ns(), &arp);
+            self.carry_out(actions);
+        }
+    }
+
+    /// Whether an interface of this machine has the address. Read anew once a second at most: it is
+    /// asked at every packet of a flood.
+    fn is_own(&mut self, address: &[u8]) -> bool {
+        let now = boottime_ns();
+        let is_old = now.saturating_sub(self.own.1) >= OWN_FOR;
+        if is_old && !self.own.0.iter().any(|own| own == address) {
+            self.own = (own_addresses(&Root::new("/")), now);
+        }
+        self.own.0.iter().any(|own| own == address)
+    }
+
     fn heard(&mut self, packet: &Received) {
         let Some(datagram) = frame::to_client(&packet.bytes, packet.unsummed) else {
             self.malformed = self.malformed.saturating_add(1);
             return;
         };
         match Message::decode(datagram.payload) {
+            Ok(message) if !self.is_to_us(datagram.to, &message) => {
+                log::debug!("{}: DHCP: to {}, another host", self.interface, datagram.to);
+            }
             Ok(message) => {
                 log::debug!(
                     "{}: DHCP: {} from {}",
@@ -218,6 +245,15 @@ impl Session {
         }
     }
 
+    /// Answers come to everybody, be it of the network alone, to the address that they grant, or to
+    /// the one that asks for more time (RFC 2131 4.1).
+    fn is_to_us(&self, to: Ipv4Addr, message: &Message) -> bool {
+        let held = self.client.lease().map(|lease| lease.address);
+        let mask = message.address(option::MASK);
+        let of_network = mask.map(|mask| message.yiaddr | !mask);
+        to.is_broadcast() || to == message.yiaddr || [held, of_network].contains(&Some(to))
+    }
+
     fn carry_out(&mut self, actions: Vec<Action>) {
         for action in actions {
             match action {
@@ -225,14 +261,18 @@ impl Session {
                 Action::Probe(address) => self.probe(address),
                 Action::Bound => {
                     self.renewal = None;
+                    self.watch_address();
                     self.outcomes.push(Outcome::Bound);
                 }
                 Action::Unopposed(address) => {
-                    self.arp = None;
                     self.announce(address);
                     self.outcomes.push(Outcome::Unopposed);
                 }
-                Action::Lost(address) => self.outcomes.push(Outcome::Lost(address)),
+                Action::Defend(address) => self.announce(address),
+                Action::Lost(address) => {
+                    self.arp = None;
+                    self.outcomes.push(Outcome::Lost(address));
+                }
                 Action::Say(true, line) => log::warn!("{}: DHCP: {line}", self.interface),
                 Action::Say(false, line) => log::info!("{}: DHCP: {line}", self.interface),
             }
@@ -253,26 +293,30 @@ impl Session {
                 // The port is free only when the socket before it is closed.
                 self.renewal = None;
                 send_to_server(&self.interface, from, to, &bytes)
-                    .map(|socket| self.renewal = Some(socket))
+                    .map(|socket| self.renewal = socket)
             }
         };
         self.note(&what, sent);
-        // An address that is declined is probed no longer.
-        if message.kind == Kind::Decline {
-            self.arp = None;
+    }
+
+    /// Listens to what the link says of the address that is held (RFC 5227 2.4).
+    fn watch_address(&mut self) {
+        let held = self.client.lease().map(|lease| lease.address);
+        let Some(address) = held.filter(|held| self.arp.as_ref().is_none_or(|(of, _)| of != held))
+        else {
+            return;
+        };
+        match PacketSocket::open(Protocol::Arp(address), &self.hardware).and_then(watched) {
+            Ok(socket) => self.arp = Some((address, socket)),
+            Err(error) => self.note("ARP", Err(error)),
         }
     }
 
     fn probe(&mut self, address: Ipv4Addr) {
         let hardware = &self.hardware;
         let arp = Arp::probe(hardware.hardware_type, &hardware.address, address);
-        if self.arp.is_none() {
-            match PacketSocket::open(Protocol::Arp, hardware).and_then(watched) {
-                Ok(socket) => self.arp = Some(socket),
-                Err(error) => self.note("ARP", Err(error)),
-            }
-        }
-        if let Some(socket) = &self.arp {
+        self.watch_address();
+        if let Some((_, socket)) = &self.arp {
             let sent = socket.get_ref().send_arp(&arp);
             self.note(&format!("ARP probe for {address} sent"), sent);
         }
@@ -296,8 +340,8 @@ impl Session {
     }
 }
 
-async fn heard_arp(socket: Option<&AsyncFd<PacketSocket>>) -> Vec<Received> {
-    let Some(socket) = socket else {
+async fn heard_arp(socket: Option<&(Ipv4Addr, AsyncFd<PacketSocket>)>) -> Vec<Received> {
+    let Some((_, socket)) = socket else {
         return std::future::pending().await;
     };
     let Ok(mut ready) = socket.readable().await else {

@@ -12,11 +12,11 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use nix::errno::Errno;
 use nix::sys::socket::{
-    AddressFamily, ControlMessageOwned, MsgFlags, SockFlag, SockType, recvmsg, setsockopt, socket,
-    sockopt,
+    AddressFamily, ControlMessageOwned, MsgFlags, SockFlag, SockProtocol, SockType, SockaddrIn,
+    recvmsg, sendto, setsockopt, socket, sockopt,
 };
 
-use super::arp::Arp;
+use super::arp::{self, Arp};
 use super::frame::{self, CLIENT_PORT, SERVER_PORT};
 use super::packet;
 use crate::system::root::Root;
@@ -75,15 +75,15 @@ impl Hardware {
 pub enum Protocol {
     /// UDP over IPv4 to the DHCP client's port.
     Dhcp,
-    /// ARP.
-    Arp,
+    /// ARP that says or asks who has this address.
+    Arp(Ipv4Addr),
 }
 
 impl Protocol {
     fn ethertype(self) -> u16 {
         let ethertype = match self {
             Protocol::Dhcp => libc::ETH_P_IP,
-            Protocol::Arp => libc::ETH_P_ARP,
+            Protocol::Arp(_) => libc::ETH_P_ARP,
         };
         u16::try_from(ethertype).unwrap_or(0)
     }
@@ -95,6 +95,17 @@ pub struct PacketSocket {
     file: OwnedFd,
     protocol: Protocol,
     hardware: Hardware,
+}
+
+/// The hardware addresses of this machine's interfaces. One of them may speak for the address of
+/// another on the same link (ip-sysctl.rst, arp_ignore and arp_announce): that is no other host.
+pub fn own_addresses(root: &Root) -> Vec<Vec<u8>> {
+    const NET: &str = "/sys/class/net";
+    let names = root.list(NET).unwrap_or_default();
+    let address = |name: &String| root.text(&format!("{NET}/{name}/address")).ok();
+    let all = names.iter().filter_map(address);
+    all.filter_map(|text| super::identity::unhex(&text))
+        .collect()
 }
 
 /// What was received.
@@ -112,9 +123,15 @@ impl PacketSocket {
         let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
         // Without a protocol nothing arrives before the filter is in its place.
         let file = socket(AddressFamily::Packet, SockType::Datagram, flags, None)?;
-        if protocol == Protocol::Dhcp {
-            attach(&file, &dhcp_filter())?;
-            set_auxdata(&file)?;
+        match protocol {
+            Protocol::Dhcp => {
+                attach(&file, &to_this_host(&dhcp_filter()))?;
+                set_auxdata(&file)?;
+            }
+            Protocol::Arp(address) => {
+                let filter = arp_filter(hardware.address.len(), address);
+                attach(&file, &to_this_host(&filter))?;
+            }
         }
         let socket = PacketSocket {
             file,
@@ -246,23 +263,84 @@ fn is_unsummed(message: &ControlMessageOwned) -> bool {
     }
 }
 
-/// Keeps, of what IPv4 there is: whole UDP packets to port 68 that hold a BOOTREPLY with the DHCP
-/// cookie. The program checks all of it again; this spares it the traffic of the link.
-fn dhcp_filter() -> [libc::sock_filter; 16] {
-    const LOAD_BYTE: u32 = libc::BPF_LD | libc::BPF_B;
-    const LOAD_HALF: u32 = libc::BPF_LD | libc::BPF_H;
-    const LOAD_WORD: u32 = libc::BPF_LD | libc::BPF_W;
-    const EQUAL: u32 = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
-    const ANY_BIT: u32 = libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K;
-    const AND: u32 = libc::BPF_ALU | libc::BPF_AND | libc::BPF_K;
-    const HEADER_TO_X: u32 = libc::BPF_LDX | libc::BPF_B | libc::BPF_MSH;
-    const RETURN: u32 = libc::BPF_RET | libc::BPF_K;
-    let step = |code: u32, jt: u8, jf: u8, k: u32| libc::sock_filter {
+const LOAD_BYTE: u32 = libc::BPF_LD | libc::BPF_B;
+const LOAD_HALF: u32 = libc::BPF_LD | libc::BPF_H;
+const LOAD_WORD: u32 = libc::BPF_LD | libc::BPF_W;
+const EQUAL: u32 = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
+const ANY_BIT: u32 = libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K;
+const AND: u32 = libc::BPF_ALU | libc::BPF_AND | libc::BPF_K;
+const HEADER_TO_X: u32 = libc::BPF_LDX | libc::BPF_B | libc::BPF_MSH;
+const RETURN: u32 = libc::BPF_RET | libc::BPF_K;
+/// `PACKET_OTHERHOST` (include/uapi/linux/if_packet.h).
+const OTHERHOST: u32 = 3;
+/// The VLAN's number in a tag (include/linux/if_vlan.h, VLAN_VID_MASK).
+const VLAN: u32 = 0xfff;
+
+fn step(code: u32, jt: u8, jf: u8, k: u32) -> libc::sock_filter {
+    libc::sock_filter {
         code: code as u16,
         jt,
         jf,
         k,
-    };
+    }
+}
+
+/// What the kernel knows of a packet beside its bytes (socket(7), BPF extensions).
+fn ancillary(offset: i32) -> u32 {
+    (libc::SKF_AD_OFF + offset).cast_unsigned()
+}
+
+/// `rest` for frames to this host or to everybody, and none of a VLAN. Without this a packet socket
+/// gives what a switch floods to all ports or a promiscuous interface hears.
+fn to_this_host(rest: &[libc::sock_filter]) -> Vec<libc::sock_filter> {
+    let head = [
+        step(
+            LOAD_BYTE | libc::BPF_ABS,
+            0,
+            0,
+            ancillary(libc::SKF_AD_PKTTYPE),
+        ),
+        step(EQUAL, 4, 0, OTHERHOST),
+        step(
+            LOAD_BYTE | libc::BPF_ABS,
+            0,
+            0,
+            ancillary(libc::SKF_AD_VLAN_TAG_PRESENT),
+        ),
+        step(EQUAL, 3, 0, 0),
+        step(
+            LOAD_HALF | libc::BPF_ABS,
+            0,
+            0,
+            ancillary(libc::SKF_AD_VLAN_TAG),
+        ),
+        // VLAN 0 is a priority without a VLAN (IEEE 802.1Q).
+        step(ANY_BIT, 0, 1, VLAN),
+        step(RETURN, 0, 0, 0),
+    ];
+    head.into_iter().chain(rest.iter().copied()).collect()
+}
+
+/// Keeps, of ARP over IPv4 with hardware addresses of so many bytes: who says that he has the
+/// address, and who probes for it (RFC 5227 1.1).
+fn arp_filter(hardware: usize, address: Ipv4Addr) -> [libc::sock_filter; 7] {
+    let length = u32::try_from(hardware).unwrap_or(0);
+    let header = u32::try_from(arp::HEADER).unwrap_or(0);
+    let (sender, target) = (header + length, header + 2 * length + 4);
+    [
+        step(LOAD_WORD | libc::BPF_ABS, 0, 0, sender),
+        step(EQUAL, 4, 0, address.to_bits()),
+        step(EQUAL, 0, 2, 0),
+        step(LOAD_WORD | libc::BPF_ABS, 0, 0, target),
+        step(EQUAL, 1, 0, address.to_bits()),
+        step(RETURN, 0, 0, 0),
+        step(RETURN, 0, 0, u32::MAX),
+    ]
+}
+
+/// Keeps, of what IPv4 there is: whole UDP packets to port 68 that hold a BOOTREPLY with the DHCP
+/// cookie. The program checks all of it again; this spares it the traffic of the link.
+fn dhcp_filter() -> [libc::sock_filter; 16] {
     [
         step(LOAD_BYTE | libc::BPF_ABS, 0, 0, 0),
         step(AND, 0, 0, 0xf0),
@@ -314,7 +392,37 @@ fn set_option<T>(file: &OwnedFd, level: i32, name: i32, value: &T) -> io::Result
 
 /// Sends to the server from the address of the lease, through the routing of the machine. What
 /// comes back is heard by the packet socket.
+///
+/// The socket is to be held until the answer is there, because the kernel would refuse that with ICMP
+/// else; none: another program has the port, which is as good.
 pub fn send_to_server(
+    interface: &str,
+    from: Ipv4Addr,
+    to: Ipv4Addr,
+    bytes: &[u8],
+) -> io::Result<Option<UdpSocket>> {
+    match send_from_port(interface, from, to, bytes) {
+        Err(e) if e.kind() == io::ErrorKind::AddrInUse => {
+            send_raw(interface, from, to, bytes)?;
+            Ok(None)
+        }
+        sent => sent.map(Some),
+    }
+}
+
+/// The same with headers of our own (raw(7)): no port is needed for it.
+fn send_raw(interface: &str, from: Ipv4Addr, to: Ipv4Addr, bytes: &[u8]) -> io::Result<()> {
+    let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+    let (family, protocol) = (AddressFamily::Inet, SockProtocol::Raw);
+    let file = socket(family, SockType::Raw, flags, protocol)?;
+    setsockopt(&file, sockopt::BindToDevice, &interface.into())?;
+    let packet = frame::to_servers(from, to, bytes).ok_or(io::ErrorKind::InvalidInput)?;
+    let to = SockaddrIn::from(SocketAddrV4::new(to, 0));
+    sendto(file.as_raw_fd(), &packet, &to, MsgFlags::empty())?;
+    Ok(())
+}
+
+fn send_from_port(
     interface: &str,
     from: Ipv4Addr,
     to: Ipv4Addr,
@@ -324,11 +432,10 @@ pub fn send_to_server(
     let file = socket(AddressFamily::Inet, SockType::Datagram, flags, None)?;
     setsockopt(&file, sockopt::ReuseAddr, &true)?;
     setsockopt(&file, sockopt::BindToDevice, &interface.into())?;
-    let own = nix::sys::socket::SockaddrIn::from(SocketAddrV4::new(from, CLIENT_PORT));
+    let own = SockaddrIn::from(SocketAddrV4::new(from, CLIENT_PORT));
     nix::sys::socket::bind(file.as_raw_fd(), &own)?;
     let socket = UdpSocket::from(file);
     socket.send_to(bytes, SocketAddrV4::new(to, SERVER_PORT))?;
-    // Held until the answer is there: else the kernel would refuse it with ICMP.
     Ok(socket)
 }
 

@@ -14,6 +14,7 @@ use super::duid::Identity;
 use super::lease::Lease;
 use super::packet::Message;
 use super::progress::Counts;
+use crate::dhcp::brake::Brake;
 use crate::dhcp::random::Random;
 pub(super) use requests::elapsed;
 use timing::SECOND;
@@ -26,6 +27,8 @@ const REQUESTS: u32 = 4;
 const DECLINES: u32 = 4;
 /// Offers that are remembered.
 const OFFERS: usize = 8;
+/// Servers that are remembered for not delivering.
+const SHUNNED: usize = 256;
 /// How long an offer of a server that failed us before waits for a better one.
 const GRACE: u64 = 2 * SECOND;
 /// After the first DECLINE, and after every later one: a server with nothing but taken addresses
@@ -37,8 +40,6 @@ const REFUSED: u64 = SECOND;
 const REFUSED_LONGEST: u64 = 16 * SECOND;
 /// The same, where an address is kept: nobody waits for that.
 const REFUSED_KEPT: u64 = 600 * SECOND;
-/// Warnings until the next lease: what comes from the network must not fill the log.
-const WARNINGS: usize = 8;
 /// No lease is so short that it makes a storm.
 const CLOSE: u64 = SECOND;
 /// The highest preference: nobody better will come (RFC 8415 18.2.1).
@@ -65,6 +66,12 @@ pub enum Action {
     Lost(Ipv6Addr),
     /// A line for the log: warning or not.
     Say(bool, String),
+}
+
+impl Action {
+    fn warning(line: String) -> Action {
+        Action::Say(true, line)
+    }
 }
 
 /// Where the client is: the exchange that goes on, or none.
@@ -118,8 +125,10 @@ pub struct Client {
     declines: u32,
     refusals: u32,
     counts: Counts,
-    /// Warnings since the last lease.
-    said: Vec<String>,
+    /// On what others send.
+    brake: Brake,
+    /// On what becomes of leases: never silenced by answers that cannot be used.
+    of_lease: Brake,
 }
 
 impl Client {
@@ -145,7 +154,8 @@ impl Client {
             declines: 0,
             refusals: 0,
             counts: Counts::default(),
-            said: Vec::new(),
+            brake: Brake::default(),
+            of_lease: Brake::default(),
         }
     }
 
@@ -261,7 +271,7 @@ impl Client {
     fn shun(&mut self) {
         let server = self.offers.first().map(|offer| &offer.lease.server_id);
         let server = server.filter(|server| !self.shunned.contains(server));
-        if let Some(server) = server.filter(|_| self.shunned.len() < OFFERS) {
+        if let Some(server) = server.filter(|_| self.shunned.len() < SHUNNED) {
             self.shunned.push(server.clone());
         }
     }
@@ -337,26 +347,23 @@ impl Client {
     fn ended(&mut self, now: u64) -> Vec<Action> {
         let lease = self.held.as_ref().map(Lease::address_text);
         let lease = lease.unwrap_or_default();
-        self.lost(now, &format!("the lease of {lease} has ended"))
+        self.lost(now, "ended", &format!("the lease of {lease} has ended"))
     }
 
     /// The lease is over. Under a root file system the address stays, and is asked for anew.
-    fn lost(&mut self, now: u64, why: &str) -> Vec<Action> {
+    fn lost(&mut self, now: u64, kind: &'static str, why: &str) -> Vec<Action> {
         let Some(lease) = self.held.clone() else {
             return self.enter(now, State::Soliciting);
         };
-        let mut actions = Vec::new();
+        let becomes = if self.config.keep {
+            "the address stays, because the root file system hangs on it"
+        } else {
+            "the address goes"
+        };
+        let mut actions = self.tell(now, kind, format!("{why}: {becomes}"));
         if self.config.keep {
-            let stays = "the address stays, because the root file system hangs on it";
-            let line = format!("{why}: {stays}");
-            // Never silenced by what others made it say, and no storm either.
-            if self.said.len() < 2 * WARNINGS && !self.said.contains(&line) {
-                self.said.push(line.clone());
-                actions.push(Action::Say(true, line));
-            }
             self.wanted = Some(lease.address);
         } else {
-            actions.push(Action::Say(true, format!("{why}: the address goes")));
             actions.push(Action::Lost(lease.address));
             self.held = None;
             self.wanted = None;
@@ -374,10 +381,8 @@ impl Client {
         let what = format!("{} is taken by another host", lease.address);
         self.counts.taken = Some(what.clone());
         self.wanted = None;
-        let mut actions = vec![
-            Action::Say(true, format!("{what}: declined")),
-            Action::Lost(lease.address),
-        ];
+        let mut actions = self.tell(now, "taken", format!("{what}: declined"));
+        actions.push(Action::Lost(lease.address));
         self.declined = Some(lease);
         actions.extend(self.enter(now, State::Declining));
         actions

@@ -67,8 +67,8 @@ impl Information {
     /// What a REPLY says.
     pub fn of(message: &Message, from: Ipv6Addr) -> Result<Information, Refusal> {
         let server_id = message.duid(option::SERVER_ID);
-        let server_id = server_id
-            .ok_or_else(|| Refusal::Unusable("no server identifier (option 2)".to_owned()))?;
+        let server_id =
+            server_id.ok_or_else(|| Refusal::Unusable("no server identifier (option 2)".into()))?;
         failed(message.options.status()?)?;
         let mut left_out = Vec::new();
         Ok(Information {
@@ -281,9 +281,7 @@ impl Asker {
         self.slowest_s = allowed.or(self.slowest_s);
         let said = match client {
             Some(_) => Information::of(message, from),
-            None => Err(Refusal::Unusable(
-                "no client identifier (option 1)".to_owned(),
-            )),
+            None => Err(Refusal::Unusable("no client identifier (option 1)".into())),
         };
         match said {
             Ok(information) => {

@@ -8,6 +8,7 @@ use std::net::Ipv6Addr;
 use serde::{Deserialize, Serialize};
 
 use super::packet::{Address, Association, Malformed, Message, Status, option, status};
+use crate::dhcp::brake::Reason;
 use crate::dhcp::identity::Hex;
 use crate::dhcp::lease::{FOR_EVER, domains};
 use crate::error::printable;
@@ -55,10 +56,19 @@ pub enum Refusal {
     /// The address is valid no longer.
     Ended,
     /// It cannot be used: what of it, in a line.
-    Unusable(String),
+    Unusable(Reason),
 }
 
 impl Refusal {
+    /// Which kind of reason it is, whatever the sender made of it.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Refusal::Status(said) => said.name().unwrap_or("another status"),
+            Refusal::Ended => "valid no longer",
+            Refusal::Unusable(why) => why.kind,
+        }
+    }
+
     /// Whether the server says that it knows nothing of the lease.
     pub fn is_no_binding(&self) -> bool {
         matches!(self, Refusal::Status(said) if said.code == status::NO_BINDING)
@@ -71,14 +81,14 @@ impl fmt::Display for Refusal {
             Refusal::Status(said) if said.text.is_empty() => write!(f, "{said}"),
             Refusal::Status(said) => write!(f, "{said}: {}", printable(&said.text)),
             Refusal::Ended => f.write_str("the address is valid no longer"),
-            Refusal::Unusable(why) => f.write_str(why),
+            Refusal::Unusable(why) => write!(f, "{why}"),
         }
     }
 }
 
 impl From<Malformed> for Refusal {
     fn from(malformed: Malformed) -> Refusal {
-        Refusal::Unusable(malformed.to_string())
+        Refusal::Unusable(Reason::new("malformed", malformed.to_string()))
     }
 }
 
@@ -92,7 +102,7 @@ impl Lease {
         wanted: Option<Ipv6Addr>,
         asked_ns: u64,
     ) -> Result<Lease, Refusal> {
-        let unusable = |why: &str| Refusal::Unusable(why.to_owned());
+        let unusable = |why: &'static str| Refusal::Unusable(why.into());
         let server_id = message
             .duid(option::SERVER_ID)
             .ok_or_else(|| unusable("no server identifier (option 2)"))?;
@@ -197,21 +207,20 @@ fn association(message: &Message, iaid: u32) -> Result<Association, Refusal> {
         Err(malformed) => Some(Err(malformed)),
     });
     let Some(mine) = mine else {
-        return Err(Refusal::Unusable(format!(
-            "no addresses (IA_NA) for our IAID {iaid}"
-        )));
+        let why = format!("no addresses (IA_NA) for our IAID {iaid}");
+        return Err(Refusal::Unusable(Reason::new("no addresses", why)));
     };
     let mine = mine?;
     failed(mine.options.status()?)?;
     if mine.rebind_s > 0 && mine.renew_s > mine.rebind_s {
         let why = format!("T1 {} s after T2 {} s", mine.renew_s, mine.rebind_s);
-        return Err(Refusal::Unusable(why));
+        return Err(Refusal::Unusable(Reason::new("T1 after T2", why)));
     }
     Ok(mine)
 }
 
 fn address(association: &Association, wanted: Option<Ipv6Addr>) -> Result<Address, Refusal> {
-    let mut refusal = Refusal::Unusable("no address (option 5)".to_owned());
+    let mut refusal = Refusal::Unusable("no address (option 5)".into());
     let mut found: Option<Address> = None;
     for value in association.options.all(option::IA_ADDRESS).take(MANY) {
         match Address::decode(value).map_err(Refusal::from).and_then(fit) {
@@ -228,14 +237,18 @@ fn address(association: &Association, wanted: Option<Ipv6Addr>) -> Result<Addres
 /// An address that can be used (RFC 8415 21.6).
 fn fit(address: Address) -> Result<Address, Refusal> {
     failed(address.options.status()?)?;
-    if !is_host(address.address) {
+    if !is_host(address.address) || is_reserved(address.address) {
         let why = format!("{} is no address for a host", address.address);
-        return Err(Refusal::Unusable(why));
+        return Err(Refusal::Unusable(Reason::new("no address for a host", why)));
     }
     if address.preferred_s > address.valid_s {
-        return Err(Refusal::Unusable(format!(
+        let why = format!(
             "{} preferred for {} s and valid for {} s",
             address.address, address.preferred_s, address.valid_s
+        );
+        return Err(Refusal::Unusable(Reason::new(
+            "preferred and not valid",
+            why,
         )));
     }
     if address.valid_s == 0 {
@@ -250,6 +263,27 @@ fn is_host(address: Ipv6Addr) -> bool {
     // ::ffff:0:0/96 and what once was ::/96 stand for IPv4.
     let stands_for_v4 = address.to_ipv4().is_some();
     is_plain && !stands_for_v4 && !address.is_unicast_link_local()
+}
+
+/// Of a prefix out of which no server gives addresses away (RFC 6890, IANA's registry of special
+/// addresses). A name server may well be behind NAT64 or 6to4.
+fn is_reserved(address: Ipv6Addr) -> bool {
+    matches!(
+        address.segments(),
+        // Discard-only (RFC 6666), documentation (RFC 3849 and 9637), 6to4 (RFC 3056), Teredo (RFC
+        // 4380), benchmarking (RFC 5180), ORCHID (RFC 4843 and 7343), NAT64 (RFC 6052 and 8215), and
+        // site-local, which is no more (RFC 3879).
+        [0x100, 0, 0, 0, ..]
+            | [0x2001, 0xdb8, ..]
+            | [0x3fff, 0..=0xfff, ..]
+            | [0x2002, ..]
+            | [0x2001, 0, ..]
+            | [0x2001, 2, 0, ..]
+            | [0x2001, 0x10..=0x2f, ..]
+            | [0x64, 0xff9b, 0, 0, 0, 0, ..]
+            | [0x64, 0xff9b, 1, ..]
+            | [0xfec0..=0xfeff, ..]
+    )
 }
 
 /// T1 and T2: the server's where they lie within the lease, else a half and four fifths of the

@@ -236,18 +236,27 @@ pub mod status {
     pub const NOT_ON_LINK: u16 = 4;
 }
 
-impl fmt::Display for Status {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = match self.code {
+impl Status {
+    /// The code's name; none: it has none in RFC 8415.
+    pub fn name(&self) -> Option<&'static str> {
+        Some(match self.code {
             status::SUCCESS => "Success",
             1 => "UnspecFail",
             status::NO_ADDRESSES => "NoAddrsAvail",
             status::NO_BINDING => "NoBinding",
             status::NOT_ON_LINK => "NotOnLink",
             5 => "UseMulticast",
-            code => return write!(f, "status {code}"),
-        };
-        f.write_str(name)
+            _ => return None,
+        })
+    }
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.name() {
+            Some(name) => f.write_str(name),
+            None => write!(f, "status {}", self.code),
+        }
     }
 }
 

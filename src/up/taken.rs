@@ -13,8 +13,9 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::dhcp::arp::Arp;
-use crate::dhcp::socket::{Hardware, PacketSocket, Protocol};
+use crate::dhcp::socket::{Hardware, PacketSocket, Protocol, own_addresses};
 use crate::facts::Netdev;
+use crate::system::root::Root;
 use kernel_cmdline::HwAddr;
 
 /// How long answers are listened for.
@@ -57,7 +58,7 @@ struct Question {
 
 impl Question {
     fn ask(hardware: &Hardware, address: Ipv4Addr, before: Option<String>) -> io::Result<Question> {
-        let socket = PacketSocket::open(Protocol::Arp, hardware)?;
+        let socket = PacketSocket::open(Protocol::Arp(address), hardware)?;
         ask(&socket, address)?;
         Ok(Question {
             socket,
@@ -131,6 +132,8 @@ fn owner(socket: &PacketSocket, address: Ipv4Addr) -> Heard {
         };
         if let Some(arp) = Arp::decode(&packet.bytes)
             && arp.takes(address, own)
+            // One interface may answer for another of the same machine.
+            && !own_addresses(&Root::new("/")).contains(&arp.sender)
         {
             let by = HwAddr::from_bytes(&arp.sender);
             return Heard::Owner(match by.and_then(|by| by.guid()) {
@@ -165,7 +168,10 @@ impl Claims {
             None | Some(State::Open) => None,
             Some(State::Free) => {
                 // Taken away by somebody, or free at last.
-                announce(&PacketSocket::open(Protocol::Arp, hardware)?, address)?;
+                announce(
+                    &PacketSocket::open(Protocol::Arp(address), hardware)?,
+                    address,
+                )?;
                 return Ok(true);
             }
             Some(State::Asked(question)) => return Ok(question.before.is_none()),

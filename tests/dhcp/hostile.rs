@@ -4,19 +4,40 @@
 
 use std::fs::{self, File};
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use super::network::{Node, infiniband, with_network};
+use super::network::{Node, enter_far, infiniband, ip, with_network};
+use ibboot::dhcp::frame;
 use ibboot::dhcp::packet::{Kind, LARGEST, Message, option};
+use ibboot::dhcp::socket::{Hardware, PacketSocket, Protocol};
+use ibboot::system::root::Root;
 use nix::sched::{CloneFlags, setns};
 use nix::sys::socket::{setsockopt, sockopt};
 
 const GOOD: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 1);
 const MINE: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 77);
 const SHELL: &[u8] = b"$(touch /run/canary);`touch /run/canary`'\";\n\x1b[31m";
+
+const EVIL: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 66);
+/// A hardware address of nobody here.
+const STRANGER: [u8; 6] = [2, 0, 0, 0, 0, 0x99];
+
+/// How an answer is sent.
+#[derive(Debug, Clone, Copy)]
+enum Way {
+    /// From the server's port to everybody.
+    Broadcast,
+    /// In a packet of its own making, from this address to that one.
+    Packet(Ipv4Addr, Ipv4Addr),
+    /// In a frame to another host.
+    Frame,
+    /// In VLAN 5.
+    Vlan,
+}
 
 /// What is right: the answer to this message.
 fn right(request: &Message) -> Message {
@@ -47,12 +68,42 @@ fn with(request: &Message, code: u8, value: &[u8]) -> Vec<u8> {
     })
 }
 
+/// An offer, and what confirms it, of a server that is not the good one.
+fn evil(request: &Message, change: impl FnOnce(&mut Message)) -> Vec<u8> {
+    changed(request, |answer| {
+        answer.yiaddr = Ipv4Addr::new(10, 9, 0, 99);
+        answer
+            .options
+            .insert(option::SERVER, EVIL.octets().to_vec());
+        change(answer);
+    })
+}
+
+/// Answers that would be right had they come in another way.
+fn tricks_of_the_way(request: &Message) -> Vec<(&'static str, Way, Vec<u8>)> {
+    let right = evil(request, |_| {});
+    let everybody = Ipv4Addr::BROADCAST;
+    let from = |from| Way::Packet(from, everybody);
+    let to = |to| Way::Packet(EVIL, to);
+    let host = Ipv4Addr::new(10, 9, 0, 123);
+    [
+        ("from loopback", from(Ipv4Addr::LOCALHOST)),
+        ("from everybody", from(everybody)),
+        ("from a group", from(Ipv4Addr::new(224, 0, 0, 1))),
+        ("to another host", to(host)),
+        ("to loopback", to(Ipv4Addr::LOCALHOST)),
+        ("in a frame to another host", Way::Frame),
+        ("in another VLAN", Way::Vlan),
+    ]
+    .map(|(name, way)| (name, way, right.clone()))
+    .to_vec()
+}
+
 /// Answers that must not be taken; none of them is one that a client may believe.
 fn tricks(request: &Message) -> Vec<(&'static str, Vec<u8>)> {
     let bytes = right(request).encode();
     let end = bytes.iter().rposition(|byte| *byte == option::END).unwrap();
     let cut = |tail: &[u8]| [&bytes[..end], tail].concat();
-    let evil = Ipv4Addr::new(10, 9, 0, 66);
     vec![
         ("nothing", Vec::new()),
         ("only a header", bytes[..236].to_vec()),
@@ -75,7 +126,7 @@ fn tricks(request: &Message) -> Vec<(&'static str, Vec<u8>)> {
             "a NAK of another server",
             changed(request, |a| {
                 a.kind = Kind::Nak;
-                a.options.insert(option::SERVER, evil.octets().to_vec());
+                a.options.insert(option::SERVER, EVIL.octets().to_vec());
             }),
         ),
         (
@@ -139,13 +190,22 @@ fn tricks(request: &Message) -> Vec<(&'static str, Vec<u8>)> {
             "a server identifier of 255 bytes",
             with(request, option::SERVER, &[10; 255]),
         ),
+        (
+            "a hardware address of 255 bytes",
+            evil(request, |a| a.hlen = 255),
+        ),
+        ("hardware of type 255", evil(request, |a| a.htype = 255)),
+        (
+            "the server's own address",
+            evil(request, |a| a.yiaddr = EVIL),
+        ),
     ]
 }
 
 /// The right answer with every option that names something full of a shell's words, and absurd times.
 fn poisoned(request: &Message) -> Vec<u8> {
     changed(request, |answer| {
-        (answer.htype, answer.hlen, answer.chaddr) = (6, 255, [0xff; 16]);
+        answer.chaddr = [0xff; 16];
         let mut long = SHELL.to_vec();
         // All of it fits into one packet: fragments are not looked at.
         long.resize(120, b'A');
@@ -174,6 +234,57 @@ fn poisoned(request: &Message) -> Vec<u8> {
     })
 }
 
+/// Sends answers as they are to be sent.
+struct Sender {
+    socket: UdpSocket,
+    hardware: Hardware,
+}
+
+impl Sender {
+    /// Of the namespace that this thread is in.
+    fn new(socket: UdpSocket) -> Sender {
+        Sender {
+            socket,
+            hardware: Hardware::read(&Root::new("/"), "far").unwrap(),
+        }
+    }
+
+    fn send(&self, way: Way, payload: &[u8]) {
+        let everybody = SocketAddrV4::new(Ipv4Addr::BROADCAST, 68);
+        let packet = |from, to| {
+            let mut packet = frame::to_servers(from, to, payload).unwrap();
+            // From the server's port to the client's; the sum stays.
+            packet[20..24].copy_from_slice(&[0, 67, 0, 68]);
+            packet
+        };
+        let broadcast = |hardware: &Hardware, packet: &[u8]| {
+            let socket = PacketSocket::open(Protocol::Dhcp, hardware).unwrap();
+            socket.broadcast(packet).unwrap();
+        };
+        match way {
+            Way::Broadcast => _ = self.socket.send_to(payload, everybody).unwrap(),
+            Way::Packet(from, to) => broadcast(&self.hardware, &packet(from, to)),
+            Way::Frame => {
+                let stranger = Hardware {
+                    broadcast: STRANGER.to_vec(),
+                    ..self.hardware.clone()
+                };
+                broadcast(&stranger, &packet(EVIL, Ipv4Addr::BROADCAST));
+            }
+            Way::Vlan => {
+                // To everybody, from a stranger, 802.1Q, VLAN 5, IPv4.
+                let head = [&[0xff; 6][..], &STRANGER, &[0x81, 0, 0, 5, 8, 0]].concat();
+                let frame = [head, packet(EVIL, Ipv4Addr::BROADCAST)].concat();
+                let send = "import socket, sys; s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW); \
+                    s.bind(('far', 0)); s.send(bytes.fromhex(sys.argv[1]))";
+                let hex: String = frame.iter().map(|byte| format!("{byte:02x}")).collect();
+                let sent = Command::new("python3").args(["-c", send, &hex]).status();
+                assert!(sent.unwrap().success());
+            }
+        }
+    }
+}
+
 /// A server in the namespace `far`: `say` gives the payloads for each message that comes.
 struct Evil {
     stop: Arc<AtomicBool>,
@@ -182,21 +293,25 @@ struct Evil {
 
 impl Evil {
     fn start(say: impl Fn(&Message) -> Vec<Vec<u8>> + Send + 'static) -> Evil {
+        Evil::with_ways(move |request| {
+            let all = say(request).into_iter();
+            all.map(|payload| (Way::Broadcast, payload)).collect()
+        })
+    }
+
+    fn with_ways(say: impl Fn(&Message) -> Vec<(Way, Vec<u8>)> + Send + 'static) -> Evil {
         let stop = Arc::new(AtomicBool::new(false));
         let told = stop.clone();
         let (ready, is_ready) = std::sync::mpsc::channel();
         let thread = std::thread::spawn(move || {
-            setns(
-                File::open("/run/netns/far").unwrap(),
-                CloneFlags::CLONE_NEWNET,
-            )
-            .unwrap();
+            enter_far();
             let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 67)).unwrap();
             socket.set_broadcast(true).unwrap();
             setsockopt(&socket, sockopt::BindToDevice, &"far".into()).unwrap();
             socket
                 .set_read_timeout(Some(Duration::from_millis(100)))
                 .unwrap();
+            let sender = Sender::new(socket.try_clone().unwrap());
             ready.send(()).unwrap();
             let mut buffer = [0; 2048];
             while !told.load(Ordering::Relaxed) {
@@ -204,10 +319,8 @@ impl Evil {
                     continue;
                 };
                 let request = Message::decode(&buffer[..length]).unwrap();
-                for payload in say(&request) {
-                    socket
-                        .send_to(&payload, SocketAddrV4::new(Ipv4Addr::BROADCAST, 68))
-                        .unwrap();
+                for (way, payload) in say(&request) {
+                    sender.send(way, &payload);
                 }
             }
         });
@@ -254,6 +367,45 @@ fn no_trick_is_taken_and_each_leaves_the_way_free_for_what_is_right() {
                 node.session.progress()
             );
         }
+    });
+}
+
+#[test]
+fn what_comes_in_the_wrong_way_is_not_looked_at() {
+    with_network("frames of others", &["python3"], || {
+        let names = tricks_of_the_way(&Message::new(Kind::Discover, 1));
+        for (number, (name, _, _)) in names.into_iter().enumerate() {
+            let _server = Evil::with_ways(move |request| {
+                let (_, way, payload) = tricks_of_the_way(request).swap_remove(number);
+                vec![(way, payload), (Way::Broadcast, right(request).encode())]
+            });
+            let mut node = Node::new(infiniband());
+            let lease = node.boot(None);
+            assert_eq!((lease.address, lease.server), (MINE, GOOD), "{name}");
+            let counts = node.session.progress().counts;
+            assert_eq!((counts.sent, counts.offers), (2, 1), "{name}");
+        }
+    });
+}
+
+#[test]
+fn a_lease_is_renewed_though_another_program_has_the_clients_port() {
+    with_network("port 68 in use", &[], || {
+        let _server = Evil::start(|request| {
+            let mut answer = right(request);
+            let mut set = |code: u8, s: u32| answer.options.insert(code, s.to_be_bytes().to_vec());
+            // Nobody but the server itself is asked for long.
+            set(option::RENEW, 1);
+            set(option::REBIND, 3000);
+            vec![answer.encode()]
+        });
+        let mut node = Node::new(infiniband());
+        let lease = node.boot(None);
+        ip(&format!("addr add {} dev near", lease.address_text()));
+        let _other = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 68)).unwrap();
+        node.until(20, |session| session.progress().counts.acks == 2);
+        assert_eq!(node.session.progress().broken, None);
+        assert!(node.session.lease().unwrap().asked_ns > lease.asked_ns);
     });
 }
 

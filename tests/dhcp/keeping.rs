@@ -3,10 +3,12 @@
 
 use std::fs;
 
-use super::network::{Node, Server, infiniband, ip, until, with_network};
+use super::network::{Node, Server, enter_far, infiniband, ip, until, with_network};
 use super::others::{dhcpd, subnet};
 use super::servers::dnsmasq;
+use ibboot::dhcp::arp::Arp;
 use ibboot::dhcp::progress::Progress;
+use ibboot::dhcp::socket::{Hardware, PacketSocket, Protocol};
 use ibboot::handover::{Directory, Outcome, SCHEMA, STATE, State, boot_id, json};
 use ibboot::system::root::Root;
 
@@ -210,5 +212,51 @@ fn what_the_server_changes_is_applied_when_the_lease_is_renewed() {
             7
         );
         assert_eq!(now().lease.unwrap().prefix, 16);
+    });
+}
+
+/// The hardware address of an interface here.
+fn hardware_address(name: &str) -> Vec<u8> {
+    Hardware::read(&Root::new("/"), name).unwrap().address
+}
+
+#[test]
+fn who_uses_the_address_too_is_named_once_and_answered_and_an_interface_of_our_own_is_not() {
+    with_network("ibboot lease and a conflict", &["dhcpd"], || {
+        let _server = dhcpd("far", &subnet(""));
+        ip("link add other type veth peer name another");
+        let mut node = Node::new(infiniband());
+        let address = node.boot(None).address;
+        node.unopposed();
+        let (before, mut program) = hand_over(node, true);
+        assert_eq!(before.state, "BOUND");
+        program.says("is kept, for 3600 s");
+        let (near, other) = (hardware_address("near"), hardware_address("other"));
+        // What the kernel says of the address when it is told so.
+        let (stranger, mine) = ([2, 0, 0, 0, 0, 0x99], other.clone());
+        let heard = std::thread::spawn(move || {
+            enter_far();
+            let far = Hardware::read(&Root::new("/"), "far").unwrap();
+            let socket = PacketSocket::open(Protocol::Arp(address), &far).unwrap();
+            for sender in [&mine[..], &stranger] {
+                for _ in 0..50 {
+                    let claim = Arp::announcement(1, sender, address);
+                    socket.send_arp(&claim).unwrap();
+                }
+            }
+            let mut answer = None;
+            until("the defence", || {
+                answer = socket.receive().unwrap();
+                answer.is_some()
+            });
+            Arp::decode(&answer.unwrap().bytes).unwrap()
+        });
+        assert_eq!(heard.join().unwrap(), Arp::announcement(1, &near, address));
+        let line = format!(
+            "near: DHCP: 02:00:00:00:00:99 uses {address} too: the address stays, and is announced anew"
+        );
+        program.says(&line);
+        assert_eq!(program.said().matches(" too: ").count(), 1);
+        assert!(addresses().contains(&address.to_string()));
     });
 }

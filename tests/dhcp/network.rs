@@ -15,7 +15,7 @@ use ibboot::dhcp::socket::Hardware;
 use ibboot::system::clock::boottime_ns;
 use ibboot::system::root::Root;
 use nix::mount::{MsFlags, mount};
-use nix::sched::{CloneFlags, unshare};
+use nix::sched::{CloneFlags, setns, unshare};
 use nix::unistd::geteuid;
 
 /// An IPoIB address whose port GUID is 0x0002c903000a1b2c.
@@ -77,6 +77,15 @@ pub fn ip(arguments: &str) -> String {
     let said = String::from_utf8_lossy(&run.stderr).into_owned();
     assert!(run.status.success(), "ip {arguments}: {said}");
     String::from_utf8(run.stdout).expect("text")
+}
+
+/// This thread is in the namespace `far` from now on, with its interfaces in /sys.
+pub fn enter_far() {
+    let far = File::open("/run/netns/far").unwrap();
+    setns(far, CloneFlags::CLONE_NEWNET).unwrap();
+    unshare(CloneFlags::CLONE_NEWNS).unwrap();
+    let (none, sysfs) = (None::<&str>, Some("sysfs"));
+    mount(sysfs, "/sys", sysfs, MsFlags::empty(), none).unwrap();
 }
 
 /// A program that ends with the test, and what it said.

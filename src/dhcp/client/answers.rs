@@ -4,6 +4,7 @@
 use std::net::Ipv4Addr;
 
 use super::{Action, Client, GRACE, OFFERS, State};
+use crate::dhcp::brake::Reason;
 use crate::dhcp::lease::Lease;
 use crate::dhcp::packet::{Kind, Message, option};
 use crate::error::printable;
@@ -26,6 +27,9 @@ impl Client {
             self.counts.foreign += 1;
             return Vec::new();
         }
+        if let Some(why) = self.not_our_hardware(message) {
+            return self.disbelieve(now, message, &why);
+        }
         match (message.kind, self.state) {
             (Kind::Offer, State::Selecting | State::Requesting) => self.offered(now, message),
             (
@@ -45,24 +49,52 @@ impl Client {
     }
 
     /// An answer that cannot be used is counted with its reason, and the next one awaited.
-    fn disbelieve(&mut self, message: &Message, why: &str) -> Vec<Action> {
-        self.counts.unusable += 1;
+    fn disbelieve(&mut self, now: u64, message: &Message, why: &Reason) -> Vec<Action> {
+        self.counts.unusable = self.counts.unusable.saturating_add(1);
         let from = message
             .address(option::SERVER)
             .map_or_else(String::new, |server| format!(" of {server}"));
         let what = format!("{}{from}: {why}", message.kind);
-        let said = self.counts.why_unusable.as_deref() == Some(what.as_str());
-        self.counts.why_unusable = Some(what.clone());
-        if said {
-            return Vec::new();
+        let said = self.warn(now, why.kind, format!("not usable: {what}"));
+        // What the report says changes no more often than what the log does.
+        if !said.is_empty() || self.counts.why_unusable.is_none() {
+            self.counts.why_unusable = Some(what);
         }
-        vec![Action::Say(true, format!("not usable: {what}"))]
+        said
+    }
+
+    /// A warning, unless one of its kind or too many others were given since the last lease.
+    fn warn(&mut self, now: u64, kind: &'static str, line: String) -> Vec<Action> {
+        let line = self.brake.pass(now, kind, line);
+        line.into_iter().map(Action::warning).collect()
+    }
+
+    /// The same of what becomes of a lease.
+    pub(super) fn tell(&mut self, now: u64, kind: &'static str, line: String) -> Vec<Action> {
+        let line = self.of_lease.pass(now, kind, line);
+        line.into_iter().map(Action::warning).collect()
+    }
+
+    /// Servers send back what the client sent (RFC 2131 4.3.1, table 3): over InfiniBand no
+    /// hardware address at all (RFC 4390 2.1).
+    fn not_our_hardware(&self, message: &Message) -> Option<Reason> {
+        let own = self.hardware();
+        let length = usize::from(own.hlen).min(own.chaddr.len());
+        let is_same = (message.htype, message.hlen) == (own.htype, own.hlen)
+            && message.chaddr.get(..length) == own.chaddr.get(..length);
+        let text = || {
+            format!(
+                "for hardware type {} with an address of {} bytes, not {} with {}",
+                message.htype, message.hlen, own.htype, own.hlen
+            )
+        };
+        (!is_same).then(|| Reason::new("other hardware", text()))
     }
 
     fn offered(&mut self, now: u64, message: &Message) -> Vec<Action> {
         let offer = match Lease::of(message, self.asked_ns) {
             Ok(offer) => offer,
-            Err(why) => return self.disbelieve(message, &why),
+            Err(why) => return self.disbelieve(now, message, &why),
         };
         if let Some(held) = self
             .held
@@ -70,19 +102,24 @@ impl Client {
             .filter(|held| held.address != offer.address)
         {
             let why = format!("{} while {} is kept", offer.address, held.address);
-            return self.disbelieve(message, &why);
+            let why = Reason::new("another address is kept", why);
+            return self.disbelieve(now, message, &why);
         }
-        self.counts.offers += 1;
+        self.counts.offers = self.counts.offers.saturating_add(1);
         let known = |other: &Lease| other.server == offer.server;
-        if self.offers.iter().any(known) || self.offers.len() >= OFFERS {
+        if self.offers.iter().any(known) {
             return Vec::new();
         }
         let is_shunned = self.shunned.contains(&offer.server);
         let is_first = self.offers.is_empty();
-        self.offers.push(offer);
         if self.state != State::Selecting {
+            self.remember(offer, is_shunned);
             return Vec::new();
         }
+        if is_shunned && self.offers.len() >= OFFERS {
+            return Vec::new();
+        }
+        self.offers.push(offer);
         if !is_shunned {
             // Ahead of the shunned ones that came before.
             self.offers.rotate_right(1);
@@ -94,10 +131,42 @@ impl Client {
         Vec::new()
     }
 
+    /// Another offer, beside the one that is asked for. A server that failed us before has no place
+    /// that another one wants, and of many each has the same chance (reservoir sampling): a thousand
+    /// that answer first do not keep the one that delivers out.
+    fn remember(&mut self, offer: Lease, is_shunned: bool) {
+        if !is_shunned {
+            self.candidates = self.candidates.saturating_add(1);
+        }
+        if self.offers.len() < OFFERS {
+            self.offers.push(offer);
+            return;
+        }
+        if is_shunned {
+            return;
+        }
+        let shunned = &self.shunned;
+        let mut others = self.offers.iter_mut().skip(1);
+        let place = match others.find(|other| shunned.contains(&other.server)) {
+            Some(place) => Some(place),
+            None => {
+                let chance = usize::try_from(self.random.below(self.candidates));
+                // Behind the first one; beyond the last one is no place.
+                self.offers
+                    .get_mut(chance.unwrap_or(OFFERS).saturating_add(1))
+            }
+        };
+        if let Some(place) = place {
+            *place = offer;
+        }
+    }
+
     /// The server that this answer must come from; none: any one.
     fn answering(&self) -> Option<Ipv4Addr> {
         match self.state {
             State::Requesting => self.offers.first().map(|offer| offer.server),
+            // It was sent to this one alone (RFC 2131 4.4.5).
+            State::Renewing => self.held.as_ref().map(|held| held.server),
             _ => None,
         }
     }
@@ -105,13 +174,13 @@ impl Client {
     fn acknowledged(&mut self, now: u64, message: &Message) -> Vec<Action> {
         let lease = match Lease::of(message, self.asked_ns) {
             Ok(lease) => lease,
-            Err(why) => return self.disbelieve(message, &why),
+            Err(why) => return self.disbelieve(now, message, &why),
         };
         if self
             .answering()
             .is_some_and(|server| server != lease.server)
         {
-            return self.disbelieve(message, "another server was asked");
+            return self.disbelieve(now, message, &"another server was asked".into());
         }
         let asked_for = match self.state {
             State::Requesting => self.offers.first().map(|offer| offer.address),
@@ -119,7 +188,9 @@ impl Client {
             _ => self.held.as_ref().map(|held| held.address),
         };
         if asked_for != Some(lease.address) {
-            return self.disbelieve(message, &format!("{} was not asked for", lease.address));
+            let why = format!("{} was not asked for", lease.address);
+            let why = Reason::new("an address that was not asked for", why);
+            return self.disbelieve(now, message, &why);
         }
         self.counts.acks += 1;
         if self.held.is_some() {
@@ -136,20 +207,18 @@ impl Client {
         self.offers.clear();
         self.shunned.clear();
         self.naks = 0;
+        self.brake.loosen();
+        self.of_lease.loosen();
         self.due = self.next_time(now);
         vec![Action::Bound]
     }
 
     fn refused(&mut self, now: u64, message: &Message) -> Vec<Action> {
         let Some(server) = message.address(option::SERVER) else {
-            return self.disbelieve(message, "no server identifier (option 54)");
+            return self.disbelieve(now, message, &"no server identifier (option 54)".into());
         };
-        let wanted = match self.state {
-            State::Renewing => self.held.as_ref().map(|held| held.server),
-            _ => self.answering(),
-        };
-        if wanted.is_some_and(|wanted| wanted != server) {
-            return self.disbelieve(message, "another server was asked");
+        if self.answering().is_some_and(|asked| asked != server) {
+            return self.disbelieve(now, message, &"another server was asked".into());
         }
         let words = message.option(option::MESSAGE).unwrap_or_default();
         let words = String::from_utf8_lossy(words);
@@ -162,9 +231,9 @@ impl Client {
         self.counts.naks += 1;
         self.counts.why_nak = Some(why.clone());
         if self.held.is_some() && !matches!(self.state, State::Requesting) {
-            return self.lost(now, &why);
+            return self.lost(now, "refused", &why);
         }
-        let mut actions = vec![Action::Say(true, why)];
+        let mut actions = self.tell(now, "NAK", why);
         if self.state == State::Rebooting {
             self.wanted = None;
             actions.extend(self.enter(now, State::Selecting));

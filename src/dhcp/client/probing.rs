@@ -12,6 +12,8 @@ use crate::dhcp::lease::Lease;
 /// ARP probes, and from one to the next: a second in all, where RFC 5227 takes five.
 const PROBES: u32 = 3;
 const PROBE_APART: u64 = SECOND * 3 / 10;
+/// Between two defences of an address (RFC 5227 1.1, DEFEND_INTERVAL).
+const DEFEND_APART: u64 = 10 * SECOND;
 /// After the first DECLINE, and after every later one (RFC 2131 3.1.5).
 const DECLINED_ONCE: u64 = SECOND;
 const DECLINED: u64 = 10 * SECOND;
@@ -42,14 +44,23 @@ impl Client {
         vec![Action::Probe(address)]
     }
 
-    /// ARP was heard on the link.
+    /// ARP was heard on the link, from somebody else than this machine.
     pub fn arp(&mut self, now: u64, arp: &Arp) -> Vec<Action> {
-        let probed = self.held.as_ref().filter(|_| self.state == State::Probing);
-        let own = &self.config.identity.hardware;
-        let Some(lease) = probed.filter(|lease| arp.takes(lease.address, own)) else {
+        let Some(lease) = &self.held else {
             return Vec::new();
         };
         let address = lease.address;
+        if self.state != State::Probing {
+            let is_other = arp.sender != self.config.identity.hardware;
+            return if is_other && arp.sender_address == address {
+                self.conflict(now, address, arp)
+            } else {
+                Vec::new()
+            };
+        }
+        if !arp.takes(address, &self.config.identity.hardware) {
+            return Vec::new();
+        }
         let what = format!("{address} is taken by {}", Hex(&arp.sender));
         let decline = self.decline(lease);
         self.counts.taken = Some(what.clone());
@@ -63,13 +74,28 @@ impl Client {
         }));
         self.declines = self.declines.saturating_add(1);
         self.counts.sent += 1;
-        vec![
-            Action::Say(
-                true,
-                format!("{what}: declined, and another one is asked for"),
-            ),
-            Action::Send(decline, Destination::Link(Ipv4Addr::UNSPECIFIED)),
-            Action::Lost(address),
-        ]
+        let line = format!("{what}: declined, and another one is asked for");
+        let mut actions = self.tell(now, "taken", line);
+        let everybody = Destination::Link(Ipv4Addr::UNSPECIFIED);
+        actions.push(Action::Send(decline, everybody));
+        actions.push(Action::Lost(address));
+        actions
+    }
+
+    /// Somebody else uses the address that is ours (RFC 5227 2.4). It is defended and never given up:
+    /// what a forged packet of ARP could end would end with every one.
+    fn conflict(&mut self, now: u64, address: Ipv4Addr, arp: &Arp) -> Vec<Action> {
+        let is_soon = |at: u64| now.saturating_sub(at) < DEFEND_APART;
+        if self.defended_ns.is_some_and(is_soon) {
+            return Vec::new();
+        }
+        self.defended_ns = Some(now);
+        let line = format!(
+            "{} uses {address} too: the address stays, and is announced anew",
+            Hex(&arp.sender)
+        );
+        let mut actions = self.tell(now, "conflict", line);
+        actions.push(Action::Defend(address));
+        actions
     }
 }

@@ -31,6 +31,16 @@ const PARAMETERS: [u8; 16] = [
 ];
 const NOBODY: Ipv4Addr = Ipv4Addr::UNSPECIFIED;
 
+/// Hardware fields of a message (RFC 2131 2).
+pub(super) struct Hardware {
+    /// ARP hardware type.
+    pub htype: u8,
+    /// Bytes of `chaddr` that count.
+    pub hlen: u8,
+    /// Hardware address.
+    pub chaddr: [u8; 16],
+}
+
 impl Client {
     /// The message of the state, and where it goes.
     pub(super) fn message(&self) -> Option<(Message, Destination)> {
@@ -91,21 +101,31 @@ impl Client {
     }
 
     fn request(&self, kind: Kind) -> Message {
-        let identity = &self.config.identity;
         let mut message = Message::new(kind, self.xid);
-        message.htype = u8::try_from(identity.hardware_type).unwrap_or(0);
+        let own = self.hardware();
+        (message.htype, message.hlen, message.chaddr) = (own.htype, own.hlen, own.chaddr);
         message.secs = self.secs;
-        // Over InfiniBand nobody can be reached by `chaddr`: it is empty, and answers are
-        // broadcast (RFC 4390 2.1).
-        message.broadcast = identity.hardware_type == INFINIBAND;
-        if !message.broadcast {
-            message.hlen = u8::try_from(identity.hardware.len()).unwrap_or(0);
-            for (to, from) in message.chaddr.iter_mut().zip(&identity.hardware) {
+        // Over InfiniBand nobody can be reached by `chaddr`: answers are broadcast (RFC 4390 2.1).
+        message.broadcast = self.config.identity.hardware_type == INFINIBAND;
+        let id = self.config.identity.client_id.clone();
+        message.options.insert(option::CLIENT_ID, id);
+        message
+    }
+
+    /// Who asks, in the fields of a message: over InfiniBand without an address (RFC 4390 2.1).
+    pub(super) fn hardware(&self) -> Hardware {
+        let identity = &self.config.identity;
+        let mut own = Hardware {
+            htype: u8::try_from(identity.hardware_type).unwrap_or(0),
+            hlen: 0,
+            chaddr: [0; 16],
+        };
+        if identity.hardware_type != INFINIBAND {
+            own.hlen = u8::try_from(identity.hardware.len()).unwrap_or(0);
+            for (to, from) in own.chaddr.iter_mut().zip(&identity.hardware) {
                 *to = *from;
             }
         }
-        let id = identity.client_id.clone();
-        message.options.insert(option::CLIENT_ID, id);
-        message
+        own
     }
 }

@@ -20,10 +20,15 @@ fn set(message: &mut Message, code: u8, value: &[u8]) {
     message.options.insert(code, value.to_vec());
 }
 
+/// The lease; the text of the reason where there is none.
+fn of(message: &Message) -> Result<Lease, String> {
+    Lease::of(message, ASKED).map_err(|why| why.to_string())
+}
+
 fn with(code: u8, value: &[u8]) -> Result<Lease, String> {
     let mut message = offer();
     set(&mut message, code, value);
-    Lease::of(&message, ASKED)
+    of(&message)
 }
 
 /// What is left out for one option with this value; panics if it is not one line.
@@ -35,7 +40,7 @@ fn left_out(code: u8, value: &[u8]) -> String {
 
 #[test]
 fn the_least_that_a_lease_is() {
-    let lease = Lease::of(&offer(), ASKED).unwrap();
+    let lease = of(&offer()).unwrap();
     assert_eq!(lease.address_text(), "10.0.0.5/24");
     assert_eq!(
         (lease.seconds, lease.renew_s, lease.rebind_s),
@@ -61,7 +66,7 @@ fn an_address_that_no_host_can_have_is_refused() {
         let mut message = offer();
         message.yiaddr = address.parse().unwrap();
         let why = format!("{address} is no address for a host");
-        assert_eq!(Lease::of(&message, ASKED), Err(why));
+        assert_eq!(of(&message), Err(why));
         assert_eq!(
             with(option::SERVER, &message.yiaddr.octets()),
             Err(format!("server identifier {address}"))
@@ -71,7 +76,7 @@ fn an_address_that_no_host_can_have_is_refused() {
         let mut message = offer();
         message.yiaddr = Ipv4Addr::new(10, 0, 0, last);
         let why = format!("10.0.0.{last}/24 is the address of a whole network");
-        assert_eq!(Lease::of(&message, ASKED), Err(why));
+        assert_eq!(of(&message), Err(why));
     }
 }
 
@@ -138,7 +143,7 @@ fn absurd_times_do_not_count() {
         set(&mut message, option::RENEW, &t1.to_be_bytes());
         set(&mut message, option::REBIND, &t2.to_be_bytes());
         set(&mut message, option::LEASE_TIME, &seconds.to_be_bytes());
-        let lease = Lease::of(&message, ASKED).unwrap();
+        let lease = of(&message).unwrap();
         (lease.renew_s, lease.rebind_s)
     };
     assert_eq!(times(100, 200, 300), (100, 200));
@@ -177,7 +182,7 @@ fn text_is_one_line_or_nothing() {
     let mut message = offer();
     message.file = b"x\ny".to_vec();
     message.sname = b"ok".to_vec();
-    let lease = Lease::of(&message, ASKED).unwrap();
+    let lease = of(&message).unwrap();
     assert_eq!(lease.left_out, ["file: a control character"]);
     assert_eq!(lease.tftp_server.as_deref(), Some("ok"));
 }
@@ -234,9 +239,15 @@ fn addresses_that_no_host_has_are_left_out_of_lists() {
 }
 
 #[test]
-fn an_mtu_that_means_no_idea_is_left_out() {
-    assert_eq!(left_out(option::MTU, &[2, 64]), "option 26: MTU 576");
-    assert_eq!(left_out(option::MTU, &[0, 0]), "option 26: MTU 0");
+fn an_mtu_that_ipv6_cannot_live_with_is_left_out() {
+    for mtu in [0_u16, 576, 1279] {
+        assert_eq!(
+            left_out(option::MTU, &mtu.to_be_bytes()),
+            format!("option 26: MTU {mtu}, less than 1280")
+        );
+    }
+    let least = 1280_u16.to_be_bytes();
+    assert_eq!(with(option::MTU, &least).unwrap().mtu, Some(1280));
     assert_eq!(with(option::MTU, &[255, 255]).unwrap().mtu, Some(65535));
 }
 
@@ -254,7 +265,7 @@ fn classless_routes_go_before_routers_and_have_no_bits_behind_their_prefix() {
         prefix,
         gateway: gateway.parse().unwrap(),
     };
-    let lease = Lease::of(&message, ASKED).unwrap();
+    let lease = of(&message).unwrap();
     assert_eq!(
         lease.routes(),
         [
@@ -269,7 +280,7 @@ fn classless_routes_go_before_routers_and_have_no_bits_behind_their_prefix() {
             20, 10, 17, 255, 10, 0, 0, 8, 0, 10, 0, 0, 9, 32, 10, 1, 2, 3, 0, 0, 0, 0,
         ],
     );
-    let lease = Lease::of(&message, ASKED).unwrap();
+    let lease = of(&message).unwrap();
     assert_eq!(
         lease.routes(),
         [
@@ -360,7 +371,7 @@ fn the_variables_are_those_that_dracut_reads() {
     ] {
         set(&mut message, code, value);
     }
-    let variables = Lease::of(&message, ASKED).unwrap().variables();
+    let variables = of(&message).unwrap().variables();
     let text: Vec<String> = variables
         .iter()
         .map(|(name, value)| format!("{name}={}", String::from_utf8_lossy(value)))
@@ -399,7 +410,7 @@ proptest::proptest! {
         message.yiaddr = Ipv4Addr::from_bits(address);
         set(&mut message, code, &value);
         message.file = value.iter().copied().take(128).take_while(|byte| *byte != 0).collect();
-        if let Ok(lease) = Lease::of(&message, ASKED) {
+        if let Ok(lease) = of(&message) {
             proptest::prop_assert!(is_host(lease.address) && is_host(lease.server));
             proptest::prop_assert!((8..=32).contains(&lease.prefix));
             proptest::prop_assert!(lease.renew_s <= lease.rebind_s && lease.rebind_s <= lease.seconds);
@@ -416,4 +427,55 @@ proptest::proptest! {
             }
         }
     }
+}
+
+#[test]
+fn the_nodes_own_address_is_no_gateway() {
+    let own = "10.0.0.5 is the node's own address";
+    let routers = [[10, 0, 0, 5], [10, 0, 0, 1]].concat();
+    let lease = with(option::ROUTERS, &routers).unwrap();
+    assert_eq!(lease.gateway(), Some(Ipv4Addr::new(10, 0, 0, 1)));
+    assert_eq!(lease.left_out, [format!("option 3: {own}")]);
+    assert_eq!(
+        left_out(option::STATIC_ROUTES, &[10, 7, 0, 0, 10, 0, 0, 5]),
+        format!("option 33: 10.7.0.0 by {own}")
+    );
+    assert_eq!(
+        left_out(option::CLASSLESS_ROUTES, &[0, 10, 0, 0, 5]),
+        format!("option 121: 0.0.0.0/0 by {own}")
+    );
+}
+
+#[test]
+fn a_host_is_not_called_as_every_other_one_or_by_a_number() {
+    for name in ["localhost", "LocalHost.", "localhost.localdomain"] {
+        assert_eq!(
+            left_out(option::HOST_NAME, name.as_bytes()),
+            format!("option 12: {name} is every node's own name")
+        );
+    }
+    for name in ["1.2.3.4", "17", "1.2.3.4."] {
+        assert_eq!(
+            left_out(option::HOST_NAME, name.as_bytes()),
+            format!("option 12: {name} is a number or an address")
+        );
+    }
+    for name in ["node017", "17a", "localhost1"] {
+        let lease = with(option::HOST_NAME, name.as_bytes()).unwrap();
+        assert_eq!(lease.host_name.as_deref(), Some(name));
+    }
+}
+
+#[test]
+fn a_thousand_values_that_are_none_are_one_line() {
+    let lease = with(option::NAME_SERVERS, &[255; 4000]).unwrap();
+    assert_eq!(lease.left_out, ["option 6: 255.255.255.255 and 999 more"]);
+}
+
+#[test]
+fn the_servers_own_address_is_not_granted() {
+    assert_eq!(
+        with(option::SERVER, &[10, 0, 0, 5]),
+        Err("10.0.0.5 is the server's own address".to_owned())
+    );
 }

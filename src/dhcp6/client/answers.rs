@@ -5,8 +5,8 @@ use std::net::Ipv6Addr;
 
 use super::{
     AT_ONCE, Action, Client, GRACE, OFFERS, Offer, REFUSED, REFUSED_KEPT, REFUSED_LONGEST, State,
-    WARNINGS,
 };
+use crate::dhcp::brake::Reason;
 use crate::dhcp::identity::{Hex, unhex};
 use crate::dhcp6::lease::{Lease, Refusal};
 use crate::dhcp6::packet::{Kind, Message, option};
@@ -31,10 +31,20 @@ impl Client {
             return Vec::new();
         }
         let Some(server) = message.duid(option::SERVER_ID) else {
-            return self.disbelieve(message, from, "no server identifier (option 2)");
+            return self.disbelieve(
+                now,
+                message,
+                from,
+                &"no server identifier (option 2)".into(),
+            );
         };
         if message.options.first(option::CLIENT_ID).is_none() {
-            return self.disbelieve(message, from, "no client identifier (option 1)");
+            return self.disbelieve(
+                now,
+                message,
+                from,
+                &"no client identifier (option 1)".into(),
+            );
         }
         let is_asked = match self.asked() {
             Some(asked) => unhex(asked).as_deref() == Some(server),
@@ -47,7 +57,7 @@ impl Client {
                 self.granted(now, message, from)
             }
             (Kind::Reply, State::Requesting | State::Renewing | State::Declining) if !is_asked => {
-                self.disbelieve(message, from, "another server was asked")
+                self.disbelieve(now, message, from, &"another server was asked".into())
             }
             (Kind::Reply, State::Requesting | State::Renewing | State::Rebinding) => {
                 self.granted(now, message, from)
@@ -73,34 +83,44 @@ impl Client {
     }
 
     /// An answer that cannot be used is counted with its reason, and the next one awaited.
-    fn disbelieve(&mut self, message: &Message, from: Ipv6Addr, why: &str) -> Vec<Action> {
+    fn disbelieve(
+        &mut self,
+        now: u64,
+        message: &Message,
+        from: Ipv6Addr,
+        why: &Reason,
+    ) -> Vec<Action> {
         self.counts.unusable = self.counts.unusable.saturating_add(1);
         let what = format!("{} of {from}: {why}", message.kind);
-        let line = format!("not usable: {what}");
-        self.counts.why_unusable = Some(what);
-        self.warn(line)
+        let said = self.warn(now, why.kind, format!("not usable: {what}"));
+        // What the report says changes no more often than what the log does.
+        if !said.is_empty() || self.counts.why_unusable.is_none() {
+            self.counts.why_unusable = Some(what);
+        }
+        said
     }
 
-    /// A warning, unless it or too many others were given since the last lease.
-    pub(super) fn warn(&mut self, line: String) -> Vec<Action> {
-        if self.said.len() >= WARNINGS || self.said.contains(&line) {
-            return Vec::new();
-        }
-        self.said.push(line.clone());
-        let line = if self.said.len() == WARNINGS {
-            format!("{line} (more is counted and not said)")
-        } else {
-            line
-        };
-        vec![Action::Say(true, line)]
+    /// A warning, unless one of its kind or too many others were given since the last lease.
+    fn warn(&mut self, now: u64, kind: &'static str, line: String) -> Vec<Action> {
+        let line = self.brake.pass(now, kind, line);
+        line.into_iter().map(Action::warning).collect()
+    }
+
+    /// The same of what becomes of a lease.
+    pub(super) fn tell(&mut self, now: u64, kind: &'static str, line: String) -> Vec<Action> {
+        let line = self.of_lease.pass(now, kind, line);
+        line.into_iter().map(Action::warning).collect()
     }
 
     /// A refusal is counted with its reason, and said.
-    fn note_refusal(&mut self, from: Ipv6Addr, refusal: &Refusal) -> Vec<Action> {
+    fn note_refusal(&mut self, now: u64, from: Ipv6Addr, refusal: &Refusal) -> Vec<Action> {
         self.counts.refusals = self.counts.refusals.saturating_add(1);
         let what = format!("server {from} refuses: {refusal}");
-        self.counts.why_refused = Some(what.clone());
-        self.warn(what)
+        let said = self.warn(now, refusal.kind(), what.clone());
+        if !said.is_empty() || self.counts.why_refused.is_none() {
+            self.counts.why_refused = Some(what);
+        }
+        said
     }
 
     fn offered(&mut self, now: u64, message: &Message, from: Ipv6Addr) -> Vec<Action> {
@@ -108,11 +128,11 @@ impl Client {
         let iaid = self.config.identity.iaid;
         let lease = match Lease::of(message, from, iaid, self.wanted, self.last_ns) {
             Ok(lease) => lease,
-            Err(Refusal::Unusable(why)) => return self.disbelieve(message, from, &why),
-            Err(refusal) => return self.note_refusal(from, &refusal),
+            Err(Refusal::Unusable(why)) => return self.disbelieve(now, message, from, &why),
+            Err(refusal) => return self.note_refusal(now, from, &refusal),
         };
         if let Some(why) = self.is_kept_from(&lease) {
-            return self.disbelieve(message, from, &why);
+            return self.disbelieve(now, message, from, &why);
         }
         self.counts.offers = self.counts.offers.saturating_add(1);
         let known = |other: &Offer| other.lease.server_id == lease.server_id;
@@ -147,10 +167,10 @@ impl Client {
     }
 
     /// Why this is not taken: another address is kept.
-    fn is_kept_from(&self, lease: &Lease) -> Option<String> {
+    fn is_kept_from(&self, lease: &Lease) -> Option<Reason> {
         let held = self.held.as_ref().filter(|_| self.config.keep)?;
-        (held.address != lease.address)
-            .then(|| format!("{} while {} is kept", lease.address, held.address))
+        let why = || format!("{} while {} is kept", lease.address, held.address);
+        (held.address != lease.address).then(|| Reason::new("another address is kept", why()))
     }
 
     /// An answer that grants, or refuses.
@@ -172,15 +192,16 @@ impl Client {
                 return self.refused(now, message, from, &Refusal::Ended);
             }
             Ok(lease) => lease,
-            Err(Refusal::Unusable(why)) => return self.disbelieve(message, from, &why),
+            Err(Refusal::Unusable(why)) => return self.disbelieve(now, message, from, &why),
             Err(refusal) => return self.refused(now, message, from, &refusal),
         };
         if is_renewal && !is_withdrawn && wanted != Some(lease.address) {
             let why = format!("{} was not asked for", lease.address);
-            return self.disbelieve(message, from, &why);
+            let why = Reason::new("an address that was not asked for", why);
+            return self.disbelieve(now, message, from, &why);
         }
         if let Some(why) = self.is_kept_from(&lease) {
-            return self.disbelieve(message, from, &why);
+            return self.disbelieve(now, message, from, &why);
         }
         self.counts.replies = self.counts.replies.saturating_add(1);
         let mut actions = Vec::new();
@@ -193,7 +214,8 @@ impl Client {
             self.declines = 0;
         }
         self.refusals = 0;
-        self.said.clear();
+        self.brake.loosen();
+        self.of_lease.loosen();
         self.state = State::Bound;
         self.wanted = Some(lease.address);
         self.held = Some(lease);
@@ -212,10 +234,10 @@ impl Client {
         from: Ipv6Addr,
         refusal: &Refusal,
     ) -> Vec<Action> {
-        let mut actions = self.note_refusal(from, refusal);
+        let mut actions = self.note_refusal(now, from, refusal);
         match self.state {
             State::Renewing | State::Rebinding if *refusal == Refusal::Ended => {
-                return self.lost(now, &format!("server {from}: {refusal}"));
+                return self.lost(now, refusal.kind(), &format!("server {from}: {refusal}"));
             }
             // It has forgotten: it is asked for the same one as if it had offered it (18.2.10.1).
             State::Renewing | State::Rebinding if refusal.is_no_binding() => {
@@ -235,7 +257,8 @@ impl Client {
                 actions.extend(self.enter(now, State::Requesting));
             }
             State::Requesting if self.held.is_some() && !self.config.keep => {
-                return self.lost(now, &format!("server {from} refuses: {refusal}"));
+                let why = format!("server {from} refuses: {refusal}");
+                return self.lost(now, refusal.kind(), &why);
             }
             State::Requesting => {
                 self.shun();

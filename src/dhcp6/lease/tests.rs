@@ -135,12 +135,26 @@ fn what_grants_nothing_says_why() {
         "ff02::1",
         "::ffff:10.0.0.1",
         "::10.0.0.1",
+        "100::5",
+        "64:ff9b::10.0.0.1",
+        "64:ff9b:1::5",
+        "2001::5",
+        "2001:2::5",
+        "2001:10::5",
+        "2001:2f::5",
+        "2001:db8::5",
+        "2002:a00:1::5",
+        "3fff::5",
+        "fec0::5",
     ] {
         let refused = lease(&answer(0, 0, &[offered(address, 9, 9)]));
         assert_eq!(
             refused,
             Err(format!("{} is no address for a host", ip(address)))
         );
+    }
+    for address in ["2001:470::5", "2a00::5", "64:ff9c::5", "3fff:1000::5"] {
+        assert!(lease(&answer(0, 0, &[offered(address, 9, 9)])).is_ok());
     }
 }
 
@@ -195,7 +209,7 @@ proptest! {
         let mut message = answer(t1, t2, &[offered(&address, preferred, valid)]);
         message.options.push(more % 30, value);
         if let Ok(lease) = lease(&message) {
-            prop_assert!(is_host(lease.address));
+            prop_assert!(is_host(lease.address) && !is_reserved(lease.address));
             prop_assert!(0 < lease.renew_s && lease.renew_s <= lease.rebind_s);
             prop_assert!(lease.rebind_s <= lease.seconds && lease.preferred_s <= lease.seconds);
             for (name, value) in lease.variables() {

@@ -87,20 +87,36 @@ fn who_offers_a_kept_address_and_refuses_it_makes_no_storm() {
 }
 
 #[test]
-fn a_flood_of_different_nonsense_does_not_fill_the_log() {
+fn a_flood_of_nonsense_with_other_bytes_each_time_is_one_line() {
     let mut talk = Talk::new(false);
     talk.start();
     let mut lines = Vec::new();
-    for last in 0..100 {
+    for number in 0..20_000_u16 {
+        let last = (number % 255) as u8;
         let mut message = talk.answer(Kind::Advertise, last, MINE, 60);
         message.options.remove(option::IA_NA);
         talk.hear(&message, last);
         lines.append(&mut talk.actions);
+        // A refusal of each code that has a name, and of many that have none.
+        let mut refusal = talk.answer(Kind::Advertise, last, MINE, 60);
+        let text = format!("number {number}");
+        let value = [&(number % 1000).to_be_bytes()[..], text.as_bytes()].concat();
+        refusal.options.push(option::STATUS_CODE, value);
+        if number % 1000 > 0 {
+            talk.hear(&refusal, last);
+            lines.append(&mut talk.actions);
+        }
     }
-    assert_eq!(lines.len(), 8);
-    let last = "not usable: ADVERTISE of fe80::7: no addresses (IA_NA) for our IAID 65535 (more is counted and not said)";
-    assert_eq!(lines[7], Action::Say(true, last.to_owned()));
-    assert_eq!(talk.client.counts().unusable, 100);
+    let lines: Vec<String> = lines.into_iter().map(|line| format!("{line:?}")).collect();
+    assert_eq!(lines.len(), 7, "{lines:#?}");
+    let first =
+        "Say(true, \"not usable: ADVERTISE of fe80::: no addresses (IA_NA) for our IAID 65535\")";
+    assert_eq!(lines[0], first);
+    assert_eq!(
+        lines[6],
+        "Say(true, \"server fe80::6 refuses: status 6: number 6\")"
+    );
+    assert_eq!(talk.client.counts().unusable, 20_000);
 }
 
 #[test]
