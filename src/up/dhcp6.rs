@@ -48,6 +48,8 @@ pub struct Leases {
     granted: BTreeSet<(u32, Ipv6Addr)>,
     /// Interfaces with a router's address whose client still asks, for name servers alone.
     beside: BTreeSet<u32>,
+    /// Interfaces of whose client it was said that it ends: what a router advertises may change often.
+    ended: BTreeSet<u32>,
 }
 
 type Running = tries::Running<Wish, Session>;
@@ -165,10 +167,12 @@ impl Leases {
         let is_asking = running.session.lease().is_none() && !running.tries.gave_up();
         let is_needless = is_enough && is_asking;
         if is_needless && running.session.is_in_vain(NEEDLESS) {
-            log::info!(
-                "{}: DHCPv6: ends, no server grants anything and a router gave an address",
-                netdev.ifname
-            );
+            if self.ended.insert(index) {
+                log::info!(
+                    "{}: DHCPv6: ends, no server grants anything and a router gave an address",
+                    netdev.ifname
+                );
+            }
             running.tries.give_up();
         }
         if running.tries.gave_up() {
@@ -187,7 +191,9 @@ impl Leases {
         let is_asking = running.is_some_and(|running| running.session.lease().is_none());
         let is_enough = wish.after_router_s.is_some() && router != Router::Managed;
         if is_asking && is_enough && self.has_router_address(netdev, index) {
-            log::info!("{}: DHCPv6: ends, a router gave an address", netdev.ifname);
+            if self.ended.insert(index) {
+                log::info!("{}: DHCPv6: ends, a router gave an address", netdev.ifname);
+            }
             self.running.remove(&index);
         }
     }
@@ -313,8 +319,9 @@ impl Walk<'_> {
         for outcome in outcomes {
             match (outcome, &lease) {
                 (Outcome::Lost(address), _) => self.take_away(netdev, index, address).await,
-                (Outcome::Bound, Some(lease)) => say(netdev, lease),
-                (Outcome::Bound, None) => {}
+                // A renewal is no news.
+                (Outcome::Bound, Some(lease)) if span.is_some() => say(netdev, lease),
+                (Outcome::Bound, _) => {}
             }
         }
         if let Some(start_ns) = span {
@@ -402,7 +409,11 @@ impl Walk<'_> {
             }
             opened => opened?,
         };
-        log::info!("{name}: DHCPv6: begins, DUID {duid}, IAID {iaid}");
+        let begins = format!("DHCPv6: begins, DUID {duid}, IAID {iaid}");
+        // Not at every flap of the port.
+        if self.interfaces.is_first_time(name, &begins) {
+            log::info!("{name}: {begins}");
+        }
         match known {
             // Still on the interface, from an earlier run.
             Some(lease) if netdev.shown6(lease.address).is_some() => {

@@ -131,7 +131,7 @@ impl Walk<'_> {
     }
 
     fn inquire(
-        &self,
+        &mut self,
         wanted: &Wish,
         netdev: &Netdev,
         local: Ipv6Addr,
@@ -141,7 +141,11 @@ impl Walk<'_> {
         let hardware = Hardware::read(self.root, name)
             .map_err(|e| Error::io(name, "DHCPv6: hardware address cannot be read", &e))?;
         let identity = identity(name, &hardware, speaker, &wanted.client_id)?;
-        log::info!("{name}: DHCPv6: name servers are asked for, as the router says");
+        let asks = "DHCPv6: name servers are asked for, as the router says";
+        // Not at every flap of the port.
+        if self.interfaces.is_first_time(name, asks) {
+            log::info!("{name}: {asks}");
+        }
         Ok(Inquiry::open(name, hardware.index, local, identity.duid)?)
     }
 }
