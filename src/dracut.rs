@@ -98,7 +98,7 @@ pub fn files(interface: &Interface<'_>) -> Vec<File> {
         let content = command("echo ", hostname, " > /proc/sys/kernel/hostname");
         files.push(file(format!("net.{name}.hostname"), content));
     }
-    let gateways = wish.gateways.iter().map(|gateway| {
+    let gateways = wish.all_gateways().map(|gateway| {
         let family = if gateway.is_ipv6() { "ip -6" } else { "ip" };
         let device = String::from_utf8_lossy(&quoted(name.as_bytes())).into_owned();
         command(
@@ -153,7 +153,7 @@ fn overrides(wish: &Wish) -> Vec<u8> {
     let pairs = [
         ("ip", address.map(|address| address.address.to_string())),
         ("srv", wish.peer.map(|peer| peer.to_string())),
-        ("gw", wish.gateways.first().map(ToString::to_string)),
+        ("gw", wish.all_gateways().next().map(ToString::to_string)),
         ("mask", mask),
         ("hostname", wish.hostname.clone()),
         ("mtu", mtu),

@@ -4,15 +4,18 @@
 //!
 //! Sources: drivers/infiniband/ulp/ipoib/ipoib_main.c, ipoib_vlan.c, ipoib_cm.c.
 
+mod granted;
+
 use std::fmt;
 use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::dhcp::lease::{self, Lease};
+use crate::dhcp::lease;
 use crate::dhcp6;
 use crate::facts::{Facts, Netdev, PortRef};
 use crate::rdma::select::ARPHRD_INFINIBAND;
+pub use granted::Suggested;
 use kernel_cmdline::HwAddr;
 
 /// Bit 15 of a P_Key: full membership (IBTA 10.9.1.1).
@@ -23,6 +26,8 @@ const CONNECTED_CAPABLE: u8 = 0x80;
 const CHILD_PREFIX: usize = 10;
 /// Largest datagram MTU: a 4096-byte IB MTU less the 4-byte header (RFC 4391).
 pub const DATAGRAM_MAX: u32 = 4092;
+/// Largest MTU of connected mode (ipoib.h, IPOIB_CM_MTU).
+const CONNECTED_MAX: u32 = 65520;
 
 /// Transport mode, as sysfs spells it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -82,7 +87,7 @@ pub enum WantedMtu {
 }
 
 /// An address to set.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Address {
     /// IPv4 or IPv6.
     pub address: IpAddr,
@@ -192,6 +197,9 @@ pub struct Wish {
     /// The bond that it belongs to, which sets it up and decides its MTU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bond: Option<String>,
+    /// What a DHCP server suggests: never written down, because it comes with each lease.
+    #[serde(skip)]
+    pub suggested: Suggested,
 }
 
 /// How far IPv6 autoconfiguration shall go.
@@ -286,52 +294,6 @@ impl Wish {
             wish.dns.extend(servers.map(IpAddr::from));
             wish.domains.extend(lease.domain_search.iter().cloned());
         }
-        wish
-    }
-
-    /// With what a DHCP server granted.
-    pub fn granted(&self, lease: &Lease) -> Wish {
-        let mut wish = self.clone();
-        let own = Address {
-            address: lease.address.into(),
-            prefix: lease.prefix,
-        };
-        wish.addresses.push(own);
-        wish.gateways.extend(lease.gateway().map(IpAddr::from));
-        let granted = lease.routes().into_iter().filter(|route| route.prefix > 0);
-        let granted: Vec<Route> = granted.map(Route::from).collect();
-        let on_link = |hop: &IpAddr| {
-            let mut direct = granted.iter().filter(|route| route.gateway.is_none());
-            own.reaches(*hop) || direct.any(|route| route.network.reaches(*hop))
-        };
-        // Where the address has no network around it, the next hops are neighbours all the same.
-        let hops = granted.iter().filter_map(|route| route.gateway);
-        let mut neighbours: Vec<IpAddr> = hops.chain(lease.gateway().map(IpAddr::from)).collect();
-        neighbours.retain(|hop| !on_link(hop));
-        neighbours.dedup();
-        wish.routes.extend(neighbours.into_iter().map(|hop| Route {
-            network: Address {
-                address: hop,
-                prefix: 32,
-            },
-            gateway: None,
-        }));
-        let (direct, others): (Vec<Route>, Vec<Route>) = granted
-            .iter()
-            .copied()
-            .partition(|route| route.gateway.is_none());
-        wish.routes.extend(direct);
-        wish.routes.extend(others);
-        if !self.dhcp.as_ref().is_some_and(|dhcp| dhcp.ignore_dns) {
-            let servers = lease.name_servers.iter().copied();
-            wish.dns.extend(servers.map(IpAddr::from));
-            wish.domains.extend(lease.domains());
-        }
-        // What the command line says goes before it.
-        wish.hostname = wish.hostname.or_else(|| lease.host_name.clone());
-        wish.mtu = wish
-            .mtu
-            .or(lease.mtu.map(|mtu| WantedMtu::Bytes(u32::from(mtu))));
         wish
     }
 }
@@ -477,43 +439,6 @@ mod tests {
                     .to_owned()
             )
         );
-    }
-
-    #[test]
-    fn what_is_granted_joins_what_is_written() {
-        let lease = |json: &str| -> Lease {
-            let common =
-                r#""server":"10.0.0.1","asked_ns":0,"seconds":60,"renew_s":30,"rebind_s":50"#;
-            serde_json::from_str(&format!("{{{json},{common}}}")).unwrap()
-        };
-        let texts =
-            |wish: &Wish| -> Vec<String> { wish.routes.iter().map(Route::to_string).collect() };
-        let written = Wish {
-            mtu: Some(WantedMtu::Max),
-            hostname: Some("node5".to_owned()),
-            ..Wish::default()
-        };
-        let granted = written.granted(&lease(
-            r#""address":"10.0.0.5","prefix":24,"mtu":1500,"host_name":"other","routers":["10.0.0.1"]"#,
-        ));
-        assert_eq!(granted.addresses[0].to_string(), "10.0.0.5/24");
-        assert_eq!(granted.gateways, ["10.0.0.1".parse::<IpAddr>().unwrap()]);
-        assert_eq!(granted.mtu, Some(WantedMtu::Max));
-        assert_eq!(granted.hostname.as_deref(), Some("node5"));
-        assert_eq!(texts(&granted), Vec::<String>::new());
-        // An address alone: the gateway and the next hop are told to be neighbours first.
-        let granted = Wish::default().granted(&lease(
-            r#""address":"10.0.0.5","prefix":32,"mtu":1500,"host_name":"other",
-               "classless_routes":[{"network":"10.7.0.0","prefix":16,"gateway":"10.9.0.1"},
-                                   {"network":"10.9.0.0","prefix":24,"gateway":"0.0.0.0"},
-                                   {"network":"0.0.0.0","prefix":0,"gateway":"10.0.0.1"}]"#,
-        ));
-        assert_eq!(
-            texts(&granted),
-            ["10.0.0.1/32", "10.9.0.0/24", "10.7.0.0/16 via 10.9.0.1"]
-        );
-        assert_eq!(granted.mtu, Some(WantedMtu::Bytes(1500)));
-        assert_eq!(granted.hostname.as_deref(), Some("other"));
     }
 
     #[test]

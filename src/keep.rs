@@ -302,8 +302,8 @@ impl Kept {
                 lease.server,
                 lease.length()
             );
-            self.apply(name, &changes(&before, lease, &self.wish), net)
-                .await;
+            let changes = changes(&before, lease, &self.wish, netdev);
+            self.apply(name, &changes, net).await;
             if let Some(left) = not_applied(&before, lease, &self.wish) {
                 log::info!("{name}: the server has changed what is not applied after boot: {left}");
             }

@@ -6,6 +6,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use crate::dhcp::Wish;
 use crate::dhcp::lease::Lease;
+use crate::facts::Netdev;
 use crate::ipoib::{self, Address, Route};
 
 /// One of them.
@@ -46,8 +47,8 @@ pub fn routes(lease: &Lease) -> Vec<Route> {
         network: everywhere,
         gateway: Some(*gateway),
     };
-    let defaults: Vec<Route> = wish.gateways.iter().map(default).collect();
-    wish.routes.into_iter().chain(defaults).collect()
+    let defaults: Vec<Route> = wish.all_gateways().map(default).collect();
+    wish.all_routes().copied().chain(defaults).collect()
 }
 
 fn address(lease: &Lease) -> Address {
@@ -66,9 +67,9 @@ fn is_kept(route: &Route, has: &[Route], wish: &Wish) -> bool {
     wish.keep && !has.iter().any(|other| other.network == route.network)
 }
 
-/// What `after` changes where `before` was in use, of the same address. New ones come before old ones
-/// go.
-pub fn changes(before: &Lease, after: &Lease, wish: &Wish) -> Vec<Change> {
+/// What `after` changes where `before` was in use, of the same address, on this interface. New ones come
+/// before old ones go, and an MTU is no larger than the interface takes.
+pub fn changes(before: &Lease, after: &Lease, wish: &Wish, netdev: &Netdev) -> Vec<Change> {
     let mut changes = Vec::new();
     let (old, new) = (address(before), address(after));
     if old != new {
@@ -83,8 +84,11 @@ pub fn changes(before: &Lease, after: &Lease, wish: &Wish) -> Vec<Change> {
         changes.push(Change::RemoveAddress(old));
     }
     let mtu = after.mtu.filter(|_| before.mtu != after.mtu);
-    let mtu = mtu.filter(|_| !wish.ignore_mtu);
-    changes.extend(mtu.map(u32::from).map(Change::Mtu));
+    let suggested = ipoib::Suggested {
+        mtu: mtu.filter(|_| !wish.ignore_mtu).map(u32::from),
+        ..ipoib::Suggested::default()
+    };
+    changes.extend(suggested.mtu_for(netdev, None, &[]).map(Change::Mtu));
     changes
 }
 
@@ -130,7 +134,7 @@ mod tests {
 
     fn said(before: &str, after: &str, wish: &Wish) -> Vec<String> {
         let (before, after) = (lease(before), lease(after));
-        let changes = changes(&before, &after, wish);
+        let changes = changes(&before, &after, wish, &Netdev::default());
         let mut said: Vec<String> = changes.iter().map(ToString::to_string).collect();
         said.extend(not_applied(&before, &after, wish));
         said
@@ -186,7 +190,8 @@ mod tests {
     fn another_prefix_is_set_before_the_old_one_goes() {
         let mut wide = lease("");
         wide.prefix = 16;
-        let changes = changes(&lease(""), &wide, &Wish::default());
+        let netdev = Netdev::default();
+        let changes = changes(&lease(""), &wide, &Wish::default(), &netdev);
         let said: Vec<String> = changes.iter().map(ToString::to_string).collect();
         assert_eq!(
             said,
@@ -205,6 +210,22 @@ mod tests {
         };
         assert_eq!(said(before, after, &fixed), Vec::<String>::new());
         assert_eq!(said(before, "", &fixed), Vec::<String>::new());
+    }
+
+    #[test]
+    fn no_larger_mtu_is_set_than_the_interface_takes() {
+        let datagram = Netdev {
+            mtu: Some(1500),
+            ipoib: Some(ipoib::Seen {
+                mode: Some(ipoib::Mode::Datagram),
+                pkey: None,
+                child: false,
+            }),
+            ..Netdev::default()
+        };
+        let (before, after) = (lease(r#","mtu":1500"#), lease(r#","mtu":65520"#));
+        let changes = changes(&before, &after, &Wish::default(), &datagram);
+        assert_eq!(changes, [Change::Mtu(ipoib::DATAGRAM_MAX)]);
     }
 
     #[test]

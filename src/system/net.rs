@@ -94,6 +94,18 @@ impl Net {
             .await
     }
 
+    /// The largest MTU in bytes that the device's driver lets be set (IFLA_MAX_MTU); none: unknown.
+    pub async fn max_mtu(&self, index: u32) -> Option<u32> {
+        let mut found = self.handle.link().get().match_index(index).execute();
+        let message = found.next().await?.ok()?;
+        let mut attributes = message.attributes.iter();
+        attributes.find_map(|attribute| match attribute {
+            // Zero: the driver checks by itself (net/core/dev.c, dev_validate_mtu).
+            LinkAttribute::MaxMtu(bytes) if *bytes > 0 => Some(*bytes),
+            _ => None,
+        })
+    }
+
     /// Makes a bond in active-backup mode; the error is the kernel's words.
     pub async fn add_bond(&self, name: &str) -> std::result::Result<(), String> {
         let bond = LinkBond::new(name).mode(BondMode::ActiveBackup).build();

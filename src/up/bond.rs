@@ -58,7 +58,7 @@ impl Walk<'_> {
         let ipoib = &self.lease6(ipoib, netdev, index, speaker).await;
         self.ask_information(ipoib, netdev, index, speaker).await;
         if netdev.carrier != Some(true) {
-            self.interfaces.forget_mtu(index);
+            self.interfaces.forget_tried(index);
             return changed;
         }
         let there: Vec<&Netdev> = bond.slaves.iter().filter_map(|s| facts.netdev(s)).collect();
@@ -67,6 +67,7 @@ impl Walk<'_> {
             ..ipoib.clone()
         };
         changed |= self.set_mtu(&wish, netdev, index).await;
+        changed |= self.try_mtu(&wish, netdev, index, &there).await;
         if self.set_addresses(&wish, netdev, index).await {
             self.announce(index);
             changed = true;

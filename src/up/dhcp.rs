@@ -157,10 +157,13 @@ impl Walk<'_> {
         running.go_on();
         for outcome in running.session.outcomes() {
             match outcome {
-                Outcome::Bound => running.say_lease(&netdev.ifname),
+                // A renewal is no news.
+                Outcome::Bound if !running.is_marked => running.say_lease(&netdev.ifname),
+                Outcome::Bound => {}
                 Outcome::Unopposed => {}
                 Outcome::Lost(address) => {
                     running.is_marked = false;
+                    self.interfaces.forget_tried(index);
                     running.tries.prolong();
                     if let Err(why) = self.net.delete_address(index, address.into(), None).await {
                         let what = format!("{address} cannot be taken away");
@@ -215,7 +218,7 @@ impl Walk<'_> {
         }
     }
 
-    fn open(&self, dhcp: &Wish, netdev: &Netdev, speaker: &Speaker) -> Result<Session, Error> {
+    fn open(&mut self, dhcp: &Wish, netdev: &Netdev, speaker: &Speaker) -> Result<Session, Error> {
         let name = &netdev.ifname;
         let hardware = Hardware::read(self.root, name)
             .map_err(|e| Error::io(name, "DHCP: hardware address cannot be read", &e))?;
@@ -227,10 +230,14 @@ impl Walk<'_> {
                 .seen(format!("ARP hardware type {}", hardware.hardware_type))
                 .wanted("InfiniBand or Ethernet")
         })?;
-        log::info!(
-            "{name}: DHCP: begins, client identifier {}",
+        let begins = format!(
+            "DHCP: begins, client identifier {}",
             Hex(&identity.client_id)
         );
+        // Not at every flap of the port.
+        if self.interfaces.is_first_time(name, &begins) {
+            log::info!("{name}: {begins}");
+        }
         let known = self.leases.known.iter().find(|known| {
             known.index == hardware.index && known.client_id == Hex(&identity.client_id).to_string()
         });

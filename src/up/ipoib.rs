@@ -4,13 +4,14 @@
 //! broadcast group decides it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 
 use super::Walk;
 use super::speaker::Speaker;
 use crate::dhcp::socket::Hardware;
 use crate::error::{Error, errno_text};
 use crate::facts::{Facts, Netdev, PortRef};
-use crate::ipoib::{self, FULL_MEMBER, Mode, Wish};
+use crate::ipoib::{self, FULL_MEMBER, Mode, Suggested, Wish};
 use crate::rdma::select;
 use crate::system::root::Root;
 use crate::verify::expectation::LinkWish;
@@ -18,6 +19,8 @@ use kernel_cmdline::Selector;
 
 /// Nobody wins against another program that names interfaces: give up after so many times.
 const RENAMES: u32 = 3;
+/// Routes of a DHCP server that are named in its line of the log.
+const ROUTES_SAID: usize = 8;
 
 /// What was tried on an interface and must not be tried on every look.
 #[derive(Debug, Default)]
@@ -28,12 +31,16 @@ pub struct Tried {
     renames: BTreeMap<u32, u32>,
     /// (interface index, MTU) since the last carrier.
     mtu: BTreeSet<(u32, u32)>,
+    /// Interface index, network (none: everything) and gateway of what a server suggested and was set
+    /// since the last carrier.
+    routes: BTreeSet<(u32, Option<ipoib::Address>, Option<IpAddr>)>,
 }
 
 impl Tried {
-    /// Its carrier went: the next broadcast group may grant another MTU.
-    pub(super) fn forget_mtu(&mut self, index: u32) {
+    /// Its carrier or its lease went: the next one may bring another MTU, and routes are to be set anew.
+    pub(super) fn forget_tried(&mut self, index: u32) {
         self.mtu.retain(|(tried, _)| *tried != index);
+        self.routes.retain(|(tried, ..)| *tried != index);
     }
 
     /// Whether `what` was not done to this interface before: what the kernel does not show as it was
@@ -98,11 +105,12 @@ impl Walk<'_> {
         let wish = &self.lease6(wish, netdev, index, speaker).await;
         self.ask_information(wish, netdev, index, speaker).await;
         if netdev.carrier != Some(true) {
-            self.interfaces.forget_mtu(index);
+            self.interfaces.forget_tried(index);
             self.claims.forget(index);
             return changed;
         }
         changed |= self.set_mtu(wish, netdev, index).await;
+        changed |= self.try_mtu(wish, netdev, index, &[]).await;
         if self.set_addresses(wish, netdev, index).await {
             self.announce(index);
             changed = true;
@@ -247,13 +255,39 @@ impl Walk<'_> {
         }
     }
 
+    /// The MTU that a DHCP server suggests: what the device makes of it, its check says.
+    pub(super) async fn try_mtu(
+        &mut self,
+        wish: &Wish,
+        netdev: &Netdev,
+        index: u32,
+        slaves: &[&Netdev],
+    ) -> bool {
+        let suggested = &wish.suggested;
+        if suggested.mtu.is_none() || suggested.mtu == netdev.mtu {
+            return false;
+        }
+        let device_max = self.net.max_mtu(index).await;
+        let bytes = suggested.mtu_for(netdev, device_max, slaves);
+        let Some(bytes) = bytes.filter(|bytes| self.interfaces.mtu.insert((index, *bytes))) else {
+            return false;
+        };
+        match self.net.set_mtu(index, bytes).await {
+            Ok(()) => true,
+            Err(why) => {
+                log::debug!("{}: MTU {bytes} is refused: {why}", netdev.ifname);
+                false
+            }
+        }
+    }
+
     pub(super) async fn set_addresses(&mut self, wish: &Wish, netdev: &Netdev, index: u32) -> bool {
         let mut changed = false;
         for address in &wish.addresses {
             let text = address.to_string();
             // What a DHCP server granted its client has asked for already.
             let v4 = match address.address {
-                std::net::IpAddr::V4(v4) if wish.dhcp.is_none() => Some(v4),
+                IpAddr::V4(v4) if wish.dhcp.is_none() => Some(v4),
                 _ => None,
             };
             let mut there = netdev.addresses.iter().chain(&netdev.tentative);
@@ -307,7 +341,48 @@ impl Walk<'_> {
             let added = self.net.add_route(index, None, Some(*gateway)).await;
             changed |= self.note_route(netdev, &format!("default gateway {gateway}"), added);
         }
-        changed
+        changed | self.try_routes(&wish.suggested, netdev, index).await
+    }
+
+    /// The routes that a DHCP server suggests, each set once until the carrier or the lease goes:
+    /// whether they are there then, their check says.
+    async fn try_routes(&mut self, suggested: &Suggested, netdev: &Netdev, index: u32) -> bool {
+        let default = suggested
+            .gateway
+            .filter(|gateway| !netdev.gateways.contains(gateway));
+        let default = default.map(|gateway| (None, Some(gateway)));
+        let routes = suggested.routes.iter().filter(|r| !netdev.has_route(r));
+        let routes = routes.map(|route| (Some(route.network), route.gateway));
+        let mut set = Vec::new();
+        for (network, gateway) in routes.chain(default) {
+            let key = (index, network, gateway);
+            if self.interfaces.routes.contains(&key) {
+                continue;
+            }
+            let text = route_text(network, gateway);
+            match self.net.add_route(index, network, gateway).await {
+                Ok(()) => {
+                    self.interfaces.routes.insert(key);
+                    set.push(text);
+                }
+                Err(why) => log::debug!("{}: {text} is refused: {why}", netdev.ifname),
+            }
+        }
+        if set.is_empty() {
+            return false;
+        }
+        let more = set.len().saturating_sub(ROUTES_SAID);
+        set.truncate(ROUTES_SAID);
+        if more > 0 {
+            set.push(format!("{more} more"));
+        }
+        log::info!(
+            "{}: {},{}",
+            netdev.ifname,
+            set.join(", "),
+            suggested.by_whom()
+        );
+        true
     }
 
     /// Whether nobody else on the link is known to have the address.
@@ -341,7 +416,11 @@ impl Walk<'_> {
         let error = Error::new(&netdev.ifname, format!("address {address} is taken away"))
             .seen(format!("{by} has it"))
             .hint("give this node another address with ip=, or find the other one by its GUID");
-        self.tell_once(&netdev.ifname, &error);
+        // Once, whoever else says that he has it.
+        let taken = format!("{address} is taken");
+        if self.interfaces.is_first_time(&netdev.ifname, &taken) {
+            self.tell_once(&netdev.ifname, &error);
+        }
         if let Err(why) = self.net.delete_address(index, address.address, None).await {
             let error = Error::new(
                 &netdev.ifname,
@@ -385,6 +464,14 @@ impl Walk<'_> {
                 false
             }
         }
+    }
+}
+
+fn route_text(network: Option<ipoib::Address>, gateway: Option<IpAddr>) -> String {
+    match (network, gateway) {
+        (Some(network), gateway) => format!("route {}", ipoib::Route { network, gateway }),
+        (None, Some(gateway)) => format!("default gateway {gateway}"),
+        (None, None) => "default route".to_owned(),
     }
 }
 

@@ -67,15 +67,15 @@ fn evaluate(
             Some(active) => Finding::ok(id, &format!("by {active}")),
             None => Finding::failed(id, "no active interface", "one"),
         },
-        Id::IpoibMtu if ipoib.mtu.is_some() => interface::mtu(ipoib, netdev),
+        Id::IpoibMtu if ipoib.mtu.is_some() || ipoib.suggested.mtu.is_some() => {
+            interface::mtu(ipoib, netdev)
+        }
         Id::LeasePresent if ipoib.dhcp.is_some() => interface::lease(netdev, facts),
         Id::Lease6Present if lease6::is_wanted(ipoib, netdev, facts) => {
             lease6::evaluate(netdev, facts)
         }
         Id::AddressPresent if ipoib.is_addressed() => interface::addresses(ipoib, netdev),
-        Id::RoutePresent if !ipoib.gateways.is_empty() || !ipoib.routes.is_empty() => {
-            interface::routes(ipoib, netdev)
-        }
+        Id::RoutePresent if interface::has_routes(ipoib) => interface::routes(ipoib, netdev),
         _ => return None,
     })
 }

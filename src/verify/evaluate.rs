@@ -407,7 +407,7 @@ fn applies(id: Id, wish: &LinkWish, lookup: &Lookup<'_>, port: PortRef<'_>) -> b
         }),
         Id::RoutePresent => wish.ipoib.as_ref().is_some_and(|ipoib| {
             let ipoib = interface::granted(ipoib, port, lookup.facts);
-            !ipoib.gateways.is_empty() || !ipoib.routes.is_empty()
+            interface::has_routes(&ipoib)
         }),
         Id::AddressPresent => wish.ipoib.as_ref().is_some_and(ipoib::Wish::is_addressed),
         Id::DevicePresent | Id::PortLinkLayer | Id::PortPhysicalState | Id::PortState => true,

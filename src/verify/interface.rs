@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The checks of the IPoIB interface on a port.
 
+use std::net::IpAddr;
+
 use super::carrier;
 use super::checks::Id;
 use super::lease6;
@@ -147,41 +149,69 @@ fn pkey(netdev: &Netdev, port: PortRef<'_>) -> Finding {
     Finding::failed(Id::PortPkey, &seen, &format!("{full:#06x}"))
 }
 
+/// The MTU: one that is asked for is a must, one that a server suggests at most a warning.
 pub fn mtu(wish: &Wish, netdev: &Netdev) -> Finding {
+    const ID: Id = Id::IpoibMtu;
     let Some(seen) = netdev.mtu else {
-        return Finding::unknown(Id::IpoibMtu);
+        return Finding::unknown(ID);
     };
-    match wish.mtu {
-        Some(WantedMtu::Bytes(wanted)) if wanted != seen => {
-            Finding::failed(Id::IpoibMtu, &seen.to_string(), &wanted.to_string())
+    let suggested = &wish.suggested;
+    match (wish.mtu, suggested.mtu) {
+        (Some(WantedMtu::Bytes(wanted)), _) if wanted != seen => {
+            Finding::failed(ID, &seen.to_string(), &wanted.to_string())
         }
-        _ => Finding::ok(Id::IpoibMtu, &seen.to_string()),
+        (None, Some(mtu)) if mtu != seen => {
+            let found = format!("found {seen}, {mtu}{}", suggested.by_whom());
+            Finding::failed(ID, &found, "")
+                .hint("nothing depends on it: the device takes no other MTU, or another program set it; correct the DHCP server's option 26")
+                .as_warning()
+        }
+        _ => Finding::ok(ID, &seen.to_string()),
     }
 }
 
+/// Whether any route is asked for or suggested.
+pub fn has_routes(wish: &Wish) -> bool {
+    wish.all_gateways().next().is_some() || wish.all_routes().next().is_some()
+}
+
+/// The routes: those that are asked for are a must, those that a server suggests at most a warning.
 pub fn routes(wish: &Wish, netdev: &Netdev) -> Finding {
-    let all = wish.gateways.iter().map(ToString::to_string);
-    let all: Vec<String> = all
-        .chain(wish.routes.iter().map(ToString::to_string))
-        .collect();
-    let gateway = wish
-        .gateways
-        .iter()
-        .any(|gateway| !netdev.gateways.contains(gateway));
-    if gateway {
-        let seen: Vec<String> = netdev.gateways.iter().map(ToString::to_string).collect();
-        let seen = if seen.is_empty() {
+    const ID: Id = Id::RoutePresent;
+    let list = |gateways: &[IpAddr]| {
+        let texts: Vec<String> = gateways.iter().map(ToString::to_string).collect();
+        if texts.is_empty() {
             "none".to_owned()
         } else {
-            seen.join(", ")
-        };
-        let wanted: Vec<String> = wish.gateways.iter().map(ToString::to_string).collect();
-        return Finding::failed(Id::RoutePresent, &seen, &wanted.join(", "));
+            texts.join(", ")
+        }
+    };
+    let missing = |gateway: &&IpAddr| !netdev.gateways.contains(gateway);
+    if wish.gateways.iter().any(|gateway| missing(&gateway)) {
+        return Finding::failed(ID, &list(&netdev.gateways), &list(&wish.gateways));
     }
-    match wish.routes.iter().find(|route| !netdev.has_route(route)) {
-        Some(route) => Finding::failed(Id::RoutePresent, "none", &route.to_string()),
-        None => Finding::ok(Id::RoutePresent, &all.join(", ")),
+    if let Some(route) = wish.routes.iter().find(|route| !netdev.has_route(route)) {
+        return Finding::failed(ID, "none", &route.to_string());
     }
+    let suggested = &wish.suggested;
+    let warning = |seen: &str, wanted: String| {
+        let wanted = format!("{wanted},{}", suggested.by_whom());
+        Finding::failed(ID, seen, &wanted)
+            .hint("nothing depends on it: correct the DHCP server's options 3, 33 and 121, or look for another program that removes routes")
+            .as_warning()
+    };
+    if let Some(gateway) = suggested.gateway.iter().find(missing) {
+        return warning(&list(&netdev.gateways), gateway.to_string());
+    }
+    let mut routes = suggested.routes.iter();
+    if let Some(route) = routes.find(|route| !netdev.has_route(route)) {
+        return warning("none", route.to_string());
+    }
+    let gateways = wish.all_gateways().map(ToString::to_string);
+    let all: Vec<String> = gateways
+        .chain(wish.all_routes().map(ToString::to_string))
+        .collect();
+    Finding::ok(ID, &all.join(", "))
 }
 
 pub fn addresses(wish: &Wish, netdev: &Netdev) -> Finding {
@@ -259,6 +289,61 @@ mod tests {
         dead.duplicates.push("fd00::5/64".to_owned());
         assert!(dead.is_duplicate6(lease.address));
         assert_eq!(dead.shown6(lease.address), Some("fd00::5/64"));
+    }
+
+    #[test]
+    fn what_a_server_suggests_is_at_most_a_warning() {
+        let lease = r#"{"address":"10.0.0.5","prefix":24,"server":"10.0.0.1","asked_ns":0,
+            "seconds":60,"renew_s":30,"rebind_s":50,"mtu":65520,"classless_routes":[
+            {"network":"0.0.0.0","prefix":0,"gateway":"10.0.0.9"},
+            {"network":"10.7.0.0","prefix":16,"gateway":"10.0.0.7"}]}"#;
+        let lease = serde_json::from_str(lease).unwrap();
+        let mut wish = Wish::default().granted(&lease);
+        let mut netdev = Netdev {
+            mtu: Some(2044),
+            ..Netdev::default()
+        };
+        let said = |finding: Finding| {
+            let wanted = finding.wanted.unwrap_or_default();
+            (finding.status, finding.seen.unwrap_or_default(), wanted)
+        };
+        let row = |status, seen: &str, wanted: &str| (status, seen.to_owned(), wanted.to_owned());
+        assert!(has_routes(&wish));
+        assert_eq!(
+            said(mtu(&wish, &netdev)),
+            row(
+                Status::Warning,
+                "found 2044, 65520 suggested by 10.0.0.1",
+                ""
+            )
+        );
+        assert_eq!(
+            said(routes(&wish, &netdev)),
+            row(Status::Warning, "none", "10.0.0.9, suggested by 10.0.0.1")
+        );
+        netdev.gateways.push("10.0.0.9".parse().unwrap());
+        assert_eq!(
+            said(routes(&wish, &netdev)),
+            row(
+                Status::Warning,
+                "none",
+                "10.7.0.0/16 via 10.0.0.7, suggested by 10.0.0.1"
+            )
+        );
+        netdev.routes = wish.suggested.routes.clone();
+        let all = "10.0.0.9, 10.7.0.0/16 via 10.0.0.7";
+        assert_eq!(said(routes(&wish, &netdev)), row(Status::Ok, all, ""));
+        // What the command line asks for is a must.
+        wish.mtu = Some(WantedMtu::Bytes(65520));
+        wish.gateways = vec!["10.0.0.2".parse().unwrap()];
+        assert_eq!(
+            said(mtu(&wish, &netdev)),
+            row(Status::Critical, "2044", "65520")
+        );
+        assert_eq!(
+            said(routes(&wish, &netdev)),
+            row(Status::Critical, "10.0.0.9", "10.0.0.2")
+        );
     }
 
     #[test]
