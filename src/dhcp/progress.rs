@@ -33,7 +33,7 @@ pub struct Counts {
     /// The last refusal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why_nak: Option<String>,
-    /// The last answer that could not be used, and why.
+    /// The last answer that could not be used and was told of, and why.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why_unusable: Option<String>,
     /// The last granted address that somebody else has.

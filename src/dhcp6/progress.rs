@@ -27,10 +27,10 @@ pub struct Counts {
     pub unusable: u32,
     /// Packets for the client's port that are no DHCPv6.
     pub malformed: u32,
-    /// The last refusal.
+    /// The last refusal that was told of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why_refused: Option<String>,
-    /// The last answer that could not be used, and why.
+    /// The last answer that could not be used and was told of, and why.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why_unusable: Option<String>,
     /// The last granted address that another host has.

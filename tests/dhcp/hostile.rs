@@ -10,11 +10,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use super::network::{Node, enter_far, infiniband, ip, with_network};
+use super::network::{Node, enter_far, hardware, infiniband, ip, until, with_network};
+use ibboot::dhcp::arp::Arp;
 use ibboot::dhcp::frame;
 use ibboot::dhcp::packet::{Kind, LARGEST, Message, option};
 use ibboot::dhcp::socket::{Hardware, PacketSocket, Protocol};
 use ibboot::system::root::Root;
+use ibboot::up::taken::Claims;
 use nix::sched::{CloneFlags, setns};
 use nix::sys::socket::{setsockopt, sockopt};
 
@@ -493,5 +495,38 @@ fn a_flood_of_a_million_answers_to_others_costs_no_memory() {
         });
         let grown = resident().saturating_sub(before);
         assert!(grown < 8192, "{grown} KiB more");
+    });
+}
+
+/// Says from `far`, with this hardware address, that it has `address`.
+fn claim_from_far(sender: Vec<u8>, address: Ipv4Addr) {
+    let thread = std::thread::spawn(move || {
+        enter_far();
+        let far = Hardware::read(&Root::new("/"), "far").unwrap();
+        let socket = PacketSocket::open(Protocol::Arp(address), &far).unwrap();
+        let claim = Arp::announcement(1, &sender, address);
+        socket.send_arp(&claim).unwrap();
+    });
+    thread.join().unwrap();
+}
+
+#[test]
+fn an_interface_of_this_machine_takes_no_address_from_another_one() {
+    with_network("an answer of our own", &[], || {
+        ip("link add other type veth peer name another");
+        let near = hardware();
+        let other = Hardware::read(&Root::new("/"), "other").unwrap().address;
+        let mut claims = Claims::new(false);
+        let addresses = [50, 51].map(|last| Ipv4Addr::new(10, 9, 0, last));
+        for (address, sender) in addresses.into_iter().zip([other, STRANGER.to_vec()]) {
+            assert!(claims.claim(&near, address).unwrap());
+            claim_from_far(sender, address);
+        }
+        until("the end of the second", || {
+            claims.listen();
+            claims.is_settled()
+        });
+        let owners = addresses.map(|address| claims.owner(near.index, address));
+        assert_eq!(owners, [None, Some("02:00:00:00:00:99")]);
     });
 }

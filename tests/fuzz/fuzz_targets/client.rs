@@ -37,6 +37,8 @@ impl Script<'_> {
         let what = self.byte()?;
         let mut message = Message::new(KINDS[usize::from(what & 3)], xid ^ u32::from(what >> 7));
         message.op = 2;
+        // For other hardware now and then.
+        message.htype = if what & 4 == 0 { 32 } else { 1 };
         message.yiaddr = [10, 0, 0, self.byte()?].into();
         let mut add = |code: u8, value: Vec<u8>| message.options.insert(code, value);
         add(option::SERVER, vec![10, 0, 1, self.byte()? & 3]);
@@ -87,7 +89,9 @@ fuzz_target!(|data: &[u8]| {
                 Action::Say(_, line) => assert!(!line.chars().any(char::is_control), "{line:?}"),
                 Action::Bound => assert!(client.lease().is_some()),
                 Action::Lost(_) => assert!(client.lease().is_none()),
-                Action::Probe(_) | Action::Unopposed(_) => assert!(client.lease().is_some()),
+                Action::Probe(_) | Action::Unopposed(_) | Action::Defend(_) => {
+                    assert!(client.lease().is_some());
+                }
             }
         }
         actions = match step & 3 {
