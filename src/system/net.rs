@@ -312,13 +312,9 @@ impl Told {
         match &message.payload {
             NetlinkPayload::Overrun(_) => self.overrun = true,
             NetlinkPayload::InnerMessage(RouteNetlinkMessage::NewLink(link)) => {
-                if !link
-                    .header
-                    .flags
-                    .contains(LinkFlags::Up | LinkFlags::LowerUp)
-                {
-                    self.faltered.insert(link.header.index);
-                }
+                let works = LinkFlags::Up | LinkFlags::LowerUp;
+                let works = link.header.flags.contains(works);
+                self.faltered.extend((!works).then_some(link.header.index));
             }
             NetlinkPayload::InnerMessage(RouteNetlinkMessage::DelLink(link)) => {
                 self.faltered.insert(link.header.index);
