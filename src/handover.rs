@@ -475,25 +475,15 @@ pub struct Leases {
 /// What DHCP servers granted in this boot, as `ibboot lease` keeps it where that has run; nothing
 /// where that cannot be read.
 pub fn leases(root: &Root) -> Leases {
-    match read_kept(root) {
-        Ok(Some(kept)) => {
-            return Leases {
-                dhcp: kept.dhcp,
-                dhcp6: kept.dhcp6,
-            };
-        }
-        Ok(None) => {}
-        Err(error) => log::debug!("{error}"),
+    let unread = |error: Error| log::debug!("{error}");
+    let kept = read_kept(root).map_err(unread).ok().flatten();
+    let mut kept = kept.unwrap_or_else(|| Kept::new(None));
+    if let Ok(Some(state)) = read_state(root).map_err(unread) {
+        kept.join(&state);
     }
-    match read_state(root) {
-        Ok(state) => state.map_or_else(Leases::default, |state| Leases {
-            dhcp: state.dhcp,
-            dhcp6: state.dhcp6,
-        }),
-        Err(error) => {
-            log::debug!("{error}");
-            Leases::default()
-        }
+    Leases {
+        dhcp: kept.dhcp,
+        dhcp6: kept.dhcp6,
     }
 }
 

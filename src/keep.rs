@@ -18,7 +18,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::error::{Error, Result};
 use crate::facts::{Depth, Facts, Netdev};
-use crate::handover::{self, Entry, Kept, LeaseDirectory};
+use crate::handover::{self, Kept, LeaseDirectory};
 use crate::system::alarm::Alarm;
 use crate::system::clock::boottime_ns;
 use crate::system::net::{Net, Told};
@@ -256,19 +256,29 @@ fn lock() -> Result<Option<nix::fcntl::Flock<std::fs::File>>> {
     }
 }
 
-/// What there is to keep: as the last keeper wrote it down, else as the initramfs did.
+/// What there is to keep: as the last keeper wrote it down, and as the initramfs did where that is
+/// later or all there is.
 fn handed_over(root: &Root) -> Result<(Kept, Vec<Either>)> {
-    let mut kept = match handover::read_kept(root) {
-        Ok(kept) => kept,
-        Err(error) => {
-            log::warn!("{error}; what the initramfs handed over counts");
+    let kept = handover::read_kept(root).unwrap_or_else(|error| {
+        log::warn!("{error}; what the initramfs handed over counts");
+        None
+    });
+    let state = match (handover::state_for_service(root), &kept) {
+        (Err(error), Some(_)) => {
+            log::warn!("{error}; what the last ibboot lease wrote down counts");
             None
         }
+        (state, _) => state?,
     };
-    if kept.is_none() {
-        kept = of_state(root)?;
+    let owner = state.as_ref().and_then(|state| state.handover.as_deref());
+    if let Some(owner @ ("nm" | "networkd")) = owner {
+        log::info!("rd.ib.handover={owner}: it renews the leases");
+        return Ok((Kept::new(None), Vec::new()));
     }
-    let kept = kept.unwrap_or_else(|| Kept::new(None));
+    let mut kept = kept.unwrap_or_else(|| Kept::new(handover::boot_id(root)));
+    if let Some(state) = &state {
+        kept.join(state);
+    }
     let entry = |is_v6, index| {
         let mut all = kept.kept.iter();
         all.find(|entry| entry.is_v6 == is_v6 && entry.index == index)
@@ -283,37 +293,6 @@ fn handed_over(root: &Root) -> Result<(Kept, Vec<Either>)> {
     });
     let leases = v4.chain(v6).collect();
     Ok((kept, leases))
-}
-
-/// What the initramfs handed over of DHCP; `None`: nothing.
-fn of_state(root: &Root) -> Result<Option<Kept>> {
-    let Some(state) = handover::state_for_service(root)? else {
-        return Ok(None);
-    };
-    if let Some(owner @ ("nm" | "networkd")) = state.handover.as_deref() {
-        log::info!("rd.ib.handover={owner}: it renews the leases");
-        return Ok(None);
-    }
-    let entry = |is_v6, index| Entry {
-        is_v6,
-        index,
-        identity: None,
-        routes: Vec::new(),
-    };
-    let mut kept = Kept::new(state.boot_id);
-    // One that was found to be another's is asked for anew; one that no server granted has failed.
-    let v4 = state.dhcp.iter();
-    let v4 = v4.filter(|progress| progress.lease.is_some() || progress.counts.taken.is_some());
-    kept.kept
-        .extend(v4.map(|progress| entry(false, progress.index)));
-    let v6 = state
-        .dhcp6
-        .iter()
-        .filter(|progress| progress.lease.is_some());
-    kept.kept
-        .extend(v6.map(|progress| entry(true, progress.index)));
-    (kept.dhcp, kept.dhcp6) = (state.dhcp, state.dhcp6);
-    Ok(Some(kept))
 }
 
 /// The servers of the root file system: those that the command line or a lease named, and those that
@@ -365,6 +344,7 @@ impl Notes {
             return;
         }
         self.kept.kept.clear();
+        self.kept.written_ns = boottime_ns();
         for one in leases {
             one.note(&mut self.kept, true);
         }

@@ -10,7 +10,7 @@ use nix::sys::stat::{FileStat, Mode, fstat, mkdirat};
 use nix::unistd::{Gid, Uid, fchownat, geteuid};
 use serde::{Deserialize, Serialize};
 
-use super::{DIRECTORY, Directory, OPEN, SCHEMA, Stamped, bytes_in_tree, parse};
+use super::{DIRECTORY, Directory, OPEN, SCHEMA, Stamped, State, bytes_in_tree, parse};
 use crate::dhcp::progress::Progress;
 use crate::dhcp6;
 use crate::error::{Error, Result};
@@ -35,6 +35,8 @@ pub struct Kept {
     pub schema: u32,
     /// The kernel's boot id: leases of another boot mean nothing.
     pub boot_id: Option<String>,
+    /// When it was written, ns since kernel start.
+    pub written_ns: u64,
     /// What was handed over of DHCP, as it is now.
     pub dhcp: Vec<Progress>,
     /// The same of DHCPv6.
@@ -64,9 +66,71 @@ impl Kept {
         Kept {
             schema: SCHEMA,
             boot_id,
+            written_ns: 0,
             dhcp: Vec::new(),
             dhcp6: Vec::new(),
             kept: Vec::new(),
+        }
+    }
+
+    /// With what `up` handed over that is not known here, or that was granted after this was
+    /// written: a second run of it asks anew.
+    pub fn join(&mut self, state: &State) {
+        let written_ns = self.written_ns;
+        for progress in &state.dhcp {
+            // One that no server granted has failed; one that was found to be another's is asked
+            // for anew.
+            let is_ours = progress.lease.is_some() || progress.counts.taken.is_some();
+            let lease = progress.lease.as_ref();
+            let is_later = lease.is_some_and(|lease| lease.asked_ns > written_ns);
+            let known = self.dhcp.iter().position(|one| one.index == progress.index);
+            let is_same = |one: &Progress| one.client_id == progress.client_id;
+            let known = known.or_else(|| self.dhcp.iter().position(is_same));
+            match known.and_then(|at| self.dhcp.get_mut(at)) {
+                Some(_) if !is_later => continue,
+                Some(there) => {
+                    self.kept
+                        .retain(|entry| entry.is_v6 || entry.index != there.index);
+                    *there = progress.clone();
+                }
+                None => self.dhcp.push(progress.clone()),
+            }
+            let entry = Entry::new(false, progress.index);
+            self.kept.extend(is_ours.then_some(entry));
+        }
+        for progress in &state.dhcp6 {
+            let lease = progress.lease.as_ref();
+            let is_later = lease.is_some_and(|lease| lease.asked_ns > written_ns);
+            let known = self
+                .dhcp6
+                .iter()
+                .position(|one| one.index == progress.index);
+            let is_same = |one: &dhcp6::progress::Progress| {
+                (&one.duid, one.iaid) == (&progress.duid, progress.iaid)
+            };
+            let known = known.or_else(|| self.dhcp6.iter().position(is_same));
+            match known.and_then(|at| self.dhcp6.get_mut(at)) {
+                Some(_) if !is_later => continue,
+                Some(there) => {
+                    self.kept
+                        .retain(|entry| !entry.is_v6 || entry.index != there.index);
+                    *there = progress.clone();
+                }
+                None => self.dhcp6.push(progress.clone()),
+            }
+            let entry = Entry::new(true, progress.index);
+            self.kept.extend(progress.lease.is_some().then_some(entry));
+        }
+    }
+}
+
+impl Entry {
+    fn new(is_v6: bool, index: u32) -> Entry {
+        Entry {
+            is_v6,
+            index,
+            identity: None,
+            routes: Vec::new(),
         }
     }
 }
@@ -203,4 +267,77 @@ pub fn read(root: &Root) -> Result<Option<Kept>> {
     bytes
         .map(|bytes| parse(&name, &bytes, super::boot_id(root).as_deref()))
         .transpose()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dhcp::lease::Lease;
+
+    fn progress(index: u32, client: &str, asked_ns: Option<u64>) -> Progress {
+        let lease = asked_ns.map(|asked_ns| {
+            let text = format!(
+                r#"{{"address":"10.0.0.{index}","prefix":24,"server":"10.0.0.1","asked_ns":{asked_ns},
+                    "seconds":60,"renew_s":30,"rebind_s":50}}"#
+            );
+            serde_json::from_str::<Lease>(&text).unwrap()
+        });
+        Progress {
+            index,
+            client_id: client.to_owned(),
+            lease,
+            ..Progress::default()
+        }
+    }
+
+    fn state(dhcp: Vec<Progress>) -> State {
+        let text = r#"{"schema":1,"ibboot":"test","boot_id":null,"outcome":"verified","reason":null,
+            "links":[],"failures":[],"marks":[]}"#;
+        State {
+            dhcp,
+            ..serde_json::from_str(text).unwrap()
+        }
+    }
+
+    /// Index, when it was asked for, and whether it is kept.
+    fn seen(kept: &Kept) -> Vec<(u32, Option<u64>, bool)> {
+        let one = |progress: &Progress| {
+            let asked = progress.lease.as_ref().map(|lease| lease.asked_ns);
+            let is_kept = kept.kept.iter().any(|entry| entry.index == progress.index);
+            (progress.index, asked, is_kept)
+        };
+        kept.dhcp.iter().map(one).collect()
+    }
+
+    #[test]
+    fn of_two_files_the_later_lease_counts() {
+        let mut kept = Kept::new(None);
+        kept.join(&state(vec![
+            progress(4, "a", Some(10)),
+            progress(5, "b", None),
+        ]));
+        assert_eq!(seen(&kept), [(4, Some(10), true), (5, None, false)]);
+        // Renewed, and then back from a reset with another index; what was handed over is older.
+        kept.dhcp[0] = progress(9, "a", Some(20));
+        kept.kept[0].index = 9;
+        kept.written_ns = 20;
+        kept.join(&state(vec![progress(4, "a", Some(10))]));
+        assert_eq!(seen(&kept), [(9, Some(20), true), (5, None, false)]);
+        // Its lease has ended, and nobody granted another one.
+        kept.dhcp[0].lease = None;
+        kept.join(&state(vec![progress(4, "a", Some(10))]));
+        assert_eq!(seen(&kept)[0], (9, None, true));
+        // Left to another owner, and then `up` ran again, on one more interface too.
+        kept.kept.clear();
+        kept.join(&state(vec![progress(9, "a", Some(20))]));
+        assert_eq!(seen(&kept)[0], (9, None, false));
+        kept.join(&state(vec![
+            progress(9, "a", Some(30)),
+            progress(6, "c", Some(30)),
+        ]));
+        assert_eq!(
+            seen(&kept),
+            [(9, Some(30), true), (5, None, false), (6, Some(30), true)]
+        );
+    }
 }
