@@ -129,6 +129,13 @@ impl Kept {
         true
     }
 
+    /// What is to be on the interface is there, and the client can ask.
+    fn well(&mut self) {
+        if self.session.is_some() {
+            self.troubles.are_over();
+        }
+    }
+
     /// Its sockets are of a device that is gone.
     fn close(&mut self) {
         if self.session.is_some() {
@@ -232,7 +239,7 @@ impl Kept {
             );
         }
         if !address && routes.is_empty() {
-            self.troubles.are_over();
+            self.well();
             return true;
         }
         if address {

@@ -143,6 +143,13 @@ impl Kept {
         true
     }
 
+    /// What is to be on the interface is there, and the client can ask.
+    fn well(&mut self) {
+        if self.session.is_some() {
+            self.troubles.are_over();
+        }
+    }
+
     /// Its socket is of a device or an address that is gone.
     fn close(&mut self) {
         if self.session.is_some() {
@@ -224,7 +231,7 @@ impl Kept {
                 return false;
             }
             Verdict::Set { address: false, .. } => {
-                self.troubles.are_over();
+                self.well();
                 if there.netdev.is_duplicate6(lease.address)
                     && let Some(session) = &mut self.session
                 {
