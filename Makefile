@@ -15,6 +15,7 @@ PREFIX ?= /usr
 SBINDIR ?= $(PREFIX)/sbin
 DRACUTDIR ?= $(PREFIX)/lib/dracut/modules.d
 UNITDIR ?= /lib/systemd/system
+SYSUSERSDIR ?= $(PREFIX)/lib/sysusers.d
 MANDIR ?= $(PREFIX)/share/man
 DOCDIR ?= $(PREFIX)/share/doc/ibboot
 
@@ -59,6 +60,7 @@ install:
 	install -m 644 $(filter-out %.sh,$(wildcard dracut-module/50ibboot/*)) $(DESTDIR)$(DRACUTDIR)/50ibboot/
 	install -D -m 644 dracut-module/ibboot-check.service $(DESTDIR)$(UNITDIR)/ibboot-check.service
 	install -D -m 644 dracut-module/ibboot-lease.service $(DESTDIR)$(UNITDIR)/ibboot-lease.service
+	install -D -m 644 dracut-module/ibboot.sysusers $(DESTDIR)$(SYSUSERSDIR)/ibboot.conf
 	install -D -m 644 man/ibboot.8 $(DESTDIR)$(MANDIR)/man8/ibboot.8
 	install -D -m 644 man/ibboot.cmdline.7 $(DESTDIR)$(MANDIR)/man7/ibboot.cmdline.7
 	install -D -m 644 -t $(DESTDIR)$(DOCDIR) README.md CHANGELOG.md LICENSE-MIT LICENSE-APACHE kernel-cmdline/REFERENCE.md

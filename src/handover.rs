@@ -2,6 +2,8 @@
 //! What survives switch_root: the files of /run/ibboot. Rendering is pure; writing is atomic,
 //! follows no link and leaves either the old file or the new one.
 
+mod leases;
+
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
@@ -9,7 +11,7 @@ use std::os::fd::OwnedFd;
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, openat, renameat};
 use nix::sys::stat::{Mode, SFlag, fchmod, fstat, mkdirat};
-use nix::unistd::{UnlinkatFlags, geteuid, unlinkat};
+use nix::unistd::{Uid, UnlinkatFlags, geteuid, unlinkat};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -22,6 +24,8 @@ use crate::report::Report;
 use crate::system::root::Root;
 use crate::timeline::Mark;
 use crate::verify::expectation::{Expectation, Origin};
+
+pub use leases::{Entry, Kept, Leases as LeaseDirectory, read as read_kept};
 
 /// Version of the files' shapes; a reader refuses a higher one.
 pub const SCHEMA: u32 = 1;
@@ -289,6 +293,11 @@ impl Directory {
 
     /// Reads `name`: a regular file of root's or ours, `None` if it is not there.
     pub fn read(&self, name: &str) -> Result<Option<Vec<u8>>> {
+        self.read_of(name, geteuid())
+    }
+
+    /// The same, of root's or of `owner`'s.
+    fn read_of(&self, name: &str, owner: Uid) -> Result<Option<Vec<u8>>> {
         let fail = |errno| self.failed(name, "cannot be read", errno);
         // O_NONBLOCK: a planted fifo must not hold us.
         let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
@@ -299,7 +308,7 @@ impl Directory {
         };
         let stat = fstat(&fd).map_err(fail)?;
         let regular = SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT == SFlag::S_IFREG;
-        if !regular || (stat.st_uid != 0 && stat.st_uid != geteuid().as_raw()) {
+        if !regular || (stat.st_uid != 0 && stat.st_uid != owner.as_raw()) {
             return Err(
                 Error::new(format!("{}/{name}", self.path), "is not believed")
                     .seen(format!("owner {}, mode {:o}", stat.st_uid, stat.st_mode))
@@ -341,6 +350,11 @@ fn bytes_of(root: &Root, name: &str) -> Result<Option<Vec<u8>>> {
             Err(errno) => Err(Error::new(DIRECTORY, "cannot be opened").seen(errno.desc())),
         };
     }
+    bytes_in_tree(root, name)
+}
+
+/// The bytes of a file of ours in a fixture tree.
+fn bytes_in_tree(root: &Root, name: &str) -> Result<Option<Vec<u8>>> {
     match root.read(&format!("{DIRECTORY}/{name}")) {
         Ok(bytes) => Ok(Some(bytes)),
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -435,6 +449,20 @@ pub fn read_state(root: &Root) -> Result<Option<State>> {
     read(root, STATE)
 }
 
+/// The same for a service with a user of its own, to which the service manager gives the file
+/// (`LoadCredential=`, systemd.exec(5)): a root path in it may have a password, so root alone reads it.
+pub fn state_for_service(root: &Root) -> Result<Option<State>> {
+    let Some(directory) = std::env::var_os("CREDENTIALS_DIRECTORY") else {
+        return read_state(root);
+    };
+    let path = std::path::Path::new(&directory).join(STATE);
+    match std::fs::read(&path) {
+        Ok(bytes) => parse(STATE, &bytes, boot_id(root).as_deref()).map(Some),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => read_state(root),
+        Err(e) => Err(Error::io(path.display(), "cannot be read", &e)),
+    }
+}
+
 /// What DHCP servers granted in this boot.
 #[derive(Debug, Clone, Default)]
 pub struct Leases {
@@ -444,17 +472,18 @@ pub struct Leases {
     pub dhcp6: Vec<dhcp6::progress::Progress>,
 }
 
-/// What DHCP servers granted in this boot; nothing where that cannot be read.
+/// What DHCP servers granted in this boot, as `ibboot lease` keeps it where that has run; nothing
+/// where that cannot be read.
 pub fn leases(root: &Root) -> Leases {
-    match read_state(root) {
-        Ok(state) => state.map_or_else(Leases::default, |state| Leases {
-            dhcp: state.dhcp,
-            dhcp6: state.dhcp6,
-        }),
-        Err(error) => {
-            log::debug!("{error}");
-            Leases::default()
-        }
+    let unread = |error: Error| log::debug!("{error}");
+    let kept = read_kept(root).map_err(unread).ok().flatten();
+    let mut kept = kept.unwrap_or_else(|| Kept::new(None));
+    if let Ok(Some(state)) = read_state(root).map_err(unread) {
+        kept.join(&state);
+    }
+    Leases {
+        dhcp: kept.dhcp,
+        dhcp6: kept.dhcp6,
     }
 }
 

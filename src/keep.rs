@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The real root: the leases that the initramfs handed over are renewed, from state.json alone.
+//! The real root: the leases that the initramfs handed over are kept. They are renewed, and what
+//! they brought is held on their interfaces, from memory: files are read at the start alone, and
+//! written so that the next start knows what this one knew.
 
 mod changes;
+mod four;
+mod place;
+mod reconcile;
 mod six;
 
 use std::net::IpAddr;
@@ -11,346 +16,380 @@ use futures_util::FutureExt;
 use futures_util::future::select_all;
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::dhcp::Wish;
-use crate::dhcp::client::Config;
-use crate::dhcp::identity::{Identity, WantedId, unhex};
-use crate::dhcp::lease::Lease;
-use crate::dhcp::progress::Progress;
-use crate::dhcp::session::{Outcome, Session};
-use crate::dhcp::socket::Hardware;
 use crate::error::{Error, Result};
 use crate::facts::{Depth, Facts, Netdev};
-use crate::handover::{self, Directory, State};
-use crate::ipoib::Route;
+use crate::handover::{self, Kept, LeaseDirectory};
 use crate::system::alarm::Alarm;
 use crate::system::clock::boottime_ns;
-use crate::system::net::Net;
+use crate::system::net::{Net, Told};
+use crate::system::notify::Manager;
 use crate::system::root::Root;
-use changes::{Change, changes, not_applied, routes};
+use changes::Servers;
+pub use place::Identity;
+use place::{Found, Place, There};
 
-/// A lease that is kept.
-struct Kept {
-    index: u32,
-    wish: Wish,
-    session: Session,
-    /// What was applied: where its address is not on the interface, somebody took that away.
-    applied: Option<Lease>,
-}
+/// A look at the machine is made at least this often, whatever happens.
+const LOOK: Duration = Duration::from_secs(60);
+/// After a look the next one that link events ask for comes no sooner: containers come and go by the
+/// hundred, and none of them is ours.
+const PAUSE: Duration = Duration::from_secs(1);
 
 /// A lease of either family.
 enum Either {
-    Four(Box<Kept>),
+    Four(Box<four::Kept>),
     Six(Box<six::Kept>),
+}
+
+/// What there is to work with at one look.
+struct Turn<'a> {
+    root: &'a Root,
+    facts: &'a Facts,
+    net: &'a Net,
+    /// What links did since the look before.
+    told: &'a Told,
+    servers: &'a Servers,
 }
 
 impl Either {
     fn due(&self) -> Option<u64> {
         match self {
-            Either::Four(kept) => kept.session.due(),
+            Either::Four(kept) => kept.due(),
             Either::Six(kept) => kept.due(),
         }
     }
 
     async fn changed(&mut self) {
         match self {
-            Either::Four(kept) => kept.session.changed().await,
+            Either::Four(kept) => kept.changed().await,
             Either::Six(kept) => kept.changed().await,
         }
     }
 
-    /// Does what is due and what came of it. False: it is not ours any longer.
-    async fn go_on(
-        &mut self,
-        facts: &Facts,
-        net: &Net,
-        directory: &Directory,
-        root: &Root,
-    ) -> Result<bool> {
+    /// Does what is due and what came of it. False: it has another owner now.
+    async fn go_on(&mut self, turn: &Turn<'_>) -> bool {
         match self {
-            Either::Four(kept) => kept.go_on(facts, net, directory, root).await,
-            Either::Six(kept) => {
-                let mut changed = six::Change::new();
-                let stays = kept.go_on(facts, net, &mut changed).await;
-                if !changed.is_empty() {
-                    record(root, directory, |state| six::record(state, changed))?;
-                }
-                Ok(stays)
-            }
+            Either::Four(kept) => kept.go_on(turn).await,
+            Either::Six(kept) => kept.go_on(turn).await,
         }
+    }
+
+    /// Whether there is something new to write down, since the last call.
+    fn has_news(&mut self) -> bool {
+        std::mem::take(match self {
+            Either::Four(kept) => &mut kept.has_news,
+            Either::Six(kept) => &mut kept.has_news,
+        })
+    }
+
+    /// What is on the interfaces is not known: time goes on for the client alone.
+    fn wake(&mut self) {
+        match self {
+            Either::Four(kept) => kept.wake(),
+            Either::Six(kept) => kept.wake(),
+        }
+    }
+
+    /// Puts it down as it is now; `is_ours`: to be kept by the next start.
+    fn note(&mut self, kept: &mut Kept, is_ours: bool) {
+        let entry = match self {
+            Either::Four(one) => {
+                let (progress, before) = (one.progress(), one.noted_as);
+                one.noted_as = progress.index;
+                match kept.dhcp.iter_mut().find(|p| p.index == before) {
+                    Some(there) => *there = progress,
+                    None => kept.dhcp.push(progress),
+                }
+                one.entry()
+            }
+            Either::Six(one) => {
+                let (progress, before) = (one.progress(), one.noted_as);
+                one.noted_as = progress.index;
+                match kept.dhcp6.iter_mut().find(|p| p.index == before) {
+                    Some(there) => *there = progress,
+                    None => kept.dhcp6.push(progress),
+                }
+                one.entry()
+            }
+        };
+        kept.kept.extend(is_ours.then_some(entry));
     }
 }
 
-/// Renews until SIGTERM, or until there is nothing left to renew.
+/// Keeps them until SIGTERM, or until each has another owner.
 pub async fn keep(root: &Root) -> Result<()> {
-    let Some(state) = handover::read_state(root)? else {
-        return Ok(());
-    };
-    if let Some(owner @ ("nm" | "networkd")) = state.handover.as_deref() {
-        log::info!("rd.ib.handover={owner}: it renews the leases");
+    let manager = Manager::of_environment();
+    let (handed_over, leases) = handed_over(root)?;
+    manager.ready();
+    if leases.is_empty() {
+        log::info!("there is no lease to keep");
         return Ok(());
     }
+    let _lock = lock()?;
     let mut terminate = signal(SignalKind::terminate())
         .map_err(|e| Error::io("SIGTERM", "cannot be waited for", &e))?;
     let alarm = Alarm::new().map_err(|e| Error::io("timer", "cannot be made", &e))?;
-    let net = Net::open()?;
-    let directory = Directory::open()?;
-    let facts = look(root);
-    let v4 = state.dhcp.iter();
-    let v4 = v4.map(|progress| Ok(Either::Four(Box::new(resume(root, progress, &facts)?))));
-    // Where routers give the address, no server has to.
-    let granted = state
-        .dhcp6
-        .iter()
-        .filter(|progress| progress.wish.after_router_s.is_none() || progress.lease.is_some());
-    let v6 = granted.map(|progress| Ok(Either::Six(Box::new(six::resume(progress, &facts)?))));
-    let mut kept = Vec::new();
-    for one in v4.chain(v6) {
-        match one {
-            Ok(one) => kept.push(one),
-            Err(error) => {
-                let error: Error = error;
-                log::warn!("{error}");
-            }
-        }
-    }
-    while !kept.is_empty() {
-        let due = kept.iter().filter_map(Either::due).min();
-        {
-            let changes = kept.iter_mut();
-            let changed = select_all(changes.map(|one| one.changed().boxed_local()));
-            let rings = async {
-                match due {
-                    Some(due) => {
-                        let wait = due.saturating_sub(boottime_ns());
-                        alarm.rings(Duration::from_nanos(wait)).await;
-                    }
-                    None => std::future::pending().await,
-                }
-            };
-            tokio::select! {
-                _ = changed => {}
-                () = rings => {}
-                _ = terminate.recv() => return Ok(()),
-            }
-        }
-        let facts = look(root);
-        let mut stay = Vec::with_capacity(kept.len());
-        for mut one in kept {
-            if one.go_on(&facts, &net, &directory, root).await? {
-                stay.push(one);
-            }
-        }
-        kept = stay;
-    }
-    log::info!("no lease is left to keep");
-    Ok(())
-}
-
-fn look(root: &Root) -> Facts {
-    Facts::gather(root, None, &[], Depth::Ports)
-}
-
-fn interface(facts: &Facts, index: u32) -> Option<&Netdev> {
-    let mut netdevs = facts.netdevs.iter();
-    netdevs.find(|netdev| netdev.ifindex == Some(index))
-}
-
-/// The client of a lease in state.json, where its address is still on its interface: else somebody
-/// else owns that by now. One whose address was another's begins anew.
-fn resume(root: &Root, progress: &Progress, facts: &Facts) -> Result<Kept> {
-    let name = &progress.interface;
-    let cannot = |why: &str| Error::new(name, "lease is not kept").seen(why);
-    let lease = progress.lease.as_ref();
-    if lease.is_none() && progress.counts.taken.is_none() {
-        return Err(cannot("no server granted one"));
-    }
-    let netdev = interface(facts, progress.index).ok_or_else(|| cannot("the interface is gone"))?;
-    if let Some(lease) = lease
-        && !netdev.addresses.contains(&lease.address_text())
-    {
-        return Err(cannot(&format!(
-            "{} is not on the interface any more: somebody else owns it",
-            lease.address_text()
-        )));
-    }
-    let hardware = Hardware::read(root, &netdev.ifname)
-        .map_err(|e| Error::io(name, "hardware address cannot be read", &e))?;
-    let client_id = unhex(&progress.client_id).ok_or_else(|| cannot("its client identifier"))?;
-    let wanted = WantedId::Bytes(client_id);
-    let identity = Identity::new(hardware.hardware_type, &hardware.address, &wanted);
-    let identity = identity.ok_or_else(|| cannot("another kind of hardware"))?;
-    let wish = &progress.wish;
-    let config = Config {
-        identity,
-        vendor_class: wish.vendor_class.clone(),
-        host_name: wish.host_name.clone(),
-        keep: wish.keep,
+    let mut keeper = Keeper {
+        root,
+        net: Net::of_addresses()?,
+        servers: servers(root),
+        leases,
+        notes: Notes::of(handed_over),
+        told: Told::default(),
     };
-    let mut session = Session::open(&netdev.ifname, hardware, config)?;
-    match lease {
-        Some(lease) => {
-            // The initramfs may have had no time to see whether somebody else has the address. Under
-            // a root file system it stays anyway.
-            session.resume(lease.clone(), progress.is_probing() && !wish.keep);
-            log::info!(
-                "{}: {} of {} is kept, {}",
-                netdev.ifname,
-                lease.address_text(),
-                lease.server,
-                lease.length()
-            );
+    loop {
+        let is_seen = keeper.turn().await?;
+        if keeper.leases.is_empty() {
+            log::info!("no lease is left to keep");
+            return Ok(());
         }
-        None => {
-            log::info!("{}: a server is asked for another address", netdev.ifname);
-            session.start(None);
+        manager.alive();
+        let patience = manager.patience().unwrap_or(LOOK).min(LOOK);
+        let patience = if is_seen { patience } else { PAUSE };
+        tokio::select! {
+            () = keeper.wait(&alarm, patience) => {}
+            _ = terminate.recv() => return Ok(()),
         }
     }
-    Ok(Kept {
-        index: progress.index,
-        wish: wish.clone(),
-        session,
-        applied: lease.cloned(),
-    })
 }
 
-impl Kept {
-    /// Does what is due and what came of it. False: it is not ours any longer.
-    async fn go_on(
-        &mut self,
-        facts: &Facts,
-        net: &Net,
-        directory: &Directory,
-        root: &Root,
-    ) -> Result<bool> {
-        let Some(netdev) = interface(facts, self.index) else {
-            log::warn!(
-                "{}: the interface is gone",
-                self.session.progress().interface
-            );
+struct Keeper<'a> {
+    root: &'a Root,
+    net: Net,
+    servers: Servers,
+    leases: Vec<Either>,
+    notes: Notes,
+    told: Told,
+}
+
+impl Keeper<'_> {
+    /// One look at the machine, and all that follows from it. False: what is set on the interfaces
+    /// could not be read, and nothing is decided on what is not known.
+    async fn turn(&mut self) -> Result<bool> {
+        if self.net.is_closed() {
+            self.net = Net::of_addresses()?;
+            self.told = Told::everything();
+        }
+        let facts = Facts::gather(self.root, None, &[], Depth::Ports);
+        if !shows_interfaces(&facts) {
+            self.leases.iter_mut().for_each(Either::wake);
             return Ok(false);
+        }
+        let told = std::mem::take(&mut self.told);
+        let turn = Turn {
+            root: self.root,
+            facts: &facts,
+            net: &self.net,
+            told: &told,
+            servers: &self.servers,
         };
-        let name = &netdev.ifname;
-        if let Some(lease) = &self.applied
-            && !netdev.addresses.contains(&lease.address_text())
-        {
-            log::warn!(
-                "{name}: {} is not on the interface any more: it is left to whoever took it away",
-                lease.address_text()
-            );
-            return Ok(false);
-        }
-        self.session.rename(name);
-        // Of a bond it changes with a failover.
-        if let Some(address) = netdev.address.as_deref().and_then(unhex) {
-            self.session.set_address(address);
-        }
-        self.session.wake();
-        for outcome in self.session.outcomes() {
-            match outcome {
-                Outcome::Lost(address) => {
-                    self.take_routes_away(&netdev.ifname, net).await;
-                    take_away(net, netdev, self.index, address.into()).await;
-                }
-                Outcome::Unopposed => {}
-                Outcome::Bound => {
-                    if let Some(lease) = self.session.lease().cloned() {
-                        self.bound(netdev, &lease, net).await;
-                    }
-                }
+        let mut stay = Vec::with_capacity(self.leases.len());
+        for mut one in std::mem::take(&mut self.leases) {
+            if one.go_on(&turn).await {
+                stay.push(one);
+            } else {
+                one.note(&mut self.notes.kept, false);
+                self.notes.is_due = true;
             }
-            let progress = Progress {
-                wish: self.wish.clone(),
-                ..self.session.progress()
-            };
-            record(root, directory, |state| {
-                let mut there = state.dhcp.iter_mut();
-                if let Some(before) = there.find(|before| before.index == progress.index) {
-                    *before = progress;
-                }
-            })?;
         }
+        self.leases = stay;
+        self.notes.write(&mut self.leases);
         Ok(true)
     }
 
-    /// With another address on the interface the kernel would leave the routes of a lost one there.
-    async fn take_routes_away(&mut self, name: &str, net: &Net) {
-        for route in self.applied.take().iter().flat_map(routes) {
-            if let Err(why) = self.route(net, &route, false).await {
-                log::error!("{name}: route {route} cannot be taken away: {why}");
+    /// Until a packet, a time, or the links ask for the next look. What links say is read all the
+    /// time, and answered once in a while.
+    async fn wait(&mut self, alarm: &Alarm, patience: Duration) {
+        let now = boottime_ns();
+        let after =
+            |wait: Duration| now.saturating_add(u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX));
+        let due = self.leases.iter().filter_map(Either::due).min();
+        let mut due = due.unwrap_or(u64::MAX).min(after(patience));
+        loop {
+            let leases = self.leases.iter_mut();
+            let changed = select_all(leases.map(|one| one.changed().boxed_local()));
+            let wait = Duration::from_nanos(due.saturating_sub(boottime_ns()));
+            tokio::select! {
+                _ = changed => return,
+                () = alarm.rings(wait) => return,
+                told = self.net.told() => {
+                    self.told.join(told);
+                    due = due.min(after(PAUSE));
+                }
             }
         }
     }
+}
 
-    async fn route(&self, net: &Net, route: &Route, set: bool) -> std::result::Result<(), String> {
-        let network = Some(route.network).filter(|network| network.prefix > 0);
-        if set {
-            net.add_route(self.index, network, route.gateway).await
-        } else {
-            net.delete_route(self.index, network, route.gateway).await
+/// Addresses, routes and the list of interfaces could be read.
+fn shows_interfaces(facts: &Facts) -> bool {
+    let mut unread = facts.unread.iter().map(|unread| unread.path.as_str());
+    let hides = unread.find(|path| {
+        path.starts_with("/proc/net/") || *path == "/sys/class/net" || !path.starts_with('/')
+    });
+    if let Some(path) = hides {
+        log::debug!("{path}: cannot be read");
+    }
+    hides.is_none()
+}
+
+/// One keeper at a time. Where there is no place for a lock there is none.
+fn lock() -> Result<Option<nix::fcntl::Flock<std::fs::File>>> {
+    let directory = match LeaseDirectory::open() {
+        Ok(directory) => directory,
+        Err(error) => {
+            log::warn!("{error}; no lock keeps a second ibboot lease away");
+            return Ok(None);
+        }
+    };
+    match directory.lock() {
+        Ok(None) => Err(Error::new("lease", "another ibboot lease keeps the leases")),
+        Ok(lock) => {
+            directory
+                .clear()
+                .unwrap_or_else(|error| log::warn!("{error}"));
+            Ok(lock)
+        }
+        Err(error) => {
+            log::warn!("{error}; no lock keeps a second ibboot lease away");
+            Ok(None)
+        }
+    }
+}
+
+/// What there is to keep: as the last keeper wrote it down, and as the initramfs did where that is
+/// later or all there is.
+fn handed_over(root: &Root) -> Result<(Kept, Vec<Either>)> {
+    let kept = handover::read_kept(root).unwrap_or_else(|error| {
+        log::warn!("{error}; what the initramfs handed over counts");
+        None
+    });
+    let state = match (handover::state_for_service(root), &kept) {
+        (Err(error), Some(_)) => {
+            log::warn!("{error}; what the last ibboot lease wrote down counts");
+            None
+        }
+        (state, _) => state?,
+    };
+    let owner = state.as_ref().and_then(|state| state.handover.as_deref());
+    if let Some(owner @ ("nm" | "networkd")) = owner {
+        log::info!("rd.ib.handover={owner}: it renews the leases");
+        return Ok((Kept::new(None), Vec::new()));
+    }
+    let mut kept = kept.unwrap_or_else(|| Kept::new(handover::boot_id(root)));
+    if let Some(state) = &state {
+        kept.join(state);
+    }
+    let entry = |is_v6, index| {
+        let mut all = kept.kept.iter();
+        all.find(|entry| entry.is_v6 == is_v6 && entry.index == index)
+    };
+    let v4 = kept.dhcp.iter().filter_map(|progress| {
+        let entry = entry(false, progress.index)?;
+        Some(Either::Four(Box::new(four::Kept::new(progress, entry))))
+    });
+    let v6 = kept.dhcp6.iter().filter_map(|progress| {
+        let entry = entry(true, progress.index)?;
+        Some(Either::Six(Box::new(six::Kept::new(progress, entry))))
+    });
+    let leases = v4.chain(v6).collect();
+    Ok((kept, leases))
+}
+
+/// The servers of the root file system: those that the command line or a lease named, and those that
+/// the mount has.
+fn servers(root: &Root) -> Servers {
+    let expected = handover::read_expected(root).unwrap_or_else(|error| {
+        log::debug!("{error}");
+        None
+    });
+    let named = expected.and_then(|expected| expected.root);
+    let mut servers: Vec<IpAddr> = Vec::new();
+    if let Some(named) = named {
+        servers.extend(named.root.server);
+        servers.extend(named.portals.into_iter().flatten());
+    }
+    let mut facts = Facts::default();
+    facts.add_root(root, None);
+    if let Some(mount) = facts.root {
+        servers.extend(mount.server);
+        servers.extend(mount.paths.iter().filter_map(|path| path.server));
+    }
+    servers.sort_unstable();
+    servers.dedup();
+    (!servers.is_empty()).then_some(servers)
+}
+
+/// What is written down for the next start. That it cannot be written changes nothing for this one.
+struct Notes {
+    kept: Kept,
+    is_due: bool,
+    is_broken: bool,
+}
+
+impl Notes {
+    fn of(kept: Kept) -> Notes {
+        Notes {
+            kept,
+            is_due: false,
+            is_broken: false,
         }
     }
 
-    /// A renewed lease changes its times, and what its server says otherwise than before; a new
-    /// address is set with its routes.
-    async fn bound(&mut self, netdev: &Netdev, lease: &Lease, net: &Net) {
-        let name = &netdev.ifname;
-        let what = lease.address_text();
-        let before = self.applied.replace(lease.clone());
-        if let Some(before) = before.filter(|before| before.address == lease.address) {
-            log::info!(
-                "{name}: {what} renewed by {}, {}",
-                lease.server,
-                lease.length()
-            );
-            let changes = changes(&before, lease, &self.wish, netdev);
-            self.apply(name, &changes, net).await;
-            if let Some(left) = not_applied(&before, lease, &self.wish) {
-                log::info!("{name}: the server has changed what is not applied after boot: {left}");
-            }
+    /// Where there is something new, or what was new could not be written.
+    fn write(&mut self, leases: &mut [Either]) {
+        for one in leases.iter_mut() {
+            self.is_due |= one.has_news();
+        }
+        if !self.is_due {
             return;
         }
-        log::info!("{name}: {what} of {}, {}", lease.server, lease.length());
-        let set = net.add_address(self.index, lease.address.into(), lease.prefix, None);
-        if let Err(why) = set.await {
-            log::error!("{name}: {what} cannot be set: {why}");
-            self.applied = None;
-            return;
+        self.kept.kept.clear();
+        self.kept.written_ns = boottime_ns();
+        for one in leases {
+            one.note(&mut self.kept, true);
         }
-        for route in routes(lease) {
-            if let Err(why) = self.route(net, &route, true).await {
-                log::error!("{name}: route {route} cannot be set: {why}");
-            }
+        let written = LeaseDirectory::open().and_then(|directory| directory.write(&self.kept));
+        let was_broken = std::mem::replace(&mut self.is_broken, written.is_err());
+        self.is_due = self.is_broken;
+        match written {
+            Ok(()) if was_broken => log::info!("the leases can be written down again"),
+            Ok(()) => {}
+            Err(error) if was_broken => log::debug!("{error}"),
+            Err(error) => log::warn!("{error}; the leases are kept all the same"),
         }
     }
+}
 
-    /// Each with a line, whether it could be done or not.
-    async fn apply(&self, name: &str, changes: &[Change], net: &Net) {
-        for change in changes {
-            let done = match change {
-                Change::AddAddress(new) => {
-                    net.add_address(self.index, new.address, new.prefix, None)
-                        .await
-                }
-                Change::RemoveAddress(old) => {
-                    net.delete_address(self.index, old.address, Some(old.prefix))
-                        .await
-                }
-                Change::AddRoute(route) => self.route(net, route, true).await,
-                Change::RemoveRoute(route) => self.route(net, route, false).await,
-                Change::Mtu(bytes) => net.set_mtu(self.index, *bytes).await,
-            };
-            match done {
-                Ok(()) => log::info!("{name}: {change}, as the server has it now"),
-                Err(why) => {
-                    log::error!("{name}: not {change}: {why}");
-                    // What it was to take the place of stays.
-                    if matches!(change, Change::AddAddress(_) | Change::AddRoute(_)) {
-                        return;
-                    }
-                }
-            }
+/// Finds the interface of a lease, and sets it up where it came back as the kernel makes it. `None`:
+/// it is not there, which is said once.
+async fn arrive<'a>(place: &mut Place, turn: &Turn<'a>, what: &str) -> Option<There<'a>> {
+    let there = match place.look(turn.facts, turn.told) {
+        Found::Gone(true) => {
+            log::warn!("{}: the interface is gone: {what} waits for it", place.name);
+            return None;
+        }
+        Found::Gone(false) => return None,
+        Found::There(there) => there,
+    };
+    let (name, index) = (&place.name, place.index);
+    if there.is_back {
+        log::info!("{name}: the interface is back");
+    }
+    if there.must_be_set_up
+        && let Err(error) = turn.net.set_up(name, index).await
+    {
+        log::error!("{error}");
+    }
+    let mtu = there
+        .mtu_before
+        .filter(|mtu| there.netdev.mtu != Some(*mtu));
+    if let Some(mtu) = mtu {
+        match turn.net.set_mtu(index, mtu).await {
+            Ok(()) => log::info!("{name}: MTU {mtu} set again"),
+            Err(why) => log::error!("{name}: MTU {mtu} cannot be set again: {why}"),
         }
     }
+    Some(there)
 }
 
 async fn take_away(net: &Net, netdev: &Netdev, index: u32, address: IpAddr) {
@@ -360,11 +399,19 @@ async fn take_away(net: &Net, netdev: &Netdev, index: u32, address: IpAddr) {
     }
 }
 
-/// Changes state.json: a lease takes the place of the one before.
-fn record(root: &Root, directory: &Directory, change: impl FnOnce(&mut State)) -> Result<()> {
-    let Some(mut state) = handover::read_state(root)? else {
-        return Ok(());
-    };
-    change(&mut state);
-    directory.write(handover::STATE, handover::json(&state)?.as_bytes())
+/// What fails again and again is said once, until all is well.
+#[derive(Debug, Default)]
+struct Troubles(Vec<String>);
+
+impl Troubles {
+    fn say(&mut self, line: String) {
+        if !self.0.contains(&line) {
+            log::error!("{line}");
+            self.0.push(line);
+        }
+    }
+
+    fn are_over(&mut self) {
+        self.0.clear();
+    }
 }

@@ -24,3 +24,5 @@ mod servers;
 mod six;
 #[path = "dhcp/six_hostile.rs"]
 mod six_hostile;
+#[path = "dhcp/standing.rs"]
+mod standing;

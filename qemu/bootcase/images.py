@@ -13,6 +13,7 @@ from .paths import GUEST, PROJECT, QEMU_DIR, TARGET, Failed, cached, digest, rem
 IMAGE_STEPS = QEMU_DIR / "image"
 DRACUT_MODULE = PROJECT / "dracut-module" / "50ibboot"
 ROOT_UNITS = [PROJECT / "dracut-module" / name for name in ("ibboot-check.service", "ibboot-lease.service")]
+SYSUSERS = PROJECT / "dracut-module" / "ibboot.sysusers"
 
 STATIC_TARGET = "x86_64-unknown-linux-gnu"
 
@@ -167,6 +168,7 @@ def root(release, network=None):
         for source, place in [
             (program, "sbin/ibboot"),
             *((unit, f"lib/systemd/system/{unit.name}") for unit in ROOT_UNITS),
+            (SYSUSERS, "lib/sysusers.d/ibboot.conf"),
             (GUEST / "99ibboot-test" / "export.sh", "lib/ibboot-test/export.sh"),
             (GUEST / "99ibboot-test" / "show.sh", "lib/ibboot-test/show.sh"),
             (units[0], "lib/ibboot-test/root-run.sh"),
@@ -181,7 +183,7 @@ def root(release, network=None):
         remove(work / "add")
 
     name = f"root-{release.suite}" + (f"-{network}" if network else "")
-    key = digest(kernel.name, tree.parent.name, program, *ROOT_UNITS, GUEST, IMAGE_STEPS / "root.sh", network or "")
+    key = digest(kernel.name, tree.parent.name, program, *ROOT_UNITS, SYSUSERS, GUEST, IMAGE_STEPS / "root.sh", network or "")
     return cached(name, key, build) / "root.ext4"
 
 

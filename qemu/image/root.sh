@@ -49,5 +49,7 @@ fi
 for unit in ibboot-check.service ibboot-lease.service; do
     [ ! -e "$root/lib/systemd/system/$unit" ] || ln -sf "/lib/systemd/system/$unit" "$units/multi-user.target.wants/$unit"
 done
+# As a package does it when it is installed.
+[ ! -e "$root/usr/lib/sysusers.d/ibboot.conf" ] || systemd-sysusers --root="$root" ibboot.conf
 mke2fs -q -t ext4 -O ^has_journal -d "$root" "$work/root.ext4" 1G
 rm -rf "$root"

@@ -187,11 +187,17 @@ impl Client {
     }
 
     /// Goes on with a lease that is on the interface already (another process got it), and, where
-    /// that one had no time for it, asks whether somebody else has the address.
+    /// that one had no time for it, asks whether somebody else has the address. A lease that ended
+    /// meanwhile may have been renewed by a process that could not write this down: servers are
+    /// asked before it is given up.
     pub fn resume(&mut self, now: u64, lease: Lease, probe: bool) -> Vec<Action> {
         self.began = now;
         self.wanted = Some(lease.address);
+        let is_over = lease.ends_ns().is_some_and(|ends| now >= ends);
         self.held = Some(lease);
+        if is_over {
+            return self.enter(now, State::Rebooting);
+        }
         if probe {
             self.state = State::Probing;
             return self.probe(now);
@@ -199,6 +205,33 @@ impl Client {
         self.state = State::Bound;
         self.due = self.next_time(now);
         self.wake(now)
+    }
+
+    /// Asks whether what is held holds on this link (INIT-REBOOT, RFC 2131 3.2), and goes on with it
+    /// where nobody answers.
+    pub fn verify(&mut self, now: u64) -> Vec<Action> {
+        if self.held.is_none() {
+            return Vec::new();
+        }
+        self.began = now;
+        self.enter(now, State::Rebooting)
+    }
+
+    /// There is reason to think that a server answers now: what is asked for is asked for anew, with
+    /// the waits from their beginning, unless it was asked for a moment ago.
+    pub fn hurry(&mut self, now: u64) -> Vec<Action> {
+        let is_near = |due| due <= now.saturating_add(RENEW_CLOSE);
+        let is_fresh = now < self.asked_ns.saturating_add(RENEW_CLOSE);
+        if is_fresh || self.due.is_none_or(is_near) {
+            return Vec::new();
+        }
+        match self.state {
+            State::Selecting if self.offers.is_empty() => self.enter(now, State::Selecting),
+            // A server that refused may be another one behind this link.
+            State::Waiting if self.declines == 0 => self.enter(now, State::Selecting),
+            State::Rebooting | State::Renewing | State::Rebinding => self.enter(now, self.state),
+            _ => Vec::new(),
+        }
     }
 
     /// When [`Client::wake`] is wanted, ns since kernel start.
@@ -245,11 +278,21 @@ impl Client {
             State::Selecting if !self.offers.is_empty() => self.enter(now, State::Requesting),
             State::Selecting => self.send(now),
             State::Requesting => self.requesting(now),
-            State::Rebooting if self.sent >= REBOOTS => self.enter(now, State::Selecting),
+            State::Rebooting if self.sent >= REBOOTS => self.unverified(now),
             State::Rebooting => self.send(now),
             State::Probing => self.probe(now),
             State::Bound | State::Renewing | State::Rebinding => self.holding(now),
         }
+    }
+
+    /// Nobody answers for the address of an earlier lease. One that is held is good until its end
+    /// (RFC 2131 3.2, 4).
+    fn unverified(&mut self, now: u64) -> Vec<Action> {
+        if self.held.is_none() {
+            return self.enter(now, State::Selecting);
+        }
+        self.state = State::Bound;
+        self.holding(now)
     }
 
     /// The answer to a REQUEST is missing.

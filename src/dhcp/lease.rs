@@ -15,6 +15,11 @@ use options::{LeftOut, Taken};
 
 /// A lease for ever (RFC 2131 3.3).
 pub const FOR_EVER: u32 = u32::MAX;
+/// No lease is taken for shorter than this, nor renewed sooner than the other after it was asked for: a
+/// server's slip must not make every node send, log and write each second (dhcpcd has the same floor,
+/// DHCP_MIN_LEASE).
+pub const SECONDS_MIN: u32 = 20;
+const RENEW_MIN: u32 = 5;
 /// No network is larger than one of class A.
 const PREFIX_MIN: u32 = 8;
 
@@ -126,8 +131,13 @@ impl Lease {
         if seconds == 0 {
             return Err("a lease time of 0 s".into());
         }
-        let (renew_s, rebind_s) = times(message, seconds);
         let mut taken = Taken::new(message);
+        if seconds < SECONDS_MIN {
+            let why = format!("{seconds} s, taken for {SECONDS_MIN} s");
+            taken.leave_out::<()>(option::LEASE_TIME, &why);
+        }
+        let (renew_s, rebind_s) = times(message, seconds);
+        let (renew_s, rebind_s, seconds) = floored(renew_s, rebind_s, seconds);
         Ok(Lease {
             address,
             prefix,
@@ -298,6 +308,15 @@ fn times(message: &Message, seconds: u32) -> (u32, u32) {
         .filter(|t1| *t1 > 0 && *t1 < rebind_s)
         .unwrap_or_else(|| (seconds / 2).min(rebind_s));
     (renew_s, rebind_s)
+}
+
+/// T1, T2 and the length of a lease, which come in this order, none of them shorter than its floor.
+pub(crate) fn floored(renew_s: u32, rebind_s: u32, seconds: u32) -> (u32, u32, u32) {
+    (
+        renew_s.max(RENEW_MIN),
+        rebind_s.max(2 * RENEW_MIN),
+        seconds.max(SECONDS_MIN),
+    )
 }
 
 #[cfg(test)]

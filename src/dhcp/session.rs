@@ -95,6 +95,18 @@ impl Session {
         self.carry_out(actions);
     }
 
+    /// Asks whether the lease holds on this link.
+    pub fn verify(&mut self) {
+        let actions = self.client.verify(boottime_ns());
+        self.carry_out(actions);
+    }
+
+    /// The link has carrier again: what is asked for is asked for at once.
+    pub fn hurry(&mut self) {
+        let actions = self.client.hurry(boottime_ns());
+        self.carry_out(actions);
+    }
+
     /// The interface has another address of its own now: a bond after a failover. Who asks stays.
     pub fn set_address(&mut self, address: Vec<u8>) {
         self.hardware.address = address;

@@ -42,6 +42,8 @@ const REFUSED_LONGEST: u64 = 16 * SECOND;
 const REFUSED_KEPT: u64 = 600 * SECOND;
 /// No lease is so short that it makes a storm.
 const CLOSE: u64 = SECOND;
+/// A lease that ended before this process knew of it is asked for so long before it is given up.
+const CHANCE: u64 = 10 * SECOND;
 /// The highest preference: nobody better will come (RFC 8415 18.2.1).
 const AT_ONCE: u8 = 255;
 
@@ -120,6 +122,8 @@ pub struct Client {
     wanted: Option<Ipv6Addr>,
     /// What is or was granted and is on the interface.
     held: Option<Lease>,
+    /// What is held does not end before this.
+    chance_ns: u64,
     /// Granted, and found to be another host's.
     declined: Option<Lease>,
     declines: u32,
@@ -150,6 +154,7 @@ impl Client {
             shunned: Vec::new(),
             wanted: None,
             held: None,
+            chance_ns: 0,
             declined: None,
             declines: 0,
             refusals: 0,
@@ -168,10 +173,16 @@ impl Client {
         self.enter(now, State::Soliciting)
     }
 
-    /// Goes on with a lease that is on the interface already (another process got it).
+    /// Goes on with a lease that is on the interface already (another process got it). One that
+    /// ended meanwhile may have been renewed by a process that could not write this down: servers
+    /// are asked before it is given up.
     pub fn resume(&mut self, now: u64, lease: Lease) -> Vec<Action> {
         self.wanted = Some(lease.address);
         self.held = Some(lease);
+        if self.is_over(now) {
+            self.chance_ns = now.saturating_add(CHANCE);
+            return self.enter(now, State::Rebinding);
+        }
         self.state = State::Bound;
         self.due = self.renewal(now);
         self.wake(now)
@@ -231,18 +242,37 @@ impl Client {
 
     /// The time of what is held has passed.
     fn is_over(&self, now: u64) -> bool {
-        let ends = self.held.as_ref().and_then(Lease::ends_ns);
-        ends.is_some_and(|ends| now >= ends)
+        self.ends_ns().is_some_and(|ends| now >= ends)
     }
 
-    /// There is reason to think that a server answers now: SOLICIT starts anew, unless it is about
-    /// to be repeated anyhow.
+    /// When what is held ends; none: never, or nothing is.
+    fn ends_ns(&self) -> Option<u64> {
+        let ends = self.held.as_ref().and_then(Lease::ends_ns);
+        ends.map(|ends| ends.max(self.chance_ns))
+    }
+
+    /// There is reason to think that a server answers now: what is asked for is asked for anew, with
+    /// the waits from their beginning, unless it is about to be repeated anyhow.
     pub fn hurry(&mut self, now: u64) -> Vec<Action> {
-        let is_near = self.due.is_none_or(|due| due <= now.saturating_add(CLOSE));
-        if self.state != State::Soliciting || is_near {
+        let is_near = |due| due <= now.saturating_add(CLOSE);
+        let is_fresh = now < self.last_ns.saturating_add(CLOSE);
+        if is_fresh || self.due.is_none_or(is_near) {
             return Vec::new();
         }
-        self.enter(now, State::Soliciting)
+        match self.state {
+            State::Soliciting | State::Renewing | State::Rebinding => self.enter(now, self.state),
+            // A server that refused may be another one behind this link.
+            State::Waiting if self.declines == 0 => self.enter(now, State::Soliciting),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Renews what is held before its time: whether it holds on this link is not known.
+    pub fn verify(&mut self, now: u64) -> Vec<Action> {
+        if self.state != State::Bound {
+            return Vec::new();
+        }
+        self.enter(now, State::Renewing)
     }
 
     /// The answer to a REQUEST is missing.
@@ -307,7 +337,7 @@ impl Client {
         let until = self.held.as_ref().and_then(|lease| match self.state {
             State::Renewing => lease.at(lease.rebind_s),
             State::Soliciting | State::Requesting if self.config.keep => None,
-            _ => lease.ends_ns(),
+            _ => self.ends_ns(),
         });
         let until = until.unwrap_or(u64::MAX).max(now.saturating_add(CLOSE));
         self.due = Some(again.min(until));

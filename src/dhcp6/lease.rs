@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::packet::{Address, Association, Malformed, Message, Status, option, status};
 use crate::dhcp::brake::Reason;
 use crate::dhcp::identity::Hex;
-use crate::dhcp::lease::{FOR_EVER, domains};
+use crate::dhcp::lease::{FOR_EVER, SECONDS_MIN, domains, floored};
 use crate::error::printable;
 
 /// A name server or an address more than this is not taken: nobody asks as many.
@@ -109,14 +109,19 @@ impl Lease {
         failed(message.options.status()?)?;
         let association = association(message, iaid)?;
         let address = address(&association, wanted)?;
-        let (renew_s, rebind_s) = times(&association, &address);
         let mut left_out = Vec::new();
+        if address.valid_s < SECONDS_MIN {
+            let short = format!("valid for {} s, taken for {SECONDS_MIN} s", address.valid_s);
+            left_out.push(format!("option {}: {short}", option::IA_ADDRESS));
+        }
+        let (renew_s, rebind_s) = times(&association, &address);
+        let (renew_s, rebind_s, seconds) = floored(renew_s, rebind_s, address.valid_s);
         Ok(Lease {
             address: address.address,
             server: from,
             server_id: Hex(server_id).to_string(),
             asked_ns,
-            seconds: address.valid_s,
+            seconds,
             preferred_s: address.preferred_s,
             renew_s,
             rebind_s,

@@ -68,6 +68,18 @@ impl Session {
         self.carry_out(actions);
     }
 
+    /// Asks whether the lease holds on this link.
+    pub fn verify(&mut self) {
+        let actions = self.client.verify(boottime_ns());
+        self.carry_out(actions);
+    }
+
+    /// The link has carrier again: what is asked for is asked for at once.
+    pub fn hurry(&mut self) {
+        let actions = self.client.hurry(boottime_ns());
+        self.carry_out(actions);
+    }
+
     /// Duplicate address detection found the granted address on another host.
     pub fn duplicate(&mut self) {
         let actions = self.client.duplicate(boottime_ns());

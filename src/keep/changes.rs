@@ -51,7 +51,8 @@ pub fn routes(lease: &Lease) -> Vec<Route> {
     wish.all_routes().copied().chain(defaults).collect()
 }
 
-fn address(lease: &Lease) -> Address {
+/// The address of a lease with its prefix.
+pub fn address(lease: &Lease) -> Address {
     Address {
         address: lease.address.into(),
         prefix: lease.prefix,
@@ -62,23 +63,71 @@ fn gone(had: &[Route], has: &[Route]) -> impl Iterator<Item = Route> {
     had.iter().filter(|route| !has.contains(route)).copied()
 }
 
-/// The way to a network root stays until there is another one to the same network.
-fn is_kept(route: &Route, has: &[Route], wish: &Wish) -> bool {
-    wish.keep && !has.iter().any(|other| other.network == route.network)
+/// The servers of the root file system; none: they are not known.
+pub type Servers = Option<Vec<IpAddr>>;
+
+/// Whether `server` is reached over `route` by a node with the address `own`.
+fn leads(route: &Route, server: IpAddr, own: Address) -> bool {
+    !own.reaches(server) && route.network.reaches(server)
 }
 
-/// What `after` changes where `before` was in use, of the same address, on this interface. New ones come
-/// before old ones go, and an MTU is no larger than the interface takes.
-pub fn changes(before: &Lease, after: &Lease, wish: &Wish, netdev: &Netdev) -> Vec<Change> {
+/// Those of `all` that the root file system hangs on.
+pub fn needed(all: &[Route], own: Address, servers: &Servers) -> Vec<Route> {
+    kept(all, &[], own, servers, all)
+}
+
+/// Of the routes that `had` has and `has` has not, those that stay because the root file system hangs
+/// on them and no other route leads where they do. `first` are those that the initramfs handed over:
+/// where the servers are not known, of these alone.
+pub fn kept(
+    had: &[Route],
+    has: &[Route],
+    own: Address,
+    servers: &Servers,
+    first: &[Route],
+) -> Vec<Route> {
+    let Some(servers) = servers else {
+        let is_replaced = |route: &Route| has.iter().any(|other| other.network == route.network);
+        let old = gone(had, has).filter(|route| first.contains(route));
+        return old.filter(|route| !is_replaced(route)).collect();
+    };
+    let mut kept: Vec<Route> = Vec::new();
+    let mut ends = servers.clone();
+    // A next hop is an end that another route may have to lead to.
+    while let Some(end) = ends.pop() {
+        let leads = |route: &Route| leads(route, end, own);
+        if has.iter().any(leads) || kept.iter().any(leads) {
+            continue;
+        }
+        let old = gone(had, has).filter(leads);
+        if let Some(best) = old.max_by_key(|route| route.network.prefix) {
+            kept.push(best);
+            ends.extend(best.gateway);
+        }
+    }
+    kept
+}
+
+/// What `after` changes where `before` was in use with the routes `had`, of the same address; the
+/// routes in `kept` stay. New ones come before old ones go, and an MTU is no larger than the interface
+/// takes.
+pub fn changes(
+    before: &Lease,
+    had: &[Route],
+    after: &Lease,
+    kept: &[Route],
+    wish: &Wish,
+    netdev: &Netdev,
+) -> Vec<Change> {
     let mut changes = Vec::new();
     let (old, new) = (address(before), address(after));
     if old != new {
         changes.push(Change::AddAddress(new));
     }
-    let (had, has) = (routes(before), routes(after));
+    let has = routes(after);
     let added = has.iter().filter(|route| !had.contains(route));
     changes.extend(added.copied().map(Change::AddRoute));
-    let gone = gone(&had, &has).filter(|route| !is_kept(route, &has, wish));
+    let gone = gone(had, &has).filter(|route| !kept.contains(route));
     changes.extend(gone.map(Change::RemoveRoute));
     if old != new {
         changes.push(Change::RemoveAddress(old));
@@ -94,7 +143,7 @@ pub fn changes(before: &Lease, after: &Lease, wish: &Wish, netdev: &Netdev) -> V
 
 /// What the server says otherwise than before and nobody here applies, in words: name servers and host
 /// name are the real root's own.
-pub fn not_applied(before: &Lease, after: &Lease, wish: &Wish) -> Option<String> {
+pub fn not_applied(before: &Lease, after: &Lease, kept: &[Route], wish: &Wish) -> Option<String> {
     let mut words = Vec::new();
     let list = |items: Vec<String>| match items.join(" ") {
         none if none.is_empty() => "none".to_owned(),
@@ -114,8 +163,8 @@ pub fn not_applied(before: &Lease, after: &Lease, wish: &Wish) -> Option<String>
     if before.mtu.is_some() && after.mtu.is_none() && !wish.ignore_mtu {
         words.push("no MTU".to_owned());
     }
-    let (had, has) = (routes(before), routes(after));
-    let kept = gone(&had, &has).filter(|route| is_kept(route, &has, wish));
+    let had = routes(before);
+    let kept = kept.iter().filter(|route| had.contains(route));
     words.extend(kept.map(|route| format!("no route {route}")));
     (!words.is_empty()).then(|| words.join(", "))
 }
@@ -133,10 +182,20 @@ mod tests {
     }
 
     fn said(before: &str, after: &str, wish: &Wish) -> Vec<String> {
+        said_for(before, after, wish, &None)
+    }
+
+    fn said_for(before: &str, after: &str, wish: &Wish, servers: &Servers) -> Vec<String> {
         let (before, after) = (lease(before), lease(after));
-        let changes = changes(&before, &after, wish, &Netdev::default());
+        let had = routes(&before);
+        let stay = if wish.keep {
+            kept(&had, &routes(&after), address(&after), servers, &had)
+        } else {
+            Vec::new()
+        };
+        let changes = changes(&before, &had, &after, &stay, wish, &Netdev::default());
         let mut said: Vec<String> = changes.iter().map(ToString::to_string).collect();
-        said.extend(not_applied(&before, &after, wish));
+        said.extend(not_applied(&before, &after, &stay, wish));
         said
     }
 
@@ -187,11 +246,119 @@ mod tests {
     }
 
     #[test]
+    fn only_the_routes_to_the_servers_of_the_root_stay() {
+        let root = Wish {
+            keep: true,
+            ..Wish::default()
+        };
+        let before = r#","routers":["10.0.0.1"],
+            "static_routes":[{"network":"10.7.0.0","prefix":16,"gateway":"10.0.0.7"},
+                             {"network":"10.8.0.0","prefix":16,"gateway":"10.0.0.7"}]"#;
+        let servers = |all: &[&str]| Some(all.iter().map(|ip| ip.parse().unwrap()).collect());
+        // The one behind a router; the one on the link needs none.
+        assert_eq!(
+            said_for(before, "", &root, &servers(&["10.7.0.2", "10.0.0.3"])),
+            [
+                "route 10.8.0.0/16 via 10.0.0.7 taken away",
+                "route 0.0.0.0/0 via 10.0.0.1 taken away",
+                "no route 10.7.0.0/16 via 10.0.0.7",
+            ]
+        );
+        assert_eq!(
+            said_for(
+                before,
+                r#","routers":["10.0.0.2"]"#,
+                &root,
+                &servers(&["10.7.0.2"])
+            ),
+            [
+                "route 0.0.0.0/0 via 10.0.0.2 set",
+                "route 10.7.0.0/16 via 10.0.0.7 taken away",
+                "route 10.8.0.0/16 via 10.0.0.7 taken away",
+                "route 0.0.0.0/0 via 10.0.0.1 taken away",
+            ]
+        );
+        assert_eq!(
+            said_for(before, "", &root, &servers(&["192.0.2.9"]))
+                .last()
+                .unwrap(),
+            "no route 0.0.0.0/0 via 10.0.0.1"
+        );
+    }
+
+    #[test]
+    fn the_way_to_a_next_hop_stays_with_the_route_over_it() {
+        let route = |network: &str, prefix, gateway: Option<&str>| Route {
+            network: Address {
+                address: network.parse().unwrap(),
+                prefix,
+            },
+            gateway: gateway.map(|hop| hop.parse().unwrap()),
+        };
+        let own = Address {
+            address: "10.0.0.5".parse().unwrap(),
+            prefix: 32,
+        };
+        let hop = route("10.9.0.1", 32, None);
+        let way = route("10.7.0.0", 16, Some("10.9.0.1"));
+        let other = route("10.6.0.0", 16, Some("10.9.0.1"));
+        let had = [hop, other, way];
+        let servers = Some(vec!["10.7.0.2".parse().unwrap()]);
+        assert_eq!(kept(&had, &[], own, &servers, &[]), [way, hop]);
+        assert_eq!(kept(&had, &[hop], own, &servers, &[]), [way]);
+        // Of several ways the kernel goes the one with the longest prefix.
+        let default = route("0.0.0.0", 0, Some("10.9.0.1"));
+        let all = [default, hop, other, way];
+        assert_eq!(needed(&all, own, &servers), [way, hop]);
+        assert_eq!(needed(&all, own, &None), all);
+    }
+
+    #[test]
+    fn a_server_that_brings_new_routes_each_time_does_not_make_them_grow() {
+        let servers = Some(vec!["10.200.0.2".parse().unwrap()]);
+        let root = Wish {
+            keep: true,
+            ..Wish::default()
+        };
+        for servers in [servers, None] {
+            let first = lease(r#","routers":["10.0.0.1"]"#);
+            let (mut before, mut had) = (first.clone(), routes(&first));
+            for round in 0..50_u8 {
+                let many: Vec<String> = (0..100_u8)
+                    .map(|at| {
+                        format!(
+                            r#"{{"network":"172.{round}.{at}.0","prefix":24,"gateway":"10.0.0.7"}}"#
+                        )
+                    })
+                    .collect();
+                let after = lease(&format!(r#","classless_routes":[{}]"#, many.join(",")));
+                let has = routes(&after);
+                let stay = kept(&had, &has, address(&after), &servers, &routes(&first));
+                assert_eq!(stay, routes(&first));
+                let changes = changes(&before, &had, &after, &stay, &root, &Netdev::default());
+                had.extend(changes.iter().filter_map(|change| match change {
+                    Change::AddRoute(route) => Some(*route),
+                    _ => None,
+                }));
+                had.retain(|route| !changes.contains(&Change::RemoveRoute(*route)));
+                assert_eq!(had.len(), 101);
+                before = after;
+            }
+        }
+    }
+
+    #[test]
     fn another_prefix_is_set_before_the_old_one_goes() {
         let mut wide = lease("");
         wide.prefix = 16;
-        let netdev = Netdev::default();
-        let changes = changes(&lease(""), &wide, &Wish::default(), &netdev);
+        let changes = changes(
+            &lease(""),
+            &[],
+            &wide,
+            &[],
+            &Wish::default(),
+            &Netdev::default(),
+        );
         let said: Vec<String> = changes.iter().map(ToString::to_string).collect();
         assert_eq!(
             said,
@@ -224,7 +391,7 @@ mod tests {
             ..Netdev::default()
         };
         let (before, after) = (lease(r#","mtu":1500"#), lease(r#","mtu":65520"#));
-        let changes = changes(&before, &after, &Wish::default(), &datagram);
+        let changes = changes(&before, &[], &after, &[], &Wish::default(), &datagram);
         assert_eq!(changes, [Change::Mtu(ipoib::DATAGRAM_MAX)]);
     }
 

@@ -3,163 +3,303 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 
-use super::interface;
+use super::place::{Place, There};
+use super::reconcile::{Seen, Verdict};
+use super::{Troubles, Turn, arrive, take_away};
 use crate::dhcp::identity::unhex;
-use crate::dhcp6::Wish;
 use crate::dhcp6::client::Config;
 use crate::dhcp6::duid::Identity;
 use crate::dhcp6::lease::{Lease, PREFIX};
 use crate::dhcp6::progress::Progress;
 use crate::dhcp6::session::{Outcome, Session};
 use crate::error::{Error, Result};
-use crate::facts::{Facts, Netdev};
-use crate::handover::State;
+use crate::facts::Netdev;
+use crate::handover::Entry;
 use crate::ipoib::Autoconf;
 use crate::system::clock::boottime_ns;
-use crate::system::net::Net;
 
 /// Duplicate address detection of a new address is over by then, and tells nobody.
 const DETECTION: u64 = 3_000_000_000;
 
 pub(super) struct Kept {
-    index: u32,
-    wish: Wish,
-    session: Session,
-    /// What is on the interface: what is granted just now is not there yet.
-    set: Option<Ipv6Addr>,
+    place: Place,
+    /// As it was when there was no session: who asks, and for what.
+    before: Progress,
+    /// None: the interface is not there, or has no link-local address.
+    session: Option<Session>,
+    /// What is set on the interface, or is to be: what is granted just now is not there yet.
+    lease: Option<Lease>,
+    seen: Seen,
+    /// The interface came back: whether the lease holds on its link is asked.
+    is_unverified: bool,
     /// When a new address is looked at again, ns since kernel start.
     look: Option<u64>,
+    troubles: Troubles,
+    /// The index of the interface in what was written down last.
+    pub(super) noted_as: u32,
+    /// Something is to be written down.
+    pub(super) has_news: bool,
 }
 
-/// The client of a lease in state.json, where its address is still on its interface: else somebody
-/// else owns that by now.
-pub(super) fn resume(progress: &Progress, facts: &Facts) -> Result<Kept> {
-    let name = &progress.interface;
-    let cannot = |why: &str| Error::new(name, "DHCPv6 lease is not kept").seen(why);
-    let lease = progress.lease.as_ref();
-    let lease = lease.ok_or_else(|| cannot("no server granted one"))?;
-    let netdev = interface(facts, progress.index).ok_or_else(|| cannot("the interface is gone"))?;
-    if netdev.shown6(lease.address).is_none() {
-        return Err(cannot(&format!(
-            "{} is not on the interface any more: somebody else owns it",
-            lease.address_text()
-        )));
-    }
+/// A link-local address that is in use: from there it asks.
+fn local(netdev: &Netdev) -> Option<Ipv6Addr> {
     let mut addresses = netdev.addresses.iter();
-    let local = addresses.find(|address| Autoconf::LinkLocal.is_met_by(address));
-    let local = local.and_then(|address| address.split('/').next()?.parse().ok());
-    let local = local.ok_or_else(|| cannot("no link-local address to ask from"))?;
-    let identity = Identity {
-        duid: unhex(&progress.duid).ok_or_else(|| cannot("its DUID"))?,
-        iaid: progress.iaid,
-    };
-    let wish = &progress.wish;
-    let config = Config {
-        identity,
-        keep: wish.keep,
-    };
-    let mut session = Session::open(&netdev.ifname, progress.index, local, config)?;
-    session.set_router(progress.router);
-    session.resume(lease.clone());
-    log::info!(
-        "{}: {} of {} is kept, {}",
-        netdev.ifname,
-        lease.address_text(),
-        lease.server,
-        lease.length()
-    );
-    Ok(Kept {
-        index: progress.index,
-        wish: wish.clone(),
-        session,
-        set: Some(lease.address),
-        look: None,
-    })
+    let local = addresses.find(|address| Autoconf::LinkLocal.is_met_by(address))?;
+    local.split('/').next()?.parse().ok()
 }
 
 impl Kept {
+    pub(super) fn new(progress: &Progress, entry: &Entry) -> Kept {
+        let lease = progress.lease.clone();
+        Kept {
+            place: Place::new(&progress.interface, progress.index, entry.identity.clone()),
+            before: progress.clone(),
+            session: None,
+            seen: lease
+                .as_ref()
+                .map_or_else(Seen::nothing, |_| Seen::handed_over()),
+            lease,
+            is_unverified: false,
+            look: None,
+            troubles: Troubles::default(),
+            noted_as: progress.index,
+            has_news: true,
+        }
+    }
+
+    pub(super) fn progress(&self) -> Progress {
+        let session = self.session.as_ref().map(Session::progress);
+        Progress {
+            interface: self.place.name.clone(),
+            index: self.place.index,
+            wish: self.before.wish.clone(),
+            ..session.unwrap_or_else(|| self.before.clone())
+        }
+    }
+
+    pub(super) fn entry(&self) -> Entry {
+        Entry {
+            is_v6: true,
+            index: self.place.index,
+            identity: self.place.identity.clone(),
+            routes: Vec::new(),
+        }
+    }
+
     pub(super) fn due(&self) -> Option<u64> {
-        self.session.due().into_iter().chain(self.look).min()
+        let session = self.session.as_ref().and_then(Session::due);
+        session.into_iter().chain(self.look).min()
+    }
+
+    pub(super) fn wake(&mut self) {
+        if let Some(session) = &mut self.session {
+            session.wake();
+        }
     }
 
     pub(super) async fn changed(&mut self) {
-        self.session.changed().await;
+        match &mut self.session {
+            Some(session) => session.changed().await,
+            None => std::future::pending().await,
+        }
     }
 
-    /// Does what is due and what came of it; a lease that changed is put into `state`. False: it is
-    /// not ours any longer.
-    pub(super) async fn go_on(&mut self, facts: &Facts, net: &Net, state: &mut Change) -> bool {
-        let Some(netdev) = interface(facts, self.index) else {
-            log::warn!(
-                "{}: the interface is gone",
-                self.session.progress().interface
-            );
-            return false;
+    /// Does what is due and what came of it. False: it has another owner now.
+    pub(super) async fn go_on(&mut self, turn: &Turn<'_>) -> bool {
+        let what = self.lease.as_ref().map(Lease::address_text);
+        let what = what.unwrap_or_else(|| "DHCPv6".to_owned());
+        let Some(there) = arrive(&mut self.place, turn, &what).await else {
+            self.close();
+            return true;
         };
-        let name = &netdev.ifname;
-        if let Some(address) = self.set {
-            if netdev.shown6(address).is_none() {
-                log::warn!(
-                    "{name}: {address}/{PREFIX} is not on the interface any more: it is left to whoever took it away"
-                );
-                return false;
-            }
-            if netdev.is_duplicate6(address) {
-                self.session.duplicate();
-            }
+        if there.is_back {
+            self.close();
+            self.seen = Seen::nothing();
+            self.is_unverified = true;
+            self.has_news = true;
+        }
+        if there.netdev.up && !self.reconcile(turn, &there).await {
+            return false;
         }
         if self.look.is_some_and(|look| boottime_ns() >= look) {
             self.look = None;
         }
-        self.session.rename(name);
-        self.session.wake();
-        for outcome in self.session.outcomes() {
-            match outcome {
-                Outcome::Lost(address) => {
-                    self.set = None;
-                    super::take_away(net, netdev, self.index, IpAddr::V6(address)).await;
-                }
-                Outcome::Bound => {
-                    if let Some(lease) = self.session.lease().cloned() {
-                        self.bound(netdev, &lease, net).await;
-                    }
+        let local = local(there.netdev).filter(|_| there.netdev.up);
+        let asks_from = self.session.as_ref().map(Session::local);
+        if asks_from.is_some() && local.is_some() && asks_from != local {
+            let is_there = asks_from.and_then(|asks_from| there.netdev.shown6(asks_from));
+            if is_there.is_none() {
+                self.close();
+            }
+        }
+        if self.session.is_none() {
+            self.open(there.netdev, local);
+        } else if there.came_up
+            && let Some(session) = &mut self.session
+        {
+            session.hurry();
+        }
+        self.work(turn, there.netdev).await;
+        true
+    }
+
+    /// What is to be on the interface is there, and the client can ask.
+    fn well(&mut self) {
+        if self.session.is_some() {
+            self.troubles.are_over();
+        }
+    }
+
+    /// Its socket is of a device or an address that is gone.
+    fn close(&mut self) {
+        if self.session.is_some() {
+            self.before = self.progress();
+            self.session = None;
+            self.has_news = true;
+        }
+    }
+
+    fn open(&mut self, netdev: &Netdev, local: Option<Ipv6Addr>) {
+        let Some(local) = local else {
+            // That comes by itself when the link is up.
+            return;
+        };
+        match self.session(netdev, local) {
+            Ok(session) => {
+                self.session = Some(session);
+                self.is_unverified = false;
+            }
+            Err(error) => self.troubles.say(error.to_string()),
+        }
+    }
+
+    /// A client that goes on with the lease.
+    fn session(&mut self, netdev: &Netdev, local: Ipv6Addr) -> Result<Session> {
+        let (name, wish) = (&netdev.ifname, &self.before.wish);
+        let cannot = |why: &str| Error::new(name, "DHCPv6 lease cannot be renewed").seen(why);
+        let identity = Identity {
+            duid: unhex(&self.before.duid).ok_or_else(|| cannot("its DUID"))?,
+            iaid: self.before.iaid,
+        };
+        let keep = wish.keep;
+        let config = Config { identity, keep };
+        let mut session = Session::open(name, self.place.index, local, config)?;
+        session.set_router(self.before.router);
+        let Some(lease) = self.lease.clone() else {
+            log::info!("{name}: a DHCPv6 server is asked for another address");
+            session.start(None);
+            return Ok(session);
+        };
+        let what = lease.address_text();
+        let is_over = lease.ends_ns().is_some_and(|ends| boottime_ns() >= ends);
+        if self.is_unverified && is_over && !keep {
+            // It is not on the interface, and is not ours to set any more.
+            log::info!("{name}: a DHCPv6 server is asked for {what} again");
+            session.start(Some(lease.address));
+            self.lease = None;
+            return Ok(session);
+        }
+        log::info!(
+            "{name}: {what} of {} is kept, {}",
+            lease.server,
+            lease.length()
+        );
+        session.resume(lease);
+        if self.is_unverified {
+            session.verify();
+        }
+        Ok(session)
+    }
+
+    /// Sets the address where it is not on the interface and should be. False: somebody took it away.
+    async fn reconcile(&mut self, turn: &Turn<'_>, there: &There<'_>) -> bool {
+        let Some(lease) = self.lease.clone() else {
+            return true;
+        };
+        let is_over = lease.ends_ns().is_some_and(|ends| boottime_ns() >= ends);
+        let keep = self.before.wish.keep;
+        if self.is_unverified && is_over && !keep {
+            return true;
+        }
+        let (name, what) = (&there.netdev.ifname, lease.address_text());
+        let has_address = there.netdev.shown6(lease.address).is_some();
+        match self.seen.compare(there, has_address, &[], keep, &[]) {
+            Verdict::Left => {
+                log::warn!(
+                    "{name}: {what} is not on the interface any more: it is left to whoever took it away"
+                );
+                return false;
+            }
+            Verdict::Set { address: false, .. } => {
+                self.well();
+                if there.netdev.is_duplicate6(lease.address)
+                    && let Some(session) = &mut self.session
+                {
+                    session.duplicate();
                 }
             }
-            state.push(Progress {
-                wish: self.wish.clone(),
-                ..self.session.progress()
-            });
+            Verdict::Set { .. } => match self.set(turn, lease.address).await {
+                Ok(()) => {
+                    self.seen.set_address();
+                    log::info!("{name}: {what} set again");
+                }
+                Err(why) => {
+                    self.troubles
+                        .say(format!("{name}: {what} cannot be set again: {why}"));
+                }
+            },
         }
         true
     }
 
+    async fn set(&mut self, turn: &Turn<'_>, address: Ipv6Addr) -> std::result::Result<(), String> {
+        let address = IpAddr::V6(address);
+        let set = turn
+            .net
+            .add_address(self.place.index, address, PREFIX, None);
+        set.await?;
+        self.look = Some(boottime_ns().saturating_add(DETECTION));
+        Ok(())
+    }
+
+    /// The client's turn.
+    async fn work(&mut self, turn: &Turn<'_>, netdev: &Netdev) {
+        let Some(session) = &mut self.session else {
+            return;
+        };
+        session.rename(&netdev.ifname);
+        session.wake();
+        let granted = session.lease().cloned();
+        for outcome in session.outcomes() {
+            self.has_news = true;
+            match outcome {
+                Outcome::Lost(address) => {
+                    (self.lease, self.seen) = (None, Seen::nothing());
+                    take_away(turn.net, netdev, self.place.index, IpAddr::V6(address)).await;
+                }
+                Outcome::Bound => {
+                    if let Some(lease) = &granted {
+                        self.bound(turn, netdev, lease).await;
+                    }
+                }
+            }
+        }
+    }
+
     /// A renewed lease changes nothing but its times; a new address is set.
-    async fn bound(&mut self, netdev: &Netdev, lease: &Lease, net: &Net) {
+    async fn bound(&mut self, turn: &Turn<'_>, netdev: &Netdev, lease: &Lease) {
         let (name, what) = (&netdev.ifname, lease.address_text());
         let (server, length) = (lease.server, lease.length());
-        if self.set == Some(lease.address) {
+        let before = self.lease.replace(lease.clone());
+        if before.is_some_and(|before| before.address == lease.address) {
             log::info!("{name}: {what} renewed by {server}, {length}");
             return;
         }
         log::info!("{name}: {what} of {server}, {length}");
-        let address = IpAddr::V6(lease.address);
-        if let Err(why) = net.add_address(self.index, address, PREFIX, None).await {
-            log::error!("{name}: {what} cannot be set: {why}");
-        }
-        self.set = Some(lease.address);
-        self.look = Some(boottime_ns().saturating_add(DETECTION));
-    }
-}
-
-/// What changed and is to be written down.
-pub(super) type Change = Vec<Progress>;
-
-/// Puts what changed into the place of what was there before.
-pub(super) fn record(state: &mut State, changed: Change) {
-    for progress in changed {
-        let mut there = state.dhcp6.iter_mut();
-        if let Some(before) = there.find(|before| before.index == progress.index) {
-            *before = progress;
+        self.seen = Seen::nothing();
+        if let Err(why) = self.set(turn, lease.address).await {
+            self.troubles
+                .say(format!("{name}: {what} cannot be set: {why}"));
         }
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The machine below: files, clock, kernel log, modules, blacklists, network links.
+//! The machine below: files, clock, kernel log, modules, blacklists, network links, service manager.
 
 pub mod alarm;
 pub mod blacklist;
@@ -7,6 +7,7 @@ pub mod clock;
 pub mod kmsg;
 pub mod modules;
 pub mod net;
+pub mod notify;
 pub mod readiness;
 pub mod root;
 pub mod stderr;

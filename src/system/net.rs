@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Network links through rtnetlink: bring one up, and hear of changes (carrier, names).
 
+use std::collections::BTreeSet;
+use std::future::Future;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::time::Duration;
 
 use futures_util::StreamExt;
-use rtnetlink::packet_core::NetlinkMessage;
+use rtnetlink::packet_core::{NetlinkMessage, NetlinkPayload};
 use rtnetlink::packet_route::RouteNetlinkMessage;
 use rtnetlink::packet_route::address::AddressAttribute;
 use rtnetlink::packet_route::link::{
-    AfSpecInet6, AfSpecUnspec, BondMode, Inet6IfaceFlags, LinkAttribute, LinkMessage,
+    AfSpecInet6, AfSpecUnspec, BondMode, Inet6IfaceFlags, LinkAttribute, LinkFlags, LinkMessage,
 };
 use rtnetlink::packet_route::route::{RouteMessage, RouteScope};
 use rtnetlink::{Handle, LinkBond, LinkUnspec, MulticastGroup, RouteMessageBuilder};
@@ -18,12 +21,29 @@ use crate::dhcp6::progress::Router;
 use crate::error::{Error, Result, errno_text};
 use crate::ipoib::Address;
 
+/// The kernel answers at once; an answer that was lost would be awaited for ever.
+const LIMIT: Duration = Duration::from_secs(10);
+
 /// The kernel's words for a refused request.
 fn words(error: &rtnetlink::Error) -> String {
     match error {
         rtnetlink::Error::NetlinkError(message) => errno_text(&message.to_io()),
         other => other.to_string(),
     }
+}
+
+/// The answer to a request; the error is the kernel's words, or that there was no answer.
+async fn answer<T>(
+    request: impl Future<Output = std::result::Result<T, rtnetlink::Error>>,
+) -> std::result::Result<T, String> {
+    within_limit(request).await?.map_err(|e| words(&e))
+}
+
+/// What comes of `request`, unless the kernel is silent for [`LIMIT`].
+async fn within_limit<T>(request: impl Future<Output = T>) -> std::result::Result<T, String> {
+    tokio::time::timeout(LIMIT, request)
+        .await
+        .map_err(|_| format!("no answer from the kernel within {} s", LIMIT.as_secs()))
 }
 
 type Messages = futures_util::stream::BoxStream<'static, NetlinkMessage<RouteNetlinkMessage>>;
@@ -48,20 +68,39 @@ impl Drop for Net {
 }
 
 impl Net {
-    /// Opens the socket; runs on the current tokio runtime.
+    /// Opens the socket; runs on the current tokio runtime. Whoever opens it reads what it is
+    /// subscribed to: messages that nobody takes pile up in memory.
     pub fn open() -> Result<Net> {
-        let (connection, handle, messages) = rtnetlink::new_multicast_connection(&[
+        Net::subscribed(&[
             MulticastGroup::Link,
             MulticastGroup::Ipv6Ifaddr,
             // What a router advertises.
             MulticastGroup::Ipv6Ifinfo,
         ])
-        .map_err(|e| Error::io("rtnetlink", "socket cannot be opened", &e))?;
+    }
+
+    /// The same, subscribed to changes of links and of addresses of both families.
+    pub fn of_addresses() -> Result<Net> {
+        Net::subscribed(&[
+            MulticastGroup::Link,
+            MulticastGroup::Ipv4Ifaddr,
+            MulticastGroup::Ipv6Ifaddr,
+        ])
+    }
+
+    fn subscribed(groups: &[MulticastGroup]) -> Result<Net> {
+        let (connection, handle, messages) = rtnetlink::new_multicast_connection(groups)
+            .map_err(|e| Error::io("rtnetlink", "socket cannot be opened", &e))?;
         Ok(Net {
             handle,
             messages: messages.map(|(message, _)| message).boxed(),
             connection: tokio::spawn(connection),
         })
+    }
+
+    /// The connection has ended: nothing is heard any more, and nothing can be asked for.
+    pub fn is_closed(&self) -> bool {
+        self.connection.is_finished()
     }
 
     /// Sets the interface with this index administratively up; already up is success.
@@ -79,7 +118,7 @@ impl Net {
 
     async fn change(&self, message: LinkMessage) -> std::result::Result<(), String> {
         let request = self.handle.link().change(message);
-        request.execute().await.map_err(|e| words(&e))
+        answer(request.execute()).await
     }
 
     /// Renames the interface; the error is the kernel's words.
@@ -110,7 +149,7 @@ impl Net {
     pub async fn add_bond(&self, name: &str) -> std::result::Result<(), String> {
         let bond = LinkBond::new(name).mode(BondMode::ActiveBackup).build();
         let request = self.handle.link().add(bond);
-        request.execute().await.map_err(|e| words(&e))
+        answer(request.execute()).await
     }
 
     /// Puts the interface, which must be down, into the bond with the index `bond`.
@@ -133,13 +172,13 @@ impl Net {
             .set_link_index_filter(index)
             .set_address_filter(address)
             .execute();
-        while let Some(message) = found.next().await {
+        while let Some(message) = within_limit(found.next()).await? {
             let message = message.map_err(|e| words(&e))?;
             if prefix.is_some_and(|prefix| prefix != message.header.prefix_len) {
                 continue;
             }
             let request = self.handle.address().del(message);
-            request.execute().await.map_err(|e| words(&e))?;
+            answer(request.execute()).await?;
         }
         Ok(())
     }
@@ -165,7 +204,7 @@ impl Net {
             });
             attributes.push(AddressAttribute::Address(peer));
         }
-        request.replace().execute().await.map_err(|e| words(&e))
+        answer(request.replace().execute()).await
     }
 
     /// Adds a route to `network`, or a default route where it is none; there already is success.
@@ -177,7 +216,7 @@ impl Net {
     ) -> std::result::Result<(), String> {
         let message = route_message(index, network, gateway);
         let request = self.handle.route().add(message);
-        request.replace().execute().await.map_err(|e| words(&e))
+        answer(request.replace().execute()).await
     }
 
     /// Takes away what [`Net::add_route`] added; gone already is success.
@@ -188,7 +227,8 @@ impl Net {
         gateway: Option<IpAddr>,
     ) -> std::result::Result<(), String> {
         let message = route_message(index, network, gateway);
-        match self.handle.route().del(message).execute().await {
+        let request = self.handle.route().del(message);
+        match within_limit(request.execute()).await? {
             Err(rtnetlink::Error::NetlinkError(e))
                 if e.to_io().raw_os_error() == Some(libc::ESRCH) =>
             {
@@ -201,7 +241,7 @@ impl Net {
     /// What a router said on this link of DHCPv6, in the flags of its last advertisement.
     pub async fn router(&self, index: u32) -> Router {
         let mut found = self.handle.link().get().match_index(index).execute();
-        let Some(Ok(message)) = found.next().await else {
+        let Ok(Some(Ok(message))) = within_limit(found.next()).await else {
             return Router::Silent;
         };
         let families = message
@@ -232,11 +272,67 @@ impl Net {
     /// Waits for the next link message and takes the ones already queued behind it. A lost
     /// message (socket overrun) counts as one: the caller looks at the whole state anyway.
     pub async fn changed(&mut self) {
-        if self.messages.next().await.is_none() {
+        self.told().await;
+    }
+
+    /// The same, with what the messages told.
+    pub async fn told(&mut self) -> Told {
+        let mut told = Told::default();
+        match self.messages.next().await {
+            Some(message) => told.add(&message),
             // The connection is gone; never ready again, the safety look goes on.
-            std::future::pending::<()>().await;
+            None => std::future::pending().await,
         }
-        while let Some(Some(_)) = futures_util::FutureExt::now_or_never(self.messages.next()) {}
+        while let Some(Some(message)) = futures_util::FutureExt::now_or_never(self.messages.next())
+        {
+            told.add(&message);
+        }
+        told
+    }
+}
+
+/// What messages told that a look at the machine behind them may not show any more.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Told {
+    /// Indices of the links that went down or had no carrier in between, or are gone.
+    faltered: BTreeSet<u32>,
+    /// Messages were lost (socket overrun): any link may have been down.
+    overrun: bool,
+}
+
+impl Told {
+    /// Whether the link may have been down since.
+    pub fn has_faltered(&self, index: u32) -> bool {
+        self.overrun || self.faltered.contains(&index)
+    }
+
+    /// Any link may have been down.
+    pub fn everything() -> Told {
+        Told {
+            overrun: true,
+            ..Told::default()
+        }
+    }
+
+    /// With what was told later.
+    pub fn join(&mut self, mut later: Told) {
+        self.faltered.append(&mut later.faltered);
+        self.overrun |= later.overrun;
+    }
+
+    fn add(&mut self, message: &NetlinkMessage<RouteNetlinkMessage>) {
+        match &message.payload {
+            NetlinkPayload::Overrun(_) => self.overrun = true,
+            NetlinkPayload::InnerMessage(RouteNetlinkMessage::NewLink(link)) => {
+                let works = LinkFlags::Up | LinkFlags::LowerUp;
+                let works = link.header.flags.contains(works);
+                self.faltered.extend((!works).then_some(link.header.index));
+            }
+            NetlinkPayload::InnerMessage(RouteNetlinkMessage::DelLink(link)) => {
+                self.faltered.insert(link.header.index);
+            }
+            _ => {}
+        }
     }
 }
 
@@ -265,5 +361,70 @@ fn route_message(index: u32, network: Option<Address>, gateway: Option<IpAddr>) 
                 _ => route.scope(RouteScope::Link).build(),
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn link(index: u32, flags: LinkFlags, is_gone: bool) -> NetlinkMessage<RouteNetlinkMessage> {
+        let mut message = LinkMessage::default();
+        (message.header.index, message.header.flags) = (index, flags);
+        NetlinkMessage::from(if is_gone {
+            RouteNetlinkMessage::DelLink(message)
+        } else {
+            RouteNetlinkMessage::NewLink(message)
+        })
+    }
+
+    #[test]
+    fn a_link_that_was_down_between_two_looks_is_known() {
+        let whole = LinkFlags::Up | LinkFlags::LowerUp;
+        let mut told = Told::default();
+        told.add(&link(2, whole, false));
+        told.add(&link(3, LinkFlags::Up, false));
+        told.add(&link(4, whole, true));
+        let mut later = Told::default();
+        later.add(&link(5, LinkFlags::empty(), false));
+        told.join(later);
+        let all: Vec<u32> = (1..7).filter(|index| told.has_faltered(*index)).collect();
+        assert_eq!(all, [3, 4, 5]);
+        told.overrun = true;
+        assert!(told.has_faltered(2));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_kernel_that_does_not_answer_is_not_awaited_for_ever() {
+        // Nobody carries the requests on: as if the answers were lost.
+        let (connection, handle, messages) = rtnetlink::new_connection().unwrap();
+        let net = Net {
+            handle,
+            messages: messages.map(|(message, _)| message).boxed(),
+            connection: tokio::spawn(async move {
+                let _unanswered = connection;
+                std::future::pending().await
+            }),
+        };
+        let silent = || Err("no answer from the kernel within 10 s".to_owned());
+        let address: IpAddr = "10.0.0.5".parse().unwrap();
+        let network = Address {
+            address,
+            prefix: 32,
+        };
+        assert_eq!(net.set_mtu(1, 1500).await, silent());
+        assert_eq!(net.set_down(1).await, silent());
+        assert_eq!(net.rename(1, "x").await, silent());
+        assert_eq!(net.add_bond("x").await, silent());
+        assert_eq!(net.enslave(1, 2).await, silent());
+        assert_eq!(net.add_address(1, address, 24, None).await, silent());
+        assert_eq!(net.delete_address(1, address, None).await, silent());
+        assert_eq!(net.add_route(1, Some(network), None).await, silent());
+        assert_eq!(net.delete_route(1, Some(network), None).await, silent());
+        assert_eq!(net.router(1).await, Router::Silent);
+        assert_eq!(
+            net.set_up("x", 1).await.unwrap_err().to_string(),
+            "x: cannot be set up: no answer from the kernel within 10 s"
+        );
     }
 }

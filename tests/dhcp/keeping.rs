@@ -9,13 +9,28 @@ use super::servers::dnsmasq;
 use ibboot::dhcp::arp::Arp;
 use ibboot::dhcp::progress::Progress;
 use ibboot::dhcp::socket::{Hardware, PacketSocket, Protocol};
-use ibboot::handover::{Directory, Outcome, SCHEMA, STATE, State, boot_id, json};
+use ibboot::handover::{Directory, Kept, Outcome, SCHEMA, STATE, State, boot_id, json};
+use ibboot::system::clock::boottime_ns;
 use ibboot::system::root::Root;
 
+pub const LEASES: &str = "/run/ibboot/lease/leases.json";
+
 /// Writes state.json as `up` does it with this lease, sets the address, and starts the program.
-fn hand_over(node: Node, keep: bool) -> (Progress, Server) {
+pub fn hand_over(node: Node, keep: bool) -> (Progress, Server) {
     let mut progress = node.session.progress();
     progress.wish.keep = keep;
+    written(&progress);
+    drop(node);
+    (progress, lease())
+}
+
+/// The program.
+pub fn lease() -> Server {
+    Server::here("lease", &[env!("CARGO_BIN_EXE_ibboot"), "lease"])
+}
+
+/// state.json as `up` writes it, and the address as it sets it.
+pub fn written(progress: &Progress) {
     ip(&format!(
         "addr add {} dev near",
         progress.lease.as_ref().unwrap().address_text()
@@ -38,18 +53,16 @@ fn hand_over(node: Node, keep: bool) -> (Progress, Server) {
     directory
         .write(STATE, json(&state).unwrap().as_bytes())
         .unwrap();
-    drop(node);
-    let program = Server::here("lease", &[env!("CARGO_BIN_EXE_ibboot"), "lease"]);
-    (progress, program)
 }
 
-fn now() -> Progress {
-    let state = fs::read("/run/ibboot/state.json").unwrap();
-    let state: State = serde_json::from_slice(&state).unwrap();
-    state.dhcp[0].clone()
+/// What the program has written down.
+pub fn now() -> Progress {
+    let kept = fs::read(LEASES).unwrap();
+    let kept: Kept = serde_json::from_slice(&kept).unwrap();
+    kept.dhcp[0].clone()
 }
 
-fn addresses() -> String {
+pub fn addresses() -> String {
     ip("-4 -o addr show dev near")
 }
 
@@ -62,7 +75,7 @@ fn a_lease_is_renewed_and_written_down() {
         let (before, mut program) = hand_over(node, true);
         program.says("renewed by 10.9.0.1, for 3600 s");
         let before = before.lease.unwrap();
-        until("the renewed lease in state.json", || {
+        until("the renewed lease in leases.json", || {
             now().lease.unwrap().asked_ns > before.asked_ns
         });
         assert_eq!(now().lease.unwrap().address, before.address);
@@ -71,17 +84,28 @@ fn a_lease_is_renewed_and_written_down() {
     });
 }
 
-/// A lease of three seconds whose server is gone.
+/// A lease that has four seconds left, and whose server is gone.
 fn ends(keep: bool) -> Server {
-    let times = "default-lease-time 4; max-lease-time 4; min-lease-time 4;";
+    let times = "default-lease-time 30; max-lease-time 30; min-lease-time 30;";
     let server = dhcpd("far", &subnet(times));
     let mut node = Node::new(infiniband());
     let lease = node.boot(None);
-    assert_eq!(lease.seconds, 4);
+    assert_eq!(lease.seconds, 30);
     drop(server);
-    let (_, mut program) = hand_over(node, keep);
+    let mut progress = node.session.progress();
+    progress.wish.keep = keep;
+    aged(&mut progress, 26);
+    written(&progress);
+    drop(node);
+    let mut program = self::lease();
     program.says("has ended");
     program
+}
+
+/// Its lease was asked for so many seconds ago.
+pub fn aged(progress: &mut Progress, seconds: u64) {
+    let lease = progress.lease.as_mut().unwrap();
+    lease.asked_ns = boottime_ns() - seconds * 1_000_000_000;
 }
 
 #[test]
@@ -118,13 +142,34 @@ fn any_other_address_goes_with_its_lease_and_a_new_one_comes() {
 #[test]
 fn an_address_that_somebody_else_took_away_is_not_ours_any_longer() {
     with_network("ibboot lease and another owner", &["dhcpd"], || {
-        let _server = dhcpd("far", &subnet("option dhcp-renewal-time 2;"));
+        let _server = dhcpd("far", &subnet(""));
+        let mut node = Node::new(infiniband());
+        node.boot(None);
+        let (_, mut program) = hand_over(node, false);
+        program.says("is kept, for 3600 s");
+        ip("addr flush dev near");
+        program.ends_with("is left to whoever took it away", 0);
+        assert!(program.said().contains("no lease is left to keep"));
+        // That is written down: the next one leaves it alone too.
+        lease().ends_with("there is no lease to keep", 0);
+        assert!(!addresses().contains("10.9.0."), "{}", addresses());
+    });
+}
+
+#[test]
+fn the_address_of_the_root_is_set_again_whoever_took_it_away() {
+    with_network("ibboot lease sets the root's address", &["dhcpd"], || {
+        let _server = dhcpd("far", &subnet(""));
         let mut node = Node::new(infiniband());
         node.boot(None);
         let (_, mut program) = hand_over(node, true);
         program.says("is kept, for 3600 s");
         ip("addr flush dev near");
-        program.ends_with("is left to whoever took it away");
+        program.says("/24 set again");
+        program.says("route 0.0.0.0/0 via 10.9.0.1 set again");
+        assert!(addresses().contains("10.9.0."), "{}", addresses());
+        assert!(ip("route show default").contains("via 10.9.0.1 dev near"));
+        program.running();
     });
 }
 
@@ -170,7 +215,10 @@ fn what_the_server_changes_is_applied_when_the_lease_is_renewed() {
             ("10.9.0.10/24", Some(1400))
         );
         drop(first);
-        let (_, mut program) = hand_over(node, false);
+        let mut progress = node.session.progress();
+        progress.wish.keep = false;
+        written(&progress);
+        drop(node);
         // As `up` has set them.
         ip("route add 10.7.0.0/16 via 10.9.0.7 dev near proto static");
         ip("route add default via 10.9.0.1 dev near proto static");
@@ -181,6 +229,7 @@ fn what_the_server_changes_is_applied_when_the_lease_is_renewed() {
             "--dhcp-option=option:mtu,1300",
             "--dhcp-option=option:dns-server,10.9.0.4",
         ]);
+        let mut program = self::lease();
         program.says(
             "near: the server has changed what is not applied after boot: name servers 10.9.0.4",
         );
@@ -203,6 +252,7 @@ fn what_the_server_changes_is_applied_when_the_lease_is_renewed() {
         );
         assert!(addresses().contains(" 10.9.0.10/16 ") && !addresses().contains("/24"));
         assert!(ip("link show near").contains(" mtu 1300 "));
+        assert!(!said.contains("set again"), "{said}");
         // It is still its own, and the next renewal changes nothing more.
         until("the next renewal", || {
             program.said().matches("10.9.0.10/16 renewed by").count() > 1

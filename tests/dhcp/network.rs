@@ -25,6 +25,9 @@ const IPOIB: [u8; 20] = [
 /// Option 61 of it, as the firmware sends it.
 pub const CLIENT_ID: &str = "ff:00:00:00:00:00:02:00:00:02:c9:00:00:02:c9:03:00:0a:1b:2c";
 
+/// Nothing takes as long, on a busy machine either.
+const PATIENCE: Duration = Duration::from_secs(60);
+
 /// Runs `test` in namespaces of its own, with tmpfs on /run and the veth pair; says that it was
 /// skipped where root or one of `programs` is missing.
 pub fn with_network(name: &str, programs: &[&str], test: impl FnOnce() + Send + 'static) {
@@ -103,10 +106,16 @@ impl Server {
 
     /// The same in this one.
     pub fn here(name: &str, program: &[&str]) -> Server {
+        Server::with(name, program, &[])
+    }
+
+    /// The same with these variables in its environment.
+    pub fn with(name: &str, program: &[&str], environment: &[(&str, &str)]) -> Server {
         let log = format!("/run/{name}.log");
         let file = File::create(&log).unwrap();
         let child = Command::new(program[0])
             .args(&program[1..])
+            .envs(environment.iter().copied())
             .stdin(Stdio::null())
             .stdout(file.try_clone().unwrap())
             .stderr(file)
@@ -121,7 +130,7 @@ impl Server {
 
     /// Waits until it has said this.
     pub fn says(&mut self, what: &str) -> &mut Server {
-        let end = Instant::now() + Duration::from_secs(20);
+        let end = Instant::now() + PATIENCE;
         while !self.said().contains(what) {
             let ended = self.child.try_wait().unwrap();
             let said = self.said();
@@ -132,16 +141,24 @@ impl Server {
         self
     }
 
-    /// Waits until it ends by itself, with this among its last words.
-    pub fn ends_with(&mut self, what: &str) {
+    /// Waits until it ends by itself, with this among its last words and this exit code.
+    pub fn ends_with(&mut self, what: &str, code: i32) {
         until(what, || self.child.try_wait().unwrap().is_some());
         assert!(self.said().contains(what), "{}", self.said());
+        let ended = self.child.try_wait().unwrap().unwrap();
+        assert_eq!(ended.code(), Some(code), "{}", self.said());
+    }
+
+    /// It runs, and its number is this.
+    pub fn running(&mut self) -> u32 {
+        assert!(self.child.try_wait().unwrap().is_none(), "{}", self.said());
+        self.child.id()
     }
 }
 
 /// Waits until this holds.
 pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let end = Instant::now() + Duration::from_secs(20);
+    let end = Instant::now() + PATIENCE;
     while !holds() {
         assert!(Instant::now() < end, "never: {what}");
         std::thread::sleep(Duration::from_millis(20));

@@ -407,8 +407,16 @@ fn dhcpd_and_kea_answer_a_question_without_an_address() {
 
 /// Writes state.json as `up` does it with this lease, sets the address, and starts `ibboot lease`.
 fn hand_over(node: Node, keep: bool) -> (Lease, Server) {
+    hand_over_aged(node, keep, 0)
+}
+
+/// The same with a lease that was asked for so many seconds earlier.
+fn hand_over_aged(node: Node, keep: bool, seconds: u64) -> (Lease, Server) {
     let mut progress = node.session.progress();
     progress.wish.keep = keep;
+    if let Some(lease) = &mut progress.lease {
+        lease.asked_ns = lease.asked_ns.saturating_sub(seconds * 1_000_000_000);
+    }
     let lease = progress.lease.clone().unwrap();
     ip(&format!("addr add {} dev near nodad", lease.address_text()));
     let state = State {
@@ -434,9 +442,9 @@ fn hand_over(node: Node, keep: bool) -> (Lease, Server) {
 }
 
 fn now() -> Progress {
-    let state = fs::read("/run/ibboot/state.json").unwrap();
-    let state: State = serde_json::from_slice(&state).unwrap();
-    state.dhcp6[0].clone()
+    let kept = fs::read(super::keeping::LEASES).unwrap();
+    let kept: handover::Kept = serde_json::from_slice(&kept).unwrap();
+    kept.dhcp6[0].clone()
 }
 
 fn addresses() -> String {
@@ -458,7 +466,7 @@ fn a_lease_is_renewed_and_written_down() {
         let _server = dhcpd(&times(3600, 2));
         let mut node = Node::new();
         let lease = node.boot();
-        assert_eq!((lease.seconds, lease.renew_s), (3600, 2));
+        assert_eq!((lease.seconds, lease.renew_s), (3600, 5));
         let (before, mut program) = hand_over(node, true);
         program.says("renewed by fe80::");
         let config = Config {
@@ -479,13 +487,13 @@ fn a_lease_is_renewed_and_written_down() {
     });
 }
 
-/// A lease of four seconds whose server is gone.
+/// A lease that has four seconds left, and whose server is gone.
 fn ends(keep: bool) -> Server {
-    let server = dhcpd(&times(4, 2));
+    let server = dhcpd(&times(30, 15));
     let mut node = Node::new();
-    assert_eq!(node.boot().seconds, 4);
+    assert_eq!(node.boot().seconds, 30);
     drop(server);
-    let (_, mut program) = hand_over(node, keep);
+    let (_, mut program) = hand_over_aged(node, keep, 26);
     program.says("has ended");
     program
 }
@@ -520,6 +528,28 @@ fn any_other_address_goes_with_its_lease_and_a_new_one_comes() {
 }
 
 #[test]
+fn an_address_that_the_kernel_took_with_the_link_is_set_again() {
+    with_six("ibboot lease and IPv6 without a link", &["dhcpd"], || {
+        let _server = dhcpd(&times(3600, 1800));
+        let mut node = Node::new();
+        node.boot();
+        let (lease, mut program) = hand_over(node, false);
+        program.says("is kept, for 3600 s");
+        ip("link set near down");
+        until("no address", || !addresses().contains("fd00::"));
+        ip("link set near up");
+        program.says(&format!("{} set again", lease.address_text()));
+        until("the address", || addresses().contains("fd00::"));
+        // While the link is there, an address that goes was taken away.
+        until("the end of duplicate address detection", || {
+            !addresses().contains("tentative")
+        });
+        ip(&format!("addr del {} dev near", lease.address_text()));
+        program.ends_with("is left to whoever took it away", 0);
+    });
+}
+
+#[test]
 fn a_new_address_that_another_host_has_is_declined() {
     with_six("ibboot lease, IPv6 address taken", &["dnsmasq"], || {
         let server = dnsmasq(&["--dhcp-range=fd00::10,fd00::20,64,1h"]);
@@ -528,8 +558,8 @@ fn a_new_address_that_another_host_has_is_declined() {
         let taken = lease.address;
         // Whoever has it answers to duplicate address detection, and is no client.
         ip(&format!("-n far addr add {taken}/64 dev far nodad"));
-        // What ends now is a lease of another address.
-        lease.address = address(0x99);
+        // What ends now is a lease of another network's address.
+        lease.address = Ipv6Addr::new(0xfd01, 0, 0, 0, 0, 0, 0, 0x99);
         lease.asked_ns = 0;
         lease.seconds = 1;
         node.session.resume(lease);

@@ -10,8 +10,8 @@ talk "${near%/*}" 10.0.0.2
 systemctl stop ibboot-lease
 asked=$(sed -n 's/.*"asked_ns": \([0-9]*\)[0-9]\{9\},.*/\1/p' /run/ibboot/state.json)
 renew=$(($(cut -d. -f1 /proc/uptime) - asked + 60))
-sed -i "s/\"renew_s\": 1800/\"renew_s\": $renew/" /run/ibboot/state.json
-grep -q "\"renew_s\": $renew," /run/ibboot/state.json
+sed -i "s/\"renew_s\": 1800/\"renew_s\": $renew/" /run/ibboot/lease/leases.json
+grep -q "\"renew_s\": $renew," /run/ibboot/lease/leases.json
 systemctl start ibboot-lease
 wait_for 60 "journalctl -u ibboot-lease | grep -q 'bond0: $near of 10.0.0.2 is kept, for 3600 s'"
 systemctl kill -s STOP ibboot-lease

@@ -7,9 +7,9 @@ CLIENT = "ff:00:00:00:00:00:02:00:00:02:c9:00:02:50:f7:00:00:00:a0:01"
 
 
 def verify(boot):
-    (progress,) = boot.json("run/state.json")["dhcp"]
+    (progress,) = boot.json("run/lease/leases.json")["dhcp"]
     if (progress["state"], progress["client_id"]) != ("BOUND", CLIENT):
-        yield f"state.json: {progress}"
+        yield f"leases.json: {progress}"
     begun = [text for _, text in boot.kmsg if "ibboot: bond0: DHCP: begins" in text]
     if len(begun) != 1:
         yield f"kmsg: {begun}"

@@ -45,7 +45,7 @@ impl Taken<'_> {
         }
     }
 
-    fn leave_out<T>(&mut self, code: u8, why: &str) -> Option<T> {
+    pub(super) fn leave_out<T>(&mut self, code: u8, why: &str) -> Option<T> {
         self.leave_out_of(format!("option {code}"), why)
     }
 

@@ -144,13 +144,20 @@ fn absurd_times_do_not_count() {
         set(&mut message, option::REBIND, &t2.to_be_bytes());
         set(&mut message, option::LEASE_TIME, &seconds.to_be_bytes());
         let lease = of(&message).unwrap();
+        assert!(lease.rebind_s < lease.seconds, "{lease:?}");
         (lease.renew_s, lease.rebind_s)
     };
     assert_eq!(times(100, 200, 300), (100, 200));
     assert_eq!(times(0, 0, 3600), (1800, 3150));
     assert_eq!(times(200, 100, 3600), (100, 100));
     assert_eq!(times(u32::MAX, u32::MAX, 3600), (1800, 3150));
-    assert_eq!(times(1, 2, 1), (0, 1));
+    // No shorter than a node can keep up with.
+    assert_eq!(times(1, 2, 1), (5, 10));
+    assert_eq!(times(1, 2, 3600), (5, 10));
+    assert_eq!(times(18, 19, 20), (18, 19));
+    let short = with(option::LEASE_TIME, &2_u32.to_be_bytes()).unwrap();
+    assert_eq!((short.seconds, short.rebind_s), (20, 10));
+    assert_eq!(short.left_out, ["option 51: 2 s, taken for 20 s"]);
     assert_eq!(
         with(option::LEASE_TIME, &[0; 4]),
         Err("a lease time of 0 s".to_owned())

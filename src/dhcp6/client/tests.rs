@@ -4,6 +4,7 @@
 use super::*;
 use crate::dhcp6::packet::{Address, Association, Kind, Options, option};
 
+mod resuming;
 mod trouble;
 
 const S: u64 = SECOND;

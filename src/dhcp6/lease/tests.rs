@@ -58,12 +58,15 @@ fn the_times_are_the_servers_where_they_lie_within_the_lease() {
     assert_eq!(times(0, 90, 100, 200), (50, 90, 200));
     assert_eq!(times(300, 400, 100, 200), (50, 80, 200));
     assert_eq!(times(0, 0, 0, 200), (100, 160, 200));
-    assert_eq!(times(0, 0, 1, 1), (1, 1, 1));
+    // No shorter than a node can keep up with, and duplicate address detection takes.
+    assert_eq!(times(0, 0, 1, 1), (5, 10, 20));
+    let short = lease(&answer(0, 0, &[offered("fd00::5", 1, 2)])).unwrap();
+    assert_eq!(short.left_out, ["option 5: valid for 2 s, taken for 20 s"]);
     assert_eq!(
         times(0, 0, FOR_EVER, FOR_EVER),
         (FOR_EVER, FOR_EVER, FOR_EVER)
     );
-    assert_eq!(times(7, 9, FOR_EVER, FOR_EVER), (7, 9, FOR_EVER));
+    assert_eq!(times(7, 90, FOR_EVER, FOR_EVER), (7, 90, FOR_EVER));
     let for_ever = lease(&answer(0, 0, &[offered("fd00::5", FOR_EVER, FOR_EVER)])).unwrap();
     assert_eq!(
         (for_ever.ends_ns(), for_ever.length().as_str()),

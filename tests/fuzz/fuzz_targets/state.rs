@@ -17,7 +17,7 @@ use ibboot::dhcp::packet::Message;
 use ibboot::dhcp::progress::Progress;
 use ibboot::error::Kind;
 use ibboot::facts::{Depth, Facts};
-use ibboot::handover::{self, Leases, Stamped, State};
+use ibboot::handover::{self, Kept, Leases, Stamped, State};
 use ibboot::plan::{self, Inventory};
 use ibboot::report::Report;
 use ibboot::request::Request;
@@ -62,6 +62,7 @@ fuzz_target!(|data: &[u8]| {
     let (facts, expectation) = &*MACHINE;
     let boot_id = facts.boot_id.as_deref();
     let (mut state, mut check, mut expected) = (None, None, None);
+    let mut kept = None;
     let (mut administrators, mut managers) = (None, None);
     let (mut servers, mut connections) = (None, None);
     for bytes in data.split(|byte| *byte == 0).take(4) {
@@ -70,6 +71,7 @@ fuzz_target!(|data: &[u8]| {
         };
         match kind {
             b's' => state = file::<State>(json, boot_id).or(state),
+            b'k' => kept = file::<Kept>(json, boot_id).or(kept),
             b'e' => expected = file::<Expectation>(json, boot_id).or(expected),
             b'c' => check = file::<Report>(json, boot_id).or(check),
             b'a' => administrators = saved(json).or(administrators),
@@ -81,7 +83,7 @@ fuzz_target!(|data: &[u8]| {
     }
     let is_answered = administrators.is_some() || managers.is_some();
     let is_answered = is_answered || servers.is_some() || connections.is_some();
-    if state.is_none() && expected.is_none() && !is_answered {
+    if state.is_none() && kept.is_none() && expected.is_none() && !is_answered {
         return;
     }
     let mut facts = facts.clone();
@@ -93,15 +95,18 @@ fuzz_target!(|data: &[u8]| {
         let timeline = timeline::timeline(&state, check.as_ref());
         lines(&timeline.text());
         lines(&timeline.svg());
-        for progress in state.dhcp.iter().take(4) {
+        kept.get_or_insert_with(|| Kept::new(None)).join(&state);
+    }
+    if let Some(kept) = kept {
+        for progress in kept.dhcp.iter().take(4) {
             resume(progress);
         }
-        for progress in state.dhcp6.iter().take(4) {
+        for progress in kept.dhcp6.iter().take(4) {
             resume6(progress);
         }
         facts.add_leases(Leases {
-            dhcp: state.dhcp,
-            dhcp6: state.dhcp6,
+            dhcp: kept.dhcp,
+            dhcp6: kept.dhcp6,
         });
     }
     let to = HANDOVERS[data.len() % HANDOVERS.len()];

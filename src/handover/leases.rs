@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What `ibboot lease` keeps, in a directory of its own below /run/ibboot: the program that listens
+//! to the network for the life of the machine has a user of its own, which can write nowhere else.
+
+use std::fs::File;
+
+use nix::errno::Errno;
+use nix::fcntl::{AtFlags, Flock, FlockArg, OFlag, openat};
+use nix::sys::stat::{FileStat, Mode, fstat, mkdirat};
+use nix::unistd::{Gid, Uid, fchownat, geteuid};
+use serde::{Deserialize, Serialize};
+
+use super::{DIRECTORY, Directory, OPEN, SCHEMA, Stamped, State, bytes_in_tree, parse};
+use crate::dhcp::progress::Progress;
+use crate::dhcp6;
+use crate::error::{Error, Result};
+use crate::ipoib::Route;
+use crate::keep::Identity;
+use crate::system::root::Root;
+
+/// Below [`DIRECTORY`]; it belongs to the keeper's user.
+const PLACE: &str = "lease";
+/// The leases: [`Kept`].
+const LEASES: &str = "leases.json";
+/// Held by the one that keeps them. Nobody else may open it: whoever can, can lock it.
+const LOCK: &str = "lock";
+const PRIVATE: Mode = Mode::S_IRUSR.union(Mode::S_IWUSR);
+const OTHERS_WRITE: u32 = 0o022;
+
+/// `/run/ibboot/lease/leases.json`: where it is there, what it has of DHCP takes the place of what
+/// state.json has.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Kept {
+    /// [`SCHEMA`].
+    pub schema: u32,
+    /// The kernel's boot id: leases of another boot mean nothing.
+    pub boot_id: Option<String>,
+    /// When it was written, ns since kernel start.
+    pub written_ns: u64,
+    /// What was handed over of DHCP, as it is now.
+    pub dhcp: Vec<Progress>,
+    /// The same of DHCPv6.
+    pub dhcp6: Vec<dhcp6::progress::Progress>,
+    /// Those of them that are kept; the others never came to a lease, or have another owner now.
+    pub kept: Vec<Entry>,
+}
+
+/// What is kept of an interface.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    /// DHCPv6.
+    pub is_v6: bool,
+    /// Index of the interface.
+    pub index: u32,
+    /// What it is known by when its index is another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub identity: Option<Identity>,
+    /// Routes of earlier leases that stay because they lead to the servers of the root file system.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub routes: Vec<Route>,
+}
+
+impl Kept {
+    /// Nothing yet, of this boot.
+    pub fn new(boot_id: Option<String>) -> Kept {
+        Kept {
+            schema: SCHEMA,
+            boot_id,
+            written_ns: 0,
+            dhcp: Vec::new(),
+            dhcp6: Vec::new(),
+            kept: Vec::new(),
+        }
+    }
+
+    /// With what `up` handed over that is not known here, or that was granted after this was
+    /// written: a second run of it asks anew.
+    pub fn join(&mut self, state: &State) {
+        let written_ns = self.written_ns;
+        for progress in &state.dhcp {
+            // One that no server granted has failed; one that was found to be another's is asked
+            // for anew.
+            let is_ours = progress.lease.is_some() || progress.counts.taken.is_some();
+            let lease = progress.lease.as_ref();
+            let is_later = lease.is_some_and(|lease| lease.asked_ns > written_ns);
+            let known = self.dhcp.iter().position(|one| one.index == progress.index);
+            let is_same = |one: &Progress| one.client_id == progress.client_id;
+            let known = known.or_else(|| self.dhcp.iter().position(is_same));
+            match known.and_then(|at| self.dhcp.get_mut(at)) {
+                Some(_) if !is_later => continue,
+                Some(there) => {
+                    self.kept
+                        .retain(|entry| entry.is_v6 || entry.index != there.index);
+                    *there = progress.clone();
+                }
+                None => self.dhcp.push(progress.clone()),
+            }
+            let entry = Entry::new(false, progress.index);
+            self.kept.extend(is_ours.then_some(entry));
+        }
+        for progress in &state.dhcp6 {
+            let lease = progress.lease.as_ref();
+            let is_later = lease.is_some_and(|lease| lease.asked_ns > written_ns);
+            let known = self
+                .dhcp6
+                .iter()
+                .position(|one| one.index == progress.index);
+            let is_same = |one: &dhcp6::progress::Progress| {
+                (&one.duid, one.iaid) == (&progress.duid, progress.iaid)
+            };
+            let known = known.or_else(|| self.dhcp6.iter().position(is_same));
+            match known.and_then(|at| self.dhcp6.get_mut(at)) {
+                Some(_) if !is_later => continue,
+                Some(there) => {
+                    self.kept
+                        .retain(|entry| !entry.is_v6 || entry.index != there.index);
+                    *there = progress.clone();
+                }
+                None => self.dhcp6.push(progress.clone()),
+            }
+            let entry = Entry::new(true, progress.index);
+            self.kept.extend(progress.lease.is_some().then_some(entry));
+        }
+    }
+}
+
+impl Entry {
+    fn new(is_v6: bool, index: u32) -> Entry {
+        Entry {
+            is_v6,
+            index,
+            identity: None,
+            routes: Vec::new(),
+        }
+    }
+}
+
+impl Stamped for Kept {
+    fn boot_id(&self) -> Option<&str> {
+        self.boot_id.as_deref()
+    }
+}
+
+/// The keeper's directory, held open.
+#[derive(Debug)]
+pub struct Leases {
+    directory: Directory,
+    owner: (Uid, Gid),
+}
+
+impl Leases {
+    /// Makes (0755) or opens it. Nobody but root can have made it for somebody else, in a directory
+    /// that root alone can write to.
+    pub fn open() -> Result<Leases> {
+        Leases::at(true)?.ok_or_else(|| {
+            Error::new(format!("{DIRECTORY}/{PLACE}"), "cannot be opened")
+                .seen(Errno::ENOENT.desc())
+        })
+    }
+
+    /// `None`: it is not there.
+    fn at(make: bool) -> Result<Option<Leases>> {
+        let cannot =
+            |path: &str, errno: Errno| Error::new(path, "cannot be opened").seen(errno.desc());
+        let fd = match nix::fcntl::open(DIRECTORY, OPEN, Mode::empty()) {
+            Ok(fd) => fd,
+            Err(Errno::ENOENT) => return Ok(None),
+            Err(errno) => return Err(cannot(DIRECTORY, errno)),
+        };
+        let stat = fstat(&fd).map_err(|errno| cannot(DIRECTORY, errno))?;
+        let is_ours = stat.st_uid == 0 || stat.st_uid == geteuid().as_raw();
+        if !is_ours || stat.st_mode & OTHERS_WRITE != 0 {
+            return Err(unsafe_to_use(DIRECTORY, &stat));
+        }
+        let path = format!("{DIRECTORY}/{PLACE}");
+        if make {
+            match mkdirat(&fd, PLACE, Mode::from_bits_truncate(0o755)) {
+                Ok(()) | Err(Errno::EEXIST) => {}
+                Err(errno) => return Err(Error::new(path, "cannot be made").seen(errno.desc())),
+            }
+        }
+        let fd = match openat(&fd, PLACE, OPEN, Mode::empty()) {
+            Ok(fd) => fd,
+            Err(Errno::ENOENT) => return Ok(None),
+            Err(errno) => return Err(cannot(&path, errno)),
+        };
+        let stat = fstat(&fd).map_err(|errno| cannot(&path, errno))?;
+        if stat.st_mode & OTHERS_WRITE != 0 {
+            return Err(unsafe_to_use(&path, &stat));
+        }
+        Ok(Some(Leases {
+            directory: Directory { fd, path },
+            owner: (Uid::from_raw(stat.st_uid), Gid::from_raw(stat.st_gid)),
+        }))
+    }
+
+    /// Replaces the leases (0600: a root path of DHCP may have a password) in one step.
+    pub fn write(&self, kept: &Kept) -> Result<()> {
+        let text = super::json(kept)?;
+        self.directory
+            .write_as(LEASES, text.as_bytes(), PRIVATE.bits())?;
+        self.belongs_to_owner(LEASES)
+    }
+
+    /// The lock that one keeper alone holds, for as long as it lives; `None`: another one does.
+    pub fn lock(&self) -> Result<Option<Flock<File>>> {
+        let flags = OFlag::O_RDWR | OFlag::O_CREAT | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+        let fail = |errno| self.directory.failed(LOCK, "cannot be locked", errno);
+        let file = openat(&self.directory.fd, LOCK, flags | OFlag::O_NONBLOCK, PRIVATE);
+        let file = File::from(file.map_err(fail)?);
+        self.belongs_to_owner(LOCK)?;
+        match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+            Ok(lock) => Ok(Some(lock)),
+            Err((_, Errno::EWOULDBLOCK)) => Ok(None),
+            Err((_, errno)) => Err(fail(errno)),
+        }
+    }
+
+    /// Removes what keepers that were killed while they wrote have left. Only with the lock.
+    pub fn clear(&self) -> Result<()> {
+        let cannot = |e: std::io::Error| Error::io(&self.directory.path, "cannot be read", &e);
+        for entry in std::fs::read_dir(&self.directory.path).map_err(cannot)? {
+            let name = entry.map_err(cannot)?.file_name();
+            let name = name.to_str().unwrap_or_default();
+            if name.starts_with(&format!(".{LEASES}.")) {
+                self.directory.remove(name)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What root writes by hand, the keeper's user must be able to replace.
+    fn belongs_to_owner(&self, name: &str) -> Result<()> {
+        let (user, group) = self.owner;
+        if !geteuid().is_root() || user.is_root() {
+            return Ok(());
+        }
+        let no_link = AtFlags::AT_SYMLINK_NOFOLLOW;
+        fchownat(&self.directory.fd, name, Some(user), Some(group), no_link).map_err(|errno| {
+            self.directory
+                .failed(name, "cannot be given to its owner", errno)
+        })
+    }
+}
+
+fn unsafe_to_use(path: &str, stat: &FileStat) -> Error {
+    Error::new(path, "is not safe to use")
+        .seen(format!(
+            "owner {}, mode {:o}",
+            stat.st_uid,
+            stat.st_mode & 0o7777
+        ))
+        .wanted("a directory of root, or one's own, that nobody else can write")
+}
+
+/// What `ibboot lease` keeps in this boot, if anything.
+pub fn read(root: &Root) -> Result<Option<Kept>> {
+    let name = format!("{PLACE}/{LEASES}");
+    let bytes = if root.is_live() {
+        match Leases::at(false)? {
+            Some(leases) => leases.directory.read_of(LEASES, leases.owner.0)?,
+            None => None,
+        }
+    } else {
+        bytes_in_tree(root, &name)?
+    };
+    bytes
+        .map(|bytes| parse(&name, &bytes, super::boot_id(root).as_deref()))
+        .transpose()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dhcp::lease::Lease;
+
+    fn progress(index: u32, client: &str, asked_ns: Option<u64>) -> Progress {
+        let lease = asked_ns.map(|asked_ns| {
+            let text = format!(
+                r#"{{"address":"10.0.0.{index}","prefix":24,"server":"10.0.0.1","asked_ns":{asked_ns},
+                    "seconds":60,"renew_s":30,"rebind_s":50}}"#
+            );
+            serde_json::from_str::<Lease>(&text).unwrap()
+        });
+        Progress {
+            index,
+            client_id: client.to_owned(),
+            lease,
+            ..Progress::default()
+        }
+    }
+
+    fn state(dhcp: Vec<Progress>) -> State {
+        let text = r#"{"schema":1,"ibboot":"test","boot_id":null,"outcome":"verified","reason":null,
+            "links":[],"failures":[],"marks":[]}"#;
+        State {
+            dhcp,
+            ..serde_json::from_str(text).unwrap()
+        }
+    }
+
+    /// Index, when it was asked for, and whether it is kept.
+    fn seen(kept: &Kept) -> Vec<(u32, Option<u64>, bool)> {
+        let one = |progress: &Progress| {
+            let asked = progress.lease.as_ref().map(|lease| lease.asked_ns);
+            let is_kept = kept.kept.iter().any(|entry| entry.index == progress.index);
+            (progress.index, asked, is_kept)
+        };
+        kept.dhcp.iter().map(one).collect()
+    }
+
+    #[test]
+    fn of_two_files_the_later_lease_counts() {
+        let mut kept = Kept::new(None);
+        kept.join(&state(vec![
+            progress(4, "a", Some(10)),
+            progress(5, "b", None),
+        ]));
+        assert_eq!(seen(&kept), [(4, Some(10), true), (5, None, false)]);
+        // Renewed, and then back from a reset with another index; what was handed over is older.
+        kept.dhcp[0] = progress(9, "a", Some(20));
+        kept.kept[0].index = 9;
+        kept.written_ns = 20;
+        kept.join(&state(vec![progress(4, "a", Some(10))]));
+        assert_eq!(seen(&kept), [(9, Some(20), true), (5, None, false)]);
+        // Its lease has ended, and nobody granted another one.
+        kept.dhcp[0].lease = None;
+        kept.join(&state(vec![progress(4, "a", Some(10))]));
+        assert_eq!(seen(&kept)[0], (9, None, true));
+        // Left to another owner, and then `up` ran again, on one more interface too.
+        kept.kept.clear();
+        kept.join(&state(vec![progress(9, "a", Some(20))]));
+        assert_eq!(seen(&kept)[0], (9, None, false));
+        kept.join(&state(vec![
+            progress(9, "a", Some(30)),
+            progress(6, "c", Some(30)),
+        ]));
+        assert_eq!(
+            seen(&kept),
+            [(9, Some(30), true), (5, None, false), (6, Some(30), true)]
+        );
+    }
+}

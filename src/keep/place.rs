@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! PURE: where the interface of a lease is, and whether it is still the device that it was.
+//!
+//! An interface goes and comes back when its card is reset or its driver loaded anew, with another
+//! index and perhaps another name. What it is known by then are the bytes of its hardware address
+//! that stay, and its P_Key.
+
+use serde::{Deserialize, Serialize};
+
+use crate::dhcp::identity::{Hex, unhex};
+use crate::facts::{Facts, Netdev};
+use crate::ipoib::FULL_MEMBER;
+use crate::rdma::select::ARPHRD_INFINIBAND;
+use crate::system::net::Told;
+
+/// Of a 20-byte IPoIB address the last 8 bytes, the port GUID, stay.
+const GUID_AT: usize = 12;
+
+/// What an interface is known by.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Identity {
+    /// ARP hardware type.
+    pub hardware_type: u32,
+    /// Port GUID on InfiniBand, else the hardware address; the name of a bond, whose address
+    /// changes with a failover.
+    pub lasting: String,
+    /// P_Key of an IPoIB interface without the membership bit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pkey: Option<u16>,
+    /// What kind of virtual interface, `vlan`: it has the address of the one below.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+}
+
+impl Identity {
+    /// `None` where the interface does not show a hardware address.
+    pub fn of(netdev: &Netdev) -> Option<Identity> {
+        let hardware_type = netdev.hardware_type?;
+        let address = netdev.address.as_deref()?;
+        let lasting = if netdev.bond.is_some() {
+            netdev.ifname.clone()
+        } else if hardware_type == ARPHRD_INFINIBAND {
+            Hex(unhex(address)?.get(GUID_AT..)?).to_string()
+        } else {
+            address.to_owned()
+        };
+        let pkey = netdev.ipoib.as_ref().and_then(|seen| seen.pkey);
+        Some(Identity {
+            hardware_type,
+            lasting,
+            pkey: pkey.map(|pkey| pkey & !FULL_MEMBER),
+            kind: netdev.kind.clone(),
+        })
+    }
+
+    /// Enough for an interface that never went: its address may have been changed by hand.
+    fn is_kind_of(&self, netdev: &Netdev) -> bool {
+        netdev.hardware_type == Some(self.hardware_type) && netdev.kind == self.kind
+    }
+}
+
+/// Where a lease is kept.
+#[derive(Debug)]
+pub(super) struct Place {
+    /// The name when it was seen last.
+    pub(super) name: String,
+    /// The index when it was seen last.
+    pub(super) index: u32,
+    pub(super) identity: Option<Identity>,
+    is_here: bool,
+    /// Up with carrier at the last look.
+    works: bool,
+    /// It came back and has not worked since.
+    is_bare: bool,
+    /// MTU in bytes when it worked.
+    mtu: Option<u32>,
+}
+
+/// What a look finds.
+#[derive(Debug)]
+pub(super) enum Found<'a> {
+    /// No such interface; true: it was there before.
+    Gone(bool),
+    There(There<'a>),
+}
+
+#[derive(Debug)]
+pub(super) struct There<'a> {
+    pub(super) netdev: &'a Netdev,
+    /// The device is another one than at the last look, or was gone: nothing of ours is on it.
+    pub(super) is_back: bool,
+    /// Up with carrier since the last look: what is missing was taken away by somebody.
+    pub(super) is_settled: bool,
+    /// Up with carrier, and it was not in between.
+    pub(super) came_up: bool,
+    /// It came back as the kernel makes it: nobody but us sets it up.
+    pub(super) must_be_set_up: bool,
+    /// It came back and works now: the MTU that it had before.
+    pub(super) mtu_before: Option<u32>,
+}
+
+impl Place {
+    /// As it was handed over: there, up and with carrier.
+    pub(super) fn new(name: &str, index: u32, identity: Option<Identity>) -> Place {
+        Place {
+            name: name.to_owned(),
+            index,
+            identity,
+            is_here: true,
+            works: true,
+            is_bare: false,
+            mtu: None,
+        }
+    }
+
+    /// Looks for the interface; `told` is what links did since the last look.
+    pub(super) fn look<'a>(&mut self, facts: &'a Facts, told: &Told) -> Found<'a> {
+        let Some((netdev, index)) = self.find(facts) else {
+            self.works = false;
+            return Found::Gone(std::mem::take(&mut self.is_here));
+        };
+        let is_back = !self.is_here || index != self.index;
+        let faltered = is_back || told.has_faltered(index);
+        let works = netdev.up && netdev.carrier == Some(true);
+        self.is_bare |= is_back;
+        let there = There {
+            netdev,
+            is_back,
+            is_settled: works && self.works && !faltered,
+            came_up: works && (!self.works || faltered),
+            must_be_set_up: self.is_bare && !netdev.up,
+            mtu_before: self.mtu.filter(|_| works && self.is_bare),
+        };
+        self.is_bare &= !works;
+        netdev.ifname.clone_into(&mut self.name);
+        self.index = index;
+        self.identity = Identity::of(netdev).or(self.identity.take());
+        (self.is_here, self.works) = (true, works);
+        if there.is_settled {
+            self.mtu = netdev.mtu;
+        }
+        Found::There(there)
+    }
+
+    /// The interface of the same index, which a rename leaves alone, else the one of the same identity.
+    fn find<'a>(&self, facts: &'a Facts) -> Option<(&'a Netdev, u32)> {
+        let all = facts.netdevs.iter();
+        let mut all = all.filter_map(|netdev| Some((netdev, netdev.ifindex?)));
+        let same = all.clone().find(|(netdev, index)| {
+            let identity = self.identity.as_ref();
+            *index == self.index && identity.is_none_or(|identity| identity.is_kind_of(netdev))
+        });
+        if same.is_some() {
+            return same;
+        }
+        let Some(identity) = &self.identity else {
+            // It was gone before this program could look at it.
+            return all.find(|(netdev, _)| netdev.ifname == self.name);
+        };
+        let alike: Vec<_> = all
+            .filter(|(netdev, _)| Identity::of(netdev).as_ref() == Some(identity))
+            .collect();
+        match alike.as_slice() {
+            [one] => Some(*one),
+            // Of several, such as VLANs of one interface, the name decides.
+            several => several
+                .iter()
+                .find(|(netdev, _)| netdev.ifname == self.name)
+                .copied(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bond;
+    use crate::ipoib::Seen;
+
+    const GUID: &str = "b8:59:9f:03:00:fc:1a:2c";
+
+    fn ib(name: &str, index: u32, prefix: &str, pkey: u16) -> Netdev {
+        Netdev {
+            ifname: name.to_owned(),
+            ifindex: Some(index),
+            hardware_type: Some(ARPHRD_INFINIBAND),
+            address: Some(format!("{prefix}:fe:80:00:00:00:00:00:00:{GUID}")),
+            up: true,
+            carrier: Some(true),
+            mtu: Some(2044),
+            ipoib: Some(Seen {
+                mode: None,
+                pkey: Some(pkey),
+                child: pkey != 0xffff,
+            }),
+            ..Netdev::default()
+        }
+    }
+
+    fn facts(netdevs: Vec<Netdev>) -> Facts {
+        Facts {
+            netdevs,
+            ..Facts::default()
+        }
+    }
+
+    fn place(netdev: &Netdev) -> Place {
+        let index = netdev.ifindex.unwrap();
+        Place::new(&netdev.ifname, index, Identity::of(netdev))
+    }
+
+    fn index_of(found: &Found<'_>) -> Option<u32> {
+        match found {
+            Found::Gone(_) => None,
+            Found::There(there) => there.netdev.ifindex,
+        }
+    }
+
+    #[test]
+    fn a_device_that_was_reset_is_known_by_its_guid_and_pkey() {
+        let before = ib("ib0", 4, "80:00:00:48", 0xffff);
+        let mut place = place(&before);
+        let quiet = Told::default();
+        assert!(
+            matches!(place.look(&facts(vec![before]), &quiet), Found::There(t) if t.is_settled)
+        );
+        assert!(matches!(
+            place.look(&facts(vec![]), &quiet),
+            Found::Gone(true)
+        ));
+        assert!(matches!(
+            place.look(&facts(vec![]), &quiet),
+            Found::Gone(false)
+        ));
+        // Another name, another queue pair, and beside it a child, and another's port on the old name.
+        let mut other = ib("ib0", 9, "80:00:00:48", 0xffff);
+        other.address = Some(other.address.unwrap().replace("1a:2c", "1a:2d"));
+        let child = ib("ib1.8001", 10, "80:00:01:07", 0x8001);
+        let mut back = ib("ib1", 11, "80:00:01:07", 0x7fff);
+        back.mtu = Some(4092);
+        let all = facts(vec![other, child, back]);
+        let Found::There(there) = place.look(&all, &quiet) else {
+            panic!("it is there");
+        };
+        assert_eq!((there.netdev.ifname.as_str(), there.is_back), ("ib1", true));
+        assert!(there.came_up && !there.is_settled);
+        assert_eq!(there.mtu_before, Some(2044));
+        assert_eq!((place.name.as_str(), place.index), ("ib1", 11));
+        assert!(matches!(place.look(&all, &quiet), Found::There(t) if t.is_settled && !t.is_back));
+    }
+
+    #[test]
+    fn down_and_up_between_two_looks_is_not_missed() {
+        let netdev = ib("ib0", 4, "80:00:00:48", 0xffff);
+        let mut place = place(&netdev);
+        let quiet = Told::default();
+        let lost = Told::everything();
+        let all = facts(vec![netdev.clone()]);
+        assert!(matches!(place.look(&all, &quiet), Found::There(t) if t.is_settled && !t.came_up));
+        assert!(matches!(place.look(&all, &lost), Found::There(t) if !t.is_settled && t.came_up));
+        let without = Netdev {
+            carrier: Some(false),
+            ..netdev
+        };
+        let dark = facts(vec![without]);
+        assert!(
+            matches!(place.look(&dark, &quiet), Found::There(t) if !t.is_settled && !t.came_up)
+        );
+        assert!(matches!(place.look(&all, &quiet), Found::There(t) if !t.is_settled && t.came_up));
+    }
+
+    #[test]
+    fn a_bond_is_known_by_its_name_and_a_vlan_is_not_the_interface_below() {
+        let plain = |name: &str, index, kind: Option<&str>| Netdev {
+            ifname: name.to_owned(),
+            ifindex: Some(index),
+            hardware_type: Some(1),
+            address: Some("52:54:00:00:00:01".to_owned()),
+            kind: kind.map(str::to_owned),
+            ..Netdev::default()
+        };
+        let quiet = Told::default();
+        let vlan = |name: &str, index| plain(name, index, Some("vlan"));
+        let mut of_vlan = place(&vlan("e.5", 3));
+        let all = facts(vec![
+            plain("e", 2, None),
+            vlan("e.4", 6),
+            vlan("e.5", 7),
+            vlan("e.6", 8),
+        ]);
+        assert_eq!(index_of(&of_vlan.look(&all, &quiet)), Some(7));
+        let nameless = facts(vec![vlan("a", 9), vlan("b", 10)]);
+        assert_eq!(index_of(&of_vlan.look(&nameless, &quiet)), None);
+        let mut bond = plain("bond0", 5, Some("bond"));
+        bond.bond = Some(bond::Seen::default());
+        let mut of_bond = place(&bond);
+        bond.address = Some("52:54:00:00:00:02".to_owned());
+        bond.ifindex = Some(12);
+        assert_eq!(
+            index_of(&of_bond.look(&facts(vec![bond]), &quiet)),
+            Some(12)
+        );
+    }
+}

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! PURE: what of a lease is not on its interface, and who is to have it so.
+//!
+//! What goes with the link (down, a reset of the card) is set again. What goes while the interface
+//! stays up with carrier, somebody took away: it is left to them, unless the root file system hangs
+//! on it.
+
+use super::place::There;
+use crate::ipoib::Route;
+
+/// What of a lease was on the interface at the last look.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Seen {
+    address: bool,
+    routes: Vec<Route>,
+    /// Taken away by somebody.
+    left: Vec<Route>,
+}
+
+/// What is to be done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// Set what is missing.
+    Set {
+        /// The address too.
+        address: bool,
+        /// These routes, in this order.
+        routes: Vec<Route>,
+        /// These were taken away and are left to whoever did it.
+        left: Vec<Route>,
+    },
+    /// The address was taken away: the lease has another owner.
+    Left,
+}
+
+impl Seen {
+    /// As it was handed over: with its address.
+    pub(super) fn handed_over() -> Seen {
+        Seen {
+            address: true,
+            ..Seen::default()
+        }
+    }
+
+    /// Nothing of ours is on the interface.
+    pub(super) fn nothing() -> Seen {
+        Seen::default()
+    }
+
+    /// The address was set: from now on who takes it away means it.
+    pub(super) fn set_address(&mut self) {
+        self.address = true;
+    }
+
+    /// The same of a route.
+    pub(super) fn set_route(&mut self, route: Route) {
+        self.routes.push(route);
+    }
+
+    /// `has_address`: the lease's is on the interface; `routes` are wanted there, of which the root
+    /// file system hangs on those in `needed` (and on the address, where `keep` is true).
+    pub(super) fn compare(
+        &mut self,
+        there: &There<'_>,
+        has_address: bool,
+        routes: &[Route],
+        keep: bool,
+        needed: &[Route],
+    ) -> Verdict {
+        let had_address = std::mem::replace(&mut self.address, has_address);
+        if !has_address && had_address && there.is_settled && !keep {
+            return Verdict::Left;
+        }
+        let has = |route: &&Route| {
+            there.netdev.has_route(route)
+                || route.network.prefix == 0
+                    && route
+                        .gateway
+                        .is_some_and(|hop| there.netdev.gateways.contains(&hop))
+        };
+        let found: Vec<Route> = routes.iter().filter(has).copied().collect();
+        // The kernel takes the routes away with their address.
+        if !there.is_settled || !has_address {
+            self.left.clear();
+        }
+        let missing = routes.iter().filter(|route| !found.contains(route));
+        let missing: Vec<Route> = missing.copied().collect();
+        let mut left = Vec::new();
+        if there.is_settled && has_address && had_address {
+            left = missing.clone();
+            left.retain(|route| self.routes.contains(route) && !needed.contains(route));
+            self.left.extend(&left);
+        }
+        self.routes = found;
+        Verdict::Set {
+            address: !has_address,
+            routes: missing
+                .into_iter()
+                .filter(|route| !self.left.contains(route))
+                .collect(),
+            left,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::facts::Netdev;
+    use crate::ipoib::Address;
+
+    fn route(network: &str, prefix: u8) -> Route {
+        Route {
+            network: Address {
+                address: network.parse().unwrap(),
+                prefix,
+            },
+            gateway: Some("10.0.0.1".parse().unwrap()),
+        }
+    }
+
+    fn netdev(routes: &[Route]) -> Netdev {
+        let (default, others): (Vec<Route>, Vec<Route>) =
+            routes.iter().partition(|route| route.network.prefix == 0);
+        Netdev {
+            gateways: default.iter().filter_map(|route| route.gateway).collect(),
+            routes: others,
+            ..Netdev::default()
+        }
+    }
+
+    fn there(netdev: &Netdev, is_settled: bool) -> There<'_> {
+        There {
+            netdev,
+            is_back: false,
+            is_settled,
+            came_up: !is_settled,
+            must_be_set_up: false,
+            mtu_before: None,
+        }
+    }
+
+    fn set(address: bool, routes: &[Route], left: &[Route]) -> Verdict {
+        Verdict::Set {
+            address,
+            routes: routes.to_vec(),
+            left: left.to_vec(),
+        }
+    }
+
+    #[test]
+    fn what_went_with_the_link_is_set_again() {
+        let wanted = [route("10.8.0.0", 16), route("0.0.0.0", 0)];
+        let (whole, bare) = (netdev(&wanted), netdev(&[]));
+        for keep in [false, true] {
+            let mut seen = Seen::handed_over();
+            let mut look = |netdev: &Netdev, is_settled, has_address| {
+                let there = there(netdev, is_settled);
+                seen.compare(&there, has_address, &wanted, keep, &[])
+            };
+            assert_eq!(look(&bare, true, true), set(false, &wanted, &[]));
+            assert_eq!(look(&whole, true, true), set(false, &[], &[]));
+            assert_eq!(look(&bare, false, true), set(false, &wanted, &[]));
+            // They could not be set: again.
+            assert_eq!(look(&bare, true, true), set(false, &wanted, &[]));
+            assert_eq!(look(&whole, true, true), set(false, &[], &[]));
+            assert_eq!(look(&bare, false, false), set(true, &wanted, &[]));
+            assert_eq!(look(&bare, true, false), set(true, &wanted, &[]));
+        }
+    }
+
+    #[test]
+    fn nobody_is_fought_over_what_was_just_set() {
+        let wanted = [route("0.0.0.0", 0)];
+        let bare = netdev(&[]);
+        let mut seen = Seen::nothing();
+        let look = |seen: &mut Seen, has_address| {
+            seen.compare(&there(&bare, true), has_address, &wanted, false, &[])
+        };
+        assert_eq!(look(&mut seen, false), set(true, &wanted, &[]));
+        seen.set_address();
+        seen.set_route(wanted[0]);
+        assert_eq!(look(&mut seen, true), set(false, &[], &wanted));
+        assert_eq!(look(&mut seen, false), Verdict::Left);
+    }
+
+    #[test]
+    fn what_somebody_took_away_is_theirs_unless_the_root_hangs_on_it() {
+        let wanted = [route("10.8.0.0", 16), route("0.0.0.0", 0)];
+        let [way, default] = wanted;
+        let whole = netdev(&wanted);
+        for keep in [false, true] {
+            let needed: &[Route] = if keep { &[way] } else { &[] };
+            let mut seen = Seen::handed_over();
+            let mut look = |netdev: &Netdev, is_settled, has_address| {
+                let there = there(netdev, is_settled);
+                seen.compare(&there, has_address, &wanted, keep, needed)
+            };
+            assert_eq!(look(&whole, true, true), set(false, &[], &[]));
+            let expected = if keep {
+                set(false, &[way], &[default])
+            } else {
+                set(false, &[], &wanted)
+            };
+            assert_eq!(look(&netdev(&[]), true, true), expected);
+            let mine: &[Route] = if keep { &[way] } else { &[] };
+            assert_eq!(look(&netdev(&[]), true, true), set(false, mine, &[]));
+            // After the link was down everything is ours again.
+            assert_eq!(look(&netdev(&[]), false, true), set(false, &wanted, &[]));
+            assert_eq!(look(&whole, true, true), set(false, &[], &[]));
+            let without = look(&netdev(&[]), true, false);
+            if keep {
+                assert_eq!(without, set(true, &wanted, &[]));
+            } else {
+                assert_eq!(without, Verdict::Left);
+            }
+        }
+    }
+}
