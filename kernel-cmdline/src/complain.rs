@@ -3,6 +3,7 @@
 
 use core::fmt::{self, Write};
 
+use crate::redact::Shown;
 use crate::token::Token;
 
 /// Bytes of any kind, displayed on one line: printable ASCII and UTF-8 text as they are,
@@ -19,38 +20,43 @@ impl Escaped<'_> {
 
 impl fmt::Display for Escaped<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut shown = 0_usize;
-        let mut room = |wanted: usize| {
-            shown = shown.saturating_add(wanted);
-            shown <= Self::LIMIT
-        };
-        for chunk in self.0.utf8_chunks() {
-            for character in chunk.valid().chars() {
-                let plain = is_plain(character);
-                if !room(if plain {
-                    1
-                } else {
-                    HEXADECIMAL.saturating_mul(character.len_utf8())
-                }) {
-                    return f.write_str("...");
-                }
-                if plain {
-                    f.write_char(character)?;
-                    continue;
-                }
-                for byte in character.encode_utf8(&mut [0; 4]).bytes() {
-                    write!(f, "\\x{byte:02x}")?;
-                }
+        escape(f, &[self.0])
+    }
+}
+
+/// Writes `pieces` one behind the other as one [`Escaped`].
+pub(crate) fn escape(f: &mut fmt::Formatter<'_>, pieces: &[&[u8]]) -> fmt::Result {
+    let mut shown = 0_usize;
+    let mut room = |wanted: usize| {
+        shown = shown.saturating_add(wanted);
+        shown <= Escaped::LIMIT
+    };
+    for chunk in pieces.iter().flat_map(|piece| piece.utf8_chunks()) {
+        for character in chunk.valid().chars() {
+            let plain = is_plain(character);
+            if !room(if plain {
+                1
+            } else {
+                HEXADECIMAL.saturating_mul(character.len_utf8())
+            }) {
+                return f.write_str("...");
             }
-            for byte in chunk.invalid() {
-                if !room(HEXADECIMAL) {
-                    return f.write_str("...");
-                }
+            if plain {
+                f.write_char(character)?;
+                continue;
+            }
+            for byte in character.encode_utf8(&mut [0; 4]).bytes() {
                 write!(f, "\\x{byte:02x}")?;
             }
         }
-        Ok(())
+        for byte in chunk.invalid() {
+            if !room(HEXADECIMAL) {
+                return f.write_str("...");
+            }
+            write!(f, "\\x{byte:02x}")?;
+        }
     }
+    Ok(())
 }
 
 /// Characters in `\xNN`.
@@ -169,7 +175,7 @@ impl fmt::Display for Complaint<'_> {
             f,
             "{source}:{}: {}: {}",
             self.column,
-            Escaped(self.argument),
+            Shown(self.argument),
             self.problem
         )
     }

@@ -51,7 +51,7 @@ struct Reader<'a> {
 
 /// The name of an argument as the table has it, if the argument is one of ours. Names
 /// below `rd.ib.` are ours whether the table has them or not.
-fn own_name(key: &[u8]) -> Option<&'static str> {
+pub(crate) fn own_name(key: &[u8]) -> Option<&'static str> {
     if key.eq_ignore_ascii_case(b"BOOTIF") {
         // The boot loader writes this one, and some of them in lower case.
         return Some("BOOTIF");
@@ -76,7 +76,7 @@ fn below_rd_ib(key: &[u8]) -> Option<&[u8]> {
 }
 
 /// What xCAT and anaconda fetch. They are not ours: nothing of them is checked.
-const FETCHED: &[&[u8]] = &[b"imgurl", b"inst.ks", b"inst.repo", b"inst.stage2"];
+pub(crate) const FETCHED: &[&[u8]] = &[b"imgurl", b"inst.ks", b"inst.repo", b"inst.stage2"];
 
 /// Whether a value of these is reached over a network.
 fn is_url(value: &str) -> bool {
