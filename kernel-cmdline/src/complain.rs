@@ -3,11 +3,12 @@
 
 use core::fmt::{self, Write};
 
+use crate::plain::is_plain;
 use crate::redact::Shown;
 use crate::token::Token;
 
-/// Bytes of any kind, displayed on one line: printable ASCII and UTF-8 text as they are,
-/// control characters and bytes that are no UTF-8 as `\xNN`, and nothing beyond
+/// Bytes of any kind, displayed on one line: [`is_plain`] characters as they are, others and bytes
+/// that are no UTF-8 as `\xNN`, and nothing beyond
 /// [`Escaped::LIMIT`] characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Escaped<'a>(pub &'a [u8]);
@@ -61,13 +62,6 @@ pub(crate) fn escape(f: &mut fmt::Formatter<'_>, pieces: &[&[u8]]) -> fmt::Resul
 
 /// Characters in `\xNN`.
 const HEXADECIMAL: usize = 4;
-
-/// Whether a character may reach a terminal: no control characters, and none of the
-/// invisible ones that reorder or break a line.
-pub(crate) fn is_plain(character: char) -> bool {
-    !(character.is_control()
-        || matches!(character, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'))
-}
 
 /// What is wrong with an argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -38,6 +38,7 @@ mod modules;
 mod nearest;
 mod net;
 mod parse;
+mod plain;
 mod redact;
 mod selector;
 mod slip;
@@ -58,6 +59,7 @@ pub use modules::{MODULE_NAME, RDMA_MODULES, is_rdma_module};
 pub use nearest::nearest;
 pub use net::{Prefixed, Route};
 pub use parse::parse;
+pub use plain::is_plain;
 pub use redact::{HIDDEN, Pieces, Shown, place};
 pub use selector::{
     DEVICE_NAME, FULL_MEMBER, INTERFACE_NAME, Interface, PciAddress, Pkey, Selector,
