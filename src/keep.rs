@@ -366,5 +366,5 @@ fn record(root: &Root, directory: &Directory, change: impl FnOnce(&mut State)) -
         return Ok(());
     };
     change(&mut state);
-    directory.write(handover::STATE, handover::json(&state)?.as_bytes())
+    directory.write_state(&state)
 }

@@ -4,9 +4,11 @@
 
 use std::net::Ipv4Addr;
 
+use kernel_cmdline::is_plain;
 use serde::{Deserialize, Serialize};
 
 use super::packet::{Message, option};
+use crate::redact;
 
 /// A lease for ever (RFC 2131 3.3).
 pub const FOR_EVER: u32 = u32::MAX;
@@ -30,7 +32,7 @@ pub struct Route {
     pub gateway: Ipv4Addr,
 }
 
-/// A lease, as state.json keeps it.
+/// A lease; state.json keeps it without what may be a secret in its texts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lease {
     /// The address.
@@ -75,16 +77,28 @@ pub struct Lease {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mtu: Option<u16>,
     /// Root path (option 17).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        with = "redact::places",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub root_path: Option<String>,
     /// Next server of the boot (`siaddr`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_server: Option<Ipv4Addr>,
     /// TFTP server name (option 66, or `sname`).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        with = "redact::places",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub tftp_server: Option<String>,
     /// Boot file (option 67, or `file`).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        with = "redact::places",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub boot_file: Option<String>,
     /// What the server sent and was not taken, a line each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -153,6 +167,13 @@ impl Lease {
                 .or_else(|| taken.field("file", &message.file)),
             left_out: taken.left_out,
         })
+    }
+
+    /// Whether it was read from a state.json that does not have all of it.
+    pub fn is_redacted(&self) -> bool {
+        let texts = [&self.root_path, &self.tftp_server, &self.boot_file];
+        let mut texts = texts.into_iter().flatten();
+        texts.any(|text| redact::is_redacted(text))
     }
 
     /// When it ends, ns since kernel start; `None`: never.
@@ -340,7 +361,7 @@ impl Taken<'_> {
         }
     }
 
-    /// One line of text: UTF-8 without control characters.
+    /// One line of text: UTF-8 without characters that hide or reorder others.
     fn text(&mut self, code: u8) -> Option<String> {
         let bytes = self.message.option(code)?;
         match line_of(bytes) {
@@ -459,7 +480,7 @@ fn line_of(bytes: &[u8]) -> Result<Option<String>, &'static str> {
         return Ok(None);
     };
     let text = std::str::from_utf8(bytes).map_err(|_| "not UTF-8")?;
-    if text.chars().any(char::is_control) {
+    if !text.chars().all(is_plain) {
         return Err("a control character");
     }
     Ok(Some(text.to_owned()))
