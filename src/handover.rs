@@ -9,8 +9,9 @@ use std::os::fd::OwnedFd;
 use kernel_cmdline::is_plain;
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, openat, renameat};
+use nix::sys::signal::kill;
 use nix::sys::stat::{Mode, SFlag, fchmod, fstat, mkdirat};
-use nix::unistd::{UnlinkatFlags, geteuid, unlinkat};
+use nix::unistd::{Pid, UnlinkatFlags, geteuid, unlinkat};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -224,6 +225,7 @@ impl Directory {
 
     /// Replaces `name` by `content` in one step, with these permissions.
     pub fn write_as(&self, name: &str, content: &[u8], mode: u32) -> Result<()> {
+        self.sweep(name);
         let mode = Mode::from_bits_truncate(mode);
         let temporary = format!(".{name}.{}", std::process::id());
         let fail = |errno| self.failed(name, "cannot be written", errno);
@@ -269,6 +271,25 @@ impl Directory {
             ));
         }
         Ok(())
+    }
+
+    /// Removes what processes left that were killed while they wrote `name`. A number that a process
+    /// has again stays until that one has ended.
+    fn sweep(&self, name: &str) {
+        let prefix = format!(".{name}.");
+        let entries = std::fs::read_dir(&self.path).into_iter().flatten();
+        let names = entries
+            .flatten()
+            .filter_map(|entry| entry.file_name().into_string().ok());
+        for left in names {
+            let writer = left.strip_prefix(&prefix).and_then(|pid| pid.parse().ok());
+            let is_dead = |pid: i32| pid > 0 && kill(Pid::from_raw(pid), None) == Err(Errno::ESRCH);
+            if writer.is_some_and(is_dead)
+                && let Err(error) = self.remove(&left)
+            {
+                log::debug!("{error}");
+            }
+        }
     }
 
     /// Removes `name`; not there is success.
