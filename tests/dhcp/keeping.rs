@@ -2,12 +2,13 @@
 //! `ibboot lease`, the program itself, in the real root's place: from state.json alone.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 
 use super::network::{Node, Server, infiniband, ip, until, with_network};
 use super::others::{dhcpd, subnet};
 use super::servers::dnsmasq;
 use ibboot::dhcp::progress::Progress;
-use ibboot::handover::{Directory, Outcome, SCHEMA, STATE, State, boot_id, json};
+use ibboot::handover::{Directory, Outcome, SCHEMA, STATE, STATE_MODE, State, boot_id, json};
 use ibboot::system::root::Root;
 
 /// Writes state.json as `up` does it with this lease, sets the address, and starts the program.
@@ -65,6 +66,8 @@ fn a_lease_is_renewed_and_written_down() {
         });
         assert_eq!(now().lease.unwrap().address, before.address);
         assert!(now().wish.keep);
+        let written = fs::metadata("/run/ibboot/state.json").unwrap();
+        assert_eq!(written.permissions().mode() & 0o7777, STATE_MODE);
         assert!(addresses().contains("valid_lft forever"));
     });
 }
