@@ -85,7 +85,7 @@ fn in_initramfs() -> [File; 2] {
     fs::create_dir("/run/dev").unwrap();
     fs::write("/run/dev/null", "").unwrap();
     for name in LOGS {
-        mkfifo(&name.replace("/dev", "/run/dev")[..], Mode::S_IRWXU).unwrap();
+        mkfifo(name.replace("/dev", "/run/dev").as_str(), Mode::S_IRWXU).unwrap();
     }
     bind("/dev/null", "/run/dev/null");
     let flags = MsFlags::MS_BIND | MsFlags::MS_REC;
