@@ -38,6 +38,19 @@ pub struct File {
     pub name: String,
     /// Its bytes.
     pub content: Vec<u8>,
+    /// Its permissions.
+    pub mode: u32,
+}
+
+impl File {
+    /// A file that everybody may read, as dracut's own.
+    pub fn new(name: impl Into<String>, content: impl Into<Vec<u8>>) -> File {
+        File {
+            name: name.into(),
+            content: content.into(),
+            mode: 0o644,
+        }
+    }
 }
 
 /// `value` as one word of a POSIX shell, whatever bytes it has. A NUL, which no shell variable can
@@ -92,11 +105,10 @@ pub fn files(interface: &Interface<'_>) -> Vec<File> {
     let Interface {
         name, wish, lease, ..
     } = interface;
-    let file = |name: String, content: Vec<u8>| File { name, content };
-    let mut files = vec![file(format!("net.{name}.override"), overrides(wish))];
+    let mut files = vec![File::new(format!("net.{name}.override"), overrides(wish))];
     if let Some(hostname) = &wish.hostname {
         let content = command("echo ", hostname, " > /proc/sys/kernel/hostname");
-        files.push(file(format!("net.{name}.hostname"), content));
+        files.push(File::new(format!("net.{name}.hostname"), content));
     }
     let gateways = wish.all_gateways().map(|gateway| {
         let family = if gateway.is_ipv6() { "ip -6" } else { "ip" };
@@ -109,21 +121,23 @@ pub fn files(interface: &Interface<'_>) -> Vec<File> {
     });
     let gateways: Vec<u8> = gateways.collect::<Vec<_>>().concat();
     if !gateways.is_empty() {
-        files.push(file(format!("net.{name}.gw"), gateways));
+        files.push(File::new(format!("net.{name}.gw"), gateways));
     }
     let resolver = resolver(&wish.dns, &wish.domains);
     if !resolver.is_empty() {
-        files.push(file(
+        files.push(File::new(
             format!("net.{name}.resolv.conf"),
             resolver.into_bytes(),
         ));
     }
     if !lease.is_empty() {
         let pairs = lease.iter().map(|(name, value)| (*name, value.as_slice()));
-        files.push(file(
-            format!("dhclient.{name}.dhcpopts"),
-            assignments(pairs),
-        ));
+        // The root path may have a password in it, which iscsiroot needs. Modules that copy the file
+        // for the real root keep its mode.
+        files.push(File {
+            mode: 0o600,
+            ..File::new(format!("dhclient.{name}.dhcpopts"), assignments(pairs))
+        });
     }
     for flag in ["up", "did-setup"] {
         let names = [Some(*name), interface.alias, interface.hardware_address];
@@ -133,7 +147,7 @@ pub fn files(interface: &Interface<'_>) -> Vec<File> {
             .flatten()
             .filter(|name| !name.contains('/'))
         {
-            files.push(file(format!("net.{name}.{flag}"), Vec::new()));
+            files.push(File::new(format!("net.{name}.{flag}"), Vec::new()));
         }
     }
     files

@@ -4,6 +4,8 @@
 
 use std::fmt;
 
+use kernel_cmdline::is_plain;
+
 /// Why the program ends, and with which exit code (ibboot(8), EXIT STATUS).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -122,17 +124,17 @@ pub fn errno_text(error: &std::io::Error) -> String {
     }
 }
 
-/// Text that came from outside, safe for a terminal and for one log line: control characters
-/// are written as `\xNN`.
+/// Text that came from outside, safe for a terminal and for one log line: of characters that are not
+/// plain the bytes are written, as `\xNN`.
 pub fn printable(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
-        if c.is_control() {
+        if is_plain(c) {
+            out.push(c);
+        } else {
             for byte in c.to_string().bytes() {
                 out.push_str(&format!("\\x{byte:02x}"));
             }
-        } else {
-            out.push(c);
         }
     }
     out
@@ -159,5 +161,21 @@ mod tests {
     fn control_characters_never_reach_the_console() {
         let error = Error::new("a\nb", "\x1b[31m");
         assert_eq!(error.to_string(), "a\\x0ab: \\x1b[31m");
+        let error = Error::new("\u{202e}sknil", "a\u{2028}b").seen("\u{9b}2J\u{feff}");
+        assert_eq!(
+            error.to_string(),
+            "\\xe2\\x80\\xaesknil: a\\xe2\\x80\\xa8b: \\xc2\\x9b2J\\xef\\xbb\\xbf"
+        );
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_text_is_one_plain_line(text in ".*|\\PC*|[\\p{Cf}\\p{Zl}\\p{Zp}\\p{Cc}]*") {
+            let line = printable(&text);
+            proptest::prop_assert!(line.chars().all(is_plain));
+            // Nothing else is changed.
+            let is_same = text.chars().all(is_plain);
+            proptest::prop_assert_eq!(line == text, is_same);
+        }
     }
 }

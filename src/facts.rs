@@ -86,6 +86,10 @@ pub struct Facts {
     pub unread: Vec<Unread>,
 }
 
+fn state_path() -> String {
+    format!("{}/{}", handover::DIRECTORY, handover::STATE)
+}
+
 /// An attribute that gave no answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unread {
@@ -275,6 +279,27 @@ impl Facts {
     /// Adds what DHCP servers granted, which no file of the kernel tells.
     pub fn add_leases(&mut self, leases: handover::Leases) {
         (self.dhcp, self.dhcp6) = (leases.dhcp, leases.dhcp6);
+    }
+
+    /// The same from state.json, which is root's alone.
+    pub fn read_leases(&mut self, root: &Root) {
+        match handover::leases(root) {
+            Ok(leases) => self.add_leases(leases),
+            Err(error) => {
+                log::debug!("{error}");
+                self.unread.push(Unread {
+                    path: state_path(),
+                    why: error.to_string(),
+                });
+            }
+        }
+    }
+
+    /// Why it is not known what DHCP servers granted.
+    pub fn unread_leases(&self) -> Option<&str> {
+        let path = state_path();
+        let unread = self.unread.iter().find(|unread| unread.path == path)?;
+        Some(&unread.why)
     }
 
     /// Looks at what carries the root file system too: before it is mounted nobody wants to know.

@@ -8,10 +8,12 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
 
+use kernel_cmdline::is_plain;
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, openat, renameat};
+use nix::sys::signal::kill;
 use nix::sys::stat::{Mode, SFlag, fchmod, fstat, mkdirat};
-use nix::unistd::{Uid, UnlinkatFlags, geteuid, unlinkat};
+use nix::unistd::{Pid, Uid, UnlinkatFlags, geteuid, unlinkat};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -25,7 +27,7 @@ use crate::system::root::Root;
 use crate::timeline::Mark;
 use crate::verify::expectation::{Expectation, Origin};
 
-pub use leases::{Entry, Kept, Leases as LeaseDirectory, read as read_kept};
+pub use leases::{Entry, KEPT, Kept, Leases as LeaseDirectory, read as read_kept};
 
 /// Version of the files' shapes; a reader refuses a higher one.
 pub const SCHEMA: u32 = 1;
@@ -33,6 +35,9 @@ pub const SCHEMA: u32 = 1;
 pub const DIRECTORY: &str = "/run/ibboot";
 /// What was brought up and verified: [`State`].
 pub const STATE: &str = "state.json";
+/// Its mode: it tells what DHCP servers said, which concerns nobody but root. The other files are for
+/// everybody (0644), and have no secret in them.
+pub const STATE_MODE: u32 = 0o600;
 /// What `ibboot check` compares with: [`Expectation`].
 pub const EXPECTED: &str = "expected.json";
 /// The last recorded `ibboot check`: [`Report`].
@@ -217,8 +222,14 @@ impl Directory {
         self.write_as(name, content, 0o644)
     }
 
-    /// The same with another mode.
+    /// Replaces [`STATE`].
+    pub fn write_state(&self, state: &State) -> Result<()> {
+        self.write_as(STATE, json(state)?.as_bytes(), STATE_MODE)
+    }
+
+    /// Replaces `name` by `content` in one step, with these permissions.
     pub fn write_as(&self, name: &str, content: &[u8], mode: u32) -> Result<()> {
+        self.sweep(name);
         let mode = Mode::from_bits_truncate(mode);
         let temporary = format!(".{name}.{}", std::process::id());
         let fail = |errno| self.failed(name, "cannot be written", errno);
@@ -264,6 +275,25 @@ impl Directory {
             ));
         }
         Ok(())
+    }
+
+    /// Removes what processes left that were killed while they wrote `name`. A number that a process
+    /// has again stays until that one has ended.
+    fn sweep(&self, name: &str) {
+        let prefix = format!(".{name}.");
+        let entries = std::fs::read_dir(&self.path).into_iter().flatten();
+        let names = entries
+            .flatten()
+            .filter_map(|entry| entry.file_name().into_string().ok());
+        for left in names {
+            let writer = left.strip_prefix(&prefix).and_then(|pid| pid.parse().ok());
+            let is_dead = |pid: i32| pid > 0 && kill(Pid::from_raw(pid), None) == Err(Errno::ESRCH);
+            if writer.is_some_and(is_dead)
+                && let Err(error) = self.remove(&left)
+            {
+                log::debug!("{error}");
+            }
+        }
     }
 
     /// Removes `name`; not there is success.
@@ -329,11 +359,22 @@ pub fn tell(file: &peers::File) -> Result<()> {
     Directory::below_run(file.directory)?.write_as(&file.name, file.text.as_bytes(), file.mode)
 }
 
-/// Pretty JSON with a newline at its end.
+/// Pretty JSON with a newline at its end. What is not plain can only stand in a string: it is written
+/// as `\uNNNN` (RFC 8259 7).
 pub fn json<T: Serialize>(value: &T) -> Result<String> {
-    serde_json::to_string_pretty(value)
-        .map(|text| text + "\n")
-        .map_err(|e| Error::new("JSON", "cannot be written").seen(e.to_string()))
+    let text = serde_json::to_string_pretty(value)
+        .map_err(|e| Error::new("JSON", "cannot be written").seen(e.to_string()))?;
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c == '\n' || is_plain(c) {
+            out.push(c);
+        } else {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                out.push_str(&format!("\\u{unit:04x}"));
+            }
+        }
+    }
+    Ok(out + "\n")
 }
 
 /// The bytes of a file of ours, on the machine with all care, in a fixture tree plainly.
@@ -341,11 +382,14 @@ fn bytes_of(root: &Root, name: &str) -> Result<Option<Vec<u8>>> {
     if root.is_live() {
         let flags = OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC | OFlag::O_PATH;
         return match nix::fcntl::open(DIRECTORY, flags, Mode::empty()) {
-            Ok(fd) => Directory {
-                fd,
-                path: DIRECTORY.to_owned(),
+            Ok(fd) => {
+                let path = DIRECTORY.to_owned();
+                let bytes = Directory { fd, path }.read(name)?;
+                if let Some(bytes) = &bytes {
+                    root.remember_file(&format!("{DIRECTORY}/{name}"), bytes);
+                }
+                Ok(bytes)
             }
-            .read(name),
             Err(Errno::ENOENT) => Ok(None),
             Err(errno) => Err(Error::new(DIRECTORY, "cannot be opened").seen(errno.desc())),
         };
@@ -472,19 +516,16 @@ pub struct Leases {
     pub dhcp6: Vec<dhcp6::progress::Progress>,
 }
 
-/// What DHCP servers granted in this boot, as `ibboot lease` keeps it where that has run; nothing
-/// where that cannot be read.
-pub fn leases(root: &Root) -> Leases {
-    let unread = |error: Error| log::debug!("{error}");
-    let kept = read_kept(root).map_err(unread).ok().flatten();
-    let mut kept = kept.unwrap_or_else(|| Kept::new(None));
-    if let Ok(Some(state)) = read_state(root).map_err(unread) {
+/// What DHCP servers granted in this boot, as `ibboot lease` keeps it where that has run.
+pub fn leases(root: &Root) -> Result<Leases> {
+    let mut kept = read_kept(root)?.unwrap_or_else(|| Kept::new(None));
+    if let Some(state) = read_state(root)? {
         kept.join(&state);
     }
-    Leases {
+    Ok(Leases {
         dhcp: kept.dhcp,
         dhcp6: kept.dhcp6,
-    }
+    })
 }
 
 /// What is expected in this boot, if anything.
@@ -565,6 +606,14 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn any_text_comes_back_from_json_without_a_raw_control(text in ".*|[\\p{Cf}\\p{Cc}\\p{Co}]*") {
+            let written = json(&text).unwrap();
+            let line = written.strip_suffix('\n').unwrap();
+            prop_assert!(line.chars().all(is_plain), "{}", line);
+            prop_assert_eq!(serde_json::from_str::<String>(line).unwrap(), text);
+        }
+
         #[test]
         fn any_bytes_are_answered(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
             answered(&bytes);

@@ -23,6 +23,7 @@ pub mod monitoring;
 pub mod peers;
 pub mod plan;
 pub mod rdma;
+pub mod redact;
 pub mod report;
 pub mod request;
 pub mod storage;

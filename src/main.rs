@@ -2,6 +2,7 @@
 //! argv -> command -> exit code.
 
 use std::io::{self, Write};
+use std::os::unix::fs::DirBuilderExt;
 use std::process::ExitCode;
 
 use ibboot::cli::{
@@ -19,7 +20,7 @@ use ibboot::system::root::Root;
 use ibboot::system::{kmsg, stderr};
 use ibboot::up::End;
 use ibboot::verify::expectation::Expectation;
-use ibboot::{explain, monitoring, peers, timeline, up, verify};
+use ibboot::{explain, monitoring, peers, redact, timeline, up, verify};
 use kernel_cmdline::Handover;
 use log::LevelFilter;
 
@@ -197,7 +198,7 @@ fn look(root: &Root, expectation: &Expectation, rdma: Option<&Rdma>) -> Facts {
     let names: Vec<String> = expectation.modules.iter().map(|m| m.name.clone()).collect();
     let mut facts = Facts::gather(root, rdma, &names, expectation.depth());
     facts.add_root(root, rdma);
-    facts.add_leases(handover::leases(root));
+    facts.read_leases(root);
     facts
 }
 
@@ -294,7 +295,7 @@ fn facts(root: &Root, tree: Option<&std::path::Path>) -> Result<u8> {
         .collect();
     let mut facts = Facts::gather(root, rdma.as_ref(), &modules, Depth::All);
     facts.add_root(root, rdma.as_ref());
-    facts.add_leases(handover::leases(root));
+    facts.read_leases(root);
     if let Some(tree) = tree {
         // The plan's reading too, so that the tree answers every command.
         Inventory::read(root)?;
@@ -303,8 +304,10 @@ fn facts(root: &Root, tree: Option<&std::path::Path>) -> Result<u8> {
         handover::read_state(root)?;
         handover::read_check(root)?;
         let save = |e: io::Error| Error::io(tree.display(), "cannot be written", &e);
-        std::fs::create_dir(tree).map_err(save)?;
-        let files = root.save(tree).map_err(save)?;
+        // What was read is not for everybody.
+        let mut folder = std::fs::DirBuilder::new();
+        folder.mode(0o700).create(tree).map_err(save)?;
+        let files = root.save(tree, redact::saved).map_err(save)?;
         log::info!("{}: {files} files saved", tree.display());
     }
     print(&handover::json(&facts)?)?;

@@ -2,6 +2,8 @@
 //! A report as monitoring systems read it: a Nagios plugin's output, Prometheus' text format, and
 //! one line for a node health check. Pure.
 
+use kernel_cmdline::is_plain;
+
 use crate::report::{LinkReport, Report, Status};
 use crate::verify::checks::check;
 
@@ -71,7 +73,7 @@ fn label(value: &str) -> String {
         match c {
             '\n' => out.push_str("\\n"),
             // Allowed there, and no good to whoever looks at it on a terminal.
-            c if c.is_control() => out.push('\u{fffd}'),
+            c if !is_plain(c) => out.push('\u{fffd}'),
             '\\' => out.push_str("\\\\"),
             '"' => out.push_str("\\\""),
             c => out.push(c),

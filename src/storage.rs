@@ -316,8 +316,11 @@ mod tests {
             ("root=live:https://[fd00::2]/b.img", "Live tcp fd00::2 -"),
             ("root=live:http://server/b.img", "Live tcp - -"),
         ] {
-            let wanted = format!("{wanted} <- {cmdline}");
-            assert_eq!(seen(cmdline), Some(wanted), "{cmdline}");
+            let shown = kernel_cmdline::Shown(cmdline.as_bytes()).to_string();
+            let wanted = format!("{wanted} <- {shown}");
+            assert_eq!(seen(cmdline).as_ref(), Some(&wanted), "{cmdline}");
+            // A saved tree has no other.
+            assert_eq!(seen(&shown), Some(wanted), "{cmdline}");
         }
         for cmdline in [
             "root=/dev/vda",

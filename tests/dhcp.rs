@@ -18,6 +18,8 @@ mod keeping;
 mod network;
 #[path = "dhcp/others.rs"]
 mod others;
+#[path = "dhcp/secrets.rs"]
+mod secrets;
 #[path = "dhcp/servers.rs"]
 mod servers;
 #[path = "dhcp/six.rs"]

@@ -315,6 +315,47 @@ fn a_root_that_a_dhcp_server_names_is_tried_again_like_one_of_the_command_line()
     );
 }
 
+/// /run/ibboot/netroot outlives the initramfs, and the emergency shell and the kernel log quote it.
+#[test]
+fn the_password_of_a_root_is_not_shown() {
+    let script = format!(
+        "{ONLINE} echo 'online ib0' > /run/ibboot/interfaces
+        tried() {{
+            netroot=$1; rm -f /run/ibboot/netroot /run/ibboot/online-ib0; uptime 5.00; turn; uptime 10.00; turn
+            source_hook emergency; cat /run/ibboot/netroot
+        }}
+        shown() {{ tried \"$1\" | grep -Ev '^(online|netroot|finished)'; cat /dev/kmsg; : > /dev/kmsg; }}
+        shown iscsi:user:S3CR3T@10.0.0.2::::iqn
+        shown iscsi:user:S3C@RET:in:S3CR3T@10.0.0.2::::iqn
+        shown S3CR3T@10.0.0.2
+        shown cifs://user:S3CR3T@10.0.0.2/share
+        shown 'livenet:https://S3CR3T@10.0.0.2/r.img?token=S3CR3T'
+        shown 'livenet:https://10.0.0.2/r.img#S3CR3T'
+        shown 'nfs4:10.0.0.2:/a@b?c'"
+    );
+    let shown = |root: &str, seconds: u32| {
+        format!("ibboot: no root file system over ib0: {root}\nended {seconds} ib0: {root}\n")
+    };
+    let again = |root: &str| {
+        let line = format!("<3>ibboot: ib0: {root}: not mounted, trying again\n");
+        shown(root, 10) + &line
+    };
+    plays(
+        "password",
+        &script,
+        &[
+            shown("****@10.0.0.2::::iqn", 5),
+            shown("****@10.0.0.2::::iqn", 5),
+            shown("****@10.0.0.2", 5),
+            again("****@10.0.0.2/share"),
+            shown("****@10.0.0.2/r.img?****", 5),
+            shown("livenet:https://10.0.0.2/r.img?****", 5),
+            again("nfs4:10.0.0.2:/a@b?c"),
+        ]
+        .concat(),
+    );
+}
+
 /// network-legacy calls netroot as soon as its interface has an address, and inside of the queue.
 #[test]
 fn what_another_network_module_would_mount_too_early_has_its_turn_after_the_verdict() {

@@ -362,6 +362,30 @@ fn what_is_planted_in_the_way_is_replaced_or_refused() {
 }
 
 #[test]
+fn what_a_killed_process_left_goes_with_the_next_write_of_the_file() {
+    on_own_run("leftover", || {
+        let directory = Directory::open().unwrap();
+        let mut ended = Command::new("true").spawn().unwrap();
+        ended.wait().unwrap();
+        let names = [
+            // Its writer is gone, lives, is no process, and wrote another file.
+            format!(".state.json.{}", ended.id()),
+            ".state.json.1".to_owned(),
+            ".state.json.new".to_owned(),
+            format!(".result.{}", ended.id()),
+        ];
+        for name in &names {
+            fs::write(format!("/run/ibboot/{name}"), "half").unwrap();
+        }
+        directory.write("state.json", b"{}\n").unwrap();
+        let mut left: Vec<_> = fs::read_dir("/run/ibboot").unwrap().flatten().collect();
+        left.sort_by_key(fs::DirEntry::file_name);
+        let left: Vec<_> = left.iter().map(fs::DirEntry::file_name).collect();
+        assert_eq!(left, [&names[3], &names[1], &names[2], "state.json"]);
+    });
+}
+
+#[test]
 fn files_of_other_programs_are_written_with_their_mode_and_removed_by_their_text() {
     on_own_run("files of others", || {
         let directory = Directory::below_run("some/where").unwrap();

@@ -1,10 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A stderr that is full, closed or without a reader changes neither the results nor the exit code.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::print_stderr)]
 
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
+use std::io::{Read, Write};
 use std::process::{Command, Output, Stdio};
+
+use ibboot::handover::Directory;
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::mount::{MsFlags, mount};
+use nix::sched::{CloneFlags, unshare};
+use nix::unistd::geteuid;
 
 fn full() -> File {
     OpenOptions::new().write(true).open("/dev/full").unwrap()
@@ -55,8 +62,83 @@ fn a_log_line_that_cannot_be_said_keeps_the_result() {
         (facts, String::from_utf8(run.stderr).unwrap())
     };
     let (wanted, said) = facts(Stdio::piped());
-    assert!(said.starts_with("ibboot: INFO  [ibboot] "), "{said}");
+    assert!(said.starts_with("ibboot: INFO  "), "{said}");
     assert!(said.ends_with(" files saved\n"), "{said}");
     assert_eq!(facts(full().into()), (wanted.clone(), String::new()));
     assert_eq!(facts(without_reader().into()), (wanted, String::new()));
+}
+
+/// A stderr that takes 8 bytes and nothing after them, as a log daemon's full socket may: the first
+/// write that works is no promise for the second.
+fn with_room_for_a_word() -> (std::io::PipeReader, std::io::PipeWriter) {
+    const ROOM: usize = "ibboot: ".len();
+    let (reader, mut writer) = std::io::pipe().unwrap();
+    fcntl(&writer, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).unwrap();
+    // It is rounded up to a page, and what is written goes on in the last page.
+    let size = fcntl(&writer, FcntlArg::F_SETPIPE_SZ(1)).unwrap();
+    let filled = usize::try_from(size).unwrap() - ROOM;
+    writer.write_all(&vec![b'.'; filled]).unwrap();
+    (reader, writer)
+}
+
+#[test]
+fn a_second_write_that_fails_is_no_end() {
+    let tree = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/sys/connectx6-hdr");
+    let folder = tempfile::tempdir().unwrap();
+    let copy = folder.path().join("tree");
+    let facts = [
+        "-v",
+        "facts",
+        "--root",
+        tree,
+        "--tree",
+        copy.to_str().unwrap(),
+    ];
+    for (arguments, code) in [
+        (&facts[..], 0),
+        (&["check", "--root", "/nonexistent"], 3),
+        (&["plan", "--root", "/nonexistent"], 1),
+    ] {
+        let (mut reader, writer) = with_room_for_a_word();
+        let run = run(arguments, writer);
+        assert_eq!(run.status.code(), Some(code), "{arguments:?}");
+        let mut said = String::new();
+        reader.read_to_string(&mut said).unwrap();
+        assert!(!said.contains("fault"), "{said}");
+    }
+}
+
+/// The program that is there for the life of the machine.
+#[test]
+fn a_lease_is_kept_or_left_whatever_becomes_of_stderr() {
+    if !geteuid().is_root() {
+        eprintln!("skipped: lease without stderr: root is needed for namespaces");
+        return;
+    }
+    // Read on this machine, by a thread whose /run is its own.
+    let lease = || {
+        unshare(CloneFlags::CLONE_NEWNS).unwrap();
+        let none = None::<&str>;
+        mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none).unwrap();
+        mount(Some("tmpfs"), "/run", Some("tmpfs"), MsFlags::empty(), none).unwrap();
+        let boot_id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
+        let state = format!(
+            r#"{{"schema":1,"ibboot":"test","boot_id":"{}","outcome":"verified","reason":null,
+                "handover":"nm","links":[],"failures":[],"marks":[]}}"#,
+            boot_id.trim()
+        );
+        let directory = Directory::open().unwrap();
+        directory.write("state.json", state.as_bytes()).unwrap();
+        let heard = run(&["lease"], Stdio::piped());
+        assert_eq!(
+            String::from_utf8(heard.stderr).unwrap(),
+            "ibboot: INFO  rd.ib.handover=nm: it renews the leases\n"
+        );
+        assert_eq!(heard.status.code(), Some(0));
+        let (_reader, writer) = with_room_for_a_word();
+        for stderr in [full().into(), without_reader().into(), Stdio::from(writer)] {
+            assert_eq!(run(&["lease"], stderr).status.code(), Some(0));
+        }
+    };
+    std::thread::spawn(lease).join().unwrap();
 }

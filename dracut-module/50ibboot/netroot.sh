@@ -42,6 +42,14 @@ fi
 [ -n "$ibboot_todo" ] || return 0
 
 ibboot_what=${ibboot_todo# }
+# What is shown has no password and no token in it, as in ibboot's own lines; NFS has neither.
+case $ibboot_root in
+    nfs:* | nfs4:*) ;;
+    *)
+        case $ibboot_root in *@*) ibboot_root="****@${ibboot_root##*@}" ;; esac
+        case $ibboot_root in *[?#]*) ibboot_root="${ibboot_root%%[?#]*}?****" ;; esac
+        ;;
+esac
 [ -z "$ibboot_root" ] || ibboot_what="$ibboot_what: $(printf %s "$ibboot_root" | tr -c '[:graph:]' '?')"
 ibboot_patience=30
 echo "running $ibboot_now $ibboot_what" > /run/ibboot/netroot

@@ -6,11 +6,12 @@ use core::net::IpAddr;
 use heapless::Vec;
 
 use crate::bond::Bond;
-use crate::complain::{Complaint, Escaped};
+use crate::complain::Complaint;
 use crate::hwaddr::HwAddr;
 use crate::ip::Ip;
 use crate::modules::is_rdma_module;
 use crate::net::Route;
+use crate::redact::Shown;
 use crate::selector::{Interface, Pkey};
 use crate::token::Token;
 use crate::values::{
@@ -52,9 +53,9 @@ impl<'a, T> Spanned<'a, T> {
         }
     }
 
-    /// The whole argument, printable on one line.
-    pub const fn text(&self) -> Escaped<'a> {
-        Escaped(self.raw)
+    /// The argument as people may see it, printable on one line.
+    pub const fn text(&self) -> Shown<'a> {
+        Shown(self.raw)
     }
 }
 

@@ -19,6 +19,14 @@ pub(crate) type Problems<'a> = Vec<(Token<'a>, Problem<'a>), PROBLEMS>;
 
 const HINT: &str = "it belongs to an ip= that is an address alone";
 
+/// Whether an argument of this name may belong to an `ip=ADDRESS`.
+pub(crate) fn is_of_cluster(key: &[u8]) -> bool {
+    matches!(
+        key,
+        b"gateway" | b"netmask" | b"hostname" | b"mtu" | b"ksdevice"
+    )
+}
+
 /// The arguments that belong to an `ip=ADDRESS`, the last one of each.
 #[derive(Debug, Default)]
 pub(crate) struct Cluster<'a> {

@@ -3,10 +3,12 @@
 
 use core::fmt::{self, Write};
 
+use crate::plain::is_plain;
+use crate::redact::Shown;
 use crate::token::Token;
 
-/// Bytes of any kind, displayed on one line: printable ASCII and UTF-8 text as they are,
-/// control characters and bytes that are no UTF-8 as `\xNN`, and nothing beyond
+/// Bytes of any kind, displayed on one line: [`is_plain`] characters as they are, others and bytes
+/// that are no UTF-8 as `\xNN`, and nothing beyond
 /// [`Escaped::LIMIT`] characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Escaped<'a>(pub &'a [u8]);
@@ -19,49 +21,47 @@ impl Escaped<'_> {
 
 impl fmt::Display for Escaped<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut shown = 0_usize;
-        let mut room = |wanted: usize| {
-            shown = shown.saturating_add(wanted);
-            shown <= Self::LIMIT
-        };
-        for chunk in self.0.utf8_chunks() {
-            for character in chunk.valid().chars() {
-                let plain = is_plain(character);
-                if !room(if plain {
-                    1
-                } else {
-                    HEXADECIMAL.saturating_mul(character.len_utf8())
-                }) {
-                    return f.write_str("...");
-                }
-                if plain {
-                    f.write_char(character)?;
-                    continue;
-                }
-                for byte in character.encode_utf8(&mut [0; 4]).bytes() {
-                    write!(f, "\\x{byte:02x}")?;
-                }
+        escape(f, &[self.0])
+    }
+}
+
+/// Writes `pieces` one behind the other as one [`Escaped`].
+pub(crate) fn escape(f: &mut fmt::Formatter<'_>, pieces: &[&[u8]]) -> fmt::Result {
+    let mut shown = 0_usize;
+    let mut room = |wanted: usize| {
+        shown = shown.saturating_add(wanted);
+        shown <= Escaped::LIMIT
+    };
+    for chunk in pieces.iter().flat_map(|piece| piece.utf8_chunks()) {
+        for character in chunk.valid().chars() {
+            let plain = is_plain(character);
+            if !room(if plain {
+                1
+            } else {
+                HEXADECIMAL.saturating_mul(character.len_utf8())
+            }) {
+                return f.write_str("...");
             }
-            for byte in chunk.invalid() {
-                if !room(HEXADECIMAL) {
-                    return f.write_str("...");
-                }
+            if plain {
+                f.write_char(character)?;
+                continue;
+            }
+            for byte in character.encode_utf8(&mut [0; 4]).bytes() {
                 write!(f, "\\x{byte:02x}")?;
             }
         }
-        Ok(())
+        for byte in chunk.invalid() {
+            if !room(HEXADECIMAL) {
+                return f.write_str("...");
+            }
+            write!(f, "\\x{byte:02x}")?;
+        }
     }
+    Ok(())
 }
 
 /// Characters in `\xNN`.
 const HEXADECIMAL: usize = 4;
-
-/// Whether a character may reach a terminal: no control characters, and none of the
-/// invisible ones that reorder or break a line.
-pub(crate) fn is_plain(character: char) -> bool {
-    !(character.is_control()
-        || matches!(character, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'))
-}
 
 /// What is wrong with an argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -169,7 +169,7 @@ impl fmt::Display for Complaint<'_> {
             f,
             "{source}:{}: {}: {}",
             self.column,
-            Escaped(self.argument),
+            Shown(self.argument),
             self.problem
         )
     }

@@ -16,13 +16,15 @@ const INTRODUCTION: &[&str] = &[
      are no escapes. Quotes around a whole argument or a whole value are taken off.",
     "Of an argument that may be given only once the last one counts. A switch is off with 0, no or off; with anything \
      else, and without a value, it is on.",
+    "What may be a secret is never shown, but as ****: the value of an argument that is unknown, and the user, the \
+     password and what follows a ? in the address of a root file system.",
     "An argument that is unknown or wrong is reported with the place where it stands (source and byte column), has no \
      effect, and never stops the boot by itself:",
 ];
 
 /// A complaint, as an example.
 const COMPLAINT: &str =
-    "/proc/cmdline:57: rd.ib.mod=connected: unknown argument; did you mean rd.ib.mode?";
+    "/proc/cmdline:57: rd.ib.mod=****: unknown argument; did you mean rd.ib.mode?";
 
 /// A section of terms, each with what it means.
 struct Section {

@@ -16,7 +16,7 @@
 //! assert_eq!((mode.value.mode, mode.column), (Mode::Connected, 7));
 //! assert_eq!(
 //!     arguments.complaints.first().unwrap().to_string(),
-//!     "/proc/cmdline:28: rd.ib.mut=max: unknown argument; did you mean rd.ib.mtu?",
+//!     "/proc/cmdline:28: rd.ib.mut=****: unknown argument; did you mean rd.ib.mtu?",
 //! );
 //! ```
 //!
@@ -38,6 +38,8 @@ mod modules;
 mod nearest;
 mod net;
 mod parse;
+mod plain;
+mod redact;
 mod selector;
 mod slip;
 mod table;
@@ -57,6 +59,8 @@ pub use modules::{MODULE_NAME, RDMA_MODULES, is_rdma_module};
 pub use nearest::nearest;
 pub use net::{Prefixed, Route};
 pub use parse::parse;
+pub use plain::is_plain;
+pub use redact::{HIDDEN, Pieces, Shown, place};
 pub use selector::{
     DEVICE_NAME, FULL_MEMBER, INTERFACE_NAME, Interface, PciAddress, Pkey, Selector,
 };

@@ -6,11 +6,12 @@ use heapless::Vec;
 use crate::args::{Arguments, Reason, Single, Spanned};
 use crate::bond::Bond;
 use crate::cluster::Cluster;
-use crate::complain::{Complaint, Problem, is_plain};
+use crate::complain::{Complaint, Problem};
 use crate::ip::Ip;
 use crate::modules::is_module_name;
 use crate::nearest::nearest;
 use crate::net::Route;
+use crate::plain::is_plain;
 use crate::selector::{Interface, Pkey};
 use crate::slip;
 use crate::table::PARAMETERS;
@@ -51,7 +52,7 @@ struct Reader<'a> {
 
 /// The name of an argument as the table has it, if the argument is one of ours. Names
 /// below `rd.ib.` are ours whether the table has them or not.
-fn own_name(key: &[u8]) -> Option<&'static str> {
+pub(crate) fn own_name(key: &[u8]) -> Option<&'static str> {
     if key.eq_ignore_ascii_case(b"BOOTIF") {
         // The boot loader writes this one, and some of them in lower case.
         return Some("BOOTIF");
@@ -76,7 +77,7 @@ fn below_rd_ib(key: &[u8]) -> Option<&[u8]> {
 }
 
 /// What xCAT and anaconda fetch. They are not ours: nothing of them is checked.
-const FETCHED: &[&[u8]] = &[b"imgurl", b"inst.ks", b"inst.repo", b"inst.stage2"];
+pub(crate) const FETCHED: &[&[u8]] = &[b"imgurl", b"inst.ks", b"inst.repo", b"inst.stage2"];
 
 /// Whether a value of these is reached over a network.
 fn is_url(value: &str) -> bool {

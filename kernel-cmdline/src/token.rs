@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Where arguments come from, and how text becomes tokens.
 
-use crate::complain::Escaped;
+use crate::redact::Shown;
 
 /// One place where kernel arguments are written, such as `/proc/cmdline`.
 ///
@@ -51,9 +51,9 @@ pub struct Token<'a> {
 }
 
 impl<'a> Token<'a> {
-    /// The whole argument, printable on one line whatever its bytes are.
-    pub const fn text(&self) -> Escaped<'a> {
-        Escaped(self.raw)
+    /// The argument as people may see it, printable on one line whatever its bytes are.
+    pub const fn text(&self) -> Shown<'a> {
+        Shown(self.raw)
     }
 
     /// dracut's `getargbool`: `0`, `no` and `off` are false; everything else, and an
@@ -104,6 +104,12 @@ impl<'a> Tokens<'a> {
     }
 }
 
+/// Where the `=` behind the name stands. As in the kernel, one that stands first belongs to the name.
+pub(crate) fn equals(body: &[u8]) -> Option<usize> {
+    let behind = body.iter().skip(1).position(|&byte| byte == b'=');
+    behind.map(|at| at.saturating_add(1))
+}
+
 /// The key and the value of one argument.
 fn split(raw: &[u8]) -> (&[u8], Option<&[u8]>) {
     let (body, enclosed) = match raw.strip_prefix(b"\"") {
@@ -111,13 +117,7 @@ fn split(raw: &[u8]) -> (&[u8], Option<&[u8]>) {
         None => (raw, false),
     };
     let unquoted = body.strip_suffix(b"\"");
-    // As in the kernel, a `=` that stands first belongs to the name.
-    let equals = body
-        .iter()
-        .skip(1)
-        .position(|&byte| byte == b'=')
-        .map(|at| at.saturating_add(1));
-    let Some((key, rest)) = equals.and_then(|at| body.split_at_checked(at)) else {
+    let Some((key, rest)) = equals(body).and_then(|at| body.split_at_checked(at)) else {
         return match unquoted {
             Some(inner) if enclosed => (inner, None),
             _ => (body, None),

@@ -378,9 +378,9 @@ pub(crate) fn nvmf_discover(text: &str) -> Parsed<'_, NvmfDiscover<'_>> {
         None => None,
     };
     match parts.next() {
-        Some(text) => Err(Problem::Malformed {
-            what: "wanted behind the service",
-            text,
+        // Not shown: it may be a key that was meant for the server.
+        Some(_) => Err(Problem::Contradiction {
+            what: "nothing is wanted behind the service",
             hint: HINT,
         }),
         None => Ok(NvmfDiscover {

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::brake::Reason;
 use super::packet::{Message, option};
+use crate::redact;
 pub(crate) use options::domains;
 use options::{LeftOut, Taken};
 
@@ -34,7 +35,7 @@ pub struct Route {
     pub gateway: Ipv4Addr,
 }
 
-/// A lease, as state.json keeps it.
+/// A lease; state.json keeps it without what may be a secret in its texts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lease {
     /// The address.
@@ -79,16 +80,28 @@ pub struct Lease {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mtu: Option<u16>,
     /// Root path (option 17).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        with = "redact::places",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub root_path: Option<String>,
     /// Next server of the boot (`siaddr`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_server: Option<Ipv4Addr>,
     /// TFTP server name (option 66, or `sname`).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        with = "redact::places",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub tftp_server: Option<String>,
     /// Boot file (option 67, or `file`).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        with = "redact::places",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub boot_file: Option<String>,
     /// What the server sent and was not taken, a line each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -165,6 +178,13 @@ impl Lease {
                 .or_else(|| taken.field("file", &message.file)),
             left_out: taken.left_out.iter().map(LeftOut::line).collect(),
         })
+    }
+
+    /// Whether it was read from a state.json that does not have all of it.
+    pub fn is_redacted(&self) -> bool {
+        let texts = [&self.root_path, &self.tftp_server, &self.boot_file];
+        let mut texts = texts.into_iter().flatten();
+        texts.any(|text| redact::is_redacted(text))
     }
 
     /// When it ends, ns since kernel start; `None`: never.

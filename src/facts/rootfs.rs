@@ -6,6 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use serde::{Deserialize, Serialize};
 
 use super::{DiskPath, Look, disks};
+use crate::redact;
 
 /// The connections in a saved tree, as JSON.
 pub(super) const CONNECTIONS: &str = "/ibboot-connections.json";
@@ -15,7 +16,7 @@ pub(super) const CONNECTIONS: &str = "/ibboot-connections.json";
 pub struct RootMount {
     /// Kind of file system: `nfs4`, `ext4`.
     pub fstype: String,
-    /// What is mounted: `10.0.0.2:/root`, `/dev/vda`.
+    /// What is mounted: `10.0.0.2:/root`, `/dev/vda`; without the user and password of a URL.
     pub source: String,
     /// `proto=` of an NFS mount: `tcp`, `rdma`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -66,7 +67,7 @@ fn mount_at_root(line: &str) -> Option<(&str, RootMount)> {
     let nfs = fstype.starts_with("nfs");
     let mount = RootMount {
         fstype: fstype.to_owned(),
-        source: source.to_owned(),
+        source: redact::place(source),
         transport: option("proto").filter(|_| nfs).map(str::to_owned),
         server: option("addr")
             .filter(|_| nfs)

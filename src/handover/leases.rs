@@ -18,6 +18,8 @@ use crate::ipoib::Route;
 use crate::keep::Identity;
 use crate::system::root::Root;
 
+/// The file of [`Kept`] below [`DIRECTORY`].
+pub const KEPT: &str = "lease/leases.json";
 /// Below [`DIRECTORY`]; it belongs to the keeper's user.
 const PLACE: &str = "lease";
 /// The leases: [`Kept`].
@@ -255,17 +257,23 @@ fn unsafe_to_use(path: &str, stat: &FileStat) -> Error {
 
 /// What `ibboot lease` keeps in this boot, if anything.
 pub fn read(root: &Root) -> Result<Option<Kept>> {
-    let name = format!("{PLACE}/{LEASES}");
+    let name = KEPT;
     let bytes = if root.is_live() {
         match Leases::at(false)? {
-            Some(leases) => leases.directory.read_of(LEASES, leases.owner.0)?,
+            Some(leases) => {
+                let bytes = leases.directory.read_of(LEASES, leases.owner.0)?;
+                if let Some(bytes) = &bytes {
+                    root.remember_file(&format!("{DIRECTORY}/{name}"), bytes);
+                }
+                bytes
+            }
             None => None,
         }
     } else {
-        bytes_in_tree(root, &name)?
+        bytes_in_tree(root, name)?
     };
     bytes
-        .map(|bytes| parse(&name, &bytes, super::boot_id(root).as_deref()))
+        .map(|bytes| parse(name, &bytes, super::boot_id(root).as_deref()))
         .transpose()
 }
 

@@ -2,6 +2,7 @@
 //! Every file access of the program, under a prefix: `/` on a machine, a fixture tree in a test
 //! or in a bug report.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -60,6 +61,11 @@ impl Root {
                 .borrow_mut()
                 .insert(PathBuf::from(path.trim_start_matches('/')), seen());
         }
+    }
+
+    /// Notes a file that was read otherwise, with more care.
+    pub fn remember_file(&self, path: &str, bytes: &[u8]) {
+        self.remember(path, || Seen::File(bytes.to_vec()));
     }
 
     /// The whole file. Files of more than 16 MiB are refused with `FileTooLarge`.
@@ -126,8 +132,13 @@ impl Root {
             .write_all(value.as_bytes())
     }
 
-    /// Writes all that was read so far below `to`, so that `--root TO` sees the same machine.
-    pub fn save(&self, to: &Path) -> io::Result<usize> {
+    /// Writes all that was read so far below `to`, as `shown` says of a path and its bytes, so that
+    /// `--root TO` sees the same machine.
+    pub fn save(
+        &self,
+        to: &Path,
+        shown: impl for<'a> Fn(&str, &'a [u8]) -> Cow<'a, [u8]>,
+    ) -> io::Result<usize> {
         let Some(record) = &self.record else {
             return Ok(0);
         };
@@ -151,7 +162,7 @@ impl Root {
                 Seen::Dir => fs::create_dir_all(&target)?,
                 Seen::File(bytes) => {
                     fs::create_dir_all(target.parent().unwrap_or(to))?;
-                    fs::write(&target, bytes)?;
+                    fs::write(&target, shown(&path.to_string_lossy(), bytes))?;
                 }
                 Seen::Link(link) => {
                     fs::create_dir_all(target.parent().unwrap_or(to))?;
@@ -230,7 +241,7 @@ mod tests {
             root.link_name("/sys/class/net/eth0/device").unwrap(),
             "0000:00:03.0"
         );
-        root.save(to.path()).unwrap();
+        root.save(to.path(), |_, bytes| bytes.into()).unwrap();
         let again = Root::new(to.path());
         assert_eq!(again.text("/sys/class/net/eth0/mtu").unwrap(), "1500");
         assert_eq!(
@@ -254,7 +265,7 @@ mod tests {
         for root in [&root, &{
             root.link_name(base).unwrap();
             root.link_name(&format!("{base}/driver")).unwrap();
-            root.save(to.path()).unwrap();
+            root.save(to.path(), |_, bytes| bytes.into()).unwrap();
             Root::new(to.path())
         }] {
             assert_eq!(root.link_name(base).unwrap(), "0000:81:00.0");

@@ -19,20 +19,19 @@ pub fn say(line: impl Display) {
     drop(io::stderr().write_all(format!("{NAME}{line}\n").as_bytes()));
 }
 
-/// [`SimpleLogger`] panics when it cannot write, so it is called only while a write succeeds.
-struct Guarded(SimpleLogger);
+/// [`SimpleLogger`] decides what is said. It would panic where it cannot write, so the line is written
+/// here.
+struct Lines(SimpleLogger);
 
-impl Log for Guarded {
+impl Log for Lines {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
         self.0.enabled(metadata)
     }
 
     fn log(&self, record: &Record<'_>) {
-        if self.enabled(record.metadata()) && io::stderr().write_all(NAME.as_bytes()).is_ok() {
-            let line = printable(&record.args().to_string());
-            let mut printed = Record::builder();
-            printed.metadata(record.metadata().clone());
-            self.0.log(&printed.args(format_args!("{line}")).build());
+        if self.enabled(record.metadata()) {
+            let text = printable(&record.args().to_string());
+            say(format_args!("{:<5} {text}", record.level()));
         }
     }
 
@@ -45,7 +44,7 @@ pub fn init(level: LevelFilter) -> Result<()> {
         .with_level(LevelFilter::Warn)
         .with_module_level("ibboot", level);
     let most = logger.max_level();
-    log::set_boxed_logger(Box::new(Guarded(logger)))
+    log::set_boxed_logger(Box::new(Lines(logger)))
         .map_err(|e| Error::new("log", "cannot be started").seen(e.to_string()))?;
     log::set_max_level(most);
     Ok(())
@@ -97,10 +96,7 @@ mod tests {
             .unwrap();
         let said = String::from_utf8(run.stderr).unwrap();
         let (before, after) = said.split_once(concat!(" at ", file!(), ":")).unwrap();
-        assert_eq!(
-            before,
-            "ibboot: ERROR [ibboot::system::stderr] a fault of ibboot itself"
-        );
+        assert_eq!(before, "ibboot: ERROR a fault of ibboot itself");
         assert!(after.ends_with(": two\\x0alines\n"), "{after}");
         assert_eq!(run.status.code(), Some(3));
     }

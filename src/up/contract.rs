@@ -219,7 +219,7 @@ fn write(
             Ok(tmp) => {
                 let lists = lists(&tmp, ours, &verified, bootdev);
                 let all = files.iter().chain(&lists);
-                errors.extend(all.filter_map(|f| tmp.write(&f.name, &f.content).err()));
+                errors.extend(all.filter_map(|f| tmp.write_as(&f.name, &f.content, f.mode).err()));
             }
             Err(error) => errors.push(error),
         }
@@ -273,12 +273,11 @@ fn lists(
 ) -> Vec<File> {
     let wanted: Vec<&str> = ours.iter().map(|wish| wish.wanted.as_str()).collect();
     let ifaces = dracut::merged_ifaces(&text(tmp, IFACES), verified, &wanted);
-    let file = |name: &str, content: String| File {
-        name: name.to_owned(),
-        content: content.into_bytes(),
-    };
-    let bootdev = bootdev.map(|name| file(BOOTDEV, format!("{name}\n")));
-    [file(IFACES, ifaces)].into_iter().chain(bootdev).collect()
+    let bootdev = bootdev.map(|name| File::new(BOOTDEV, format!("{name}\n")));
+    [File::new(IFACES, ifaces)]
+        .into_iter()
+        .chain(bootdev)
+        .collect()
 }
 
 fn resolv_conf(more: &[u8]) -> Result<()> {

@@ -255,8 +255,11 @@ impl Walk<'_> {
         };
         let mut session = Session::open(name, hardware, config)?;
         match known {
-            // Still on the interface, from an earlier run.
-            Some(lease) if netdev.addresses.contains(&lease.address_text()) => {
+            // Still on the interface, from an earlier run. A root path with a password has to be asked
+            // for again: state.json does not keep it, and dracut needs it.
+            Some(lease)
+                if netdev.addresses.contains(&lease.address_text()) && !lease.is_redacted() =>
+            {
                 session.resume(lease.clone(), probe);
             }
             _ => session.start(address),

@@ -180,8 +180,7 @@ impl Walk<'_> {
         };
         self.directory
             .write(handover::EXPECTED, handover::json(&expected)?.as_bytes())?;
-        self.directory
-            .write(handover::STATE, handover::json(&state)?.as_bytes())?;
+        self.directory.write_state(&state)?;
         self.tell_dracut(report);
         let first = self.told.is_none();
         self.told = Some(Told {

@@ -12,12 +12,14 @@ use crate::ipoib;
 use crate::ipoib::FULL_MEMBER;
 use crate::rdma::reach::Server;
 use crate::rdma::types::{Guid, LinkLayer};
+use crate::redact;
 use crate::storage;
 
 /// Where on the command line a wish stands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Origin {
-    /// The argument as written.
+    /// The argument as people may see it ([`kernel_cmdline::Shown`]).
+    #[serde(deserialize_with = "redact::argument")]
     pub argument: String,
     /// The file it stands in.
     pub source: String,

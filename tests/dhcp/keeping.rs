@@ -2,6 +2,7 @@
 //! `ibboot lease`, the program itself, in the real root's place: from state.json alone.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 
 use super::network::{Node, Server, enter_far, infiniband, ip, until, with_network};
 use super::others::{dhcpd, subnet};
@@ -80,6 +81,8 @@ fn a_lease_is_renewed_and_written_down() {
         });
         assert_eq!(now().lease.unwrap().address, before.address);
         assert!(now().wish.keep);
+        let written = fs::metadata(LEASES).unwrap();
+        assert_eq!(written.permissions().mode() & 0o7777, 0o600);
         assert!(addresses().contains("valid_lft forever"));
     });
 }

@@ -382,7 +382,7 @@ fn a_user_of_its_own_with_three_capabilities_is_enough() {
         program.says("/24 set again");
         until("leases.json", || now().lease != progress.lease);
         // Root believes it, and by hand goes on with it, whose lock and file stay the user's.
-        let believed = leases(&Root::new("/")).dhcp.remove(0).lease;
+        let believed = leases(&Root::new("/")).unwrap().dhcp.remove(0).lease;
         assert_eq!(believed, now().lease);
         let pid = program.running();
         let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();

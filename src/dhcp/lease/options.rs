@@ -3,6 +3,8 @@
 
 use std::net::Ipv4Addr;
 
+use kernel_cmdline::is_plain;
+
 use super::{Route, bounds, is_host};
 use crate::dhcp::packet::{Message, option};
 
@@ -121,7 +123,7 @@ impl Taken<'_> {
         }
     }
 
-    /// One line of text: UTF-8 without control characters.
+    /// One line of text: UTF-8 without characters that hide or reorder others.
     pub(super) fn text(&mut self, code: u8) -> Option<String> {
         let bytes = self.message.option(code)?;
         match line_of(bytes) {
@@ -242,7 +244,7 @@ fn line_of(bytes: &[u8]) -> Result<Option<String>, &'static str> {
         return Ok(None);
     };
     let text = std::str::from_utf8(bytes).map_err(|_| "not UTF-8")?;
-    if text.chars().any(char::is_control) {
+    if !text.chars().all(is_plain) {
         return Err("a control character");
     }
     Ok(Some(text.to_owned()))

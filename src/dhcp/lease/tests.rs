@@ -165,10 +165,45 @@ fn absurd_times_do_not_count() {
     assert_eq!(with(option::LEASE_TIME, &[255; 4]).unwrap().ends_ns(), None);
 }
 
+/// state.json is there for the life of the machine, and nobody after the boot needs them.
+#[test]
+fn secrets_of_a_server_are_not_written_down() {
+    let path = "iscsi:user:SECRET@10.0.0.2::::iqn.a";
+    let mut message = offer();
+    set(&mut message, option::ROOT_PATH, path.as_bytes());
+    set(
+        &mut message,
+        option::BOOT_FILE,
+        b"http://10.0.0.2/?t=SECRET",
+    );
+    let lease = Lease::of(&message, ASKED).unwrap();
+    // dracut is told it as it is.
+    let told = ("new_root_path", path.as_bytes().to_vec());
+    assert!(lease.variables().contains(&told));
+    assert!(!lease.is_redacted());
+    let written = serde_json::to_string(&lease).unwrap();
+    assert!(!written.contains("SECRET"), "{written}");
+    let read: Lease = serde_json::from_str(&written).unwrap();
+    assert_eq!(
+        read.root_path.as_deref(),
+        Some("iscsi:****@10.0.0.2::::iqn.a")
+    );
+    assert_eq!(read.boot_file.as_deref(), Some("http://10.0.0.2/?****"));
+    assert!(read.is_redacted());
+    // Nor is that of an older version kept.
+    let older = written.replace("****", "u:SECRET");
+    assert_eq!(serde_json::from_str::<Lease>(&older).unwrap(), read);
+    let plain = with(option::ROOT_PATH, b"nfs:10.0.0.2:/@root").unwrap();
+    let written = serde_json::to_string(&plain).unwrap();
+    assert_eq!(serde_json::from_str::<Lease>(&written).unwrap(), plain);
+}
+
 #[test]
 fn text_is_one_line_or_nothing() {
     for code in [option::ROOT_PATH, option::TFTP_SERVER, option::BOOT_FILE] {
-        for text in ["a\nb", "\x1b[31m", "a\0b", "\u{85}", "\x7f"] {
+        for text in [
+            "a\nb", "\x1b[31m", "a\0b", "\u{85}", "\x7f", "\u{202e}", "\u{2028}",
+        ] {
             assert_eq!(
                 left_out(code, text.as_bytes()),
                 format!("option {code}: a control character")

@@ -1,0 +1,406 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What of an argument people may see. A password, a CHAP secret or a token can stand in one, and what
+//! is shown of an argument ends in logs, reports and bug reports.
+//!
+//! Rather too little is shown than too much: of an argument that is not read the name alone, and of a
+//! place nothing before its last `@`, wherever that stands.
+
+use core::fmt;
+
+use crate::cluster::is_of_cluster;
+use crate::complain::escape;
+use crate::parse::{FETCHED, own_name};
+use crate::token::{equals, is_space};
+
+/// Stands in place of what is not shown.
+pub const HIDDEN: &str = "****";
+
+const HIDDEN_BYTES: &[u8] = HIDDEN.as_bytes();
+
+/// A text in pieces, some of them [`HIDDEN`] and some empty.
+pub type Pieces<'a, const N: usize> = [&'a [u8]; N];
+
+/// An argument as people may see it; displayed on one line, as [`crate::Escaped`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shown<'a>(
+    /// The whole argument as written.
+    pub &'a [u8],
+);
+
+impl<'a> Shown<'a> {
+    /// What is shown, byte for byte: read again, it is the same argument with another secret.
+    pub fn pieces(self) -> Pieces<'a, 9> {
+        let Parts {
+            front,
+            value,
+            end,
+            has_swallowed,
+        } = parts(self.0);
+        // No name has these characters, so that they can only be of a value in its place.
+        let [a, b, c, d] = place(front);
+        let [e, f, g, h] = match kind(front) {
+            _ if value.is_empty() => NOTHING,
+            Kind::Plain if has_swallowed => first_word(value),
+            _ if has_swallowed => ALL_HIDDEN,
+            Kind::Plain => whole(value),
+            Kind::Place => place(value),
+            Kind::Discovery => discovery(value),
+            Kind::Setting if value.starts_with(b"iface.") => whole(value),
+            Kind::Setting | Kind::Unread => ALL_HIDDEN,
+        };
+        let shown = [a, b, c, d, e, f, g, h, end];
+        let is_open = has_open_quote(self.0);
+        if shown.iter().filter(|piece| has_open_quote(piece)).count() % 2 == usize::from(is_open) {
+            return shown;
+        }
+        // A quote that is hidden would open or close the others.
+        let name = front.strip_prefix(b"\"").unwrap_or(front);
+        let name = name.strip_suffix(b"\"").unwrap_or(name);
+        let [a, b, c, d] = place(name);
+        let quote: &[u8] = if has_open_quote(name) == is_open {
+            b""
+        } else {
+            b"\""
+        };
+        [a, b, c, d, quote, HIDDEN_BYTES, b"", b"", b""]
+    }
+}
+
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        escape(f, &self.pieces())
+    }
+}
+
+const NOTHING: Pieces<'_, 4> = [b""; 4];
+const ALL_HIDDEN: Pieces<'_, 4> = [HIDDEN_BYTES, b"", b"", b""];
+
+const fn whole(text: &[u8]) -> Pieces<'_, 4> {
+    [text, b"", b"", b""]
+}
+
+fn has_open_quote(text: &[u8]) -> bool {
+    text.iter().filter(|&&byte| byte == b'"').count() % 2 == 1
+}
+
+/// An argument and what its quotes are about.
+struct Parts<'a> {
+    /// Up to the `=` and the quote behind it; all of an argument without a value.
+    front: &'a [u8],
+    value: &'a [u8],
+    /// The quote that closes it.
+    end: &'a [u8],
+    /// A quote that stays open took in what follows the argument.
+    has_swallowed: bool,
+}
+
+fn parts(raw: &[u8]) -> Parts<'_> {
+    let space = raw.iter().position(|&byte| is_space(byte));
+    let quote = usize::from(raw.starts_with(b"\""));
+    let body = raw.get(quote..).unwrap_or_default();
+    let equals = equals(body).map(|at| at.saturating_add(quote));
+    let in_name = space.filter(|&space| equals.is_none_or(|equals| space < equals));
+    let after = |at: usize| at.saturating_add(1);
+    let behind = match (in_name, equals) {
+        (Some(space), _) => after(space),
+        (None, Some(equals)) if raw.get(after(equals)) == Some(&b'"') => after(after(equals)),
+        (None, Some(equals)) => after(equals),
+        (None, None) => raw.len(),
+    };
+    let (front, rest) = raw.split_at_checked(behind).unwrap_or((raw, b""));
+    let (value, end) = match rest.strip_suffix(b"\"") {
+        Some(value) => (value, b"\"".as_slice()),
+        None => (rest, b"".as_slice()),
+    };
+    Parts {
+        front,
+        value,
+        end,
+        has_swallowed: in_name.is_some() || (has_open_quote(raw) && space.is_some()),
+    }
+}
+
+/// What is known of an argument's value.
+enum Kind {
+    /// It is read, and has no room for a secret.
+    Plain,
+    /// A place on the network.
+    Place,
+    /// `rd.nvmf.discover=`.
+    Discovery,
+    /// `rd.iscsi.param=`: `node.session.auth.password=` is one.
+    Setting,
+    /// Nothing.
+    Unread,
+}
+
+fn kind(front: &[u8]) -> Kind {
+    let key = front.strip_prefix(b"\"").unwrap_or(front);
+    let key = key.split(|&byte| byte == b'=').next().unwrap_or_default();
+    match key {
+        b"root" | b"netroot" => Kind::Place,
+        b"rd.nvmf.discover" => Kind::Discovery,
+        b"rd.iscsi.param" => Kind::Setting,
+        // modprobe(8) reads it, and ibboot with it.
+        b"modprobe.blacklist" => Kind::Plain,
+        _ if FETCHED.contains(&key) => Kind::Place,
+        _ if own_name(key).is_some() || is_of_cluster(key) => Kind::Plain,
+        _ => Kind::Unread,
+    }
+}
+
+fn first_word(value: &[u8]) -> Pieces<'_, 4> {
+    let end = value.iter().position(|&byte| is_space(byte));
+    let (word, _) = value
+        .split_at_checked(end.map_or(value.len(), |end| end.saturating_add(1)))
+        .unwrap_or((value, b""));
+    [word, HIDDEN_BYTES, b"", b""]
+}
+
+/// `TRANSPORT,ADDRESS,HOST-ADDRESS,SERVICE`; what is written behind these may be a key (DHHC-1:...).
+fn discovery(value: &[u8]) -> Pieces<'_, 4> {
+    let commas = value.iter().enumerate().filter(|(_, byte)| **byte == b',');
+    let fourth = commas.map(|(at, _)| at.saturating_add(1)).nth(3);
+    match fourth.and_then(|end| value.split_at_checked(end)) {
+        Some((fields, [_, ..])) => [fields, HIDDEN_BYTES, b"", b""],
+        _ => whole(value),
+    }
+}
+
+/// A place on the network, as `root=` and a DHCP server's root path have it: without the user and
+/// password of `iscsi:USER:PASSWORD@SERVER...` or `http://USER:PASSWORD@SERVER/...`, and without what
+/// a URL asks for behind a `?` or `#`. NFS has neither, nor has a file of this machine.
+pub fn place(text: &[u8]) -> Pieces<'_, 4> {
+    let is_url = |rest: &[u8]| rest.starts_with(b"//");
+    let is_file = text.starts_with(b"/") && !is_url(text);
+    let nfs = text
+        .strip_prefix(b"nfs:")
+        .or_else(|| text.strip_prefix(b"nfs4:"));
+    if is_file || nfs.is_some_and(|rest| !is_url(rest)) {
+        return whole(text);
+    }
+    let begin = user_begins(text);
+    let at = text.iter().rposition(|&byte| byte == b'@');
+    let (before, user, rest) = match at {
+        Some(at) => {
+            let (before, rest) = text.split_at_checked(at).unwrap_or((b"", b""));
+            let scheme = before.get(..begin).unwrap_or_default();
+            let user = before.get(scheme.len()..).unwrap_or_default();
+            (scheme, hidden(!user.is_empty()), rest)
+        }
+        None => (b"".as_slice(), b"".as_slice(), text),
+    };
+    let asked = rest.iter().position(|byte| matches!(byte, b'?' | b'#'));
+    match asked.and_then(|at| rest.split_at_checked(at.saturating_add(1))) {
+        Some((rest, asked)) => [before, user, rest, hidden(!asked.is_empty())],
+        None => [before, user, rest, b""],
+    }
+}
+
+/// Length of what stands before a user: `iscsi:`, `http://`, `live:http://`.
+fn user_begins(text: &[u8]) -> usize {
+    let mut begin = scheme(text);
+    if matches!(text.get(..begin), Some(b"live:" | b"livenet:")) {
+        begin = begin.saturating_add(scheme(text.get(begin..).unwrap_or_default()));
+    }
+    let rest = text.get(begin..).unwrap_or_default();
+    begin.saturating_add(if rest.starts_with(b"//") { 2 } else { 0 })
+}
+
+/// Length of `SCHEME:` (RFC 3986 3.1); 0: there is none.
+fn scheme(text: &[u8]) -> usize {
+    let is_of_scheme = |byte: &u8| byte.is_ascii_alphanumeric() || b"+-.".contains(byte);
+    match text.iter().position(|byte| !is_of_scheme(byte)) {
+        Some(end) if text.get(end) == Some(&b':') => end.saturating_add(1),
+        _ => 0,
+    }
+}
+
+fn hidden(is_it: bool) -> &'static [u8] {
+    if is_it { HIDDEN_BYTES } else { b"" }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use std::string::{String, ToString};
+    use std::vec::Vec;
+
+    use super::*;
+    use crate::{PARAMETERS, Source};
+    use proptest::prelude::*;
+
+    fn read(pieces: &[&[u8]]) -> String {
+        String::from_utf8(pieces.concat()).unwrap()
+    }
+
+    #[test]
+    fn a_place_is_shown_without_its_user_and_its_query() {
+        for (text, wanted) in [
+            (
+                "iscsi:user:SECRET@10.0.0.2::::iqn.a:b",
+                "iscsi:****@10.0.0.2::::iqn.a:b",
+            ),
+            (
+                "iscsi:u:SECRET:in:SECRET@10.0.0.2:::iser::1:iqn.a",
+                "iscsi:****@10.0.0.2:::iser::1:iqn.a",
+            ),
+            ("iscsi:@10.0.0.2::::iqn.a:b", "iscsi:@10.0.0.2::::iqn.a:b"),
+            ("iscsi:10.0.0.2::::iqn.a:b", "iscsi:10.0.0.2::::iqn.a:b"),
+            // A password that is not written as a URL wants it.
+            (
+                "iscsi:u:SEC@RET@10.0.0.2::::iqn.a",
+                "iscsi:****@10.0.0.2::::iqn.a",
+            ),
+            ("http://u:SEC/R?E#T@10.0.0.2/x", "http://****@10.0.0.2/x"),
+            ("http://u:SECRET@10.0.0.2:80/x", "http://****@10.0.0.2:80/x"),
+            (
+                "live:https://SECRET@[fd00::2]/x?token=SECRET",
+                "live:https://****@[fd00::2]/x?****",
+            ),
+            ("https://10.0.0.2/x#SECRET", "https://10.0.0.2/x#****"),
+            ("https://10.0.0.2/x?", "https://10.0.0.2/x?"),
+            (
+                "cifs://u:SECRET@10.0.0.2/share",
+                "cifs://****@10.0.0.2/share",
+            ),
+            ("//u:SECRET@10.0.0.2/share", "//****@10.0.0.2/share"),
+            ("u:SECRET@http://10.0.0.2/", "u:****@http://10.0.0.2/"),
+            ("SECRET@10.0.0.2", "****@10.0.0.2"),
+            ("iscis:u:SECRET@10.0.0.2", "iscis:****@10.0.0.2"),
+            (
+                "nfs:10.0.0.2:/exports/@home?",
+                "nfs:10.0.0.2:/exports/@home?",
+            ),
+            (
+                "nfs4:10.0.0.2:/:rdma,port=20049",
+                "nfs4:10.0.0.2:/:rdma,port=20049",
+            ),
+            ("nfs://u:SECRET@10.0.0.2/x", "nfs://****@10.0.0.2/x"),
+            (
+                "/dev/disk/by-path/ip-10.0.0.2-iscsi-a@b",
+                "/dev/disk/by-path/ip-10.0.0.2-iscsi-a@b",
+            ),
+            ("10.0.0.2:/srv/root", "10.0.0.2:/srv/root"),
+            ("UUID=6f0a-11", "UUID=6f0a-11"),
+            ("dhcp", "dhcp"),
+            ("", ""),
+        ] {
+            assert_eq!(read(&place(text.as_bytes())), wanted, "{text}");
+        }
+    }
+
+    #[test]
+    fn an_argument_is_shown_without_its_secrets() {
+        for (raw, wanted) in [
+            ("netroot=iscsi:u:SECRET@h::::t", "netroot=iscsi:****@h::::t"),
+            (
+                "\"root=live:http://u:SECRET@h/ x\"",
+                "\"root=live:http://****@h/ x\"",
+            ),
+            (
+                "root=\"live:http://h/?t=SECRET\"",
+                "root=\"live:http://h/?****\"",
+            ),
+            ("inst.ks=https://SECRET@h/ks", "inst.ks=https://****@h/ks"),
+            (
+                "rd.iscsi.param=node.session.auth.password=SECRET",
+                "rd.iscsi.param=****",
+            ),
+            (
+                "rd.iscsi.param=iface.transport_name=iser",
+                "rd.iscsi.param=iface.transport_name=iser",
+            ),
+            ("rd.iscsi.password=SECRET", "rd.iscsi.password=****"),
+            (
+                "rd.nvmf.discover=rdma,10.0.0.2,,4420",
+                "rd.nvmf.discover=rdma,10.0.0.2,,4420",
+            ),
+            (
+                "rd.nvmf.discover=tcp,10.0.0.2,,4420,DHHC-1:00:SECRET:",
+                "rd.nvmf.discover=tcp,10.0.0.2,,4420,****",
+            ),
+            ("rd.ib.token=SECRET", "rd.ib.token=****"),
+            ("rd.ib.token=\"SECRET SECRET\"", "rd.ib.token=\"****\""),
+            ("rd.ib.iscsi:u:SECRET@h", "rd.ib.iscsi:****@h"),
+            ("rd.ib.iscsi:u:SECRET@h=1", "rd.ib.iscsi:****@h=****"),
+            ("rd.ib.mode=connected", "rd.ib.mode=connected"),
+            (
+                "ip=10.0.0.5::10.0.0.1:24::ib0:none",
+                "ip=10.0.0.5::10.0.0.1:24::ib0:none",
+            ),
+            ("netmask=255.255.255.0", "netmask=255.255.255.0"),
+            ("bootif=20-00", "bootif=20-00"),
+            ("quiet", "quiet"),
+            ("rd.ib.token=", "rd.ib.token="),
+            // A quote that took in what follows.
+            (
+                "rd.ib.mode=\"connected rd.iscsi.password=SECRET",
+                "rd.ib.mode=\"connected ****",
+            ),
+            ("rd.ib.mode=\"connected", "rd.ib.mode=\"connected"),
+            ("root=\"live:http://u:SEC RET@h", "root=\"****"),
+            ("other=\"SECRET rd.ib.mode=connected", "other=\"****"),
+            ("words\" rd.iscsi.password=SECRET", "words\" ****"),
+            ("words\" SECRET", "words\" ****"),
+        ] {
+            assert_eq!(read(&Shown(raw.as_bytes()).pieces()), wanted, "{raw}");
+            assert_eq!(Shown(raw.as_bytes()).to_string(), wanted, "{raw}");
+        }
+    }
+
+    /// Whoever adds an argument has to say here whether its value may be shown.
+    #[test]
+    fn the_values_that_are_not_shown_whole_are_known() {
+        let secret = b"a,b,c,d,u:p@h?q";
+        let is_hidden = |name: &&str| {
+            let raw = [name.as_bytes(), b"=", secret].concat();
+            read(&Shown(&raw).pieces()).contains(HIDDEN)
+        };
+        let names = PARAMETERS.iter().map(|parameter| parameter.name);
+        let hidden: Vec<&str> = names.filter(is_hidden).collect();
+        assert_eq!(
+            hidden,
+            ["root", "netroot", "rd.iscsi.param", "rd.nvmf.discover"]
+        );
+    }
+
+    /// Texts of what these arguments are made of.
+    const TEXT: &str =
+        "[a-c:@/?#,=\" .\\[\\]]{0,12}|nfs:[a@:/?]{0,6}|live:http://[a:@/?#]{0,8}|\\PC{0,12}";
+
+    proptest! {
+        #[test]
+        fn what_is_shown_of_a_place_stays_the_same(text in TEXT) {
+            let shown = read(&place(text.as_bytes()));
+            prop_assert_eq!(read(&place(shown.as_bytes())), shown);
+        }
+
+        #[test]
+        fn no_secret_before_an_at_sign_is_shown(before in "[a-z:/?#@\"]{0,6}", host in "[a-z:/.]{0,8}") {
+            let is_nfs = |text: &str| text.starts_with("nfs") || text.starts_with('/');
+            prop_assume!(!is_nfs(&before));
+            let text = std::format!("iscsi:u:{before}SECRET@{host}");
+            prop_assert!(!read(&place(text.as_bytes())).contains("SECRET"), "{}", text);
+            let text = std::format!("{before}SECRET@{host}");
+            let shown = read(&place(text.as_bytes()));
+            // A word before a colon may be the protocol, and SECRET is behind every colon here.
+            prop_assert!(!shown.contains("SECRET"), "{} as {}", text, shown);
+        }
+
+        #[test]
+        fn what_is_shown_is_read_as_one_argument_of_the_same_name(raw in TEXT, name in "root|rd\\.ib\\.mode|rd\\.ib\\.x|quiet") {
+            let line = std::format!("{name}={raw}");
+            let source = Source::new("", line.as_bytes());
+            let Some(token) = source.tokens().next() else { return Ok(()); };
+            let shown = token.text().pieces().concat();
+            let again = Source::new("", &shown);
+            let tokens: Vec<_> = again.tokens().collect();
+            prop_assert_eq!(tokens.len(), 1, "{:?}", String::from_utf8_lossy(&shown));
+            prop_assert_eq!(tokens[0].key, token.key);
+            prop_assert_eq!(tokens[0].unclosed_quote, token.unclosed_quote);
+            prop_assert_eq!(tokens[0].text().pieces().concat(), shown);
+        }
+    }
+}

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A secret in each place where an argument, a file of an older ibboot or a file of the machine can hold
+//! one: every command, in every format, shows none of them, and no file of `facts --tree` has one. A whole
+//! boot with such a DHCP server is in tests/dhcp/secrets.rs.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+const SECRET: &str = "S3CR3T";
+
+const CMDLINE: &str = "root=LABEL=r rd.neednet=1 rd.driver.post=mlx5_ib,ib_ipoib ip=ib0:dhcp \
+    ip=10.0.0.5::10.0.0.1:24::ib1:none \
+    netroot=iscsi:user:S3CR3T01:in:S3CR3T02@10.0.0.2:::iser::1:iqn.2026-01.test:disk \
+    netroot=cifs://user:S3CR3T03@10.0.0.3/share netroot=iscis:user:S3CR3T04@10.0.0.2::::iqn.a \
+    rd.iscsi.username=S3CR3T05 rd.iscsi.password=S3CR3T06 rd.iscsi.in.username=S3CR3T07 \
+    rd.iscsi.in.password=S3CR3T08 iscsi_password=S3CR3T09 \
+    rd.iscsi.param=node.session.auth.password=S3CR3T10 \
+    rd.nvmf.discover=tcp,10.0.0.2,,4420,DHHC-1:00:S3CR3T11: rd.nvmf.hostkey=S3CR3T12 \
+    inst.ks=https://user:S3CR3T13@10.0.0.1/ks imgurl=http://10.0.0.1/root?token=S3CR3T14 \
+    inst.repo=ftp://S3CR3T15@10.0.0.1/x#S3CR3T16 inst.vncpassword=S3CR3T17 cifspass=S3CR3T18 \
+    rd.ib.token=S3CR3T19 rd.ib.iscsi:user:S3CR3T20@10.0.0.2 \"rd.ib.key=S3CR3T21 S3CR3T22\" \
+    rd.ib.mode=\"connected rd.iscsi.password=S3CR3T23 root=iscsi:user:S3CR3T24@10.0.0.2";
+const LIVE: &str = "ip=ib0:dhcp root=live:https://S3CR3T30:x@10.0.0.2/r.img?key=S3CR3T31";
+const OF_DHCP: &str = "ip=ib0:dhcp root=dhcp netroot=dhcp rd.ib.xxx=S3CR3T32";
+
+fn manifest(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
+}
+
+fn write(tree: &Path, path: &str, text: &str) {
+    let path = tree.join(path);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+}
+
+fn run(tree: &Path, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_ibboot"))
+        .args(arguments)
+        .arg("--root")
+        .arg(tree)
+        .output()
+        .unwrap()
+}
+
+fn printed(tree: &Path, call: &str) -> String {
+    String::from_utf8(run(tree, &call.split(' ').collect::<Vec<_>>()).stdout).unwrap()
+}
+
+/// A machine that booted from `cmdline`.
+fn machine(cmdline: &str) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let tree = folder.path();
+    let copied = Command::new("cp")
+        .arg("-r")
+        .args([
+            manifest("tests/sys/connectx6-hdr/sys"),
+            manifest("tests/sys/connectx6-hdr/proc"),
+        ])
+        .arg(tree)
+        .status();
+    assert!(copied.unwrap().success());
+    write(tree, "proc/cmdline", cmdline);
+    write(
+        tree,
+        "proc/self/mountinfo",
+        "23 1 0:21 / / rw - fuse.live https://user:S3CR3T40@10.0.0.2/r?S3CR3T41 rw\n\
+         24 23 0:22 / /home rw - cifs //10.0.0.2/home rw,password=S3CR3T42\n",
+    );
+    let modprobe = "blacklist nouveau\ninstall x curl -u S3CR3T43 h\noptions y key=S3CR3T44\n";
+    write(tree, "etc/modprobe.d/site.conf", modprobe);
+    folder
+}
+
+/// Lays the files of /run/ibboot there as an ibboot wrote them that knew of no secrets.
+fn hand_over(tree: &Path) {
+    let plan: Value = serde_json::from_str(&printed(tree, "plan --format json")).unwrap();
+    let mut check: Value = serde_json::from_str(&printed(tree, "check --format json")).unwrap();
+    let boot_id = fs::read_to_string(tree.join("proc/sys/kernel/random/boot_id")).unwrap();
+    let mut expected = plan["expectation"].clone();
+    for file in [&mut expected, &mut check] {
+        file["boot_id"] = boot_id.trim().into();
+    }
+    // Whatever was hidden is there again.
+    let whole = |file: &Value| file.to_string().replace("****", "user:S3CR3T50");
+    assert!(whole(&expected).contains(SECRET));
+    write(tree, "run/ibboot/expected.json", &whole(&expected));
+    write(tree, "run/ibboot/check.json", &whole(&check));
+    let saved = "tests/cases/194-lease-holds-and-its-address-is-gone/tree/run/ibboot/state.json";
+    let mut state: Value = serde_json::from_slice(&fs::read(manifest(saved)).unwrap()).unwrap();
+    let lease = &mut state["dhcp"][0]["lease"];
+    lease["root_path"] = "iscsi:user:S3CR3T51@10.0.0.2::::iqn.a".into();
+    lease["boot_file"] = "http://10.0.0.2/x?S3CR3T52".into();
+    lease["tftp_server"] = "S3CR3T53@10.0.0.2".into();
+    state["links"] = Value::Array(Vec::new());
+    write(tree, "run/ibboot/state.json", &state.to_string());
+    let kept = serde_json::json!({
+        "schema": 1, "boot_id": boot_id.trim(), "written_ns": 0, "dhcp": state["dhcp"], "dhcp6": [], "kept": [],
+    });
+    write(tree, "run/ibboot/lease/leases.json", &kept.to_string());
+}
+
+const CALLS: &[&str] = &[
+    "plan",
+    "plan --format json",
+    "plan --asked",
+    "check",
+    "check --format json",
+    "check --format nagios",
+    "check --format prom",
+    "check --format nhc",
+    "check --sm",
+    "facts",
+    "timeline",
+    "timeline --format json",
+    "timeline --format svg",
+    "lease",
+    "up",
+];
+
+fn shows_none(tree: &Path) {
+    for call in CALLS {
+        let arguments: Vec<&str> = ["-v"].into_iter().chain(call.split(' ')).collect();
+        let run = run(tree, &arguments);
+        for said in [run.stdout, run.stderr] {
+            let said = String::from_utf8(said).unwrap();
+            assert!(!said.contains(SECRET), "{call}: {said}");
+        }
+    }
+}
+
+/// The files and links below `place`, each with what is in it.
+fn files(place: &Path) -> Vec<(PathBuf, String)> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(place).unwrap() {
+        let entry = entry.unwrap();
+        let (path, kind) = (entry.path(), entry.file_type().unwrap());
+        if kind.is_dir() {
+            found.extend(files(&path));
+        } else if kind.is_file() {
+            let text = String::from_utf8_lossy(&fs::read(&path).unwrap()).into_owned();
+            found.push((path, text));
+        }
+    }
+    found
+}
+
+/// A tree that is saved of `tree`.
+fn saved(tree: &Path) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let copy = folder.path().join("tree");
+    let run = run(tree, &["-v", "facts", "--tree", copy.to_str().unwrap()]);
+    assert_eq!(run.status.code(), Some(0), "{run:?}");
+    for said in [run.stdout, run.stderr] {
+        assert!(!String::from_utf8(said).unwrap().contains(SECRET));
+    }
+    assert_eq!(
+        fs::metadata(&copy).unwrap().permissions().mode() & 0o777,
+        0o700
+    );
+    for (path, text) in files(&copy) {
+        assert!(!text.contains(SECRET), "{}: {text}", path.display());
+        // README.md, "Reporting a bug".
+        let inside = path.strip_prefix(&copy).unwrap();
+        let places = [
+            "sys",
+            "proc",
+            "run/ibboot",
+            "run/initramfs/cmdline.d",
+            "etc/cmdline",
+            "etc/cmdline.d",
+            "etc/modprobe.d",
+        ];
+        assert!(
+            places.iter().any(|place| inside.starts_with(place)),
+            "{}",
+            path.display()
+        );
+    }
+    folder
+}
+
+#[test]
+fn no_command_shows_a_secret() {
+    for cmdline in [CMDLINE, LIVE, OF_DHCP] {
+        let folder = machine(cmdline);
+        let tree = folder.path();
+        assert_eq!(run(tree, &["plan", "--asked"]).status.code(), Some(0));
+        shows_none(tree);
+        // In the initramfs, with arguments in other files.
+        write(tree, "etc/initrd-release", "");
+        write(
+            tree,
+            "etc/cmdline.d/a.conf",
+            "netroot=iscsi:u:S3CR3T60@10.0.0.2::::iqn.a\n",
+        );
+        write(tree, "etc/cmdline", "rd.ib.typo=S3CR3T61\n");
+        write(
+            tree,
+            "run/initramfs/cmdline.d/b.conf",
+            "inst.ks=http://h/?S3CR3T62\n",
+        );
+        shows_none(tree);
+        let plan = printed(tree, "plan");
+        assert!(
+            plan.contains("wrong: /etc/cmdline:1: rd.ib.typo=****: unknown argument"),
+            "{plan}"
+        );
+        saved(tree);
+    }
+}
+
+#[test]
+fn what_an_older_ibboot_handed_over_is_shown_without_its_secrets() {
+    let folder = machine(CMDLINE);
+    let tree = folder.path();
+    hand_over(tree);
+    shows_none(tree);
+    let check = printed(tree, "check");
+    let root =
+        "root                       netroot=iscsi:****@10.0.0.2:::iser::1:iqn.2026-01.test:disk\n";
+    assert!(check.contains(root), "{check}");
+}
+
+#[test]
+fn a_saved_tree_has_no_secret_and_answers_the_same() {
+    let folder = machine(CMDLINE);
+    let tree = folder.path();
+    hand_over(tree);
+    let copy = saved(tree);
+    let copy = copy.path().join("tree");
+    // It is the same when it is saved again.
+    let again = saved(&copy);
+    for (path, text) in files(&copy) {
+        let same = again
+            .path()
+            .join("tree")
+            .join(path.strip_prefix(&copy).unwrap());
+        assert_eq!(
+            fs::read_to_string(&same).unwrap_or_default(),
+            text,
+            "{}",
+            path.display()
+        );
+    }
+    for call in CALLS {
+        let arguments: Vec<&str> = call.split(' ').collect();
+        let (here, there) = (run(tree, &arguments), run(&copy, &arguments));
+        assert_eq!(here.status, there.status, "{call}");
+        // Where an argument stands is another column now.
+        if !call.starts_with("plan") {
+            let text = |said: &[u8]| String::from_utf8(said.to_vec()).unwrap();
+            assert_eq!(text(&here.stdout), text(&there.stdout), "{call}");
+        }
+    }
+    let steps = |tree: &Path| {
+        let plan: Value = serde_json::from_str(&printed(tree, "plan --format json")).unwrap();
+        let steps = plan["steps"].as_array().unwrap().iter();
+        steps.map(|step| step["action"].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(steps(tree), steps(&copy));
+}
