@@ -2,16 +2,16 @@
 //! One snapshot of what the machine shows: RDMA devices and ports, netdevs, modules. Everything
 //! that decides reads this and never the machine, so a saved tree gives the same answers.
 
+mod addresses;
 mod disks;
-mod inet6;
 mod rootfs;
 mod routes;
+mod rtnetlink;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::IpAddr;
 
-use nix::sys::socket::SockaddrStorage;
 use serde::{Deserialize, Serialize};
 
 use crate::bond;
@@ -189,8 +189,7 @@ pub struct Netdev {
     /// What only a bond has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bond: Option<bond::Seen>,
-    /// IP addresses with their prefix length, link-local ones too; in a fixture tree those of IPv6
-    /// only.
+    /// IP addresses with their prefix length, link-local ones too (rtnetlink).
     pub addresses: Vec<String>,
     /// Addresses that duplicate address detection still looks at: the kernel's for IPv6, `up`'s for IPv4.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -198,9 +197,10 @@ pub struct Netdev {
     /// IPv6 addresses that another host has.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub duplicates: Vec<String>,
-    /// Gateways of default routes through it (/proc/net/route, /proc/net/ipv6_route).
+    /// Gateways of default routes through it (rtnetlink: what /proc/net/route and
+    /// /proc/net/ipv6_route show).
     pub gateways: Vec<IpAddr>,
-    /// Its other routes, from the same files; those to its own addresses are left out.
+    /// Its other routes; those to its own addresses are left out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub routes: Vec<ipoib::Route>,
     /// Wanted addresses that somebody else on the link has, in words.
@@ -232,10 +232,7 @@ impl Facts {
         look.depth = depth;
         let mut devices = inventory::devices(&mut look, rdma);
         let mut netdevs = netdevs(&mut look);
-        if root.is_live() {
-            add_addresses(&mut netdevs, &mut look);
-        }
-        inet6::add(&mut netdevs, &mut look);
+        addresses::add(&mut netdevs, &mut look);
         routes::add(&mut netdevs, &mut look);
         inventory::bind_netdevs(&mut devices, &netdevs);
         let modules = modules
@@ -361,6 +358,13 @@ impl<'a> Look<'a> {
         }
     }
 
+    /// Has the copy of this machine show the file, whose content is asked for elsewhere.
+    fn keep(&mut self, path: &str) {
+        if self.root.is_recording() {
+            self.text(path);
+        }
+    }
+
     /// JSON that somebody put beside a saved tree's files.
     fn saved<T: Default + serde::de::DeserializeOwned>(&mut self, path: &str) -> T {
         self.parsed(path, |text| serde_json::from_str(text))
@@ -483,36 +487,4 @@ fn bond(look: &mut Look<'_>, base: &str) -> bond::Seen {
         }
     }
     seen
-}
-
-/// Adds the IPv4 addresses, which sysfs does not show (getifaddrs(3)).
-fn add_addresses(netdevs: &mut [Netdev], look: &mut Look<'_>) {
-    let found = match nix::ifaddrs::getifaddrs() {
-        Ok(found) => found,
-        Err(errno) => {
-            look.note("IP addresses", errno.desc());
-            return;
-        }
-    };
-    for interface in found {
-        let ip = |storage: &SockaddrStorage| -> Option<IpAddr> {
-            storage.as_sockaddr_in().map(|v4| IpAddr::V4(v4.ip()))
-        };
-        let (Some(address), Some(mask)) = (
-            interface.address.as_ref().and_then(ip),
-            interface.netmask.as_ref().and_then(ip),
-        ) else {
-            continue;
-        };
-        let prefix = match mask {
-            IpAddr::V4(mask) => mask.to_bits().count_ones(),
-            IpAddr::V6(mask) => mask.to_bits().count_ones(),
-        };
-        if let Some(netdev) = netdevs
-            .iter_mut()
-            .find(|n| n.ifname == interface.interface_name)
-        {
-            netdev.addresses.push(format!("{address}/{prefix}"));
-        }
-    }
 }

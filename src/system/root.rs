@@ -4,13 +4,17 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use serde::Serialize;
+
 /// Largest file ever read whole; modules.alias of a full distribution kernel has about 1.5 MB.
 const FILE_MAX: u64 = 16 << 20;
+/// Most that sysfs has in one attribute (fs/sysfs/file.c).
+const PAGE: usize = 4096;
 
 /// What was read below the prefix, for `ibboot facts --tree`.
 #[derive(Debug, Clone)]
@@ -49,6 +53,18 @@ impl Root {
         self.prefix == Path::new("/")
     }
 
+    /// True when what is read is remembered for [`Root::save`].
+    pub fn is_recording(&self) -> bool {
+        self.record.is_some()
+    }
+
+    /// Puts what no file of the machine says beside its files in the copy, as JSON.
+    pub fn keep(&self, path: &str, value: &impl Serialize) {
+        if let Ok(bytes) = serde_json::to_vec_pretty(value) {
+            self.remember(path, || Seen::File(bytes));
+        }
+    }
+
     /// The path on this machine of `path`, which is absolute inside the tree.
     pub fn path(&self, path: &str) -> PathBuf {
         self.prefix.join(path.trim_start_matches('/'))
@@ -62,19 +78,25 @@ impl Root {
         }
     }
 
-    /// The whole file. Files of more than 16 MiB are refused with `FileTooLarge`.
+    /// The whole regular file: `FileTooLarge` beyond 16 MiB, `IsADirectory` and `Unsupported` for what
+    /// is no regular file. All of sysfs and procfs that is read here is regular.
     pub fn read(&self, path: &str) -> io::Result<Vec<u8>> {
-        let mut file = File::open(self.path(path))?;
-        // A sysfs attribute fits, and one read is all it takes.
-        let mut page = [0u8; 4096];
-        let first = file.read(&mut page)?;
-        let mut bytes = page.get(..first).unwrap_or(&[]).to_vec();
-        if first == page.len() {
-            file.take(FILE_MAX).read_to_end(&mut bytes)?;
+        let file = OpenOptions::new()
+            .read(true)
+            // The open of a planted fifo must not wait for its writer.
+            .custom_flags(libc::O_NONBLOCK)
+            .open(self.path(path))?;
+        let kind = file.metadata()?.file_type();
+        if kind.is_dir() {
+            return Err(io::Error::from_raw_os_error(libc::EISDIR));
         }
-        if bytes.len() as u64 > FILE_MAX {
-            return Err(io::ErrorKind::FileTooLarge.into());
+        if !kind.is_file() {
+            return Err(io::Error::new(
+                io::ErrorKind::Unsupported,
+                "not a regular file",
+            ));
         }
+        let bytes = to_the_end(file)?;
         self.remember(path, || Seen::File(bytes.clone()));
         Ok(bytes)
     }
@@ -164,6 +186,18 @@ impl Root {
         }
         Ok(record.len())
     }
+}
+
+/// Everything up to the end of the file. A seq_file (Documentation/filesystems/seq_file.rst) gives whole
+/// records, so a read that is shorter than its buffer says nothing of the end.
+fn to_the_end(file: impl Read) -> io::Result<Vec<u8>> {
+    // A sysfs attribute fits: one read for its text, one for the end.
+    let mut bytes = Vec::with_capacity(PAGE);
+    file.take(FILE_MAX + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > FILE_MAX {
+        return Err(io::ErrorKind::FileTooLarge.into());
+    }
+    Ok(bytes)
 }
 
 /// Where a relative link of the copy leads, if that is inside of the copy.
@@ -262,6 +296,70 @@ mod tests {
                 root.link_name(&format!("{base}/driver")).unwrap(),
                 "mlx5_core"
             );
+        }
+    }
+
+    /// Gives its parts one read each, and is interrupted between them.
+    struct Records {
+        parts: Vec<&'static str>,
+        interrupted: bool,
+    }
+
+    impl Read for Records {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            self.interrupted = !self.interrupted;
+            if self.interrupted {
+                return Err(io::ErrorKind::Interrupted.into());
+            }
+            match self.parts.pop() {
+                Some(part) => part.as_bytes().read(buffer),
+                None => Ok(0),
+            }
+        }
+    }
+
+    #[test]
+    fn a_short_read_or_a_signal_is_not_the_end() {
+        let records = Records {
+            parts: vec!["third\n", "second\n", "first\n"],
+            interrupted: false,
+        };
+        assert_eq!(to_the_end(records).unwrap(), b"first\nsecond\nthird\n");
+        let (reader, mut writer) = io::pipe().unwrap();
+        let written = std::thread::spawn(move || {
+            for _ in 0..100 {
+                writer.write_all(&[b'x'; 3968]).unwrap();
+            }
+        });
+        assert_eq!(to_the_end(reader).unwrap().len(), 396_800);
+        written.join().unwrap();
+    }
+
+    #[test]
+    fn what_is_too_large_or_no_regular_file_is_refused_at_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        let root = Root::new(dir.path());
+        fs::File::create(path("full"))
+            .unwrap()
+            .set_len(FILE_MAX)
+            .unwrap();
+        assert_eq!(root.read("/full").unwrap().len() as u64, FILE_MAX);
+        fs::File::create(path("large"))
+            .unwrap()
+            .set_len(FILE_MAX + 1)
+            .unwrap();
+        nix::unistd::mkfifo(&path("fifo"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+        symlink("/dev/zero", path("zero")).unwrap();
+        fs::create_dir(path("dir")).unwrap();
+        for (name, why) in [
+            ("/large", "file too large"),
+            ("/fifo", "not a regular file"),
+            ("/zero", "not a regular file"),
+            ("/dir", "Is a directory"),
+        ] {
+            let error = root.read(name).unwrap_err();
+            assert_eq!(crate::error::errno_text(&error), why, "{name}");
         }
     }
 
