@@ -2,10 +2,10 @@
 //! One snapshot of what the machine shows: RDMA devices and ports, netdevs, modules. Everything
 //! that decides reads this and never the machine, so a saved tree gives the same answers.
 
-mod addresses;
+pub mod addresses;
 mod disks;
-mod rootfs;
-mod routes;
+pub mod rootfs;
+pub mod routes;
 mod rtnetlink;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::bond;
 use crate::dhcp::progress::Progress;
 use crate::dhcp6;
+use crate::error::Result;
 use crate::handover;
 use crate::ipoib;
 use crate::rdma::inventory;
@@ -26,7 +27,7 @@ use crate::rdma::sa;
 use crate::rdma::select::ARPHRD_INFINIBAND;
 use crate::rdma::types::{Guid, LinkLayer, NodeType, PhysState, PortState, Rate};
 use crate::system::clock;
-use crate::system::modules::{InitState, init_state};
+use crate::system::modules::{InitState, init_state, normal};
 use crate::system::root::Root;
 
 pub use disks::DiskPath;
@@ -39,8 +40,10 @@ pub const SCHEMA: u32 = 1;
 const SA_ANSWERS: &str = "/ibboot-sa.json";
 /// The same of [`Facts::subnet_managers`].
 const SM_ANSWERS: &str = "/ibboot-sm.json";
+/// What `up` leaves for the real root: what DHCP servers granted.
+pub const STATE_FILE: &str = "/run/ibboot/state.json";
 /// The same of [`Facts::servers`].
-const SERVERS: &str = "/ibboot-servers.json";
+pub const SERVERS: &str = "/ibboot-servers.json";
 
 /// The snapshot, as `ibboot facts` prints it. Names of fields follow `rdma -j` (iproute2) where
 /// that has one.
@@ -237,8 +240,10 @@ impl Facts {
         inventory::bind_netdevs(&mut devices, &netdevs);
         let modules = modules
             .iter()
-            .filter_map(|name| Some((name.clone(), init_state(root, name)?)))
+            .filter_map(|name| Some((name.clone(), look.module(name)?)))
             .collect();
+        let boot_id = look.text(handover::BOOT_ID);
+        let kernel = look.text("/proc/sys/kernel/osrelease");
         // A saved tree has the answers beside its files: a file cannot be asked.
         let (subnet_administrator, subnet_managers, servers) = if root.is_live() {
             (Vec::new(), Vec::new(), Vec::new())
@@ -248,8 +253,8 @@ impl Facts {
         };
         Facts {
             schema: SCHEMA,
-            boot_id: handover::boot_id(root),
-            kernel: root.text("/proc/sys/kernel/osrelease").ok(),
+            boot_id,
+            kernel,
             taken_ns: if root.is_live() {
                 clock::boottime_ns()
             } else {
@@ -270,8 +275,20 @@ impl Facts {
     }
 
     /// Adds what DHCP servers granted, which no file of the kernel tells.
-    pub fn add_leases(&mut self, leases: handover::Leases) {
-        (self.dhcp, self.dhcp6) = (leases.dhcp, leases.dhcp6);
+    pub fn add_leases(&mut self, leases: Result<handover::Leases>) {
+        match leases {
+            Ok(leases) => (self.dhcp, self.dhcp6) = (leases.dhcp, leases.dhcp6),
+            Err(error) => {
+                let why = error.to_string();
+                let own = why
+                    .strip_prefix(STATE_FILE)
+                    .and_then(|why| why.strip_prefix(": "));
+                self.unread.push(Unread {
+                    path: STATE_FILE.to_owned(),
+                    why: own.unwrap_or(&why).to_owned(),
+                });
+            }
+        }
     }
 
     /// Looks at what carries the root file system too: before it is mounted nobody wants to know.
@@ -280,7 +297,10 @@ impl Facts {
         self.root = rootfs::root(&mut look);
         self.connections = match rdma {
             Some(rdma) => inventory::connections(&mut look, rdma, &self.devices),
-            None if root.is_live() => Vec::new(),
+            None if root.is_live() => {
+                inventory::note_silence(&mut look);
+                Vec::new()
+            }
             None => look.saved(rootfs::CONNECTIONS),
         };
         self.unread.append(&mut look.unread);
@@ -358,6 +378,43 @@ impl<'a> Look<'a> {
         }
     }
 
+    /// The same, where the kernel says by `nothing` (an errno) that there is nothing to tell.
+    pub fn text_or(&mut self, path: &str, nothing: i32) -> Option<String> {
+        match self.root.text(path) {
+            Err(e) if e.raw_os_error() == Some(nothing) => None,
+            _ => self.text(path),
+        }
+    }
+
+    /// The last name in a link's target.
+    pub fn link_name(&mut self, path: &str) -> Option<String> {
+        let target = self.link(path)?;
+        target.rsplit('/').next().map(str::to_owned)
+    }
+
+    /// A link's target. What is no link, or not there, leads nowhere.
+    fn link(&mut self, path: &str) -> Option<String> {
+        match self.root.link(path) {
+            Ok(target) => Some(target),
+            Err(e) if matches!(e.raw_os_error(), Some(libc::ENOENT | libc::EINVAL)) => None,
+            Err(e) => {
+                self.note(path, crate::error::errno_text(&e));
+                None
+            }
+        }
+    }
+
+    fn module(&mut self, name: &str) -> Option<InitState> {
+        match init_state(self.root, name) {
+            Ok(state) => state,
+            Err(e) => {
+                let path = format!("/sys/module/{}/initstate", normal(name));
+                self.note(path, crate::error::errno_text(&e));
+                None
+            }
+        }
+    }
+
     /// Has the copy of this machine show the file, whose content is asked for elsewhere.
     fn keep(&mut self, path: &str) {
         if self.root.is_recording() {
@@ -375,7 +432,7 @@ impl<'a> Look<'a> {
     pub fn parsed<T, E: ToString>(
         &mut self,
         path: &str,
-        parse: impl FnOnce(&str) -> Result<T, E>,
+        parse: impl FnOnce(&str) -> std::result::Result<T, E>,
     ) -> Option<T> {
         let text = self.text(path)?;
         match parse(&text) {
@@ -413,15 +470,14 @@ fn netdevs(look: &mut Look<'_>) -> Vec<Netdev> {
 fn netdev(look: &mut Look<'_>, ifname: String) -> Netdev {
     let base = format!("/sys/class/net/{ifname}");
     let number = |text: &str| text.parse::<u32>();
+    let hexadecimal = |text: &str| u32::from_str_radix(text.trim_start_matches("0x"), 16);
     let up = look
-        .text(&format!("{base}/flags"))
-        .and_then(|flags| u32::from_str_radix(flags.trim_start_matches("0x"), 16).ok())
+        .parsed(&format!("{base}/flags"), hexadecimal)
         .is_some_and(|flags| flags & 1 != 0);
     // Reading carrier of an interface that is down is EINVAL (net/core/net-sysfs.c).
-    let carrier = match look.root().text(&format!("{base}/carrier")) {
-        Ok(text) => Some(text == "1"),
-        Err(_) => None,
-    };
+    let carrier = look
+        .text_or(&format!("{base}/carrier"), libc::EINVAL)
+        .map(|text| text == "1");
     let kind = look.text(&format!("{base}/uevent")).and_then(|uevent| {
         uevent
             .lines()
@@ -433,12 +489,12 @@ fn netdev(look: &mut Look<'_>, ifname: String) -> Netdev {
     let bond = (kind.as_deref() == Some("bond")).then(|| bond(look, &base));
     let is_ipoib = hardware_type == Some(ARPHRD_INFINIBAND) && bond.is_none();
     let ipoib = is_ipoib.then(|| ipoib::Seen {
-        mode: look
-            .text(&format!("{base}/mode"))
-            .and_then(|text| ipoib::Mode::parse(&text)),
-        pkey: look
-            .text(&format!("{base}/broadcast"))
-            .and_then(|text| ipoib::pkey_of_broadcast(&text)),
+        mode: look.parsed(&format!("{base}/mode"), |text| {
+            ipoib::Mode::parse(text).ok_or("neither datagram nor connected")
+        }),
+        pkey: look.parsed(&format!("{base}/broadcast"), |text| {
+            ipoib::pkey_of_broadcast(text).ok_or("no hardware address of IPoIB")
+        }),
         // A parent is its own lower link (ipoib_get_iflink); a child made through rtnetlink has
         // no `parent` file.
         child: look
@@ -454,7 +510,7 @@ fn netdev(look: &mut Look<'_>, ifname: String) -> Netdev {
         carrier,
         operstate: look.text(&format!("{base}/operstate")),
         kind,
-        bus_address: look.root().link_name(&format!("{base}/device")).ok(),
+        bus_address: look.link_name(&format!("{base}/device")),
         ipoib,
         bond,
         addresses: Vec::new(),

@@ -40,6 +40,9 @@ pub const HOLD: &str = "hold";
 /// The word that dracut's hooks read: [`Outcome`].
 pub const RESULT: &str = "result";
 
+/// The kernel's id of this boot (random(4)).
+pub const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
+
 /// Largest file of ours that is read back: 4,096 ports take about 4 MiB.
 const FILE_MAX: u64 = 16 << 20;
 
@@ -384,10 +387,15 @@ impl Stamped for Report {
 
 /// Reads a file of this boot.
 fn read<T: Stamped>(root: &Root, name: &str) -> Result<Option<T>> {
-    match bytes_of(root, name)? {
-        Some(bytes) => parse(name, &bytes, boot_id(root).as_deref()).map(Some),
-        None => Ok(None),
-    }
+    let Some(bytes) = bytes_of(root, name)? else {
+        return Ok(None);
+    };
+    let boot_id = match root.text(BOOT_ID) {
+        Ok(id) => Some(id),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => None,
+        Err(e) => return Err(Error::io(BOOT_ID, "cannot be read", &e).kind(Kind::Unknown)),
+    };
+    parse(name, &bytes, boot_id.as_deref()).map(Some)
 }
 
 /// The bytes of file `name` as a file of the boot `boot_id`. One of another boot, of a newer schema or
@@ -425,9 +433,9 @@ fn shown(text: &str) -> String {
     format!("{shown}{cut}")
 }
 
-/// The kernel's id of this boot (random(4), `/proc/sys/kernel/random/boot_id`).
+/// The kernel's id of this boot.
 pub fn boot_id(root: &Root) -> Option<String> {
-    root.text("/proc/sys/kernel/random/boot_id").ok()
+    root.text(BOOT_ID).ok()
 }
 
 /// What was handed over in this boot, if anything.
@@ -444,18 +452,13 @@ pub struct Leases {
     pub dhcp6: Vec<dhcp6::progress::Progress>,
 }
 
-/// What DHCP servers granted in this boot; nothing where that cannot be read.
-pub fn leases(root: &Root) -> Leases {
-    match read_state(root) {
-        Ok(state) => state.map_or_else(Leases::default, |state| Leases {
-            dhcp: state.dhcp,
-            dhcp6: state.dhcp6,
-        }),
-        Err(error) => {
-            log::debug!("{error}");
-            Leases::default()
-        }
-    }
+/// What DHCP servers granted in this boot.
+pub fn leases(root: &Root) -> Result<Leases> {
+    let state = read_state(root)?;
+    Ok(state.map_or_else(Leases::default, |state| Leases {
+        dhcp: state.dhcp,
+        dhcp6: state.dhcp6,
+    }))
 }
 
 /// What is expected in this boot, if anything.

@@ -219,8 +219,12 @@ fn check(root: &Root, arguments: &CheckArguments) -> Result<u8> {
     // 1 and 2 mean warning and critical here: any failure to look is 3, unknown.
     let unknown = |error: Error| error.kind(Kind::Unknown);
     let expectation = expectation(root).map_err(unknown)?.ok_or_else(|| {
+        let nothing = "no /run/ibboot/expected.json, and the command line asks for nothing";
+        // A file that could not be read may ask for anything.
+        let complaints = Request::read(root).complaints;
+        let seen = [vec![nothing.to_owned()], complaints].concat().join("; ");
         Error::new("check", "nothing to compare with")
-            .seen("no /run/ibboot/expected.json, and the command line asks for nothing")
+            .seen(seen)
             .kind(Kind::Unknown)
     })?;
     let report = compare(root, &expectation, arguments.sm);
@@ -312,12 +316,17 @@ fn facts(root: &Root, tree: Option<&std::path::Path>) -> Result<u8> {
 }
 
 fn show_timeline(root: &Root, format: TimelineFormat) -> Result<u8> {
-    let state = handover::read_state(root)?.ok_or_else(|| {
+    let unknown = |error: Error| error.kind(Kind::Unknown);
+    let state = handover::read_state(root).map_err(unknown)?;
+    let state = state.ok_or_else(|| {
         Error::new("timeline", "nothing was handed over in this boot")
             .seen("no /run/ibboot/state.json")
             .kind(Kind::Unknown)
     })?;
-    let timeline = timeline::timeline(&state, handover::read_check(root)?.as_ref());
+    let timeline = timeline::timeline(
+        &state,
+        handover::read_check(root).map_err(unknown)?.as_ref(),
+    );
     print(&match format {
         TimelineFormat::Text => timeline.text(),
         TimelineFormat::Json => handover::json(&timeline)?,

@@ -9,11 +9,11 @@ use std::net::Ipv6Addr;
 use super::{Look, Netdev, rtnetlink};
 
 /// The note of a dump that gave no answer.
-pub(super) const DUMP: &str = "rtnetlink addresses";
+pub const DUMP: &str = "rtnetlink addresses";
 /// Where a saved tree has those of IPv6.
-pub(super) const V6: &str = "/proc/net/if_inet6";
+pub const V6: &str = "/proc/net/if_inet6";
 /// Those of IPv4 in a saved tree, which no file of the kernel shows: by interface, as JSON.
-pub(super) const V4: &str = "/ibboot-addresses.json";
+pub const V4: &str = "/ibboot-addresses.json";
 
 /// IFA_F_OPTIMISTIC, IFA_F_DADFAILED, IFA_F_TENTATIVE (linux/if_addr.h).
 const OPTIMISTIC: u32 = 0x04;

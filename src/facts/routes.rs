@@ -27,10 +27,11 @@ impl Netdev {
 }
 
 /// The note of a dump that gave no answer.
-pub(super) const DUMP: &str = "rtnetlink routes";
-/// Where a saved tree has them.
-pub(super) const V4: &str = "/proc/net/route";
-pub(super) const V6: &str = "/proc/net/ipv6_route";
+pub const DUMP: &str = "rtnetlink routes";
+/// Where a saved tree has those of IPv4.
+pub const V4: &str = "/proc/net/route";
+/// Where a saved tree has those of IPv6.
+pub const V6: &str = "/proc/net/ipv6_route";
 
 /// One line of either file.
 struct Line<'a> {

@@ -134,7 +134,16 @@ impl Root {
 
     /// True if something has this name, a dangling link included.
     pub fn exists(&self, path: &str) -> bool {
-        self.path(path).symlink_metadata().is_ok()
+        self.is_there(path).unwrap_or(false)
+    }
+
+    /// The same, where it matters that nobody can tell.
+    pub fn is_there(&self, path: &str) -> io::Result<bool> {
+        match self.path(path).symlink_metadata() {
+            Ok(_) => Ok(true),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(e) => Err(e),
+        }
     }
 
     /// Writes a kernel attribute (sysfs, procfs, configfs): the file must exist, one write.

@@ -124,7 +124,11 @@ pub async fn run(root: &Root, plan: &Plan, index: &Index) -> Result<End> {
     let directory = Directory::open()?;
     // A second run starts with a clean slate, or a hook would read the first one's result.
     directory.remove(crate::handover::RESULT)?;
-    let known = crate::handover::leases(root);
+    // What an earlier run was granted is asked for first: no more than a wish.
+    let known = crate::handover::leases(root).unwrap_or_else(|error| {
+        ::log::debug!("{error}");
+        crate::handover::Leases::default()
+    });
     let mut walk = Walk {
         root,
         plan,

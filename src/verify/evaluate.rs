@@ -10,7 +10,7 @@ use super::expectation::{Expectation, Identity, LinkWish, Require};
 use super::port;
 use super::root;
 use super::server;
-use super::{interface, lease6};
+use super::{interface, lease6, unread};
 use crate::bond;
 use crate::facts::{Facts, PortRef};
 use crate::handover::SCHEMA;
@@ -112,17 +112,28 @@ pub fn verify(expectation: &Expectation, facts: &Facts) -> Report {
         any_port(wish, &lookup, &mut links);
     }
     // Two wishes may mean one port.
-    let good: BTreeSet<_> = links
-        .iter()
-        // A bond is no port.
-        .filter(|link| link.is_good() && link.name.is_some())
-        .map(|link| (link.identity, link.name.as_deref()))
-        .collect();
-    let good = good.len();
-    let connected = match expectation.require {
-        Require::Listed => links.iter().all(|link| link.is_good() || !link.required),
-        Require::All => good > 0 && links.iter().all(LinkReport::is_good),
-        Require::Count(n) => good >= n as usize,
+    let ports = |is_one: fn(&LinkReport) -> bool| {
+        let ports: BTreeSet<_> = links
+            .iter()
+            // A bond is no port.
+            .filter(|link| is_one(link) && link.name.is_some())
+            .map(|link| (link.identity, link.name.as_deref()))
+            .collect();
+        ports.len()
+    };
+    let good = ports(LinkReport::is_good);
+    let are_met = |is_one: fn(&LinkReport) -> bool| match expectation.require {
+        Require::Listed => links.iter().all(|link| is_one(link) || !link.required),
+        Require::All => links.iter().any(|link| link.name.is_some()) && links.iter().all(is_one),
+        Require::Count(n) => ports(is_one) >= n as usize,
+    };
+    let connected = are_met(LinkReport::is_good);
+    // Were all that could not be read as wanted; there may be any number of ports that nobody could list.
+    let is_hidden = unread::hidden(facts).next().is_some();
+    let may_be_connected = match expectation.require {
+        Require::Listed => are_met(LinkReport::may_be_good),
+        Require::All => links.iter().all(LinkReport::may_be_good),
+        Require::Count(_) => is_hidden || are_met(LinkReport::may_be_good),
     };
     let servers: Vec<ServerReport> = expectation
         .servers
@@ -136,6 +147,9 @@ pub fn verify(expectation: &Expectation, facts: &Facts) -> Report {
         .map(|wish| root::report(wish, &links, facts));
     let carried = root.as_ref().is_none_or(RootReport::is_good);
     let satisfied = connected && answered && carried;
+    let is_wrong = !may_be_connected
+        || servers.iter().any(|s| s.finding.status == Status::Critical)
+        || root.as_ref().is_some_and(RootReport::is_wrong);
     let shortfall = match expectation.require {
         Require::Count(n) if !connected => {
             let ports = if good == 1 { "port is" } else { "ports are" };
@@ -146,14 +160,22 @@ pub fn verify(expectation: &Expectation, facts: &Facts) -> Report {
         }
         _ => None,
     };
-    let clean = modules.iter().all(|m| m.finding.status == Status::Ok)
-        && links.iter().all(|link| link.status == Status::Ok);
-    let nothing = links.is_empty() && modules.is_empty();
-    let status = match (nothing, satisfied, clean) {
-        (true, _, _) => Status::Unknown,
-        (_, true, true) => Status::Ok,
-        (_, true, false) => Status::Warning,
-        (_, false, _) => Status::Critical,
+    let statuses = modules.iter().map(|module| module.finding.status);
+    let statuses = statuses.chain(links.iter().map(|link| link.status));
+    let is_any_unknown = statuses.clone().any(|status| status == Status::Unknown);
+    let is_clean = statuses.clone().all(|status| status == Status::Ok);
+    let is_nothing = links.is_empty() && modules.is_empty();
+    let status = if is_nothing || (!satisfied && !is_wrong) {
+        Status::Unknown
+    } else if !satisfied {
+        Status::Critical
+    } else if is_any_unknown || !expectation.complaints.is_empty() {
+        // Nobody knows what a wrong argument was to require.
+        Status::Unknown
+    } else if is_clean {
+        Status::Ok
+    } else {
+        Status::Warning
     };
     Report {
         schema: SCHEMA,
@@ -167,6 +189,7 @@ pub fn verify(expectation: &Expectation, facts: &Facts) -> Report {
         links,
         servers,
         root,
+        complaints: expectation.complaints.clone(),
     }
 }
 
@@ -186,7 +209,7 @@ fn module(wish: &super::expectation::ModuleWish, facts: &Facts) -> ModuleReport 
     ModuleReport {
         name: wish.name.clone(),
         asked_by: wish.asked_by.clone(),
-        finding,
+        finding: unread::settle(finding, facts, &unread::of_module(&wish.name)),
     }
 }
 
@@ -204,6 +227,7 @@ fn link(wish: &LinkWish, lookup: &Lookup<'_>, out: &mut Vec<LinkReport>) {
     let found = lookup.ports_of(wish);
     if found.is_empty() {
         let finding = absent(wish, lookup.facts);
+        let finding = unread::settle(finding, lookup.facts, &unread::identity());
         out.push(LinkReport::new(wish, None, vec![finding]));
     }
     for port in found {
@@ -266,6 +290,10 @@ fn any_port(wish: &LinkWish, lookup: &Lookup<'_>, out: &mut Vec<LinkReport>) {
         .filter(|port| !named.contains(&port.name()))
     {
         out.push(on_port(wish, lookup, port));
+    }
+    for unread in unread::hidden(lookup.facts) {
+        let finding = Finding::unread(Id::DevicePresent, unread);
+        out.push(LinkReport::new(wish, None, vec![finding]));
     }
     if out.is_empty() {
         let finding = match &wish.refused {
@@ -439,7 +467,13 @@ fn evaluate(
         | Id::BondCarrier => return None,
         Id::DevicePresent => Finding::ok(row.id, &found.name()),
         Id::PortLinkLayer => match (seen.link_layer, wish.link_layer) {
-            (None | Some(LinkLayer::Unknown), _) => Finding::unknown(row.id),
+            (None, _) => Finding::unknown(row.id),
+            // As EFA's devices answer.
+            (Some(LinkLayer::Unknown), _) => Finding {
+                seen: Some(LinkLayer::Unknown.to_string()),
+                ..Finding::unknown(row.id)
+            }
+            .hint("its driver says neither InfiniBand nor Ethernet"),
             (Some(seen), Some(wanted)) if seen != wanted => {
                 Finding::failed(row.id, &seen.to_string(), &wanted.to_string())
             }
@@ -475,8 +509,13 @@ fn evaluate(
         | Id::AddressPresent
         | Id::RoutePresent => interface::evaluate(row.id, wish.ipoib.as_ref()?, found, facts),
     };
-    Some(match row.severity {
+    let finding = match row.severity {
         Severity::Critical => finding,
         Severity::Warning => finding.as_warning(),
-    })
+    };
+    let netdev = wish.ipoib.as_ref();
+    let netdev = netdev.and_then(|wish| ipoib::interface(wish, found, facts));
+    let netdev = netdev.map(|netdev| netdev.ifname.as_str());
+    let sources = unread::of_port(row.id, found, netdev);
+    Some(unread::settle(finding, facts, &sources))
 }
