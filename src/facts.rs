@@ -316,6 +316,16 @@ impl Facts {
         })
     }
 
+    /// Why it is not known which interfaces and addresses there are.
+    pub fn unread_interfaces(&self) -> Option<&Unread> {
+        let is_index =
+            |path: &str| path.starts_with("/sys/class/net/") && path.ends_with("/ifindex");
+        self.unread.iter().find(|unread| {
+            let path = unread.path.as_str();
+            path == addresses::DUMP || path == "/sys/class/net" || is_index(path)
+        })
+    }
+
     /// The interface of that name.
     pub fn netdev(&self, name: &str) -> Option<&Netdev> {
         self.netdevs.iter().find(|netdev| netdev.ifname == name)

@@ -144,6 +144,17 @@ pub struct Directory {
     path: String,
 }
 
+/// What stands where a file is to be.
+#[derive(Debug)]
+pub enum Standing {
+    /// Nothing.
+    Nothing,
+    /// A regular file of root's or ours.
+    Ours(Vec<u8>),
+    /// A link, or what is no such file: why it is not believed.
+    Planted(Error),
+}
+
 const OPEN: OFlag = OFlag::O_DIRECTORY
     .union(OFlag::O_NOFOLLOW)
     .union(OFlag::O_CLOEXEC);
@@ -292,29 +303,38 @@ impl Directory {
 
     /// Reads `name`: a regular file of root's or ours, `None` if it is not there.
     pub fn read(&self, name: &str) -> Result<Option<Vec<u8>>> {
+        match self.look_at(name)? {
+            Standing::Nothing => Ok(None),
+            Standing::Ours(bytes) => Ok(Some(bytes)),
+            Standing::Planted(error) => Err(error),
+        }
+    }
+
+    /// What stands there as `name`. An error: nobody knows.
+    pub fn look_at(&self, name: &str) -> Result<Standing> {
         let fail = |errno| self.failed(name, "cannot be read", errno);
         // O_NONBLOCK: a planted fifo must not hold us.
         let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
         let fd = match openat(&self.fd, name, flags, Mode::empty()) {
             Ok(fd) => fd,
-            Err(Errno::ENOENT) => return Ok(None),
+            Err(Errno::ENOENT) => return Ok(Standing::Nothing),
+            Err(Errno::ELOOP) => return Ok(Standing::Planted(fail(Errno::ELOOP))),
             Err(errno) => return Err(fail(errno)),
         };
         let stat = fstat(&fd).map_err(fail)?;
         let regular = SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT == SFlag::S_IFREG;
         if !regular || (stat.st_uid != 0 && stat.st_uid != geteuid().as_raw()) {
-            return Err(
-                Error::new(format!("{}/{name}", self.path), "is not believed")
-                    .seen(format!("owner {}, mode {:o}", stat.st_uid, stat.st_mode))
-                    .wanted("a regular file of root"),
-            );
+            let error = Error::new(format!("{}/{name}", self.path), "is not believed")
+                .seen(format!("owner {}, mode {:o}", stat.st_uid, stat.st_mode))
+                .wanted("a regular file of root");
+            return Ok(Standing::Planted(error));
         }
         let mut bytes = Vec::new();
         File::from(fd)
             .take(FILE_MAX)
             .read_to_end(&mut bytes)
             .map_err(|e| Error::io(format!("{}/{name}", self.path), "cannot be read", &e))?;
-        Ok(Some(bytes))
+        Ok(Standing::Ours(bytes))
     }
 }
 

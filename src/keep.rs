@@ -28,6 +28,9 @@ use crate::system::net::Net;
 use crate::system::root::Root;
 use changes::{Change, changes, not_applied, routes};
 
+/// Between two looks at what could not be read.
+const UNREAD_PAUSE: Duration = Duration::from_secs(1);
+
 /// A lease that is kept.
 struct Kept {
     index: u32,
@@ -94,7 +97,10 @@ pub async fn keep(root: &Root) -> Result<()> {
     let alarm = Alarm::new().map_err(|e| Error::io("timer", "cannot be made", &e))?;
     let net = Net::open()?;
     let directory = Directory::open()?;
-    let facts = look(root);
+    let facts = tokio::select! {
+        facts = look(root) => facts,
+        _ = terminate.recv() => return Ok(()),
+    };
     let v4 = state.dhcp.iter();
     let v4 = v4.map(|progress| Ok(Either::Four(Box::new(resume(root, progress, &facts)?))));
     // Where routers give the address, no server has to.
@@ -133,7 +139,10 @@ pub async fn keep(root: &Root) -> Result<()> {
                 _ = terminate.recv() => return Ok(()),
             }
         }
-        let facts = look(root);
+        let facts = tokio::select! {
+            facts = look(root) => facts,
+            _ = terminate.recv() => return Ok(()),
+        };
         let mut stay = Vec::with_capacity(kept.len());
         for mut one in kept {
             if one.go_on(&facts, &net, &directory, root).await? {
@@ -146,8 +155,16 @@ pub async fn keep(root: &Root) -> Result<()> {
     Ok(())
 }
 
-fn look(root: &Root) -> Facts {
-    Facts::gather(root, None, &[], Depth::Ports)
+/// Waits until the interfaces and their addresses can be read: what is not seen would count as taken away.
+async fn look(root: &Root) -> Facts {
+    loop {
+        let facts = Facts::gather(root, None, &[], Depth::Ports);
+        let Some(unread) = facts.unread_interfaces() else {
+            return facts;
+        };
+        log::warn!("{}: {}: looked at again in 1 s", unread.path, unread.why);
+        tokio::time::sleep(UNREAD_PAUSE).await;
+    }
 }
 
 fn interface(facts: &Facts, index: u32) -> Option<&Netdev> {

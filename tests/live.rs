@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Machines with many addresses and routes, on the real kernel: all of them are seen, whatever fits
-//! into one read. Needs root for namespaces; without it each test says that it was skipped.
+//! The program on a made-up machine: the sysfs of tests/sys, and the addresses, routes and files of
+//! namespaces of its own. Needs root for them; without it each test says that it was skipped.
 
 #![allow(
     clippy::unwrap_used,
@@ -12,6 +12,8 @@
 use std::fmt::Write as _;
 use std::fs;
 use std::io::Write as _;
+use std::os::unix::fs::FileTypeExt;
+use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -254,4 +256,121 @@ fn a_boot_is_verified_whatever_other_routes_there_are() {
             assert_eq!(check.status.code(), Some(0), "{count}: {said}");
         });
     }
+}
+
+/// `up` in an initramfs that was asked for `ib0`, in whose /etc another program left a name server, and in
+/// which `before` was done.
+fn in_initramfs(more: &str, before: fn()) -> Output {
+    crowd(1);
+    let none = None::<&str>;
+    for place in ["/etc", "/tmp"] {
+        mount(Some("tmpfs"), place, Some("tmpfs"), MsFlags::empty(), none).unwrap();
+    }
+    fs::write("/etc/initrd-release", "").unwrap();
+    fs::write("/etc/resolv.conf", "nameserver 192.0.2.53\n").unwrap();
+    fs::write("/tmp/net.ifaces", "eth0\n").unwrap();
+    dress_up(&format!(
+        "rd.ib.require=ib0 rd.ib.timeout=60 ip=10.7.0.2::10.7.0.1:24::ib0:none nameserver=10.7.0.53 {more}"
+    ));
+    before();
+    ibboot(&["up"])
+}
+
+fn read(path: &str) -> String {
+    fs::read_to_string(path).unwrap()
+}
+
+#[test]
+fn what_others_wrote_for_dracut_stays_beside_what_is_ours() {
+    alone("contract", || {
+        let up = in_initramfs("", || {});
+        assert_eq!(up.status.code(), Some(0), "{up:?}");
+        assert_eq!(read("/run/ibboot/result"), "verified\n");
+        assert_eq!(read("/tmp/net.ifaces"), "ib0 eth0\n");
+        let both = "nameserver 192.0.2.53\nnameserver 10.7.0.53\n";
+        assert_eq!(read("/etc/resolv.conf"), both);
+    });
+}
+
+/// What is told is a failure, for this reason.
+fn untold(before: fn(), reason: &'static str, stays: fn()) {
+    alone("contract", move || {
+        let up = in_initramfs("", before);
+        assert_eq!(up.status.code(), Some(1), "{up:?}");
+        let result = format!("failed continue\n{reason}\n");
+        assert_eq!(read("/run/ibboot/result"), result);
+        let state: Value = serde_json::from_str(&read("/run/ibboot/state.json")).unwrap();
+        let told = (&state["outcome"], &state["reason"]);
+        assert_eq!(told, (&"continue".into(), &reason.into()));
+        stays();
+    });
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_not_replaced_and_the_boot_is_not_verified() {
+    untold(
+        || {
+            fs::remove_file("/etc/resolv.conf").unwrap();
+            // A socket is a file that nobody can open.
+            UnixListener::bind("/etc/resolv.conf").unwrap();
+        },
+        "/etc/resolv.conf: cannot be read: No such device or address",
+        || {
+            let left = fs::symlink_metadata("/etc/resolv.conf").unwrap();
+            assert!(left.file_type().is_socket());
+            assert_eq!(read("/tmp/net.ifaces"), "ib0 eth0\n");
+        },
+    );
+}
+
+#[test]
+fn a_boot_whose_files_for_dracut_cannot_be_written_is_not_verified() {
+    untold(
+        || {
+            let (none, readonly) = (None::<&str>, MsFlags::MS_REMOUNT | MsFlags::MS_RDONLY);
+            mount(none, "/tmp", none, readonly, none).unwrap();
+        },
+        "/tmp/net.ib0.override: cannot be written: Read-only file system",
+        || assert_eq!(read("/tmp/net.ifaces"), "eth0\n"),
+    );
+}
+
+#[test]
+fn a_wrong_argument_stops_no_boot_and_is_in_its_verdict() {
+    alone("wrong argument", || {
+        let up = in_initramfs("rd.ib.rate=5O", || {});
+        assert_eq!(up.status.code(), Some(0), "{up:?}");
+        let result = read("/run/ibboot/result");
+        let wrong =
+            "verified\nwrong argument: /proc/cmdline:92: rd.ib.rate=5O: '5O' is not a rate in Gb/s";
+        assert!(result.starts_with(wrong), "{result}");
+        // The check of the real root goes by what was handed over.
+        fs::remove_file("/etc/initrd-release").unwrap();
+        fs::write("/run/cmdline", "").unwrap();
+        let check = ibboot(&["check", "--format", "nhc"]);
+        let said = String::from_utf8(check.stdout).unwrap();
+        assert!(
+            said.starts_with("ibboot: wrong argument: /proc/cmdline:92: rd.ib.rate=5O"),
+            "{said}"
+        );
+        assert_eq!(check.status.code(), Some(1));
+        assert_eq!(ibboot(&["check"]).status.code(), Some(3));
+    });
+}
+
+#[test]
+fn an_earlier_verdict_that_cannot_be_taken_back_is_an_error_that_names_it() {
+    alone("earlier verdict", || {
+        crowd(1);
+        dress_up("rd.ib.require=ib0");
+        assert_eq!(ibboot(&["up"]).status.code(), Some(0));
+        let none = None::<&str>;
+        let readonly = MsFlags::MS_REMOUNT | MsFlags::MS_RDONLY;
+        mount(none, "/run", none, readonly, none).unwrap();
+        let again = ibboot(&["up"]);
+        let said = String::from_utf8(again.stderr).unwrap();
+        let why = "/run/ibboot/result: cannot be removed: Read-only file system; it holds the verdict of an earlier run";
+        assert!(said.contains(why), "{said}");
+        assert_eq!(again.status.code(), Some(1));
+    });
 }
