@@ -40,6 +40,8 @@ pub const SCHEMA: u32 = 1;
 const SA_ANSWERS: &str = "/ibboot-sa.json";
 /// The same of [`Facts::subnet_managers`].
 const SM_ANSWERS: &str = "/ibboot-sm.json";
+/// The same of those of [`Facts::unread`] that no file of the tree shows.
+pub const UNREAD: &str = "/ibboot-unread.json";
 /// What `up` leaves for the real root: what DHCP servers granted.
 pub const STATE_FILE: &str = "/run/ibboot/state.json";
 /// The same of [`Facts::servers`].
@@ -251,6 +253,10 @@ impl Facts {
             let managers = look.saved(SM_ANSWERS);
             (look.saved(SA_ANSWERS), managers, look.saved(SERVERS))
         };
+        if !root.is_live() {
+            let unread: Vec<Unread> = look.saved(UNREAD);
+            look.unread.extend(unread);
+        }
         Facts {
             schema: SCHEMA,
             boot_id,

@@ -9,7 +9,7 @@ use ibboot::cli::{
     UpArguments,
 };
 use ibboot::error::{Error, Kind, Result};
-use ibboot::facts::{Depth, Facts};
+use ibboot::facts::{Depth, Facts, UNREAD, Unread};
 use ibboot::handover::{self, Directory};
 use ibboot::plan::{self, Inventory};
 use ibboot::rdma::netlink::Rdma;
@@ -307,6 +307,11 @@ fn facts(root: &Root, tree: Option<&std::path::Path>) -> Result<u8> {
         handover::read_state(root)?;
         handover::read_check(root)?;
         let save = |e: io::Error| Error::io(tree.display(), "cannot be written", &e);
+        let is_lost = |unread: &&Unread| !root.is_remembered(&unread.path);
+        let lost: Vec<&Unread> = facts.unread.iter().filter(is_lost).collect();
+        if !lost.is_empty() {
+            root.keep(UNREAD, &lost);
+        }
         std::fs::create_dir(tree).map_err(save)?;
         let files = root.save(tree).map_err(save)?;
         log::info!("{}: {files} files saved", tree.display());

@@ -222,3 +222,42 @@ fn what_cannot_be_read_is_unknown_and_named() {
     }
     assert!(same > 500 && unknown > 300, "{same} {unknown}");
 }
+
+/// A copy of a machine of which not all can be read says the same as the machine.
+#[test]
+fn a_copy_knows_what_could_not_be_read() {
+    let cases = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases");
+    let tree = machine(&cases.join("100-ipoib-as-wanted"));
+    let class = tree.path().join("sys/class");
+    for file in [
+        "net/ib0/mtu",
+        "net/ib1/carrier",
+        "infiniband/mlx5_0/ports/1/rate",
+    ] {
+        fs::remove_file(class.join(file)).unwrap();
+        fs::create_dir(class.join(file)).unwrap();
+    }
+    fs::create_dir(class.join("infiniband/mlx5_7")).unwrap();
+    fs::write(class.join("infiniband/mlx5_7/ports"), "").unwrap();
+    let facts = |root: &Path, more: &[&str]| {
+        let run = Command::new(env!("CARGO_BIN_EXE_ibboot"))
+            .args([&["facts", "--root", root.to_str().unwrap()], more].concat())
+            .output()
+            .unwrap();
+        String::from_utf8(run.stdout).unwrap()
+    };
+    let copy = tree.path().with_extension("copy");
+    let seen = facts(tree.path(), &["--tree", copy.to_str().unwrap()]);
+    let again = facts(&copy, &[]);
+    let checked = (check(tree.path()), check(&copy));
+    fs::remove_dir_all(&copy).unwrap();
+    let json = |text: &str| -> serde_json::Value { serde_json::from_str(text).unwrap() };
+    let sorted = |mut facts: serde_json::Value| {
+        let unread = facts["unread"].as_array_mut().unwrap();
+        unread.sort_by_key(|one| one["path"].to_string());
+        facts
+    };
+    assert_eq!(json(&seen)["unread"].as_array().unwrap().len(), 4, "{seen}");
+    assert_eq!(sorted(json(&again)), sorted(json(&seen)));
+    assert_eq!(checked.0, checked.1);
+}

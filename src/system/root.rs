@@ -78,9 +78,35 @@ impl Root {
         }
     }
 
+    /// Whether the copy will have it.
+    pub fn is_remembered(&self, path: &str) -> bool {
+        let path = Path::new(path.trim_start_matches('/'));
+        let record = self.record.as_ref().map(RefCell::borrow);
+        record.is_some_and(|record| record.contains_key(path))
+    }
+
+    /// What gave no answer is somewhere: the copy has at least the directory, as of a device whose files
+    /// all fail.
+    fn missed<T>(&self, path: &str, result: io::Result<T>) -> io::Result<T> {
+        if let (Some(record), Err(error)) = (&self.record, &result)
+            && error.kind() != io::ErrorKind::NotFound
+            && let Some(parent) = Path::new(path.trim_start_matches('/')).parent()
+        {
+            let mut record = record.borrow_mut();
+            record.entry(parent.to_path_buf()).or_insert(Seen::Dir);
+        }
+        result
+    }
+
     /// The whole regular file: `FileTooLarge` beyond 16 MiB, `IsADirectory` and `Unsupported` for what
     /// is no regular file. All of sysfs and procfs that is read here is regular.
     pub fn read(&self, path: &str) -> io::Result<Vec<u8>> {
+        let bytes = self.missed(path, self.bytes(path))?;
+        self.remember(path, || Seen::File(bytes.clone()));
+        Ok(bytes)
+    }
+
+    fn bytes(&self, path: &str) -> io::Result<Vec<u8>> {
         let file = OpenOptions::new()
             .read(true)
             // The open of a planted fifo must not wait for its writer.
@@ -96,9 +122,7 @@ impl Root {
                 "not a regular file",
             ));
         }
-        let bytes = to_the_end(file)?;
-        self.remember(path, || Seen::File(bytes.clone()));
-        Ok(bytes)
+        to_the_end(file)
     }
 
     /// The file as text without the white space around it; bytes that are not UTF-8 become U+FFFD.
@@ -110,7 +134,7 @@ impl Root {
     /// The names in a directory, sorted; numbers inside names sort as numbers.
     pub fn list(&self, path: &str) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
-        for entry in fs::read_dir(self.path(path))? {
+        for entry in self.missed(path, fs::read_dir(self.path(path)))? {
             names.push(entry?.file_name().to_string_lossy().into_owned());
         }
         names.sort_by_key(|name| natural(name));
