@@ -150,7 +150,7 @@ mod tests {
             assert!(of_v6(&rejects).unwrap().is_none());
             assert!(of_v6(rejects.trim_end_matches("ib0")).unwrap().is_none());
         }
-        for cut in [&v4[..20], &v6[..40]] {
+        for cut in [v4.split_at(20).0, v6.split_at(40).0] {
             assert!(of_v4(cut).is_none() && of_v6(cut).is_none(), "{cut}");
         }
     }

@@ -111,30 +111,9 @@ pub fn verify(expectation: &Expectation, facts: &Facts) -> Report {
     if let Some(wish) = &expectation.any_port {
         any_port(wish, &lookup, &mut links);
     }
-    // Two wishes may mean one port.
-    let ports = |is_one: fn(&LinkReport) -> bool| {
-        let ports: BTreeSet<_> = links
-            .iter()
-            // A bond is no port.
-            .filter(|link| is_one(link) && link.name.is_some())
-            .map(|link| (link.identity, link.name.as_deref()))
-            .collect();
-        ports.len()
-    };
-    let good = ports(LinkReport::is_good);
-    let are_met = |is_one: fn(&LinkReport) -> bool| match expectation.require {
-        Require::Listed => links.iter().all(|link| is_one(link) || !link.required),
-        Require::All => links.iter().any(|link| link.name.is_some()) && links.iter().all(is_one),
-        Require::Count(n) => ports(is_one) >= n as usize,
-    };
-    let connected = are_met(LinkReport::is_good);
-    // Were all that could not be read as wanted; there may be any number of ports that nobody could list.
-    let is_hidden = unread::hidden(facts).next().is_some();
-    let may_be_connected = match expectation.require {
-        Require::Listed => are_met(LinkReport::may_be_good),
-        Require::All => links.iter().all(LinkReport::may_be_good),
-        Require::Count(_) => is_hidden || are_met(LinkReport::may_be_good),
-    };
+    let require = expectation.require;
+    let good = ports(&links, LinkReport::is_good);
+    let connected = is_met(require, &links, LinkReport::is_good);
     let servers: Vec<ServerReport> = expectation
         .servers
         .iter()
@@ -147,10 +126,7 @@ pub fn verify(expectation: &Expectation, facts: &Facts) -> Report {
         .map(|wish| root::report(wish, &links, facts));
     let carried = root.as_ref().is_none_or(RootReport::is_good);
     let satisfied = connected && answered && carried;
-    let is_wrong = !may_be_connected
-        || servers.iter().any(|s| s.finding.status == Status::Critical)
-        || root.as_ref().is_some_and(RootReport::is_wrong);
-    let shortfall = match expectation.require {
+    let shortfall = match require {
         Require::Count(n) if !connected => {
             let ports = if good == 1 { "port is" } else { "ports are" };
             Some(format!(
@@ -160,36 +136,72 @@ pub fn verify(expectation: &Expectation, facts: &Facts) -> Report {
         }
         _ => None,
     };
-    let statuses = modules.iter().map(|module| module.finding.status);
-    let statuses = statuses.chain(links.iter().map(|link| link.status));
-    let is_any_unknown = statuses.clone().any(|status| status == Status::Unknown);
-    let is_clean = statuses.clone().all(|status| status == Status::Ok);
-    let is_nothing = links.is_empty() && modules.is_empty();
-    let status = if is_nothing || (!satisfied && !is_wrong) {
-        Status::Unknown
-    } else if !satisfied {
-        Status::Critical
-    } else if is_any_unknown || !expectation.complaints.is_empty() {
-        // Nobody knows what a wrong argument was to require.
-        Status::Unknown
-    } else if is_clean {
-        Status::Ok
-    } else {
-        Status::Warning
-    };
-    Report {
+    let mut report = Report {
         schema: SCHEMA,
         boot_id: facts.boot_id.clone(),
         taken_ns: facts.taken_ns,
-        status,
+        status: Status::Unknown,
         satisfied,
-        require: expectation.require.to_string(),
+        require: require.to_string(),
         shortfall,
         modules,
         links,
         servers,
         root,
         complaints: expectation.complaints.clone(),
+    };
+    report.status = whole(require, &report, facts);
+    report
+}
+
+/// How many ports are such links: two wishes may mean one, and a bond is none.
+fn ports(links: &[LinkReport], is_one: fn(&LinkReport) -> bool) -> usize {
+    let ports: BTreeSet<_> = links
+        .iter()
+        .filter(|link| is_one(link) && link.name.is_some())
+        .map(|link| (link.identity, link.name.as_deref()))
+        .collect();
+    ports.len()
+}
+
+/// Whether enough of the links are such.
+fn is_met(require: Require, links: &[LinkReport], is_one: fn(&LinkReport) -> bool) -> bool {
+    match require {
+        Require::Listed => links.iter().all(|link| is_one(link) || !link.required),
+        Require::All => ports(links, is_one) > 0 && links.iter().all(is_one),
+        Require::Count(n) => ports(links, is_one) >= n as usize,
+    }
+}
+
+/// The verdict. Critical is only what would be so whatever stood in the files that could not be read.
+fn whole(require: Require, report: &Report, facts: &Facts) -> Status {
+    let (modules, links) = (&report.modules, &report.links);
+    if links.is_empty() && modules.is_empty() {
+        return Status::Unknown;
+    }
+    // There may be any number of ports where not all can be listed.
+    let is_hidden = require != Require::Listed && unread::hidden(facts).next().is_some();
+    let may_be_met = match require {
+        Require::All if is_hidden => links.iter().all(LinkReport::may_be_good),
+        Require::Count(_) if is_hidden => true,
+        _ => is_met(require, links, LinkReport::may_be_good),
+    };
+    let failed = |server: &ServerReport| server.finding.status == Status::Critical;
+    let is_wrong = !may_be_met
+        || report.servers.iter().any(failed)
+        || report.root.as_ref().is_some_and(RootReport::is_wrong);
+    let modules = modules.iter().map(|module| module.finding.status);
+    let mut statuses = modules.chain(links.iter().map(|link| link.status));
+    let is_all_ok = statuses.clone().all(|status| status == Status::Ok);
+    // Nobody knows what a wrong argument was to require.
+    let is_any_unknown =
+        !report.complaints.is_empty() || statuses.any(|status| status == Status::Unknown);
+    match report.satisfied {
+        false if is_wrong => Status::Critical,
+        false => Status::Unknown,
+        true if is_any_unknown => Status::Unknown,
+        true if is_all_ok => Status::Ok,
+        true => Status::Warning,
     }
 }
 
