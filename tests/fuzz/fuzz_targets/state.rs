@@ -99,10 +99,10 @@ fuzz_target!(|data: &[u8]| {
         for progress in state.dhcp6.iter().take(4) {
             resume6(progress);
         }
-        facts.add_leases(Leases {
+        facts.add_leases(Ok(Leases {
             dhcp: state.dhcp,
             dhcp6: state.dhcp6,
-        });
+        }));
     }
     let to = HANDOVERS[data.len() % HANDOVERS.len()];
     compare(expected.as_ref().unwrap_or(expectation), &facts, to);
