@@ -2,21 +2,22 @@
 //! One snapshot of what the machine shows: RDMA devices and ports, netdevs, modules. Everything
 //! that decides reads this and never the machine, so a saved tree gives the same answers.
 
+pub mod addresses;
 mod disks;
-mod inet6;
-mod rootfs;
-mod routes;
+pub mod rootfs;
+pub mod routes;
+mod rtnetlink;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::IpAddr;
 
-use nix::sys::socket::SockaddrStorage;
 use serde::{Deserialize, Serialize};
 
 use crate::bond;
 use crate::dhcp::progress::Progress;
 use crate::dhcp6;
+use crate::error::Result;
 use crate::handover;
 use crate::ipoib;
 use crate::rdma::inventory;
@@ -26,7 +27,7 @@ use crate::rdma::sa;
 use crate::rdma::select::ARPHRD_INFINIBAND;
 use crate::rdma::types::{Guid, LinkLayer, NodeType, PhysState, PortState, Rate};
 use crate::system::clock;
-use crate::system::modules::{InitState, init_state};
+use crate::system::modules::{InitState, init_state, normal};
 use crate::system::root::Root;
 
 pub use disks::DiskPath;
@@ -39,8 +40,10 @@ pub const SCHEMA: u32 = 1;
 const SA_ANSWERS: &str = "/ibboot-sa.json";
 /// The same of [`Facts::subnet_managers`].
 const SM_ANSWERS: &str = "/ibboot-sm.json";
+/// The same of those of [`Facts::unread`] that no file of the tree shows.
+pub const UNREAD: &str = "/ibboot-unread.json";
 /// The same of [`Facts::servers`].
-const SERVERS: &str = "/ibboot-servers.json";
+pub const SERVERS: &str = "/ibboot-servers.json";
 
 /// The snapshot, as `ibboot facts` prints it. Names of fields follow `rdma -j` (iproute2) where
 /// that has one.
@@ -84,10 +87,6 @@ pub struct Facts {
     pub connections: Vec<Connection>,
     /// Attributes that could not be read or understood: the rest still counts.
     pub unread: Vec<Unread>,
-}
-
-fn state_path() -> String {
-    format!("{}/{}", handover::DIRECTORY, handover::STATE)
 }
 
 /// An attribute that gave no answer.
@@ -193,8 +192,7 @@ pub struct Netdev {
     /// What only a bond has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bond: Option<bond::Seen>,
-    /// IP addresses with their prefix length, link-local ones too; in a fixture tree those of IPv6
-    /// only.
+    /// IP addresses with their prefix length, link-local ones too (rtnetlink).
     pub addresses: Vec<String>,
     /// Addresses that duplicate address detection still looks at: the kernel's for IPv6, `up`'s for IPv4.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -202,9 +200,10 @@ pub struct Netdev {
     /// IPv6 addresses that another host has.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub duplicates: Vec<String>,
-    /// Gateways of default routes through it (/proc/net/route, /proc/net/ipv6_route).
+    /// Gateways of default routes through it (rtnetlink: what /proc/net/route and
+    /// /proc/net/ipv6_route show).
     pub gateways: Vec<IpAddr>,
-    /// Its other routes, from the same files; those to its own addresses are left out.
+    /// Its other routes; those to its own addresses are left out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub routes: Vec<ipoib::Route>,
     /// Wanted addresses that somebody else on the link has, in words.
@@ -236,16 +235,15 @@ impl Facts {
         look.depth = depth;
         let mut devices = inventory::devices(&mut look, rdma);
         let mut netdevs = netdevs(&mut look);
-        if root.is_live() {
-            add_addresses(&mut netdevs, &mut look);
-        }
-        inet6::add(&mut netdevs, &mut look);
+        addresses::add(&mut netdevs, &mut look);
         routes::add(&mut netdevs, &mut look);
         inventory::bind_netdevs(&mut devices, &netdevs);
         let modules = modules
             .iter()
-            .filter_map(|name| Some((name.clone(), init_state(root, name)?)))
+            .filter_map(|name| Some((name.clone(), look.module(name)?)))
             .collect();
+        let boot_id = look.text(handover::BOOT_ID);
+        let kernel = look.text("/proc/sys/kernel/osrelease");
         // A saved tree has the answers beside its files: a file cannot be asked.
         let (subnet_administrator, subnet_managers, servers) = if root.is_live() {
             (Vec::new(), Vec::new(), Vec::new())
@@ -253,10 +251,14 @@ impl Facts {
             let managers = look.saved(SM_ANSWERS);
             (look.saved(SA_ANSWERS), managers, look.saved(SERVERS))
         };
+        if !root.is_live() {
+            let unread: Vec<Unread> = look.saved(UNREAD);
+            look.unread.extend(unread);
+        }
         Facts {
             schema: SCHEMA,
-            boot_id: handover::boot_id(root),
-            kernel: root.text("/proc/sys/kernel/osrelease").ok(),
+            boot_id,
+            kernel,
             taken_ns: if root.is_live() {
                 clock::boottime_ns()
             } else {
@@ -277,29 +279,20 @@ impl Facts {
     }
 
     /// Adds what DHCP servers granted, which no file of the kernel tells.
-    pub fn add_leases(&mut self, leases: handover::Leases) {
-        (self.dhcp, self.dhcp6) = (leases.dhcp, leases.dhcp6);
-    }
-
-    /// The same from state.json, which is root's alone.
-    pub fn read_leases(&mut self, root: &Root) {
-        match handover::leases(root) {
-            Ok(leases) => self.add_leases(leases),
+    pub fn add_leases(&mut self, leases: Result<handover::Leases>) {
+        match leases {
+            Ok(leases) => (self.dhcp, self.dhcp6) = (leases.dhcp, leases.dhcp6),
             Err(error) => {
-                log::debug!("{error}");
+                let why = error.to_string();
+                let own = why
+                    .strip_prefix(&error.object)
+                    .and_then(|why| why.strip_prefix(": "));
                 self.unread.push(Unread {
-                    path: state_path(),
-                    why: error.to_string(),
+                    why: own.unwrap_or(&why).to_owned(),
+                    path: error.object,
                 });
             }
         }
-    }
-
-    /// Why it is not known what DHCP servers granted.
-    pub fn unread_leases(&self) -> Option<&str> {
-        let path = state_path();
-        let unread = self.unread.iter().find(|unread| unread.path == path)?;
-        Some(&unread.why)
     }
 
     /// Looks at what carries the root file system too: before it is mounted nobody wants to know.
@@ -308,7 +301,10 @@ impl Facts {
         self.root = rootfs::root(&mut look);
         self.connections = match rdma {
             Some(rdma) => inventory::connections(&mut look, rdma, &self.devices),
-            None if root.is_live() => Vec::new(),
+            None if root.is_live() => {
+                inventory::note_silence(&mut look);
+                Vec::new()
+            }
             None => look.saved(rootfs::CONNECTIONS),
         };
         self.unread.append(&mut look.unread);
@@ -321,6 +317,19 @@ impl Facts {
                 .ports
                 .iter()
                 .map(move |port| PortRef { device, port })
+        })
+    }
+
+    /// Why it is not known which interfaces and addresses there are.
+    pub fn unread_interfaces(&self) -> Option<&Unread> {
+        let is_index =
+            |path: &str| path.starts_with("/sys/class/net/") && path.ends_with("/ifindex");
+        self.unread.iter().find(|unread| {
+            let path = unread.path.as_str();
+            path == addresses::DUMP
+                || path == routes::DUMP
+                || path == "/sys/class/net"
+                || is_index(path)
         })
     }
 
@@ -386,6 +395,50 @@ impl<'a> Look<'a> {
         }
     }
 
+    /// The same, where the kernel says by `nothing` (an errno) that there is nothing to tell.
+    pub fn text_or(&mut self, path: &str, nothing: i32) -> Option<String> {
+        match self.root.text(path) {
+            Err(e) if e.raw_os_error() == Some(nothing) => None,
+            _ => self.text(path),
+        }
+    }
+
+    /// The last name in a link's target.
+    pub fn link_name(&mut self, path: &str) -> Option<String> {
+        let target = self.link(path)?;
+        target.rsplit('/').next().map(str::to_owned)
+    }
+
+    /// A link's target. What is no link, or not there, leads nowhere.
+    fn link(&mut self, path: &str) -> Option<String> {
+        match self.root.link(path) {
+            Ok(target) => Some(target),
+            Err(e) if matches!(e.raw_os_error(), Some(libc::ENOENT | libc::EINVAL)) => None,
+            Err(e) => {
+                self.note(path, crate::error::errno_text(&e));
+                None
+            }
+        }
+    }
+
+    fn module(&mut self, name: &str) -> Option<InitState> {
+        match init_state(self.root, name) {
+            Ok(state) => state,
+            Err(e) => {
+                let path = format!("/sys/module/{}/initstate", normal(name));
+                self.note(path, crate::error::errno_text(&e));
+                None
+            }
+        }
+    }
+
+    /// Has the copy of this machine show the file, whose content is asked for elsewhere.
+    fn keep(&mut self, path: &str) {
+        if self.root.is_recording() {
+            self.text(path);
+        }
+    }
+
     /// JSON that somebody put beside a saved tree's files.
     fn saved<T: Default + serde::de::DeserializeOwned>(&mut self, path: &str) -> T {
         self.parsed(path, |text| serde_json::from_str(text))
@@ -396,7 +449,7 @@ impl<'a> Look<'a> {
     pub fn parsed<T, E: ToString>(
         &mut self,
         path: &str,
-        parse: impl FnOnce(&str) -> Result<T, E>,
+        parse: impl FnOnce(&str) -> std::result::Result<T, E>,
     ) -> Option<T> {
         let text = self.text(path)?;
         match parse(&text) {
@@ -434,15 +487,14 @@ fn netdevs(look: &mut Look<'_>) -> Vec<Netdev> {
 fn netdev(look: &mut Look<'_>, ifname: String) -> Netdev {
     let base = format!("/sys/class/net/{ifname}");
     let number = |text: &str| text.parse::<u32>();
+    let hexadecimal = |text: &str| u32::from_str_radix(text.trim_start_matches("0x"), 16);
     let up = look
-        .text(&format!("{base}/flags"))
-        .and_then(|flags| u32::from_str_radix(flags.trim_start_matches("0x"), 16).ok())
+        .parsed(&format!("{base}/flags"), hexadecimal)
         .is_some_and(|flags| flags & 1 != 0);
     // Reading carrier of an interface that is down is EINVAL (net/core/net-sysfs.c).
-    let carrier = match look.root().text(&format!("{base}/carrier")) {
-        Ok(text) => Some(text == "1"),
-        Err(_) => None,
-    };
+    let carrier = look
+        .text_or(&format!("{base}/carrier"), libc::EINVAL)
+        .map(|text| text == "1");
     let kind = look.text(&format!("{base}/uevent")).and_then(|uevent| {
         uevent
             .lines()
@@ -454,12 +506,12 @@ fn netdev(look: &mut Look<'_>, ifname: String) -> Netdev {
     let bond = (kind.as_deref() == Some("bond")).then(|| bond(look, &base));
     let is_ipoib = hardware_type == Some(ARPHRD_INFINIBAND) && bond.is_none();
     let ipoib = is_ipoib.then(|| ipoib::Seen {
-        mode: look
-            .text(&format!("{base}/mode"))
-            .and_then(|text| ipoib::Mode::parse(&text)),
-        pkey: look
-            .text(&format!("{base}/broadcast"))
-            .and_then(|text| ipoib::pkey_of_broadcast(&text)),
+        mode: look.parsed(&format!("{base}/mode"), |text| {
+            ipoib::Mode::parse(text).ok_or("neither datagram nor connected")
+        }),
+        pkey: look.parsed(&format!("{base}/broadcast"), |text| {
+            ipoib::pkey_of_broadcast(text).ok_or("no hardware address of IPoIB")
+        }),
         // A parent is its own lower link (ipoib_get_iflink); a child made through rtnetlink has
         // no `parent` file.
         child: look
@@ -475,7 +527,7 @@ fn netdev(look: &mut Look<'_>, ifname: String) -> Netdev {
         carrier,
         operstate: look.text(&format!("{base}/operstate")),
         kind,
-        bus_address: look.root().link_name(&format!("{base}/device")).ok(),
+        bus_address: look.link_name(&format!("{base}/device")),
         ipoib,
         bond,
         addresses: Vec::new(),
@@ -508,36 +560,4 @@ fn bond(look: &mut Look<'_>, base: &str) -> bond::Seen {
         }
     }
     seen
-}
-
-/// Adds the IPv4 addresses, which sysfs does not show (getifaddrs(3)).
-fn add_addresses(netdevs: &mut [Netdev], look: &mut Look<'_>) {
-    let found = match nix::ifaddrs::getifaddrs() {
-        Ok(found) => found,
-        Err(errno) => {
-            look.note("IP addresses", errno.desc());
-            return;
-        }
-    };
-    for interface in found {
-        let ip = |storage: &SockaddrStorage| -> Option<IpAddr> {
-            storage.as_sockaddr_in().map(|v4| IpAddr::V4(v4.ip()))
-        };
-        let (Some(address), Some(mask)) = (
-            interface.address.as_ref().and_then(ip),
-            interface.netmask.as_ref().and_then(ip),
-        ) else {
-            continue;
-        };
-        let prefix = match mask {
-            IpAddr::V4(mask) => mask.to_bits().count_ones(),
-            IpAddr::V6(mask) => mask.to_bits().count_ones(),
-        };
-        if let Some(netdev) = netdevs
-            .iter_mut()
-            .find(|n| n.ifname == interface.interface_name)
-        {
-            netdev.addresses.push(format!("{address}/{prefix}"));
-        }
-    }
 }

@@ -49,6 +49,9 @@ pub const HOLD: &str = "hold";
 /// The word that dracut's hooks read: [`Outcome`].
 pub const RESULT: &str = "result";
 
+/// The kernel's id of this boot (random(4)).
+pub const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
+
 /// Largest file of ours that is read back: 4,096 ports take about 4 MiB.
 const FILE_MAX: u64 = 16 << 20;
 
@@ -148,6 +151,17 @@ pub struct State {
 pub struct Directory {
     fd: OwnedFd,
     path: String,
+}
+
+/// What stands where a file is to be.
+#[derive(Debug)]
+pub enum Standing {
+    /// Nothing.
+    Nothing,
+    /// A regular file of root's or ours.
+    Ours(Vec<u8>),
+    /// A link, or what is no such file: why it is not believed.
+    Planted(Error),
 }
 
 const OPEN: OFlag = OFlag::O_DIRECTORY
@@ -328,29 +342,43 @@ impl Directory {
 
     /// The same, of root's or of `owner`'s.
     fn read_of(&self, name: &str, owner: Uid) -> Result<Option<Vec<u8>>> {
+        match self.standing(name, owner)? {
+            Standing::Nothing => Ok(None),
+            Standing::Ours(bytes) => Ok(Some(bytes)),
+            Standing::Planted(error) => Err(error),
+        }
+    }
+
+    /// What stands there as `name`. An error: nobody knows.
+    pub fn look_at(&self, name: &str) -> Result<Standing> {
+        self.standing(name, geteuid())
+    }
+
+    /// The same where root or `owner` may own the file.
+    fn standing(&self, name: &str, owner: Uid) -> Result<Standing> {
         let fail = |errno| self.failed(name, "cannot be read", errno);
         // O_NONBLOCK: a planted fifo must not hold us.
         let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
         let fd = match openat(&self.fd, name, flags, Mode::empty()) {
             Ok(fd) => fd,
-            Err(Errno::ENOENT) => return Ok(None),
+            Err(Errno::ENOENT) => return Ok(Standing::Nothing),
+            Err(Errno::ELOOP) => return Ok(Standing::Planted(fail(Errno::ELOOP))),
             Err(errno) => return Err(fail(errno)),
         };
         let stat = fstat(&fd).map_err(fail)?;
         let regular = SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT == SFlag::S_IFREG;
         if !regular || (stat.st_uid != 0 && stat.st_uid != owner.as_raw()) {
-            return Err(
-                Error::new(format!("{}/{name}", self.path), "is not believed")
-                    .seen(format!("owner {}, mode {:o}", stat.st_uid, stat.st_mode))
-                    .wanted("a regular file of root"),
-            );
+            let error = Error::new(format!("{}/{name}", self.path), "is not believed")
+                .seen(format!("owner {}, mode {:o}", stat.st_uid, stat.st_mode))
+                .wanted("a regular file of root");
+            return Ok(Standing::Planted(error));
         }
         let mut bytes = Vec::new();
         File::from(fd)
             .take(FILE_MAX)
             .read_to_end(&mut bytes)
             .map_err(|e| Error::io(format!("{}/{name}", self.path), "cannot be read", &e))?;
-        Ok(Some(bytes))
+        Ok(Standing::Ours(bytes))
     }
 }
 
@@ -442,9 +470,18 @@ impl Stamped for Report {
 
 /// Reads a file of this boot.
 fn read<T: Stamped>(root: &Root, name: &str) -> Result<Option<T>> {
-    match bytes_of(root, name)? {
-        Some(bytes) => parse(name, &bytes, boot_id(root).as_deref()).map(Some),
-        None => Ok(None),
+    let Some(bytes) = bytes_of(root, name)? else {
+        return Ok(None);
+    };
+    parse(name, &bytes, this_boot(root)?.as_deref()).map(Some)
+}
+
+/// As [`boot_id`]; one that cannot be read is an error.
+fn this_boot(root: &Root) -> Result<Option<String>> {
+    match root.text(BOOT_ID) {
+        Ok(id) => Ok(Some(id)),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(e) => Err(Error::io(BOOT_ID, "cannot be read", &e).kind(Kind::Unknown)),
     }
 }
 
@@ -483,9 +520,9 @@ fn shown(text: &str) -> String {
     format!("{shown}{cut}")
 }
 
-/// The kernel's id of this boot (random(4), `/proc/sys/kernel/random/boot_id`).
+/// The kernel's id of this boot.
 pub fn boot_id(root: &Root) -> Option<String> {
-    root.text("/proc/sys/kernel/random/boot_id").ok()
+    root.text(BOOT_ID).ok()
 }
 
 /// What was handed over in this boot, if anything.

@@ -170,7 +170,8 @@ impl Keeper<'_> {
             self.told = Told::everything();
         }
         let facts = Facts::gather(self.root, None, &[], Depth::Ports);
-        if !shows_interfaces(&facts) {
+        if let Some(unread) = facts.unread_interfaces() {
+            log::debug!("{}: {}", unread.path, unread.why);
             self.leases.iter_mut().for_each(Either::wake);
             return Ok(false);
         }
@@ -218,18 +219,6 @@ impl Keeper<'_> {
             }
         }
     }
-}
-
-/// Addresses, routes and the list of interfaces could be read.
-fn shows_interfaces(facts: &Facts) -> bool {
-    let mut unread = facts.unread.iter().map(|unread| unread.path.as_str());
-    let hides = unread.find(|path| {
-        path.starts_with("/proc/net/") || *path == "/sys/class/net" || !path.starts_with('/')
-    });
-    if let Some(path) = hides {
-        log::debug!("{path}: cannot be read");
-    }
-    hides.is_none()
 }
 
 /// One keeper at a time. Where there is no place for a lock there is none.

@@ -10,7 +10,7 @@ use ibboot::cli::{
     UpArguments,
 };
 use ibboot::error::{Error, Kind, Result};
-use ibboot::facts::{Depth, Facts};
+use ibboot::facts::{Depth, Facts, UNREAD, Unread};
 use ibboot::handover::{self, Directory};
 use ibboot::plan::{self, Inventory};
 use ibboot::rdma::netlink::Rdma;
@@ -198,7 +198,7 @@ fn look(root: &Root, expectation: &Expectation, rdma: Option<&Rdma>) -> Facts {
     let names: Vec<String> = expectation.modules.iter().map(|m| m.name.clone()).collect();
     let mut facts = Facts::gather(root, rdma, &names, expectation.depth());
     facts.add_root(root, rdma);
-    facts.read_leases(root);
+    facts.add_leases(handover::leases(root));
     facts
 }
 
@@ -220,8 +220,12 @@ fn check(root: &Root, arguments: &CheckArguments) -> Result<u8> {
     // 1 and 2 mean warning and critical here: any failure to look is 3, unknown.
     let unknown = |error: Error| error.kind(Kind::Unknown);
     let expectation = expectation(root).map_err(unknown)?.ok_or_else(|| {
+        let nothing = "no /run/ibboot/expected.json, and the command line asks for nothing";
+        // A file that could not be read may ask for anything.
+        let complaints = Request::read(root).complaints;
+        let seen = [vec![nothing.to_owned()], complaints].concat().join("; ");
         Error::new("check", "nothing to compare with")
-            .seen("no /run/ibboot/expected.json, and the command line asks for nothing")
+            .seen(seen)
             .kind(Kind::Unknown)
     })?;
     let report = compare(root, &expectation, arguments.sm);
@@ -295,7 +299,7 @@ fn facts(root: &Root, tree: Option<&std::path::Path>) -> Result<u8> {
         .collect();
     let mut facts = Facts::gather(root, rdma.as_ref(), &modules, Depth::All);
     facts.add_root(root, rdma.as_ref());
-    facts.read_leases(root);
+    facts.add_leases(handover::leases(root));
     if let Some(tree) = tree {
         // The plan's reading too, so that the tree answers every command.
         Inventory::read(root)?;
@@ -304,6 +308,11 @@ fn facts(root: &Root, tree: Option<&std::path::Path>) -> Result<u8> {
         handover::read_state(root)?;
         handover::read_check(root)?;
         let save = |e: io::Error| Error::io(tree.display(), "cannot be written", &e);
+        let is_lost = |unread: &&Unread| !root.is_remembered(&unread.path);
+        let lost: Vec<&Unread> = facts.unread.iter().filter(is_lost).collect();
+        if !lost.is_empty() {
+            root.keep(UNREAD, &lost);
+        }
         // What was read is not for everybody.
         let mut folder = std::fs::DirBuilder::new();
         folder.mode(0o700).create(tree).map_err(save)?;
@@ -315,12 +324,17 @@ fn facts(root: &Root, tree: Option<&std::path::Path>) -> Result<u8> {
 }
 
 fn show_timeline(root: &Root, format: TimelineFormat) -> Result<u8> {
-    let state = handover::read_state(root)?.ok_or_else(|| {
+    let unknown = |error: Error| error.kind(Kind::Unknown);
+    let state = handover::read_state(root).map_err(unknown)?;
+    let state = state.ok_or_else(|| {
         Error::new("timeline", "nothing was handed over in this boot")
             .seen("no /run/ibboot/state.json")
             .kind(Kind::Unknown)
     })?;
-    let timeline = timeline::timeline(&state, handover::read_check(root)?.as_ref());
+    let timeline = timeline::timeline(
+        &state,
+        handover::read_check(root).map_err(unknown)?.as_ref(),
+    );
     print(&match format {
         TimelineFormat::Text => timeline.text(),
         TimelineFormat::Json => handover::json(&timeline)?,

@@ -126,6 +126,12 @@ pub fn prometheus(report: &Report) -> String {
         "Whether all that is required is there.",
         &whole(u8::from(report.satisfied)),
     );
+    family(
+        &mut out,
+        "ibboot_wrong_arguments",
+        "How many arguments could not be understood.",
+        &[format!(" {}", report.complaints.len())],
+    );
     let modules: Vec<String> = report
         .modules
         .iter()

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::error::printable;
-use crate::facts::PortRef;
+use crate::facts::{PortRef, Unread};
 use crate::rdma::reach::Server;
 use crate::rdma::types::{Guid, LinkLayer};
 use crate::verify::checks::{Id, check};
@@ -110,13 +110,27 @@ impl Finding {
         }
     }
 
-    /// The attribute gave no answer.
+    /// The kernel does not tell.
     pub fn unknown(check: Id) -> Finding {
         Finding {
-            seen: some("unreadable"),
+            seen: some("not told"),
             ..Finding::new(check, Status::Unknown)
         }
-        .hint("the device does not answer: see dmesg")
+        .hint("the kernel has no such file of this device")
+    }
+
+    /// What the check rests on could not be read.
+    pub fn unread(check: Id, unread: &Unread) -> Finding {
+        let hint = match unread.path.strip_prefix("/run/") {
+            // A file of ours: what is wrong with it says the rest.
+            Some(_) => "",
+            None => "see dmesg, and whether root can read it",
+        };
+        Finding {
+            seen: some(&format!("{}: {}", unread.path, unread.why)),
+            ..Finding::new(check, Status::Unknown)
+        }
+        .hint(hint)
     }
 
     /// Not looked at.
@@ -140,10 +154,13 @@ impl Finding {
         self
     }
 
-    /// `WHAT FAILED: SEEN, wanted WANTED; HINT`.
+    /// `WHAT FAILED: SEEN, wanted WANTED; HINT`, or that it is not known.
     pub fn sentence(&self) -> String {
-        let failure = check(self.check).map_or("failed", |row| row.failure);
-        let mut line = failure.to_owned();
+        let row = check(self.check);
+        let mut line = match (self.status, row) {
+            (Status::Unknown, Some(row)) => format!("{} is not known", row.name),
+            (_, row) => row.map_or("failed", |row| row.failure).to_owned(),
+        };
         if let Some(seen) = &self.seen {
             line.push_str(&format!(": {seen}"));
         }
@@ -190,6 +207,11 @@ pub struct RootReport {
 }
 
 impl RootReport {
+    /// Something is known to be wrong.
+    pub fn is_wrong(&self) -> bool {
+        self.status() == Status::Critical
+    }
+
     /// Nothing is wrong; before the switch into it nothing is known.
     pub fn is_good(&self) -> bool {
         self.diagnosis().is_none()
@@ -298,6 +320,11 @@ impl LinkReport {
         matches!(self.status, Status::Ok | Status::Warning)
     }
 
+    /// Nothing is known to be wrong with it.
+    pub fn may_be_good(&self) -> bool {
+        self.status != Status::Critical
+    }
+
     /// The first check that failed, or, where none did, the first that warns: what is waited for,
     /// and the diagnosis at the end.
     pub fn trouble(&self) -> Option<&Finding> {
@@ -346,7 +373,8 @@ pub struct Report {
     /// When the machine was looked at, ns since kernel start.
     pub taken_ns: u64,
     /// Ok: all is as wanted. Warning: what is required is, something else is not. Critical: what
-    /// is required is not. Unknown: nothing to compare.
+    /// is required is not. Unknown: nothing to compare, or something could not be read and nothing
+    /// that is required is known to be missing.
     pub status: Status,
     /// What is required is there.
     pub satisfied: bool,
@@ -365,6 +393,9 @@ pub struct Report {
     /// The root file system, where a link must carry it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub root: Option<RootReport>,
+    /// Arguments that are wrong, a line each: what they want was not looked at.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub complaints: Vec<String>,
 }
 
 impl Report {
@@ -379,7 +410,14 @@ impl Report {
             .chain(self.links.iter().filter_map(LinkReport::diagnosis))
             .chain(self.servers.iter().filter_map(ServerReport::diagnosis))
             .chain(self.root.iter().filter_map(RootReport::diagnosis))
+            .chain(self.wrong_arguments())
             .collect()
+    }
+
+    /// A line for each wrong argument.
+    fn wrong_arguments(&self) -> impl Iterator<Item = String> {
+        let lines = self.complaints.iter();
+        lines.map(|complaint| format!("wrong argument: {}", printable(complaint)))
     }
 
     /// The one line that explains a report that is not satisfied: the trouble of the first
@@ -404,7 +442,9 @@ impl Report {
             None => {
                 let server = self.servers.iter().find_map(ServerReport::diagnosis);
                 let root = || self.root.as_ref().and_then(RootReport::diagnosis);
-                self.shortfall.clone().or(server).or_else(root).or(driver)
+                let argument = || self.wrong_arguments().next();
+                let first = self.shortfall.clone().or(server).or_else(root);
+                first.or(driver).or_else(argument)
             }
         }
     }
@@ -463,6 +503,9 @@ impl Report {
                 line(&mut out, 2, finding.status, what, seen);
                 advice(&mut out, finding);
             }
+        }
+        for complaint in &self.complaints {
+            line(&mut out, 0, Status::Unknown, "wrong argument", complaint);
         }
         let good = self.links.iter().filter(|link| link.is_good()).count();
         if let Some(shortfall) = &self.shortfall {

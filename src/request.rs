@@ -11,6 +11,7 @@ use kernel_cmdline::{
 };
 
 use crate::bond::BondWish;
+use crate::error::Error;
 use crate::ipoib;
 use crate::rdma::reach::Server;
 use crate::storage;
@@ -158,31 +159,37 @@ impl Request {
     /// the kernel wrote it elsewhere.
     pub fn read(root: &Root) -> Request {
         let mut files: Vec<(String, Vec<u8>)> = Vec::new();
-        let mut add = |path: String| {
-            if let Ok(bytes) = root.read(&path) {
-                files.push((path, bytes));
+        let mut unread = Vec::new();
+        let mut cannot = |path: &str, e: &std::io::Error| {
+            if e.kind() != std::io::ErrorKind::NotFound {
+                unread.push(Error::io(path, "cannot be read", e).to_string());
             }
         };
-        let conf = |directory: &str| -> Vec<String> {
-            let names = root.list(directory).unwrap_or_default();
-            let conf = names.into_iter().filter(|name| name.ends_with(".conf"));
-            conf.map(|name| format!("{directory}/{name}")).collect()
-        };
+        let mut paths = vec!["/proc/cmdline".to_owned()];
         if in_initramfs(root) {
-            conf("/etc/cmdline.d").into_iter().for_each(&mut add);
-            add("/etc/cmdline".to_owned());
-            add("/proc/cmdline".to_owned());
-            conf("/run/initramfs/cmdline.d")
-                .into_iter()
-                .for_each(&mut add);
-        } else {
-            add("/proc/cmdline".to_owned());
+            let mut conf = |directory: &str| -> Vec<String> {
+                let names = root.list(directory).inspect_err(|e| cannot(directory, e));
+                let names = names.unwrap_or_default().into_iter();
+                let conf = names.filter(|name| name.ends_with(".conf"));
+                conf.map(|name| format!("{directory}/{name}")).collect()
+            };
+            paths.insert(0, "/etc/cmdline".to_owned());
+            paths.splice(0..0, conf("/etc/cmdline.d"));
+            paths.extend(conf("/run/initramfs/cmdline.d"));
+        }
+        for path in paths {
+            match root.read(&path) {
+                Ok(bytes) => files.push((path, bytes)),
+                Err(e) => cannot(&path, &e),
+            }
         }
         let sources: Vec<Source<'_>> = files
             .iter()
             .map(|(path, bytes)| Source::new(path, bytes))
             .collect();
-        Request::from_sources(&sources, root.exists(dump::VMCORE))
+        let mut request = Request::from_sources(&sources, root.exists(dump::VMCORE));
+        request.complaints.extend(unread);
+        request
     }
 
     /// A command line given as text, for a kernel that boots a machine.

@@ -5,7 +5,7 @@
 //! `call` has one call of the program per line (without `--root`). What they print must be
 //! `expected`: each call, its stdout, its stderr and its exit code. BLESS=1 writes it anew.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use std::fmt::Write as _;
 use std::fs;
@@ -29,8 +29,8 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Everything the calls of a case print.
-fn outcome(case: &Path) -> String {
+/// The machine of a case.
+fn machine(case: &Path) -> tempfile::TempDir {
     let tree = tempfile::tempdir().unwrap();
     let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
     let base = fs::read_to_string(case.join("base")).unwrap();
@@ -44,6 +44,12 @@ fn outcome(case: &Path) -> String {
         fs::create_dir_all(tree.path().join("proc")).unwrap();
         fs::write(tree.path().join("proc/cmdline"), cmdline).unwrap();
     }
+    tree
+}
+
+/// Everything the calls of a case print.
+fn outcome(case: &Path) -> String {
+    let tree = machine(case);
     let calls = fs::read_to_string(case.join("call"))
         .unwrap_or_else(|_| "plan\nplan --format json\n".into());
     let mut out = String::new();
@@ -124,4 +130,134 @@ fn every_case_prints_what_is_expected() {
 #[test]
 fn every_example_command_line_gives_its_plan() {
     all_in("kernel-cmdline/examples", 16);
+}
+
+/// Cases whose check is ok, of every kind of check.
+const GOOD: [&str; 14] = [
+    "100-ipoib-as-wanted",
+    "107-ipoib-child",
+    "180-bond",
+    "200-root-over-rdma",
+    "210-root-by-iser",
+    "215-root-by-nvme",
+    "220-ipv6-of-a-router",
+    "231-lease6-holds",
+    "232-either6-with-a-lease",
+    "40-as-handed-over",
+    "235-root-by-iscsi-of-two-servers",
+    "238-sm-answers",
+    "65-by-command-line",
+    "70-soft-roce",
+];
+
+/// Files and directories below `directory`, links left out.
+fn all_below(directory: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_symlink() {
+            continue;
+        }
+        if path.is_dir() {
+            all_below(&path, found);
+        }
+        found.push(path);
+    }
+}
+
+/// Exit code of a check, and what it says.
+fn check(tree: &Path) -> (i32, String) {
+    let run = Command::new(env!("CARGO_BIN_EXE_ibboot"))
+        .args(["check", "--root"])
+        .arg(tree)
+        .output()
+        .unwrap();
+    let said = [run.stdout, run.stderr].concat();
+    (run.status.code().unwrap(), String::from_utf8(said).unwrap())
+}
+
+/// Whatever cannot be read (EISDIR for a file, ENOTDIR for a directory): the check is as without it, or it
+/// is unknown and names what it is. It never says of anything that it is not as wanted.
+#[test]
+fn what_cannot_be_read_is_unknown_and_named() {
+    let (mut same, mut unknown) = (0, 0);
+    for name in GOOD {
+        let case = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("tests/cases")
+            .join(name);
+        let tree = machine(&case);
+        let tree = tree.path();
+        assert_eq!(check(tree).0, 0, "{name}");
+        let mut all = Vec::new();
+        all_below(tree, &mut all);
+        for path in all {
+            let aside = tree.with_extension("aside");
+            fs::rename(&path, &aside).unwrap();
+            if aside.is_dir() {
+                fs::write(&path, "").unwrap();
+            } else {
+                fs::create_dir(&path).unwrap();
+            }
+            let (code, said) = check(tree);
+            if aside.is_dir() {
+                fs::remove_file(&path).unwrap();
+            } else {
+                fs::remove_dir(&path).unwrap();
+            }
+            fs::rename(&aside, &path).unwrap();
+            let shown = path.strip_prefix(tree).unwrap().to_str().unwrap();
+            let what = format!("{name}: /{shown}:\n{said}");
+            match code {
+                0 => same += 1,
+                3 => unknown += 1,
+                _ => panic!("exit {code}: {what}"),
+            }
+            // Links lead there by another name.
+            let is_named = said.contains(&format!("/{shown}")) || shown.starts_with("sys/devices");
+            assert!(code == 0 || is_named, "{what}");
+            assert!(
+                !said.contains("CRITICAL") && !said.contains("WARNING"),
+                "{what}"
+            );
+        }
+    }
+    assert!(same > 500 && unknown > 300, "{same} {unknown}");
+}
+
+/// A copy of a machine of which not all can be read says the same as the machine.
+#[test]
+fn a_copy_knows_what_could_not_be_read() {
+    let cases = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases");
+    let tree = machine(&cases.join("100-ipoib-as-wanted"));
+    let class = tree.path().join("sys/class");
+    for file in [
+        "net/ib0/mtu",
+        "net/ib1/carrier",
+        "infiniband/mlx5_0/ports/1/rate",
+    ] {
+        fs::remove_file(class.join(file)).unwrap();
+        fs::create_dir(class.join(file)).unwrap();
+    }
+    fs::create_dir(class.join("infiniband/mlx5_7")).unwrap();
+    fs::write(class.join("infiniband/mlx5_7/ports"), "").unwrap();
+    let facts = |root: &Path, more: &[&str]| {
+        let run = Command::new(env!("CARGO_BIN_EXE_ibboot"))
+            .args([&["facts", "--root", root.to_str().unwrap()], more].concat())
+            .output()
+            .unwrap();
+        String::from_utf8(run.stdout).unwrap()
+    };
+    let copy = tree.path().with_extension("copy");
+    let seen = facts(tree.path(), &["--tree", copy.to_str().unwrap()]);
+    let again = facts(&copy, &[]);
+    let checked = (check(tree.path()), check(&copy));
+    fs::remove_dir_all(&copy).unwrap();
+    let json = |text: &str| -> serde_json::Value { serde_json::from_str(text).unwrap() };
+    let sorted = |mut facts: serde_json::Value| {
+        let unread = facts["unread"].as_array_mut().unwrap();
+        unread.sort_by_key(|one| one["path"].to_string());
+        facts
+    };
+    assert_eq!(json(&seen)["unread"].as_array().unwrap().len(), 4, "{seen}");
+    assert_eq!(sorted(json(&again)), sorted(json(&seen)));
+    assert_eq!(checked.0, checked.1);
 }

@@ -255,7 +255,13 @@ impl<'a> Reader<'a> {
                 wishes::probe(value)?,
                 "rd.ib.probe= arguments",
             ),
-            "require" => set(&mut ib.require, token, wishes::require(value)?),
+            "require" => {
+                let (require, wrong) = wishes::require(value);
+                if let Some(require) = require {
+                    set(&mut ib.require, token, require)?;
+                }
+                wrong.map_or(Ok(()), Err)
+            }
             "timeout" => set(&mut ib.timeout, token, wishes::seconds(value, 1)?),
             "onfail" => {
                 let choices = OnFail::WORDS;

@@ -207,10 +207,12 @@ pub(crate) fn port_type(text: &str) -> Parsed<'_, PortTypeWish<'_>> {
     })
 }
 
-pub(crate) fn require(text: &str) -> Parsed<'_, Require<'_>> {
+/// The wish, and what is wrong: of a list, what can be read is required all the same, since without it
+/// any port at all would do.
+pub(crate) fn require(text: &str) -> (Option<Require<'_>>, Option<Problem<'_>>) {
     match text {
-        "all" => return Ok(Require::All),
-        "any" => return Ok(Require::Any),
+        "all" => return (Some(Require::All), None),
+        "any" => return (Some(Require::Any), None),
         _ => {}
     }
     if text.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -221,17 +223,21 @@ pub(crate) fn require(text: &str) -> Parsed<'_, Require<'_>> {
             min: 1,
             max: PORTS,
         };
-        return count.map(Require::Count).ok_or(wrong);
+        let wrong = count.is_none().then_some(wrong);
+        return (count.map(Require::Count), wrong);
     }
     let mut ports = heapless::Vec::new();
+    let mut wrong = None;
     for part in text.split(',') {
         let too_many = Problem::TooMany {
             what: "ports of one rd.ib.require=",
             limit: REQUIRED_PORTS,
         };
-        ports.push(selector(part)?).map_err(|_| too_many)?;
+        let taken = selector(part).and_then(|port| ports.push(port).map_err(|_| too_many));
+        wrong = wrong.or(taken.err());
     }
-    Ok(Require::Ports(ports))
+    let is_any = !ports.is_empty();
+    (is_any.then_some(Require::Ports(ports)), wrong)
 }
 
 pub(crate) fn rate(text: &str) -> Parsed<'_, RateWish<'_>> {

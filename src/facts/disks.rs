@@ -55,7 +55,7 @@ fn below(look: &mut Look<'_>, place: &str, layers: usize, found: &mut Vec<DiskPa
     if !slaves.is_empty() {
         return;
     }
-    let Ok(target) = look.root().link(place) else {
+    let Some(target) = look.link(place) else {
         return;
     };
     let nodes: Vec<&str> = target.split('/').collect();

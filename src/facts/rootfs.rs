@@ -9,7 +9,7 @@ use super::{DiskPath, Look, disks};
 use crate::redact;
 
 /// The connections in a saved tree, as JSON.
-pub(super) const CONNECTIONS: &str = "/ibboot-connections.json";
+pub const CONNECTIONS: &str = "/ibboot-connections.json";
 
 /// The mount at `/` (/proc/self/mountinfo, proc(5)).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

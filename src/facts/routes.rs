@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Routes, as /proc/net/route and /proc/net/ipv6_route show them.
+//! Routes: of the running machine from rtnetlink, of a saved one as /proc/net/route and
+//! /proc/net/ipv6_route show them.
 
 use std::net::IpAddr;
 
-use super::{Look, Netdev};
+use super::{Look, Netdev, rtnetlink};
 use crate::ipoib::{Address, Route};
 
 /// RTF_UP and RTF_REJECT (linux/route.h), RTF_LOCAL (linux/ipv6_route.h).
@@ -12,43 +13,76 @@ const REJECT: u32 = 0x200;
 const LOCAL: u32 = 0x8000_0000;
 
 impl Netdev {
+    fn add_route(&mut self, route: Route) {
+        match route.gateway {
+            Some(gateway) if route.network.prefix == 0 => self.gateways.push(gateway),
+            _ => self.routes.push(route),
+        }
+    }
+
     /// Whether the route is there.
     pub fn has_route(&self, route: &Route) -> bool {
         self.routes.contains(route)
     }
 }
 
+/// The note of a dump that gave no answer.
+pub const DUMP: &str = "rtnetlink routes";
+/// Where a saved tree has those of IPv4.
+pub const V4: &str = "/proc/net/route";
+/// Where a saved tree has those of IPv6.
+pub const V6: &str = "/proc/net/ipv6_route";
+
 /// One line of either file.
 struct Line<'a> {
     ifname: &'a str,
-    network: Address,
-    gateway: Option<IpAddr>,
+    route: Route,
 }
 
 /// Adds the routes to their interfaces.
 pub(super) fn add(netdevs: &mut [Netdev], look: &mut Look<'_>) {
-    let v4 = look.text("/proc/net/route").unwrap_or_default();
-    let v6 = look.text("/proc/net/ipv6_route").unwrap_or_default();
-    let lines = v4
-        .lines()
-        .filter_map(of_v4)
-        .chain(v6.lines().filter_map(of_v6));
-    for line in lines {
-        let Some(netdev) = netdevs.iter_mut().find(|n| n.ifname == line.ifname) else {
-            continue;
-        };
-        match line.gateway {
-            Some(gateway) if line.network.prefix == 0 => netdev.gateways.push(gateway),
-            gateway => netdev.routes.push(Route {
-                network: line.network,
-                gateway,
-            }),
+    if !look.root().is_live() {
+        return add_saved(netdevs, look);
+    }
+    look.keep(V4);
+    look.keep(V6);
+    match rtnetlink::routes() {
+        Ok(routes) => {
+            for through in routes {
+                let index = Some(through.index);
+                if let Some(netdev) = netdevs.iter_mut().find(|n| n.ifindex == index) {
+                    netdev.add_route(through.route);
+                }
+            }
+        }
+        Err(e) => look.note(DUMP, e),
+    }
+}
+
+/// As /proc shows them.
+fn add_saved(netdevs: &mut [Netdev], look: &mut Look<'_>) {
+    let v4 = look.text(V4).unwrap_or_default();
+    let v6 = look.text(V6).unwrap_or_default();
+    // The file of IPv4 begins with the names of its columns.
+    let v4 = v4.lines().filter(|line| !line.starts_with("Iface"));
+    let v4 = v4.map(|line| (V4, of_v4(line)));
+    let lines = v4.chain(v6.lines().map(|line| (V6, of_v6(line))));
+    for (path, line) in lines {
+        match line {
+            Some(Some(line)) => {
+                if let Some(netdev) = netdevs.iter_mut().find(|n| n.ifname == line.ifname) {
+                    netdev.add_route(line.route);
+                }
+            }
+            Some(None) => {}
+            None => look.note(path, "a line is not as the kernel writes it"),
         }
     }
 }
 
-/// Words of the machine's byte order (net/ipv4/fib_trie.c, fib_route_seq_show).
-fn of_v4(line: &str) -> Option<Line<'_>> {
+/// Words of the machine's byte order (net/ipv4/fib_trie.c, fib_route_seq_show). None: not such a line;
+/// inside of it none: not a route that leads anywhere else.
+fn of_v4(line: &str) -> Option<Option<Line<'_>>> {
     let fields: Vec<&str> = line.split_ascii_whitespace().collect();
     let [ifname, network, gateway, flags, _, _, _, mask, ..] = fields.as_slice() else {
         return None;
@@ -56,37 +90,40 @@ fn of_v4(line: &str) -> Option<Line<'_>> {
     let word = |text: &str| u32::from_str_radix(text, 16).ok();
     let address = |text: &str| word(text).map(|word| IpAddr::from(word.to_ne_bytes()));
     let flags = word(flags)?;
-    (flags & UP != 0 && flags & REJECT == 0).then_some(())?;
-    Some(Line {
-        ifname,
-        network: Address {
-            address: address(network)?,
-            prefix: u8::try_from(word(mask)?.count_ones()).ok()?,
-        },
-        gateway: address(gateway).filter(|gateway| !gateway.is_unspecified()),
-    })
+    let network = Address {
+        address: address(network)?,
+        prefix: u8::try_from(word(mask)?.count_ones()).ok()?,
+    };
+    let gateway = Some(address(gateway)?).filter(|gateway| !gateway.is_unspecified());
+    let route = Route { network, gateway };
+    let leads = flags & UP != 0 && flags & REJECT == 0;
+    Some(leads.then_some(Line { ifname, route }))
 }
 
-/// Plain hexadecimal (net/ipv6/route.c, rt6_info_route).
-fn of_v6(line: &str) -> Option<Line<'_>> {
+/// Plain hexadecimal (net/ipv6/route.c, rt6_info_route); a route without an interface, as one that
+/// rejects, may lack the name.
+fn of_v6(line: &str) -> Option<Option<Line<'_>>> {
     let fields: Vec<&str> = line.split_ascii_whitespace().collect();
-    let [network, length, _, _, gateway, _, _, _, flags, ifname] = fields.as_slice() else {
-        return None;
+    let (network, length, gateway, flags, ifname) = match fields.as_slice() {
+        [network, length, _, _, gateway, _, _, _, flags, ifname] => {
+            (network, length, gateway, flags, *ifname)
+        }
+        [network, length, _, _, gateway, _, _, _, flags] => (network, length, gateway, flags, ""),
+        _ => return None,
     };
     let address = |text: &str| {
         let word = u128::from_str_radix(text, 16).ok()?;
         Some(IpAddr::from(word.to_be_bytes()))
     };
     let flags = u32::from_str_radix(flags, 16).ok()?;
-    (flags & UP != 0 && flags & (REJECT | LOCAL) == 0).then_some(())?;
-    Some(Line {
-        ifname,
-        network: Address {
-            address: address(network)?,
-            prefix: u8::from_str_radix(length, 16).ok()?,
-        },
-        gateway: address(gateway).filter(|gateway| !gateway.is_unspecified()),
-    })
+    let network = Address {
+        address: address(network)?,
+        prefix: u8::from_str_radix(length, 16).ok()?,
+    };
+    let gateway = Some(address(gateway)?).filter(|gateway| !gateway.is_unspecified());
+    let route = Route { network, gateway };
+    let leads = flags & UP != 0 && flags & (REJECT | LOCAL) == 0;
+    Some(leads.then_some(Line { ifname, route }))
 }
 
 #[cfg(test)]
@@ -98,33 +135,35 @@ mod tests {
     fn lines_of_the_kernel_are_read() {
         let v4 = "ib0\t0009000A\t0100000A\t0003\t0\t0\t0\t00FFFFFF\t0\t0\t0";
         if cfg!(target_endian = "little") {
-            let line = of_v4(v4).unwrap();
-            assert_eq!(
-                (line.ifname, line.network.to_string()),
-                ("ib0", "10.0.9.0/24".to_owned())
-            );
-            assert_eq!(line.gateway, Some("10.0.0.1".parse().unwrap()));
+            let line = of_v4(v4).unwrap().unwrap();
+            let route = "10.0.9.0/24 via 10.0.0.1".to_owned();
+            assert_eq!((line.ifname, line.route.to_string()), ("ib0", route));
+            assert!(of_v4(&v4.replace("0003", "0203")).unwrap().is_none());
         }
         let v6 = "fd000000000000000000000000000000 40 00000000000000000000000000000000 00 \
             fe800000000000000000000000000001 00000400 00000001 00000000 00000003      ib0";
-        let line = of_v6(v6).unwrap();
-        assert_eq!(
-            (line.ifname, line.network.to_string()),
-            ("ib0", "fd00::/64".to_owned())
-        );
-        assert_eq!(line.gateway, Some("fe80::1".parse().unwrap()));
-        assert!(of_v6(&v6.replace("00000003 ", "80000003 ")).is_none());
+        let line = of_v6(v6).unwrap().unwrap();
+        let route = "fd00::/64 via fe80::1".to_owned();
+        assert_eq!((line.ifname, line.route.to_string()), ("ib0", route));
+        for other in ["80000003", "00200200"] {
+            let rejects = v6.replace("00000003 ", &format!("{other} "));
+            assert!(of_v6(&rejects).unwrap().is_none());
+            assert!(of_v6(rejects.trim_end_matches("ib0")).unwrap().is_none());
+        }
+        for cut in [v4.split_at(20).0, v6.split_at(40).0] {
+            assert!(of_v4(cut).is_none() && of_v6(cut).is_none(), "{cut}");
+        }
     }
 
     proptest! {
         #[test]
         fn any_line_is_survived(line in "\\PC*|(ib0 )?([0-9A-Fx+-]{1,33} ){7,10}(ib0)?") {
-            if let Some(found) = of_v4(&line) {
-                prop_assert!(found.network.prefix <= 32 && found.network.address.is_ipv4());
+            if let Some(Some(found)) = of_v4(&line) {
+                prop_assert!(found.route.network.prefix <= 32 && found.route.network.address.is_ipv4());
             }
-            if let Some(found) = of_v6(&line) {
-                prop_assert!(found.network.address.is_ipv6());
-                prop_assert!(found.gateway.is_none_or(|gateway| gateway.is_ipv6()));
+            if let Some(Some(found)) = of_v6(&line) {
+                prop_assert!(found.route.network.address.is_ipv6());
+                prop_assert!(found.route.gateway.is_none_or(|gateway| gateway.is_ipv6()));
             }
         }
     }

@@ -272,9 +272,10 @@ pub fn read(root: &Root) -> Result<Option<Kept>> {
     } else {
         bytes_in_tree(root, name)?
     };
-    bytes
-        .map(|bytes| parse(name, &bytes, super::boot_id(root).as_deref()))
-        .transpose()
+    let Some(bytes) = bytes else {
+        return Ok(None);
+    };
+    parse(name, &bytes, super::this_boot(root)?.as_deref()).map(Some)
 }
 
 #[cfg(test)]

@@ -275,6 +275,7 @@ fn nothing() -> Expectation {
         modules: Vec::new(),
         servers: Vec::new(),
         root: None,
+        complaints: Vec::new(),
     }
 }
 
@@ -435,6 +436,7 @@ impl Draft<'_> {
             modules: std::mem::take(&mut self.modules),
             servers,
             root: carried(self.request),
+            complaints: self.request.complaints.clone(),
             ..nothing()
         }
     }

@@ -64,6 +64,15 @@ pub fn connections(look: &mut Look<'_>, rdma: &Rdma, devices: &[Device]) -> Vec<
     found
 }
 
+/// Without a socket nobody knows of connections, unless there is no ib_core to make any.
+pub fn note_silence(look: &mut Look<'_>) {
+    if let Err(e) = Rdma::open()
+        && e.raw_os_error() != Some(libc::EPROTONOSUPPORT)
+    {
+        look.note("NETLINK_RDMA connections", crate::error::errno_text(&e));
+    }
+}
+
 fn device(look: &mut Look<'_>, ifname: String, told: Option<&Told>) -> Device {
     let base = format!("{CLASS}/{ifname}");
     let free = |look: &mut Look<'_>, file: &str| {
@@ -80,8 +89,8 @@ fn device(look: &mut Look<'_>, ifname: String, told: Option<&Told>) -> Device {
         .filter_map(|name| name.parse().ok())
         .collect();
     numbers.sort_unstable();
-    let link = |file: &str| look.root().link_name(&format!("{base}/{file}")).ok();
-    let (bus_address, driver) = (link("device"), link("device/driver"));
+    let bus_address = look.link_name(&format!("{base}/device"));
+    let driver = look.link_name(&format!("{base}/device/driver"));
     Device {
         ifindex: told.map(|told| told.device.index),
         node_guid: look.parsed(&format!("{base}/node_guid"), parse::guid),
@@ -137,9 +146,7 @@ fn port(look: &mut Look<'_>, device: &str, number: u32, told: Option<&netlink::P
         port.physical_state = look.parsed(&format!("{base}/phys_state"), parse::phys_state);
         // EINVAL where no netdev is attached (InfiniBand, an empty slot).
         port.netdev = look
-            .root()
-            .text(&format!("{base}/gid_attrs/ndevs/0"))
-            .ok()
+            .text_or(&format!("{base}/gid_attrs/ndevs/0"), libc::EINVAL)
             .and_then(|raw| parse::text(&raw));
     }
     // LIDs mean something on InfiniBand only; elsewhere netlink does not tell them.

@@ -197,8 +197,8 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Kernel(errno) => write!(f, "{errno}"),
-            Self::Socket(error) => write!(f, "RDMA netlink socket: {error}"),
-            Self::Timeout => write!(f, "no answer from RDMA netlink within {ANSWER_SECONDS} s"),
+            Self::Socket(error) => write!(f, "netlink socket: {error}"),
+            Self::Timeout => write!(f, "no answer from netlink within {ANSWER_SECONDS} s"),
             Self::Malformed(why) => why.fmt(f),
             Self::Name(name) => write!(f, "{name:?} is not a name the kernel takes"),
         }
@@ -227,31 +227,25 @@ type Result<T> = std::result::Result<T, Error>;
 /// A NETLINK_RDMA socket to ask on.
 #[derive(Debug)]
 pub struct Rdma {
-    socket: OwnedFd,
-    seq: Cell<u32>,
+    socket: Socket,
 }
 
 impl Rdma {
     /// Open a socket. EPROTONOSUPPORT: ib_core is not loaded, and the kernel could not load it.
     pub fn open() -> io::Result<Self> {
-        let socket = open(SockFlag::SOCK_CLOEXEC, SockProtocol::NetlinkRDMA, 0)?;
-        let patience = TimeVal::seconds(ANSWER_SECONDS);
-        socket::setsockopt(&socket, sockopt::ReceiveTimeout, &patience)?;
-        Ok(Self {
-            socket,
-            seq: Cell::new(0),
-        })
+        let socket = Socket::open(SockProtocol::NetlinkRDMA)?;
+        Ok(Self { socket })
     }
 
     /// All devices of this network namespace.
     pub fn devices(&self) -> Result<Vec<Device>> {
-        self.dump(&Request::dump(Op::Get), wire::device)
+        self.socket.dump(&Request::dump(Op::Get), wire::device)
     }
 
     /// All ports of a device. EINVAL: no such device.
     pub fn ports(&self, dev_index: u32) -> Result<Vec<Port>> {
         let request = Request::dump(Op::PortGet).u32(attr::DEV_INDEX, dev_index);
-        self.dump(&request, wire::port)
+        self.socket.dump(&request, wire::port)
     }
 
     /// One port of a device. EINVAL: no such device or port.
@@ -259,7 +253,7 @@ impl Rdma {
         let request = Request::ask(Op::PortGet)
             .u32(attr::DEV_INDEX, dev_index)
             .u32(attr::PORT_INDEX, port);
-        self.ask(&request, wire::port)
+        self.socket.ask(&request, wire::port)
     }
 
     /// Add a software link of `kind` (`rxe`, `siw`) on a network device. Needs CAP_NET_ADMIN.
@@ -272,7 +266,7 @@ impl Rdma {
             .text(attr::DEV_NAME, bounded(name, DEVICE_NAME)?)
             .text(attr::LINK_TYPE, bounded(kind, SHORT_NAME)?)
             .text(attr::NDEV_NAME, bounded(netdev, SHORT_NAME)?);
-        self.exchange(&request, &mut |_| Ok(()))
+        self.socket.exchange(&request, &mut |_| Ok(()))
     }
 
     /// Remove a software link. Needs CAP_NET_ADMIN. EINVAL: no such device, or a real one.
@@ -281,13 +275,13 @@ impl Rdma {
     /// close [`super::events::AsyncEvents`] first.
     pub fn delete_link(&self, dev_index: u32) -> Result<()> {
         let request = Request::ask(Op::Dellink).u32(attr::DEV_INDEX, dev_index);
-        self.exchange(&request, &mut |_| Ok(()))
+        self.socket.exchange(&request, &mut |_| Ok(()))
     }
 
     /// Established connections of the connection manager on a device. EINVAL: no such device.
     pub fn connections(&self, dev_index: u32) -> Result<Vec<Connection>> {
         let request = Request::dump(Op::ResCmIdGet).u32(attr::DEV_INDEX, dev_index);
-        let datagrams = self.dump(&request, wire::connections)?;
+        let datagrams = self.socket.dump(&request, wire::connections)?;
         Ok(datagrams.into_iter().flatten().collect())
     }
 
@@ -299,7 +293,7 @@ impl Rdma {
         let request = Request::ask(Op::GetChardev)
             .u32(attr::DEV_INDEX, dev_index)
             .text(attr::CHARDEV_TYPE, bounded(kind, SHORT_NAME)?);
-        self.ask(&request, wire::chardev)
+        self.socket.ask(&request, wire::chardev)
     }
 
     /// Character device of a port's client: `umad` or `issm`.
@@ -308,19 +302,40 @@ impl Rdma {
             .u32(attr::DEV_INDEX, dev_index)
             .u32(attr::PORT_INDEX, port)
             .text(attr::CHARDEV_TYPE, bounded(kind, SHORT_NAME)?);
-        self.ask(&request, wire::chardev)
+        self.socket.ask(&request, wire::chardev)
     }
 
     /// Character device of a client that serves all devices: `rdma_cm`.
     pub fn global_chardev(&self, kind: &str) -> Result<Chardev> {
         let request =
             Request::ask(Op::GetChardev).text(attr::CHARDEV_TYPE, bounded(kind, SHORT_NAME)?);
-        self.ask(&request, wire::chardev)
+        self.socket.ask(&request, wire::chardev)
     }
 
     /// Does this kernel feed [`Monitor`]? Linux 6.12 does, 6.1 does not.
     pub fn monitor_supported(&self) -> Result<bool> {
-        self.ask(&Request::ask(Op::SysGet), wire::monitor_mode)
+        self.socket
+            .ask(&Request::ask(Op::SysGet), wire::monitor_mode)
+    }
+}
+
+/// A socket to ask the kernel on, of whichever protocol, one question at a time.
+#[derive(Debug)]
+pub struct Socket {
+    socket: OwnedFd,
+    seq: Cell<u32>,
+}
+
+impl Socket {
+    /// Open a socket on which the kernel's silence is an error.
+    pub fn open(protocol: SockProtocol) -> io::Result<Self> {
+        let socket = open(SockFlag::SOCK_CLOEXEC, protocol, 0)?;
+        let patience = TimeVal::seconds(ANSWER_SECONDS);
+        socket::setsockopt(&socket, sockopt::ReceiveTimeout, &patience)?;
+        Ok(Self {
+            socket,
+            seq: Cell::new(0),
+        })
     }
 
     /// One answer.
@@ -339,7 +354,7 @@ impl Rdma {
     }
 
     /// All answers of one consistent walk.
-    fn dump<T>(
+    pub fn dump<T>(
         &self,
         request: &Request,
         read: fn(Attributes<'_>) -> std::result::Result<T, Malformed>,

@@ -105,23 +105,26 @@ impl Index {
             .map_err(|e| Error::io("/proc/sys/kernel/osrelease", "cannot be read", &e))?;
         let directory = format!("/lib/modules/{release}");
         let file = |name: &str| {
-            root.read(&format!("{directory}/{name}"))
-                .unwrap_or_default()
+            let path = format!("{directory}/{name}");
+            match root.read(&path) {
+                Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+                read => read.map_err(|e| Error::io(path, "cannot be read", &e)),
+            }
         };
         let mut files = BTreeMap::new();
-        for (path, needs) in lines(&file("modules.dep")).filter_map(|line| line.split_once(':')) {
+        for (path, needs) in lines(&file("modules.dep")?).filter_map(|line| line.split_once(':')) {
             if is_of_rdma(path, needs) {
                 let needs = needs.split_ascii_whitespace().map(name_of).collect();
                 files.insert(name_of(path), (path.to_owned(), needs));
             }
         }
-        let builtin = lines(&file("modules.builtin"))
+        let builtin = lines(&file("modules.builtin")?)
             .filter(|path| is_of_rdma(path, ""))
             .map(name_of)
             .collect();
         let mut aliases = Vec::new();
         let mut bus_drivers = BTreeSet::new();
-        for line in lines(&file("modules.alias")) {
+        for line in lines(&file("modules.alias")?) {
             let Some((pattern, module)) = device_alias(line) else {
                 continue;
             };
@@ -226,24 +229,32 @@ pub enum InitState {
     Going,
 }
 
-/// The state of `name`; `None` if the kernel does not have it, or says a word that is none of
-/// these: only `live` is live. A builtin module without
-/// parameters has no directory in /sys/module: [`Index::find`] knows those.
-pub fn init_state(root: &Root, name: &str) -> Option<InitState> {
+/// The state of `name`; `None` if the kernel does not have it. A word that is none of these is
+/// `InvalidData`. A builtin module without parameters has no directory in /sys/module: [`Index::find`]
+/// knows those.
+pub fn init_state(root: &Root, name: &str) -> io::Result<Option<InitState>> {
     let directory = format!("/sys/module/{}", normal(name));
-    match root.text(&format!("{directory}/initstate")) {
-        Ok(state) => match state.as_str() {
-            "live" => Some(InitState::Live),
-            "coming" => Some(InitState::Coming),
-            "going" => Some(InitState::Going),
-            _ => None,
-        },
+    let state = match root.text(&format!("{directory}/initstate")) {
         // Only a builtin module has a directory without this file.
-        Err(e) if e.kind() == io::ErrorKind::NotFound && root.exists(&directory) => {
-            Some(InitState::Live)
+        Err(e) if e.kind() == io::ErrorKind::NotFound => {
+            return Ok(root.is_there(&directory)?.then_some(InitState::Live));
         }
-        Err(_) => None,
+        state => state?,
+    };
+    match state.as_str() {
+        "live" => Ok(Some(InitState::Live)),
+        "coming" => Ok(Some(InitState::Coming)),
+        "going" => Ok(Some(InitState::Going)),
+        other => Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            format!("{other:?} is no state of a module"),
+        )),
     }
+}
+
+/// Whether the kernel says that `name` is there and initialised.
+pub fn is_live(root: &Root, name: &str) -> bool {
+    matches!(init_state(root, name), Ok(Some(InitState::Live)))
 }
 
 /// Loads `name` by modprobe with `parameters`, and believes only the kernel's own state
@@ -254,7 +265,7 @@ pub async fn load(root: &Root, index: &Index, name: &str, parameters: &[String])
     if index.find(&name) == Found::Builtin {
         return Ok(());
     }
-    if init_state(root, &name) == Some(InitState::Live) {
+    if is_live(root, &name) {
         return Ok(());
     }
     let Some(modprobe) = MODPROBE.iter().find(|path| root.exists(path)) else {
@@ -278,12 +289,12 @@ pub async fn load(root: &Root, index: &Index, name: &str, parameters: &[String])
             .output()
             .await
             .map_err(|e| Error::io(modprobe, "cannot be run", &e))?;
-        if init_state(root, &name) == Some(InitState::Live) {
+        if is_live(root, &name) {
             return Ok(());
         }
         let said = String::from_utf8_lossy(&child.stderr).into_owned();
         if let Some(pause) = pauses.next()
-            && is_passing(&said, init_state(root, &name))
+            && is_passing(&said, init_state(root, &name).ok().flatten())
         {
             tokio::time::sleep(*pause).await;
             continue;
@@ -480,12 +491,19 @@ mod tests {
             }
         }
         let root = Root::new(dir.path());
-        assert_eq!(init_state(&root, "ib-core"), Some(InitState::Live));
-        assert_eq!(init_state(&root, "mlx5_core"), Some(InitState::Coming));
-        assert_eq!(init_state(&root, "ext4"), Some(InitState::Live));
-        assert_eq!(init_state(&root, "siw"), None);
-        assert_eq!(init_state(&root, "mlx4_core"), None);
-        assert_eq!(init_state(&root, "hfi1"), None);
+        let state = |name: &str| init_state(&root, name).map_err(|e| e.to_string());
+        assert_eq!(state("ib-core"), Ok(Some(InitState::Live)));
+        assert_eq!(state("mlx5_core"), Ok(Some(InitState::Coming)));
+        assert_eq!(state("ext4"), Ok(Some(InitState::Live)));
+        assert_eq!(state("siw"), Ok(None));
+        // Only `live` is live.
+        for (name, word) in [("mlx4_core", ""), ("hfi1", "LIVE")] {
+            assert_eq!(
+                state(name),
+                Err(format!("{word:?} is no state of a module"))
+            );
+            assert!(!is_live(&root, name));
+        }
     }
 
     #[test]

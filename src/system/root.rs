@@ -5,13 +5,17 @@
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use serde::Serialize;
+
 /// Largest file ever read whole; modules.alias of a full distribution kernel has about 1.5 MB.
 const FILE_MAX: u64 = 16 << 20;
+/// Most that sysfs has in one attribute (fs/sysfs/file.c).
+const PAGE: usize = 4096;
 
 /// What was read below the prefix, for `ibboot facts --tree`.
 #[derive(Debug, Clone)]
@@ -50,6 +54,18 @@ impl Root {
         self.prefix == Path::new("/")
     }
 
+    /// True when what is read is remembered for [`Root::save`].
+    pub fn is_recording(&self) -> bool {
+        self.record.is_some()
+    }
+
+    /// Puts what no file of the machine says beside its files in the copy, as JSON.
+    pub fn keep(&self, path: &str, value: &impl Serialize) {
+        if let Ok(bytes) = serde_json::to_vec_pretty(value) {
+            self.remember(path, || Seen::File(bytes));
+        }
+    }
+
     /// The path on this machine of `path`, which is absolute inside the tree.
     pub fn path(&self, path: &str) -> PathBuf {
         self.prefix.join(path.trim_start_matches('/'))
@@ -68,21 +84,51 @@ impl Root {
         self.remember(path, || Seen::File(bytes.to_vec()));
     }
 
-    /// The whole file. Files of more than 16 MiB are refused with `FileTooLarge`.
+    /// Whether the copy will have it.
+    pub fn is_remembered(&self, path: &str) -> bool {
+        let path = Path::new(path.trim_start_matches('/'));
+        let record = self.record.as_ref().map(RefCell::borrow);
+        record.is_some_and(|record| record.contains_key(path))
+    }
+
+    /// What gave no answer is somewhere: the copy has at least the directory, as of a device whose files
+    /// all fail.
+    fn missed<T>(&self, path: &str, result: io::Result<T>) -> io::Result<T> {
+        if let (Some(record), Err(error)) = (&self.record, &result)
+            && error.kind() != io::ErrorKind::NotFound
+            && let Some(parent) = Path::new(path.trim_start_matches('/')).parent()
+        {
+            let mut record = record.borrow_mut();
+            record.entry(parent.to_path_buf()).or_insert(Seen::Dir);
+        }
+        result
+    }
+
+    /// The whole regular file: `FileTooLarge` beyond 16 MiB, `IsADirectory` and `Unsupported` for what
+    /// is no regular file. All of sysfs and procfs that is read here is regular.
     pub fn read(&self, path: &str) -> io::Result<Vec<u8>> {
-        let mut file = File::open(self.path(path))?;
-        // A sysfs attribute fits, and one read is all it takes.
-        let mut page = [0u8; 4096];
-        let first = file.read(&mut page)?;
-        let mut bytes = page.get(..first).unwrap_or(&[]).to_vec();
-        if first == page.len() {
-            file.take(FILE_MAX).read_to_end(&mut bytes)?;
-        }
-        if bytes.len() as u64 > FILE_MAX {
-            return Err(io::ErrorKind::FileTooLarge.into());
-        }
+        let bytes = self.missed(path, self.bytes(path))?;
         self.remember(path, || Seen::File(bytes.clone()));
         Ok(bytes)
+    }
+
+    fn bytes(&self, path: &str) -> io::Result<Vec<u8>> {
+        let file = OpenOptions::new()
+            .read(true)
+            // The open of a planted fifo must not wait for its writer.
+            .custom_flags(libc::O_NONBLOCK)
+            .open(self.path(path))?;
+        let kind = file.metadata()?.file_type();
+        if kind.is_dir() {
+            return Err(io::Error::from_raw_os_error(libc::EISDIR));
+        }
+        if !kind.is_file() {
+            return Err(io::Error::new(
+                io::ErrorKind::Unsupported,
+                "not a regular file",
+            ));
+        }
+        to_the_end(file)
     }
 
     /// The file as text without the white space around it; bytes that are not UTF-8 become U+FFFD.
@@ -94,7 +140,7 @@ impl Root {
     /// The names in a directory, sorted; numbers inside names sort as numbers.
     pub fn list(&self, path: &str) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
-        for entry in fs::read_dir(self.path(path))? {
+        for entry in self.missed(path, fs::read_dir(self.path(path)))? {
             names.push(entry?.file_name().to_string_lossy().into_owned());
         }
         names.sort_by_key(|name| natural(name));
@@ -118,7 +164,16 @@ impl Root {
 
     /// True if something has this name, a dangling link included.
     pub fn exists(&self, path: &str) -> bool {
-        self.path(path).symlink_metadata().is_ok()
+        self.is_there(path).unwrap_or(false)
+    }
+
+    /// The same, where it matters that nobody can tell.
+    pub fn is_there(&self, path: &str) -> io::Result<bool> {
+        match self.path(path).symlink_metadata() {
+            Ok(_) => Ok(true),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(e) => Err(e),
+        }
     }
 
     /// Writes a kernel attribute (sysfs, procfs, configfs): the file must exist, one write.
@@ -175,6 +230,18 @@ impl Root {
         }
         Ok(record.len())
     }
+}
+
+/// Everything up to the end of the file. A seq_file (Documentation/filesystems/seq_file.rst) gives whole
+/// records, so a read that is shorter than its buffer says nothing of the end.
+fn to_the_end(file: impl Read) -> io::Result<Vec<u8>> {
+    // A sysfs attribute fits: one read for its text, one for the end.
+    let mut bytes = Vec::with_capacity(PAGE);
+    file.take(FILE_MAX + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > FILE_MAX {
+        return Err(io::ErrorKind::FileTooLarge.into());
+    }
+    Ok(bytes)
 }
 
 /// Where a relative link of the copy leads, if that is inside of the copy.
@@ -273,6 +340,70 @@ mod tests {
                 root.link_name(&format!("{base}/driver")).unwrap(),
                 "mlx5_core"
             );
+        }
+    }
+
+    /// Gives its parts one read each, and is interrupted between them.
+    struct Records {
+        parts: Vec<&'static str>,
+        interrupted: bool,
+    }
+
+    impl Read for Records {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            self.interrupted = !self.interrupted;
+            if self.interrupted {
+                return Err(io::ErrorKind::Interrupted.into());
+            }
+            match self.parts.pop() {
+                Some(part) => part.as_bytes().read(buffer),
+                None => Ok(0),
+            }
+        }
+    }
+
+    #[test]
+    fn a_short_read_or_a_signal_is_not_the_end() {
+        let records = Records {
+            parts: vec!["third\n", "second\n", "first\n"],
+            interrupted: false,
+        };
+        assert_eq!(to_the_end(records).unwrap(), b"first\nsecond\nthird\n");
+        let (reader, mut writer) = io::pipe().unwrap();
+        let written = std::thread::spawn(move || {
+            for _ in 0..100 {
+                writer.write_all(&[b'x'; 3968]).unwrap();
+            }
+        });
+        assert_eq!(to_the_end(reader).unwrap().len(), 396_800);
+        written.join().unwrap();
+    }
+
+    #[test]
+    fn what_is_too_large_or_no_regular_file_is_refused_at_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        let root = Root::new(dir.path());
+        fs::File::create(path("full"))
+            .unwrap()
+            .set_len(FILE_MAX)
+            .unwrap();
+        assert_eq!(root.read("/full").unwrap().len() as u64, FILE_MAX);
+        fs::File::create(path("large"))
+            .unwrap()
+            .set_len(FILE_MAX + 1)
+            .unwrap();
+        nix::unistd::mkfifo(&path("fifo"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+        symlink("/dev/zero", path("zero")).unwrap();
+        fs::create_dir(path("dir")).unwrap();
+        for (name, why) in [
+            ("/large", "file too large"),
+            ("/fifo", "not a regular file"),
+            ("/zero", "not a regular file"),
+            ("/dir", "Is a directory"),
+        ] {
+            let error = root.read(name).unwrap_err();
+            assert_eq!(crate::error::errno_text(&error), why, "{name}");
         }
     }
 

@@ -17,7 +17,7 @@ use crate::facts::{Facts, Netdev, PortRef};
 use crate::plan::{Action, Plan};
 use crate::rdma::select;
 use crate::rdma::types::LinkLayer;
-use crate::system::modules::{Found, Index, InitState, init_state};
+use crate::system::modules::{self, Found, Index};
 use crate::system::root::Root;
 use crate::verify::evaluate::identity;
 use crate::verify::expectation::{Expectation, LinkWish};
@@ -233,7 +233,7 @@ impl Walk<'_> {
 }
 
 fn is_live(root: &Root, index: &Index, module: &str) -> bool {
-    index.find(module) == Found::Builtin || init_state(root, module) == Some(InitState::Live)
+    index.find(module) == Found::Builtin || modules::is_live(root, module)
 }
 
 /// udev keeps a file for each network interface that its rules were applied to, names included

@@ -10,7 +10,7 @@ use crate::dhcp::lease::Lease;
 use crate::dhcp6::{self, information::Information};
 use crate::dracut::{self, BOOTDEV, File, IFACES, Interface, TMP};
 use crate::error::{Error, Result};
-use crate::handover::{Directory, INTERFACES, Leases};
+use crate::handover::{Directory, INTERFACES, Leases, Standing};
 use crate::ipoib::Wish;
 use crate::report::{LinkReport, Report};
 use crate::request::in_initramfs;
@@ -59,19 +59,21 @@ struct Online<'a> {
 }
 
 impl Walk<'_> {
-    /// Writes everything anew: an interface may be verified after the boot went on with another.
-    pub(super) fn tell_dracut(&mut self, report: &Report) {
+    /// Writes everything anew: an interface may be verified after the boot went on with another. The
+    /// first file that could not be written: what reads it does not know of the network.
+    pub(super) fn tell_dracut(&mut self, report: &Report) -> Option<String> {
         if !in_initramfs(self.root) {
-            return;
+            return None;
         }
         let wishes = self.expectation.links.iter();
         let ours: Vec<&LinkWish> = wishes.filter(|wish| is_addressed(wish)).collect();
         if ours.is_empty() {
-            return;
+            return None;
         }
         let online = self.online(&ours, report);
         let bootdev = boot_device(&online, self.plan.needs_boot_device);
-        for error in write(&self.directory, &ours, &online, bootdev) {
+        let errors = write(&self.directory, &ours, &online, bootdev);
+        for error in &errors {
             log::error!("{error}");
             self.failures.push(error.to_string());
         }
@@ -83,6 +85,7 @@ impl Walk<'_> {
         {
             log::error!("host name {hostname}: cannot be set: {e}");
         }
+        errors.first().map(ToString::to_string)
     }
 }
 
@@ -217,14 +220,17 @@ fn write(
             .collect();
         match Directory::existing(TMP) {
             Ok(tmp) => {
-                let lists = lists(&tmp, ours, &verified, bootdev);
-                let all = files.iter().chain(&lists);
+                let ifaces = ifaces(&tmp, ours, &verified);
+                let ifaces = ifaces.map_err(|error| errors.push(error)).ok();
+                let bootdev = bootdev.map(|name| File::new(BOOTDEV, format!("{name}\n")));
+                let all = files.iter().chain(&ifaces).chain(&bootdev);
                 errors.extend(all.filter_map(|f| tmp.write_as(&f.name, &f.content, f.mode).err()));
             }
             Err(error) => errors.push(error),
         }
         if !resolver.is_empty() {
-            errors.extend(resolv_conf(&resolver).err());
+            let done = Directory::existing(ETC).and_then(|etc| resolv_conf(&etc, &resolver));
+            errors.extend(done.err());
         }
     }
     let waiting = ours
@@ -264,35 +270,30 @@ fn variables(interface: &Online<'_>) -> Vec<(&'static str, Vec<u8>)> {
     v4.into_iter().chain(v6).chain(said).flatten().collect()
 }
 
-/// The files which list interfaces.
-fn lists(
-    tmp: &Directory,
-    ours: &[&LinkWish],
-    verified: &[&str],
-    bootdev: Option<&str>,
-) -> Vec<File> {
+/// The list of interfaces, with those of other modules that stand there.
+fn ifaces(tmp: &Directory, ours: &[&LinkWish], verified: &[&str]) -> Result<File> {
     let wanted: Vec<&str> = ours.iter().map(|wish| wish.wanted.as_str()).collect();
-    let ifaces = dracut::merged_ifaces(&text(tmp, IFACES), verified, &wanted);
-    let bootdev = bootdev.map(|name| File::new(BOOTDEV, format!("{name}\n")));
-    [File::new(IFACES, ifaces)]
-        .into_iter()
-        .chain(bootdev)
-        .collect()
+    let all = dracut::merged_ifaces(&text(tmp, IFACES)?, verified, &wanted);
+    Ok(File::new(IFACES, all))
 }
 
-fn resolv_conf(more: &[u8]) -> Result<()> {
-    let etc = Directory::existing(ETC)?;
-    let merged = dracut::merged_resolver(&text(&etc, RESOLV_CONF), more);
+fn resolv_conf(etc: &Directory, more: &[u8]) -> Result<()> {
+    let merged = dracut::merged_resolver(&text(etc, RESOLV_CONF)?, more);
     etc.write(RESOLV_CONF, merged.as_bytes())
 }
 
-/// What is there already; what is no file of root's counts as nothing, and is replaced.
-fn text(directory: &Directory, name: &str) -> String {
-    let bytes = directory.read(name).unwrap_or_else(|error| {
-        log::warn!("{error}");
-        None
-    });
-    String::from_utf8_lossy(&bytes.unwrap_or_default()).into_owned()
+/// What is there already. What is no file of root's counts as nothing, and is replaced. What cannot be
+/// read is an error: without knowing what others wrote nobody can keep it.
+fn text(directory: &Directory, name: &str) -> Result<String> {
+    let bytes = match directory.look_at(name)? {
+        Standing::Nothing => Vec::new(),
+        Standing::Ours(bytes) => bytes,
+        Standing::Planted(error) => {
+            log::warn!("{error}");
+            Vec::new()
+        }
+    };
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 #[cfg(test)]

@@ -94,15 +94,6 @@ pub struct End {
     pub report: Option<Report>,
 }
 
-impl End {
-    fn new(kind: Option<Kind>, report: Report) -> Result<End> {
-        Ok(End {
-            code: kind.map_or(0, Kind::exit_code),
-            report: Some(report),
-        })
-    }
-}
-
 /// Carries `plan` out.
 pub async fn run(root: &Root, plan: &Plan, index: &Index) -> Result<End> {
     for complaint in &plan.complaints {
@@ -123,7 +114,10 @@ pub async fn run(root: &Root, plan: &Plan, index: &Index) -> Result<End> {
     }
     let directory = Directory::open()?;
     // A second run starts with a clean slate, or a hook would read the first one's result.
-    directory.remove(crate::handover::RESULT)?;
+    directory
+        .remove(crate::handover::RESULT)
+        .map_err(|error| error.hint("it holds the verdict of an earlier run"))?;
+    // What an earlier run was granted is asked for first: no more than a wish.
     let known = crate::handover::leases(root).unwrap_or_else(|error| {
         ::log::debug!("{error}");
         crate::handover::Leases::default()
@@ -156,6 +150,7 @@ pub async fn run(root: &Root, plan: &Plan, index: &Index) -> Result<End> {
             .refusals
             .iter()
             .map(|refusal| format!("{}: {}", refusal.object, refusal.reason))
+            .chain(plan.complaints.iter().cloned())
             .collect(),
         directory,
         told: None,
@@ -194,7 +189,7 @@ impl Walk<'_> {
             if is_stopped && self.claims.is_settled() {
                 if report.satisfied {
                     self.tell(Outcome::Verified, &report)?;
-                    return End::new(None, report);
+                    return Ok(self.end(report));
                 }
                 return self.give_up(report);
             }
@@ -207,7 +202,7 @@ impl Walk<'_> {
                 let is_probing = !self.claims.is_settled() || self.leases.is_probing();
                 let is_asking = self.is_asking();
                 if !still_loading && !is_probing && !is_asking && (all || !linger) {
-                    return End::new(None, report);
+                    return Ok(self.end(report));
                 }
             } else if (!still_loading && outcome::is_hopeless(&self.expectation, &report))
                 || is_late
@@ -216,7 +211,7 @@ impl Walk<'_> {
             }
             if is_late {
                 self.log.give_up(&report, self.plan.timeout);
-                return End::new(None, report);
+                return Ok(self.end(report));
             }
             let safety = if self.watch.must_poll() { POLL } else { SAFETY };
             let soon = Instant::now() + safety;
@@ -261,11 +256,23 @@ impl Walk<'_> {
 
     /// The last words. Where the boot went on already this is only a second look at it.
     fn give_up(&mut self, report: Report) -> Result<End> {
-        let verified_before = self.told.is_some();
         self.end_asking();
         self.log.give_up(&report, self.plan.timeout);
         self.tell(outcome::on_failure(self.plan), &report)?;
-        End::new((!verified_before).then_some(Kind::Failed), report)
+        Ok(self.end(report))
+    }
+
+    /// As the hooks were told.
+    fn end(&self, report: Report) -> End {
+        let is_verified = self.told.as_ref().is_some_and(outcome::Told::is_verified);
+        End {
+            code: if is_verified {
+                0
+            } else {
+                Kind::Failed.exit_code()
+            },
+            report: Some(report),
+        }
     }
 
     /// The modules to load: those with parameters, and the others.

@@ -30,6 +30,12 @@ pub struct Told {
     information: Vec<Stage>,
 }
 
+impl Told {
+    pub(super) fn is_verified(&self) -> bool {
+        self.outcome == Outcome::Verified
+    }
+}
+
 fn statuses(report: &Report) -> Vec<(Option<String>, Status)> {
     let links = report.links.iter().map(|l| (l.name.clone(), l.status));
     let servers = report.servers.iter().map(|s| (None, s.finding.status));
@@ -69,6 +75,16 @@ pub fn is_hopeless(expectation: &Expectation, report: &Report) -> bool {
         Require::Count(_) if expectation.any_port.is_some() => links.all(lasting),
         Require::Count(n) => links.filter(|link| !lasting(link)).count() < n as usize,
     }
+}
+
+/// The second line of the result: the reason, and that something else may have been wanted.
+fn words(reason: Option<String>, complaints: &[String]) -> String {
+    let wrong = complaints
+        .first()
+        .map(|one| format!("wrong argument: {one}"));
+    let wrong = wrong.filter(|wrong| reason.as_ref() != Some(wrong));
+    let words: Vec<String> = reason.into_iter().chain(wrong).collect();
+    words.join("; ")
 }
 
 /// The expectation as `check` will use it: every verified link is pinned to its port.
@@ -134,10 +150,10 @@ fn pinned(expectation: &Expectation, report: &Report, boot_id: Option<String>) -
 
 impl Walk<'_> {
     /// Writes the files when they would say something new. The result comes last: it opens
-    /// dracut's gate.
-    pub(super) fn tell(&mut self, outcome: Outcome, report: &Report) -> Result<()> {
+    /// dracut's gate. Returns what the hooks were told, by this call or before.
+    pub(super) fn tell(&mut self, outcome: Outcome, report: &Report) -> Result<Outcome> {
         let (dhcp, dhcp6) = (self.leases.seen(), self.leases6.seen());
-        let now = Told {
+        let mut now = Told {
             // What the hooks were told stands: the boot has gone on by it.
             outcome: self.told.as_ref().map_or(outcome, |told| told.outcome),
             statuses: statuses(report),
@@ -145,21 +161,27 @@ impl Walk<'_> {
             leases: leases(&dhcp, &dhcp6),
             information: self.inquiries.stages(),
         };
-        let outcome = now.outcome;
         if self.told.as_ref() == Some(&now) {
-            return Ok(());
+            return Ok(now.outcome);
         }
         self.mark(Phase::HandedOver, "", None);
+        let first = self.told.is_none();
+        // dracut's modules would wait for a network that they were not told of.
+        let untold = self.tell_dracut(report);
+        if first && untold.is_some() && now.outcome == Outcome::Verified {
+            now.outcome = on_failure(self.plan);
+        }
+        let outcome = now.outcome;
         let boot_id = handover::boot_id(self.root);
         let named = self.plan.expectation.root.clone();
         let expected = Expectation {
             root: named.or_else(|| self.granted_root(report)),
             ..pinned(&self.expectation, report, boot_id.clone())
         };
-        let reason = if outcome == Outcome::Verified {
-            None
-        } else {
-            report.reason()
+        let reason = match outcome {
+            Outcome::Verified => None,
+            _ if report.satisfied => untold.or_else(|| report.reason()),
+            _ => report.reason(),
         };
         let state = State {
             schema: SCHEMA,
@@ -181,20 +203,19 @@ impl Walk<'_> {
         self.directory
             .write(handover::EXPECTED, handover::json(&expected)?.as_bytes())?;
         self.directory.write_state(&state)?;
-        self.tell_dracut(report);
-        let first = self.told.is_none();
         self.told = Some(Told {
             marks: self.marks.len(),
             ..now
         });
         if first {
-            let reason = reason.map_or_else(String::new, |reason| reason + "\n");
-            let text = format!("{}\n{reason}", outcome.word());
+            let words = words(reason, &report.complaints);
+            let text = [outcome.word(), &words].join("\n");
+            let text = text.trim_end().to_owned() + "\n";
             self.directory.write(handover::RESULT, text.as_bytes())?;
             super::contract::call_queue(self.root);
-            log::info!("handed over: {}", outcome.word());
+            log::info!("handed over: {}", text.trim_end().replace('\n', ": "));
         }
-        Ok(())
+        Ok(outcome)
     }
 
     fn links(&self, report: &Report) -> Vec<Link> {

@@ -180,6 +180,7 @@ mod tests {
             links: Vec::new(),
             servers,
             root: None,
+            complaints: Vec::new(),
         }
     }
 

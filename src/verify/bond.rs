@@ -2,7 +2,7 @@
 //! The checks of a bond of IPoIB interfaces.
 
 use super::checks::{Id, TABLE};
-use super::{interface, lease6};
+use super::{interface, lease6, unread};
 use crate::bond::{MODE, Seen, Wish};
 use crate::facts::{Facts, Netdev};
 use crate::ipoib;
@@ -28,7 +28,8 @@ pub fn findings(
         findings.push(if findings.iter().any(is_unmet) {
             Finding::skipped(row.id)
         } else {
-            finding
+            let netdev = facts.netdev(name).map(|netdev| netdev.ifname.as_str());
+            unread::settle(finding, facts, &unread::of_netdev(row.id, netdev))
         });
     }
     findings

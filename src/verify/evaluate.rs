@@ -10,7 +10,7 @@ use super::expectation::{Expectation, Identity, LinkWish, Require};
 use super::port;
 use super::root;
 use super::server;
-use super::{interface, lease6};
+use super::{interface, lease6, unread};
 use crate::bond;
 use crate::facts::{Facts, PortRef};
 use crate::handover::SCHEMA;
@@ -111,19 +111,9 @@ pub fn verify(expectation: &Expectation, facts: &Facts) -> Report {
     if let Some(wish) = &expectation.any_port {
         any_port(wish, &lookup, &mut links);
     }
-    // Two wishes may mean one port.
-    let good: BTreeSet<_> = links
-        .iter()
-        // A bond is no port.
-        .filter(|link| link.is_good() && link.name.is_some())
-        .map(|link| (link.identity, link.name.as_deref()))
-        .collect();
-    let good = good.len();
-    let connected = match expectation.require {
-        Require::Listed => links.iter().all(|link| link.is_good() || !link.required),
-        Require::All => good > 0 && links.iter().all(LinkReport::is_good),
-        Require::Count(n) => good >= n as usize,
-    };
+    let require = expectation.require;
+    let good = ports(&links, LinkReport::is_good);
+    let connected = is_met(require, &links, LinkReport::is_good);
     let servers: Vec<ServerReport> = expectation
         .servers
         .iter()
@@ -136,7 +126,7 @@ pub fn verify(expectation: &Expectation, facts: &Facts) -> Report {
         .map(|wish| root::report(wish, &links, facts));
     let carried = root.as_ref().is_none_or(RootReport::is_good);
     let satisfied = connected && answered && carried;
-    let shortfall = match expectation.require {
+    let shortfall = match require {
         Require::Count(n) if !connected => {
             let ports = if good == 1 { "port is" } else { "ports are" };
             Some(format!(
@@ -146,27 +136,72 @@ pub fn verify(expectation: &Expectation, facts: &Facts) -> Report {
         }
         _ => None,
     };
-    let clean = modules.iter().all(|m| m.finding.status == Status::Ok)
-        && links.iter().all(|link| link.status == Status::Ok);
-    let nothing = links.is_empty() && modules.is_empty();
-    let status = match (nothing, satisfied, clean) {
-        (true, _, _) => Status::Unknown,
-        (_, true, true) => Status::Ok,
-        (_, true, false) => Status::Warning,
-        (_, false, _) => Status::Critical,
-    };
-    Report {
+    let mut report = Report {
         schema: SCHEMA,
         boot_id: facts.boot_id.clone(),
         taken_ns: facts.taken_ns,
-        status,
+        status: Status::Unknown,
         satisfied,
-        require: expectation.require.to_string(),
+        require: require.to_string(),
         shortfall,
         modules,
         links,
         servers,
         root,
+        complaints: expectation.complaints.clone(),
+    };
+    report.status = whole(require, &report, facts);
+    report
+}
+
+/// How many ports are such links: two wishes may mean one, and a bond is none.
+fn ports(links: &[LinkReport], is_one: fn(&LinkReport) -> bool) -> usize {
+    let ports: BTreeSet<_> = links
+        .iter()
+        .filter(|link| is_one(link) && link.name.is_some())
+        .map(|link| (link.identity, link.name.as_deref()))
+        .collect();
+    ports.len()
+}
+
+/// Whether enough of the links are such.
+fn is_met(require: Require, links: &[LinkReport], is_one: fn(&LinkReport) -> bool) -> bool {
+    match require {
+        Require::Listed => links.iter().all(|link| is_one(link) || !link.required),
+        Require::All => ports(links, is_one) > 0 && links.iter().all(is_one),
+        Require::Count(n) => ports(links, is_one) >= n as usize,
+    }
+}
+
+/// The verdict. Critical is only what would be so whatever stood in the files that could not be read.
+fn whole(require: Require, report: &Report, facts: &Facts) -> Status {
+    let (modules, links) = (&report.modules, &report.links);
+    if links.is_empty() && modules.is_empty() {
+        return Status::Unknown;
+    }
+    // There may be any number of ports where not all can be listed.
+    let is_hidden = require != Require::Listed && unread::hidden(facts).next().is_some();
+    let may_be_met = match require {
+        Require::All if is_hidden => links.iter().all(LinkReport::may_be_good),
+        Require::Count(_) if is_hidden => true,
+        _ => is_met(require, links, LinkReport::may_be_good),
+    };
+    let failed = |server: &ServerReport| server.finding.status == Status::Critical;
+    let is_wrong = !may_be_met
+        || report.servers.iter().any(failed)
+        || report.root.as_ref().is_some_and(RootReport::is_wrong);
+    let modules = modules.iter().map(|module| module.finding.status);
+    let mut statuses = modules.chain(links.iter().map(|link| link.status));
+    let is_all_ok = statuses.clone().all(|status| status == Status::Ok);
+    // Nobody knows what a wrong argument was to require.
+    let is_any_unknown =
+        !report.complaints.is_empty() || statuses.any(|status| status == Status::Unknown);
+    match report.satisfied {
+        false if is_wrong => Status::Critical,
+        false => Status::Unknown,
+        true if is_any_unknown => Status::Unknown,
+        true if is_all_ok => Status::Ok,
+        true => Status::Warning,
     }
 }
 
@@ -186,7 +221,7 @@ fn module(wish: &super::expectation::ModuleWish, facts: &Facts) -> ModuleReport 
     ModuleReport {
         name: wish.name.clone(),
         asked_by: wish.asked_by.clone(),
-        finding,
+        finding: unread::settle(finding, facts, &unread::of_module(&wish.name)),
     }
 }
 
@@ -204,6 +239,7 @@ fn link(wish: &LinkWish, lookup: &Lookup<'_>, out: &mut Vec<LinkReport>) {
     let found = lookup.ports_of(wish);
     if found.is_empty() {
         let finding = absent(wish, lookup.facts);
+        let finding = unread::settle(finding, lookup.facts, &unread::identity());
         out.push(LinkReport::new(wish, None, vec![finding]));
     }
     for port in found {
@@ -266,6 +302,10 @@ fn any_port(wish: &LinkWish, lookup: &Lookup<'_>, out: &mut Vec<LinkReport>) {
         .filter(|port| !named.contains(&port.name()))
     {
         out.push(on_port(wish, lookup, port));
+    }
+    for unread in unread::hidden(lookup.facts) {
+        let finding = Finding::unread(Id::DevicePresent, unread);
+        out.push(LinkReport::new(wish, None, vec![finding]));
     }
     if out.is_empty() {
         let finding = match &wish.refused {
@@ -439,7 +479,13 @@ fn evaluate(
         | Id::BondCarrier => return None,
         Id::DevicePresent => Finding::ok(row.id, &found.name()),
         Id::PortLinkLayer => match (seen.link_layer, wish.link_layer) {
-            (None | Some(LinkLayer::Unknown), _) => Finding::unknown(row.id),
+            (None, _) => Finding::unknown(row.id),
+            // As EFA's devices answer.
+            (Some(LinkLayer::Unknown), _) => Finding {
+                seen: Some(LinkLayer::Unknown.to_string()),
+                ..Finding::unknown(row.id)
+            }
+            .hint("its driver says neither InfiniBand nor Ethernet"),
             (Some(seen), Some(wanted)) if seen != wanted => {
                 Finding::failed(row.id, &seen.to_string(), &wanted.to_string())
             }
@@ -475,8 +521,13 @@ fn evaluate(
         | Id::AddressPresent
         | Id::RoutePresent => interface::evaluate(row.id, wish.ipoib.as_ref()?, found, facts),
     };
-    Some(match row.severity {
+    let finding = match row.severity {
         Severity::Critical => finding,
         Severity::Warning => finding.as_warning(),
-    })
+    };
+    let netdev = wish.ipoib.as_ref();
+    let netdev = netdev.and_then(|wish| ipoib::interface(wish, found, facts));
+    let netdev = netdev.map(|netdev| netdev.ifname.as_str());
+    let sources = unread::of_port(row.id, found, netdev);
+    Some(unread::settle(finding, facts, &sources))
 }

@@ -173,6 +173,9 @@ pub struct Expectation {
     /// The root file system; it is there after the switch into it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub root: Option<RootWish>,
+    /// Arguments that are wrong, a line each: what they want is in none of the above.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub complaints: Vec<String>,
 }
 
 impl Expectation {

@@ -64,9 +64,6 @@ fn progress<'f>(netdev: &Netdev, facts: &'f Facts) -> Option<&'f Progress> {
 pub fn lease(netdev: &Netdev, facts: &Facts) -> Finding {
     const WANTED: &str = "a lease";
     let Some(progress) = progress(netdev, facts) else {
-        if let Some(why) = facts.unread_leases() {
-            return Finding::unknown(Id::LeasePresent).hint(why);
-        }
         return Finding::failed(Id::LeasePresent, "no server was asked", WANTED)
             .hint("ibboot up asks: was it run?");
     };

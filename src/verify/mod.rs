@@ -12,5 +12,6 @@ mod lease6;
 mod port;
 mod root;
 mod server;
+mod unread;
 
 pub use evaluate::verify;

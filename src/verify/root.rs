@@ -5,24 +5,29 @@ use std::net::IpAddr;
 
 use super::checks::Id;
 use super::expectation::RootWish;
+use super::unread;
 use crate::facts::{Facts, Netdev, RootMount};
 use crate::report::{Finding, LinkReport, RootReport, Status};
 use crate::storage::{Protocol, Transport};
 
 /// The checks of the root file system.
 pub fn report(wish: &RootWish, links: &[LinkReport], facts: &Facts) -> RootReport {
-    let mut findings = vec![mounted(wish, facts)];
+    let mut findings = vec![unread::settle_whole(
+        mounted(wish, facts),
+        facts,
+        &unread::of_root(),
+    )];
     let passed = |findings: &[Finding]| findings.iter().all(|f| f.status == Status::Ok);
     // What was fetched is carried by nothing any more.
     if wish.root.protocol != Protocol::Live {
         findings.push(if passed(&findings) {
-            transport(wish, facts)
+            unread::settle_whole(transport(wish, facts), facts, &unread::of_root())
         } else {
             Finding::skipped(Id::RootTransport)
         });
     }
     findings.push(if passed(&findings) {
-        path(wish, links, facts)
+        unread::settle(path(wish, links, facts), facts, &unread::of_root_path())
     } else {
         Finding::skipped(Id::RootPath)
     });
@@ -181,11 +186,8 @@ fn connection(server: IpAddr, links: &[LinkReport], facts: &Facts) -> Finding {
         Some(port) => format!("{}/{port}", c.ifname),
         None => c.ifname.clone(),
     };
-    let verified = |name: &str| {
-        let mut links = links.iter().filter(|link| link.is_good());
-        links.any(|link| link.name.as_deref() == Some(name))
-    };
-    let stray = connections.iter().find(|c| !verified(&port(c)));
+    let verified = |name: &str| carriers(links, |link| link.name.as_deref() == Some(name));
+    let stray = connections.iter().find(|c| !verified(&port(c)).0);
     let seen = |c: &crate::facts::Connection| {
         let owner = c
             .owner
@@ -194,9 +196,29 @@ fn connection(server: IpAddr, links: &[LinkReport], facts: &Facts) -> Finding {
         format!("{} to {}{owner}", port(c), c.destination)
     };
     match stray {
+        Some(stray) if verified(&port(stray)).1 => unsure(&seen(stray)),
         Some(stray) => Finding::failed(id, &seen(stray), "a verified link"),
         None => Finding::ok(id, &seen(first)),
     }
+}
+
+/// Whether a link that is meant is verified, and whether one is that could not be looked at whole: it may
+/// be one that no port was found for.
+fn carriers(links: &[LinkReport], is_meant: impl Fn(&LinkReport) -> bool) -> (bool, bool) {
+    let unknown = |link: &LinkReport| {
+        link.status == Status::Unknown && (is_meant(link) || link.interface.is_none())
+    };
+    let good = links.iter().any(|link| link.is_good() && is_meant(link));
+    (good, links.iter().any(unknown))
+}
+
+/// It goes by a link of which not all is known.
+fn unsure(seen: &str) -> Finding {
+    Finding {
+        seen: Some(seen.to_owned()),
+        ..Finding::unknown(Id::RootPath)
+    }
+    .hint("see what is not known of its link")
 }
 
 /// Over TCP the routing table says it: the longest prefix counts.
@@ -210,15 +232,14 @@ fn route(server: IpAddr, links: &[LinkReport], facts: &Facts) -> Finding {
         return Finding::failed(id, "no route", &format!("one to {server}"));
     };
     let name = netdev.ifname.as_str();
-    let mut good = links.iter().filter(|link| link.is_good());
-    let carries = good.any(|link| {
+    let carriers = carriers(links, |link| {
         link.interface.as_deref() == Some(name) || link.netdev.as_deref() == Some(name)
     });
-    if carries {
-        Finding::ok(id, &format!("{server} through {name}"))
-    } else {
-        let seen = format!("{server} through {name}");
-        Finding::failed(id, &seen, "the interface of a verified link")
+    let seen = format!("{server} through {name}");
+    match carriers {
+        (true, _) => Finding::ok(id, &seen),
+        (_, true) => unsure(&seen),
+        _ => Finding::failed(id, &seen, "the interface of a verified link"),
     }
 }
 

@@ -3,7 +3,8 @@
 
 use super::checks::Id;
 use super::expectation::ServerWish;
-use crate::facts::Facts;
+use super::unread;
+use crate::facts::{Facts, SERVERS};
 use crate::rdma::reach::{Answer, Server};
 use crate::report::{Finding, ServerReport};
 
@@ -18,7 +19,7 @@ pub fn report(wish: &ServerWish, connected: bool, facts: &Facts) -> ServerReport
     ServerReport {
         server: wish.server,
         asked_by: wish.asked_by.clone(),
-        finding,
+        finding: unread::settle(finding, facts, &[SERVERS.to_owned()]),
     }
 }
 

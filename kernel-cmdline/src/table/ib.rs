@@ -115,7 +115,7 @@ pub(super) const GROUP: Group = Group {
             default: "all ports that the command line names; if it names none, any one port",
             help: "Which ports must be verified before the boot goes on: every port found, one of them, N of them, or \
                    exactly those selected (16 at most). A port that is not required is brought up all the same, and a \
-                   failure there is only reported.",
+                   failure there is only reported. Of a list with a wrong selector the right ones are required.",
             example: "rd.ib.require=mlx5_0:1,mlx5_1:1",
             origin: Origin::Ibboot,
             effect: Effect::CarriedOut,

@@ -308,7 +308,7 @@ fn refusals_keep_their_errno() {
         errors,
         [
             "EEXIST: File exists",
-            "no answer from RDMA netlink within 5 s",
+            "no answer from netlink within 5 s",
             r#""a\0b" is not a name the kernel takes"#,
             "malformed netlink message: attribute length 3",
         ]

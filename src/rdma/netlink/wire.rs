@@ -132,18 +132,25 @@ pub struct Request {
 impl Request {
     /// An operation answered by its values, if it has some, and an acknowledgement.
     pub fn ask(op: Op) -> Self {
-        Self::new(op, libc::NLM_F_REQUEST | libc::NLM_F_ACK)
+        Self::new(op.message_type(), libc::NLM_F_REQUEST | libc::NLM_F_ACK)
     }
 
     /// An operation answered by any number of messages and NLMSG_DONE.
     pub fn dump(op: Op) -> Self {
-        Self::new(op, libc::NLM_F_REQUEST | libc::NLM_F_DUMP)
+        Self::new(op.message_type(), libc::NLM_F_REQUEST | libc::NLM_F_DUMP)
     }
 
-    fn new(op: Op, flags: libc::c_int) -> Self {
+    /// A dump of a message type of another protocol, with that protocol's header.
+    pub fn dump_of(kind: u16, header: &[u8]) -> Self {
+        let mut request = Self::new(kind, libc::NLM_F_REQUEST | libc::NLM_F_DUMP);
+        request.bytes.extend_from_slice(header);
+        request
+    }
+
+    fn new(kind: u16, flags: libc::c_int) -> Self {
         Self {
             bytes: vec![0; HEADER],
-            kind: op.message_type(),
+            kind,
             // The flags of netlink.h are 16 bits wide.
             flags: u16::try_from(flags).unwrap_or(0),
         }
@@ -299,6 +306,22 @@ fn split(bytes: &[u8], len: u32, header: usize) -> Option<(&[u8], &[u8])> {
 #[derive(Clone, Copy, Debug)]
 pub struct Attributes<'a> {
     rest: &'a [u8],
+}
+
+impl<'a> Attributes<'a> {
+    /// What stands in these bytes.
+    pub fn new(bytes: &'a [u8]) -> Self {
+        Attributes { rest: bytes }
+    }
+
+    /// The header of a protocol that has one before its attributes, and these.
+    pub fn behind<const N: usize>(self) -> Result<([u8; N], Self), Malformed> {
+        let (header, rest) = self
+            .rest
+            .split_first_chunk()
+            .ok_or(Malformed::ShortMessage)?;
+        Ok((*header, Attributes { rest }))
+    }
 }
 
 impl<'a> Iterator for Attributes<'a> {

@@ -104,10 +104,10 @@ fuzz_target!(|data: &[u8]| {
         for progress in kept.dhcp6.iter().take(4) {
             resume6(progress);
         }
-        facts.add_leases(Leases {
+        facts.add_leases(Ok(Leases {
             dhcp: kept.dhcp,
             dhcp6: kept.dhcp6,
-        });
+        }));
     }
     let to = HANDOVERS[data.len() % HANDOVERS.len()];
     compare(expected.as_ref().unwrap_or(expectation), &facts, to);

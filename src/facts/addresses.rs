@@ -1,10 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! IPv6 addresses with their states, as /proc/net/if_inet6 shows them (net/ipv6/addrconf.c,
-//! if6_seq_show): one that duplicate address detection still looks at is no address yet.
+//! IP addresses: of the running machine from rtnetlink, of a saved one as /proc/net/if_inet6 shows
+//! those of IPv6 (net/ipv6/addrconf.c, if6_seq_show). One that duplicate address detection still
+//! looks at is no address yet.
 
+use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 
-use super::{Look, Netdev};
+use super::{Look, Netdev, rtnetlink};
+
+/// The note of a dump that gave no answer.
+pub const DUMP: &str = "rtnetlink addresses";
+/// Where a saved tree has those of IPv6.
+pub const V6: &str = "/proc/net/if_inet6";
+/// Those of IPv4 in a saved tree, which no file of the kernel shows: by interface, as JSON.
+pub const V4: &str = "/ibboot-addresses.json";
 
 /// IFA_F_OPTIMISTIC, IFA_F_DADFAILED, IFA_F_TENTATIVE (linux/if_addr.h).
 const OPTIMISTIC: u32 = 0x04;
@@ -30,21 +39,59 @@ fn is_of(shown: &str, address: Ipv6Addr) -> bool {
     shown.split('/').next().and_then(|text| text.parse().ok()) == Some(address)
 }
 
+impl Netdev {
+    fn add_address(&mut self, shown: String, flags: u32) {
+        let list = if flags & FAILED != 0 {
+            &mut self.duplicates
+        } else if flags & (TENTATIVE | OPTIMISTIC) == TENTATIVE {
+            &mut self.tentative
+        } else {
+            &mut self.addresses
+        };
+        list.push(shown);
+    }
+}
+
 /// Adds the addresses to their interfaces.
 pub(super) fn add(netdevs: &mut [Netdev], look: &mut Look<'_>) {
-    let text = look.text("/proc/net/if_inet6").unwrap_or_default();
-    for (ifname, address, flags) in text.lines().filter_map(parse) {
-        let Some(netdev) = netdevs.iter_mut().find(|n| n.ifname == ifname) else {
+    if !look.root().is_live() {
+        return add_saved(netdevs, look);
+    }
+    look.keep(V6);
+    let found = match rtnetlink::addresses() {
+        Ok(found) => found,
+        Err(e) => return look.note(DUMP, e),
+    };
+    let mut v4: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for one in found {
+        let Some(netdev) = netdevs.iter_mut().find(|n| n.ifindex == Some(one.index)) else {
             continue;
         };
-        let list = if flags & FAILED != 0 {
-            &mut netdev.duplicates
-        } else if flags & (TENTATIVE | OPTIMISTIC) == TENTATIVE {
-            &mut netdev.tentative
-        } else {
-            &mut netdev.addresses
+        let shown = one.address.to_string();
+        netdev.add_address(shown.clone(), one.flags);
+        if one.address.address.is_ipv4() {
+            v4.entry(netdev.ifname.clone()).or_default().push(shown);
+        }
+    }
+    look.root().keep(V4, &v4);
+}
+
+fn add_saved(netdevs: &mut [Netdev], look: &mut Look<'_>) {
+    let mut v4: BTreeMap<String, Vec<String>> = look.saved(V4);
+    for netdev in netdevs.iter_mut() {
+        netdev
+            .addresses
+            .extend(v4.remove(&netdev.ifname).unwrap_or_default());
+    }
+    let text = look.text(V6).unwrap_or_default();
+    for line in text.lines() {
+        let Some((ifname, address, flags)) = parse(line) else {
+            look.note(V6, "a line is not as the kernel writes it");
+            continue;
         };
-        list.push(address);
+        if let Some(netdev) = netdevs.iter_mut().find(|n| n.ifname == ifname) {
+            netdev.add_address(address, flags);
+        }
     }
 }
 

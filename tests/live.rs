@@ -1,0 +1,376 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The program on a made-up machine: the sysfs of tests/sys, and the addresses, routes and files of
+//! namespaces of its own. Needs root for them; without it each test says that it was skipped.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::print_stderr
+)]
+
+use std::fmt::Write as _;
+use std::fs;
+use std::io::Write as _;
+use std::os::unix::fs::FileTypeExt;
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use ibboot::system::root::Root;
+use nix::mount::{MsFlags, mount};
+use nix::sched::{CloneFlags, unshare};
+use nix::unistd::geteuid;
+use serde_json::Value;
+
+/// One page of /proc/net/route has 31 lines, one of ipv6_route 26, one of if_inet6 75.
+const COUNTS: [u32; 4] = [1, 31, 32, 1000];
+
+/// Runs `test` in a network of its own, with its own /run and a /sys that shows this network.
+fn alone(name: &str, test: impl FnOnce() + Send + 'static) {
+    if !geteuid().is_root() {
+        eprintln!("skipped: {name}: root is needed for namespaces");
+        return;
+    }
+    std::thread::spawn(move || {
+        unshare(CloneFlags::CLONE_NEWNET | CloneFlags::CLONE_NEWNS).expect("unshare");
+        let none = None::<&str>;
+        mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none).unwrap();
+        for (kind, place) in [("tmpfs", "/run"), ("sysfs", "/sys")] {
+            mount(Some(kind), place, Some(kind), MsFlags::empty(), none).unwrap();
+        }
+        test();
+    })
+    .join()
+    .expect("the test's thread panicked");
+}
+
+fn ip(arguments: &str, stdin: &str) -> String {
+    let mut run = Command::new("ip")
+        .args(arguments.split(' '))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("ip");
+    run.stdin
+        .take()
+        .unwrap()
+        .write_all(stdin.as_bytes())
+        .unwrap();
+    let run = run.wait_with_output().unwrap();
+    assert!(run.status.success(), "ip {arguments}");
+    String::from_utf8(run.stdout).unwrap()
+}
+
+fn json(arguments: &str) -> Value {
+    serde_json::from_str(&ip(arguments, "")).unwrap()
+}
+
+fn ibboot(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_ibboot"))
+        .args(arguments)
+        .output()
+        .unwrap()
+}
+
+fn facts(arguments: &[&str]) -> Value {
+    let run = ibboot(&[&["facts"], arguments].concat());
+    assert!(run.status.success(), "{run:?}");
+    serde_json::from_slice(&run.stdout).unwrap()
+}
+
+/// `count` addresses and routes of each family on `ib0`, and routes of each other kind. None comes
+/// later by itself.
+fn crowd(count: u32) {
+    let mut batch = String::from(
+        "link set lo up\n\
+         link add ib0 type veth peer name far0\nlink add ib1 type veth peer name far1\n\
+         link set far0 addrgenmode none\nlink set far1 addrgenmode none\n\
+         link set ib0 addrgenmode none\nlink set ib1 addrgenmode none\n\
+         link set far0 up\nlink set far1 up\nlink set ib0 up\nlink set ib1 up\n\
+         addr add 172.16.0.1 peer 172.16.0.2 dev ib1\naddr add 172.17.0.1/16 dev ib1\n",
+    );
+    for n in 1..=count {
+        let (a, b) = (n >> 8, n & 0xff);
+        writeln!(batch, "addr add 10.1.{a}.{b}/32 dev ib0").unwrap();
+        writeln!(batch, "addr add fd01::{n:x}/128 dev ib0 nodad").unwrap();
+        writeln!(batch, "route add 10.2.{a}.{b} dev ib0").unwrap();
+        writeln!(batch, "route add fd02::{n:x} via fe80::{n:x} dev ib0").unwrap();
+    }
+    batch.push_str(
+        "route add default via 172.17.0.9 dev ib1\nroute add default via fe80::9 dev ib1\n\
+         route add 10.8.0.0/16 nexthop via 172.17.0.7 dev ib1 nexthop via 10.2.0.1 dev ib0\n\
+         route add fd08::/64 nexthop via fe80::7 dev ib1 nexthop via fe80::8 dev ib0\n\
+         route add unreachable 10.9.0.0/16\nroute add unreachable fd09::/64\n\
+         route add blackhole 10.10.0.0/16\nroute add 10.11.0.0/16 dev ib1 table 100\n",
+    );
+    ip("-batch -", &batch);
+}
+
+fn sorted(mut lines: Vec<String>) -> Vec<String> {
+    lines.sort();
+    lines
+}
+
+/// `INTERFACE ADDRESS/PREFIX`, as facts have them.
+fn addresses(facts: &Value) -> Vec<String> {
+    let netdevs = facts["netdevs"].as_array().unwrap().iter();
+    let lines = netdevs.flat_map(|netdev| {
+        let name = netdev["ifname"].as_str().unwrap();
+        let lists = ["addresses", "tentative", "duplicates"].map(|list| netdev[list].as_array());
+        let all = lists.into_iter().flatten().flatten();
+        all.map(move |shown| format!("{name} {}", shown.as_str().unwrap()))
+    });
+    sorted(lines.collect())
+}
+
+/// The same, as ip(8) has them.
+fn addresses_of_ip() -> Vec<String> {
+    let links = json("-j addr show");
+    let lines = links.as_array().unwrap().iter().flat_map(|link| {
+        let name = link["ifname"].as_str().unwrap();
+        let all = link["addr_info"].as_array().unwrap().iter();
+        all.map(move |a| format!("{name} {}/{}", a["local"].as_str().unwrap(), a["prefixlen"]))
+    });
+    sorted(lines.collect())
+}
+
+/// `INTERFACE NETWORK [via GATEWAY]`, as facts have them.
+fn routes(facts: &Value) -> Vec<String> {
+    let mut lines = Vec::new();
+    for netdev in facts["netdevs"].as_array().unwrap() {
+        let name = netdev["ifname"].as_str().unwrap();
+        for gateway in netdev["gateways"].as_array().unwrap() {
+            lines.push(format!("{name} default via {}", gateway.as_str().unwrap()));
+        }
+        for route in netdev["routes"].as_array().into_iter().flatten() {
+            let network = &route["network"];
+            let to = network["address"].as_str().unwrap();
+            let via = route["gateway"].as_str().map(|g| format!(" via {g}"));
+            let via = via.unwrap_or_default();
+            lines.push(format!("{name} {to}/{}{via}", network["prefix"]));
+        }
+    }
+    sorted(lines)
+}
+
+/// The same, as ip(8) has them: of IPv4 the first next hop, as /proc/net/route shows it.
+fn routes_of_ip() -> Vec<String> {
+    let mut lines = Vec::new();
+    for (call, whole) in [
+        ("-j -4 route show", 32),
+        ("-j -6 route show table all", 128),
+    ] {
+        for route in json(call).as_array().unwrap() {
+            let kind = route["type"].as_str().unwrap_or("unicast");
+            if !["unicast", "anycast", "multicast"].contains(&kind) {
+                continue;
+            }
+            let to = match route["dst"].as_str().unwrap() {
+                to if to == "default" || to.contains('/') => to.to_owned(),
+                to => format!("{to}/{whole}"),
+            };
+            let hops = route["nexthops"].as_array();
+            let hops = hops.map_or(std::slice::from_ref(route), Vec::as_slice);
+            let shown = if whole == 32 { 1 } else { hops.len() };
+            for hop in hops.iter().take(shown) {
+                let via = hop["gateway"].as_str().map(|g| format!(" via {g}"));
+                let name = hop["dev"].as_str().unwrap();
+                lines.push(format!("{name} {to}{}", via.unwrap_or_default()));
+            }
+        }
+    }
+    sorted(lines)
+}
+
+fn lines_of(path: &str) -> usize {
+    let path = format!("/proc/thread-self/net/{path}");
+    let text = Root::new("/").text(&path).unwrap();
+    text.lines().count()
+}
+
+#[test]
+fn all_addresses_and_routes_are_seen_on_the_machine_and_in_its_copy() {
+    for count in COUNTS {
+        alone("tables", move || {
+            crowd(count);
+            let seen = facts(&[]);
+            assert_eq!(addresses(&seen), addresses_of_ip(), "{count}");
+            assert_eq!(routes(&seen), routes_of_ip(), "{count}");
+            assert_eq!(seen["unread"], Value::Array(Vec::new()), "{count}");
+            // The files are seq_files of several pages.
+            let count = usize::try_from(count).unwrap();
+            for (path, least) in [("route", 1), ("ipv6_route", 0), ("if_inet6", 0)] {
+                assert!(lines_of(path) > least + count, "{path} {count}");
+            }
+            let copy = Path::new("/run/copy").to_str().unwrap();
+            for again in [facts(&["--tree", copy]), facts(&["--root", copy])] {
+                assert_eq!(addresses(&again), addresses(&seen), "{count}");
+                assert_eq!(routes(&again), routes(&seen), "{count}");
+            }
+        });
+    }
+}
+
+/// The machine of tests/sys/connectx6-hdr, whose `ib0` is the interface of that name here.
+fn dress_up(cmdline: &str) {
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sys/connectx6-hdr/sys");
+    let tests = tests.to_str().unwrap();
+    let index = json("-j link show ib0")[0]["ifindex"].to_string();
+    let copied = Command::new("cp").args(["-r", tests, "/run/sys"]).status();
+    assert!(copied.unwrap().success());
+    for file in ["ifindex", "iflink"] {
+        fs::write(format!("/run/sys/class/net/ib0/{file}"), &index).unwrap();
+    }
+    fs::write("/run/cmdline", cmdline).unwrap();
+    for (from, to) in [("/run/sys", "/sys"), ("/run/cmdline", "/proc/cmdline")] {
+        let none = None::<&str>;
+        mount(Some(from), to, none, MsFlags::MS_BIND, none).unwrap();
+    }
+}
+
+#[test]
+fn a_boot_is_verified_whatever_other_routes_there_are() {
+    for count in COUNTS {
+        alone("up", move || {
+            crowd(count);
+            dress_up(
+                "rd.ib.require=ib0 rd.ib.timeout=60 ip=10.7.0.2::10.7.0.1:24::ib0:none \
+                 ip=[fd07::2]::[fd07::1]:64::ib0:none rd.route=10.77.0.0/16:10.7.0.3:ib0",
+            );
+            let began = Instant::now();
+            let up = ibboot(&["up"]);
+            let said = String::from_utf8_lossy(&up.stdout).into_owned()
+                + &String::from_utf8_lossy(&up.stderr);
+            assert_eq!(up.status.code(), Some(0), "{count}: {said}");
+            assert!(began.elapsed() < Duration::from_secs(50), "{count}: {said}");
+            let check = ibboot(&["check"]);
+            let said = String::from_utf8(check.stdout).unwrap();
+            for row in [
+                "  ok        address.present            10.7.0.2/24, fd07::2/64",
+                "  ok        route.present              10.7.0.1, fd07::1, 10.77.0.0/16 via 10.7.0.3",
+            ] {
+                assert!(said.contains(row), "{count}: {said}");
+            }
+            assert_eq!(check.status.code(), Some(0), "{count}: {said}");
+        });
+    }
+}
+
+/// `up` in an initramfs that was asked for `ib0`, in whose /etc another program left a name server, and in
+/// which `before` was done.
+fn in_initramfs(more: &str, before: fn()) -> Output {
+    crowd(1);
+    let none = None::<&str>;
+    for place in ["/etc", "/tmp"] {
+        mount(Some("tmpfs"), place, Some("tmpfs"), MsFlags::empty(), none).unwrap();
+    }
+    fs::write("/etc/initrd-release", "").unwrap();
+    fs::write("/etc/resolv.conf", "nameserver 192.0.2.53\n").unwrap();
+    fs::write("/tmp/net.ifaces", "eth0\n").unwrap();
+    dress_up(&format!(
+        "rd.ib.require=ib0 rd.ib.timeout=60 ip=10.7.0.2::10.7.0.1:24::ib0:none nameserver=10.7.0.53 {more}"
+    ));
+    before();
+    ibboot(&["up"])
+}
+
+fn read(path: &str) -> String {
+    fs::read_to_string(path).unwrap()
+}
+
+#[test]
+fn what_others_wrote_for_dracut_stays_beside_what_is_ours() {
+    alone("contract", || {
+        let up = in_initramfs("", || {});
+        assert_eq!(up.status.code(), Some(0), "{up:?}");
+        assert_eq!(read("/run/ibboot/result"), "verified\n");
+        assert_eq!(read("/tmp/net.ifaces"), "ib0 eth0\n");
+        let both = "nameserver 192.0.2.53\nnameserver 10.7.0.53\n";
+        assert_eq!(read("/etc/resolv.conf"), both);
+    });
+}
+
+/// What is told is a failure, for this reason.
+fn untold(before: fn(), reason: &'static str, stays: fn()) {
+    alone("contract", move || {
+        let up = in_initramfs("", before);
+        assert_eq!(up.status.code(), Some(1), "{up:?}");
+        let result = format!("failed continue\n{reason}\n");
+        assert_eq!(read("/run/ibboot/result"), result);
+        let state: Value = serde_json::from_str(&read("/run/ibboot/state.json")).unwrap();
+        let told = (&state["outcome"], &state["reason"]);
+        assert_eq!(told, (&"continue".into(), &reason.into()));
+        stays();
+    });
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_not_replaced_and_the_boot_is_not_verified() {
+    untold(
+        || {
+            fs::remove_file("/etc/resolv.conf").unwrap();
+            // A socket is a file that nobody can open.
+            UnixListener::bind("/etc/resolv.conf").unwrap();
+        },
+        "/etc/resolv.conf: cannot be read: No such device or address",
+        || {
+            let left = fs::symlink_metadata("/etc/resolv.conf").unwrap();
+            assert!(left.file_type().is_socket());
+            assert_eq!(read("/tmp/net.ifaces"), "ib0 eth0\n");
+        },
+    );
+}
+
+#[test]
+fn a_boot_whose_files_for_dracut_cannot_be_written_is_not_verified() {
+    untold(
+        || {
+            let (none, readonly) = (None::<&str>, MsFlags::MS_REMOUNT | MsFlags::MS_RDONLY);
+            mount(none, "/tmp", none, readonly, none).unwrap();
+        },
+        "/tmp/net.ib0.override: cannot be written: Read-only file system",
+        || assert_eq!(read("/tmp/net.ifaces"), "eth0\n"),
+    );
+}
+
+#[test]
+fn a_wrong_argument_stops_no_boot_and_is_in_its_verdict() {
+    alone("wrong argument", || {
+        let up = in_initramfs("rd.ib.rate=5O", || {});
+        assert_eq!(up.status.code(), Some(0), "{up:?}");
+        let result = read("/run/ibboot/result");
+        let wrong =
+            "verified\nwrong argument: /proc/cmdline:92: rd.ib.rate=5O: '5O' is not a rate in Gb/s";
+        assert!(result.starts_with(wrong), "{result}");
+        // The check of the real root goes by what was handed over.
+        fs::remove_file("/etc/initrd-release").unwrap();
+        fs::write("/run/cmdline", "").unwrap();
+        let check = ibboot(&["check", "--format", "nhc"]);
+        let said = String::from_utf8(check.stdout).unwrap();
+        assert!(
+            said.starts_with("ibboot: wrong argument: /proc/cmdline:92: rd.ib.rate=5O"),
+            "{said}"
+        );
+        assert_eq!(check.status.code(), Some(1));
+        assert_eq!(ibboot(&["check"]).status.code(), Some(3));
+    });
+}
+
+#[test]
+fn an_earlier_verdict_that_cannot_be_taken_back_is_an_error_that_names_it() {
+    alone("earlier verdict", || {
+        crowd(1);
+        dress_up("rd.ib.require=ib0");
+        assert_eq!(ibboot(&["up"]).status.code(), Some(0));
+        let none = None::<&str>;
+        let readonly = MsFlags::MS_REMOUNT | MsFlags::MS_RDONLY;
+        mount(none, "/run", none, readonly, none).unwrap();
+        let again = ibboot(&["up"]);
+        let said = String::from_utf8(again.stderr).unwrap();
+        let why = "/run/ibboot/result: cannot be removed: Read-only file system; it holds the verdict of an earlier run";
+        assert!(said.contains(why), "{said}");
+        assert_eq!(again.status.code(), Some(1));
+    });
+}
