@@ -389,14 +389,8 @@ fn ethernet_booted_from<'a>(
         .filter(|_| over_ours && arguments.network_root().is_some())
 }
 
-/// What was understood and is not done by this program.
-fn left(arguments: &Arguments<'_>, interfaces: &[Wish<InterfaceWish>]) -> Vec<Wish<&'static str>> {
-    const ADDRESS: &str = "this address is left to the image's network module";
-    const REST: &str =
-        "link-local and ibft are left to the image's network module, the rest is carried out";
-    const OTHERS: [Method; 2] = [Method::LinkLocal, Method::Ibft];
-    const HARDWARE: &str = "the hardware address is not set: an IPoIB interface has the number of its queue pair \
-         and its port's GUID for one, and the kernel lets only its GUID be changed";
+/// The addresses of whichever interface comes up.
+fn left_anywhere(arguments: &Arguments<'_>) -> Vec<Wish<&'static str>> {
     const WHICH: &str = "which interface is not said: it is left to the image's network module; \
          for InfiniBand write ip=INTERFACE:dhcp or bootdev=";
     const WHOSE: &str = "which interface is not said: it is left to the image's network module; \
@@ -405,6 +399,37 @@ fn left(arguments: &Arguments<'_>, interfaces: &[Wish<InterfaceWish>]) -> Vec<Wi
          it is left to the image's network module";
     const NOWHERE: &str = "no ip= and no bootdev= says which interface: its address is left to the image's \
          network module; for InfiniBand write ip=INTERFACE:dhcp or bootdev=";
+    let booted = boot_device(arguments);
+    let ip = &arguments.net.ip;
+    let is_boot_devices = unaddressed(arguments).is_some();
+    // Where Ethernet is booted from, they are for that.
+    let is_ethernets = booted.is_none() && is_named(arguments);
+    if arguments.asked().is_none() || is_boot_devices || is_ethernets {
+        return Vec::new();
+    }
+    let anywhere = ip.iter().filter(|ip| ip.value.interface.is_none());
+    let left = anywhere.filter_map(|ip| {
+        let asks = is_addressed(&ip.value);
+        let why = match booted {
+            Some(_) => ANOTHER,
+            None if asks => WHICH,
+            None => WHOSE,
+        };
+        (asks || ip.value.client.is_some()).then(|| wish(ip, why))
+    });
+    let root = arguments.waits_for_network();
+    let root = root.filter(|_| booted.is_none() && is_without_ip(arguments));
+    left.chain(root.map(|root| wish(&root, NOWHERE))).collect()
+}
+
+/// What was understood and is not done by this program.
+fn left(arguments: &Arguments<'_>, interfaces: &[Wish<InterfaceWish>]) -> Vec<Wish<&'static str>> {
+    const ADDRESS: &str = "this address is left to the image's network module";
+    const REST: &str =
+        "link-local and ibft are left to the image's network module, the rest is carried out";
+    const OTHERS: [Method; 2] = [Method::LinkLocal, Method::Ibft];
+    const HARDWARE: &str = "the hardware address is not set: an IPoIB interface has the number of its queue pair \
+         and its port's GUID for one, and the kernel lets only its GUID be changed";
     const BOOTIF: &str = "dracut's network module takes this interface for the boot device and sets it up; \
          rd.bootif=0 keeps it from that";
     let net = &arguments.net;
@@ -414,7 +439,6 @@ fn left(arguments: &Arguments<'_>, interfaces: &[Wish<InterfaceWish>]) -> Vec<Wi
         interface.is_infiniband() || known.any(|name| interface == Interface::Name(name))
     };
     let mut left = Vec::new();
-    let booted = boot_device(arguments);
     let is_booted = unaddressed(arguments).is_some();
     let infiniband = net
         .ip
@@ -432,22 +456,7 @@ fn left(arguments: &Arguments<'_>, interfaces: &[Wish<InterfaceWish>]) -> Vec<Wi
             left.push(wish(ip, REST));
         }
     }
-    // Where Ethernet is booted from, they are for that.
-    if arguments.asked().is_some() && !is_booted && (booted.is_some() || !is_named(arguments)) {
-        let anywhere = net.ip.iter().filter(|ip| ip.value.interface.is_none());
-        left.extend(anywhere.filter_map(|ip| {
-            let asks = is_addressed(&ip.value);
-            let why = match booted {
-                Some(_) => ANOTHER,
-                None if asks => WHICH,
-                None => WHOSE,
-            };
-            (asks || ip.value.client.is_some()).then(|| wish(ip, why))
-        }));
-        let root = arguments.waits_for_network();
-        let root = root.filter(|_| booted.is_none() && is_without_ip(arguments));
-        left.extend(root.map(|root| wish(&root, NOWHERE)));
-    }
+    left.extend(left_anywhere(arguments));
     left.extend(ethernet_booted_from(arguments, is_ours).map(|bootif| wish(&bootif, BOOTIF)));
     if left.is_empty()
         && interfaces.iter().map(|i| &i.value.ipoib).all(|ipoib| {
