@@ -18,7 +18,8 @@ pub(super) const ADDRESSES: Group = Group {
             help: "How an interface gets its addresses. May be given several times. Without any for the boot device it \
                    asks DHCP, where a network is needed (rd.neednet=1, or a root file system on the network).\n\n\
                    One that names no interface is for the boot device (see bootdev= and BOOTIF=) as a whole, unless \
-                   another ip= names that one: so is the ip= that PXELINUX writes. Where the boot device is in a bond \
+                   another ip= names that one: so is the ip= that PXELINUX writes (SYSAPPEND 1; dracut's network-legacy \
+                   stops the boot at that one, because it has no METHOD). Where the boot device is in a bond \
                    it is for the bond, and without a boot device for the only bond, where no ip= names an interface. \
                    Else it may mean any interface: it is left to the image's network module, and plan says so.\n\n\
                    METHOD is dhcp (or on, any), dhcp6, auto6, either6, link6, single-dhcp, link-local, auto, ibft, or \
