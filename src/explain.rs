@@ -39,6 +39,16 @@ pub fn action(action: &Action) -> String {
             selector.as_deref().unwrap_or("all ports")
         ),
         Action::BringUpInterface { name, port, ipoib } => interface(name, port, ipoib),
+        Action::BringUpInterfaces { ports, ipoib } => {
+            let ports = match ports.as_slice() {
+                [] => "every port".to_owned(),
+                ports => ports.join(" and "),
+            };
+            let parts = configuring(ipoib).join(", ");
+            format!(
+                "bring up the IPoIB interface of {ports}, where no other step names it: {parts}"
+            )
+        }
         Action::WaitFor { port, gates_boot } => format!(
             "wait until {port} is verified{}",
             if *gates_boot {
@@ -71,6 +81,13 @@ fn interface(name: &str, port: &str, wish: &ipoib::Wish) -> String {
         parts.push(format!("on {port}"));
     }
     parts.extend(wish.ifname.as_ref().map(|name| format!("named {name}")));
+    parts.extend(configuring(wish));
+    format!("bring up IPoIB interface {name}: {}", parts.join(", "))
+}
+
+/// What is done to an interface that is there.
+fn configuring(wish: &ipoib::Wish) -> Vec<String> {
+    let mut parts = Vec::new();
     parts.extend(wish.mode.map(|mode| {
         let mode = match mode {
             WantedMode::Auto => "connected if the device can, else datagram",
@@ -84,7 +101,7 @@ fn interface(name: &str, port: &str, wish: &ipoib::Wish) -> String {
         None => "up, carrier".to_owned(),
     });
     parts.extend(addressing(wish));
-    format!("bring up IPoIB interface {name}: {}", parts.join(", "))
+    parts
 }
 
 /// MTU, addresses and what goes with them.
@@ -96,7 +113,9 @@ fn addressing(wish: &ipoib::Wish) -> Vec<String> {
     }));
     parts.extend(wish.addresses.iter().map(ToString::to_string));
     parts.extend(wish.autoconf.map(|autoconf| autoconf.word().to_owned()));
-    parts.extend(wish.peer.map(|peer| format!("peer {peer}")));
+    let is_peer = wish.addresses.iter().any(|a| wish.peer_of(a).is_some());
+    let other = if is_peer { "peer" } else { "boot server" };
+    parts.extend(wish.peer.map(|peer| format!("{other} {peer}")));
     parts.extend(wish.routes.iter().map(|route| format!("route {route}")));
     parts.extend(
         wish.gateways

@@ -4,11 +4,12 @@
 
 mod addressing;
 mod bonds;
+mod boot;
 
 use std::net::IpAddr;
 
 use kernel_cmdline::{
-    Arguments, Bond, ClientIdForm, HwAddr, Ifname, Interface, Mode, Mtu, Spanned,
+    Arguments, Bond, ClientIdForm, HwAddr, Ifname, Interface, Ip, Mode, Mtu, Spanned,
 };
 
 use crate::dhcp::identity::WantedId;
@@ -17,6 +18,7 @@ use crate::request::{InterfaceWish, Wish, wish};
 
 pub use addressing::is_addressed;
 pub use bonds::bonds;
+pub use boot::{boot_device, is_anywhere, is_named, is_without_ip, unaddressed};
 
 use addressing::addressed;
 
@@ -149,25 +151,7 @@ pub fn named(arguments: &Arguments<'_>) -> Vec<Wish<InterfaceWish>> {
         else {
             continue;
         };
-        let is_static = ip.value.methods.iter().all(|method| method.is_static());
-        collected.change(&ip.with(interface), |found| {
-            let ipoib = &mut found.ipoib;
-            found.left |= !addressed(arguments, &ip.value, ipoib) && !is_static;
-            if let Some(client) = ip.value.client.filter(|_| is_static) {
-                let whole = if client.address.is_ipv6() { 128 } else { 32 };
-                ipoib.addresses.push(Address {
-                    address: client.address,
-                    prefix: client.prefix.unwrap_or(whole),
-                });
-                ipoib.gateways.extend(ip.value.gateway);
-                ipoib.peer = ip.value.peer.map(|peer| peer.address).or(ipoib.peer);
-            }
-            let hostname = ip.value.hostname.map(str::to_owned);
-            ipoib.hostname = hostname.or_else(|| ipoib.hostname.take());
-            let servers = ip.value.dns1.into_iter().chain(ip.value.dns2);
-            ipoib.dns.extend(servers);
-            ipoib.mtu = ip.value.mtu.map(WantedMtu::Bytes).or(ipoib.mtu);
-        });
+        collected.ip(&ip.value, &ip.with(interface));
     }
     for pkey in &arguments.pkeys {
         // The parent must be up and need not have carrier: its own partition may not exist.
@@ -204,19 +188,7 @@ pub fn named(arguments: &Arguments<'_>) -> Vec<Wish<InterfaceWish>> {
     {
         collected.add(&bootif.with(Interface::Address(bootif.value)), |_| ());
     }
-    // `ip=dhcp` is of whatever interface there is; of these only the one booted from is known.
-    let anywhere = net.ip.iter().filter(|ip| ip.value.interface.is_none());
-    let wanted = anywhere.rev().find(|ip| is_addressed(&ip.value));
-    let booted = boot_device(arguments).map(|interface| key(arguments, &interface));
-    for found in &mut collected.found {
-        if booted.as_ref().is_some_and(|booted| found.value.is(booted)) {
-            let ipoib = &mut found.value.ipoib;
-            let unasked = ipoib.dhcp.is_none() && ipoib.dhcp6.is_none() && ipoib.autoconf.is_none();
-            if let Some(ip) = wanted.filter(|_| unasked) {
-                addressed(arguments, &ip.value, ipoib);
-            }
-        }
-    }
+    collected.boot_addresses();
     collected.modes();
     collected.boot_device();
     collected.nameservers();
@@ -224,18 +196,6 @@ pub fn named(arguments: &Arguments<'_>) -> Vec<Wish<InterfaceWish>> {
     collected.client_ids();
     refuse_shared_names(&mut collected.found);
     collected.found
-}
-
-/// `bootdev=`, else `BOOTIF=`, where it means InfiniBand.
-pub fn boot_device<'a>(arguments: &Arguments<'a>) -> Option<Interface<'a>> {
-    let bootif = || {
-        let bootif = arguments.boot_interface()?.value;
-        Some(Interface::Address(bootif))
-    };
-    let device = arguments.net.bootdev.map(|bootdev| bootdev.value);
-    device
-        .or_else(bootif)
-        .filter(|interface| means_infiniband(arguments, interface))
 }
 
 /// Two interfaces of one name would push each other aside for ever: the first one gets it.
@@ -341,6 +301,44 @@ impl Collected<'_, '_> {
         self.found.push(wish(interface, entry));
     }
 
+    /// What an `ip=` wants of this interface.
+    fn ip(&mut self, ip: &Ip<'_>, interface: &Spanned<'_, Interface<'_>>) {
+        let arguments = self.arguments;
+        let is_static = ip.methods.iter().all(|method| method.is_static());
+        self.change(interface, |found| {
+            let ipoib = &mut found.ipoib;
+            found.left |= !addressed(arguments, ip, ipoib) && !is_static;
+            if let Some(client) = ip.client.filter(|_| is_static) {
+                let whole = if client.address.is_ipv6() { 128 } else { 32 };
+                ipoib.addresses.push(Address {
+                    address: client.address,
+                    prefix: client.prefix.unwrap_or(whole),
+                });
+                ipoib.gateways.extend(ip.gateway);
+                ipoib.peer = ip.peer.map(|peer| peer.address).or(ipoib.peer);
+            }
+            let hostname = ip.hostname.map(str::to_owned);
+            ipoib.hostname = hostname.or_else(|| ipoib.hostname.take());
+            ipoib.dns.extend(ip.dns1.into_iter().chain(ip.dns2));
+            ipoib.mtu = ip.mtu.map(WantedMtu::Bytes).or(ipoib.mtu);
+        });
+    }
+
+    /// What is wanted of the boot device by an `ip=` without an interface, or by none at all.
+    fn boot_addresses(&mut self) {
+        let arguments = self.arguments;
+        let Some(device) = boot::unaddressed(arguments) else {
+            return;
+        };
+        let anywhere = arguments.net.ip.iter();
+        for ip in anywhere.filter(|ip| ip.value.interface.is_none()) {
+            self.ip(&ip.value, &device);
+        }
+        if let Some(ip) = boot::implied(arguments) {
+            self.ip(&ip, &device);
+        }
+    }
+
     /// Client identifiers: those for all first, then those with an interface in front; bytes that are
     /// written go before both.
     fn client_ids(&mut self) {
@@ -398,29 +396,26 @@ impl Collected<'_, '_> {
         }
     }
 
-    /// The interface that the root file system comes over: `bootdev=`, else `BOOTIF=`, else the first
-    /// `ip=`, as dracut has it.
+    /// The interface that the root file system comes over: the boot device, else the first `ip=`, as
+    /// dracut has it.
     fn boot_device(&mut self) {
         let arguments = self.arguments;
-        let firmware = || {
-            let bootif = arguments.boot_interface()?;
-            Some(Interface::Address(bootif.value))
-        };
-        let first = || arguments.net.ip.iter().find_map(|ip| ip.value.interface);
-        let named = arguments.net.bootdev.map(|bootdev| bootdev.value);
-        let boot = named.or_else(firmware).or_else(first);
+        let device = boot_device(arguments).map(|device| device.value);
+        let mut named = arguments.net.ip.iter().filter(|_| !is_named(arguments));
+        let boot = device.or_else(|| named.find_map(|ip| ip.value.interface));
         let position = boot.and_then(|boot| self.position(&key(arguments, &boot)));
         if let Some(found) = position.and_then(|position| self.found.get_mut(position)) {
             found.value.ipoib.boot = true;
         }
     }
 
-    /// `nameserver=` is for every interface, behind those of its own `ip=`.
+    /// `nameserver=` is for every interface with an address, behind those of its own `ip=` and before
+    /// those of its servers.
     fn nameservers(&mut self) {
         for found in &mut self.found {
             let entry = &mut found.value.ipoib;
             let servers = self.arguments.net.nameservers.iter().map(|n| n.value);
-            if !entry.addresses.is_empty() {
+            if entry.is_addressed() {
                 entry.dns.extend(servers);
             }
         }

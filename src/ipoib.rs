@@ -251,6 +251,15 @@ impl Wish {
         !self.addresses.is_empty() || asks || self.autoconf.is_some()
     }
 
+    /// The other end of the link for this address. A server beyond its network is none: PXELINUX and the
+    /// kernel's own `ip=` (nfsroot.rst) have the boot server in this field.
+    pub fn peer_of(&self, address: &Address) -> Option<IpAddr> {
+        let whole = if address.address.is_ipv6() { 128 } else { 32 };
+        self.peer
+            .filter(|peer| peer.is_ipv6() == address.address.is_ipv6())
+            .filter(|peer| address.prefix == whole || address.reaches(*peer))
+    }
+
     /// What IPv6 of the kernel shall do; the routes around a DHCPv6 address come from routers.
     pub fn kernel_autoconf(&self) -> Option<Autoconf> {
         let routers = self.dhcp6.as_ref().map(|_| Autoconf::Router);
@@ -422,6 +431,31 @@ mod tests {
 
     const CAPABLE: &str = "80:00:00:48:fe:80:00:00:00:00:00:00:b8:59:9f:03:00:fc:1a:2c";
     const ENHANCED: &str = "00:00:00:48:fe:80:00:00:00:00:00:00:b8:59:9f:03:00:fc:1a:2c";
+
+    #[test]
+    fn a_boot_server_beyond_the_network_is_no_peer() {
+        for (own, prefix, other, is_peer) in [
+            ("10.0.0.5", 24, "10.0.0.1", true),
+            ("10.0.0.5", 32, "10.9.0.1", true),
+            ("10.0.0.5", 24, "10.9.0.1", false),
+            ("fd00::5", 64, "fd00::1", true),
+            ("fd00::5", 128, "fd01::1", true),
+            ("fd00::5", 64, "fd01::1", false),
+            ("fd00::5", 64, "10.0.0.1", false),
+        ] {
+            let address = Address {
+                address: own.parse().unwrap(),
+                prefix,
+            };
+            let peer = other.parse().ok();
+            let wish = Wish {
+                peer,
+                ..Wish::default()
+            };
+            let wanted = peer.filter(|_| is_peer);
+            assert_eq!(wish.peer_of(&address), wanted, "{own}/{prefix} {other}");
+        }
+    }
 
     #[test]
     fn connected_is_refused_where_the_address_says_so() {

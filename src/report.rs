@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What `verify` found, and how it is shown. Pure.
 
+use std::cmp::Reverse;
+
 use serde::{Deserialize, Serialize};
 
 use crate::error::printable;
@@ -420,32 +422,31 @@ impl Report {
         lines.map(|complaint| format!("wrong argument: {}", printable(complaint)))
     }
 
-    /// The one line that explains a report that is not satisfied: the trouble of the first
-    /// required link, else of any, else of a server, else of the whole. Where no port is there at all, a driver
-    /// that is not loaded says more than that.
+    /// The one line that explains a report that is not satisfied: the worst trouble of a required link,
+    /// else of any, the first of equals. A link that only warns is verified: a server or the root file
+    /// system that fails goes before it. Where no port is there at all, a driver that is not loaded says
+    /// more than that.
     pub fn reason(&self) -> Option<String> {
-        let troubled = |link: &&LinkReport| link.trouble().is_some();
-        let link = self
-            .links
-            .iter()
-            .filter(|link| link.required)
-            .find(troubled)
-            .or_else(|| self.links.iter().find(troubled));
-        let driver = self
-            .modules
-            .iter()
-            .find(|module| module.finding.status != Status::Ok)
-            .map(|module| format!("{}: {}", printable(&module.name), module.finding.sentence()));
+        let troubled = self.links.iter().filter(|link| link.trouble().is_some());
+        let link = troubled.min_by_key(|link| Reverse((link.required, link.status)));
+        let driver = || {
+            let mut modules = self.modules.iter();
+            let module = modules.find(|module| module.finding.status != Status::Ok)?;
+            let name = printable(&module.name);
+            Some(format!("{name}: {}", module.finding.sentence()))
+        };
+        let others = || {
+            let server = self.servers.iter().find_map(ServerReport::diagnosis);
+            let root = || self.root.as_ref().and_then(RootReport::diagnosis);
+            self.shortfall.clone().or(server).or_else(root)
+        };
         match link {
-            Some(link) if link.name.is_none() => driver.or_else(|| link.diagnosis()),
+            Some(link) if link.name.is_none() => driver().or_else(|| link.diagnosis()),
+            Some(link) if link.is_good() => others().or_else(|| link.diagnosis()),
             Some(link) => link.diagnosis(),
-            None => {
-                let server = self.servers.iter().find_map(ServerReport::diagnosis);
-                let root = || self.root.as_ref().and_then(RootReport::diagnosis);
-                let argument = || self.wrong_arguments().next();
-                let first = self.shortfall.clone().or(server).or_else(root);
-                first.or(driver).or_else(argument)
-            }
+            None => others()
+                .or_else(driver)
+                .or_else(|| self.wrong_arguments().next()),
         }
     }
 

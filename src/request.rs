@@ -12,6 +12,9 @@ use kernel_cmdline::{
 
 use crate::bond::BondWish;
 use crate::error::Error;
+use crate::interfaces::{
+    boot_device, is_addressed, is_anywhere, is_named, is_without_ip, unaddressed,
+};
 use crate::ipoib;
 use crate::rdma::reach::Server;
 use crate::storage;
@@ -101,8 +104,11 @@ pub struct Request {
     pub interfaces: Vec<Wish<InterfaceWish>>,
     /// Bonds of such interfaces.
     pub bonds: Vec<Wish<BondWish>>,
-    /// What `rd.ib.mode=` and `rd.ib.mtu=` without an interface want, where none is named.
+    /// What `rd.ib.mode=` and `rd.ib.mtu=` without an interface want, where that may be of interfaces
+    /// beside those that are named.
     pub any_interface: Option<Wish<ipoib::Wish>>,
+    /// The image's network module is asked to address whichever interface comes up.
+    pub anywhere: bool,
     /// Ports that `rd.ib.require=` lists: then only these gate the boot.
     pub listed: bool,
     /// How many of them gate the boot.
@@ -260,7 +266,8 @@ impl Request {
             ));
         }
         let mut interfaces = crate::interfaces::named(arguments);
-        let any_interface = crate::interfaces::unnamed(arguments).filter(|_| interfaces.is_empty());
+        let is_enough = !interfaces.is_empty() && !listed && required == Required::Named;
+        let any_interface = crate::interfaces::unnamed(arguments).filter(|_| !is_enough);
         let left = left(arguments, &interfaces);
         let left = replaced.into_iter().chain(left).collect();
         let bonds = crate::interfaces::bonds(arguments, &mut interfaces);
@@ -299,6 +306,7 @@ impl Request {
             interfaces,
             bonds,
             any_interface,
+            anywhere: is_anywhere(arguments),
             listed,
             required,
             rates: ib
@@ -409,6 +417,39 @@ fn ethernet_booted_from<'a>(
         .filter(|_| over_ours && arguments.network_root().is_some())
 }
 
+/// The addresses of whichever interface comes up.
+fn left_anywhere(arguments: &Arguments<'_>) -> Vec<Wish<&'static str>> {
+    const WHICH: &str = "which interface is not said: it is left to the image's network module; \
+         for InfiniBand write ip=INTERFACE:dhcp or bootdev=";
+    const WHOSE: &str = "which interface is not said: it is left to the image's network module; \
+         for InfiniBand write the interface into it or bootdev=";
+    const ANOTHER: &str = "another ip= names the boot device, and which other interface is not said: \
+         it is left to the image's network module";
+    const NOWHERE: &str = "no ip= and no bootdev= says which interface: its address is left to the image's \
+         network module; for InfiniBand write ip=INTERFACE:dhcp or bootdev=";
+    let booted = boot_device(arguments);
+    let ip = &arguments.net.ip;
+    let is_boot_devices = unaddressed(arguments).is_some();
+    // Where Ethernet is booted from, they are for that.
+    let is_ethernets = booted.is_none() && is_named(arguments);
+    if arguments.asked().is_none() || is_boot_devices || is_ethernets {
+        return Vec::new();
+    }
+    let anywhere = ip.iter().filter(|ip| ip.value.interface.is_none());
+    let left = anywhere.filter_map(|ip| {
+        let asks = is_addressed(&ip.value);
+        let why = match booted {
+            Some(_) => ANOTHER,
+            None if asks => WHICH,
+            None => WHOSE,
+        };
+        (asks || ip.value.client.is_some()).then(|| wish(ip, why))
+    });
+    let root = arguments.waits_for_network();
+    let root = root.filter(|_| booted.is_none() && is_without_ip(arguments));
+    left.chain(root.map(|root| wish(&root, NOWHERE))).collect()
+}
+
 /// What was understood and is not done by this program.
 fn left(arguments: &Arguments<'_>, interfaces: &[Wish<InterfaceWish>]) -> Vec<Wish<&'static str>> {
     const ADDRESS: &str = "this address is left to the image's network module";
@@ -417,8 +458,6 @@ fn left(arguments: &Arguments<'_>, interfaces: &[Wish<InterfaceWish>]) -> Vec<Wi
     const OTHERS: [Method; 2] = [Method::LinkLocal, Method::Ibft];
     const HARDWARE: &str = "the hardware address is not set: an IPoIB interface has the number of its queue pair \
          and its port's GUID for one, and the kernel lets only its GUID be changed";
-    const WHICH: &str = "which interface is not said: it is left to the image's network module; \
-         for InfiniBand write ip=INTERFACE:dhcp or bootdev=";
     const BOOTIF: &str = "dracut's network module takes this interface for the boot device and sets it up; \
          rd.bootif=0 keeps it from that";
     let net = &arguments.net;
@@ -428,30 +467,24 @@ fn left(arguments: &Arguments<'_>, interfaces: &[Wish<InterfaceWish>]) -> Vec<Wi
         interface.is_infiniband() || known.any(|name| interface == Interface::Name(name))
     };
     let mut left = Vec::new();
+    let is_booted = unaddressed(arguments).is_some();
     let infiniband = net
         .ip
         .iter()
-        .filter(|ip| ip.value.interface.is_some_and(is_ours));
+        .filter(|ip| ip.value.interface.map_or(is_booted, is_ours));
     for ip in infiniband {
         if ip.value.macaddr.is_some() {
             left.push(wish(ip, HARDWARE));
         }
         let methods = &ip.value.methods;
         let carried_out = |method: &Method| !OTHERS.contains(method);
-        if !methods.iter().any(carried_out) {
+        if !methods.is_empty() && !methods.iter().any(carried_out) {
             left.push(wish(ip, ADDRESS));
         } else if !methods.iter().all(carried_out) {
             left.push(wish(ip, REST));
         }
     }
-    if arguments.asked().is_some() && crate::interfaces::boot_device(arguments).is_none() {
-        let anywhere = net.ip.iter().filter(|ip| ip.value.interface.is_none());
-        left.extend(
-            anywhere
-                .filter(|ip| crate::interfaces::is_addressed(&ip.value))
-                .map(|ip| wish(ip, WHICH)),
-        );
-    }
+    left.extend(left_anywhere(arguments));
     left.extend(ethernet_booted_from(arguments, is_ours).map(|bootif| wish(&bootif, BOOTIF)));
     if left.is_empty()
         && interfaces.iter().map(|i| &i.value.ipoib).all(|ipoib| {
@@ -462,7 +495,7 @@ fn left(arguments: &Arguments<'_>, interfaces: &[Wish<InterfaceWish>]) -> Vec<Wi
     }
     const NAMES: &str = "name servers are left to the image's network module";
     const ROUTE: &str = "no address of an InfiniBand interface reaches its gateway: it is left to the image's network module";
-    if interfaces.iter().all(|i| i.value.ipoib.dns.is_empty()) {
+    if !interfaces.iter().any(|i| i.value.ipoib.is_addressed()) {
         left.extend(net.nameservers.iter().map(|a| wish(a, NAMES)));
     }
     let is_taken = |route: &Route<'_>| {

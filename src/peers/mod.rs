@@ -52,7 +52,8 @@ pub struct File {
 
 /// For the initramfs. Nothing is known of the hardware yet and an interface may get another name on
 /// the way: every InfiniBand interface is meant, but for those that are left to these programs. Nobody
-/// configures the ones there that are not named.
+/// configures the ones there that are not named: where these programs shall address whichever interface
+/// comes up, and none of ours is given an address here, nothing is taken from them.
 pub fn claim(request: &Request) -> Vec<File> {
     let (left, ours): (Vec<_>, Vec<_>) = request
         .interfaces
@@ -60,6 +61,15 @@ pub fn claim(request: &Request) -> Vec<File> {
         .map(|interface| &interface.value)
         .partition(|interface| interface.left);
     if request.asked.is_none() || (ours.is_empty() && request.any_interface.is_none()) {
+        return Vec::new();
+    }
+    let bonds = request.bonds.iter().map(|bond| &bond.value);
+    let bonds: Vec<_> = bonds
+        .filter(|bond| !bond.left && bond.refused.is_none())
+        .collect();
+    let wishes = ours.iter().map(|interface| &interface.ipoib);
+    let mut wishes = wishes.chain(bonds.iter().map(|bond| &bond.ipoib));
+    if request.anywhere && !wishes.any(ipoib::Wish::is_addressed) {
         return Vec::new();
     }
     let left: Vec<&str> = left.iter().map(|left| left.name.as_str()).collect();
@@ -75,9 +85,7 @@ pub fn claim(request: &Request) -> Vec<File> {
     if !left.is_empty() {
         network.push_str(&format!("Name=!{}\n", left.join(" ")));
     }
-    let bonds = request.bonds.iter().map(|bond| &bond.value);
-    let bonds = bonds.filter(|bond| !bond.left && bond.refused.is_none());
-    let bonds: Vec<&str> = bonds.map(|bond| bond.name.as_str()).collect();
+    let bonds: Vec<&str> = bonds.iter().map(|bond| bond.name.as_str()).collect();
     let mut files = hands_off(&device, &network, &bonds, true, true);
     files.push(legacy_hands_off(&left));
     files

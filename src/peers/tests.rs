@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::facts::Depth;
-use crate::plan::{Inventory, plan};
+use crate::plan::{Action, Inventory, plan};
 use crate::system::root::Root;
 use crate::verify::verify;
 
@@ -88,6 +88,62 @@ fn what_nobody_asks_for_is_not_claimed() {
         "ip=10.0.0.1:::255.255.255.0::ib0:none ip=ib*:link-local",
     ] {
         assert_eq!(claimed(cmdline), [""; 0], "{cmdline}");
+    }
+}
+
+/// Whether a step of the plan sets an interface up, and whether one gives addresses to one.
+fn set_up(cmdline: &str) -> (bool, bool) {
+    let sys = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sys/connectx6-hdr");
+    let inventory = Inventory::read(&Root::new(sys)).unwrap();
+    let plan = plan(&Request::from_text(cmdline), &inventory);
+    let wishes = plan.steps.iter().filter_map(|step| match &step.action {
+        Action::BringUpInterface { ipoib, .. }
+        | Action::BringUpInterfaces { ipoib, .. }
+        | Action::MakeBond { ipoib, .. } => Some(ipoib.is_addressed()),
+        _ => None,
+    });
+    let wishes: Vec<bool> = wishes.collect();
+    (!wishes.is_empty(), wishes.contains(&true))
+}
+
+#[test]
+fn what_is_claimed_is_set_up_and_what_others_shall_address_is_not_claimed() {
+    const NFS: &str = "root=nfs:10.0.0.1:/x";
+    let dhcp = "ip=dhcp";
+    for (cmdline, is_claimed) in [
+        (
+            format!("{NFS} {dhcp} rd.ib.mode=connected rd.neednet=1"),
+            false,
+        ),
+        (format!("{NFS} {dhcp} rd.ib.mode=ib0:connected"), false),
+        (format!("{NFS} rd.ib.mtu=max"), false),
+        (format!("{NFS} ib.pkey=ib0.8001"), false),
+        ("rd.neednet=1 rd.ib.mode=connected".to_owned(), false),
+        (
+            format!("{NFS} rd.ib.require=guid=0xb8599f0300fc1a2c rd.ib.mode=connected"),
+            false,
+        ),
+        (
+            format!("{NFS} {dhcp} rd.ib.mode=connected bootdev=ib0"),
+            true,
+        ),
+        (format!("{NFS} {dhcp} ip=10.0.0.5:::24::ib0:none"), true),
+        (format!("{NFS} bootdev=ib0"), true),
+        (format!("{NFS} BOOTIF=20-b8-59-9f-03-00-fc-1a-2c"), true),
+    ] {
+        assert_eq!(!claimed(&cmdline).is_empty(), is_claimed, "{cmdline}");
+        let (_, is_addressed) = set_up(&cmdline);
+        assert_eq!(is_addressed, is_claimed, "{cmdline}");
+    }
+    // Where nobody needs a network, or it is Ethernet's, no address is missed.
+    for cmdline in [
+        "rd.ib.mode=connected",
+        "root=/dev/sda1 bootdev=ib0",
+        "root=nfs:10.0.0.1:/x ip=eth0:dhcp rd.ib.mode=connected rd.ib.require=2",
+        "root=nfs:10.0.0.1:/x bootdev=eth0 rd.ib.mode=ib0:connected",
+    ] {
+        assert!(!claimed(cmdline).is_empty(), "{cmdline}");
+        assert_eq!(set_up(cmdline), (true, false), "{cmdline}");
     }
 }
 

@@ -7,6 +7,7 @@ use super::{Action, Draft, Refusal, Step};
 use crate::bond::BondWish;
 use crate::drivers;
 use crate::facts::Netdev;
+use crate::ipoib;
 use crate::rdma::select;
 use crate::rdma::types::LinkLayer;
 use crate::request::{InterfaceWish, SoftLink, Wish};
@@ -153,8 +154,44 @@ impl Draft<'_> {
         });
     }
 
+    /// `rd.ib.mode=` and `rd.ib.mtu=` of all: the interfaces of the ports that `rd.ib.require=` lists, where
+    /// nothing names them.
+    pub(super) fn all_interfaces(&mut self, links: &mut [LinkWish]) {
+        let Some(all) = self.request.any_interface.as_ref() else {
+            return;
+        };
+        let made = |link: &LinkWish| {
+            let mut links = self.request.links.iter().map(|made| &made.value.name);
+            links.any(|name| link.wanted.strip_suffix(":1").unwrap_or(&link.wanted) == name)
+        };
+        let listed = |link: &LinkWish| {
+            let mut ports = self.request.ports.iter();
+            ports.any(|port| port.value == link.wanted)
+        };
+        let is_bare = |link: &&mut LinkWish| listed(link) && link.ipoib.is_none() && !made(link);
+        let mut ports = Vec::new();
+        for link in links.iter_mut().filter(is_bare) {
+            link.ipoib = Some(all.value.clone());
+            link.of_all = true;
+            ports.push(link.wanted.clone());
+        }
+        if !ports.is_empty() {
+            self.bring_up(ports, all);
+        }
+    }
+
+    fn bring_up(&mut self, ports: Vec<String>, all: &Wish<ipoib::Wish>) {
+        self.steps.push(Step {
+            action: Action::BringUpInterfaces {
+                ports,
+                ipoib: Box::new(all.value.clone()),
+            },
+            asked_by: Some(all.origin.clone()),
+        });
+    }
+
     /// Nothing is named: any port will do. Impossible only if no driver can ever make one.
-    pub(super) fn any_port(&self, require: Require) -> LinkWish {
+    pub(super) fn any_port(&mut self, require: Require) -> LinkWish {
         let refused = (self.modules.iter().all(|module| module.refused.is_some())
             && self.request.links.is_empty()
             && self.inventory.facts.devices.is_empty()
@@ -166,16 +203,20 @@ impl Draft<'_> {
                 missing.join(", ")
             )
         });
+        let all = self.request.any_interface.as_ref();
+        if let Some(all) = all {
+            self.bring_up(Vec::new(), all);
+        }
+        // A port without such an interface is none of those that will do.
+        let infiniband = all.filter(|_| require != Require::All);
         LinkWish {
             wanted: "any port".to_owned(),
             asked_by: self.request.asked.clone(),
+            link_layer: infiniband.map(|_| LinkLayer::InfiniBand),
             refused,
             required: require == Require::All,
-            ipoib: self
-                .request
-                .any_interface
-                .as_ref()
-                .map(|wish| wish.value.clone()),
+            ipoib: all.map(|wish| wish.value.clone()),
+            of_all: all.is_some(),
             ..LinkWish::default()
         }
     }

@@ -129,6 +129,13 @@ pub enum Action {
         /// What is wanted of it.
         ipoib: Box<ipoib::Wish>,
     },
+    /// The same of the IPoIB interfaces of several ports, but for those that another step names.
+    BringUpInterfaces {
+        /// Selectors of the ports; empty: every port there is.
+        ports: Vec<String>,
+        /// What is wanted of each.
+        ipoib: Box<ipoib::Wish>,
+    },
     /// Make a bond of IPoIB interfaces; addresses, when it has carrier.
     MakeBond {
         /// Its name.
@@ -344,6 +351,7 @@ impl Draft<'_> {
         for bond in &self.request.bonds {
             self.bond(bond, &mut links);
         }
+        self.all_interfaces(&mut links);
         let listed = |wanted: &str| {
             !self.request.listed
                 || self.request.ports.iter().any(|port| {

@@ -61,6 +61,8 @@ mod tests {
     fn a_root_left_to_dhcp_waits_for_us_where_the_boot_device_is_ours_and_asks() {
         for (cmdline, wanted) in [
             ("ip=ib0:dhcp root=dhcp", true),
+            ("bootdev=ib0 root=dhcp", true),
+            ("bond=bond0:ib0,ib1 root=dhcp", true),
             ("ip=eth0:dhcp ip=ib0:dhcp bootdev=ib0 root=dhcp", true),
             ("bond=bond0:ib0,ib1 ip=bond0:dhcp root=dhcp", true),
             (

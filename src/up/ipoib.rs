@@ -61,10 +61,14 @@ impl Walk<'_> {
             .filter(|wish| wish.ipoib.is_some() && wish.bond.is_none() && wish.refused.is_none())
             .cloned()
             .collect();
+        let named = self
+            .expectation
+            .named_interfaces(|link| ports_of(link, facts));
         let mut changed = false;
         for link in wishes {
             let Some(wish) = &link.ipoib else { continue };
-            for port in ports_of(&link, facts) {
+            let ports = ports_of(&link, facts).into_iter();
+            for port in ports.filter(|port| link.wants_interface(*port, &named)) {
                 changed |= self.interface(&link, wish, port, facts).await;
             }
         }
@@ -305,9 +309,7 @@ impl Walk<'_> {
                 // Routes through it wait for it.
                 return changed;
             }
-            let peer = wish
-                .peer
-                .filter(|peer| peer.is_ipv6() == address.address.is_ipv6());
+            let peer = wish.peer_of(address);
             match self
                 .net
                 .add_address(index, address.address, address.prefix, peer)

@@ -30,6 +30,8 @@ struct Lookup<'a> {
     by_identity: BTreeMap<Identity, Vec<PortRef<'a>>>,
     /// For every `rd.ib.rate=` the ports it means; none: all.
     rates: Vec<(Option<BTreeSet<String>>, u32)>,
+    /// The ports whose interface a link names.
+    named: BTreeSet<String>,
 }
 
 impl<'a> Lookup<'a> {
@@ -51,12 +53,15 @@ impl<'a> Lookup<'a> {
             let names = selector.map(|ports| ports.iter().map(|port| port.name()).collect());
             (names, rate.megabits)
         });
-        Lookup {
+        let mut lookup = Lookup {
             facts,
             links: &expectation.links,
             by_identity,
             rates: rates.collect(),
-        }
+            named: BTreeSet::new(),
+        };
+        lookup.named = expectation.named_interfaces(|link| lookup.ports_of(link));
+        lookup
     }
 
     /// Mb/s this port must reach at least: the last argument that means it.
@@ -281,6 +286,12 @@ fn on_bond(
 }
 
 fn on_port(wish: &LinkWish, lookup: &Lookup<'_>, port: PortRef<'_>) -> LinkReport {
+    let without = || LinkWish {
+        ipoib: None,
+        ..wish.clone()
+    };
+    let is_whole = wish.ipoib.is_none() || wish.wants_interface(port, &lookup.named);
+    let wish = if is_whole { wish } else { &without() };
     let interface = wish
         .ipoib
         .as_ref()

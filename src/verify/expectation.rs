@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What is wanted, as `verify` takes it and as it survives switch_root.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
 use crate::bond;
-use crate::facts::Depth;
+use crate::facts::{Depth, PortRef};
 use crate::ipoib;
 use crate::ipoib::FULL_MEMBER;
 use crate::rdma::reach::Server;
@@ -94,6 +95,10 @@ pub struct LinkWish {
     /// The IPoIB interface wanted on the port.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ipoib: Option<ipoib::Wish>,
+    /// `ipoib` is what is wanted of all interfaces (`rd.ib.mode=` and `rd.ib.mtu=` without one): of those
+    /// that no other link names.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub of_all: bool,
     /// `wanted` is a bond, and this is what is wanted of it; it has no port of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bond: Option<bond::Wish>,
@@ -101,6 +106,16 @@ pub struct LinkWish {
     pub megabits: Option<u32>,
     /// Why it cannot be had on this machine, decided before anything was touched.
     pub refused: Option<String>,
+}
+
+impl LinkWish {
+    /// Whether `ipoib` is wanted on this port. What is wanted of all interfaces is not wanted of one that
+    /// another link names (`named`, of [`Expectation::named_interfaces`]), nor of Ethernet, which has none.
+    pub fn wants_interface(&self, port: PortRef<'_>, named: &BTreeSet<String>) -> bool {
+        let is_ethernet = port.port.link_layer == Some(LinkLayer::Ethernet);
+        let is_without = is_ethernet && self.link_layer != Some(LinkLayer::InfiniBand);
+        self.ipoib.is_some() && !(self.of_all && (is_without || named.contains(&port.name())))
+    }
 }
 
 /// A least rate (`rd.ib.rate=`).
@@ -179,6 +194,28 @@ pub struct Expectation {
 }
 
 impl Expectation {
+    /// The ports whose own IPoIB interface, not a child of it, a link names; `ports` are those that a link
+    /// means.
+    pub fn named_interfaces<'f>(
+        &self,
+        ports: impl Fn(&LinkWish) -> Vec<PortRef<'f>>,
+    ) -> BTreeSet<String> {
+        if !self
+            .links
+            .iter()
+            .chain(&self.any_port)
+            .any(|link| link.of_all)
+        {
+            return BTreeSet::new();
+        }
+        let is_own = |link: &&LinkWish| {
+            let ipoib = link.ipoib.as_ref().filter(|_| !link.of_all);
+            ipoib.is_some_and(|ipoib| ipoib.pkey.is_none()) && link.bond.is_none()
+        };
+        let links = self.links.iter().filter(is_own);
+        links.flat_map(ports).map(|port| port.name()).collect()
+    }
+
     /// How much must be read: the partition tables matter where an IPoIB interface is wanted.
     pub fn depth(&self) -> Depth {
         let links = self.links.iter().chain(&self.any_port);

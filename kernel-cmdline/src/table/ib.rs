@@ -60,7 +60,9 @@ pub(super) const GROUP: Group = Group {
             name: "rd.ib.mode",
             grammar: "rd.ib.mode=[IF:]auto|connected|datagram",
             default: "the kernel's own mode is left alone",
-            help: "The IPoIB mode of the interface IF, or of all. auto takes connected where the device can, else \
+            help: "The IPoIB mode of the interface IF, or of all: those that are named, those of the ports that \
+                   rd.ib.require= lists, and of every port where it has all or a number or where nothing is named. \
+                   auto takes connected where the device can, else \
                    datagram, and says which. connected on a device that cannot (ConnectX-4 and later with enhanced \
                    IPoIB, or a kernel without CONFIG_INFINIBAND_IPOIB_CM) is an error that says why; it never turns \
                    into datagram silently. May be given several times; the last one that means an interface counts.",
@@ -72,7 +74,7 @@ pub(super) const GROUP: Group = Group {
             name: "rd.ib.mtu",
             grammar: "rd.ib.mtu=[IF:]N|max",
             default: "the kernel's own MTU is left alone",
-            help: "The MTU of the IPoIB interface IF, or of all: N bytes from 68 to 65535, or as much as the mode and \
+            help: "The MTU of the IPoIB interface IF, or of all (as with rd.ib.mode=): N bytes from 68 to 65535, or as much as the mode and \
                    the broadcast group allow (65520 in connected mode, mostly 2044 or 4092 in datagram mode). An MTU in \
                    ip= goes before it. May be given several times; the last one that means an interface counts.",
             example: "rd.ib.mtu=max",

@@ -13,8 +13,15 @@ pub(super) const ADDRESSES: Group = Group {
             grammar: "ip=METHOD | ip=IF:METHOD[:[MTU][:MAC]] | \
                       ip=CLIENT:[PEER]:GATEWAY:MASK:HOSTNAME:IF:METHOD[:[MTU][:MAC]] | \
                       ip=CLIENT:[PEER]:GATEWAY:MASK:HOSTNAME:IF:METHOD[:[DNS1][:DNS2]] | ip=CLIENT",
-            default: "DHCP on every interface if a network root is given, else nothing",
-            help: "How an interface gets its addresses. May be given several times.\n\n\
+            default: "DHCP: of the boot device, or of a bond that is the only one; where neither is InfiniBand, by \
+                      dracut on every interface",
+            help: "How an interface gets its addresses. May be given several times. Without any for the boot device it \
+                   asks DHCP, where a network is needed (rd.neednet=1, or a root file system on the network).\n\n\
+                   One that names no interface is for the boot device (see bootdev= and BOOTIF=) as a whole, unless \
+                   another ip= names that one: so is the ip= that PXELINUX writes (SYSAPPEND 1; dracut's network-legacy \
+                   stops the boot at that one, because it has no METHOD). Where the boot device is in a bond \
+                   it is for the bond, and without a boot device for the only bond, where no ip= names an interface. \
+                   Else it may mean any interface: it is left to the image's network module, and plan says so.\n\n\
                    METHOD is dhcp (or on, any), dhcp6, auto6, either6, link6, single-dhcp, link-local, auto, ibft, or \
                    none (or off) for what is written and nothing else. Several are separated by commas and \
                    all of them wanted: dhcp,dhcp6.\n\n\
@@ -27,7 +34,8 @@ pub(super) const ADDRESSES: Group = Group {
                    (RDNSS) are not read.\n\n\
                    MASK is a netmask or the length of a prefix; the length may also follow CLIENT after a slash. It has \
                    to be given: it is not guessed from the address. PEER may have a prefix length as well. MTU is in \
-                   bytes. MAC is an address to give to the interface.\n\n\
+                   bytes. MAC is an address to give to the interface. A PEER beyond the network of CLIENT is no peer \
+                   but the boot server, which the kernel's own ip= has in this place.\n\n\
                    CLIENT alone, an IPv4 address, takes the rest from gateway=, netmask=, hostname=, mtu= and ksdevice= \
                    (an interface, link, bootif or ibft).\n\n\
                    Without METHOD an address is taken as none.",
@@ -68,7 +76,10 @@ pub(super) const ADDRESSES: Group = Group {
             name: "bootdev",
             grammar: "bootdev=IF",
             default: "the interface of the first ip=",
-            help: "The interface that the root file system is reached through.",
+            help: "The interface that the root file system is reached through: the boot device, before that of \
+                   BOOTIF=. An ip= that names no interface is for it. Where a network is needed (rd.neednet=1, or a \
+                   root file system on the network) and no ip= is for it, it asks DHCP; else it is brought up without \
+                   an address.",
             example: "bootdev=ib0",
             origin: Origin::Dracut,
             effect: Effect::InfiniBand,
@@ -77,7 +88,8 @@ pub(super) const ADDRESSES: Group = Group {
             name: "BOOTIF",
             grammar: "BOOTIF=[TYPE-]ADDRESS",
             default: "none",
-            help: "The interface that the firmware booted from, as the boot loader writes it: 6 bytes, 01 and 6 bytes, \
+            help: "The interface that the firmware booted from, and the boot device where bootdev= names none, as \
+                   the boot loader writes it: 6 bytes, 01 and 6 bytes, \
                    20 and 6 or 8 bytes (InfiniBand firmware), 8 bytes or 20. The name may be in lower case. That of \
                    Ethernet firmware is dracut's, which takes that interface for the boot device: with \
                    rd.bootif=0 it does not.",
@@ -98,7 +110,9 @@ pub(super) const ADDRESSES: Group = Group {
             name: "nameserver",
             grammar: "nameserver=ADDRESS",
             default: "none",
-            help: "A name server, IPv4 or IPv6, in brackets or not. May be given several times.",
+            help: "A name server, IPv4 or IPv6, in brackets or not, of every interface that has addresses, by \
+                   whatever method: behind those of its own ip=, before those that its servers offer. May be given \
+                   several times.",
             example: "nameserver=10.0.0.2",
             origin: Origin::Dracut,
             effect: Effect::InfiniBand,
@@ -107,7 +121,8 @@ pub(super) const ADDRESSES: Group = Group {
             name: "rd.peerdns",
             grammar: "rd.peerdns[=0|1]",
             default: "1",
-            help: "With 0, the name servers that a DHCP server offers are not used.",
+            help: "With 0, the name servers that a DHCP server offers are not used: only those of ip= and \
+                   nameserver= are.",
             example: "rd.peerdns=0",
             origin: Origin::Dracut,
             effect: Effect::Dhcp,
