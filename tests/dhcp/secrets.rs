@@ -189,7 +189,8 @@ fn a_whole_boot_tells_its_secrets_to_dracut_alone() {
             assert_eq!(run.status.code(), Some(0), "{said}");
             assert_eq!(
                 fs::read_to_string("/run/ibboot/result").unwrap(),
-                "verified\n"
+                "verified\nwrong argument: /proc/cmdline:252: rd.ib.token=****: unknown argument; \
+                 ibboot.cmdline(7) lists those that exist\n"
             );
             assert_eq!(told_to_dracut(), ROOT_PATH);
             assert!(
@@ -201,8 +202,15 @@ fn a_whole_boot_tells_its_secrets_to_dracut_alone() {
         logged(&mut logs);
         fs::remove_file("/etc/initrd-release").unwrap();
         let files = [("state", 0o600), ("expected", 0o644), ("check", 0o644)];
-        for format in ["text", "json", "nagios", "prom", "nhc"] {
-            exits(&format!("check --record --format {format}"), 0);
+        // The misspelt argument makes every check unknown.
+        for (format, code) in [
+            ("text", 3),
+            ("json", 3),
+            ("nagios", 3),
+            ("prom", 3),
+            ("nhc", 1),
+        ] {
+            exits(&format!("check --record --format {format}"), code);
         }
         for (name, wanted) in files {
             assert_eq!(mode(&format!("/run/ibboot/{name}.json")), wanted, "{name}");
@@ -231,8 +239,8 @@ fn a_whole_boot_tells_its_secrets_to_dracut_alone() {
         let mut nobody = Command::new("/run/program");
         let run = nobody.arg("check").uid(65534).gid(65534).output().unwrap();
         let said = String::from_utf8(run.stdout).unwrap();
-        let unknown = "  UNKNOWN   lease.present              unreadable\n              \
-             /run/ibboot/state.json: cannot be read: Permission denied\n";
+        let unknown = "  UNKNOWN   lease.present              /run/ibboot/state.json: cannot be read: \
+             Permission denied\n";
         assert!(said.contains(unknown), "{said}");
         let mut lease = Server::here("lease", &[env!("CARGO_BIN_EXE_ibboot"), "-v", "lease"]);
         lease.says("10.9.0.10/24 of 10.9.0.1 is kept");
