@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::net::Ipv4Addr;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use ibboot::dhcp::client::Config;
 use ibboot::dhcp::identity::{INFINIBAND, Identity, WantedId};
@@ -17,6 +17,8 @@ use ibboot::system::root::Root;
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
 use nix::unistd::geteuid;
+
+use crate::pace::Limit;
 
 /// An IPoIB address whose port GUID is 0x0002c903000a1b2c.
 const IPOIB: [u8; 20] = [
@@ -112,12 +114,12 @@ impl Server {
 
     /// Waits until it has said this.
     pub fn says(&mut self, what: &str) -> &mut Server {
-        let end = Instant::now() + Duration::from_secs(20);
+        let mut limit = Limit::seconds(20);
         while !self.said().contains(what) {
             let ended = self.child.try_wait().unwrap();
             let said = self.said();
             assert!(ended.is_none(), "{}: ended: {said}", self.log);
-            assert!(Instant::now() < end, "{}: never {what:?}: {said}", self.log);
+            assert!(!limit.is_over(), "{}: never {what:?}: {said}", self.log);
             std::thread::sleep(Duration::from_millis(20));
         }
         self
@@ -132,9 +134,9 @@ impl Server {
 
 /// Waits until this holds.
 pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let end = Instant::now() + Duration::from_secs(20);
+    let mut limit = Limit::seconds(20);
     while !holds() {
-        assert!(Instant::now() < end, "never: {what}");
+        assert!(!limit.is_over(), "never: {what}");
         std::thread::sleep(Duration::from_millis(20));
     }
 }
@@ -204,10 +206,10 @@ impl Node {
 
     /// Goes on until `done` holds, or panics with what it came to.
     pub fn until(&mut self, seconds: u64, mut done: impl FnMut(&mut Session) -> bool) {
-        let end = Instant::now() + Duration::from_secs(seconds);
+        let mut limit = Limit::seconds(seconds);
         while !done(&mut self.session) {
-            let left = end.saturating_duration_since(Instant::now());
-            assert!(!left.is_zero(), "{:#?}", self.session.progress());
+            assert!(!limit.is_over(), "{:#?}", self.session.progress());
+            let left = limit.left();
             let wait = self.session.due().map_or(left, |due| {
                 Duration::from_nanos(due.saturating_sub(boottime_ns())).min(left)
             });
