@@ -12,11 +12,12 @@ from pathlib import Path
 
 from . import fabric, images, netboot
 from .machine import Machine, Peer, clean, given
+from .pace import Limit
 from .paths import TARGET, remove
 
 # quiet: what a case expects on the console must be readable on the console of a production node.
 # What follows it spares the emulation work that no case is about.
-APPEND = "console=ttyS0,115200 rw net.ifnames=0 panic=-1 quiet"
+APPEND = "console=ttyS0,115200 rw panic=-1 quiet"
 APPEND += " mitigations=off audit=0 apparmor=0 selinux=0 nokaslr tsc=reliable no_timer_check fsck.mode=skip transparent_hugepage=never"
 # A guest that a busy host lets wait has not locked up; one that has ends by its time limit.
 APPEND += " watchdog_thresh=60 rcupdate.rcu_cpu_stall_timeout=120"
@@ -25,6 +26,7 @@ APPEND += " watchdog_thresh=60 rcupdate.rcu_cpu_stall_timeout=120"
 # releases know no version 1.
 NO_BPF = {"6.1": " systemd.unified_cgroup_hierarchy=0"}
 ROOT = "root=/dev/vda"
+NAMES = {"kernel": " net.ifnames=0", "predictable": ""}
 KEPT = {
     "run/state.json": "state.json",
     "run/expected.json": "expected.json",
@@ -159,7 +161,7 @@ class Script:
 def append(case, release):
     """What every kernel is told, and the disk as root where the case has no root of its own."""
     has_root = any(word.startswith("root=") for word in case.cmdline.split())
-    words = APPEND + NO_BPF.get(release.kernel, "")
+    words = APPEND + NAMES[case.names] + NO_BPF.get(release.kernel, "")
     return words if has_root else f"{words} {ROOT}"
 
 
@@ -198,12 +200,13 @@ def boot(case, release, label, watch=None):
     served = netboot.prepare(folder, case.firmware, kernel, initrd, words) if case.firmware else None
     start = served.machine() if served else given(kernel, initrd, words)
     machine = Machine(folder, start, root, case.nics, other and other.plug, served, case.counted)
+    limit = Limit(case.time_limit, label)
     timed_out = False
     try:
         for device in case.cables_out:
             machine.monitor.set_link(device, False)
         script = Script(machine, case.actions)
-        for seconds, line, ended in machine.lines(case.time_limit, script.tick):
+        for seconds, line, ended in machine.lines(limit, script.tick):
             script.saw(line, ended)
             if watch and ended:
                 watch(seconds, line)
