@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from . import fabric, images, netboot
+from . import debian, fabric, images, netboot
 from .machine import Machine, Peer, clean, given
 from .pace import Limit
 from .paths import TARGET, remove
@@ -26,6 +26,7 @@ APPEND += " watchdog_thresh=60 rcupdate.rcu_cpu_stall_timeout=120"
 # releases know no version 1.
 NO_BPF = {"6.1": " systemd.unified_cgroup_hierarchy=0"}
 ROOT = "root=/dev/vda"
+LINK = "usr/lib/systemd/network/99-default.link"
 NAMES = {"kernel": " net.ifnames=0", "predictable": ""}
 KEPT = {
     "run/state.json": "state.json",
@@ -115,9 +116,12 @@ def unpack(folder):
             shutil.copyfile(files / source, folder / name)
 
 
-def payload(case):
-    """The case's scripts as a second archive behind the initramfs."""
+def payload(case, release):
+    """The case's scripts as a second archive behind the initramfs, and what udev names interfaces by."""
     files = {}
+    if case.names == "predictable":
+        # Debian's dracut leaves it out, and then udev of the initramfs has no names to give.
+        files[LINK] = (debian.tree(release, "root") / LINK).read_bytes()
     for name in ("initramfs.sh", "root.sh"):
         if path := case.script(name):
             files[f"ibboot-test/{name}"] = path.read_bytes()
@@ -189,7 +193,7 @@ def boot(case, release, label, watch=None):
     initrd = initramfs
     extra = fabric.archive(release) if case.fabric is not None else b""
     extra += fabric.server() if case.storage == "nfs" and case.fabric is not None else b""
-    if (extra := extra + payload(case)) or case.firmware:
+    if (extra := extra + payload(case, release)) or case.firmware:
         initrd = folder / "initrd.img"
         shutil.copyfile(initramfs, initrd)
         with open(initrd, "ab") as out:
