@@ -18,6 +18,7 @@ mod keeping;
 mod network;
 #[path = "dhcp/others.rs"]
 mod others;
+mod pace;
 #[path = "dhcp/secrets.rs"]
 mod secrets;
 #[path = "dhcp/servers.rs"]

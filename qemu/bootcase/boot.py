@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from . import fabric, images, netboot
+from . import debian, fabric, images, netboot
 from .machine import Machine, Peer, clean, given
+from .pace import Limit
 from .paths import GUEST, TARGET, remove
 
 # quiet: what a case expects on the console must be readable on the console of a production node.
 # What follows it spares the emulation work that no case is about.
-APPEND = "console=ttyS0,115200 rw net.ifnames=0 panic=-1 quiet"
+APPEND = "console=ttyS0,115200 rw panic=-1 quiet"
 APPEND += " mitigations=off audit=0 apparmor=0 selinux=0 nokaslr tsc=reliable no_timer_check fsck.mode=skip transparent_hugepage=never"
 # A guest that a busy host lets wait has not locked up; one that has ends by its time limit.
 APPEND += " watchdog_thresh=60 rcupdate.rcu_cpu_stall_timeout=120"
@@ -25,6 +26,8 @@ APPEND += " watchdog_thresh=60 rcupdate.rcu_cpu_stall_timeout=120"
 # releases know no version 1.
 NO_BPF = {"6.1": " systemd.unified_cgroup_hierarchy=0"}
 ROOT = "root=/dev/vda"
+LINK = "usr/lib/systemd/network/99-default.link"
+NAMES = {"kernel": " net.ifnames=0", "predictable": ""}
 KEPT = {
     "run/state.json": "state.json",
     "run/expected.json": "expected.json",
@@ -114,12 +117,16 @@ def unpack(folder):
 
 
 def payload(case, release):
-    """The case's scripts as a second archive behind the initramfs, and what saves the dump where it crashes."""
+    """The case's scripts as a second archive behind the initramfs, what saves the dump where the case crashes, and what udev
+    names interfaces by."""
     files = {}
     if case.crash:
         files["ibboot-test/crash/crash.sh"] = (GUEST / "crash.sh").read_bytes()
         files["ibboot-test/crash/vmlinuz"] = images.kernel_image(release).read_bytes()
         files["ibboot-test/crash/initramfs.img"] = images.initramfs(release, case.dump_flavour(), case.site()).read_bytes()
+    if case.names == "predictable":
+        # Debian's dracut leaves it out, and then udev of the initramfs has no names to give.
+        files[LINK] = (debian.tree(release, "root") / LINK).read_bytes()
     for name in ("initramfs.sh", "root.sh"):
         if path := case.script(name):
             files[f"ibboot-test/{name}"] = path.read_bytes()
@@ -163,7 +170,7 @@ class Script:
 def append(case, release):
     """What every kernel is told, and the disk as root where the case has no root of its own."""
     has_root = any(word.startswith("root=") for word in case.cmdline.split())
-    words = APPEND + NO_BPF.get(release.kernel, "")
+    words = APPEND + NAMES[case.names] + NO_BPF.get(release.kernel, "")
     return words if has_root else f"{words} {ROOT}"
 
 
@@ -202,12 +209,13 @@ def boot(case, release, label, watch=None):
     served = netboot.prepare(folder, case.firmware, kernel, initrd, words) if case.firmware else None
     start = served.machine() if served else given(kernel, initrd, words)
     machine = Machine(folder, start, root, case.nics, other and other.plug, served, case.counted)
+    limit = Limit(case.time_limit, label)
     timed_out = False
     try:
         for device in case.cables_out:
             machine.monitor.set_link(device, False)
         script = Script(machine, case.actions)
-        for seconds, line, ended in machine.lines(case.time_limit, script.tick):
+        for seconds, line, ended in machine.lines(limit, script.tick):
             script.saw(line, ended)
             if watch and ended:
                 watch(seconds, line)

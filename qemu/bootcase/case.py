@@ -16,6 +16,8 @@ from .netboot import LOADERS
 from .paths import CASES, Failed
 
 ENDS = ("root", "emergency", "reboot", "dump")
+# Who names network interfaces: the kernel (net.ifnames=0), or udev by where they are on the bus.
+NAMES = ("kernel", "predictable")
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,7 @@ class Case:
     network: str | None = None
     storage: str | None = None
     nics: int = 1
+    names: str = "kernel"
     firmware: str | None = None
     fabric: str | None = None
     far_here: bool = False
@@ -58,8 +61,8 @@ class Case:
     console_not: tuple = ()
     kmsg: tuple = ()
     actions: tuple = field(default=())
-    # For comparisons, not for case.toml: see machine.argv_of.
-    counted: bool = False
+    # Not for case.toml: see machine.argv_of.
+    counted: bool = True
 
     def flavour(self):
         """The initramfs this case boots with."""
@@ -91,6 +94,7 @@ KINDS = {
     "network": str,
     "storage": str,
     "nics": int,
+    "names": str,
     "firmware": str,
     "fabric": str,
     "far_here": bool,
@@ -143,6 +147,8 @@ def load(name):
         raise Failed(f"{path}: network: one of {', '.join(NETWORK_SERVICES)}")
     if table.get("storage", "nfs") not in STORAGE:
         raise Failed(f"{path}: storage: one of {', '.join(STORAGE)}")
+    if table.get("names", "kernel") not in NAMES:
+        raise Failed(f"{path}: names: one of {', '.join(NAMES)}")
     if table.get("firmware", "bios") not in LOADERS:
         raise Failed(f"{path}: firmware: one of {', '.join(LOADERS)}")
     tuples = {key: tuple(value) for key, value in table.items() if isinstance(value, list)}

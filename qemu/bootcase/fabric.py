@@ -20,6 +20,8 @@ MORE_LIBRARIES = ["/lib/x86_64-linux-gnu/libgcc_s.so.1"]
 SERVER = f"{PLACE}/server"
 SERVER_PROGRAMS = ["usr/sbin/exportfs", "usr/sbin/rpc.mountd", "usr/sbin/nfsdcld"]
 SERVER_FILES = ["etc/netconfig", "etc/services", "etc/protocols", "etc/passwd", "etc/group", "etc/nsswitch.conf"]
+# The root image has them too.
+UDEV_RULES = "usr/lib/udev/rules.d/79-softib-names.rules"
 LOADER = "ld-linux-x86-64.so.2"
 
 
@@ -81,6 +83,7 @@ def archive(release):
             files[f"{PLACE}/lib/{name}"] = real(tree, path)
         files[f"{PLACE}/bin/@ld"] = files[f"{PLACE}/lib/{LOADER}"]
         files["usr/sbin/opensm"] = SCRIPTS / "opensm"
+        files[UDEV_RULES] = SCRIPTS / Path(UDEV_RULES).name
         (work / "cpio").write_bytes(images.newc({name: path.read_bytes() for name, path in files.items()}))
 
     key = digest(tree.parent.name, kernel.name, softib, SOFTIB / "fabric.sh", SCRIPTS, Path(__file__))

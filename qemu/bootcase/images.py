@@ -171,6 +171,7 @@ def root(release, network=None):
             (SYSUSERS, "lib/sysusers.d/ibboot.conf"),
             (GUEST / "99ibboot-test" / "export.sh", "lib/ibboot-test/export.sh"),
             (GUEST / "99ibboot-test" / "show.sh", "lib/ibboot-test/show.sh"),
+            (GUEST / "98ibboot-fabric" / "79-softib-names.rules", "lib/udev/rules.d/79-softib-names.rules"),
             (units[0], "lib/ibboot-test/root-run.sh"),
             (units[1], "lib/systemd/system/ibboot-test.service"),
             (units[2], "lib/systemd/system/ibboot-test.target"),

@@ -23,7 +23,7 @@ def faults(case, boot):
 def ending(case, boot):
     """Did the guest end where it should have?"""
     if boot.timed_out:
-        return [f"still running after {case.time_limit:.0f} s; the console's last line: {last_line(boot)}"]
+        return [f"still running after {boot.seconds:.0f} s; the console's last line: {last_line(boot)}"]
     stages = (boot.text("out/stages") or "").split()
     if case.ends == "dump":
         return dump(boot, stages)

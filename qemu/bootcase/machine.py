@@ -59,11 +59,11 @@ def given(kernel, initrd, append):
     return ["-kernel", str(kernel), "-initrd", str(initrd), "-append", append]
 
 
-def argv_of(start, root, memory, counted=False):
+def argv_of(start, root, memory, counted=True):
     """What every guest is started with: a disk that nothing of it is written back to, and no hardware but what is asked for.
 
-    `counted`: the guest's clock counts instructions, 4 ns each, while it has something to do: how busy the host is does
-    not show in its times. KVM cannot.
+    `counted`: the guest's clock counts instructions, 4 ns each, while it has something to do, and follows the host's while
+    it waits: how busy the host is does not show in the guest's times, nor in the limits that it has. KVM cannot.
     """
     argv = ["qemu-system-x86_64", "-no-user-config", "-nodefaults", "-machine", "q35", "-smp", "1"]
     if os.environ.get("IBBOOT_KVM") == "1":
@@ -116,7 +116,7 @@ class Peer:
 class Machine:
     """A running guest. Iterate over `lines(...)` until it ends or the time is over."""
 
-    def __init__(self, folder, start, root, nics, plug=None, netboot=None, counted=False):
+    def __init__(self, folder, start, root, nics, plug=None, netboot=None, counted=True):
         self.folder = folder
         self.qmp_log = open(folder / "qmp.log", "w")
         self.monitor = Monitor(self.qmp_log)
@@ -157,8 +157,8 @@ class Machine:
         self.process.stdin.write(text.encode())
         self.process.stdin.flush()
 
-    def lines(self, deadline, tick):
-        """Yield (seconds, line, ended) until the guest ends, or kill it at the deadline (TimeoutError).
+    def lines(self, limit, tick):
+        """Yield (seconds, line, ended) until the guest ends, or kill it when the limit is over (TimeoutError).
 
         `tick()` is called a few times a second. What stands on the last line is yielded before it has ended, so
         that a prompt can be seen; the same text then comes again, longer.
@@ -168,7 +168,7 @@ class Machine:
             ready.register(self.process.stdout, selectors.EVENT_READ, "console")
             ready.register(self.monitor.here, selectors.EVENT_READ, "qmp")
             while True:
-                if self.seconds() > deadline:
+                if limit.is_over():
                     self.kill()
                     raise TimeoutError
                 tick()

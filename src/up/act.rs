@@ -5,15 +5,13 @@
 mod settings;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 
 use nix::errno::Errno;
-use tokio::time::Instant;
 
 use super::Walk;
 use crate::drivers;
 use crate::error::Error;
-use crate::facts::{Facts, Netdev, PortRef};
+use crate::facts::{Facts, PortRef};
 use crate::plan::{Action, Plan};
 use crate::rdma::select;
 use crate::rdma::types::LinkLayer;
@@ -23,11 +21,6 @@ use crate::verify::evaluate::identity;
 use crate::verify::expectation::{Expectation, LinkWish};
 use kernel_cmdline::{LinkKind, Selector};
 
-/// udev needs milliseconds for an interface, and nothing tells when it is through with one.
-const UDEV_LOOK: Duration = Duration::from_millis(100);
-/// When it is stuck, the safety look has to do.
-const UDEV_PATIENCE: Duration = Duration::from_secs(10);
-
 /// What needs no second try.
 #[derive(Debug, Default)]
 pub struct Done {
@@ -36,8 +29,6 @@ pub struct Done {
     not_up: BTreeMap<String, String>,
     /// Links that the kernel says are there while no look has shown them yet.
     unseen: BTreeSet<String>,
-    /// Interface index: since when udev is waited for.
-    udev: BTreeMap<u32, Instant>,
 }
 
 impl Done {
@@ -82,7 +73,7 @@ impl Walk<'_> {
     /// Does what can be done now. True if something was changed.
     pub(super) async fn act(&mut self, facts: &Facts) -> bool {
         let plan = self.plan;
-        self.watch.look_again(None);
+        self.naming.begin();
         let mut changed = self.set_port_types(facts);
         for step in &plan.steps {
             if let Action::AddLink { name, kind, netdev } = &step.action {
@@ -110,42 +101,21 @@ impl Walk<'_> {
             .collect();
         let mut changed = false;
         for name in wanted {
-            if facts.netdev(&name).is_some_and(|n| self.is_settled(n)) {
-                changed |= self.set_up(&name, facts).await;
-            }
+            changed |= self.set_up(&name, facts).await;
         }
         changed
-    }
-
-    /// Kernels before 6.2 do not rename an interface that is up: where udev runs, it goes first.
-    pub(super) fn is_settled(&mut self, netdev: &Netdev) -> bool {
-        let Some(index) = netdev.ifindex else {
-            return false;
-        };
-        if udev_is_through(self.root, index) {
-            self.acts.udev.remove(&index);
-            return true;
-        }
-        let now = Instant::now();
-        let since = *self.acts.udev.entry(index).or_insert_with(|| {
-            log::debug!("{}: left to udev first", netdev.ifname);
-            now
-        });
-        if now.duration_since(since) < UDEV_PATIENCE {
-            self.watch.look_again(Some(UDEV_LOOK));
-        }
-        false
     }
 
     pub(super) fn is_live(&self, module: &str) -> bool {
         is_live(self.root, self.index, module)
     }
 
+    /// Sets the interface up when udev has named it. True if that was done now.
     pub(super) async fn set_up(&mut self, name: &str, facts: &Facts) -> bool {
         let Some((netdev, index)) = facts.netdev(name).and_then(|n| Some((n, n.ifindex?))) else {
             return false;
         };
-        if netdev.up {
+        if netdev.up || !self.is_settled(netdev) {
             return false;
         }
         match self.net.set_up(name, index).await {
@@ -236,12 +206,6 @@ fn is_live(root: &Root, index: &Index, module: &str) -> bool {
     index.find(module) == Found::Builtin || modules::is_live(root, module)
 }
 
-/// udev keeps a file for each network interface that its rules were applied to, names included
-/// (/run/udev/data/nIFINDEX). Without udev nothing is waited for.
-fn udev_is_through(root: &Root, index: u32) -> bool {
-    !root.exists("/run/udev/control") || root.exists(&format!("/run/udev/data/n{index}"))
-}
-
 /// The link by its name, or the one that was taken for it under another name.
 fn is_there(name: &str, wish: Option<&LinkWish>, facts: &Facts) -> bool {
     let adopted = wish.and_then(|wish| wish.identity);
@@ -288,7 +252,6 @@ fn adopt(
 mod tests {
     use super::*;
     use crate::request::Request;
-    use std::fs;
     use std::path::Path;
 
     fn facts_of(trees: &[&str]) -> Facts {
@@ -361,17 +324,5 @@ mod tests {
         assert_eq!(module("ib_umad").refused, None);
         let link = expected.links.first().unwrap();
         assert_eq!(link.refused, Some(format!("rdma_rxe: {reason}")));
-    }
-
-    #[test]
-    fn udev_goes_first_where_it_runs() {
-        let dir = tempfile::tempdir().unwrap();
-        let root = Root::new(dir.path());
-        assert!(udev_is_through(&root, 3));
-        fs::create_dir_all(dir.path().join("run/udev/data")).unwrap();
-        fs::write(dir.path().join("run/udev/control"), "").unwrap();
-        assert!(!udev_is_through(&root, 3));
-        fs::write(dir.path().join("run/udev/data/n3"), "").unwrap();
-        assert!(udev_is_through(&root, 3));
     }
 }

@@ -85,7 +85,7 @@ impl Walk<'_> {
         let Some(netdev) = ipoib::interface(wish, port, facts) else {
             return self.create_child(wish, port, facts);
         };
-        let Some(index) = netdev.ifindex else {
+        let Some(index) = netdev.ifindex.filter(|_| self.is_settled(netdev)) else {
             return false;
         };
         if let Some(name) = wish.ifname.as_deref().filter(|name| *name != netdev.ifname) {
@@ -139,6 +139,10 @@ impl Walk<'_> {
         let (Some(pkey), Some(parent)) = (wish.pkey, parent) else {
             return false;
         };
+        // The kernel makes the child's name out of its parent's.
+        if !self.is_settled(parent) {
+            return false;
+        }
         // Full membership always: the kernel compares before it sets the bit, and would make a
         // second child for the limited spelling of the same partition.
         let text = format!("{:#06x}\n", pkey | FULL_MEMBER);
@@ -184,7 +188,7 @@ impl Walk<'_> {
             let Some(other_index) = other.ifindex else {
                 return false;
             };
-            return self.rename_to(other, other_index, &aside).await;
+            return self.is_settled(other) && self.rename_to(other, other_index, &aside).await;
         }
         self.rename_to(netdev, index, name).await
     }

@@ -14,6 +14,7 @@ mod dhcp6;
 mod information;
 mod ipoib;
 mod log;
+mod naming;
 mod outcome;
 pub mod probe;
 mod speaker;
@@ -67,6 +68,7 @@ struct Walk<'a> {
     net: Net,
     watch: watch::Watch,
     acts: act::Done,
+    naming: naming::Naming,
     interfaces: ipoib::Tried,
     asking: ask::Asking,
     probing: probe::Probing,
@@ -135,6 +137,7 @@ pub async fn run(root: &Root, plan: &Plan, index: &Index) -> Result<End> {
         net: Net::open()?,
         watch: watch::Watch::open(),
         acts: act::Done::default(),
+        naming: naming::Naming::default(),
         interfaces: ipoib::Tried::default(),
         asking: ask::Asking::default(),
         probing: probe::Probing::default(),
@@ -242,6 +245,7 @@ impl Walk<'_> {
     /// an event, and is looked at again meanwhile, but not without a pause.
     fn next(&self, latest: Instant) -> Duration {
         let due = [
+            self.naming.due(),
             self.asking.due(),
             self.probing.due(),
             self.leases.due(),

@@ -3,7 +3,6 @@
 //! (6.12 on) and uevents for devices that come, go or change their names.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::{LocalBoxFuture, select_all};
@@ -24,8 +23,6 @@ pub struct Watch {
     ports: BTreeMap<u32, AsyncFd<AsyncEvents>>,
     /// A device has no event file (yet): its ports are polled.
     blind: bool,
-    /// Something is awaited that has no event.
-    again: Option<Duration>,
 }
 
 impl Watch {
@@ -42,13 +39,7 @@ impl Watch {
             uevents: uevents.ok(),
             monitor: monitor.ok(),
             ports: BTreeMap::new(),
-            again: None,
         }
-    }
-
-    /// Makes [`Watch::changed`] return after this time at the latest.
-    pub fn look_again(&mut self, after: Option<Duration>) {
-        self.again = after;
     }
 
     /// True if a port has no events.
@@ -104,9 +95,6 @@ impl Watch {
         }
         for (index, events) in &self.ports {
             waiting.push(port_events(*index, events).boxed_local());
-        }
-        if let Some(after) = self.again {
-            waiting.push(tokio::time::sleep(after).map(|()| None).boxed_local());
         }
         if waiting.is_empty() {
             return std::future::pending().await;

@@ -104,7 +104,6 @@ def run(release, peer, mode):
         storage=MODES[mode].storage,
         fabric="",
         time_limit=TIME_LIMIT,
-        counted=True,
         peer=peer,
     )
     done = boot(case, release, label)

@@ -198,7 +198,7 @@ fn probes_that_the_initramfs_had_no_time_for_are_made_and_find_another_owner() {
 #[test]
 fn what_the_server_changes_is_applied_when_the_lease_is_renewed() {
     with_network("ibboot lease applies changes", &["dnsmasq"], || {
-        let range = "--dhcp-range=10.9.0.10,10.9.0.10,255.255.255.0,2m";
+        let range = "--dhcp-range=10.9.0.10,10.9.0.10,255.255.255.0,1h";
         let server = |options: [&str; 4]| {
             let (renew, rebind) = ("--dhcp-option=option:T1,2", "--dhcp-option=option:T2,4");
             let mut all = vec![range, renew, rebind];

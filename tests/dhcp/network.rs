@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::net::Ipv4Addr;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use ibboot::dhcp::client::Config;
 use ibboot::dhcp::identity::{INFINIBAND, Identity, WantedId};
@@ -18,15 +18,14 @@ use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, setns, unshare};
 use nix::unistd::geteuid;
 
+use crate::pace::Limit;
+
 /// An IPoIB address whose port GUID is 0x0002c903000a1b2c.
 const IPOIB: [u8; 20] = [
     0x80, 0, 2, 8, 0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 2, 0xc9, 3, 0, 0x0a, 0x1b, 0x2c,
 ];
 /// Option 61 of it, as the firmware sends it.
 pub const CLIENT_ID: &str = "ff:00:00:00:00:00:02:00:00:02:c9:00:00:02:c9:03:00:0a:1b:2c";
-
-/// Nothing takes as long, on a busy machine either.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Runs `test` in namespaces of its own, with tmpfs on /run and the veth pair; says that it was
 /// skipped where root or one of `programs` is missing.
@@ -130,12 +129,12 @@ impl Server {
 
     /// Waits until it has said this.
     pub fn says(&mut self, what: &str) -> &mut Server {
-        let end = Instant::now() + PATIENCE;
+        let mut limit = Limit::seconds(60);
         while !self.said().contains(what) {
             let ended = self.child.try_wait().unwrap();
             let said = self.said();
             assert!(ended.is_none(), "{}: ended: {said}", self.log);
-            assert!(Instant::now() < end, "{}: never {what:?}: {said}", self.log);
+            assert!(!limit.is_over(), "{}: never {what:?}: {said}", self.log);
             std::thread::sleep(Duration::from_millis(20));
         }
         self
@@ -158,9 +157,9 @@ impl Server {
 
 /// Waits until this holds.
 pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let end = Instant::now() + PATIENCE;
+    let mut limit = Limit::seconds(60);
     while !holds() {
-        assert!(Instant::now() < end, "never: {what}");
+        assert!(!limit.is_over(), "never: {what}");
         std::thread::sleep(Duration::from_millis(20));
     }
 }
@@ -230,10 +229,10 @@ impl Node {
 
     /// Goes on until `done` holds, or panics with what it came to.
     pub fn until(&mut self, seconds: u64, mut done: impl FnMut(&mut Session) -> bool) {
-        let end = Instant::now() + Duration::from_secs(seconds);
+        let mut limit = Limit::seconds(seconds);
         while !done(&mut self.session) {
-            let left = end.saturating_duration_since(Instant::now());
-            assert!(!left.is_zero(), "{:#?}", self.session.progress());
+            assert!(!limit.is_over(), "{:#?}", self.session.progress());
+            let left = limit.left();
             let wait = self.session.due().map_or(left, |due| {
                 Duration::from_nanos(due.saturating_sub(boottime_ns())).min(left)
             });

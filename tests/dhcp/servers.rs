@@ -151,7 +151,7 @@ fn an_address_that_somebody_has_is_given_up_and_declined_and_another_one_taken()
 fn a_lease_is_renewed_by_dnsmasq_and_after_it_died_by_another_server() {
     with_network("dnsmasq RENEW and REBIND", &["dnsmasq"], || {
         let short = [
-            "--dhcp-range=10.9.0.10,10.9.0.10,255.255.255.0,2m",
+            "--dhcp-range=10.9.0.10,10.9.0.10,255.255.255.0,1h",
             "--dhcp-option=option:T1,2",
             "--dhcp-option=option:T2,4",
         ];

@@ -3,9 +3,10 @@
 
 use std::fs;
 use std::net::Ipv6Addr;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::network::{Server, hardware, ip, until, with_network};
+use crate::pace::Limit;
 use ibboot::dhcp::identity::{INFINIBAND, WantedId, unhex};
 use ibboot::dhcp6::client::Config;
 use ibboot::dhcp6::duid::Identity;
@@ -87,10 +88,10 @@ impl Node {
 
     /// Goes on until `done` holds, or panics with what it came to.
     pub fn until(&mut self, seconds: u64, mut done: impl FnMut(&mut Session) -> bool) {
-        let end = Instant::now() + Duration::from_secs(seconds);
+        let mut limit = Limit::seconds(seconds);
         while !done(&mut self.session) {
-            let left = end.saturating_duration_since(Instant::now());
-            assert!(!left.is_zero(), "{:#?}", self.session.progress());
+            assert!(!limit.is_over(), "{:#?}", self.session.progress());
+            let left = limit.left();
             let wait = self.session.due().map_or(left, |due| {
                 Duration::from_nanos(due.saturating_sub(boottime_ns())).min(left)
             });
@@ -298,9 +299,9 @@ fn the_flags_of_a_router_are_seen() {
         let see = |wanted: Router| {
             runtime.block_on(async {
                 let net = Net::open().unwrap();
-                let end = Instant::now() + Duration::from_secs(20);
+                let mut limit = Limit::seconds(20);
                 while net.router(index).await != wanted {
-                    assert!(Instant::now() < end, "never {wanted:?}");
+                    assert!(!limit.is_over(), "never {wanted:?}");
                     tokio::time::sleep(Duration::from_millis(50)).await;
                 }
             });
@@ -345,10 +346,10 @@ pub fn inquire() -> InformationProgress {
 
 /// Waits for the answer, or panics with what it came to.
 async fn answered(inquiry: &mut Inquiry) {
-    let end = Instant::now() + Duration::from_secs(20);
+    let mut limit = Limit::seconds(20);
     while inquiry.answer().is_none() {
-        let left = end.saturating_duration_since(Instant::now());
-        assert!(!left.is_zero(), "{:#?}", inquiry.progress());
+        assert!(!limit.is_over(), "{:#?}", inquiry.progress());
+        let left = limit.left();
         let due = inquiry.due().unwrap().saturating_sub(boottime_ns());
         let wait = Duration::from_nanos(due).min(left);
         if tokio::time::timeout(wait, inquiry.changed()).await.is_err() {

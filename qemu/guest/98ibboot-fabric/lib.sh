@@ -62,12 +62,6 @@ talk() {
     ping -c 3 -i 0.2 -W 10 -s "${3:-56}" -M do "$2" && far ping -c 3 -i 0.2 -W 10 -s "${3:-56}" -M do "$1"
 }
 
-# patient: both ends of every read are emulated on one CPU; the check after boot is given more than a minute
-patient() {
-    mkdir -p /run/systemd/system/ibboot-check.service.d
-    printf '[Service]\nTimeoutStartSec=10min\n' > /run/systemd/system/ibboot-check.service.d/patience.conf
-}
-
 # nfs_server [rdma]: an NFS server of the disk in the far end's namespace (nfs.sh)
 nfs_server() {
     for module in virtio_blk ext4 nfsd rpcrdma; do
@@ -75,7 +69,6 @@ nfs_server() {
     done
     wait_for 60 '[ -b /dev/vda ]'
     far sh "$place/nfs.sh" "$@"
-    patient
     say "the server runs"
 }
 
@@ -86,7 +79,6 @@ iscsi_target() {
     done
     wait_for 60 '[ -b /dev/vda ]'
     far sh "$place/iscsi.sh" "$@"
-    patient
     say "the target is there"
 }
 
@@ -109,7 +101,6 @@ nvme_target() {
         echo "${pair#*:}" > "$target/ports/1/addr_${pair%:*}"
     done
     ln -s "$disk" "$target/ports/1/subsystems/disk" || failed "no NVMe target"
-    patient
     say "the target is there"
 }
 

@@ -1,0 +1,5 @@
+. /run/ibboot-fabric/lib.sh
+fabric partitions 'Default=0x7fff,ipoib,defmember=full:ALL=full;' 'Blue=0x0001,ipoib,defmember=full:ALL=full;'
+fabric sm start
+fabric address 10.0.0.2/24
+far_child 10.0.1.2/24

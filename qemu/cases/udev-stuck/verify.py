@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Each interface is left to udev for 2 s, which is said once, and only then used."""
+
+import re
+
+USED = {
+    "ib0": r"ibboot: ib0: set up$",
+    "ib1": r"ibboot: ib1: in its bond$",
+    "eth0": r"ibboot: eth0: set up$",
+}
+
+
+def verify(boot):
+    for name, used in USED.items():
+        said = f"ibboot: {name}: udev has not named this interface after 2 s: ibboot goes on without udev"
+        lines = [when for when, text in boot.kmsg if text == said]
+        if len(lines) != 1:
+            yield f"kmsg: {len(lines)} times {said!r}"
+            continue
+        then = boot.first(used)
+        if then is None or then[0] < lines[0]:
+            yield f"kmsg: {name}: said at {lines[0]}, used at {then}"
