@@ -86,8 +86,12 @@ fn hand_over(tree: &Path) {
     for file in [&mut expected, &mut check] {
         file["boot_id"] = boot_id.trim().into();
     }
-    // Whatever was hidden is there again.
-    let whole = |file: &Value| file.to_string().replace("****", "user:S3CR3T50");
+    // Whatever was hidden is there again, but in the complaints, which no older ibboot wrote down.
+    let whole = |file: &Value| {
+        let mut file = file.clone();
+        file.as_object_mut().unwrap().remove("complaints");
+        file.to_string().replace("****", "user:S3CR3T50")
+    };
     assert!(whole(&expected).contains(SECRET));
     write(tree, "run/ibboot/expected.json", &whole(&expected));
     write(tree, "run/ibboot/check.json", &whole(&check));
