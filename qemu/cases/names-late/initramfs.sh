@@ -1,4 +1,5 @@
 # Before the rule that has the name.
-cat > /usr/lib/udev/rules.d/78-slow.rules <<'END'
+mkdir -p /run/udev/rules.d
+cat > /run/udev/rules.d/78-slow.rules <<'END'
 SUBSYSTEM=="net", ACTION=="add", KERNEL=="ib0", PROGRAM="/bin/sleep 1"
 END
