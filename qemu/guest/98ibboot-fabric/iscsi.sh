@@ -22,7 +22,8 @@ ln -s "$disk" "$group/lun/lun_0/disk"
 # Whoever comes may read and write, with CHAP who knows the password.
 echo 0 > "$group/attrib/authentication"
 if [ "${1:-}" = chap ]; then
-    echo "$2" > "$group/auth/userid" && echo "$3" > "$group/auth/password" || failed "no CHAP"
+    # A newline would be part of them.
+    printf %s "$2" > "$group/auth/userid" && printf %s "$3" > "$group/auth/password" || failed "no CHAP"
     echo 1 > "$group/attrib/authentication"
 fi
 echo 1 > "$group/attrib/generate_node_acls"
