@@ -118,8 +118,11 @@ impl Either {
 /// Keeps them until SIGTERM, or until each has another owner.
 pub async fn keep(root: &Root) -> Result<()> {
     let manager = Manager::of_environment();
-    let (handed_over, leases) = handed_over(root)?;
+    let handed_over = handed_over(root)?;
     manager.ready();
+    let Some((handed_over, leases)) = handed_over else {
+        return Ok(());
+    };
     if leases.is_empty() {
         log::info!("there is no lease to keep");
         return Ok(());
@@ -246,8 +249,8 @@ fn lock() -> Result<Option<nix::fcntl::Flock<std::fs::File>>> {
 }
 
 /// What there is to keep: as the last keeper wrote it down, and as the initramfs did where that is
-/// later or all there is.
-fn handed_over(root: &Root) -> Result<(Kept, Vec<Either>)> {
+/// later or all there is. `None`: another program renews the leases.
+fn handed_over(root: &Root) -> Result<Option<(Kept, Vec<Either>)>> {
     let kept = handover::read_kept(root).unwrap_or_else(|error| {
         log::warn!("{error}; what the initramfs handed over counts");
         None
@@ -262,7 +265,7 @@ fn handed_over(root: &Root) -> Result<(Kept, Vec<Either>)> {
     let owner = state.as_ref().and_then(|state| state.handover.as_deref());
     if let Some(owner @ ("nm" | "networkd")) = owner {
         log::info!("rd.ib.handover={owner}: it renews the leases");
-        return Ok((Kept::new(None), Vec::new()));
+        return Ok(None);
     }
     let mut kept = kept.unwrap_or_else(|| Kept::new(handover::boot_id(root)));
     if let Some(state) = &state {
@@ -281,7 +284,7 @@ fn handed_over(root: &Root) -> Result<(Kept, Vec<Either>)> {
         Some(Either::Six(Box::new(six::Kept::new(progress, entry))))
     });
     let leases = v4.chain(v6).collect();
-    Ok((kept, leases))
+    Ok(Some((kept, leases)))
 }
 
 /// The servers of the root file system: those that the command line or a lease named, and those that

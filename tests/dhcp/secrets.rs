@@ -26,6 +26,8 @@ const CMDLINE: &str = "root=dhcp ip=ib0:dhcp rd.ib.timeout=60 rd.debug rd.ib.han
 const ROOT_PATH: &str = "iscsi:user:S3CR3T20:in:S3CR3T21@10.9.0.1::::iqn.2026-01.test:disk";
 const BOOT_FILE: &str = "http://user:S3CR3T22@10.9.0.1/boot?token=S3CR3T23";
 const SECRET: &str = "S3CR3T";
+/// The program, where no mount of the test hides it.
+const PROGRAM: &str = "/run/program";
 const LOGS: [&str; 2] = ["/dev/kmsg", "/dev/console"];
 
 /// The veth pair's near end as port 1 of mlx5_0 has it, in an initramfs. Gives the kernel log and the
@@ -76,6 +78,8 @@ fn in_initramfs() -> [File; 2] {
         fs::write(format!("/run/sys/module/{module}/initstate"), "live\n").unwrap();
     }
     bind("/run/sys", "/sys");
+    // The project may lie below /tmp.
+    fs::copy(env!("CARGO_BIN_EXE_ibboot"), PROGRAM).unwrap();
     tmpfs("/tmp");
     fs::set_permissions("/tmp", PermissionsExt::from_mode(0o1777)).unwrap();
     tmpfs("/etc");
@@ -115,7 +119,7 @@ fn logged(logs: &mut [File; 2]) -> String {
 }
 
 fn ibboot(arguments: &str) -> Output {
-    let run = Command::new(env!("CARGO_BIN_EXE_ibboot"))
+    let run = Command::new(PROGRAM)
         .args(arguments.split(' '))
         .output()
         .unwrap();
@@ -235,14 +239,13 @@ fn a_whole_boot_tells_its_secrets_to_dracut_alone() {
         let mut lease = findings.filter(|finding| finding["check"] == "lease.present");
         assert_eq!(lease.next().unwrap()["status"], "ok");
         // Whoever is not root does not see the lease, and is not told that there is none.
-        fs::copy(env!("CARGO_BIN_EXE_ibboot"), "/run/program").unwrap();
-        let mut nobody = Command::new("/run/program");
+        let mut nobody = Command::new(PROGRAM);
         let run = nobody.arg("check").uid(65534).gid(65534).output().unwrap();
         let said = String::from_utf8(run.stdout).unwrap();
         let unknown = "  UNKNOWN   lease.present              /run/ibboot/state.json: cannot be read: \
              Permission denied\n";
         assert!(said.contains(unknown), "{said}");
-        let mut lease = Server::here("lease", &[env!("CARGO_BIN_EXE_ibboot"), "-v", "lease"]);
+        let mut lease = Server::here("lease", &[PROGRAM, "-v", "lease"]);
         lease.says("10.9.0.10/24 of 10.9.0.1 is kept");
         drop(lease);
         let mut found = Vec::new();
