@@ -10,17 +10,18 @@ use ibboot::cli::{
     UpArguments,
 };
 use ibboot::error::{Error, Kind, Result};
-use ibboot::facts::{Depth, Facts, UNREAD, Unread};
-use ibboot::handover::{self, Directory};
-use ibboot::plan::{self, Inventory};
+use ibboot::facts::{Facts, UNREAD, Unread};
+use ibboot::handover::{self, peers, timeline};
+use ibboot::plan::{self, Inventory, explain};
 use ibboot::rdma::netlink::Rdma;
-use ibboot::report::Report;
 use ibboot::request::{Request, in_initramfs};
+use ibboot::system::directory::Directory;
 use ibboot::system::root::Root;
 use ibboot::system::{kmsg, stderr};
-use ibboot::up::End;
-use ibboot::verify::expectation::Expectation;
-use ibboot::{explain, monitoring, peers, redact, timeline, up, verify};
+use ibboot::up::{self, End};
+use ibboot::verify::report::Report;
+use ibboot::verify::{self, monitoring};
+use ibboot::wish::expectation::{Depth, Expectation};
 use kernel_cmdline::Handover;
 use log::LevelFilter;
 
@@ -316,7 +317,7 @@ fn facts(root: &Root, tree: Option<&std::path::Path>) -> Result<u8> {
         // What was read is not for everybody.
         let mut folder = std::fs::DirBuilder::new();
         folder.mode(0o700).create(tree).map_err(save)?;
-        let files = root.save(tree, redact::saved).map_err(save)?;
+        let files = root.save(tree, handover::saved::saved).map_err(save)?;
         log::info!("{}: {files} files saved", tree.display());
     }
     print(&handover::json(&facts)?)?;

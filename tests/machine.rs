@@ -19,8 +19,9 @@ use std::time::{Duration, Instant};
 
 use ibboot::dhcp::socket::Hardware;
 use ibboot::facts::Netdev;
-use ibboot::handover::{Directory, RESULT};
-use ibboot::ipoib::Address;
+use ibboot::handover::RESULT;
+use ibboot::inet::Address;
+use ibboot::system::directory::Directory;
 use ibboot::system::net::Net;
 use ibboot::up::taken::Claims;
 use kernel_cmdline::HwAddr;

@@ -14,8 +14,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use ibboot::dracut::{Interface, assignments, files};
-use ibboot::ipoib::{Address, Wish};
+use ibboot::handover::dracut::{Interface, assignments, files};
+use ibboot::inet::Address;
+use ibboot::wish::ipoib::Wish;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 

@@ -3,11 +3,12 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
-use std::fs::{self, File, OpenOptions};
+use std::fs;
+use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
 use std::process::{Command, Output, Stdio};
 
-use ibboot::handover::Directory;
+use ibboot::system::directory::Directory;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};

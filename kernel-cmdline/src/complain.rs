@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What is wrong with an argument, said in one line.
 
-use core::fmt::{self, Write};
+use core::fmt;
+use core::fmt::Write;
 
 use crate::plain::is_plain;
 use crate::redact::Shown;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The reference page and the manual page, written from [`crate::GROUPS`].
 
-use core::fmt::{self, Write};
+use core::fmt;
+use core::fmt::Write;
 
 use crate::table::{GROUPS, Origin, Parameter};
 

@@ -13,11 +13,10 @@ use crate::nearest::nearest;
 use crate::net::Route;
 use crate::plain::is_plain;
 use crate::selector::{Interface, Pkey};
-use crate::slip;
 use crate::table::PARAMETERS;
 use crate::token::{Cmdline, Source, Token, is_space};
 use crate::values::{Handover, OnFail};
-use crate::wishes;
+use crate::{slip, wishes};
 
 /// Reads all sources, given in the order in which they are read.
 ///

@@ -6,13 +6,14 @@ mod options;
 
 use std::net::Ipv4Addr;
 
+use options::{LeftOut, Taken};
 use serde::{Deserialize, Serialize};
 
 use super::brake::Reason;
 use super::packet::{Message, option};
 use crate::redact;
+
 pub(crate) use options::domains;
-use options::{LeftOut, Taken};
 
 /// A lease for ever (RFC 2131 3.3).
 pub const FOR_EVER: u32 = u32::MAX;

@@ -14,9 +14,8 @@ pub(crate) mod random;
 pub mod session;
 pub mod socket;
 
-use serde::{Deserialize, Serialize};
-
 use identity::WantedId;
+use serde::{Deserialize, Serialize};
 
 /// What is wanted of DHCP on an interface.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

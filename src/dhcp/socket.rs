@@ -19,6 +19,7 @@ use nix::sys::socket::{
 use super::arp::{self, Arp};
 use super::frame::{self, CLIENT_PORT, SERVER_PORT};
 use super::packet;
+use crate::system::readiness::OwnsDescriptor;
 use crate::system::root::Root;
 
 /// Longest hardware address of the kernel (MAX_ADDR_LEN, include/linux/netdevice.h).
@@ -96,6 +97,9 @@ pub struct PacketSocket {
     protocol: Protocol,
     hardware: Hardware,
 }
+
+// SAFETY: one OwnedFd in a private field, which nothing replaces.
+unsafe impl OwnsDescriptor for PacketSocket {}
 
 /// The hardware addresses of this machine's interfaces. One of them may speak for the address of
 /// another on the same link (ip-sysctl.rst, arp_ignore and arp_announce): that is no other host.

@@ -10,14 +10,16 @@ mod timing;
 
 use std::net::Ipv6Addr;
 
+use timing::SECOND;
+
 use super::duid::Identity;
 use super::lease::Lease;
 use super::packet::Message;
 use super::progress::Counts;
 use crate::dhcp::brake::Brake;
 use crate::dhcp::random::Random;
+
 pub(super) use requests::elapsed;
-use timing::SECOND;
 
 /// REQUESTs without an answer before another offer is tried, where there is one.
 const IMPATIENT: u32 = 2;

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Wish;
 use super::lease::Lease;
+use crate::inet::Router;
 
 /// What was sent and what came back.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,28 +37,6 @@ pub struct Counts {
     /// The last granted address that another host has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub taken: Option<String>,
-}
-
-/// What a router said of DHCPv6, if one was heard.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Router {
-    /// No router advertised itself.
-    #[default]
-    Silent,
-    /// One did, and says nothing of DHCPv6 (neither M nor O flag).
-    Unmanaged,
-    /// Addresses do not come from DHCPv6, name servers do (O flag, RFC 4861 4.2).
-    Stateless,
-    /// Addresses come from DHCPv6 (M flag, RFC 4861 4.2).
-    Managed,
-}
-
-impl Router {
-    /// Whether it says that name servers come from DHCPv6: with addresses (M flag), or without.
-    pub fn has_information(self) -> bool {
-        matches!(self, Router::Stateless | Router::Managed)
-    }
 }
 
 /// How far it came on an interface.

@@ -8,9 +8,10 @@ use std::net::Ipv6Addr;
 use super::Wish;
 use super::client::{Action, Client, Config};
 use super::lease::Lease;
-use super::progress::{Progress, Router};
+use super::progress::Progress;
 use super::socket::{Closed, Socket};
 use crate::dhcp::identity::Hex;
+use crate::inet::Router;
 use crate::system::clock::boottime_ns;
 
 /// What the caller has to do.

@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use serde::{Deserialize, Serialize};
 
 use super::Look;
-use crate::storage::Protocol;
+use crate::wish::storage::Protocol;
 
 /// Disks over disks that are looked through (device mapper, md).
 const LAYERS_MAX: usize = 8;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What is mounted as the root directory, and the RDMA connections of this machine.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
@@ -27,21 +27,6 @@ pub struct RootMount {
     /// The ways to its disk, where it is on one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub paths: Vec<DiskPath>,
-}
-
-/// A connection of rdma_cm that is established (`rdma resource show cm_id`).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Connection {
-    /// RDMA device.
-    pub ifname: String,
-    /// Its port; none where the connection manager does not say.
-    pub port: Option<u32>,
-    /// Kernel module that made it; none for a program.
-    pub owner: Option<String>,
-    /// Own address.
-    pub source: SocketAddr,
-    /// The other end's.
-    pub destination: SocketAddr,
 }
 
 pub(super) fn root(look: &mut Look<'_>) -> Option<RootMount> {

@@ -5,7 +5,7 @@
 use std::net::IpAddr;
 
 use super::{Look, Netdev, rtnetlink};
-use crate::ipoib::{Address, Route};
+use crate::inet::{Address, Route};
 
 /// RTF_UP and RTF_REJECT (linux/route.h), RTF_LOCAL (linux/ipv6_route.h).
 const UP: u32 = 0x1;

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 
 use nix::sys::socket::SockProtocol;
 
-use crate::ipoib::{self, Route};
+use crate::inet::{self, Route};
 use crate::rdma::netlink::wire::{Attribute, Attributes, Malformed, Request};
 use crate::rdma::netlink::{Error, Socket};
 
@@ -29,7 +29,7 @@ pub(super) struct Address {
     /// Index of the interface.
     pub index: u32,
     /// The interface's own address with the prefix length of its network.
-    pub address: ipoib::Address,
+    pub address: inet::Address,
     /// `IFA_F_*`.
     pub flags: u32,
 }
@@ -85,7 +85,7 @@ fn address(message: Attributes<'_>) -> Result<Vec<Address>, Malformed> {
     };
     Ok(vec![Address {
         index: u32::from_ne_bytes(index),
-        address: ipoib::Address { address, prefix },
+        address: inet::Address { address, prefix },
         flags,
     }])
 }
@@ -124,7 +124,7 @@ fn route(message: Attributes<'_>) -> Result<Vec<Through>, Malformed> {
         }
     }
     hops.push(single);
-    let network = ipoib::Address { address, prefix };
+    let network = inet::Address { address, prefix };
     let through = hops.into_iter().filter_map(|hop| {
         let gateway = hop.gateway.filter(|gateway| !gateway.is_unspecified());
         let route = Route { network, gateway };

@@ -10,13 +10,14 @@ use nix::sys::stat::{FileStat, Mode, fstat, mkdirat};
 use nix::unistd::{Gid, Uid, fchownat, geteuid};
 use serde::{Deserialize, Serialize};
 
-use super::{DIRECTORY, Directory, OPEN, SCHEMA, Stamped, State, bytes_in_tree, parse};
+use super::{DIRECTORY, Stamped, State, bytes_in_tree, parse};
 use crate::dhcp::progress::Progress;
-use crate::dhcp6;
 use crate::error::{Error, Result};
-use crate::ipoib::Route;
-use crate::keep::Identity;
+use crate::facts::lasting::Identity;
+use crate::inet::Route;
+use crate::system::directory::{Directory, OPEN};
 use crate::system::root::Root;
+use crate::{SCHEMA, dhcp6};
 
 /// The file of [`Kept`] below [`DIRECTORY`].
 pub const KEPT: &str = "lease/leases.json";

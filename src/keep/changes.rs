@@ -6,8 +6,9 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use crate::dhcp::Wish;
 use crate::dhcp::lease::Lease;
-use crate::facts::Netdev;
-use crate::ipoib::{self, Address, Route};
+use crate::facts::{Netdev, rules};
+use crate::inet::{Address, Route};
+use crate::wish::ipoib;
 
 /// One of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -137,7 +138,7 @@ pub fn changes(
         mtu: mtu.filter(|_| !wish.ignore_mtu).map(u32::from),
         ..ipoib::Suggested::default()
     };
-    changes.extend(suggested.mtu_for(netdev, None, &[]).map(Change::Mtu));
+    changes.extend(rules::suggested_mtu(&suggested, netdev, None, &[]).map(Change::Mtu));
     changes
 }
 

@@ -14,7 +14,7 @@ use crate::dhcp::socket::Hardware;
 use crate::error::{Error, Result};
 use crate::facts::Netdev;
 use crate::handover::Entry;
-use crate::ipoib::Route;
+use crate::inet::Route;
 use crate::system::clock::boottime_ns;
 use crate::system::net::Net;
 use crate::system::root::Root;

@@ -5,59 +5,9 @@
 //! index and perhaps another name. What it is known by then are the bytes of its hardware address
 //! that stay, and its P_Key.
 
-use serde::{Deserialize, Serialize};
-
-use crate::dhcp::identity::{Hex, unhex};
+use crate::facts::lasting::Identity;
 use crate::facts::{Facts, Netdev};
-use crate::ipoib::FULL_MEMBER;
-use crate::rdma::select::ARPHRD_INFINIBAND;
 use crate::system::net::Told;
-
-/// Of a 20-byte IPoIB address the last 8 bytes, the port GUID, stay.
-const GUID_AT: usize = 12;
-
-/// What an interface is known by.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Identity {
-    /// ARP hardware type.
-    pub hardware_type: u32,
-    /// Port GUID on InfiniBand, else the hardware address; the name of a bond, whose address
-    /// changes with a failover.
-    pub lasting: String,
-    /// P_Key of an IPoIB interface without the membership bit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pkey: Option<u16>,
-    /// What kind of virtual interface, `vlan`: it has the address of the one below.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub kind: Option<String>,
-}
-
-impl Identity {
-    /// `None` where the interface does not show a hardware address.
-    pub fn of(netdev: &Netdev) -> Option<Identity> {
-        let hardware_type = netdev.hardware_type?;
-        let address = netdev.address.as_deref()?;
-        let lasting = if netdev.bond.is_some() {
-            netdev.ifname.clone()
-        } else if hardware_type == ARPHRD_INFINIBAND {
-            Hex(unhex(address)?.get(GUID_AT..)?).to_string()
-        } else {
-            address.to_owned()
-        };
-        let pkey = netdev.ipoib.as_ref().and_then(|seen| seen.pkey);
-        Some(Identity {
-            hardware_type,
-            lasting,
-            pkey: pkey.map(|pkey| pkey & !FULL_MEMBER),
-            kind: netdev.kind.clone(),
-        })
-    }
-
-    /// Enough for an interface that never went: its address may have been changed by hand.
-    fn is_kind_of(&self, netdev: &Netdev) -> bool {
-        netdev.hardware_type == Some(self.hardware_type) && netdev.kind == self.kind
-    }
-}
 
 /// Where a lease is kept.
 #[derive(Debug)]
@@ -174,8 +124,9 @@ impl Place {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bond;
-    use crate::ipoib::Seen;
+    use crate::facts::select::ARPHRD_INFINIBAND;
+    use crate::wish::bond;
+    use crate::wish::ipoib::Seen;
 
     const GUID: &str = "b8:59:9f:03:00:fc:1a:2c";
 

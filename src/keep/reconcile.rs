@@ -6,7 +6,7 @@
 //! on it.
 
 use super::place::There;
-use crate::ipoib::Route;
+use crate::inet::Route;
 
 /// What of a lease was on the interface at the last look.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -107,7 +107,7 @@ impl Seen {
 mod tests {
     use super::*;
     use crate::facts::Netdev;
-    use crate::ipoib::Address;
+    use crate::inet::Address;
 
     fn route(network: &str, prefix: u8) -> Route {
         Route {

@@ -15,8 +15,8 @@ use crate::dhcp6::session::{Outcome, Session};
 use crate::error::{Error, Result};
 use crate::facts::Netdev;
 use crate::handover::Entry;
-use crate::ipoib::Autoconf;
 use crate::system::clock::boottime_ns;
+use crate::wish::ipoib::Autoconf;
 
 /// Duplicate address detection of a new address is over by then, and tells nobody.
 const DETECTION: u64 = 3_000_000_000;

@@ -7,10 +7,11 @@ use std::collections::BTreeSet;
 use kernel_cmdline::{PciAddress, Selector, is_rdma_module};
 
 use super::{Action, Draft, PciFunction, Refusal, Step};
-use crate::drivers;
-use crate::request::{Required, Wish};
+use crate::request::Required;
+use crate::system::drivers;
 use crate::system::modules::{Found, Index};
-use crate::verify::expectation::{ModuleWish, Origin};
+use crate::wish::expectation::ModuleWish;
+use crate::wish::origin::{Origin, Requested};
 
 /// A PCI function and the driver that binds it.
 struct Hca<'a> {
@@ -53,7 +54,7 @@ fn told(selector: &str) -> Option<Wanted> {
 
 impl Draft<'_> {
     pub(super) fn drivers(&mut self) {
-        let named: Vec<Wish<String>> = self
+        let named: Vec<Requested<String>> = self
             .request
             .modules
             .iter()
@@ -111,7 +112,7 @@ impl Draft<'_> {
 
     /// A PCI driver that is named alone makes no RDMA device: its half belongs to it. Where no HCA
     /// is wanted it is enough if the image has it.
-    fn half(&mut self, core: &Wish<String>, wants_hca: bool) {
+    fn half(&mut self, core: &Requested<String>, wants_hca: bool) {
         let Some(half) = drivers::half_of(&core.value) else {
             return;
         };

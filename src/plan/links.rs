@@ -4,14 +4,14 @@
 use kernel_cmdline::LinkKind;
 
 use super::{Action, Draft, Refusal, Step};
-use crate::bond::BondWish;
-use crate::drivers;
-use crate::facts::Netdev;
-use crate::ipoib;
-use crate::rdma::select;
+use crate::facts::{Netdev, select};
 use crate::rdma::types::LinkLayer;
-use crate::request::{InterfaceWish, SoftLink, Wish};
-use crate::verify::expectation::{LinkWish, Require};
+use crate::request::SoftLink;
+use crate::request::interfaces::{BondWish, InterfaceWish};
+use crate::system::drivers;
+use crate::wish::expectation::{LinkWish, Require};
+use crate::wish::ipoib;
+use crate::wish::origin::Requested;
 
 /// ARP hardware type of Ethernet (include/uapi/linux/if_arp.h).
 const ARPHRD_ETHER: u32 = 1;
@@ -50,7 +50,11 @@ impl Draft<'_> {
         wishes
     }
 
-    fn refuse_link(&mut self, link: &Wish<SoftLink>, before: &[Wish<SoftLink>]) -> Option<String> {
+    fn refuse_link(
+        &mut self,
+        link: &Requested<SoftLink>,
+        before: &[Requested<SoftLink>],
+    ) -> Option<String> {
         let SoftLink { kind, netdev, .. } = &link.value;
         // Two software devices on one interface: rdma_cm would use whichever came first.
         if let Some(other) = before.iter().find(|other| &other.value.netdev == netdev) {
@@ -78,7 +82,11 @@ impl Draft<'_> {
     }
 
     /// The IPoIB interface of a port; the port may be listed by the same name already.
-    pub(super) fn interface(&mut self, interface: &Wish<InterfaceWish>, links: &mut Vec<LinkWish>) {
+    pub(super) fn interface(
+        &mut self,
+        interface: &Requested<InterfaceWish>,
+        links: &mut Vec<LinkWish>,
+    ) {
         let InterfaceWish {
             name, port, ipoib, ..
         } = &interface.value;
@@ -121,7 +129,7 @@ impl Draft<'_> {
     }
 
     /// A bond of interfaces that are planned already.
-    pub(super) fn bond(&mut self, bond: &Wish<BondWish>, links: &mut Vec<LinkWish>) {
+    pub(super) fn bond(&mut self, bond: &Requested<BondWish>, links: &mut Vec<LinkWish>) {
         let name = &bond.value.name;
         let mut refused = bond.value.refused.clone();
         if let Some(reason) = &refused {
@@ -180,7 +188,7 @@ impl Draft<'_> {
         }
     }
 
-    fn bring_up(&mut self, ports: Vec<String>, all: &Wish<ipoib::Wish>) {
+    fn bring_up(&mut self, ports: Vec<String>, all: &Requested<ipoib::Wish>) {
         self.steps.push(Step {
             action: Action::BringUpInterfaces {
                 ports,

@@ -3,6 +3,7 @@
 //! is refused here, before anything is written.
 
 mod drivers;
+pub mod explain;
 mod links;
 mod port_types;
 mod root;
@@ -12,18 +13,18 @@ use std::time::Duration;
 use kernel_cmdline::OnFail;
 use serde::Serialize;
 
-use crate::bond;
+use crate::SCHEMA;
 use crate::error::Result;
-use crate::facts::{Depth, Facts, Look};
-use crate::handover::SCHEMA;
-use crate::ipoib;
+use crate::facts::{Facts, Look};
 use crate::rdma::reach::Server;
-use crate::request::{Dump, Request, Required, Wish};
-use crate::storage::{OfLease, Transport};
+use crate::request::{Dump, Request, Required};
 use crate::system::blacklist::Blacklist;
 use crate::system::modules::{Found, Index};
 use crate::system::root::Root;
-use crate::verify::expectation::{Expectation, LinkWish, ModuleWish, Origin, Require, ServerWish};
+use crate::wish::expectation::{Depth, Expectation, LinkWish, ModuleWish, Require, ServerWish};
+use crate::wish::origin::{Origin, Requested};
+use crate::wish::storage::{OfLease, Transport};
+use crate::wish::{bond, ipoib};
 
 pub use port_types::mlx4_targets;
 pub use root::{carried, holds_netroot};
@@ -307,7 +308,7 @@ impl Draft<'_> {
         if let Some(first) = servers.first() {
             self.load("rdma_ucm", Some(&first.origin));
         }
-        let wish = |server: Wish<Server>| ServerWish {
+        let wish = |server: Requested<Server>| ServerWish {
             server: server.value,
             asked_by: Some(server.origin),
         };
@@ -316,12 +317,12 @@ impl Draft<'_> {
 
     /// The server of a root file system that goes by RDMA. Nobody asked for the question itself, so
     /// an image that cannot ask is none the worse.
-    fn root_server(&self) -> Option<Wish<Server>> {
+    fn root_server(&self) -> Option<Requested<Server>> {
         let root = self.request.root.as_ref()?;
         let is_rdma = root.value.transport == Transport::Rdma;
         let can_ask = self.inventory.modules.find("rdma_ucm") != Found::Missing;
         let address = root.value.server.filter(|_| is_rdma && can_ask)?;
-        Some(Wish {
+        Some(Requested {
             value: Server {
                 address,
                 port: None,

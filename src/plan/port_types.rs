@@ -4,8 +4,7 @@
 use kernel_cmdline::{PortType, RoceMode, Selector};
 
 use super::{Action, Draft, Refusal, Step};
-use crate::facts::Facts;
-use crate::rdma::select;
+use crate::facts::{Facts, select};
 
 impl Draft<'_> {
     pub(super) fn port_types(&mut self) {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! PURE: which interfaces the root file system comes over.
 
-use crate::ipoib;
 use crate::request::Request;
-use crate::storage::{Protocol, Transport};
-use crate::verify::expectation::RootWish;
+use crate::wish::expectation::RootWish;
+use crate::wish::ipoib;
+use crate::wish::storage::{Protocol, Transport};
 
 /// The root file system, where an interface of ours leads to its server; over RDMA there is no other
 /// way.

@@ -8,6 +8,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::OpenOptionsExt;
 
+use crate::system::readiness::OwnsDescriptor;
+
 /// The device of rdma_ucm.
 pub const DEVICE: &str = "/dev/infiniband/rdma_cm";
 
@@ -57,6 +59,10 @@ pub struct Cm {
     id: u32,
     is_service: bool,
 }
+
+// SAFETY: one OwnedFd in a private field, which nothing replaces.
+#[allow(unsafe_code)]
+unsafe impl OwnsDescriptor for Cm {}
 
 impl Cm {
     /// Begins: the server's address is resolved to an RDMA device and a neighbour. Without `port`

@@ -16,6 +16,8 @@ use nix::fcntl::{FcntlArg, FdFlag, OFlag, fcntl};
 use nix::sys::socket::{SockFlag, SockProtocol, setsockopt, sockopt};
 
 use super::netlink;
+use crate::system::readiness::OwnsDescriptor;
+
 pub use uevent::{Action, Uevent};
 
 pub mod uevent;
@@ -34,6 +36,10 @@ const UEVENT_QUEUE: usize = 4 << 20;
 pub struct Uevents {
     socket: OwnedFd,
 }
+
+// SAFETY: one OwnedFd in a private field, which nothing replaces, is the descriptor that `as_raw_fd` returns.
+#[allow(unsafe_code)]
+unsafe impl OwnsDescriptor for Uevents {}
 
 impl Uevents {
     /// Open a socket in the kernel's group of NETLINK_KOBJECT_UEVENT.
@@ -185,6 +191,10 @@ pub struct AsyncEvents {
     events: OwnedFd,
     _context: OwnedFd,
 }
+
+// SAFETY: one OwnedFd in a private field, which nothing replaces, is the descriptor that `as_raw_fd` returns.
+#[allow(unsafe_code)]
+unsafe impl OwnsDescriptor for AsyncEvents {}
 
 impl AsyncEvents {
     /// Open a device by the name of its uverbs file, `uverbs0` ([`netlink::Rdma::chardev`]).

@@ -4,12 +4,10 @@
 
 pub mod cm;
 pub mod events;
-pub mod inventory;
 pub mod mad;
 pub mod netlink;
 pub mod parse;
 pub mod reach;
 pub mod sa;
-pub mod select;
 pub mod types;
 pub mod umad;

@@ -14,10 +14,11 @@ use nix::sys::socket::{
     self, AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType, sockopt,
 };
 use nix::sys::time::{TimeVal, TimeValLike};
+use wire::{Attributes, Malformed, Op, Reply, Request, attr};
 
 use super::types::{Guid, NodeType, PhysState, PortState};
-use crate::facts::Connection;
-use wire::{Attributes, Malformed, Op, Reply, Request, attr};
+use crate::rdma::types::Connection;
+use crate::system::readiness::OwnsDescriptor;
 
 pub mod wire;
 
@@ -453,6 +454,10 @@ impl Progress {
 pub struct Monitor {
     socket: OwnedFd,
 }
+
+// SAFETY: one OwnedFd in a private field, which nothing replaces.
+#[allow(unsafe_code)]
+unsafe impl OwnsDescriptor for Monitor {}
 
 impl Monitor {
     /// Open a socket in RDMA_NL_GROUP_NOTIFY.

@@ -4,10 +4,10 @@
 
 use std::net::Ipv6Addr;
 
+use kernel_cmdline::HwAddr;
 use serde::{Deserialize, Serialize};
 
 use super::mad::{Group, Question, Status};
-use kernel_cmdline::HwAddr;
 
 /// What was learnt for one interface.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -4,6 +4,7 @@
 //! NETLINK_RDMA, uverbs and sysfs share.
 
 use std::fmt;
+use std::net::SocketAddr;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
@@ -225,6 +226,30 @@ impl fmt::Display for Rate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&self.text)
     }
+}
+
+/// A connection of rdma_cm that is established (`rdma resource show cm_id`).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Connection {
+    /// RDMA device.
+    pub ifname: String,
+    /// Its port; none where the connection manager does not say.
+    pub port: Option<u32>,
+    /// Kernel module that made it; none for a program.
+    pub owner: Option<String>,
+    /// Own address.
+    pub source: SocketAddr,
+    /// The other end's.
+    pub destination: SocketAddr,
+}
+
+/// The key of a link inside one boot and across the handover: names may change, this does not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Identity {
+    /// GUID of the RDMA device.
+    pub node_guid: Guid,
+    /// Port number, from 1.
+    pub port: u32,
 }
 
 #[cfg(test)]

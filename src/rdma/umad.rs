@@ -12,6 +12,7 @@ use nix::errno::Errno;
 
 use super::mad::{MAD, SA_CLASS, SA_CLASS_VERSION};
 use super::sa::Patience;
+use crate::system::readiness::OwnsDescriptor;
 
 #[cfg(test)]
 mod tests;
@@ -76,6 +77,10 @@ pub struct Umad {
     file: OwnedFd,
     agent: u32,
 }
+
+// SAFETY: one OwnedFd in a private field, which nothing replaces.
+#[allow(unsafe_code)]
+unsafe impl OwnsDescriptor for Umad {}
 
 impl Umad {
     /// Opens a port by the name of its umad file, `umad0`

@@ -5,8 +5,9 @@
 use kernel_cmdline::{Arguments, OnFail};
 use serde::Serialize;
 
-use super::{Request, wish};
-use crate::drivers;
+use super::Request;
+use crate::system::drivers;
+use crate::wish::origin::requested;
 
 /// The memory of the kernel that crashed, where the running one was started to save it
 /// (`vmcore_init`, fs/proc/vmcore.c).
@@ -41,7 +42,7 @@ pub(super) fn narrow(request: &mut Request, arguments: &Arguments<'_>) {
     let mut left = Vec::new();
     let onfail = arguments.ib.onfail;
     let others = onfail.filter(|onfail| onfail.value != OnFail::Continue);
-    left.extend(others.map(|onfail| wish(&onfail, ON_FAILURE)));
+    left.extend(others.map(|onfail| requested(&onfail, ON_FAILURE)));
     left.extend(request.servers.drain(..).map(|server| server.with(SERVER)));
     left.extend(request.root.take().map(|root| root.with(ROOT)));
     request.portals.clear();

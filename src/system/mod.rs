@@ -4,6 +4,8 @@
 pub mod alarm;
 pub mod blacklist;
 pub mod clock;
+pub mod directory;
+pub mod drivers;
 pub mod kmsg;
 pub mod modules;
 pub mod net;

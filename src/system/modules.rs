@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 
 use super::kmsg::KernelWords;
 use super::root::Root;
-use crate::drivers;
 use crate::error::{Error, Result, printable};
+use crate::system::drivers;
 
 /// Where modprobe lives in the images that dracut makes and in real roots.
 const MODPROBE: [&str; 4] = [

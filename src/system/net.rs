@@ -17,9 +17,8 @@ use rtnetlink::packet_route::route::{RouteMessage, RouteScope};
 use rtnetlink::{Handle, LinkBond, LinkUnspec, MulticastGroup, RouteMessageBuilder};
 use tokio::task::JoinHandle;
 
-use crate::dhcp6::progress::Router;
 use crate::error::{Error, Result, errno_text};
-use crate::ipoib::Address;
+use crate::inet::{Address, Router};
 
 /// The kernel answers at once; an answer that was lost would be awaited for ever.
 const LIMIT: Duration = Duration::from_secs(10);

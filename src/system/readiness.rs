@@ -10,11 +10,6 @@ use std::os::fd::AsRawFd;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-use crate::dhcp::socket::PacketSocket;
-use crate::rdma::cm::Cm;
-use crate::rdma::events::{AsyncEvents, Uevents};
-use crate::rdma::netlink::Monitor;
-use crate::rdma::umad::Umad;
 use crate::system::alarm::Timer;
 
 /// A value that owns one open descriptor for as long as it lives.
@@ -26,18 +21,6 @@ pub unsafe trait OwnsDescriptor: AsRawFd {}
 
 // SAFETY: it holds a TimerFd, which owns its descriptor and never replaces it.
 unsafe impl OwnsDescriptor for Timer {}
-// SAFETY: each of them holds one OwnedFd in a private field that nothing replaces.
-unsafe impl OwnsDescriptor for Uevents {}
-// SAFETY: as above.
-unsafe impl OwnsDescriptor for Monitor {}
-// SAFETY: as above; the event file is the one that as_raw_fd names.
-unsafe impl OwnsDescriptor for AsyncEvents {}
-// SAFETY: as above.
-unsafe impl OwnsDescriptor for Umad {}
-// SAFETY: as above.
-unsafe impl OwnsDescriptor for Cm {}
-// SAFETY: as above.
-unsafe impl OwnsDescriptor for PacketSocket {}
 // SAFETY: the standard library's socket is an OwnedFd too.
 unsafe impl OwnsDescriptor for UdpSocket {}
 

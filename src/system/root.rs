@@ -71,6 +71,11 @@ impl Root {
         self.prefix.join(path.trim_start_matches('/'))
     }
 
+    /// The kernel's id of this boot; none where it cannot be read.
+    pub fn boot_id(&self) -> Option<String> {
+        self.text(BOOT_ID).ok()
+    }
+
     fn remember(&self, path: &str, seen: impl FnOnce() -> Seen) {
         if let Some(record) = &self.record {
             record
@@ -277,6 +282,9 @@ pub fn natural(name: &str) -> Vec<(String, u64)> {
     }
     key
 }
+
+/// The kernel's id of this boot (random(4)).
+pub const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
 #[cfg(test)]
 mod tests {

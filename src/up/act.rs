@@ -6,20 +6,18 @@ mod settings;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use kernel_cmdline::{LinkKind, Selector};
 use nix::errno::Errno;
 
 use super::Walk;
-use crate::drivers;
 use crate::error::Error;
-use crate::facts::{Facts, PortRef};
+use crate::facts::{Facts, PortRef, select};
 use crate::plan::{Action, Plan};
-use crate::rdma::select;
 use crate::rdma::types::LinkLayer;
+use crate::system::drivers;
 use crate::system::modules::{self, Found, Index};
 use crate::system::root::Root;
-use crate::verify::evaluate::identity;
-use crate::verify::expectation::{Expectation, LinkWish};
-use kernel_cmdline::{LinkKind, Selector};
+use crate::wish::expectation::{Expectation, LinkWish};
 
 /// What needs no second try.
 #[derive(Debug, Default)]
@@ -210,7 +208,7 @@ fn is_live(root: &Root, index: &Index, module: &str) -> bool {
 fn is_there(name: &str, wish: Option<&LinkWish>, facts: &Facts) -> bool {
     let adopted = wish.and_then(|wish| wish.identity);
     facts.devices.iter().any(|device| device.ifname == name)
-        || adopted.is_some_and(|key| facts.ports().any(|port| identity(port) == Some(key)))
+        || adopted.is_some_and(|key| facts.ports().any(|port| port.identity() == Some(key)))
 }
 
 /// True for a software link of this kind on that interface, and never for the interface's own
@@ -239,7 +237,7 @@ fn adopt(
     let found = facts
         .ports()
         .find(|found| is_link_on(netdev, kind, *found))?;
-    let key = identity(found)?;
+    let key = found.identity()?;
     let wish = expectation
         .links
         .iter_mut()
@@ -262,7 +260,7 @@ mod tests {
                 &Root::new(sys.join(tree)),
                 None,
                 &[],
-                crate::facts::Depth::Ports,
+                crate::wish::expectation::Depth::Ports,
             );
             facts.devices.extend(more.devices);
             facts.netdevs.extend(more.netdevs);

@@ -13,17 +13,16 @@ use tokio::io::unix::AsyncFd;
 use tokio::time::{Instant, timeout};
 
 use super::Walk;
-use crate::facts::{Facts, Netdev, PortRef};
-use crate::ipoib;
+use crate::facts::{Facts, Netdev, PortRef, rules};
 use crate::rdma::netlink::Rdma;
 use crate::rdma::parse;
 use crate::rdma::sa::{self, Answer, CALM_MS, Heard, Interview, Next, PATIENT_MS, QUICK_MS};
 use crate::rdma::umad::{Administrator, Received, Umad};
-use crate::report::{Finding, LinkReport, Report, Status};
 use crate::system::clock::boottime_ns;
 use crate::system::readiness::watched;
 use crate::system::root::Root;
 use crate::verify::checks::Id;
+use crate::verify::report::{Finding, LinkReport, Report, Status};
 
 /// A join takes a moment, and right after ACTIVE a subnet manager is still busy.
 const GRACE: Duration = Duration::from_secs(2);
@@ -191,7 +190,7 @@ fn in_use(netdev: &Netdev, facts: &Facts) -> Option<String> {
         is_parent
             && other.carrier == Some(true)
             && other.ipoib.as_ref().is_some_and(|seen| seen.child)
-            && ipoib::same_port(netdev, other)
+            && rules::same_port(netdev, other)
     });
     child.map(|child| format!("its child {} has carrier", child.ifname))
 }
@@ -448,7 +447,7 @@ async fn reply(umad: &AsyncFd<Umad>, interview: &mut Interview) -> Result<Next, 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ipoib::Seen;
+    use crate::wish::ipoib::Seen;
 
     fn netdev(ifname: &str, guid_end: u8, child: bool, carrier: bool) -> Netdev {
         Netdev {

@@ -7,12 +7,13 @@ use tokio::time::Instant;
 
 use super::speaker::{PATIENCE, Speaker};
 use super::{Walk, ipoib as interfaces};
-use crate::bond::{MODE, Seen, Wish, mtu_to_set};
-use crate::drivers;
 use crate::error::Error;
+use crate::facts::rules::{self, bond_mtu};
 use crate::facts::{Facts, Netdev};
-use crate::ipoib;
-use crate::verify::expectation::LinkWish;
+use crate::system::drivers;
+use crate::wish::bond::{MODE, Seen, Wish};
+use crate::wish::expectation::LinkWish;
+use crate::wish::ipoib;
 
 impl Walk<'_> {
     /// Brings every wanted bond one step further. True if something was changed.
@@ -63,7 +64,7 @@ impl Walk<'_> {
         }
         let there: Vec<&Netdev> = bond.slaves.iter().filter_map(|s| facts.netdev(s)).collect();
         let wish = ipoib::Wish {
-            mtu: mtu_to_set(ipoib.mtu, netdev, &there).map(ipoib::WantedMtu::Bytes),
+            mtu: bond_mtu(ipoib.mtu, netdev, &there).map(ipoib::WantedMtu::Bytes),
             ..ipoib.clone()
         };
         changed |= self.set_mtu(&wish, netdev, index).await;
@@ -199,7 +200,7 @@ impl Walk<'_> {
             .is_none_or(|name| *name == netdev.ifname);
         let has_mode = wish.mode.is_none_or(|wanted| {
             let mode = netdev.ipoib.as_ref().and_then(|seen| seen.mode);
-            ipoib::mode(wanted, netdev).is_ok_and(|wanted| Some(wanted) == mode)
+            rules::mode(wanted, netdev).is_ok_and(|wanted| Some(wanted) == mode)
         });
         if seen.slaves.contains(&netdev.ifname)
             || !is_named
@@ -237,5 +238,5 @@ impl Walk<'_> {
 fn interface_of<'f>(link: &LinkWish, facts: &'f Facts) -> Option<&'f Netdev> {
     let wish = link.ipoib.as_ref()?;
     let mut ports = interfaces::ports_of(link, facts).into_iter();
-    ports.find_map(|port| ipoib::interface(wish, port, facts))
+    ports.find_map(|port| rules::interface(wish, port, facts))
 }

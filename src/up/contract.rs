@@ -1,22 +1,25 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! In the initramfs: tells dracut's other modules which interfaces are up, in the files they read
-//! (`crate::dracut`), and the hooks which ones to go on with.
+//! (`crate::handover::dracut`), and the hooks which ones to go on with.
 
 use std::fs::OpenOptions;
 use std::os::unix::fs::OpenOptionsExt;
 
 use super::Walk;
 use crate::dhcp::lease::Lease;
-use crate::dhcp6::{self, information::Information};
-use crate::dracut::{self, BOOTDEV, File, IFACES, Interface, TMP};
+use crate::dhcp6;
+use crate::dhcp6::information::Information;
 use crate::error::{Error, Result};
-use crate::handover::{Directory, INTERFACES, Leases, Standing};
-use crate::ipoib::Wish;
-use crate::report::{LinkReport, Report};
+use crate::facts::Leases;
+use crate::handover::INTERFACES;
+use crate::handover::dracut::{self, BOOTDEV, File, IFACES, Interface, TMP};
 use crate::request::in_initramfs;
-use crate::storage::OfLease;
+use crate::system::directory::{Directory, Standing};
 use crate::system::root::Root;
-use crate::verify::expectation::{LinkWish, RootWish};
+use crate::verify::report::{LinkReport, Report};
+use crate::wish::expectation::{LinkWish, RootWish};
+use crate::wish::ipoib::Wish;
+use crate::wish::storage::OfLease;
 
 const ETC: &str = "/etc";
 const RESOLV_CONF: &str = "resolv.conf";
@@ -152,7 +155,7 @@ fn boot_device<'a>(online: &[Online<'a>], needs_it: bool) -> Option<&'a str> {
 
 fn is_addressed(wish: &LinkWish) -> bool {
     let ipoib = wish.ipoib.as_ref();
-    ipoib.is_some_and(crate::ipoib::Wish::is_addressed)
+    ipoib.is_some_and(crate::wish::ipoib::Wish::is_addressed)
 }
 
 fn is_boot(wish: &LinkWish) -> bool {

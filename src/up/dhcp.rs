@@ -19,8 +19,8 @@ use crate::dhcp::session::{Outcome, Session};
 use crate::dhcp::socket::Hardware;
 use crate::error::Error;
 use crate::facts::{Facts, Netdev};
+use crate::handover::{Mark, Phase};
 use crate::system::clock::boottime_ns;
-use crate::timeline::{Mark, Phase};
 
 /// The clients, by interface index.
 #[derive(Debug, Default)]
@@ -133,11 +133,11 @@ impl Walk<'_> {
     /// has come. Gives what is wanted of the interface with what was granted.
     pub(super) async fn lease(
         &mut self,
-        wish: &crate::ipoib::Wish,
+        wish: &crate::wish::ipoib::Wish,
         netdev: &Netdev,
         index: u32,
         speaker: &Speaker,
-    ) -> crate::ipoib::Wish {
+    ) -> crate::wish::ipoib::Wish {
         let Some(dhcp) = &wish.dhcp else {
             return wish.clone();
         };

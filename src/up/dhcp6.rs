@@ -21,14 +21,15 @@ use crate::dhcp6::client::Config;
 use crate::dhcp6::duid::Identity;
 use crate::dhcp6::information::NO_NAME_SERVERS;
 use crate::dhcp6::lease::{Lease, PREFIX};
-use crate::dhcp6::progress::{Progress, Router};
+use crate::dhcp6::progress::Progress;
 use crate::dhcp6::session::{Outcome, Session};
 use crate::dhcp6::socket::Closed;
 use crate::error::Error;
 use crate::facts::{Facts, Netdev};
-use crate::ipoib::Autoconf;
+use crate::handover::{Mark, Phase};
+use crate::inet::Router;
 use crate::system::clock::boottime_ns;
-use crate::timeline::{Mark, Phase};
+use crate::wish::ipoib::Autoconf;
 
 /// Messages after which a client ends to which no server granted anything, where a router's address
 /// is enough.
@@ -267,11 +268,11 @@ impl Walk<'_> {
     /// come. Gives what is wanted of the interface with what was granted.
     pub(super) async fn lease6(
         &mut self,
-        wish: &crate::ipoib::Wish,
+        wish: &crate::wish::ipoib::Wish,
         netdev: &Netdev,
         index: u32,
         speaker: &Speaker,
-    ) -> crate::ipoib::Wish {
+    ) -> crate::wish::ipoib::Wish {
         let Some(dhcp) = &wish.dhcp6 else {
             return wish.clone();
         };
@@ -286,7 +287,10 @@ impl Walk<'_> {
         let Some(running) = self.leases6.running.get_mut(&index) else {
             let kept = self.leases6.kept.get(&index);
             let lease = kept.and_then(|kept| kept.lease.as_ref());
-            return lease.map_or_else(|| wish.clone(), |lease| wish.granted6(lease, Some(netdev)));
+            return lease.map_or_else(
+                || wish.clone(),
+                |lease| wish.granted6(lease, netdev.shown6(lease.address)),
+            );
         };
         let session = &mut running.session;
         session.set_router(router);
@@ -298,7 +302,10 @@ impl Walk<'_> {
         running.go_on();
         self.leases6.rest(dhcp, netdev, index);
         let lease = self.settle6(netdev, index).await;
-        lease.map_or_else(|| wish.clone(), |lease| wish.granted6(&lease, Some(netdev)))
+        lease.map_or_else(
+            || wish.clone(),
+            |lease| wish.granted6(&lease, netdev.shown6(lease.address)),
+        )
     }
 
     /// What the client did since: the address of a lease that is lost goes, one that is granted is

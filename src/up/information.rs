@@ -18,9 +18,9 @@ use crate::dhcp6::information::{Progress, Stage, Wish};
 use crate::dhcp6::inquiry::Inquiry;
 use crate::error::Error;
 use crate::facts::{Facts, Netdev};
-use crate::ipoib;
 use crate::request::in_initramfs;
 use crate::system::clock::boottime_ns;
+use crate::wish::ipoib;
 
 /// The questions, by interface index.
 #[derive(Debug, Default)]

@@ -6,16 +6,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
+use kernel_cmdline::Selector;
+
 use super::Walk;
 use super::speaker::Speaker;
 use crate::dhcp::socket::Hardware;
 use crate::error::{Error, errno_text};
-use crate::facts::{Facts, Netdev, PortRef};
-use crate::ipoib::{self, FULL_MEMBER, Mode, Suggested, Wish};
-use crate::rdma::select;
+use crate::facts::{Facts, Netdev, PortRef, rules, select};
+use crate::inet::{Address, Route};
 use crate::system::root::Root;
-use crate::verify::expectation::LinkWish;
-use kernel_cmdline::Selector;
+use crate::wish::expectation::LinkWish;
+use crate::wish::ipoib::{self, FULL_MEMBER, Mode, Suggested, Wish};
 
 /// Nobody wins against another program that names interfaces: give up after so many times.
 const RENAMES: u32 = 3;
@@ -33,7 +34,7 @@ pub struct Tried {
     mtu: BTreeSet<(u32, u32)>,
     /// Interface index, network (none: everything) and gateway of what a server suggested and was set
     /// since the last carrier.
-    routes: BTreeSet<(u32, Option<ipoib::Address>, Option<IpAddr>)>,
+    routes: BTreeSet<(u32, Option<Address>, Option<IpAddr>)>,
 }
 
 impl Tried {
@@ -61,14 +62,12 @@ impl Walk<'_> {
             .filter(|wish| wish.ipoib.is_some() && wish.bond.is_none() && wish.refused.is_none())
             .cloned()
             .collect();
-        let named = self
-            .expectation
-            .named_interfaces(|link| ports_of(link, facts));
+        let named = rules::named_interfaces(&self.expectation, |link| ports_of(link, facts));
         let mut changed = false;
         for link in wishes {
             let Some(wish) = &link.ipoib else { continue };
             let ports = ports_of(&link, facts).into_iter();
-            for port in ports.filter(|port| link.wants_interface(*port, &named)) {
+            for port in ports.filter(|port| rules::wants_interface(&link, *port, &named)) {
                 changed |= self.interface(&link, wish, port, facts).await;
             }
         }
@@ -82,7 +81,7 @@ impl Walk<'_> {
         port: PortRef<'_>,
         facts: &Facts,
     ) -> bool {
-        let Some(netdev) = ipoib::interface(wish, port, facts) else {
+        let Some(netdev) = rules::interface(wish, port, facts) else {
             return self.create_child(wish, port, facts);
         };
         let Some(index) = netdev.ifindex.filter(|_| self.is_settled(netdev)) else {
@@ -94,7 +93,7 @@ impl Walk<'_> {
         let mut changed = self.set_mode(link, wish, netdev);
         // A child is up only while its parent is.
         if wish.pkey.is_some()
-            && let Some(parent) = ipoib::interface(&Wish::default(), port, facts)
+            && let Some(parent) = rules::interface(&Wish::default(), port, facts)
         {
             changed |= self.set_up(&parent.ifname, facts).await;
         }
@@ -135,7 +134,7 @@ impl Walk<'_> {
     }
 
     fn create_child(&mut self, wish: &Wish, port: PortRef<'_>, facts: &Facts) -> bool {
-        let parent = ipoib::interface(&Wish::default(), port, facts);
+        let parent = rules::interface(&Wish::default(), port, facts);
         let (Some(pkey), Some(parent)) = (wish.pkey, parent) else {
             return false;
         };
@@ -219,7 +218,7 @@ impl Walk<'_> {
             return false;
         };
         let seen = netdev.ipoib.as_ref().and_then(|seen| seen.mode);
-        let mode = match ipoib::mode(wanted, netdev) {
+        let mode = match rules::mode(wanted, netdev) {
             Ok(mode) => mode,
             Err(reason) => {
                 // The check of the mode says that waiting does not help.
@@ -245,7 +244,7 @@ impl Walk<'_> {
     pub(super) async fn set_mtu(&mut self, wish: &Wish, netdev: &Netdev, index: u32) -> bool {
         let wanted = wish
             .mtu
-            .and_then(|wanted| ipoib::mtu_to_set(wanted, netdev));
+            .and_then(|wanted| rules::mtu_to_set(wanted, netdev));
         let Some(bytes) = wanted.filter(|bytes| self.interfaces.mtu.insert((index, *bytes))) else {
             return false;
         };
@@ -276,7 +275,7 @@ impl Walk<'_> {
             return false;
         }
         let device_max = self.net.max_mtu(index).await;
-        let bytes = suggested.mtu_for(netdev, device_max, slaves);
+        let bytes = rules::suggested_mtu(suggested, netdev, device_max, slaves);
         let Some(bytes) = bytes.filter(|bytes| self.interfaces.mtu.insert((index, *bytes))) else {
             return false;
         };
@@ -413,7 +412,7 @@ impl Walk<'_> {
         &mut self,
         netdev: &Netdev,
         index: u32,
-        address: &ipoib::Address,
+        address: &Address,
         v4: Option<std::net::Ipv4Addr>,
     ) -> bool {
         let Some(by) = v4.and_then(|v4| self.claims.owner(index, v4)) else {
@@ -473,9 +472,9 @@ impl Walk<'_> {
     }
 }
 
-fn route_text(network: Option<ipoib::Address>, gateway: Option<IpAddr>) -> String {
+fn route_text(network: Option<Address>, gateway: Option<IpAddr>) -> String {
     match (network, gateway) {
-        (Some(network), gateway) => format!("route {}", ipoib::Route { network, gateway }),
+        (Some(network), gateway) => format!("route {}", Route { network, gateway }),
         (None, Some(gateway)) => format!("default gateway {gateway}"),
         (None, None) => "default route".to_owned(),
     }
@@ -484,7 +483,7 @@ fn route_text(network: Option<ipoib::Address>, gateway: Option<IpAddr>) -> Strin
 /// The ports that a wish means.
 pub(super) fn ports_of<'f>(link: &LinkWish, facts: &'f Facts) -> Vec<PortRef<'f>> {
     if let Some(identity) = link.identity {
-        let is_it = |port: &PortRef<'_>| crate::verify::evaluate::identity(*port) == Some(identity);
+        let is_it = |port: &PortRef<'_>| port.identity() == Some(identity);
         return facts.ports().filter(is_it).collect();
     }
     match Selector::parse(link.port.as_deref().unwrap_or(&link.wanted)) {

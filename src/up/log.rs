@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use crate::report::{LinkReport, Report, ServerReport, Status};
 use crate::system::clock::{boottime_ns, seconds};
+use crate::verify::report::{LinkReport, Report, ServerReport, Status};
 
 /// A link that changes without end fills no log: so many times is it spoken of in [`WINDOW_NS`].
 const SAYINGS: u32 = 30;
@@ -177,9 +177,9 @@ impl Waiting {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::Finding;
     use crate::verify::checks::Id;
-    use crate::verify::expectation::LinkWish;
+    use crate::verify::report::Finding;
+    use crate::wish::expectation::LinkWish;
 
     fn link(wanted: &str, name: Option<&str>, finding: Finding) -> LinkReport {
         let wish = LinkWish {

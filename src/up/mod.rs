@@ -33,20 +33,20 @@ use tokio::time::Instant;
 
 use crate::error::{Error, Kind, Result};
 use crate::facts::Facts;
-use crate::handover::{Directory, Outcome};
+use crate::handover::{Mark, Outcome, Phase};
 use crate::plan::{Action, Plan};
 use crate::rdma::netlink::Rdma;
 use crate::rdma::types::PortState;
-use crate::report::{LinkReport, Report, Status};
 use crate::request::in_initramfs;
 use crate::system::alarm::Alarm;
 use crate::system::clock::boottime_ns;
+use crate::system::directory::Directory;
 use crate::system::modules::{self, Index};
 use crate::system::net::Net;
 use crate::system::root::Root;
-use crate::timeline::{Mark, Phase};
-use crate::verify::expectation::{Expectation, Require};
+use crate::verify::report::{LinkReport, Report, Status};
 use crate::verify::verify;
+use crate::wish::expectation::{Expectation, Require};
 
 /// The look that needs no event: a lost one must not cost the boot.
 const SAFETY: Duration = Duration::from_secs(10);
@@ -122,7 +122,7 @@ pub async fn run(root: &Root, plan: &Plan, index: &Index) -> Result<End> {
     // What an earlier run was granted is asked for first: no more than a wish.
     let known = crate::handover::leases(root).unwrap_or_else(|error| {
         ::log::debug!("{error}");
-        crate::handover::Leases::default()
+        crate::facts::Leases::default()
     });
     let mut walk = Walk {
         root,

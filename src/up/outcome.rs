@@ -7,14 +7,15 @@ use kernel_cmdline::OnFail;
 
 use super::Walk;
 use crate::dhcp::progress::Progress;
-use crate::dhcp6::{self, information::Stage};
+use crate::dhcp6::information::Stage;
 use crate::error::Result;
-use crate::handover::{self, Link, Outcome, SCHEMA, State};
+use crate::handover::{self, Link, Mark, Outcome, Phase, State};
 use crate::plan::{Action, Plan};
-use crate::report::{LinkReport, Report, Status};
 use crate::system::clock::boottime_ns;
-use crate::timeline::{Mark, Phase};
-use crate::verify::expectation::{Expectation, LinkWish, Require};
+use crate::up::Directory;
+use crate::verify::report::{LinkReport, Report, Status};
+use crate::wish::expectation::{Expectation, LinkWish, Require};
+use crate::{SCHEMA, dhcp6};
 
 /// What the files say already: they are written anew when that changes.
 #[derive(Debug, PartialEq, Eq)]
@@ -172,7 +173,7 @@ impl Walk<'_> {
             now.outcome = on_failure(self.plan);
         }
         let outcome = now.outcome;
-        let boot_id = handover::boot_id(self.root);
+        let boot_id = self.root.boot_id();
         let named = self.plan.expectation.root.clone();
         let expected = Expectation {
             root: named.or_else(|| self.granted_root(report)),
@@ -202,7 +203,7 @@ impl Walk<'_> {
         };
         self.directory
             .write(handover::EXPECTED, handover::json(&expected)?.as_bytes())?;
-        self.directory.write_state(&state)?;
+        handover::write_state(&self.directory, &state)?;
         self.told = Some(Told {
             marks: self.marks.len(),
             ..now
@@ -259,8 +260,8 @@ pub fn stillborn(onfail: Option<OnFail>, error: &crate::error::Error) {
         "{error} (at {} s)",
         crate::system::clock::seconds(boottime_ns())
     );
-    if let Err(error) = handover::Directory::open()
-        .and_then(|directory| directory.write(handover::RESULT, text.as_bytes()))
+    if let Err(error) =
+        Directory::open().and_then(|directory| directory.write(handover::RESULT, text.as_bytes()))
     {
         log::error!("{error}");
     }

@@ -14,8 +14,8 @@ use crate::error::errno_text;
 use crate::rdma::cm::{Cm, DEVICE};
 use crate::rdma::reach::{Answer, Next, Seen, Server, hear};
 use crate::rdma::types::Guid;
-use crate::report::{Report, Status};
 use crate::system::readiness::watched;
+use crate::verify::report::{Report, Status};
 
 /// For the neighbour's address, and for the path.
 const RESOLVE_MS: u32 = 3000;
@@ -156,8 +156,8 @@ async fn next(cm: &AsyncFd<Cm>) -> io::Result<Next> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::{Finding, ServerReport};
     use crate::verify::checks::Id;
+    use crate::verify::report::{Finding, ServerReport};
 
     fn report(finding: Finding) -> Report {
         let servers = vec![ServerReport {

@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
-use crate::bond::Seen;
 use crate::dhcp::identity::unhex;
 use crate::facts::Netdev;
+use crate::wish::bond::Seen;
 
 /// How long the first interface of a bond is waited for.
 pub const PATIENCE: Duration = Duration::from_secs(10);

@@ -10,13 +10,13 @@ use std::io;
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
+use kernel_cmdline::HwAddr;
 use tokio::time::Instant;
 
 use crate::dhcp::arp::Arp;
 use crate::dhcp::socket::{Hardware, PacketSocket, Protocol, own_addresses};
 use crate::facts::Netdev;
 use crate::system::root::Root;
-use kernel_cmdline::HwAddr;
 
 /// How long answers are listened for.
 const PATIENCE: Duration = Duration::from_secs(1);

@@ -3,10 +3,10 @@
 
 use super::checks::{Id, TABLE};
 use super::{interface, lease6, unread};
-use crate::bond::{MODE, Seen, Wish};
 use crate::facts::{Facts, Netdev};
-use crate::ipoib;
-use crate::report::{Finding, Status};
+use crate::verify::report::{Finding, Status};
+use crate::wish::bond::{MODE, Seen, Wish};
+use crate::wish::ipoib;
 
 /// All of them, in the order of the table; what follows from a failed one is skipped. `slaves` are
 /// the wished interfaces: what each is called on the command line, and here.

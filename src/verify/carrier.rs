@@ -4,10 +4,10 @@
 
 use super::checks::{Id, check};
 use crate::facts::{Facts, Netdev, PortRef};
-use crate::ipoib::FULL_MEMBER;
 use crate::rdma::mad::Group;
 use crate::rdma::sa::Answer;
-use crate::report::Finding;
+use crate::verify::report::Finding;
+use crate::wish::ipoib::FULL_MEMBER;
 
 /// The finding for an interface that should have carrier.
 pub fn missing(netdev: &Netdev, port: PortRef<'_>, facts: &Facts) -> Finding {

@@ -6,19 +6,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use kernel_cmdline::Selector;
 
 use super::checks::{Check, Id, Severity, TABLE};
-use super::expectation::{Expectation, Identity, LinkWish, Require};
-use super::port;
-use super::root;
-use super::server;
-use super::{interface, lease6, unread};
-use crate::bond;
-use crate::facts::{Facts, PortRef};
-use crate::handover::SCHEMA;
-use crate::ipoib;
-use crate::rdma::select;
-use crate::rdma::types::{Guid, LinkLayer};
-use crate::report::{Finding, LinkReport, ModuleReport, Report, RootReport, ServerReport, Status};
+use super::{interface, lease6, port, root, server, unread};
+use crate::SCHEMA;
+use crate::facts::{Facts, PortRef, rules, select};
+use crate::rdma::types::{Identity, LinkLayer};
 use crate::system::modules::InitState;
+use crate::verify::report::{
+    Finding, LinkReport, ModuleReport, Report, RootReport, ServerReport, Status,
+};
+use crate::wish::expectation::{Expectation, LinkWish, ModuleWish, Require};
+use crate::wish::{bond, ipoib};
 
 /// What `verify` looks up more than once.
 struct Lookup<'a> {
@@ -38,7 +35,7 @@ impl<'a> Lookup<'a> {
     fn new(expectation: &'a Expectation, facts: &'a Facts) -> Lookup<'a> {
         let mut by_identity: BTreeMap<Identity, Vec<PortRef<'a>>> = BTreeMap::new();
         for port in facts.ports() {
-            if let Some(identity) = identity(port) {
+            if let Some(identity) = port.identity() {
                 by_identity.entry(identity).or_default().push(port);
             }
         }
@@ -60,7 +57,7 @@ impl<'a> Lookup<'a> {
             rates: rates.collect(),
             named: BTreeSet::new(),
         };
-        lookup.named = expectation.named_interfaces(|link| lookup.ports_of(link));
+        lookup.named = rules::named_interfaces(expectation, |link| lookup.ports_of(link));
         lookup
     }
 
@@ -210,7 +207,7 @@ fn whole(require: Require, report: &Report, facts: &Facts) -> Status {
     }
 }
 
-fn module(wish: &super::expectation::ModuleWish, facts: &Facts) -> ModuleReport {
+fn module(wish: &ModuleWish, facts: &Facts) -> ModuleReport {
     let state = facts.modules.get(&wish.name);
     let finding = match (state, &wish.refused) {
         _ if wish.builtin => Finding::ok(Id::ModuleLive, "builtin"),
@@ -263,7 +260,7 @@ fn on_bond(
         let link = lookup.links.iter().find(|link| link.wanted == *slave)?;
         let ipoib = link.ipoib.as_ref()?;
         let mut ports = lookup.ports_of(link).into_iter();
-        ports.find_map(|port| ipoib::interface(ipoib, port, facts))
+        ports.find_map(|port| rules::interface(ipoib, port, facts))
     };
     let slaves: Vec<(String, Option<String>)> = wanted
         .0
@@ -290,12 +287,12 @@ fn on_port(wish: &LinkWish, lookup: &Lookup<'_>, port: PortRef<'_>) -> LinkRepor
         ipoib: None,
         ..wish.clone()
     };
-    let is_whole = wish.ipoib.is_none() || wish.wants_interface(port, &lookup.named);
+    let is_whole = wish.ipoib.is_none() || rules::wants_interface(wish, port, &lookup.named);
     let wish = if is_whole { wish } else { &without() };
     let interface = wish
         .ipoib
         .as_ref()
-        .and_then(|wish| ipoib::interface(wish, port, lookup.facts));
+        .and_then(|wish| rules::interface(wish, port, lookup.facts));
     LinkReport {
         interface: interface.map(|netdev| netdev.ifname.clone()),
         megabits: lookup.least_rate(wish, port),
@@ -325,15 +322,6 @@ fn any_port(wish: &LinkWish, lookup: &Lookup<'_>, out: &mut Vec<LinkReport>) {
         };
         out.push(LinkReport::new(wish, None, vec![finding]));
     }
-}
-
-/// The identity of a port; none while the node GUID is unreadable or unset (an unconfigured VF).
-pub fn identity(port: PortRef<'_>) -> Option<Identity> {
-    let node_guid = port.device.node_guid.filter(|guid| *guid != Guid(0))?;
-    Some(Identity {
-        node_guid,
-        port: port.port.port,
-    })
 }
 
 /// The finding for a wish that no port fits.
@@ -452,7 +440,7 @@ fn applies(id: Id, wish: &LinkWish, lookup: &Lookup<'_>, port: PortRef<'_>) -> b
             .as_ref()
             .is_some_and(|ipoib| ipoib.dhcp.is_some()),
         Id::Lease6Present => wish.ipoib.as_ref().is_some_and(|ipoib| {
-            let netdev = ipoib::interface(ipoib, port, lookup.facts);
+            let netdev = rules::interface(ipoib, port, lookup.facts);
             let seen = netdev.cloned().unwrap_or_default();
             lease6::is_wanted(ipoib, &seen, lookup.facts)
         }),
@@ -537,7 +525,7 @@ fn evaluate(
         Severity::Warning => finding.as_warning(),
     };
     let netdev = wish.ipoib.as_ref();
-    let netdev = netdev.and_then(|wish| ipoib::interface(wish, found, facts));
+    let netdev = netdev.and_then(|wish| rules::interface(wish, found, facts));
     let netdev = netdev.map(|netdev| netdev.ifname.as_str());
     let sources = unread::of_port(row.id, found, netdev);
     Some(unread::settle(finding, facts, &sources))

@@ -3,17 +3,16 @@
 
 use std::net::IpAddr;
 
-use super::carrier;
 use super::checks::Id;
-use super::lease6;
+use super::{carrier, lease6};
 use crate::dhcp::progress::Progress;
-use crate::facts::{Facts, Netdev, PortRef};
-use crate::ipoib::{self, Autoconf, FULL_MEMBER, WantedMtu, Wish};
-use crate::report::Finding;
+use crate::facts::{Facts, Netdev, PortRef, rules};
+use crate::verify::report::Finding;
+use crate::wish::ipoib::{self, Autoconf, FULL_MEMBER, WantedMtu, Wish};
 
 /// Evaluates one of them; the interface is there for all but the first.
 pub fn evaluate(id: Id, wish: &Wish, port: PortRef<'_>, facts: &Facts) -> Finding {
-    let Some(netdev) = ipoib::interface(wish, port, facts) else {
+    let Some(netdev) = rules::interface(wish, port, facts) else {
         return absent(wish, port, facts);
     };
     let name = netdev.ifname.as_str();
@@ -40,7 +39,7 @@ pub fn evaluate(id: Id, wish: &Wish, port: PortRef<'_>, facts: &Facts) -> Findin
 
 /// What is wanted with what DHCP servers granted for the interface of the wish.
 pub fn granted(wish: &Wish, port: PortRef<'_>, facts: &Facts) -> Wish {
-    let netdev = ipoib::interface(wish, port, facts);
+    let netdev = rules::interface(wish, port, facts);
     netdev.map_or_else(|| wish.clone(), |netdev| granted_to(wish, netdev, facts))
 }
 
@@ -50,7 +49,7 @@ pub fn granted_to(wish: &Wish, netdev: &Netdev, facts: &Facts) -> Wish {
     let lease = progress.and_then(|progress| progress.lease.as_ref());
     let wish = lease.map_or_else(|| wish.clone(), |lease| wish.granted(lease));
     match lease6::lease(&wish, netdev, facts) {
-        Some(lease) => wish.granted6(lease, Some(netdev)),
+        Some(lease) => wish.granted6(lease, netdev.shown6(lease.address)),
         None => wish,
     }
 }
@@ -96,7 +95,7 @@ fn absent(wish: &Wish, port: PortRef<'_>, facts: &Facts) -> Finding {
     let Some(pkey) = wish.pkey else {
         return Finding::failed(Id::IpoibPresent, "none", &format!("one on {}", port.name()));
     };
-    let parent = ipoib::interface(&Wish::default(), port, facts);
+    let parent = rules::interface(&Wish::default(), port, facts);
     let wanted = format!("a child of P_Key {pkey:#06x}");
     match parent {
         Some(parent) => Finding::failed(
@@ -112,7 +111,7 @@ fn absent(wish: &Wish, port: PortRef<'_>, facts: &Facts) -> Finding {
 fn mode(wish: &Wish, netdev: &Netdev) -> Finding {
     let seen = netdev.ipoib.as_ref().and_then(|seen| seen.mode);
     let seen_word = seen.map_or("unknown", ipoib::Mode::word);
-    match wish.mode.map(|wanted| ipoib::mode(wanted, netdev)) {
+    match wish.mode.map(|wanted| rules::mode(wanted, netdev)) {
         Some(Ok(wanted)) if seen != Some(wanted) => {
             Finding::failed(Id::IpoibMode, seen_word, wanted.word())
         }
@@ -264,7 +263,7 @@ pub fn addresses(wish: &Wish, netdev: &Netdev) -> Finding {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::Status;
+    use crate::verify::report::Status;
 
     #[test]
     fn a_granted_address_that_a_router_gave_already_has_the_routers_prefix() {
@@ -276,7 +275,7 @@ mod tests {
                 addresses: vec!["fe80::5/64".to_owned(), shown.to_owned()],
                 ..Netdev::default()
             };
-            let wish = Wish::default().granted6(&lease, Some(&netdev));
+            let wish = Wish::default().granted6(&lease, netdev.shown6(lease.address));
             let finding = addresses(&wish, &netdev);
             (finding.status, finding.seen.unwrap_or_default())
         };

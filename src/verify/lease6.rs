@@ -5,8 +5,8 @@ use super::checks::Id;
 use crate::dhcp6::lease::Lease;
 use crate::dhcp6::progress::Progress;
 use crate::facts::{Facts, Netdev};
-use crate::ipoib::{Autoconf, Wish};
-use crate::report::Finding;
+use crate::verify::report::Finding;
+use crate::wish::ipoib::{Autoconf, Wish};
 
 fn progress<'f>(netdev: &Netdev, facts: &'f Facts) -> Option<&'f Progress> {
     let mut all = facts.dhcp6.iter();
@@ -104,7 +104,7 @@ fn not_begun(netdev: &Netdev) -> (String, &'static str) {
 mod tests {
     use super::*;
     use crate::dhcp6;
-    use crate::report::Status;
+    use crate::verify::report::Status;
 
     const SECOND: u64 = 1_000_000_000;
 

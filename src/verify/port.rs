@@ -2,11 +2,11 @@
 //! The checks of a port that have more than one way to fail.
 
 use super::checks::Check;
-use super::expectation::LinkWish;
 use crate::facts::{Facts, Port, PortRef};
 use crate::rdma::sa::{Answer, Contact};
 use crate::rdma::types::{LinkLayer, PhysState, PortState};
-use crate::report::Finding;
+use crate::verify::report::Finding;
+use crate::wish::expectation::LinkWish;
 
 pub fn physical_state(row: &Check, found: PortRef<'_>, facts: &Facts) -> Finding {
     let Some(seen) = found.port.physical_state else {

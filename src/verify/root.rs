@@ -4,11 +4,11 @@
 use std::net::IpAddr;
 
 use super::checks::Id;
-use super::expectation::RootWish;
 use super::unread;
 use crate::facts::{Facts, Netdev, RootMount};
-use crate::report::{Finding, LinkReport, RootReport, Status};
-use crate::storage::{Protocol, Transport};
+use crate::verify::report::{Finding, LinkReport, RootReport, Status};
+use crate::wish::expectation::RootWish;
+use crate::wish::storage::{Protocol, Transport};
 
 /// The checks of the root file system.
 pub fn report(wish: &RootWish, links: &[LinkReport], facts: &Facts) -> RootReport {
@@ -177,18 +177,18 @@ fn path(wish: &RootWish, links: &[LinkReport], facts: &Facts) -> Finding {
 /// Over RDMA the connection manager knows which port each connection goes by.
 fn connection(server: IpAddr, links: &[LinkReport], facts: &Facts) -> Finding {
     let id = Id::RootPath;
-    let to_server = |c: &&crate::facts::Connection| c.destination.ip() == server;
+    let to_server = |c: &&crate::rdma::types::Connection| c.destination.ip() == server;
     let connections: Vec<_> = facts.connections.iter().filter(to_server).collect();
     let Some(first) = connections.first() else {
         return Finding::failed(id, "no RDMA connection", &format!("one to {server}"));
     };
-    let port = |c: &crate::facts::Connection| match c.port {
+    let port = |c: &crate::rdma::types::Connection| match c.port {
         Some(port) => format!("{}/{port}", c.ifname),
         None => c.ifname.clone(),
     };
     let verified = |name: &str| carriers(links, |link| link.name.as_deref() == Some(name));
     let stray = connections.iter().find(|c| !verified(&port(c)).0);
-    let seen = |c: &crate::facts::Connection| {
+    let seen = |c: &crate::rdma::types::Connection| {
         let owner = c
             .owner
             .as_deref()

@@ -2,11 +2,11 @@
 //! Does a server answer over RDMA: what it said, as a finding.
 
 use super::checks::Id;
-use super::expectation::ServerWish;
 use super::unread;
 use crate::facts::{Facts, SERVERS};
 use crate::rdma::reach::{Answer, Server};
-use crate::report::{Finding, ServerReport};
+use crate::verify::report::{Finding, ServerReport};
+use crate::wish::expectation::ServerWish;
 
 /// The report of one server. It is asked only where the links are as wanted.
 pub fn report(wish: &ServerWish, connected: bool, facts: &Facts) -> ServerReport {

@@ -4,8 +4,8 @@
 
 use super::checks::Id;
 use crate::facts::{Facts, PortRef, Unread, addresses, rootfs, routes};
-use crate::handover::BOOT_ID;
-use crate::report::{Finding, Status};
+use crate::system::root::BOOT_ID;
+use crate::verify::report::{Finding, Status};
 
 /// Files, or what else [`Unread::path`] names, each as a pattern: `*` stands for one name of a path, `**`
 /// at the end for all below.

@@ -2,7 +2,8 @@
 //! A server that first says every kind of nonsense, then what is right: the client takes what is right
 //! and nothing of the rest.
 
-use std::fs::{self, File};
+use std::fs;
+use std::fs::File;
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 use std::process::Command;
 use std::sync::Arc;

@@ -7,11 +7,13 @@ use std::os::unix::fs::PermissionsExt;
 use super::network::{Node, Server, enter_far, infiniband, ip, until, with_network};
 use super::others::{dhcpd, subnet};
 use super::servers::dnsmasq;
+use ibboot::SCHEMA;
 use ibboot::dhcp::arp::Arp;
 use ibboot::dhcp::progress::Progress;
 use ibboot::dhcp::socket::{Hardware, PacketSocket, Protocol};
-use ibboot::handover::{Directory, Kept, Outcome, SCHEMA, STATE, State, boot_id, json};
+use ibboot::handover::{Kept, Outcome, STATE, State, json};
 use ibboot::system::clock::boottime_ns;
+use ibboot::system::directory::Directory;
 use ibboot::system::root::Root;
 
 pub const LEASES: &str = "/run/ibboot/lease/leases.json";
@@ -39,7 +41,7 @@ pub fn written(progress: &Progress) {
     let state = State {
         schema: SCHEMA,
         ibboot: "test".to_owned(),
-        boot_id: boot_id(&Root::new("/")),
+        boot_id: Root::new("/").boot_id(),
         outcome: Outcome::Verified,
         reason: None,
         handover: None,

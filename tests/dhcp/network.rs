@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A network of two namespaces: `near` here, `far` in the namespace `far`, and a client on it.
 
-use std::fs::{self, File};
+use std::fs;
+use std::fs::File;
 use std::net::Ipv4Addr;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};

@@ -3,7 +3,8 @@
 //! interface that sysfs shows as InfiniBand, then every other command. dracut is told the root path as it
 //! is; nobody else is told a secret.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs;
+use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, symlink};
 use std::os::unix::process::CommandExt;

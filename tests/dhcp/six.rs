@@ -13,12 +13,15 @@ use ibboot::dhcp6::duid::Identity;
 use ibboot::dhcp6::information::Progress as InformationProgress;
 use ibboot::dhcp6::inquiry::Inquiry;
 use ibboot::dhcp6::lease::Lease;
-use ibboot::dhcp6::progress::{Progress, Router};
+use ibboot::dhcp6::progress::Progress;
 use ibboot::dhcp6::session::{Outcome, Session};
 use ibboot::dhcp6::socket::Closed;
-use ibboot::handover::{self, Directory, SCHEMA, STATE, State, boot_id};
+use ibboot::handover::{STATE, State};
+use ibboot::inet::Router;
 use ibboot::system::clock::boottime_ns;
+use ibboot::system::directory::Directory;
 use ibboot::system::root::Root;
+use ibboot::{SCHEMA, handover};
 
 /// The DUID of the port GUID 0x0002c903000a1b2c, and the IAID of the default partition.
 pub const DUID: &str = "00:03:00:20:00:02:c9:03:00:0a:1b:2c";
@@ -423,7 +426,7 @@ fn hand_over_aged(node: Node, keep: bool, seconds: u64) -> (Lease, Server) {
     let state = State {
         schema: SCHEMA,
         ibboot: "test".to_owned(),
-        boot_id: boot_id(&Root::new("/")),
+        boot_id: Root::new("/").boot_id(),
         outcome: handover::Outcome::Verified,
         reason: None,
         handover: None,

@@ -2,7 +2,8 @@
 //! A DHCPv6 server that first says every kind of nonsense, then what is right: the client takes what
 //! is right and nothing of the rest.
 
-use std::fs::{self, File};
+use std::fs;
+use std::fs::File;
 use std::net::{Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

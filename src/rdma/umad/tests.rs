@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The header in both directions, without a device.
 
-use super::*;
 use proptest::prelude::*;
+
+use super::*;
 
 const ADMINISTRATOR: Administrator = Administrator {
     lid: 0x0102,

@@ -5,17 +5,16 @@
 use std::collections::BTreeMap;
 use std::io;
 
+use kernel_cmdline::Selector;
 use nix::sys::statfs::{FsType, statfs};
 
 use super::is_live;
 use crate::error::{Error, errno_text};
-use crate::facts::Facts;
+use crate::facts::{Facts, select};
 use crate::plan::{Action, Step, mlx4_targets};
-use crate::rdma::select;
 use crate::rdma::types::LinkLayer;
 use crate::system::root::Root;
 use crate::up::Walk;
-use kernel_cmdline::Selector;
 
 const CONFIGFS: &str = "/sys/kernel/config";
 /// CONFIGFS_MAGIC (fs/configfs/mount.c).
@@ -335,7 +334,12 @@ mod tests {
     }
 
     fn look(name: &str) -> Facts {
-        Facts::gather(&tree(name), None, &[], crate::facts::Depth::Ports)
+        Facts::gather(
+            &tree(name),
+            None,
+            &[],
+            crate::wish::expectation::Depth::Ports,
+        )
     }
 
     #[test]

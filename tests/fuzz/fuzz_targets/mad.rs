@@ -12,11 +12,11 @@ use std::sync::LazyLock;
 
 use ibboot::facts::{Device, Facts, Netdev, Port};
 use ibboot::rdma::mad::{MAD, Question};
-use ibboot::rdma::reach;
+use ibboot::rdma::{reach, umad, cm};
 use ibboot::rdma::sa::{Answer, Heard, Interview, Next, PATIENT_MS, QUICK_MS, Seen};
-use ibboot::rdma::umad::{self, Received};
-use ibboot::rdma::{cm, types::Rate};
-use ibboot::report::Finding;
+use ibboot::rdma::umad::Received;
+use ibboot::rdma::types::Rate;
+use ibboot::verify::report::Finding;
 use ibboot::verify::carrier;
 use libfuzzer_sys::fuzz_target;
 

@@ -4,11 +4,12 @@
 //! beyond the end, and only the kernel's own word ends a request well.
 #![no_main]
 
-use std::io::{self, Read};
+use std::io;
+use std::io::Read;
 
 use ibboot::rdma::events::{drain, uevent};
-use ibboot::rdma::netlink::wire::{self, Attributes, Malformed};
-use ibboot::rdma::netlink::{Progress, read_notifications};
+use ibboot::rdma::netlink::{wire, Progress, read_notifications};
+use ibboot::rdma::netlink::wire::{Attributes, Malformed};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {

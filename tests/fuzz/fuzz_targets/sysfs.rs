@@ -6,8 +6,9 @@
 use std::fmt::{Debug, Display};
 use std::str::FromStr;
 
-use ibboot::ipoib::{Mode, pkey_of_broadcast};
-use ibboot::rdma::parse::{self, ParseError};
+use ibboot::wish::ipoib::{Mode, pkey_of_broadcast};
+use ibboot::rdma::parse;
+use ibboot::rdma::parse::ParseError;
 use ibboot::rdma::sa::broadcast_group;
 use ibboot::rdma::types::{Guid, LinkLayer, NodeType, PhysState, PortState};
 use libfuzzer_sys::fuzz_target;

@@ -1,0 +1,573 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One snapshot of what the machine shows: RDMA devices and ports, netdevs, modules. Everything
+//! that decides reads this and never the machine, so a saved tree gives the same answers.
+
+pub mod addresses;
+mod devices;
+mod disks;
+pub mod lasting;
+pub mod rootfs;
+pub mod routes;
+mod rtnetlink;
+pub mod rules;
+pub mod select;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::IpAddr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::dhcp::progress::Progress;
+use crate::dhcp6;
+use crate::error::Result;
+use crate::facts::select::ARPHRD_INFINIBAND;
+use crate::inet::Route;
+use crate::rdma::netlink::Rdma;
+use crate::rdma::types::{
+    Connection, Guid, Identity, LinkLayer, NodeType, PhysState, PortState, Rate,
+};
+use crate::rdma::{reach, sa};
+use crate::system::clock;
+use crate::system::modules::{InitState, init_state, normal};
+use crate::system::root::{BOOT_ID, Root};
+use crate::wish::expectation::Depth;
+use crate::wish::{bond, ipoib};
+
+pub use disks::DiskPath;
+pub use rootfs::RootMount;
+
+/// Version of the JSON's shape.
+pub const SCHEMA: u32 = 1;
+
+/// The answers of subnet administrators in a saved tree: [`Facts::subnet_administrator`] as JSON.
+const SA_ANSWERS: &str = "/ibboot-sa.json";
+/// The same of [`Facts::subnet_managers`].
+const SM_ANSWERS: &str = "/ibboot-sm.json";
+/// The same of those of [`Facts::unread`] that no file of the tree shows.
+pub const UNREAD: &str = "/ibboot-unread.json";
+/// The same of [`Facts::servers`].
+pub const SERVERS: &str = "/ibboot-servers.json";
+
+/// The snapshot, as `ibboot facts` prints it. Names of fields follow `rdma -j` (iproute2) where
+/// that has one.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Facts {
+    /// [`SCHEMA`].
+    pub schema: u32,
+    /// The kernel's boot id.
+    pub boot_id: Option<String>,
+    /// Release of the running kernel.
+    pub kernel: Option<String>,
+    /// When it was taken, ns since kernel start; 0 for a fixture tree.
+    pub taken_ns: u64,
+    /// State of the modules that matter here; absent ones are not listed.
+    pub modules: BTreeMap<String, InitState>,
+    /// RDMA devices, by name.
+    pub devices: Vec<Device>,
+    /// Network interfaces, by name.
+    pub netdevs: Vec<Netdev>,
+    /// What the subnet administrators said of the interfaces that have no carrier, where they were
+    /// asked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub subnet_administrator: Vec<sa::Seen>,
+    /// Whether the subnet administrators of the other ports answer, where they were asked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub subnet_managers: Vec<sa::Contact>,
+    /// What the servers said that were asked over RDMA.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub servers: Vec<reach::Seen>,
+    /// How far DHCP came where it is asked, or what it was granted in this boot.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dhcp: Vec<Progress>,
+    /// The same of DHCPv6.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dhcp6: Vec<dhcp6::progress::Progress>,
+    /// What is mounted as the root directory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub root: Option<RootMount>,
+    /// RDMA connections that are established.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub connections: Vec<Connection>,
+    /// Attributes that could not be read or understood: the rest still counts.
+    pub unread: Vec<Unread>,
+}
+
+/// An attribute that gave no answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unread {
+    /// The file.
+    pub path: String,
+    /// errno text or what did not parse.
+    pub why: String,
+}
+
+/// An RDMA device: /sys/class/infiniband/NAME and NETLINK_RDMA.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Device {
+    /// Name; udev may change it.
+    pub ifname: String,
+    /// NETLINK_RDMA index, stable across a rename; none in a fixture tree.
+    pub ifindex: Option<u32>,
+    /// `node_guid`: with the port number the key of a link inside one boot.
+    pub node_guid: Option<Guid>,
+    /// `sys_image_guid`.
+    pub sys_image_guid: Option<Guid>,
+    /// `node_type`.
+    pub node_type: Option<NodeType>,
+    /// `fw_ver`; absent for Soft-RoCE.
+    pub fw: Option<String>,
+    /// `hca_type`: `MT4123`.
+    pub hca_type: Option<String>,
+    /// `hw_rev`.
+    pub hw_rev: Option<String>,
+    /// `board_id`, the PSID of NVIDIA cards.
+    pub board_id: Option<String>,
+    /// `node_desc`, what the subnet manager's log shows.
+    pub node_desc: Option<String>,
+    /// The bus driver; absent for Soft-RoCE.
+    pub driver: Option<String>,
+    /// Name on its bus, for a PCI card its address `0000:81:00.0`; absent for Soft-RoCE.
+    pub bus_address: Option<String>,
+    /// `parent`: the netdev below a Soft-RoCE device.
+    pub parent: Option<String>,
+    /// The ports, from 1.
+    pub ports: Vec<Port>,
+}
+
+/// A port of an RDMA device: /sys/class/infiniband/NAME/ports/N.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Port {
+    /// Number, from 1.
+    pub port: u32,
+    /// `link_layer`.
+    pub link_layer: Option<LinkLayer>,
+    /// `state`.
+    pub state: Option<PortState>,
+    /// `phys_state`.
+    pub physical_state: Option<PhysState>,
+    /// `rate`.
+    pub rate: Option<Rate>,
+    /// `lid`; 0 is none.
+    pub lid: Option<u32>,
+    /// `sm_lid`; 0 is none.
+    pub sm_lid: Option<u32>,
+    /// `lid_mask_count`.
+    pub lmc: Option<u32>,
+    /// `cap_mask`, PortInfo.CapabilityMask.
+    pub cap_mask: Option<u32>,
+    /// GUID of the port: the low half of `gids/0`.
+    pub port_guid: Option<Guid>,
+    /// The high half of `gids/0`.
+    pub subnet_prefix: Option<Guid>,
+    /// `pkeys`, the empty slots left out, as far as they were read; bit 15 is full membership.
+    pub pkeys: Vec<u16>,
+    /// The netdev attached to the port (RoCE, Soft-RoCE); never an IPoIB interface.
+    pub netdev: Option<String>,
+    /// Its interface index.
+    pub netdev_index: Option<u32>,
+}
+
+/// A network interface: /sys/class/net/NAME.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Netdev {
+    /// Name.
+    pub ifname: String,
+    /// Index.
+    pub ifindex: Option<u32>,
+    /// ARP hardware type (`type`): 1 Ethernet, 32 InfiniBand.
+    pub hardware_type: Option<u32>,
+    /// Hardware address.
+    pub address: Option<String>,
+    /// MTU in bytes.
+    pub mtu: Option<u32>,
+    /// Administratively up (IFF_UP).
+    pub up: bool,
+    /// Carrier; absent while the interface is down.
+    pub carrier: Option<bool>,
+    /// RFC 2863 state.
+    pub operstate: Option<String>,
+    /// What kind of virtual interface (`DEVTYPE` of its uevent: `vlan`, `bond`), if any.
+    pub kind: Option<String>,
+    /// Name of the device below on its bus.
+    pub bus_address: Option<String>,
+    /// What only an IPoIB interface has.
+    pub ipoib: Option<ipoib::Seen>,
+    /// What only a bond has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bond: Option<bond::Seen>,
+    /// IP addresses with their prefix length, link-local ones too (rtnetlink).
+    pub addresses: Vec<String>,
+    /// Addresses that duplicate address detection still looks at: the kernel's for IPv6, `up`'s for IPv4.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tentative: Vec<String>,
+    /// IPv6 addresses that another host has.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub duplicates: Vec<String>,
+    /// Gateways of default routes through it (rtnetlink: what /proc/net/route and
+    /// /proc/net/ipv6_route show).
+    pub gateways: Vec<IpAddr>,
+    /// Its other routes; those to its own addresses are left out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub routes: Vec<Route>,
+    /// Wanted addresses that somebody else on the link has, in words.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub taken: Vec<String>,
+}
+
+/// One port with its device.
+#[derive(Debug, Clone, Copy)]
+pub struct PortRef<'a> {
+    /// The device.
+    pub device: &'a Device,
+    /// The port.
+    pub port: &'a Port,
+}
+
+impl PortRef<'_> {
+    /// Node GUID and port number; none while the node GUID cannot be read or is unset (an unconfigured VF).
+    pub fn identity(&self) -> Option<Identity> {
+        let node_guid = self.device.node_guid?;
+        (node_guid.0 != 0).then_some(Identity {
+            node_guid,
+            port: self.port.port,
+        })
+    }
+
+    /// `rxe0/1`, as rdma(8) writes it.
+    pub fn name(&self) -> String {
+        format!("{}/{}", self.device.ifname, self.port.port)
+    }
+}
+
+impl Facts {
+    /// Looks at the machine. Netlink, where given, adds what sysfs does not tell (device index,
+    /// attached netdev).
+    pub fn gather(root: &Root, rdma: Option<&Rdma>, modules: &[String], depth: Depth) -> Facts {
+        let mut look = Look::new(root);
+        look.depth = depth;
+        let mut devices = devices::devices(&mut look, rdma);
+        let mut netdevs = netdevs(&mut look);
+        addresses::add(&mut netdevs, &mut look);
+        routes::add(&mut netdevs, &mut look);
+        devices::bind_netdevs(&mut devices, &netdevs);
+        let modules = modules
+            .iter()
+            .filter_map(|name| Some((name.clone(), look.module(name)?)))
+            .collect();
+        let boot_id = look.text(BOOT_ID);
+        let kernel = look.text("/proc/sys/kernel/osrelease");
+        // A saved tree has the answers beside its files: a file cannot be asked.
+        let (subnet_administrator, subnet_managers, servers) = if root.is_live() {
+            (Vec::new(), Vec::new(), Vec::new())
+        } else {
+            let managers = look.saved(SM_ANSWERS);
+            (look.saved(SA_ANSWERS), managers, look.saved(SERVERS))
+        };
+        if !root.is_live() {
+            let unread: Vec<Unread> = look.saved(UNREAD);
+            look.unread.extend(unread);
+        }
+        Facts {
+            schema: SCHEMA,
+            boot_id,
+            kernel,
+            taken_ns: if root.is_live() {
+                clock::boottime_ns()
+            } else {
+                0
+            },
+            modules,
+            devices,
+            netdevs,
+            subnet_administrator,
+            subnet_managers,
+            servers,
+            dhcp: Vec::new(),
+            dhcp6: Vec::new(),
+            root: None,
+            connections: Vec::new(),
+            unread: look.unread,
+        }
+    }
+
+    /// Adds what DHCP servers granted, which no file of the kernel tells.
+    pub fn add_leases(&mut self, leases: Result<Leases>) {
+        match leases {
+            Ok(leases) => (self.dhcp, self.dhcp6) = (leases.dhcp, leases.dhcp6),
+            Err(error) => {
+                let why = error.to_string();
+                let own = why
+                    .strip_prefix(&error.object)
+                    .and_then(|why| why.strip_prefix(": "));
+                self.unread.push(Unread {
+                    why: own.unwrap_or(&why).to_owned(),
+                    path: error.object,
+                });
+            }
+        }
+    }
+
+    /// Looks at what carries the root file system too: before it is mounted nobody wants to know.
+    pub fn add_root(&mut self, root: &Root, rdma: Option<&Rdma>) {
+        let mut look = Look::new(root);
+        self.root = rootfs::root(&mut look);
+        self.connections = match rdma {
+            Some(rdma) => devices::connections(&mut look, rdma, &self.devices),
+            None if root.is_live() => {
+                devices::note_silence(&mut look);
+                Vec::new()
+            }
+            None => look.saved(rootfs::CONNECTIONS),
+        };
+        self.unread.append(&mut look.unread);
+    }
+
+    /// All ports of all devices.
+    pub fn ports(&self) -> impl Iterator<Item = PortRef<'_>> {
+        self.devices.iter().flat_map(|device| {
+            device
+                .ports
+                .iter()
+                .map(move |port| PortRef { device, port })
+        })
+    }
+
+    /// Why it is not known which interfaces and addresses there are.
+    pub fn unread_interfaces(&self) -> Option<&Unread> {
+        let is_index =
+            |path: &str| path.starts_with("/sys/class/net/") && path.ends_with("/ifindex");
+        self.unread.iter().find(|unread| {
+            let path = unread.path.as_str();
+            path == addresses::DUMP
+                || path == routes::DUMP
+                || path == "/sys/class/net"
+                || is_index(path)
+        })
+    }
+
+    /// The interface of that name.
+    pub fn netdev(&self, name: &str) -> Option<&Netdev> {
+        self.netdevs.iter().find(|netdev| netdev.ifname == name)
+    }
+}
+
+/// Reading attributes, with a list of those that gave no answer.
+#[derive(Debug)]
+pub struct Look<'a> {
+    root: &'a Root,
+    unread: Vec<Unread>,
+    /// How much is read.
+    pub depth: Depth,
+}
+
+impl<'a> Look<'a> {
+    /// Nothing read yet.
+    pub fn new(root: &'a Root) -> Self {
+        Look {
+            root,
+            unread: Vec::new(),
+            depth: Depth::Ports,
+        }
+    }
+
+    /// The tree.
+    pub fn root(&self) -> &'a Root {
+        self.root
+    }
+
+    /// Notes an attribute that gave no answer.
+    pub fn note(&mut self, path: impl Into<String>, why: impl ToString) {
+        self.unread.push(Unread {
+            path: path.into(),
+            why: why.to_string(),
+        });
+    }
+
+    /// The attribute's text. That it does not exist is an answer, not a problem.
+    pub fn text(&mut self, path: &str) -> Option<String> {
+        match self.root.text(path) {
+            Ok(text) => Some(text),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => None,
+            Err(e) => {
+                self.note(path, crate::error::errno_text(&e));
+                None
+            }
+        }
+    }
+
+    /// The same, where the kernel says by `nothing` (an errno) that there is nothing to tell.
+    pub fn text_or(&mut self, path: &str, nothing: i32) -> Option<String> {
+        match self.root.text(path) {
+            Err(e) if e.raw_os_error() == Some(nothing) => None,
+            _ => self.text(path),
+        }
+    }
+
+    /// The last name in a link's target.
+    pub fn link_name(&mut self, path: &str) -> Option<String> {
+        let target = self.link(path)?;
+        target.rsplit('/').next().map(str::to_owned)
+    }
+
+    /// A link's target. What is no link, or not there, leads nowhere.
+    fn link(&mut self, path: &str) -> Option<String> {
+        match self.root.link(path) {
+            Ok(target) => Some(target),
+            Err(e) if matches!(e.raw_os_error(), Some(libc::ENOENT | libc::EINVAL)) => None,
+            Err(e) => {
+                self.note(path, crate::error::errno_text(&e));
+                None
+            }
+        }
+    }
+
+    fn module(&mut self, name: &str) -> Option<InitState> {
+        match init_state(self.root, name) {
+            Ok(state) => state,
+            Err(e) => {
+                let path = format!("/sys/module/{}/initstate", normal(name));
+                self.note(path, crate::error::errno_text(&e));
+                None
+            }
+        }
+    }
+
+    /// Has the copy of this machine show the file, whose content is asked for elsewhere.
+    fn keep(&mut self, path: &str) {
+        if self.root.is_recording() {
+            self.text(path);
+        }
+    }
+
+    /// JSON that somebody put beside a saved tree's files.
+    fn saved<T: Default + serde::de::DeserializeOwned>(&mut self, path: &str) -> T {
+        self.parsed(path, |text| serde_json::from_str(text))
+            .unwrap_or_default()
+    }
+
+    /// The attribute, parsed.
+    pub fn parsed<T, E: ToString>(
+        &mut self,
+        path: &str,
+        parse: impl FnOnce(&str) -> std::result::Result<T, E>,
+    ) -> Option<T> {
+        let text = self.text(path)?;
+        match parse(&text) {
+            Ok(value) => Some(value),
+            Err(e) => {
+                self.note(path, e);
+                None
+            }
+        }
+    }
+
+    /// The names in a directory; one that does not exist is empty.
+    pub fn list(&mut self, path: &str) -> Vec<String> {
+        match self.root.list(path) {
+            Ok(names) => names,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Vec::new(),
+            Err(e) => {
+                self.note(path, crate::error::errno_text(&e));
+                Vec::new()
+            }
+        }
+    }
+}
+
+fn netdevs(look: &mut Look<'_>) -> Vec<Netdev> {
+    let names = look.list("/sys/class/net");
+    names
+        .into_iter()
+        // A file, not an interface (drivers/net/bonding/bond_sysfs.c).
+        .filter(|name| name != "bonding_masters")
+        .map(|name| netdev(look, name))
+        .collect()
+}
+
+fn netdev(look: &mut Look<'_>, ifname: String) -> Netdev {
+    let base = format!("/sys/class/net/{ifname}");
+    let number = |text: &str| text.parse::<u32>();
+    let hexadecimal = |text: &str| u32::from_str_radix(text.trim_start_matches("0x"), 16);
+    let up = look
+        .parsed(&format!("{base}/flags"), hexadecimal)
+        .is_some_and(|flags| flags & 1 != 0);
+    // Reading carrier of an interface that is down is EINVAL (net/core/net-sysfs.c).
+    let carrier = look
+        .text_or(&format!("{base}/carrier"), libc::EINVAL)
+        .map(|text| text == "1");
+    let kind = look.text(&format!("{base}/uevent")).and_then(|uevent| {
+        uevent
+            .lines()
+            .find_map(|line| line.strip_prefix("DEVTYPE=").map(str::to_owned))
+    });
+    let ifindex = look.parsed(&format!("{base}/ifindex"), number);
+    let hardware_type = look.parsed(&format!("{base}/type"), number);
+    // A bond of IPoIB interfaces has their hardware type, and the address of one of them.
+    let bond = (kind.as_deref() == Some("bond")).then(|| bond(look, &base));
+    let is_ipoib = hardware_type == Some(ARPHRD_INFINIBAND) && bond.is_none();
+    let ipoib = is_ipoib.then(|| ipoib::Seen {
+        mode: look.parsed(&format!("{base}/mode"), |text| {
+            ipoib::Mode::parse(text).ok_or("neither datagram nor connected")
+        }),
+        pkey: look.parsed(&format!("{base}/broadcast"), |text| {
+            ipoib::pkey_of_broadcast(text).ok_or("no hardware address of IPoIB")
+        }),
+        // A parent is its own lower link (ipoib_get_iflink); a child made through rtnetlink has
+        // no `parent` file.
+        child: look
+            .parsed(&format!("{base}/iflink"), number)
+            .is_some_and(|lower| Some(lower) != ifindex),
+    });
+    Netdev {
+        ifindex,
+        hardware_type,
+        address: look.text(&format!("{base}/address")),
+        mtu: look.parsed(&format!("{base}/mtu"), number),
+        up,
+        carrier,
+        operstate: look.text(&format!("{base}/operstate")),
+        kind,
+        bus_address: look.link_name(&format!("{base}/device")),
+        ipoib,
+        bond,
+        addresses: Vec::new(),
+        tentative: Vec::new(),
+        duplicates: Vec::new(),
+        gateways: Vec::new(),
+        routes: Vec::new(),
+        taken: Vec::new(),
+        ifname,
+    }
+}
+
+/// A bond's own directory. State beside options: which interfaces, which of them is used, and what
+/// only 802.3ad has.
+fn bond(look: &mut Look<'_>, base: &str) -> bond::Seen {
+    let mut seen = bond::Seen::default();
+    for name in look.list(&format!("{base}/bonding")) {
+        let is_state =
+            matches!(name.as_str(), "mii_status" | "queue_id") || name.starts_with("ad_");
+        if is_state {
+            continue;
+        }
+        let Some(text) = look.text(&format!("{base}/bonding/{name}")) else {
+            continue;
+        };
+        match name.as_str() {
+            "slaves" => seen.slaves = text.split_ascii_whitespace().map(str::to_owned).collect(),
+            "active_slave" => seen.active_slave = Some(text).filter(|text| !text.is_empty()),
+            _ => seen.options.push(format!("{name}={text}")),
+        }
+    }
+    seen
+}
+
+/// What DHCP servers granted in this boot.
+#[derive(Debug, Clone, Default)]
+pub struct Leases {
+    /// Those of IPv4.
+    pub dhcp: Vec<Progress>,
+    /// Those of IPv6.
+    pub dhcp6: Vec<dhcp6::progress::Progress>,
+}

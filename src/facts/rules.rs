@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! PURE: which interface a wish means, and what its driver and its broadcast group allow.
+//!
+//! Sources: drivers/infiniband/ulp/ipoib/ipoib_main.c, ipoib_vlan.c, ipoib_cm.c.
+
+use std::collections::BTreeSet;
+
+use kernel_cmdline::HwAddr;
+
+use crate::facts::select::ARPHRD_INFINIBAND;
+use crate::facts::{Facts, Netdev, PortRef};
+use crate::rdma::types::LinkLayer;
+use crate::wish::expectation::{Expectation, LinkWish};
+use crate::wish::ipoib::{
+    self, CONNECTED_MAX, DATAGRAM_MAX, FULL_MEMBER, Mode, Suggested, WantedMode, WantedMtu,
+};
+
+/// Byte 0 of an IPoIB hardware address: the device can do connected mode (RFC 4755, 3.1).
+const CONNECTED_CAPABLE: u8 = 0x80;
+
+/// The IPoIB interface of a wish on its port: by the port GUID in its address and by its P_Key,
+/// never by name.
+pub fn interface<'f>(
+    wish: &ipoib::Wish,
+    port: PortRef<'_>,
+    facts: &'f Facts,
+) -> Option<&'f Netdev> {
+    facts.netdevs.iter().find(|netdev| {
+        let seen = netdev.ipoib.as_ref();
+        is_on_port(netdev, port)
+            && match wish.pkey {
+                None => seen.is_some_and(|seen| !seen.child),
+                Some(pkey) => seen.is_some_and(|seen| {
+                    seen.child
+                        && seen
+                            .pkey
+                            .is_some_and(|p| p | FULL_MEMBER == pkey | FULL_MEMBER)
+                }),
+            }
+    })
+}
+
+fn is_on_port(netdev: &Netdev, port: PortRef<'_>) -> bool {
+    netdev.hardware_type == Some(ARPHRD_INFINIBAND)
+        && netdev
+            .address
+            .as_deref()
+            .and_then(HwAddr::parse)
+            .zip(port.port.port_guid)
+            .is_some_and(|(address, guid)| address.matches_guid(kernel_cmdline::Guid(guid.0)))
+}
+
+/// Two interfaces on one port: the last 8 bytes of their addresses are its GUID.
+pub fn same_port(one: &Netdev, other: &Netdev) -> bool {
+    let guid = |netdev: &Netdev| {
+        let address = HwAddr::parse(netdev.address.as_deref()?)?;
+        address.guid()
+    };
+    guid(one).is_some_and(|mine| guid(other) == Some(mine))
+}
+
+/// The device can do connected mode: it says so in its hardware address.
+pub fn can_connect(netdev: &Netdev) -> bool {
+    let address = netdev.address.as_deref().and_then(HwAddr::parse);
+    address.is_some_and(|address| {
+        address.as_bytes().len() == 20
+            && address
+                .as_bytes()
+                .first()
+                .is_some_and(|flags| flags & CONNECTED_CAPABLE != 0)
+    })
+}
+
+/// The mode to set, or why it cannot be had.
+pub fn mode(wanted: WantedMode, netdev: &Netdev) -> Result<Mode, String> {
+    match wanted {
+        WantedMode::Datagram => Ok(Mode::Datagram),
+        WantedMode::Connected | WantedMode::Auto if can_connect(netdev) => Ok(Mode::Connected),
+        WantedMode::Auto => Ok(Mode::Datagram),
+        WantedMode::Connected => Err(format!(
+            "{} cannot do connected mode: flag 0x80 of its hardware address is not set (mlx5 with \
+             enhanced IPoIB, or a kernel without CONFIG_INFINIBAND_IPOIB_CM); use rd.ib.mode=datagram or auto",
+            netdev.ifname
+        )),
+    }
+}
+
+/// The MTU to try, once there is carrier: before that the broadcast group has not decided.
+pub fn mtu_to_set(wanted: WantedMtu, netdev: &Netdev) -> Option<u32> {
+    let connected = netdev.ipoib.as_ref().and_then(|seen| seen.mode) == Some(Mode::Connected);
+    let target = match (wanted, connected) {
+        (WantedMtu::Bytes(bytes), _) => bytes,
+        // The change of mode set the largest one already.
+        (WantedMtu::Max, true) => return None,
+        (WantedMtu::Max, false) => DATAGRAM_MAX,
+    };
+    (netdev.mtu != Some(target)).then_some(target)
+}
+
+/// The MTU that the bond gets next: what is wanted of it, or not more than its interfaces have. Each of
+/// these may have got less from its broadcast group after it went into the bond.
+pub fn bond_mtu(wanted: Option<WantedMtu>, bond: &Netdev, slaves: &[&Netdev]) -> Option<u32> {
+    let target = match wanted {
+        Some(WantedMtu::Bytes(bytes)) => Some(bytes),
+        Some(WantedMtu::Max) | None => {
+            let least = slaves.iter().filter_map(|slave| slave.mtu).min();
+            least.filter(|least| bond.mtu.is_some_and(|mtu| *least < mtu))
+        }
+    };
+    target.filter(|target| bond.mtu != Some(*target))
+}
+
+/// The MTU to try where a DHCP server suggests one: no more than the device takes. That is what its
+/// mode allows, `device_max` of the kernel (IFLA_MAX_MTU), and in a bond the least that its interfaces
+/// have.
+pub fn suggested_mtu(
+    suggested: &Suggested,
+    netdev: &Netdev,
+    device_max: Option<u32>,
+    slaves: &[&Netdev],
+) -> Option<u32> {
+    let mode = netdev.ipoib.as_ref().map(|seen| seen.mode);
+    let is_infiniband = netdev.hardware_type == Some(ARPHRD_INFINIBAND);
+    let of_mode = match mode {
+        Some(Some(Mode::Connected)) => CONNECTED_MAX,
+        Some(_) => DATAGRAM_MAX,
+        None if is_infiniband => CONNECTED_MAX,
+        None => u32::MAX,
+    };
+    let of_slaves = slaves.iter().filter_map(|slave| slave.mtu).min();
+    let most = [Some(of_mode), device_max, of_slaves];
+    let most = most.into_iter().flatten().min().unwrap_or(of_mode);
+    let target = suggested.mtu?.min(most);
+    (netdev.mtu != Some(target)).then_some(target)
+}
+
+/// Whether `ipoib` of a link is wanted on this port. What is wanted of all interfaces is not wanted of
+/// one that another link names (`named`, of [`named_interfaces`]), nor of Ethernet, which has none.
+pub fn wants_interface(link: &LinkWish, port: PortRef<'_>, named: &BTreeSet<String>) -> bool {
+    let is_ethernet = port.port.link_layer == Some(LinkLayer::Ethernet);
+    let is_without = is_ethernet && link.link_layer != Some(LinkLayer::InfiniBand);
+    link.ipoib.is_some() && !(link.of_all && (is_without || named.contains(&port.name())))
+}
+
+/// The ports whose own IPoIB interface, not a child of it, a link names; `ports` are those that a link
+/// means.
+pub fn named_interfaces<'f>(
+    expectation: &Expectation,
+    ports: impl Fn(&LinkWish) -> Vec<PortRef<'f>>,
+) -> BTreeSet<String> {
+    let mut links = expectation.links.iter().chain(&expectation.any_port);
+    if !links.any(|link| link.of_all) {
+        return BTreeSet::new();
+    }
+    let is_own = |link: &&LinkWish| {
+        let ipoib = link.ipoib.as_ref().filter(|_| !link.of_all);
+        ipoib.is_some_and(|ipoib| ipoib.pkey.is_none()) && link.bond.is_none()
+    };
+    let links = expectation.links.iter().filter(is_own);
+    links.flat_map(ports).map(|port| port.name()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wish::ipoib;
+    use crate::wish::ipoib::Mode;
+    use crate::wish::ipoib::Suggested;
+    use crate::wish::ipoib::WantedMode;
+
+    fn ipoib(address: &str, mode: Option<Mode>, mtu: u32) -> Netdev {
+        Netdev {
+            ifname: "ib0".to_owned(),
+            hardware_type: Some(ARPHRD_INFINIBAND),
+            address: Some(address.to_owned()),
+            mtu: Some(mtu),
+            ipoib: Some(ipoib::Seen {
+                mode,
+                pkey: Some(0xffff),
+                child: false,
+            }),
+            ..Netdev::default()
+        }
+    }
+
+    const CAPABLE: &str = "80:00:00:48:fe:80:00:00:00:00:00:00:b8:59:9f:03:00:fc:1a:2c";
+
+    const ENHANCED: &str = "00:00:00:48:fe:80:00:00:00:00:00:00:b8:59:9f:03:00:fc:1a:2c";
+
+    #[test]
+    fn connected_is_refused_where_the_address_says_so() {
+        let capable = ipoib(CAPABLE, Some(Mode::Datagram), 2044);
+        let enhanced = ipoib(ENHANCED, Some(Mode::Datagram), 2044);
+        assert_eq!(mode(WantedMode::Connected, &capable), Ok(Mode::Connected));
+        assert_eq!(mode(WantedMode::Auto, &capable), Ok(Mode::Connected));
+        assert_eq!(mode(WantedMode::Auto, &enhanced), Ok(Mode::Datagram));
+        assert_eq!(mode(WantedMode::Datagram, &capable), Ok(Mode::Datagram));
+        assert_eq!(
+            mode(WantedMode::Connected, &enhanced),
+            Err(
+                "ib0 cannot do connected mode: flag 0x80 of its hardware address is not set (mlx5 with \
+                 enhanced IPoIB, or a kernel without CONFIG_INFINIBAND_IPOIB_CM); use rd.ib.mode=datagram or auto"
+                    .to_owned()
+            )
+        );
+    }
+
+    #[test]
+    fn the_mtu_is_tried_only_where_it_differs() {
+        let datagram = ipoib(CAPABLE, Some(Mode::Datagram), 2044);
+        assert_eq!(mtu_to_set(WantedMtu::Max, &datagram), Some(4092));
+        assert_eq!(mtu_to_set(WantedMtu::Bytes(2044), &datagram), None);
+        let connected = ipoib(CAPABLE, Some(Mode::Connected), 65520);
+        assert_eq!(mtu_to_set(WantedMtu::Max, &connected), None);
+        assert_eq!(mtu_to_set(WantedMtu::Bytes(9000), &connected), Some(9000));
+    }
+
+    #[test]
+    fn a_bond_has_no_larger_mtu_than_its_interfaces() {
+        let netdev = |mtu: u32| Netdev {
+            mtu: Some(mtu),
+            ..Netdev::default()
+        };
+        let (bond, one, other) = (netdev(4092), netdev(4092), netdev(2044));
+        let slaves = [&one, &other];
+        assert_eq!(bond_mtu(None, &bond, &slaves), Some(2044));
+        let max = Some(WantedMtu::Max);
+        assert_eq!(bond_mtu(max, &bond, &slaves), Some(2044));
+        assert_eq!(bond_mtu(max, &bond, &[&one]), None);
+        assert_eq!(bond_mtu(max, &other, &[&one]), None);
+        let bytes = Some(WantedMtu::Bytes(4092));
+        assert_eq!(bond_mtu(bytes, &bond, &slaves), None);
+        assert_eq!(bond_mtu(bytes, &other, &slaves), Some(4092));
+    }
+
+    #[test]
+    fn no_more_is_tried_than_the_device_takes() {
+        let netdev = |mode: Option<Option<Mode>>, mtu: u32| Netdev {
+            hardware_type: Some(ARPHRD_INFINIBAND),
+            mtu: Some(mtu),
+            ipoib: mode.map(|mode| ipoib::Seen {
+                mode,
+                pkey: None,
+                child: false,
+            }),
+            ..Netdev::default()
+        };
+        let tried = |suggested: u32, netdev: &Netdev, max, slaves: &[&Netdev]| {
+            let suggested = Suggested {
+                mtu: Some(suggested),
+                ..Suggested::default()
+            };
+            suggested_mtu(&suggested, netdev, max, slaves)
+        };
+        let datagram = netdev(Some(Some(Mode::Datagram)), 2044);
+        let connected = netdev(Some(Some(Mode::Connected)), 65520);
+        let (no_mode, bond) = (netdev(Some(None), 2044), netdev(None, 2044));
+        assert_eq!(tried(65520, &datagram, None, &[]), Some(4092));
+        assert_eq!(tried(65520, &no_mode, None, &[]), Some(4092));
+        assert_eq!(tried(65520, &datagram, Some(2044), &[]), None);
+        assert_eq!(tried(1500, &datagram, Some(2044), &[]), Some(1500));
+        assert_eq!(tried(65535, &connected, None, &[]), None);
+        assert_eq!(tried(9000, &connected, Some(65520), &[]), Some(9000));
+        assert_eq!(
+            tried(65520, &bond, Some(65535), &[&connected, &datagram]),
+            None
+        );
+        assert_eq!(
+            suggested_mtu(&Suggested::default(), &datagram, None, &[]),
+            None
+        );
+    }
+}

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! PURE: what dracut's other modules read once an interface is up: the files of /tmp that its own
+//! network modules leave (dracut 057 to 106, `ifup.sh`, `net-lib.sh`, `nfs-lib.sh`).
+//!
+//! A root shell sources most of them, and a value may come from a DHCP server: nothing stands in
+//! one without [`quoted`].
+
+use std::net::IpAddr;
+
+use crate::wish::ipoib::Wish;
+
+/// Directory of the files, in the initramfs only: it is lost at switch_root.
+pub const TMP: &str = "/tmp";
+/// The configured interfaces, the boot device first, in [`TMP`].
+pub const IFACES: &str = "net.ifaces";
+/// The interface that `netroot` works with, in [`TMP`].
+pub const BOOTDEV: &str = "net.bootdev";
+
+/// An interface that is verified and has its addresses.
+#[derive(Debug, Clone)]
+pub struct Interface<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// What the command line calls it, where that is another name.
+    pub alias: Option<&'a str>,
+    /// Its hardware address as sysfs writes it.
+    pub hardware_address: Option<&'a str>,
+    /// What was wanted of it.
+    pub wish: &'a Wish,
+    /// What a DHCP server said: dhclient-script's names (`new_root_path`), and bytes.
+    pub lease: &'a [(&'static str, Vec<u8>)],
+}
+
+/// A file to write.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct File {
+    /// Name in [`TMP`].
+    pub name: String,
+    /// Its bytes.
+    pub content: Vec<u8>,
+    /// Its permissions.
+    pub mode: u32,
+}
+
+impl File {
+    /// A file that everybody may read, as dracut's own.
+    pub fn new(name: impl Into<String>, content: impl Into<Vec<u8>>) -> File {
+        File {
+            name: name.into(),
+            content: content.into(),
+            mode: 0o644,
+        }
+    }
+}
+
+/// `value` as one word of a POSIX shell, whatever bytes it has. A NUL, which no shell variable can
+/// hold, ends it.
+pub fn quoted(value: &[u8]) -> Vec<u8> {
+    let mut word = vec![b'\''];
+    for &byte in value.iter().take_while(|byte| **byte != 0) {
+        match byte {
+            b'\'' => word.extend(b"'\\''"),
+            _ => word.push(byte),
+        }
+    }
+    word.push(b'\'');
+    word
+}
+
+/// Lines of `NAME='VALUE'`. A name that is none of a shell's is left out.
+pub fn assignments<'v>(pairs: impl IntoIterator<Item = (&'v str, &'v [u8])>) -> Vec<u8> {
+    let mut lines = Vec::new();
+    for (name, value) in pairs.into_iter().filter(|(name, _)| is_variable(name)) {
+        lines.extend(name.as_bytes());
+        lines.push(b'=');
+        lines.extend(quoted(value));
+        lines.push(b'\n');
+    }
+    lines
+}
+
+fn is_variable(name: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    name.bytes().all(plain)
+        && name
+            .bytes()
+            .next()
+            .is_some_and(|first| !first.is_ascii_digit())
+}
+
+/// A line of a command that a shell is to run: the words that are ours as they are, `value` quoted.
+fn command(before: &str, value: &str, after: &str) -> Vec<u8> {
+    [
+        before.as_bytes(),
+        &quoted(value.as_bytes()),
+        after.as_bytes(),
+        b"\n",
+    ]
+    .concat()
+}
+
+/// The files of one interface, in the order in which they are written: `did-setup`, which says that
+/// the others are there, last.
+pub fn files(interface: &Interface<'_>) -> Vec<File> {
+    let Interface {
+        name, wish, lease, ..
+    } = interface;
+    let mut files = vec![File::new(format!("net.{name}.override"), overrides(wish))];
+    if let Some(hostname) = &wish.hostname {
+        let content = command("echo ", hostname, " > /proc/sys/kernel/hostname");
+        files.push(File::new(format!("net.{name}.hostname"), content));
+    }
+    let gateways = wish.all_gateways().map(|gateway| {
+        let family = if gateway.is_ipv6() { "ip -6" } else { "ip" };
+        let device = String::from_utf8_lossy(&quoted(name.as_bytes())).into_owned();
+        command(
+            &format!("{family} route replace default via "),
+            &gateway.to_string(),
+            &format!(" dev {device}"),
+        )
+    });
+    let gateways: Vec<u8> = gateways.collect::<Vec<_>>().concat();
+    if !gateways.is_empty() {
+        files.push(File::new(format!("net.{name}.gw"), gateways));
+    }
+    let resolver = resolver(&wish.dns, &wish.domains);
+    if !resolver.is_empty() {
+        files.push(File::new(
+            format!("net.{name}.resolv.conf"),
+            resolver.into_bytes(),
+        ));
+    }
+    if !lease.is_empty() {
+        let pairs = lease.iter().map(|(name, value)| (*name, value.as_slice()));
+        // The root path may have a password in it, which iscsiroot needs. Modules that copy the file
+        // for the real root keep its mode.
+        files.push(File {
+            mode: 0o600,
+            ..File::new(format!("dhclient.{name}.dhcpopts"), assignments(pairs))
+        });
+    }
+    for flag in ["up", "did-setup"] {
+        let names = [Some(*name), interface.alias, interface.hardware_address];
+        // A name is a file's name here; the kernel has no interface with a slash in it.
+        for name in names
+            .into_iter()
+            .flatten()
+            .filter(|name| !name.contains('/'))
+        {
+            files.push(File::new(format!("net.{name}.{flag}"), Vec::new()));
+        }
+    }
+    files
+}
+
+/// The fields of `ip=` under the names that `ip_to_var` gives them, those that are empty left out.
+fn overrides(wish: &Wish) -> Vec<u8> {
+    let address = wish.addresses.first();
+    let mask = address.map(|address| match address.address {
+        IpAddr::V4(_) => netmask(address.prefix).to_string(),
+        IpAddr::V6(_) => address.prefix.to_string(),
+    });
+    let mtu = wish.mtu.and_then(|mtu| match mtu {
+        crate::wish::ipoib::WantedMtu::Bytes(bytes) => Some(bytes.to_string()),
+        crate::wish::ipoib::WantedMtu::Max => None,
+    });
+    let pairs = [
+        ("ip", address.map(|address| address.address.to_string())),
+        ("srv", wish.peer.map(|peer| peer.to_string())),
+        ("gw", wish.all_gateways().next().map(ToString::to_string)),
+        ("mask", mask),
+        ("hostname", wish.hostname.clone()),
+        ("mtu", mtu),
+        ("dns1", wish.dns.first().map(ToString::to_string)),
+        ("dns2", wish.dns.get(1).map(ToString::to_string)),
+    ];
+    let there: Vec<(&str, String)> = pairs
+        .into_iter()
+        .filter_map(|(name, value)| Some((name, value?)))
+        .collect();
+    assignments(there.iter().map(|(name, value)| (*name, value.as_bytes())))
+}
+
+fn netmask(prefix: u8) -> std::net::Ipv4Addr {
+    let bits = u32::from(prefix).min(32);
+    std::net::Ipv4Addr::from_bits(u32::MAX.checked_shl(32 - bits).unwrap_or(0))
+}
+
+fn resolver(servers: &[IpAddr], domains: &[String]) -> String {
+    let servers = servers
+        .iter()
+        .map(|server| format!("nameserver {server}\n"));
+    let search = (!domains.is_empty()).then(|| format!("search {}\n", domains.join(" ")));
+    search.into_iter().chain(servers).collect()
+}
+
+/// /etc/resolv.conf with `more` behind what is there, each line once.
+pub fn merged_resolver(there: &str, more: &[u8]) -> String {
+    let more = String::from_utf8_lossy(more);
+    let mut lines: Vec<&str> = Vec::new();
+    for line in there.lines().chain(more.lines()) {
+        // net-lib.sh writes this where it took an interface down.
+        if line != "#empty" && !lines.contains(&line) {
+            lines.push(line);
+        }
+    }
+    lines.iter().map(|line| format!("{line}\n")).collect()
+}
+
+/// The content of [`IFACES`]: the verified ones first, then those of other modules; `ours` that are
+/// not verified are taken out, or whoever waits for all of the list would wait for them.
+pub fn merged_ifaces(there: &str, verified: &[&str], ours: &[&str]) -> String {
+    let others = there
+        .split_ascii_whitespace()
+        .filter(|name| !verified.contains(name) && !ours.contains(name));
+    let all: Vec<&str> = verified.iter().copied().chain(others).collect();
+    all.join(" ") + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_others_wrote_stays_and_every_line_stands_once() {
+        let there = "#empty\nnameserver 10.0.0.53\nsearch example.org\n";
+        let more = b"nameserver 10.0.0.53\nnameserver fd00::53\n";
+        assert_eq!(
+            merged_resolver(there, more),
+            "nameserver 10.0.0.53\nsearch example.org\nnameserver fd00::53\n"
+        );
+        assert_eq!(merged_resolver("", b""), "");
+    }
+
+    #[test]
+    fn the_list_of_interfaces_has_the_verified_ones_first_and_none_that_is_waited_for() {
+        let there = " ib1 eth0  ib0\n";
+        assert_eq!(
+            merged_ifaces(there, &["ib0"], &["ib0", "ib1"]),
+            "ib0 eth0\n"
+        );
+        assert_eq!(merged_ifaces("", &["ib1", "ib0"], &[]), "ib1 ib0\n");
+    }
+
+    #[test]
+    fn a_prefix_becomes_the_netmask_that_scripts_compare() {
+        let wish = |text: &str, prefix| Wish {
+            addresses: vec![crate::inet::Address {
+                address: text.parse().unwrap(),
+                prefix,
+            }],
+            ..Wish::default()
+        };
+        let text = |wish: &Wish| String::from_utf8(overrides(wish)).unwrap();
+        for (prefix, mask) in [
+            (0, "0.0.0.0"),
+            (20, "255.255.240.0"),
+            (32, "255.255.255.255"),
+        ] {
+            let seen = text(&wish("10.1.2.3", prefix));
+            assert_eq!(seen, format!("ip='10.1.2.3'\nmask='{mask}'\n"));
+        }
+        assert_eq!(text(&wish("fd00::3", 64)), "ip='fd00::3'\nmask='64'\n");
+    }
+}

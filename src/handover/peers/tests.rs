@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+
+use crate::handover::peers::*;
+use crate::plan::{Action, Inventory, plan};
+use crate::system::root::Root;
+use crate::verify::verify;
+use crate::wish::expectation::Depth;
+
+fn claimed(cmdline: &str) -> Vec<String> {
+    let files = claim(&Request::from_text(cmdline));
+    files.into_iter().map(|file| body(&file)).collect()
+}
+
+fn body(file: &File) -> String {
+    let text = file.text.strip_prefix(HEAD).unwrap();
+    format!("{}/{} {:o}\n{text}", file.directory, file.name, file.mode)
+}
+
+/// What is handed over on a machine whose tree is `tests/sys/TREES`, laid over one another.
+fn handed(cmdline: &str, trees: &[&str], change: impl Fn(&mut Facts)) -> Vec<String> {
+    let sys = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sys");
+    let over = tempfile::tempdir().unwrap();
+    for tree in trees {
+        let copied = std::process::Command::new("cp")
+            .args(["-aT", "--remove-destination"])
+            .arg(sys.join(tree))
+            .arg(over.path())
+            .status();
+        assert!(copied.unwrap().success());
+    }
+    let root = Root::new(over.path());
+    let request = Request::from_text(cmdline);
+    let expectation = plan(&request, &Inventory::read(&root).unwrap()).expectation;
+    let mut facts = Facts::gather(&root, None, &[], Depth::All);
+    change(&mut facts);
+    let report = verify(&expectation, &facts);
+    let to = request.handover.map_or(Handover::Auto, |to| to.value);
+    let files = hand_over(to, &expectation, &report, &facts);
+    files.iter().map(body).collect()
+}
+
+const MACHINE: [&str; 2] = ["connectx6-hdr", "ipoib-connected"];
+
+fn with_address(facts: &mut Facts) {
+    for netdev in facts.netdevs.iter_mut().filter(|n| n.ifname == "ib0") {
+        netdev.addresses.push("10.0.0.1/24".to_owned());
+    }
+}
+
+#[test]
+fn every_infiniband_interface_is_claimed_but_those_that_are_left() {
+    assert_eq!(
+        claimed("ip=10.0.0.1:::255.255.255.0::ib0:none"),
+        [
+            "NetworkManager/conf.d/90-ibboot.conf 644\n\
+                 [device-ibboot]\nmatch-device=type:infiniband\nmanaged=0\n",
+            "systemd/network/00-ibboot.network 644\n\
+                 [Match]\nType=infiniband\n\n[Link]\nUnmanaged=yes\n",
+            "udev/rules.d/92-ibboot.rules 644\n\
+                 SUBSYSTEM==\"net\", ATTR{type}==\"32\", ACTION==\"add|change|move\", RUN{builtin}=\"path_id\"\n"
+        ]
+    );
+    assert_eq!(
+        claimed("ip=10.0.0.1:::255.255.255.0::ib0:none ip=ib1:link-local ip=ib2:link-local"),
+        [
+            "NetworkManager/conf.d/90-ibboot.conf 644\n\
+                 [device-ibboot]\nmatch-device=type:infiniband;except:interface-name:=ib1;\
+                 except:interface-name:=ib2\nmanaged=0\n",
+            "systemd/network/00-ibboot.network 644\n\
+                 [Match]\nType=infiniband\nName=!ib1 ib2\n\n[Link]\nUnmanaged=yes\n",
+            "udev/rules.d/92-ibboot.rules 644\n\
+                 SUBSYSTEM==\"net\", ATTR{type}==\"32\", NAME!=\"ib1|ib2\", KERNEL!=\"ib1|ib2\", \
+                 ACTION==\"add|change|move\", RUN{builtin}=\"path_id\"\n"
+        ]
+    );
+    assert_eq!(claimed("rd.ib.mode=connected").len(), 3);
+}
+
+#[test]
+fn what_nobody_asks_for_is_not_claimed() {
+    for cmdline in [
+        "ip=10.0.0.1:::255.255.255.0::eth0:none",
+        "rd.ib.link=rxe0:rxe:eth0 ip=eth0:dhcp",
+        "rd.ib=0 ip=10.0.0.1:::255.255.255.0::ib0:none",
+        "ip=ib0:link-local",
+        // Left, and not to be told by a name.
+        "ip=10.0.0.1:::255.255.255.0::ib0:none ip=ib;type:link-local",
+        "ip=10.0.0.1:::255.255.255.0::ib0:none ip=ib*:link-local",
+    ] {
+        assert_eq!(claimed(cmdline), [""; 0], "{cmdline}");
+    }
+}
+
+/// Whether a step of the plan sets an interface up, and whether one gives addresses to one.
+fn set_up(cmdline: &str) -> (bool, bool) {
+    let sys = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sys/connectx6-hdr");
+    let inventory = Inventory::read(&Root::new(sys)).unwrap();
+    let plan = plan(&Request::from_text(cmdline), &inventory);
+    let wishes = plan.steps.iter().filter_map(|step| match &step.action {
+        Action::BringUpInterface { ipoib, .. }
+        | Action::BringUpInterfaces { ipoib, .. }
+        | Action::MakeBond { ipoib, .. } => Some(ipoib.is_addressed()),
+        _ => None,
+    });
+    let wishes: Vec<bool> = wishes.collect();
+    (!wishes.is_empty(), wishes.contains(&true))
+}
+
+#[test]
+fn what_is_claimed_is_set_up_and_what_others_shall_address_is_not_claimed() {
+    const NFS: &str = "root=nfs:10.0.0.1:/x";
+    let dhcp = "ip=dhcp";
+    for (cmdline, is_claimed) in [
+        (
+            format!("{NFS} {dhcp} rd.ib.mode=connected rd.neednet=1"),
+            false,
+        ),
+        (format!("{NFS} {dhcp} rd.ib.mode=ib0:connected"), false),
+        (format!("{NFS} rd.ib.mtu=max"), false),
+        (format!("{NFS} ib.pkey=ib0.8001"), false),
+        ("rd.neednet=1 rd.ib.mode=connected".to_owned(), false),
+        (
+            format!("{NFS} rd.ib.require=guid=0xb8599f0300fc1a2c rd.ib.mode=connected"),
+            false,
+        ),
+        (
+            format!("{NFS} {dhcp} rd.ib.mode=connected bootdev=ib0"),
+            true,
+        ),
+        (format!("{NFS} {dhcp} ip=10.0.0.5:::24::ib0:none"), true),
+        (format!("{NFS} bootdev=ib0"), true),
+        (format!("{NFS} BOOTIF=20-b8-59-9f-03-00-fc-1a-2c"), true),
+    ] {
+        assert_eq!(!claimed(&cmdline).is_empty(), is_claimed, "{cmdline}");
+        let (_, is_addressed) = set_up(&cmdline);
+        assert_eq!(is_addressed, is_claimed, "{cmdline}");
+    }
+    // Where nobody needs a network, or it is Ethernet's, no address is missed.
+    for cmdline in [
+        "rd.ib.mode=connected",
+        "root=/dev/sda1 bootdev=ib0",
+        "root=nfs:10.0.0.1:/x ip=eth0:dhcp rd.ib.mode=connected rd.ib.require=2",
+        "root=nfs:10.0.0.1:/x bootdev=eth0 rd.ib.mode=ib0:connected",
+    ] {
+        assert!(!claimed(cmdline).is_empty(), "{cmdline}");
+        assert_eq!(set_up(cmdline), (true, false), "{cmdline}");
+    }
+}
+
+#[test]
+fn a_verified_interface_stays_as_it_is() {
+    let cmdline = "ip=10.0.0.1:::255.255.255.0::ib0:none rd.ib.mode=connected";
+    let kept = [
+        "NetworkManager/conf.d/90-ibboot.conf 644\n[device-ibboot]\n\
+             match-device=mac:80:00:00:48:fe:80:00:00:00:00:00:00:b8:59:9f:03:00:fc:1a:2c\nmanaged=0\n",
+        "systemd/network/00-ibboot.network 644\n[Match]\n\
+             MACAddress=80:00:00:48:fe:80:00:00:00:00:00:00:b8:59:9f:03:00:fc:1a:2c\n\n\
+             [Link]\nUnmanaged=yes\n",
+    ];
+    assert_eq!(handed(cmdline, &MACHINE, with_address), kept);
+    // Without its address it is not verified.
+    assert_eq!(handed(cmdline, &MACHINE, |_| ()), [""; 0]);
+    let keep = format!("{cmdline} rd.ib.handover=keep");
+    assert_eq!(handed(&keep, &MACHINE, |_| ()), kept);
+    let none = format!("{cmdline} rd.ib.handover=none");
+    assert_eq!(handed(&none, &MACHINE, with_address), [""; 0]);
+}
+
+#[test]
+fn a_profile_has_what_the_interface_was_given() {
+    let cmdline = "ip=10.0.0.1::10.0.0.254:255.255.255.0::ib0:none ip=[fd00::1/64]::::h:ib0:none \
+                       rd.ib.mode=connected rd.ib.mtu=max";
+    let files = handed(&format!("{cmdline} rd.ib.handover=nm"), &MACHINE, |_| ());
+    assert_eq!(files.len(), 2);
+    assert!(files[0].starts_with("systemd/network/00-ibboot.network 644\n"));
+    assert_eq!(
+        files[1],
+        "NetworkManager/system-connections/10-ibboot-ib0.nmconnection 600\n\
+             [connection]\nid=10-ibboot-ib0\ntype=infiniband\ninterface-name=ib0\n\
+             autoconnect-priority=100\n\n\
+             [infiniband]\ntransport-mode=connected\nmtu=65520\n\n\
+             [ipv4]\nmethod=manual\naddress1=10.0.0.1/24\ngateway=10.0.0.254\n\n\
+             [ipv6]\nmethod=manual\naddress1=fd00::1/64\n"
+    );
+    let files = handed(
+        &format!("{cmdline} rd.ib.handover=networkd"),
+        &MACHINE,
+        |_| (),
+    );
+    assert_eq!(files.len(), 2);
+    assert!(files[0].starts_with("NetworkManager/conf.d/90-ibboot.conf 644\n"));
+    assert_eq!(
+        files[1],
+        "systemd/network/10-ibboot-ib0.network 644\n\
+             [Match]\nType=infiniband\nName=ib0\n\n[Link]\nMTUBytes=65520\n\n\
+             [Network]\nKeepConfiguration=yes\nAddress=10.0.0.1/24\nAddress=fd00::1/64\n\
+             Gateway=10.0.0.254\n\n[IPoIB]\nMode=connected\n"
+    );
+}
+
+#[test]
+fn what_a_server_granted_is_asked_for_again() {
+    let cmdline = "ip=ib0:dhcp rd.ib.mode=connected";
+    let files = handed(&format!("{cmdline} rd.ib.handover=nm"), &MACHINE, |_| ());
+    assert!(
+        files[1].ends_with("\n[ipv4]\nmethod=auto\n\n[ipv6]\nmethod=auto\n"),
+        "{files:?}"
+    );
+    let networkd = format!("{cmdline} rd.ib.handover=networkd");
+    let files = handed(&networkd, &MACHINE, |_| ());
+    let network = "\n[Network]\nKeepConfiguration=yes\nDHCP=ipv4\n\n[IPoIB]\n";
+    assert!(files[1].contains(network), "{files:?}");
+}
+
+#[test]
+fn a_hostile_name_gets_no_profile() {
+    let cmdline = "ip=10.0.0.1:::255.255.255.0::ib0:none rd.ib.mode=connected";
+    for name in [
+        "ib\nx=y", "ib]0", "ib;0", "ib*", "ib%i", "-ib0", "..", "ib'0",
+    ] {
+        let rename = |facts: &mut Facts| {
+            for netdev in facts.netdevs.iter_mut().filter(|n| n.ifname == "ib0") {
+                netdev.ifname = name.to_owned();
+            }
+        };
+        for to in ["nm", "networkd"] {
+            let cmdline = format!("{} rd.ib.handover={to}", cmdline.replace("ib0", "guid"));
+            // By its GUID: the name comes from elsewhere.
+            let cmdline = cmdline.replace(":guid:", ":b8-59-9f-03-00-fc-1a-2c:");
+            let files = handed(&cmdline, &MACHINE, rename);
+            assert_eq!(files.len(), 1, "{name:?} {files:?}");
+            assert!(
+                files[0].contains("00:b8:59:9f:03:00:fc:1a:2c\n"),
+                "{files:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn only_generated_profiles_of_our_interfaces_go() {
+    let cmdline = "ip=10.0.0.1:::255.255.255.0::ib0:none";
+    let sys = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sys/connectx6-hdr");
+    let root = Root::new(sys);
+    let expectation = plan(
+        &Request::from_text(cmdline),
+        &Inventory::read(&root).unwrap(),
+    )
+    .expectation;
+    let facts = Facts::gather(&root, None, &[], Depth::All);
+    let report = verify(&expectation, &facts);
+    let profile = |kind: &str, what: &str, origin: &str| {
+        let text = format!(
+            "[connection]\nid=x\ntype={kind}\n{what}\n\n[user]\n\
+                 org.freedesktop.NetworkManager.origin={origin}\n"
+        );
+        is_generated_for(&text, &report, &facts)
+    };
+    let generator = "nm-initrd-generator";
+    assert!(profile("infiniband", "interface-name=ib0", generator));
+    let mac = "mac-address=80:00:00:00:fe:80:00:00:00:00:00:00:B8:59:9F:03:00:FC:1A:2C";
+    assert!(profile("infiniband", mac, generator));
+    assert!(!profile("infiniband", "interface-name=ib1", generator));
+    assert!(!profile("infiniband", "interface-name=ib0", "site"));
+    assert!(profile("bond", "interface-name=ib0", generator));
+}
+
+const BOND: &str = "bond=bond0:ib0,ib1:miimon=50,arp_ip_target=10.0.0.2;10.0.0.3 \
+                        ip=10.0.0.1:::255.255.255.0::bond0:none";
+const BONDED: [&str; 3] = ["connectx6-hdr", "bonding-driver", "bond"];
+
+fn bonded(facts: &mut Facts) {
+    for netdev in facts.netdevs.iter_mut().filter(|n| n.ifname == "bond0") {
+        netdev.addresses.push("10.0.0.1/24".to_owned());
+    }
+    // A port without cable: the bond is verified all the same.
+    for netdev in facts.netdevs.iter_mut().filter(|n| n.ifname == "ib1") {
+        netdev.carrier = Some(false);
+    }
+}
+
+#[test]
+fn a_bond_is_told_by_its_name_and_its_interfaces_go_with_it() {
+    assert_eq!(
+        claimed(BOND),
+        [
+            "NetworkManager/conf.d/90-ibboot.conf 644\n[device-ibboot]\n\
+                 match-device=type:infiniband;interface-name:=bond0\nmanaged=0\n",
+            "systemd/network/00-ibboot.network 644\n\
+                 [Match]\nType=infiniband\n\n[Link]\nUnmanaged=yes\n",
+            "systemd/network/00-ibboot-bond0.network 644\n\
+                 [Match]\nName=bond0\n\n[Link]\nUnmanaged=yes\n",
+            "udev/rules.d/92-ibboot.rules 644\n\
+                 SUBSYSTEM==\"net\", ATTR{type}==\"32\", ACTION==\"add|change|move\", RUN{builtin}=\"path_id\"\n"
+        ]
+    );
+    assert_eq!(
+        handed(BOND, &BONDED, bonded),
+        [
+            "NetworkManager/conf.d/90-ibboot.conf 644\n[device-ibboot]\n\
+                 match-device=mac:80:00:00:48:fe:80:00:00:00:00:00:00:b8:59:9f:03:00:fc:1a:2c;\
+                 mac:80:00:00:49:fe:80:00:00:00:00:00:00:b8:59:9f:03:00:fc:1a:2d;\
+                 interface-name:=bond0\nmanaged=0\n",
+            "systemd/network/00-ibboot.network 644\n[Match]\n\
+                 MACAddress=80:00:00:48:fe:80:00:00:00:00:00:00:b8:59:9f:03:00:fc:1a:2c\n\
+                 MACAddress=80:00:00:49:fe:80:00:00:00:00:00:00:b8:59:9f:03:00:fc:1a:2d\n\n\
+                 [Link]\nUnmanaged=yes\n",
+            "systemd/network/00-ibboot-bond0.network 644\n\
+                 [Match]\nName=bond0\n\n[Link]\nUnmanaged=yes\n"
+        ]
+    );
+}
+
+#[test]
+fn a_bond_has_a_profile_and_each_of_its_interfaces_one() {
+    let files = handed(&format!("{BOND} rd.ib.handover=nm"), &BONDED, bonded);
+    assert_eq!(
+        files[2..],
+        [
+            "NetworkManager/system-connections/10-ibboot-ib0.nmconnection 600\n\
+                 [connection]\nid=10-ibboot-ib0\ntype=infiniband\ninterface-name=ib0\n\
+                 autoconnect-priority=100\nmaster=bond0\nslave-type=bond\n\n\
+                 [infiniband]\ntransport-mode=datagram\n",
+            "NetworkManager/system-connections/10-ibboot-ib1.nmconnection 600\n\
+                 [connection]\nid=10-ibboot-ib1\ntype=infiniband\ninterface-name=ib1\n\
+                 autoconnect-priority=100\nmaster=bond0\nslave-type=bond\n\n\
+                 [infiniband]\ntransport-mode=datagram\n",
+            "NetworkManager/system-connections/10-ibboot-bond0.nmconnection 600\n\
+                 [connection]\nid=10-ibboot-bond0\ntype=bond\ninterface-name=bond0\n\
+                 autoconnect-priority=100\nautoconnect-slaves=1\n\n\
+                 [bond]\nmode=active-backup\nmiimon=50\narp_ip_target=10.0.0.2,10.0.0.3\n\n\
+                 [ipv4]\nmethod=manual\naddress1=10.0.0.1/24\n\n[ipv6]\nmethod=auto\n"
+        ]
+    );
+    let files = handed(&format!("{BOND} rd.ib.handover=networkd"), &BONDED, bonded);
+    assert_eq!(
+        files[1..],
+        [
+            "systemd/network/10-ibboot-ib0.network 644\n[Match]\nType=infiniband\nName=ib0\n\n\
+                 [Network]\nBond=bond0\n\n[IPoIB]\nMode=datagram\n",
+            "systemd/network/10-ibboot-ib1.network 644\n[Match]\nType=infiniband\nName=ib1\n\n\
+                 [Network]\nBond=bond0\n\n[IPoIB]\nMode=datagram\n",
+            "systemd/network/10-ibboot-bond0.netdev 644\n[NetDev]\nName=bond0\nKind=bond\n\n\
+                 [Bond]\nMode=active-backup\nMIIMonitorSec=50ms\n",
+            "systemd/network/10-ibboot-bond0.network 644\n[Match]\nName=bond0\n\n\
+                 [Network]\nKeepConfiguration=yes\nAddress=10.0.0.1/24\n"
+        ]
+    );
+}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! PURE: what `facts --tree` saves of a file: without what may be a secret.
+
+use std::borrow::Cow;
+
+use kernel_cmdline::Source;
+use serde::Serialize;
+
+use crate::handover::{self, CHECK, DIRECTORY, EXPECTED, KEPT, Kept, STATE, State};
+use crate::redact::place;
+use crate::verify::report::Report;
+use crate::wish::expectation::Expectation;
+
+/// The file at `path`, as `facts --tree` saves it: it answers the same questions, and what nobody asks
+/// of it is left out where it may be a secret.
+pub fn saved<'a>(path: &str, bytes: &'a [u8]) -> Cow<'a, [u8]> {
+    let path = path.trim_start_matches('/');
+    let is_below = |directory: &str| path.strip_prefix(directory).is_some();
+    let is_cmdline = is_below("etc/cmdline.d/") || is_below("run/initramfs/cmdline.d/");
+    match path {
+        "proc/cmdline" | "etc/cmdline" => command_line(bytes).into(),
+        _ if is_cmdline => command_line(bytes).into(),
+        "proc/self/mountinfo" => mounts(&String::from_utf8_lossy(bytes)).into(),
+        _ if path.contains("modprobe.d/") => blacklist(&String::from_utf8_lossy(bytes)).into(),
+        _ => match path.strip_prefix(DIRECTORY.trim_start_matches('/')) {
+            Some(name) => handed_over(name.trim_start_matches('/'), bytes).into(),
+            None => bytes.into(),
+        },
+    }
+}
+
+fn command_line(bytes: &[u8]) -> Vec<u8> {
+    let mut shown = Vec::with_capacity(bytes.len());
+    let mut end = 0;
+    for token in Source::new("", bytes).tokens() {
+        let begin = token.column.saturating_sub(1);
+        shown.extend(bytes.get(end..begin).unwrap_or_default());
+        shown.extend(token.text().pieces().concat());
+        end = begin.saturating_add(token.raw.len());
+    }
+    shown.extend(bytes.get(end..).unwrap_or_default());
+    shown
+}
+
+/// The lines of the root directory (proc(5)).
+fn mounts(text: &str) -> Vec<u8> {
+    let mut shown = String::new();
+    for line in text.lines() {
+        let mut words: Vec<Cow<'_, str>> = line.split(' ').map(Cow::from).collect();
+        if words.get(4).is_none_or(|place| place != "/") {
+            continue;
+        }
+        let source = words.iter().position(|word| word == "-");
+        if let Some(source) = source.and_then(|dash| words.get_mut(dash.saturating_add(2))) {
+            *source = place(source).into();
+        }
+        shown.push_str(&words.join(" "));
+        shown.push('\n');
+    }
+    shown.into_bytes()
+}
+
+/// `install` and `options` lines may say anything (modprobe.d(5)).
+fn blacklist(text: &str) -> Vec<u8> {
+    let is_it = |line: &&str| line.trim_start().starts_with("blacklist");
+    let lines = text.lines().filter(is_it);
+    lines
+        .flat_map(|line| [line, "\n"])
+        .collect::<String>()
+        .into_bytes()
+}
+
+/// A file of ours, as this version writes it; nothing of one that it does not understand.
+fn handed_over(name: &str, bytes: &[u8]) -> Vec<u8> {
+    fn again<T: serde::de::DeserializeOwned + Serialize>(bytes: &[u8]) -> Vec<u8> {
+        let value: Option<T> = serde_json::from_slice(bytes).ok();
+        let text = value.and_then(|value| handover::json(&value).ok());
+        text.unwrap_or_default().into_bytes()
+    }
+    match name {
+        STATE => again::<State>(bytes),
+        EXPECTED => again::<Expectation>(bytes),
+        CHECK => again::<Report>(bytes),
+        KEPT => again::<Kept>(bytes),
+        _ => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seen(path: &str, text: &str) -> String {
+        String::from_utf8(saved(path, text.as_bytes()).into_owned()).unwrap()
+    }
+
+    #[test]
+    fn a_saved_command_line_has_the_values_that_are_read_alone() {
+        let line = "quiet  rd.ib.mode=connected\tBOOT_IMAGE=SECRET rd.iscsi.password=SECRET\n\
+                    netroot=iscsi:u:SECRET@10.0.0.2::::iqn.a inst.ks=http://h/?t=SECRET other=\"SECRET\n";
+        for path in [
+            "/proc/cmdline",
+            "/etc/cmdline",
+            "/etc/cmdline.d/a.conf",
+            "/run/initramfs/cmdline.d/a.conf",
+        ] {
+            assert_eq!(
+                seen(path, line),
+                "quiet  rd.ib.mode=connected\tBOOT_IMAGE=**** rd.iscsi.password=****\n\
+                 netroot=iscsi:****@10.0.0.2::::iqn.a inst.ks=http://h/?**** other=\"****\n"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_not_asked_is_not_saved() {
+        assert_eq!(
+            seen(
+                "/etc/modprobe.d/a.conf",
+                "options x key=SECRET\n blacklist mlx5_ib\ninstall y curl -u u:SECRET h\n"
+            ),
+            " blacklist mlx5_ib\n"
+        );
+        assert_eq!(
+            seen(
+                "/proc/self/mountinfo",
+                "23 1 0:21 / / rw - fuse.x https://u:SECRET@h/x?SECRET rw\n\
+                 24 23 0:22 / /home rw - cifs //h/x rw,username=SECRET\n"
+            ),
+            "23 1 0:21 / / rw - fuse.x https://****@h/x?**** rw\n"
+        );
+        for name in [STATE, EXPECTED, CHECK, "result", "asked"] {
+            assert_eq!(seen(&format!("/run/ibboot/{name}"), "SECRET"), "");
+        }
+        assert_eq!(seen("/proc/net/route", "as it is\n"), "as it is\n");
+    }
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! IP addresses with their prefix length, and routes.
+
+use std::fmt;
+use std::net::IpAddr;
+
+use serde::{Deserialize, Serialize};
+
+/// An address to set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Address {
+    /// IPv4 or IPv6.
+    pub address: IpAddr,
+    /// Prefix length in bits.
+    pub prefix: u8,
+}
+
+impl Address {
+    /// Whether `other` is in the network of this address.
+    pub fn reaches(&self, other: IpAddr) -> bool {
+        use IpAddr::{V4, V6};
+        let prefix = u32::from(self.prefix);
+        match (self.address, other) {
+            (V4(own), V4(other)) => {
+                let differs = own.to_bits() ^ other.to_bits();
+                differs.leading_zeros() >= prefix
+            }
+            (V6(own), V6(other)) => {
+                let differs = own.to_bits() ^ other.to_bits();
+                differs.leading_zeros() >= prefix
+            }
+            _ => false,
+        }
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.address, self.prefix)
+    }
+}
+
+/// A route to set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Route {
+    /// Where it leads.
+    pub network: Address,
+    /// The next hop; none for what the link itself reaches.
+    pub gateway: Option<IpAddr>,
+}
+
+impl fmt::Display for Route {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.network)?;
+        self.gateway
+            .map_or(Ok(()), |gateway| write!(f, " via {gateway}"))
+    }
+}
+
+/// What a router said of DHCPv6, if one was heard.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Router {
+    /// No router advertised itself.
+    #[default]
+    Silent,
+    /// One did, and says nothing of DHCPv6 (neither M nor O flag).
+    Unmanaged,
+    /// Addresses do not come from DHCPv6, name servers do (O flag, RFC 4861 4.2).
+    Stateless,
+    /// Addresses come from DHCPv6 (M flag, RFC 4861 4.2).
+    Managed,
+}
+
+impl Router {
+    /// Whether it says that name servers come from DHCPv6: with addresses (M flag), or without.
+    pub fn has_information(self) -> bool {
+        matches!(self, Router::Stateless | Router::Managed)
+    }
+}

@@ -1,0 +1,409 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The real root: the leases that the initramfs handed over are kept. They are renewed, and what
+//! they brought is held on their interfaces, from memory: files are read at the start alone, and
+//! written so that the next start knows what this one knew.
+
+mod changes;
+mod four;
+mod place;
+mod reconcile;
+mod six;
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use changes::Servers;
+use futures_util::FutureExt;
+use futures_util::future::select_all;
+use place::{Found, Place, There};
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::error::{Error, Result};
+use crate::facts::{Facts, Netdev};
+use crate::handover::{self, Kept, LeaseDirectory};
+use crate::system::alarm::Alarm;
+use crate::system::clock::boottime_ns;
+use crate::system::net::{Net, Told};
+use crate::system::notify::Manager;
+use crate::system::root::Root;
+use crate::wish::expectation::Depth;
+
+/// A look at the machine is made at least this often, whatever happens.
+const LOOK: Duration = Duration::from_secs(60);
+/// After a look the next one that link events ask for comes no sooner: containers come and go by the
+/// hundred, and none of them is ours.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// A lease of either family.
+enum Either {
+    Four(Box<four::Kept>),
+    Six(Box<six::Kept>),
+}
+
+/// What there is to work with at one look.
+struct Turn<'a> {
+    root: &'a Root,
+    facts: &'a Facts,
+    net: &'a Net,
+    /// What links did since the look before.
+    told: &'a Told,
+    servers: &'a Servers,
+}
+
+impl Either {
+    fn due(&self) -> Option<u64> {
+        match self {
+            Either::Four(kept) => kept.due(),
+            Either::Six(kept) => kept.due(),
+        }
+    }
+
+    async fn changed(&mut self) {
+        match self {
+            Either::Four(kept) => kept.changed().await,
+            Either::Six(kept) => kept.changed().await,
+        }
+    }
+
+    /// Does what is due and what came of it. False: it has another owner now.
+    async fn go_on(&mut self, turn: &Turn<'_>) -> bool {
+        match self {
+            Either::Four(kept) => kept.go_on(turn).await,
+            Either::Six(kept) => kept.go_on(turn).await,
+        }
+    }
+
+    /// Whether there is something new to write down, since the last call.
+    fn has_news(&mut self) -> bool {
+        std::mem::take(match self {
+            Either::Four(kept) => &mut kept.has_news,
+            Either::Six(kept) => &mut kept.has_news,
+        })
+    }
+
+    /// What is on the interfaces is not known: time goes on for the client alone.
+    fn wake(&mut self) {
+        match self {
+            Either::Four(kept) => kept.wake(),
+            Either::Six(kept) => kept.wake(),
+        }
+    }
+
+    /// Puts it down as it is now; `is_ours`: to be kept by the next start.
+    fn note(&mut self, kept: &mut Kept, is_ours: bool) {
+        let entry = match self {
+            Either::Four(one) => {
+                let (progress, before) = (one.progress(), one.noted_as);
+                one.noted_as = progress.index;
+                match kept.dhcp.iter_mut().find(|p| p.index == before) {
+                    Some(there) => *there = progress,
+                    None => kept.dhcp.push(progress),
+                }
+                one.entry()
+            }
+            Either::Six(one) => {
+                let (progress, before) = (one.progress(), one.noted_as);
+                one.noted_as = progress.index;
+                match kept.dhcp6.iter_mut().find(|p| p.index == before) {
+                    Some(there) => *there = progress,
+                    None => kept.dhcp6.push(progress),
+                }
+                one.entry()
+            }
+        };
+        kept.kept.extend(is_ours.then_some(entry));
+    }
+}
+
+/// Keeps them until SIGTERM, or until each has another owner.
+pub async fn keep(root: &Root) -> Result<()> {
+    let manager = Manager::of_environment();
+    let handed_over = handed_over(root)?;
+    manager.ready();
+    let Some((handed_over, leases)) = handed_over else {
+        return Ok(());
+    };
+    if leases.is_empty() {
+        log::info!("there is no lease to keep");
+        return Ok(());
+    }
+    let _lock = lock()?;
+    let mut terminate = signal(SignalKind::terminate())
+        .map_err(|e| Error::io("SIGTERM", "cannot be waited for", &e))?;
+    let alarm = Alarm::new().map_err(|e| Error::io("timer", "cannot be made", &e))?;
+    let mut keeper = Keeper {
+        root,
+        net: Net::of_addresses()?,
+        servers: servers(root),
+        leases,
+        notes: Notes::of(handed_over),
+        told: Told::default(),
+    };
+    loop {
+        let is_seen = keeper.turn().await?;
+        if keeper.leases.is_empty() {
+            log::info!("no lease is left to keep");
+            return Ok(());
+        }
+        manager.alive();
+        let patience = manager.patience().unwrap_or(LOOK).min(LOOK);
+        let patience = if is_seen { patience } else { PAUSE };
+        tokio::select! {
+            () = keeper.wait(&alarm, patience) => {}
+            _ = terminate.recv() => return Ok(()),
+        }
+    }
+}
+
+struct Keeper<'a> {
+    root: &'a Root,
+    net: Net,
+    servers: Servers,
+    leases: Vec<Either>,
+    notes: Notes,
+    told: Told,
+}
+
+impl Keeper<'_> {
+    /// One look at the machine, and all that follows from it. False: what is set on the interfaces
+    /// could not be read, and nothing is decided on what is not known.
+    async fn turn(&mut self) -> Result<bool> {
+        if self.net.is_closed() {
+            self.net = Net::of_addresses()?;
+            self.told = Told::everything();
+        }
+        let facts = Facts::gather(self.root, None, &[], Depth::Ports);
+        if let Some(unread) = facts.unread_interfaces() {
+            log::debug!("{}: {}", unread.path, unread.why);
+            self.leases.iter_mut().for_each(Either::wake);
+            return Ok(false);
+        }
+        let told = std::mem::take(&mut self.told);
+        let turn = Turn {
+            root: self.root,
+            facts: &facts,
+            net: &self.net,
+            told: &told,
+            servers: &self.servers,
+        };
+        let mut stay = Vec::with_capacity(self.leases.len());
+        for mut one in std::mem::take(&mut self.leases) {
+            if one.go_on(&turn).await {
+                stay.push(one);
+            } else {
+                one.note(&mut self.notes.kept, false);
+                self.notes.is_due = true;
+            }
+        }
+        self.leases = stay;
+        self.notes.write(&mut self.leases);
+        Ok(true)
+    }
+
+    /// Until a packet, a time, or the links ask for the next look. What links say is read all the
+    /// time, and answered once in a while.
+    async fn wait(&mut self, alarm: &Alarm, patience: Duration) {
+        let now = boottime_ns();
+        let after =
+            |wait: Duration| now.saturating_add(u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX));
+        let due = self.leases.iter().filter_map(Either::due).min();
+        let mut due = due.unwrap_or(u64::MAX).min(after(patience));
+        loop {
+            let leases = self.leases.iter_mut();
+            let changed = select_all(leases.map(|one| one.changed().boxed_local()));
+            let wait = Duration::from_nanos(due.saturating_sub(boottime_ns()));
+            tokio::select! {
+                _ = changed => return,
+                () = alarm.rings(wait) => return,
+                told = self.net.told() => {
+                    self.told.join(told);
+                    due = due.min(after(PAUSE));
+                }
+            }
+        }
+    }
+}
+
+/// One keeper at a time. Where there is no place for a lock there is none.
+fn lock() -> Result<Option<nix::fcntl::Flock<std::fs::File>>> {
+    let directory = match LeaseDirectory::open() {
+        Ok(directory) => directory,
+        Err(error) => {
+            log::warn!("{error}; no lock keeps a second ibboot lease away");
+            return Ok(None);
+        }
+    };
+    match directory.lock() {
+        Ok(None) => Err(Error::new("lease", "another ibboot lease keeps the leases")),
+        Ok(lock) => {
+            directory
+                .clear()
+                .unwrap_or_else(|error| log::warn!("{error}"));
+            Ok(lock)
+        }
+        Err(error) => {
+            log::warn!("{error}; no lock keeps a second ibboot lease away");
+            Ok(None)
+        }
+    }
+}
+
+/// What there is to keep: as the last keeper wrote it down, and as the initramfs did where that is
+/// later or all there is. `None`: another program renews the leases.
+fn handed_over(root: &Root) -> Result<Option<(Kept, Vec<Either>)>> {
+    let kept = handover::read_kept(root).unwrap_or_else(|error| {
+        log::warn!("{error}; what the initramfs handed over counts");
+        None
+    });
+    let state = match (handover::state_for_service(root), &kept) {
+        (Err(error), Some(_)) => {
+            log::warn!("{error}; what the last ibboot lease wrote down counts");
+            None
+        }
+        (state, _) => state?,
+    };
+    let owner = state.as_ref().and_then(|state| state.handover.as_deref());
+    if let Some(owner @ ("nm" | "networkd")) = owner {
+        log::info!("rd.ib.handover={owner}: it renews the leases");
+        return Ok(None);
+    }
+    let mut kept = kept.unwrap_or_else(|| Kept::new(root.boot_id()));
+    if let Some(state) = &state {
+        kept.join(state);
+    }
+    let entry = |is_v6, index| {
+        let mut all = kept.kept.iter();
+        all.find(|entry| entry.is_v6 == is_v6 && entry.index == index)
+    };
+    let v4 = kept.dhcp.iter().filter_map(|progress| {
+        let entry = entry(false, progress.index)?;
+        Some(Either::Four(Box::new(four::Kept::new(progress, entry))))
+    });
+    let v6 = kept.dhcp6.iter().filter_map(|progress| {
+        let entry = entry(true, progress.index)?;
+        Some(Either::Six(Box::new(six::Kept::new(progress, entry))))
+    });
+    let leases = v4.chain(v6).collect();
+    Ok(Some((kept, leases)))
+}
+
+/// The servers of the root file system: those that the command line or a lease named, and those that
+/// the mount has.
+fn servers(root: &Root) -> Servers {
+    let expected = handover::read_expected(root).unwrap_or_else(|error| {
+        log::debug!("{error}");
+        None
+    });
+    let named = expected.and_then(|expected| expected.root);
+    let mut servers: Vec<IpAddr> = Vec::new();
+    if let Some(named) = named {
+        servers.extend(named.root.server);
+        servers.extend(named.portals.into_iter().flatten());
+    }
+    let mut facts = Facts::default();
+    facts.add_root(root, None);
+    if let Some(mount) = facts.root {
+        servers.extend(mount.server);
+        servers.extend(mount.paths.iter().filter_map(|path| path.server));
+    }
+    servers.sort_unstable();
+    servers.dedup();
+    (!servers.is_empty()).then_some(servers)
+}
+
+/// What is written down for the next start. That it cannot be written changes nothing for this one.
+struct Notes {
+    kept: Kept,
+    is_due: bool,
+    is_broken: bool,
+}
+
+impl Notes {
+    fn of(kept: Kept) -> Notes {
+        Notes {
+            kept,
+            is_due: false,
+            is_broken: false,
+        }
+    }
+
+    /// Where there is something new, or what was new could not be written.
+    fn write(&mut self, leases: &mut [Either]) {
+        for one in leases.iter_mut() {
+            self.is_due |= one.has_news();
+        }
+        if !self.is_due {
+            return;
+        }
+        self.kept.kept.clear();
+        self.kept.written_ns = boottime_ns();
+        for one in leases {
+            one.note(&mut self.kept, true);
+        }
+        let written = LeaseDirectory::open().and_then(|directory| directory.write(&self.kept));
+        let was_broken = std::mem::replace(&mut self.is_broken, written.is_err());
+        self.is_due = self.is_broken;
+        match written {
+            Ok(()) if was_broken => log::info!("the leases can be written down again"),
+            Ok(()) => {}
+            Err(error) if was_broken => log::debug!("{error}"),
+            Err(error) => log::warn!("{error}; the leases are kept all the same"),
+        }
+    }
+}
+
+/// Finds the interface of a lease, and sets it up where it came back as the kernel makes it. `None`:
+/// it is not there, which is said once.
+async fn arrive<'a>(place: &mut Place, turn: &Turn<'a>, what: &str) -> Option<There<'a>> {
+    let there = match place.look(turn.facts, turn.told) {
+        Found::Gone(true) => {
+            log::warn!("{}: the interface is gone: {what} waits for it", place.name);
+            return None;
+        }
+        Found::Gone(false) => return None,
+        Found::There(there) => there,
+    };
+    let (name, index) = (&place.name, place.index);
+    if there.is_back {
+        log::info!("{name}: the interface is back");
+    }
+    if there.must_be_set_up
+        && let Err(error) = turn.net.set_up(name, index).await
+    {
+        log::error!("{error}");
+    }
+    let mtu = there
+        .mtu_before
+        .filter(|mtu| there.netdev.mtu != Some(*mtu));
+    if let Some(mtu) = mtu {
+        match turn.net.set_mtu(index, mtu).await {
+            Ok(()) => log::info!("{name}: MTU {mtu} set again"),
+            Err(why) => log::error!("{name}: MTU {mtu} cannot be set again: {why}"),
+        }
+    }
+    Some(there)
+}
+
+async fn take_away(net: &Net, netdev: &Netdev, index: u32, address: IpAddr) {
+    match net.delete_address(index, address, None).await {
+        Ok(()) => log::warn!("{}: {address} taken away", netdev.ifname),
+        Err(why) => log::error!("{}: {address} cannot be taken away: {why}", netdev.ifname),
+    }
+}
+
+/// What fails again and again is said once, until all is well.
+#[derive(Debug, Default)]
+struct Troubles(Vec<String>);
+
+impl Troubles {
+    fn say(&mut self, line: String) {
+        if !self.0.contains(&line) {
+            log::error!("{line}");
+            self.0.push(line);
+        }
+    }
+
+    fn are_over(&mut self) {
+        self.0.clear();
+    }
+}

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! PURE: a plan as text.
+
+use crate::dhcp::identity::{Hex, WantedId};
+use crate::dhcp6;
+use crate::dhcp6::duid::of_rfc4361;
+use crate::error::printable;
+use crate::plan::{Action, Plan};
+use crate::request::Dump;
+use crate::wish::bond;
+use crate::wish::ipoib::{self, WantedMode, WantedMtu};
+
+/// What a step does, in words.
+pub fn action(action: &Action) -> String {
+    match action {
+        Action::LoadModule {
+            module,
+            file,
+            parameters,
+        } => {
+            let mut text = format!("load module {module}");
+            for parameter in parameters {
+                text.push_str(&format!(" {parameter}"));
+            }
+            match file {
+                Some(file) => text.push_str(&format!(" ({file})")),
+                None => text.push_str(" (builtin)"),
+            }
+            text
+        }
+        Action::SetPortType {
+            selector,
+            port_type,
+        } => format!("set the port type of {selector} to {port_type}"),
+        Action::AddLink { name, kind, netdev } => {
+            format!("set {netdev} up and add the {kind} link {name} on it")
+        }
+        Action::SetRoceMode { selector, mode } => format!(
+            "set the default RoCE mode of {} to {mode}",
+            selector.as_deref().unwrap_or("all ports")
+        ),
+        Action::BringUpInterface { name, port, ipoib } => interface(name, port, ipoib),
+        Action::BringUpInterfaces { ports, ipoib } => {
+            let ports = match ports.as_slice() {
+                [] => "every port".to_owned(),
+                ports => ports.join(" and "),
+            };
+            let parts = configuring(ipoib).join(", ");
+            format!(
+                "bring up the IPoIB interface of {ports}, where no other step names it: {parts}"
+            )
+        }
+        Action::WaitFor { port, gates_boot } => format!(
+            "wait until {port} is verified{}",
+            if *gates_boot {
+                ""
+            } else {
+                " (the boot does not wait for it)"
+            }
+        ),
+        Action::AskServer { server } => format!("ask {server} over RDMA"),
+        Action::MakeBond { name, bond, ipoib } => make_bond(name, bond, ipoib),
+        Action::HandOver { to } => {
+            let owner = match to {
+                Some("keep") => "; the interfaces stay as they are",
+                Some("nm") => "; NetworkManager gets the interfaces",
+                Some("networkd") => "; systemd-networkd gets the interfaces",
+                Some("none") => "; nobody is told of the interfaces",
+                _ => "",
+            };
+            format!("hand over to the real root{owner}")
+        }
+    }
+}
+
+/// What is done to an IPoIB interface, in the order in which it is done.
+fn interface(name: &str, port: &str, wish: &ipoib::Wish) -> String {
+    let mut parts = Vec::new();
+    if let Some(pkey) = wish.pkey {
+        parts.push(format!("child of P_Key {pkey:#06x} on {port}"));
+    } else if name != port {
+        parts.push(format!("on {port}"));
+    }
+    parts.extend(wish.ifname.as_ref().map(|name| format!("named {name}")));
+    parts.extend(configuring(wish));
+    format!("bring up IPoIB interface {name}: {}", parts.join(", "))
+}
+
+/// What is done to an interface that is there.
+fn configuring(wish: &ipoib::Wish) -> Vec<String> {
+    let mut parts = Vec::new();
+    parts.extend(wish.mode.map(|mode| {
+        let mode = match mode {
+            WantedMode::Auto => "connected if the device can, else datagram",
+            WantedMode::Connected => "connected",
+            WantedMode::Datagram => "datagram",
+        };
+        format!("mode {mode}")
+    }));
+    parts.push(match &wish.bond {
+        Some(bond) => format!("into {bond}"),
+        None => "up, carrier".to_owned(),
+    });
+    parts.extend(addressing(wish));
+    parts
+}
+
+/// MTU, addresses and what goes with them.
+fn addressing(wish: &ipoib::Wish) -> Vec<String> {
+    let mut parts = Vec::new();
+    parts.extend(wish.mtu.map(|mtu| match mtu {
+        WantedMtu::Max => "MTU max".to_owned(),
+        WantedMtu::Bytes(bytes) => format!("MTU {bytes}"),
+    }));
+    parts.extend(wish.addresses.iter().map(ToString::to_string));
+    parts.extend(wish.autoconf.map(|autoconf| autoconf.word().to_owned()));
+    let is_peer = wish.addresses.iter().any(|a| wish.peer_of(a).is_some());
+    let other = if is_peer { "peer" } else { "boot server" };
+    parts.extend(wish.peer.map(|peer| format!("{other} {peer}")));
+    parts.extend(wish.routes.iter().map(|route| format!("route {route}")));
+    parts.extend(
+        wish.gateways
+            .iter()
+            .map(|gateway| format!("gateway {gateway}")),
+    );
+    parts.extend(
+        wish.dns
+            .iter()
+            .map(|server| format!("name server {server}")),
+    );
+    parts.extend(wish.hostname.iter().map(|name| format!("host name {name}")));
+    parts.extend(wish.dhcp.as_ref().map(|dhcp| {
+        let id = match &dhcp.client_id {
+            WantedId::Firmware => "as the card's firmware".to_owned(),
+            WantedId::Hardware => "20 and the port GUID".to_owned(),
+            WantedId::Bytes(bytes) => Hex(bytes).to_string(),
+        };
+        let limit = dhcp.limit_s.map_or(String::new(), |limit| {
+            format!(", {} times {limit} s", dhcp.tries)
+        });
+        format!("DHCP (client identifier {id}{limit})")
+    }));
+    parts.extend(wish.dhcp6.as_ref().map(asking6));
+    let informed = wish.information();
+    parts.extend(informed.map(|_| "name servers of DHCPv6 where a router says so".to_owned()));
+    parts
+}
+
+fn asking6(wish: &dhcp6::Wish) -> String {
+    let mut how = Vec::new();
+    let written = match &wish.client_id {
+        WantedId::Bytes(bytes) => of_rfc4361(bytes),
+        WantedId::Firmware | WantedId::Hardware => None,
+    };
+    how.push(match written {
+        Some(identity) => format!("DUID {}, IAID {}", Hex(&identity.duid), identity.iaid),
+        None => "DUID of the port GUID".to_owned(),
+    });
+    how.extend(
+        wish.limit_s
+            .map(|limit| format!("{} times {limit} s", wish.tries)),
+    );
+    how.extend(
+        wish.after_router_s
+            .map(|seconds| format!("where a router says so or gave no address for {seconds} s")),
+    );
+    format!("DHCPv6 ({})", how.join(", "))
+}
+
+/// What is done to a bond.
+fn make_bond(name: &str, bond: &bond::Wish, wish: &ipoib::Wish) -> String {
+    let mut parts = vec![format!("mode {}", bond::MODE)];
+    let options = bond.options.iter();
+    parts.extend(options.map(|(option, value)| format!("{option} {value}")));
+    parts.push("up, carrier".to_owned());
+    parts.extend(addressing(wish));
+    let slaves = bond.slaves.join(" and ");
+    format!("make bond {name} of {slaves}: {}", parts.join(", "))
+}
+
+/// The plan for people: a numbered line per step with the argument that asked for it.
+pub fn text(plan: &Plan) -> String {
+    let mut out = String::new();
+    for complaint in &plan.complaints {
+        out.push_str(&format!("wrong: {}\n", printable(complaint)));
+    }
+    if plan.dump == Some(Dump::Undisturbed) {
+        out.push_str(
+            "nothing is done: this kernel saves the dump of one that crashed (/proc/vmcore); rd.ib.kdump=1 asks for links in it\n",
+        );
+        return out;
+    }
+    let Some(asked) = &plan.asked_by else {
+        out.push_str("nothing on this command line is for ibboot\n");
+        return out;
+    };
+    out.push_str(&format!("asked by: {}\n", printable(&asked.argument)));
+    for (number, step) in plan.steps.iter().enumerate() {
+        let what = printable(&action(&step.action));
+        match &step.asked_by {
+            Some(origin) => {
+                out.push_str(&format!(
+                    "{:>3}. {what}  <- {}\n",
+                    number + 1,
+                    printable(&origin.argument)
+                ));
+            }
+            None => out.push_str(&format!("{:>3}. {what}\n", number + 1)),
+        }
+    }
+    for refusal in &plan.refusals {
+        out.push_str(&format!(
+            "refused: {}: {}",
+            printable(&refusal.object),
+            printable(&refusal.reason)
+        ));
+        if let Some(origin) = &refusal.asked_by {
+            out.push_str(&format!("  <- {}", printable(&origin.argument)));
+        }
+        out.push('\n');
+    }
+    for left in &plan.left {
+        out.push_str(&format!("left: {}\n", printable(left)));
+    }
+    out.push_str(&format!(
+        "required: {}; deadline {} s, then {}\n",
+        plan.expectation.require,
+        plan.timeout.as_secs(),
+        match plan.onfail {
+            "dracut" => "leave it to dracut",
+            other => other,
+        }
+    ));
+    out
+}

@@ -1,0 +1,516 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! PURE: the IPoIB interfaces that a command line names, out of the many arguments that do:
+//! `ip=`, `ifname=`, `bond=`, `bootdev=`, `BOOTIF=`, `ib.pkey=`, `rd.ib.mode=`, `rd.ib.mtu=`.
+
+mod addressing;
+mod bonds;
+mod boot;
+
+use std::net::IpAddr;
+
+use addressing::addressed;
+use kernel_cmdline::{
+    Arguments, Bond, ClientIdForm, HwAddr, Ifname, Interface, Ip, Mode, Mtu, Spanned,
+};
+
+use crate::dhcp::identity::WantedId;
+use crate::inet::{Address, Route};
+use crate::wish::ipoib::{self, FULL_MEMBER, WantedMode, WantedMtu};
+use crate::wish::origin::{Requested, requested};
+
+pub use addressing::is_addressed;
+pub use bonds::{BondWish, bonds};
+pub use boot::{boot_device, is_anywhere, is_named, is_without_ip, unaddressed};
+
+/// What makes two names mean one interface: the selector of its port, and its P_Key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Key {
+    port: String,
+    pkey: Option<u16>,
+}
+
+impl InterfaceWish {
+    fn is(&self, key: &Key) -> bool {
+        self.port == key.port && self.ipoib.pkey == key.pkey
+    }
+}
+
+/// A hardware address as a selector text: only its GUID stays the same.
+fn guid_selector(address: &HwAddr) -> String {
+    match address.guid() {
+        Some(guid) => format!("guid={guid}"),
+        None => format!("guid={address}"),
+    }
+}
+
+/// `ib0.8001` is a child of `ib0`.
+fn split_child(name: &str) -> (&str, Option<u16>) {
+    match name.rsplit_once('.') {
+        Some((parent, digits)) if digits.len() == 4 => match u16::from_str_radix(digits, 16) {
+            Ok(pkey) => (parent, Some(pkey | FULL_MEMBER)),
+            Err(_) => (name, None),
+        },
+        _ => (name, None),
+    }
+}
+
+/// The `ifname=` of InfiniBand interfaces: six bytes are what firmware makes of a port GUID, where
+/// the name says that it is one.
+fn ifnames<'a, 'b>(
+    arguments: &'a Arguments<'b>,
+) -> impl Iterator<Item = &'a Spanned<'b, Ifname<'b>>> {
+    arguments.net.ifname.iter().filter(|ifname| {
+        let Ifname { name, address } = ifname.value;
+        address.is_infiniband() || Interface::Name(name).is_infiniband()
+    })
+}
+
+/// The name that `ifname=` gives to an InfiniBand address.
+fn named_address<'a>(arguments: &'a Arguments<'_>, name: &str) -> Option<&'a HwAddr> {
+    ifnames(arguments)
+        .find(|ifname| ifname.value.name == name)
+        .map(|ifname| &ifname.value.address)
+}
+
+/// `bootdev=` names the interface that the firmware booted from, and `BOOTIF=` tells its address:
+/// they are one, whatever the interface is called here.
+fn booted_from(arguments: &Arguments<'_>, name: &str) -> Option<HwAddr> {
+    let bootdev = arguments.net.bootdev?;
+    let bootif = arguments.boot_interface()?.value;
+    (bootdev.value == Interface::Name(name) && bootif.is_infiniband()).then_some(bootif)
+}
+
+fn key(arguments: &Arguments<'_>, interface: &Interface<'_>) -> Key {
+    match interface {
+        Interface::Name(name) => {
+            let (parent, pkey) = split_child(name);
+            let port = named_address(arguments, parent)
+                .copied()
+                .or_else(|| booted_from(arguments, parent))
+                .map_or_else(|| parent.to_owned(), |address| guid_selector(&address));
+            Key { port, pkey }
+        }
+        Interface::Address(address) => Key {
+            port: guid_selector(address),
+            pkey: None,
+        },
+    }
+}
+
+/// By its name or address, or because `ifname=` gives its name to an InfiniBand address; or a bond
+/// of such interfaces.
+fn means_infiniband(arguments: &Arguments<'_>, interface: &Interface<'_>) -> bool {
+    is_single(arguments, interface)
+        || bonds_of(arguments).any(|bond| *interface == Interface::Name(bond.value.name))
+}
+
+/// The same of what is no bond, whose name may begin with ib too.
+fn is_single(arguments: &Arguments<'_>, interface: &Interface<'_>) -> bool {
+    let named = |name: &str| named_address(arguments, split_child(name).0).is_some();
+    let bond = |name: &str| {
+        arguments
+            .net
+            .bonds
+            .iter()
+            .any(|bond| bond.value.name == name)
+    };
+    match interface {
+        Interface::Name(name) => !bond(name) && (interface.is_infiniband() || named(name)),
+        Interface::Address(_) => interface.is_infiniband(),
+    }
+}
+
+/// The `bond=` of InfiniBand interfaces.
+fn bonds_of<'a, 'b>(
+    arguments: &'a Arguments<'b>,
+) -> impl Iterator<Item = &'a Spanned<'b, Bond<'b>>> {
+    arguments.net.bonds.iter().filter(|bond| {
+        let mut slaves = bond.value.slaves.iter();
+        slaves.any(|slave| is_single(arguments, slave))
+    })
+}
+
+/// All interfaces that are named, each once, with everything that is wanted of it.
+pub fn named(arguments: &Arguments<'_>) -> Vec<Requested<InterfaceWish>> {
+    let mut collected = Collected {
+        arguments,
+        found: Vec::new(),
+    };
+    let net = &arguments.net;
+    for ifname in ifnames(arguments) {
+        let interface = ifname.with(Interface::Address(ifname.value.address));
+        collected.add(&interface, |ipoib| {
+            ipoib.ifname = Some(ifname.value.name.to_owned())
+        });
+    }
+    for ip in &net.ip {
+        let Some(interface) = ip
+            .value
+            .interface
+            .filter(|i| means_infiniband(arguments, i))
+        else {
+            continue;
+        };
+        collected.ip(&ip.value, &ip.with(interface));
+    }
+    for pkey in &arguments.pkeys {
+        // The parent must be up and need not have carrier: its own partition may not exist.
+        let port = key(arguments, &pkey.value.parent).port;
+        collected.child(
+            pkey,
+            &pkey.value.parent.to_string(),
+            &port,
+            pkey.value.full(),
+        );
+    }
+    for bond in bonds_of(arguments) {
+        for slave in &bond.value.slaves {
+            if is_single(arguments, slave) {
+                collected.add(&bond.with(*slave), |ipoib| {
+                    ipoib.bond.get_or_insert_with(|| bond.value.name.to_owned());
+                });
+            }
+        }
+        collected.add(&bond.with(Interface::Name(bond.value.name)), |ipoib| {
+            ipoib.mtu = ipoib.mtu.or(bond.value.mtu.map(WantedMtu::Bytes));
+        });
+    }
+    for interface in net
+        .bootdev
+        .iter()
+        .filter(|bootdev| means_infiniband(arguments, &bootdev.value))
+    {
+        collected.add(interface, |_| ());
+    }
+    if let Some(bootif) = arguments
+        .boot_interface()
+        .filter(|b| b.value.is_infiniband())
+    {
+        collected.add(&bootif.with(Interface::Address(bootif.value)), |_| ());
+    }
+    collected.boot_addresses();
+    collected.modes();
+    collected.boot_device();
+    collected.nameservers();
+    collected.routes();
+    collected.client_ids();
+    refuse_shared_names(&mut collected.found);
+    collected.found
+}
+
+/// Two interfaces of one name would push each other aside for ever: the first one gets it.
+fn refuse_shared_names(found: &mut [Requested<InterfaceWish>]) {
+    let mut names: Vec<(String, String)> = Vec::new();
+    for interface in found {
+        let Some(name) = interface.value.ipoib.ifname.clone() else {
+            continue;
+        };
+        match names.iter().find(|(taken, _)| *taken == name) {
+            Some((_, port)) => {
+                interface.value.refused =
+                    Some(format!("ifname= gives the name {name} to {port} already"));
+            }
+            None => names.push((name, interface.value.port.clone())),
+        }
+    }
+}
+
+/// What is wanted of whatever interface there is, where none is named.
+pub fn unnamed(arguments: &Arguments<'_>) -> Option<Requested<ipoib::Wish>> {
+    let mode = arguments
+        .ib
+        .modes
+        .iter()
+        .rfind(|mode| mode.value.interface.is_none());
+    let mtu = arguments
+        .ib
+        .mtus
+        .iter()
+        .rfind(|mtu| mtu.value.interface.is_none());
+    let wanted = ipoib::Wish {
+        mode: mode.map(|mode| wanted_mode(mode.value.mode)),
+        mtu: mtu.map(|mtu| wanted_mtu(mtu.value.mtu)),
+        ..ipoib::Wish::default()
+    };
+    mode.map(|mode| requested(mode, wanted.clone()))
+        .or_else(|| mtu.map(|mtu| requested(mtu, wanted.clone())))
+}
+
+fn wanted_mode(mode: Mode) -> WantedMode {
+    match mode {
+        Mode::Auto => WantedMode::Auto,
+        Mode::Connected => WantedMode::Connected,
+        Mode::Datagram => WantedMode::Datagram,
+    }
+}
+
+fn wanted_mtu(mtu: Mtu) -> WantedMtu {
+    match mtu {
+        Mtu::Bytes(bytes) => WantedMtu::Bytes(bytes),
+        Mtu::Max => WantedMtu::Max,
+    }
+}
+
+struct Collected<'a, 'b> {
+    arguments: &'a Arguments<'b>,
+    found: Vec<Requested<InterfaceWish>>,
+}
+
+impl Collected<'_, '_> {
+    fn position(&self, key: &Key) -> Option<usize> {
+        self.found.iter().position(|found| found.value.is(key))
+    }
+
+    /// As [`Collected::change`], of what is wanted of the interface.
+    fn add(
+        &mut self,
+        interface: &Spanned<'_, Interface<'_>>,
+        change: impl FnOnce(&mut ipoib::Wish),
+    ) {
+        self.change(interface, |found| change(&mut found.ipoib));
+    }
+
+    /// Changes the entry of this interface, made when it is named for the first time.
+    fn change(
+        &mut self,
+        interface: &Spanned<'_, Interface<'_>>,
+        change: impl FnOnce(&mut InterfaceWish),
+    ) {
+        let key = key(self.arguments, &interface.value);
+        if let Some(position) = self.position(&key) {
+            if let Some(found) = self.found.get_mut(position) {
+                change(&mut found.value);
+            }
+            return;
+        }
+        let mut entry = InterfaceWish {
+            name: interface.value.to_string(),
+            port: key.port,
+            ipoib: ipoib::Wish {
+                pkey: key.pkey,
+                ..ipoib::Wish::default()
+            },
+            refused: None,
+            left: false,
+        };
+        change(&mut entry);
+        if let Interface::Address(_) = interface.value {
+            let name = entry.ipoib.ifname.clone();
+            entry.name = name.unwrap_or_else(|| entry.port.clone());
+        }
+        self.found.push(requested(interface, entry));
+    }
+
+    /// What an `ip=` wants of this interface.
+    fn ip(&mut self, ip: &Ip<'_>, interface: &Spanned<'_, Interface<'_>>) {
+        let arguments = self.arguments;
+        let is_static = ip.methods.iter().all(|method| method.is_static());
+        self.change(interface, |found| {
+            let ipoib = &mut found.ipoib;
+            found.left |= !addressed(arguments, ip, ipoib) && !is_static;
+            if let Some(client) = ip.client.filter(|_| is_static) {
+                let whole = if client.address.is_ipv6() { 128 } else { 32 };
+                ipoib.addresses.push(Address {
+                    address: client.address,
+                    prefix: client.prefix.unwrap_or(whole),
+                });
+                ipoib.gateways.extend(ip.gateway);
+                ipoib.peer = ip.peer.map(|peer| peer.address).or(ipoib.peer);
+            }
+            let hostname = ip.hostname.map(str::to_owned);
+            ipoib.hostname = hostname.or_else(|| ipoib.hostname.take());
+            ipoib.dns.extend(ip.dns1.into_iter().chain(ip.dns2));
+            ipoib.mtu = ip.mtu.map(WantedMtu::Bytes).or(ipoib.mtu);
+        });
+    }
+
+    /// What is wanted of the boot device by an `ip=` without an interface, or by none at all.
+    fn boot_addresses(&mut self) {
+        let arguments = self.arguments;
+        let Some(device) = boot::unaddressed(arguments) else {
+            return;
+        };
+        let anywhere = arguments.net.ip.iter();
+        for ip in anywhere.filter(|ip| ip.value.interface.is_none()) {
+            self.ip(&ip.value, &device);
+        }
+        if let Some(ip) = boot::implied(arguments) {
+            self.ip(&ip, &device);
+        }
+    }
+
+    /// Client identifiers: those for all first, then those with an interface in front; bytes that are
+    /// written go before both.
+    fn client_ids(&mut self) {
+        let arguments = self.arguments;
+        let of_form = |form: ClientIdForm| match form {
+            ClientIdForm::Firmware => WantedId::Firmware,
+            ClientIdForm::Guid => WantedId::Hardware,
+        };
+        for found in &mut self.found {
+            let means = |interface: &Interface<'_>| found.value.is(&key(arguments, interface));
+            let mut wanted = WantedId::default();
+            let forms = &arguments.ib.client_ids;
+            let all = forms.iter().filter(|id| id.value.interface.is_none());
+            let named = forms.iter().filter(|id| {
+                let interface = id.value.interface.as_ref();
+                interface.is_some_and(means)
+            });
+            for id in all.chain(named) {
+                wanted = of_form(id.value.form);
+            }
+            let written = arguments.net.dhcp.client_ids.iter();
+            for id in written.filter(|id| means(&id.value.interface)) {
+                wanted = WantedId::Bytes(id.value.id.bytes().collect());
+            }
+            if let Some(dhcp6) = &mut found.value.ipoib.dhcp6 {
+                dhcp6.client_id = wanted.clone();
+            }
+            if let Some(information) = &mut found.value.ipoib.information {
+                information.client_id = wanted.clone();
+            }
+            if let Some(dhcp) = &mut found.value.ipoib.dhcp {
+                dhcp.client_id = wanted;
+            }
+        }
+    }
+
+    /// The child of a partition, called as the kernel will call it.
+    fn child<T>(&mut self, asked: &Spanned<'_, T>, parent: &str, port: &str, pkey: u16) {
+        let key = Key {
+            port: port.to_owned(),
+            pkey: Some(pkey),
+        };
+        if self.position(&key).is_none() {
+            let entry = InterfaceWish {
+                name: ipoib::child_name(parent, pkey),
+                port: port.to_owned(),
+                ipoib: ipoib::Wish {
+                    pkey: Some(pkey),
+                    ..ipoib::Wish::default()
+                },
+                refused: None,
+                left: false,
+            };
+            self.found.push(requested(asked, entry));
+        }
+    }
+
+    /// The interface that the root file system comes over: the boot device, else the first `ip=`, as
+    /// dracut has it.
+    fn boot_device(&mut self) {
+        let arguments = self.arguments;
+        let device = boot_device(arguments).map(|device| device.value);
+        let mut named = arguments.net.ip.iter().filter(|_| !is_named(arguments));
+        let boot = device.or_else(|| named.find_map(|ip| ip.value.interface));
+        let position = boot.and_then(|boot| self.position(&key(arguments, &boot)));
+        if let Some(found) = position.and_then(|position| self.found.get_mut(position)) {
+            found.value.ipoib.boot = true;
+        }
+    }
+
+    /// `nameserver=` is for every interface with an address, behind those of its own `ip=` and before
+    /// those of its servers.
+    fn nameservers(&mut self) {
+        for found in &mut self.found {
+            let entry = &mut found.value.ipoib;
+            let servers = self.arguments.net.nameservers.iter().map(|n| n.value);
+            if entry.is_addressed() {
+                entry.dns.extend(servers);
+            }
+        }
+    }
+
+    /// Each `rd.route=` belongs to one interface: the one it names, the one whose address reaches
+    /// the gateway, else the one the root file system comes over.
+    fn routes(&mut self) {
+        for route in &self.arguments.net.routes {
+            let route = &route.value;
+            let position = match &route.interface {
+                Some(interface) => self.position(&key(self.arguments, interface)),
+                None => self.reaching(route.gateway),
+            };
+            if let Some(found) = position.and_then(|position| self.found.get_mut(position)) {
+                found.value.ipoib.routes.push(Route {
+                    network: Address {
+                        address: route.network,
+                        prefix: route.prefix,
+                    },
+                    gateway: route.gateway,
+                });
+            }
+        }
+    }
+
+    fn reaching(&self, gateway: Option<IpAddr>) -> Option<usize> {
+        let near = |found: &Requested<InterfaceWish>| {
+            let mut addresses = found.value.ipoib.addresses.iter();
+            gateway.is_some_and(|gateway| addresses.any(|address| address.reaches(gateway)))
+        };
+        let boot = |found: &Requested<InterfaceWish>| {
+            found.value.ipoib.boot && !found.value.ipoib.addresses.is_empty()
+        };
+        let first = self.found.iter().position(near);
+        first.or_else(|| self.found.iter().position(boot))
+    }
+
+    /// Modes and MTUs: those for all first, then those with an interface in front; the MTU field
+    /// of `ip=` wins over both.
+    fn modes(&mut self) {
+        let all = unnamed(self.arguments)
+            .map(|wish| wish.value)
+            .unwrap_or_default();
+        for found in &mut self.found {
+            let entry = &mut found.value.ipoib;
+            entry.mode = entry.mode.or(all.mode);
+        }
+        let arguments = self.arguments;
+        for mode in &arguments.ib.modes {
+            let wanted = wanted_mode(mode.value.mode);
+            // The mode of a bond is that of its interfaces.
+            let bond = bonds_of(arguments)
+                .find(|bond| mode.value.interface == Some(Interface::Name(bond.value.name)));
+            let slaves = bond.map_or(&[][..], |bond| &bond.value.slaves);
+            let single = mode.value.interface.filter(|_| bond.is_none());
+            for interface in slaves.iter().copied().chain(single) {
+                self.add(&mode.with(interface), |ipoib| ipoib.mode = Some(wanted));
+            }
+        }
+        let by_ip: Vec<Option<WantedMtu>> = self.found.iter().map(|f| f.value.ipoib.mtu).collect();
+        for found in &mut self.found {
+            let entry = &mut found.value.ipoib;
+            entry.mtu = entry.mtu.or(all.mtu);
+        }
+        for mtu in &arguments.ib.mtus {
+            let Some(interface) = mtu.value.interface else {
+                continue;
+            };
+            let spanned = mtu.with(interface);
+            let key = key(arguments, &interface);
+            let fixed = self
+                .position(&key)
+                .and_then(|p| by_ip.get(p).copied().flatten());
+            let wanted = fixed.or(Some(wanted_mtu(mtu.value.mtu)));
+            self.add(&spanned, |ipoib| ipoib.mtu = wanted);
+        }
+        for found in &mut self.found {
+            let entry = &mut found.value.ipoib;
+            entry.mtu = entry.mtu.filter(|_| entry.bond.is_none());
+        }
+    }
+}
+
+/// An IPoIB interface.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InterfaceWish {
+    /// What to call it: as the command line does.
+    pub name: String,
+    /// Selector text of its port.
+    pub port: String,
+    /// What is wanted of it.
+    pub ipoib: ipoib::Wish,
+    /// Why that cannot be.
+    pub refused: Option<String>,
+    /// Its addresses are left to the image's network module, which must be able to set it up.
+    pub left: bool,
+}

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! PURE: the bonds of IPoIB interfaces, out of the interfaces that are named.
+
+use kernel_cmdline::{Arguments, Bond};
+
+use crate::request::interfaces::{InterfaceWish, bonds_of, is_single, key};
+use crate::wish::bond::{self, MODE};
+use crate::wish::ipoib;
+use crate::wish::origin::{Requested, requested};
+
+/// Takes the bonds out of `interfaces`. Interfaces that cannot be had because of them are refused.
+pub fn bonds(
+    arguments: &Arguments<'_>,
+    interfaces: &mut Vec<Requested<InterfaceWish>>,
+) -> Vec<Requested<BondWish>> {
+    let mut bonds: Vec<Requested<BondWish>> = Vec::new();
+    for asked in bonds_of(arguments) {
+        let name = asked.value.name;
+        let mut slaves = Vec::new();
+        let is_it = |interface: &Requested<InterfaceWish>| interface.value.port == name;
+        let position = interfaces.iter().position(is_it);
+        let entry = position.map(|position| interfaces.remove(position).value);
+        let mut refused = match entry {
+            Some(_) => None,
+            None => Some(format!("a bond {name} is asked for already")),
+        };
+        for slave in &asked.value.slaves {
+            let key = key(arguments, slave);
+            let found = interfaces
+                .iter()
+                .find(|i| i.value.port == key.port && i.value.ipoib.pkey == key.pkey)
+                .filter(|_| is_single(arguments, slave));
+            match found.map(|found| (&found.value.name, found.value.ipoib.bond.as_deref())) {
+                None => {
+                    refused.get_or_insert(format!(
+                        "{slave} is not an InfiniBand interface: the kernel does not mix them with others \
+                         in one bond"
+                    ));
+                }
+                Some((known, Some(other))) if other != name => {
+                    refused.get_or_insert(format!("{known} is in {other} already"));
+                }
+                Some((known, _)) if slaves.contains(known) => {}
+                Some((known, _)) => slaves.push(known.clone()),
+            }
+        }
+        bonds.push(requested(
+            asked,
+            bond_wish(&asked.value, slaves, entry, refused),
+        ));
+    }
+    for interface in interfaces.iter_mut().map(|interface| &mut interface.value) {
+        let Some(name) = interface.ipoib.bond.clone() else {
+            continue;
+        };
+        let of_it =
+            |bond: &&Requested<BondWish>| bond.value.name == name && bond.value.refused.is_some();
+        if bonds.iter().any(|bond| of_it(&bond)) {
+            let reason = format!("its bond {name} cannot be made");
+            interface.refused.get_or_insert(reason);
+        } else if interface.ipoib.is_addressed() || interface.left {
+            let reason =
+                format!("it is in {name}: give the address to the bond, ip=...:{name}:none");
+            interface.refused.get_or_insert(reason);
+        }
+    }
+    bonds
+}
+
+/// Everything that one `bond=` means: the bond, and why it cannot be had.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BondWish {
+    /// Its name.
+    pub name: String,
+    /// What it is made of.
+    pub bond: bond::Wish,
+    /// MTU and addresses.
+    pub ipoib: ipoib::Wish,
+    /// Why that cannot be.
+    pub refused: Option<String>,
+    /// Its addresses are left to the image's network module.
+    pub left: bool,
+}
+
+/// The wish of one argument. `slaves` are its interfaces as they are called in the wishes, `entry` is
+/// what the other arguments want of it, `refused` says why it cannot be had.
+fn bond_wish(
+    bond: &Bond<'_>,
+    slaves: Vec<String>,
+    entry: Option<InterfaceWish>,
+    refused: Option<String>,
+) -> BondWish {
+    let value_of = |option: &str| {
+        let mut options = bond.options.iter().rev();
+        options.find(|(name, _)| *name == option).map(|(_, v)| *v)
+    };
+    let refused = refused.or_else(|| match (value_of("mode"), value_of("fail_over_mac")) {
+        (Some(mode), _) if mode != MODE && mode != "1" => Some(format!(
+            "mode={mode} is not possible: InfiniBand interfaces keep their hardware addresses, and the kernel \
+             takes them in active-backup mode only"
+        )),
+        (_, Some(policy)) if policy != "active" && policy != "1" => Some(format!(
+            "fail_over_mac={policy} is not possible: the kernel sets it to active for InfiniBand interfaces"
+        )),
+        _ => None,
+    });
+    let mut options: Vec<(String, String)> = Vec::new();
+    for (option, value) in &bond.options {
+        options.retain(|(known, _)| known != option);
+        if !matches!(*option, "mode" | "fail_over_mac") {
+            options.push(((*option).to_owned(), (*value).to_owned()));
+        }
+    }
+    if value_of("miimon").is_none() && value_of("arp_interval").is_none() {
+        options.push(("miimon".to_owned(), MIIMON.to_owned()));
+    }
+    BondWish {
+        name: bond.name.to_owned(),
+        bond: bond::Wish { slaves, options },
+        left: entry.as_ref().is_some_and(|entry| entry.left),
+        ipoib: ipoib::Wish {
+            // Its interfaces have it.
+            mode: None,
+            ..entry.map(|entry| entry.ipoib).unwrap_or_default()
+        },
+        refused,
+    }
+}
+
+/// Milliseconds between two looks at the links, where nothing else is written: the driver's own
+/// default is never to look.
+const MIIMON: &str = "100";

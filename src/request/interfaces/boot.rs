@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! PURE: the interface that the machine boots from, and whose an `ip=` is that names no interface.
+//! Sources: dracut 059, `parse-ip-opts.sh`, `net-genrules.sh`, `ifup.sh` of network-legacy.
+
+use kernel_cmdline::{Arguments, Interface, Ip, Method, Methods, Spanned};
+
+use crate::request::interfaces::{bonds_of, is_single, key, means_infiniband};
+
+/// `bootdev=`, else `BOOTIF=`, whatever kind of interface it is.
+fn named<'b>(arguments: &Arguments<'b>) -> Option<Spanned<'b, Interface<'b>>> {
+    let firmware = || {
+        let bootif = arguments.boot_interface()?;
+        Some(bootif.with(Interface::Address(bootif.value)))
+    };
+    arguments.net.bootdev.or_else(firmware)
+}
+
+/// Whether an argument says which interface the machine boots from.
+pub fn is_named(arguments: &Arguments<'_>) -> bool {
+    named(arguments).is_some()
+}
+
+/// The InfiniBand interface that `bootdev=` names, else `BOOTIF=`; its bond, where it is in one: a bond
+/// has the addresses of its interfaces. Where neither argument is given and no `ip=` names an interface,
+/// the only bond: dracut sets up no other interface then.
+pub fn boot_device<'b>(arguments: &Arguments<'b>) -> Option<Spanned<'b, Interface<'b>>> {
+    let Some(device) = named(arguments) else {
+        return only_bond(arguments);
+    };
+    means_infiniband(arguments, &device.value).then(|| {
+        let own = key(arguments, &device.value);
+        let mut bonds = bonds_of(arguments);
+        let bond = bonds.find(|bond| {
+            let mut slaves = bond.value.slaves.iter();
+            slaves.any(|slave| is_single(arguments, slave) && key(arguments, slave) == own)
+        });
+        bond.map_or(device, |bond| device.with(Interface::Name(bond.value.name)))
+    })
+}
+
+fn only_bond<'b>(arguments: &Arguments<'b>) -> Option<Spanned<'b, Interface<'b>>> {
+    let net = &arguments.net;
+    let bond = bonds_of(arguments).next()?;
+    let is_only = net.bonds.len() == 1 && net.ip.iter().all(|ip| ip.value.interface.is_none());
+    is_only.then(|| bond.with(Interface::Name(bond.value.name)))
+}
+
+/// The boot device, where no `ip=` names it: an `ip=` that names no interface is for it.
+pub fn unaddressed<'b>(arguments: &Arguments<'b>) -> Option<Spanned<'b, Interface<'b>>> {
+    let device = boot_device(arguments)?;
+    let own = key(arguments, &device.value);
+    let mut named = arguments.net.ip.iter().filter_map(|ip| ip.value.interface);
+    (!named.any(|interface| key(arguments, &interface) == own)).then_some(device)
+}
+
+/// What is asked for on such a boot device where there is no `ip=` for it at all: DHCP, where a network
+/// is needed (`ifup.sh`, "no ip option directed at our interface"; nm-initrd-generator: method=auto).
+pub fn implied<'b>(arguments: &Arguments<'b>) -> Option<Ip<'b>> {
+    let method = match arguments.network_root().map(|root| root.value) {
+        Some("dhcp6") => Method::Dhcp6,
+        Some("either6") => Method::Either6,
+        _ => Method::Dhcp,
+    };
+    let mut all = arguments.net.ip.iter();
+    let is_said = has_wrong_ip(arguments) || all.any(|ip| ip.value.interface.is_none());
+    (needs_network(arguments) && !is_said).then(|| Ip {
+        methods: Methods::from_slice(&[method]).unwrap_or_default(),
+        ..Ip::default()
+    })
+}
+
+/// Whether the image's network module is asked to address whichever interface comes up.
+pub fn is_anywhere(arguments: &Arguments<'_>) -> bool {
+    let mut all = arguments.net.ip.iter();
+    let is_asked = all.any(|ip| ip.value.interface.is_none())
+        || (is_without_ip(arguments) && needs_network(arguments));
+    is_asked && !is_named(arguments) && boot_device(arguments).is_none()
+}
+
+/// Whether there is no `ip=`, not even a wrong one: what that means nobody can tell.
+pub fn is_without_ip(arguments: &Arguments<'_>) -> bool {
+    arguments.net.ip.is_empty() && !has_wrong_ip(arguments)
+}
+
+fn has_wrong_ip(arguments: &Arguments<'_>) -> bool {
+    let mut wrong = arguments.complaints.iter();
+    wrong.any(|complaint| complaint.argument.starts_with(b"ip="))
+}
+
+fn needs_network(arguments: &Arguments<'_>) -> bool {
+    let neednet = arguments.neednet.is_some_and(|neednet| neednet.value);
+    neednet || arguments.waits_for_network().is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::request::Request;
+    use crate::wish::ipoib;
+
+    const PXELINUX: &str = "ip=10.0.0.5:10.0.0.1:10.0.0.254:255.255.255.0";
+    const BOOTIF: &str = "BOOTIF=20-b8-59-9f-03-00-fc-1a-2c";
+
+    /// Each interface and bond with what gives it addresses, and `*` behind the boot device.
+    fn addressed(cmdline: &str) -> Vec<String> {
+        let request = Request::from_text(cmdline);
+        let text = |name: &str, ipoib: &ipoib::Wish| {
+            let mut how: Vec<String> = ipoib.addresses.iter().map(ToString::to_string).collect();
+            how.extend(ipoib.dhcp.as_ref().map(|_| "dhcp".to_owned()));
+            how.extend(ipoib.dhcp6.as_ref().map(|dhcp6| {
+                let either = if dhcp6.after_router_s.is_some() {
+                    "either6"
+                } else {
+                    "dhcp6"
+                };
+                either.to_owned()
+            }));
+            let boot = if ipoib.boot { "*" } else { "" };
+            format!("{name}{boot}: {}", how.join(" "))
+        };
+        let interfaces = request.interfaces.iter().map(|i| &i.value);
+        let bonds = request.bonds.iter().map(|bond| &bond.value);
+        interfaces
+            .map(|interface| text(&interface.name, &interface.ipoib))
+            .chain(bonds.map(|bond| text(&bond.name, &bond.ipoib)))
+            .collect()
+    }
+
+    #[test]
+    fn an_address_without_an_interface_is_the_boot_devices() {
+        for (cmdline, wanted) in [
+            (
+                format!("{PXELINUX} {BOOTIF}"),
+                vec!["guid=0xb8599f0300fc1a2c*: 10.0.0.5/24"],
+            ),
+            (format!("{PXELINUX} {BOOTIF} rd.bootif=0"), vec![]),
+            (format!("{PXELINUX} bootdev=ib0"), vec!["ib0*: 10.0.0.5/24"]),
+            (
+                format!("bootdev=ib0 ip=dhcp {PXELINUX}"),
+                vec!["ib0*: 10.0.0.5/24 dhcp"],
+            ),
+            (
+                format!("{PXELINUX} bootdev=ib0 {BOOTIF}"),
+                vec!["ib0*: 10.0.0.5/24"],
+            ),
+            (
+                format!("{PXELINUX} bootdev=ib0 ip=ib0:dhcp6"),
+                vec!["ib0*: dhcp6"],
+            ),
+            (
+                format!("{PXELINUX} bootdev=ib0 ip=ib1:dhcp"),
+                vec!["ib1: dhcp", "ib0*: 10.0.0.5/24"],
+            ),
+            (
+                format!("{PXELINUX} bootdev=eth0 ip=ib0:dhcp"),
+                vec!["ib0: dhcp"],
+            ),
+            (
+                format!("{PXELINUX} rd.ib.mode=ib0:connected"),
+                vec!["ib0: "],
+            ),
+            (
+                format!("{PXELINUX} bond=bond0:ib0,ib1 bootdev=ib1"),
+                vec!["ib0: ", "ib1: ", "bond0*: 10.0.0.5/24"],
+            ),
+            (
+                format!("{PXELINUX} bond=bond0:ib0,ib1"),
+                vec!["ib0: ", "ib1: ", "bond0*: 10.0.0.5/24"],
+            ),
+            (
+                format!("{PXELINUX} bond=bond0:ib0,ib1 bond=bond1:eth0,eth1"),
+                vec!["ib0: ", "ib1: ", "bond0: "],
+            ),
+        ] {
+            assert_eq!(addressed(&cmdline), wanted, "{cmdline}");
+        }
+    }
+
+    #[test]
+    fn a_boot_device_that_no_ip_is_for_asks_dhcp_where_a_network_is_needed() {
+        for (cmdline, wanted) in [
+            ("root=nfs:10.0.0.1:/x bootdev=ib0", "ib0*: dhcp"),
+            ("root=dhcp bootdev=ib0", "ib0*: dhcp"),
+            ("root=dhcp6 bootdev=ib0", "ib0*: dhcp6"),
+            ("netroot=either6 bootdev=ib0", "ib0*: either6"),
+            ("netroot=iscsi:10.0.0.2::::iqn.a bootdev=ib0", "ib0*: dhcp"),
+            ("root=wwinit bootdev=ib0", "ib0*: dhcp"),
+            ("rd.neednet=1 bootdev=ib0", "ib0*: dhcp"),
+            ("rd.neednet=0 bootdev=ib0", "ib0*: "),
+            ("root=/dev/sda1 bootdev=ib0", "ib0*: "),
+            (
+                "root=nfs:10.0.0.1:/x bootdev=ib0 ip=eth0:dhcp",
+                "ib0*: dhcp",
+            ),
+            ("root=nfs:10.0.0.1:/x bootdev=ib0 ip=link-local", "ib0*: "),
+            // What was meant for it nobody can tell.
+            (
+                "root=nfs:10.0.0.1:/x bootdev=ib0 ip=10.0.0.1:::24::ib0:noen",
+                "ib0*: ",
+            ),
+            ("root=nfs:10.0.0.1:/x rd.ib.mode=ib0:connected", "ib0: "),
+        ] {
+            assert_eq!(addressed(cmdline), [wanted], "{cmdline}");
+        }
+        let wanted = ["guid=0xb8599f0300fc1a2c*: dhcp"];
+        assert_eq!(addressed(&format!("root=nfs:10.0.0.1:/x {BOOTIF}")), wanted);
+        let wanted = ["ib0: ", "ib1: ", "bond0*: dhcp"];
+        assert_eq!(addressed("root=nfs:10.0.0.1:/x bond=bond0:ib0,ib1"), wanted);
+    }
+}

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! PURE: the server of the root file system, as `root=`, `netroot=` and `rd.nvmf.discover=` name it.
+
+use std::net::IpAddr;
+
+use kernel_cmdline::Arguments;
+
+use crate::wish::origin::{Requested, origin, requested};
+use crate::wish::storage::{self, OfLease, Protocol, Root, Transport};
+
+/// The root file system that the arguments name, in dracut's order.
+pub fn named(arguments: &Arguments<'_>) -> Option<Requested<Root>> {
+    let root = &arguments.root;
+    let netroot = root.netroot.iter().rev();
+    let mut named = netroot.chain(&root.root);
+    let is_iser = is_iser(arguments);
+    named
+        .find_map(|argument| {
+            Some(requested(
+                argument,
+                storage::parse(argument.value, is_iser)?,
+            ))
+        })
+        .or_else(|| {
+            let discover = root.nvmf_discover.first()?;
+            let found = Root {
+                protocol: Protocol::Nvme,
+                transport: match discover.value.transport {
+                    "rdma" => Transport::Rdma,
+                    "tcp" => Transport::Tcp,
+                    _ => return None,
+                },
+                server: storage::address(discover.value.traddr),
+            };
+            Some(requested(discover, found))
+        })
+}
+
+/// The servers of a disk with several ways to it: one of each `netroot=iscsi:`, none where its address
+/// is not known. Empty where there is not more than one.
+pub fn portals(arguments: &Arguments<'_>) -> Vec<Option<IpAddr>> {
+    let named = arguments.root.netroot.iter();
+    let disks = named.filter_map(|argument| storage::parse(argument.value, false));
+    let mut servers = Vec::new();
+    for disk in disks.filter(|root| root.protocol == Protocol::Iscsi) {
+        if !servers.contains(&disk.server) {
+            servers.push(disk.server);
+        }
+    }
+    if servers.len() > 1 {
+        servers
+    } else {
+        Vec::new()
+    }
+}
+
+/// Where `root=` or `netroot=` leaves it to a DHCP server.
+pub fn left_to_dhcp(arguments: &Arguments<'_>) -> Option<OfLease> {
+    let all = arguments.root.netroot.iter().chain(&arguments.root.root);
+    let mut dhcp = all.filter(|argument| argument.value == "dhcp");
+    let argument = dhcp.next().filter(|_| named(arguments).is_none())?;
+    Some(OfLease {
+        asked_by: origin(argument),
+        is_iser: is_iser(arguments),
+    })
+}
+
+fn is_iser(arguments: &Arguments<'_>) -> bool {
+    let transport = arguments.root.iscsi_transport.as_ref();
+    transport.is_some_and(|name| name.value == "iser")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wish::storage::OfLease;
+    use crate::wish::storage::Root;
+    use crate::wish::storage::Transport;
+    use kernel_cmdline::Source;
+    use std::net::Ipv4Addr;
+
+    fn seen(cmdline: &str) -> Option<String> {
+        let sources = [Source::new("test", cmdline.as_bytes())];
+        let root = named(&kernel_cmdline::parse(&sources))?;
+        let Root {
+            protocol,
+            transport,
+            server,
+        } = root.value;
+        let server = server.map_or("-".to_owned(), |server| server.to_string());
+        let module = root.value.module().unwrap_or("-");
+        Some(format!(
+            "{protocol:?} {transport} {server} {module} <- {}",
+            root.origin
+        ))
+    }
+
+    #[test]
+    fn every_spelling_of_a_root_says_its_server_and_its_transport() {
+        for (cmdline, wanted) in [
+            ("root=nfs:10.0.0.2:/root", "Nfs tcp 10.0.0.2 -"),
+            ("root=nfs4:10.0.0.2:/rdma", "Nfs tcp 10.0.0.2 -"),
+            (
+                "root=nfs4:10.0.0.2:/:rdma,port=20049",
+                "Nfs rdma 10.0.0.2 rpcrdma",
+            ),
+            (
+                "root=nfs4:[fd00::2]:/root:rw,proto=rdma6",
+                "Nfs rdma fd00::2 rpcrdma",
+            ),
+            (
+                "root=nfs:proto=rdma,port=20049:10.0.0.2:/root",
+                "Nfs rdma 10.0.0.2 rpcrdma",
+            ),
+            ("root=nfs:/root", "Nfs tcp - -"),
+            ("root=nfs:server:/root:rdma", "Nfs rdma - rpcrdma"),
+            (
+                "netroot=iscsi:10.0.0.2::::iqn.2026-01.test:disk",
+                "Iscsi tcp 10.0.0.2 -",
+            ),
+            (
+                "netroot=iscsi:u:p@10.0.0.2:::iser::1:iqn.a:b",
+                "Iscsi rdma 10.0.0.2 ib_iser",
+            ),
+            (
+                "netroot=iscsi:[fd00::2]:6:3260:iser:::iqn.a:b",
+                "Iscsi rdma fd00::2 ib_iser",
+            ),
+            (
+                "rd.nvmf.discover=rdma,10.0.0.2,,4420",
+                "Nvme rdma 10.0.0.2 nvme_rdma",
+            ),
+            ("rd.nvmf.discover=tcp,10.0.0.2", "Nvme tcp 10.0.0.2 -"),
+            (
+                "root=live:http://u:p@10.0.0.2:8080/a:/b.squashfs",
+                "Live tcp 10.0.0.2 -",
+            ),
+            ("root=live:https://[fd00::2]/b.img", "Live tcp fd00::2 -"),
+            ("root=live:http://server/b.img", "Live tcp - -"),
+        ] {
+            let shown = kernel_cmdline::Shown(cmdline.as_bytes()).to_string();
+            let wanted = format!("{wanted} <- {shown}");
+            assert_eq!(seen(cmdline).as_ref(), Some(&wanted), "{cmdline}");
+            // A saved tree has no other.
+            assert_eq!(seen(&shown), Some(wanted), "{cmdline}");
+        }
+        for cmdline in [
+            "root=/dev/vda",
+            "root=UUID=a",
+            "root=dhcp",
+            "rd.nvmf.discover=fc,auto",
+            "root=live:/dev/sr0",
+            "root=live:torrent://10.0.0.2/a",
+        ] {
+            assert_eq!(seen(cmdline), None, "{cmdline}");
+        }
+        for transport in [
+            "rd.iscsi.transport=iser",
+            "rd.iscsi.param=iface.transport_name=iser",
+        ] {
+            assert_eq!(
+                seen(&format!("{transport} netroot=iscsi:10.0.0.2::::iqn.a")).unwrap(),
+                "Iscsi rdma 10.0.0.2 ib_iser <- netroot=iscsi:10.0.0.2::::iqn.a",
+                "{transport}"
+            );
+        }
+        // The disk is named by root=, where it comes from by netroot=.
+        assert_eq!(
+            seen("root=LABEL=r netroot=iscsi:10.0.0.2::::iqn.a").unwrap(),
+            "Iscsi tcp 10.0.0.2 - <- netroot=iscsi:10.0.0.2::::iqn.a"
+        );
+    }
+
+    #[test]
+    fn a_disk_may_have_several_servers() {
+        let seen = |cmdline: &str| {
+            let sources = [Source::new("test", cmdline.as_bytes())];
+            let portals = portals(&kernel_cmdline::parse(&sources));
+            let word = |server: &Option<IpAddr>| server.map_or("-".to_owned(), |s| s.to_string());
+            portals.iter().map(word).collect::<Vec<_>>().join(" ")
+        };
+        let one = "netroot=iscsi:10.0.0.2::::iqn.a";
+        for (cmdline, wanted) in [
+            (one.to_owned(), ""),
+            (format!("{one} {one} netroot=nfs:10.1.0.2:/"), ""),
+            (
+                format!("{one} netroot=iscsi:u:p@10.1.0.2::::iqn.a"),
+                "10.0.0.2 10.1.0.2",
+            ),
+            (format!("{one} netroot=iscsi:server::::iqn.a"), "10.0.0.2 -"),
+        ] {
+            assert_eq!(seen(&cmdline), wanted, "{cmdline}");
+        }
+    }
+
+    #[test]
+    fn a_dhcp_server_names_the_root_as_dracut_reads_it() {
+        let otherwise = Ipv4Addr::new(10, 0, 0, 3);
+        let sources = [Source::new("test", b"root=dhcp")];
+        let of_lease = left_to_dhcp(&kernel_cmdline::parse(&sources)).unwrap();
+        let granted = |path: &str| of_lease.granted(path, otherwise);
+        let over = OfLease {
+            is_iser: true,
+            ..of_lease.clone()
+        };
+        let root = over.granted("iscsi:10.0.0.2::::iqn.a", otherwise).unwrap();
+        assert_eq!(root.transport, Transport::Rdma);
+        for (path, wanted) in [
+            ("nfs:10.0.0.2:/srv/root", "Nfs tcp 10.0.0.2"),
+            ("10.0.0.2:/srv/root", "Nfs tcp 10.0.0.2"),
+            ("nfs4:10.0.0.2:/:rdma,port=20049", "Nfs rdma 10.0.0.2"),
+            ("/srv/root", "Nfs tcp 10.0.0.3"),
+            ("nfs:/srv/root", "Nfs tcp 10.0.0.3"),
+            // Whose address is not known here.
+            ("nfs:server:/srv/root", "Nfs tcp -"),
+            ("iscsi:10.0.0.2::::iqn.a", "Iscsi tcp 10.0.0.2"),
+            ("iscsi:::::iqn.a", "Iscsi tcp -"),
+        ] {
+            let root = granted(path).unwrap();
+            let server = root.server.map_or("-".to_owned(), |s| s.to_string());
+            let seen = format!("{:?} {} {server}", root.protocol, root.transport);
+            assert_eq!(seen, wanted, "{path}");
+        }
+        for path in ["", "dhcp", "http://10.0.0.2/x", "10.0.0.2", "\u{fffd}:/"] {
+            assert_eq!(granted(path), None, "{path}");
+        }
+    }
+
+    #[test]
+    fn the_root_is_left_to_dhcp_where_nothing_else_names_it() {
+        let left = |cmdline: &str| {
+            let sources = [Source::new("test", cmdline.as_bytes())];
+            left_to_dhcp(&kernel_cmdline::parse(&sources)).map(|left| left.asked_by.argument)
+        };
+        for cmdline in ["root=dhcp", "root=/dev/vda netroot=dhcp"] {
+            let argument = cmdline.split(' ').next_back().map(str::to_owned);
+            assert_eq!(left(cmdline), argument);
+        }
+        for cmdline in [
+            "root=nfs:10.0.0.2:/ netroot=dhcp",
+            "root=/dev/vda",
+            "ip=dhcp",
+        ] {
+            assert_eq!(left(cmdline), None, "{cmdline}");
+        }
+    }
+}

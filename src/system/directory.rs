@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Safe files below /run and in the initramfs: no link is followed, a file is the old one or the new one.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
+
+use nix::errno::Errno;
+use nix::fcntl::{OFlag, openat, renameat};
+use nix::sys::signal::kill;
+use nix::sys::stat::{Mode, SFlag, fchmod, fstat, mkdirat};
+use nix::unistd::{Pid, Uid, UnlinkatFlags, geteuid, unlinkat};
+
+use crate::error::{Error, Result};
+
+/// A directory below /run (or of the initramfs), held open: later path changes do not lead a write elsewhere.
+#[derive(Debug)]
+pub struct Directory {
+    pub(crate) fd: OwnedFd,
+    pub(crate) path: String,
+}
+
+/// Largest file that is read back: 4,096 ports take about 4 MiB.
+const FILE_MAX: u64 = 16 << 20;
+
+pub(crate) const OPEN: OFlag = OFlag::O_DIRECTORY
+    .union(OFlag::O_NOFOLLOW)
+    .union(OFlag::O_CLOEXEC);
+
+/// What stands where a file is to be.
+#[derive(Debug)]
+pub enum Standing {
+    /// Nothing.
+    Nothing,
+    /// A regular file of root's or ours.
+    Ours(Vec<u8>),
+    /// A link, or what is no such file: why it is not believed.
+    Planted(Error),
+}
+
+impl Directory {
+    /// `/run/ibboot`, as [`Directory::below_run`].
+    pub fn open() -> Result<Directory> {
+        Directory::below_run("ibboot")
+    }
+
+    /// Makes (0755) or opens `/run/PATH`, one name after another; refuses links and what somebody
+    /// else can write to.
+    pub fn below_run(path: &str) -> Result<Directory> {
+        let run = nix::fcntl::open("/run", OPEN, Mode::empty())
+            .map_err(|errno| Error::new("/run", "cannot be opened").seen(errno.desc()))?;
+        let mut directory = Directory {
+            fd: run,
+            path: "/run".to_owned(),
+        };
+        for name in path.split('/') {
+            directory = directory.below(name)?;
+        }
+        Ok(directory)
+    }
+
+    /// Opens a directory of the initramfs; where everybody may make files in it, nobody else may
+    /// rename ours (the sticky bit).
+    pub fn existing(path: &str) -> Result<Directory> {
+        let cannot = |errno: Errno| Error::new(path, "cannot be opened").seen(errno.desc());
+        let fd = nix::fcntl::open(path, OPEN, Mode::empty()).map_err(cannot)?;
+        let sticky = fstat(&fd).map_err(cannot)?.st_mode & 0o1000 != 0;
+        let others = if sticky { 0 } else { 0o022 };
+        let path = path.to_owned();
+        Directory { fd, path }.checked(others)
+    }
+
+    /// Refuses a directory of somebody else, and one with any of the permissions in `others`.
+    pub(crate) fn checked(self, others: u32) -> Result<Directory> {
+        let stat = fstat(&self.fd).map_err(|errno| self.failed("", "cannot be opened", errno))?;
+        if stat.st_uid != geteuid().as_raw() || stat.st_mode & others != 0 {
+            return Err(Error::new(self.path, "is not safe to write to")
+                .seen(format!(
+                    "owner {}, mode {:o}",
+                    stat.st_uid,
+                    stat.st_mode & 0o7777
+                ))
+                .wanted("own directory that nobody else can write"));
+        }
+        Ok(self)
+    }
+
+    fn below(self, name: &str) -> Result<Directory> {
+        match mkdirat(&self.fd, name, Mode::from_bits_truncate(0o755)) {
+            Ok(()) | Err(Errno::EEXIST) => {}
+            Err(errno) => return Err(self.failed(name, "cannot be made", errno)),
+        }
+        let cannot = |errno| self.failed(name, "cannot be opened", errno);
+        let fd = openat(&self.fd, name, OPEN, Mode::empty()).map_err(cannot)?;
+        let path = format!("{}/{name}", self.path);
+        Directory { fd, path }.checked(0o022)
+    }
+
+    pub(crate) fn failed(&self, name: &str, what: &str, errno: Errno) -> Error {
+        let path = format!("{}/{name}", self.path);
+        Error::new(path.trim_end_matches('/'), what).seen(errno.desc())
+    }
+
+    /// Replaces `name` (0644) by `content` in one step.
+    pub fn write(&self, name: &str, content: &[u8]) -> Result<()> {
+        self.write_as(name, content, 0o644)
+    }
+
+    /// Replaces `name` by `content` in one step, with these permissions.
+    pub fn write_as(&self, name: &str, content: &[u8], mode: u32) -> Result<()> {
+        self.sweep(name);
+        let mode = Mode::from_bits_truncate(mode);
+        let temporary = format!(".{name}.{}", std::process::id());
+        let fail = |errno| self.failed(name, "cannot be written", errno);
+        let create = || {
+            openat(
+                &self.fd,
+                temporary.as_str(),
+                OFlag::O_WRONLY
+                    | OFlag::O_CREAT
+                    | OFlag::O_EXCL
+                    | OFlag::O_NOFOLLOW
+                    | OFlag::O_CLOEXEC,
+                mode,
+            )
+        };
+        let file = match create() {
+            // Left by a killed process that had our number.
+            Err(Errno::EEXIST) => {
+                unlinkat(&self.fd, temporary.as_str(), UnlinkatFlags::NoRemoveDir).map_err(fail)?;
+                create()
+            }
+            other => other,
+        }
+        .map_err(fail)?;
+        let written = fchmod(&file, mode)
+            .map_err(io::Error::from)
+            .and_then(|()| File::from(file).write_all(content))
+            .and_then(|()| {
+                renameat(&self.fd, temporary.as_str(), &self.fd, name).map_err(io::Error::from)
+            });
+        if let Err(error) = written {
+            if let Err(errno) = unlinkat(&self.fd, temporary.as_str(), UnlinkatFlags::NoRemoveDir) {
+                log::debug!(
+                    "{}/{temporary}: cannot be removed: {}",
+                    self.path,
+                    errno.desc()
+                );
+            }
+            return Err(Error::io(
+                format!("{}/{name}", self.path),
+                "cannot be written",
+                &error,
+            ));
+        }
+        Ok(())
+    }
+
+    /// Removes what processes left that were killed while they wrote `name`. A number that a process
+    /// has again stays until that one has ended.
+    pub(crate) fn sweep(&self, name: &str) {
+        let prefix = format!(".{name}.");
+        let entries = std::fs::read_dir(&self.path).into_iter().flatten();
+        let names = entries
+            .flatten()
+            .filter_map(|entry| entry.file_name().into_string().ok());
+        for left in names {
+            let writer = left.strip_prefix(&prefix).and_then(|pid| pid.parse().ok());
+            let is_dead = |pid: i32| pid > 0 && kill(Pid::from_raw(pid), None) == Err(Errno::ESRCH);
+            if writer.is_some_and(is_dead)
+                && let Err(error) = self.remove(&left)
+            {
+                log::debug!("{error}");
+            }
+        }
+    }
+
+    /// Removes `name`; not there is success.
+    pub fn remove(&self, name: &str) -> Result<()> {
+        match unlinkat(&self.fd, name, UnlinkatFlags::NoRemoveDir) {
+            Ok(()) | Err(Errno::ENOENT) => Ok(()),
+            Err(errno) => Err(self.failed(name, "cannot be removed", errno)),
+        }
+    }
+
+    /// Removes the files whose text is `unwanted`. What cannot be read stays.
+    pub fn remove_if(&self, unwanted: impl Fn(&str) -> bool) -> Result<()> {
+        let names = match std::fs::read_dir(&self.path) {
+            Ok(entries) => entries.flatten().map(|entry| entry.file_name()),
+            Err(e) => return Err(Error::io(&self.path, "cannot be read", &e)),
+        };
+        for name in names.filter_map(|name| name.into_string().ok()) {
+            let Ok(Some(bytes)) = self.read(&name) else {
+                continue;
+            };
+            if unwanted(&String::from_utf8_lossy(&bytes)) {
+                self.remove(&name)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads `name`: a regular file of root's or ours, `None` if it is not there.
+    pub fn read(&self, name: &str) -> Result<Option<Vec<u8>>> {
+        self.read_of(name, geteuid())
+    }
+
+    /// The same, of root's or of `owner`'s.
+    pub(crate) fn read_of(&self, name: &str, owner: Uid) -> Result<Option<Vec<u8>>> {
+        match self.standing(name, owner)? {
+            Standing::Nothing => Ok(None),
+            Standing::Ours(bytes) => Ok(Some(bytes)),
+            Standing::Planted(error) => Err(error),
+        }
+    }
+
+    /// What stands there as `name`. An error: nobody knows.
+    pub fn look_at(&self, name: &str) -> Result<Standing> {
+        self.standing(name, geteuid())
+    }
+
+    /// The same where root or `owner` may own the file.
+    pub(crate) fn standing(&self, name: &str, owner: Uid) -> Result<Standing> {
+        let fail = |errno| self.failed(name, "cannot be read", errno);
+        // O_NONBLOCK: a planted fifo must not hold us.
+        let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
+        let fd = match openat(&self.fd, name, flags, Mode::empty()) {
+            Ok(fd) => fd,
+            Err(Errno::ENOENT) => return Ok(Standing::Nothing),
+            Err(Errno::ELOOP) => return Ok(Standing::Planted(fail(Errno::ELOOP))),
+            Err(errno) => return Err(fail(errno)),
+        };
+        let stat = fstat(&fd).map_err(fail)?;
+        let regular = SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT == SFlag::S_IFREG;
+        if !regular || (stat.st_uid != 0 && stat.st_uid != owner.as_raw()) {
+            let error = Error::new(format!("{}/{name}", self.path), "is not believed")
+                .seen(format!("owner {}, mode {:o}", stat.st_uid, stat.st_mode))
+                .wanted("a regular file of root");
+            return Ok(Standing::Planted(error));
+        }
+        let mut bytes = Vec::new();
+        File::from(fd)
+            .take(FILE_MAX)
+            .read_to_end(&mut bytes)
+            .map_err(|e| Error::io(format!("{}/{name}", self.path), "cannot be read", &e))?;
+        Ok(Standing::Ours(bytes))
+    }
+}

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A report as monitoring systems read it: a Nagios plugin's output, Prometheus' text format, and
+//! one line for a node health check. Pure.
+
+use kernel_cmdline::is_plain;
+
+use crate::verify::checks::check;
+use crate::verify::report::{LinkReport, Report, Status};
+
+/// `n of m links verified`.
+fn count(report: &Report) -> String {
+    let good = report.links.iter().filter(|link| link.is_good()).count();
+    format!("{good} of {} links verified", report.links.len())
+}
+
+/// The word of a plugin's first line (Monitoring Plugins Development Guidelines, 3.2).
+fn word(status: Status) -> &'static str {
+    match status {
+        Status::Ok | Status::Skipped => "OK",
+        other => other.word(),
+    }
+}
+
+/// What a Nagios plugin prints: the verdict and the worst trouble with performance data, then the
+/// other troubles, a line each. The exit code is that of [`Status::exit_code`].
+pub fn nagios(report: &Report) -> String {
+    // "|" begins the performance data wherever it stands.
+    let plain = |text: String| text.replace('|', "/");
+    let troubles = report.troubles();
+    let worst = report.reason().or_else(|| troubles.first().cloned());
+    let told = match (&worst, report.status) {
+        (Some(worst), status) if status != Status::Ok => {
+            plain(format!("{worst} ({})", count(report)))
+        }
+        _ => count(report),
+    };
+    let good = report.links.iter().filter(|link| link.is_good()).count();
+    let mut out = format!(
+        "IBBOOT {} - {told} | verified={good};;;0;{}\n",
+        word(report.status),
+        report.links.len()
+    );
+    for trouble in troubles
+        .into_iter()
+        .filter(|one| Some(one) != worst.as_ref())
+    {
+        out.push_str(&plain(trouble));
+        out.push('\n');
+    }
+    out
+}
+
+/// One line for LBNL Node Health Check and its like.
+pub fn nhc(report: &Report) -> String {
+    match report
+        .reason()
+        .or_else(|| report.troubles().into_iter().next())
+    {
+        Some(reason) if report.status != Status::Ok => format!("ibboot: {reason}\n"),
+        _ => format!("ibboot: {}\n", count(report)),
+    }
+}
+
+/// 1 on any failure, as a node health check's `die 1`: a warning is none.
+pub fn nhc_exit_code(report: &Report) -> u8 {
+    u8::from(report.status > Status::Warning)
+}
+
+/// A label's value in Prometheus' text format (version 0.0.4).
+fn label(value: &str) -> String {
+    let mut out = String::with_capacity(value.len());
+    for c in value.chars() {
+        match c {
+            '\n' => out.push_str("\\n"),
+            // Allowed there, and no good to whoever looks at it on a terminal.
+            c if !is_plain(c) => out.push('\u{fffd}'),
+            '\\' => out.push_str("\\\\"),
+            '"' => out.push_str("\\\""),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// `{a="b",...}`.
+fn labels(pairs: &[(&str, &str)]) -> String {
+    let each: Vec<String> = pairs
+        .iter()
+        .map(|(name, value)| format!("{name}=\"{}\"", label(value)))
+        .collect();
+    format!("{{{}}}", each.join(","))
+}
+
+fn family(out: &mut String, name: &str, help: &str, samples: &[String]) {
+    if samples.is_empty() {
+        return;
+    }
+    out.push_str(&format!("# HELP {name} {help}\n# TYPE {name} gauge\n"));
+    for sample in samples {
+        out.push_str(&format!("{name}{sample}\n"));
+    }
+}
+
+/// What names a link in every sample: the selector that asked for it, its port and interface.
+fn names(link: &LinkReport) -> [(&'static str, &str); 3] {
+    [
+        ("wanted", &link.wanted),
+        ("port", link.name.as_deref().unwrap_or("")),
+        ("interface", link.interface.as_deref().unwrap_or("")),
+    ]
+}
+
+/// Gauges for the textfile collector of Prometheus' node exporter.
+pub fn prometheus(report: &Report) -> String {
+    let mut out = String::new();
+    let whole = |value: u8| vec![format!(" {value}")];
+    family(
+        &mut out,
+        "ibboot_status",
+        "Verdict: 0 ok, 1 warning, 2 critical, 3 unknown.",
+        &whole(report.status.exit_code()),
+    );
+    family(
+        &mut out,
+        "ibboot_satisfied",
+        "Whether all that is required is there.",
+        &whole(u8::from(report.satisfied)),
+    );
+    family(
+        &mut out,
+        "ibboot_wrong_arguments",
+        "How many arguments could not be understood.",
+        &[format!(" {}", report.complaints.len())],
+    );
+    let modules: Vec<String> = report
+        .modules
+        .iter()
+        .map(|module| {
+            let live = u8::from(module.finding.status == Status::Ok);
+            format!("{} {live}", labels(&[("module", &module.name)]))
+        })
+        .collect();
+    family(
+        &mut out,
+        "ibboot_module_live",
+        "Whether a kernel module is there.",
+        &modules,
+    );
+    let servers: Vec<String> = report
+        .servers
+        .iter()
+        .map(|server| {
+            let answers = u8::from(server.finding.status == Status::Ok);
+            format!(
+                "{} {answers}",
+                labels(&[("server", &server.server.to_string())])
+            )
+        })
+        .collect();
+    family(
+        &mut out,
+        "ibboot_server_answers",
+        "Whether a server answers over RDMA.",
+        &servers,
+    );
+    let verified: Vec<String> = report
+        .links
+        .iter()
+        .map(|link| format!("{} {}", labels(&names(link)), u8::from(link.is_good())))
+        .collect();
+    family(
+        &mut out,
+        "ibboot_link_verified",
+        "Whether all checks of a link passed or only warn.",
+        &verified,
+    );
+    let info: Vec<String> = report.links.iter().map(info).collect();
+    family(&mut out, "ibboot_link_info", "What a link is.", &info);
+    let mut checks = Vec::new();
+    for link in &report.links {
+        for finding in link
+            .checks
+            .iter()
+            .filter(|one| one.status != Status::Skipped)
+        {
+            let name = check(finding.check).map_or("", |row| row.name);
+            let [wanted, port, interface] = names(link);
+            let labels = labels(&[wanted, port, interface, ("check", name)]);
+            checks.push(format!("{labels} {}", finding.status.exit_code()));
+        }
+    }
+    family(
+        &mut out,
+        "ibboot_link_check",
+        "Result of a check that was made: 0 ok, 1 warning, 2 critical, 3 unknown.",
+        &checks,
+    );
+    out
+}
+
+fn info(link: &LinkReport) -> String {
+    let [wanted, port, interface] = names(link);
+    let guid = link
+        .port_guid
+        .map_or(String::new(), |guid| guid.to_string());
+    let layer = link
+        .link_layer
+        .map_or(String::new(), |layer| layer.to_string());
+    let rest = [
+        ("port_guid", guid.as_str()),
+        ("link_layer", &layer),
+        ("rate", link.rate.as_deref().unwrap_or("")),
+        ("bus_address", link.bus_address.as_deref().unwrap_or("")),
+    ];
+    let [guid, layer, rate, bus_address] = rest;
+    let pairs = [wanted, port, interface, guid, layer, rate, bus_address];
+    format!("{} 1", labels(&pairs))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_label_cannot_leave_its_quotes() {
+        assert_eq!(labels(&[("a", "x\"} 1\ny\\")]), "{a=\"x\\\"} 1\\ny\\\\\"}");
+        assert_eq!(labels(&[("a", "\x1b[2J")]), "{a=\"\u{fffd}[2J\"}");
+    }
+}

@@ -1,0 +1,549 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What `verify` found, and how it is shown. Pure.
+
+use std::cmp::Reverse;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::printable;
+use crate::facts::{PortRef, Unread};
+use crate::rdma::reach::Server;
+use crate::rdma::types::{Guid, Identity, LinkLayer};
+use crate::verify::checks::{Id, check};
+use crate::wish::expectation::LinkWish;
+use crate::wish::origin::Origin;
+
+/// Result of a check, of a link or of the whole; the order is the one of badness.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Status {
+    /// Passed.
+    Ok,
+    /// Not looked at, because its parent failed.
+    Skipped,
+    /// Somebody should look.
+    Warning,
+    /// No answer to be had.
+    Unknown,
+    /// Failed.
+    Critical,
+}
+
+impl Status {
+    /// Exit code of `ibboot check`: the one of monitoring plugins (0 ok, 1 warning, 2 critical,
+    /// 3 unknown).
+    pub fn exit_code(self) -> u8 {
+        match self {
+            Status::Ok | Status::Skipped => 0,
+            Status::Warning => 1,
+            Status::Critical => 2,
+            Status::Unknown => 3,
+        }
+    }
+
+    /// The word in tables.
+    pub fn word(self) -> &'static str {
+        match self {
+            Status::Ok => "ok",
+            Status::Skipped => "skipped",
+            Status::Warning => "WARNING",
+            Status::Unknown => "UNKNOWN",
+            Status::Critical => "CRITICAL",
+        }
+    }
+}
+
+/// Result of one check.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Finding {
+    /// Which check.
+    pub check: Id,
+    /// Its result.
+    pub status: Status,
+    /// What was seen.
+    pub seen: Option<String>,
+    /// What was wanted, for one that failed.
+    pub wanted: Option<String>,
+    /// What to do, for one that failed.
+    pub hint: Option<String>,
+    /// Waiting does not help.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub lasting: bool,
+}
+
+fn some(text: &str) -> Option<String> {
+    (!text.is_empty()).then(|| text.to_owned())
+}
+
+impl Finding {
+    fn new(check: Id, status: Status) -> Finding {
+        Finding {
+            check,
+            status,
+            seen: None,
+            wanted: None,
+            hint: None,
+            lasting: false,
+        }
+    }
+
+    /// A failure that waiting does not mend.
+    #[must_use]
+    pub fn lasting(mut self) -> Finding {
+        self.lasting = true;
+        self
+    }
+
+    /// Passed.
+    pub fn ok(check: Id, seen: &str) -> Finding {
+        Finding {
+            seen: some(seen),
+            ..Finding::new(check, Status::Ok)
+        }
+    }
+
+    /// Failed, with the table's hint.
+    pub fn failed(id: Id, seen: &str, wanted: &str) -> Finding {
+        Finding {
+            seen: some(seen),
+            wanted: some(wanted),
+            hint: check(id).map(|row| row.hint.to_owned()),
+            ..Finding::new(id, Status::Critical)
+        }
+    }
+
+    /// The kernel does not tell.
+    pub fn unknown(check: Id) -> Finding {
+        Finding {
+            seen: some("not told"),
+            ..Finding::new(check, Status::Unknown)
+        }
+        .hint("the kernel has no such file of this device")
+    }
+
+    /// What the check rests on could not be read.
+    pub fn unread(check: Id, unread: &Unread) -> Finding {
+        let hint = match unread.path.strip_prefix("/run/") {
+            // A file of ours: what is wrong with it says the rest.
+            Some(_) => "",
+            None => "see dmesg, and whether root can read it",
+        };
+        Finding {
+            seen: some(&format!("{}: {}", unread.path, unread.why)),
+            ..Finding::new(check, Status::Unknown)
+        }
+        .hint(hint)
+    }
+
+    /// Not looked at.
+    pub fn skipped(check: Id) -> Finding {
+        Finding::new(check, Status::Skipped)
+    }
+
+    /// Replaces the hint.
+    #[must_use]
+    pub fn hint(mut self, hint: &str) -> Finding {
+        self.hint = some(hint);
+        self
+    }
+
+    /// A failure that only warns.
+    #[must_use]
+    pub fn as_warning(mut self) -> Finding {
+        if self.status == Status::Critical {
+            self.status = Status::Warning;
+        }
+        self
+    }
+
+    /// `WHAT FAILED: SEEN, wanted WANTED; HINT`, or that it is not known.
+    pub fn sentence(&self) -> String {
+        let row = check(self.check);
+        let mut line = match (self.status, row) {
+            (Status::Unknown, Some(row)) => format!("{} is not known", row.name),
+            (_, row) => row.map_or("failed", |row| row.failure).to_owned(),
+        };
+        if let Some(seen) = &self.seen {
+            line.push_str(&format!(": {seen}"));
+        }
+        if let Some(wanted) = &self.wanted {
+            line.push_str(&format!(", wanted {wanted}"));
+        }
+        if let Some(hint) = &self.hint {
+            line.push_str(&format!("; {hint}"));
+        }
+        printable(&line)
+    }
+}
+
+/// A kernel module's check.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModuleReport {
+    /// Name in the kernel's spelling.
+    pub name: String,
+    /// The argument that asked.
+    pub asked_by: Option<Origin>,
+    /// The check.
+    pub finding: Finding,
+}
+
+/// A server's check.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServerReport {
+    /// Which.
+    #[serde(flatten)]
+    pub server: Server,
+    /// The argument that asked.
+    pub asked_by: Option<Origin>,
+    /// The check.
+    pub finding: Finding,
+}
+
+/// The root file system's checks.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RootReport {
+    /// The argument that asked.
+    pub asked_by: Option<Origin>,
+    /// The checks, in the table's order.
+    pub findings: Vec<Finding>,
+}
+
+impl RootReport {
+    /// Something is known to be wrong.
+    pub fn is_wrong(&self) -> bool {
+        self.status() == Status::Critical
+    }
+
+    /// Nothing is wrong; before the switch into it nothing is known.
+    pub fn is_good(&self) -> bool {
+        self.diagnosis().is_none()
+    }
+
+    /// The worst of its checks.
+    pub fn status(&self) -> Status {
+        let statuses = self.findings.iter().map(|finding| finding.status);
+        statuses.max().unwrap_or(Status::Unknown)
+    }
+
+    /// `root: ` and what is wrong; none while nothing is.
+    pub fn diagnosis(&self) -> Option<String> {
+        let wrong = |f: &&Finding| matches!(f.status, Status::Unknown | Status::Critical);
+        let finding = self.findings.iter().find(wrong)?;
+        Some(format!("root: {}", finding.sentence()))
+    }
+}
+
+impl ServerReport {
+    /// `ADDRESS: ` and what is wrong; none while nothing is.
+    pub fn diagnosis(&self) -> Option<String> {
+        let wrong = matches!(self.finding.status, Status::Unknown | Status::Critical);
+        wrong.then(|| format!("{}: {}", self.server, self.finding.sentence()))
+    }
+}
+
+/// A link's checks.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LinkReport {
+    /// The selector it was asked for by.
+    pub wanted: String,
+    /// The argument that asked.
+    pub asked_by: Option<Origin>,
+    /// The boot depends on it.
+    pub required: bool,
+    /// `mlx5_0/1`; none while no port fits.
+    pub name: Option<String>,
+    /// Node GUID and port.
+    pub identity: Option<Identity>,
+    /// NETLINK_RDMA index of the device.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device_index: Option<u32>,
+    /// GUID of the port.
+    pub port_guid: Option<Guid>,
+    /// InfiniBand or Ethernet.
+    pub link_layer: Option<LinkLayer>,
+    /// Rate as sysfs spells it.
+    pub rate: Option<String>,
+    /// The netdev attached to it.
+    pub netdev: Option<String>,
+    /// Its interface index.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub netdev_index: Option<u32>,
+    /// The IPoIB interface on it, where one is wanted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interface: Option<String>,
+    /// PCI address of its HCA.
+    pub bus_address: Option<String>,
+    /// Least rate that was asked of it, Mb/s.
+    pub megabits: Option<u32>,
+    /// Worst of the checks.
+    pub status: Status,
+    /// The checks, in the order of the table.
+    pub checks: Vec<Finding>,
+}
+
+impl LinkReport {
+    /// The report of one wish and the port found for it.
+    pub fn new(wish: &LinkWish, port: Option<PortRef<'_>>, checks: Vec<Finding>) -> LinkReport {
+        LinkReport {
+            wanted: wish.wanted.clone(),
+            asked_by: wish.asked_by.clone(),
+            required: wish.required,
+            name: port.map(|p| p.name()),
+            identity: port.and_then(|port| port.identity()).or(wish.identity),
+            device_index: port.and_then(|p| p.device.ifindex),
+            netdev_index: port.and_then(|p| p.port.netdev_index),
+            port_guid: port.and_then(|p| p.port.port_guid),
+            link_layer: port.and_then(|p| p.port.link_layer),
+            rate: port.and_then(|p| p.port.rate.as_ref().map(|r| r.text.clone())),
+            netdev: port.and_then(|p| p.port.netdev.clone()),
+            interface: None,
+            bus_address: port.and_then(|p| p.device.bus_address.clone()),
+            megabits: wish.megabits,
+            status: checks
+                .iter()
+                .map(|f| f.status)
+                .max()
+                .unwrap_or(Status::Unknown),
+            checks,
+        }
+    }
+
+    /// What to call it: the interface on its port, the port, or the selector while no port fits.
+    pub fn object(&self) -> String {
+        match (&self.interface, &self.name) {
+            (Some(interface), Some(port)) => format!("{interface} ({port})"),
+            (_, Some(port)) => port.clone(),
+            _ => self.wanted.clone(),
+        }
+    }
+
+    /// The link can be used: every check passed, or only warns.
+    pub fn is_good(&self) -> bool {
+        matches!(self.status, Status::Ok | Status::Warning)
+    }
+
+    /// Nothing is known to be wrong with it.
+    pub fn may_be_good(&self) -> bool {
+        self.status != Status::Critical
+    }
+
+    /// The first check that failed, or, where none did, the first that warns: what is waited for,
+    /// and the diagnosis at the end.
+    pub fn trouble(&self) -> Option<&Finding> {
+        let failed = |f: &&Finding| matches!(f.status, Status::Unknown | Status::Critical);
+        let warns = |f: &&Finding| f.status == Status::Warning;
+        let first = self.checks.iter().find(failed);
+        first.or_else(|| self.checks.iter().find(warns))
+    }
+
+    /// `OBJECT: ` and the sentence of [`LinkReport::trouble`].
+    pub fn diagnosis(&self) -> Option<String> {
+        let trouble = self.trouble()?;
+        Some(format!(
+            "{}: {}",
+            printable(&self.object()),
+            trouble.sentence()
+        ))
+    }
+
+    /// What the link is, for a good one: `InfiniBand, 200 Gb/sec (4X HDR), GUID 0x..., ib0`.
+    pub fn description(&self) -> String {
+        let mut parts = Vec::new();
+        parts.extend(self.link_layer.map(|l| l.to_string()));
+        parts.extend(self.rate.clone());
+        parts.extend(self.port_guid.map(|guid| format!("port GUID {guid}")));
+        parts.extend(self.netdev.clone());
+        parts.extend(self.bus_address.clone());
+        // A bond has no port to speak of.
+        let seen = |id: Id| {
+            let is_it = |f: &&Finding| f.check == id && f.status == Status::Ok;
+            self.checks.iter().find(is_it)?.seen.clone()
+        };
+        parts.extend(seen(Id::BondSlaves).map(|slaves| format!("bond of {slaves}")));
+        parts.extend(seen(Id::BondCarrier).map(|by| format!("carried {by}")));
+        printable(&parts.join(", "))
+    }
+}
+
+/// The whole, as `ibboot check --format json` prints it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// Version of the shape.
+    pub schema: u32,
+    /// The kernel's boot id.
+    pub boot_id: Option<String>,
+    /// When the machine was looked at, ns since kernel start.
+    pub taken_ns: u64,
+    /// Ok: all is as wanted. Warning: what is required is, something else is not. Critical: what
+    /// is required is not. Unknown: nothing to compare, or something could not be read and nothing
+    /// that is required is known to be missing.
+    pub status: Status,
+    /// What is required is there.
+    pub satisfied: bool,
+    /// How many links are required.
+    pub require: String,
+    /// Too few ports are verified though every link found is good.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shortfall: Option<String>,
+    /// The modules.
+    pub modules: Vec<ModuleReport>,
+    /// The links.
+    pub links: Vec<LinkReport>,
+    /// The servers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub servers: Vec<ServerReport>,
+    /// The root file system, where a link must carry it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub root: Option<RootReport>,
+    /// Arguments that are wrong, a line each: what they want was not looked at.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub complaints: Vec<String>,
+}
+
+impl Report {
+    /// One line per thing that is not as wanted, modules first.
+    pub fn troubles(&self) -> Vec<String> {
+        let modules = self
+            .modules
+            .iter()
+            .filter(|module| module.finding.status != Status::Ok)
+            .map(|module| format!("{}: {}", printable(&module.name), module.finding.sentence()));
+        modules
+            .chain(self.links.iter().filter_map(LinkReport::diagnosis))
+            .chain(self.servers.iter().filter_map(ServerReport::diagnosis))
+            .chain(self.root.iter().filter_map(RootReport::diagnosis))
+            .chain(self.wrong_arguments())
+            .collect()
+    }
+
+    /// A line for each wrong argument.
+    fn wrong_arguments(&self) -> impl Iterator<Item = String> {
+        let lines = self.complaints.iter();
+        lines.map(|complaint| format!("wrong argument: {}", printable(complaint)))
+    }
+
+    /// The one line that explains a report that is not satisfied: the worst trouble of a required link,
+    /// else of any, the first of equals. A link that only warns is verified: a server or the root file
+    /// system that fails goes before it. Where no port is there at all, a driver that is not loaded says
+    /// more than that.
+    pub fn reason(&self) -> Option<String> {
+        let troubled = self.links.iter().filter(|link| link.trouble().is_some());
+        let link = troubled.min_by_key(|link| Reverse((link.required, link.status)));
+        let driver = || {
+            let mut modules = self.modules.iter();
+            let module = modules.find(|module| module.finding.status != Status::Ok)?;
+            let name = printable(&module.name);
+            Some(format!("{name}: {}", module.finding.sentence()))
+        };
+        let others = || {
+            let server = self.servers.iter().find_map(ServerReport::diagnosis);
+            let root = || self.root.as_ref().and_then(RootReport::diagnosis);
+            self.shortfall.clone().or(server).or_else(root)
+        };
+        match link {
+            Some(link) if link.name.is_none() => driver().or_else(|| link.diagnosis()),
+            Some(link) if link.is_good() => others().or_else(|| link.diagnosis()),
+            Some(link) => link.diagnosis(),
+            None => others()
+                .or_else(driver)
+                .or_else(|| self.wrong_arguments().next()),
+        }
+    }
+
+    /// A table for people: a line per link with its checks below.
+    pub fn text(&self) -> String {
+        let mut out = String::new();
+        for module in &self.modules {
+            let seen = module.finding.seen.as_deref().unwrap_or("");
+            line(
+                &mut out,
+                0,
+                module.finding.status,
+                &format!("module {}", module.name),
+                seen,
+            );
+        }
+        for link in &self.links {
+            let what = link.description();
+            line(
+                &mut out,
+                0,
+                link.status,
+                &format!("link {}", link.object()),
+                &what,
+            );
+            for finding in &link.checks {
+                let name = check(finding.check).map_or("", |row| row.name);
+                line(
+                    &mut out,
+                    2,
+                    finding.status,
+                    name,
+                    finding.seen.as_deref().unwrap_or(""),
+                );
+                advice(&mut out, finding);
+            }
+        }
+        for server in &self.servers {
+            line(
+                &mut out,
+                0,
+                server.finding.status,
+                &format!("server {}", server.server),
+                server.finding.seen.as_deref().unwrap_or(""),
+            );
+            advice(&mut out, &server.finding);
+        }
+        if let Some(root) = &self.root {
+            let asked = root.asked_by.as_ref().map(ToString::to_string);
+            let asked = asked.unwrap_or_default();
+            line(&mut out, 0, root.status(), "root", &asked);
+            for finding in &root.findings {
+                let what = check(finding.check).map_or("", |row| row.name);
+                let seen = finding.seen.as_deref().unwrap_or("");
+                line(&mut out, 2, finding.status, what, seen);
+                advice(&mut out, finding);
+            }
+        }
+        for complaint in &self.complaints {
+            line(&mut out, 0, Status::Unknown, "wrong argument", complaint);
+        }
+        let good = self.links.iter().filter(|link| link.is_good()).count();
+        if let Some(shortfall) = &self.shortfall {
+            out.push_str(&format!("{}\n", printable(shortfall)));
+        }
+        out.push_str(&format!(
+            "{}: {good} of {} links verified, required: {}\n",
+            self.status.word(),
+            self.links.len(),
+            self.require
+        ));
+        out
+    }
+}
+
+/// What was wanted and what to do, below a check that failed.
+fn advice(out: &mut String, finding: &Finding) {
+    if let (Status::Critical | Status::Warning | Status::Unknown, Some(hint)) =
+        (finding.status, &finding.hint)
+    {
+        let wanted = finding
+            .wanted
+            .as_deref()
+            .map_or(String::new(), |w| format!("wanted {w}; "));
+        let text = printable(&format!("{wanted}{hint}"));
+        out.push_str(&format!("{:14}{text}\n", ""));
+    }
+}
+
+fn line(out: &mut String, indent: usize, status: Status, name: &str, seen: &str) {
+    let text = format!(
+        "{:indent$}{:<10}{:<26} {}",
+        "",
+        status.word(),
+        printable(name),
+        printable(seen)
+    );
+    out.push_str(text.trim_end());
+    out.push('\n');
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! PURE: bonds of IPoIB interfaces: what the kernel allows, and what it shows.
+//!
+//! Source: drivers/net/bonding/bond_main.c (bond_enslave), bond_options.c.
+
+use serde::{Deserialize, Serialize};
+
+/// The only mode in which the kernel takes InfiniBand interfaces: their address cannot be set.
+pub const MODE: &str = "active-backup";
+/// Options that the kernel takes only once their interface is in the bond.
+const AFTER_SLAVES: [&str; 2] = ["primary", "active_slave"];
+
+/// What is wanted of a bond beside what is wanted of any interface.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Wish {
+    /// What its interfaces are called in the wishes.
+    pub slaves: Vec<String>,
+    /// Options of the driver and their values, but for the mode.
+    pub options: Vec<(String, String)>,
+}
+
+/// What sysfs shows of a bond.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Seen {
+    /// Its interfaces.
+    pub slaves: Vec<String>,
+    /// The one that carries the traffic.
+    pub active_slave: Option<String>,
+    /// Options as the driver writes them: `mode=active-backup 1`, `miimon=100`.
+    pub options: Vec<String>,
+}
+
+impl Seen {
+    /// The option as the driver writes it.
+    pub fn option(&self, option: &str) -> Option<&str> {
+        let mut options = self.options.iter().filter_map(|o| o.split_once('='));
+        options.find(|(name, _)| *name == option).map(|(_, v)| v)
+    }
+
+    /// Whether the option is as it is written on the command line. The driver shows the name and the
+    /// number of what has both, and the addresses of a list with spaces between them.
+    pub fn has(&self, option: &str, wanted: &str) -> bool {
+        let Some(seen) = self.option(option) else {
+            return false;
+        };
+        let words: Vec<&str> = seen.split_ascii_whitespace().collect();
+        let wanted: Vec<&str> = wanted.split(';').collect();
+        match (words.as_slice(), wanted.as_slice()) {
+            ([name, number], [one]) => name == one || number == one,
+            (seen, wanted) => seen == wanted,
+        }
+    }
+
+    /// The options that are not as wanted and can be set now, in the order written.
+    pub fn to_set<'w>(&self, wish: &'w Wish) -> Vec<&'w (String, String)> {
+        let now = |option: &str| !AFTER_SLAVES.contains(&option) || !self.slaves.is_empty();
+        let options = wish.options.iter();
+        options
+            .filter(|(option, value)| now(option) && !self.has(option, value))
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seen(options: &[(&str, &str)]) -> Seen {
+        Seen {
+            options: options
+                .iter()
+                .map(|(option, value)| format!("{option}={value}"))
+                .collect(),
+            ..Seen::default()
+        }
+    }
+
+    #[test]
+    fn an_option_is_read_as_the_driver_writes_it() {
+        let bond = seen(&[
+            ("mode", "active-backup 1"),
+            ("miimon", "100"),
+            ("arp_ip_target", "10.0.0.1 10.0.0.2"),
+            ("primary", ""),
+        ]);
+        assert!(bond.has("mode", "active-backup"));
+        assert!(bond.has("mode", "1"));
+        assert!(!bond.has("mode", "balance-rr"));
+        assert!(bond.has("miimon", "100"));
+        assert!(!bond.has("miimon", "10"));
+        assert!(bond.has("arp_ip_target", "10.0.0.1;10.0.0.2"));
+        assert!(!bond.has("primary", "ib0"));
+        assert!(!bond.has("none", "1"));
+    }
+
+    #[test]
+    fn primary_waits_for_its_interface() {
+        let wish = Wish {
+            slaves: vec!["ib0".to_owned()],
+            options: vec![
+                ("primary".to_owned(), "ib0".to_owned()),
+                ("miimon".to_owned(), "50".to_owned()),
+            ],
+        };
+        let mut bond = seen(&[("miimon", "0"), ("primary", "")]);
+        let names = |bond: &Seen| -> Vec<String> {
+            bond.to_set(&wish).iter().map(|(o, _)| o.clone()).collect()
+        };
+        assert_eq!(names(&bond), ["miimon"]);
+        bond.slaves.push("ib0".to_owned());
+        assert_eq!(names(&bond), ["primary", "miimon"]);
+    }
+}

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What is wanted, as `verify` takes it and as it survives switch_root.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::net::IpAddr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::rdma::reach::Server;
+use crate::rdma::types::{Identity, LinkLayer};
+use crate::wish::ipoib::{self, FULL_MEMBER};
+use crate::wish::origin::Origin;
+use crate::wish::{bond, storage};
+
+/// How many of the links must be verified (`rd.ib.require=`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Require {
+    /// Every link in the list that is marked required.
+    Listed,
+    /// That many, whichever.
+    Count(u32),
+    /// Every port of the machine, and at least one.
+    All,
+}
+
+impl fmt::Display for Require {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Require::Listed => f.write_str("every port that is named"),
+            Require::Count(1) => f.write_str("any port"),
+            Require::Count(n) => write!(f, "any {n} ports"),
+            Require::All => f.write_str("every port there is"),
+        }
+    }
+}
+
+/// One wanted link.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct LinkWish {
+    /// Selector as written on the command line (`mlx5_0:1`, `guid=0x...`, `ib0`), or the
+    /// interface that shall be there.
+    pub wanted: String,
+    /// The selector of the port where `wanted` is not one: the parent of an interface.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub port: Option<String>,
+    /// The argument that asked.
+    pub asked_by: Option<Origin>,
+    /// Under [`Require::Listed`]: the boot depends on it.
+    pub required: bool,
+    /// Which port it was when it was verified; none before.
+    pub identity: Option<Identity>,
+    /// Link layer wanted.
+    pub link_layer: Option<LinkLayer>,
+    /// NETLINK_RDMA index of the device, constant within a boot: tells devices of one node GUID
+    /// apart.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device_index: Option<u32>,
+    /// The netdev it must be bound to.
+    pub netdev: Option<String>,
+    /// Index of that netdev once it was seen: its name may change.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub netdev_index: Option<u32>,
+    /// The IPoIB interface wanted on the port.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ipoib: Option<ipoib::Wish>,
+    /// `ipoib` is what is wanted of all interfaces (`rd.ib.mode=` and `rd.ib.mtu=` without one): of those
+    /// that no other link names.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub of_all: bool,
+    /// `wanted` is a bond, and this is what is wanted of it; it has no port of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bond: Option<bond::Wish>,
+    /// Least rate in Mb/s, once the port is known; before that see [`Expectation::rates`].
+    pub megabits: Option<u32>,
+    /// Why it cannot be had on this machine, decided before anything was touched.
+    pub refused: Option<String>,
+}
+
+/// A least rate (`rd.ib.rate=`).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rate {
+    /// Which ports, as written; all where absent.
+    pub selector: Option<String>,
+    /// Mb/s.
+    pub megabits: u32,
+}
+
+/// A wanted kernel module.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModuleWish {
+    /// Name in the kernel's spelling.
+    pub name: String,
+    /// The argument that asked.
+    pub asked_by: Option<Origin>,
+    /// Part of the kernel image: nothing to load.
+    pub builtin: bool,
+    /// Why it cannot be loaded here, known before anything was tried.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<String>,
+}
+
+/// A server that must answer over RDMA (`rd.ib.probe=`).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServerWish {
+    /// Which.
+    #[serde(flatten)]
+    pub server: Server,
+    /// The argument that asked.
+    pub asked_by: Option<Origin>,
+}
+
+/// The root file system that a link must carry.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RootWish {
+    /// Which.
+    #[serde(flatten)]
+    pub root: storage::Root,
+    /// iSCSI: the addresses of all its servers, where several are named; none: not known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub portals: Vec<Option<IpAddr>>,
+    /// The argument that asked.
+    pub asked_by: Option<Origin>,
+}
+
+/// `/run/ibboot/expected.json`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Expectation {
+    /// Version of the shape.
+    pub schema: u32,
+    /// The kernel's boot id; none for an expectation that was not handed over.
+    pub boot_id: Option<String>,
+    /// How many links must be verified.
+    pub require: Require,
+    /// The links that are named.
+    pub links: Vec<LinkWish>,
+    /// Nothing is named: every port of the machine is a candidate, and this is what is wanted of
+    /// each.
+    pub any_port: Option<LinkWish>,
+    /// Least rates, the last one that fits a port counts.
+    pub rates: Vec<Rate>,
+    /// The modules.
+    pub modules: Vec<ModuleWish>,
+    /// The servers, asked when the links are verified.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub servers: Vec<ServerWish>,
+    /// The root file system; it is there after the switch into it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub root: Option<RootWish>,
+    /// Arguments that are wrong, a line each: what they want is in none of the above.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub complaints: Vec<String>,
+}
+
+impl Expectation {
+    /// How much must be read: the partition tables matter where an IPoIB interface is wanted.
+    pub fn depth(&self) -> Depth {
+        let links = self.links.iter().chain(&self.any_port);
+        let mut wishes = links.filter_map(|link| link.ipoib.as_ref()).peekable();
+        if wishes.peek().is_none() {
+            return Depth::Ports;
+        }
+        let pkeys = wishes.filter_map(|wish| wish.pkey);
+        Depth::Partitions(pkeys.map(|pkey| pkey | FULL_MEMBER).collect())
+    }
+}
+
+/// How much of the machine is read.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Depth {
+    /// What the checks of ports need.
+    Ports,
+    /// The partition tables too, from the first slot until these P_Keys of full members are found: there
+    /// are 128 slots a port on mlx5, and each costs a firmware command.
+    Partitions(BTreeSet<u16>),
+    /// Everything, for `ibboot facts`.
+    All,
+}

@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! IPoIB: the rules (PURE). Which order things are set in is in `up`; what may be set at all, what
+//! the kernel makes of it, and what it is called, is here.
+//!
+//! Sources: drivers/infiniband/ulp/ipoib/ipoib_main.c, ipoib_vlan.c, ipoib_cm.c.
+
+mod granted;
+
+use std::fmt;
+use std::net::IpAddr;
+
+use kernel_cmdline::HwAddr;
+use serde::{Deserialize, Serialize};
+
+use crate::dhcp::lease;
+use crate::dhcp6;
+use crate::inet::{Address, Route};
+
+pub use granted::Suggested;
+
+/// Bit 15 of a P_Key: full membership (IBTA 10.9.1.1).
+pub const FULL_MEMBER: u16 = 0x8000;
+/// An interface name has at most this many bytes of its parent's in front (`%.10s.%04x`).
+const CHILD_PREFIX: usize = 10;
+/// Largest datagram MTU: a 4096-byte IB MTU less the 4-byte header (RFC 4391).
+pub const DATAGRAM_MAX: u32 = 4092;
+/// Largest MTU of connected mode (ipoib.h, IPOIB_CM_MTU).
+pub const CONNECTED_MAX: u32 = 65520;
+
+/// Transport mode, as sysfs spells it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// Unreliable datagrams: MTU up to 4092, what the broadcast group allows.
+    Datagram,
+    /// A reliable connection per peer: MTU up to 65520.
+    Connected,
+}
+
+impl Mode {
+    /// The word of the sysfs file.
+    pub fn word(self) -> &'static str {
+        match self {
+            Mode::Datagram => "datagram",
+            Mode::Connected => "connected",
+        }
+    }
+
+    /// Reads the sysfs file.
+    pub fn parse(text: &str) -> Option<Mode> {
+        match text {
+            "datagram" => Some(Mode::Datagram),
+            "connected" => Some(Mode::Connected),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.word())
+    }
+}
+
+/// The mode that is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum WantedMode {
+    /// Connected where the device can, else datagram.
+    Auto,
+    /// This or nothing.
+    Connected,
+    /// This or nothing.
+    Datagram,
+}
+
+/// The MTU that is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum WantedMtu {
+    /// As much as mode and group allow.
+    Max,
+    /// Bytes.
+    Bytes(u32),
+}
+
+impl From<lease::Route> for Route {
+    fn from(route: lease::Route) -> Route {
+        Route {
+            network: Address {
+                address: route.network.into(),
+                prefix: route.prefix,
+            },
+            gateway: (!route.gateway.is_unspecified()).then(|| route.gateway.into()),
+        }
+    }
+}
+
+/// What is wanted of the IPoIB interface on a port.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Wish {
+    /// The name it shall have; none: whatever it has.
+    pub ifname: Option<String>,
+    /// The P_Key of a child, full membership bit set; none: the parent interface.
+    pub pkey: Option<u16>,
+    /// Mode; none: the kernel's own is left alone.
+    pub mode: Option<WantedMode>,
+    /// MTU; none: what the mode gives.
+    pub mtu: Option<WantedMtu>,
+    /// Static addresses.
+    pub addresses: Vec<Address>,
+    /// Default gateways.
+    pub gateways: Vec<IpAddr>,
+    /// The other end of a point-to-point link, which the kernel's own `ip=` calls the boot server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peer: Option<IpAddr>,
+    /// Routes other than the default one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub routes: Vec<Route>,
+    /// The host's name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hostname: Option<String>,
+    /// Name servers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dns: Vec<IpAddr>,
+    /// Domains that are searched.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub domains: Vec<String>,
+    /// The interface that the root file system comes over.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub boot: bool,
+    /// What IPv6 shall configure by itself; none: the kernel's own setting is left alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub autoconf: Option<Autoconf>,
+    /// A DHCP server is asked for the rest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dhcp: Option<crate::dhcp::Wish>,
+    /// A DHCPv6 server is asked for an address.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dhcp6: Option<dhcp6::Wish>,
+    /// Name servers are asked for where a router's address is enough.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub information: Option<dhcp6::information::Wish>,
+    /// The bond that it belongs to, which sets it up and decides its MTU.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bond: Option<String>,
+    /// What a DHCP server suggests: never written down, because it comes with each lease.
+    #[serde(skip)]
+    pub suggested: Suggested,
+}
+
+/// How far IPv6 autoconfiguration shall go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Autoconf {
+    /// A link-local address is enough (`link6`).
+    LinkLocal,
+    /// An address of a prefix that a router advertises (`auto6`, RFC 4862).
+    Router,
+}
+
+impl Autoconf {
+    /// What is waited for, in words.
+    pub fn word(self) -> &'static str {
+        match self {
+            Autoconf::LinkLocal => "a link-local IPv6 address",
+            Autoconf::Router => "an IPv6 address of a router's prefix",
+        }
+    }
+
+    /// Whether an address, as ADDRESS/PREFIX, is one of these.
+    pub fn is_met_by(self, address: &str) -> bool {
+        let (address, _) = address.split_once('/').unwrap_or((address, ""));
+        let Ok(address) = address.parse::<std::net::Ipv6Addr>() else {
+            return false;
+        };
+        address.is_unicast_link_local() == (self == Autoconf::LinkLocal)
+    }
+
+    /// The kernel's settings for it below /proc/sys/net/ipv6/conf/IF (ip-sysctl.rst).
+    pub fn settings(self) -> [(&'static str, &'static str); 3] {
+        let router = match self {
+            Autoconf::LinkLocal => "0",
+            Autoconf::Router => "1",
+        };
+        [
+            ("disable_ipv6", "0"),
+            ("accept_ra", router),
+            ("autoconf", router),
+        ]
+    }
+}
+
+impl Wish {
+    /// Whether any address shall be on it.
+    pub fn is_addressed(&self) -> bool {
+        let asks = self.dhcp.is_some() || self.dhcp6.is_some();
+        !self.addresses.is_empty() || asks || self.autoconf.is_some()
+    }
+
+    /// The other end of the link for this address. A server beyond its network is none: PXELINUX and the
+    /// kernel's own `ip=` (nfsroot.rst) have the boot server in this field.
+    pub fn peer_of(&self, address: &Address) -> Option<IpAddr> {
+        let whole = if address.address.is_ipv6() { 128 } else { 32 };
+        self.peer
+            .filter(|peer| peer.is_ipv6() == address.address.is_ipv6())
+            .filter(|peer| address.prefix == whole || address.reaches(*peer))
+    }
+
+    /// What IPv6 of the kernel shall do; the routes around a DHCPv6 address come from routers.
+    pub fn kernel_autoconf(&self) -> Option<Autoconf> {
+        let routers = self.dhcp6.as_ref().map(|_| Autoconf::Router);
+        routers.or(self.autoconf)
+    }
+
+    /// What is asked for of name servers: a lease that is certain to be asked for brings its own.
+    pub fn information(&self) -> Option<&dhcp6::information::Wish> {
+        let dhcp6 = self.dhcp6.as_ref();
+        let has_lease = dhcp6.is_some_and(|dhcp6| dhcp6.after_router_s.is_none());
+        self.information.as_ref().filter(|_| !has_lease)
+    }
+
+    /// With what a DHCPv6 server said to a node with a router's address.
+    pub fn informed(&self, information: &dhcp6::information::Information) -> Wish {
+        let mut wish = self.clone();
+        let servers = information.name_servers.iter().copied();
+        wish.dns.extend(servers.map(IpAddr::from));
+        wish.domains
+            .extend(information.domain_search.iter().cloned());
+        wish
+    }
+
+    /// With what a DHCPv6 server granted, which is as good as what a router would have given: an
+    /// address that the kernel made of a router's prefix already keeps that length, because it
+    /// takes none twice.
+    pub fn granted6(&self, lease: &dhcp6::lease::Lease, shown: Option<&str>) -> Wish {
+        let mut wish = self.clone();
+        let prefix = shown.and_then(|text| text.split_once('/')?.1.parse().ok());
+        wish.addresses.push(Address {
+            address: lease.address.into(),
+            prefix: prefix.unwrap_or(dhcp6::lease::PREFIX),
+        });
+        let asked = self.dhcp6.as_ref();
+        if asked.is_some_and(|asked| asked.after_router_s.is_some()) {
+            wish.autoconf = None;
+        }
+        if !asked.is_some_and(|asked| asked.ignore_dns) {
+            let servers = lease.name_servers.iter().copied();
+            wish.dns.extend(servers.map(IpAddr::from));
+            wish.domains.extend(lease.domain_search.iter().cloned());
+        }
+        wish
+    }
+}
+
+/// What sysfs shows of an IPoIB interface.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Seen {
+    /// Transport mode; none where the file is missing (a kernel without CONFIG_INFINIBAND_IPOIB_CM,
+    /// a child made through rtnetlink).
+    pub mode: Option<Mode>,
+    /// P_Key with the membership bit, from the broadcast address: there for every interface.
+    pub pkey: Option<u16>,
+    /// A child of another interface.
+    pub child: bool,
+}
+
+/// P_Key in bytes 8 and 9 of the 20-byte broadcast address (RFC 4391, 4).
+pub fn pkey_of_broadcast(text: &str) -> Option<u16> {
+    let address = HwAddr::parse(text)?;
+    let bytes = address.as_bytes();
+    match (bytes.len(), bytes.get(8..10)) {
+        (20, Some(&[high, low])) => Some(u16::from_be_bytes([high, low])),
+        _ => None,
+    }
+}
+
+/// The name the kernel gives to a child.
+pub fn child_name(parent: &str, pkey: u16) -> String {
+    let cut: String = parent.chars().take(CHILD_PREFIX).collect();
+    format!("{cut}.{:04x}", pkey | FULL_MEMBER)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::inet::Address;
+
+    #[test]
+    fn a_boot_server_beyond_the_network_is_no_peer() {
+        for (own, prefix, other, is_peer) in [
+            ("10.0.0.5", 24, "10.0.0.1", true),
+            ("10.0.0.5", 32, "10.9.0.1", true),
+            ("10.0.0.5", 24, "10.9.0.1", false),
+            ("fd00::5", 64, "fd00::1", true),
+            ("fd00::5", 128, "fd01::1", true),
+            ("fd00::5", 64, "fd01::1", false),
+            ("fd00::5", 64, "10.0.0.1", false),
+        ] {
+            let address = Address {
+                address: own.parse().unwrap(),
+                prefix,
+            };
+            let peer = other.parse().ok();
+            let wish = Wish {
+                peer,
+                ..Wish::default()
+            };
+            let wanted = peer.filter(|_| is_peer);
+            assert_eq!(wish.peer_of(&address), wanted, "{own}/{prefix} {other}");
+        }
+    }
+
+    #[test]
+    fn the_pkey_is_read_from_the_broadcast_address() {
+        let text = "00:ff:ff:ff:ff:12:40:1b:80:01:00:00:00:00:00:00:ff:ff:ff:ff";
+        assert_eq!(pkey_of_broadcast(text), Some(0x8001));
+        assert_eq!(pkey_of_broadcast("ff:ff:ff:ff:ff:ff"), None);
+    }
+
+    #[test]
+    fn the_kernel_cuts_the_name_of_a_childs_parent() {
+        assert_eq!(child_name("ib0", 1), "ib0.8001");
+        assert_eq!(child_name("ibp193s0f0np0", 0x8001), "ibp193s0f0.8001");
+    }
+}

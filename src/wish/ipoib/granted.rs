@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! PURE: what a DHCP server grants, and what it merely suggests. The address is what was asked for; an
+//! MTU, a host name, routes and name servers are tried, and nothing depends on them.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use crate::dhcp::lease::Lease;
+use crate::inet::{Address, Route};
+use crate::wish::ipoib::Wish;
+
+/// What a server would like, where the command line asks for nothing else.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Suggested {
+    /// The server; none: there is no lease.
+    pub by: Option<Ipv4Addr>,
+    /// MTU in bytes.
+    pub mtu: Option<u32>,
+    /// Default gateway.
+    pub gateway: Option<IpAddr>,
+    /// Routes other than the default one, in the order in which they are set.
+    pub routes: Vec<Route>,
+}
+
+impl Suggested {
+    /// ` suggested by 10.0.0.1`.
+    pub fn by_whom(&self) -> String {
+        self.by
+            .map_or_else(String::new, |server| format!(" suggested by {server}"))
+    }
+}
+
+impl Wish {
+    /// With what a DHCP server granted. What the command line says goes before what it suggests.
+    pub fn granted(&self, lease: &Lease) -> Wish {
+        let mut wish = self.clone();
+        let own = Address {
+            address: lease.address.into(),
+            prefix: lease.prefix,
+        };
+        wish.addresses.push(own);
+        let has_gateway = self.gateways.iter().any(IpAddr::is_ipv4);
+        let gateway = lease.gateway().filter(|_| !has_gateway).map(IpAddr::from);
+        let is_asked = |route: &Route| {
+            let mut asked = self.routes.iter();
+            asked.any(|asked| asked.network == route.network)
+        };
+        let granted = lease.routes().into_iter().filter(|route| route.prefix > 0);
+        let granted: Vec<Route> = granted
+            .map(Route::from)
+            .filter(|route| !is_asked(route))
+            .collect();
+        let routes = neighbours(own, &granted, gateway);
+        let (direct, others): (Vec<Route>, Vec<Route>) = granted
+            .iter()
+            .copied()
+            .partition(|route| route.gateway.is_none());
+        wish.suggested = Suggested {
+            by: Some(lease.server),
+            mtu: lease.mtu.map(u32::from).filter(|_| self.mtu.is_none()),
+            gateway,
+            routes: routes.into_iter().chain(direct).chain(others).collect(),
+        };
+        if !self.dhcp.as_ref().is_some_and(|dhcp| dhcp.ignore_dns) {
+            let servers = lease.name_servers.iter().copied();
+            wish.dns.extend(servers.map(IpAddr::from));
+            wish.domains.extend(lease.domains());
+        }
+        wish.hostname = wish.hostname.or_else(|| lease.host_name.clone());
+        wish
+    }
+
+    /// The routes to set, those that are asked for first: a gateway may be reached by one of the others
+    /// only.
+    pub fn all_routes(&self) -> impl Iterator<Item = &Route> {
+        self.routes.iter().chain(&self.suggested.routes)
+    }
+
+    /// The default gateways to set.
+    pub fn all_gateways(&self) -> impl Iterator<Item = &IpAddr> {
+        self.gateways.iter().chain(&self.suggested.gateway)
+    }
+}
+
+/// Routes to the next hops that neither the address nor a route without a next hop reaches: where the
+/// address has no network around it, they are neighbours all the same.
+fn neighbours(own: Address, granted: &[Route], gateway: Option<IpAddr>) -> Vec<Route> {
+    let on_link = |hop: &IpAddr| {
+        let mut direct = granted.iter().filter(|route| route.gateway.is_none());
+        own.reaches(*hop) || direct.any(|route| route.network.reaches(*hop))
+    };
+    let hops = granted.iter().filter_map(|route| route.gateway);
+    let mut neighbours: Vec<IpAddr> = hops.chain(gateway).collect();
+    neighbours.retain(|hop| !on_link(hop));
+    neighbours.dedup();
+    let route = |hop| Route {
+        network: Address {
+            address: hop,
+            prefix: 32,
+        },
+        gateway: None,
+    };
+    neighbours.into_iter().map(route).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wish::ipoib::WantedMtu;
+
+    fn lease(json: &str) -> Lease {
+        let common = r#""server":"10.0.0.1","asked_ns":0,"seconds":60,"renew_s":30,"rebind_s":50"#;
+        serde_json::from_str(&format!("{{{json},{common}}}")).unwrap()
+    }
+
+    fn texts(routes: &[Route]) -> Vec<String> {
+        routes.iter().map(Route::to_string).collect()
+    }
+
+    #[test]
+    fn the_address_is_asked_for_and_the_rest_suggested() {
+        let granted = Wish::default().granted(&lease(
+            r#""address":"10.0.0.5","prefix":24,"mtu":1500,"host_name":"other","routers":["10.0.0.1"]"#,
+        ));
+        assert_eq!(granted.addresses[0].to_string(), "10.0.0.5/24");
+        assert_eq!((granted.mtu, granted.gateways.len()), (None, 0));
+        let suggested = Suggested {
+            by: Some(Ipv4Addr::new(10, 0, 0, 1)),
+            mtu: Some(1500),
+            gateway: Some("10.0.0.1".parse().unwrap()),
+            routes: Vec::new(),
+        };
+        assert_eq!(granted.suggested, suggested);
+        assert_eq!(granted.hostname.as_deref(), Some("other"));
+        // An address alone: the gateway and the next hop are told to be neighbours first.
+        let granted = Wish::default().granted(&lease(
+            r#""address":"10.0.0.5","prefix":32,
+               "classless_routes":[{"network":"10.7.0.0","prefix":16,"gateway":"10.9.0.1"},
+                                   {"network":"10.9.0.0","prefix":24,"gateway":"0.0.0.0"},
+                                   {"network":"0.0.0.0","prefix":0,"gateway":"10.0.0.1"}]"#,
+        ));
+        assert_eq!(
+            texts(&granted.suggested.routes),
+            ["10.0.0.1/32", "10.9.0.0/24", "10.7.0.0/16 via 10.9.0.1"]
+        );
+        assert_eq!(granted.routes, []);
+    }
+
+    #[test]
+    fn what_the_command_line_asks_for_goes_before_what_a_server_suggests() {
+        let route = Route {
+            network: Address {
+                address: "10.7.0.0".parse().unwrap(),
+                prefix: 16,
+            },
+            gateway: Some("10.0.0.7".parse().unwrap()),
+        };
+        let written = Wish {
+            mtu: Some(WantedMtu::Max),
+            hostname: Some("node5".to_owned()),
+            gateways: vec!["10.0.0.254".parse().unwrap()],
+            routes: vec![route],
+            ..Wish::default()
+        };
+        let granted = written.granted(&lease(
+            r#""address":"10.0.0.5","prefix":24,"mtu":1500,"host_name":"other",
+               "classless_routes":[{"network":"10.7.0.0","prefix":16,"gateway":"10.0.0.9"},
+                                   {"network":"10.8.0.0","prefix":16,"gateway":"10.0.0.9"},
+                                   {"network":"0.0.0.0","prefix":0,"gateway":"10.0.0.1"}]"#,
+        ));
+        assert_eq!(granted.mtu, Some(WantedMtu::Max));
+        assert_eq!(granted.hostname.as_deref(), Some("node5"));
+        assert_eq!(
+            (&granted.gateways, &granted.routes),
+            (&written.gateways, &written.routes)
+        );
+        let suggested = &granted.suggested;
+        assert_eq!((suggested.mtu, suggested.gateway), (None, None));
+        assert_eq!(texts(&suggested.routes), ["10.8.0.0/16 via 10.0.0.9"]);
+    }
+}

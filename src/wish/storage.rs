@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! PURE: the server that the root file system comes from, as `root=`, `netroot=` and
+//! `rd.nvmf.discover=` name it, and what its protocol needs of the kernel.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr};
+
+use serde::{Deserialize, Serialize};
+
+use crate::wish::origin::Origin;
+
+/// How a root file system is reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Protocol {
+    /// NFS, of any version.
+    Nfs,
+    /// iSCSI; over RDMA it is iSER.
+    Iscsi,
+    /// NVMe over Fabrics.
+    Nvme,
+    /// A live image, which is fetched once and then in memory.
+    Live,
+}
+
+/// What carries the protocol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Transport {
+    /// TCP, over IPoIB then.
+    Tcp,
+    /// RDMA.
+    Rdma,
+}
+
+impl fmt::Display for Protocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Protocol::Nfs => "nfs",
+            Protocol::Iscsi => "iscsi",
+            Protocol::Nvme => "nvme",
+            Protocol::Live => "live",
+        })
+    }
+}
+
+impl fmt::Display for Transport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Transport::Tcp => "tcp",
+            Transport::Rdma => "rdma",
+        })
+    }
+}
+
+/// The root file system of a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Root {
+    /// The protocol.
+    pub protocol: Protocol,
+    /// What carries it.
+    pub transport: Transport,
+    /// Address of the server; none where a DHCP server tells it, or a name server.
+    pub server: Option<IpAddr>,
+}
+
+impl Root {
+    /// What carries it, in the word of its protocol's own tools.
+    pub fn carrier(&self) -> &'static str {
+        match (self.protocol, self.transport) {
+            (_, Transport::Tcp) => "tcp",
+            (Protocol::Iscsi, Transport::Rdma) => "iser",
+            (_, Transport::Rdma) => "rdma",
+        }
+    }
+
+    /// The client's kernel module, where the protocol goes by RDMA: nothing else asks for it.
+    pub fn module(&self) -> Option<&'static str> {
+        let module = match self.protocol {
+            Protocol::Nfs => "rpcrdma",
+            Protocol::Iscsi => "ib_iser",
+            Protocol::Nvme => "nvme_rdma",
+            Protocol::Live => return None,
+        };
+        (self.transport == Transport::Rdma).then_some(module)
+    }
+}
+
+/// A DHCP server names the root file system.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct OfLease {
+    /// The argument that leaves it to that.
+    pub asked_by: Origin,
+    /// iSCSI goes by iSER, which a path need not say.
+    pub is_iser: bool,
+}
+
+impl OfLease {
+    /// The root file system that the DHCP server names (option 17): as `root=` does, or with `nfs:`
+    /// left out. `otherwise` is the server of one that names none.
+    pub fn granted(&self, path: &str, otherwise: Ipv4Addr) -> Option<Root> {
+        let is_plain = path.starts_with('/')
+            || (path.starts_with(|first: char| first.is_ascii_digit()) && path.contains(":/"));
+        let mut root = match is_plain {
+            true => nfs(path),
+            false => parse(path, self.is_iser)?,
+        };
+        if root.protocol == Protocol::Nfs && names_no_server(path) {
+            root.server = Some(otherwise.into());
+        }
+        Some(root)
+    }
+}
+
+fn names_no_server(path: &str) -> bool {
+    let kinds = ["nfs:", "nfs4:"].iter();
+    let bare = kinds.filter_map(|kind| path.strip_prefix(kind)).next();
+    let bare = bare.unwrap_or(path);
+    bare.starts_with('/') && !bare.starts_with("//")
+}
+
+/// A root file system in dracut's spelling (`nfs:...`, `iscsi:...`, `live:URL`); none for another kind.
+pub fn parse(text: &str, is_iser: bool) -> Option<Root> {
+    let (kind, rest) = text.split_once(':')?;
+    match kind {
+        "nfs" | "nfs4" => Some(nfs(rest)),
+        "iscsi" => Some(iscsi(rest, is_iser)),
+        "live" | "livenet" => live(rest),
+        _ => None,
+    }
+}
+
+/// `SCHEME://[USER@]SERVER[:PORT]/PATH`; other live images lie on a disk, or are no single server's.
+fn live(url: &str) -> Option<Root> {
+    let (scheme, rest) = url.split_once("://")?;
+    ["http", "https", "ftp"].contains(&scheme).then_some(())?;
+    let place = rest.split('/').next().unwrap_or_default();
+    let place = place.rsplit_once('@').map_or(place, |(_, place)| place);
+    let server = match place.split_once(']') {
+        Some((server, _)) => server.trim_start_matches('['),
+        None => place.split(':').next().unwrap_or_default(),
+    };
+    Some(Root {
+        protocol: Protocol::Live,
+        transport: Transport::Tcp,
+        server: address(server),
+    })
+}
+
+/// `[SERVER:]/PATH[:OPTIONS]`, with the options in front in anaconda's spelling.
+fn nfs(rest: &str) -> Root {
+    let mut words = rest.split([':', ',']);
+    let rdma = words.any(|word| matches!(word, "rdma" | "proto=rdma" | "proto=rdma6"));
+    let server = rest.split_once(":/").map_or("", |(server, _)| server);
+    let server = match server.rfind('[') {
+        Some(open) => server.get(open..).unwrap_or_default(),
+        None => server.rsplit(':').next().unwrap_or_default(),
+    };
+    Root {
+        protocol: Protocol::Nfs,
+        transport: if rdma {
+            Transport::Rdma
+        } else {
+            Transport::Tcp
+        },
+        server: address(server),
+    }
+}
+
+/// `[USER:PASSWORD@]SERVER:[PROTOCOL]:[PORT]:[IFACE]:[NETDEV]:[LUN]:TARGET`; the iface record of
+/// open-iscsi says what carries it, as does `rd.iscsi.transport=`.
+fn iscsi(rest: &str, is_iser: bool) -> Root {
+    let rest = rest.rsplit_once('@').map_or(rest, |(_, rest)| rest);
+    let (server, rest) = match rest.split_once(']') {
+        Some((server, rest)) => (server.trim_start_matches('['), rest.trim_start_matches(':')),
+        None => rest.split_once(':').unwrap_or((rest, "")),
+    };
+    let rdma = is_iser || rest.split(':').nth(2) == Some("iser");
+    Root {
+        protocol: Protocol::Iscsi,
+        transport: if rdma {
+            Transport::Rdma
+        } else {
+            Transport::Tcp
+        },
+        server: address(server),
+    }
+}
+
+/// An address, in brackets or not.
+pub fn address(text: &str) -> Option<IpAddr> {
+    let bare = text
+        .strip_prefix('[')
+        .and_then(|rest| rest.strip_suffix(']'));
+    bare.unwrap_or(text).parse().ok()
+}

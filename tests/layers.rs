@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The rooms of `src` look down only: no room imports one that stands above it.
+
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The rooms from the top to the ground; rooms in one row do not know each other.
+const FLOORS: &[&[&str]] = &[
+    &["main"],
+    &["cli"],
+    &["up", "keep"],
+    &["handover"],
+    &["plan", "verify"],
+    &["facts", "request"],
+    &["wish"],
+    &["dhcp6"],
+    &["dhcp"],
+    &["rdma"],
+    &["system"],
+    &["inet", "redact"],
+    &["error"],
+];
+
+fn floor(room: &str) -> usize {
+    let found = FLOORS.iter().position(|floor| floor.contains(&room));
+    found.unwrap_or_else(|| panic!("the room {room} has no floor: add it to FLOORS"))
+}
+
+fn sources(directory: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+/// The rooms that the text names behind `crate::` or `ibboot::`, out of comments and tests.
+fn imports(text: &str) -> BTreeSet<String> {
+    let code = text.split("#[cfg(test)]\nmod ").next().unwrap();
+    let lines = code.lines().map(|line| line.split("//").next().unwrap());
+    let code: String = lines.collect::<Vec<_>>().join("\n");
+    let mut rooms = BTreeSet::new();
+    for path in code
+        .split("crate::")
+        .skip(1)
+        .chain(code.split("use ibboot::").skip(1))
+    {
+        let name = |text: &str| -> String {
+            let is_word = |c: &char| c.is_ascii_alphanumeric() || *c == '_';
+            text.trim_start().chars().take_while(is_word).collect()
+        };
+        match path.strip_prefix('{') {
+            // The first name of each branch of the group.
+            Some(group) => {
+                let group = group.split(';').next().unwrap();
+                let mut depth = 0;
+                for (at, c) in format!(",{group}").char_indices() {
+                    depth += i32::from(c == '{') - i32::from(c == '}');
+                    if c == ',' && depth == 0 {
+                        rooms.insert(name(group.get(at..).unwrap()));
+                    }
+                }
+            }
+            None => {
+                rooms.insert(name(path));
+            }
+        }
+    }
+    // A constant of lib.rs is on the ground.
+    rooms.retain(|room| room.chars().any(char::is_lowercase));
+    rooms
+}
+
+#[test]
+fn no_room_looks_up() {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut files = Vec::new();
+    sources(&src, &mut files);
+    let mut arrows = 0;
+    let mut upward = Vec::new();
+    for file in &files {
+        let inside = file.strip_prefix(&src).unwrap();
+        let room = inside
+            .components()
+            .next()
+            .unwrap()
+            .as_os_str()
+            .to_str()
+            .unwrap();
+        let room = room.trim_end_matches(".rs");
+        if room == "lib" || file.ends_with("tests.rs") {
+            continue;
+        }
+        for other in imports(&fs::read_to_string(file).unwrap()) {
+            arrows += usize::from(other != room);
+            if other != room && floor(&other) <= floor(room) {
+                upward.push(format!("{}: {room} imports {other}", inside.display()));
+            }
+        }
+    }
+    assert!(
+        arrows > 100,
+        "only {arrows} imports found: the reader of `use` lines is broken"
+    );
+    assert_eq!(upward, Vec::<String>::new());
+}
