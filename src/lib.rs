@@ -7,6 +7,8 @@
 
 #![deny(unsafe_code)]
 
+pub mod ask;
+pub mod check;
 pub mod cli;
 pub mod dhcp;
 pub mod dhcp6;

@@ -5,24 +5,24 @@ use std::io::{self, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::process::ExitCode;
 
+use ibboot::check;
 use ibboot::cli::{
     self, CheckArguments, CheckFormat, Command, Format, Parsed, PlanArguments, TimelineFormat,
     UpArguments,
 };
 use ibboot::error::{Error, Kind, Result};
 use ibboot::facts::{Facts, UNREAD, Unread};
-use ibboot::handover::{self, peers, timeline};
+use ibboot::handover::{self, timeline};
 use ibboot::plan::{self, Inventory, explain};
 use ibboot::rdma::netlink::Rdma;
 use ibboot::request::{Request, in_initramfs};
 use ibboot::system::directory::Directory;
+use ibboot::system::readiness::event_loop;
 use ibboot::system::root::Root;
 use ibboot::system::{kmsg, stderr};
-use ibboot::up::{self, End};
-use ibboot::verify::report::Report;
-use ibboot::verify::{self, monitoring};
-use ibboot::wish::expectation::{Depth, Expectation};
-use kernel_cmdline::Handover;
+use ibboot::up::{self, End, claims};
+use ibboot::verify::monitoring;
+use ibboot::wish::expectation::Depth;
 use log::LevelFilter;
 
 fn main() -> ExitCode {
@@ -64,7 +64,7 @@ fn run() -> Result<u8> {
     match &call.command {
         Command::Plan(arguments) => show_plan(&root, arguments),
         Command::Up(arguments) => bring_up(&root, arguments, call.verbose),
-        Command::Check(arguments) => check(&root, arguments),
+        Command::Check(arguments) => show_check(&root, arguments),
         Command::Facts(arguments) => facts(&root, arguments.tree.as_deref()),
         Command::Lease(_) => keep_leases(&root),
         Command::Timeline(arguments) => show_timeline(&root, arguments.format),
@@ -128,9 +128,9 @@ fn bring_up(root: &Root, arguments: &UpArguments, verbose: bool) -> Result<u8> {
             return Ok(Kind::NothingAsked.exit_code());
         }
         return if arguments.claim {
-            claim(&request)
+            claims::claim(&request).map(|()| 0)
         } else {
-            hand_over(root, &request)
+            claims::hand_over(root, &request).map(|()| 0)
         };
     }
     let end = carry_out(root, &request).inspect_err(|error| {
@@ -161,66 +161,10 @@ fn keep_leases(root: &Root) -> Result<u8> {
     Ok(0)
 }
 
-/// The interfaces are ours: the network programs of the initramfs do not mount what comes over them,
-/// whatever becomes of what they are told.
-fn claim(request: &Request) -> Result<u8> {
-    if plan::holds_netroot(request) {
-        Directory::open()?.write(handover::HOLD, b"")?;
-    }
-    peers::claim(request).iter().try_for_each(handover::tell)?;
-    Ok(0)
-}
-
-/// What the initramfs told its network programs gives way to what those of the real root are told.
-fn hand_over(root: &Root, request: &Request) -> Result<u8> {
-    for claim in peers::claim(request) {
-        Directory::below_run(claim.directory)?.remove(&claim.name)?;
-    }
-    let Some(expectation) = expectation(root)? else {
-        return Ok(0);
-    };
-    let facts = look(root, &expectation, Rdma::open().ok().as_ref());
-    let report = verify::verify(&expectation, &facts);
-    Directory::below_run(peers::NM_PROFILES)?
-        .remove_if(|profile| peers::is_generated_for(profile, &report, &facts))?;
-    let to = request
-        .handover
-        .as_ref()
-        .map_or(Handover::Auto, |to| to.value);
-    for file in peers::hand_over(to, &expectation, &report, &facts) {
-        handover::tell(&file)?;
-        log::info!("/run/{}/{}: written", file.directory, file.name);
-    }
-    Ok(0)
-}
-
-/// One look at what `expectation` is about.
-fn look(root: &Root, expectation: &Expectation, rdma: Option<&Rdma>) -> Facts {
-    let names: Vec<String> = expectation.modules.iter().map(|m| m.name.clone()).collect();
-    let mut facts = Facts::gather(root, rdma, &names, expectation.depth());
-    facts.add_root(root, rdma);
-    facts.add_leases(handover::leases(root));
-    facts
-}
-
-/// What to compare with: what was handed over in this boot, else what the command line asks.
-fn expectation(root: &Root) -> Result<Option<Expectation>> {
-    if let Some(expected) = handover::read_expected(root)? {
-        return Ok(Some(expected));
-    }
-    let request = Request::read(root);
-    if request.asked.is_none() {
-        return Ok(None);
-    }
-    Ok(Some(
-        plan::plan(&request, &Inventory::read(root)?).expectation,
-    ))
-}
-
-fn check(root: &Root, arguments: &CheckArguments) -> Result<u8> {
+fn show_check(root: &Root, arguments: &CheckArguments) -> Result<u8> {
     // 1 and 2 mean warning and critical here: any failure to look is 3, unknown.
     let unknown = |error: Error| error.kind(Kind::Unknown);
-    let expectation = expectation(root).map_err(unknown)?.ok_or_else(|| {
+    let expectation = check::expectation(root).map_err(unknown)?.ok_or_else(|| {
         let nothing = "no /run/ibboot/expected.json, and the command line asks for nothing";
         // A file that could not be read may ask for anything.
         let complaints = Request::read(root).complaints;
@@ -229,7 +173,7 @@ fn check(root: &Root, arguments: &CheckArguments) -> Result<u8> {
             .seen(seen)
             .kind(Kind::Unknown)
     })?;
-    let report = compare(root, &expectation, arguments.sm);
+    let report = check::compare(root, &expectation, arguments.sm);
     print(&match arguments.format {
         CheckFormat::Text => report.text(),
         CheckFormat::Json => handover::json(&report).map_err(unknown)?,
@@ -254,42 +198,6 @@ fn check(root: &Root, arguments: &CheckArguments) -> Result<u8> {
         CheckFormat::Nhc => monitoring::nhc_exit_code(&report),
         _ => report.status.exit_code(),
     })
-}
-
-/// One look at the machine; where an interface has no carrier, its subnet administrator is asked,
-/// with `--sm` those of the other ports are too, and where all have what they need, the servers are.
-fn compare(root: &Root, expectation: &Expectation, sm: bool) -> Report {
-    let rdma = root.is_live().then(|| Rdma::open().ok()).flatten();
-    let mut facts = look(root, expectation, rdma.as_ref());
-    let report = verify::verify(expectation, &facts);
-    if !root.is_live() || (report.servers.is_empty() && !up::ask::is_needed(&facts, &report, sm)) {
-        return report;
-    }
-    let answers = event_loop().map(|runtime| {
-        runtime.block_on(async {
-            let administrators = up::ask::once(root, rdma.as_ref(), &facts, &report, sm).await;
-            (administrators, up::probe::once(&report).await)
-        })
-    });
-    match answers {
-        Ok(((administrators, managers), servers)) => {
-            facts.subnet_administrator = administrators;
-            facts.subnet_managers = managers;
-            facts.servers = servers;
-            verify::verify(expectation, &facts)
-        }
-        Err(error) => {
-            log::warn!("{error}");
-            report
-        }
-    }
-}
-
-fn event_loop() -> Result<tokio::runtime::Runtime> {
-    tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|e| Error::io("event loop", "cannot be started", &e))
 }
 
 fn facts(root: &Root, tree: Option<&std::path::Path>) -> Result<u8> {

@@ -10,8 +10,9 @@ use std::path::{Path, PathBuf};
 /// The rooms from the top to the ground; rooms in one row do not know each other.
 const FLOORS: &[&[&str]] = &[
     &["main"],
-    &["cli"],
     &["up", "keep"],
+    &["check"],
+    &["ask"],
     &["handover"],
     &["plan", "verify"],
     &["facts", "request"],
@@ -20,7 +21,7 @@ const FLOORS: &[&[&str]] = &[
     &["dhcp"],
     &["rdma"],
     &["system"],
-    &["inet", "redact"],
+    &["inet", "redact", "cli"],
     &["error"],
 ];
 

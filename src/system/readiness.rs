@@ -30,3 +30,11 @@ pub fn watched<T: OwnsDescriptor>(inner: T) -> io::Result<AsyncFd<T>> {
     // life of `inner`, which the AsyncFd owns.
     unsafe { AsyncFd::register_with_interest(inner, Interest::READABLE) }.map_err(io::Error::from)
 }
+
+/// The program's event loop, on its one thread.
+pub fn event_loop() -> crate::error::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|e| crate::error::Error::io("event loop", "cannot be started", &e))
+}

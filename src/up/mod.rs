@@ -6,8 +6,8 @@
 //! removed or reset is therefore nothing special.
 
 mod act;
-pub mod ask;
 mod bond;
+pub mod claims;
 mod contract;
 mod dhcp;
 mod dhcp6;
@@ -16,7 +16,7 @@ mod ipoib;
 mod log;
 mod naming;
 mod outcome;
-pub mod probe;
+mod rejoin;
 mod speaker;
 pub use outcome::stillborn;
 pub mod taken;
@@ -31,6 +31,7 @@ use futures_util::stream::FuturesUnordered;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::Instant;
 
+use crate::ask::{administrators, servers};
 use crate::error::{Error, Kind, Result};
 use crate::facts::Facts;
 use crate::handover::{Mark, Outcome, Phase};
@@ -70,8 +71,8 @@ struct Walk<'a> {
     acts: act::Done,
     naming: naming::Naming,
     interfaces: ipoib::Tried,
-    asking: ask::Asking,
-    probing: probe::Probing,
+    asking: administrators::Asking,
+    probing: servers::Probing,
     leases: dhcp::Leases,
     leases6: dhcp6::Leases,
     inquiries: information::Inquiries,
@@ -139,8 +140,8 @@ pub async fn run(root: &Root, plan: &Plan, index: &Index) -> Result<End> {
         acts: act::Done::default(),
         naming: naming::Naming::default(),
         interfaces: ipoib::Tried::default(),
-        asking: ask::Asking::default(),
-        probing: probe::Probing::default(),
+        asking: administrators::Asking::default(),
+        probing: servers::Probing::default(),
         leases: dhcp::Leases::new(known.dhcp),
         leases6: dhcp6::Leases::new(known.dhcp6),
         inquiries: information::Inquiries::default(),

@@ -12,8 +12,7 @@ use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::io::unix::AsyncFd;
 use tokio::time::{Instant, timeout};
 
-use super::Walk;
-use crate::facts::{Facts, Netdev, PortRef, rules};
+use crate::facts::{Facts, PortRef};
 use crate::rdma::netlink::Rdma;
 use crate::rdma::parse;
 use crate::rdma::sa::{self, Answer, CALM_MS, Heard, Interview, Next, PATIENT_MS, QUICK_MS};
@@ -140,59 +139,19 @@ impl Asking {
             case.seen = Some(seen);
         }
     }
-}
 
-impl Walk<'_> {
-    /// After a silence of the subnet administrator the kernel waits for up to 16 s before it joins
-    /// again (IPOIB_MAX_BACKOFF_SECONDS). Down and up begins that anew, and is done only where
-    /// nothing is lost by it: no join on its way, no address, no child with carrier.
-    pub(super) async fn rejoin(&mut self, facts: &Facts) {
+    /// The interfaces that are to join again by now.
+    pub fn rejoins(&mut self) -> Vec<String> {
         let now = Instant::now();
-        let mut waiting: Vec<String> = Vec::new();
-        for (interface, case) in &mut self.asking.cases {
+        let mut due: Vec<String> = Vec::new();
+        for (interface, case) in &mut self.cases {
             if case.rejoin.is_some_and(|at| at <= now) {
                 case.rejoin = None;
-                waiting.push(interface.clone());
+                due.push(interface.clone());
             }
         }
-        for interface in waiting {
-            let netdev = facts.netdev(&interface);
-            let Some((netdev, index)) = netdev.and_then(|n| Some((n, n.ifindex?))) else {
-                continue;
-            };
-            if let Some(why) = in_use(netdev, facts) {
-                log::info!("{interface}: not set down to join at once: {why}");
-                continue;
-            }
-            match self.net.set_down(index).await {
-                Ok(()) => log::info!(
-                    "{interface}: the subnet administrator answers again: set down and up, to join at once"
-                ),
-                Err(why) => log::warn!("{interface}: cannot be set down: {why}"),
-            }
-            if let Err(error) = self.net.set_up(&interface, index).await {
-                log::error!("{error}");
-            }
-        }
+        due
     }
-}
-
-/// What would be lost if the interface went down.
-fn in_use(netdev: &Netdev, facts: &Facts) -> Option<String> {
-    let is_global = |address: &&String| !address.starts_with("fe80:");
-    if let Some(address) = netdev.addresses.iter().find(is_global) {
-        return Some(format!("it has the address {address}"));
-    }
-    // A parent takes its children down with it.
-    let is_parent = netdev.ipoib.as_ref().is_some_and(|seen| !seen.child);
-    let mut others = facts.netdevs.iter();
-    let child = others.find(|other| {
-        is_parent
-            && other.carrier == Some(true)
-            && other.ipoib.as_ref().is_some_and(|seen| seen.child)
-            && rules::same_port(netdev, other)
-    });
-    child.map(|child| format!("its child {} has carrier", child.ifname))
 }
 
 /// Asks once about every interface in this trouble, with `sm` for every other port too, all ports
@@ -447,51 +406,6 @@ async fn reply(umad: &AsyncFd<Umad>, interview: &mut Interview) -> Result<Next, 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wish::ipoib::Seen;
-
-    fn netdev(ifname: &str, guid_end: u8, child: bool, carrier: bool) -> Netdev {
-        Netdev {
-            ifname: ifname.to_owned(),
-            address: Some(format!(
-                "80:00:00:48:fe:80:00:00:00:00:00:00:b8:59:9f:03:00:fc:1a:{guid_end:02x}"
-            )),
-            carrier: Some(carrier),
-            addresses: vec!["fe80::1/64".to_owned()],
-            ipoib: Some(Seen {
-                mode: None,
-                pkey: None,
-                child,
-            }),
-            ..Netdev::default()
-        }
-    }
-
-    #[test]
-    fn only_what_nothing_depends_on_is_set_down() {
-        let parent = netdev("ib0", 1, false, false);
-        let mut facts = Facts {
-            netdevs: vec![parent.clone(), netdev("ib0.8001", 1, true, false)],
-            ..Facts::default()
-        };
-        assert_eq!(in_use(&parent, &facts), None);
-        facts.netdevs.push(netdev("ib1.8001", 2, true, true));
-        assert_eq!(in_use(&parent, &facts), None);
-        facts.netdevs.push(netdev("ib0.8002", 1, true, true));
-        assert_eq!(
-            in_use(&parent, &facts),
-            Some("its child ib0.8002 has carrier".to_owned())
-        );
-        let child = netdev("ib0.8001", 1, true, false);
-        assert_eq!(in_use(&child, &facts), None);
-        let addressed = Netdev {
-            addresses: vec!["fe80::1/64".to_owned(), "10.0.0.1/24".to_owned()],
-            ..child
-        };
-        assert_eq!(
-            in_use(&addressed, &facts),
-            Some("it has the address 10.0.0.1/24".to_owned())
-        );
-    }
 
     #[test]
     fn the_default_partition_is_found_where_it_stands() {

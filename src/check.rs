@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `ibboot check`: the machine against what was handed over, or against what the command line requests.
+
+use crate::ask::{administrators, servers};
+use crate::error::Result;
+use crate::facts::Facts;
+use crate::plan::{self, Inventory};
+use crate::rdma::netlink::Rdma;
+use crate::request::Request;
+use crate::system::readiness::event_loop;
+use crate::system::root::Root;
+use crate::verify::report::Report;
+use crate::wish::expectation::Expectation;
+use crate::{handover, verify};
+
+/// One look at what `expectation` is about.
+pub fn look(root: &Root, expectation: &Expectation, rdma: Option<&Rdma>) -> Facts {
+    let names: Vec<String> = expectation.modules.iter().map(|m| m.name.clone()).collect();
+    let mut facts = Facts::gather(root, rdma, &names, expectation.depth());
+    facts.add_root(root, rdma);
+    facts.add_leases(handover::leases(root));
+    facts
+}
+
+/// What to compare with: what was handed over in this boot, else what the command line asks.
+pub fn expectation(root: &Root) -> Result<Option<Expectation>> {
+    if let Some(expected) = handover::read_expected(root)? {
+        return Ok(Some(expected));
+    }
+    let request = Request::read(root);
+    if request.asked.is_none() {
+        return Ok(None);
+    }
+    Ok(Some(
+        plan::plan(&request, &Inventory::read(root)?).expectation,
+    ))
+}
+
+/// One look at the machine; where an interface has no carrier, its subnet administrator is asked,
+/// with `--sm` those of the other ports are too, and where all have what they need, the servers are.
+pub fn compare(root: &Root, expectation: &Expectation, sm: bool) -> Report {
+    let rdma = root.is_live().then(|| Rdma::open().ok()).flatten();
+    let mut facts = look(root, expectation, rdma.as_ref());
+    let report = verify::verify(expectation, &facts);
+    if !root.is_live()
+        || (report.servers.is_empty() && !administrators::is_needed(&facts, &report, sm))
+    {
+        return report;
+    }
+    let answers = event_loop().map(|runtime| {
+        runtime.block_on(async {
+            let administrators =
+                administrators::once(root, rdma.as_ref(), &facts, &report, sm).await;
+            (administrators, servers::once(&report).await)
+        })
+    });
+    match answers {
+        Ok(((administrators, managers), servers)) => {
+            facts.subnet_administrator = administrators;
+            facts.subnet_managers = managers;
+            facts.servers = servers;
+            verify::verify(expectation, &facts)
+        }
+        Err(error) => {
+            log::warn!("{error}");
+            report
+        }
+    }
+}
