@@ -44,7 +44,7 @@ fi
 ibboot_what=${ibboot_todo# }
 # What is shown has no password and no token in it, as in ibboot's own lines; NFS has neither.
 case $ibboot_root in
-    nfs:* | nfs4:*) ;;
+    nfs:[!/]* | nfs:/[!/]* | nfs4:[!/]* | nfs4:/[!/]*) ;;
     *)
         case $ibboot_root in *@*) ibboot_root="****@${ibboot_root##*@}" ;; esac
         case $ibboot_root in *[?#]*) ibboot_root="${ibboot_root%%[?#]*}?****" ;; esac

@@ -166,7 +166,7 @@ fn port(look: &mut Look<'_>, device: &str, number: u32, told: Option<&netlink::P
 /// The partition table, as far as it is wanted; iWARP ports have none.
 fn pkeys(look: &mut Look<'_>, port: &str) -> Vec<u16> {
     let mut missing = match &look.depth {
-        Depth::Ports => return Vec::new(),
+        Depth::Interfaces | Depth::Ports => return Vec::new(),
         Depth::Partitions(wanted) => Some(wanted.clone()),
         Depth::All => None,
     };

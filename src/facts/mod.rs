@@ -246,7 +246,11 @@ impl Facts {
     pub fn gather(root: &Root, rdma: Option<&Rdma>, modules: &[String], depth: Depth) -> Facts {
         let mut look = Look::new(root);
         look.depth = depth;
-        let mut devices = devices::devices(&mut look, rdma);
+        let mut devices = if look.depth == Depth::Interfaces {
+            Vec::new()
+        } else {
+            devices::devices(&mut look, rdma)
+        };
         let mut netdevs = netdevs(&mut look);
         addresses::add(&mut netdevs, &mut look);
         routes::add(&mut netdevs, &mut look);

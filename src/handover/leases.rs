@@ -87,7 +87,10 @@ impl Kept {
             let lease = progress.lease.as_ref();
             let is_later = lease.is_some_and(|lease| lease.asked_ns > written_ns);
             let known = self.dhcp.iter().position(|one| one.index == progress.index);
-            let is_same = |one: &Progress| one.client_id == progress.client_id;
+            // The interface of the lease has another index by now. Interfaces that are both there may share an
+            // identifier: a parent and its child do.
+            let is_gone = |one: &Progress| !state.dhcp.iter().any(|p| p.index == one.index);
+            let is_same = |one: &Progress| one.client_id == progress.client_id && is_gone(one);
             let known = known.or_else(|| self.dhcp.iter().position(is_same));
             match known.and_then(|at| self.dhcp.get_mut(at)) {
                 Some(_) if !is_later => continue,
@@ -109,7 +112,8 @@ impl Kept {
                 .iter()
                 .position(|one| one.index == progress.index);
             let is_same = |one: &dhcp6::progress::Progress| {
-                (&one.duid, one.iaid) == (&progress.duid, progress.iaid)
+                let is_gone = !state.dhcp6.iter().any(|p| p.index == one.index);
+                is_gone && (&one.duid, one.iaid) == (&progress.duid, progress.iaid)
             };
             let known = known.or_else(|| self.dhcp6.iter().position(is_same));
             match known.and_then(|at| self.dhcp6.get_mut(at)) {
@@ -349,5 +353,16 @@ mod tests {
             seen(&kept),
             [(9, Some(30), true), (5, None, false), (6, Some(30), true)]
         );
+    }
+
+    #[test]
+    fn interfaces_that_share_an_identifier_have_a_lease_each() {
+        // A parent and its child: the identifier of the card's firmware has no P_Key.
+        let both = vec![progress(4, "a", Some(10)), progress(5, "a", Some(11))];
+        let mut kept = Kept::new(None);
+        kept.join(&state(both.clone()));
+        assert_eq!(seen(&kept), [(4, Some(10), true), (5, Some(11), true)]);
+        kept.join(&state(both));
+        assert_eq!(seen(&kept), [(4, Some(10), true), (5, Some(11), true)]);
     }
 }

@@ -296,6 +296,8 @@ pub fn state_for_service(root: &Root) -> Result<Option<State>> {
     };
     let path = std::path::Path::new(&directory).join(STATE);
     match std::fs::read(&path) {
+        // The unit gives nothing where there is no such file.
+        Ok(bytes) if bytes.is_empty() => Ok(None),
         Ok(bytes) => parse(STATE, &bytes, root.boot_id().as_deref()).map(Some),
         Err(e) if e.kind() == io::ErrorKind::NotFound => read_state(root),
         Err(e) => Err(Error::io(path.display(), "cannot be read", &e)),

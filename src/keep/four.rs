@@ -4,7 +4,7 @@
 use super::changes::{Change, address, changes, kept, needed, not_applied, routes};
 use super::place::{Place, There};
 use super::reconcile::{Seen, Verdict};
-use super::{Troubles, Turn, arrive, take_away};
+use super::{Doubt, Troubles, Turn, arrive, take_away};
 use crate::dhcp::client::Config;
 use crate::dhcp::identity::{Identity, WantedId, unhex};
 use crate::dhcp::lease::Lease;
@@ -38,6 +38,7 @@ pub(super) struct Kept {
     /// The interface came back: whether the lease holds on its link is asked.
     is_unverified: bool,
     troubles: Troubles,
+    doubt: Doubt,
     /// The index of the interface in what was written down last.
     pub(super) noted_as: u32,
     /// Something is to be written down.
@@ -61,6 +62,7 @@ impl Kept {
             first_routes,
             is_unverified: false,
             troubles: Troubles::default(),
+            doubt: Doubt::default(),
             noted_as: progress.index,
             has_news: true,
         }
@@ -86,7 +88,8 @@ impl Kept {
     }
 
     pub(super) fn due(&self) -> Option<u64> {
-        self.session.as_ref().and_then(Session::due)
+        let session = self.session.as_ref().and_then(Session::due);
+        session.into_iter().chain(self.doubt.due()).min()
     }
 
     pub(super) fn wake(&mut self) {
@@ -107,6 +110,7 @@ impl Kept {
         let what = self.lease.as_ref().map(Lease::address_text);
         let what = what.unwrap_or_else(|| "DHCP".to_owned());
         let Some(there) = arrive(&mut self.place, turn, &what).await else {
+            self.doubt = Doubt::default();
             self.close();
             return true;
         };
@@ -116,7 +120,9 @@ impl Kept {
             self.is_unverified = true;
             self.has_news = true;
         }
-        if there.netdev.up && !self.reconcile(turn, &there).await {
+        if !there.netdev.up {
+            self.doubt = Doubt::default();
+        } else if !self.reconcile(turn, &there).await {
             return false;
         }
         if self.session.is_none() {
@@ -205,6 +211,7 @@ impl Kept {
 
     /// Sets what is not on the interface and should be. False: somebody took the address away.
     async fn reconcile(&mut self, turn: &Turn<'_>, there: &There<'_>) -> bool {
+        let doubt = std::mem::take(&mut self.doubt);
         let Some(lease) = self.lease.clone() else {
             return true;
         };
@@ -231,6 +238,11 @@ impl Kept {
             left,
         } = verdict
         else {
+            self.doubt = doubt;
+            if !self.doubt.is_certain() {
+                self.seen.set_address();
+                return true;
+            }
             log::warn!(
                 "{name}: {what} is not on the interface any more: it is left to whoever took it away"
             );
@@ -262,7 +274,12 @@ impl Kept {
             }
         }
         for route in routes {
-            match self.route(turn.net, &route, true).await {
+            // Another interface may have a route to the same network by now.
+            let network = Some(route.network).filter(|network| network.prefix > 0);
+            let set = turn
+                .net
+                .restore_route(self.place.index, network, route.gateway);
+            match set.await {
                 Ok(()) => {
                     self.seen.set_route(route);
                     log::info!("{name}: route {route} set again");

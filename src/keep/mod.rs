@@ -138,6 +138,7 @@ pub async fn keep(root: &Root) -> Result<()> {
         leases,
         notes: Notes::of(handed_over),
         told: Told::default(),
+        is_blind: false,
     };
     loop {
         let is_seen = keeper.turn().await?;
@@ -162,6 +163,8 @@ struct Keeper<'a> {
     leases: Vec<Either>,
     notes: Notes,
     told: Told,
+    /// Interfaces, addresses or routes could not be read at the last look.
+    is_blind: bool,
 }
 
 impl Keeper<'_> {
@@ -172,11 +175,20 @@ impl Keeper<'_> {
             self.net = Net::of_addresses()?;
             self.told = Told::everything();
         }
-        let facts = Facts::gather(self.root, None, &[], Depth::Ports);
+        let facts = Facts::gather(self.root, None, &[], Depth::Interfaces);
         if let Some(unread) = facts.unread_interfaces() {
-            log::debug!("{}: {}", unread.path, unread.why);
+            if !std::mem::replace(&mut self.is_blind, true) {
+                log::warn!(
+                    "{}: {}: addresses and routes are left as they are until it can be read",
+                    unread.path,
+                    unread.why
+                );
+            }
             self.leases.iter_mut().for_each(Either::wake);
             return Ok(false);
+        }
+        if std::mem::take(&mut self.is_blind) {
+            log::info!("interfaces, addresses and routes can be read again");
         }
         let told = std::mem::take(&mut self.told);
         let turn = Turn {
@@ -208,6 +220,9 @@ impl Keeper<'_> {
             |wait: Duration| now.saturating_add(u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX));
         let due = self.leases.iter().filter_map(Either::due).min();
         let mut due = due.unwrap_or(u64::MAX).min(after(patience));
+        if self.is_blind {
+            due = due.max(after(PAUSE));
+        }
         loop {
             let leases = self.leases.iter_mut();
             let changed = select_all(leases.map(|one| one.changed().boxed_local()));
@@ -388,6 +403,25 @@ async fn take_away(net: &Net, netdev: &Netdev, index: u32, address: IpAddr) {
     match net.delete_address(index, address, None).await {
         Ok(()) => log::warn!("{}: {address} taken away", netdev.ifname),
         Err(why) => log::error!("{}: {address} cannot be taken away: {why}", netdev.ifname),
+    }
+}
+
+/// An address that seems to be taken away: the link may have gone while the machine was read, and tells so
+/// later. Only a second look after [`PAUSE`] is believed.
+#[derive(Debug, Default)]
+struct Doubt(Option<u64>);
+
+impl Doubt {
+    /// When the second look is due, ns since kernel start.
+    fn due(&self) -> Option<u64> {
+        self.0
+    }
+
+    /// Whether this is the second look.
+    fn is_certain(&mut self) -> bool {
+        let pause = u64::try_from(PAUSE.as_nanos()).unwrap_or(u64::MAX);
+        let now = boottime_ns();
+        now >= *self.0.get_or_insert(now.saturating_add(pause))
     }
 }
 

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv6Addr};
 
 use super::place::{Place, There};
 use super::reconcile::{Seen, Verdict};
-use super::{Troubles, Turn, arrive, take_away};
+use super::{Doubt, Troubles, Turn, arrive, take_away};
 use crate::dhcp::identity::unhex;
 use crate::dhcp6::client::Config;
 use crate::dhcp6::duid::Identity;
@@ -35,6 +35,7 @@ pub(super) struct Kept {
     /// When a new address is looked at again, ns since kernel start.
     look: Option<u64>,
     troubles: Troubles,
+    doubt: Doubt,
     /// The index of the interface in what was written down last.
     pub(super) noted_as: u32,
     /// Something is to be written down.
@@ -62,6 +63,7 @@ impl Kept {
             is_unverified: false,
             look: None,
             troubles: Troubles::default(),
+            doubt: Doubt::default(),
             noted_as: progress.index,
             has_news: true,
         }
@@ -88,7 +90,11 @@ impl Kept {
 
     pub(super) fn due(&self) -> Option<u64> {
         let session = self.session.as_ref().and_then(Session::due);
-        session.into_iter().chain(self.look).min()
+        session
+            .into_iter()
+            .chain(self.look)
+            .chain(self.doubt.due())
+            .min()
     }
 
     pub(super) fn wake(&mut self) {
@@ -109,6 +115,7 @@ impl Kept {
         let what = self.lease.as_ref().map(Lease::address_text);
         let what = what.unwrap_or_else(|| "DHCPv6".to_owned());
         let Some(there) = arrive(&mut self.place, turn, &what).await else {
+            self.doubt = Doubt::default();
             self.close();
             return true;
         };
@@ -118,7 +125,9 @@ impl Kept {
             self.is_unverified = true;
             self.has_news = true;
         }
-        if there.netdev.up && !self.reconcile(turn, &there).await {
+        if !there.netdev.up {
+            self.doubt = Doubt::default();
+        } else if !self.reconcile(turn, &there).await {
             return false;
         }
         if self.look.is_some_and(|look| boottime_ns() >= look) {
@@ -213,6 +222,7 @@ impl Kept {
 
     /// Sets the address where it is not on the interface and should be. False: somebody took it away.
     async fn reconcile(&mut self, turn: &Turn<'_>, there: &There<'_>) -> bool {
+        let doubt = std::mem::take(&mut self.doubt);
         let Some(lease) = self.lease.clone() else {
             return true;
         };
@@ -225,6 +235,11 @@ impl Kept {
         let has_address = there.netdev.shown6(lease.address).is_some();
         match self.seen.compare(there, has_address, &[], keep, &[]) {
             Verdict::Left => {
+                self.doubt = doubt;
+                if !self.doubt.is_certain() {
+                    self.seen.set_address();
+                    return true;
+                }
                 log::warn!(
                     "{name}: {what} is not on the interface any more: it is left to whoever took it away"
                 );

@@ -135,7 +135,7 @@ impl Net {
     /// The largest MTU in bytes that the device's driver lets be set (IFLA_MAX_MTU); none: unknown.
     pub async fn max_mtu(&self, index: u32) -> Option<u32> {
         let mut found = self.handle.link().get().match_index(index).execute();
-        let message = found.next().await?.ok()?;
+        let message = within_limit(found.next()).await.ok()??.ok()?;
         let mut attributes = message.attributes.iter();
         attributes.find_map(|attribute| match attribute {
             // Zero: the driver checks by itself (net/core/dev.c, dev_validate_mtu).
@@ -216,6 +216,17 @@ impl Net {
         let message = route_message(index, network, gateway);
         let request = self.handle.route().add(message);
         answer(request.replace().execute()).await
+    }
+
+    /// As [`Net::add_route`], but a route of another interface that stands in its place is an error.
+    pub async fn restore_route(
+        &self,
+        index: u32,
+        network: Option<Address>,
+        gateway: Option<IpAddr>,
+    ) -> std::result::Result<(), String> {
+        let message = route_message(index, network, gateway);
+        answer(self.handle.route().add(message).execute()).await
     }
 
     /// Takes away what [`Net::add_route`] added; gone already is success.

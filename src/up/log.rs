@@ -62,7 +62,8 @@ fn server_key(server: &ServerReport) -> String {
 
 fn of_link(link: &LinkReport) -> Subject {
     Subject {
-        wanted: link.wanted.clone(),
+        // Any port may be meant by one request: each has a brake of its own.
+        wanted: key(link),
         key: key(link),
         object: link.object(),
         lines: lines(link),
@@ -237,6 +238,22 @@ mod tests {
                 .collect::<Vec<_>>(),
             [8]
         );
+    }
+
+    #[test]
+    fn forty_ports_that_any_port_means_do_not_silence_each_other() {
+        let state = |seen: &str| -> Vec<LinkReport> {
+            let one = |port: u32| {
+                let finding = Finding::failed(Id::PortState, seen, "ACTIVE").hint("");
+                link("any port", Some(&format!("mlx5_{port}/1")), finding)
+            };
+            (0..40).map(one).collect()
+        };
+        let mut waiting = Waiting::default();
+        for (round, seen) in ["DOWN", "INIT"].into_iter().enumerate() {
+            let told = said(waiting.news(of(&state(seen)), round as u64));
+            assert_eq!(told.len(), 40, "{told:?}");
+        }
     }
 
     #[test]

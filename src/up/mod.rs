@@ -192,7 +192,7 @@ impl Walk<'_> {
             // An address that is set is not left before it is known whose it is.
             if is_stopped && self.claims.is_settled() {
                 if report.satisfied {
-                    self.tell(Outcome::Verified, &report)?;
+                    self.tell_or_log(Outcome::Verified, &report)?;
                     return Ok(self.end(report));
                 }
                 return self.give_up(report);
@@ -201,7 +201,7 @@ impl Walk<'_> {
             // "Every port there is" is not known before all drivers have probed.
             let is_open = self.expectation.require == Require::All && still_loading;
             if report.satisfied && !is_open {
-                self.tell(Outcome::Verified, &report)?;
+                self.tell_or_log(Outcome::Verified, &report)?;
                 let all = report.links.iter().all(LinkReport::is_good);
                 let is_probing = !self.claims.is_settled() || self.leases.is_probing();
                 let is_asking = self.is_asking();
@@ -263,7 +263,7 @@ impl Walk<'_> {
     fn give_up(&mut self, report: Report) -> Result<End> {
         self.end_asking();
         self.log.give_up(&report, self.plan.timeout);
-        self.tell(outcome::on_failure(self.plan), &report)?;
+        self.tell_or_log(outcome::on_failure(self.plan), &report)?;
         Ok(self.end(report))
     }
 

@@ -150,6 +150,21 @@ fn pinned(expectation: &Expectation, report: &Report, boot_id: Option<String>) -
 }
 
 impl Walk<'_> {
+    /// As [`Walk::tell`]; once the hooks were told, the boot has gone on, and a file that cannot be
+    /// written is a line in the log.
+    pub(super) fn tell_or_log(&mut self, outcome: Outcome, report: &Report) -> Result<Outcome> {
+        match (
+            self.told.as_ref().map(|told| told.outcome),
+            self.tell(outcome, report),
+        ) {
+            (Some(told), Err(error)) => {
+                log::error!("{error}");
+                Ok(told)
+            }
+            (_, result) => result,
+        }
+    }
+
     /// Writes the files when they would say something new. The result comes last: it opens
     /// dracut's gate. Returns what the hooks were told, by this call or before.
     pub(super) fn tell(&mut self, outcome: Outcome, report: &Report) -> Result<Outcome> {

@@ -8,7 +8,7 @@ use kernel_cmdline::Selector;
 use super::checks::{Check, Id, Severity, TABLE};
 use super::{interface, lease6, port, root, server, unread};
 use crate::SCHEMA;
-use crate::facts::{Facts, PortRef, rules, select};
+use crate::facts::{Facts, Netdev, PortRef, rules, select};
 use crate::rdma::types::{Identity, LinkLayer};
 use crate::system::modules::InitState;
 use crate::verify::report::{
@@ -324,6 +324,9 @@ fn any_port(wish: &LinkWish, lookup: &Lookup<'_>, out: &mut Vec<LinkReport>) {
     }
 }
 
+/// Names of interfaces that a line shows.
+const SHOWN: usize = 8;
+
 /// The finding for a wish that no port fits.
 fn absent(wish: &LinkWish, facts: &Facts) -> Finding {
     let names: Vec<String> = facts.ports().map(|port| port.name()).collect();
@@ -371,9 +374,8 @@ fn absent(wish: &LinkWish, facts: &Facts) -> Finding {
             match unnamed(wish, facts) {
                 Some(seen) if !names.is_empty() => {
                     let seen = format!("{seen}, {there}");
-                    Finding::failed(Id::DevicePresent, &seen, &wish.wanted).hint(
-                        "see whether ib_ipoib is loaded; a name may change, guid= and pci= do not",
-                    )
+                    let hint = renamed(facts);
+                    Finding::failed(Id::DevicePresent, &seen, &wish.wanted).hint(&hint)
                 }
                 _ => finding,
             }
@@ -387,6 +389,26 @@ fn unnamed(wish: &LinkWish, facts: &Facts) -> Option<String> {
     let name = wish.port.as_deref().unwrap_or(&wish.wanted);
     let is_name = matches!(Selector::parse(name)?, Selector::Name(_));
     (is_name && facts.netdev(name).is_none()).then(|| format!("no network interface {name}"))
+}
+
+/// What to do where an interface is not there by its name: another one may be it.
+fn renamed(facts: &Facts) -> String {
+    let is_parent = |netdev: &&Netdev| netdev.ipoib.as_ref().is_some_and(|seen| !seen.child);
+    let found: Vec<&str> = facts
+        .netdevs
+        .iter()
+        .filter(is_parent)
+        .map(|netdev| netdev.ifname.as_str())
+        .take(SHOWN)
+        .collect();
+    if found.is_empty() {
+        return "see whether ib_ipoib is loaded; a name may change, guid= and pci= do not"
+            .to_owned();
+    }
+    format!(
+        "the IPoIB interfaces are {}: udev names them unless net.ifnames=0; use such a name, guid= or pci=",
+        found.join(", ")
+    )
 }
 
 /// Runs the table over one port. A check whose parent did not pass is skipped.

@@ -169,6 +169,8 @@ impl Expectation {
 /// How much of the machine is read.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Depth {
+    /// Network interfaces, addresses and routes: no RDMA device, whose firmware may take its time.
+    Interfaces,
     /// What the checks of ports need.
     Ports,
     /// The partition tables too, from the first slot until these P_Keys of full members are found: there

@@ -8,6 +8,7 @@ use crate::dhcp::brake::Reason;
 use crate::dhcp::lease::Lease;
 use crate::dhcp::packet::{Kind, Message, option};
 use crate::error::printable;
+use crate::redact;
 
 impl Client {
     /// A message came from the link.
@@ -226,7 +227,10 @@ impl Client {
         let why = if words.is_empty() {
             format!("server {server} refuses (NAK)")
         } else {
-            format!("server {server} refuses (NAK): {}", printable(words))
+            format!(
+                "server {server} refuses (NAK): {}",
+                printable(&redact::place(words))
+            )
         };
         self.counts.naks += 1;
         self.counts.why_nak = Some(why.clone());

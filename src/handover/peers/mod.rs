@@ -59,6 +59,7 @@ pub fn claim(request: &Request) -> Vec<File> {
         .interfaces
         .iter()
         .map(|interface| &interface.value)
+        .filter(|interface| interface.left || interface.refused.is_none())
         .partition(|interface| interface.left);
     if request.asked.is_none() || (ours.is_empty() && request.any_interface.is_none()) {
         return Vec::new();

@@ -128,6 +128,10 @@ fn what_is_claimed_is_set_up_and_what_others_shall_address_is_not_claimed() {
             true,
         ),
         (format!("{NFS} {dhcp} ip=10.0.0.5:::24::ib0:none"), true),
+        (
+            format!("{NFS} bond=bond0:ib0,ib1:mode=802.3ad ip=bond0:dhcp"),
+            false,
+        ),
         (format!("{NFS} bootdev=ib0"), true),
         (format!("{NFS} BOOTIF=20-b8-59-9f-03-00-fc-1a-2c"), true),
     ] {
