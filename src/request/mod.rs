@@ -157,7 +157,12 @@ impl Request {
             .iter()
             .map(|(path, bytes)| Source::new(path, bytes))
             .collect();
-        let mut request = Request::from_sources(&sources, root.exists(dump::VMCORE));
+        let saves_dump = root.exists(dump::VMCORE);
+        if saves_dump {
+            // Of a saved machine that it is there is enough.
+            root.remember_file(dump::VMCORE, b"");
+        }
+        let mut request = Request::from_sources(&sources, saves_dump);
         request.complaints.extend(unread);
         request
     }
