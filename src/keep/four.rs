@@ -4,7 +4,7 @@
 use super::changes::{Change, address, changes, kept, needed, not_applied, routes};
 use super::place::{Place, There};
 use super::reconcile::{Seen, Verdict};
-use super::{Doubt, Troubles, Turn, arrive, take_away};
+use super::{Doubt, Renewals, Troubles, Turn, arrive, take_away};
 use crate::dhcp::client::Config;
 use crate::dhcp::identity::{Identity, WantedId, unhex};
 use crate::dhcp::lease::Lease;
@@ -39,6 +39,7 @@ pub(super) struct Kept {
     is_unverified: bool,
     troubles: Troubles,
     doubt: Doubt,
+    renewals: Renewals,
     /// The index of the interface in what was written down last.
     pub(super) noted_as: u32,
     /// Something is to be written down.
@@ -63,6 +64,7 @@ impl Kept {
             is_unverified: false,
             troubles: Troubles::default(),
             doubt: Doubt::default(),
+            renewals: Renewals::default(),
             noted_as: progress.index,
             has_news: true,
         }
@@ -364,7 +366,8 @@ impl Kept {
         let before = self.lease.replace(lease.clone());
         if let Some(before) = before.filter(|before| before.address == lease.address) {
             let (server, length) = (lease.server, lease.length());
-            log::info!("{name}: {what} renewed by {server}, {length}");
+            let level = self.renewals.level(boottime_ns());
+            log::log!(level, "{name}: {what} renewed by {server}, {length}");
             let had = self.routes(&before);
             let stay = if wish.keep {
                 let (has, first) = (routes(lease), &self.first_routes);
@@ -373,9 +376,12 @@ impl Kept {
                 Vec::new()
             };
             let changes = changes(&before, &had, lease, &stay, &wish, netdev);
-            self.apply(name, &changes, net).await;
+            self.apply(name, &changes, net, level).await;
             if let Some(left) = not_applied(&before, lease, &stay, &wish) {
-                log::info!("{name}: the server has changed what is not applied after boot: {left}");
+                log::log!(
+                    level,
+                    "{name}: the server has changed what is not applied after boot: {left}"
+                );
             }
             self.old_routes = stay;
             return;
@@ -397,7 +403,7 @@ impl Kept {
     }
 
     /// The first few changes have a line each: a server can make a hundred at every renewal.
-    async fn apply(&self, name: &str, changes: &[Change], net: &Net) {
+    async fn apply(&mut self, name: &str, changes: &[Change], net: &Net, level: log::Level) {
         let index = self.place.index;
         for (done_before, change) in changes.iter().enumerate() {
             let done = match change {
@@ -414,11 +420,11 @@ impl Kept {
             };
             match done {
                 Ok(()) if done_before < SHOWN => {
-                    log::info!("{name}: {change}, as the server has it now");
+                    log::log!(level, "{name}: {change}, as the server has it now");
                 }
                 Ok(()) => {}
                 Err(why) => {
-                    log::error!("{name}: not {change}: {why}");
+                    self.troubles.say(format!("{name}: not {change}: {why}"));
                     // What it was to take the place of stays.
                     if matches!(change, Change::AddAddress(_) | Change::AddRoute(_)) {
                         return;
@@ -428,7 +434,10 @@ impl Kept {
         }
         if changes.len() > SHOWN {
             let more = changes.len().saturating_sub(SHOWN);
-            log::info!("{name}: {more} more changes, as the server has it now");
+            log::log!(
+                level,
+                "{name}: {more} more changes, as the server has it now"
+            );
         }
     }
 }

@@ -406,6 +406,30 @@ async fn take_away(net: &Net, netdev: &Netdev, index: u32, address: IpAddr) {
     }
 }
 
+/// Renewals have a line each at first, and then one an hour: a server can ask for one every few seconds.
+#[derive(Debug, Default)]
+struct Renewals {
+    told: u32,
+    told_ns: u64,
+}
+
+impl Renewals {
+    const TOLD: u32 = 8;
+    const HOUR_NS: u64 = 3_600_000_000_000;
+
+    /// How loud the next one is, at `now_ns` since kernel start.
+    fn level(&mut self, now_ns: u64) -> log::Level {
+        let is_told =
+            self.told < Self::TOLD || now_ns.saturating_sub(self.told_ns) >= Self::HOUR_NS;
+        if !is_told {
+            return log::Level::Debug;
+        }
+        self.told = self.told.saturating_add(1);
+        self.told_ns = now_ns;
+        log::Level::Info
+    }
+}
+
 /// An address that seems to be taken away: the link may have gone while the machine was read, and tells so
 /// later. Only a second look after [`PAUSE`] is believed.
 #[derive(Debug, Default)]
@@ -439,5 +463,21 @@ impl Troubles {
 
     fn are_over(&mut self) {
         self.0.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_renewals_are_a_few_lines() {
+        let mut renewals = Renewals::default();
+        let mut told = |every_s: u64, times: u64| {
+            let levels = (0..times).map(|n| renewals.level(n * every_s * 1_000_000_000));
+            levels.filter(|level| *level == log::Level::Info).count()
+        };
+        // A day of them, one every five seconds.
+        assert_eq!(told(5, 17_280), 8 + 23);
     }
 }

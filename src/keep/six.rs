@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv6Addr};
 
 use super::place::{Place, There};
 use super::reconcile::{Seen, Verdict};
-use super::{Doubt, Troubles, Turn, arrive, take_away};
+use super::{Doubt, Renewals, Troubles, Turn, arrive, take_away};
 use crate::dhcp::identity::unhex;
 use crate::dhcp6::client::Config;
 use crate::dhcp6::duid::Identity;
@@ -36,6 +36,7 @@ pub(super) struct Kept {
     look: Option<u64>,
     troubles: Troubles,
     doubt: Doubt,
+    renewals: Renewals,
     /// The index of the interface in what was written down last.
     pub(super) noted_as: u32,
     /// Something is to be written down.
@@ -64,6 +65,7 @@ impl Kept {
             look: None,
             troubles: Troubles::default(),
             doubt: Doubt::default(),
+            renewals: Renewals::default(),
             noted_as: progress.index,
             has_news: true,
         }
@@ -307,7 +309,8 @@ impl Kept {
         let (server, length) = (lease.server, lease.length());
         let before = self.lease.replace(lease.clone());
         if before.is_some_and(|before| before.address == lease.address) {
-            log::info!("{name}: {what} renewed by {server}, {length}");
+            let level = self.renewals.level(boottime_ns());
+            log::log!(level, "{name}: {what} renewed by {server}, {length}");
             return;
         }
         log::info!("{name}: {what} of {server}, {length}");

@@ -113,7 +113,7 @@ def soak(program, pairs, renewals):
     hand_over()
     began, looks, made, renewed = time.monotonic(), [], 0, 0
     with open("/run/keeper.log", "w") as log:
-        keeper = subprocess.Popen([program, "lease"], stdout=log, stderr=log)
+        keeper = subprocess.Popen([program, "-v", "lease"], stdout=log, stderr=log)
     # Its log is read as it grows, and is no memory of ours or of the tmpfs.
     with open("/run/keeper.log") as log:
         while made < pairs or renewed < renewals:
