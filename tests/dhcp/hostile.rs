@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use super::network::{Node, enter_far, hardware, infiniband, ip, until, with_network};
+use super::network::{Node, bound, enter_far, hardware, infiniband, ip, until, with_network};
 use ibboot::dhcp::arp::Arp;
 use ibboot::dhcp::frame;
 use ibboot::dhcp::packet::{Kind, LARGEST, Message, option};
@@ -308,7 +308,7 @@ impl Evil {
         let (ready, is_ready) = std::sync::mpsc::channel();
         let thread = std::thread::spawn(move || {
             enter_far();
-            let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 67)).unwrap();
+            let socket = bound((Ipv4Addr::UNSPECIFIED, 67));
             socket.set_broadcast(true).unwrap();
             setsockopt(&socket, sockopt::BindToDevice, &"far".into()).unwrap();
             socket

@@ -156,6 +156,18 @@ impl Server {
     }
 }
 
+/// A UDP socket of a server. A child that another test has forked holds the socket of an earlier server
+/// until the child becomes another program: the port is waited for.
+pub fn bound(address: impl Into<std::net::SocketAddr>) -> std::net::UdpSocket {
+    let address = address.into();
+    let mut socket = None;
+    until("the port is free", || {
+        socket = std::net::UdpSocket::bind(address).ok();
+        socket.is_some()
+    });
+    socket.unwrap()
+}
+
 /// Waits until this holds.
 pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let mut limit = Limit::seconds(60);

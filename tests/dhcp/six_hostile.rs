@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use super::hostile::resident;
-use super::network::ip;
+use super::network::{bound, ip};
 use super::six::{IAID, Node, inquire, local, with_six};
 use ibboot::dhcp6::packet::{Address, Association, Kind, LARGEST, Message, Options, option};
 use ibboot::dhcp6::{CLIENT_PORT, SERVER_PORT, SERVERS};
@@ -207,7 +207,7 @@ impl Evil {
         let index: u32 = index.split(':').next().unwrap().parse().unwrap();
         let thread = std::thread::spawn(move || {
             enter_far();
-            let socket = UdpSocket::bind((Ipv6Addr::UNSPECIFIED, SERVER_PORT)).unwrap();
+            let socket = bound((Ipv6Addr::UNSPECIFIED, SERVER_PORT));
             setsockopt(&socket, sockopt::BindToDevice, &"far".into()).unwrap();
             socket.join_multicast_v6(&SERVERS, index).unwrap();
             socket
