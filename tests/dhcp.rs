@@ -27,5 +27,7 @@ mod servers;
 mod six;
 #[path = "dhcp/six_hostile.rs"]
 mod six_hostile;
+#[path = "dhcp/six_keeping.rs"]
+mod six_keeping;
 #[path = "dhcp/standing.rs"]
 mod standing;

@@ -7,14 +7,14 @@ use std::os::unix::fs::PermissionsExt;
 use super::network::{Node, Server, enter_far, infiniband, ip, until, with_network};
 use super::others::{dhcpd, subnet};
 use super::servers::dnsmasq;
-use ibboot::SCHEMA;
 use ibboot::dhcp::arp::Arp;
 use ibboot::dhcp::progress::Progress;
 use ibboot::dhcp::socket::{Hardware, PacketSocket, Protocol};
-use ibboot::handover::{Kept, Outcome, STATE, State, json};
+use ibboot::handover::{Kept, Outcome, State, write_state};
 use ibboot::system::clock::boottime_ns;
 use ibboot::system::directory::Directory;
 use ibboot::system::root::Root;
+use ibboot::{SCHEMA, dhcp6};
 
 pub const LEASES: &str = "/run/ibboot/lease/leases.json";
 
@@ -38,6 +38,11 @@ pub fn written(progress: &Progress) {
         "addr add {} dev near",
         progress.lease.as_ref().unwrap().address_text()
     ));
+    hand_over_state(vec![progress.clone()], Vec::new());
+}
+
+/// state.json as `up` writes it.
+pub fn hand_over_state(dhcp: Vec<Progress>, dhcp6: Vec<dhcp6::progress::Progress>) {
     let state = State {
         schema: SCHEMA,
         ibboot: "test".to_owned(),
@@ -46,16 +51,13 @@ pub fn written(progress: &Progress) {
         reason: None,
         handover: None,
         links: Vec::new(),
-        dhcp: vec![progress.clone()],
-        dhcp6: Vec::new(),
+        dhcp,
+        dhcp6,
         information: Vec::new(),
         failures: Vec::new(),
         marks: Vec::new(),
     };
-    let directory = Directory::open().unwrap();
-    directory
-        .write(STATE, json(&state).unwrap().as_bytes())
-        .unwrap();
+    write_state(&Directory::open().unwrap(), &state).unwrap();
 }
 
 /// What the program has written down.

@@ -13,15 +13,10 @@ use ibboot::dhcp6::duid::Identity;
 use ibboot::dhcp6::information::Progress as InformationProgress;
 use ibboot::dhcp6::inquiry::Inquiry;
 use ibboot::dhcp6::lease::Lease;
-use ibboot::dhcp6::progress::Progress;
 use ibboot::dhcp6::session::{Outcome, Session};
 use ibboot::dhcp6::socket::Closed;
-use ibboot::handover::{STATE, State};
 use ibboot::inet::Router;
 use ibboot::system::clock::boottime_ns;
-use ibboot::system::directory::Directory;
-use ibboot::system::root::Root;
-use ibboot::{SCHEMA, handover};
 
 /// The DUID of the port GUID 0x0002c903000a1b2c, and the IAID of the default partition.
 pub const DUID: &str = "00:03:00:20:00:02:c9:03:00:0a:1b:2c";
@@ -119,7 +114,7 @@ fn address(last: u16) -> Ipv6Addr {
     Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, last)
 }
 
-fn dnsmasq(more: &[&str]) -> Server {
+pub fn dnsmasq(more: &[&str]) -> Server {
     dnsmasq_says("DHCPv6, ", more)
 }
 
@@ -142,7 +137,7 @@ fn dnsmasq_says(ready: &str, more: &[&str]) -> Server {
 }
 
 /// ISC dhcpd for the pool fd00::10 to fd00::20, with these statements.
-fn dhcpd(more: &str) -> Server {
+pub fn dhcpd(more: &str) -> Server {
     let configuration =
         format!("authoritative;\n{more}\nsubnet6 fd00::/64 {{ range6 fd00::10 fd00::20; }}\n");
     fs::write("/run/dhcpd6.conf", configuration).unwrap();
@@ -406,174 +401,6 @@ fn dhcpd_and_kea_answer_a_question_without_an_address() {
             kea(r#""pools": [], "option-data": [{"name": "dns-servers", "data": "fd00::54"}]"#);
         let information = inquire().information.unwrap();
         assert_eq!(information.name_servers, [address(0x54)]);
-    });
-}
-
-/// Writes state.json as `up` does it with this lease, sets the address, and starts `ibboot lease`.
-fn hand_over(node: Node, keep: bool) -> (Lease, Server) {
-    hand_over_aged(node, keep, 0)
-}
-
-/// The same with a lease that was asked for so many seconds earlier.
-fn hand_over_aged(node: Node, keep: bool, seconds: u64) -> (Lease, Server) {
-    let mut progress = node.session.progress();
-    progress.wish.keep = keep;
-    if let Some(lease) = &mut progress.lease {
-        lease.asked_ns = lease.asked_ns.saturating_sub(seconds * 1_000_000_000);
-    }
-    let lease = progress.lease.clone().unwrap();
-    ip(&format!("addr add {} dev near nodad", lease.address_text()));
-    let state = State {
-        schema: SCHEMA,
-        ibboot: "test".to_owned(),
-        boot_id: Root::new("/").boot_id(),
-        outcome: handover::Outcome::Verified,
-        reason: None,
-        handover: None,
-        links: Vec::new(),
-        dhcp: Vec::new(),
-        dhcp6: vec![progress],
-        information: Vec::new(),
-        failures: Vec::new(),
-        marks: Vec::new(),
-    };
-    let directory = Directory::open().unwrap();
-    let text = handover::json(&state).unwrap();
-    directory.write(STATE, text.as_bytes()).unwrap();
-    drop(node);
-    let program = Server::here("lease", &[env!("CARGO_BIN_EXE_ibboot"), "lease"]);
-    (lease, program)
-}
-
-fn now() -> Progress {
-    let kept = fs::read(super::keeping::LEASES).unwrap();
-    let kept: handover::Kept = serde_json::from_slice(&kept).unwrap();
-    kept.dhcp6[0].clone()
-}
-
-fn addresses() -> String {
-    ip("-6 -o addr show dev near scope global")
-}
-
-/// Times of a lease for dhcpd.
-fn times(valid: u32, renew: u32) -> String {
-    format!(
-        "default-lease-time {valid}; max-lease-time {valid}; min-lease-time {valid}; preferred-lifetime {valid}; \
-         option dhcp-renewal-time {renew}; option dhcp-rebinding-time {};",
-        valid - 1
-    )
-}
-
-#[test]
-fn a_lease_is_renewed_and_written_down() {
-    with_six("ibboot lease renews DHCPv6", &["dhcpd"], || {
-        let _server = dhcpd(&times(3600, 2));
-        let mut node = Node::new();
-        let lease = node.boot();
-        assert_eq!((lease.seconds, lease.renew_s), (3600, 5));
-        let (before, mut program) = hand_over(node, true);
-        program.says("renewed by fe80::");
-        let config = Config {
-            identity: Identity {
-                duid: vec![0, 3, 0, 32, 1, 2, 3, 4, 5, 6, 7, 8],
-                iaid: IAID,
-            },
-            keep: false,
-        };
-        let second = Session::open("near", hardware().index, local(), config);
-        assert!(matches!(second, Err(Closed::InUse(_))), "{second:?}");
-        until("state.json", || {
-            now().lease.unwrap().asked_ns > before.asked_ns
-        });
-        assert_eq!(now().lease.unwrap().address, before.address);
-        assert!(now().wish.keep);
-        assert!(addresses().contains("valid_lft forever"), "{}", addresses());
-    });
-}
-
-/// A lease that has four seconds left, and whose server is gone.
-fn ends(keep: bool) -> Server {
-    let server = dhcpd(&times(30, 15));
-    let mut node = Node::new();
-    assert_eq!(node.boot().seconds, 30);
-    drop(server);
-    let (_, mut program) = hand_over_aged(node, keep, 26);
-    program.says("has ended");
-    program
-}
-
-#[test]
-fn the_address_of_the_root_outlives_its_lease_and_is_granted_again() {
-    with_six(
-        "ibboot lease keeps the root's IPv6 address",
-        &["dhcpd"],
-        || {
-            let mut program = ends(true);
-            let said = program.said();
-            assert!(said.contains("the address stays, because the root file system hangs on it"));
-            assert!(addresses().contains("fd00::"));
-            let _back = dhcpd(&times(3600, 1800));
-            program.says("renewed by fe80::");
-            assert!(addresses().contains("fd00::"));
-        },
-    );
-}
-
-#[test]
-fn any_other_address_goes_with_its_lease_and_a_new_one_comes() {
-    with_six("ibboot lease gives an IPv6 address up", &["dhcpd"], || {
-        let mut program = ends(false);
-        program.says("taken away");
-        assert!(!addresses().contains("fd00::"), "{}", addresses());
-        let _back = dhcpd(&times(3600, 1800));
-        program.says("for 3600 s");
-        until("the address", || addresses().contains("fd00::"));
-    });
-}
-
-#[test]
-fn an_address_that_the_kernel_took_with_the_link_is_set_again() {
-    with_six("ibboot lease and IPv6 without a link", &["dhcpd"], || {
-        let _server = dhcpd(&times(3600, 1800));
-        let mut node = Node::new();
-        node.boot();
-        let (lease, mut program) = hand_over(node, false);
-        program.says("is kept, for 3600 s");
-        ip("link set near down");
-        until("no address", || !addresses().contains("fd00::"));
-        ip("link set near up");
-        program.says(&format!("{} set again", lease.address_text()));
-        until("the address", || addresses().contains("fd00::"));
-        // While the link is there, an address that goes was taken away.
-        until("the end of duplicate address detection", || {
-            !addresses().contains("tentative")
-        });
-        ip(&format!("addr del {} dev near", lease.address_text()));
-        program.ends_with("is left to whoever took it away", 0);
-    });
-}
-
-#[test]
-fn a_new_address_that_another_host_has_is_declined() {
-    with_six("ibboot lease, IPv6 address taken", &["dnsmasq"], || {
-        let server = dnsmasq(&["--dhcp-range=fd00::10,fd00::20,64,1h"]);
-        let mut node = Node::new();
-        let mut lease = node.boot();
-        let taken = lease.address;
-        // Whoever has it answers to duplicate address detection, and is no client.
-        ip(&format!("-n far addr add {taken}/64 dev far nodad"));
-        // What ends now is a lease of another network's address.
-        lease.address = Ipv6Addr::new(0xfd01, 0, 0, 0, 0, 0, 0, 0x99);
-        lease.asked_ns = 0;
-        lease.seconds = 1;
-        node.session.resume(lease);
-        let (_, mut program) = hand_over(node, false);
-        program.says(&format!("{taken} is taken by another host: declined"));
-        until("another address", || {
-            let seen = addresses();
-            seen.contains("/128") && !seen.contains(&taken.to_string())
-        });
-        assert!(server.said().contains("DHCPDECLINE"), "{}", server.said());
     });
 }
 
