@@ -3,7 +3,8 @@
 //!
 //! `base` names trees of tests/sys, one a line, each laid over those before; `tree/` lies over them all; `cmdline` becomes its /proc/cmdline;
 //! `call` has one call of the program per line (without `--root`). What they print must be
-//! `expected`: each call, its stdout, its stderr and its exit code. BLESS=1 writes it anew.
+//! `expected`: each call, its stdout, its stderr and its exit code. BLESS=1 writes it anew, and
+//! CASE=NAME runs the cases that have NAME in theirs.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
@@ -70,6 +71,9 @@ fn outcome(case: &Path) -> String {
     out.replace(&tree.path().display().to_string(), "TREE")
 }
 
+const CASES: &str = "tests/cases";
+const EXAMPLES: &str = "kernel-cmdline/examples";
+
 fn folders(directory: &str) -> Vec<PathBuf> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join(directory);
     let mut folders: Vec<PathBuf> = fs::read_dir(directory)
@@ -83,12 +87,18 @@ fn folders(directory: &str) -> Vec<PathBuf> {
 
 fn all_in(directory: &str, at_least: usize) {
     let bless = std::env::var_os("BLESS").is_some();
-    let cases = folders(directory);
+    let mut cases = folders(directory);
     assert!(
         cases.len() >= at_least,
         "{directory} has only {} cases",
         cases.len()
     );
+    if let Ok(name) = std::env::var("CASE") {
+        let is_it = |case: &PathBuf| case.file_name().unwrap().to_string_lossy().contains(&name);
+        let mut known = [CASES, EXAMPLES].into_iter().flat_map(folders);
+        assert!(known.any(|case| is_it(&case)), "no case is called {name}");
+        cases.retain(is_it);
+    }
     let mut failed = Vec::new();
     for case in &cases {
         let seen = outcome(case);
@@ -124,12 +134,12 @@ fn all_in(directory: &str, at_least: usize) {
 
 #[test]
 fn every_case_prints_what_is_expected() {
-    all_in("tests/cases", 30);
+    all_in(CASES, 30);
 }
 
 #[test]
 fn every_example_command_line_gives_its_plan() {
-    all_in("kernel-cmdline/examples", 16);
+    all_in(EXAMPLES, 16);
 }
 
 /// Cases whose check is ok, of every kind of check.

@@ -34,6 +34,9 @@ const LOOK: Duration = Duration::from_secs(60);
 /// hundred, and none of them is ours.
 const PAUSE: Duration = Duration::from_secs(1);
 
+/// After so many looks in a row that could not read the machine the log says so.
+const BLIND_LOOKS: u32 = 10;
+
 /// A lease of either family.
 enum Either {
     Four(Box<four::Kept>),
@@ -138,7 +141,7 @@ pub async fn keep(root: &Root) -> Result<()> {
         leases,
         notes: Notes::of(handed_over),
         told: Told::default(),
-        is_blind: false,
+        blind_looks: 0,
     };
     loop {
         let is_seen = keeper.turn().await?;
@@ -163,8 +166,8 @@ struct Keeper<'a> {
     leases: Vec<Either>,
     notes: Notes,
     told: Told,
-    /// Interfaces, addresses or routes could not be read at the last look.
-    is_blind: bool,
+    /// Looks in a row at which interfaces, addresses or routes could not be read.
+    blind_looks: u32,
 }
 
 impl Keeper<'_> {
@@ -177,7 +180,9 @@ impl Keeper<'_> {
         }
         let facts = Facts::gather(self.root, None, &[], Depth::Interfaces);
         if let Some(unread) = facts.unread_interfaces() {
-            if !std::mem::replace(&mut self.is_blind, true) {
+            self.blind_looks = self.blind_looks.saturating_add(1);
+            // One is nothing: an interface of somebody else may go while it is read.
+            if self.blind_looks == BLIND_LOOKS {
                 log::warn!(
                     "{}: {}: addresses and routes are left as they are until it can be read",
                     unread.path,
@@ -187,7 +192,7 @@ impl Keeper<'_> {
             self.leases.iter_mut().for_each(Either::wake);
             return Ok(false);
         }
-        if std::mem::take(&mut self.is_blind) {
+        if std::mem::take(&mut self.blind_looks) >= BLIND_LOOKS {
             log::info!("interfaces, addresses and routes can be read again");
         }
         let told = std::mem::take(&mut self.told);
@@ -220,7 +225,7 @@ impl Keeper<'_> {
             |wait: Duration| now.saturating_add(u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX));
         let due = self.leases.iter().filter_map(Either::due).min();
         let mut due = due.unwrap_or(u64::MAX).min(after(patience));
-        if self.is_blind {
+        if self.blind_looks > 0 {
             due = due.max(after(PAUSE));
         }
         loop {

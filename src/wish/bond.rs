@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! PURE: bonds of IPoIB interfaces: what the kernel allows, and what it shows.
+//! PURE: what can be requested of a bond of IPoIB interfaces, and what sysfs shows of one.
 //!
 //! Source: drivers/net/bonding/bond_main.c (bond_enslave), bond_options.c.
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is wanted, as `verify` takes it and as it survives switch_root.
+//! What is expected, as `verify` takes it and as it survives switch_root.
 
 use std::collections::BTreeSet;
 use std::fmt;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! IPoIB: the rules (PURE). Which order things are set in is in `up`; what may be set at all, what
-//! the kernel makes of it, and what it is called, is here.
+//! PURE: what can be requested of an IPoIB interface, and what sysfs shows of one. What a machine
+//! allows is in `facts/rules.rs`, the order of the steps in `up`.
 //!
-//! Sources: drivers/infiniband/ulp/ipoib/ipoib_main.c, ipoib_vlan.c, ipoib_cm.c.
+//! Sources: drivers/infiniband/ulp/ipoib/ipoib_main.c, ipoib_vlan.c.
 
 mod granted;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! PURE: the server that the root file system comes from, as `root=`, `netroot=` and
-//! `rd.nvmf.discover=` name it, and what its protocol needs of the kernel.
+//! PURE: a root file system that a server has, in dracut's spelling, and what its protocol needs of the
+//! kernel. Which argument names it is in `request/root.rs`.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
