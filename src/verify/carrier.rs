@@ -2,7 +2,7 @@
 //! The port is ACTIVE and the interface has no carrier: which of the reasons it is, by what the
 //! subnet administrator said.
 
-use super::checks::{Id, check};
+use super::checks::Id;
 use crate::facts::{Facts, Netdev, PortRef};
 use crate::rdma::mad::Group;
 use crate::rdma::sa::Answer;
@@ -25,7 +25,7 @@ pub fn missing(netdev: &Netdev, port: PortRef<'_>, facts: &Facts) -> Finding {
     match &asked.answer {
         Answer::Alive => failed("no carrier"),
         Answer::NotAsked(why) => {
-            let usual = check(Id::IpoibCarrier).map_or("", |row| row.hint);
+            let usual = Id::IpoibCarrier.row().hint;
             failed("no carrier").hint(&format!("{usual} (not asked: {why})"))
         }
         Answer::Silent => failed(&format!("the subnet administrator at LID {lid} does not answer"))

@@ -1,8 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The checks, one static table: what each proves, which one must pass before it means anything,
-//! how bad a failure is, and what to do about it.
+//! The checks, one static table: what each proves, which ones must pass before it means anything,
+//! how bad a failure is, what to do about it, which files it rests on, when it applies and what
+//! evaluates it.
 
 use serde::{Deserialize, Serialize};
+
+use super::object::{Object, judge};
+use super::unread::{ADDRESSES, CONNECTIONS, GRANTED, IDENTITY, ROOT, ROUTES};
+use super::{bond, interface, lease6, module, port, root, server};
+use crate::facts::{Facts, SERVERS};
+use crate::verify::report::Finding;
+use crate::wish::storage::Protocol;
 
 /// How bad a failed check is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -11,104 +19,6 @@ pub enum Severity {
     Critical,
     /// It works, and somebody should look.
     Warning,
-}
-
-/// Name of a check.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum Id {
-    /// The driver.
-    #[serde(rename = "module.live")]
-    ModuleLive,
-    /// The wish can be met at all.
-    #[serde(rename = "wish.possible")]
-    WishPossible,
-    /// The RDMA device is there.
-    #[serde(rename = "device.present")]
-    DevicePresent,
-    /// InfiniBand or Ethernet.
-    #[serde(rename = "port.link_layer")]
-    PortLinkLayer,
-    /// The netdev below the port.
-    #[serde(rename = "port.netdev")]
-    PortNetdev,
-    /// The wire.
-    #[serde(rename = "port.physical_state")]
-    PortPhysicalState,
-    /// Logical state.
-    #[serde(rename = "port.state")]
-    PortState,
-    /// Local identifier.
-    #[serde(rename = "port.lid")]
-    PortLid,
-    /// LID of the subnet manager.
-    #[serde(rename = "port.sm_lid")]
-    PortSmLid,
-    /// The subnet administrator answers.
-    #[serde(rename = "port.sa")]
-    PortSa,
-    /// Speed.
-    #[serde(rename = "port.rate")]
-    PortRate,
-    /// Partition of the interface.
-    #[serde(rename = "port.pkey")]
-    PortPkey,
-    /// The IPoIB interface is there.
-    #[serde(rename = "ipoib.present")]
-    IpoibPresent,
-    /// Its name.
-    #[serde(rename = "ipoib.name")]
-    IpoibName,
-    /// Connected or datagram.
-    #[serde(rename = "ipoib.mode")]
-    IpoibMode,
-    /// Administratively up.
-    #[serde(rename = "ipoib.up")]
-    IpoibUp,
-    /// The broadcast group is joined.
-    #[serde(rename = "ipoib.carrier")]
-    IpoibCarrier,
-    /// Largest packet.
-    #[serde(rename = "ipoib.mtu")]
-    IpoibMtu,
-    /// The bond is there.
-    #[serde(rename = "bond.present")]
-    BondPresent,
-    /// How it works.
-    #[serde(rename = "bond.mode")]
-    BondMode,
-    /// What it is made of.
-    #[serde(rename = "bond.slaves")]
-    BondSlaves,
-    /// Its driver's options.
-    #[serde(rename = "bond.options")]
-    BondOptions,
-    /// One of its interfaces carries traffic.
-    #[serde(rename = "bond.carrier")]
-    BondCarrier,
-    /// What a DHCP server granted.
-    #[serde(rename = "lease.present")]
-    LeasePresent,
-    /// What a DHCPv6 server granted.
-    #[serde(rename = "lease6.present")]
-    Lease6Present,
-    /// The planned IP addresses.
-    #[serde(rename = "address.present")]
-    AddressPresent,
-    /// The planned routes.
-    #[serde(rename = "route.present")]
-    RoutePresent,
-    /// A storage server.
-    #[serde(rename = "server.rdma")]
-    ServerRdma,
-    /// The root file system.
-    #[serde(rename = "root.mounted")]
-    RootMounted,
-    /// What carries it: TCP or RDMA.
-    #[serde(rename = "root.transport")]
-    RootTransport,
-    /// The link that carries it.
-    #[serde(rename = "root.path")]
-    RootPath,
 }
 
 /// One row of the table.
@@ -128,299 +38,409 @@ pub struct Check {
     pub why: &'static str,
     /// What to do when it fails and the case at hand suggests nothing better.
     pub hint: &'static str,
+    /// The files that it rests on, as groups of patterns (`unread`).
+    pub(super) files: &'static [&'static [&'static str]],
+    /// It passes only if all these files were read: a pass is true of everything together.
+    pub(super) complete: bool,
+    /// The finding about an object, skipped unless the parents passed; none: it does not apply.
+    pub(super) rule: fn(&Object<'_>, &Facts, bool) -> Option<Finding>,
 }
 
-/// All checks, a parent always before its children; this is the order of reports.
-pub const TABLE: &[Check] = &[
-    Check {
-        id: Id::ModuleLive,
+/// Makes [`Id`] and [`TABLE`] of the rows.
+macro_rules! table {
+    ($($id:ident {
+        name: $name:literal,
+        parents: [$($parent:ident),*],
+        severity: $severity:ident,
+        failure: $failure:literal,
+        why: $why:literal,
+        hint: $hint:literal,
+        files: [$($files:expr),*],
+        $(complete: $complete:literal,)?
+        applies: $part:ident($applies:expr),
+        evaluate: $evaluate:expr,
+    })*) => {
+        /// Identity of a check; JSON has its name.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+        pub enum Id {
+            $(#[doc = $why] #[serde(rename = $name)] $id,)*
+        }
+
+        impl Id {
+            /// The row of the check.
+            pub const fn row(self) -> &'static Check {
+                match self {
+                    $(Id::$id => {
+                        static ROW: Check = Check {
+                            id: Id::$id,
+                            name: $name,
+                            parents: &[$(Id::$parent),*],
+                            severity: Severity::$severity,
+                            failure: $failure,
+                            why: $why,
+                            hint: $hint,
+                            files: &[$($files),*],
+                            complete: false $(|| $complete)?,
+                            rule: |object, facts, is_met| {
+                                let part = object.$part.as_ref()?;
+                                judge(Id::$id, part, facts, is_met, $applies, $evaluate)
+                            },
+                        };
+                        &ROW
+                    })*
+                }
+            }
+        }
+
+        /// All checks, a parent always before its children; this is the order of reports.
+        pub static TABLE: &[&Check] = &[$(Id::$id.row()),*];
+    };
+}
+
+table! {
+    ModuleLive {
         name: "module.live",
-        parents: &[],
-        severity: Severity::Critical,
+        parents: [],
+        severity: Critical,
         failure: "kernel module is not loaded",
         why: "the kernel module that was asked for is loaded and initialised",
         hint: "see dmesg",
-    },
-    Check {
-        id: Id::WishPossible,
+        files: [&["{module}/**"]],
+        applies: module(|_, _| true),
+        evaluate: |module, facts| module::live(module, facts),
+    }
+    WishPossible {
         name: "wish.possible",
-        parents: &[],
-        severity: Severity::Critical,
+        parents: [],
+        severity: Critical,
         failure: "cannot be had here",
         why: "this machine and image can do what was asked for",
         hint: "run: ibboot plan",
-    },
-    Check {
-        id: Id::DevicePresent,
+        files: [],
+        applies: link(|link, _| link.is_refused()),
+        evaluate: |link, _| port::refused(link.wish),
+    }
+    DevicePresent {
         name: "device.present",
-        parents: &[Id::WishPossible],
-        severity: Severity::Critical,
+        parents: [WishPossible],
+        severity: Critical,
         failure: "no such RDMA port",
         why: "an RDMA device with this port exists",
         hint: "check that its driver is loaded and that the card is on its bus (lspci)",
-    },
-    Check {
-        id: Id::PortLinkLayer,
+        files: [IDENTITY],
+        applies: link(|link, _| !link.is_refused()),
+        evaluate: port::present,
+    }
+    PortLinkLayer {
         name: "port.link_layer",
-        parents: &[Id::DevicePresent],
-        severity: Severity::Critical,
+        parents: [DevicePresent],
+        severity: Critical,
         failure: "wrong link layer",
         why: "the port speaks the link layer that was asked for",
         hint: "set the port type (rd.ib.porttype= for mlx4, LINK_TYPE in the firmware for mlx5)",
-    },
-    Check {
-        id: Id::PortNetdev,
+        files: [&["{port}/link_layer"]],
+        applies: port(|_, _| true),
+        evaluate: |port, _| port::link_layer(port),
+    }
+    PortNetdev {
         name: "port.netdev",
-        parents: &[Id::DevicePresent],
-        severity: Severity::Critical,
+        parents: [DevicePresent],
+        severity: Critical,
         failure: "wrong network interface",
         why: "the port is bound to the network interface that was asked for",
         hint: "look at: rdma link",
-    },
-    Check {
-        id: Id::PortPhysicalState,
+        files: [&["{port}/gid_attrs/ndevs/0", "{port}/link_layer", "{device}/parent"]],
+        applies: port(|port, _| port.wish.netdev.is_some()),
+        evaluate: |port, _| port::netdev(port.wish, port.found.port),
+    }
+    PortPhysicalState {
         name: "port.physical_state",
-        parents: &[Id::PortLinkLayer],
-        severity: Severity::Critical,
+        parents: [PortLinkLayer],
+        severity: Critical,
         failure: "no physical link",
         why: "the wire is trained",
         hint: "check the cable, the transceiver and the switch port",
-    },
-    Check {
-        id: Id::PortState,
+        files: [&["{port}/phys_state"]],
+        applies: port(|_, _| true),
+        evaluate: |port, facts| port::physical_state(port.found, facts),
+    }
+    PortState {
         name: "port.state",
-        parents: &[Id::PortPhysicalState],
-        severity: Severity::Critical,
+        parents: [PortPhysicalState],
+        severity: Critical,
         failure: "port is not ACTIVE",
         why: "the port carries data",
         hint: "check the subnet manager",
-    },
-    Check {
-        id: Id::PortLid,
+        files: [&["{port}/state"]],
+        applies: port(|_, _| true),
+        evaluate: |port, _| port::state(port.found),
+    }
+    PortLid {
         name: "port.lid",
-        parents: &[Id::PortState],
-        severity: Severity::Critical,
+        parents: [PortState],
+        severity: Critical,
         failure: "no LID",
         why: "a subnet manager gave the port an address",
         hint: "check the subnet manager's log for this port's GUID",
-    },
-    Check {
-        id: Id::PortSmLid,
+        files: [&["{port}/lid"]],
+        applies: port(|port, _| port.is_infiniband()),
+        evaluate: |port, _| port::lid(Id::PortLid, port.found.port.lid),
+    }
+    PortSmLid {
         name: "port.sm_lid",
-        parents: &[Id::PortState],
-        severity: Severity::Critical,
+        parents: [PortState],
+        severity: Critical,
         failure: "no subnet manager LID",
         why: "the port knows its subnet manager",
         hint: "check the subnet manager's log for this port's GUID",
-    },
-    Check {
-        id: Id::PortSa,
+        files: [&["{port}/sm_lid"]],
+        applies: port(|port, _| port.is_infiniband()),
+        evaluate: |port, _| port::lid(Id::PortSmLid, port.found.port.sm_lid),
+    }
+    PortSa {
         name: "port.sa",
-        parents: &[Id::PortLid, Id::PortSmLid],
-        severity: Severity::Warning,
+        parents: [PortLid, PortSmLid],
+        severity: Warning,
         failure: "no word from the subnet administrator",
         why: "the subnet manager that brought the port up still answers",
         hint: "what is up goes on, and nothing new comes: no other port, no other path; see the subnet manager's log, restart it",
-    },
-    Check {
-        id: Id::PortRate,
+        files: [IDENTITY],
+        applies: port(|port, facts| port::contact(port.found, facts).is_some()),
+        evaluate: |port, facts| port::administrator(port.found, facts),
+    }
+    PortRate {
         name: "port.rate",
-        parents: &[Id::PortState],
-        severity: Severity::Critical,
+        parents: [PortState],
+        severity: Critical,
         failure: "too slow",
         why: "the port is as fast as was asked for",
         hint: "check the cable and the switch port's speed; a degraded link often trains with fewer lanes",
-    },
-    Check {
-        id: Id::IpoibPresent,
+        files: [&["{port}/rate"]],
+        applies: port(|port, _| port.least_rate.is_some()),
+        evaluate: |port, _| port::rate(port),
+    }
+    IpoibPresent {
         name: "ipoib.present",
-        parents: &[Id::PortLinkLayer],
-        severity: Severity::Critical,
+        parents: [PortLinkLayer],
+        severity: Critical,
         failure: "no IPoIB interface",
         why: "the port has the IPoIB interface that was asked for",
         hint: "load ib_ipoib (rd.driver.post=ib_ipoib)",
-    },
-    Check {
-        id: Id::IpoibName,
+        files: [IDENTITY],
+        applies: ipoib(|_, _| true),
+        evaluate: interface::present,
+    }
+    IpoibName {
         name: "ipoib.name",
-        parents: &[Id::IpoibPresent],
-        severity: Severity::Critical,
+        parents: [IpoibPresent],
+        severity: Critical,
         failure: "wrong name",
         why: "the interface has the name that ifname= gives it",
         hint: "look for another program that names interfaces (udev's .link files)",
-    },
-    Check {
-        id: Id::IpoibMode,
+        files: [IDENTITY],
+        applies: ipoib(|ipoib, _| ipoib.interface.wish.ifname.is_some()),
+        evaluate: |ipoib, _| interface::name(&ipoib.interface),
+    }
+    IpoibMode {
         name: "ipoib.mode",
-        parents: &[Id::IpoibPresent],
-        severity: Severity::Critical,
+        parents: [IpoibPresent],
+        severity: Critical,
         failure: "wrong IPoIB mode",
         why: "the interface is in the mode that was asked for",
         hint: "look for another program that sets it (NetworkManager sets its profile's transport-mode)",
-    },
-    Check {
-        id: Id::PortPkey,
+        files: [&["{netdev}/mode", "{netdev}/address"]],
+        applies: ipoib(|ipoib, _| ipoib.interface.wish.mode.is_some()),
+        evaluate: |ipoib, _| interface::mode(ipoib.interface.wish, ipoib.interface.netdev),
+    }
+    PortPkey {
         name: "port.pkey",
-        parents: &[Id::PortState, Id::IpoibPresent],
-        severity: Severity::Critical,
+        parents: [PortState, IpoibPresent],
+        severity: Critical,
         failure: "not in the partition",
         why: "the subnet manager made the port a full member of the interface's partition",
         hint: "give the port this P_Key with full membership in the subnet manager's partitions.conf",
-    },
-    Check {
-        id: Id::IpoibUp,
+        files: [&["{port}/pkeys/**", "{netdev}/broadcast"]],
+        applies: ipoib(|_, _| true),
+        evaluate: |ipoib, _| interface::pkey(ipoib.interface.netdev, ipoib.port),
+    }
+    IpoibUp {
         name: "ipoib.up",
-        parents: &[Id::IpoibPresent],
-        severity: Severity::Critical,
+        parents: [IpoibPresent],
+        severity: Critical,
         failure: "interface is down",
         why: "the interface is administratively up",
         hint: "look for another program that sets it down",
-    },
-    Check {
-        id: Id::IpoibCarrier,
+        files: [&["{netdev}/flags"]],
+        applies: ipoib(|_, _| true),
+        evaluate: |ipoib, _| interface::up(ipoib.interface.netdev),
+    }
+    IpoibCarrier {
         name: "ipoib.carrier",
-        parents: &[Id::PortState, Id::PortPkey, Id::IpoibUp],
-        severity: Severity::Critical,
+        parents: [PortState, PortPkey, IpoibUp],
+        severity: Critical,
         failure: "port is ACTIVE and the interface has no carrier",
         why: "the subnet administrator let the interface into its broadcast group",
         hint: "the subnet administrator is silent, or has no broadcast group for this P_Key (ipoib flag in partitions.conf)",
-    },
-    Check {
-        id: Id::BondPresent,
+        files: [&["{netdev}/flags", "{netdev}/carrier"]],
+        applies: ipoib(|_, _| true),
+        evaluate: interface::carrier,
+    }
+    BondPresent {
         name: "bond.present",
-        parents: &[],
-        severity: Severity::Critical,
+        parents: [],
+        severity: Critical,
         failure: "no such bond",
         why: "the bond that was asked for is there",
         hint: "ibboot up makes it; look for another program that removes it",
-    },
-    Check {
-        id: Id::BondMode,
+        files: [&["{netdev}/uevent", "{netdev}/bonding"]],
+        applies: bond(|_, _| true),
+        evaluate: bond::present,
+    }
+    BondMode {
         name: "bond.mode",
-        parents: &[Id::BondPresent],
-        severity: Severity::Critical,
+        parents: [BondPresent],
+        severity: Critical,
         failure: "wrong bonding mode",
         why: "the bond is in the only mode that works with InfiniBand",
         hint: "look for another program that made it",
-    },
-    Check {
-        id: Id::BondSlaves,
+        files: [&["{netdev}/bonding/**"]],
+        applies: bond(|_, _| true),
+        evaluate: |bond, _| bond::mode(bond.seen),
+    }
+    BondSlaves {
         name: "bond.slaves",
-        parents: &[Id::BondPresent],
-        severity: Severity::Critical,
+        parents: [BondPresent],
+        severity: Critical,
         failure: "interfaces are missing in the bond",
         why: "the bond has the interfaces that were asked for; a warning while it has one of them",
         hint: "see the checks of the interface that is missing, and dmesg",
-    },
-    Check {
-        id: Id::BondOptions,
+        files: [&["{netdev}/bonding/**"], IDENTITY],
+        applies: bond(|_, _| true),
+        evaluate: |bond, _| bond::slaves(bond.slaves, bond.seen),
+    }
+    BondOptions {
         name: "bond.options",
-        parents: &[Id::BondPresent],
-        severity: Severity::Warning,
+        parents: [BondPresent],
+        severity: Warning,
         failure: "options are not as asked for",
         why: "the bonding driver took the options that were asked for",
         hint: "see dmesg; what there is: modinfo bonding",
-    },
-    Check {
-        id: Id::BondCarrier,
+        files: [&["{netdev}/bonding/**"]],
+        applies: bond(|bond, _| !bond.wish.options.is_empty()),
+        evaluate: |bond, _| bond::options(bond.wish, bond.seen),
+    }
+    BondCarrier {
         name: "bond.carrier",
-        parents: &[Id::BondMode, Id::BondSlaves],
-        severity: Severity::Critical,
+        parents: [BondMode, BondSlaves],
+        severity: Critical,
         failure: "the bond has no carrier",
         why: "the bond is up and one of its interfaces carries its traffic",
         hint: "none of its interfaces has carrier: see their checks",
-    },
-    Check {
-        id: Id::IpoibMtu,
+        files: [&["{netdev}/flags", "{netdev}/carrier", "{netdev}/bonding/**"]],
+        applies: bond(|_, _| true),
+        evaluate: |bond, _| bond::carrier(bond.netdev, bond.seen),
+    }
+    IpoibMtu {
         name: "ipoib.mtu",
-        parents: &[Id::IpoibCarrier, Id::IpoibMode, Id::BondCarrier],
-        severity: Severity::Critical,
+        parents: [IpoibCarrier, IpoibMode, BondCarrier],
+        severity: Critical,
         failure: "wrong MTU",
         why: "the interface has the MTU that was asked for",
         hint: "the broadcast group grants no more in datagram mode: mtu=5 in partitions.conf gives 4092, connected mode up to 65520",
-    },
-    Check {
-        id: Id::LeasePresent,
+        files: [&["{netdev}/mtu"], GRANTED],
+        applies: interface(|interface, _| !interface.is_bond || interface::has_mtu(interface.wish)),
+        evaluate: |interface, _| interface::mtu(interface.wish, interface.netdev),
+    }
+    LeasePresent {
         name: "lease.present",
-        parents: &[Id::IpoibCarrier, Id::BondCarrier],
-        severity: Severity::Critical,
+        parents: [IpoibCarrier, BondCarrier],
+        severity: Critical,
         failure: "no DHCP lease",
         why: "a DHCP server granted an address, and it still holds",
         hint: "a DHCP server or relay must listen on this network",
-    },
-    Check {
-        id: Id::Lease6Present,
+        files: [&["{netdev}/ifindex"], GRANTED],
+        applies: interface(|interface, _| interface.wish.dhcp.is_some()),
+        evaluate: |interface, facts| interface::lease(interface.netdev, facts),
+    }
+    Lease6Present {
         name: "lease6.present",
-        parents: &[Id::IpoibCarrier, Id::BondCarrier],
-        severity: Severity::Critical,
+        parents: [IpoibCarrier, BondCarrier],
+        severity: Critical,
         failure: "no DHCPv6 lease",
         why: "a DHCPv6 server granted an address, and it still holds",
         hint: "a DHCPv6 server or relay must listen on this network",
-    },
-    Check {
-        id: Id::AddressPresent,
+        files: [&["{netdev}/ifindex"], GRANTED, ADDRESSES],
+        applies: interface(|interface, facts| lease6::is_wanted(interface.wish, interface.netdev, facts)),
+        evaluate: |interface, facts| lease6::evaluate(interface.netdev, facts),
+    }
+    AddressPresent {
         name: "address.present",
-        parents: &[
-            Id::IpoibCarrier,
-            Id::BondCarrier,
-            Id::LeasePresent,
-            Id::Lease6Present,
-        ],
-        severity: Severity::Critical,
+        parents: [IpoibCarrier, BondCarrier, LeasePresent, Lease6Present],
+        severity: Critical,
         failure: "address is missing",
         why: "the interface has the IP addresses that were asked for",
         hint: "look for another program that removes addresses",
-    },
-    Check {
-        id: Id::RoutePresent,
+        files: [&["{netdev}/ifindex"], GRANTED, ADDRESSES],
+        applies: interface(|interface, _| interface.wish.is_addressed()),
+        evaluate: |interface, _| interface::addresses(interface.wish, interface.netdev),
+    }
+    RoutePresent {
         name: "route.present",
-        parents: &[Id::AddressPresent],
-        severity: Severity::Critical,
+        parents: [AddressPresent],
+        severity: Critical,
         failure: "route is missing",
         why: "the default route leads through the gateway that was asked for, and the other routes are there",
         hint: "the gateway must be reachable by the interface's own prefix; look at: ip route",
-    },
-    Check {
-        id: Id::ServerRdma,
+        files: [&["{netdev}/ifindex"], GRANTED, ROUTES],
+        applies: interface(|interface, _| interface::has_routes(interface.wish)),
+        evaluate: |interface, _| interface::routes(interface.wish, interface.netdev),
+    }
+    ServerRdma {
         name: "server.rdma",
-        parents: &[],
-        severity: Severity::Critical,
+        parents: [],
+        severity: Critical,
         failure: "does not answer over RDMA",
         why: "the server answers to RDMA's connection manager, not to TCP alone",
         hint: "load rdma_cm on the server; look for a firewall on UDP port 4791 (RoCE)",
-    },
-    Check {
-        id: Id::RootMounted,
+        files: [&[SERVERS]],
+        applies: server(|_, _| true),
+        evaluate: server::answers,
+    }
+    RootMounted {
         name: "root.mounted",
-        parents: &[],
-        severity: Severity::Critical,
+        parents: [],
+        severity: Critical,
         failure: "root is not the file system that was asked for",
         why: "the root file system is the one of the server that was asked for",
         hint: "look at: findmnt /",
-    },
-    Check {
-        id: Id::RootTransport,
+        files: [ROOT],
+        complete: true,
+        applies: root(|_, _| true),
+        evaluate: |root, facts| root::mounted(root.wish, facts),
+    }
+    RootTransport {
         name: "root.transport",
-        parents: &[Id::RootMounted],
-        severity: Severity::Critical,
+        parents: [RootMounted],
+        severity: Critical,
         failure: "root does not come by the transport that was asked for",
         why: "the mount options of NFS, the iSCSI session or the NVMe controller name the transport that was asked for",
         hint: "look at: findmnt -o OPTIONS /",
-    },
-    Check {
-        id: Id::RootPath,
+        files: [ROOT],
+        complete: true,
+        applies: root(|root, _| root.wish.root.protocol != Protocol::Live),
+        evaluate: |root, facts| root::transport(root.wish, facts),
+    }
+    RootPath {
         name: "root.path",
-        parents: &[Id::RootMounted, Id::RootTransport],
-        severity: Severity::Critical,
+        parents: [RootMounted, RootTransport],
+        severity: Critical,
         failure: "root does not come over a verified link",
         why: "the connection to the server, or the route to it, goes by a verified link",
         hint: "look at: rdma resource show cm_id; ip route get the server's address",
-    },
-];
-
-/// The row of a check.
-pub fn check(id: Id) -> Option<&'static Check> {
-    TABLE.iter().find(|row| row.id == id)
+        files: [ROOT, ROUTES, CONNECTIONS],
+        applies: root(|_, _| true),
+        evaluate: |root, facts| root::path(root.wish, root.links, facts),
+    }
 }
 
 #[cfg(test)]

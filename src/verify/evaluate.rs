@@ -5,16 +5,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use kernel_cmdline::Selector;
 
-use super::checks::{Check, Id, Severity, TABLE};
-use super::{interface, lease6, port, root, server, unread};
+use super::checks::Id;
+use super::object::{Bond, Interface, Ipoib, Link, Object, Port, Root, Server, findings};
+use super::{interface, unread};
 use crate::SCHEMA;
 use crate::facts::{Facts, Netdev, PortRef, rules, select};
-use crate::rdma::types::{Identity, LinkLayer};
-use crate::system::modules::InitState;
+use crate::rdma::types::Identity;
 use crate::verify::report::{
     Finding, LinkReport, ModuleReport, Report, RootReport, ServerReport, Status,
 };
-use crate::wish::expectation::{Expectation, LinkWish, ModuleWish, Require};
+use crate::wish::expectation::{Expectation, LinkWish, ModuleWish, Require, RootWish, ServerWish};
 use crate::wish::{bond, ipoib};
 
 /// What `verify` looks up more than once.
@@ -104,7 +104,7 @@ pub fn verify(expectation: &Expectation, facts: &Facts) -> Report {
     let modules: Vec<ModuleReport> = expectation
         .modules
         .iter()
-        .map(|wish| module(wish, facts))
+        .flat_map(|wish| module(wish, facts))
         .collect();
     let mut links = Vec::new();
     for wish in &expectation.links {
@@ -119,13 +119,13 @@ pub fn verify(expectation: &Expectation, facts: &Facts) -> Report {
     let servers: Vec<ServerReport> = expectation
         .servers
         .iter()
-        .map(|wish| server::report(wish, connected, facts))
+        .flat_map(|wish| server(wish, connected, facts))
         .collect();
     let answered = servers.iter().all(|s| s.finding.status == Status::Ok);
     let root = expectation
         .root
         .as_ref()
-        .map(|wish| root::report(wish, &links, facts));
+        .map(|wish| root(wish, &links, facts));
     let carried = root.as_ref().is_none_or(RootReport::is_good);
     let satisfied = connected && answered && carried;
     let shortfall = match require {
@@ -207,31 +207,47 @@ fn whole(require: Require, report: &Report, facts: &Facts) -> Status {
     }
 }
 
-fn module(wish: &ModuleWish, facts: &Facts) -> ModuleReport {
-    let state = facts.modules.get(&wish.name);
-    let finding = match (state, &wish.refused) {
-        _ if wish.builtin => Finding::ok(Id::ModuleLive, "builtin"),
-        (Some(InitState::Live), _) => Finding::ok(Id::ModuleLive, "live"),
-        (Some(InitState::Coming), _) => Finding::failed(Id::ModuleLive, "coming", "live")
-            .hint("its init function still runs: see dmesg"),
-        (Some(InitState::Going), _) => Finding::failed(Id::ModuleLive, "going", "live"),
-        (None, Some(reason)) => Finding::failed(Id::ModuleLive, reason, "")
-            .hint("")
-            .lasting(),
-        (None, None) => Finding::failed(Id::ModuleLive, "not loaded", "live"),
+fn module(wish: &ModuleWish, facts: &Facts) -> Vec<ModuleReport> {
+    let object = Object {
+        module: Some(wish),
+        ..Object::default()
     };
-    ModuleReport {
+    let report = |finding| ModuleReport {
         name: wish.name.clone(),
         asked_by: wish.asked_by.clone(),
-        finding: unread::settle(finding, facts, &unread::of_module(&wish.name)),
+        finding,
+    };
+    findings(&object, facts).into_iter().map(report).collect()
+}
+
+fn server(wish: &ServerWish, is_connected: bool, facts: &Facts) -> Vec<ServerReport> {
+    let object = Object {
+        server: Some(Server { wish, is_connected }),
+        ..Object::default()
+    };
+    let report = |finding| ServerReport {
+        server: wish.server,
+        asked_by: wish.asked_by.clone(),
+        finding,
+    };
+    findings(&object, facts).into_iter().map(report).collect()
+}
+
+fn root(wish: &RootWish, links: &[LinkReport], facts: &Facts) -> RootReport {
+    let object = Object {
+        root: Some(Root { wish, links }),
+        ..Object::default()
+    };
+    RootReport {
+        asked_by: wish.asked_by.clone(),
+        findings: findings(&object, facts),
     }
 }
 
 /// One report per port that the wish means; one that says what is missing if there is none.
 fn link(wish: &LinkWish, lookup: &Lookup<'_>, out: &mut Vec<LinkReport>) {
-    if let Some(reason) = &wish.refused {
-        let finding = Finding::failed(Id::WishPossible, reason.as_str(), "").lasting();
-        out.push(LinkReport::new(wish, None, vec![finding]));
+    if wish.refused.is_some() {
+        out.push(without_port(wish, lookup));
         return;
     }
     if let (Some(bond), Some(ipoib)) = (&wish.bond, &wish.ipoib) {
@@ -240,19 +256,25 @@ fn link(wish: &LinkWish, lookup: &Lookup<'_>, out: &mut Vec<LinkReport>) {
     }
     let found = lookup.ports_of(wish);
     if found.is_empty() {
-        let finding = absent(wish, lookup.facts);
-        let finding = unread::settle(finding, lookup.facts, &unread::identity());
-        out.push(LinkReport::new(wish, None, vec![finding]));
+        out.push(without_port(wish, lookup));
     }
     for port in found {
         out.push(on_port(wish, lookup, port));
     }
 }
 
+fn without_port(wish: &LinkWish, lookup: &Lookup<'_>) -> LinkReport {
+    let object = Object {
+        link: Some(Link { wish, port: None }),
+        ..Object::default()
+    };
+    LinkReport::new(wish, None, findings(&object, lookup.facts))
+}
+
 /// A bond is reported as a link of its own, which has an interface and no port.
 fn on_bond(
     wish: &LinkWish,
-    wanted: (&bond::Wish, &ipoib::Wish),
+    (bond, ipoib): (&bond::Wish, &ipoib::Wish),
     lookup: &Lookup<'_>,
 ) -> LinkReport {
     let facts = lookup.facts;
@@ -262,41 +284,75 @@ fn on_bond(
         let mut ports = lookup.ports_of(link).into_iter();
         ports.find_map(|port| rules::interface(ipoib, port, facts))
     };
-    let slaves: Vec<(String, Option<String>)> = wanted
-        .0
+    let slaves: Vec<(String, Option<String>)> = bond
         .slaves
         .iter()
         .map(|slave| {
-            (
-                slave.clone(),
-                here(slave).map(|netdev| netdev.ifname.clone()),
-            )
+            let name = here(slave).map(|netdev| netdev.ifname.clone());
+            (slave.clone(), name)
         })
         .collect();
-    let findings = super::bond::findings(&wish.wanted, wanted, &slaves, facts);
+    let found = facts.netdev(&wish.wanted);
+    let seen = found.and_then(|netdev| netdev.bond.as_ref());
+    let absent = (Netdev::default(), bond::Seen::default());
+    let (netdev, seen) = found.zip(seen).unwrap_or((&absent.0, &absent.1));
+    let name = found.map(|netdev| netdev.ifname.as_str());
+    let object = Object {
+        bond: Some(Bond {
+            name: &wish.wanted,
+            wish: bond,
+            slaves: &slaves,
+            netdev,
+            seen,
+        }),
+        interface: Some(Interface {
+            wish: &interface::granted_to(ipoib, netdev, facts),
+            netdev,
+            name,
+            is_bond: true,
+        }),
+        ..Object::default()
+    };
     LinkReport {
-        interface: facts
-            .netdev(&wish.wanted)
-            .map(|netdev| netdev.ifname.clone()),
-        ..LinkReport::new(wish, None, findings)
+        interface: name.map(str::to_owned),
+        ..LinkReport::new(wish, None, findings(&object, facts))
     }
 }
 
 fn on_port(wish: &LinkWish, lookup: &Lookup<'_>, port: PortRef<'_>) -> LinkReport {
-    let without = || LinkWish {
-        ipoib: None,
-        ..wish.clone()
+    let facts = lookup.facts;
+    let is_wanted = rules::wants_interface(wish, port, &lookup.named);
+    let ipoib = wish.ipoib.as_ref().filter(|_| is_wanted);
+    let found = ipoib.and_then(|wish| rules::interface(wish, port, facts));
+    let absent = Netdev::default();
+    let netdev = found.unwrap_or(&absent);
+    let name = found.map(|netdev| netdev.ifname.as_str());
+    let granted = ipoib.map(|wish| interface::granted_to(wish, netdev, facts));
+    let interface = granted.as_ref().map(|wish| Interface {
+        wish,
+        netdev,
+        name,
+        is_bond: false,
+    });
+    let least_rate = lookup.least_rate(wish, port);
+    let object = Object {
+        link: Some(Link {
+            wish,
+            port: Some(port),
+        }),
+        port: Some(Port {
+            wish,
+            found: port,
+            least_rate,
+        }),
+        ipoib: interface.map(|interface| Ipoib { interface, port }),
+        interface,
+        ..Object::default()
     };
-    let is_whole = wish.ipoib.is_none() || rules::wants_interface(wish, port, &lookup.named);
-    let wish = if is_whole { wish } else { &without() };
-    let interface = wish
-        .ipoib
-        .as_ref()
-        .and_then(|wish| rules::interface(wish, port, lookup.facts));
     LinkReport {
-        interface: interface.map(|netdev| netdev.ifname.clone()),
-        megabits: lookup.least_rate(wish, port),
-        ..LinkReport::new(wish, Some(port), port_findings(wish, lookup, port))
+        interface: name.map(str::to_owned),
+        megabits: least_rate,
+        ..LinkReport::new(wish, Some(port), findings(&object, facts))
     }
 }
 
@@ -315,240 +371,11 @@ fn any_port(wish: &LinkWish, lookup: &Lookup<'_>, out: &mut Vec<LinkReport>) {
         let finding = Finding::unread(Id::DevicePresent, unread);
         out.push(LinkReport::new(wish, None, vec![finding]));
     }
-    if out.is_empty() {
-        let finding = match &wish.refused {
-            Some(reason) => Finding::failed(Id::WishPossible, reason.as_str(), "").lasting(),
-            None => Finding::failed(Id::DevicePresent, "no RDMA device at all", "any port"),
-        };
+    if out.is_empty() && wish.refused.is_some() {
+        out.push(without_port(wish, lookup));
+    } else if out.is_empty() {
+        // Known whatever else could not be read: the devices were listed.
+        let finding = Finding::failed(Id::DevicePresent, "no RDMA device at all", "any port");
         out.push(LinkReport::new(wish, None, vec![finding]));
     }
-}
-
-/// Names of interfaces that a line shows.
-const SHOWN: usize = 8;
-
-/// The finding for a wish that no port fits.
-fn absent(wish: &LinkWish, facts: &Facts) -> Finding {
-    let names: Vec<String> = facts.ports().map(|port| port.name()).collect();
-    let there = match names.len() {
-        0 => "no RDMA device at all".to_owned(),
-        1..=8 => format!("only {}", names.join(", ")),
-        n => format!("{n} other ports"),
-    };
-    match wish.identity {
-        Some(identity) => Finding::failed(
-            Id::DevicePresent,
-            &there,
-            &format!("{} (node GUID {})", wish.wanted, identity.node_guid),
-        )
-        .hint("the device was there in the initramfs: look for its removal in dmesg"),
-        None => {
-            if let Some(below) = wish
-                .netdev
-                .as_deref()
-                .filter(|name| facts.netdev(name).is_none())
-            {
-                let names: Vec<&str> = facts.netdevs.iter().map(|n| n.ifname.as_str()).collect();
-                return Finding::failed(
-                    Id::DevicePresent,
-                    &format!("no network interface {below}, only {}", names.join(", ")),
-                    &wish.wanted,
-                )
-                .hint("check the interface's driver and its name (net.ifnames=0 keeps eth0)");
-            }
-            if let Some(netdev) = facts.netdev(&wish.wanted) {
-                let kind = match netdev.hardware_type {
-                    Some(select::ARPHRD_INFINIBAND) => "IPoIB",
-                    Some(_) => "Ethernet",
-                    // It is being removed.
-                    None => "vanishing",
-                };
-                return Finding::failed(
-                    Id::DevicePresent,
-                    &format!("{kind} interface without an RDMA port below it"),
-                    "a port",
-                )
-                .hint("load the HCA's *_ib driver, or make a port with rd.ib.link=");
-            }
-            let finding = Finding::failed(Id::DevicePresent, &there, &wish.wanted);
-            match unnamed(wish, facts) {
-                Some(seen) if !names.is_empty() => {
-                    let seen = format!("{seen}, {there}");
-                    let hint = renamed(facts);
-                    Finding::failed(Id::DevicePresent, &seen, &wish.wanted).hint(&hint)
-                }
-                _ => finding,
-            }
-        }
-    }
-}
-
-/// The port of an IPoIB interface is named by the interface, and that is not there.
-fn unnamed(wish: &LinkWish, facts: &Facts) -> Option<String> {
-    wish.ipoib.as_ref()?;
-    let name = wish.port.as_deref().unwrap_or(&wish.wanted);
-    let is_name = matches!(Selector::parse(name)?, Selector::Name(_));
-    (is_name && facts.netdev(name).is_none()).then(|| format!("no network interface {name}"))
-}
-
-/// What to do where an interface is not there by its name: another one may be it.
-fn renamed(facts: &Facts) -> String {
-    let is_parent = |netdev: &&Netdev| netdev.ipoib.as_ref().is_some_and(|seen| !seen.child);
-    let found: Vec<&str> = facts
-        .netdevs
-        .iter()
-        .filter(is_parent)
-        .map(|netdev| netdev.ifname.as_str())
-        .take(SHOWN)
-        .collect();
-    if found.is_empty() {
-        return "see whether ib_ipoib is loaded; a name may change, guid= and pci= do not"
-            .to_owned();
-    }
-    format!(
-        "the IPoIB interfaces are {}: udev names them unless net.ifnames=0; use such a name, guid= or pci=",
-        found.join(", ")
-    )
-}
-
-/// Runs the table over one port. A check whose parent did not pass is skipped.
-fn port_findings(wish: &LinkWish, lookup: &Lookup<'_>, port: PortRef<'_>) -> Vec<Finding> {
-    let mut findings: Vec<Finding> = Vec::with_capacity(TABLE.len());
-    for row in TABLE {
-        let parent_failed = row.parents.iter().any(|parent| {
-            findings.iter().any(|f| {
-                f.check == *parent && f.status != Status::Ok && f.status != Status::Warning
-            })
-        });
-        let finding = if parent_failed {
-            applies(row.id, wish, lookup, port).then(|| Finding::skipped(row.id))
-        } else {
-            evaluate(row, wish, lookup, port)
-        };
-        findings.extend(finding);
-    }
-    findings
-}
-
-fn applies(id: Id, wish: &LinkWish, lookup: &Lookup<'_>, port: PortRef<'_>) -> bool {
-    match id {
-        Id::ModuleLive
-        | Id::WishPossible
-        | Id::ServerRdma
-        | Id::RootMounted
-        | Id::RootTransport
-        | Id::RootPath => false,
-        // A bond has no port.
-        Id::BondPresent | Id::BondMode | Id::BondSlaves | Id::BondOptions | Id::BondCarrier => {
-            false
-        }
-        Id::PortNetdev => wish.netdev.is_some(),
-        Id::PortLid | Id::PortSmLid => port.port.link_layer == Some(LinkLayer::InfiniBand),
-        Id::PortSa => port::contact(port, lookup.facts).is_some(),
-        Id::PortRate => lookup.least_rate(wish, port).is_some(),
-        Id::IpoibPresent | Id::PortPkey | Id::IpoibUp | Id::IpoibCarrier | Id::IpoibMtu => {
-            wish.ipoib.is_some()
-        }
-        Id::IpoibName => wish
-            .ipoib
-            .as_ref()
-            .is_some_and(|ipoib| ipoib.ifname.is_some()),
-        Id::IpoibMode => wish
-            .ipoib
-            .as_ref()
-            .is_some_and(|ipoib| ipoib.mode.is_some()),
-        Id::LeasePresent => wish
-            .ipoib
-            .as_ref()
-            .is_some_and(|ipoib| ipoib.dhcp.is_some()),
-        Id::Lease6Present => wish.ipoib.as_ref().is_some_and(|ipoib| {
-            let netdev = rules::interface(ipoib, port, lookup.facts);
-            let seen = netdev.cloned().unwrap_or_default();
-            lease6::is_wanted(ipoib, &seen, lookup.facts)
-        }),
-        Id::RoutePresent => wish.ipoib.as_ref().is_some_and(|ipoib| {
-            let ipoib = interface::granted(ipoib, port, lookup.facts);
-            interface::has_routes(&ipoib)
-        }),
-        Id::AddressPresent => wish.ipoib.as_ref().is_some_and(ipoib::Wish::is_addressed),
-        Id::DevicePresent | Id::PortLinkLayer | Id::PortPhysicalState | Id::PortState => true,
-    }
-}
-
-fn evaluate(
-    row: &Check,
-    wish: &LinkWish,
-    lookup: &Lookup<'_>,
-    found: PortRef<'_>,
-) -> Option<Finding> {
-    let facts = lookup.facts;
-    if !applies(row.id, wish, lookup, found) {
-        return None;
-    }
-    let seen = found.port;
-    let finding = match row.id {
-        Id::ModuleLive
-        | Id::WishPossible
-        | Id::ServerRdma
-        | Id::RootMounted
-        | Id::RootTransport
-        | Id::RootPath
-        | Id::BondPresent
-        | Id::BondMode
-        | Id::BondSlaves
-        | Id::BondOptions
-        | Id::BondCarrier => return None,
-        Id::DevicePresent => Finding::ok(row.id, &found.name()),
-        Id::PortLinkLayer => match (seen.link_layer, wish.link_layer) {
-            (None, _) => Finding::unknown(row.id),
-            // As EFA's devices answer.
-            (Some(LinkLayer::Unknown), _) => Finding {
-                seen: Some(LinkLayer::Unknown.to_string()),
-                ..Finding::unknown(row.id)
-            }
-            .hint("its driver says neither InfiniBand nor Ethernet"),
-            (Some(seen), Some(wanted)) if seen != wanted => {
-                Finding::failed(row.id, &seen.to_string(), &wanted.to_string())
-            }
-            (Some(seen), _) => Finding::ok(row.id, &seen.to_string()),
-        },
-        Id::PortNetdev => port::netdev(row, wish, seen),
-        Id::PortPhysicalState => port::physical_state(row, found, facts),
-        Id::PortState => port::state(row, found),
-        Id::PortLid => port::lid(row, seen.lid),
-        Id::PortSmLid => port::lid(row, seen.sm_lid),
-        Id::PortSa => port::administrator(row, port::contact(found, facts)?),
-        Id::PortRate => {
-            let wanted = lookup.least_rate(wish, found)?;
-            match &seen.rate {
-                None => Finding::unknown(row.id),
-                Some(rate) if rate.gbps * 1000.0 < f64::from(wanted) => Finding::failed(
-                    row.id,
-                    &rate.text,
-                    &format!("{} Gb/sec", f64::from(wanted) / 1000.0),
-                ),
-                Some(rate) => Finding::ok(row.id, &rate.text),
-            }
-        }
-        Id::IpoibPresent
-        | Id::IpoibName
-        | Id::IpoibMode
-        | Id::PortPkey
-        | Id::IpoibUp
-        | Id::IpoibCarrier
-        | Id::IpoibMtu
-        | Id::LeasePresent
-        | Id::Lease6Present
-        | Id::AddressPresent
-        | Id::RoutePresent => interface::evaluate(row.id, wish.ipoib.as_ref()?, found, facts),
-    };
-    let finding = match row.severity {
-        Severity::Critical => finding,
-        Severity::Warning => finding.as_warning(),
-    };
-    let netdev = wish.ipoib.as_ref();
-    let netdev = netdev.and_then(|wish| rules::interface(wish, found, facts));
-    let netdev = netdev.map(|netdev| netdev.ifname.as_str());
-    let sources = unread::of_port(row.id, found, netdev);
-    Some(unread::settle(finding, facts, &sources))
 }

@@ -4,46 +4,45 @@
 use std::net::IpAddr;
 
 use super::checks::Id;
+use super::object::{Interface, Ipoib};
 use super::{carrier, lease6};
 use crate::dhcp::progress::Progress;
 use crate::facts::{Facts, Netdev, PortRef, rules};
 use crate::verify::report::Finding;
 use crate::wish::ipoib::{self, Autoconf, FULL_MEMBER, WantedMtu, Wish};
 
-/// Evaluates one of them; the interface is there for all but the first.
-pub fn evaluate(id: Id, wish: &Wish, port: PortRef<'_>, facts: &Facts) -> Finding {
-    let Some(netdev) = rules::interface(wish, port, facts) else {
-        return absent(wish, port, facts);
-    };
-    let name = netdev.ifname.as_str();
-    let wish = &granted(wish, port, facts);
-    match id {
-        Id::IpoibName => match wish.ifname.as_deref() {
-            Some(wanted) if wanted != name => Finding::failed(id, name, wanted),
-            _ => Finding::ok(id, name),
-        },
-        Id::IpoibMode => mode(wish, netdev),
-        Id::PortPkey => pkey(netdev, port),
-        Id::IpoibUp if !netdev.up => Finding::failed(id, "down", "up"),
-        Id::IpoibUp => Finding::ok(id, "up"),
-        Id::IpoibCarrier if netdev.carrier != Some(true) => carrier::missing(netdev, port, facts),
-        Id::IpoibCarrier => Finding::ok(id, "carrier"),
-        Id::IpoibMtu => mtu(wish, netdev),
-        Id::LeasePresent => lease(netdev, facts),
-        Id::Lease6Present => lease6::evaluate(netdev, facts),
-        Id::AddressPresent => addresses(wish, netdev),
-        Id::RoutePresent => routes(wish, netdev),
-        _ => Finding::ok(Id::IpoibPresent, name),
+pub fn present(ipoib: &Ipoib<'_>, facts: &Facts) -> Finding {
+    match ipoib.interface.name {
+        Some(name) => Finding::ok(Id::IpoibPresent, name),
+        None => absent(ipoib.interface.wish, ipoib.port, facts),
     }
 }
 
-/// What is wanted with what DHCP servers granted for the interface of the wish.
-pub fn granted(wish: &Wish, port: PortRef<'_>, facts: &Facts) -> Wish {
-    let netdev = rules::interface(wish, port, facts);
-    netdev.map_or_else(|| wish.clone(), |netdev| granted_to(wish, netdev, facts))
+pub fn name(interface: &Interface<'_>) -> Finding {
+    let found = interface.netdev.ifname.as_str();
+    match interface.wish.ifname.as_deref() {
+        Some(wanted) if wanted != found => Finding::failed(Id::IpoibName, found, wanted),
+        _ => Finding::ok(Id::IpoibName, found),
+    }
 }
 
-/// The same, of an interface that is known.
+pub fn up(netdev: &Netdev) -> Finding {
+    if netdev.up {
+        Finding::ok(Id::IpoibUp, "up")
+    } else {
+        Finding::failed(Id::IpoibUp, "down", "up")
+    }
+}
+
+pub fn carrier(ipoib: &Ipoib<'_>, facts: &Facts) -> Finding {
+    let netdev = ipoib.interface.netdev;
+    match netdev.carrier {
+        Some(true) => Finding::ok(Id::IpoibCarrier, "carrier"),
+        _ => carrier::missing(netdev, ipoib.port, facts),
+    }
+}
+
+/// What is wanted with what DHCP servers granted for the interface.
 pub fn granted_to(wish: &Wish, netdev: &Netdev, facts: &Facts) -> Wish {
     let progress = wish.dhcp.as_ref().and_then(|_| progress(netdev, facts));
     let lease = progress.and_then(|progress| progress.lease.as_ref());
@@ -108,7 +107,7 @@ fn absent(wish: &Wish, port: PortRef<'_>, facts: &Facts) -> Finding {
     }
 }
 
-fn mode(wish: &Wish, netdev: &Netdev) -> Finding {
+pub fn mode(wish: &Wish, netdev: &Netdev) -> Finding {
     let seen = netdev.ipoib.as_ref().and_then(|seen| seen.mode);
     let seen_word = seen.map_or("unknown", ipoib::Mode::word);
     match wish.mode.map(|wanted| rules::mode(wanted, netdev)) {
@@ -124,7 +123,7 @@ fn mode(wish: &Wish, netdev: &Netdev) -> Finding {
 
 /// The kernel keeps every interface's P_Key with the full membership bit; what the port really is
 /// in the partition only its table tells.
-fn pkey(netdev: &Netdev, port: PortRef<'_>) -> Finding {
+pub fn pkey(netdev: &Netdev, port: PortRef<'_>) -> Finding {
     let Some(wanted) = netdev.ipoib.as_ref().and_then(|seen| seen.pkey) else {
         return Finding::unknown(Id::PortPkey);
     };
@@ -146,6 +145,11 @@ fn pkey(netdev: &Netdev, port: PortRef<'_>) -> Finding {
         format!("only {}", there.join(", "))
     };
     Finding::failed(Id::PortPkey, &seen, &format!("{full:#06x}"))
+}
+
+/// Whether any MTU is asked for or suggested.
+pub fn has_mtu(wish: &Wish) -> bool {
+    wish.mtu.is_some() || wish.suggested.mtu.is_some()
 }
 
 /// The MTU: one that is asked for is a must, one that a server suggests at most a warning.

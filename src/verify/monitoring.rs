@@ -4,7 +4,6 @@
 
 use kernel_cmdline::is_plain;
 
-use crate::verify::checks::check;
 use crate::verify::report::{LinkReport, Report, Status};
 
 /// `n of m links verified`.
@@ -183,7 +182,7 @@ pub fn prometheus(report: &Report) -> String {
             .iter()
             .filter(|one| one.status != Status::Skipped)
         {
-            let name = check(finding.check).map_or("", |row| row.name);
+            let name = finding.check.row().name;
             let [wanted, port, interface] = names(link);
             let labels = labels(&[wanted, port, interface, ("check", name)]);
             checks.push(format!("{labels} {}", finding.status.exit_code()));

@@ -1,19 +1,152 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The checks of a port that have more than one way to fail.
+//! The checks of a link and of its port.
 
-use super::checks::Check;
-use crate::facts::{Facts, Port, PortRef};
+use kernel_cmdline::Selector;
+
+use super::checks::Id;
+use super::object::{Link, Port};
+use crate::facts::{self, Facts, Netdev, PortRef, select};
 use crate::rdma::sa::{Answer, Contact};
 use crate::rdma::types::{LinkLayer, PhysState, PortState};
 use crate::verify::report::Finding;
 use crate::wish::expectation::LinkWish;
 
-pub fn physical_state(row: &Check, found: PortRef<'_>, facts: &Facts) -> Finding {
+/// A link that cannot be had on this machine.
+pub fn refused(wish: &LinkWish) -> Finding {
+    let reason = wish.refused.as_deref().unwrap_or_default();
+    Finding::failed(Id::WishPossible, reason, "").lasting()
+}
+
+pub fn present(link: &Link<'_>, facts: &Facts) -> Finding {
+    match link.port {
+        Some(port) => Finding::ok(Id::DevicePresent, &port.name()),
+        None => absent(link.wish, facts),
+    }
+}
+
+/// Names of interfaces that a line shows.
+const SHOWN: usize = 8;
+
+/// The finding for a wish that no port fits.
+fn absent(wish: &LinkWish, facts: &Facts) -> Finding {
+    let names: Vec<String> = facts.ports().map(|port| port.name()).collect();
+    let there = match names.len() {
+        0 => "no RDMA device at all".to_owned(),
+        1..=8 => format!("only {}", names.join(", ")),
+        n => format!("{n} other ports"),
+    };
+    match wish.identity {
+        Some(identity) => Finding::failed(
+            Id::DevicePresent,
+            &there,
+            &format!("{} (node GUID {})", wish.wanted, identity.node_guid),
+        )
+        .hint("the device was there in the initramfs: look for its removal in dmesg"),
+        None => {
+            if let Some(below) = wish
+                .netdev
+                .as_deref()
+                .filter(|name| facts.netdev(name).is_none())
+            {
+                let names: Vec<&str> = facts.netdevs.iter().map(|n| n.ifname.as_str()).collect();
+                return Finding::failed(
+                    Id::DevicePresent,
+                    &format!("no network interface {below}, only {}", names.join(", ")),
+                    &wish.wanted,
+                )
+                .hint("check the interface's driver and its name (net.ifnames=0 keeps eth0)");
+            }
+            if let Some(netdev) = facts.netdev(&wish.wanted) {
+                let kind = match netdev.hardware_type {
+                    Some(select::ARPHRD_INFINIBAND) => "IPoIB",
+                    Some(_) => "Ethernet",
+                    // It is being removed.
+                    None => "vanishing",
+                };
+                return Finding::failed(
+                    Id::DevicePresent,
+                    &format!("{kind} interface without an RDMA port below it"),
+                    "a port",
+                )
+                .hint("load the HCA's *_ib driver, or make a port with rd.ib.link=");
+            }
+            let finding = Finding::failed(Id::DevicePresent, &there, &wish.wanted);
+            match unnamed(wish, facts) {
+                Some(seen) if !names.is_empty() => {
+                    let seen = format!("{seen}, {there}");
+                    let hint = renamed(facts);
+                    Finding::failed(Id::DevicePresent, &seen, &wish.wanted).hint(&hint)
+                }
+                _ => finding,
+            }
+        }
+    }
+}
+
+/// The port of an IPoIB interface is named by the interface, and that is not there.
+fn unnamed(wish: &LinkWish, facts: &Facts) -> Option<String> {
+    wish.ipoib.as_ref()?;
+    let name = wish.port.as_deref().unwrap_or(&wish.wanted);
+    let is_name = matches!(Selector::parse(name)?, Selector::Name(_));
+    (is_name && facts.netdev(name).is_none()).then(|| format!("no network interface {name}"))
+}
+
+/// What to do where an interface is not there by its name: another one may be it.
+fn renamed(facts: &Facts) -> String {
+    let is_parent = |netdev: &&Netdev| netdev.ipoib.as_ref().is_some_and(|seen| !seen.child);
+    let found: Vec<&str> = facts
+        .netdevs
+        .iter()
+        .filter(is_parent)
+        .map(|netdev| netdev.ifname.as_str())
+        .take(SHOWN)
+        .collect();
+    if found.is_empty() {
+        return "see whether ib_ipoib is loaded; a name may change, guid= and pci= do not"
+            .to_owned();
+    }
+    format!(
+        "the IPoIB interfaces are {}: udev names them unless net.ifnames=0; use such a name, guid= or pci=",
+        found.join(", ")
+    )
+}
+
+pub fn link_layer(port: &Port<'_>) -> Finding {
+    let id = Id::PortLinkLayer;
+    match (port.found.port.link_layer, port.wish.link_layer) {
+        (None, _) => Finding::unknown(id),
+        // As EFA's devices answer.
+        (Some(LinkLayer::Unknown), _) => Finding {
+            seen: Some(LinkLayer::Unknown.to_string()),
+            ..Finding::unknown(id)
+        }
+        .hint("its driver says neither InfiniBand nor Ethernet"),
+        (Some(seen), Some(wanted)) if seen != wanted => {
+            Finding::failed(id, &seen.to_string(), &wanted.to_string())
+        }
+        (Some(seen), _) => Finding::ok(id, &seen.to_string()),
+    }
+}
+
+pub fn rate(port: &Port<'_>) -> Finding {
+    let id = Id::PortRate;
+    let wanted = f64::from(port.least_rate.unwrap_or(0));
+    match &port.found.port.rate {
+        None => Finding::unknown(id),
+        Some(rate) if rate.gbps * 1000.0 < wanted => {
+            Finding::failed(id, &rate.text, &format!("{} Gb/sec", wanted / 1000.0))
+        }
+        Some(rate) => Finding::ok(id, &rate.text),
+    }
+}
+
+pub fn physical_state(found: PortRef<'_>, facts: &Facts) -> Finding {
+    let id = Id::PortPhysicalState;
     let Some(seen) = found.port.physical_state else {
-        return Finding::unknown(row.id);
+        return Finding::unknown(id);
     };
     if seen == PhysState::LinkUp {
-        return Finding::ok(row.id, &seen.to_string());
+        return Finding::ok(id, &seen.to_string());
     }
     let wanted = PhysState::LinkUp.to_string();
     let netdev = found
@@ -24,13 +157,13 @@ pub fn physical_state(row: &Check, found: PortRef<'_>, facts: &Facts) -> Finding
     if let Some(netdev) = netdev.filter(|_| found.port.link_layer == Some(LinkLayer::Ethernet)) {
         let name = &netdev.ifname;
         return match (netdev.up, netdev.carrier) {
-            (false, _) => Finding::failed(row.id, &format!("{seen}, {name} is down"), &wanted)
+            (false, _) => Finding::failed(id, &format!("{seen}, {name} is down"), &wanted)
                 .hint(&format!("set it up: ip link set {name} up")),
             (true, Some(false) | None) => {
-                Finding::failed(row.id, &format!("{seen}, {name} has no carrier"), &wanted)
+                Finding::failed(id, &format!("{seen}, {name} has no carrier"), &wanted)
             }
             // The RDMA port follows its netdev within the same event.
-            (true, Some(true)) => Finding::failed(row.id, &seen.to_string(), &wanted)
+            (true, Some(true)) => Finding::failed(id, &seen.to_string(), &wanted)
                 .hint(&format!("{name} has carrier: see dmesg")),
         };
     }
@@ -43,36 +176,35 @@ pub fn physical_state(row: &Check, found: PortRef<'_>, facts: &Facts) -> Finding
         }
         _ => None,
     };
-    let finding = Finding::failed(row.id, &seen.to_string(), &wanted);
+    let finding = Finding::failed(id, &seen.to_string(), &wanted);
     match hint {
         Some(hint) => finding.hint(hint),
         None => finding,
     }
 }
 
-pub fn state(row: &Check, found: PortRef<'_>) -> Finding {
+pub fn state(found: PortRef<'_>) -> Finding {
+    let id = Id::PortState;
     let Some(seen) = found.port.state else {
-        return Finding::unknown(row.id);
+        return Finding::unknown(id);
     };
     if seen == PortState::Active {
-        return Finding::ok(row.id, &seen.to_string());
+        return Finding::ok(id, &seen.to_string());
     }
     let wanted = PortState::Active.to_string();
     if found.port.link_layer != Some(LinkLayer::InfiniBand) {
-        return Finding::failed(row.id, &seen.to_string(), &wanted).hint("see dmesg");
+        return Finding::failed(id, &seen.to_string(), &wanted).hint("see dmesg");
     }
     match (seen, found.port.sm_lid) {
-        (PortState::Init, Some(0) | None) => {
-            Finding::failed(row.id, "INIT, LinkUp, SM LID 0", &wanted)
-                .hint("no subnet manager sees this port: start one (opensm, or the switch's)")
-        }
+        (PortState::Init, Some(0) | None) => Finding::failed(id, "INIT, LinkUp, SM LID 0", &wanted)
+            .hint("no subnet manager sees this port: start one (opensm, or the switch's)"),
         (PortState::Init, Some(lid)) => {
-            Finding::failed(row.id, &format!("INIT, SM LID {lid}"), &wanted)
+            Finding::failed(id, &format!("INIT, SM LID {lid}"), &wanted)
                 .hint("the subnet manager knew this port and does not bring it up: see its log")
         }
-        (PortState::Armed, _) => Finding::failed(row.id, "ARMED", &wanted)
+        (PortState::Armed, _) => Finding::failed(id, "ARMED", &wanted)
             .hint("the subnet manager stopped half way: see its log"),
-        _ => Finding::failed(row.id, &seen.to_string(), &wanted),
+        _ => Finding::failed(id, &seen.to_string(), &wanted),
     }
 }
 
@@ -82,46 +214,49 @@ pub fn contact<'a>(port: PortRef<'_>, facts: &'a Facts) -> Option<&'a Contact> {
     facts.subnet_managers.iter().find(|c| c.port == name)
 }
 
-pub fn administrator(row: &Check, contact: &Contact) -> Finding {
+pub fn administrator(port: PortRef<'_>, facts: &Facts) -> Finding {
+    let id = Id::PortSa;
+    let Some(contact) = contact(port, facts) else {
+        return Finding::unknown(id);
+    };
     let lid = contact.sm_lid;
     match &contact.answer {
         Answer::NotAsked(why) => {
-            Finding::failed(row.id, &format!("not asked: {why}"), "an answer").hint("")
+            Finding::failed(id, &format!("not asked: {why}"), "an answer").hint("")
         }
-        Answer::Silent => {
-            Finding::failed(row.id, &format!("no answer from LID {lid}"), "one in 3 s")
-        }
+        Answer::Silent => Finding::failed(id, &format!("no answer from LID {lid}"), "one in 3 s"),
         Answer::Refused(_) => Finding::failed(
-            row.id,
+            id,
             &format!("none at LID {lid}, only its host answers"),
             "an answer",
         ),
-        _ => Finding::ok(row.id, &format!("LID {lid} answers")),
+        _ => Finding::ok(id, &format!("LID {lid} answers")),
     }
 }
 
 /// The index counts once it is known: udev may rename the interface.
-pub fn netdev(row: &Check, wish: &LinkWish, port: &Port) -> Finding {
+pub fn netdev(wish: &LinkWish, port: &facts::Port) -> Finding {
+    let id = Id::PortNetdev;
     let wanted = wish.netdev.as_deref().unwrap_or("one");
     let Some(seen) = port.netdev.as_deref() else {
-        return Finding::failed(row.id, "none", wanted);
+        return Finding::failed(id, "none", wanted);
     };
     let same = match (wish.netdev_index, port.netdev_index) {
         (Some(wanted), Some(seen)) => wanted == seen,
         _ => wanted == seen,
     };
     if same {
-        Finding::ok(row.id, seen)
+        Finding::ok(id, seen)
     } else {
-        Finding::failed(row.id, seen, wanted)
+        Finding::failed(id, seen, wanted)
     }
 }
 
-pub fn lid(row: &Check, lid: Option<u32>) -> Finding {
+pub fn lid(id: Id, lid: Option<u32>) -> Finding {
     match lid {
-        None => Finding::unknown(row.id),
+        None => Finding::unknown(id),
         // Unicast LIDs (IBTA 4.1.3); 0xffff is the permissive one of a port nobody configured.
-        Some(lid @ 1..=0xbfff) => Finding::ok(row.id, &lid.to_string()),
-        Some(lid) => Finding::failed(row.id, &lid.to_string(), "1 to 49151"),
+        Some(lid @ 1..=0xbfff) => Finding::ok(id, &lid.to_string()),
+        Some(lid) => Finding::failed(id, &lid.to_string(), "1 to 49151"),
     }
 }

@@ -9,7 +9,7 @@ use crate::error::printable;
 use crate::facts::{PortRef, Unread};
 use crate::rdma::reach::Server;
 use crate::rdma::types::{Guid, Identity, LinkLayer};
-use crate::verify::checks::{Id, check};
+use crate::verify::checks::Id;
 use crate::wish::expectation::LinkWish;
 use crate::wish::origin::Origin;
 
@@ -107,7 +107,7 @@ impl Finding {
         Finding {
             seen: some(seen),
             wanted: some(wanted),
-            hint: check(id).map(|row| row.hint.to_owned()),
+            hint: some(id.row().hint),
             ..Finding::new(id, Status::Critical)
         }
     }
@@ -158,10 +158,10 @@ impl Finding {
 
     /// `WHAT FAILED: SEEN, wanted WANTED; HINT`, or that it is not known.
     pub fn sentence(&self) -> String {
-        let row = check(self.check);
-        let mut line = match (self.status, row) {
-            (Status::Unknown, Some(row)) => format!("{} is not known", row.name),
-            (_, row) => row.map_or("failed", |row| row.failure).to_owned(),
+        let row = self.check.row();
+        let mut line = match self.status {
+            Status::Unknown => format!("{} is not known", row.name),
+            _ => row.failure.to_owned(),
         };
         if let Some(seen) = &self.seen {
             line.push_str(&format!(": {seen}"));
@@ -473,7 +473,7 @@ impl Report {
                 &what,
             );
             for finding in &link.checks {
-                let name = check(finding.check).map_or("", |row| row.name);
+                let name = finding.check.row().name;
                 line(
                     &mut out,
                     2,
@@ -499,7 +499,7 @@ impl Report {
             let asked = asked.unwrap_or_default();
             line(&mut out, 0, root.status(), "root", &asked);
             for finding in &root.findings {
-                let what = check(finding.check).map_or("", |row| row.name);
+                let what = finding.check.row().name;
                 let seen = finding.seen.as_deref().unwrap_or("");
                 line(&mut out, 2, finding.status, what, seen);
                 advice(&mut out, finding);

@@ -4,40 +4,12 @@
 use std::net::IpAddr;
 
 use super::checks::Id;
-use super::unread;
 use crate::facts::{Facts, Netdev, RootMount};
-use crate::verify::report::{Finding, LinkReport, RootReport, Status};
+use crate::verify::report::{Finding, LinkReport, Status};
 use crate::wish::expectation::RootWish;
 use crate::wish::storage::{Protocol, Transport};
 
-/// The checks of the root file system.
-pub fn report(wish: &RootWish, links: &[LinkReport], facts: &Facts) -> RootReport {
-    let mut findings = vec![unread::settle_whole(
-        mounted(wish, facts),
-        facts,
-        &unread::of_root(),
-    )];
-    let passed = |findings: &[Finding]| findings.iter().all(|f| f.status == Status::Ok);
-    // What was fetched is carried by nothing any more.
-    if wish.root.protocol != Protocol::Live {
-        findings.push(if passed(&findings) {
-            unread::settle_whole(transport(wish, facts), facts, &unread::of_root())
-        } else {
-            Finding::skipped(Id::RootTransport)
-        });
-    }
-    findings.push(if passed(&findings) {
-        unread::settle(path(wish, links, facts), facts, &unread::of_root_path())
-    } else {
-        Finding::skipped(Id::RootPath)
-    });
-    RootReport {
-        asked_by: wish.asked_by.clone(),
-        findings,
-    }
-}
-
-fn mounted(wish: &RootWish, facts: &Facts) -> Finding {
+pub fn mounted(wish: &RootWish, facts: &Facts) -> Finding {
     let id = Id::RootMounted;
     let Some(mount) = &facts.root else {
         return Finding::unknown(id).hint("look at: cat /proc/self/mountinfo");
@@ -121,7 +93,7 @@ fn servers(wish: &RootWish) -> Vec<IpAddr> {
     }
 }
 
-fn transport(wish: &RootWish, facts: &Facts) -> Finding {
+pub fn transport(wish: &RootWish, facts: &Facts) -> Finding {
     let id = Id::RootTransport;
     let mount = facts.root.as_ref();
     let disks = mount.map_or(&[][..], |mount| mount.paths.as_slice());
@@ -146,7 +118,7 @@ fn transport(wish: &RootWish, facts: &Facts) -> Finding {
 }
 
 /// The way to each server of the file system; the first that is not as it should be counts.
-fn path(wish: &RootWish, links: &[LinkReport], facts: &Facts) -> Finding {
+pub fn path(wish: &RootWish, links: &[LinkReport], facts: &Facts) -> Finding {
     let mount = facts.root.as_ref();
     let disks = mount.map_or(&[][..], |mount| mount.paths.as_slice());
     let mut servers: Vec<IpAddr> = match wish.root.protocol {

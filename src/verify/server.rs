@@ -2,24 +2,19 @@
 //! Does a server answer over RDMA: what it said, as a finding.
 
 use super::checks::Id;
-use super::unread;
-use crate::facts::{Facts, SERVERS};
-use crate::rdma::reach::{Answer, Server};
-use crate::verify::report::{Finding, ServerReport};
-use crate::wish::expectation::ServerWish;
+use super::object::Server;
+use crate::facts::Facts;
+use crate::rdma::reach::{self, Answer};
+use crate::verify::report::Finding;
 
-/// The report of one server. It is asked only where the links are as wanted.
-pub fn report(wish: &ServerWish, connected: bool, facts: &Facts) -> ServerReport {
-    let asked = facts.servers.iter().find(|seen| seen.server == wish.server);
-    let finding = match asked {
-        _ if !connected => Finding::skipped(Id::ServerRdma),
+/// It is asked only where the links are as wanted.
+pub fn answers(server: &Server<'_>, facts: &Facts) -> Finding {
+    let wanted = &server.wish.server;
+    let asked = facts.servers.iter().find(|seen| seen.server == *wanted);
+    match asked {
+        _ if !server.is_connected => Finding::skipped(Id::ServerRdma),
         None => failed("not asked yet"),
-        Some(seen) => finding(&wish.server, &seen.answer, facts),
-    };
-    ServerReport {
-        server: wish.server,
-        asked_by: wish.asked_by.clone(),
-        finding: unread::settle(finding, facts, &[SERVERS.to_owned()]),
+        Some(seen) => finding(wanted, &seen.answer, facts),
     }
 }
 
@@ -27,7 +22,7 @@ fn failed(seen: &str) -> Finding {
     Finding::failed(Id::ServerRdma, seen, "an answer")
 }
 
-fn finding(server: &Server, answer: &Answer, facts: &Facts) -> Finding {
+fn finding(server: &reach::Server, answer: &Answer, facts: &Facts) -> Finding {
     let address = server.address;
     match answer {
         Answer::Reached { node_guid, port } => {

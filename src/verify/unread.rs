@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What could not be read proves nothing: a check that did not pass, and that rests on such a file, is
-//! unknown and names the file.
+//! unknown and names the file. The table names files by patterns: `*` stands for the rest of one name of a path,
+//! `**` at the end for all below, `{module}`, `{device}`, `{port}` and `{netdev}` at the begin for the directory
+//! of what the check is about.
 
-use super::checks::Id;
-use crate::facts::{Facts, PortRef, Unread, addresses, rootfs, routes};
+use super::checks::Check;
+use super::object::Object;
+use crate::facts::{Facts, Unread, addresses, rootfs, routes};
 use crate::system::root::BOOT_ID;
 use crate::verify::report::{Finding, Status};
 
-/// Files, or what else [`Unread::path`] names, each as a pattern: `*` stands for one name of a path, `**`
-/// at the end for all below.
-pub type Sources = Vec<String>;
-
 /// By which a port or an interface is found: while one of these is unread, none is known to be absent.
-const IDENTITY: [&str; 13] = [
+pub const IDENTITY: &[&str] = &[
     "/sys/class/infiniband",
     "/sys/class/infiniband/*/ports",
     "/sys/class/infiniband/*/node_guid",
@@ -28,30 +27,72 @@ const IDENTITY: [&str; 13] = [
     "/sys/class/net/*/if*",
 ];
 
-/// The finding, unless something that it rests on could not be read.
-pub fn settle(finding: Finding, facts: &Facts, sources: &[String]) -> Finding {
-    if matches!(finding.status, Status::Ok | Status::Skipped) {
+/// What DHCP servers granted.
+pub const GRANTED: &[&str] = &["/run/ibboot/**", BOOT_ID];
+
+/// The addresses of all interfaces.
+pub const ADDRESSES: &[&str] = &[addresses::DUMP, addresses::V6, addresses::V4];
+
+/// The routes of all interfaces.
+pub const ROUTES: &[&str] = &[routes::DUMP, routes::V4, routes::V6];
+
+/// The mount at `/` and what is below it.
+pub const ROOT: &[&str] = &[
+    "/proc/self/mountinfo",
+    "/sys/dev/block/**",
+    "/sys/class/block/**",
+    "/sys/class/nvme/**",
+    "/sys/class/nvme-subsystem/**",
+    "/sys/class/scsi_host/**",
+    "/sys/class/iscsi_connection/**",
+];
+
+/// The connections of rdma_cm, and the interfaces by their indexes.
+pub const CONNECTIONS: &[&str] = &[
+    "/sys/class/net",
+    "/sys/class/net/*/ifindex",
+    "NETLINK_RDMA connections*",
+    rootfs::CONNECTIONS,
+];
+
+/// The finding, unless something that its check rests on could not be read.
+pub fn settle(finding: Finding, row: &Check, object: &Object<'_>, facts: &Facts) -> Finding {
+    if !row.complete && matches!(finding.status, Status::Ok | Status::Skipped) {
         return finding;
     }
-    match first(facts, sources) {
+    let is_needed = |unread: &&Unread| rests_on(row, object, &unread.path);
+    match facts.unread.iter().find(is_needed) {
         Some(unread) => Finding::unread(finding.check, unread),
         None => finding,
     }
 }
 
-/// The same of a finding that is true only of everything together: it does not pass either.
-pub fn settle_whole(finding: Finding, facts: &Facts, sources: &[String]) -> Finding {
-    match first(facts, sources) {
-        Some(unread) if finding.status != Status::Critical => {
-            Finding::unread(finding.check, unread)
-        }
-        _ => settle(finding, facts, sources),
-    }
+/// Whether the check of this object rests on the file.
+fn rests_on(row: &Check, object: &Object<'_>, path: &str) -> bool {
+    let mut patterns = row.files.iter().copied().flatten();
+    patterns.any(|pattern| match place(pattern, object) {
+        Some(pattern) => covers(&pattern, path),
+        None => IDENTITY.iter().any(|pattern| covers(pattern, path)),
+    })
 }
 
-fn first<'f>(facts: &'f Facts, sources: &[String]) -> Option<&'f Unread> {
-    let covered = |unread: &&Unread| sources.iter().any(|source| covers(source, &unread.path));
-    facts.unread.iter().find(covered)
+/// The pattern with the directory of the object's module, device, port or interface; none: the object has no
+/// such thing, as far as is known.
+fn place(pattern: &str, object: &Object<'_>) -> Option<String> {
+    let device = || Some(object.port.as_ref()?.found);
+    Some(match pattern.split_once('}') {
+        Some(("{module", rest)) => format!("/sys/module/{}{rest}", object.module?.name),
+        Some(("{device", rest)) => {
+            format!("/sys/class/infiniband/{}{rest}", device()?.device.ifname)
+        }
+        Some(("{port", rest)) => {
+            let found = device()?;
+            let (device, port) = (&found.device.ifname, found.port.port);
+            format!("/sys/class/infiniband/{device}/ports/{port}{rest}")
+        }
+        Some(("{netdev", rest)) => format!("/sys/class/net/{}{rest}", object.interface?.name?),
+        _ => pattern.to_owned(),
+    })
 }
 
 /// Whether the pattern means the path.
@@ -73,109 +114,11 @@ fn covers(pattern: &str, path: &str) -> bool {
     names.next().is_none()
 }
 
-fn all<const N: usize>(patterns: [&str; N]) -> Sources {
-    patterns.map(str::to_owned).to_vec()
-}
-
-/// What tells that a device, a port or an interface is there.
-pub fn identity() -> Sources {
-    all(IDENTITY)
-}
-
 /// The devices whose ports could not be listed: nobody knows how many ports there are.
 pub fn hidden(facts: &Facts) -> impl Iterator<Item = &Unread> {
     let lists = ["/sys/class/infiniband", "/sys/class/infiniband/*/ports"];
     let is_list = move |unread: &&Unread| lists.iter().any(|list| covers(list, &unread.path));
     facts.unread.iter().filter(is_list)
-}
-
-/// Of the state of a module.
-pub fn of_module(name: &str) -> Sources {
-    vec![format!("/sys/module/{name}/**")]
-}
-
-/// Of the mount at `/` and what is below it.
-pub fn of_root() -> Sources {
-    all([
-        "/proc/self/mountinfo",
-        "/sys/dev/block/**",
-        "/sys/class/block/**",
-        "/sys/class/nvme/**",
-        "/sys/class/nvme-subsystem/**",
-        "/sys/class/scsi_host/**",
-        "/sys/class/iscsi_connection/**",
-    ])
-}
-
-/// Of the way to a server: the routes, and the connections of rdma_cm.
-pub fn of_root_path() -> Sources {
-    let mut sources = of_root();
-    sources.extend(of_routes());
-    sources.extend(all([
-        "/sys/class/net",
-        "/sys/class/net/*/ifindex",
-        "NETLINK_RDMA connections*",
-        rootfs::CONNECTIONS,
-    ]));
-    sources
-}
-
-/// Of a check of a port, or of the interface `netdev` on it.
-pub fn of_port(id: Id, port: PortRef<'_>, netdev: Option<&str>) -> Sources {
-    let device = format!("/sys/class/infiniband/{}", port.device.ifname);
-    let base = format!("{device}/ports/{}", port.port.port);
-    let of = |files: &[&str]| files.iter().map(|file| format!("{base}/{file}")).collect();
-    match id {
-        Id::PortLinkLayer => of(&["link_layer"]),
-        Id::PortNetdev => [
-            of(&["gid_attrs/ndevs/0", "link_layer"]),
-            vec![format!("{device}/parent")],
-        ]
-        .concat(),
-        Id::PortPhysicalState => of(&["phys_state"]),
-        Id::PortState => of(&["state"]),
-        Id::PortLid => of(&["lid"]),
-        Id::PortSmLid => of(&["sm_lid"]),
-        Id::PortRate => of(&["rate"]),
-        Id::PortPkey => [of(&["pkeys/**"]), of_netdev(id, netdev)].concat(),
-        _ => of_netdev(id, netdev),
-    }
-}
-
-/// Of a check of an interface; none: it was not found.
-pub fn of_netdev(id: Id, netdev: Option<&str>) -> Sources {
-    let Some(name) = netdev else {
-        return identity();
-    };
-    let base = format!("/sys/class/net/{name}");
-    let of =
-        |files: &[&str]| -> Sources { files.iter().map(|file| format!("{base}/{file}")).collect() };
-    let index = || of(&["ifindex"]);
-    let granted = || all(["/run/ibboot/**", BOOT_ID]);
-    match id {
-        Id::IpoibMode => of(&["mode", "address"]),
-        Id::PortPkey => of(&["broadcast"]),
-        Id::IpoibUp => of(&["flags"]),
-        Id::IpoibCarrier => of(&["flags", "carrier"]),
-        Id::IpoibMtu => [of(&["mtu"]), granted()].concat(),
-        Id::BondPresent => of(&["uevent", "bonding"]),
-        Id::BondMode | Id::BondOptions => of(&["bonding/**"]),
-        Id::BondSlaves => [of(&["bonding/**"]), identity()].concat(),
-        Id::BondCarrier => of(&["flags", "carrier", "bonding/**"]),
-        Id::LeasePresent => [index(), granted()].concat(),
-        Id::Lease6Present | Id::AddressPresent => [
-            index(),
-            granted(),
-            all([addresses::DUMP, addresses::V6, addresses::V4]),
-        ]
-        .concat(),
-        Id::RoutePresent => [index(), granted(), of_routes()].concat(),
-        _ => identity(),
-    }
-}
-
-fn of_routes() -> Sources {
-    all([routes::DUMP, routes::V4, routes::V6])
 }
 
 #[cfg(test)]

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What one report is about, and the one loop over the table of checks.
+
+use super::checks::{Id, Severity, TABLE};
+use super::unread;
+use crate::facts::{Facts, Netdev, PortRef};
+use crate::rdma::types::LinkLayer;
+use crate::verify::report::{Finding, LinkReport, Status};
+use crate::wish::expectation::{LinkWish, ModuleWish, RootWish, ServerWish};
+use crate::wish::{bond, ipoib};
+
+/// The object of one report: a check applies to the part that its row names.
+#[derive(Default)]
+pub struct Object<'a> {
+    pub module: Option<&'a ModuleWish>,
+    pub link: Option<Link<'a>>,
+    pub port: Option<Port<'a>>,
+    pub ipoib: Option<Ipoib<'a>>,
+    pub interface: Option<Interface<'a>>,
+    pub bond: Option<Bond<'a>>,
+    pub server: Option<Server<'a>>,
+    pub root: Option<Root<'a>>,
+}
+
+/// A link that is no bond.
+pub struct Link<'a> {
+    pub wish: &'a LinkWish,
+    /// None: no port fits.
+    pub port: Option<PortRef<'a>>,
+}
+
+impl Link<'_> {
+    /// The link was refused before any port was looked for.
+    pub fn is_refused(&self) -> bool {
+        self.port.is_none() && self.wish.refused.is_some()
+    }
+}
+
+/// A port of a link.
+pub struct Port<'a> {
+    pub wish: &'a LinkWish,
+    pub found: PortRef<'a>,
+    /// Mb/s.
+    pub least_rate: Option<u32>,
+}
+
+impl Port<'_> {
+    /// The port has LIDs.
+    pub fn is_infiniband(&self) -> bool {
+        self.found.port.link_layer == Some(LinkLayer::InfiniBand)
+    }
+}
+
+/// The IPoIB interface of a port.
+pub struct Ipoib<'a> {
+    pub interface: Interface<'a>,
+    pub port: PortRef<'a>,
+}
+
+/// An interface: of a port, or a bond.
+#[derive(Clone, Copy)]
+pub struct Interface<'a> {
+    /// With what DHCP servers granted.
+    pub wish: &'a ipoib::Wish,
+    /// Empty while `name` is none, and where the bond is an interface of another kind.
+    pub netdev: &'a Netdev,
+    /// None: there is no such interface.
+    pub name: Option<&'a str>,
+    pub is_bond: bool,
+}
+
+/// A bond of IPoIB interfaces.
+pub struct Bond<'a> {
+    pub name: &'a str,
+    pub wish: &'a bond::Wish,
+    /// What each interface is called on the command line, and here.
+    pub slaves: &'a [(String, Option<String>)],
+    /// Both are empty where there is no such bond.
+    pub netdev: &'a Netdev,
+    pub seen: &'a bond::Seen,
+}
+
+/// A server.
+pub struct Server<'a> {
+    pub wish: &'a ServerWish,
+    /// The links are as expected: only then the server is asked.
+    pub is_connected: bool,
+}
+
+/// The root file system.
+pub struct Root<'a> {
+    pub wish: &'a RootWish,
+    pub links: &'a [LinkReport],
+}
+
+/// The finding of a check about this part of an object, skipped where a parent did not pass; none where
+/// the check does not apply.
+pub fn judge<T>(
+    id: Id,
+    part: &T,
+    facts: &Facts,
+    is_met: bool,
+    applies: fn(&T, &Facts) -> bool,
+    evaluate: fn(&T, &Facts) -> Finding,
+) -> Option<Finding> {
+    match (applies(part, facts), is_met) {
+        (false, _) => None,
+        (true, false) => Some(Finding::skipped(id)),
+        (true, true) => Some(evaluate(part, facts)),
+    }
+}
+
+/// Runs the table over one object, in its order.
+pub fn findings(object: &Object<'_>, facts: &Facts) -> Vec<Finding> {
+    let mut findings: Vec<Finding> = Vec::with_capacity(TABLE.len());
+    for row in TABLE {
+        let is_unmet = |found: &Finding| {
+            row.parents.contains(&found.check)
+                && !matches!(found.status, Status::Ok | Status::Warning)
+        };
+        let is_met = !findings.iter().any(is_unmet);
+        let finding = match ((row.rule)(object, facts, is_met), row.severity) {
+            (None, _) => continue,
+            (Some(finding), _) if !is_met => finding,
+            (Some(finding), Severity::Critical) => unread::settle(finding, row, object, facts),
+            (Some(finding), Severity::Warning) => {
+                unread::settle(finding.as_warning(), row, object, facts)
+            }
+        };
+        findings.push(finding);
+    }
+    findings
+}
