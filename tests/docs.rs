@@ -94,6 +94,31 @@ fn the_manual_has_the_table_of_checks() {
     }
 }
 
+/// Evaluated: in a report as text or JSON that has a result of it other than "skipped".
+#[test]
+fn every_check_is_evaluated_by_a_case() {
+    let mut evaluated = BTreeSet::new();
+    for output in outputs() {
+        let mut lines = output.lines().map(str::trim_start).peekable();
+        while let Some(line) = lines.next() {
+            let mut words = line.split_ascii_whitespace();
+            let (first, second) = (words.next(), words.next());
+            if let Some("ok" | "WARNING" | "UNKNOWN" | "CRITICAL") = first {
+                evaluated.extend(second.map(str::to_owned));
+            }
+            let check = line.strip_prefix("\"check\": \"");
+            let is_skipped = lines.peek() == Some(&"\"status\": \"skipped\",");
+            if let Some(check) = check.filter(|_| !is_skipped) {
+                evaluated.insert(check.trim_end_matches("\",").to_owned());
+            }
+        }
+    }
+    let is_missing = |name: &&str| !evaluated.contains(*name);
+    let names = TABLE.iter().map(|row| row.name);
+    let missing: Vec<&str> = names.filter(is_missing).collect();
+    assert_eq!(missing, Vec::<&str>::new(), "no case evaluates these");
+}
+
 #[test]
 fn the_manual_names_every_field_of_every_json_output() {
     // Words of the page: what roff puts around them is no part of a word.

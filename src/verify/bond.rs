@@ -93,3 +93,62 @@ pub fn options(wish: &Wish, bond: &Seen) -> Finding {
     let wanted: Vec<String> = wrong.iter().map(|(o, v)| format!("{o}={v}")).collect();
     Finding::failed(id, &seen.join(", "), &wanted.join(", "))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::verify::report::Status;
+
+    #[test]
+    fn a_bond_has_carrier_by_the_interface_that_is_active() {
+        let finding = |up, has_carrier, active: Option<&str>| {
+            let netdev = Netdev {
+                up,
+                carrier: has_carrier,
+                ..Netdev::default()
+            };
+            let seen = Seen {
+                active_slave: active.map(str::to_owned),
+                ..Seen::default()
+            };
+            let finding = carrier(&netdev, &seen);
+            (finding.status, finding.seen.unwrap())
+        };
+        let (ok, critical) = (Status::Ok, Status::Critical);
+        for (up, has_carrier, active, status, found) in [
+            (true, Some(true), Some("ib1"), ok, "by ib1"),
+            (true, Some(true), None, critical, "no active interface"),
+            (true, Some(false), Some("ib1"), critical, "by none"),
+            (true, None, Some("ib1"), critical, "by none"),
+            (false, Some(true), Some("ib1"), critical, "down"),
+        ] {
+            assert_eq!(finding(up, has_carrier, active), (status, found.to_owned()));
+        }
+    }
+
+    #[test]
+    fn a_bond_is_not_an_interface_of_another_kind() {
+        let mut facts = Facts::default();
+        let absent = (Netdev::default(), Seen::default());
+        let finding = |facts: &Facts| {
+            let bond = Bond {
+                name: "b0",
+                wish: &Wish::default(),
+                slaves: &[],
+                netdev: &absent.0,
+                seen: &absent.1,
+            };
+            let finding = present(&bond, facts);
+            (finding.status, finding.seen.unwrap())
+        };
+        assert_eq!(finding(&facts), (Status::Critical, "none".to_owned()));
+        facts.netdevs.push(Netdev {
+            ifname: "b0".to_owned(),
+            ..Netdev::default()
+        });
+        let other = "an interface that is not a bond".to_owned();
+        assert_eq!(finding(&facts), (Status::Critical, other));
+        facts.netdevs[0].bond = Some(Seen::default());
+        assert_eq!(finding(&facts), (Status::Ok, "b0".to_owned()));
+    }
+}

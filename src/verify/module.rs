@@ -20,3 +20,41 @@ pub fn live(wish: &ModuleWish, facts: &Facts) -> Finding {
         (None, None) => Finding::failed(id, "not loaded", "live"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::verify::report::Status;
+
+    #[test]
+    fn a_module_is_live_once_its_init_function_has_returned() {
+        let mut wish = ModuleWish {
+            name: "mlx5_ib".to_owned(),
+            asked_by: None,
+            builtin: false,
+            refused: None,
+        };
+        let finding = |wish: &ModuleWish, state| {
+            let mut facts = Facts::default();
+            facts
+                .modules
+                .extend(Option::map(state, |s| (wish.name.clone(), s)));
+            let finding = live(wish, &facts);
+            (finding.status, finding.seen.unwrap(), finding.lasting)
+        };
+        let is = |status, found: &str, lasting| (status, found.to_owned(), lasting);
+        let (ok, critical) = (Status::Ok, Status::Critical);
+        let coming = Some(InitState::Coming);
+        assert_eq!(finding(&wish, Some(InitState::Live)), is(ok, "live", false));
+        assert_eq!(finding(&wish, coming), is(critical, "coming", false));
+        assert_eq!(
+            finding(&wish, Some(InitState::Going)),
+            is(critical, "going", false)
+        );
+        assert_eq!(finding(&wish, None), is(critical, "not loaded", false));
+        wish.refused = Some("blacklisted".to_owned());
+        assert_eq!(finding(&wish, None), is(critical, "blacklisted", true));
+        wish.builtin = true;
+        assert_eq!(finding(&wish, None), is(ok, "builtin", false));
+    }
+}

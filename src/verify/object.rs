@@ -131,3 +131,83 @@ pub fn findings(object: &Object<'_>, facts: &Facts) -> Vec<Finding> {
     }
     findings
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::facts::Unread;
+
+    #[test]
+    fn parents_severity_and_unread_files_count_for_every_object() {
+        let words = |words: &[&str]| words.iter().map(ToString::to_string).collect();
+        let mut seen = bond::Seen {
+            slaves: words(&["ib0"]),
+            active_slave: Some("ib0".to_owned()),
+            options: words(&["mode=active-backup 1", "fail_over_mac=active 1"]),
+        };
+        let netdev = |seen: &bond::Seen, carrier| Netdev {
+            ifname: "b0".to_owned(),
+            up: true,
+            carrier: Some(carrier),
+            bond: Some(seen.clone()),
+            ..Netdev::default()
+        };
+        let of = |seen: &bond::Seen, carrier, unread: Option<&str>| {
+            let netdev = netdev(seen, carrier);
+            let facts = Facts {
+                netdevs: vec![netdev.clone()],
+                unread: Vec::from_iter(unread.map(|path| Unread {
+                    path: path.to_owned(),
+                    why: "EIO".to_owned(),
+                })),
+                ..Facts::default()
+            };
+            let wish = ipoib::Wish {
+                autoconf: Some(ipoib::Autoconf::Router),
+                ..ipoib::Wish::default()
+            };
+            let object = Object {
+                bond: Some(Bond {
+                    name: "b0",
+                    wish: &bond::Wish {
+                        slaves: vec!["ib0".to_owned()],
+                        options: vec![("miimon".to_owned(), "100".to_owned())],
+                    },
+                    slaves: &[("ib0".to_owned(), Some("ib0".to_owned()))],
+                    netdev: &netdev,
+                    seen,
+                }),
+                interface: Some(Interface {
+                    wish: &wish,
+                    netdev: &netdev,
+                    name: Some("b0"),
+                    is_bond: true,
+                }),
+                ..Object::default()
+            };
+            let found = findings(&object, &facts).into_iter();
+            found.map(|f| (f.check, f.status)).collect::<Vec<_>>()
+        };
+        let all = |mode, options, carrier, address| {
+            vec![
+                (Id::BondPresent, Status::Ok),
+                (Id::BondMode, mode),
+                (Id::BondSlaves, Status::Ok),
+                (Id::BondOptions, options),
+                (Id::BondCarrier, carrier),
+                (Id::AddressPresent, address),
+            ]
+        };
+        let (ok, skipped) = (Status::Ok, Status::Skipped);
+        // The row of the options warns; a warning and a pass do not keep children from being looked at.
+        let (warning, critical) = (Status::Warning, Status::Critical);
+        assert_eq!(of(&seen, true, None), all(ok, warning, ok, critical));
+        assert_eq!(of(&seen, false, None), all(ok, warning, critical, skipped));
+        let unread = of(&seen, false, Some("/sys/class/net/b0/carrier"));
+        assert_eq!(unread, all(ok, warning, Status::Unknown, skipped));
+        let of_another = of(&seen, false, Some("/sys/class/net/b1/carrier"));
+        assert_eq!(of_another, all(ok, warning, critical, skipped));
+        seen.options = words(&["mode=802.3ad 4", "miimon=100"]);
+        assert_eq!(of(&seen, true, None), all(critical, ok, skipped, skipped));
+    }
+}

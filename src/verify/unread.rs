@@ -124,6 +124,11 @@ pub fn hidden(facts: &Facts) -> impl Iterator<Item = &Unread> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::facts::{Device, Netdev, PortRef};
+    use crate::verify::checks::{Id, TABLE};
+    use crate::verify::object::{Interface, Port};
+    use crate::wish::expectation::{LinkWish, ModuleWish};
+    use crate::wish::ipoib;
 
     #[test]
     fn a_pattern_means_a_path_and_what_it_says_below_it() {
@@ -139,6 +144,71 @@ mod tests {
             ("rtnetlink routes", "rtnetlink routes", true),
         ] {
             assert_eq!(covers(pattern, path), fits, "{pattern} {path}");
+        }
+    }
+
+    #[test]
+    fn a_pattern_begins_at_the_object_or_it_means_what_tells_that_there_is_one() {
+        let device = r#"{"ifname":"mlx5_0","ports":[{"port":2,"pkeys":[],"gids":[]}]}"#;
+        let device: Device = serde_json::from_str(device).unwrap();
+        let netdev = Netdev::default();
+        let module = ModuleWish {
+            name: "ib_ipoib".to_owned(),
+            asked_by: None,
+            builtin: false,
+            refused: None,
+        };
+        let mut object = Object {
+            module: Some(&module),
+            port: Some(Port {
+                wish: &LinkWish::default(),
+                found: PortRef {
+                    device: &device,
+                    port: &device.ports[0],
+                },
+                least_rate: None,
+            }),
+            interface: Some(Interface {
+                wish: &ipoib::Wish::default(),
+                netdev: &netdev,
+                name: Some("ib0"),
+                is_bond: false,
+            }),
+            ..Object::default()
+        };
+        let rests = |id: Id, object: &Object<'_>, path| rests_on(id.row(), object, path);
+        for (id, path) in [
+            (Id::ModuleLive, "/sys/module/ib_ipoib/initstate"),
+            (Id::PortNetdev, "/sys/class/infiniband/mlx5_0/parent"),
+            (Id::PortPkey, "/sys/class/infiniband/mlx5_0/ports/2/pkeys/0"),
+            (Id::PortPkey, "/sys/class/net/ib0/broadcast"),
+            (Id::RootPath, "/proc/net/route"),
+        ] {
+            assert!(rests(id, &object, path), "{path}");
+        }
+        for (id, path) in [
+            (Id::ModuleLive, "/sys/module/ib_core/initstate"),
+            (Id::PortLid, "/sys/class/infiniband/mlx5_0/ports/1/lid"),
+            (Id::IpoibUp, "/sys/class/net/ib1/flags"),
+            (Id::IpoibUp, "/sys/class/net/ib0/type"),
+        ] {
+            assert!(!rests(id, &object, path), "{path}");
+        }
+        // While the interface is not known, whatever could tell of one counts.
+        object.interface = None;
+        assert!(rests(Id::IpoibUp, &object, "/sys/class/net/ib1/type"));
+        assert!(!rests(Id::IpoibUp, &object, "/sys/class/net/ib1/flags"));
+    }
+
+    #[test]
+    fn the_table_names_places_that_are_known() {
+        const KNOWN: [&str; 5] = ["", "{module}", "{device}", "{port}", "{netdev}"];
+        for row in TABLE {
+            let patterns = row.files.iter().copied().flatten();
+            for pattern in patterns.filter(|pattern| pattern.contains(['/', '{'])) {
+                let begin = pattern.split('/').next().unwrap();
+                assert!(KNOWN.contains(&begin), "{}: {pattern}", row.name);
+            }
         }
     }
 }
