@@ -114,7 +114,6 @@ pub fn verify(expectation: &Expectation, facts: &Facts) -> Report {
         any_port(wish, &lookup, &mut links);
     }
     let require = expectation.require;
-    let good = ports(&links, LinkReport::is_good);
     let connected = is_met(require, &links, LinkReport::is_good);
     let servers: Vec<ServerReport> = expectation
         .servers
@@ -128,16 +127,6 @@ pub fn verify(expectation: &Expectation, facts: &Facts) -> Report {
         .map(|wish| root(wish, &links, facts));
     let carried = root.as_ref().is_none_or(RootReport::is_good);
     let satisfied = connected && answered && carried;
-    let shortfall = match require {
-        Require::Count(n) if !connected => {
-            let ports = if good == 1 { "port is" } else { "ports are" };
-            Some(format!(
-                "rd.ib.require={n}: only {good} {ports} verified, wanted {n}; \
-                 look for HCAs and ports that are missing here (lspci, rdma link)"
-            ))
-        }
-        _ => None,
-    };
     let mut report = Report {
         schema: SCHEMA,
         boot_id: facts.boot_id.clone(),
@@ -145,7 +134,7 @@ pub fn verify(expectation: &Expectation, facts: &Facts) -> Report {
         status: Status::Unknown,
         satisfied,
         require: require.to_string(),
-        shortfall,
+        shortfall: shortfall(require, &links),
         modules,
         links,
         servers,
@@ -154,6 +143,21 @@ pub fn verify(expectation: &Expectation, facts: &Facts) -> Report {
     };
     report.status = whole(require, &report, facts);
     report
+}
+
+/// What to say where every link may be good and there are too few of them.
+fn shortfall(require: Require, links: &[LinkReport]) -> Option<String> {
+    let Require::Count(n) = require else {
+        return None;
+    };
+    let good = ports(links, LinkReport::is_good);
+    let ports = if good == 1 { "port is" } else { "ports are" };
+    (good < n as usize).then(|| {
+        format!(
+            "rd.ib.require={n}: only {good} {ports} verified, wanted {n}; \
+             look for HCAs and ports that are missing here (lspci, rdma link)"
+        )
+    })
 }
 
 /// How many ports are such links: two wishes may mean one, and a bond is none.

@@ -15,6 +15,7 @@ mod port;
 pub mod report;
 mod root;
 mod server;
+mod text;
 mod unread;
 
 pub use evaluate::verify;

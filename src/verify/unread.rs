@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What could not be read proves nothing: a check that did not pass, and that rests on such a file, is
 //! unknown and names the file. The table names files by patterns: `*` stands for the rest of one name of a path,
-//! `**` at the end for all below, `{module}`, `{device}`, `{port}` and `{netdev}` at the begin for the directory
+//! `**` at the end for all below, `{module}`, `{device}`, `{port}` and `{netdev}` at the beginning for the directory
 //! of what the check is about.
 
 use super::checks::Check;
