@@ -27,59 +27,43 @@ pub fn present(link: &Link<'_>, facts: &Facts) -> Finding {
 /// Names of interfaces that a line shows.
 const SHOWN: usize = 8;
 
-/// The finding for a wish that no port fits.
+/// The finding for a link that no port fits.
 fn absent(wish: &LinkWish, facts: &Facts) -> Finding {
+    let failed = |found: &str, wanted: &str| Finding::failed(Id::DevicePresent, found, wanted);
     let names: Vec<String> = facts.ports().map(|port| port.name()).collect();
     let there = match names.len() {
         0 => "no RDMA device at all".to_owned(),
         1..=8 => format!("only {}", names.join(", ")),
         n => format!("{n} other ports"),
     };
-    match wish.identity {
-        Some(identity) => Finding::failed(
-            Id::DevicePresent,
-            &there,
-            &format!("{} (node GUID {})", wish.wanted, identity.node_guid),
-        )
-        .hint("the device was there in the initramfs: look for its removal in dmesg"),
-        None => {
-            if let Some(below) = wish
-                .netdev
-                .as_deref()
-                .filter(|name| facts.netdev(name).is_none())
-            {
-                let names: Vec<&str> = facts.netdevs.iter().map(|n| n.ifname.as_str()).collect();
-                return Finding::failed(
-                    Id::DevicePresent,
-                    &format!("no network interface {below}, only {}", names.join(", ")),
-                    &wish.wanted,
-                )
-                .hint("check the interface's driver and its name (net.ifnames=0 keeps eth0)");
-            }
-            if let Some(netdev) = facts.netdev(&wish.wanted) {
-                let kind = match netdev.hardware_type {
-                    Some(select::ARPHRD_INFINIBAND) => "IPoIB",
-                    Some(_) => "Ethernet",
-                    // It is being removed.
-                    None => "vanishing",
-                };
-                return Finding::failed(
-                    Id::DevicePresent,
-                    &format!("{kind} interface without an RDMA port below it"),
-                    "a port",
-                )
-                .hint("load the HCA's *_ib driver, or make a port with rd.ib.link=");
-            }
-            let finding = Finding::failed(Id::DevicePresent, &there, &wish.wanted);
-            match unnamed(wish, facts) {
-                Some(seen) if !names.is_empty() => {
-                    let seen = format!("{seen}, {there}");
-                    let hint = renamed(facts);
-                    Finding::failed(Id::DevicePresent, &seen, &wish.wanted).hint(&hint)
-                }
-                _ => finding,
-            }
+    if let Some(identity) = wish.identity {
+        let wanted = format!("{} (node GUID {})", wish.wanted, identity.node_guid);
+        return failed(&there, &wanted)
+            .hint("the device was there in the initramfs: look for its removal in dmesg");
+    }
+    let is_missing = |name: &&str| facts.netdev(name).is_none();
+    if let Some(below) = wish.netdev.as_deref().filter(is_missing) {
+        let names: Vec<&str> = facts.netdevs.iter().map(|n| n.ifname.as_str()).collect();
+        let found = format!("no network interface {below}, only {}", names.join(", "));
+        return failed(&found, &wish.wanted)
+            .hint("check the interface's driver and its name (net.ifnames=0 keeps eth0)");
+    }
+    if let Some(netdev) = facts.netdev(&wish.wanted) {
+        let kind = match netdev.hardware_type {
+            Some(select::ARPHRD_INFINIBAND) => "IPoIB",
+            Some(_) => "Ethernet",
+            // It is being removed.
+            None => "vanishing",
+        };
+        let found = format!("{kind} interface without an RDMA port below it");
+        return failed(&found, "a port")
+            .hint("load the HCA's *_ib driver, or make a port with rd.ib.link=");
+    }
+    match unnamed(wish, facts) {
+        Some(found) if !names.is_empty() => {
+            failed(&format!("{found}, {there}"), &wish.wanted).hint(&renamed(facts))
         }
+        _ => failed(&there, &wish.wanted),
     }
 }
 
@@ -167,19 +151,15 @@ pub fn physical_state(found: PortRef<'_>, facts: &Facts) -> Finding {
                 .hint(&format!("{name} has carrier: see dmesg")),
         };
     }
-    let hint = match seen {
-        PhysState::Disabled => {
-            Some("the port is disabled: enable it (ibportstate, or the other end's configuration)")
-        }
-        PhysState::PortConfigurationTraining | PhysState::LinkErrorRecovery => {
-            Some("the link trains; if it stays so, the cable or the transceiver is bad")
-        }
-        _ => None,
-    };
     let finding = Finding::failed(id, &seen.to_string(), &wanted);
-    match hint {
-        Some(hint) => finding.hint(hint),
-        None => finding,
+    match seen {
+        PhysState::Disabled => finding.hint(
+            "the port is disabled: enable it (ibportstate, or the other end's configuration)",
+        ),
+        PhysState::PortConfigurationTraining | PhysState::LinkErrorRecovery => {
+            finding.hint("the link trains; if it stays so, the cable or the transceiver is bad")
+        }
+        _ => finding,
     }
 }
 
