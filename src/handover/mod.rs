@@ -76,6 +76,17 @@ impl Outcome {
             Outcome::Reboot => "failed reboot",
         }
     }
+
+    /// The outcome whose first line of the result file this is.
+    pub fn of_word(word: &str) -> Option<Outcome> {
+        let all = [
+            Outcome::Verified,
+            Outcome::Continue,
+            Outcome::Shell,
+            Outcome::Reboot,
+        ];
+        all.into_iter().find(|outcome| outcome.word() == word)
+    }
 }
 
 /// One link as it was handed over.
