@@ -10,7 +10,7 @@ use std::io;
 use std::os::unix::ffi::OsStringExt;
 
 use super::{Attempt, Held, Interface, RootPath, State, Step, Turn, turn};
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Result};
 use crate::handover::dracut::{BOOTDEV, TMP, assigned};
 use crate::handover::{DIRECTORY, INTERFACES, Outcome, RESULT};
 use crate::system::directory::Directory;
@@ -59,16 +59,26 @@ impl Environment {
     }
 }
 
-/// The state of the turns; files that are not there or do not parse are as if nothing had happened
-/// yet.
+/// A file of /run/ibboot without the white space around it; empty if it is not there.
+fn own(root: &Root, name: &str) -> Result<String> {
+    let path = format!("{DIRECTORY}/{name}");
+    match root.text(&path) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(Error::io(path, "cannot be read", &e)),
+        text => Ok(text.unwrap_or_default()),
+    }
+}
+
+/// The state of the turns. A file that is not there says that nothing has happened yet; one of
+/// /run/ibboot that cannot be read is an error.
 pub fn read(root: &Root, environment: &Environment) -> Result<State> {
-    let own = |name: &str| {
-        root.text(&format!("{DIRECTORY}/{name}"))
-            .unwrap_or_default()
+    let names = match root.list(DIRECTORY) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => {
+            return Err(Error::io(DIRECTORY, "cannot be read", &e));
+        }
+        names => names.unwrap_or_default(),
     };
-    let names = root.list(DIRECTORY).unwrap_or_default();
     let has = |name: &str| names.iter().any(|other| other == name);
-    let interfaces = own(INTERFACES);
+    let interfaces = own(root, INTERFACES)?;
     let interfaces = interfaces.lines().filter_map(|line| {
         let (word, name) = line.split_once(' ')?;
         Some(Interface {
@@ -85,11 +95,11 @@ pub fn read(root: &Root, environment: &Environment) -> Result<State> {
     let controllers = root.list(NVME_CONTROLLERS).unwrap_or_default();
     Ok(State {
         now: uptime(root)?,
-        verdict: own(RESULT).lines().next().and_then(Outcome::of_word),
+        verdict: own(root, RESULT)?.lines().next().and_then(Outcome::of_word),
         is_shell_left: has(SHELL_LEFT),
         interfaces: interfaces.collect(),
         held: held.collect(),
-        last: attempt(&own(NETROOT), &own(REPORTED)),
+        last: attempt(&own(root, NETROOT)?, &own(root, REPORTED)?),
         root: root_path(root, environment),
         is_mounted: root.path(&format!("{}/proc", environment.newroot)).is_dir(),
         has_nvme_server: names_server(&root.text(NVME_SERVERS).unwrap_or_default()),
@@ -106,11 +116,7 @@ fn uptime(root: &Root) -> Result<u64> {
         .split(['.', ' '])
         .next()
         .and_then(|seconds| seconds.parse().ok());
-    seconds.ok_or_else(|| {
-        Error::new(UPTIME, "does not parse")
-            .seen(text)
-            .kind(Kind::Unknown)
-    })
+    seconds.ok_or_else(|| Error::new(UPTIME, "does not parse").seen(text))
 }
 
 fn attempt(text: &str, reported: &str) -> Option<Attempt> {
@@ -182,12 +188,8 @@ pub fn take(root: &Root, environment: &Environment) -> Result<String> {
         Turn::Report { what, seconds } => {
             let since = state.last.map_or(0, |last| last.since);
             Directory::open()?.write(REPORTED, format!("{since} {seconds}\n").as_bytes())?;
-            tell_kernel(
-                root,
-                &format!(
-                    "{what}: still not mounted, and the mount has not returned for {seconds} s"
-                ),
-            );
+            let hangs = "still not mounted, and the mount has not returned";
+            tell_kernel(root, &format!("{what}: {hangs} for {seconds} s"));
             return Ok(String::new());
         }
         Turn::Go {
@@ -200,10 +202,8 @@ pub fn take(root: &Root, environment: &Environment) -> Result<String> {
         tell_kernel(root, &format!("{failed}: not mounted, trying again"));
     }
     let directory = Directory::open()?;
-    directory.write(
-        NETROOT,
-        format!("running {} {what}\n", state.now).as_bytes(),
-    )?;
+    let running = format!("running {} {what}\n", state.now);
+    directory.write(NETROOT, running.as_bytes())?;
     for interface in state.ours(false) {
         directory.write(&format!("{ONLINE}{}", interface.name), b"")?;
     }
@@ -215,9 +215,7 @@ pub fn take(root: &Root, environment: &Environment) -> Result<String> {
 
 /// Writes that the running attempt has ended.
 pub fn end(root: &Root) -> Result<()> {
-    let text = root
-        .text(&format!("{DIRECTORY}/{NETROOT}"))
-        .unwrap_or_default();
+    let text = own(root, NETROOT)?;
     let Some(running) = attempt(&text, "").filter(|attempt| !attempt.is_ended) else {
         return Err(Error::new(
             format!("{DIRECTORY}/{NETROOT}"),
@@ -368,6 +366,17 @@ mod tests {
         let tree = machine(&[("proc/uptime", "x\n")]);
         let error = read(&Root::new(tree.path()), &environment).unwrap_err();
         assert_eq!(error.to_string(), "/proc/uptime: does not parse: x");
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_read_is_no_file_that_is_not_there() {
+        for name in ["interfaces", "result", "netroot"] {
+            let below = format!("run/ibboot/{name}/x");
+            let tree = machine(&[("proc/uptime", "1.00 1.00\n"), (&below, "")]);
+            let error = read(&Root::new(tree.path()), &Environment::default()).unwrap_err();
+            let expected = format!("/run/ibboot/{name}: cannot be read: Is a directory");
+            assert_eq!(error.to_string(), expected);
+        }
     }
 
     #[test]
