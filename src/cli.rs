@@ -17,7 +17,10 @@ use crate::error::{Error, Kind, Result};
         0,
         "done; plan --asked: there is something to do; up: verified; check: ok"
     ),
-    error_code(1, "failed; plan: something is wrong or refused; check: warning"),
+    error_code(
+        1,
+        "failed; plan: something is wrong or refused; check: warning; turn --finished: not yet"
+    ),
     error_code(2, "nothing asked; check: critical"),
     error_code(3, "check, timeline: nothing to compare with"),
     error_code(64, "the call is wrong")
@@ -44,6 +47,8 @@ pub enum Command {
     Lease(LeaseArguments),
     /// timeline
     Timeline(TimelineArguments),
+    /// turn
+    Turn(TurnArguments),
 }
 
 /// Show what the kernel command line asks for, step by step, and what of it cannot be had.
@@ -111,6 +116,18 @@ pub struct TimelineArguments {
     /// text, json or svg
     #[argh(option, default = "TimelineFormat::Text", arg_name = "format")]
     pub format: TimelineFormat,
+}
+
+/// Tell dracut's hooks what to do after the verdict, and keep how far they are in /run/ibboot.
+#[derive(FromArgs, Debug)]
+#[argh(subcommand, name = "turn")]
+pub struct TurnArguments {
+    /// the steps that were printed are done
+    #[argh(switch)]
+    pub ended: bool,
+    /// print nothing; exit 0 if the boot may go on, 1 if not
+    #[argh(switch)]
+    pub finished: bool,
 }
 
 /// How a result is printed.

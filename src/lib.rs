@@ -22,6 +22,7 @@ pub mod rdma;
 pub mod redact;
 pub mod request;
 pub mod system;
+pub mod turn;
 pub mod up;
 pub mod verify;
 pub mod wish;

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use ibboot::check;
 use ibboot::cli::{
     self, CheckArguments, CheckFormat, Command, Format, Parsed, PlanArguments, TimelineFormat,
-    UpArguments,
+    TurnArguments, UpArguments,
 };
 use ibboot::error::{Error, Kind, Result};
 use ibboot::facts::{Facts, UNREAD, Unread};
@@ -20,6 +20,7 @@ use ibboot::system::directory::Directory;
 use ibboot::system::readiness::event_loop;
 use ibboot::system::root::Root;
 use ibboot::system::{kmsg, stderr};
+use ibboot::turn::{self, files::Environment};
 use ibboot::up::{self, End, claims};
 use ibboot::verify::monitoring;
 use ibboot::wish::expectation::Depth;
@@ -68,6 +69,7 @@ fn run() -> Result<u8> {
         Command::Facts(arguments) => facts(&root, arguments.tree.as_deref()),
         Command::Lease(_) => keep_leases(&root),
         Command::Timeline(arguments) => show_timeline(&root, arguments.format),
+        Command::Turn(arguments) => take_turn(&root, arguments),
     }
 }
 
@@ -249,5 +251,24 @@ fn show_timeline(root: &Root, format: TimelineFormat) -> Result<u8> {
         TimelineFormat::Json => handover::json(&timeline)?,
         TimelineFormat::Svg => timeline.svg(),
     })?;
+    Ok(0)
+}
+
+/// What dracut's hooks do after the verdict; they set the environment.
+fn take_turn(root: &Root, arguments: &TurnArguments) -> Result<u8> {
+    if !root.is_live() {
+        return Err(
+            Error::new("--root", "turn works on the running machine only").kind(Kind::Usage),
+        );
+    }
+    let environment = Environment::of_process();
+    if arguments.finished {
+        let state = turn::files::read(root, &environment)?;
+        return Ok(u8::from(!turn::may_go_on(&state)));
+    }
+    if arguments.ended {
+        return turn::files::end(root).map(|()| 0);
+    }
+    print(&turn::files::take(root, &environment)?)?;
     Ok(0)
 }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A folder is a test: tests/cases/NN-name and kernel-cmdline/examples/name.
+//! A folder is a test: tests/cases/SUBJECT/NAME and kernel-cmdline/examples/NAME.
 //!
-//! `base` names trees of tests/sys, one a line, each laid over those before; `tree/` lies over them all; `cmdline` becomes its /proc/cmdline;
-//! `call` has one call of the program per line (without `--root`). What they print must be
-//! `expected`: each call, its stdout, its stderr and its exit code. BLESS=1 writes it anew, and
-//! CASE=NAME runs the cases that have NAME in theirs.
+//! Its file `case` has a header and a session. `machine:` names trees of tests/sys, each laid over
+//! those before; `tree/` lies over them all; `cmdline:`, where it stands, is the machine's
+//! /proc/cmdline. Behind a blank line is the session: calls of the program (without `--root`), each
+//! with its stdout, its stderr and its exit code. BLESS=1 writes what the calls print anew, and
+//! CASE=NAME runs the cases that have NAME in `SUBJECT/NAME`.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
@@ -30,97 +31,153 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// The machine of a case.
-fn machine(case: &Path) -> tempfile::TempDir {
-    let tree = tempfile::tempdir().unwrap();
-    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
-    let base = fs::read_to_string(case.join("base")).unwrap();
-    for layer in base.lines() {
-        copy(&tests.join("sys").join(layer), tree.path());
-    }
-    if case.join("tree").exists() {
-        copy(&case.join("tree"), tree.path());
-    }
-    if let Ok(cmdline) = fs::read(case.join("cmdline")) {
-        fs::create_dir_all(tree.path().join("proc")).unwrap();
-        fs::write(tree.path().join("proc/cmdline"), cmdline).unwrap();
-    }
-    tree
+/// A saved machine, and what the program prints on it.
+struct Case {
+    folder: PathBuf,
+    /// `SUBJECT/NAME`, of an example `NAME`.
+    name: String,
+    /// The header with the blank line behind it.
+    header: Vec<u8>,
+    machine: Vec<String>,
+    cmdline: Option<Vec<u8>>,
+    session: String,
 }
 
-/// Everything the calls of a case print.
-fn outcome(case: &Path) -> String {
-    let tree = machine(case);
-    let calls = fs::read_to_string(case.join("call"))
-        .unwrap_or_else(|_| "plan\nplan --format json\n".into());
-    let mut out = String::new();
-    for call in calls.lines() {
-        let run = Command::new(env!("CARGO_BIN_EXE_ibboot"))
-            .args(call.split_ascii_whitespace())
-            .arg("--root")
-            .arg(tree.path())
-            .output()
-            .unwrap();
-        writeln!(out, "$ ibboot {call}").unwrap();
-        out.push_str(&String::from_utf8(run.stdout).unwrap());
-        for line in String::from_utf8(run.stderr).unwrap().lines() {
-            writeln!(out, "stderr: {line}").unwrap();
+impl Case {
+    fn read(folder: PathBuf, name: String) -> Case {
+        let bytes = fs::read(folder.join("case")).unwrap();
+        let end = bytes.windows(2).position(|two| two == b"\n\n");
+        let end = end.unwrap_or_else(|| panic!("{name}: no blank line behind the header"));
+        let (header, session) = bytes.split_at(end + 2);
+        let (mut machine, mut cmdline) = (None, None);
+        for line in header[..end].split(|byte| *byte == b'\n') {
+            if let Some(trees) = line.strip_prefix(b"machine: ") {
+                let trees = String::from_utf8(trees.to_vec()).unwrap();
+                machine = Some(trees.split(' ').map(str::to_owned).collect());
+            } else if let Some(text) = line.strip_prefix(b"cmdline:") {
+                let text = text.strip_prefix(b" ").unwrap_or(text);
+                cmdline = Some([text, b"\n"].concat());
+            } else {
+                panic!("{name}: {}", String::from_utf8_lossy(line));
+            }
         }
-        writeln!(out, "exit {}", run.status.code().unwrap()).unwrap();
+        Case {
+            machine: machine.unwrap_or_else(|| panic!("{name}: no machine")),
+            cmdline,
+            session: String::from_utf8(session.to_vec()).unwrap(),
+            header: header.to_vec(),
+            folder,
+            name,
+        }
     }
-    out.replace(&tree.path().display().to_string(), "TREE")
+
+    fn called(name: &str) -> Case {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(CASES).join(name);
+        Case::read(folder, name.to_owned())
+    }
+
+    /// The tree of the machine.
+    fn tree(&self) -> tempfile::TempDir {
+        let tree = tempfile::tempdir().unwrap();
+        let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
+        for layer in &self.machine {
+            copy(&tests.join("sys").join(layer), tree.path());
+        }
+        if self.folder.join("tree").exists() {
+            copy(&self.folder.join("tree"), tree.path());
+        }
+        if let Some(cmdline) = &self.cmdline {
+            fs::create_dir_all(tree.path().join("proc")).unwrap();
+            fs::write(tree.path().join("proc/cmdline"), cmdline).unwrap();
+        }
+        tree
+    }
+
+    /// The session anew: each call, its stdout, its stderr and its exit code.
+    fn play(&self) -> String {
+        let tree = self.tree();
+        let mut out = String::new();
+        let calls = self.session.lines();
+        for call in calls.filter_map(|line| line.strip_prefix("$ ibboot")) {
+            let run = Command::new(env!("CARGO_BIN_EXE_ibboot"))
+                .args(call.split_ascii_whitespace())
+                .arg("--root")
+                .arg(tree.path())
+                .output()
+                .unwrap();
+            writeln!(out, "$ ibboot{call}").unwrap();
+            out.push_str(&String::from_utf8(run.stdout).unwrap());
+            for line in String::from_utf8(run.stderr).unwrap().lines() {
+                writeln!(out, "stderr: {line}").unwrap();
+            }
+            writeln!(out, "exit {}", run.status.code().unwrap()).unwrap();
+        }
+        assert!(!out.is_empty(), "{}: no call", self.name);
+        out.replace(&tree.path().display().to_string(), "TREE")
+    }
 }
 
 const CASES: &str = "tests/cases";
 const EXAMPLES: &str = "kernel-cmdline/examples";
 
-fn folders(directory: &str) -> Vec<PathBuf> {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join(directory);
-    let mut folders: Vec<PathBuf> = fs::read_dir(directory)
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .filter(|path| path.is_dir())
-        .collect();
-    folders.sort();
-    folders
+/// The cases at or below `folder`, sorted by name; what is not named is not a case.
+fn cases_below(folder: &Path, name: &str) -> Vec<Case> {
+    if folder.join("case").exists() {
+        return vec![Case::read(folder.to_owned(), name.to_owned())];
+    }
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap());
+    let mut folders: Vec<_> = entries.filter(|entry| entry.path().is_dir()).collect();
+    assert!(!folders.is_empty(), "{name}: no file `case`");
+    folders.sort_by_key(fs::DirEntry::file_name);
+    let below = folders.into_iter().flat_map(|entry| {
+        let inner = entry.file_name().into_string().unwrap();
+        cases_below(
+            &entry.path(),
+            format!("{name}/{inner}").trim_start_matches('/'),
+        )
+    });
+    below.collect()
+}
+
+fn cases_in(directory: &str) -> Vec<Case> {
+    cases_below(&Path::new(env!("CARGO_MANIFEST_DIR")).join(directory), "")
+}
+
+/// The first line that is another one.
+fn difference(case: &Case, found: &str) -> String {
+    let mut lines = case.session.lines().zip(found.lines());
+    let first = lines.position(|(a, b)| a != b).unwrap_or_else(|| {
+        let common = case.session.lines().count();
+        common.min(found.lines().count())
+    });
+    format!(
+        "{}: line {} of the session\n  expected: {}\n  found:    {}",
+        case.name,
+        first + 1,
+        case.session.lines().nth(first).unwrap_or("(nothing)"),
+        found.lines().nth(first).unwrap_or("(nothing)"),
+    )
 }
 
 fn all_in(directory: &str, at_least: usize) {
     let bless = std::env::var_os("BLESS").is_some();
-    let mut cases = folders(directory);
-    assert!(
-        cases.len() >= at_least,
-        "{directory} has only {} cases",
-        cases.len()
-    );
+    let mut cases = cases_in(directory);
+    let count = cases.len();
+    assert!(count >= at_least, "{directory} has only {count} cases");
     if let Ok(name) = std::env::var("CASE") {
-        let is_it = |case: &PathBuf| case.file_name().unwrap().to_string_lossy().contains(&name);
-        let mut known = [CASES, EXAMPLES].into_iter().flat_map(folders);
-        assert!(known.any(|case| is_it(&case)), "no case is called {name}");
-        cases.retain(is_it);
+        let mut known = [CASES, EXAMPLES].into_iter().flat_map(cases_in);
+        let is_known = known.any(|case| case.name.contains(&name));
+        assert!(is_known, "no case is called {name}");
+        cases.retain(|case| case.name.contains(&name));
     }
     let mut failed = Vec::new();
     for case in &cases {
-        let seen = outcome(case);
-        let file = case.join("expected");
+        let found = case.play();
         if bless {
-            fs::write(&file, &seen).unwrap();
-            continue;
-        }
-        let expected = fs::read_to_string(&file).unwrap_or_default();
-        if seen != expected {
-            let first = expected
-                .lines()
-                .zip(seen.lines())
-                .position(|(a, b)| a != b)
-                .unwrap_or_else(|| expected.lines().count().min(seen.lines().count()));
-            failed.push(format!(
-                "{}: line {}\n  expected: {}\n  seen:     {}",
-                case.display(),
-                first + 1,
-                expected.lines().nth(first).unwrap_or("(nothing)"),
-                seen.lines().nth(first).unwrap_or("(nothing)"),
-            ));
+            let text = [case.header.as_slice(), found.as_bytes()].concat();
+            fs::write(case.folder.join("case"), text).unwrap();
+        } else if found != case.session {
+            failed.push(difference(case, &found));
         }
     }
     assert!(
@@ -144,20 +201,20 @@ fn every_example_command_line_gives_its_plan() {
 
 /// Cases whose check is ok, of every kind of check.
 const GOOD: [&str; 14] = [
-    "100-ipoib-as-wanted",
-    "107-ipoib-child",
-    "180-bond",
-    "200-root-over-rdma",
-    "210-root-by-iser",
-    "215-root-by-nvme",
-    "220-ipv6-of-a-router",
-    "231-lease6-holds",
-    "232-either6-with-a-lease",
-    "40-as-handed-over",
-    "235-root-by-iscsi-of-two-servers",
-    "238-sm-answers",
-    "65-by-command-line",
-    "70-soft-roce",
+    "ipoib/as-requested",
+    "ipoib/child",
+    "bond/verified",
+    "root/over-rdma",
+    "root/by-iser",
+    "root/by-nvme",
+    "addresses/ipv6-of-a-router",
+    "dhcp6/holds",
+    "dhcp6/either6-with-a-lease",
+    "ports/as-handed-over",
+    "root/by-iscsi-of-two-servers",
+    "sa/sm-answers",
+    "ports/by-command-line",
+    "soft-links/check",
 ];
 
 /// Files and directories below `directory`, links left out.
@@ -191,10 +248,7 @@ fn check(tree: &Path) -> (i32, String) {
 fn what_cannot_be_read_is_unknown_and_named() {
     let (mut same, mut unknown) = (0, 0);
     for name in GOOD {
-        let case = Path::new(env!("CARGO_MANIFEST_DIR"))
-            .join("tests/cases")
-            .join(name);
-        let tree = machine(&case);
+        let tree = Case::called(name).tree();
         let tree = tree.path();
         assert_eq!(check(tree).0, 0, "{name}");
         let mut all = Vec::new();
@@ -236,8 +290,7 @@ fn what_cannot_be_read_is_unknown_and_named() {
 /// A copy of a machine of which not all can be read says the same as the machine.
 #[test]
 fn a_copy_knows_what_could_not_be_read() {
-    let cases = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases");
-    let tree = machine(&cases.join("100-ipoib-as-wanted"));
+    let tree = Case::called("ipoib/as-requested").tree();
     let class = tree.path().join("sys/class");
     for file in [
         "net/ib0/mtu",

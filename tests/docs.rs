@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use ibboot::verify::checks::TABLE;
 
@@ -14,15 +14,22 @@ fn read(path: &str) -> String {
     fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap()
 }
 
-/// The `expected` files of all cases and examples.
+/// The sessions of all cases and examples, with their headers.
 fn outputs() -> Vec<String> {
-    let folders = ["tests/cases", "kernel-cmdline/examples"];
+    let below = |folder: &Path| -> Vec<PathBuf> {
+        let entries = fs::read_dir(folder).unwrap();
+        entries
+            .map(|entry| entry.unwrap().path())
+            .filter(|path| path.is_dir())
+            .collect()
+    };
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let subjects = below(&root.join("tests/cases"));
+    let mut folders = below(&root.join("kernel-cmdline/examples"));
+    folders.extend(subjects.iter().flat_map(|subject| below(subject)));
     let all: Vec<String> = folders
         .iter()
-        .flat_map(|folder| {
-            fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join(folder)).unwrap()
-        })
-        .filter_map(|entry| fs::read_to_string(entry.unwrap().path().join("expected")).ok())
+        .map(|folder| fs::read_to_string(folder.join("case")).unwrap())
         .collect();
     assert!(all.len() > 70, "only {} outputs", all.len());
     all

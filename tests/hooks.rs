@@ -10,15 +10,19 @@ use std::process::Command;
 use nix::unistd::geteuid;
 
 /// What dracut offers its hooks, and files in place of the kernel's. Nothing of the real /proc is
-/// left, sysrq-trigger least of all.
+/// left, sysrq-trigger least of all; /tmp is the one of the scene, and what was in it is at /mnt.
 const STAGE: &str = r#"
+mount --rbind /tmp /mnt
+moved() { case $1 in /tmp/*) echo "/mnt/${1#/tmp/}" ;; *) echo "$1" ;; esac; }
+set -- "$(moved "$1")" "$(moved "$2")" "$(moved "$3")"
 hooks=$1/dracut-module/50ibboot
 hookdir=$3/hooks
 mkdir -p "$hookdir/initqueue/finished" "$3/tmp" "$3/proc" "$3/dev" "$3/sbin" "$3/lib"
+mount --bind "$3/tmp" /tmp
 lib=$3/lib
 ln -s "$2" "$3/sbin/ibboot"
 for hook in "$hooks"/*.sh; do
-    sed "s|/tmp/|$3/tmp/|g; s|/usr/lib/ibboot|$lib|g; s|/usr/sbin/ibboot|$3/sbin/ibboot|g; s|/sbin/netroot |$3/sbin/netroot |g" "$hook" > "$lib/${hook##*/}"
+    sed "s|/usr/lib/ibboot|$lib|g; s|/usr/sbin/ibboot|$3/sbin/ibboot|g; s|/sbin/netroot |$3/sbin/netroot |g" "$hook" > "$lib/${hook##*/}"
 done
 PATH=$PATH:$3/sbin
 mount -t tmpfs run /run
@@ -287,10 +291,10 @@ fn a_mount_that_failed_is_tried_again_until_it_is_there() {
 fn a_root_that_a_dhcp_server_names_is_tried_again_like_one_of_the_command_line() {
     let script = format!(
         "{ONLINE} netroot=dhcp
-        echo ib0 > \"$3/tmp/net.bootdev\"
+        echo ib0 > /tmp/net.bootdev
         echo 'online ib0' > /run/ibboot/interfaces
         for path in /a 10.0.0.2:/a nfs4:10.0.0.2:/a iscsi:10.0.0.2::::iqn ''; do
-            echo \"new_root_path='$path'\" > \"$3/tmp/dhclient.ib0.dhcpopts\"
+            echo \"new_root_path='$path'\" > /tmp/dhclient.ib0.dhcpopts
             rm -f /run/ibboot/netroot /run/ibboot/online-ib0; uptime 5.00; turn; uptime 10.00; turn; source_hook emergency
         done; cat /dev/kmsg"
     );
@@ -408,7 +412,7 @@ fn nvme_servers_are_connected_to_when_there_is_a_way_to_them() {
         nvme() {{ echo \"nvme $*\"; }}
         echo 'online ib0' > /run/ibboot/interfaces
         turn; uptime 9.00; turn; uptime 20.00; turn; cat /dev/kmsg
-        printf '# no newline:\n--transport=tcp' > /etc/nvme/discovery.conf; source_hook root; echo \"$ibboot_nvme\""
+        printf '# no newline:\n--transport=tcp' > /etc/nvme/discovery.conf; rm /run/ibboot/netroot /run/ibboot/online-ib0; ibboot turn | tail -n 1"
     );
     plays(
         "nvme",

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 const FLOORS: &[&[&str]] = &[
     &["main"],
     &["up", "keep"],
-    &["check"],
+    &["check", "turn"],
     &["ask"],
     &["handover"],
     &["plan", "verify"],

@@ -95,7 +95,7 @@ fn hand_over(tree: &Path) {
     assert!(whole(&expected).contains(SECRET));
     write(tree, "run/ibboot/expected.json", &whole(&expected));
     write(tree, "run/ibboot/check.json", &whole(&check));
-    let saved = "tests/cases/194-lease-holds-and-its-address-is-gone/tree/run/ibboot/state.json";
+    let saved = "tests/cases/dhcp/holds-and-its-address-is-gone/tree/run/ibboot/state.json";
     let mut state: Value = serde_json::from_slice(&fs::read(manifest(saved)).unwrap()).unwrap();
     let lease = &mut state["dhcp"][0]["lease"];
     lease["root_path"] = "iscsi:user:S3CR3T51@10.0.0.2::::iqn.a".into();

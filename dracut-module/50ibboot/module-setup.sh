@@ -71,7 +71,7 @@ install_site_settings() {
 
 install() {
     inst_binary "${ibboot_binary:-/usr/sbin/ibboot}" /usr/sbin/ibboot
-    inst_multiple modprobe mkdir ln mv rm sleep tr
+    inst_multiple modprobe mkdir ln mv rm sleep
     inst_multiple -o reboot
     install_site_settings
     inst_hook cmdline 93 "$moddir/cmdline.sh"
@@ -80,9 +80,6 @@ install() {
     inst_hook cleanup 05 "$moddir/cleanup.sh"
     inst_simple "$moddir/job.sh" /usr/lib/ibboot/job.sh
     inst_simple "$moddir/netroot.sh" /usr/lib/ibboot/netroot.sh
-    inst_simple "$moddir/turns.sh" /usr/lib/ibboot/turns.sh
-    inst_simple "$moddir/root.sh" /usr/lib/ibboot/root.sh
-    inst_simple "$moddir/online.sh" /usr/lib/ibboot/online.sh
     inst_simple "$moddir/finished.sh" /usr/lib/ibboot/finished.sh
     inst_simple "$moddir/ended.sh" /usr/lib/ibboot/ended.sh
     if dracut_module_included dracut-systemd; then

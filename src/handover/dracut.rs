@@ -79,6 +79,29 @@ pub fn assignments<'v>(pairs: impl IntoIterator<Item = (&'v str, &'v [u8])>) -> 
     lines
 }
 
+/// The value of the last assignment to `name` in a file of such lines. network-legacy writes one
+/// with `set`: a value may have no quotes, and escapes in the `$'...'` of bash are not read.
+pub fn assigned(file: &[u8], name: &str) -> Option<Vec<u8>> {
+    let mut found = None;
+    let mut line: Vec<u8> = Vec::new();
+    let mut is_quoted = false;
+    let mut bytes = file.iter().copied().chain([b'\n']);
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'\'' => is_quoted = !is_quoted,
+            b'\\' if !is_quoted => line.extend(bytes.next()),
+            b'\n' if !is_quoted => {
+                let value = line.strip_prefix(name.as_bytes());
+                let value = value.and_then(|rest| rest.strip_prefix(b"="));
+                found = value.map(<[u8]>::to_vec).or(found);
+                line.clear();
+            }
+            _ => line.push(byte),
+        }
+    }
+    found
+}
+
 fn is_variable(name: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     name.bytes().all(plain)
@@ -220,6 +243,31 @@ pub fn merged_ifaces(there: &str, verified: &[&str], ours: &[&str]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn an_assignment_is_read_as_a_shell_reads_it() {
+        let file = b"new_a='x\\nnew_b=planted'\nnew_b=first\nnew_b='it'\\''s'\nnew_bb=other\nb=c";
+        let value = |name| assigned(file, name).map(|value| String::from_utf8(value).unwrap());
+        assert_eq!(value("new_b").as_deref(), Some("it's"));
+        assert_eq!(value("b").as_deref(), Some("c"));
+        assert_eq!(value("new_"), None);
+        assert_eq!(assigned(b"new_a='x\nnew_b=planted'\n", "new_b"), None);
+        assert_eq!(assigned(b"new_a=''", "new_a"), Some(Vec::new()));
+        assert_eq!(assigned(b"new_a='open", "new_a"), None);
+    }
+
+    proptest! {
+        #[test]
+        fn any_value_comes_back(values in prop::collection::vec(prop::collection::vec(1..=255u8, 0..40), 3)) {
+            let names = ["a", "new_root_path", "b"];
+            let pairs = names.into_iter().zip(values.iter().map(Vec::as_slice));
+            let file = assignments(pairs);
+            for (name, value) in names.into_iter().zip(&values) {
+                prop_assert_eq!(assigned(&file, name), Some(value.clone()));
+            }
+        }
+    }
 
     #[test]
     fn what_others_wrote_stays_and_every_line_stands_once() {

@@ -76,6 +76,17 @@ impl Outcome {
             Outcome::Reboot => "failed reboot",
         }
     }
+
+    /// The outcome whose first line of the result file this is.
+    pub fn of_word(word: &str) -> Option<Outcome> {
+        let all = [
+            Outcome::Verified,
+            Outcome::Continue,
+            Outcome::Shell,
+            Outcome::Reboot,
+        ];
+        all.into_iter().find(|outcome| outcome.word() == word)
+    }
 }
 
 /// One link as it was handed over.
@@ -375,10 +386,10 @@ mod tests {
     const BOOT: &str = "7f3c1d0e-5b6a-4c1e-9d2f-0a1b2c3d4e5f";
     const SAVED: [&str; 3] = [
         include_str!(
-            "../../tests/cases/194-lease-holds-and-its-address-is-gone/tree/run/ibboot/state.json"
+            "../../tests/cases/dhcp/holds-and-its-address-is-gone/tree/run/ibboot/state.json"
         ),
-        include_str!("../../tests/cases/231-lease6-holds/tree/run/ibboot/state.json"),
-        include_str!("../../tests/cases/80-timeline/tree/run/ibboot/state.json"),
+        include_str!("../../tests/cases/dhcp6/holds/tree/run/ibboot/state.json"),
+        include_str!("../../tests/cases/output/timeline/tree/run/ibboot/state.json"),
     ];
 
     fn state(bytes: &[u8]) -> Result<State> {

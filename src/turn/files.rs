@@ -1,0 +1,411 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The files of /run/ibboot that hold the state of the turns, and what is read of dracut's
+//! environment.
+//!
+//! The hook of dracut's queue and the shell beside the queue write at the same time, each its own:
+//! `netroot` is written by the hook while no attempt runs, and by the shell beside it at the end of
+//! one.
+
+use std::io;
+use std::os::unix::ffi::OsStringExt;
+
+use super::{Attempt, Held, Interface, RootPath, State, Step, Turn, turn};
+use crate::error::{Error, Result};
+use crate::handover::dracut::{BOOTDEV, TMP, assigned};
+use crate::handover::{DIRECTORY, INTERFACES, Outcome, RESULT};
+use crate::system::directory::Directory;
+use crate::system::root::Root;
+
+/// The last attempt: `running` or `ended`, the seconds since kernel start, what.
+const NETROOT: &str = "netroot";
+/// The seconds at which the running attempt began, and after how many of it the last report was
+/// made.
+const REPORTED: &str = "netroot-reported";
+const SHELL_LEFT: &str = "shell-left";
+/// An interface of ours that had its turn.
+const ONLINE: &str = "online-";
+/// A call of `/sbin/netroot` that was held (hold.sh), and one that was made up for.
+const HELD: &str = "held-";
+const TURN: &str = "turn-";
+
+const KMSG: &str = "/dev/kmsg";
+/// proc(5).
+const UPTIME: &str = "/proc/uptime";
+const NVME_SERVERS: &str = "/etc/nvme/discovery.conf";
+/// drivers/nvme/host/fabrics.c.
+const NVME_CONTROLLERS: &str = "/sys/class/nvme-fabrics/ctl";
+
+/// Variables of dracut's shells.
+#[derive(Debug, Default)]
+pub struct Environment {
+    /// `netroot`, from `root=` or `netroot=`.
+    pub netroot: Vec<u8>,
+    /// `NEWROOT`: where the root file system is mounted.
+    pub newroot: String,
+    /// `hookdir`.
+    pub hookdir: String,
+}
+
+impl Environment {
+    /// The environment of this process, as the hooks set it.
+    pub fn of_process() -> Environment {
+        let variable = |name| std::env::var_os(name).unwrap_or_default();
+        let text = |name| variable(name).to_string_lossy().into_owned();
+        Environment {
+            netroot: variable("netroot").into_vec(),
+            newroot: text("NEWROOT"),
+            hookdir: text("hookdir"),
+        }
+    }
+}
+
+/// A file of /run/ibboot without the white space around it; empty if it is not there.
+fn own(root: &Root, name: &str) -> Result<String> {
+    let path = format!("{DIRECTORY}/{name}");
+    match root.text(&path) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(Error::io(path, "cannot be read", &e)),
+        text => Ok(text.unwrap_or_default()),
+    }
+}
+
+/// The state of the turns. A file that is not there says that nothing has happened yet; one of
+/// /run/ibboot that cannot be read is an error.
+pub fn read(root: &Root, environment: &Environment) -> Result<State> {
+    let names = match root.list(DIRECTORY) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => {
+            return Err(Error::io(DIRECTORY, "cannot be read", &e));
+        }
+        names => names.unwrap_or_default(),
+    };
+    let has = |name: &str| names.iter().any(|other| other == name);
+    let interfaces = own(root, INTERFACES)?;
+    let interfaces = interfaces.lines().filter_map(|line| {
+        let (word, name) = line.split_once(' ')?;
+        Some(Interface {
+            name: name.to_owned(),
+            is_online: word == "online",
+            had_turn: has(&format!("{ONLINE}{name}")),
+        })
+    });
+    let held = names.iter().filter_map(|name| name.strip_prefix(HELD));
+    let held = held.map(|name| Held {
+        name: name.to_owned(),
+        had_turn: has(&format!("{TURN}{name}")),
+    });
+    let controllers = root.list(NVME_CONTROLLERS).unwrap_or_default();
+    Ok(State {
+        now: uptime(root)?,
+        verdict: own(root, RESULT)?.lines().next().and_then(Outcome::of_word),
+        is_shell_left: has(SHELL_LEFT),
+        interfaces: interfaces.collect(),
+        held: held.collect(),
+        last: attempt(&own(root, NETROOT)?, &own(root, REPORTED)?),
+        root: root_path(root, environment),
+        is_mounted: root.path(&format!("{}/proc", environment.newroot)).is_dir(),
+        has_nvme_server: names_server(&root.text(NVME_SERVERS).unwrap_or_default()),
+        is_nvme_connected: controllers.iter().any(|name| name.starts_with("nvme")),
+    })
+}
+
+/// Seconds since kernel start.
+fn uptime(root: &Root) -> Result<u64> {
+    let text = root
+        .text(UPTIME)
+        .map_err(|e| Error::io(UPTIME, "cannot be read", &e))?;
+    let seconds = text
+        .split(['.', ' '])
+        .next()
+        .and_then(|seconds| seconds.parse().ok());
+    seconds.ok_or_else(|| Error::new(UPTIME, "does not parse").seen(text))
+}
+
+fn attempt(text: &str, reported: &str) -> Option<Attempt> {
+    let mut words = text.splitn(3, ' ');
+    let is_ended = match words.next()? {
+        "running" => false,
+        "ended" => true,
+        _ => return None,
+    };
+    let since: u64 = words.next()?.parse().ok()?;
+    let reported = reported
+        .split_once(' ')
+        .filter(|(of, _)| of.parse() == Ok(since));
+    Some(Attempt {
+        is_ended,
+        since,
+        what: words.next()?.to_owned(),
+        reported: reported
+            .and_then(|(_, seconds)| seconds.parse().ok())
+            .unwrap_or(0),
+    })
+}
+
+/// The root path of the command line, or with `root=dhcp` the one of the boot device's DHCP server,
+/// as dracut's netroot reads it.
+fn root_path(root: &Root, environment: &Environment) -> RootPath {
+    if environment.netroot != b"dhcp" {
+        return RootPath(environment.netroot.clone());
+    }
+    let granted = || {
+        let device = root.text(&format!("{TMP}/{BOOTDEV}")).ok()?;
+        let options = root
+            .read(&format!("{TMP}/dhclient.{device}.dhcpopts"))
+            .ok()?;
+        assigned(&options, "new_root_path").filter(|path| !path.is_empty())
+    };
+    let Some(path) = granted() else {
+        return RootPath(environment.netroot.clone());
+    };
+    let is_server =
+        path.first().is_some_and(u8::is_ascii_digit) && path.windows(2).any(|two| two == b":/");
+    let scheme: &[u8] = if is_server || path.starts_with(b"/") {
+        b"nfs:"
+    } else {
+        b""
+    };
+    RootPath([scheme, &path].concat())
+}
+
+/// Whether a discovery.conf (nvme-discover(1)) has more than comments, as the one of Debian's
+/// nvme-cli.
+fn names_server(text: &str) -> bool {
+    let mut lines = text.lines().map(str::trim);
+    lines.any(|line| !line.is_empty() && !line.starts_with('#'))
+}
+
+/// Takes a turn: writes the state that follows, and returns the steps of the hook, one a line.
+pub fn take(root: &Root, environment: &Environment) -> Result<String> {
+    let state = read(root, environment)?;
+    for interface in state
+        .interfaces
+        .iter()
+        .filter(|interface| !interface.is_online)
+    {
+        stop_waiting(root, environment, &interface.name);
+    }
+    let (steps, what, failed) = match turn(&state) {
+        Turn::Wait => return Ok(String::new()),
+        Turn::Report { what, seconds } => {
+            let since = state.last.map_or(0, |last| last.since);
+            Directory::open()?.write(REPORTED, format!("{since} {seconds}\n").as_bytes())?;
+            let hangs = "still not mounted, and the mount has not returned";
+            tell_kernel(root, &format!("{what}: {hangs} for {seconds} s"));
+            return Ok(String::new());
+        }
+        Turn::Go {
+            steps,
+            what,
+            failed,
+        } => (steps, what, failed),
+    };
+    if let Some(failed) = failed {
+        tell_kernel(root, &format!("{failed}: not mounted, trying again"));
+    }
+    let directory = Directory::open()?;
+    let running = format!("running {} {what}\n", state.now);
+    directory.write(NETROOT, running.as_bytes())?;
+    for interface in state.ours(false) {
+        directory.write(&format!("{ONLINE}{}", interface.name), b"")?;
+    }
+    for held in state.others(false) {
+        directory.write(&format!("{TURN}{}", held.name), b"")?;
+    }
+    Ok(steps.iter().map(Step::line).collect())
+}
+
+/// Writes that the running attempt has ended.
+pub fn end(root: &Root) -> Result<()> {
+    let text = own(root, NETROOT)?;
+    let Some(running) = attempt(&text, "").filter(|attempt| !attempt.is_ended) else {
+        return Err(Error::new(
+            format!("{DIRECTORY}/{NETROOT}"),
+            "no attempt is running",
+        ));
+    };
+    let ended = format!("ended {} {}\n", uptime(root)?, running.what);
+    Directory::open()?.write(NETROOT, ended.as_bytes())
+}
+
+/// network-legacy lets the boot wait for an interface that did not come.
+fn stop_waiting(root: &Root, environment: &Environment, name: &str) {
+    let path = format!("{}/initqueue/finished/wait-{name}.sh", environment.hookdir);
+    match std::fs::remove_file(root.path(&path)) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => {
+            log::error!("{}", Error::io(path, "cannot be removed", &e))
+        }
+        _ => {}
+    }
+}
+
+/// A line of severity err: readable on a quiet console.
+fn tell_kernel(root: &Root, text: &str) {
+    if let Err(e) = root.set(KMSG, &format!("<3>ibboot: {text}\n")) {
+        log::error!("{text}; {}", Error::io(KMSG, "cannot be written", &e));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn the_line_of_an_attempt_is_read() {
+        let running = |reported| Attempt {
+            is_ended: false,
+            since: 5,
+            what: "ib0 ib1: nfs:/a".to_owned(),
+            reported,
+        };
+        let line = "running 5 ib0 ib1: nfs:/a";
+        assert_eq!(attempt(line, ""), Some(running(0)));
+        assert_eq!(attempt(line, "5 31"), Some(running(31)));
+        // The report is of an attempt before.
+        assert_eq!(attempt(line, "4 31"), Some(running(0)));
+        assert_eq!(attempt(line, "5 x"), Some(running(0)));
+        let ended = attempt("ended 7 ib0", "").unwrap();
+        assert_eq!(
+            (ended.is_ended, ended.since, ended.what.as_str()),
+            (true, 7, "ib0")
+        );
+        for garbled in ["", "running", "running x ib0", "running 5", "gone 5 ib0"] {
+            assert_eq!(attempt(garbled, ""), None, "{garbled}");
+        }
+    }
+
+    #[test]
+    fn comments_name_no_server() {
+        for (text, is_one) in [
+            ("", false),
+            ("# Example:\n\n  #--transport=tcp\n", false),
+            ("# no newline:\n --transport=tcp", true),
+        ] {
+            assert_eq!(names_server(text), is_one, "{text}");
+        }
+    }
+
+    /// A machine with these files.
+    fn machine(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let tree = tempfile::tempdir().unwrap();
+        for (path, text) in files {
+            let path = tree.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        tree
+    }
+
+    #[test]
+    fn the_files_become_a_state() {
+        let tree = machine(&[
+            ("proc/uptime", "12.90 1.00\n"),
+            ("run/ibboot/result", "failed shell\nno cable\n"),
+            ("run/ibboot/shell-left", ""),
+            (
+                "run/ibboot/interfaces",
+                "online ib1\nonline ib0\noffline ib2\n",
+            ),
+            ("run/ibboot/online-ib1", ""),
+            ("run/ibboot/held-eth0", ""),
+            ("run/ibboot/held-eth1", ""),
+            ("run/ibboot/turn-eth0", ""),
+            ("run/ibboot/netroot", "ended 9 ib1\n"),
+            ("sysroot/proc/version", ""),
+            ("etc/nvme/discovery.conf", "--transport=rdma\n"),
+            ("sys/class/nvme-fabrics/ctl/nvme0", ""),
+        ]);
+        let environment = Environment {
+            newroot: "/sysroot".to_owned(),
+            ..Environment::default()
+        };
+        let state = read(&Root::new(tree.path()), &environment).unwrap();
+        assert_eq!(
+            (state.now, state.verdict, state.is_shell_left),
+            (12, Some(Outcome::Shell), true)
+        );
+        let ours = state.interfaces.iter();
+        let ours: Vec<_> = ours
+            .map(|one| (one.name.as_str(), one.is_online, one.had_turn))
+            .collect();
+        assert_eq!(
+            ours,
+            [
+                ("ib1", true, true),
+                ("ib0", true, false),
+                ("ib2", false, false)
+            ]
+        );
+        let held: Vec<_> = state
+            .held
+            .iter()
+            .map(|one| (one.name.as_str(), one.had_turn))
+            .collect();
+        assert_eq!(held, [("eth0", true), ("eth1", false)]);
+        assert_eq!(
+            state.last.map(|last| (last.is_ended, last.since)),
+            Some((true, 9))
+        );
+        assert_eq!(state.root, RootPath::default());
+        assert!(state.is_mounted && state.has_nvme_server && state.is_nvme_connected);
+    }
+
+    #[test]
+    fn without_files_nothing_has_happened() {
+        let tree = machine(&[("proc/uptime", "1.00 1.00\n")]);
+        let environment = Environment {
+            newroot: "/sysroot".to_owned(),
+            ..Environment::default()
+        };
+        let state = read(&Root::new(tree.path()), &environment).unwrap();
+        assert_eq!(
+            (state.now, state.verdict, state.is_shell_left),
+            (1, None, false)
+        );
+        assert!(state.interfaces.is_empty() && state.held.is_empty() && state.last.is_none());
+        assert!(!state.is_mounted && !state.has_nvme_server && !state.is_nvme_connected);
+        let tree = machine(&[("proc/uptime", "x\n")]);
+        let error = read(&Root::new(tree.path()), &environment).unwrap_err();
+        assert_eq!(error.to_string(), "/proc/uptime: does not parse: x");
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_read_is_no_file_that_is_not_there() {
+        for name in ["interfaces", "result", "netroot"] {
+            let below = format!("run/ibboot/{name}/x");
+            let tree = machine(&[("proc/uptime", "1.00 1.00\n"), (&below, "")]);
+            let error = read(&Root::new(tree.path()), &Environment::default()).unwrap_err();
+            let expected = format!("/run/ibboot/{name}: cannot be read: Is a directory");
+            assert_eq!(error.to_string(), expected);
+        }
+    }
+
+    #[test]
+    fn a_root_path_of_a_dhcp_server_is_the_one_of_the_boot_device() {
+        for (netroot, granted, expected) in [
+            ("nfs:/b", "/a", "nfs:/b"),
+            ("dhcp", "/a", "nfs:/a"),
+            ("dhcp", "10.0.0.2:/a", "nfs:10.0.0.2:/a"),
+            ("dhcp", "nfs4:10.0.0.2:/a", "nfs4:10.0.0.2:/a"),
+            ("dhcp", "iscsi:10.0.0.2::::iqn", "iscsi:10.0.0.2::::iqn"),
+            ("dhcp", "", "dhcp"),
+        ] {
+            let options = format!("new_ip_address='10.0.0.1'\nnew_root_path='{granted}'\n");
+            let tree = machine(&[
+                ("tmp/net.bootdev", "ib0\n"),
+                ("tmp/dhclient.ib0.dhcpopts", &options),
+            ]);
+            let environment = Environment {
+                netroot: netroot.as_bytes().to_vec(),
+                ..Environment::default()
+            };
+            let path = root_path(&Root::new(tree.path()), &environment);
+            assert_eq!(
+                String::from_utf8(path.0).unwrap(),
+                expected,
+                "{netroot} {granted}"
+            );
+            let path = root_path(&Root::new(machine(&[]).path()), &environment);
+            assert_eq!(path.0, netroot.as_bytes());
+        }
+    }
+}

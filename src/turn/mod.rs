@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The turns of dracut's hooks after the verdict: over which interfaces dracut goes on, when a
+//! mount is tried again, and when the boot may go on. [`turn`] and [`may_go_on`] are pure; the
+//! files of /run/ibboot are in [`files`].
+
+pub mod files;
+
+use crate::handover::Outcome;
+
+/// Seconds between the end of an attempt that left no root file system and the next one.
+const AGAIN_AFTER: u64 = 5;
+/// A mount that has not returned is reported each time that this many seconds have passed.
+const REPORT_EVERY: u64 = 30;
+
+/// What the turns depend on.
+#[derive(Debug, Clone, Default)]
+pub struct State {
+    /// Seconds since kernel start.
+    pub now: u64,
+    /// The first line of the result; none before it is written.
+    pub verdict: Option<Outcome>,
+    /// The emergency shell of `rd.ib.onfail=shell` was left.
+    pub is_shell_left: bool,
+    /// Interfaces that `ibboot up` configured, the boot device first.
+    pub interfaces: Vec<Interface>,
+    /// Interfaces of other network modules for which `/sbin/netroot` was held until the verdict.
+    pub held: Vec<Held>,
+    /// The attempt before.
+    pub last: Option<Attempt>,
+    /// The root file system.
+    pub root: RootPath,
+    /// Whether the root file system is mounted.
+    pub is_mounted: bool,
+    /// Whether /etc/nvme/discovery.conf names a server.
+    pub has_nvme_server: bool,
+    /// Whether the kernel has an NVMe controller over a fabric.
+    pub is_nvme_connected: bool,
+}
+
+/// An interface that `ibboot up` configured.
+#[derive(Debug, Clone)]
+pub struct Interface {
+    /// Its name.
+    pub name: String,
+    /// Whether the interface is verified.
+    pub is_online: bool,
+    /// Whether dracut went on over the interface before.
+    pub had_turn: bool,
+}
+
+/// An interface of another network module.
+#[derive(Debug, Clone)]
+pub struct Held {
+    /// The name that `/sbin/netroot` was called with; dracut gives it the name of the boot device
+    /// whichever interface is up.
+    pub name: String,
+    /// Whether the held call was made up for.
+    pub had_turn: bool,
+}
+
+/// dracut going on over some interfaces, in a shell beside dracut's queue.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Attempt {
+    /// Whether `/sbin/netroot` has returned for all of the interfaces.
+    pub is_ended: bool,
+    /// When the attempt began or, if it is ended, ended: seconds since kernel start.
+    pub since: u64,
+    /// Interfaces and root file system, for messages.
+    pub what: String,
+    /// After how many seconds the last report was made of a mount that has not returned; 0: none
+    /// was made.
+    pub reported: u64,
+}
+
+/// The root file system as dracut's `netroot` names it, or the DHCP server of the boot device.
+/// Empty: none is named.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RootPath(pub Vec<u8>);
+
+/// What a hook has to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Turn {
+    /// Nothing.
+    Wait,
+    /// Nothing, after the report that the mount has not returned.
+    Report {
+        /// Interfaces and root file system.
+        what: String,
+        /// Seconds since the attempt began.
+        seconds: u64,
+    },
+    /// These steps, one after another, beside dracut's queue.
+    Go {
+        /// The steps.
+        steps: Vec<Step>,
+        /// Interfaces and root file system, for messages.
+        what: String,
+        /// The attempt before that left no root file system, for the log.
+        failed: Option<String>,
+    },
+}
+
+/// A step of a hook.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step {
+    /// `source_hook initqueue/online NAME`.
+    Online(String),
+    /// `/sbin/netroot NAME`.
+    Mount(String),
+    /// `nvme connect-all`.
+    Nvme,
+}
+
+impl Step {
+    /// The step as a line that a hook reads.
+    pub fn line(&self) -> String {
+        match self {
+            Step::Online(name) => format!("online {name}\n"),
+            Step::Mount(name) => format!("mount {name}\n"),
+            Step::Nvme => "nvme\n".to_owned(),
+        }
+    }
+}
+
+impl RootPath {
+    /// dracut mounts such a root file system itself, and does not tell whether it could.
+    fn is_mounted_by_netroot(&self) -> bool {
+        let scheme = self.0.split(|byte| *byte == b':').next();
+        matches!(scheme, Some(b"nfs" | b"nfs4" | b"cifs" | b"smb"))
+    }
+
+    /// The root path without what may be a secret: what stands before the last `@` and behind `?`
+    /// or `#`. NFS has neither. Bytes that are no visible ASCII become `?`.
+    fn shown(&self) -> String {
+        let bytes = self.0.iter().map(|byte| char::from(*byte));
+        let text: String = bytes
+            .map(|c| if c.is_ascii_graphic() { c } else { '?' })
+            .collect();
+        let nfs = text
+            .strip_prefix("nfs:")
+            .or_else(|| text.strip_prefix("nfs4:"));
+        if nfs.is_some_and(|path| !path.is_empty() && !path.starts_with("//")) {
+            return text;
+        }
+        let text = match text.rsplit_once('@') {
+            Some((_, place)) => format!("****@{place}"),
+            None => text,
+        };
+        match text.split_once(['?', '#']) {
+            Some((place, _)) => format!("{place}?****"),
+            None => text,
+        }
+    }
+}
+
+impl State {
+    /// Whether an attempt that is ended left no root file system, which the next one may bring: a
+    /// server may yet come. Attempts of other kinds tell dracut themselves.
+    fn has_failed(&self) -> bool {
+        let is_missing = self.root.is_mounted_by_netroot() && !self.is_mounted;
+        is_missing || (self.has_nvme_server && !self.is_nvme_connected)
+    }
+
+    /// The verified interfaces that had their turn, or had none.
+    fn ours(&self, had_turn: bool) -> impl Iterator<Item = &Interface> {
+        let interfaces = self.interfaces.iter();
+        interfaces.filter(move |interface| interface.is_online && interface.had_turn == had_turn)
+    }
+
+    /// The same of the held ones; one in the name of a verified interface of ours has no turn
+    /// beside that.
+    fn others(&self, had_turn: bool) -> impl Iterator<Item = &Held> {
+        let is_ours = |name: &str| {
+            self.interfaces
+                .iter()
+                .any(|interface| interface.is_online && interface.name == name)
+        };
+        let held = self.held.iter();
+        held.filter(move |held| held.had_turn == had_turn && !is_ours(&held.name))
+    }
+
+    fn names(&self, had_turn: bool) -> impl Iterator<Item = &str> {
+        let ours = self.ours(had_turn).map(|interface| interface.name.as_str());
+        ours.chain(self.others(had_turn).map(|held| held.name.as_str()))
+    }
+
+    fn steps(&self, names: &[&str]) -> Vec<Step> {
+        let mut steps = Vec::new();
+        for name in names {
+            if self.ours(false).any(|interface| interface.name == *name) {
+                steps.push(Step::Online((*name).to_owned()));
+            }
+            steps.push(Step::Mount((*name).to_owned()));
+        }
+        // dracut connects to NVMe servers once, as soon as udev is quiet: before there is a way to
+        // them.
+        steps.extend(self.has_nvme_server.then_some(Step::Nvme));
+        steps
+    }
+}
+
+/// What the hook has to do after the verdict, on each turn of dracut's queue. Names of interfaces
+/// that had no turn come once; those that had one come before them when the attempt before failed.
+pub fn turn(state: &State) -> Turn {
+    let mut failed = None;
+    if let Some(last) = &state.last {
+        let seconds = state.now.saturating_sub(last.since);
+        if !last.is_ended {
+            return if seconds / REPORT_EVERY > last.reported / REPORT_EVERY {
+                Turn::Report {
+                    what: last.what.clone(),
+                    seconds,
+                }
+            } else {
+                Turn::Wait
+            };
+        }
+        if seconds >= AGAIN_AFTER && state.has_failed() {
+            failed = Some(last.what.clone());
+        }
+    }
+    let again = failed.iter().flat_map(|_| state.names(true));
+    let names: Vec<&str> = again.chain(state.names(false)).collect();
+    if names.is_empty() {
+        return Turn::Wait;
+    }
+    let mut what = names.join(" ");
+    if !state.root.0.is_empty() {
+        what = format!("{what}: {}", state.root.shown());
+    }
+    Turn::Go {
+        steps: state.steps(&names),
+        what,
+        failed,
+    }
+}
+
+/// Whether dracut's queue may end: the verdict lets the boot go on, and dracut went on over each
+/// verified interface or the root file system is mounted.
+pub fn may_go_on(state: &State) -> bool {
+    let is_allowed = match state.verdict {
+        Some(Outcome::Verified | Outcome::Continue) => true,
+        Some(Outcome::Shell) => state.is_shell_left,
+        Some(Outcome::Reboot) | None => false,
+    };
+    let is_ended = state.last.as_ref().is_some_and(|last| last.is_ended);
+    is_allowed
+        && (state.is_mounted
+            || state.ours(false).next().is_none()
+                && (is_ended || state.ours(true).next().is_none()))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+use super::*;
+
+/// `name` is offline, `name!` is online, `name!*` is online and had its turn.
+fn interface(text: &str) -> Interface {
+    Interface {
+        name: text.trim_end_matches(['!', '*']).to_owned(),
+        is_online: text.contains('!'),
+        had_turn: text.ends_with('*'),
+    }
+}
+
+/// `name`, or `name*` that had its turn.
+fn held(text: &str) -> Held {
+    Held {
+        name: text.trim_end_matches('*').to_owned(),
+        had_turn: text.ends_with('*'),
+    }
+}
+
+/// Interfaces of ours, held ones behind a `|`.
+fn state(text: &str) -> State {
+    let (ours, others) = text.split_once('|').unwrap_or((text, ""));
+    State {
+        now: 100,
+        verdict: Some(Outcome::Verified),
+        interfaces: ours.split_whitespace().map(interface).collect(),
+        held: others.split_whitespace().map(held).collect(),
+        ..State::default()
+    }
+}
+
+fn attempt(is_ended: bool, since: u64) -> Option<Attempt> {
+    Some(Attempt {
+        is_ended,
+        since,
+        what: "before".to_owned(),
+        reported: 0,
+    })
+}
+
+/// What a hook is told, in one line.
+fn told(state: &State) -> String {
+    match turn(state) {
+        Turn::Wait => "wait".to_owned(),
+        Turn::Report { what, seconds } => format!("{what}: {seconds} s"),
+        Turn::Go {
+            steps,
+            what,
+            failed,
+        } => {
+            let lines: String = steps.iter().map(Step::line).collect();
+            let failed = failed.map(|failed| format!(" after {failed}"));
+            format!(
+                "{}: {what}{}",
+                lines.trim_end().replace('\n', ", "),
+                failed.unwrap_or_default()
+            )
+        }
+    }
+}
+
+#[test]
+fn each_interface_that_is_up_has_one_turn_in_order() {
+    for (interfaces, expected) in [
+        ("", "wait"),
+        ("ib0", "wait"),
+        ("ib0!", "online ib0, mount ib0: ib0"),
+        (
+            "ib1! ib0! ib2",
+            "online ib1, mount ib1, online ib0, mount ib0: ib1 ib0",
+        ),
+        ("ib0!*", "wait"),
+        ("ib0!* ib1!", "online ib1, mount ib1: ib1"),
+        // Held for another network module: its `online` hooks have run.
+        ("|eth0", "mount eth0: eth0"),
+        ("|eth0*", "wait"),
+        ("ib0!|eth0", "online ib0, mount ib0, mount eth0: ib0 eth0"),
+        // Held in the name of an interface of ours: that has a turn of its own, or it did not come.
+        ("ib0!|ib0", "online ib0, mount ib0: ib0"),
+        ("ib0!*|ib0", "wait"),
+        ("ib0|ib0", "mount ib0: ib0"),
+        ("ib0!|ib0*", "online ib0, mount ib0: ib0"),
+    ] {
+        assert_eq!(told(&state(interfaces)), expected, "{interfaces}");
+        let after = State {
+            last: attempt(true, 100),
+            ..state(interfaces)
+        };
+        assert_eq!(told(&after), expected, "after an attempt: {interfaces}");
+    }
+}
+
+#[test]
+fn a_mount_is_tried_again_where_nobody_else_would_tell() {
+    let again = "mount ib0, mount eth0: ib0 eth0: ROOT after before";
+    for (root, is_mounted, since, is_tried) in [
+        ("nfs:10.0.0.2:/a", false, 95, true),
+        ("nfs4:10.0.0.2:/a", false, 95, true),
+        ("nfs", false, 95, true),
+        ("nfs4:10.0.0.2:/a", false, 96, false),
+        ("nfs4:10.0.0.2:/a", true, 95, false),
+        ("iscsi:10.0.0.2::::iqn", false, 95, false),
+        ("livenet:http", false, 95, false),
+        ("dhcp", false, 95, false),
+        ("nfsx:10.0.0.2:/a", false, 95, false),
+    ] {
+        let state = State {
+            root: RootPath(root.into()),
+            is_mounted,
+            last: attempt(true, since),
+            ..state("ib0!*|eth0*")
+        };
+        let expected = if is_tried {
+            again.replace("ROOT", root)
+        } else {
+            "wait".to_owned()
+        };
+        assert_eq!(told(&state), expected, "{root} {is_mounted} {since}");
+    }
+    for scheme in ["cifs", "smb"] {
+        let state = State {
+            root: RootPath(format!("{scheme}://10.0.0.2/a").into()),
+            last: attempt(true, 95),
+            ..state("ib0!* ib1!")
+        };
+        let expected = format!(
+            "mount ib0, online ib1, mount ib1: ib0 ib1: {scheme}://10.0.0.2/a after before"
+        );
+        assert_eq!(told(&state), expected);
+    }
+    // Nothing is up any more.
+    let nothing = State {
+        root: RootPath(b"nfs:/a".to_vec()),
+        last: attempt(true, 0),
+        ..state("ib0")
+    };
+    assert_eq!(told(&nothing), "wait");
+}
+
+#[test]
+fn nvme_servers_are_connected_to_behind_the_mounts_until_there_is_a_controller() {
+    let nvme = |interfaces: &str, is_nvme_connected, since| State {
+        has_nvme_server: true,
+        is_nvme_connected,
+        last: attempt(true, since),
+        ..state(interfaces)
+    };
+    assert_eq!(
+        told(&nvme("ib0!", false, 100)),
+        "online ib0, mount ib0, nvme: ib0"
+    );
+    assert_eq!(
+        told(&nvme("ib0!", true, 0)),
+        "online ib0, mount ib0, nvme: ib0"
+    );
+    assert_eq!(told(&nvme("ib0!*", false, 96)), "wait");
+    assert_eq!(
+        told(&nvme("ib0!*", false, 95)),
+        "mount ib0, nvme: ib0 after before"
+    );
+    assert_eq!(told(&nvme("ib0!*", true, 95)), "wait");
+}
+
+#[test]
+fn a_mount_that_does_not_return_is_reported_every_30_s_and_nothing_else_begins() {
+    let mut state = State {
+        root: RootPath(b"nfs:/a".to_vec()),
+        last: attempt(false, 100),
+        ..state("ib0!* ib1!|eth0")
+    };
+    let mut reports = Vec::new();
+    for now in [100, 129, 130, 131, 159, 165, 189, 190, 250] {
+        state.now = now;
+        match turn(&state) {
+            Turn::Report { what, seconds } => {
+                assert_eq!(what, "before");
+                assert_eq!(seconds, now - 100);
+                reports.push(seconds);
+                state.last.as_mut().unwrap().reported = seconds;
+            }
+            other => assert_eq!(other, Turn::Wait),
+        }
+    }
+    assert_eq!(reports, [30, 65, 90, 150]);
+}
+
+#[test]
+fn no_secret_of_a_root_path_is_shown() {
+    for (root, expected) in [
+        (
+            "iscsi:user:S3C@RET:in:S3CR3T@10.0.0.2::::iqn",
+            "****@10.0.0.2::::iqn",
+        ),
+        ("S3CR3T@10.0.0.2", "****@10.0.0.2"),
+        (
+            "livenet:https://S3CR3T@10.0.0.2/r.img?token=S3CR3T",
+            "****@10.0.0.2/r.img?****",
+        ),
+        (
+            "livenet:https://10.0.0.2/r.img#S3CR3T?",
+            "livenet:https://10.0.0.2/r.img?****",
+        ),
+        ("nfs4:10.0.0.2:/a@b?c", "nfs4:10.0.0.2:/a@b?c"),
+        ("nfs:/a@b#c", "nfs:/a@b#c"),
+        ("nfs://user:S3CR3T@10.0.0.2/a", "****@10.0.0.2/a"),
+        ("nfs:10.0.0.2:/a\x1b b\u{e9}", "nfs:10.0.0.2:/a??b??"),
+    ] {
+        assert_eq!(RootPath(root.into()).shown(), expected);
+    }
+}
+
+#[test]
+fn the_boot_goes_on_when_the_verdict_and_all_turns_allow_it() {
+    use Outcome::{Continue, Reboot, Shell, Verified};
+    for (verdict, is_shell_left, expected) in [
+        (None, true, false),
+        (Some(Verified), false, true),
+        (Some(Continue), false, true),
+        (Some(Shell), false, false),
+        (Some(Shell), true, true),
+        (Some(Reboot), true, false),
+    ] {
+        let without = State {
+            verdict,
+            is_shell_left,
+            ..state("ib0")
+        };
+        assert_eq!(may_go_on(&without), expected, "{verdict:?} {is_shell_left}");
+        let waiting = State {
+            interfaces: vec![interface("ib1!")],
+            ..without
+        };
+        assert!(!may_go_on(&waiting), "{verdict:?} {is_shell_left}");
+        let mounted = State {
+            is_mounted: true,
+            ..waiting
+        };
+        assert_eq!(may_go_on(&mounted), expected, "{verdict:?} {is_shell_left}");
+    }
+    for (interfaces, last, expected) in [
+        ("ib0!*", None, false),
+        ("ib0!*", attempt(false, 0), false),
+        ("ib0!*", attempt(true, 0), true),
+        ("ib0!* ib1!", attempt(true, 0), false),
+        ("ib0!* ib1", attempt(true, 0), true),
+        // A held turn of another network module is not waited for.
+        ("|eth0", None, true),
+        ("|eth0", attempt(false, 0), true),
+    ] {
+        let state = State {
+            last: last.clone(),
+            ..state(interfaces)
+        };
+        assert_eq!(may_go_on(&state), expected, "{interfaces} {last:?}");
+    }
+}
