@@ -6,8 +6,8 @@ use std::net::IpAddr;
 use kernel_cmdline::OnFail;
 
 use super::Walk;
-use crate::dhcp::progress::Progress;
-use crate::dhcp6::information::Stage;
+use crate::dhcp::v4::progress::Progress;
+use crate::dhcp::v6::information::Stage;
 use crate::error::Result;
 use crate::handover::{self, Link, Mark, Outcome, Phase, State};
 use crate::plan::{Action, Plan};
@@ -15,7 +15,7 @@ use crate::system::clock::boottime_ns;
 use crate::up::Directory;
 use crate::verify::report::{LinkReport, Report, Status};
 use crate::wish::expectation::{Expectation, LinkWish, Require};
-use crate::{SCHEMA, dhcp6};
+use crate::{SCHEMA, dhcp};
 
 /// What the files say already: they are written anew when that changes.
 #[derive(Debug, PartialEq, Eq)]
@@ -43,7 +43,10 @@ fn statuses(report: &Report) -> Vec<(Option<String>, Status)> {
     links.chain(servers).collect()
 }
 
-fn leases(dhcp: &[Progress], dhcp6: &[dhcp6::progress::Progress]) -> Vec<(String, Option<IpAddr>)> {
+fn leases(
+    dhcp: &[Progress],
+    dhcp6: &[dhcp::v6::progress::Progress],
+) -> Vec<(String, Option<IpAddr>)> {
     let v4 = dhcp.iter().map(|progress| {
         let address = progress.lease.as_ref().map(|lease| lease.address.into());
         (progress.state.clone(), address)

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use super::checks::Id;
 use super::{carrier, lease6};
-use crate::dhcp::progress::Progress;
+use crate::dhcp::v4::progress::Progress;
 use crate::facts::{Facts, Netdev, PortRef, rules};
 use crate::verify::report::Finding;
 use crate::wish::ipoib::{self, Autoconf, FULL_MEMBER, WantedMtu, Wish};

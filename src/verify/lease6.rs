@@ -2,8 +2,8 @@
 //! The check of a DHCPv6 lease.
 
 use super::checks::Id;
-use crate::dhcp6::lease::Lease;
-use crate::dhcp6::progress::Progress;
+use crate::dhcp::v6::lease::Lease;
+use crate::dhcp::v6::progress::Progress;
 use crate::facts::{Facts, Netdev};
 use crate::verify::report::Finding;
 use crate::wish::ipoib::{Autoconf, Wish};
@@ -103,7 +103,7 @@ fn not_begun(netdev: &Netdev) -> (String, &'static str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dhcp6;
+    use crate::dhcp;
     use crate::verify::report::Status;
 
     const SECOND: u64 = 1_000_000_000;
@@ -167,9 +167,9 @@ mod tests {
     fn with_either6_a_routers_address_is_as_good_as_a_lease() {
         let mut wish = Wish {
             autoconf: Some(Autoconf::Router),
-            dhcp6: Some(dhcp6::Wish {
+            dhcp6: Some(dhcp::v6::Wish {
                 after_router_s: Some(10),
-                ..dhcp6::Wish::default()
+                ..dhcp::v6::Wish::default()
             }),
             ..Wish::default()
         };
@@ -183,7 +183,7 @@ mod tests {
         });
         assert!(is_wanted(&wish, &bare, &facts));
         assert!(!is_wanted(&wish, &routed, &facts));
-        wish.dhcp6 = Some(dhcp6::Wish::default());
+        wish.dhcp6 = Some(dhcp::v6::Wish::default());
         assert!(is_wanted(&wish, &routed, &Facts::default()));
         wish.dhcp6 = None;
         assert!(!is_wanted(&wish, &bare, &facts));

@@ -12,10 +12,11 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use super::network::{Node, bound, enter_far, hardware, infiniband, ip, until, with_network};
-use ibboot::dhcp::arp::Arp;
-use ibboot::dhcp::frame;
-use ibboot::dhcp::packet::{Kind, LARGEST, Message, option};
-use ibboot::dhcp::socket::{Hardware, PacketSocket, Protocol};
+use ibboot::dhcp::hardware::Hardware;
+use ibboot::dhcp::v4::arp::Arp;
+use ibboot::dhcp::v4::frame;
+use ibboot::dhcp::v4::packet::{Kind, LARGEST, Message, option};
+use ibboot::dhcp::v4::socket::{PacketSocket, Protocol};
 use ibboot::system::root::Root;
 use ibboot::up::taken::Claims;
 use nix::sched::{CloneFlags, setns};

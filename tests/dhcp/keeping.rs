@@ -7,14 +7,15 @@ use std::os::unix::fs::PermissionsExt;
 use super::network::{Node, Server, enter_far, infiniband, ip, until, with_network};
 use super::others::{dhcpd, subnet};
 use super::servers::dnsmasq;
-use ibboot::dhcp::arp::Arp;
-use ibboot::dhcp::progress::Progress;
-use ibboot::dhcp::socket::{Hardware, PacketSocket, Protocol};
+use ibboot::dhcp::hardware::Hardware;
+use ibboot::dhcp::v4::arp::Arp;
+use ibboot::dhcp::v4::progress::Progress;
+use ibboot::dhcp::v4::socket::{PacketSocket, Protocol};
 use ibboot::handover::{Kept, Outcome, State, write_state};
 use ibboot::system::clock::boottime_ns;
 use ibboot::system::directory::Directory;
 use ibboot::system::root::Root;
-use ibboot::{SCHEMA, dhcp6};
+use ibboot::{SCHEMA, dhcp};
 
 pub const LEASES: &str = "/run/ibboot/lease/leases.json";
 
@@ -42,7 +43,7 @@ pub fn written(progress: &Progress) {
 }
 
 /// state.json as `up` writes it.
-pub fn hand_over_state(dhcp: Vec<Progress>, dhcp6: Vec<dhcp6::progress::Progress>) {
+pub fn hand_over_state(dhcp: Vec<Progress>, dhcp6: Vec<dhcp::v6::progress::Progress>) {
     let state = State {
         schema: SCHEMA,
         ibboot: "test".to_owned(),

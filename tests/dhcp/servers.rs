@@ -5,8 +5,8 @@ use std::fs;
 use std::net::Ipv4Addr;
 
 use super::network::{CLIENT_ID, Node, Server, ethernet, infiniband, ip, with_network};
-use ibboot::dhcp::lease::Route;
-use ibboot::dhcp::session::Outcome;
+use ibboot::dhcp::v4::lease::Route;
+use ibboot::dhcp::v4::session::Outcome;
 
 const RESERVED: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 55);
 

@@ -2,7 +2,7 @@
 //! Conversations with servers, good and bad, on a clock of their own.
 
 use super::*;
-use crate::dhcp6::packet::{Address, Association, Kind, Options, option};
+use crate::dhcp::v6::packet::{Address, Association, Kind, Options, option};
 
 mod resuming;
 mod trouble;

@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 use super::packet::{Address, Association, Malformed, Message, Status, option, status};
 use crate::dhcp::brake::Reason;
 use crate::dhcp::identity::Hex;
-use crate::dhcp::lease::{FOR_EVER, SECONDS_MIN, domains, floored};
+use crate::dhcp::lifetime::{self, FOR_EVER, SECONDS_MIN, floored};
+use crate::dhcp::names::search_list;
 use crate::error::printable;
 
 /// A name server or an address more than this is not taken: nobody asks as many.
@@ -149,16 +150,12 @@ impl Lease {
 
     /// When so many seconds of it have passed, ns since kernel start; `None`: never.
     pub fn at(&self, seconds: u32) -> Option<u64> {
-        let length = u64::from(seconds).saturating_mul(1_000_000_000);
-        (seconds != FOR_EVER).then(|| self.asked_ns.saturating_add(length))
+        lifetime::end_ns(self.asked_ns, seconds)
     }
 
     /// How long it holds, in words.
     pub fn length(&self) -> String {
-        match self.seconds {
-            FOR_EVER => "for ever".to_owned(),
-            seconds => format!("for {seconds} s"),
-        }
+        lifetime::words(self.seconds)
     }
 
     /// `fd00::5/128`.
@@ -339,7 +336,7 @@ pub(super) fn name_servers(message: &Message, left_out: &mut Vec<String>) -> Vec
 pub(super) fn domain_search(message: &Message, left_out: &mut Vec<String>) -> Vec<String> {
     const CODE: u16 = option::DOMAIN_LIST;
     let bytes = message.options.first(CODE).unwrap_or_default();
-    domains(bytes).unwrap_or_else(|| {
+    search_list(bytes).unwrap_or_else(|| {
         left_out.push(format!("option {CODE}: no list of domains"));
         Vec::new()
     })

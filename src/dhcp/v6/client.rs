@@ -12,7 +12,7 @@ use std::net::Ipv6Addr;
 
 use timing::SECOND;
 
-use super::duid::Identity;
+use super::identity::Identity;
 use super::lease::Lease;
 use super::packet::Message;
 use super::progress::Counts;

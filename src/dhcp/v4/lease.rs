@@ -9,19 +9,11 @@ use std::net::Ipv4Addr;
 use options::{LeftOut, Taken};
 use serde::{Deserialize, Serialize};
 
-use super::brake::Reason;
 use super::packet::{Message, option};
+use crate::dhcp::brake::Reason;
+use crate::dhcp::lifetime::{self, SECONDS_MIN, floored};
 use crate::redact;
 
-pub(crate) use options::domains;
-
-/// A lease for ever (RFC 2131 3.3).
-pub const FOR_EVER: u32 = u32::MAX;
-/// No lease is taken for shorter than this, nor renewed sooner than the other after it was asked for: a
-/// server's slip must not make every node send, log and write each second (dhcpcd has the same floor,
-/// DHCP_MIN_LEASE).
-pub const SECONDS_MIN: u32 = 20;
-const RENEW_MIN: u32 = 5;
 /// No network is larger than one of class A.
 const PREFIX_MIN: u32 = 8;
 
@@ -190,16 +182,12 @@ impl Lease {
 
     /// When it ends, ns since kernel start; `None`: never.
     pub fn ends_ns(&self) -> Option<u64> {
-        let length = u64::from(self.seconds).saturating_mul(1_000_000_000);
-        (self.seconds != FOR_EVER).then(|| self.asked_ns.saturating_add(length))
+        lifetime::end_ns(self.asked_ns, self.seconds)
     }
 
     /// How long it holds, in words.
     pub fn length(&self) -> String {
-        match self.seconds {
-            FOR_EVER => "for ever".to_owned(),
-            seconds => format!("for {seconds} s"),
-        }
+        lifetime::words(self.seconds)
     }
 
     /// `10.0.0.5/24`.
@@ -329,15 +317,6 @@ fn times(message: &Message, seconds: u32) -> (u32, u32) {
         .filter(|t1| *t1 > 0 && *t1 < rebind_s)
         .unwrap_or_else(|| (seconds / 2).min(rebind_s));
     (renew_s, rebind_s)
-}
-
-/// T1, T2 and the length of a lease, which come in this order, none of them shorter than its floor.
-pub(crate) fn floored(renew_s: u32, rebind_s: u32, seconds: u32) -> (u32, u32, u32) {
-    (
-        renew_s.max(RENEW_MIN),
-        rebind_s.max(2 * RENEW_MIN),
-        seconds.max(SECONDS_MIN),
-    )
 }
 
 #[cfg(test)]

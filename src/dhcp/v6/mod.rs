@@ -2,11 +2,11 @@
 //! DHCPv6 (RFC 8415): one address for one interface, asked for from its link-local address. The
 //! messages are UDP like any other, so that InfiniBand differs from Ethernet in the DUID alone.
 //! Or, where routers give the addresses, nothing but name servers ([`information`]). [`packet`],
-//! [`duid`], [`lease`], [`client`], [`information`] and [`progress`] are PURE; [`session`],
+//! [`identity`], [`lease`], [`client`], [`information`] and [`progress`] are PURE; [`session`],
 //! [`inquiry`] and [`socket`] send and receive.
 
 pub mod client;
-pub mod duid;
+pub mod identity;
 pub mod information;
 pub mod inquiry;
 pub mod lease;

@@ -11,12 +11,12 @@ mod tests;
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 
-use super::brake::Brake;
 use super::identity::Identity;
 use super::lease::Lease;
 use super::packet::Message;
 use super::progress::{Counts, PROBING};
-use super::random::Random;
+use crate::dhcp::brake::Brake;
+use crate::dhcp::random::Random;
 
 const SECOND: u64 = 1_000_000_000;
 /// Retries start after this and double up to [`LONGEST`]: a boot wants the first soon, a thousand

@@ -2,7 +2,7 @@
 //! Questions and answers on a clock of their own.
 
 use super::*;
-use crate::dhcp6::packet::Malformed;
+use crate::dhcp::v6::packet::Malformed;
 
 const OWN: [u8; 4] = [0, 3, 0, 32];
 const SERVER: Ipv6Addr = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 1);

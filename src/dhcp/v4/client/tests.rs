@@ -4,9 +4,9 @@
 use std::net::Ipv4Addr;
 
 use super::*;
-use crate::dhcp::arp::Arp;
 use crate::dhcp::identity::{INFINIBAND, WantedId};
-use crate::dhcp::packet::{COOKIE, Kind, option};
+use crate::dhcp::v4::arp::Arp;
+use crate::dhcp::v4::packet::{COOKIE, Kind, option};
 
 mod hostile;
 mod resuming;

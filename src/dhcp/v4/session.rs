@@ -9,12 +9,13 @@ use tokio::io::unix::AsyncFd;
 
 use super::arp::Arp;
 use super::client::{Action, Client, Config, Destination};
-use super::identity::Hex;
 use super::lease::Lease;
 use super::packet::{Message, option};
 use super::progress::Progress;
-use super::socket::{Hardware, PacketSocket, Protocol, Received, own_addresses, send_to_server};
+use super::socket::{PacketSocket, Protocol, Received, send_to_server};
 use super::{Wish, frame};
+use crate::dhcp::hardware::{Hardware, own_addresses};
+use crate::dhcp::identity::Hex;
 use crate::error::{Error, Result, errno_text};
 use crate::system::clock::boottime_ns;
 use crate::system::readiness::watched;

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Wish;
 use super::lease::Lease;
+use crate::dhcp::identity::INFINIBAND;
 
 /// The state's name in which an address is in use and asked for on the link.
 pub const PROBING: &str = "PROBING";
@@ -109,7 +110,7 @@ impl Progress {
                 "correct the server's configuration, or find out whose server that is".to_owned(),
             );
         }
-        let infiniband = self.hardware_type == super::identity::INFINIBAND;
+        let infiniband = self.hardware_type == INFINIBAND;
         if counts.foreign > 0 {
             let seen = format!("a DHCP server answers others and not client {id}");
             let hint = if infiniband {

@@ -2,7 +2,7 @@
 //! When a message is sent again (RFC 8415 15, with the parameters of 7.6).
 
 use super::{Client, State};
-use crate::dhcp6::packet::{Message, option};
+use crate::dhcp::v6::packet::{Message, option};
 
 /// Nanoseconds.
 pub const SECOND: u64 = 1_000_000_000;

@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::dhcp6::packet::{Kind, Options};
+use crate::dhcp::v6::packet::{Kind, Options};
 
 const IAID: u32 = 0xffff;
 const FROM: &str = "fe80::1";

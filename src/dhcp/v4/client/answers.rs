@@ -5,8 +5,8 @@ use std::net::Ipv4Addr;
 
 use super::{Action, Client, GRACE, OFFERS, State};
 use crate::dhcp::brake::Reason;
-use crate::dhcp::lease::Lease;
-use crate::dhcp::packet::{Kind, Message, option};
+use crate::dhcp::v4::lease::Lease;
+use crate::dhcp::v4::packet::{Kind, Message, option};
 use crate::error::printable;
 use crate::redact;
 

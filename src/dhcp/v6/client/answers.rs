@@ -8,8 +8,8 @@ use super::{
 };
 use crate::dhcp::brake::Reason;
 use crate::dhcp::identity::{Hex, unhex};
-use crate::dhcp6::lease::{Lease, Refusal};
-use crate::dhcp6::packet::{Kind, Message, option};
+use crate::dhcp::v6::lease::{Lease, Refusal};
+use crate::dhcp::v6::packet::{Kind, Message, option};
 
 impl Client {
     /// A message came to the client's port, from this address.

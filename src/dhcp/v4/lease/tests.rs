@@ -2,7 +2,7 @@
 //! What servers say, and what is believed of it: a case per trick.
 
 use super::*;
-use crate::dhcp::packet::{Kind, Message};
+use crate::dhcp::v4::packet::{Kind, Message};
 
 const ASKED: u64 = 5_000_000_000;
 

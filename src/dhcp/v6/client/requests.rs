@@ -5,8 +5,8 @@ use std::net::Ipv6Addr;
 
 use super::{Client, State};
 use crate::dhcp::identity::unhex;
-use crate::dhcp6::lease::Lease;
-use crate::dhcp6::packet::{Association, Kind, Message, option};
+use crate::dhcp::v6::lease::Lease;
+use crate::dhcp::v6::packet::{Association, Kind, Message, option};
 
 /// Option 6.
 const REQUESTED: [u16; 3] = [
@@ -18,7 +18,7 @@ const REQUESTED: [u16; 3] = [
 const HUNDREDTH: u64 = 10_000_000;
 
 /// Hundredths of a second since the exchange began (RFC 8415 21.9).
-pub(in crate::dhcp6) fn elapsed(began_ns: u64, now: u64) -> u16 {
+pub(in crate::dhcp::v6) fn elapsed(began_ns: u64, now: u64) -> u16 {
     u16::try_from(now.saturating_sub(began_ns) / HUNDREDTH).unwrap_or(u16::MAX)
 }
 

@@ -5,8 +5,8 @@ use std::net::Ipv4Addr;
 
 use super::{Client, Destination, State};
 use crate::dhcp::identity::INFINIBAND;
-use crate::dhcp::lease::Lease;
-use crate::dhcp::packet::{Kind, Message, option};
+use crate::dhcp::v4::lease::Lease;
+use crate::dhcp::v4::packet::{Kind, Message, option};
 
 /// Option 57: what the smallest IPoIB MTU, 2044, and an Ethernet frame both carry.
 const MAX_SIZE: u16 = 1472;
