@@ -407,7 +407,7 @@ fn a_lease_is_renewed_though_another_program_has_the_clients_port() {
         let lease = node.boot(None);
         ip(&format!("addr add {} dev near", lease.address_text()));
         let _other = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 68)).unwrap();
-        node.until(20, |session| session.progress().counts.acks == 2);
+        node.until(20, |session| session.progress().counts.replies == 2);
         assert_eq!(node.session.progress().broken, None);
         assert!(node.session.lease().unwrap().asked_ns > lease.asked_ns);
     });

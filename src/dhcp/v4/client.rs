@@ -14,8 +14,9 @@ use std::net::Ipv4Addr;
 use super::identity::Identity;
 use super::lease::Lease;
 use super::packet::Message;
-use super::progress::{Counts, PROBING};
+use super::progress::State;
 use crate::dhcp::brake::Brake;
+use crate::dhcp::progress::Counts;
 use crate::dhcp::random::Random;
 
 const SECOND: u64 = 1_000_000_000;
@@ -93,21 +94,6 @@ impl Action {
     fn warning(line: String) -> Action {
         Action::Say(true, line)
     }
-}
-
-/// Where the client is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
-    /// Nothing until the time of `due`, then INIT.
-    Waiting,
-    Selecting,
-    Requesting,
-    Rebooting,
-    /// Bound, and the address is asked for on the link.
-    Probing,
-    Bound,
-    Renewing,
-    Rebinding,
 }
 
 /// A client of one interface.
@@ -254,18 +240,9 @@ impl Client {
         &self.counts
     }
 
-    /// The state's name in RFC 2131.
-    pub fn state(&self) -> &'static str {
-        match self.state {
-            State::Waiting => "INIT",
-            State::Selecting => "SELECTING",
-            State::Requesting => "REQUESTING",
-            State::Rebooting => "INIT-REBOOT",
-            State::Probing => PROBING,
-            State::Bound => "BOUND",
-            State::Renewing => "RENEWING",
-            State::Rebinding => "REBINDING",
-        }
+    /// Where the client is.
+    pub fn state(&self) -> State {
+        self.state
     }
 
     /// Time has passed: does what is due.

@@ -6,40 +6,54 @@ use serde::{Deserialize, Serialize};
 use super::Wish;
 use super::lease::Lease;
 use crate::dhcp::identity::INFINIBAND;
+use crate::dhcp::progress::{Cause, Counts};
 
-/// The state's name in which an address is in use and asked for on the link.
-pub const PROBING: &str = "PROBING";
+/// Where a client is (RFC 2131, figure 5), as state.json has it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum State {
+    /// Nothing until the time of `due`, then DISCOVER.
+    #[default]
+    #[serde(rename = "INIT")]
+    Waiting,
+    /// Offers are awaited.
+    Selecting,
+    /// An offer is asked for.
+    Requesting,
+    /// The address of an earlier lease is asked for.
+    #[serde(rename = "INIT-REBOOT")]
+    Rebooting,
+    /// Bound, and the address is asked for on the link.
+    Probing,
+    /// There is a lease.
+    Bound,
+    /// Its server is asked for more time.
+    Renewing,
+    /// Any server is asked for more time.
+    Rebinding,
+}
 
-/// What was sent and what came back.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Counts {
-    /// Messages sent.
-    pub sent: u32,
-    /// Offers that could be used.
-    pub offers: u32,
-    /// Leases granted.
-    pub acks: u32,
-    /// Refusals.
-    pub naks: u32,
-    /// Servers that offered and did not answer the REQUEST.
-    pub unanswered_requests: u32,
-    /// Answers to somebody else: another transaction or client identifier.
-    pub foreign: u32,
-    /// Answers that nobody asked for, FORCERENEW among them.
-    pub unsolicited: u32,
-    /// Answers that could not be used.
-    pub unusable: u32,
-    /// Packets for the client's port that are no DHCP.
-    pub malformed: u32,
-    /// The last refusal.
+/// [`Counts`] in the words of RFC 2131.
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Counts")]
+struct Words {
+    sent: u32,
+    offers: u32,
+    #[serde(rename = "acks")]
+    replies: u32,
+    #[serde(rename = "naks")]
+    refusals: u32,
+    unanswered_requests: u32,
+    foreign: u32,
+    unsolicited: u32,
+    unusable: u32,
+    malformed: u32,
+    #[serde(rename = "why_nak", default, skip_serializing_if = "Option::is_none")]
+    why_refused: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub why_nak: Option<String>,
-    /// The last answer that could not be used and was told of, and why.
+    why_unusable: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub why_unusable: Option<String>,
-    /// The last granted address that somebody else has.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub taken: Option<String>,
+    taken: Option<String>,
 }
 
 /// How far it came on an interface.
@@ -53,9 +67,10 @@ pub struct Progress {
     pub hardware_type: u16,
     /// Option 61 as it was sent, in hexadecimal.
     pub client_id: String,
-    /// State of the client (RFC 2131, figure 5).
-    pub state: String,
+    /// State of the client.
+    pub state: State,
     /// What was sent and what came back.
+    #[serde(with = "Words")]
     pub counts: Counts,
     /// What was granted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -72,63 +87,46 @@ pub struct Progress {
 impl Progress {
     /// The probes for the address were not over.
     pub fn is_probing(&self) -> bool {
-        self.lease.is_some() && self.state == PROBING
+        self.lease.is_some() && self.state == State::Probing
     }
 
-    /// What was seen while there is no lease, and one thing to do.
+    /// What was found while there is no lease, and one thing to do.
     pub fn diagnosis(&self) -> (String, String) {
-        let counts = &self.counts;
+        let is_requesting = self.state == State::Requesting;
+        let broken = self.broken.as_deref();
+        self.counts
+            .diagnosis(broken, is_requesting, |cause| self.explain(cause))
+    }
+
+    fn explain(&self, cause: Cause<'_>) -> (String, String) {
         let id = &self.client_id;
-        let plain = |seen: &str, hint: &str| (seen.to_owned(), hint.to_owned());
-        if let Some(why) = &self.broken {
-            return plain(why, "see dmesg");
-        }
-        if self.state == "REQUESTING" && counts.unanswered_requests == 0 {
-            return plain("a server offered an address and is asked for it", "");
-        }
-        if let Some(taken) = &counts.taken {
-            return plain(
-                taken,
-                "end the other machine's use of it, or take it out of the server's range",
-            );
-        }
-        if let Some(why) = &counts.why_nak {
-            return plain(
-                why,
-                "look for a second server, or for a reservation in another subnet",
-            );
-        }
-        if counts.unanswered_requests > 0 {
-            return plain(
-                "a server offered an address and did not answer the REQUEST for it",
-                "see the server's log",
-            );
-        }
-        if let Some(why) = &counts.why_unusable {
-            return (
-                format!("only answers that cannot be used: {why}"),
-                "correct the server's configuration, or find out whose server that is".to_owned(),
-            );
-        }
         let infiniband = self.hardware_type == INFINIBAND;
-        if counts.foreign > 0 {
-            let seen = format!("a DHCP server answers others and not client {id}");
-            let hint = if infiniband {
-                "see whether it knows this client identifier and serves InfiniBand (hardware type 32, no hardware address)"
-            } else {
-                "see whether it knows this client identifier or hardware address"
-            };
-            return (seen, hint.to_owned());
-        }
-        if counts.sent < 2 {
-            return plain("asked just now", "");
-        }
-        let seen = format!("nobody answers client {id}");
-        let hint = if infiniband {
-            "a DHCP server or relay must listen in this partition, and serve InfiniBand: dnsmasq does, Kea, busybox udhcpd and a plain ISC dhcpd only behind a relay"
-        } else {
-            "a DHCP server or relay must listen on this network"
+        let (found, hint) = match cause {
+            Cause::Taken(by) => (
+                by.to_owned(),
+                "end the other machine's use of it, or take it out of the server's range",
+            ),
+            Cause::Refused(why) => (
+                why.to_owned(),
+                "look for a second server, or for a reservation in another subnet",
+            ),
+            Cause::Foreign => (
+                format!("a DHCP server answers others and not client {id}"),
+                if infiniband {
+                    "see whether it knows this client identifier and serves InfiniBand (hardware type 32, no hardware address)"
+                } else {
+                    "see whether it knows this client identifier or hardware address"
+                },
+            ),
+            Cause::Silence => (
+                format!("nobody answers client {id}"),
+                if infiniband {
+                    "a DHCP server or relay must listen in this partition, and serve InfiniBand: dnsmasq does, Kea, busybox udhcpd and a plain ISC dhcpd only behind a relay"
+                } else {
+                    "a DHCP server or relay must listen on this network"
+                },
+            ),
         };
-        (seen, hint.to_owned())
+        (found, hint.to_owned())
     }
 }

@@ -157,7 +157,7 @@ impl Session {
             index: self.hardware.index,
             hardware_type: self.hardware.hardware_type,
             client_id: self.client_id.clone(),
-            state: self.client.state().to_owned(),
+            state: self.client.state(),
             counts,
             lease: self.client.lease().cloned(),
             wish: Wish::default(),

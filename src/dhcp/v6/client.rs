@@ -15,8 +15,9 @@ use timing::SECOND;
 use super::identity::Identity;
 use super::lease::Lease;
 use super::packet::Message;
-use super::progress::Counts;
+use super::progress::State;
 use crate::dhcp::brake::Brake;
+use crate::dhcp::progress::Counts;
 use crate::dhcp::random::Random;
 
 pub(super) use requests::elapsed;
@@ -76,19 +77,6 @@ impl Action {
     fn warning(line: String) -> Action {
         Action::Say(true, line)
     }
-}
-
-/// Where the client is: the exchange that goes on, or none.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
-    /// Nothing until the time of `due`, then SOLICIT.
-    Waiting,
-    Soliciting,
-    Requesting,
-    Declining,
-    Bound,
-    Renewing,
-    Rebinding,
 }
 
 #[derive(Debug, Clone)]
@@ -205,17 +193,9 @@ impl Client {
         &self.counts
     }
 
-    /// The exchange that goes on, by its first message; `WAITING` or `BOUND` where there is none.
-    pub fn state(&self) -> &'static str {
-        match self.state {
-            State::Waiting => "WAITING",
-            State::Soliciting => "SOLICIT",
-            State::Requesting => "REQUEST",
-            State::Declining => "DECLINE",
-            State::Bound => "BOUND",
-            State::Renewing => "RENEW",
-            State::Rebinding => "REBIND",
-        }
+    /// Where the client is.
+    pub fn state(&self) -> State {
+        self.state
     }
 
     /// Time has passed: does what is due.

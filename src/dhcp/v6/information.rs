@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 use super::client::{Action, elapsed};
 use super::lease::{Refusal, domain_search, failed, name_servers, resolver_variables};
 use super::packet::{Kind, Message, TRANSACTION, option};
-use super::progress::Counts;
 use crate::dhcp::identity::{Hex, WantedId};
+use crate::dhcp::progress::Counts;
 use crate::dhcp::random::Random;
 
 const SECOND: u64 = 1_000_000_000;

@@ -5,38 +5,35 @@ use serde::{Deserialize, Serialize};
 
 use super::Wish;
 use super::lease::Lease;
+use crate::dhcp::progress::{Cause, Counts};
 use crate::inet::Router;
 
-/// What was sent and what came back.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Counts {
-    /// Messages sent.
-    pub sent: u32,
-    /// Offers (ADVERTISE) that could be used.
-    pub offers: u32,
-    /// Leases granted.
-    pub replies: u32,
-    /// Answers that grant nothing.
-    pub refusals: u32,
-    /// Servers that offered and did not answer the REQUEST.
-    pub unanswered_requests: u32,
-    /// Answers to somebody else: another transaction or client identifier.
-    pub foreign: u32,
-    /// Messages that nobody asked for, RECONFIGURE among them.
-    pub unsolicited: u32,
-    /// Answers that could not be used.
-    pub unusable: u32,
-    /// Packets for the client's port that are no DHCPv6.
-    pub malformed: u32,
-    /// The last refusal that was told of.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub why_refused: Option<String>,
-    /// The last answer that could not be used and was told of, and why.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub why_unusable: Option<String>,
-    /// The last granted address that another host has.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub taken: Option<String>,
+/// The exchange that goes on, by its first message (RFC 8415 18.2), as state.json has it; `WAITING` or
+/// `BOUND` where there is none.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum State {
+    /// Nothing until the time of `due`, then SOLICIT.
+    #[default]
+    #[serde(rename = "WAITING")]
+    Waiting,
+    /// Offers are awaited.
+    #[serde(rename = "SOLICIT")]
+    Soliciting,
+    /// An offer is asked for.
+    #[serde(rename = "REQUEST")]
+    Requesting,
+    /// The server is told that another host has the address.
+    #[serde(rename = "DECLINE")]
+    Declining,
+    /// There is a lease.
+    #[serde(rename = "BOUND")]
+    Bound,
+    /// Its server is asked for more time.
+    #[serde(rename = "RENEW")]
+    Renewing,
+    /// Any server is asked for more time.
+    #[serde(rename = "REBIND")]
+    Rebinding,
 }
 
 /// How far it came on an interface.
@@ -50,8 +47,8 @@ pub struct Progress {
     pub duid: String,
     /// Which interface of this DUID.
     pub iaid: u32,
-    /// The exchange that goes on, by its first message; `WAITING` or `BOUND` where there is none.
-    pub state: String,
+    /// State of the client.
+    pub state: State,
     /// What was sent and what came back.
     pub counts: Counts,
     /// What a router said of it.
@@ -69,50 +66,32 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// What was seen while there is no lease, and one thing to do.
+    /// What was found while there is no lease, and one thing to do.
     pub fn diagnosis(&self) -> (String, String) {
-        let counts = &self.counts;
-        let say = |seen: &str, hint: &str| (seen.to_owned(), hint.to_owned());
-        if let Some(why) = &self.broken {
-            return say(why, "see dmesg");
-        }
-        if self.state == "REQUEST" && counts.unanswered_requests == 0 {
-            return say("a server offered an address and is asked for it", "");
-        }
-        if let Some(taken) = &counts.taken {
-            return say(
-                taken,
+        let is_requesting = self.state == State::Requesting;
+        let broken = self.broken.as_deref();
+        self.counts
+            .diagnosis(broken, is_requesting, |cause| self.explain(cause))
+    }
+
+    fn explain(&self, cause: Cause<'_>) -> (String, String) {
+        let duid = &self.duid;
+        let (found, hint) = match cause {
+            Cause::Taken(by) => (
+                by.to_owned(),
                 "end the other machine's use of it, or take it out of the server's pool",
-            );
-        }
-        if let Some(why) = &counts.why_refused {
-            return (
-                format!("{why} (client {})", self.duid),
-                "give the server a pool for this link, or a reservation for this DUID".to_owned(),
-            );
-        }
-        if counts.unanswered_requests > 0 {
-            return say(
-                "a server offered an address and did not answer the REQUEST for it",
-                "see the server's log",
-            );
-        }
-        if let Some(why) = &counts.why_unusable {
-            return (
-                format!("only answers that cannot be used: {why}"),
-                "correct the server's configuration, or find out whose server that is".to_owned(),
-            );
-        }
-        if counts.foreign > 0 {
-            return (
-                format!("only answers to others than client {}", self.duid),
-                "see whether another node has this port GUID or this client identifier".to_owned(),
-            );
-        }
-        if counts.sent < 2 {
-            return say("asked just now", "");
-        }
-        self.silence()
+            ),
+            Cause::Refused(why) => (
+                format!("{why} (client {duid})"),
+                "give the server a pool for this link, or a reservation for this DUID",
+            ),
+            Cause::Foreign => (
+                format!("only answers to others than client {duid}"),
+                "see whether another node has this port GUID or this client identifier",
+            ),
+            Cause::Silence => return self.silence(),
+        };
+        (found, hint.to_owned())
     }
 
     /// Nobody answers: what a router says of that.

@@ -8,7 +8,7 @@ use std::net::Ipv6Addr;
 use super::Wish;
 use super::client::{Action, Client, Config};
 use super::lease::Lease;
-use super::progress::Progress;
+use super::progress::{Progress, State};
 use super::socket::{Closed, Socket};
 use crate::dhcp::identity::Hex;
 use crate::inet::Router;
@@ -125,7 +125,7 @@ impl Session {
 
     /// So many messages went, and no server is about to grant something.
     pub fn is_in_vain(&self, messages: u32) -> bool {
-        let is_asked = self.client.state() == "REQUEST";
+        let is_asked = self.client.state() == State::Requesting;
         self.client.counts().sent >= messages && !is_asked
     }
 
@@ -149,7 +149,7 @@ impl Session {
             index: self.socket.index,
             duid: self.duid.clone(),
             iaid: self.iaid,
-            state: self.client.state().to_owned(),
+            state: self.client.state(),
             counts,
             router: self.router,
             lease: self.client.lease().cloned(),

@@ -193,7 +193,7 @@ impl Client {
             let why = Reason::new("an address that was not asked for", why);
             return self.disbelieve(now, message, &why);
         }
-        self.counts.acks += 1;
+        self.counts.replies += 1;
         if self.held.is_some() {
             return self.bound(now, lease);
         }
@@ -232,8 +232,8 @@ impl Client {
                 printable(&redact::place(words))
             )
         };
-        self.counts.naks += 1;
-        self.counts.why_nak = Some(why.clone());
+        self.counts.refusals += 1;
+        self.counts.why_refused = Some(why.clone());
         if self.held.is_some() && !matches!(self.state, State::Requesting) {
             return self.lost(now, "refused", &why);
         }

@@ -51,7 +51,7 @@ impl Talk {
         for _ in 0..3 {
             talk.wake();
         }
-        assert_eq!(talk.client.state(), "BOUND");
+        assert_eq!(talk.client.state(), State::Bound);
         talk
     }
 
@@ -148,7 +148,7 @@ fn the_usual_way_takes_four_messages_and_a_second_of_probes_beside_the_use_of_th
     assert!(talk.client.is_probing());
     assert_eq!(talk.wake().sent(), "unopposed 10.0.0.5");
     assert_eq!(talk.now - asked, 9 * S / 10);
-    assert_eq!(talk.client.state(), "BOUND");
+    assert_eq!(talk.client.state(), State::Bound);
     // Renewed as ever, and what is its own is asked for no more.
     assert_eq!(talk.wake().sent(), "REQUEST to 10.0.0.1");
     assert_eq!(talk.hear(Kind::Ack, GOOD, MINE, 600).sent(), "bound");
@@ -345,7 +345,7 @@ fn a_nak_starts_anew_after_a_while_and_never_makes_a_storm() {
         let mut nak = talk.answer(Kind::Nak, GOOD, MINE, 0);
         nak.options
             .insert(option::MESSAGE, b"wrong\x1b[31m network".to_vec());
-        if talk.client.state() == "REQUESTING" {
+        if talk.client.state() == State::Requesting {
             said.push(talk.hear_this(&nak).sent());
         }
         talk.wake();
@@ -407,7 +407,7 @@ fn a_lease_is_renewed_with_its_server_then_with_any() {
     }
     assert!((5..=8).contains(&renewals), "{renewals}");
     assert_eq!(talk.sent(), "REQUEST");
-    assert_eq!(talk.client.state(), "REBINDING");
+    assert_eq!(talk.client.state(), State::Rebinding);
     assert_eq!(talk.now - asked, 5250 * S);
     assert_eq!(
         talk.actions.last(),
@@ -447,7 +447,7 @@ fn a_lease_that_ends_takes_its_address_along() {
 #[test]
 fn the_address_of_the_root_file_system_stays_and_only_it_is_taken_again() {
     let mut talk = Talk::bound(true, 600);
-    while talk.client.state() != "SELECTING" {
+    while talk.client.state() != State::Selecting {
         talk.wake();
     }
     assert_eq!(
@@ -486,7 +486,7 @@ fn a_lease_of_a_second_makes_no_storm() {
         if talk.actions.iter().any(|a| matches!(a, Action::Send(..))) {
             requests += 1;
         }
-        let kind = if talk.client.state() == "SELECTING" {
+        let kind = if talk.client.state() == State::Selecting {
             Kind::Offer
         } else {
             Kind::Ack

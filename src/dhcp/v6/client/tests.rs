@@ -51,11 +51,11 @@ impl Talk {
         talk.start();
         talk.offer(GOOD, MINE, AT_ONCE);
         talk.grant(GOOD, MINE, seconds);
-        assert_eq!(talk.state(), "BOUND");
+        assert_eq!(talk.state(), State::Bound);
         talk
     }
 
-    fn state(&self) -> &'static str {
+    fn state(&self) -> State {
         self.client.state()
     }
 
@@ -216,7 +216,7 @@ fn a_rapid_commit_takes_two_messages_and_a_reply_without_it_is_none() {
     talk.grant(GOOD, MINE, 60);
     assert_eq!(
         (talk.state(), talk.client.counts().unsolicited),
-        ("SOLICIT", 1)
+        (State::Soliciting, 1)
     );
     let mut reply = talk.answer(Kind::Reply, GOOD, MINE, 60);
     reply.options.push(option::RAPID_COMMIT, []);
@@ -296,7 +296,7 @@ fn what_is_not_for_us_is_counted_and_changes_nothing() {
     ];
     for trick in &tricks {
         talk.hear(trick, EVIL);
-        assert_eq!(talk.state(), "SOLICIT");
+        assert_eq!(talk.state(), State::Soliciting);
     }
     let counts = talk.client.counts().clone();
     assert_eq!(
@@ -310,10 +310,10 @@ fn what_is_not_for_us_is_counted_and_changes_nothing() {
     assert_eq!(talk.client.counts().foreign, 2);
     let mut reply = talk.answer(Kind::Reply, EVIL, OTHER, 60);
     talk.hear(&reply, EVIL);
-    assert_eq!(talk.state(), "REQUEST");
+    assert_eq!(talk.state(), State::Requesting);
     reply.kind = Kind::Advertise;
     talk.hear(&reply, EVIL);
-    assert_eq!(talk.state(), "REQUEST");
+    assert_eq!(talk.state(), State::Requesting);
     assert_eq!(
         talk.client.counts().why_unusable.as_deref(),
         Some("REPLY of fe80::2: another server was asked")
@@ -338,7 +338,7 @@ fn a_server_that_offers_and_does_not_answer_is_the_last_choice() {
         (Kind::Solicit, 1)
     );
     talk.offer(EVIL, OTHER, AT_ONCE);
-    assert_eq!(talk.state(), "SOLICIT");
+    assert_eq!(talk.state(), State::Soliciting);
     talk.offer(3, 7, 0);
     talk.wake();
     assert_eq!(talk.last(), (Kind::Request, Some(3), Some(7)));
@@ -365,13 +365,13 @@ fn a_refusal_is_said_and_does_not_make_a_storm() {
         }
         talk.wake();
         talk.offer(GOOD, MINE, 0);
-        while talk.state() == "SOLICIT" {
+        while talk.state() == State::Soliciting {
             talk.wake();
         }
         assert_eq!(talk.last().0, Kind::Request);
         let refusal = talk.refusal(GOOD, 4);
         talk.hear(&refusal, GOOD);
-        assert_eq!(talk.state(), "WAITING");
+        assert_eq!(talk.state(), State::Waiting);
     }
     assert!(talk.now - began > 30 * S, "{}", talk.now - began);
 }
@@ -389,7 +389,7 @@ fn a_lease_is_renewed_with_its_server_then_with_any_then_given_up() {
     let renewed = talk.now;
     // Its server is gone.
     talk.wake();
-    while talk.state() == "RENEW" {
+    while talk.state() == State::Renewing {
         talk.wake();
     }
     let age = (talk.now - renewed) / S;
@@ -401,7 +401,7 @@ fn a_lease_is_renewed_with_its_server_then_with_any_then_given_up() {
     assert_eq!(foreign.actions, [Action::Bound]);
     assert_eq!(foreign.client.lease().unwrap().server_id, "00:03:00:02");
     // Nobody at all.
-    while talk.state() != "SOLICIT" {
+    while talk.state() != State::Soliciting {
         talk.wake();
     }
     let why = "the lease of fd00::5/128 has ended: the address goes".to_owned();
@@ -415,7 +415,7 @@ fn a_lease_is_renewed_with_its_server_then_with_any_then_given_up() {
 #[test]
 fn the_address_of_the_root_is_kept_and_no_other_one_taken() {
     let mut talk = Talk::bound(true, 100);
-    while talk.state() != "SOLICIT" {
+    while talk.state() != State::Soliciting {
         talk.wake();
     }
     assert_eq!(
@@ -474,7 +474,7 @@ fn a_server_that_forgot_the_lease_is_asked_for_it_anew() {
         assert_eq!(talk.last(), (Kind::Request, Some(GOOD), Some(MINE)));
         talk.grant(GOOD, OTHER, 1000);
         if keep {
-            assert_eq!(talk.state(), "REQUEST");
+            assert_eq!(talk.state(), State::Requesting);
             talk.grant(GOOD, MINE, 1000);
             assert_eq!(talk.actions, [Action::Bound]);
         } else {
@@ -498,7 +498,7 @@ fn a_server_that_takes_the_address_back_is_obeyed_unless_a_root_hangs_on_it() {
     talk.wake();
     let refusal = talk.refusal(GOOD, 1);
     talk.hear(&refusal, GOOD);
-    assert_eq!(talk.state(), "RENEW");
+    assert_eq!(talk.state(), State::Renewing);
     talk.grant(GOOD, OTHER, 1000);
     assert_eq!(
         talk.client.counts().why_unusable.as_deref(),
@@ -519,7 +519,7 @@ fn an_address_of_another_host_is_declined_and_another_one_asked_for() {
     assert_eq!(talk.last(), (Kind::Decline, Some(GOOD), Some(MINE)));
     assert_eq!(talk.client.lease(), None);
     talk.grant(EVIL, OTHER, 60);
-    assert_eq!(talk.state(), "DECLINE");
+    assert_eq!(talk.state(), State::Declining);
     let declined = talk.now;
     talk.grant(GOOD, MINE, 60);
     talk.wake();
@@ -533,7 +533,7 @@ fn an_address_of_another_host_is_declined_and_another_one_asked_for() {
     let actions = talk.client.duplicate(talk.now);
     talk.note(actions);
     let declined = talk.client.counts().sent;
-    while talk.state() == "DECLINE" {
+    while talk.state() == State::Declining {
         talk.wake();
     }
     assert_eq!(talk.client.counts().sent - declined, 3);
@@ -547,7 +547,7 @@ fn a_lease_of_another_process_goes_on_where_it_stands() {
     let lease = Talk::bound(false, 1000).client.lease().unwrap().clone();
     let mut talk = Talk::new(false);
     let actions = talk.client.resume(300 * S, lease.clone());
-    assert_eq!((actions, talk.state()), (Vec::new(), "BOUND"));
+    assert_eq!((actions, talk.state()), (Vec::new(), State::Bound));
     let mut late = Talk::new(false);
     late.now = 100 * S + 850 * S;
     let actions = late.client.resume(late.now, lease.clone());

@@ -90,14 +90,14 @@ fn leases_of_seconds_do_not_loosen_the_brake_more_than_once_a_minute() {
     let mut said = 0;
     while talk.now < end {
         talk.wake();
-        if talk.client.state() == "RENEWING" {
+        if talk.client.state() == State::Renewing {
             let flood: Vec<Message> = (0..20)
                 .map(|number| talk.answer(Kind::Ack, server(number), OTHER, number))
                 .collect();
             said += lines(&mut talk, flood.into_iter()).len();
         }
         let kind = match talk.client.state() {
-            "SELECTING" => Kind::Offer,
+            State::Selecting => Kind::Offer,
             _ => Kind::Ack,
         };
         talk.hear(kind, GOOD, MINE, 10);
@@ -110,7 +110,7 @@ fn leases_of_seconds_do_not_loosen_the_brake_more_than_once_a_minute() {
 fn a_renewal_is_granted_by_the_server_of_the_lease_alone() {
     let mut talk = Talk::bound(true, 600);
     talk.wake();
-    assert_eq!(talk.client.state(), "RENEWING");
+    assert_eq!(talk.client.state(), State::Renewing);
     let mut rogue = talk.answer(Kind::Ack, EVIL, MINE, 600);
     rogue.options.insert(option::MASK, vec![255, 0, 0, 0]);
     assert_eq!(
@@ -144,7 +144,7 @@ fn servers_that_failed_keep_no_place_from_the_one_that_delivers() {
     for number in 0..8 {
         talk.hear(Kind::Offer, server(number), OTHER, 600);
     }
-    while talk.client.state() == "REQUESTING" {
+    while talk.client.state() == State::Requesting {
         talk.wake();
     }
     assert_eq!(talk.client.shunned.len(), 8);
@@ -157,7 +157,7 @@ fn servers_that_failed_keep_no_place_from_the_one_that_delivers() {
     let began = talk.now;
     while talk.sent.as_ref().unwrap().address(option::SERVER) != Some(GOOD) {
         talk.wake();
-        assert_eq!(talk.client.state(), "REQUESTING");
+        assert_eq!(talk.client.state(), State::Requesting);
     }
     assert!(talk.now - began < 5 * S, "{}", talk.now - began);
 }
@@ -169,7 +169,7 @@ fn the_one_that_delivers_is_found_among_a_thousand_that_do_not() {
     talk.start(None);
     let began = talk.now;
     while talk.client.lease().is_none() {
-        if talk.client.state() == "SELECTING" {
+        if talk.client.state() == State::Selecting {
             for number in 0..MANY {
                 talk.hear(Kind::Offer, server(number), OTHER, 600);
             }
@@ -216,7 +216,7 @@ fn who_uses_the_address_too_is_named_and_answered_once_in_ten_seconds() {
             }
         }
         assert_eq!(defences, 9);
-        assert_eq!(talk.client.state(), "BOUND");
+        assert_eq!(talk.client.state(), State::Bound);
         assert_eq!(talk.client.lease().unwrap().address, MINE);
         // A probe, a question and one of our own are none.
         let later = talk.now + 200 * S;

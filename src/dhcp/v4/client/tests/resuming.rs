@@ -24,7 +24,7 @@ fn stale(keep: bool) -> Talk {
 fn a_lease_that_ended_by_what_is_written_down_is_asked_for_before_it_is_given_up() {
     let mut talk = stale(false);
     assert_eq!(talk.hear(Kind::Ack, GOOD, MINE, 600).sent(), "bound");
-    assert_eq!(talk.client.state(), "BOUND");
+    assert_eq!(talk.client.state(), State::Bound);
     let began = talk.now;
     let mut talk = stale(false);
     assert_eq!(talk.wake().sent(), "REQUEST");
@@ -55,7 +55,7 @@ fn a_lease_on_a_link_that_came_back_is_verified_and_holds_where_nobody_answers()
     let due = talk.client.due();
     let actions = talk.client.verify(talk.now);
     assert_eq!(talk.note(actions).sent(), "REQUEST");
-    assert_eq!(talk.client.state(), "INIT-REBOOT");
+    assert_eq!(talk.client.state(), State::Rebooting);
     assert_eq!(talk.wake().sent(), "REQUEST");
     // It is half over before that: the silence makes no difference.
     talk.now = due.unwrap() + S;
@@ -96,7 +96,7 @@ fn carrier_makes_the_waits_begin_anew_and_never_a_storm() {
     // Renewing on a silent server.
     let mut talk = Talk::bound(true, 6000);
     talk.wake();
-    assert_eq!(talk.client.state(), "RENEWING");
+    assert_eq!(talk.client.state(), State::Renewing);
     talk.now += 30 * S;
     let actions = talk.client.hurry(talk.now);
     assert_eq!(talk.note(actions).sent(), "REQUEST to 10.0.0.1");

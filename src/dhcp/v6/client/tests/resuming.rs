@@ -23,7 +23,7 @@ fn stale(keep: bool) -> Talk {
 fn a_lease_that_ended_by_what_is_written_down_is_asked_for_before_it_is_given_up() {
     let mut talk = stale(false);
     talk.grant(GOOD, MINE, 1000);
-    assert_eq!(talk.state(), "BOUND");
+    assert_eq!(talk.state(), State::Bound);
     let mut talk = stale(false);
     let began = talk.now;
     while !is_lost(&talk) {
@@ -34,10 +34,10 @@ fn a_lease_that_ended_by_what_is_written_down_is_asked_for_before_it_is_given_up
     assert_eq!(talk.client.lease(), None);
     // Under a root file system it stays.
     let mut talk = stale(true);
-    while talk.state() == "REBIND" {
+    while talk.state() == State::Rebinding {
         talk.wake();
     }
-    assert_eq!(talk.state(), "SOLICIT");
+    assert_eq!(talk.state(), State::Soliciting);
     assert_eq!(talk.client.lease().unwrap().address, ip(MINE));
 }
 
@@ -48,7 +48,7 @@ fn a_lease_on_a_link_that_came_back_is_renewed_at_once() {
     talk.note(actions);
     assert_eq!(talk.last().0, Kind::Renew);
     talk.grant(GOOD, MINE, 1000);
-    assert_eq!(talk.state(), "BOUND");
+    assert_eq!(talk.state(), State::Bound);
 }
 
 #[test]
@@ -58,7 +58,7 @@ fn carrier_makes_the_waits_begin_anew_and_never_a_storm() {
     for _ in 0..3 {
         talk.wake();
     }
-    assert_eq!(talk.state(), "RENEW");
+    assert_eq!(talk.state(), State::Renewing);
     assert!(talk.client.due().unwrap() > talk.now + 60 * S);
     talk.now += S;
     let actions = talk.client.hurry(talk.now);

@@ -28,7 +28,7 @@ fn a_lease_that_its_server_forgot_is_rebound_and_ends() {
     talk.wake();
     let refusal = talk.refusal(GOOD, 3);
     talk.hear(&refusal, GOOD);
-    while talk.state() == "REQUEST" {
+    while talk.state() == State::Requesting {
         talk.wake();
     }
     assert_eq!(talk.last(), (Kind::Rebind, None, Some(MINE)));
@@ -36,7 +36,7 @@ fn a_lease_that_its_server_forgot_is_rebound_and_ends() {
     talk.now = began + 98 * S;
     let refusal = talk.refusal(EVIL, 3);
     talk.hear(&refusal, EVIL);
-    while talk.state() == "REQUEST" {
+    while talk.state() == State::Requesting {
         talk.wake();
     }
     let line = "the lease of fd00::5/128 has ended: the address goes".to_owned();
@@ -56,23 +56,26 @@ fn a_kept_address_is_not_changed_by_a_rapid_commit() {
     let mut reply = kept.answer(Kind::Reply, EVIL, MINE, 60);
     reply.options.push(option::RAPID_COMMIT, []);
     kept.hear(&reply, EVIL);
-    assert_eq!((kept.state(), kept.client.counts().replies), ("SOLICIT", 1));
+    assert_eq!(
+        (kept.state(), kept.client.counts().replies),
+        (State::Soliciting, 1)
+    );
 }
 
 #[test]
 fn who_offers_a_kept_address_and_refuses_it_makes_no_storm() {
     let mut talk = Talk::bound(true, 100);
-    while talk.state() != "SOLICIT" {
+    while talk.state() != State::Soliciting {
         talk.wake();
     }
     let mut lines = Vec::new();
     let mut sent = 0;
     let began = talk.now;
     while talk.now - began < 3600 * S {
-        if talk.state() == "SOLICIT" {
+        if talk.state() == State::Soliciting {
             talk.offer(GOOD, MINE, AT_ONCE);
         }
-        if talk.state() == "REQUEST" {
+        if talk.state() == State::Requesting {
             let refusal = talk.refusal(GOOD, 4);
             talk.hear(&refusal, GOOD);
             lines.append(&mut talk.actions);
@@ -123,12 +126,12 @@ fn a_flood_of_nonsense_with_other_bytes_each_time_is_one_line() {
 fn the_times_of_a_lease_count_from_the_last_question() {
     let mut talk = Talk::bound(false, 100);
     talk.wake();
-    while talk.state() != "REBIND" {
+    while talk.state() != State::Rebinding {
         talk.wake();
     }
     let began = talk.now;
     talk.wake();
-    assert_eq!(talk.state(), "REBIND");
+    assert_eq!(talk.state(), State::Rebinding);
     assert!(talk.now > began);
     talk.grant(EVIL, MINE, 100);
     assert_eq!(talk.client.lease().unwrap().asked_ns, talk.now);

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! PURE: what a client of either family counts, and which of the known causes fits while there is no
+//! lease.
+
+use serde::{Deserialize, Serialize};
+
+/// What was sent and what came back. The words of state.json are those of DHCPv6; `v4::progress` has
+/// those of DHCPv4.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counts {
+    /// Messages sent.
+    pub sent: u32,
+    /// Offers (OFFER, ADVERTISE) that could be used.
+    pub offers: u32,
+    /// Leases granted (ACK, REPLY).
+    pub replies: u32,
+    /// Answers that grant nothing (NAK, a status).
+    pub refusals: u32,
+    /// Servers that offered and did not answer the REQUEST.
+    pub unanswered_requests: u32,
+    /// Answers to somebody else: another transaction or client identifier.
+    pub foreign: u32,
+    /// Messages that nobody asked for, FORCERENEW and RECONFIGURE among them.
+    pub unsolicited: u32,
+    /// Answers that could not be used.
+    pub unusable: u32,
+    /// Packets for the client's port that are no DHCP.
+    pub malformed: u32,
+    /// The last refusal that was told of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why_refused: Option<String>,
+    /// The last answer that could not be used and was told of, and why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why_unusable: Option<String>,
+    /// The last granted address that somebody else has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub taken: Option<String>,
+}
+
+/// A cause that each family explains in its own words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Cause<'a> {
+    /// Somebody else has the granted address: who, in a line.
+    Taken(&'a str),
+    /// A server refuses: why, in a line.
+    Refused(&'a str),
+    /// There are answers to others only.
+    Foreign,
+    /// Nobody answers.
+    Silence,
+}
+
+/// What was found, and one thing to do.
+pub(super) type Diagnosis = (String, String);
+
+impl Counts {
+    /// What was found while there is no lease, the surest sign first. `broken`: why nothing can be
+    /// sent; `is_requesting`: an offer is asked for.
+    pub(super) fn diagnosis(
+        &self,
+        broken: Option<&str>,
+        is_requesting: bool,
+        explain: impl FnOnce(Cause<'_>) -> Diagnosis,
+    ) -> Diagnosis {
+        let plain = |found: &str, hint: &str| (found.to_owned(), hint.to_owned());
+        if let Some(why) = broken {
+            return plain(why, "see dmesg");
+        }
+        if is_requesting && self.unanswered_requests == 0 {
+            return plain("a server offered an address and is asked for it", "");
+        }
+        if let Some(taken) = &self.taken {
+            return explain(Cause::Taken(taken));
+        }
+        if let Some(why) = &self.why_refused {
+            return explain(Cause::Refused(why));
+        }
+        if self.unanswered_requests > 0 {
+            return plain(
+                "a server offered an address and did not answer the REQUEST for it",
+                "see the server's log",
+            );
+        }
+        if let Some(why) = &self.why_unusable {
+            return plain(
+                &format!("only answers that cannot be used: {why}"),
+                "correct the server's configuration, or find out whose server that is",
+            );
+        }
+        if self.foreign > 0 {
+            return explain(Cause::Foreign);
+        }
+        if self.sent < 2 {
+            return plain("asked just now", "");
+        }
+        explain(Cause::Silence)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_surest_sign_is_told() {
+        let found = |counts: &Counts, broken: Option<&str>, is_requesting: bool| {
+            let explain = |cause: Cause<'_>| (format!("{cause:?}"), String::new());
+            counts.diagnosis(broken, is_requesting, explain).0
+        };
+        let mut counts = Counts::default();
+        assert_eq!(found(&counts, None, false), "asked just now");
+        counts.sent = 2;
+        assert_eq!(found(&counts, None, false), "Silence");
+        counts.foreign = 1;
+        assert_eq!(found(&counts, None, false), "Foreign");
+        counts.why_unusable = Some("OFFER: no mask".to_owned());
+        let unusable = "only answers that cannot be used: OFFER: no mask";
+        assert_eq!(found(&counts, None, false), unusable);
+        let offered = "a server offered an address and is asked for it";
+        assert_eq!(found(&counts, None, true), offered);
+        counts.unanswered_requests = 1;
+        let unanswered = "a server offered an address and did not answer the REQUEST for it";
+        assert_eq!(found(&counts, None, true), unanswered);
+        counts.why_refused = Some("no".to_owned());
+        assert_eq!(found(&counts, None, true), "Refused(\"no\")");
+        counts.taken = Some("a by b".to_owned());
+        assert_eq!(found(&counts, None, true), "Taken(\"a by b\")");
+        assert_eq!(found(&counts, Some("EPERM"), true), "EPERM");
+    }
+}
