@@ -12,3 +12,20 @@ pub mod progress;
 mod random;
 pub mod v4;
 pub mod v6;
+
+use std::net::IpAddr;
+
+use crate::inet::Address;
+
+/// What every lease is, of either family: an address for a time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Granted {
+    /// The address with its prefix.
+    pub address: Address,
+    /// Who granted it, or relayed the answer.
+    pub server: IpAddr,
+    /// When it ends, ns since kernel start; `None`: never.
+    pub ends_ns: Option<u64>,
+    /// How long it holds: `for 600 s`.
+    pub length: String,
+}

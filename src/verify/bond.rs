@@ -2,7 +2,7 @@
 //! The checks of a bond of IPoIB interfaces.
 
 use super::checks::{Id, TABLE};
-use super::{interface, lease6, unread};
+use super::{interface, lease, unread};
 use crate::facts::{Facts, Netdev};
 use crate::verify::report::{Finding, Status};
 use crate::wish::bond::{MODE, Seen, Wish};
@@ -47,7 +47,7 @@ fn evaluate(
     // Skipped by its parents where the bond is not there.
     let absent = (Netdev::default(), Seen::default());
     let (netdev, bond) = netdev.zip(seen).unwrap_or((&absent.0, &absent.1));
-    let ipoib = &interface::granted_to(ipoib, netdev, facts);
+    let ipoib = &lease::granted_to(ipoib, netdev, facts);
     Some(match id {
         Id::BondPresent => match (facts.netdev(name), seen) {
             (Some(_), Some(_)) => Finding::ok(id, name),
@@ -71,9 +71,9 @@ fn evaluate(
         Id::IpoibMtu if ipoib.mtu.is_some() || ipoib.suggested.mtu.is_some() => {
             interface::mtu(ipoib, netdev)
         }
-        Id::LeasePresent if ipoib.dhcp.is_some() => interface::lease(netdev, facts),
-        Id::Lease6Present if lease6::is_wanted(ipoib, netdev, facts) => {
-            lease6::evaluate(netdev, facts)
+        Id::LeasePresent if ipoib.dhcp.is_some() => lease::evaluate(netdev, facts),
+        Id::Lease6Present if lease::is_wanted6(ipoib, netdev, facts) => {
+            lease::evaluate6(netdev, facts)
         }
         Id::AddressPresent if ipoib.is_addressed() => interface::addresses(ipoib, netdev),
         Id::RoutePresent if interface::has_routes(ipoib) => interface::routes(ipoib, netdev),

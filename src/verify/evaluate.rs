@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use kernel_cmdline::Selector;
 
 use super::checks::{Check, Id, Severity, TABLE};
-use super::{interface, lease6, port, root, server, unread};
+use super::{interface, lease, port, root, server, unread};
 use crate::SCHEMA;
 use crate::facts::{Facts, Netdev, PortRef, rules, select};
 use crate::rdma::types::{Identity, LinkLayer};
@@ -464,7 +464,7 @@ fn applies(id: Id, wish: &LinkWish, lookup: &Lookup<'_>, port: PortRef<'_>) -> b
         Id::Lease6Present => wish.ipoib.as_ref().is_some_and(|ipoib| {
             let netdev = rules::interface(ipoib, port, lookup.facts);
             let seen = netdev.cloned().unwrap_or_default();
-            lease6::is_wanted(ipoib, &seen, lookup.facts)
+            lease::is_wanted6(ipoib, &seen, lookup.facts)
         }),
         Id::RoutePresent => wish.ipoib.as_ref().is_some_and(|ipoib| {
             let ipoib = interface::granted(ipoib, port, lookup.facts);

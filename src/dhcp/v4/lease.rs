@@ -10,8 +10,10 @@ use options::{LeftOut, Taken};
 use serde::{Deserialize, Serialize};
 
 use super::packet::{Message, option};
+use crate::dhcp::Granted;
 use crate::dhcp::brake::Reason;
 use crate::dhcp::lifetime::{self, SECONDS_MIN, floored};
+use crate::inet::Address;
 use crate::redact;
 
 /// No network is larger than one of class A.
@@ -188,6 +190,19 @@ impl Lease {
     /// How long it holds, in words.
     pub fn length(&self) -> String {
         lifetime::words(self.seconds)
+    }
+
+    /// What the other family's leases have too.
+    pub fn granted(&self) -> Granted {
+        Granted {
+            address: Address {
+                address: self.address.into(),
+                prefix: self.prefix,
+            },
+            server: self.server.into(),
+            ends_ns: self.ends_ns(),
+            length: self.length(),
+        }
     }
 
     /// `10.0.0.5/24`.

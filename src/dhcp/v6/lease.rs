@@ -8,11 +8,13 @@ use std::net::Ipv6Addr;
 use serde::{Deserialize, Serialize};
 
 use super::packet::{Address, Association, Malformed, Message, Status, option, status};
+use crate::dhcp::Granted;
 use crate::dhcp::brake::Reason;
 use crate::dhcp::identity::Hex;
 use crate::dhcp::lifetime::{self, FOR_EVER, SECONDS_MIN, floored};
 use crate::dhcp::names::search_list;
 use crate::error::printable;
+use crate::inet;
 
 /// A name server or an address more than this is not taken: nobody asks as many.
 const MANY: usize = 16;
@@ -156,6 +158,19 @@ impl Lease {
     /// How long it holds, in words.
     pub fn length(&self) -> String {
         lifetime::words(self.seconds)
+    }
+
+    /// What the other family's leases have too.
+    pub fn granted(&self) -> Granted {
+        Granted {
+            address: inet::Address {
+                address: self.address.into(),
+                prefix: PREFIX,
+            },
+            server: self.server.into(),
+            ends_ns: self.ends_ns(),
+            length: self.length(),
+        }
     }
 
     /// `fd00::5/128`.
