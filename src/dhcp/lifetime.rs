@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! PURE: how long leases hold, and the floors of their times.
 
+/// Nanoseconds.
+pub(super) const SECOND: u64 = 1_000_000_000;
 /// A lease for ever (RFC 2131 3.3, RFC 8415 7.7).
 pub const FOR_EVER: u32 = u32::MAX;
 /// No lease is taken for shorter than this, nor renewed sooner than the other after it was asked for: a
@@ -20,7 +22,7 @@ pub(super) fn floored(renew_s: u32, rebind_s: u32, seconds: u32) -> (u32, u32, u
 
 /// When so many seconds have passed since `asked_ns`, ns since kernel start; `None`: never.
 pub(super) fn end_ns(asked_ns: u64, seconds: u32) -> Option<u64> {
-    let length = u64::from(seconds).saturating_mul(1_000_000_000);
+    let length = u64::from(seconds).saturating_mul(SECOND);
     (seconds != FOR_EVER).then(|| asked_ns.saturating_add(length))
 }
 

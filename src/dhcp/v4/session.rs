@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A client on a real interface: what it wants sent is sent, what the link says is handed to it.
 
-use std::collections::hash_map::RandomState;
-use std::hash::{BuildHasher, Hasher};
 use std::net::{Ipv4Addr, UdpSocket};
 
 use tokio::io::unix::AsyncFd;
@@ -16,6 +14,7 @@ use super::socket::{PacketSocket, Protocol, Received, send_to_server};
 use super::{Wish, frame};
 use crate::dhcp::hardware::{Hardware, own_addresses};
 use crate::dhcp::identity::Hex;
+use crate::dhcp::random;
 use crate::error::{Error, Result, errno_text};
 use crate::system::clock::boottime_ns;
 use crate::system::readiness::watched;
@@ -63,13 +62,11 @@ impl Session {
         let packets = PacketSocket::open(Protocol::Dhcp, &hardware)
             .and_then(watched)
             .map_err(|e| Error::io(interface, "DHCP: packet socket cannot be opened", &e))?;
-        let mut seed = RandomState::new().build_hasher();
-        seed.write(&hardware.address);
-        seed.write_u64(boottime_ns());
+        let seed = random::seed(&hardware.address);
         Ok(Session {
             interface: interface.to_owned(),
             client_id: Hex(&config.identity.client_id).to_string(),
-            client: Client::new(config, seed.finish()),
+            client: Client::new(config, seed),
             hardware,
             packets,
             arp: None,

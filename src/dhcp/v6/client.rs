@@ -10,13 +10,12 @@ mod timing;
 
 use std::net::Ipv6Addr;
 
-use timing::SECOND;
-
 use super::identity::Identity;
 use super::lease::Lease;
 use super::packet::Message;
 use super::progress::State;
 use crate::dhcp::brake::Brake;
+use crate::dhcp::lifetime::SECOND;
 use crate::dhcp::progress::Counts;
 use crate::dhcp::random::Random;
 

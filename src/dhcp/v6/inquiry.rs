@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! An [`Asker`] on a real interface.
 
-use std::collections::hash_map::RandomState;
-use std::hash::{BuildHasher, Hasher};
 use std::net::Ipv6Addr;
 
 use super::client::Action;
 use super::information::{Asker, Information, Progress, Stage};
 use super::socket::{Closed, Socket};
 use crate::dhcp::identity::Hex;
+use crate::dhcp::random;
 use crate::system::clock::boottime_ns;
 
 /// A question for name servers, with its socket.
@@ -28,13 +27,10 @@ impl Inquiry {
         duid: Vec<u8>,
     ) -> Result<Inquiry, Closed> {
         let socket = Socket::open(interface, index, local)?;
-        let now = boottime_ns();
-        let mut seed = RandomState::new().build_hasher();
-        seed.write(&local.octets());
-        seed.write_u64(now);
+        let seed = random::seed(&local.octets());
         Ok(Inquiry {
             duid: Hex(&duid).to_string(),
-            asker: Asker::new(duid, seed.finish(), now),
+            asker: Asker::new(duid, seed, boottime_ns()),
             socket,
         })
     }

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A client on a real interface: what it wants sent is sent, what comes to its port is handed to it.
 
-use std::collections::hash_map::RandomState;
-use std::hash::{BuildHasher, Hasher};
 use std::net::Ipv6Addr;
 
 use super::Wish;
@@ -11,6 +9,7 @@ use super::lease::Lease;
 use super::progress::{Progress, State};
 use super::socket::{Closed, Socket};
 use crate::dhcp::identity::Hex;
+use crate::dhcp::random;
 use crate::inet::Router;
 use crate::system::clock::boottime_ns;
 
@@ -44,13 +43,10 @@ impl Session {
         config: Config,
     ) -> Result<Session, Closed> {
         let socket = Socket::open(interface, index, local)?;
-        let mut seed = RandomState::new().build_hasher();
-        seed.write(&local.octets());
-        seed.write_u64(boottime_ns());
         Ok(Session {
             duid: Hex(&config.identity.duid).to_string(),
             iaid: config.identity.iaid,
-            client: Client::new(config, seed.finish()),
+            client: Client::new(config, random::seed(&local.octets())),
             socket,
             router: Router::default(),
             outcomes: Vec::new(),

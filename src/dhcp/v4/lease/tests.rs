@@ -47,6 +47,11 @@ fn the_least_that_a_lease_is() {
         (3600, 1800, 3150)
     );
     assert_eq!(lease.ends_ns(), Some(3605 * 1_000_000_000));
+    let granted = lease.granted();
+    assert_eq!(granted.address.to_string(), lease.address_text());
+    assert_eq!(granted.server, lease.server);
+    assert_eq!(granted.ends_ns, lease.ends_ns());
+    assert_eq!(granted.length, "for 3600 s");
     assert_eq!(lease.routes(), []);
     assert_eq!(lease.left_out, Vec::<String>::new());
     let json = serde_json::to_string(&lease).unwrap();

@@ -2,10 +2,9 @@
 //! When a message is sent again (RFC 8415 15, with the parameters of 7.6).
 
 use super::{Client, State};
+use crate::dhcp::lifetime::SECOND;
 use crate::dhcp::v6::packet::{Message, option};
 
-/// Nanoseconds.
-pub const SECOND: u64 = 1_000_000_000;
 /// SOL_TIMEOUT, REQ_TIMEOUT, DEC_TIMEOUT.
 const SOON: u64 = SECOND;
 /// REN_TIMEOUT and REB_TIMEOUT, REN_MAX_RT and REB_MAX_RT.

@@ -72,6 +72,13 @@ fn the_times_are_the_servers_where_they_lie_within_the_lease() {
         (for_ever.ends_ns(), for_ever.length().as_str()),
         (None, "for ever")
     );
+    let granted = for_ever.granted();
+    assert_eq!(granted.address.to_string(), "fd00::5/128");
+    assert_eq!(granted.server, ip(FROM));
+    assert_eq!(
+        (granted.ends_ns, granted.length.as_str()),
+        (None, "for ever")
+    );
 }
 
 #[test]
