@@ -37,43 +37,41 @@ pub struct Counts {
     pub taken: Option<String>,
 }
 
-/// A cause that each family explains in its own words.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Cause<'a> {
-    /// Somebody else has the granted address: who, in a line.
-    Taken(&'a str),
-    /// A server refuses: why, in a line.
-    Refused(&'a str),
+/// What was found, and one thing to do.
+pub type Diagnosis = (String, String);
+
+/// What a family knows beside its counts, and the causes in its own words.
+pub(super) struct Words<'a> {
+    /// Why nothing can be sent.
+    pub broken: Option<&'a str>,
+    /// An offer is asked for.
+    pub is_requesting: bool,
+    /// The hint where somebody else has the granted address.
+    pub taken: &'a str,
+    /// Behind a server's refusal, and the hint.
+    pub refused: Diagnosis,
     /// There are answers to others only.
-    Foreign,
+    pub foreign: Diagnosis,
     /// Nobody answers.
-    Silence,
+    pub silence: Diagnosis,
 }
 
-/// What was found, and one thing to do.
-pub(super) type Diagnosis = (String, String);
-
 impl Counts {
-    /// What was found while there is no lease, the surest sign first. `broken`: why nothing can be
-    /// sent; `is_requesting`: an offer is asked for.
-    pub(super) fn diagnosis(
-        &self,
-        broken: Option<&str>,
-        is_requesting: bool,
-        explain: impl FnOnce(Cause<'_>) -> Diagnosis,
-    ) -> Diagnosis {
+    /// What was found while there is no lease, the surest sign first.
+    pub(super) fn diagnosis(&self, words: Words<'_>) -> Diagnosis {
         let plain = |found: &str, hint: &str| (found.to_owned(), hint.to_owned());
-        if let Some(why) = broken {
+        if let Some(why) = words.broken {
             return plain(why, "see dmesg");
         }
-        if is_requesting && self.unanswered_requests == 0 {
+        if words.is_requesting && self.unanswered_requests == 0 {
             return plain("a server offered an address and is asked for it", "");
         }
         if let Some(taken) = &self.taken {
-            return explain(Cause::Taken(taken));
+            return plain(taken, words.taken);
         }
         if let Some(why) = &self.why_refused {
-            return explain(Cause::Refused(why));
+            let (more, hint) = words.refused;
+            return (format!("{why}{more}"), hint);
         }
         if self.unanswered_requests > 0 {
             return plain(
@@ -88,12 +86,12 @@ impl Counts {
             );
         }
         if self.foreign > 0 {
-            return explain(Cause::Foreign);
+            return words.foreign;
         }
         if self.sent < 2 {
             return plain("asked just now", "");
         }
-        explain(Cause::Silence)
+        words.silence
     }
 }
 
@@ -103,16 +101,24 @@ mod tests {
 
     #[test]
     fn the_surest_sign_is_told() {
-        let found = |counts: &Counts, broken: Option<&str>, is_requesting: bool| {
-            let explain = |cause: Cause<'_>| (format!("{cause:?}"), String::new());
-            counts.diagnosis(broken, is_requesting, explain).0
+        let found = |counts: &Counts, broken, is_requesting| {
+            let same = |text: &str| (text.to_owned(), String::new());
+            let words = Words {
+                broken,
+                is_requesting,
+                taken: "",
+                refused: same(" to me"),
+                foreign: same("foreign"),
+                silence: same("silence"),
+            };
+            counts.diagnosis(words).0
         };
         let mut counts = Counts::default();
         assert_eq!(found(&counts, None, false), "asked just now");
         counts.sent = 2;
-        assert_eq!(found(&counts, None, false), "Silence");
+        assert_eq!(found(&counts, None, false), "silence");
         counts.foreign = 1;
-        assert_eq!(found(&counts, None, false), "Foreign");
+        assert_eq!(found(&counts, None, false), "foreign");
         counts.why_unusable = Some("OFFER: no mask".to_owned());
         let unusable = "only answers that cannot be used: OFFER: no mask";
         assert_eq!(found(&counts, None, false), unusable);
@@ -122,9 +128,9 @@ mod tests {
         let unanswered = "a server offered an address and did not answer the REQUEST for it";
         assert_eq!(found(&counts, None, true), unanswered);
         counts.why_refused = Some("no".to_owned());
-        assert_eq!(found(&counts, None, true), "Refused(\"no\")");
+        assert_eq!(found(&counts, None, true), "no to me");
         counts.taken = Some("a by b".to_owned());
-        assert_eq!(found(&counts, None, true), "Taken(\"a by b\")");
+        assert_eq!(found(&counts, None, true), "a by b");
         assert_eq!(found(&counts, Some("EPERM"), true), "EPERM");
     }
 }

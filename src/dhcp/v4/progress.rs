@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::Wish;
 use super::lease::Lease;
 use crate::dhcp::identity::INFINIBAND;
-use crate::dhcp::progress::{Cause, Counts};
+use crate::dhcp::progress::{Counts, Diagnosis, Words};
 
 /// Where a client is (RFC 2131, figure 5), as state.json has it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,7 +36,7 @@ pub enum State {
 /// [`Counts`] in the words of RFC 2131.
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "Counts")]
-struct Words {
+struct Rfc2131 {
     sent: u32,
     offers: u32,
     #[serde(rename = "acks")]
@@ -70,7 +70,7 @@ pub struct Progress {
     /// State of the client.
     pub state: State,
     /// What was sent and what came back.
-    #[serde(with = "Words")]
+    #[serde(with = "Rfc2131")]
     pub counts: Counts,
     /// What was granted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -90,43 +90,31 @@ impl Progress {
         self.lease.is_some() && self.state == State::Probing
     }
 
-    /// What was found while there is no lease, and one thing to do.
-    pub fn diagnosis(&self) -> (String, String) {
-        let is_requesting = self.state == State::Requesting;
-        let broken = self.broken.as_deref();
-        self.counts
-            .diagnosis(broken, is_requesting, |cause| self.explain(cause))
-    }
-
-    fn explain(&self, cause: Cause<'_>) -> (String, String) {
+    /// What was found while there is no lease.
+    pub fn diagnosis(&self) -> Diagnosis {
         let id = &self.client_id;
-        let infiniband = self.hardware_type == INFINIBAND;
-        let (found, hint) = match cause {
-            Cause::Taken(by) => (
-                by.to_owned(),
-                "end the other machine's use of it, or take it out of the server's range",
-            ),
-            Cause::Refused(why) => (
-                why.to_owned(),
-                "look for a second server, or for a reservation in another subnet",
-            ),
-            Cause::Foreign => (
-                format!("a DHCP server answers others and not client {id}"),
-                if infiniband {
-                    "see whether it knows this client identifier and serves InfiniBand (hardware type 32, no hardware address)"
-                } else {
-                    "see whether it knows this client identifier or hardware address"
-                },
-            ),
-            Cause::Silence => (
-                format!("nobody answers client {id}"),
-                if infiniband {
-                    "a DHCP server or relay must listen in this partition, and serve InfiniBand: dnsmasq does, Kea, busybox udhcpd and a plain ISC dhcpd only behind a relay"
-                } else {
-                    "a DHCP server or relay must listen on this network"
-                },
-            ),
+        let (foreign, silence) = if self.hardware_type == INFINIBAND {
+            (
+                "see whether it knows this client identifier and serves InfiniBand (hardware type 32, no hardware address)",
+                "a DHCP server or relay must listen in this partition, and serve InfiniBand: dnsmasq does, Kea, busybox udhcpd and a plain ISC dhcpd only behind a relay",
+            )
+        } else {
+            (
+                "see whether it knows this client identifier or hardware address",
+                "a DHCP server or relay must listen on this network",
+            )
         };
-        (found, hint.to_owned())
+        let refused = "look for a second server, or for a reservation in another subnet";
+        self.counts.diagnosis(Words {
+            broken: self.broken.as_deref(),
+            is_requesting: self.state == State::Requesting,
+            taken: "end the other machine's use of it, or take it out of the server's range",
+            refused: (String::new(), refused.to_owned()),
+            foreign: (
+                format!("a DHCP server answers others and not client {id}"),
+                foreign.to_owned(),
+            ),
+            silence: (format!("nobody answers client {id}"), silence.to_owned()),
+        })
     }
 }

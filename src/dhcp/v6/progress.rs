@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Wish;
 use super::lease::Lease;
-use crate::dhcp::progress::{Cause, Counts};
+use crate::dhcp::progress::{Counts, Diagnosis, Words};
 use crate::inet::Router;
 
 /// The exchange that goes on, by its first message (RFC 8415 18.2), as state.json has it; `WAITING` or
@@ -66,36 +66,26 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// What was found while there is no lease, and one thing to do.
-    pub fn diagnosis(&self) -> (String, String) {
-        let is_requesting = self.state == State::Requesting;
-        let broken = self.broken.as_deref();
-        self.counts
-            .diagnosis(broken, is_requesting, |cause| self.explain(cause))
-    }
-
-    fn explain(&self, cause: Cause<'_>) -> (String, String) {
+    /// What was found while there is no lease.
+    pub fn diagnosis(&self) -> Diagnosis {
         let duid = &self.duid;
-        let (found, hint) = match cause {
-            Cause::Taken(by) => (
-                by.to_owned(),
-                "end the other machine's use of it, or take it out of the server's pool",
-            ),
-            Cause::Refused(why) => (
-                format!("{why} (client {duid})"),
-                "give the server a pool for this link, or a reservation for this DUID",
-            ),
-            Cause::Foreign => (
+        let refused = "give the server a pool for this link, or a reservation for this DUID";
+        let foreign = "see whether another node has this port GUID or this client identifier";
+        self.counts.diagnosis(Words {
+            broken: self.broken.as_deref(),
+            is_requesting: self.state == State::Requesting,
+            taken: "end the other machine's use of it, or take it out of the server's pool",
+            refused: (format!(" (client {duid})"), refused.to_owned()),
+            foreign: (
                 format!("only answers to others than client {duid}"),
-                "see whether another node has this port GUID or this client identifier",
+                foreign.to_owned(),
             ),
-            Cause::Silence => return self.silence(),
-        };
-        (found, hint.to_owned())
+            silence: self.silence(),
+        })
     }
 
     /// Nobody answers: what a router says of that.
-    fn silence(&self) -> (String, String) {
+    fn silence(&self) -> Diagnosis {
         let (more, hint) = match self.router {
             Router::Silent => (
                 "and no router advertises itself",
