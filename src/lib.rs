@@ -11,7 +11,6 @@ pub mod ask;
 pub mod check;
 pub mod cli;
 pub mod dhcp;
-pub mod dhcp6;
 pub mod error;
 pub mod facts;
 pub mod handover;

@@ -17,7 +17,6 @@ const FLOORS: &[&[&str]] = &[
     &["plan", "verify"],
     &["facts", "request"],
     &["wish"],
-    &["dhcp6"],
     &["dhcp"],
     &["rdma"],
     &["system"],

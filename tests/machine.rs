@@ -17,7 +17,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use ibboot::dhcp::socket::Hardware;
+use ibboot::dhcp::hardware::Hardware;
 use ibboot::facts::Netdev;
 use ibboot::handover::RESULT;
 use ibboot::inet::Address;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! PURE: who asks: hardware type, hardware address and client identifier.
+//! PURE: what both families make a client's identity of: hardware types, bytes in hexadecimal, the
+//! client identifier that is wanted.
 
 use std::fmt;
 
@@ -9,9 +10,6 @@ use serde::{Deserialize, Serialize};
 pub const ETHERNET: u16 = 1;
 /// ARP hardware type of InfiniBand (RFC 4391 9.1.1).
 pub const INFINIBAND: u16 = 32;
-/// What FlexBoot and UEFI of ConnectX cards put before the port GUID: type 255, IAID 0, a DUID of
-/// an enterprise (2) with Mellanox's OUI as its number (RFC 4361, RFC 8415 11.3).
-const FLEXBOOT: [u8; 12] = [0xff, 0, 0, 0, 0, 0, 2, 0, 0, 2, 0xc9, 0];
 
 /// The client identifier that is wanted (option 61).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,47 +23,6 @@ pub enum WantedId {
     Hardware,
     /// These bytes.
     Bytes(Vec<u8>),
-}
-
-/// Who asks.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Identity {
-    /// ARP hardware type.
-    pub hardware_type: u16,
-    /// Hardware address: 20 bytes on InfiniBand.
-    pub hardware: Vec<u8>,
-    /// Option 61.
-    pub client_id: Vec<u8>,
-}
-
-impl Identity {
-    /// `None` for hardware that DHCP is not done on here.
-    pub fn new(hardware_type: u16, hardware: &[u8], wanted: &WantedId) -> Option<Identity> {
-        // Only the last 8 bytes of an IPoIB address stay the same from boot to boot.
-        let lasting = match (hardware_type, hardware.len()) {
-            (ETHERNET, 6) => hardware,
-            (INFINIBAND, 20) => hardware.get(12..)?,
-            _ => return None,
-        };
-        let client_id = match wanted {
-            WantedId::Bytes(bytes) => bytes.clone(),
-            WantedId::Firmware if hardware_type == INFINIBAND => [&FLEXBOOT, lasting].concat(),
-            WantedId::Firmware | WantedId::Hardware => {
-                let kind = u8::try_from(hardware_type).ok()?;
-                [&[kind], lasting].concat()
-            }
-        };
-        Some(Identity {
-            hardware_type,
-            hardware: hardware.to_vec(),
-            client_id,
-        })
-    }
-
-    /// True on InfiniBand.
-    pub fn is_infiniband(&self) -> bool {
-        self.hardware_type == INFINIBAND
-    }
 }
 
 /// Bytes as dhcpd and dnsmasq write them: `ff:00:...`.
@@ -88,37 +45,4 @@ pub fn unhex(text: &str) -> Option<Vec<u8>> {
         plain.then(|| u8::from_str_radix(pair, 16).ok()).flatten()
     };
     text.split(':').map(byte).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const IPOIB: &str = "80:00:00:48:fe:80:00:00:00:00:00:00:b8:59:9f:03:00:fc:1a:2c";
-
-    fn id(hardware_type: u16, hardware: &str, wanted: &WantedId) -> Option<String> {
-        let hardware = unhex(hardware).unwrap();
-        let identity = Identity::new(hardware_type, &hardware, wanted)?;
-        Some(Hex(&identity.client_id).to_string())
-    }
-
-    #[test]
-    fn the_identifier_is_the_firmwares_unless_told_otherwise() {
-        let ib = |wanted| id(INFINIBAND, IPOIB, &wanted).unwrap();
-        assert_eq!(
-            ib(WantedId::Firmware),
-            "ff:00:00:00:00:00:02:00:00:02:c9:00:b8:59:9f:03:00:fc:1a:2c"
-        );
-        assert_eq!(ib(WantedId::Hardware), "20:b8:59:9f:03:00:fc:1a:2c");
-        assert_eq!(ib(WantedId::Bytes(b"node5".to_vec())), "6e:6f:64:65:35");
-        let ethernet = "52:54:00:12:34:56";
-        for wanted in [WantedId::Firmware, WantedId::Hardware] {
-            assert_eq!(
-                id(ETHERNET, ethernet, &wanted).unwrap(),
-                "01:52:54:00:12:34:56"
-            );
-        }
-        assert_eq!(id(ETHERNET, IPOIB, &WantedId::Firmware), None);
-        assert_eq!(id(772, "00:00:00:00:00:00", &WantedId::Firmware), None);
-    }
 }

@@ -1,44 +1,31 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! DHCPv4 (RFC 2131), over InfiniBand (RFC 4390) and Ethernet. [`packet`], [`frame`], [`arp`],
-//! [`lease`], [`identity`], [`brake`] and [`client`] are PURE; [`socket`] sends and receives.
+//! DHCP over InfiniBand and Ethernet. The state machines and codecs of the two families are
+//! [`v4`] (RFC 2131, RFC 4390) and [`v6`] (RFC 8415). What both share is here: [`identity`],
+//! [`names`], [`lifetime`], [`progress`], [`brake`] and [`random`], which are PURE, and [`hardware`], which reads.
 
-pub mod arp;
 pub mod brake;
-pub mod client;
-pub mod frame;
+pub mod hardware;
 pub mod identity;
-pub mod lease;
-pub mod packet;
+pub mod lifetime;
+mod names;
 pub mod progress;
-pub(crate) mod random;
-pub mod session;
-pub mod socket;
+mod random;
+pub mod v4;
+pub mod v6;
 
-use identity::WantedId;
-use serde::{Deserialize, Serialize};
+use std::net::IpAddr;
 
-/// What is wanted of DHCP on an interface.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Wish {
-    /// Option 61.
-    pub client_id: WantedId,
-    /// Option 60 (`rd.net.dhcp.vendor-class=`).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub vendor_class: Option<String>,
-    /// Option 12, the host name field of `ip=`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub host_name: Option<String>,
-    /// Seconds that one try takes at most (`rd.net.timeout.dhcp=`); none: until the deadline.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub limit_s: Option<u32>,
-    /// How many tries (`rd.net.dhcp.retry=`), where a try has an end.
-    pub tries: u32,
-    /// The root file system comes over the network: the address is never given up.
-    pub keep: bool,
-    /// The server's name servers are not used (`rd.peerdns=0`).
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub ignore_dns: bool,
-    /// The command line says the MTU; the server's does not count.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub ignore_mtu: bool,
+use crate::inet::Address;
+
+/// What every lease is, of either family: an address for a time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Granted {
+    /// The address with its prefix.
+    pub address: Address,
+    /// Who granted it, or relayed the answer.
+    pub server: IpAddr,
+    /// When it ends, ns since kernel start; `None`: never.
+    pub ends_ns: Option<u64>,
+    /// How long it holds: `for 600 s`.
+    pub length: String,
 }

@@ -1,38 +1,34 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! PURE: how far DHCP came on an interface, and which of the known causes fits when it does not.
+//! PURE: what a client of either family counts, and which of the known causes fits while there is no
+//! lease.
 
 use serde::{Deserialize, Serialize};
 
-use super::Wish;
-use super::lease::Lease;
-
-/// The state's name in which an address is in use and asked for on the link.
-pub const PROBING: &str = "PROBING";
-
-/// What was sent and what came back.
+/// What was sent and what came back. The words of state.json are those of DHCPv6; `v4::progress` has
+/// those of DHCPv4.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
     /// Messages sent.
     pub sent: u32,
-    /// Offers that could be used.
+    /// Offers (OFFER, ADVERTISE) that could be used.
     pub offers: u32,
-    /// Leases granted.
-    pub acks: u32,
-    /// Refusals.
-    pub naks: u32,
+    /// Leases granted (ACK, REPLY).
+    pub replies: u32,
+    /// Answers that grant nothing (NAK, a status).
+    pub refusals: u32,
     /// Servers that offered and did not answer the REQUEST.
     pub unanswered_requests: u32,
     /// Answers to somebody else: another transaction or client identifier.
     pub foreign: u32,
-    /// Answers that nobody asked for, FORCERENEW among them.
+    /// Messages that nobody asked for, FORCERENEW and RECONFIGURE among them.
     pub unsolicited: u32,
     /// Answers that could not be used.
     pub unusable: u32,
     /// Packets for the client's port that are no DHCP.
     pub malformed: u32,
-    /// The last refusal.
+    /// The last refusal that was told of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub why_nak: Option<String>,
+    pub why_refused: Option<String>,
     /// The last answer that could not be used and was told of, and why.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why_unusable: Option<String>,
@@ -41,93 +37,100 @@ pub struct Counts {
     pub taken: Option<String>,
 }
 
-/// How far it came on an interface.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Progress {
-    /// The interface.
-    pub interface: String,
-    /// Its index, which a rename leaves alone.
-    pub index: u32,
-    /// ARP hardware type.
-    pub hardware_type: u16,
-    /// Option 61 as it was sent, in hexadecimal.
-    pub client_id: String,
-    /// State of the client (RFC 2131, figure 5).
-    pub state: String,
-    /// What was sent and what came back.
-    pub counts: Counts,
-    /// What was granted.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub lease: Option<Lease>,
-    /// What was asked for.
-    pub wish: Wish,
-    /// `rd.net.timeout.dhcp=` passed as often as `rd.net.dhcp.retry=` allows.
-    pub gave_up: bool,
-    /// Why nothing can be sent at all.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub broken: Option<String>,
+/// What was found, and one thing to do.
+pub type Diagnosis = (String, String);
+
+/// What a family knows beside its counts, and the causes in its own words.
+pub(super) struct Words<'a> {
+    /// Why nothing can be sent.
+    pub broken: Option<&'a str>,
+    /// An offer is asked for.
+    pub is_requesting: bool,
+    /// The hint where somebody else has the granted address.
+    pub taken: &'a str,
+    /// Behind a server's refusal, and the hint.
+    pub refused: Diagnosis,
+    /// There are answers to others only.
+    pub foreign: Diagnosis,
+    /// Nobody answers.
+    pub silence: Diagnosis,
 }
 
-impl Progress {
-    /// The probes for the address were not over.
-    pub fn is_probing(&self) -> bool {
-        self.lease.is_some() && self.state == PROBING
-    }
-
-    /// What was seen while there is no lease, and one thing to do.
-    pub fn diagnosis(&self) -> (String, String) {
-        let counts = &self.counts;
-        let id = &self.client_id;
-        let plain = |seen: &str, hint: &str| (seen.to_owned(), hint.to_owned());
-        if let Some(why) = &self.broken {
+impl Counts {
+    /// What was found while there is no lease, the surest sign first.
+    pub(super) fn diagnosis(&self, words: Words<'_>) -> Diagnosis {
+        let plain = |found: &str, hint: &str| (found.to_owned(), hint.to_owned());
+        if let Some(why) = words.broken {
             return plain(why, "see dmesg");
         }
-        if self.state == "REQUESTING" && counts.unanswered_requests == 0 {
+        if words.is_requesting && self.unanswered_requests == 0 {
             return plain("a server offered an address and is asked for it", "");
         }
-        if let Some(taken) = &counts.taken {
-            return plain(
-                taken,
-                "end the other machine's use of it, or take it out of the server's range",
-            );
+        if let Some(taken) = &self.taken {
+            return plain(taken, words.taken);
         }
-        if let Some(why) = &counts.why_nak {
-            return plain(
-                why,
-                "look for a second server, or for a reservation in another subnet",
-            );
+        if let Some(why) = &self.why_refused {
+            let (more, hint) = words.refused;
+            return (format!("{why}{more}"), hint);
         }
-        if counts.unanswered_requests > 0 {
+        if self.unanswered_requests > 0 {
             return plain(
                 "a server offered an address and did not answer the REQUEST for it",
                 "see the server's log",
             );
         }
-        if let Some(why) = &counts.why_unusable {
-            return (
-                format!("only answers that cannot be used: {why}"),
-                "correct the server's configuration, or find out whose server that is".to_owned(),
+        if let Some(why) = &self.why_unusable {
+            return plain(
+                &format!("only answers that cannot be used: {why}"),
+                "correct the server's configuration, or find out whose server that is",
             );
         }
-        let infiniband = self.hardware_type == super::identity::INFINIBAND;
-        if counts.foreign > 0 {
-            let seen = format!("a DHCP server answers others and not client {id}");
-            let hint = if infiniband {
-                "see whether it knows this client identifier and serves InfiniBand (hardware type 32, no hardware address)"
-            } else {
-                "see whether it knows this client identifier or hardware address"
-            };
-            return (seen, hint.to_owned());
+        if self.foreign > 0 {
+            return words.foreign;
         }
-        if counts.sent < 2 {
+        if self.sent < 2 {
             return plain("asked just now", "");
         }
-        let seen = format!("nobody answers client {id}");
-        let hint = if infiniband {
-            "a DHCP server or relay must listen in this partition, and serve InfiniBand: dnsmasq does, Kea, busybox udhcpd and a plain ISC dhcpd only behind a relay"
-        } else {
-            "a DHCP server or relay must listen on this network"
+        words.silence
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_surest_sign_is_told() {
+        let found = |counts: &Counts, broken, is_requesting| {
+            let same = |text: &str| (text.to_owned(), String::new());
+            let words = Words {
+                broken,
+                is_requesting,
+                taken: "",
+                refused: same(" to me"),
+                foreign: same("foreign"),
+                silence: same("silence"),
+            };
+            counts.diagnosis(words).0
         };
-        (seen, hint.to_owned())
+        let mut counts = Counts::default();
+        assert_eq!(found(&counts, None, false), "asked just now");
+        counts.sent = 2;
+        assert_eq!(found(&counts, None, false), "silence");
+        counts.foreign = 1;
+        assert_eq!(found(&counts, None, false), "foreign");
+        counts.why_unusable = Some("OFFER: no mask".to_owned());
+        let unusable = "only answers that cannot be used: OFFER: no mask";
+        assert_eq!(found(&counts, None, false), unusable);
+        let offered = "a server offered an address and is asked for it";
+        assert_eq!(found(&counts, None, true), offered);
+        counts.unanswered_requests = 1;
+        let unanswered = "a server offered an address and did not answer the REQUEST for it";
+        assert_eq!(found(&counts, None, true), unanswered);
+        counts.why_refused = Some("no".to_owned());
+        assert_eq!(found(&counts, None, true), "no to me");
+        counts.taken = Some("a by b".to_owned());
+        assert_eq!(found(&counts, None, true), "a by b");
+        assert_eq!(found(&counts, Some("EPERM"), true), "EPERM");
     }
 }

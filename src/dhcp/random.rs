@@ -2,6 +2,20 @@
 //! Jitter and transaction numbers: SplitMix64 (Steele, Lea, Flood 2014). Nothing here is a secret;
 //! the seed differs from node to node.
 
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher, Hasher};
+
+use crate::system::clock::boottime_ns;
+
+/// A seed that differs from node to node by its address, and from one client to the next by the time
+/// and the kernel's random numbers.
+pub(super) fn seed(address: &[u8]) -> u64 {
+    let mut seed = RandomState::new().build_hasher();
+    seed.write(address);
+    seed.write_u64(boottime_ns());
+    seed.finish()
+}
+
 /// The generator.
 #[derive(Debug)]
 pub struct Random(u64);

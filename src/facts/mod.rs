@@ -18,8 +18,8 @@ use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::dhcp::progress::Progress;
-use crate::dhcp6;
+use crate::dhcp;
+use crate::dhcp::v4::progress::Progress;
 use crate::error::Result;
 use crate::facts::select::ARPHRD_INFINIBAND;
 use crate::inet::Route;
@@ -82,7 +82,7 @@ pub struct Facts {
     pub dhcp: Vec<Progress>,
     /// The same of DHCPv6.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub dhcp6: Vec<dhcp6::progress::Progress>,
+    pub dhcp6: Vec<dhcp::v6::progress::Progress>,
     /// What is mounted as the root directory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub root: Option<RootMount>,
@@ -573,5 +573,5 @@ pub struct Leases {
     /// Those of IPv4.
     pub dhcp: Vec<Progress>,
     /// Those of IPv6.
-    pub dhcp6: Vec<dhcp6::progress::Progress>,
+    pub dhcp6: Vec<dhcp::v6::progress::Progress>,
 }

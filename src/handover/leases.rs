@@ -11,13 +11,13 @@ use nix::unistd::{Gid, Uid, fchownat, geteuid};
 use serde::{Deserialize, Serialize};
 
 use super::{DIRECTORY, Stamped, State, bytes_in_tree, parse};
-use crate::dhcp::progress::Progress;
+use crate::dhcp::v4::progress::Progress;
 use crate::error::{Error, Result};
 use crate::facts::lasting::Identity;
 use crate::inet::Route;
 use crate::system::directory::{Directory, OPEN};
 use crate::system::root::Root;
-use crate::{SCHEMA, dhcp6};
+use crate::{SCHEMA, dhcp};
 
 /// The file of [`Kept`] below [`DIRECTORY`].
 pub const KEPT: &str = "lease/leases.json";
@@ -43,7 +43,7 @@ pub struct Kept {
     /// What was handed over of DHCP, as it is now.
     pub dhcp: Vec<Progress>,
     /// The same of DHCPv6.
-    pub dhcp6: Vec<dhcp6::progress::Progress>,
+    pub dhcp6: Vec<dhcp::v6::progress::Progress>,
     /// Those of them that are kept; the others never came to a lease, or have another owner now.
     pub kept: Vec<Entry>,
 }
@@ -111,7 +111,7 @@ impl Kept {
                 .dhcp6
                 .iter()
                 .position(|one| one.index == progress.index);
-            let is_same = |one: &dhcp6::progress::Progress| {
+            let is_same = |one: &dhcp::v6::progress::Progress| {
                 let is_gone = !state.dhcp6.iter().any(|p| p.index == one.index);
                 is_gone && (&one.duid, one.iaid) == (&progress.duid, progress.iaid)
             };
@@ -286,7 +286,7 @@ pub fn read(root: &Root) -> Result<Option<Kept>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dhcp::lease::Lease;
+    use crate::dhcp::v4::lease::Lease;
 
     fn progress(index: u32, client: &str, asked_ns: Option<u64>) -> Progress {
         let lease = asked_ns.map(|asked_ns| {

@@ -18,7 +18,7 @@ use nix::sys::stat::Mode;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::dhcp::progress::Progress;
+use crate::dhcp::v4::progress::Progress;
 use crate::error::{Error, Kind, Result};
 use crate::facts::Leases;
 use crate::rdma::types::{Guid, LinkLayer};
@@ -27,7 +27,7 @@ use crate::system::root::{BOOT_ID, Root};
 use crate::verify::report::Report;
 use crate::wish::expectation::Expectation;
 use crate::wish::origin::Origin;
-use crate::{SCHEMA, dhcp6};
+use crate::{SCHEMA, dhcp};
 
 pub use leases::{Entry, KEPT, Kept, Leases as LeaseDirectory, read as read_kept};
 
@@ -141,10 +141,10 @@ pub struct State {
     pub dhcp: Vec<Progress>,
     /// The same of DHCPv6.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub dhcp6: Vec<dhcp6::progress::Progress>,
+    pub dhcp6: Vec<dhcp::v6::progress::Progress>,
     /// What DHCPv6 servers said of name servers where the address is a router's.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub information: Vec<dhcp6::information::Progress>,
+    pub information: Vec<dhcp::v6::information::Progress>,
     /// Kernel modules that could not be loaded, one line each.
     pub failures: Vec<String>,
     /// Where the time went.

@@ -4,8 +4,8 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
 
-use crate::dhcp::Wish;
-use crate::dhcp::lease::Lease;
+use crate::dhcp::v4::Wish;
+use crate::dhcp::v4::lease::Lease;
 use crate::facts::{Netdev, rules};
 use crate::inet::{Address, Route};
 use crate::wish::ipoib;

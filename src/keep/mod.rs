@@ -5,6 +5,7 @@
 
 mod changes;
 mod four;
+mod held;
 mod place;
 mod reconcile;
 mod six;
@@ -13,13 +14,15 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use changes::Servers;
-use futures_util::FutureExt;
+use four::Four;
 use futures_util::future::select_all;
+use held::Held;
 use place::{Found, Place, There};
+use six::Six;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::error::{Error, Result};
-use crate::facts::{Facts, Netdev};
+use crate::facts::Facts;
 use crate::handover::{self, Kept, LeaseDirectory};
 use crate::system::alarm::Alarm;
 use crate::system::clock::boottime_ns;
@@ -37,12 +40,6 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// After so many looks in a row that could not read the machine the log says so.
 const BLIND_LOOKS: u32 = 10;
 
-/// A lease of either family.
-enum Either {
-    Four(Box<four::Kept>),
-    Six(Box<six::Kept>),
-}
-
 /// What there is to work with at one look.
 struct Turn<'a> {
     root: &'a Root,
@@ -51,71 +48,6 @@ struct Turn<'a> {
     /// What links did since the look before.
     told: &'a Told,
     servers: &'a Servers,
-}
-
-impl Either {
-    fn due(&self) -> Option<u64> {
-        match self {
-            Either::Four(kept) => kept.due(),
-            Either::Six(kept) => kept.due(),
-        }
-    }
-
-    async fn changed(&mut self) {
-        match self {
-            Either::Four(kept) => kept.changed().await,
-            Either::Six(kept) => kept.changed().await,
-        }
-    }
-
-    /// Does what is due and what came of it. False: it has another owner now.
-    async fn go_on(&mut self, turn: &Turn<'_>) -> bool {
-        match self {
-            Either::Four(kept) => kept.go_on(turn).await,
-            Either::Six(kept) => kept.go_on(turn).await,
-        }
-    }
-
-    /// Whether there is something new to write down, since the last call.
-    fn has_news(&mut self) -> bool {
-        std::mem::take(match self {
-            Either::Four(kept) => &mut kept.has_news,
-            Either::Six(kept) => &mut kept.has_news,
-        })
-    }
-
-    /// What is on the interfaces is not known: time goes on for the client alone.
-    fn wake(&mut self) {
-        match self {
-            Either::Four(kept) => kept.wake(),
-            Either::Six(kept) => kept.wake(),
-        }
-    }
-
-    /// Puts it down as it is now; `is_ours`: to be kept by the next start.
-    fn note(&mut self, kept: &mut Kept, is_ours: bool) {
-        let entry = match self {
-            Either::Four(one) => {
-                let (progress, before) = (one.progress(), one.noted_as);
-                one.noted_as = progress.index;
-                match kept.dhcp.iter_mut().find(|p| p.index == before) {
-                    Some(there) => *there = progress,
-                    None => kept.dhcp.push(progress),
-                }
-                one.entry()
-            }
-            Either::Six(one) => {
-                let (progress, before) = (one.progress(), one.noted_as);
-                one.noted_as = progress.index;
-                match kept.dhcp6.iter_mut().find(|p| p.index == before) {
-                    Some(there) => *there = progress,
-                    None => kept.dhcp6.push(progress),
-                }
-                one.entry()
-            }
-        };
-        kept.kept.extend(is_ours.then_some(entry));
-    }
 }
 
 /// Keeps them until SIGTERM, or until each has another owner.
@@ -163,7 +95,7 @@ struct Keeper<'a> {
     root: &'a Root,
     net: Net,
     servers: Servers,
-    leases: Vec<Either>,
+    leases: Vec<Held>,
     notes: Notes,
     told: Told,
     /// Looks in a row at which interfaces, addresses or routes could not be read.
@@ -189,7 +121,7 @@ impl Keeper<'_> {
                     unread.why
                 );
             }
-            self.leases.iter_mut().for_each(Either::wake);
+            self.leases.iter_mut().for_each(Held::wake);
             return Ok(false);
         }
         if std::mem::take(&mut self.blind_looks) >= BLIND_LOOKS {
@@ -223,14 +155,14 @@ impl Keeper<'_> {
         let now = boottime_ns();
         let after =
             |wait: Duration| now.saturating_add(u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX));
-        let due = self.leases.iter().filter_map(Either::due).min();
+        let due = self.leases.iter().filter_map(Held::due).min();
         let mut due = due.unwrap_or(u64::MAX).min(after(patience));
         if self.blind_looks > 0 {
             due = due.max(after(PAUSE));
         }
         loop {
             let leases = self.leases.iter_mut();
-            let changed = select_all(leases.map(|one| one.changed().boxed_local()));
+            let changed = select_all(leases.map(|one| one.changed()));
             let wait = Duration::from_nanos(due.saturating_sub(boottime_ns()));
             tokio::select! {
                 _ = changed => return,
@@ -270,7 +202,7 @@ fn lock() -> Result<Option<nix::fcntl::Flock<std::fs::File>>> {
 
 /// What there is to keep: as the last keeper wrote it down, and as the initramfs did where that is
 /// later or all there is. `None`: another program renews the leases.
-fn handed_over(root: &Root) -> Result<Option<(Kept, Vec<Either>)>> {
+fn handed_over(root: &Root) -> Result<Option<(Kept, Vec<Held>)>> {
     let kept = handover::read_kept(root).unwrap_or_else(|error| {
         log::warn!("{error}; what the initramfs handed over counts");
         None
@@ -296,12 +228,16 @@ fn handed_over(root: &Root) -> Result<Option<(Kept, Vec<Either>)>> {
         all.find(|entry| entry.is_v6 == is_v6 && entry.index == index)
     };
     let v4 = kept.dhcp.iter().filter_map(|progress| {
-        let entry = entry(false, progress.index)?;
-        Some(Either::Four(Box::new(four::Kept::new(progress, entry))))
+        let (name, index) = (&progress.interface, progress.index);
+        let entry = entry(false, index)?;
+        let client = Box::new(Four::new(progress, entry));
+        Some(Held::new(client, name, index, entry.identity.clone()))
     });
     let v6 = kept.dhcp6.iter().filter_map(|progress| {
-        let entry = entry(true, progress.index)?;
-        Some(Either::Six(Box::new(six::Kept::new(progress, entry))))
+        let (name, index) = (&progress.interface, progress.index);
+        let entry = entry(true, index)?;
+        let client = Box::new(Six::new(progress));
+        Some(Held::new(client, name, index, entry.identity.clone()))
     });
     let leases = v4.chain(v6).collect();
     Ok(Some((kept, leases)))
@@ -348,9 +284,9 @@ impl Notes {
     }
 
     /// Where there is something new, or what was new could not be written.
-    fn write(&mut self, leases: &mut [Either]) {
+    fn write(&mut self, leases: &mut [Held]) {
         for one in leases.iter_mut() {
-            self.is_due |= one.has_news();
+            self.is_due |= one.take_news();
         }
         if !self.is_due {
             return;
@@ -402,13 +338,6 @@ async fn arrive<'a>(place: &mut Place, turn: &Turn<'a>, what: &str) -> Option<Th
         }
     }
     Some(there)
-}
-
-async fn take_away(net: &Net, netdev: &Netdev, index: u32, address: IpAddr) {
-    match net.delete_address(index, address, None).await {
-        Ok(()) => log::warn!("{}: {address} taken away", netdev.ifname),
-        Err(why) => log::error!("{}: {address} cannot be taken away: {why}", netdev.ifname),
-    }
 }
 
 /// Renewals have a line each at first, and then one an hour: a server can ask for one every few seconds.

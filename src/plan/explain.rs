@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! PURE: a plan as text.
 
+use crate::dhcp;
 use crate::dhcp::identity::{Hex, WantedId};
-use crate::dhcp6;
-use crate::dhcp6::duid::of_rfc4361;
+use crate::dhcp::v6::identity::of_rfc4361;
 use crate::error::printable;
 use crate::plan::{Action, Plan};
 use crate::request::Dump;
@@ -146,7 +146,7 @@ fn addressing(wish: &ipoib::Wish) -> Vec<String> {
     parts
 }
 
-fn asking6(wish: &dhcp6::Wish) -> String {
+fn asking6(wish: &dhcp::v6::Wish) -> String {
     let mut how = Vec::new();
     let written = match &wish.client_id {
         WantedId::Bytes(bytes) => of_rfc4361(bytes),

@@ -6,9 +6,9 @@ use std::fs::OpenOptions;
 use std::os::unix::fs::OpenOptionsExt;
 
 use super::Walk;
-use crate::dhcp::lease::Lease;
-use crate::dhcp6;
-use crate::dhcp6::information::Information;
+use crate::dhcp;
+use crate::dhcp::v4::lease::Lease;
+use crate::dhcp::v6::information::Information;
 use crate::error::{Error, Result};
 use crate::facts::Leases;
 use crate::handover::INTERFACES;
@@ -55,7 +55,7 @@ struct Online<'a> {
     /// What was wanted of it, with what a DHCP server granted.
     ipoib: Wish,
     lease: Option<Lease>,
-    lease6: Option<dhcp6::lease::Lease>,
+    lease6: Option<dhcp::v6::lease::Lease>,
     information: Option<Information>,
     name: &'a str,
     hardware_address: Option<String>,
@@ -166,7 +166,7 @@ fn online<'a>(
     wish: &'a LinkWish,
     report: &'a Report,
     leases: &Leases,
-    informed: &[dhcp6::information::Progress],
+    informed: &[dhcp::v6::information::Progress],
     root: &Root,
 ) -> Option<Online<'a>> {
     let ipoib = wish.ipoib.as_ref()?;
@@ -187,7 +187,7 @@ fn online<'a>(
     let granted6 = lease6.as_ref().map(|lease| granted.granted6(lease, None));
     let granted = granted6.unwrap_or(granted);
     // A lease brings its own.
-    let has_own = |lease: &dhcp6::lease::Lease| !lease.name_servers.is_empty();
+    let has_own = |lease: &dhcp::v6::lease::Lease| !lease.name_servers.is_empty();
     let is_wanted = ipoib.information().is_some() && !lease6.as_ref().is_some_and(has_own);
     let mut informed = informed.iter().filter(|_| is_wanted);
     let information = informed
@@ -268,7 +268,7 @@ fn files(ours: &[&LinkWish], online: &[Online<'_>]) -> Vec<File> {
 fn variables(interface: &Online<'_>) -> Vec<(&'static str, Vec<u8>)> {
     let v4 = interface.lease.as_ref().map(Lease::variables);
     let v6 = interface.lease6.as_ref();
-    let v6 = v6.map(dhcp6::lease::Lease::variables);
+    let v6 = v6.map(dhcp::v6::lease::Lease::variables);
     let said = interface.information.as_ref().map(Information::variables);
     v4.into_iter().chain(v6).chain(said).flatten().collect()
 }

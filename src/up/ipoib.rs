@@ -10,7 +10,7 @@ use kernel_cmdline::Selector;
 
 use super::Walk;
 use super::speaker::Speaker;
-use crate::dhcp::socket::Hardware;
+use crate::dhcp::hardware::Hardware;
 use crate::error::{Error, errno_text};
 use crate::facts::{Facts, Netdev, PortRef, rules, select};
 use crate::inet::{Address, Route};

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The end: what dracut's hooks are told, and what the real root finds.
 
-use std::net::IpAddr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 
 use kernel_cmdline::OnFail;
 
 use super::Walk;
-use crate::dhcp::progress::Progress;
-use crate::dhcp6::information::Stage;
+use crate::SCHEMA;
+use crate::dhcp::v4::progress::Progress;
+use crate::dhcp::v6::information::Stage;
+use crate::dhcp::{v4, v6};
 use crate::error::Result;
 use crate::handover::{self, Link, Mark, Outcome, Phase, State};
 use crate::plan::{Action, Plan};
@@ -15,7 +17,6 @@ use crate::system::clock::boottime_ns;
 use crate::up::Directory;
 use crate::verify::report::{LinkReport, Report, Status};
 use crate::wish::expectation::{Expectation, LinkWish, Require};
-use crate::{SCHEMA, dhcp6};
 
 /// What the files say already: they are written anew when that changes.
 #[derive(Debug, PartialEq, Eq)]
@@ -26,7 +27,7 @@ pub struct Told {
     /// A modprobe may end after the link it made possible is verified.
     marks: usize,
     /// State of each client, and its address: one that somebody else has is given up for another.
-    leases: Vec<(String, Option<IpAddr>)>,
+    leases: Leases,
     /// Of questions for name servers, which may end after the verdict, answered or not.
     information: Vec<Stage>,
 }
@@ -43,16 +44,22 @@ fn statuses(report: &Report) -> Vec<(Option<String>, Status)> {
     links.chain(servers).collect()
 }
 
-fn leases(dhcp: &[Progress], dhcp6: &[dhcp6::progress::Progress]) -> Vec<(String, Option<IpAddr>)> {
+/// By family: state and address of each client.
+type Leases = (
+    Vec<(v4::progress::State, Option<Ipv4Addr>)>,
+    Vec<(v6::progress::State, Option<Ipv6Addr>)>,
+);
+
+fn leases(dhcp: &[Progress], dhcp6: &[v6::progress::Progress]) -> Leases {
     let v4 = dhcp.iter().map(|progress| {
-        let address = progress.lease.as_ref().map(|lease| lease.address.into());
-        (progress.state.clone(), address)
+        let lease = progress.lease.as_ref();
+        (progress.state, lease.map(|lease| lease.address))
     });
     let v6 = dhcp6.iter().map(|progress| {
-        let address = progress.lease.as_ref().map(|lease| lease.address.into());
-        (progress.state.clone(), address)
+        let lease = progress.lease.as_ref();
+        (progress.state, lease.map(|lease| lease.address))
     });
-    v4.chain(v6).collect()
+    (v4.collect(), v6.collect())
 }
 
 /// What the hooks do when it failed.

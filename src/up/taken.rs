@@ -13,8 +13,9 @@ use std::time::Duration;
 use kernel_cmdline::HwAddr;
 use tokio::time::Instant;
 
-use crate::dhcp::arp::Arp;
-use crate::dhcp::socket::{Hardware, PacketSocket, Protocol, own_addresses};
+use crate::dhcp::hardware::{Hardware, own_addresses};
+use crate::dhcp::v4::arp::Arp;
+use crate::dhcp::v4::socket::{PacketSocket, Protocol};
 use crate::facts::Netdev;
 use crate::system::root::Root;
 

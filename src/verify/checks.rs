@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::object::{Object, judge};
 use super::unread::{ADDRESSES, CONNECTIONS, GRANTED, IDENTITY, ROOT, ROUTES};
-use super::{bond, interface, lease6, module, port, root, server};
+use super::{bond, interface, lease, module, port, root, server};
 use crate::facts::{Facts, SERVERS};
 use crate::verify::report::Finding;
 use crate::wish::storage::Protocol;
@@ -360,7 +360,7 @@ table! {
         hint: "a DHCP server or relay must listen on this network",
         files: [&["{netdev}/ifindex"], GRANTED],
         applies: interface(|interface, _| interface.wish.dhcp.is_some()),
-        evaluate: |interface, facts| interface::lease(interface.netdev, facts),
+        evaluate: |interface, facts| lease::evaluate(interface.netdev, facts),
     }
     Lease6Present {
         name: "lease6.present",
@@ -370,8 +370,8 @@ table! {
         why: "a DHCPv6 server granted an address, and it still holds",
         hint: "a DHCPv6 server or relay must listen on this network",
         files: [&["{netdev}/ifindex"], GRANTED, ADDRESSES],
-        applies: interface(|interface, facts| lease6::is_wanted(interface.wish, interface.netdev, facts)),
-        evaluate: |interface, facts| lease6::evaluate(interface.netdev, facts),
+        applies: interface(|interface, facts| lease::is_wanted6(interface.wish, interface.netdev, facts)),
+        evaluate: |interface, facts| lease::evaluate6(interface.netdev, facts),
     }
     AddressPresent {
         name: "address.present",

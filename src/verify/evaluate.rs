@@ -7,7 +7,7 @@ use kernel_cmdline::Selector;
 
 use super::checks::Id;
 use super::object::{Bond, Interface, Ipoib, Link, Object, Port, Root, Server, findings};
-use super::{interface, unread};
+use super::{lease, unread};
 use crate::SCHEMA;
 use crate::facts::{Facts, Netdev, PortRef, rules, select};
 use crate::rdma::types::Identity;
@@ -310,7 +310,7 @@ fn on_bond(
             seen,
         }),
         interface: Some(Interface {
-            wish: &interface::granted_to(ipoib, netdev, facts),
+            wish: &lease::granted_to(ipoib, netdev, facts),
             netdev,
             name,
             is_bond: true,
@@ -331,7 +331,7 @@ fn on_port(wish: &LinkWish, lookup: &Lookup<'_>, port: PortRef<'_>) -> LinkRepor
     let absent = Netdev::default();
     let netdev = found.unwrap_or(&absent);
     let name = found.map(|netdev| netdev.ifname.as_str());
-    let granted = ipoib.map(|wish| interface::granted_to(wish, netdev, facts));
+    let granted = ipoib.map(|wish| lease::granted_to(wish, netdev, facts));
     let interface = granted.as_ref().map(|wish| Interface {
         wish,
         netdev,

@@ -3,10 +3,9 @@
 
 use std::net::IpAddr;
 
+use super::carrier;
 use super::checks::Id;
 use super::object::{Interface, Ipoib};
-use super::{carrier, lease6};
-use crate::dhcp::progress::Progress;
 use crate::facts::{Facts, Netdev, PortRef, rules};
 use crate::verify::report::Finding;
 use crate::wish::ipoib::{self, Autoconf, FULL_MEMBER, WantedMtu, Wish};
@@ -39,54 +38,6 @@ pub fn carrier(ipoib: &Ipoib<'_>, facts: &Facts) -> Finding {
     match netdev.carrier {
         Some(true) => Finding::ok(Id::IpoibCarrier, "carrier"),
         _ => carrier::missing(netdev, ipoib.port, facts),
-    }
-}
-
-/// What is wanted with what DHCP servers granted for the interface.
-pub fn granted_to(wish: &Wish, netdev: &Netdev, facts: &Facts) -> Wish {
-    let progress = wish.dhcp.as_ref().and_then(|_| progress(netdev, facts));
-    let lease = progress.and_then(|progress| progress.lease.as_ref());
-    let wish = lease.map_or_else(|| wish.clone(), |lease| wish.granted(lease));
-    match lease6::lease(&wish, netdev, facts) {
-        Some(lease) => wish.granted6(lease, netdev.shown6(lease.address)),
-        None => wish,
-    }
-}
-
-fn progress<'f>(netdev: &Netdev, facts: &'f Facts) -> Option<&'f Progress> {
-    let mut all = facts.dhcp.iter();
-    all.find(|progress| netdev.ifindex == Some(progress.index))
-}
-
-/// The lease.
-pub fn lease(netdev: &Netdev, facts: &Facts) -> Finding {
-    const WANTED: &str = "a lease";
-    let Some(progress) = progress(netdev, facts) else {
-        return Finding::failed(Id::LeasePresent, "no server was asked", WANTED)
-            .hint("ibboot up asks: was it run?");
-    };
-    let Some(lease) = &progress.lease else {
-        let (seen, hint) = progress.diagnosis();
-        let finding = Finding::failed(Id::LeasePresent, &seen, WANTED).hint(&hint);
-        return if progress.gave_up {
-            finding.lasting()
-        } else {
-            finding
-        };
-    };
-    let what = format!("{} of {}", lease.address_text(), lease.server);
-    match lease.ends_ns() {
-        Some(ends) if facts.taken_ns >= ends => {
-            let seconds = (facts.taken_ns - ends) / 1_000_000_000;
-            Finding::failed(
-                Id::LeasePresent,
-                &format!("{what}, which ended {seconds} s ago"),
-                "one that holds",
-            )
-            .hint("the address is kept and asked for anew: see the log of ibboot-lease.service and of the server")
-            .as_warning()
-        }
-        _ => Finding::ok(Id::LeasePresent, &format!("{what}, {}", lease.length())),
     }
 }
 
@@ -347,37 +298,5 @@ mod tests {
             said(routes(&wish, &netdev)),
             row(Status::Critical, "10.0.0.9", "10.0.0.2")
         );
-    }
-
-    #[test]
-    fn a_lease_that_has_ended_is_a_warning_with_its_age() {
-        const SECOND: u64 = 1_000_000_000;
-        let lease = r#"{"address":"10.0.0.5","prefix":24,"server":"10.0.0.1",
-            "asked_ns":5000000000,"seconds":60,"renew_s":30,"rebind_s":50}"#;
-        let netdev = Netdev {
-            ifindex: Some(4),
-            ..Netdev::default()
-        };
-        let mut facts = Facts {
-            dhcp: vec![Progress {
-                index: 4,
-                lease: Some(serde_json::from_str(lease).unwrap()),
-                ..Progress::default()
-            }],
-            ..Facts::default()
-        };
-        let seen = |facts: &Facts| {
-            let finding = super::lease(&netdev, facts);
-            (finding.status, finding.seen.unwrap_or_default())
-        };
-        facts.taken_ns = 64 * SECOND;
-        let what = "10.0.0.5/24 of 10.0.0.1".to_owned();
-        assert_eq!(seen(&facts), (Status::Ok, format!("{what}, for 60 s")));
-        facts.taken_ns = 95 * SECOND;
-        let ended = format!("{what}, which ended 30 s ago");
-        assert_eq!(seen(&facts), (Status::Warning, ended));
-        facts.dhcp.clear();
-        let nobody = "no server was asked".to_owned();
-        assert_eq!(seen(&facts), (Status::Critical, nobody));
     }
 }

@@ -7,7 +7,7 @@ pub mod carrier;
 pub mod checks;
 pub mod evaluate;
 mod interface;
-mod lease6;
+mod lease;
 mod module;
 pub mod monitoring;
 mod object;

@@ -12,8 +12,8 @@ use std::net::IpAddr;
 use kernel_cmdline::HwAddr;
 use serde::{Deserialize, Serialize};
 
-use crate::dhcp::lease;
-use crate::dhcp6;
+use crate::dhcp;
+use crate::dhcp::v4::lease;
 use crate::inet::{Address, Route};
 
 pub use granted::Suggested;
@@ -134,13 +134,13 @@ pub struct Wish {
     pub autoconf: Option<Autoconf>,
     /// A DHCP server is asked for the rest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub dhcp: Option<crate::dhcp::Wish>,
+    pub dhcp: Option<dhcp::v4::Wish>,
     /// A DHCPv6 server is asked for an address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub dhcp6: Option<dhcp6::Wish>,
+    pub dhcp6: Option<dhcp::v6::Wish>,
     /// Name servers are asked for where a router's address is enough.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub information: Option<dhcp6::information::Wish>,
+    pub information: Option<dhcp::v6::information::Wish>,
     /// The bond that it belongs to, which sets it up and decides its MTU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bond: Option<String>,
@@ -214,14 +214,14 @@ impl Wish {
     }
 
     /// What is asked for of name servers: a lease that is certain to be asked for brings its own.
-    pub fn information(&self) -> Option<&dhcp6::information::Wish> {
+    pub fn information(&self) -> Option<&dhcp::v6::information::Wish> {
         let dhcp6 = self.dhcp6.as_ref();
         let has_lease = dhcp6.is_some_and(|dhcp6| dhcp6.after_router_s.is_none());
         self.information.as_ref().filter(|_| !has_lease)
     }
 
     /// With what a DHCPv6 server said to a node with a router's address.
-    pub fn informed(&self, information: &dhcp6::information::Information) -> Wish {
+    pub fn informed(&self, information: &dhcp::v6::information::Information) -> Wish {
         let mut wish = self.clone();
         let servers = information.name_servers.iter().copied();
         wish.dns.extend(servers.map(IpAddr::from));
@@ -233,12 +233,12 @@ impl Wish {
     /// With what a DHCPv6 server granted, which is as good as what a router would have given: an
     /// address that the kernel made of a router's prefix already keeps that length, because it
     /// takes none twice.
-    pub fn granted6(&self, lease: &dhcp6::lease::Lease, shown: Option<&str>) -> Wish {
+    pub fn granted6(&self, lease: &dhcp::v6::lease::Lease, shown: Option<&str>) -> Wish {
         let mut wish = self.clone();
         let prefix = shown.and_then(|text| text.split_once('/')?.1.parse().ok());
         wish.addresses.push(Address {
             address: lease.address.into(),
-            prefix: prefix.unwrap_or(dhcp6::lease::PREFIX),
+            prefix: prefix.unwrap_or(dhcp::v6::lease::PREFIX),
         });
         let asked = self.dhcp6.as_ref();
         if asked.is_some_and(|asked| asked.after_router_s.is_some()) {

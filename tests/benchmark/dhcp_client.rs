@@ -5,10 +5,11 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use ibboot::dhcp::client::Config;
-use ibboot::dhcp::identity::{INFINIBAND, Identity, WantedId};
-use ibboot::dhcp::session::{Outcome, Session};
-use ibboot::dhcp::socket::Hardware;
+use ibboot::dhcp::hardware::Hardware;
+use ibboot::dhcp::identity::{INFINIBAND, WantedId};
+use ibboot::dhcp::v4::client::Config;
+use ibboot::dhcp::v4::identity::Identity;
+use ibboot::dhcp::v4::session::{Outcome, Session};
 use ibboot::error::Error;
 use ibboot::system::clock::boottime_ns;
 use ibboot::system::root::Root;

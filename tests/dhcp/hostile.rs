@@ -12,10 +12,11 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use super::network::{Node, bound, enter_far, hardware, infiniband, ip, until, with_network};
-use ibboot::dhcp::arp::Arp;
-use ibboot::dhcp::frame;
-use ibboot::dhcp::packet::{Kind, LARGEST, Message, option};
-use ibboot::dhcp::socket::{Hardware, PacketSocket, Protocol};
+use ibboot::dhcp::hardware::Hardware;
+use ibboot::dhcp::v4::arp::Arp;
+use ibboot::dhcp::v4::frame;
+use ibboot::dhcp::v4::packet::{Kind, LARGEST, Message, option};
+use ibboot::dhcp::v4::socket::{PacketSocket, Protocol};
 use ibboot::system::root::Root;
 use ibboot::up::taken::Claims;
 use nix::sched::{CloneFlags, setns};
@@ -406,7 +407,7 @@ fn a_lease_is_renewed_though_another_program_has_the_clients_port() {
         let lease = node.boot(None);
         ip(&format!("addr add {} dev near", lease.address_text()));
         let _other = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 68)).unwrap();
-        node.until(20, |session| session.progress().counts.acks == 2);
+        node.until(20, |session| session.progress().counts.replies == 2);
         assert_eq!(node.session.progress().broken, None);
         assert!(node.session.lease().unwrap().asked_ns > lease.asked_ns);
     });

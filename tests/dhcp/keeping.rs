@@ -7,14 +7,15 @@ use std::os::unix::fs::PermissionsExt;
 use super::network::{Node, Server, enter_far, infiniband, ip, until, with_network};
 use super::others::{dhcpd, subnet};
 use super::servers::dnsmasq;
-use ibboot::dhcp::arp::Arp;
-use ibboot::dhcp::progress::Progress;
-use ibboot::dhcp::socket::{Hardware, PacketSocket, Protocol};
+use ibboot::dhcp::hardware::Hardware;
+use ibboot::dhcp::v4::arp::Arp;
+use ibboot::dhcp::v4::progress::{self, Progress};
+use ibboot::dhcp::v4::socket::{PacketSocket, Protocol};
 use ibboot::handover::{Kept, Outcome, State, write_state};
 use ibboot::system::clock::boottime_ns;
 use ibboot::system::directory::Directory;
 use ibboot::system::root::Root;
-use ibboot::{SCHEMA, dhcp6};
+use ibboot::{SCHEMA, dhcp};
 
 pub const LEASES: &str = "/run/ibboot/lease/leases.json";
 
@@ -42,7 +43,7 @@ pub fn written(progress: &Progress) {
 }
 
 /// state.json as `up` writes it.
-pub fn hand_over_state(dhcp: Vec<Progress>, dhcp6: Vec<dhcp6::progress::Progress>) {
+pub fn hand_over_state(dhcp: Vec<Progress>, dhcp6: Vec<dhcp::v6::progress::Progress>) {
     let state = State {
         schema: SCHEMA,
         ibboot: "test".to_owned(),
@@ -188,13 +189,15 @@ fn probes_that_the_initramfs_had_no_time_for_are_made_and_find_another_owner() {
         let taken = node.boot(None).address_text();
         ip(&format!("-n far addr add {taken} dev far"));
         let (before, mut program) = hand_over(node, false);
-        assert_eq!(before.state, "PROBING");
+        assert_eq!(before.state, progress::State::Probing);
         program.says(": declined, and another one is asked for");
         program.says("of 10.9.0.1, for 3600 s");
         until("another address", || {
             addresses().contains("10.9.0.") && !addresses().contains(&taken)
         });
-        until("the end of the probes", || now().state == "BOUND");
+        until("the end of the probes", || {
+            now().state == progress::State::Bound
+        });
         assert_ne!(now().lease.unwrap().address_text(), taken);
     });
 }
@@ -286,7 +289,7 @@ fn who_uses_the_address_too_is_named_once_and_answered_and_an_interface_of_our_o
         let address = node.boot(None).address;
         node.unopposed();
         let (before, mut program) = hand_over(node, true);
-        assert_eq!(before.state, "BOUND");
+        assert_eq!(before.state, progress::State::Bound);
         program.says("is kept, for 3600 s");
         let (near, other) = (hardware_address("near"), hardware_address("other"));
         // What the kernel says of the address when it is told so.

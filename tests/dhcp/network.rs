@@ -8,11 +8,12 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use ibboot::dhcp::client::Config;
-use ibboot::dhcp::identity::{INFINIBAND, Identity, WantedId};
-use ibboot::dhcp::lease::Lease;
-use ibboot::dhcp::session::{Outcome, Session};
-use ibboot::dhcp::socket::Hardware;
+use ibboot::dhcp::hardware::Hardware;
+use ibboot::dhcp::identity::{INFINIBAND, WantedId};
+use ibboot::dhcp::v4::client::Config;
+use ibboot::dhcp::v4::identity::Identity;
+use ibboot::dhcp::v4::lease::Lease;
+use ibboot::dhcp::v4::session::{Outcome, Session};
 use ibboot::system::clock::boottime_ns;
 use ibboot::system::root::Root;
 use nix::mount::{MsFlags, mount};

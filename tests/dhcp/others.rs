@@ -60,9 +60,9 @@ fn dhcpd_refuses_an_address_of_another_network() {
         let lease = node.boot(Some(Ipv4Addr::new(192, 168, 7, 7)));
         assert_eq!(lease.address.octets()[..3], [10, 9, 0]);
         let counts = node.session.progress().counts;
-        assert_eq!(counts.naks, 1);
+        assert_eq!(counts.refusals, 1);
         assert_eq!(
-            counts.why_nak.as_deref(),
+            counts.why_refused.as_deref(),
             Some("server 10.9.0.1 refuses (NAK)")
         );
     });
@@ -124,7 +124,7 @@ fn a_server_behind_a_relay_is_renewed_directly() {
         ip("route add default via 10.9.0.1");
         let renewed = node.lease(20);
         assert!(renewed.asked_ns > lease.asked_ns);
-        assert_eq!(node.session.progress().counts.naks, 0);
+        assert_eq!(node.session.progress().counts.refusals, 0);
     });
 }
 

@@ -5,8 +5,9 @@ use std::fs;
 use std::net::Ipv4Addr;
 
 use super::network::{CLIENT_ID, Node, Server, ethernet, infiniband, ip, with_network};
-use ibboot::dhcp::lease::Route;
-use ibboot::dhcp::session::Outcome;
+use ibboot::dhcp::v4::lease::Route;
+use ibboot::dhcp::v4::progress::State;
+use ibboot::dhcp::v4::session::Outcome;
 
 const RESERVED: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 55);
 
@@ -79,7 +80,7 @@ fn dnsmasq_knows_the_node_by_the_identifier_of_its_firmware() {
         );
         assert_eq!(lease.left_out, Vec::<String>::new());
         let counts = node.session.progress().counts;
-        assert_eq!((counts.sent, counts.offers, counts.acks), (2, 1, 1));
+        assert_eq!((counts.sent, counts.offers, counts.replies), (2, 1, 1));
     });
 }
 
@@ -107,9 +108,9 @@ fn a_known_address_comes_back_and_a_wrong_one_is_refused() {
         let lease = node.boot(Some(Ipv4Addr::new(192, 168, 7, 7)));
         assert_eq!(lease.address, first.address);
         let counts = node.session.progress().counts;
-        assert_eq!(counts.naks, 1);
+        assert_eq!(counts.refusals, 1);
         assert_eq!(
-            counts.why_nak.as_deref(),
+            counts.why_refused.as_deref(),
             Some("server 10.9.0.1 refuses (NAK): wrong address")
         );
     });
@@ -163,7 +164,7 @@ fn a_lease_is_renewed_by_dnsmasq_and_after_it_died_by_another_server() {
         ip(&format!("addr add {} dev near", lease.address_text()));
         let renewed = node.lease(20);
         assert!(renewed.asked_ns > lease.asked_ns);
-        assert_eq!(node.session.progress().state, "BOUND");
+        assert_eq!(node.session.progress().state, State::Bound);
         // Another server, at another address, which has no memory of it.
         drop(server);
         fs::remove_file("/run/dnsmasq.leases").unwrap();

@@ -13,8 +13,8 @@ use std::time::Duration;
 use super::hostile::resident;
 use super::network::{bound, ip};
 use super::six::{IAID, Node, inquire, local, with_six};
-use ibboot::dhcp6::packet::{Address, Association, Kind, LARGEST, Message, Options, option};
-use ibboot::dhcp6::{CLIENT_PORT, SERVER_PORT, SERVERS};
+use ibboot::dhcp::v6::packet::{Address, Association, Kind, LARGEST, Message, Options, option};
+use ibboot::dhcp::v6::{CLIENT_PORT, SERVER_PORT, SERVERS};
 use nix::sched::{CloneFlags, setns};
 use nix::sys::socket::{setsockopt, sockopt};
 

@@ -7,12 +7,12 @@ use std::net::Ipv6Addr;
 use super::keeping::{LEASES, hand_over_state, lease as ibboot_lease};
 use super::network::{Server, hardware, ip, until};
 use super::six::{IAID, Node, dhcpd, dnsmasq, local, with_six};
-use ibboot::dhcp6::client::Config;
-use ibboot::dhcp6::duid::Identity;
-use ibboot::dhcp6::lease::Lease;
-use ibboot::dhcp6::progress::Progress;
-use ibboot::dhcp6::session::Session;
-use ibboot::dhcp6::socket::Closed;
+use ibboot::dhcp::v6::client::Config;
+use ibboot::dhcp::v6::identity::Identity;
+use ibboot::dhcp::v6::lease::Lease;
+use ibboot::dhcp::v6::progress::Progress;
+use ibboot::dhcp::v6::session::Session;
+use ibboot::dhcp::v6::socket::Closed;
 use ibboot::handover::Kept;
 
 /// Writes state.json as `up` does it with this lease, sets the address, and starts `ibboot lease`.

@@ -6,7 +6,7 @@ use kernel_cmdline::{Arguments, Ip, Limit, Method};
 
 use crate::dhcp;
 use crate::dhcp::identity::WantedId;
-use crate::dhcp6::{self, information};
+use crate::dhcp::v6::information;
 use crate::wish::ipoib::{self, Autoconf};
 
 /// `either6`: seconds that a router is waited for (`rd.net.timeout.ipv6auto=`): it has been
@@ -52,12 +52,12 @@ fn limit_s(arguments: &Arguments<'_>) -> Option<u32> {
 }
 
 /// What an `ip=` wants of DHCPv6, if it does.
-fn dhcp6(arguments: &Arguments<'_>, ip: &Ip<'_>) -> Option<dhcp6::Wish> {
+fn dhcp6(arguments: &Arguments<'_>, ip: &Ip<'_>) -> Option<dhcp::v6::Wish> {
     let net = &arguments.net;
     let methods = &ip.methods;
     let patience = net.timeouts.ipv6auto.map_or(ROUTER_S, |limit| limit.value);
     let is_certain = methods.contains(&Method::Dhcp6);
-    (is_certain || methods.contains(&Method::Either6)).then(|| dhcp6::Wish {
+    (is_certain || methods.contains(&Method::Either6)).then(|| dhcp::v6::Wish {
         client_id: WantedId::default(),
         limit_s: limit_s(arguments),
         tries: net.dhcp.retry.map_or(1, |tries| tries.value),
@@ -75,10 +75,10 @@ fn information(arguments: &Arguments<'_>, ip: &Ip<'_>) -> Option<information::Wi
 }
 
 /// What an `ip=` wants of DHCP, if it does.
-fn dhcp(arguments: &Arguments<'_>, ip: &Ip<'_>) -> Option<dhcp::Wish> {
+fn dhcp(arguments: &Arguments<'_>, ip: &Ip<'_>) -> Option<dhcp::v4::Wish> {
     let net = &arguments.net;
     let limit_s = limit_s(arguments);
-    ip.wants_dhcp4().then(|| dhcp::Wish {
+    ip.wants_dhcp4().then(|| dhcp::v4::Wish {
         client_id: WantedId::default(),
         vendor_class: net
             .dhcp

@@ -4,7 +4,7 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use crate::dhcp::lease::Lease;
+use crate::dhcp::v4::lease::Lease;
 use crate::inet::{Address, Route};
 use crate::wish::ipoib::Wish;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What must hold of every DHCPv6 lease that is taken, and of what is said without one.
 
-use ibboot::dhcp6::lease::Lease;
+use ibboot::dhcp::v6::lease::Lease;
 
 pub fn check(lease: &Lease) {
     let address = lease.address;

@@ -8,10 +8,11 @@
 
 use std::collections::BTreeSet;
 
-use ibboot::dhcp::arp::Arp;
-use ibboot::dhcp::client::{Action, Client, Config};
-use ibboot::dhcp::identity::{INFINIBAND, Identity, WantedId};
-use ibboot::dhcp::packet::{Kind, Message, option};
+use ibboot::dhcp::identity::{INFINIBAND, WantedId};
+use ibboot::dhcp::v4::arp::Arp;
+use ibboot::dhcp::v4::client::{Action, Client, Config};
+use ibboot::dhcp::v4::identity::Identity;
+use ibboot::dhcp::v4::packet::{Kind, Message, option};
 use libfuzzer_sys::fuzz_target;
 
 const SECOND: u64 = 1_000_000_000;

@@ -12,10 +12,10 @@ mod believed;
 use std::collections::BTreeSet;
 use std::net::Ipv6Addr;
 
-use ibboot::dhcp6::client::{Action, Client, Config};
-use ibboot::dhcp6::duid::Identity;
-use ibboot::dhcp6::information::Asker;
-use ibboot::dhcp6::packet::{Address, Association, Kind, Message, Options, option};
+use ibboot::dhcp::v6::client::{Action, Client, Config};
+use ibboot::dhcp::v6::identity::Identity;
+use ibboot::dhcp::v6::information::Asker;
+use ibboot::dhcp::v6::packet::{Address, Association, Kind, Message, Options, option};
 use libfuzzer_sys::fuzz_target;
 
 const SECOND: u64 = 1_000_000_000;

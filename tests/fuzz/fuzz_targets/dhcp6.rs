@@ -7,9 +7,9 @@ mod believed;
 
 use std::net::Ipv6Addr;
 
-use ibboot::dhcp6::information::Information;
-use ibboot::dhcp6::lease::Lease;
-use ibboot::dhcp6::packet::Message;
+use ibboot::dhcp::v6::information::Information;
+use ibboot::dhcp::v6::lease::Lease;
+use ibboot::dhcp::v6::packet::Message;
 use libfuzzer_sys::fuzz_target;
 
 const IAID: u32 = 0xffff;

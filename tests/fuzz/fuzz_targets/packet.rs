@@ -3,10 +3,10 @@
 //! when it is written, and what is believed of a message is clean.
 #![no_main]
 
-use ibboot::dhcp::arp::Arp;
-use ibboot::dhcp::frame;
-use ibboot::dhcp::lease::Lease;
-use ibboot::dhcp::packet::Message;
+use ibboot::dhcp::v4::arp::Arp;
+use ibboot::dhcp::v4::frame;
+use ibboot::dhcp::v4::lease::Lease;
+use ibboot::dhcp::v4::packet::Message;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {

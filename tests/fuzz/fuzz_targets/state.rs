@@ -11,20 +11,21 @@ use std::fmt::Debug;
 use std::path::Path;
 use std::sync::LazyLock;
 
-use ibboot::dhcp::client::{Action, Client, Config};
-use ibboot::dhcp::identity::{INFINIBAND, Identity, WantedId, unhex};
-use ibboot::dhcp::packet::Message;
-use ibboot::dhcp::progress::Progress;
+use ibboot::dhcp::identity::{INFINIBAND, WantedId, unhex};
+use ibboot::dhcp::v4::client::{Action, Client, Config};
+use ibboot::dhcp::v4::identity::Identity;
+use ibboot::dhcp::v4::packet::Message;
+use ibboot::dhcp::v4::progress::Progress;
 use ibboot::error::Kind;
-use ibboot::wish::expectation::{Depth, Expectation};
 use ibboot::facts::{Facts, Leases};
-use ibboot::{handover, plan, dhcp6, verify};
-use ibboot::verify::monitoring;
-use ibboot::handover::{peers, timeline, Kept, Stamped, State};
+use ibboot::handover::{Kept, Stamped, State, peers, timeline};
 use ibboot::plan::Inventory;
-use ibboot::verify::report::Report;
 use ibboot::request::Request;
 use ibboot::system::root::Root;
+use ibboot::verify::monitoring;
+use ibboot::verify::report::Report;
+use ibboot::wish::expectation::{Depth, Expectation};
+use ibboot::{dhcp, handover, plan, verify};
 use kernel_cmdline::Handover;
 use libfuzzer_sys::fuzz_target;
 use serde::Serialize;
@@ -234,33 +235,33 @@ fn resume(progress: &Progress) {
 }
 
 /// The same of DHCPv6.
-fn resume6(progress: &dhcp6::progress::Progress) {
+fn resume6(progress: &dhcp::v6::progress::Progress) {
     let (seen, hint) = progress.diagnosis();
     assert!(!seen.is_empty() || hint.is_empty());
     let (Some(lease), Some(duid)) = (&progress.lease, unhex(&progress.duid)) else {
         return;
     };
-    let identity = dhcp6::duid::Identity {
+    let identity = dhcp::v6::identity::Identity {
         duid,
         iaid: progress.iaid,
     };
-    let config = dhcp6::client::Config {
+    let config = dhcp::v6::client::Config {
         identity,
         keep: progress.wish.keep,
     };
-    let mut client = dhcp6::client::Client::new(config, 1);
+    let mut client = dhcp::v6::client::Client::new(config, 1);
     let mut now = 3600 * SECOND;
     let mut actions = client.resume(now, lease.clone());
     let mut sent = 0;
     for _ in 0..8 {
         for action in actions.drain(..) {
             match action {
-                dhcp6::client::Action::Send(message) => {
+                dhcp::v6::client::Action::Send(message) => {
                     sent += 1;
-                    let again = dhcp6::packet::Message::decode(&message.encode());
+                    let again = dhcp::v6::packet::Message::decode(&message.encode());
                     assert_eq!(again, Ok(message));
                 }
-                dhcp6::client::Action::Say(_, line) => {
+                dhcp::v6::client::Action::Say(_, line) => {
                     assert!(!line.chars().any(char::is_control), "{line:?}");
                 }
                 _ => {}

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The hardware addresses of interfaces, read from sysfs.
+
+use std::io;
+
+use super::identity::unhex;
+use crate::system::root::Root;
+
+/// An interface as a packet socket needs it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hardware {
+    /// Interface index.
+    pub index: u32,
+    /// ARP hardware type.
+    pub hardware_type: u16,
+    /// Its address.
+    pub address: Vec<u8>,
+    /// Where broadcasts go. On InfiniBand that depends on the partition, so it is never a constant.
+    pub broadcast: Vec<u8>,
+}
+
+impl Hardware {
+    /// Reads it from sysfs.
+    pub fn read(root: &Root, name: &str) -> io::Result<Hardware> {
+        let text = |file: &str| root.text(&format!("/sys/class/net/{name}/{file}"));
+        let wrong = || io::Error::from(io::ErrorKind::InvalidData);
+        let bytes = |file: &str| unhex(&text(file)?).ok_or_else(wrong);
+        Ok(Hardware {
+            index: text("ifindex")?.parse().map_err(|_| wrong())?,
+            hardware_type: text("type")?.parse().map_err(|_| wrong())?,
+            address: bytes("address")?,
+            broadcast: bytes("broadcast")?,
+        })
+    }
+}
+
+/// The hardware addresses of this machine's interfaces. One of them may speak for the address of
+/// another on the same link (ip-sysctl.rst, arp_ignore and arp_announce): that is no other host.
+pub fn own_addresses(root: &Root) -> Vec<Vec<u8>> {
+    const NET: &str = "/sys/class/net";
+    let names = root.list(NET).unwrap_or_default();
+    let address = |name: &String| root.text(&format!("{NET}/{name}/address")).ok();
+    let all = names.iter().filter_map(address);
+    all.filter_map(|text| unhex(&text)).collect()
+}

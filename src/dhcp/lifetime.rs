@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! PURE: how long leases hold, and the floors of their times.
+
+/// Nanoseconds.
+pub(super) const SECOND: u64 = 1_000_000_000;
+/// A lease for ever (RFC 2131 3.3, RFC 8415 7.7).
+pub const FOR_EVER: u32 = u32::MAX;
+/// No lease is taken for shorter than this, nor renewed sooner than the other after it was asked for: a
+/// server's slip must not make every node send, log and write each second (dhcpcd has the same floor,
+/// DHCP_MIN_LEASE).
+pub(super) const SECONDS_MIN: u32 = 20;
+const RENEW_MIN: u32 = 5;
+
+/// T1, T2 and the length of a lease, which come in this order, none of them shorter than its floor.
+pub(super) fn floored(renew_s: u32, rebind_s: u32, seconds: u32) -> (u32, u32, u32) {
+    (
+        renew_s.max(RENEW_MIN),
+        rebind_s.max(2 * RENEW_MIN),
+        seconds.max(SECONDS_MIN),
+    )
+}
+
+/// When so many seconds have passed since `asked_ns`, ns since kernel start; `None`: never.
+pub(super) fn end_ns(asked_ns: u64, seconds: u32) -> Option<u64> {
+    let length = u64::from(seconds).saturating_mul(SECOND);
+    (seconds != FOR_EVER).then(|| asked_ns.saturating_add(length))
+}
+
+/// `for 600 s` or `for ever`.
+pub(super) fn words(seconds: u32) -> String {
+    match seconds {
+        FOR_EVER => "for ever".to_owned(),
+        seconds => format!("for {seconds} s"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_time_of_a_lease_is_below_its_floor() {
+        assert_eq!(floored(1, 2, 3), (5, 10, 20));
+        assert_eq!(floored(30, 50, 60), (30, 50, 60));
+    }
+
+    #[test]
+    fn a_lease_ends_so_many_seconds_after_it_was_asked_for_or_never() {
+        assert_eq!(end_ns(7, 2), Some(2_000_000_007));
+        assert_eq!(end_ns(u64::MAX - 1, 60), Some(u64::MAX));
+        assert_eq!(end_ns(7, FOR_EVER), None);
+        assert_eq!(words(60), "for 60 s");
+        assert_eq!(words(FOR_EVER), "for ever");
+    }
+}

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a server's answer does to a client (RFC 2131 4.4; RFC 6842).
+
+use std::net::Ipv4Addr;
+
+use super::{Action, Client, GRACE, OFFERS, State};
+use crate::dhcp::brake::Reason;
+use crate::dhcp::v4::lease::Lease;
+use crate::dhcp::v4::packet::{Kind, Message, option};
+use crate::error::printable;
+use crate::redact;
+
+impl Client {
+    /// A message came from the link.
+    pub fn received(&mut self, now: u64, message: &Message) -> Vec<Action> {
+        if message.op != 2 {
+            return Vec::new();
+        }
+        if message.xid != self.xid {
+            if message.xid != self.former_xid {
+                self.counts.foreign += 1;
+            }
+            return Vec::new();
+        }
+        // Servers need not send it back; one that sends another's answers another (RFC 6842).
+        let id = message.option(option::CLIENT_ID);
+        if id.is_some_and(|id| id != self.config.identity.client_id) {
+            self.counts.foreign += 1;
+            return Vec::new();
+        }
+        if let Some(why) = self.not_our_hardware(message) {
+            return self.disbelieve(now, message, &why);
+        }
+        match (message.kind, self.state) {
+            (Kind::Offer, State::Selecting | State::Requesting) => self.offered(now, message),
+            (
+                Kind::Ack,
+                State::Requesting | State::Rebooting | State::Renewing | State::Rebinding,
+            ) => self.acknowledged(now, message),
+            (
+                Kind::Nak,
+                State::Requesting | State::Rebooting | State::Renewing | State::Rebinding,
+            ) => self.refused(now, message),
+            // FORCERENEW too, since nobody can tell who sent it (RFC 3203 5.4).
+            _ => {
+                self.counts.unsolicited += 1;
+                Vec::new()
+            }
+        }
+    }
+
+    /// An answer that cannot be used is counted with its reason, and the next one awaited.
+    fn disbelieve(&mut self, now: u64, message: &Message, why: &Reason) -> Vec<Action> {
+        self.counts.unusable = self.counts.unusable.saturating_add(1);
+        let from = message
+            .address(option::SERVER)
+            .map_or_else(String::new, |server| format!(" of {server}"));
+        let what = format!("{}{from}: {why}", message.kind);
+        let said = self.warn(now, why.kind, format!("not usable: {what}"));
+        // What the report says changes no more often than what the log does.
+        if !said.is_empty() || self.counts.why_unusable.is_none() {
+            self.counts.why_unusable = Some(what);
+        }
+        said
+    }
+
+    /// A warning, unless one of its kind or too many others were given since the last lease.
+    fn warn(&mut self, now: u64, kind: &'static str, line: String) -> Vec<Action> {
+        let line = self.brake.pass(now, kind, line);
+        line.into_iter().map(Action::warning).collect()
+    }
+
+    /// The same of what becomes of a lease.
+    pub(super) fn tell(&mut self, now: u64, kind: &'static str, line: String) -> Vec<Action> {
+        let line = self.of_lease.pass(now, kind, line);
+        line.into_iter().map(Action::warning).collect()
+    }
+
+    /// Servers send back what the client sent (RFC 2131 4.3.1, table 3): over InfiniBand no
+    /// hardware address at all (RFC 4390 2.1).
+    fn not_our_hardware(&self, message: &Message) -> Option<Reason> {
+        let own = self.hardware();
+        let length = usize::from(own.hlen).min(own.chaddr.len());
+        let is_same = (message.htype, message.hlen) == (own.htype, own.hlen)
+            && message.chaddr.get(..length) == own.chaddr.get(..length);
+        let text = || {
+            format!(
+                "for hardware type {} with an address of {} bytes, not {} with {}",
+                message.htype, message.hlen, own.htype, own.hlen
+            )
+        };
+        (!is_same).then(|| Reason::new("other hardware", text()))
+    }
+
+    fn offered(&mut self, now: u64, message: &Message) -> Vec<Action> {
+        let offer = match Lease::of(message, self.asked_ns) {
+            Ok(offer) => offer,
+            Err(why) => return self.disbelieve(now, message, &why),
+        };
+        if let Some(held) = self
+            .held
+            .as_ref()
+            .filter(|held| held.address != offer.address)
+        {
+            let why = format!("{} while {} is kept", offer.address, held.address);
+            let why = Reason::new("another address is kept", why);
+            return self.disbelieve(now, message, &why);
+        }
+        self.counts.offers = self.counts.offers.saturating_add(1);
+        let known = |other: &Lease| other.server == offer.server;
+        if self.offers.iter().any(known) {
+            return Vec::new();
+        }
+        let is_shunned = self.shunned.contains(&offer.server);
+        let is_first = self.offers.is_empty();
+        if self.state != State::Selecting {
+            self.remember(offer, is_shunned);
+            return Vec::new();
+        }
+        if is_shunned && self.offers.len() >= OFFERS {
+            return Vec::new();
+        }
+        self.offers.push(offer);
+        if !is_shunned {
+            // Ahead of the shunned ones that came before.
+            self.offers.rotate_right(1);
+            return self.enter(now, State::Requesting);
+        }
+        if is_first {
+            self.due = Some(now.saturating_add(GRACE));
+        }
+        Vec::new()
+    }
+
+    /// Another offer, beside the one that is asked for. A server that failed us before has no place
+    /// that another one wants, and of many each has the same chance (reservoir sampling): a thousand
+    /// that answer first do not keep the one that delivers out.
+    fn remember(&mut self, offer: Lease, is_shunned: bool) {
+        if !is_shunned {
+            self.candidates = self.candidates.saturating_add(1);
+        }
+        if self.offers.len() < OFFERS {
+            self.offers.push(offer);
+            return;
+        }
+        if is_shunned {
+            return;
+        }
+        let shunned = &self.shunned;
+        let mut others = self.offers.iter_mut().skip(1);
+        let place = match others.find(|other| shunned.contains(&other.server)) {
+            Some(place) => Some(place),
+            None => {
+                let chance = usize::try_from(self.random.below(self.candidates));
+                // Behind the first one; beyond the last one is no place.
+                self.offers
+                    .get_mut(chance.unwrap_or(OFFERS).saturating_add(1))
+            }
+        };
+        if let Some(place) = place {
+            *place = offer;
+        }
+    }
+
+    /// The server that this answer must come from; none: any one.
+    fn answering(&self) -> Option<Ipv4Addr> {
+        match self.state {
+            State::Requesting => self.offers.first().map(|offer| offer.server),
+            // It was sent to this one alone (RFC 2131 4.4.5).
+            State::Renewing => self.held.as_ref().map(|held| held.server),
+            _ => None,
+        }
+    }
+
+    fn acknowledged(&mut self, now: u64, message: &Message) -> Vec<Action> {
+        let lease = match Lease::of(message, self.asked_ns) {
+            Ok(lease) => lease,
+            Err(why) => return self.disbelieve(now, message, &why),
+        };
+        if self
+            .answering()
+            .is_some_and(|server| server != lease.server)
+        {
+            return self.disbelieve(now, message, &"another server was asked".into());
+        }
+        let asked_for = match self.state {
+            State::Requesting => self.offers.first().map(|offer| offer.address),
+            State::Rebooting => self.wanted,
+            _ => self.held.as_ref().map(|held| held.address),
+        };
+        if asked_for != Some(lease.address) {
+            let why = format!("{} was not asked for", lease.address);
+            let why = Reason::new("an address that was not asked for", why);
+            return self.disbelieve(now, message, &why);
+        }
+        self.counts.replies += 1;
+        if self.held.is_some() {
+            return self.bound(now, lease);
+        }
+        self.begin_probing(now, lease)
+    }
+
+    /// The lease is in use from now on.
+    pub(super) fn bound(&mut self, now: u64, lease: Lease) -> Vec<Action> {
+        self.state = State::Bound;
+        self.wanted = Some(lease.address);
+        self.held = Some(lease);
+        self.offers.clear();
+        self.shunned.clear();
+        self.naks = 0;
+        self.brake.loosen();
+        self.of_lease.loosen();
+        self.due = self.next_time(now);
+        vec![Action::Bound]
+    }
+
+    fn refused(&mut self, now: u64, message: &Message) -> Vec<Action> {
+        let Some(server) = message.address(option::SERVER) else {
+            return self.disbelieve(now, message, &"no server identifier (option 54)".into());
+        };
+        if self.answering().is_some_and(|asked| asked != server) {
+            return self.disbelieve(now, message, &"another server was asked".into());
+        }
+        let words = message.option(option::MESSAGE).unwrap_or_default();
+        let words = String::from_utf8_lossy(words);
+        let words = words.trim_end_matches('\0');
+        let why = if words.is_empty() {
+            format!("server {server} refuses (NAK)")
+        } else {
+            format!(
+                "server {server} refuses (NAK): {}",
+                printable(&redact::place(words))
+            )
+        };
+        self.counts.refusals += 1;
+        self.counts.why_refused = Some(why.clone());
+        if self.held.is_some() && !matches!(self.state, State::Requesting) {
+            return self.lost(now, "refused", &why);
+        }
+        let mut actions = self.tell(now, "NAK", why);
+        if self.state == State::Rebooting {
+            self.wanted = None;
+            actions.extend(self.enter(now, State::Selecting));
+            return actions;
+        }
+        // A server that offers and refuses must not make a storm.
+        self.shun(Some(server));
+        self.state = State::Waiting;
+        let wait = self.backoff(self.naks);
+        self.due = Some(now.saturating_add(wait));
+        self.naks = self.naks.saturating_add(1);
+        actions
+    }
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Is the address that was granted free? It is used at once and asked for beside that: a conflict in
+//! this second takes it away again (RFC 2131 4.4.1; RFC 5227 would have it the other way round).
+
+use std::net::Ipv4Addr;
+
+use super::{Action, Client, Destination, SECOND, State};
+use crate::dhcp::identity::Hex;
+use crate::dhcp::v4::arp::Arp;
+use crate::dhcp::v4::lease::Lease;
+
+/// ARP probes, and from one to the next: a second in all, where RFC 5227 takes five.
+const PROBES: u32 = 3;
+const PROBE_APART: u64 = SECOND * 3 / 10;
+/// Between two defences of an address (RFC 5227 1.1, DEFEND_INTERVAL).
+const DEFEND_APART: u64 = 10 * SECOND;
+/// After the first DECLINE, and after every later one (RFC 2131 3.1.5).
+const DECLINED_ONCE: u64 = SECOND;
+const DECLINED: u64 = 10 * SECOND;
+
+impl Client {
+    /// A new lease is in use, and the link is asked whether somebody has its address.
+    pub(super) fn begin_probing(&mut self, now: u64, lease: Lease) -> Vec<Action> {
+        let mut actions = self.bound(now, lease);
+        self.state = State::Probing;
+        self.sent = 0;
+        actions.extend(self.probe(now));
+        actions
+    }
+
+    /// The next ARP probe, or the end of them.
+    pub(super) fn probe(&mut self, now: u64) -> Vec<Action> {
+        let Some(address) = self.held.as_ref().map(|lease| lease.address) else {
+            return self.enter(now, State::Selecting);
+        };
+        if self.sent >= PROBES {
+            self.state = State::Bound;
+            self.declines = 0;
+            self.due = self.next_time(now);
+            return vec![Action::Unopposed(address)];
+        }
+        self.sent += 1;
+        self.due = Some(now.saturating_add(PROBE_APART));
+        vec![Action::Probe(address)]
+    }
+
+    /// ARP was heard on the link, from somebody else than this machine.
+    pub fn arp(&mut self, now: u64, arp: &Arp) -> Vec<Action> {
+        let Some(lease) = &self.held else {
+            return Vec::new();
+        };
+        let address = lease.address;
+        if self.state != State::Probing {
+            let is_other = arp.sender != self.config.identity.hardware;
+            return if is_other && arp.sender_address == address {
+                self.conflict(now, address, arp)
+            } else {
+                Vec::new()
+            };
+        }
+        if !arp.takes(address, &self.config.identity.hardware) {
+            return Vec::new();
+        }
+        let what = format!("{address} is taken by {}", Hex(&arp.sender));
+        let decline = self.decline(lease);
+        self.counts.taken = Some(what.clone());
+        self.held = None;
+        self.wanted = None;
+        self.state = State::Waiting;
+        self.due = Some(now.saturating_add(if self.declines == 0 {
+            DECLINED_ONCE
+        } else {
+            DECLINED
+        }));
+        self.declines = self.declines.saturating_add(1);
+        self.counts.sent += 1;
+        let line = format!("{what}: declined, and another one is asked for");
+        let mut actions = self.tell(now, "taken", line);
+        let everybody = Destination::Link(Ipv4Addr::UNSPECIFIED);
+        actions.push(Action::Send(decline, everybody));
+        actions.push(Action::Lost(address));
+        actions
+    }
+
+    /// Somebody else uses the address that is ours (RFC 5227 2.4). It is defended and never given up:
+    /// what a forged packet of ARP could end would end with every one.
+    fn conflict(&mut self, now: u64, address: Ipv4Addr, arp: &Arp) -> Vec<Action> {
+        let is_soon = |at: u64| now.saturating_sub(at) < DEFEND_APART;
+        if self.defended_ns.is_some_and(is_soon) {
+            return Vec::new();
+        }
+        self.defended_ns = Some(now);
+        let line = format!(
+            "{} uses {address} too: the address stays, and is announced anew",
+            Hex(&arp.sender)
+        );
+        let mut actions = self.tell(now, "conflict", line);
+        actions.push(Action::Defend(address));
+        actions
+    }
+}

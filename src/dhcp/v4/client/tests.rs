@@ -1,0 +1,536 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Conversations with servers, good and bad, on a clock of their own.
+
+use std::net::Ipv4Addr;
+
+use super::*;
+use crate::dhcp::identity::{INFINIBAND, WantedId};
+use crate::dhcp::v4::arp::Arp;
+use crate::dhcp::v4::packet::{COOKIE, Kind, option};
+
+mod hostile;
+mod resuming;
+
+const S: u64 = SECOND;
+const GOOD: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
+const EVIL: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
+const MINE: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 5);
+const OTHER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 6);
+const NOBODY: Destination = Destination::Link(Ipv4Addr::UNSPECIFIED);
+
+struct Talk {
+    client: Client,
+    now: u64,
+    sent: Option<Message>,
+    actions: Vec<Action>,
+}
+
+impl Talk {
+    fn new(keep: bool) -> Talk {
+        let hardware: Vec<u8> = (0..20).collect();
+        let config = Config {
+            identity: Identity::new(INFINIBAND, &hardware, &WantedId::Firmware).unwrap(),
+            vendor_class: Some("ibboot".to_owned()),
+            host_name: None,
+            keep,
+        };
+        Talk {
+            client: Client::new(config, 7),
+            now: 100 * S,
+            sent: None,
+            actions: Vec::new(),
+        }
+    }
+
+    /// As one that is bound to MINE by GOOD for `seconds`.
+    fn bound(keep: bool, seconds: u32) -> Talk {
+        let mut talk = Talk::new(keep);
+        talk.start(None);
+        talk.hear(Kind::Offer, GOOD, MINE, seconds);
+        talk.hear(Kind::Ack, GOOD, MINE, seconds);
+        for _ in 0..3 {
+            talk.wake();
+        }
+        assert_eq!(talk.client.state(), State::Bound);
+        talk
+    }
+
+    fn note(&mut self, actions: Vec<Action>) -> &mut Talk {
+        for action in &actions {
+            if let Action::Send(message, _) = action {
+                self.sent = Some(message.clone());
+            }
+        }
+        self.actions = actions;
+        self
+    }
+
+    fn start(&mut self, known: Option<Ipv4Addr>) -> &mut Talk {
+        let actions = self.client.start(self.now, known);
+        self.note(actions)
+    }
+
+    fn answer(&self, kind: Kind, server: Ipv4Addr, address: Ipv4Addr, seconds: u32) -> Message {
+        let mut message = Message::new(kind, self.sent.as_ref().unwrap().xid);
+        message.op = 2;
+        message.htype = 32;
+        message.yiaddr = address;
+        let mut add = |code: u8, value: &[u8]| message.options.insert(code, value.to_vec());
+        add(option::SERVER, &server.octets());
+        add(option::MASK, &[255, 255, 255, 0]);
+        add(option::LEASE_TIME, &seconds.to_be_bytes());
+        message
+    }
+
+    fn hear(&mut self, kind: Kind, server: Ipv4Addr, address: Ipv4Addr, seconds: u32) -> &mut Talk {
+        let message = self.answer(kind, server, address, seconds);
+        self.hear_this(&message)
+    }
+
+    fn hear_this(&mut self, message: &Message) -> &mut Talk {
+        let actions = self.client.received(self.now, message);
+        self.note(actions)
+    }
+
+    /// Lets time pass until something is due, and does that.
+    fn wake(&mut self) -> &mut Talk {
+        self.now = self.client.due().unwrap().max(self.now);
+        let actions = self.client.wake(self.now);
+        self.note(actions)
+    }
+
+    fn sent(&self) -> String {
+        let words = self.actions.iter().map(|action| match action {
+            Action::Send(message, Destination::Link(_)) => message.kind.to_string(),
+            Action::Send(message, Destination::Server { to, .. }) => {
+                format!("{} to {to}", message.kind)
+            }
+            Action::Probe(address) => format!("probe {address}"),
+            Action::Defend(address) => format!("defend {address}"),
+            Action::Bound => "bound".to_owned(),
+            Action::Unopposed(address) => format!("unopposed {address}"),
+            Action::Lost(address) => format!("lost {address}"),
+            Action::Say(_, line) => format!("\"{line}\""),
+        });
+        words.collect::<Vec<_>>().join(", ")
+    }
+}
+
+#[test]
+fn the_usual_way_takes_four_messages_and_a_second_of_probes_beside_the_use_of_the_address() {
+    let mut talk = Talk::new(false);
+    assert_eq!(talk.start(None).sent(), "DISCOVER");
+    let discover = talk.sent.clone().unwrap();
+    assert_eq!(
+        (
+            discover.htype,
+            discover.hlen,
+            discover.chaddr,
+            discover.broadcast
+        ),
+        (32, 0, [0; 16], true)
+    );
+    assert_eq!(talk.actions[0], Action::Send(discover.clone(), NOBODY));
+    assert_eq!(talk.hear(Kind::Offer, GOOD, MINE, 600).sent(), "REQUEST");
+    let request = talk.sent.clone().unwrap();
+    assert_eq!(request.xid, discover.xid);
+    assert_eq!(request.address(option::SERVER), Some(GOOD));
+    assert_eq!(request.address(option::REQUESTED), Some(MINE));
+    assert!(request.broadcast && request.ciaddr.is_unspecified());
+    let asked = talk.now;
+    assert_eq!(
+        talk.hear(Kind::Ack, GOOD, MINE, 600).sent(),
+        "bound, probe 10.0.0.5"
+    );
+    assert_eq!(talk.client.lease().unwrap().asked_ns, asked);
+    assert_eq!(talk.wake().sent(), "probe 10.0.0.5");
+    assert_eq!(talk.wake().sent(), "probe 10.0.0.5");
+    assert!(talk.client.is_probing());
+    assert_eq!(talk.wake().sent(), "unopposed 10.0.0.5");
+    assert_eq!(talk.now - asked, 9 * S / 10);
+    assert_eq!(talk.client.state(), State::Bound);
+    // Renewed as ever, and what is its own is asked for no more.
+    assert_eq!(talk.wake().sent(), "REQUEST to 10.0.0.1");
+    assert_eq!(talk.hear(Kind::Ack, GOOD, MINE, 600).sent(), "bound");
+}
+
+#[test]
+fn retries_double_with_jitter_up_to_sixteen_seconds() {
+    let mut talk = Talk::new(false);
+    talk.start(None);
+    let mut waits = Vec::new();
+    for _ in 0..7 {
+        let before = talk.now;
+        assert_eq!(talk.wake().sent(), "DISCOVER");
+        waits.push(talk.now - before);
+    }
+    for (wait, base) in waits.iter().zip([1, 2, 4, 8, 16, 16, 16]) {
+        let jitter = (base * S / 2).min(S);
+        assert!(
+            (base * S - jitter..base * S + jitter).contains(wait),
+            "{wait} where {base} s are the middle"
+        );
+    }
+    assert!(waits[4] != waits[5]);
+    assert_eq!(
+        talk.sent.as_ref().unwrap().secs,
+        (talk.now / S - 100) as u16
+    );
+}
+
+#[test]
+fn a_taken_address_is_given_up_and_declined_and_another_one_asked_for() {
+    // That of a root file system too: nothing hangs on it yet.
+    let mut talk = Talk::new(true);
+    talk.start(None);
+    talk.hear(Kind::Offer, GOOD, MINE, 600);
+    talk.hear(Kind::Ack, GOOD, MINE, 600);
+    assert_eq!(talk.client.lease().unwrap().address, MINE);
+    let reply = Arp {
+        sender_address: MINE,
+        ..Arp::probe(32, &[0xee; 20], MINE)
+    };
+    let actions = talk.client.arp(talk.now, &reply);
+    let owner = "ee:".repeat(19) + "ee";
+    assert_eq!(
+        talk.note(actions).sent(),
+        format!(
+            "\"10.0.0.5 is taken by {owner}: declined, and another one is asked for\", DECLINE, lost 10.0.0.5"
+        )
+    );
+    assert_eq!(talk.client.lease(), None);
+    let decline = talk.sent.clone().unwrap();
+    assert_eq!(decline.address(option::REQUESTED), Some(MINE));
+    assert_eq!(decline.address(option::SERVER), Some(GOOD));
+    assert_eq!(decline.option(option::PARAMETERS), None);
+    let before = talk.now;
+    assert_eq!(talk.wake().sent(), "DISCOVER");
+    assert_eq!(talk.now - before, S);
+    // The second time it takes ten.
+    talk.hear(Kind::Offer, GOOD, MINE, 600);
+    talk.hear(Kind::Ack, GOOD, MINE, 600);
+    let actions = talk.client.arp(talk.now, &reply);
+    let before = talk.note(actions).now;
+    assert_eq!(talk.wake().sent(), "DISCOVER");
+    assert_eq!(talk.now - before, 10 * S);
+}
+
+#[test]
+fn nobody_elses_answer_counts() {
+    let mut talk = Talk::new(false);
+    talk.start(None);
+    let mut other_xid = talk.answer(Kind::Offer, GOOD, MINE, 600);
+    other_xid.xid ^= 1;
+    assert_eq!(talk.hear_this(&other_xid).sent(), "");
+    let mut other_id = talk.answer(Kind::Offer, GOOD, MINE, 600);
+    other_id.options.insert(option::CLIENT_ID, vec![1, 2, 3]);
+    assert_eq!(talk.hear_this(&other_id).sent(), "");
+    let mut not_a_reply = talk.answer(Kind::Offer, GOOD, MINE, 600);
+    not_a_reply.op = 1;
+    assert_eq!(talk.hear_this(&not_a_reply).sent(), "");
+    assert_eq!(talk.client.counts().foreign, 2);
+    // The same identifier does; there is no hardware address to look at.
+    let mut echoed = talk.answer(Kind::Offer, GOOD, MINE, 600);
+    echoed.chaddr = [9; 16];
+    let own = talk.client.config.identity.client_id.clone();
+    echoed.options.insert(option::CLIENT_ID, own);
+    assert_eq!(talk.hear_this(&echoed).sent(), "REQUEST");
+}
+
+#[test]
+fn what_nobody_asked_for_is_ignored_in_every_state() {
+    let mut talk = Talk::new(false);
+    talk.start(None);
+    for kind in [Kind::Ack, Kind::Nak, Kind::ForceRenew, Kind::Discover] {
+        assert_eq!(talk.hear(kind, GOOD, MINE, 600).sent(), "");
+    }
+    let mut talk = Talk::bound(false, 600);
+    let due = talk.client.due();
+    for kind in [Kind::Offer, Kind::Ack, Kind::Nak, Kind::ForceRenew] {
+        assert_eq!(talk.hear(kind, GOOD, OTHER, 600).sent(), "");
+    }
+    assert_eq!(talk.client.due(), due);
+    assert_eq!(talk.client.counts().unsolicited, 4);
+    assert_eq!(talk.client.lease().unwrap().address, MINE);
+}
+
+#[test]
+fn a_second_server_with_nonsense_does_not_stop_the_good_one() {
+    let mut talk = Talk::new(false);
+    talk.start(None);
+    let nonsense = talk.answer(Kind::Offer, EVIL, Ipv4Addr::new(127, 0, 0, 1), 600);
+    assert_eq!(
+        talk.hear_this(&nonsense).sent(),
+        "\"not usable: OFFER of 10.0.0.2: 127.0.0.1 is no address for a host\""
+    );
+    assert_eq!(talk.hear_this(&nonsense).sent(), "");
+    assert_eq!(talk.hear(Kind::Offer, GOOD, MINE, 600).sent(), "REQUEST");
+    // Nor do its NAK, its ACK and its other address.
+    assert_eq!(
+        talk.hear(Kind::Nak, EVIL, MINE, 600).sent(),
+        "\"not usable: NAK of 10.0.0.2: another server was asked\""
+    );
+    // The same of another kind of message is no news.
+    assert_eq!(talk.hear(Kind::Ack, EVIL, MINE, 600).sent(), "");
+    assert_eq!(talk.client.counts().unusable, 4);
+    assert_eq!(
+        talk.hear(Kind::Ack, GOOD, OTHER, 600).sent(),
+        "\"not usable: ACK of 10.0.0.1: 10.0.0.6 was not asked for\""
+    );
+    assert_eq!(
+        talk.hear(Kind::Ack, GOOD, MINE, 600).sent(),
+        "bound, probe 10.0.0.5"
+    );
+}
+
+#[test]
+fn a_server_that_offers_and_is_silent_gives_way_to_the_other_offer() {
+    let mut talk = Talk::new(false);
+    talk.start(None);
+    assert_eq!(talk.hear(Kind::Offer, EVIL, OTHER, 600).sent(), "REQUEST");
+    assert_eq!(talk.hear(Kind::Offer, GOOD, MINE, 600).sent(), "");
+    assert_eq!(talk.wake().sent(), "REQUEST");
+    assert_eq!(
+        talk.sent.as_ref().unwrap().address(option::SERVER),
+        Some(EVIL)
+    );
+    assert_eq!(talk.wake().sent(), "REQUEST");
+    assert_eq!(
+        talk.sent.as_ref().unwrap().address(option::SERVER),
+        Some(GOOD)
+    );
+    assert!(talk.now - 100 * S < 5 * S);
+    assert_eq!(
+        talk.hear(Kind::Ack, GOOD, MINE, 600).sent(),
+        "bound, probe 10.0.0.5"
+    );
+}
+
+#[test]
+fn a_server_that_failed_us_waits_for_a_better_one_and_gets_its_turn_if_none_comes() {
+    let mut talk = Talk::new(false);
+    talk.start(None);
+    talk.hear(Kind::Offer, EVIL, OTHER, 600);
+    for _ in 0..3 {
+        assert_eq!(talk.wake().sent(), "REQUEST");
+    }
+    assert_eq!(talk.wake().sent(), "DISCOVER");
+    assert_eq!(talk.client.counts().unanswered_requests, 1);
+    assert_eq!(talk.hear(Kind::Offer, EVIL, OTHER, 600).sent(), "");
+    let before = talk.now;
+    assert_eq!(talk.hear(Kind::Offer, GOOD, MINE, 600).sent(), "REQUEST");
+    assert_eq!(
+        talk.sent.as_ref().unwrap().address(option::SERVER),
+        Some(GOOD)
+    );
+    let mut talk = Talk::new(false);
+    talk.start(None);
+    talk.hear(Kind::Offer, EVIL, OTHER, 600);
+    for _ in 0..4 {
+        talk.wake();
+    }
+    talk.hear(Kind::Offer, EVIL, OTHER, 600);
+    assert_eq!(talk.wake().sent(), "REQUEST");
+    assert!(talk.now > before);
+}
+
+#[test]
+fn a_nak_starts_anew_after_a_while_and_never_makes_a_storm() {
+    let mut talk = Talk::new(false);
+    talk.start(None);
+    let mut messages = 0;
+    let mut said = Vec::new();
+    while talk.now < 160 * S {
+        talk.hear(Kind::Offer, GOOD, MINE, 600);
+        let mut nak = talk.answer(Kind::Nak, GOOD, MINE, 0);
+        nak.options
+            .insert(option::MESSAGE, b"wrong\x1b[31m network".to_vec());
+        if talk.client.state() == State::Requesting {
+            said.push(talk.hear_this(&nak).sent());
+        }
+        talk.wake();
+        messages += 1;
+    }
+    assert!(messages < 30, "{messages} in a minute");
+    let line = "\"server 10.0.0.1 refuses (NAK): wrong\\x1b[31m network\"";
+    assert_eq!(said.remove(0), line);
+    assert!(said.len() > 2 && said.concat().is_empty(), "{said:?}");
+}
+
+#[test]
+fn a_known_address_is_asked_for_first() {
+    let mut talk = Talk::new(false);
+    assert_eq!(talk.start(Some(MINE)).sent(), "REQUEST");
+    let request = talk.sent.clone().unwrap();
+    assert_eq!(request.address(option::REQUESTED), Some(MINE));
+    assert_eq!(request.address(option::SERVER), None);
+    assert!(request.ciaddr.is_unspecified());
+    assert_eq!(
+        talk.hear(Kind::Ack, GOOD, MINE, 600).sent(),
+        "bound, probe 10.0.0.5"
+    );
+    // Refused: at once anew. Not answered: after two of them.
+    let mut talk = Talk::new(false);
+    talk.start(Some(MINE));
+    assert_eq!(
+        talk.hear(Kind::Nak, EVIL, MINE, 0).sent(),
+        "\"server 10.0.0.2 refuses (NAK)\", DISCOVER"
+    );
+    let mut talk = Talk::new(false);
+    talk.start(Some(MINE));
+    assert_eq!(talk.wake().sent(), "REQUEST");
+    assert_eq!(talk.wake().sent(), "DISCOVER");
+    assert_eq!(
+        talk.sent.as_ref().unwrap().address(option::REQUESTED),
+        Some(MINE)
+    );
+}
+
+#[test]
+fn a_lease_is_renewed_with_its_server_then_with_any() {
+    let mut talk = Talk::bound(false, 6000);
+    let asked = talk.client.lease().unwrap().asked_ns;
+    assert_eq!(talk.wake().sent(), "REQUEST to 10.0.0.1");
+    assert!((2850 * S..=3000 * S).contains(&(talk.now - asked)));
+    let renew = talk.sent.clone().unwrap();
+    assert_eq!(renew.ciaddr, MINE);
+    assert!(!renew.broadcast);
+    assert_eq!(renew.address(option::REQUESTED), None);
+    assert_eq!(renew.address(option::SERVER), None);
+    // Halfway to T2 each time, and not more often than once a minute.
+    let mut last = talk.now;
+    let mut renewals = 1;
+    while talk.wake().sent() == "REQUEST to 10.0.0.1" {
+        assert!(talk.now - last >= 60 * S);
+        last = talk.now;
+        renewals += 1;
+    }
+    assert!((5..=8).contains(&renewals), "{renewals}");
+    assert_eq!(talk.sent(), "REQUEST");
+    assert_eq!(talk.client.state(), State::Rebinding);
+    assert_eq!(talk.now - asked, 5250 * S);
+    assert_eq!(
+        talk.actions.last(),
+        Some(&Action::Send(
+            talk.sent.clone().unwrap(),
+            Destination::Link(MINE)
+        ))
+    );
+    // Another server takes it over.
+    assert_eq!(talk.hear(Kind::Ack, EVIL, MINE, 6000).sent(), "bound");
+    assert_eq!(talk.client.lease().unwrap().server, EVIL);
+    assert_eq!(talk.client.lease().unwrap().asked_ns, talk.now);
+}
+
+#[test]
+fn a_lease_that_ends_takes_its_address_along() {
+    let mut talk = Talk::bound(false, 600);
+    while !talk.wake().sent().contains("lost") {}
+    assert_eq!(
+        talk.sent(),
+        "\"the lease of 10.0.0.5/24 has ended: the address goes\", lost 10.0.0.5, DISCOVER"
+    );
+    assert_eq!(talk.client.lease(), None);
+    // A refusal too.
+    let mut talk = Talk::bound(false, 600);
+    talk.wake();
+    assert_eq!(
+        talk.hear(Kind::Nak, EVIL, MINE, 0).sent(),
+        "\"not usable: NAK of 10.0.0.2: another server was asked\""
+    );
+    assert_eq!(
+        talk.hear(Kind::Nak, GOOD, MINE, 0).sent(),
+        "\"server 10.0.0.1 refuses (NAK): the address goes\", lost 10.0.0.5, DISCOVER"
+    );
+}
+
+#[test]
+fn the_address_of_the_root_file_system_stays_and_only_it_is_taken_again() {
+    let mut talk = Talk::bound(true, 600);
+    while talk.client.state() != State::Selecting {
+        talk.wake();
+    }
+    assert_eq!(
+        talk.sent(),
+        "\"the lease of 10.0.0.5/24 has ended: the address stays, because the root file system hangs on it\", DISCOVER"
+    );
+    assert_eq!(talk.client.lease().unwrap().address, MINE);
+    assert_eq!(
+        talk.hear(Kind::Offer, GOOD, OTHER, 600).sent(),
+        "\"not usable: OFFER of 10.0.0.1: 10.0.0.6 while 10.0.0.5 is kept\""
+    );
+    assert_eq!(talk.hear(Kind::Offer, GOOD, MINE, 600).sent(), "REQUEST");
+    // It is its own: nothing to probe for.
+    assert_eq!(talk.hear(Kind::Ack, GOOD, MINE, 600).sent(), "bound");
+    let mut talk = Talk::bound(true, 600);
+    talk.wake();
+    assert_eq!(
+        talk.hear(Kind::Nak, GOOD, MINE, 0).sent(),
+        "\"server 10.0.0.1 refuses (NAK): the address stays, because the root file system hangs on it\", DISCOVER"
+    );
+}
+
+#[test]
+fn a_lease_for_ever_needs_nothing_more() {
+    let talk = Talk::bound(false, u32::MAX);
+    assert_eq!(talk.client.due(), None);
+}
+
+#[test]
+fn a_lease_of_a_second_makes_no_storm() {
+    let mut talk = Talk::bound(false, 1);
+    let mut requests = 0;
+    let end = talk.now + 60 * S;
+    while talk.now < end {
+        talk.wake();
+        if talk.actions.iter().any(|a| matches!(a, Action::Send(..))) {
+            requests += 1;
+        }
+        let kind = if talk.client.state() == State::Selecting {
+            Kind::Offer
+        } else {
+            Kind::Ack
+        };
+        talk.hear(kind, GOOD, MINE, 1);
+    }
+    assert!(requests <= 13, "{requests} in a minute");
+}
+
+#[test]
+fn a_lease_of_another_process_goes_on() {
+    let lease = Talk::bound(false, 600).client.lease().unwrap().clone();
+    let mut talk = Talk::new(false);
+    talk.now = lease.asked_ns + 100 * S;
+    let actions = talk.client.resume(talk.now, lease.clone(), false);
+    assert_eq!(talk.note(actions).sent(), "");
+    assert_eq!(talk.wake().sent(), "REQUEST to 10.0.0.1");
+    // Stopped before its probes were over.
+    let mut talk = Talk::new(false);
+    talk.now = lease.asked_ns + S;
+    let actions = talk.client.resume(talk.now, lease, true);
+    assert_eq!(talk.note(actions).sent(), "probe 10.0.0.5");
+}
+
+#[test]
+fn the_bytes_of_a_discover_are_these() {
+    let mut talk = Talk::new(false);
+    talk.start(None);
+    let discover = talk.sent.clone().unwrap();
+    let bytes = discover.encode();
+    let mut expected = vec![1, 32, 0, 0];
+    expected.extend(discover.xid.to_be_bytes());
+    expected.extend([0, 0, 0x80, 0]);
+    expected.resize(236, 0);
+    expected.extend(COOKIE);
+    expected.extend([53, 1, 1]);
+    expected.extend([
+        55, 16, 1, 121, 3, 33, 6, 15, 119, 12, 17, 26, 28, 51, 58, 59, 66, 67,
+    ]);
+    expected.extend([57, 2, 5, 192]);
+    expected.extend(b"\x3c\x06ibboot");
+    expected.extend([61, 20, 0xff, 0, 0, 0, 0, 0, 2, 0, 0, 2, 0xc9, 0]);
+    expected.extend(12..20);
+    expected.push(255);
+    expected.resize(300, 0);
+    assert_eq!(bytes, expected);
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A lease that another process got, and a link that was gone for a while.
+
+use super::*;
+
+const ENDED: &str =
+    "\"the lease of 10.0.0.5/24 has ended: the address goes\", lost 10.0.0.5, DISCOVER";
+
+/// A lease of 600 s that a client is given 601 s after it was asked for.
+fn stale(keep: bool) -> Talk {
+    let lease = Talk::bound(keep, 600).client.lease().unwrap().clone();
+    let mut talk = Talk::new(keep);
+    talk.now = lease.asked_ns + 601 * S;
+    let actions = talk.client.resume(talk.now, lease, false);
+    assert_eq!(talk.note(actions).sent(), "REQUEST");
+    let request = talk.sent.as_ref().unwrap();
+    assert_eq!(request.address(option::REQUESTED), Some(MINE));
+    assert_eq!(request.address(option::SERVER), None);
+    assert!(request.ciaddr.is_unspecified());
+    talk
+}
+
+#[test]
+fn a_lease_that_ended_by_what_is_written_down_is_asked_for_before_it_is_given_up() {
+    let mut talk = stale(false);
+    assert_eq!(talk.hear(Kind::Ack, GOOD, MINE, 600).sent(), "bound");
+    assert_eq!(talk.client.state(), State::Bound);
+    let began = talk.now;
+    let mut talk = stale(false);
+    assert_eq!(talk.wake().sent(), "REQUEST");
+    assert_eq!(talk.wake().sent(), ENDED);
+    assert!(talk.now - began >= 2 * S);
+    let mut talk = stale(false);
+    assert_eq!(
+        talk.hear(Kind::Nak, GOOD, MINE, 0).sent(),
+        "\"server 10.0.0.1 refuses (NAK): the address goes\", lost 10.0.0.5, DISCOVER"
+    );
+    // Under a root file system it stays, whatever is said.
+    for refused in [false, true] {
+        let mut talk = stale(true);
+        if refused {
+            talk.hear(Kind::Nak, GOOD, MINE, 0);
+        } else {
+            talk.wake();
+            talk.wake();
+        }
+        assert!(talk.sent().contains("the address stays"), "{}", talk.sent());
+        assert_eq!(talk.client.lease().unwrap().address, MINE);
+    }
+}
+
+#[test]
+fn a_lease_on_a_link_that_came_back_is_verified_and_holds_where_nobody_answers() {
+    let mut talk = Talk::bound(false, 600);
+    let due = talk.client.due();
+    let actions = talk.client.verify(talk.now);
+    assert_eq!(talk.note(actions).sent(), "REQUEST");
+    assert_eq!(talk.client.state(), State::Rebooting);
+    assert_eq!(talk.wake().sent(), "REQUEST");
+    // It is half over before that: the silence makes no difference.
+    talk.now = due.unwrap() + S;
+    let actions = talk.client.wake(talk.now);
+    assert_eq!(talk.note(actions).sent(), "REQUEST to 10.0.0.1");
+    assert_eq!(talk.hear(Kind::Ack, GOOD, MINE, 600).sent(), "bound");
+    let actions = talk.client.verify(talk.now);
+    talk.note(actions);
+    assert_eq!(talk.hear(Kind::Ack, GOOD, MINE, 600).sent(), "bound");
+    // Without a lease there is nothing to verify.
+    assert_eq!(Talk::new(false).client.verify(S), []);
+}
+
+#[test]
+fn carrier_makes_the_waits_begin_anew_and_never_a_storm() {
+    // Nobody answered for a while.
+    let mut talk = Talk::new(false);
+    talk.start(None);
+    for _ in 0..6 {
+        talk.wake();
+    }
+    talk.now += S;
+    assert!(talk.client.due().unwrap() > talk.now + 10 * S);
+    let actions = talk.client.hurry(talk.now);
+    assert_eq!(talk.note(actions).sent(), "DISCOVER");
+    assert!(talk.client.due().unwrap() <= talk.now + 2 * S);
+    // A link that flaps all the time.
+    let mut sent = 0;
+    let until = talk.now + 60 * S;
+    while talk.now < until {
+        talk.now += S / 20;
+        let actions = talk.client.hurry(talk.now);
+        sent += actions.len();
+        let actions = talk.client.wake(talk.now);
+        sent += actions.len();
+    }
+    assert!(sent <= 120, "{sent} messages in a minute");
+    // Renewing on a silent server.
+    let mut talk = Talk::bound(true, 6000);
+    talk.wake();
+    assert_eq!(talk.client.state(), State::Renewing);
+    talk.now += 30 * S;
+    let actions = talk.client.hurry(talk.now);
+    assert_eq!(talk.note(actions).sent(), "REQUEST to 10.0.0.1");
+    // What holds is left alone.
+    assert_eq!(talk.hear(Kind::Ack, GOOD, MINE, 6000).sent(), "bound");
+    assert_eq!(talk.client.hurry(talk.now), []);
+}

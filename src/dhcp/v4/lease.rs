@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! PURE: what a server grants, each value checked. A value that does not fit is left out and named;
+//! an address, mask, server or time that does not fit makes the whole offer unusable.
+
+mod options;
+
+use std::net::Ipv4Addr;
+
+use options::{LeftOut, Taken};
+use serde::{Deserialize, Serialize};
+
+use super::packet::{Message, option};
+use crate::dhcp::Granted;
+use crate::dhcp::brake::Reason;
+use crate::dhcp::lifetime::{self, SECONDS_MIN, floored};
+use crate::inet::Address;
+use crate::redact;
+
+/// No network is larger than one of class A.
+const PREFIX_MIN: u32 = 8;
+
+/// A route that the server wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Route {
+    /// Where it leads; bits behind the prefix are zero.
+    pub network: Ipv4Addr,
+    /// Length of its prefix in bits.
+    pub prefix: u8,
+    /// The next hop; 0.0.0.0: the network is on the link itself.
+    pub gateway: Ipv4Addr,
+}
+
+/// A lease; state.json keeps it without what may be a secret in its texts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lease {
+    /// The address.
+    pub address: Ipv4Addr,
+    /// Length of its prefix in bits.
+    pub prefix: u8,
+    /// Who granted it (option 54).
+    pub server: Ipv4Addr,
+    /// When it was asked for, ns since kernel start: its times count from there (RFC 2131 4.4.1).
+    pub asked_ns: u64,
+    /// Seconds it holds; 4294967295 is for ever.
+    pub seconds: u32,
+    /// Seconds until it is renewed with its server (T1).
+    pub renew_s: u32,
+    /// Seconds until any server is asked (T2).
+    pub rebind_s: u32,
+    /// Broadcast address.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub broadcast: Option<Ipv4Addr>,
+    /// Routers (option 3).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub routers: Vec<Ipv4Addr>,
+    /// Classless static routes (option 121); where it is there, `routers` does not count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub classless_routes: Option<Vec<Route>>,
+    /// Classful static routes (option 33).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub static_routes: Vec<Route>,
+    /// Domain name servers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub name_servers: Vec<Ipv4Addr>,
+    /// Domain name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub domain_name: Option<String>,
+    /// Domains to search.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub domain_search: Vec<String>,
+    /// Host name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_name: Option<String>,
+    /// MTU in bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mtu: Option<u16>,
+    /// Root path (option 17).
+    #[serde(
+        default,
+        with = "redact::places",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub root_path: Option<String>,
+    /// Next server of the boot (`siaddr`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_server: Option<Ipv4Addr>,
+    /// TFTP server name (option 66, or `sname`).
+    #[serde(
+        default,
+        with = "redact::places",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub tftp_server: Option<String>,
+    /// Boot file (option 67, or `file`).
+    #[serde(
+        default,
+        with = "redact::places",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub boot_file: Option<String>,
+    /// What the server sent and was not taken, a line each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<String>,
+}
+
+impl Lease {
+    /// The lease in an OFFER or an ACK to a request of `asked_ns`; the error says in one line what
+    /// makes it unusable.
+    pub fn of(message: &Message, asked_ns: u64) -> Result<Lease, Reason> {
+        let address = message.yiaddr;
+        if !is_host(address) {
+            let why = format!("{address} is no address for a host");
+            return Err(Reason::new("no address for a host", why));
+        }
+        let server = message
+            .address(option::SERVER)
+            .ok_or("no server identifier (option 54)")?;
+        if !is_host(server) {
+            let why = format!("server identifier {server}");
+            return Err(Reason::new("server identifier", why));
+        }
+        if server == address {
+            let why = format!("{address} is the server's own address");
+            return Err(Reason::new("the server's own address", why));
+        }
+        let mask = message
+            .address(option::MASK)
+            .ok_or("no subnet mask (option 1)")?;
+        let prefix = prefix_of(mask)
+            .ok_or_else(|| Reason::new("subnet mask", format!("subnet mask {mask}")))?;
+        let (network, last) = bounds(address, prefix);
+        if prefix <= 30 && (address == network || address == last) {
+            let why = format!("{address}/{prefix} is the address of a whole network");
+            return Err(Reason::new("the address of a whole network", why));
+        }
+        let seconds = message
+            .number(option::LEASE_TIME)
+            .ok_or("no lease time (option 51)")?;
+        if seconds == 0 {
+            return Err("a lease time of 0 s".into());
+        }
+        let mut taken = Taken::new(message);
+        if seconds < SECONDS_MIN {
+            let why = format!("{seconds} s, taken for {SECONDS_MIN} s");
+            taken.leave_out::<()>(option::LEASE_TIME, &why);
+        }
+        let (renew_s, rebind_s) = times(message, seconds);
+        let (renew_s, rebind_s, seconds) = floored(renew_s, rebind_s, seconds);
+        Ok(Lease {
+            address,
+            prefix,
+            server,
+            asked_ns,
+            seconds,
+            renew_s,
+            rebind_s,
+            broadcast: message.address(option::BROADCAST),
+            routers: taken.routers(),
+            classless_routes: taken.classless_routes(),
+            static_routes: taken.static_routes(),
+            name_servers: taken.hosts(option::NAME_SERVERS),
+            domain_name: taken.name(option::DOMAIN_NAME),
+            domain_search: taken.domain_search(),
+            host_name: taken.host_name(),
+            mtu: taken.mtu(),
+            root_path: taken.text(option::ROOT_PATH),
+            next_server: Some(message.siaddr).filter(|server| is_host(*server)),
+            tftp_server: taken
+                .text(option::TFTP_SERVER)
+                .or_else(|| taken.field("sname", &message.sname)),
+            boot_file: taken
+                .text(option::BOOT_FILE)
+                .or_else(|| taken.field("file", &message.file)),
+            left_out: taken.left_out.iter().map(LeftOut::line).collect(),
+        })
+    }
+
+    /// Whether it was read from a state.json that does not have all of it.
+    pub fn is_redacted(&self) -> bool {
+        let texts = [&self.root_path, &self.tftp_server, &self.boot_file];
+        let mut texts = texts.into_iter().flatten();
+        texts.any(|text| redact::is_redacted(text))
+    }
+
+    /// When it ends, ns since kernel start; `None`: never.
+    pub fn ends_ns(&self) -> Option<u64> {
+        lifetime::end_ns(self.asked_ns, self.seconds)
+    }
+
+    /// How long it holds, in words.
+    pub fn length(&self) -> String {
+        lifetime::words(self.seconds)
+    }
+
+    /// What the other family's leases have too.
+    pub fn granted(&self) -> Granted {
+        Granted {
+            address: Address {
+                address: self.address.into(),
+                prefix: self.prefix,
+            },
+            server: self.server.into(),
+            ends_ns: self.ends_ns(),
+            length: self.length(),
+        }
+    }
+
+    /// `10.0.0.5/24`.
+    pub fn address_text(&self) -> String {
+        format!("{}/{}", self.address, self.prefix)
+    }
+
+    /// The routes to set, in order: with option 121 its own alone (RFC 3442), else classful ones
+    /// and the first router as default.
+    pub fn routes(&self) -> Vec<Route> {
+        if let Some(routes) = &self.classless_routes {
+            return routes.clone();
+        }
+        let mut routes = self.static_routes.clone();
+        routes.extend(self.routers.first().map(|gateway| Route {
+            network: Ipv4Addr::UNSPECIFIED,
+            prefix: 0,
+            gateway: *gateway,
+        }));
+        routes
+    }
+
+    /// The default gateway.
+    pub fn gateway(&self) -> Option<Ipv4Addr> {
+        let routes = self.routes();
+        let default = routes.iter().find(|route| route.prefix == 0)?;
+        Some(default.gateway).filter(|gateway| !gateway.is_unspecified())
+    }
+
+    /// What to search: the list, else the node's own domain.
+    pub fn domains(&self) -> Vec<String> {
+        if self.domain_search.is_empty() {
+            self.domain_name.iter().cloned().collect()
+        } else {
+            self.domain_search.clone()
+        }
+    }
+
+    /// The variables under which dracut's modules look for the values (dhclient-script(8)), as
+    /// plain bytes: whoever writes them for a shell quotes them.
+    pub fn variables(&self) -> Vec<(&'static str, Vec<u8>)> {
+        let mut variables: Vec<(&'static str, Vec<u8>)> = Vec::new();
+        let mut add = |name, value: Option<String>| {
+            variables.extend(value.map(|value| (name, value.into_bytes())));
+        };
+        let some = |text: String| (!text.is_empty()).then_some(text);
+        let list = |addresses: &[Ipv4Addr], between: &str| {
+            let texts: Vec<String> = addresses.iter().map(ToString::to_string).collect();
+            some(texts.join(between))
+        };
+        add("new_ip_address", Some(self.address.to_string()));
+        add("new_subnet_mask", Some(mask_of(self.prefix).to_string()));
+        add(
+            "new_broadcast_address",
+            self.broadcast.map(|address| address.to_string()),
+        );
+        // dracut's reader cuts this one list at a comma.
+        add("new_routers", list(&self.routers, ","));
+        let routes = self.classless_routes.as_deref().unwrap_or_default();
+        add("new_classless_static_routes", some(octets(routes)));
+        add("new_domain_name_servers", list(&self.name_servers, " "));
+        add("new_domain_name", self.domain_name.clone());
+        add("new_domain_search", some(self.domain_search.join(" ")));
+        add("new_host_name", self.host_name.clone());
+        add("new_interface_mtu", self.mtu.map(|mtu| mtu.to_string()));
+        add("new_dhcp_lease_time", Some(self.seconds.to_string()));
+        add("new_dhcp_server_identifier", Some(self.server.to_string()));
+        add(
+            "new_next_server",
+            self.next_server.map(|server| server.to_string()),
+        );
+        add("new_tftp_server_name", self.tftp_server.clone());
+        add("new_root_path", self.root_path.clone());
+        add("filename", self.boot_file.clone());
+        variables
+    }
+}
+
+/// Option 121 as dhclient writes it: prefix, significant octets of the network, gateway.
+fn octets(routes: &[Route]) -> String {
+    let one = |route: &Route| {
+        let significant = usize::from(route.prefix.div_ceil(8));
+        let mut numbers = vec![route.prefix];
+        numbers.extend(route.network.octets().iter().take(significant));
+        numbers.extend(route.gateway.octets());
+        let texts: Vec<String> = numbers.iter().map(ToString::to_string).collect();
+        texts.join(" ")
+    };
+    let texts: Vec<String> = routes.iter().map(one).collect();
+    texts.join(" ")
+}
+
+/// An address that one machine may have: no network 0, loopback, multicast, reserved or broadcast.
+pub(crate) fn is_host(address: Ipv4Addr) -> bool {
+    let [first, ..] = address.octets();
+    (1..=223).contains(&first) && first != 127
+}
+
+fn prefix_of(mask: Ipv4Addr) -> Option<u8> {
+    let ones = mask.to_bits().leading_ones();
+    (mask.to_bits().count_ones() == ones && ones >= PREFIX_MIN)
+        .then(|| u8::try_from(ones).ok())
+        .flatten()
+}
+
+fn mask_of(prefix: u8) -> Ipv4Addr {
+    let host_bits = 32_u32.saturating_sub(u32::from(prefix));
+    Ipv4Addr::from(u32::MAX.checked_shl(host_bits).unwrap_or(0))
+}
+
+/// First and last address of the network.
+fn bounds(address: Ipv4Addr, prefix: u8) -> (Ipv4Addr, Ipv4Addr) {
+    let mask = mask_of(prefix).to_bits();
+    let network = address.to_bits() & mask;
+    (Ipv4Addr::from(network), Ipv4Addr::from(network | !mask))
+}
+
+/// T1 and T2: the server's where 0 < T1 < T2 < lease, else a half and seven eighths of the lease
+/// (RFC 2131 4.4.5).
+fn times(message: &Message, seconds: u32) -> (u32, u32) {
+    let rebind_s = message
+        .number(option::REBIND)
+        .filter(|t2| *t2 > 0 && *t2 < seconds)
+        .unwrap_or((seconds - seconds.div_ceil(8)).max(1));
+    let renew_s = message
+        .number(option::RENEW)
+        .filter(|t1| *t1 > 0 && *t1 < rebind_s)
+        .unwrap_or_else(|| (seconds / 2).min(rebind_s));
+    (renew_s, rebind_s)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The options of an answer, each value checked. One that does not fit is left out and named.
+
+use std::net::Ipv4Addr;
+
+use kernel_cmdline::is_plain;
+
+use super::{Route, bounds, is_host};
+use crate::dhcp::names::{is_name, search_list};
+use crate::dhcp::v4::packet::{Message, option};
+
+/// The least MTU that is taken: every link must carry that much of IPv6 (RFC 8200 5), and servers that
+/// say 576 mean "no idea".
+const MTU_MIN: u16 = 1280;
+/// What is taken of a message, and what is not.
+pub(super) struct Taken<'a> {
+    message: &'a Message,
+    pub(super) left_out: Vec<LeftOut>,
+}
+
+/// What is not taken of one option or field. The first value stands for all of its kind: a list of a
+/// thousand is one line.
+pub(super) struct LeftOut {
+    object: String,
+    why: String,
+    more: usize,
+}
+
+impl LeftOut {
+    pub(super) fn line(&self) -> String {
+        match self.more {
+            0 => format!("{}: {}", self.object, self.why),
+            more => format!("{}: {} and {more} more", self.object, self.why),
+        }
+    }
+}
+
+impl Taken<'_> {
+    /// Nothing yet.
+    pub(super) fn new(message: &Message) -> Taken<'_> {
+        Taken {
+            message,
+            left_out: Vec::new(),
+        }
+    }
+
+    pub(super) fn leave_out<T>(&mut self, code: u8, why: &str) -> Option<T> {
+        self.leave_out_of(format!("option {code}"), why)
+    }
+
+    fn leave_out_of<T>(&mut self, object: String, why: &str) -> Option<T> {
+        let mut known = self.left_out.iter_mut();
+        match known.find(|known| known.object == object) {
+            Some(known) => known.more += 1,
+            None => self.left_out.push(LeftOut {
+                object,
+                why: why.to_owned(),
+                more: 0,
+            }),
+        }
+        None
+    }
+
+    /// Why nothing can be sent by way of this address; none: it can.
+    fn no_gateway(&self, gateway: Ipv4Addr) -> Option<String> {
+        if gateway == self.message.yiaddr {
+            return Some(format!("{gateway} is the node's own address"));
+        }
+        (!is_host(gateway)).then(|| gateway.to_string())
+    }
+
+    /// Routers that are not the node itself.
+    pub(super) fn routers(&mut self) -> Vec<Ipv4Addr> {
+        let own = self.message.yiaddr;
+        let mut routers = self.hosts(option::ROUTERS);
+        for gateway in routers.extract_if(.., |gateway| *gateway == own) {
+            let why = self.no_gateway(gateway).unwrap_or_default();
+            self.leave_out::<()>(option::ROUTERS, &why);
+        }
+        routers
+    }
+
+    /// A name that tells this node from others (RFC 6761 6.3; RFC 1123 2.1).
+    pub(super) fn host_name(&mut self) -> Option<String> {
+        let name = self.name(option::HOST_NAME)?;
+        match no_host_name(&name) {
+            Some(why) => self.leave_out(option::HOST_NAME, &why),
+            None => Some(name),
+        }
+    }
+
+    /// Addresses of hosts; one that is none is left out, the others stay.
+    pub(super) fn hosts(&mut self, code: u8) -> Vec<Ipv4Addr> {
+        let Some(bytes) = self.message.option(code) else {
+            return Vec::new();
+        };
+        let (addresses, []) = bytes.as_chunks::<4>() else {
+            self.leave_out::<()>(code, &format!("{} bytes", bytes.len()));
+            return Vec::new();
+        };
+        let mut hosts = Vec::new();
+        for address in addresses.iter().map(|bytes| Ipv4Addr::from(*bytes)) {
+            if is_host(address) {
+                hosts.push(address);
+            } else {
+                self.leave_out::<()>(code, &address.to_string());
+            }
+        }
+        hosts
+    }
+
+    pub(super) fn mtu(&mut self) -> Option<u16> {
+        let bytes = self.message.option(option::MTU)?;
+        let Ok(bytes) = <[u8; 2]>::try_from(bytes) else {
+            return self.leave_out(option::MTU, &format!("{} bytes", bytes.len()));
+        };
+        match u16::from_be_bytes(bytes) {
+            mtu if mtu >= MTU_MIN => Some(mtu),
+            mtu => self.leave_out(option::MTU, &format!("MTU {mtu}, less than {MTU_MIN}")),
+        }
+    }
+
+    /// One line of text: UTF-8 without characters that hide or reorder others.
+    pub(super) fn text(&mut self, code: u8) -> Option<String> {
+        let bytes = self.message.option(code)?;
+        match line_of(bytes) {
+            Ok(text) => text,
+            Err(why) => self.leave_out(code, why),
+        }
+    }
+
+    pub(super) fn field(&mut self, name: &str, bytes: &[u8]) -> Option<String> {
+        match line_of(bytes) {
+            Ok(text) => text,
+            Err(why) => self.leave_out_of(name.to_owned(), why),
+        }
+    }
+
+    /// A host or domain name.
+    pub(super) fn name(&mut self, code: u8) -> Option<String> {
+        let text = self.text(code)?;
+        if is_name(&text) {
+            return Some(text);
+        }
+        self.leave_out(code, "no host or domain name")
+    }
+
+    pub(super) fn static_routes(&mut self) -> Vec<Route> {
+        const CODE: u8 = option::STATIC_ROUTES;
+        let Some(bytes) = self.message.option(CODE) else {
+            return Vec::new();
+        };
+        let (pairs, []) = bytes.as_chunks::<8>() else {
+            self.leave_out::<()>(CODE, &format!("{} bytes", bytes.len()));
+            return Vec::new();
+        };
+        let mut routes = Vec::new();
+        for &[a, b, c, d, gateway @ ..] in pairs {
+            let (network, gateway) = (Ipv4Addr::new(a, b, c, d), Ipv4Addr::from(gateway));
+            // The class says the mask (RFC 2132 5.8); the default route is not allowed here.
+            let class = match a {
+                1..=126 => 8,
+                128..=191 => 16,
+                192..=223 => 24,
+                _ => 0,
+            };
+            let is_network = bounds(network, class).0 == network;
+            let no_gateway = self.no_gateway(gateway);
+            if class == 0 || no_gateway.is_some() {
+                let gateway = no_gateway.unwrap_or_else(|| gateway.to_string());
+                self.leave_out::<()>(CODE, &format!("{network} by {gateway}"));
+                continue;
+            }
+            routes.push(Route {
+                network,
+                prefix: if is_network { class } else { 32 },
+                gateway,
+            });
+        }
+        routes
+    }
+
+    /// RFC 3442. One wrong route makes the whole list unreadable: there is no telling where the
+    /// next one begins.
+    pub(super) fn classless_routes(&mut self) -> Option<Vec<Route>> {
+        const CODE: u8 = option::CLASSLESS_ROUTES;
+        let mut rest = self.message.option(CODE)?;
+        let mut routes = Vec::new();
+        while let Some((&prefix, after)) = rest.split_first() {
+            let significant = usize::from(prefix.div_ceil(8));
+            let parts = (prefix <= 32)
+                .then(|| after.split_at_checked(significant))
+                .flatten()
+                .and_then(|(network, after)| Some((network, after.split_first_chunk::<4>()?)));
+            let Some((network, (gateway, after))) = parts else {
+                return self.leave_out(CODE, "does not fit its length");
+            };
+            let mut octets = [0; 4];
+            for (to, from) in octets.iter_mut().zip(network) {
+                *to = *from;
+            }
+            let gateway = Ipv4Addr::from(*gateway);
+            let network = bounds(Ipv4Addr::from(octets), prefix).0;
+            let leads = prefix == 0 || is_host(network);
+            let is_on_link = gateway.is_unspecified() && prefix > 0;
+            match self.no_gateway(gateway).filter(|_| !is_on_link) {
+                None if leads => routes.push(Route {
+                    network,
+                    prefix,
+                    gateway,
+                }),
+                no_gateway => {
+                    let gateway = no_gateway.unwrap_or_else(|| gateway.to_string());
+                    self.leave_out::<()>(CODE, &format!("{network}/{prefix} by {gateway}"));
+                }
+            }
+            rest = after;
+        }
+        Some(routes)
+    }
+
+    pub(super) fn domain_search(&mut self) -> Vec<String> {
+        const CODE: u8 = option::DOMAIN_SEARCH;
+        let Some(bytes) = self.message.option(CODE) else {
+            return Vec::new();
+        };
+        match search_list(bytes) {
+            Some(domains) => domains,
+            None => {
+                self.leave_out::<()>(CODE, "no list of domains");
+                Vec::new()
+            }
+        }
+    }
+}
+
+/// Text up to trailing NULs, which old servers send; empty is none.
+fn line_of(bytes: &[u8]) -> Result<Option<String>, &'static str> {
+    let end = bytes.iter().rposition(|byte| *byte != 0);
+    let Some(bytes) = end.and_then(|end| bytes.get(..=end)) else {
+        return Ok(None);
+    };
+    let text = std::str::from_utf8(bytes).map_err(|_| "not UTF-8")?;
+    if !text.chars().all(is_plain) {
+        return Err("a control character");
+    }
+    Ok(Some(text.to_owned()))
+}
+
+/// Why a name is none of a host; none: it is one.
+fn no_host_name(name: &str) -> Option<String> {
+    let first = name.split('.').next().unwrap_or_default();
+    if first.eq_ignore_ascii_case("localhost") {
+        return Some(format!("{name} is every node's own name"));
+    }
+    let is_number = name.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+    is_number.then(|| format!("{name} is a number or an address"))
+}

@@ -1,0 +1,409 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A client on a real interface: what it wants sent is sent, what the link says is handed to it.
+
+use std::net::{Ipv4Addr, UdpSocket};
+
+use tokio::io::unix::AsyncFd;
+
+use super::arp::Arp;
+use super::client::{Action, Client, Config, Destination};
+use super::lease::Lease;
+use super::packet::{Message, option};
+use super::progress::Progress;
+use super::socket::{PacketSocket, Protocol, Received, send_to_server};
+use super::{Wish, frame};
+use crate::dhcp::hardware::{Hardware, own_addresses};
+use crate::dhcp::identity::Hex;
+use crate::dhcp::random;
+use crate::error::{Error, Result, errno_text};
+use crate::system::clock::boottime_ns;
+use crate::system::readiness::watched;
+use crate::system::root::Root;
+
+/// Packets handed over in one piece: a flood must not keep the program from its other work.
+const BATCH: usize = 64;
+/// How long the machine's own hardware addresses are known, in ns.
+const OWN_FOR: u64 = 1_000_000_000;
+
+/// What the caller has to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// There is a lease, or a renewed one.
+    Bound,
+    /// The probes are over, and nobody else has the address.
+    Unopposed,
+    /// This address must go.
+    Lost(Ipv4Addr),
+}
+
+/// A client with its sockets.
+#[derive(Debug)]
+pub struct Session {
+    interface: String,
+    client_id: String,
+    client: Client,
+    hardware: Hardware,
+    packets: AsyncFd<PacketSocket>,
+    /// What the link says of the address that is asked for or held.
+    arp: Option<(Ipv4Addr, AsyncFd<PacketSocket>)>,
+    /// The hardware addresses of this machine, and when they were read, ns since kernel start.
+    own: (Vec<Vec<u8>>, u64),
+    /// The last renewal's: its answer must not be refused by the kernel.
+    renewal: Option<UdpSocket>,
+    /// Why the last send failed.
+    broken: Option<String>,
+    malformed: u32,
+    outcomes: Vec<Outcome>,
+}
+
+impl Session {
+    /// Opens the sockets; nothing is sent yet. Runs on the current tokio runtime.
+    pub fn open(interface: &str, hardware: Hardware, config: Config) -> Result<Session> {
+        let packets = PacketSocket::open(Protocol::Dhcp, &hardware)
+            .and_then(watched)
+            .map_err(|e| Error::io(interface, "DHCP: packet socket cannot be opened", &e))?;
+        let seed = random::seed(&hardware.address);
+        Ok(Session {
+            interface: interface.to_owned(),
+            client_id: Hex(&config.identity.client_id).to_string(),
+            client: Client::new(config, seed),
+            hardware,
+            packets,
+            arp: None,
+            own: (Vec::new(), 0),
+            renewal: None,
+            broken: None,
+            malformed: 0,
+            outcomes: Vec::new(),
+        })
+    }
+
+    /// Begins; with `known` by asking for the address of an earlier lease.
+    pub fn start(&mut self, known: Option<Ipv4Addr>) {
+        let actions = self.client.start(boottime_ns(), known);
+        self.carry_out(actions);
+    }
+
+    /// Goes on with a lease whose address is on the interface; with `probe`, after asking whether
+    /// somebody else has it.
+    pub fn resume(&mut self, lease: Lease, probe: bool) {
+        let actions = self.client.resume(boottime_ns(), lease, probe);
+        self.watch_address();
+        self.carry_out(actions);
+    }
+
+    /// Asks whether the lease holds on this link.
+    pub fn verify(&mut self) {
+        let actions = self.client.verify(boottime_ns());
+        self.carry_out(actions);
+    }
+
+    /// The link has carrier again: what is asked for is asked for at once.
+    pub fn hurry(&mut self) {
+        let actions = self.client.hurry(boottime_ns());
+        self.carry_out(actions);
+    }
+
+    /// The interface has another address of its own now: a bond after a failover. Who asks stays.
+    pub fn set_address(&mut self, address: Vec<u8>) {
+        self.hardware.address = address;
+    }
+
+    /// The interface as it was when the sockets were opened, with the address that it has now.
+    pub fn hardware(&self) -> &Hardware {
+        &self.hardware
+    }
+
+    /// The interface's name now.
+    pub fn rename(&mut self, interface: &str) {
+        interface.clone_into(&mut self.interface);
+    }
+
+    /// When [`Session::wake`] is wanted, ns since kernel start.
+    pub fn due(&self) -> Option<u64> {
+        self.client.due()
+    }
+
+    /// What is granted.
+    pub fn lease(&self) -> Option<&Lease> {
+        self.client.lease()
+    }
+
+    /// Does what is due by now.
+    pub fn wake(&mut self) {
+        let actions = self.client.wake(boottime_ns());
+        self.carry_out(actions);
+    }
+
+    /// Whether [`Session::outcomes`] has any.
+    pub fn has_outcomes(&self) -> bool {
+        !self.outcomes.is_empty()
+    }
+
+    /// What happened since the last call.
+    pub fn outcomes(&mut self) -> Vec<Outcome> {
+        std::mem::take(&mut self.outcomes)
+    }
+
+    /// For the report.
+    pub fn progress(&self) -> Progress {
+        let mut counts = self.client.counts().clone();
+        counts.malformed = self.malformed;
+        Progress {
+            interface: self.interface.clone(),
+            index: self.hardware.index,
+            hardware_type: self.hardware.hardware_type,
+            client_id: self.client_id.clone(),
+            state: self.client.state(),
+            counts,
+            lease: self.client.lease().cloned(),
+            wish: Wish::default(),
+            gave_up: false,
+            broken: self.broken.clone(),
+        }
+    }
+
+    /// Whether somebody else has the address is not known yet.
+    pub fn is_probing(&self) -> bool {
+        self.client.is_probing()
+    }
+
+    /// Tells the neighbours who has the address now: those that knew this node before its reboot
+    /// would send to a queue pair that is gone. Not while it may be another's.
+    pub fn announce(&self, address: Ipv4Addr) {
+        let hardware = &self.hardware;
+        let arp = Arp::announcement(hardware.hardware_type, &hardware.address, address);
+        let sent = PacketSocket::open(Protocol::Arp(address), hardware);
+        let sent = sent.and_then(|socket| socket.send_arp(&arp));
+        if let Err(error) = sent {
+            log::debug!("{}: ARP: {}", self.interface, errno_text(&error));
+        }
+    }
+
+    /// Waits until a packet moved the client: its state, its next time, or the lease.
+    pub async fn changed(&mut self) {
+        loop {
+            let before = (self.client.state(), self.client.due());
+            tokio::select! {
+                ready = self.packets.readable() => {
+                    let Ok(mut ready) = ready else { return std::future::pending().await };
+                    let packets = batch(ready.get_inner());
+                    if packets.len() < BATCH {
+                        ready.clear_ready();
+                    }
+                    for packet in packets {
+                        self.heard(&packet);
+                    }
+                }
+                arps = heard_arp(self.arp.as_ref()) => {
+                    for packet in arps {
+                        self.heard_arp(&packet);
+                    }
+                }
+            }
+            if before != (self.client.state(), self.client.due()) || !self.outcomes.is_empty() {
+                return;
+            }
+            // Under a flood the others get their turn.
+            tokio::task::yield_now().await;
+        }
+    }
+
+    fn heard_arp(&mut self, packet: &Received) {
+        let arp = Arp::decode(&packet.bytes).filter(|arp| !self.is_own(&arp.sender));
+        if let Some(arp) = arp {
+            let actions = self.client.arp(boottime_ns(), &arp);
+            self.carry_out(actions);
+        }
+    }
+
+    /// Whether an interface of this machine has the address. Read anew once a second at most: it is
+    /// asked at every packet of a flood.
+    fn is_own(&mut self, address: &[u8]) -> bool {
+        let now = boottime_ns();
+        let is_old = now.saturating_sub(self.own.1) >= OWN_FOR;
+        if is_old && !self.own.0.iter().any(|own| own == address) {
+            self.own = (own_addresses(&Root::new("/")), now);
+        }
+        self.own.0.iter().any(|own| own == address)
+    }
+
+    fn heard(&mut self, packet: &Received) {
+        let Some(datagram) = frame::to_client(&packet.bytes, packet.unsummed) else {
+            self.malformed = self.malformed.saturating_add(1);
+            return;
+        };
+        match Message::decode(datagram.payload) {
+            Ok(message) if !self.is_to_us(datagram.to, &message) => {
+                log::debug!("{}: DHCP: to {}, another host", self.interface, datagram.to);
+            }
+            Ok(message) => {
+                log::debug!(
+                    "{}: DHCP: {} from {}",
+                    self.interface,
+                    said(&message),
+                    datagram.from
+                );
+                let actions = self.client.received(boottime_ns(), &message);
+                self.carry_out(actions);
+            }
+            Err(why) => {
+                self.malformed = self.malformed.saturating_add(1);
+                log::debug!("{}: DHCP: from {}: {why}", self.interface, datagram.from);
+            }
+        }
+    }
+
+    /// Answers come to everybody, be it of the network alone, to the address that they grant, or to
+    /// the one that asks for more time (RFC 2131 4.1).
+    fn is_to_us(&self, to: Ipv4Addr, message: &Message) -> bool {
+        let held = self.client.lease().map(|lease| lease.address);
+        let mask = message.address(option::MASK);
+        let of_network = mask.map(|mask| message.yiaddr | !mask);
+        to.is_broadcast() || to == message.yiaddr || [held, of_network].contains(&Some(to))
+    }
+
+    fn carry_out(&mut self, actions: Vec<Action>) {
+        for action in actions {
+            match action {
+                Action::Send(message, to) => self.send(&message, to),
+                Action::Probe(address) => self.probe(address),
+                Action::Bound => {
+                    self.renewal = None;
+                    self.watch_address();
+                    self.outcomes.push(Outcome::Bound);
+                }
+                Action::Unopposed(address) => {
+                    self.announce(address);
+                    self.outcomes.push(Outcome::Unopposed);
+                }
+                Action::Defend(address) => self.announce(address),
+                Action::Lost(address) => {
+                    self.arp = None;
+                    self.outcomes.push(Outcome::Lost(address));
+                }
+                Action::Say(true, line) => log::warn!("{}: DHCP: {line}", self.interface),
+                Action::Say(false, line) => log::info!("{}: DHCP: {line}", self.interface),
+            }
+        }
+    }
+
+    fn send(&mut self, message: &Message, to: Destination) {
+        let what = format!("{} sent{}", said(message), destination(to));
+        let bytes = message.encode();
+        let sent = match to {
+            Destination::Link(from) => {
+                self.renewal = None;
+                frame::to_servers(from, Ipv4Addr::BROADCAST, &bytes)
+                    .ok_or_else(|| std::io::ErrorKind::InvalidInput.into())
+                    .and_then(|packet| self.packets.get_ref().broadcast(&packet))
+            }
+            Destination::Server { from, to } => {
+                // The port is free only when the socket before it is closed.
+                self.renewal = None;
+                send_to_server(&self.interface, from, to, &bytes)
+                    .map(|socket| self.renewal = socket)
+            }
+        };
+        self.note(&what, sent);
+    }
+
+    /// Listens to what the link says of the address that is held (RFC 5227 2.4).
+    fn watch_address(&mut self) {
+        let held = self.client.lease().map(|lease| lease.address);
+        let Some(address) = held.filter(|held| self.arp.as_ref().is_none_or(|(of, _)| of != held))
+        else {
+            return;
+        };
+        match PacketSocket::open(Protocol::Arp(address), &self.hardware).and_then(watched) {
+            Ok(socket) => self.arp = Some((address, socket)),
+            Err(error) => self.note("ARP", Err(error)),
+        }
+    }
+
+    fn probe(&mut self, address: Ipv4Addr) {
+        let hardware = &self.hardware;
+        let arp = Arp::probe(hardware.hardware_type, &hardware.address, address);
+        self.watch_address();
+        if let Some((_, socket)) = &self.arp {
+            let sent = socket.get_ref().send_arp(&arp);
+            self.note(&format!("ARP probe for {address} sent"), sent);
+        }
+    }
+
+    /// Says what was sent, and a failure once.
+    fn note(&mut self, what: &str, sent: std::io::Result<()>) {
+        match sent {
+            Ok(()) => {
+                log::debug!("{}: DHCP: {what}", self.interface);
+                self.broken = None;
+            }
+            Err(error) => {
+                let why = format!("nothing can be sent: {}", errno_text(&error));
+                if self.broken.as_ref() != Some(&why) {
+                    log::warn!("{}: DHCP: {why}", self.interface);
+                    self.broken = Some(why);
+                }
+            }
+        }
+    }
+}
+
+async fn heard_arp(socket: Option<&(Ipv4Addr, AsyncFd<PacketSocket>)>) -> Vec<Received> {
+    let Some((_, socket)) = socket else {
+        return std::future::pending().await;
+    };
+    let Ok(mut ready) = socket.readable().await else {
+        return std::future::pending().await;
+    };
+    let packets = batch(socket.get_ref());
+    if packets.len() < BATCH {
+        ready.clear_ready();
+    }
+    packets
+}
+
+/// What is there, up to [`BATCH`]. An error, such as an interface that is down, is the end of it.
+fn batch(socket: &PacketSocket) -> Vec<Received> {
+    let next = || socket.receive().ok().flatten();
+    std::iter::from_fn(next).take(BATCH).collect()
+}
+
+/// A message in one line of the debug log.
+fn said(message: &Message) -> String {
+    let mut line = format!("{} xid {:#010x}", message.kind, message.xid);
+    let mut add = |name: &str, address: Ipv4Addr| {
+        if !address.is_unspecified() {
+            line.push_str(&format!(", {name} {address}"));
+        }
+    };
+    add("ciaddr", message.ciaddr);
+    add("yiaddr", message.yiaddr);
+    add("siaddr", message.siaddr);
+    add("relay", message.giaddr);
+    if let Some(address) = message.address(option::REQUESTED) {
+        add("requested", address);
+    }
+    if let Some(address) = message.address(option::SERVER) {
+        add("server", address);
+    }
+    line.push_str(&format!(
+        ", htype {} hlen {}{}",
+        message.htype,
+        message.hlen,
+        if message.broadcast { ", broadcast" } else { "" }
+    ));
+    if let Some(id) = message.option(option::CLIENT_ID) {
+        line.push_str(&format!(", client {}", Hex(id)));
+    }
+    let codes: Vec<String> = message.options.keys().map(ToString::to_string).collect();
+    line.push_str(&format!(", options {}", codes.join(" ")));
+    line
+}
+
+fn destination(to: Destination) -> String {
+    match to {
+        Destination::Link(_) => String::new(),
+        Destination::Server { to, .. } => format!(" to {to}"),
+    }
+}

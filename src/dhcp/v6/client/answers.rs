@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a client makes of the messages that come (RFC 8415 18.2.9 and 18.2.10).
+
+use std::net::Ipv6Addr;
+
+use super::{
+    AT_ONCE, Action, Client, GRACE, OFFERS, Offer, REFUSED, REFUSED_KEPT, REFUSED_LONGEST, State,
+};
+use crate::dhcp::brake::Reason;
+use crate::dhcp::identity::{Hex, unhex};
+use crate::dhcp::v6::lease::{Lease, Refusal};
+use crate::dhcp::v6::packet::{Kind, Message, option};
+
+impl Client {
+    /// A message came to the client's port, from this address.
+    pub fn received(&mut self, now: u64, message: &Message, from: Ipv6Addr) -> Vec<Action> {
+        if !matches!(message.kind, Kind::Advertise | Kind::Reply) {
+            // RECONFIGURE too: it was not agreed to (RFC 8415 18.2.11).
+            self.counts.unsolicited = self.counts.unsolicited.saturating_add(1);
+            return Vec::new();
+        }
+        let own = self.config.identity.duid.as_slice();
+        let is_ours = match message.options.first(option::CLIENT_ID) {
+            Some(id) if id != own => false,
+            _ => message.transaction == self.transaction,
+        };
+        if !is_ours {
+            if message.transaction != self.former {
+                self.counts.foreign = self.counts.foreign.saturating_add(1);
+            }
+            return Vec::new();
+        }
+        let Some(server) = message.duid(option::SERVER_ID) else {
+            return self.disbelieve(
+                now,
+                message,
+                from,
+                &"no server identifier (option 2)".into(),
+            );
+        };
+        if message.options.first(option::CLIENT_ID).is_none() {
+            return self.disbelieve(
+                now,
+                message,
+                from,
+                &"no client identifier (option 1)".into(),
+            );
+        }
+        let is_asked = match self.asked() {
+            Some(asked) => unhex(asked).as_deref() == Some(server),
+            None => true,
+        };
+        let is_rapid = message.options.first(option::RAPID_COMMIT).is_some();
+        match (message.kind, self.state) {
+            (Kind::Advertise, State::Soliciting) => self.offered(now, message, from),
+            (Kind::Reply, State::Soliciting) if is_rapid && self.held.is_none() => {
+                self.granted(now, message, from)
+            }
+            (Kind::Reply, State::Requesting | State::Renewing | State::Declining) if !is_asked => {
+                self.disbelieve(now, message, from, &"another server was asked".into())
+            }
+            (Kind::Reply, State::Requesting | State::Renewing | State::Rebinding) => {
+                self.granted(now, message, from)
+            }
+            // Whatever it says: it was told.
+            (Kind::Reply, State::Declining) => self.after_decline(now),
+            _ => {
+                self.counts.unsolicited = self.counts.unsolicited.saturating_add(1);
+                Vec::new()
+            }
+        }
+    }
+
+    /// The server that must answer, by its DUID; none: any one.
+    fn asked(&self) -> Option<&str> {
+        let lease = match self.state {
+            State::Requesting => self.offers.first().map(|offer| &offer.lease),
+            State::Renewing => self.held.as_ref(),
+            State::Declining => self.declined.as_ref(),
+            _ => None,
+        };
+        lease.map(|lease| lease.server_id.as_str())
+    }
+
+    /// An answer that cannot be used is counted with its reason, and the next one awaited.
+    fn disbelieve(
+        &mut self,
+        now: u64,
+        message: &Message,
+        from: Ipv6Addr,
+        why: &Reason,
+    ) -> Vec<Action> {
+        self.counts.unusable = self.counts.unusable.saturating_add(1);
+        let what = format!("{} of {from}: {why}", message.kind);
+        let said = self.warn(now, why.kind, format!("not usable: {what}"));
+        // What the report says changes no more often than what the log does.
+        if !said.is_empty() || self.counts.why_unusable.is_none() {
+            self.counts.why_unusable = Some(what);
+        }
+        said
+    }
+
+    /// A warning, unless one of its kind or too many others were given since the last lease.
+    fn warn(&mut self, now: u64, kind: &'static str, line: String) -> Vec<Action> {
+        let line = self.brake.pass(now, kind, line);
+        line.into_iter().map(Action::warning).collect()
+    }
+
+    /// The same of what becomes of a lease.
+    pub(super) fn tell(&mut self, now: u64, kind: &'static str, line: String) -> Vec<Action> {
+        let line = self.of_lease.pass(now, kind, line);
+        line.into_iter().map(Action::warning).collect()
+    }
+
+    /// A refusal is counted with its reason, and said.
+    fn note_refusal(&mut self, now: u64, from: Ipv6Addr, refusal: &Refusal) -> Vec<Action> {
+        self.counts.refusals = self.counts.refusals.saturating_add(1);
+        let what = format!("server {from} refuses: {refusal}");
+        let said = self.warn(now, refusal.kind(), what.clone());
+        if !said.is_empty() || self.counts.why_refused.is_none() {
+            self.counts.why_refused = Some(what);
+        }
+        said
+    }
+
+    fn offered(&mut self, now: u64, message: &Message, from: Ipv6Addr) -> Vec<Action> {
+        self.slow_down(message);
+        let iaid = self.config.identity.iaid;
+        let lease = match Lease::of(message, from, iaid, self.wanted, self.last_ns) {
+            Ok(lease) => lease,
+            Err(Refusal::Unusable(why)) => return self.disbelieve(now, message, from, &why),
+            Err(refusal) => return self.note_refusal(now, from, &refusal),
+        };
+        if let Some(why) = self.is_kept_from(&lease) {
+            return self.disbelieve(now, message, from, &why);
+        }
+        self.counts.offers = self.counts.offers.saturating_add(1);
+        let known = |other: &Offer| other.lease.server_id == lease.server_id;
+        if self.offers.iter().any(known) {
+            return Vec::new();
+        }
+        let preference = match message.options.first(option::PREFERENCE) {
+            Some([preference]) => *preference,
+            _ => 0,
+        };
+        let is_shunned = self.shunned.contains(&lease.server_id);
+        self.offers.push(Offer { lease, preference });
+        let (shunned, wanted) = (&self.shunned, self.wanted);
+        // Stable: of equal ones the first that came.
+        self.offers.sort_by_key(|offer| {
+            let is_shunned = shunned.contains(&offer.lease.server_id);
+            let is_wanted = wanted == Some(offer.lease.address);
+            (is_shunned, 255 - offer.preference, !is_wanted)
+        });
+        self.offers.truncate(OFFERS);
+        let first_wait_is_over = self.sent > 1;
+        if is_shunned {
+            if first_wait_is_over && self.offers.len() == 1 {
+                self.due = Some(now.saturating_add(GRACE));
+            }
+            return Vec::new();
+        }
+        if preference == AT_ONCE || first_wait_is_over {
+            return self.enter(now, State::Requesting);
+        }
+        Vec::new()
+    }
+
+    /// Why this is not taken: another address is kept.
+    fn is_kept_from(&self, lease: &Lease) -> Option<Reason> {
+        let held = self.held.as_ref().filter(|_| self.config.keep)?;
+        let why = || format!("{} while {} is kept", lease.address, held.address);
+        (held.address != lease.address).then(|| Reason::new("another address is kept", why()))
+    }
+
+    /// An answer that grants, or refuses.
+    fn granted(&mut self, now: u64, message: &Message, from: Ipv6Addr) -> Vec<Action> {
+        self.slow_down(message);
+        let iaid = self.config.identity.iaid;
+        let offer = self.offers.first().map(|offer| offer.lease.address);
+        let wanted = match self.state {
+            State::Requesting => offer,
+            State::Renewing | State::Rebinding => self.held.as_ref().map(|held| held.address),
+            _ => self.wanted,
+        };
+        let is_renewal = matches!(self.state, State::Renewing | State::Rebinding);
+        // With another address in its place when the link is renumbered (18.2.10.1).
+        let is_withdrawn = |wanted| Lease::is_withdrawn(message, iaid, wanted);
+        let is_withdrawn = is_renewal && wanted.is_some_and(is_withdrawn);
+        let lease = match Lease::of(message, from, iaid, wanted, self.last_ns) {
+            answer if is_withdrawn && (self.config.keep || answer.is_err()) => {
+                return self.refused(now, message, from, &Refusal::Ended);
+            }
+            Ok(lease) => lease,
+            Err(Refusal::Unusable(why)) => return self.disbelieve(now, message, from, &why),
+            Err(refusal) => return self.refused(now, message, from, &refusal),
+        };
+        if is_renewal && !is_withdrawn && wanted != Some(lease.address) {
+            let why = format!("{} was not asked for", lease.address);
+            let why = Reason::new("an address that was not asked for", why);
+            return self.disbelieve(now, message, from, &why);
+        }
+        if let Some(why) = self.is_kept_from(&lease) {
+            return self.disbelieve(now, message, from, &why);
+        }
+        self.counts.replies = self.counts.replies.saturating_add(1);
+        let mut actions = Vec::new();
+        if let Some(held) = &self.held
+            && held.address != lease.address
+        {
+            actions.push(Action::Lost(held.address));
+        }
+        if is_renewal {
+            self.declines = 0;
+        }
+        self.refusals = 0;
+        self.brake.loosen();
+        self.of_lease.loosen();
+        self.state = State::Bound;
+        self.wanted = Some(lease.address);
+        self.held = Some(lease);
+        self.offers.clear();
+        self.shunned.clear();
+        self.due = self.renewal(now);
+        actions.push(Action::Bound);
+        actions
+    }
+
+    /// The server that answers refuses.
+    fn refused(
+        &mut self,
+        now: u64,
+        message: &Message,
+        from: Ipv6Addr,
+        refusal: &Refusal,
+    ) -> Vec<Action> {
+        let mut actions = self.note_refusal(now, from, refusal);
+        match self.state {
+            State::Renewing | State::Rebinding if *refusal == Refusal::Ended => {
+                return self.lost(now, refusal.kind(), &format!("server {from}: {refusal}"));
+            }
+            // It has forgotten: it is asked for the same one as if it had offered it (18.2.10.1).
+            State::Renewing | State::Rebinding if refusal.is_no_binding() => {
+                let server = message.duid(option::SERVER_ID).unwrap_or_default();
+                let lease = self.held.clone().map(|held| Lease {
+                    server: from,
+                    server_id: Hex(server).to_string(),
+                    ..held
+                });
+                self.offers = lease
+                    .map(|lease| Offer {
+                        lease,
+                        preference: 0,
+                    })
+                    .into_iter()
+                    .collect();
+                actions.extend(self.enter(now, State::Requesting));
+            }
+            State::Requesting if self.held.is_some() && !self.config.keep => {
+                let why = format!("server {from} refuses: {refusal}");
+                return self.lost(now, refusal.kind(), &why);
+            }
+            State::Requesting => {
+                self.shun();
+                self.wanted = self.held.as_ref().map(|held| held.address);
+                let longest = match self.wanted {
+                    Some(_) => REFUSED_KEPT,
+                    None => REFUSED_LONGEST,
+                };
+                let wait = REFUSED
+                    .saturating_mul(1_u64.checked_shl(self.refusals).unwrap_or(u64::MAX))
+                    .min(longest);
+                self.refusals = self.refusals.saturating_add(1);
+                self.state = State::Waiting;
+                self.due = Some(now.saturating_add(wait));
+            }
+            // The others may still grant it.
+            _ => {}
+        }
+        actions
+    }
+}

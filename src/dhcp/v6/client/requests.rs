@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a client sends in each exchange (RFC 8415 18.2).
+
+use std::net::Ipv6Addr;
+
+use super::{Client, State};
+use crate::dhcp::identity::unhex;
+use crate::dhcp::v6::lease::Lease;
+use crate::dhcp::v6::packet::{Association, Kind, Message, option};
+
+/// Option 6.
+const REQUESTED: [u16; 3] = [
+    option::NAME_SERVERS,
+    option::DOMAIN_LIST,
+    option::SOL_MAX_RT,
+];
+/// A hundredth of a second, the unit of option 8.
+const HUNDREDTH: u64 = 10_000_000;
+
+/// Hundredths of a second since the exchange began (RFC 8415 21.9).
+pub(in crate::dhcp::v6) fn elapsed(began_ns: u64, now: u64) -> u16 {
+    u16::try_from(now.saturating_sub(began_ns) / HUNDREDTH).unwrap_or(u16::MAX)
+}
+
+impl Client {
+    /// The message of the exchange.
+    pub(super) fn message(&self, now: u64) -> Option<Message> {
+        let held = self.held.as_ref();
+        let offered = self.offers.first().map(|offer| &offer.lease);
+        Some(match self.state {
+            State::Soliciting => {
+                let mut message = self.about(Kind::Solicit, now, None, self.wanted);
+                // An address that is kept is not exchanged for another one in two messages.
+                if held.is_none() {
+                    message.options.push(option::RAPID_COMMIT, []);
+                }
+                message
+            }
+            State::Requesting => self.of_server(Kind::Request, now, offered?),
+            State::Renewing => self.of_server(Kind::Renew, now, held?),
+            State::Rebinding => self.about(Kind::Rebind, now, None, Some(held?.address)),
+            State::Declining => self.of_server(Kind::Decline, now, self.declined.as_ref()?),
+            State::Waiting | State::Bound => return None,
+        })
+    }
+
+    /// To one server, about its address.
+    fn of_server(&self, kind: Kind, now: u64, lease: &Lease) -> Message {
+        self.about(kind, now, Some(&lease.server_id), Some(lease.address))
+    }
+
+    fn about(
+        &self,
+        kind: Kind,
+        now: u64,
+        server: Option<&str>,
+        address: Option<Ipv6Addr>,
+    ) -> Message {
+        let identity = &self.config.identity;
+        let mut message = Message::new(kind, self.transaction);
+        let options = &mut message.options;
+        options.push(option::CLIENT_ID, identity.duid.clone());
+        if let Some(server) = server.and_then(unhex) {
+            options.push(option::SERVER_ID, server);
+        }
+        let elapsed = elapsed(self.asked_ns, now);
+        options.push(option::ELAPSED_TIME, elapsed.to_be_bytes());
+        if kind != Kind::Decline {
+            let codes: Vec<u8> = REQUESTED.iter().flat_map(|c| c.to_be_bytes()).collect();
+            options.push(option::REQUEST, codes);
+        }
+        let association = Association::asking(identity.iaid, address);
+        options.push(option::IA_NA, association.encode());
+        message
+    }
+}

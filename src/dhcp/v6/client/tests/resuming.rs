@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A lease that another process got, and a link that was gone for a while.
+
+use super::*;
+
+fn is_lost(talk: &Talk) -> bool {
+    talk.actions.contains(&Action::Lost(ip(MINE)))
+}
+
+/// A lease that a client is given after its end.
+fn stale(keep: bool) -> Talk {
+    let lease = Talk::bound(keep, 1000).client.lease().unwrap().clone();
+    let mut talk = Talk::new(keep);
+    talk.now = lease.asked_ns + 1001 * S;
+    let actions = talk.client.resume(talk.now, lease);
+    talk.note(actions);
+    assert_eq!(talk.last(), (Kind::Rebind, None, Some(MINE)));
+    assert!(!is_lost(&talk));
+    talk
+}
+
+#[test]
+fn a_lease_that_ended_by_what_is_written_down_is_asked_for_before_it_is_given_up() {
+    let mut talk = stale(false);
+    talk.grant(GOOD, MINE, 1000);
+    assert_eq!(talk.state(), State::Bound);
+    let mut talk = stale(false);
+    let began = talk.now;
+    while !is_lost(&talk) {
+        assert_eq!(talk.client.lease().unwrap().address, ip(MINE));
+        talk.wake();
+    }
+    assert!((CHANCE..CHANCE + 2 * S).contains(&(talk.now - began)));
+    assert_eq!(talk.client.lease(), None);
+    // Under a root file system it stays.
+    let mut talk = stale(true);
+    while talk.state() == State::Rebinding {
+        talk.wake();
+    }
+    assert_eq!(talk.state(), State::Soliciting);
+    assert_eq!(talk.client.lease().unwrap().address, ip(MINE));
+}
+
+#[test]
+fn a_lease_on_a_link_that_came_back_is_renewed_at_once() {
+    let mut talk = Talk::bound(false, 1000);
+    let actions = talk.client.verify(talk.now);
+    talk.note(actions);
+    assert_eq!(talk.last().0, Kind::Renew);
+    talk.grant(GOOD, MINE, 1000);
+    assert_eq!(talk.state(), State::Bound);
+}
+
+#[test]
+fn carrier_makes_the_waits_begin_anew_and_never_a_storm() {
+    let mut talk = Talk::bound(true, 10_000);
+    talk.wake();
+    for _ in 0..3 {
+        talk.wake();
+    }
+    assert_eq!(talk.state(), State::Renewing);
+    assert!(talk.client.due().unwrap() > talk.now + 60 * S);
+    talk.now += S;
+    let actions = talk.client.hurry(talk.now);
+    talk.note(actions);
+    assert_eq!(talk.last().0, Kind::Renew);
+    assert!(talk.client.due().unwrap() < talk.now + 12 * S);
+    talk.grant(GOOD, MINE, 10_000);
+    assert_eq!(talk.client.hurry(talk.now), []);
+    // A link that flaps all the time, and nobody who answers.
+    let mut talk = Talk::new(false);
+    talk.start();
+    let mut sent = 0;
+    let until = talk.now + 60 * S;
+    while talk.now < until {
+        talk.now += S / 20;
+        sent += talk.client.hurry(talk.now).len();
+        sent += talk.client.wake(talk.now).len();
+    }
+    assert!(sent <= 120, "{sent} messages in a minute");
+}

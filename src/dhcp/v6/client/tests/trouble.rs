@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Leases that servers take back, forget or never deliver.
+
+use super::*;
+
+#[test]
+fn an_address_in_the_place_of_a_withdrawn_one_is_taken_unless_a_root_hangs_on_it() {
+    let mut talk = Talk::bound(false, 1000);
+    talk.wake();
+    let reply = talk.renumbering();
+    talk.hear(&reply, GOOD);
+    assert_eq!(talk.actions, [Action::Lost(ip(MINE)), Action::Bound]);
+    assert_eq!(talk.client.lease().unwrap().address, ip(OTHER));
+    let mut kept = Talk::bound(true, 1000);
+    kept.wake();
+    let reply = kept.renumbering();
+    kept.hear(&reply, GOOD);
+    let line = "server fe80::1: the address is valid no longer: the address stays, because the root file system hangs on it";
+    assert_eq!(kept.actions[0], Action::Say(true, line.to_owned()));
+    assert_eq!(kept.last(), (Kind::Solicit, None, Some(MINE)));
+    assert_eq!(kept.client.lease().unwrap().address, ip(MINE));
+}
+
+#[test]
+fn a_lease_that_its_server_forgot_is_rebound_and_ends() {
+    let mut talk = Talk::bound(false, 100);
+    let began = talk.now;
+    talk.wake();
+    let refusal = talk.refusal(GOOD, 3);
+    talk.hear(&refusal, GOOD);
+    while talk.state() == State::Requesting {
+        talk.wake();
+    }
+    assert_eq!(talk.last(), (Kind::Rebind, None, Some(MINE)));
+    // Forgotten by the next one as well, and the end comes while that is asked.
+    talk.now = began + 98 * S;
+    let refusal = talk.refusal(EVIL, 3);
+    talk.hear(&refusal, EVIL);
+    while talk.state() == State::Requesting {
+        talk.wake();
+    }
+    let line = "the lease of fd00::5/128 has ended: the address goes".to_owned();
+    assert_eq!(
+        talk.actions[..2],
+        [Action::Say(true, line), Action::Lost(ip(MINE))]
+    );
+    assert_eq!((talk.now - began, talk.client.lease()), (100 * S, None));
+}
+
+#[test]
+fn a_kept_address_is_not_changed_by_a_rapid_commit() {
+    let mut kept = Talk::bound(true, 1000);
+    kept.wake();
+    kept.grant(GOOD, MINE, 0);
+    assert_eq!(kept.last(), (Kind::Solicit, None, Some(MINE)));
+    let mut reply = kept.answer(Kind::Reply, EVIL, MINE, 60);
+    reply.options.push(option::RAPID_COMMIT, []);
+    kept.hear(&reply, EVIL);
+    assert_eq!(
+        (kept.state(), kept.client.counts().replies),
+        (State::Soliciting, 1)
+    );
+}
+
+#[test]
+fn who_offers_a_kept_address_and_refuses_it_makes_no_storm() {
+    let mut talk = Talk::bound(true, 100);
+    while talk.state() != State::Soliciting {
+        talk.wake();
+    }
+    let mut lines = Vec::new();
+    let mut sent = 0;
+    let began = talk.now;
+    while talk.now - began < 3600 * S {
+        if talk.state() == State::Soliciting {
+            talk.offer(GOOD, MINE, AT_ONCE);
+        }
+        if talk.state() == State::Requesting {
+            let refusal = talk.refusal(GOOD, 4);
+            talk.hear(&refusal, GOOD);
+            lines.append(&mut talk.actions);
+        }
+        talk.wake();
+        sent += 1;
+    }
+    let line = "server fe80::1 refuses: NotOnLink: no".to_owned();
+    assert_eq!(lines, [Action::Say(true, line)]);
+    assert!((10..70).contains(&sent), "{sent}");
+    assert_eq!(talk.client.lease().unwrap().address, ip(MINE));
+}
+
+#[test]
+fn a_flood_of_nonsense_with_other_bytes_each_time_is_one_line() {
+    let mut talk = Talk::new(false);
+    talk.start();
+    let mut lines = Vec::new();
+    for number in 0..20_000_u16 {
+        let last = (number % 255) as u8;
+        let mut message = talk.answer(Kind::Advertise, last, MINE, 60);
+        message.options.remove(option::IA_NA);
+        talk.hear(&message, last);
+        lines.append(&mut talk.actions);
+        // A refusal of each code that has a name, and of many that have none.
+        let mut refusal = talk.answer(Kind::Advertise, last, MINE, 60);
+        let text = format!("number {number}");
+        let value = [&(number % 1000).to_be_bytes()[..], text.as_bytes()].concat();
+        refusal.options.push(option::STATUS_CODE, value);
+        if number % 1000 > 0 {
+            talk.hear(&refusal, last);
+            lines.append(&mut talk.actions);
+        }
+    }
+    let lines: Vec<String> = lines.into_iter().map(|line| format!("{line:?}")).collect();
+    assert_eq!(lines.len(), 7, "{lines:#?}");
+    let first =
+        "Say(true, \"not usable: ADVERTISE of fe80::: no addresses (IA_NA) for our IAID 65535\")";
+    assert_eq!(lines[0], first);
+    assert_eq!(
+        lines[6],
+        "Say(true, \"server fe80::6 refuses: status 6: number 6\")"
+    );
+    assert_eq!(talk.client.counts().unusable, 20_000);
+}
+
+#[test]
+fn the_times_of_a_lease_count_from_the_last_question() {
+    let mut talk = Talk::bound(false, 100);
+    talk.wake();
+    while talk.state() != State::Rebinding {
+        talk.wake();
+    }
+    let began = talk.now;
+    talk.wake();
+    assert_eq!(talk.state(), State::Rebinding);
+    assert!(talk.now > began);
+    talk.grant(EVIL, MINE, 100);
+    assert_eq!(talk.client.lease().unwrap().asked_ns, talk.now);
+}

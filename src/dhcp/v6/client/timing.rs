@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! When a message is sent again (RFC 8415 15, with the parameters of 7.6).
+
+use super::{Client, State};
+use crate::dhcp::lifetime::SECOND;
+use crate::dhcp::v6::packet::{Message, option};
+
+/// SOL_TIMEOUT, REQ_TIMEOUT, DEC_TIMEOUT.
+const SOON: u64 = SECOND;
+/// REN_TIMEOUT and REB_TIMEOUT, REN_MAX_RT and REB_MAX_RT.
+const RENEW: u64 = 10 * SECOND;
+const RENEW_LONGEST: u64 = 600 * SECOND;
+/// REQ_MAX_RT.
+const REQUEST_LONGEST: u64 = 30 * SECOND;
+/// SOLICIT is repeated no less often, where the RFC has an hour: a boot waits for it, and a server
+/// or a partition that comes late shall not cost minutes.
+const SOLICIT_LONGEST: u64 = 16 * SECOND;
+/// SOL_MAX_RT, where an address is kept whose lease has ended: nobody waits for that.
+const SOL_MAX_RT: u32 = 3600;
+
+impl Client {
+    /// From what is sent now to its repetition: doubling, with a tenth of jitter to either side.
+    pub(super) fn next_wait(&mut self) -> u64 {
+        let longest_kept = u64::from(self.slowest_s.unwrap_or(SOL_MAX_RT)) * SECOND;
+        let (initial, longest) = match self.state {
+            State::Renewing | State::Rebinding => (RENEW, RENEW_LONGEST),
+            State::Soliciting if self.held.is_some() => (SOON, longest_kept),
+            State::Soliciting => (SOON, SOLICIT_LONGEST),
+            State::Requesting => (SOON, REQUEST_LONGEST),
+            _ => (SOON, u64::MAX / 4),
+        };
+        let base = match self.wait_ns {
+            // Nothing is decided before all of the first wait has passed (18.2.1).
+            0 if self.state == State::Soliciting => {
+                return initial + 1 + self.random.below(initial / 10);
+            }
+            0 => initial,
+            before => before.saturating_mul(2).min(longest),
+        };
+        base - base / 10 + self.random.below(base / 5)
+    }
+
+    /// A server may ask for less (21.24).
+    pub(super) fn slow_down(&mut self, message: &Message) {
+        let allowed = message.longest_wait_s(option::SOL_MAX_RT);
+        self.slowest_s = allowed.or(self.slowest_s);
+    }
+}

@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! PURE: what a server says without granting anything (RFC 8415 6.1 and 18.2.6): name servers, where
+//! the address is a router's. Times and messages go in, what is to be sent comes out.
+
+#[cfg(test)]
+mod tests;
+
+use std::net::Ipv6Addr;
+
+use serde::{Deserialize, Serialize};
+
+use super::client::{Action, elapsed};
+use super::lease::{Refusal, domain_search, failed, name_servers, resolver_variables};
+use super::packet::{Kind, Message, TRANSACTION, option};
+use crate::dhcp::identity::{Hex, WantedId};
+use crate::dhcp::lifetime::SECOND;
+use crate::dhcp::progress::Counts;
+use crate::dhcp::random::Random;
+
+/// INF_MAX_DELAY: one advertisement reaches all nodes of a link at the same time.
+const DELAY: u64 = SECOND;
+/// INF_TIMEOUT.
+const FIRST: u64 = SECOND;
+/// It is repeated no less often, where the RFC has an hour: a boot goes on beside it. Unless a server
+/// that refuses wants less (INF_MAX_RT).
+const LONGEST: u64 = 16 * SECOND;
+/// Messages without an answer after which it is said, half a minute after the first.
+const UNANSWERED: u32 = 5;
+/// Option 6; the last two must be in it (RFC 8415 21.7). The time after which it is to be asked for
+/// anew (option 32) is not kept: `up` ends long before, and nobody asks in the real root.
+const REQUESTED: [u16; 4] = [
+    option::NAME_SERVERS,
+    option::DOMAIN_LIST,
+    option::REFRESH_TIME,
+    option::INF_MAX_RT,
+];
+
+/// What is said where they do not come, before the reason.
+pub const NO_NAME_SERVERS: &str = "no name servers, though a router says that there are some";
+
+/// What is wanted: asked for where a router says that there is something (its O or M flag).
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Wish {
+    /// Who asks, as in [`super::Wish`].
+    pub client_id: WantedId,
+}
+
+/// What a server said.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Information {
+    /// Whom the answer came from: the server, or a relay.
+    pub server: Ipv6Addr,
+    /// DUID of the server in hexadecimal.
+    pub server_id: String,
+    /// Name servers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub name_servers: Vec<Ipv6Addr>,
+    /// Domains to search.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub domain_search: Vec<String>,
+    /// What the server sent and was not taken, a line each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<String>,
+}
+
+impl Information {
+    /// What a REPLY says.
+    pub fn of(message: &Message, from: Ipv6Addr) -> Result<Information, Refusal> {
+        let server_id = message.duid(option::SERVER_ID);
+        let server_id =
+            server_id.ok_or_else(|| Refusal::Unusable("no server identifier (option 2)".into()))?;
+        failed(message.options.status()?)?;
+        let mut left_out = Vec::new();
+        Ok(Information {
+            server: from,
+            server_id: Hex(server_id).to_string(),
+            name_servers: name_servers(message, &mut left_out),
+            domain_search: domain_search(message, &mut left_out),
+            left_out,
+        })
+    }
+
+    /// The variables under which dracut's modules look for the values, as
+    /// [`super::lease::Lease::variables`].
+    pub fn variables(&self) -> Vec<(&'static str, Vec<u8>)> {
+        resolver_variables(&self.name_servers, &self.domain_search).collect()
+    }
+
+    /// `name servers fd00::53, search a.example`.
+    pub fn words(&self) -> String {
+        let servers: Vec<String> = self.name_servers.iter().map(ToString::to_string).collect();
+        let part = |what: &str, values: &[String]| {
+            (!values.is_empty()).then(|| format!("{what} {}", values.join(" ")))
+        };
+        let parts = [
+            part("name servers", &servers),
+            part("search", &self.domain_search),
+        ];
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        if parts.is_empty() {
+            "no name servers".to_owned()
+        } else {
+            parts.join(", ")
+        }
+    }
+}
+
+/// How far it came on an interface, as state.json keeps it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Progress {
+    /// The interface.
+    pub interface: String,
+    /// Its index, which a rename leaves alone.
+    pub index: u32,
+    /// Option 1 as it was sent, in hexadecimal.
+    pub duid: String,
+    /// What was sent and what came back; an answer is one of `replies`.
+    pub counts: Counts,
+    /// The answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub information: Option<Information>,
+    /// Why nothing can be sent at all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub broken: Option<String>,
+}
+
+/// How far a question is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Stage {
+    /// There is no answer yet, and it has not been said that nobody gives one.
+    Open,
+    /// It has been said that there is none, which one may still come after.
+    Silent,
+    /// The answer.
+    Answered(Information),
+}
+
+/// Who asks on one interface.
+#[derive(Debug)]
+pub struct Asker {
+    duid: Vec<u8>,
+    random: Random,
+    transaction: u32,
+    due: Option<u64>,
+    /// When the first message went, and how long the last one waits for its answer.
+    began_ns: u64,
+    wait_ns: u64,
+    /// What a server allows (INF_MAX_RT), in seconds.
+    slowest_s: Option<u32>,
+    answer: Option<Information>,
+    /// It has been said that there is none.
+    is_given_up: bool,
+    /// Why the last message could not be sent.
+    broken: Option<String>,
+    counts: Counts,
+}
+
+impl Asker {
+    /// One that begins within a second. `seed` makes its jitter and its transaction number.
+    pub fn new(duid: Vec<u8>, seed: u64, now: u64) -> Asker {
+        let mut random = Random::new(seed);
+        Asker {
+            duid,
+            transaction: random.next_u32() & TRANSACTION,
+            due: Some(now.saturating_add(random.below(DELAY))),
+            random,
+            began_ns: 0,
+            wait_ns: 0,
+            slowest_s: None,
+            answer: None,
+            is_given_up: false,
+            broken: None,
+            counts: Counts::default(),
+        }
+    }
+
+    /// When [`Asker::wake`] is wanted, ns since kernel start; none: there is an answer.
+    pub fn due(&self) -> Option<u64> {
+        self.due
+    }
+
+    /// The answer.
+    pub fn answer(&self) -> Option<&Information> {
+        self.answer.as_ref()
+    }
+
+    /// What was sent and what came back.
+    pub fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    /// How far it is.
+    pub fn stage(&self) -> Stage {
+        match &self.answer {
+            Some(information) => Stage::Answered(information.clone()),
+            None if self.is_given_up => Stage::Silent,
+            None => Stage::Open,
+        }
+    }
+
+    /// There is no answer yet, and it has not been said that nobody gives one.
+    pub fn is_hopeful(&self) -> bool {
+        self.answer.is_none() && !self.is_given_up
+    }
+
+    /// What became of the last message: why it could not be sent, if so.
+    pub fn sent(&mut self, broken: Option<&str>) {
+        self.broken = broken.map(str::to_owned);
+    }
+
+    /// Nothing is awaited any longer. Gives what is to be said of that: nothing where there is an
+    /// answer, or where it has been said.
+    pub fn give_up(&mut self) -> Option<String> {
+        let why = self.is_hopeful().then(|| self.why_silent());
+        self.is_given_up = true;
+        why
+    }
+
+    /// Time has passed: asks, or asks again.
+    pub fn wake(&mut self, now: u64) -> Vec<Action> {
+        if self.due.is_none_or(|due| now < due) {
+            return Vec::new();
+        }
+        let mut actions = Vec::new();
+        if self.counts.sent == UNANSWERED {
+            actions.extend(self.give_up().map(|why| Action::Say(true, why)));
+        }
+        if self.counts.sent == 0 {
+            self.began_ns = now;
+        }
+        self.counts.sent = self.counts.sent.saturating_add(1);
+        let slowest = self.slowest_s.map(|seconds| u64::from(seconds) * SECOND);
+        let base = match self.wait_ns {
+            0 => FIRST,
+            before => before.saturating_mul(2).min(slowest.unwrap_or(LONGEST)),
+        };
+        // A tenth of jitter to either side (RFC 8415 15).
+        self.wait_ns = base - base / 10 + self.random.below(base / 5);
+        self.due = Some(now.saturating_add(self.wait_ns));
+        actions.push(Action::Send(self.message(now)));
+        actions
+    }
+
+    /// What is to be said where no answer came.
+    pub fn why_silent(&self) -> String {
+        let counts = &self.counts;
+        let answered = counts.why_refused.as_ref().or(counts.why_unusable.as_ref());
+        let why = answered.or(self.broken.as_ref()).map(String::as_str);
+        let why = why.unwrap_or(match counts.sent {
+            0 => "no server was asked",
+            _ => "nobody answers",
+        });
+        format!("{NO_NAME_SERVERS}: {why}")
+    }
+
+    fn message(&self, now: u64) -> Message {
+        let mut message = Message::new(Kind::InformationRequest, self.transaction);
+        let options = &mut message.options;
+        options.push(option::CLIENT_ID, self.duid.clone());
+        let elapsed = elapsed(self.began_ns, now);
+        options.push(option::ELAPSED_TIME, elapsed.to_be_bytes());
+        let codes: Vec<u8> = REQUESTED.iter().flat_map(|c| c.to_be_bytes()).collect();
+        options.push(option::REQUEST, codes);
+        message
+    }
+
+    /// A message came to the client's port, from this address.
+    pub fn received(&mut self, message: &Message, from: Ipv6Addr) -> Vec<Action> {
+        let count = |counter: &mut u32| *counter = counter.saturating_add(1);
+        if message.kind != Kind::Reply || self.answer.is_some() || self.counts.sent == 0 {
+            count(&mut self.counts.unsolicited);
+            return Vec::new();
+        }
+        let client = message.options.first(option::CLIENT_ID);
+        let is_anothers = client.is_some_and(|client| client != self.duid);
+        if message.transaction != self.transaction || is_anothers {
+            count(&mut self.counts.foreign);
+            return Vec::new();
+        }
+        let allowed = message.longest_wait_s(option::INF_MAX_RT);
+        self.slowest_s = allowed.or(self.slowest_s);
+        let said = match client {
+            Some(_) => Information::of(message, from),
+            None => Err(Refusal::Unusable("no client identifier (option 1)".into())),
+        };
+        match said {
+            Ok(information) => {
+                count(&mut self.counts.replies);
+                let mut actions = vec![Action::Say(
+                    false,
+                    format!("{} of {from}", information.words()),
+                )];
+                let left_out = information.left_out.iter();
+                actions
+                    .extend(left_out.map(|what| Action::Say(true, format!("not taken: {what}"))));
+                actions.push(Action::Bound);
+                self.answer = Some(information);
+                self.due = None;
+                actions
+            }
+            Err(Refusal::Unusable(why)) => {
+                count(&mut self.counts.unusable);
+                self.counts.why_unusable = Some(format!("REPLY of {from}: {why}"));
+                Vec::new()
+            }
+            Err(refusal) => {
+                count(&mut self.counts.refusals);
+                self.counts.why_refused = Some(format!("server {from} refuses: {refusal}"));
+                Vec::new()
+            }
+        }
+    }
+}

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Questions and answers on a clock of their own.
+
+use super::*;
+use crate::dhcp::v6::packet::Malformed;
+
+const OWN: [u8; 4] = [0, 3, 0, 32];
+const SERVER: Ipv6Addr = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 1);
+
+fn asker() -> Asker {
+    Asker::new(OWN.to_vec(), 7, 100 * SECOND)
+}
+
+/// Goes to the next time that something is due.
+fn wake(asker: &mut Asker) -> (u64, Vec<Action>) {
+    let now = asker.due().unwrap();
+    (now, asker.wake(now))
+}
+
+/// The message among them.
+fn sent(actions: &[Action]) -> Message {
+    let sent = actions.iter().find_map(|action| match action {
+        Action::Send(message) => Some(message.clone()),
+        _ => None,
+    });
+    let message = sent.unwrap();
+    assert_eq!(Message::decode(&message.encode()).as_ref(), Ok(&message));
+    message
+}
+
+fn reply(asked: &Message) -> Message {
+    let mut message = Message::new(Kind::Reply, asked.transaction);
+    message.options.push(option::CLIENT_ID, OWN);
+    message.options.push(option::SERVER_ID, [0, 3, 0, 1]);
+    let server: Ipv6Addr = "fd00::53".parse().unwrap();
+    let host = server.octets();
+    let link = SERVER.octets();
+    message
+        .options
+        .push(option::NAME_SERVERS, [host, link].concat());
+    message
+        .options
+        .push(option::DOMAIN_LIST, *b"\x01a\x07example\x00");
+    message
+}
+
+fn with(asked: &Message, code: u16, value: impl Into<Vec<u8>>) -> Message {
+    let mut message = reply(asked);
+    message.options.remove(code);
+    message.options.push(code, value);
+    message
+}
+
+fn without(asked: &Message, code: u16) -> Message {
+    let mut message = reply(asked);
+    message.options.remove(code);
+    message
+}
+
+#[test]
+fn the_question_says_who_asks_and_for_what_and_asks_for_no_address() {
+    let mut asker = asker();
+    let first = asker.due().unwrap();
+    assert!((100 * SECOND..101 * SECOND).contains(&first), "{first}");
+    assert_eq!(asker.wake(first - 1), []);
+    let (_, actions) = wake(&mut asker);
+    let message = sent(&actions);
+    assert_eq!(message.kind, Kind::InformationRequest);
+    let options: Vec<u16> = message.options.codes().collect();
+    assert_eq!(options, [1, 8, 6]);
+    assert_eq!(message.options.first(option::CLIENT_ID), Some(&OWN[..]));
+    let requested = [0, 23, 0, 24, 0, 32, 0, 83];
+    assert_eq!(message.options.first(option::REQUEST), Some(&requested[..]));
+    let elapsed = |message: &Message| {
+        message
+            .options
+            .first(option::ELAPSED_TIME)
+            .map(<[u8]>::to_vec)
+    };
+    assert_eq!(elapsed(&message), Some(vec![0, 0]));
+    // The same transaction, and the time since the first.
+    let (now, actions) = wake(&mut asker);
+    let again = sent(&actions);
+    assert_eq!(again.transaction, message.transaction);
+    let hundredths = u16::try_from((now - first) / 10_000_000).unwrap();
+    assert_eq!(elapsed(&again), Some(hundredths.to_be_bytes().to_vec()));
+}
+
+#[test]
+fn an_answer_ends_it() {
+    let mut asker = asker();
+    let asked = sent(&wake(&mut asker).1);
+    let actions = asker.received(&reply(&asked), SERVER);
+    assert_eq!(
+        actions,
+        [
+            Action::Say(
+                false,
+                "name servers fd00::53, search a.example of fe80::1".to_owned()
+            ),
+            Action::Say(true, "not taken: option 23: fe80::1".to_owned()),
+            Action::Bound,
+        ]
+    );
+    let information = asker.answer().unwrap().clone();
+    let variables: Vec<_> = information.variables();
+    assert_eq!(
+        variables,
+        [
+            ("new_dhcp6_name_servers", b"fd00::53".to_vec()),
+            ("new_dhcp6_domain_search", b"a.example".to_vec()),
+        ]
+    );
+    assert_eq!((asker.due(), asker.is_hopeful()), (None, false));
+    // The first one counts.
+    let other = with(&asked, option::NAME_SERVERS, [0xfd; 16]);
+    assert_eq!(asker.received(&other, SERVER), []);
+    assert_eq!(asker.answer(), Some(&information));
+    assert_eq!((asker.counts().replies, asker.counts().unsolicited), (1, 1));
+}
+
+#[test]
+fn an_answer_without_name_servers_is_one() {
+    let mut asker = asker();
+    let asked = sent(&wake(&mut asker).1);
+    let mut empty = without(&asked, option::NAME_SERVERS);
+    empty.options.remove(option::DOMAIN_LIST);
+    let actions = asker.received(&empty, SERVER);
+    let line = "no name servers of fe80::1".to_owned();
+    assert_eq!(actions, [Action::Say(false, line), Action::Bound]);
+    assert_eq!(asker.answer().unwrap().variables(), []);
+}
+
+#[test]
+fn what_is_no_answer_to_this_question_is_not_believed() {
+    let mut asker = asker();
+    let mut early = Message::new(Kind::Reply, asker.transaction);
+    early.options = reply(&early).options;
+    assert_eq!(asker.received(&early, SERVER), []);
+    let asked = sent(&wake(&mut asker).1);
+    let mut other = reply(&asked);
+    other.transaction ^= 1;
+    let mut advertise = reply(&asked);
+    advertise.kind = Kind::Advertise;
+    for message in [
+        other,
+        advertise,
+        with(&asked, option::CLIENT_ID, [0, 3, 0, 33]),
+        without(&asked, option::CLIENT_ID),
+        without(&asked, option::SERVER_ID),
+        with(&asked, option::SERVER_ID, [1; 2]),
+        with(&asked, option::STATUS_CODE, [0]),
+        with(&asked, option::STATUS_CODE, [0, 1, b'n', b'\n']),
+    ] {
+        assert_eq!(asker.received(&message, SERVER), [], "{message:?}");
+    }
+    assert_eq!(asker.answer(), None);
+    let counts = asker.counts().clone();
+    assert_eq!((counts.unsolicited, counts.foreign), (2, 2));
+    assert_eq!((counts.unusable, counts.refusals), (4, 1));
+    let malformed = Malformed::Length(option::STATUS_CODE, 1);
+    assert_eq!(
+        counts.why_unusable,
+        Some(format!("REPLY of fe80::1: {malformed}"))
+    );
+    // The right one still is.
+    assert_eq!(
+        asker.received(&reply(&asked), SERVER).last(),
+        Some(&Action::Bound)
+    );
+}
+
+#[test]
+fn values_that_do_not_fit_are_left_out_and_named() {
+    let mut asker = asker();
+    let asked = sent(&wake(&mut asker).1);
+    let mut bad = with(&asked, option::NAME_SERVERS, [0xfd; 17]);
+    bad.options.remove(option::DOMAIN_LIST);
+    bad.options.push(option::DOMAIN_LIST, *b"\x03$\x28)\x00");
+    asker.received(&bad, SERVER);
+    let information = asker.answer().unwrap();
+    assert_eq!(information.variables(), []);
+    assert_eq!(
+        information.left_out,
+        ["option 23: 17 bytes", "option 24: no list of domains"]
+    );
+}
+
+#[test]
+fn silence_is_said_once_and_slows_the_question_down() {
+    let mut asker = asker();
+    let mut last = 0;
+    let mut said = Vec::new();
+    for number in 1..=8 {
+        assert_eq!(asker.is_hopeful(), number <= 6, "{number}");
+        let (now, actions) = wake(&mut asker);
+        said.extend(actions.into_iter().filter_map(|action| match action {
+            Action::Say(true, line) => Some((number, line)),
+            _ => None,
+        }));
+        let longest = LONGEST + LONGEST / 10;
+        assert!(last == 0 || now - last <= longest, "{number}");
+        last = now;
+    }
+    let line = "no name servers, though a router says that there are some: nobody answers";
+    assert_eq!(said, [(6, line.to_owned())]);
+    assert_eq!((asker.stage(), asker.give_up()), (Stage::Silent, None));
+    // A late answer counts.
+    let asked = sent(&wake(&mut asker).1);
+    asker.received(&reply(&asked), SERVER);
+    assert_eq!(
+        asker.stage(),
+        Stage::Answered(asker.answer().unwrap().clone())
+    );
+}
+
+#[test]
+fn where_it_ends_without_an_answer_that_is_said_once_with_what_is_known() {
+    let line = |why: &str| {
+        let what = "no name servers, though a router says that there are some";
+        Some(format!("{what}: {why}"))
+    };
+    let mut unasked = asker();
+    assert_eq!(unasked.stage(), Stage::Open);
+    assert_eq!(unasked.give_up(), line("no server was asked"));
+    assert_eq!((unasked.stage(), unasked.give_up()), (Stage::Silent, None));
+    assert!(!unasked.is_hopeful());
+
+    let mut asked = asker();
+    wake(&mut asked);
+    asked.sent(None);
+    assert_eq!(asked.give_up(), line("nobody answers"));
+
+    let mut broken = asker();
+    wake(&mut broken);
+    let why = "nothing can be sent: ENETUNREACH";
+    broken.sent(Some(why));
+    assert_eq!(broken.give_up(), line(why));
+
+    let mut answered = asker();
+    let asked = sent(&wake(&mut answered).1);
+    answered.received(&reply(&asked), SERVER);
+    assert_eq!(answered.give_up(), None);
+}
+
+#[test]
+fn a_server_that_refuses_may_want_to_be_asked_less_often() {
+    // The longest wait between two questions after that.
+    let longest = |value: &[u8]| {
+        let mut asker = asker();
+        let asked = sent(&wake(&mut asker).1);
+        let mut refusal = with(&asked, option::STATUS_CODE, [0, 1]);
+        refusal.options.push(option::INF_MAX_RT, value);
+        asker.received(&refusal, SERVER);
+        let times: Vec<u64> = (0..12).map(|_| wake(&mut asker).0).collect();
+        times.windows(2).map(|two| two[1] - two[0]).max().unwrap()
+    };
+    let around = |seconds: u64| (seconds * SECOND * 9 / 10)..(seconds * SECOND * 11 / 10);
+    assert!(around(60).contains(&longest(&60_u32.to_be_bytes())));
+    assert!(around(300).contains(&longest(&300_u32.to_be_bytes())));
+    for ignored in [
+        &59_u32.to_be_bytes()[..],
+        &86401_u32.to_be_bytes(),
+        &[0, 0, 60],
+    ] {
+        assert!(around(16).contains(&longest(ignored)), "{ignored:?}");
+    }
+}
+
+#[test]
+fn a_refusal_is_the_reason_that_is_said() {
+    let mut asker = asker();
+    let asked = sent(&wake(&mut asker).1);
+    let refusal = with(&asked, option::STATUS_CODE, *b"\x00\x01no\x1b[2J");
+    asker.received(&refusal, SERVER);
+    asker.sent(Some("nothing can be sent: ENETDOWN"));
+    let line = "no name servers, though a router says that there are some: server fe80::1 refuses: UnspecFail: no\\x1b[2J";
+    assert_eq!(asker.give_up(), Some(line.to_owned()));
+}

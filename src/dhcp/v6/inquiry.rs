@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! An [`Asker`] on a real interface.
+
+use std::net::Ipv6Addr;
+
+use super::client::Action;
+use super::information::{Asker, Information, Progress, Stage};
+use super::socket::{Closed, Socket};
+use crate::dhcp::identity::Hex;
+use crate::dhcp::random;
+use crate::system::clock::boottime_ns;
+
+/// A question for name servers, with its socket.
+#[derive(Debug)]
+pub struct Inquiry {
+    duid: String,
+    asker: Asker,
+    socket: Socket,
+}
+
+impl Inquiry {
+    /// Opens the socket, as [`Socket::open`]; asked is within a second.
+    pub fn open(
+        interface: &str,
+        index: u32,
+        local: Ipv6Addr,
+        duid: Vec<u8>,
+    ) -> Result<Inquiry, Closed> {
+        let socket = Socket::open(interface, index, local)?;
+        let seed = random::seed(&local.octets());
+        Ok(Inquiry {
+            duid: Hex(&duid).to_string(),
+            asker: Asker::new(duid, seed, boottime_ns()),
+            socket,
+        })
+    }
+
+    /// The address that it asks from.
+    pub fn local(&self) -> Ipv6Addr {
+        self.socket.local
+    }
+
+    /// The interface's name now.
+    pub fn rename(&mut self, interface: &str) {
+        interface.clone_into(&mut self.socket.interface);
+    }
+
+    /// When [`Inquiry::wake`] is wanted, ns since kernel start.
+    pub fn due(&self) -> Option<u64> {
+        self.asker.due()
+    }
+
+    /// Does what is due by now.
+    pub fn wake(&mut self) {
+        let actions = self.asker.wake(boottime_ns());
+        self.carry_out(actions);
+    }
+
+    /// The answer.
+    pub fn answer(&self) -> Option<&Information> {
+        self.asker.answer()
+    }
+
+    /// Leaves the port to others. The answer stays.
+    pub fn close(&mut self) {
+        self.socket.close();
+    }
+
+    /// How far it is.
+    pub fn stage(&self) -> Stage {
+        self.asker.stage()
+    }
+
+    /// Nothing is awaited any longer: says so where nothing came, once.
+    pub fn end(&mut self) {
+        let said = self.asker.give_up().map(|why| Action::Say(true, why));
+        self.carry_out(said.into_iter().collect());
+    }
+
+    /// For the report.
+    pub fn progress(&self) -> Progress {
+        let mut counts = self.asker.counts().clone();
+        counts.malformed = self.socket.malformed;
+        Progress {
+            interface: self.socket.interface.clone(),
+            index: self.socket.index,
+            duid: self.duid.clone(),
+            counts,
+            information: self.asker.answer().cloned(),
+            broken: self.socket.broken.clone(),
+        }
+    }
+
+    /// Waits until the answer is there.
+    pub async fn changed(&mut self) {
+        while self.asker.answer().is_none() {
+            for (message, from) in self.socket.heard().await {
+                let actions = self.asker.received(&message, from);
+                self.carry_out(actions);
+            }
+            // Under a flood the others get their turn.
+            tokio::task::yield_now().await;
+        }
+    }
+
+    fn carry_out(&mut self, actions: Vec<Action>) {
+        for action in actions {
+            match action {
+                Action::Send(message) => {
+                    self.socket.send(&message);
+                    self.asker.sent(self.socket.broken.as_deref());
+                }
+                Action::Say(true, line) => log::warn!("{}: DHCPv6: {line}", self.socket.interface),
+                Action::Say(false, line) => log::info!("{}: DHCPv6: {line}", self.socket.interface),
+                Action::Bound | Action::Lost(_) => {}
+            }
+        }
+    }
+}

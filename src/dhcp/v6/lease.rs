@@ -1,0 +1,361 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! PURE: what a server grants, each value checked. A value that does not fit is left out and named;
+//! an address or a time that does not fit makes the whole answer unusable.
+
+use std::fmt;
+use std::net::Ipv6Addr;
+
+use serde::{Deserialize, Serialize};
+
+use super::packet::{Address, Association, Malformed, Message, Status, option, status};
+use crate::dhcp::Granted;
+use crate::dhcp::brake::Reason;
+use crate::dhcp::identity::Hex;
+use crate::dhcp::lifetime::{self, FOR_EVER, SECONDS_MIN, floored};
+use crate::dhcp::names::search_list;
+use crate::error::printable;
+use crate::inet;
+
+/// A name server or an address more than this is not taken: nobody asks as many.
+const MANY: usize = 16;
+/// The address has no network around it: routers tell what is on the link (RFC 8415 21.6).
+pub const PREFIX: u8 = 128;
+
+/// A lease, as state.json keeps it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lease {
+    /// The address.
+    pub address: Ipv6Addr,
+    /// Whom the answer came from: the server, or a relay.
+    pub server: Ipv6Addr,
+    /// DUID of the server in hexadecimal.
+    pub server_id: String,
+    /// When it was asked for last, ns since kernel start: its times count from there.
+    pub asked_ns: u64,
+    /// Seconds that the address is valid; 4294967295 is for ever.
+    pub seconds: u32,
+    /// Seconds that it is preferred.
+    pub preferred_s: u32,
+    /// Seconds until it is renewed with its server (T1).
+    pub renew_s: u32,
+    /// Seconds until any server is asked (T2).
+    pub rebind_s: u32,
+    /// Name servers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub name_servers: Vec<Ipv6Addr>,
+    /// Domains to search.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub domain_search: Vec<String>,
+    /// What the server sent and was not taken, a line each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<String>,
+}
+
+/// Why an answer grants nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Refusal {
+    /// The server says so.
+    Status(Status),
+    /// The address is valid no longer.
+    Ended,
+    /// It cannot be used: what of it, in a line.
+    Unusable(Reason),
+}
+
+impl Refusal {
+    /// Which kind of reason it is, whatever the sender made of it.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Refusal::Status(said) => said.name().unwrap_or("another status"),
+            Refusal::Ended => "valid no longer",
+            Refusal::Unusable(why) => why.kind,
+        }
+    }
+
+    /// Whether the server says that it knows nothing of the lease.
+    pub fn is_no_binding(&self) -> bool {
+        matches!(self, Refusal::Status(said) if said.code == status::NO_BINDING)
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Refusal::Status(said) if said.text.is_empty() => write!(f, "{said}"),
+            Refusal::Status(said) => write!(f, "{said}: {}", printable(&said.text)),
+            Refusal::Ended => f.write_str("the address is valid no longer"),
+            Refusal::Unusable(why) => write!(f, "{why}"),
+        }
+    }
+}
+
+impl From<Malformed> for Refusal {
+    fn from(malformed: Malformed) -> Refusal {
+        Refusal::Unusable(Reason::new("malformed", malformed.to_string()))
+    }
+}
+
+impl Lease {
+    /// The lease for association `iaid` in an ADVERTISE or a REPLY to what was asked at `asked_ns`;
+    /// of several addresses the one that is `wanted`, else the first.
+    pub fn of(
+        message: &Message,
+        from: Ipv6Addr,
+        iaid: u32,
+        wanted: Option<Ipv6Addr>,
+        asked_ns: u64,
+    ) -> Result<Lease, Refusal> {
+        let unusable = |why: &'static str| Refusal::Unusable(why.into());
+        let server_id = message
+            .duid(option::SERVER_ID)
+            .ok_or_else(|| unusable("no server identifier (option 2)"))?;
+        failed(message.options.status()?)?;
+        let association = association(message, iaid)?;
+        let address = address(&association, wanted)?;
+        let mut left_out = Vec::new();
+        if address.valid_s < SECONDS_MIN {
+            let short = format!("valid for {} s, taken for {SECONDS_MIN} s", address.valid_s);
+            left_out.push(format!("option {}: {short}", option::IA_ADDRESS));
+        }
+        let (renew_s, rebind_s) = times(&association, &address);
+        let (renew_s, rebind_s, seconds) = floored(renew_s, rebind_s, address.valid_s);
+        Ok(Lease {
+            address: address.address,
+            server: from,
+            server_id: Hex(server_id).to_string(),
+            asked_ns,
+            seconds,
+            preferred_s: address.preferred_s,
+            renew_s,
+            rebind_s,
+            name_servers: name_servers(message, &mut left_out),
+            domain_search: domain_search(message, &mut left_out),
+            left_out,
+        })
+    }
+
+    /// Whether a REPLY takes this address back: it is in our association and valid no longer.
+    pub fn is_withdrawn(message: &Message, iaid: u32, address: Ipv6Addr) -> bool {
+        let is_success = matches!(message.options.status().map(failed), Ok(Ok(())));
+        let Some(association) = association(message, iaid).ok().filter(|_| is_success) else {
+            return false;
+        };
+        let all = association.options.all(option::IA_ADDRESS).take(MANY);
+        let mut all = all.filter_map(|value| Address::decode(value).ok());
+        all.any(|there| there.address == address && there.valid_s == 0)
+    }
+
+    /// When it ends, ns since kernel start; `None`: never.
+    pub fn ends_ns(&self) -> Option<u64> {
+        self.at(self.seconds)
+    }
+
+    /// When so many seconds of it have passed, ns since kernel start; `None`: never.
+    pub fn at(&self, seconds: u32) -> Option<u64> {
+        lifetime::end_ns(self.asked_ns, seconds)
+    }
+
+    /// How long it holds, in words.
+    pub fn length(&self) -> String {
+        lifetime::words(self.seconds)
+    }
+
+    /// What the other family's leases have too.
+    pub fn granted(&self) -> Granted {
+        Granted {
+            address: inet::Address {
+                address: self.address.into(),
+                prefix: PREFIX,
+            },
+            server: self.server.into(),
+            ends_ns: self.ends_ns(),
+            length: self.length(),
+        }
+    }
+
+    /// `fd00::5/128`.
+    pub fn address_text(&self) -> String {
+        format!("{}/{PREFIX}", self.address)
+    }
+
+    /// The variables under which dracut's modules look for the values (dhclient-script(8)), as
+    /// plain bytes: whoever writes them for a shell quotes them.
+    pub fn variables(&self) -> Vec<(&'static str, Vec<u8>)> {
+        let all = [
+            ("new_ip6_address", self.address.to_string()),
+            ("new_ip6_prefixlen", PREFIX.to_string()),
+            ("new_max_life", self.seconds.to_string()),
+            ("new_preferred_life", self.preferred_s.to_string()),
+        ];
+        let all = all
+            .into_iter()
+            .map(|(name, value)| (name, value.into_bytes()));
+        all.chain(resolver_variables(&self.name_servers, &self.domain_search))
+            .collect()
+    }
+}
+
+/// The variables of name servers and domains, those that are empty left out.
+pub(super) fn resolver_variables(
+    name_servers: &[Ipv6Addr],
+    domain_search: &[String],
+) -> impl Iterator<Item = (&'static str, Vec<u8>)> {
+    let servers: Vec<String> = name_servers.iter().map(ToString::to_string).collect();
+    let all = [
+        ("new_dhcp6_name_servers", servers.join(" ")),
+        ("new_dhcp6_domain_search", domain_search.join(" ")),
+    ];
+    let there = all.into_iter().filter(|(_, value)| !value.is_empty());
+    there.map(|(name, value)| (name, value.into_bytes()))
+}
+
+pub(super) fn failed(said: Option<Status>) -> Result<(), Refusal> {
+    match said {
+        Some(said) if said.code != status::SUCCESS => Err(Refusal::Status(said)),
+        _ => Ok(()),
+    }
+}
+
+/// Ours, if it makes sense (RFC 8415 21.4).
+fn association(message: &Message, iaid: u32) -> Result<Association, Refusal> {
+    let mut all = message.options.all(option::IA_NA);
+    let mine = all.find_map(|value| match Association::decode(value) {
+        Ok(association) => (association.iaid == iaid).then_some(Ok(association)),
+        Err(malformed) => Some(Err(malformed)),
+    });
+    let Some(mine) = mine else {
+        let why = format!("no addresses (IA_NA) for our IAID {iaid}");
+        return Err(Refusal::Unusable(Reason::new("no addresses", why)));
+    };
+    let mine = mine?;
+    failed(mine.options.status()?)?;
+    if mine.rebind_s > 0 && mine.renew_s > mine.rebind_s {
+        let why = format!("T1 {} s after T2 {} s", mine.renew_s, mine.rebind_s);
+        return Err(Refusal::Unusable(Reason::new("T1 after T2", why)));
+    }
+    Ok(mine)
+}
+
+fn address(association: &Association, wanted: Option<Ipv6Addr>) -> Result<Address, Refusal> {
+    let mut refusal = Refusal::Unusable("no address (option 5)".into());
+    let mut found: Option<Address> = None;
+    for value in association.options.all(option::IA_ADDRESS).take(MANY) {
+        match Address::decode(value).map_err(Refusal::from).and_then(fit) {
+            Ok(address) if Some(address.address) == wanted => return Ok(address),
+            Ok(address) => {
+                found.get_or_insert(address);
+            }
+            Err(why) => refusal = why,
+        }
+    }
+    found.ok_or(refusal)
+}
+
+/// An address that can be used (RFC 8415 21.6).
+fn fit(address: Address) -> Result<Address, Refusal> {
+    failed(address.options.status()?)?;
+    if !is_host(address.address) || is_reserved(address.address) {
+        let why = format!("{} is no address for a host", address.address);
+        return Err(Refusal::Unusable(Reason::new("no address for a host", why)));
+    }
+    if address.preferred_s > address.valid_s {
+        let why = format!(
+            "{} preferred for {} s and valid for {} s",
+            address.address, address.preferred_s, address.valid_s
+        );
+        return Err(Refusal::Unusable(Reason::new(
+            "preferred and not valid",
+            why,
+        )));
+    }
+    if address.valid_s == 0 {
+        return Err(Refusal::Ended);
+    }
+    Ok(address)
+}
+
+/// An address that one machine may have, beyond its own link.
+fn is_host(address: Ipv6Addr) -> bool {
+    let is_plain = !address.is_unspecified() && !address.is_loopback() && !address.is_multicast();
+    // ::ffff:0:0/96 and what once was ::/96 stand for IPv4.
+    let stands_for_v4 = address.to_ipv4().is_some();
+    is_plain && !stands_for_v4 && !address.is_unicast_link_local()
+}
+
+/// Of a prefix out of which no server gives addresses away (RFC 6890, IANA's registry of special
+/// addresses). A name server may well be behind NAT64 or 6to4.
+fn is_reserved(address: Ipv6Addr) -> bool {
+    matches!(
+        address.segments(),
+        // Discard-only (RFC 6666), documentation (RFC 3849 and 9637), 6to4 (RFC 3056), Teredo (RFC
+        // 4380), benchmarking (RFC 5180), ORCHID (RFC 4843 and 7343), NAT64 (RFC 6052 and 8215), and
+        // site-local, which is no more (RFC 3879).
+        [0x100, 0, 0, 0, ..]
+            | [0x2001, 0xdb8, ..]
+            | [0x3fff, 0..=0xfff, ..]
+            | [0x2002, ..]
+            | [0x2001, 0, ..]
+            | [0x2001, 2, 0, ..]
+            | [0x2001, 0x10..=0x2f, ..]
+            | [0x64, 0xff9b, 0, 0, 0, 0, ..]
+            | [0x64, 0xff9b, 1, ..]
+            | [0xfec0..=0xfeff, ..]
+    )
+}
+
+/// T1 and T2: the server's where they lie within the lease, else a half and four fifths of the
+/// preferred lifetime (RFC 8415 21.4).
+fn times(association: &Association, address: &Address) -> (u32, u32) {
+    let base = match address.preferred_s {
+        0 => address.valid_s,
+        preferred => preferred,
+    };
+    let part = |of: u64, by: u64| match base {
+        FOR_EVER => FOR_EVER,
+        // Never more than the whole, so that it always fits.
+        base => u32::try_from(u64::from(base) * of / by)
+            .unwrap_or(base)
+            .max(1),
+    };
+    let within = |seconds: u32, most: u32| (1..=most).contains(&seconds);
+    let rebind_s = Some(association.rebind_s)
+        .filter(|t2| within(*t2, address.valid_s))
+        .unwrap_or_else(|| part(4, 5));
+    let renew_s = Some(association.renew_s)
+        .filter(|t1| within(*t1, rebind_s))
+        .unwrap_or_else(|| part(1, 2).min(rebind_s));
+    (renew_s, rebind_s)
+}
+
+pub(super) fn name_servers(message: &Message, left_out: &mut Vec<String>) -> Vec<Ipv6Addr> {
+    const CODE: u16 = option::NAME_SERVERS;
+    let Some(bytes) = message.options.first(CODE) else {
+        return Vec::new();
+    };
+    let (addresses, []) = bytes.as_chunks::<16>() else {
+        left_out.push(format!("option {CODE}: {} bytes", bytes.len()));
+        return Vec::new();
+    };
+    let mut hosts = Vec::new();
+    for address in addresses.iter().take(MANY).copied().map(Ipv6Addr::from) {
+        // A link-local one means nothing without its interface, which has no place in the files.
+        if is_host(address) {
+            hosts.push(address);
+        } else {
+            left_out.push(format!("option {CODE}: {address}"));
+        }
+    }
+    hosts
+}
+
+pub(super) fn domain_search(message: &Message, left_out: &mut Vec<String>) -> Vec<String> {
+    const CODE: u16 = option::DOMAIN_LIST;
+    let bytes = message.options.first(CODE).unwrap_or_default();
+    search_list(bytes).unwrap_or_else(|| {
+        left_out.push(format!("option {CODE}: no list of domains"));
+        Vec::new()
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A client on a real interface: what it wants sent is sent, what comes to its port is handed to it.
+
+use std::net::Ipv6Addr;
+
+use super::Wish;
+use super::client::{Action, Client, Config};
+use super::lease::Lease;
+use super::progress::{Progress, State};
+use super::socket::{Closed, Socket};
+use crate::dhcp::identity::Hex;
+use crate::dhcp::random;
+use crate::inet::Router;
+use crate::system::clock::boottime_ns;
+
+/// What the caller has to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// There is a lease, or a renewed one.
+    Bound,
+    /// This address must go.
+    Lost(Ipv6Addr),
+}
+
+/// A client with its socket.
+#[derive(Debug)]
+pub struct Session {
+    duid: String,
+    iaid: u32,
+    client: Client,
+    socket: Socket,
+    router: Router,
+    outcomes: Vec<Outcome>,
+}
+
+impl Session {
+    /// Opens the socket; nothing is sent yet. `local` is a link-local address of the interface that
+    /// is not tentative. Runs on the current tokio runtime.
+    pub fn open(
+        interface: &str,
+        index: u32,
+        local: Ipv6Addr,
+        config: Config,
+    ) -> Result<Session, Closed> {
+        let socket = Socket::open(interface, index, local)?;
+        Ok(Session {
+            duid: Hex(&config.identity.duid).to_string(),
+            iaid: config.identity.iaid,
+            client: Client::new(config, random::seed(&local.octets())),
+            socket,
+            router: Router::default(),
+            outcomes: Vec::new(),
+        })
+    }
+
+    /// Begins; with `known` by asking for the address of an earlier lease.
+    pub fn start(&mut self, known: Option<Ipv6Addr>) {
+        let actions = self.client.start(boottime_ns(), known);
+        self.carry_out(actions);
+    }
+
+    /// Goes on with a lease whose address is on the interface.
+    pub fn resume(&mut self, lease: Lease) {
+        let actions = self.client.resume(boottime_ns(), lease);
+        self.carry_out(actions);
+    }
+
+    /// Asks whether the lease holds on this link.
+    pub fn verify(&mut self) {
+        let actions = self.client.verify(boottime_ns());
+        self.carry_out(actions);
+    }
+
+    /// The link has carrier again: what is asked for is asked for at once.
+    pub fn hurry(&mut self) {
+        let actions = self.client.hurry(boottime_ns());
+        self.carry_out(actions);
+    }
+
+    /// Duplicate address detection found the granted address on another host.
+    pub fn duplicate(&mut self) {
+        let actions = self.client.duplicate(boottime_ns());
+        self.carry_out(actions);
+    }
+
+    /// Asks no more, and leaves the port to others. What it came to stays for the report.
+    pub fn close(&mut self) {
+        self.socket.close();
+    }
+
+    /// The address that it asks from.
+    pub fn local(&self) -> Ipv6Addr {
+        self.socket.local
+    }
+
+    /// The interface's name now.
+    pub fn rename(&mut self, interface: &str) {
+        interface.clone_into(&mut self.socket.interface);
+    }
+
+    /// What a router says, for the report. One that is heard for the first time came up with its
+    /// network: the next question does not wait for its turn.
+    pub fn set_router(&mut self, router: Router) {
+        let is_new = self.router == Router::Silent && router != Router::Silent;
+        self.router = router;
+        if is_new && self.socket.is_open() {
+            let actions = self.client.hurry(boottime_ns());
+            self.carry_out(actions);
+        }
+    }
+
+    /// When [`Session::wake`] is wanted, ns since kernel start.
+    pub fn due(&self) -> Option<u64> {
+        self.client.due()
+    }
+
+    /// What is granted.
+    pub fn lease(&self) -> Option<&Lease> {
+        self.client.lease()
+    }
+
+    /// So many messages went, and no server is about to grant something.
+    pub fn is_in_vain(&self, messages: u32) -> bool {
+        let is_asked = self.client.state() == State::Requesting;
+        self.client.counts().sent >= messages && !is_asked
+    }
+
+    /// Does what is due by now.
+    pub fn wake(&mut self) {
+        let actions = self.client.wake(boottime_ns());
+        self.carry_out(actions);
+    }
+
+    /// What happened since the last call.
+    pub fn outcomes(&mut self) -> Vec<Outcome> {
+        std::mem::take(&mut self.outcomes)
+    }
+
+    /// For the report.
+    pub fn progress(&self) -> Progress {
+        let mut counts = self.client.counts().clone();
+        counts.malformed = self.socket.malformed;
+        Progress {
+            interface: self.socket.interface.clone(),
+            index: self.socket.index,
+            duid: self.duid.clone(),
+            iaid: self.iaid,
+            state: self.client.state(),
+            counts,
+            router: self.router,
+            lease: self.client.lease().cloned(),
+            wish: Wish::default(),
+            gave_up: false,
+            broken: self.socket.broken.clone(),
+        }
+    }
+
+    /// Waits until a packet moved the client: its state, its next time, or the lease.
+    pub async fn changed(&mut self) {
+        loop {
+            let before = (self.client.state(), self.client.due());
+            for (message, from) in self.socket.heard().await {
+                let actions = self.client.received(boottime_ns(), &message, from);
+                self.carry_out(actions);
+            }
+            if before != (self.client.state(), self.client.due()) || !self.outcomes.is_empty() {
+                return;
+            }
+            // Under a flood the others get their turn.
+            tokio::task::yield_now().await;
+        }
+    }
+
+    fn carry_out(&mut self, actions: Vec<Action>) {
+        for action in actions {
+            match action {
+                Action::Send(message) => self.socket.send(&message),
+                Action::Bound => self.outcomes.push(Outcome::Bound),
+                Action::Lost(address) => self.outcomes.push(Outcome::Lost(address)),
+                Action::Say(true, line) => log::warn!("{}: DHCPv6: {line}", self.socket.interface),
+                Action::Say(false, line) => log::info!("{}: DHCPv6: {line}", self.socket.interface),
+            }
+        }
+    }
+}

@@ -1,0 +1,483 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A lease that is kept and held on its interface. The loop is one for both families; what differs
+//! is behind [`Client`].
+
+use std::net::IpAddr;
+
+use futures_util::future::LocalBoxFuture;
+
+use super::changes::{Change, Servers, needed};
+use super::place::{Place, There};
+use super::reconcile::{Seen, Verdict};
+use super::{Doubt, Renewals, Troubles, Turn, arrive};
+use crate::dhcp::Granted;
+use crate::error::Result;
+use crate::facts::Netdev;
+use crate::facts::lasting::Identity;
+use crate::handover::{self, Entry};
+use crate::inet::Route;
+use crate::system::clock::boottime_ns;
+use crate::system::net::Net;
+use crate::system::root::Root;
+
+/// Duplicate address detection of a new IPv6 address is over by then (ns), and tells nobody.
+const DETECTION: u64 = 3_000_000_000;
+/// Changes of one renewal that have a line each.
+const SHOWN: usize = 8;
+
+/// What became of a lease.
+pub(super) enum Event {
+    /// Granted or renewed.
+    Bound,
+    /// The probes are over, and nobody else has the address.
+    Unopposed,
+    /// This address must go.
+    Lost(IpAddr),
+}
+
+/// What the lease of a session is to the one before.
+pub(super) enum Accepted {
+    /// There is none.
+    Nothing,
+    /// Another address.
+    Other,
+    /// The same address.
+    Renewed(Renewal),
+}
+
+/// What a renewed lease changes.
+#[derive(Default)]
+pub(super) struct Renewal {
+    /// On the interface, in this order.
+    pub(super) changes: Vec<Change>,
+    /// What the server has changed and is not applied after boot.
+    pub(super) not_applied: Option<String>,
+}
+
+/// The client of one family, with the lease that it goes on with.
+pub(super) trait Client {
+    /// DHCPv6.
+    fn is_v6(&self) -> bool;
+    /// The root file system hangs on the address.
+    fn keep(&self) -> bool;
+
+    /// What is set on the interface, or is to be.
+    fn granted(&self) -> Option<Granted>;
+    /// The routes of the lease, and those of earlier ones that stay.
+    fn routes(&self) -> Vec<Route> {
+        Vec::new()
+    }
+    /// The lease is over.
+    fn forget(&mut self);
+    /// Takes the lease of the session.
+    fn accept(&mut self, netdev: &Netdev, servers: &Servers) -> Accepted;
+
+    /// Opens the session; false: the interface has no address to ask from yet.
+    fn open(&mut self, root: &Root, netdev: &Netdev) -> Result<bool>;
+    /// Whether there is a session.
+    fn is_open(&self) -> bool;
+    /// The session is of an address that is gone.
+    fn is_stale(&self, _netdev: &Netdev) -> bool {
+        false
+    }
+    /// Ends the session; what it came to stays for [`Client::note`].
+    fn close(&mut self, place: &Place);
+
+    /// Asks for the address of the lease, or for any, and gives the lease up.
+    fn start(&mut self);
+    /// Goes on with the lease; `verify`: asks first whether it holds on this link.
+    fn resume(&mut self, verify: bool);
+    /// The address is on the interface: duplicate address detection may have found another host.
+    fn detect(&mut self, _netdev: &Netdev) {}
+    /// When [`Client::wake`] is due, ns since kernel start.
+    fn due(&self) -> Option<u64>;
+    /// Does what is due by now.
+    fn wake(&mut self);
+    /// Waits until a packet moved the client.
+    fn changed(&mut self) -> LocalBoxFuture<'_, ()>;
+    /// The client's turn on the interface as it is now; `hurry`: the link has carrier again. Gives
+    /// what happened since the last call.
+    fn work(&mut self, netdev: &Netdev, hurry: bool) -> Vec<Event>;
+
+    /// Puts down how far it came, in the place of what has the index `before`. Gives the routes of
+    /// earlier leases that stay.
+    fn note(&self, place: &Place, before: u32, kept: &mut handover::Kept) -> Vec<Route>;
+}
+
+pub(super) struct Held {
+    client: Box<dyn Client>,
+    place: Place,
+    seen: Seen,
+    /// The interface came back: whether the lease holds on its link is asked.
+    is_unverified: bool,
+    /// When a new address is looked at again, ns since kernel start.
+    look: Option<u64>,
+    troubles: Troubles,
+    doubt: Doubt,
+    renewals: Renewals,
+    /// The index of the interface in what was written down last.
+    noted_as: u32,
+    /// Something is to be written down.
+    has_news: bool,
+}
+
+impl Held {
+    /// As it was handed over, on the interface of this name and index.
+    pub(super) fn new(
+        client: Box<dyn Client>,
+        interface: &str,
+        index: u32,
+        identity: Option<Identity>,
+    ) -> Held {
+        let seen = match client.granted() {
+            Some(_) => Seen::handed_over(),
+            None => Seen::nothing(),
+        };
+        Held {
+            client,
+            place: Place::new(interface, index, identity),
+            seen,
+            is_unverified: false,
+            look: None,
+            troubles: Troubles::default(),
+            doubt: Doubt::default(),
+            renewals: Renewals::default(),
+            noted_as: index,
+            has_news: true,
+        }
+    }
+
+    /// Puts it down as it is now; `is_ours`: to be kept by the next start.
+    pub(super) fn note(&mut self, kept: &mut handover::Kept, is_ours: bool) {
+        let entry = Entry {
+            routes: self.client.note(&self.place, self.noted_as, kept),
+            is_v6: self.client.is_v6(),
+            index: self.place.index,
+            identity: self.place.identity.clone(),
+        };
+        self.noted_as = self.place.index;
+        kept.kept.extend(is_ours.then_some(entry));
+    }
+
+    /// Whether there is something new to write down, since the last call.
+    pub(super) fn take_news(&mut self) -> bool {
+        std::mem::take(&mut self.has_news)
+    }
+
+    pub(super) fn due(&self) -> Option<u64> {
+        let all = [self.client.due(), self.look, self.doubt.due()];
+        all.into_iter().flatten().min()
+    }
+
+    /// What is on the interface is not known: time goes on for the client alone.
+    pub(super) fn wake(&mut self) {
+        self.client.wake();
+    }
+
+    pub(super) fn changed(&mut self) -> LocalBoxFuture<'_, ()> {
+        self.client.changed()
+    }
+
+    /// Does what is due and what came of it. False: it has another owner now.
+    pub(super) async fn go_on(&mut self, turn: &Turn<'_>) -> bool {
+        let what = match self.client.granted() {
+            Some(granted) => granted.address.to_string(),
+            None if self.client.is_v6() => "DHCPv6".to_owned(),
+            None => "DHCP".to_owned(),
+        };
+        let Some(there) = arrive(&mut self.place, turn, &what).await else {
+            self.doubt = Doubt::default();
+            self.close();
+            return true;
+        };
+        if there.is_back {
+            self.close();
+            self.seen = Seen::nothing();
+            self.is_unverified = true;
+            self.has_news = true;
+        }
+        if !there.netdev.up {
+            self.doubt = Doubt::default();
+        } else if !self.reconcile(turn, &there).await {
+            return false;
+        }
+        if self.look.is_some_and(|look| boottime_ns() >= look) {
+            self.look = None;
+        }
+        if self.client.is_stale(there.netdev) {
+            self.close();
+        }
+        let hurry = there.came_up && self.client.is_open();
+        if there.netdev.up && !self.client.is_open() {
+            self.open(turn.root, there.netdev);
+        }
+        for event in self.client.work(there.netdev, hurry) {
+            self.has_news = true;
+            match event {
+                Event::Lost(address) => self.lost(turn, there.netdev, address).await,
+                Event::Unopposed => {}
+                Event::Bound => self.bound(turn, there.netdev).await,
+            }
+        }
+        true
+    }
+
+    /// Its sockets are of a device or an address that is gone.
+    fn close(&mut self) {
+        if self.client.is_open() {
+            self.client.close(&self.place);
+            self.has_news = true;
+        }
+    }
+
+    fn open(&mut self, root: &Root, netdev: &Netdev) {
+        match self.client.open(root, netdev) {
+            Ok(true) => self.begin(&netdev.ifname),
+            // That comes by itself when the link is up.
+            Ok(false) => {}
+            Err(error) => self.troubles.say(error.to_string()),
+        }
+    }
+
+    /// The client goes on with the lease, or asks for an address.
+    fn begin(&mut self, name: &str) {
+        let asked = if self.client.is_v6() {
+            "a DHCPv6 server"
+        } else {
+            "a server"
+        };
+        match self.client.granted() {
+            None => {
+                log::info!("{name}: {asked} is asked for another address");
+                self.client.start();
+            }
+            Some(granted) if self.is_forfeit(&granted) => {
+                log::info!("{name}: {asked} is asked for {} again", granted.address);
+                self.client.start();
+            }
+            Some(granted) => {
+                let (what, server) = (granted.address, granted.server);
+                log::info!("{name}: {what} of {server} is kept, {}", granted.length);
+                self.client.resume(self.is_unverified);
+            }
+        }
+        self.is_unverified = false;
+    }
+
+    /// It ended while its interface was gone: it is not ours to set any more.
+    fn is_forfeit(&self, granted: &Granted) -> bool {
+        let is_over = granted.ends_ns.is_some_and(|ends| boottime_ns() >= ends);
+        self.is_unverified && is_over && !self.client.keep()
+    }
+
+    /// What of the lease is not on the interface, and who is to have it so.
+    fn compare(&mut self, turn: &Turn<'_>, there: &There<'_>, granted: &Granted) -> Verdict {
+        let (wanted, keep) = (self.client.routes(), self.client.keep());
+        let has_address = match granted.address.address {
+            IpAddr::V4(_) => there
+                .netdev
+                .addresses
+                .contains(&granted.address.to_string()),
+            IpAddr::V6(address) => there.netdev.shown6(address).is_some(),
+        };
+        let needed = if keep {
+            needed(&wanted, granted.address, turn.servers)
+        } else {
+            Vec::new()
+        };
+        self.seen
+            .compare(there, has_address, &wanted, keep, &needed)
+    }
+
+    /// Sets what is not on the interface and should be. False: somebody took the address away.
+    async fn reconcile(&mut self, turn: &Turn<'_>, there: &There<'_>) -> bool {
+        let doubt = std::mem::take(&mut self.doubt);
+        let granted = self.client.granted();
+        let Some(granted) = granted.filter(|granted| !self.is_forfeit(granted)) else {
+            return true;
+        };
+        let (name, what) = (&there.netdev.ifname, granted.address);
+        let verdict = self.compare(turn, there, &granted);
+        let Verdict::Set {
+            address,
+            routes,
+            left,
+        } = verdict
+        else {
+            self.doubt = doubt;
+            if !self.doubt.is_certain() {
+                self.seen.set_address();
+                return true;
+            }
+            log::warn!(
+                "{name}: {what} is not on the interface any more: it is left to whoever took it away"
+            );
+            return false;
+        };
+        for route in left {
+            log::warn!(
+                "{name}: route {route} is not there any more: it is left to whoever took it away"
+            );
+        }
+        if !address && routes.is_empty() {
+            // What is to be on the interface is there, and the client can ask.
+            if self.client.is_open() {
+                self.troubles.are_over();
+            }
+            self.client.detect(there.netdev);
+            return true;
+        }
+        if address {
+            if let Err(why) = self.set_address(turn.net, &granted).await {
+                let line = format!("{name}: {what} cannot be set again: {why}");
+                self.troubles.say(line);
+                return true;
+            }
+            self.seen.set_address();
+            log::info!("{name}: {what} set again");
+        }
+        self.restore(turn.net, name, routes).await;
+        true
+    }
+
+    async fn set_address(
+        &mut self,
+        net: &Net,
+        granted: &Granted,
+    ) -> std::result::Result<(), String> {
+        let (address, prefix) = (granted.address.address, granted.address.prefix);
+        net.add_address(self.place.index, address, prefix, None)
+            .await?;
+        let look = || boottime_ns().saturating_add(DETECTION);
+        self.look = address.is_ipv6().then(look);
+        Ok(())
+    }
+
+    async fn restore(&mut self, net: &Net, name: &str, routes: Vec<Route>) {
+        for route in routes {
+            // Another interface may have a route to the same network by now.
+            let network = Some(route.network).filter(|network| network.prefix > 0);
+            let set = net.restore_route(self.place.index, network, route.gateway);
+            match set.await {
+                Ok(()) => {
+                    self.seen.set_route(route);
+                    log::info!("{name}: route {route} set again");
+                }
+                Err(why) => {
+                    let line = format!("{name}: route {route} cannot be set again: {why}");
+                    self.troubles.say(line);
+                }
+            }
+        }
+    }
+
+    /// With another address on the interface the kernel would leave the routes of a lost one there.
+    async fn lost(&mut self, turn: &Turn<'_>, netdev: &Netdev, address: IpAddr) {
+        let name = &netdev.ifname;
+        for route in self.client.routes() {
+            if let Err(why) = self.route(turn.net, &route, false).await {
+                log::error!("{name}: route {route} cannot be taken away: {why}");
+            }
+        }
+        self.client.forget();
+        self.seen = Seen::nothing();
+        match turn
+            .net
+            .delete_address(self.place.index, address, None)
+            .await
+        {
+            Ok(()) => log::warn!("{name}: {address} taken away"),
+            Err(why) => log::error!("{name}: {address} cannot be taken away: {why}"),
+        }
+    }
+
+    async fn route(&self, net: &Net, route: &Route, set: bool) -> std::result::Result<(), String> {
+        let network = Some(route.network).filter(|network| network.prefix > 0);
+        if set {
+            net.add_route(self.place.index, network, route.gateway)
+                .await
+        } else {
+            net.delete_route(self.place.index, network, route.gateway)
+                .await
+        }
+    }
+
+    /// A renewed lease changes its times, and what its server says otherwise than before; a new
+    /// address is set with its routes.
+    async fn bound(&mut self, turn: &Turn<'_>, netdev: &Netdev) {
+        let accepted = self.client.accept(netdev, turn.servers);
+        let Some(granted) = self.client.granted() else {
+            return;
+        };
+        let (name, what, net) = (&netdev.ifname, granted.address, turn.net);
+        let (server, length) = (granted.server, &granted.length);
+        match accepted {
+            Accepted::Nothing => return,
+            Accepted::Renewed(renewal) => {
+                let level = self.renewals.level(boottime_ns());
+                log::log!(level, "{name}: {what} renewed by {server}, {length}");
+                self.apply(name, &renewal.changes, net, level).await;
+                if let Some(left) = renewal.not_applied {
+                    log::log!(
+                        level,
+                        "{name}: the server has changed what is not applied after boot: {left}"
+                    );
+                }
+                return;
+            }
+            Accepted::Other => {}
+        }
+        log::info!("{name}: {what} of {server}, {length}");
+        self.seen = Seen::nothing();
+        if let Err(why) = self.set_address(net, &granted).await {
+            self.troubles
+                .say(format!("{name}: {what} cannot be set: {why}"));
+            return;
+        }
+        for route in self.client.routes() {
+            if let Err(why) = self.route(net, &route, true).await {
+                self.troubles
+                    .say(format!("{name}: route {route} cannot be set: {why}"));
+            }
+        }
+    }
+
+    /// The first few changes have a line each: a server can make a hundred at every renewal.
+    async fn apply(&mut self, name: &str, changes: &[Change], net: &Net, level: log::Level) {
+        let index = self.place.index;
+        for (done_before, change) in changes.iter().enumerate() {
+            let done = match change {
+                Change::AddAddress(new) => {
+                    net.add_address(index, new.address, new.prefix, None).await
+                }
+                Change::RemoveAddress(old) => {
+                    net.delete_address(index, old.address, Some(old.prefix))
+                        .await
+                }
+                Change::AddRoute(route) => self.route(net, route, true).await,
+                Change::RemoveRoute(route) => self.route(net, route, false).await,
+                Change::Mtu(bytes) => net.set_mtu(index, *bytes).await,
+            };
+            match done {
+                Ok(()) if done_before < SHOWN => {
+                    log::log!(level, "{name}: {change}, as the server has it now");
+                }
+                Ok(()) => {}
+                Err(why) => {
+                    self.troubles.say(format!("{name}: not {change}: {why}"));
+                    // What it was to take the place of stays.
+                    if matches!(change, Change::AddAddress(_) | Change::AddRoute(_)) {
+                        return;
+                    }
+                }
+            }
+        }
+        if changes.len() > SHOWN {
+            let more = changes.len().saturating_sub(SHOWN);
+            log::log!(
+                level,
+                "{name}: {more} more changes, as the server has it now"
+            );
+        }
+    }
+}

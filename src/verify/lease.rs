@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The checks of the leases of both families.
+
+use super::checks::Id;
+use crate::dhcp::{Granted, v4, v6};
+use crate::facts::{Facts, Netdev};
+use crate::verify::report::Finding;
+use crate::wish::ipoib::{Autoconf, Wish};
+
+/// The hint where no server was asked.
+const NOT_RUN: &str = "ibboot up asks: was it run?";
+
+fn progress<'f>(netdev: &Netdev, facts: &'f Facts) -> Option<&'f v4::progress::Progress> {
+    let mut all = facts.dhcp.iter();
+    all.find(|progress| netdev.ifindex == Some(progress.index))
+}
+
+fn progress6<'f>(netdev: &Netdev, facts: &'f Facts) -> Option<&'f v6::progress::Progress> {
+    let mut all = facts.dhcp6.iter();
+    all.find(|progress| netdev.ifindex == Some(progress.index))
+}
+
+/// The wish with what DHCP servers granted to the interface, where a lease was requested.
+pub fn granted_to(wish: &Wish, netdev: &Netdev, facts: &Facts) -> Wish {
+    let lease = wish.dhcp.as_ref().and_then(|_| progress(netdev, facts));
+    let lease = lease.and_then(|progress| progress.lease.as_ref());
+    let wish = lease.map_or_else(|| wish.clone(), |lease| wish.granted(lease));
+    let lease = wish.dhcp6.as_ref().and_then(|_| progress6(netdev, facts));
+    match lease.and_then(|progress| progress.lease.as_ref()) {
+        Some(lease) => wish.granted6(lease, netdev.shown6(lease.address)),
+        None => wish,
+    }
+}
+
+/// Whether a DHCPv6 lease is wanted: with `either6` not where a router gave an address, nor while one is
+/// waited for.
+pub fn is_wanted6(wish: &Wish, netdev: &Netdev, facts: &Facts) -> bool {
+    let Some(dhcp6) = &wish.dhcp6 else {
+        return false;
+    };
+    if dhcp6.after_router_s.is_none() {
+        return true;
+    }
+    let of_router = has_router_address(wish, netdev);
+    progress6(netdev, facts).is_some_and(|progress| progress.lease.is_some() || !of_router)
+}
+
+/// Whether there is an address of a router's prefix beside those that are written.
+pub fn has_router_address(wish: &Wish, netdev: &Netdev) -> bool {
+    let written: Vec<String> = wish.addresses.iter().map(ToString::to_string).collect();
+    let mut others = netdev.addresses.iter().filter(|a| !written.contains(a));
+    others.any(|address| Autoconf::Router.is_met_by(address))
+}
+
+/// The DHCP lease.
+pub fn evaluate(netdev: &Netdev, facts: &Facts) -> Finding {
+    const ID: Id = Id::LeasePresent;
+    let Some(progress) = progress(netdev, facts) else {
+        return missing(ID, "no server was asked", NOT_RUN);
+    };
+    let granted = progress.lease.as_ref().map(v4::lease::Lease::granted);
+    let diagnosis = progress.diagnosis();
+    of_client(ID, granted, diagnosis, progress.gave_up, facts.taken_ns)
+}
+
+/// The DHCPv6 lease.
+pub fn evaluate6(netdev: &Netdev, facts: &Facts) -> Finding {
+    const ID: Id = Id::Lease6Present;
+    let Some(progress) = progress6(netdev, facts) else {
+        let (found, hint) = not_begun(netdev);
+        return missing(ID, &found, hint);
+    };
+    let granted = progress.lease.as_ref().map(v6::lease::Lease::granted);
+    let diagnosis = progress.diagnosis();
+    of_client(ID, granted, diagnosis, progress.gave_up, facts.taken_ns)
+}
+
+fn missing(id: Id, found: &str, hint: &str) -> Finding {
+    Finding::failed(id, found, "a lease").hint(hint)
+}
+
+/// What a client came to, at `now_ns` since kernel start; without a lease `diagnosis` tells why.
+fn of_client(
+    id: Id,
+    granted: Option<Granted>,
+    diagnosis: (String, String),
+    gave_up: bool,
+    now_ns: u64,
+) -> Finding {
+    let Some(granted) = granted else {
+        let (found, hint) = diagnosis;
+        let finding = missing(id, &found, &hint);
+        return if gave_up { finding.lasting() } else { finding };
+    };
+    let what = format!("{} of {}", granted.address, granted.server);
+    match granted.ends_ns {
+        Some(ends) if now_ns >= ends => {
+            let seconds = (now_ns - ends) / 1_000_000_000;
+            let found = format!("{what}, which ended {seconds} s ago");
+            Finding::failed(id, &found, "one that holds")
+                .hint("the address is kept and asked for anew: see the log of ibboot-lease.service and of the server")
+                .as_warning()
+        }
+        _ => Finding::ok(id, &format!("{what}, {}", granted.length)),
+    }
+}
+
+/// Why no server was asked: it is done from the link-local address.
+fn not_begun(netdev: &Netdev) -> (String, &'static str) {
+    let of_link = |list: &[String]| {
+        let mut all = list.iter();
+        all.find(|address| Autoconf::LinkLocal.is_met_by(address))
+            .cloned()
+    };
+    if of_link(&netdev.addresses).is_some() {
+        return ("no server was asked".to_owned(), NOT_RUN);
+    }
+    if let Some(address) = of_link(&netdev.duplicates) {
+        return (
+            format!("another host has the link-local address {address}"),
+            "two ports with one GUID: see ibstat on both",
+        );
+    }
+    if let Some(address) = of_link(&netdev.tentative) {
+        return (
+            format!("the link-local address {address} is tentative"),
+            "duplicate address detection takes a second; where it lasts: ip -6 addr",
+        );
+    }
+    (
+        "no link-local address to ask from".to_owned(),
+        "is IPv6 in this kernel (ipv6.disable=), and addr_gen_mode 0?",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::verify::report::Status;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    fn seen(netdev: &Netdev, facts: &Facts) -> (Status, String) {
+        let finding = evaluate6(netdev, facts);
+        (finding.status, finding.seen.unwrap_or_default())
+    }
+
+    fn netdev(addresses: &[&str]) -> Netdev {
+        Netdev {
+            ifindex: Some(4),
+            addresses: addresses.iter().map(ToString::to_string).collect(),
+            ..Netdev::default()
+        }
+    }
+
+    #[test]
+    fn before_it_begins_the_link_local_address_tells_why() {
+        let facts = Facts::default();
+        let link = "fe80::5/64".to_owned();
+        let mut one = netdev(&["fd00::9/64"]);
+        let none = "no link-local address to ask from".to_owned();
+        assert_eq!(seen(&one, &facts), (Status::Critical, none));
+        one.tentative.push(link.clone());
+        let tentative = "the link-local address fe80::5/64 is tentative".to_owned();
+        assert_eq!(seen(&one, &facts), (Status::Critical, tentative));
+        one.duplicates.push(link.clone());
+        let taken = "another host has the link-local address fe80::5/64".to_owned();
+        assert_eq!(seen(&one, &facts), (Status::Critical, taken));
+        one.addresses.push(link);
+        let unasked = "no server was asked".to_owned();
+        assert_eq!(seen(&one, &facts), (Status::Critical, unasked));
+    }
+
+    #[test]
+    fn a_lease_that_has_ended_is_a_warning_with_its_age() {
+        let lease = r#"{"address":"fd00::5","server":"fe80::1","server_id":"00:03:00:01",
+            "asked_ns":5000000000,"seconds":60,"preferred_s":60,"renew_s":30,"rebind_s":50}"#;
+        let mut facts = Facts {
+            dhcp6: vec![v6::progress::Progress {
+                index: 4,
+                lease: Some(serde_json::from_str(lease).unwrap()),
+                ..v6::progress::Progress::default()
+            }],
+            taken_ns: 64 * SECOND,
+            ..Facts::default()
+        };
+        let one = netdev(&[]);
+        let what = "fd00::5/128 of fe80::1".to_owned();
+        assert_eq!(
+            seen(&one, &facts),
+            (Status::Ok, format!("{what}, for 60 s"))
+        );
+        facts.taken_ns = 95 * SECOND;
+        let ended = format!("{what}, which ended 30 s ago");
+        assert_eq!(seen(&one, &facts), (Status::Warning, ended));
+    }
+
+    #[test]
+    fn with_either6_a_routers_address_is_as_good_as_a_lease() {
+        let mut wish = Wish {
+            autoconf: Some(Autoconf::Router),
+            dhcp6: Some(v6::Wish {
+                after_router_s: Some(10),
+                ..v6::Wish::default()
+            }),
+            ..Wish::default()
+        };
+        let mut facts = Facts::default();
+        let bare = netdev(&["fe80::5/64"]);
+        let routed = netdev(&["fe80::5/64", "fd00::5/64"]);
+        assert!(!is_wanted6(&wish, &bare, &facts), "a router is waited for");
+        facts.dhcp6.push(v6::progress::Progress {
+            index: 4,
+            ..v6::progress::Progress::default()
+        });
+        assert!(is_wanted6(&wish, &bare, &facts));
+        assert!(!is_wanted6(&wish, &routed, &facts));
+        wish.dhcp6 = Some(v6::Wish::default());
+        assert!(is_wanted6(&wish, &routed, &Facts::default()));
+        wish.dhcp6 = None;
+        assert!(!is_wanted6(&wish, &bare, &facts));
+    }
+
+    #[test]
+    fn a_lease_of_dhcp_that_has_ended_is_a_warning_with_its_age() {
+        let lease = r#"{"address":"10.0.0.5","prefix":24,"server":"10.0.0.1",
+            "asked_ns":5000000000,"seconds":60,"renew_s":30,"rebind_s":50}"#;
+        let netdev = Netdev {
+            ifindex: Some(4),
+            ..Netdev::default()
+        };
+        let mut facts = Facts {
+            dhcp: vec![v4::progress::Progress {
+                index: 4,
+                lease: Some(serde_json::from_str(lease).unwrap()),
+                ..v4::progress::Progress::default()
+            }],
+            ..Facts::default()
+        };
+        let seen = |facts: &Facts| {
+            let finding = evaluate(&netdev, facts);
+            (finding.status, finding.seen.unwrap_or_default())
+        };
+        facts.taken_ns = 64 * SECOND;
+        let what = "10.0.0.5/24 of 10.0.0.1".to_owned();
+        assert_eq!(seen(&facts), (Status::Ok, format!("{what}, for 60 s")));
+        facts.taken_ns = 95 * SECOND;
+        let ended = format!("{what}, which ended 30 s ago");
+        assert_eq!(seen(&facts), (Status::Warning, ended));
+        facts.dhcp.clear();
+        let nobody = "no server was asked".to_owned();
+        assert_eq!(seen(&facts), (Status::Critical, nobody));
+    }
+}
