@@ -30,7 +30,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// The machine of a case.
+/// Builds the machine of a case.
 fn machine(case: &Path) -> tempfile::TempDir {
     let tree = tempfile::tempdir().unwrap();
     let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
@@ -48,7 +48,7 @@ fn machine(case: &Path) -> tempfile::TempDir {
     tree
 }
 
-/// Everything the calls of a case print.
+/// The output of all calls of a case.
 fn outcome(case: &Path) -> String {
     let tree = machine(case);
     let calls = fs::read_to_string(case.join("call"))
@@ -142,7 +142,7 @@ fn every_example_command_line_gives_its_plan() {
     all_in(EXAMPLES, 16);
 }
 
-/// Cases whose check is ok, of every kind of check.
+/// Cases whose check is ok; together they have every kind of check.
 const GOOD: [&str; 14] = [
     "100-ipoib-as-wanted",
     "107-ipoib-child",
@@ -160,7 +160,7 @@ const GOOD: [&str; 14] = [
     "70-soft-roce",
 ];
 
-/// Files and directories below `directory`, links left out.
+/// Files and directories below `directory`, without links.
 fn all_below(directory: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(directory).unwrap() {
         let path = entry.unwrap().path();
@@ -174,7 +174,7 @@ fn all_below(directory: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Exit code of a check, and what it says.
+/// Exit code and output of a check.
 fn check(tree: &Path) -> (i32, String) {
     let run = Command::new(env!("CARGO_BIN_EXE_ibboot"))
         .args(["check", "--root"])
@@ -185,8 +185,8 @@ fn check(tree: &Path) -> (i32, String) {
     (run.status.code().unwrap(), String::from_utf8(said).unwrap())
 }
 
-/// Whatever cannot be read (EISDIR for a file, ENOTDIR for a directory): the check is as without it, or it
-/// is unknown and names what it is. It never says of anything that it is not as wanted.
+/// A file or directory that cannot be read (EISDIR, ENOTDIR) does not change the check, or makes
+/// the check unknown with the name of that file. It never makes a check fail.
 #[test]
 fn what_cannot_be_read_is_unknown_and_named() {
     let (mut same, mut unknown) = (0, 0);
@@ -221,7 +221,7 @@ fn what_cannot_be_read_is_unknown_and_named() {
                 3 => unknown += 1,
                 _ => panic!("exit {code}: {what}"),
             }
-            // Links lead there by another name.
+            // Links lead to the file by another name.
             let is_named = said.contains(&format!("/{shown}")) || shown.starts_with("sys/devices");
             assert!(code == 0 || is_named, "{what}");
             assert!(
@@ -233,7 +233,7 @@ fn what_cannot_be_read_is_unknown_and_named() {
     assert!(same > 500 && unknown > 300, "{same} {unknown}");
 }
 
-/// A copy of a machine of which not all can be read says the same as the machine.
+/// A saved tree of a machine with unreadable files gives the same answers as the machine.
 #[test]
 fn a_copy_knows_what_could_not_be_read() {
     let cases = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases");
