@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""A boot case: a folder with case.toml and, where needed, initramfs.sh, root.sh, verify.py and site/ (modprobe.d files).
+"""A boot case: a folder with case.toml and optionally initramfs.sh, root.sh, verify.py and site/
+(modprobe.d files).
 
-`fabric = "PARAMETERS"` loads softib with these parameters and puts the far end of its cables into a namespace, where
-the case's far.sh runs beside the boot (else qemu/guest/98ibboot-fabric/far.sh).
+`fabric = "PARAMETERS"` loads softib with these parameters and puts the far end of its cables into a
+namespace, where the case's far.sh (otherwise qemu/guest/98ibboot-fabric/far.sh) runs in parallel
+with the boot.
 """
 
 import re

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The InfiniBand fabric of a case: softib, the far end's programs and scripts, as an archive behind the initramfs.
+"""The InfiniBand fabric of a case: softib, the far end's programs and scripts, as an archive behind
+the initramfs.
 
-The initramfs itself stays what dracut made of ibboot. The programs bring their own loader and libraries, so that the
-same ones run in every release's initramfs and, carried over in /run, in every root.
+The initramfs itself stays as dracut built it. The archive includes the loader and the libraries of
+the programs, so that the same programs run in the initramfs of every release and, copied to /run, in
+every root.
 """
 
 import subprocess

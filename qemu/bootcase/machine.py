@@ -60,10 +60,12 @@ def given(kernel, initrd, append):
 
 
 def argv_of(start, root, memory, counted=True):
-    """What every guest is started with: a disk that nothing of it is written back to, and no hardware but what is asked for.
+    """The arguments of every guest: a disk whose writes are discarded, and only the requested
+    hardware.
 
-    `counted`: the guest's clock counts instructions, 4 ns each, while it has something to do, and follows the host's while
-    it waits: how busy the host is does not show in the guest's times, nor in the limits that it has. KVM cannot.
+    `counted`: the guest's clock counts instructions, 4 ns each, while the guest works, and follows
+    the host's clock while the guest waits. The load of the host therefore changes neither the times
+    nor the limits in the guest. KVM does not support this.
     """
     argv = ["qemu-system-x86_64", "-no-user-config", "-nodefaults", "-machine", "q35", "-smp", "1"]
     if os.environ.get("IBBOOT_KVM") == "1":
@@ -159,10 +161,11 @@ class Machine:
         self.process.stdin.flush()
 
     def lines(self, limit, tick):
-        """Yield (seconds, line, ended) until the guest ends, or kill the guest at the limit (TimeoutError).
+        """Yield (seconds, line, ended) until the guest ends, or kill the guest at the limit
+        (TimeoutError).
 
-        `tick()` is called a few times a second. What stands on the last line is yielded before it has ended, so
-        that a prompt can be seen; the same text then comes again, longer.
+        `tick()` is called a few times a second. The text of an incomplete last line is yielded, too,
+        so that a prompt is visible; the longer line is yielded again later.
         """
         rest = b""
         with selectors.DefaultSelector() as ready, open(self.folder / "console.log", "wb") as log:

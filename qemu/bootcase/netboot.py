@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """A boot over the network: QEMU gets no kernel, and its firmware loads one through the network card.
 
-The card's cable ends in a network namespace of its own, with a DHCP, TFTP and HTTP server; netboot.sh makes it, and
-it is gone when QEMU is.
+The cable of the card ends in a private network namespace with a DHCP, TFTP and HTTP server.
+netboot.sh creates the namespace, which ends with QEMU.
 
 bios  SeaBIOS -> iPXE in the card's ROM (PXE) -> pxelinux.0 by TFTP -> kernel and initramfs by iPXE's HTTP
 uefi  OVMF's own PXE -> iPXE by TFTP -> its script -> kernel and initramfs by HTTP
 
-Both loaders put BOOTIF= behind the kernel's arguments, each in its own way.
+Both loaders append BOOTIF= to the kernel's arguments, each in its own way.
 """
 
 import shutil

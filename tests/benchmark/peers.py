@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""ibboot compared with dracut's own network modules: the same kernel, fabric, command line, servers and observer, one after
-the other.
+"""ibboot compared with dracut's own network modules, one after the other: the same kernel, fabric,
+command line, servers and observer.
 
-Times are the guest's: records of its kernel log, with a clock that counts instructions (machine.argv_of). What is
-compared is when the interface is there, how long after the subnet manager's start, after the port became ACTIVE and
-after carrier the address is on it, and when a root file system over NFS is mounted; ibboot's own word ("verified")
-comes later than the address and is shown too.
+Times are those of the guest's kernel log, whose clock counts instructions (machine.argv_of).
+Compared are the time of the interface; the time from the start of the subnet manager, from the
+ACTIVE port and from carrier to the address; and the time of the mount of a root file system over
+NFS. The table also has ibboot's "verified" message, which comes later than the address.
 """
 
 import re

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""`ibboot lease` for a long time in a short one: 10,000 interfaces of others come and go beside it while it renews its
-leases 10,000 times, and its resident memory (VmRSS of proc_pid_status(5)) must not grow.
+"""A long run of `ibboot lease` in a short time: 10,000 other interfaces come and go while the program
+renews its leases 10,000 times, and its resident memory (VmRSS of proc_pid_status(5)) must not grow.
 
-The leases are of veth pairs on one bridge, in namespaces that go with the process which made them. dnsmasq has each
-renewed after the five seconds that are the program's own floor.
+The leases belong to veth pairs on one bridge, in namespaces that end with the process that created
+them. dnsmasq makes the program renew each lease after five seconds, the program's minimum.
 
-`PYTHONPATH=tests python3 -m benchmark.soak PROGRAM PAIRS RENEWALS` is what runs inside; it prints JSON.
+`PYTHONPATH=tests python3 -m benchmark.soak PROGRAM PAIRS RENEWALS` runs inside and prints JSON.
 """
 
 import json

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""A thousand nodes get power at once: one dnsmasq, and each node's DHCP client is a process on an interface of its own.
+"""A thousand nodes are powered on at once: one dnsmasq serves them, and the DHCP client of each node
+is a process on its own interface.
 
-The interfaces are veth pairs: their near ends in fifty namespaces, their far ends on one bridge, on which the nodes do
-not hear each other. All processes wait at a gate and are let go together. A client that ends with success has its
-lease; the packets are those that the server's end received, dropped and sent (UDP in /proc/net/snmp). All of it is in
-namespaces that go with the process which made them.
+The interfaces are veth pairs: their near ends are in fifty namespaces, their far ends on one bridge
+that isolates the nodes from each other. All processes wait and start together. A client that ends
+with success has its lease; the packets are those that the server's end received, dropped and sent
+(UDP in /proc/net/snmp). Everything runs in namespaces that end with the process that created them.
 
-`PYTHONPATH=tests python3 -m benchmark.storm COMMAND` is what runs inside; it prints JSON.
+`PYTHONPATH=tests python3 -m benchmark.storm COMMAND` runs inside and prints JSON.
 """
 
 import json
