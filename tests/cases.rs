@@ -199,7 +199,7 @@ fn every_example_command_line_gives_its_plan() {
     all_in(EXAMPLES, 16);
 }
 
-/// Cases whose check is ok, of every kind of check.
+/// Cases whose check is ok; together they have every kind of check.
 const GOOD: [&str; 14] = [
     "ipoib/as-requested",
     "ipoib/child",
@@ -217,7 +217,7 @@ const GOOD: [&str; 14] = [
     "soft-links/check",
 ];
 
-/// Files and directories below `directory`, links left out.
+/// Files and directories below `directory`, without links.
 fn all_below(directory: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(directory).unwrap() {
         let path = entry.unwrap().path();
@@ -231,7 +231,7 @@ fn all_below(directory: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Exit code of a check, and what it says.
+/// Exit code and output of a check.
 fn check(tree: &Path) -> (i32, String) {
     let run = Command::new(env!("CARGO_BIN_EXE_ibboot"))
         .args(["check", "--root"])
@@ -242,8 +242,8 @@ fn check(tree: &Path) -> (i32, String) {
     (run.status.code().unwrap(), String::from_utf8(said).unwrap())
 }
 
-/// Whatever cannot be read (EISDIR for a file, ENOTDIR for a directory): the check is as without it, or it
-/// is unknown and names what it is. It never says of anything that it is not as wanted.
+/// A file or directory that cannot be read (EISDIR, ENOTDIR) does not change the check, or makes
+/// the check unknown with the name of that file. It never makes a check fail.
 #[test]
 fn what_cannot_be_read_is_unknown_and_named() {
     let (mut same, mut unknown) = (0, 0);
@@ -275,7 +275,7 @@ fn what_cannot_be_read_is_unknown_and_named() {
                 3 => unknown += 1,
                 _ => panic!("exit {code}: {what}"),
             }
-            // Links lead there by another name.
+            // Links lead to the file by another name.
             let is_named = said.contains(&format!("/{shown}")) || shown.starts_with("sys/devices");
             assert!(code == 0 || is_named, "{what}");
             assert!(
@@ -287,7 +287,7 @@ fn what_cannot_be_read_is_unknown_and_named() {
     assert!(same > 500 && unknown > 300, "{same} {unknown}");
 }
 
-/// A copy of a machine of which not all can be read says the same as the machine.
+/// A saved tree of a machine with unreadable files gives the same answers as the machine.
 #[test]
 fn a_copy_knows_what_could_not_be_read() {
     let tree = Case::called("ipoib/as-requested").tree();

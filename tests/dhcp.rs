@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The DHCP client against real servers (dnsmasq, ISC dhcpd, Kea) and hostile ones, each in a network
-//! namespace of its own behind a veth pair. Needs root; what is not installed is said to be skipped.
+//! The DHCP client against real servers (dnsmasq, ISC dhcpd, Kea) and hostile servers, each in its
+//! own network namespace behind a veth pair. Needs root; a test reports a missing server as
+//! skipped.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! README.md and ibboot(8) say what the program does: checked against its tables and against the
-//! outputs that the cases keep. BLESS=1 does not help here: the pages are written by hand.
+//! README.md and ibboot(8) agree with the tables of the program and with the outputs of the cases.
+//! BLESS=1 has no effect here: the pages are written by hand.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
@@ -35,7 +35,7 @@ fn outputs() -> Vec<String> {
     all
 }
 
-/// `(/lib/modules/.../mlx5_ib.ko)` as the README shortens it: `(.../mlx5_ib.ko)`.
+/// `(/lib/modules/.../mlx5_ib.ko)` shortened as in the README: `(.../mlx5_ib.ko)`.
 fn shortened(line: &str) -> String {
     let Some((before, rest)) = line.split_once("(/lib/modules/") else {
         return line.to_owned();
@@ -128,7 +128,7 @@ fn every_check_is_evaluated_by_a_case() {
 
 #[test]
 fn the_manual_names_every_field_of_every_json_output() {
-    // Words of the page: what roff puts around them is no part of a word.
+    // The words of the page without their roff markup.
     let page = read("man/ibboot.8")
         .replace("\\fI", " ")
         .replace("\\fP", " ")
@@ -146,7 +146,7 @@ fn the_manual_names_every_field_of_every_json_output() {
             else {
                 continue;
             };
-            // A module and its state.
+            // A pair of a module and its state.
             if !["\"live\"", "\"coming\"", "\"going\""].contains(&value.trim_end_matches(',')) {
                 fields.insert(key.to_owned());
             }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! dracut's hooks, sourced by a shell in a mount namespace with a /proc, /dev and /run of its own.
-//! Needs root; without it each test says that it was skipped.
+//! dracut's hooks, sourced by a shell in a mount namespace with its own /proc, /dev and /run.
+//! Needs root; without root each test reports that it was skipped.
 
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
@@ -9,8 +9,9 @@ use std::process::Command;
 
 use nix::unistd::geteuid;
 
-/// What dracut offers its hooks, and files in place of the kernel's. Nothing of the real /proc is
-/// left, sysrq-trigger least of all; /tmp is the one of the scene, and what was in it is at /mnt.
+/// The functions that dracut offers its hooks, and replacements of the kernel's files. The real
+/// /proc is hidden, above all its sysrq-trigger; /tmp is that of the scene, and the real /tmp is at
+/// /mnt.
 const STAGE: &str = r#"
 mount --rbind /tmp /mnt
 moved() { case $1 in /tmp/*) echo "/mnt/${1#/tmp/}" ;; *) echo "$1" ;; esac; }
@@ -47,7 +48,7 @@ uptime 5.25
 set +e
 "#;
 
-/// What `script` prints; none where no namespace can be had.
+/// The output of `script`; none if the namespace cannot be created.
 fn play(test: &str, script: &str) -> Option<String> {
     if !geteuid().is_root() {
         eprintln!("skipped: {test}: root is needed for namespaces");
@@ -240,7 +241,7 @@ fn up_that_cannot_begin_leaves_its_reason() {
     );
 }
 
-/// Interfaces that are up, and a `/sbin/netroot` that says what it is called with.
+/// Interfaces that are up, and a `/sbin/netroot` that prints its arguments.
 const ONLINE: &str = r#"
 mkdir /run/ibboot; echo verified > /run/ibboot/result
 NEWROOT=$3/sysroot; mkdir "$NEWROOT"
@@ -313,13 +314,14 @@ fn a_root_that_a_dhcp_server_names_is_tried_again_like_one_of_the_command_line()
         &format!(
             "{}{once}iscsi:10.0.0.2::::iqn\n{once}dhcp\n{}",
             tried.concat(),
-            // The file in place of the kernel's log keeps the last line.
+            // The replacement of the kernel's log keeps only the last line.
             again("nfs4:10.0.0.2:/a")
         ),
     );
 }
 
-/// /run/ibboot/netroot outlives the initramfs, and the emergency shell and the kernel log quote it.
+/// /run/ibboot/netroot exists after the initramfs, and the emergency shell and the kernel log
+/// quote the file.
 #[test]
 fn the_password_of_a_root_is_not_shown() {
     let script = format!(
@@ -360,7 +362,7 @@ fn the_password_of_a_root_is_not_shown() {
     );
 }
 
-/// network-legacy calls netroot as soon as its interface has an address, and inside of the queue.
+/// network-legacy calls netroot as soon as its interface has an address, inside the queue.
 #[test]
 fn what_another_network_module_would_mount_too_early_has_its_turn_after_the_verdict() {
     let script = format!(
@@ -387,7 +389,8 @@ fn what_another_network_module_would_mount_too_early_has_its_turn_after_the_verd
     );
 }
 
-/// network-legacy has the first `ip=` for the boot device, and netroot its name whichever interface it was called for.
+/// network-legacy treats the first `ip=` as the boot device and passes that name to netroot for
+/// every interface.
 #[test]
 fn a_turn_held_in_the_name_of_a_dead_boot_device_comes_all_the_same() {
     let script = format!(
@@ -404,7 +407,7 @@ fn a_turn_held_in_the_name_of_a_dead_boot_device_comes_all_the_same() {
     );
 }
 
-/// dracut's own attempt comes before any interface is up, and is the only one (95nvmf).
+/// dracut tries only once, before any interface is up (95nvmf).
 #[test]
 fn nvme_servers_are_connected_to_when_there_is_a_way_to_them() {
     let script = format!(
@@ -422,7 +425,7 @@ fn nvme_servers_are_connected_to_when_there_is_a_way_to_them() {
     );
 }
 
-/// Debian's nvme-cli has such a file, and dracut puts it into every image.
+/// Debian's nvme-cli has such a file, and dracut copies it into every image.
 #[test]
 fn a_file_of_comments_names_no_nvme_server() {
     let script = format!(
@@ -465,7 +468,7 @@ fn a_mount_that_never_returns_does_not_hold_the_queue() {
     );
     let held = |seen: &str| {
         let mut lines: Vec<&str> = seen.lines().collect();
-        // It runs beside the queue: where its own words fall among the others is not said.
+        // The child runs in parallel with the queue: the order of its output is not fixed.
         lines.retain(|line| !["online ib0", "begun"].contains(line));
         lines.join("\n")
     };
@@ -485,7 +488,7 @@ fn a_mount_that_never_returns_does_not_hold_the_queue() {
     }
 }
 
-/// The parts of module-setup.sh that choose files, with dracut's functions as echoes.
+/// The parts of module-setup.sh that select files, with dracut's functions replaced by echo.
 #[test]
 fn site_settings_go_by_normal_driver_names() {
     plays(

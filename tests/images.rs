@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which images dracut puts ibboot into: real ones, made by the dracut that is installed and by those of later
-//! releases in the trees that `qemu/run` keeps. Stand-ins for kdump's modules decide as those do. Needs root; what
-//! cannot be made here is said to be skipped.
+//! The images in which dracut includes ibboot: real images, built by the installed dracut and by
+//! the later releases in the trees of `qemu/run`. Stand-ins for kdump's modules decide like the
+//! originals. Needs root; a test reports an image that cannot be built as skipped.
 
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
@@ -10,8 +10,9 @@ use std::process::Command;
 
 use nix::unistd::geteuid;
 
-/// `sh -c MAKE sh PROJECT WORK TREE`, in a mount namespace: WORK becomes a folder where TREE's dracut finds its own
-/// modules for the simplest image, ours, and those of kdump; then MADE is run there.
+/// `sh -c MAKE sh PROJECT WORK TREE`, in a mount namespace: in the directory WORK dracut of TREE
+/// finds its own modules for the simplest image, ibboot's module, and those of kdump. Then MADE
+/// runs in WORK.
 const MAKE: &str = r#"
 project=$1 work=$2 tree=$3
 mkdir "$work/dracut" "$work/confdir" "$work/tmp"
@@ -38,7 +39,8 @@ mount --rbind /dev "$tree/dev"
 exec chroot "$tree" bash -ec "$4" bash /mnt
 "#;
 
-/// In WORK: an image for each line of `$work/images`, and the modules in it that the test is about.
+/// In WORK: builds an image for each line of `$work/images` and prints the modules under test in
+/// it.
 const MADE: &str = r#"
 work=$1
 export dracutbasedir=$work/dracut
@@ -55,12 +57,13 @@ while read -r in_kdump site arguments; do
 done < "$work/images"
 "#;
 
-/// IN_KDUMP and the site's `add_dracutmodules` (`-`: none), dracut's arguments, and what is in the image.
+/// IN_KDUMP and the site's `add_dracutmodules` (`-`: none), dracut's arguments, and the expected
+/// modules.
 const IMAGES: &[(&str, &str)] = &[
     ("- -", "ibboot"),
     ("- - --add ibboot", "ibboot"),
     ("1 -", "kdumpbase"),
-    // dracut asks the modules a second time where something is to be mounted.
+    // dracut asks the modules a second time if the image must mount something.
     ("1 - --mount /dev/vda9 --add kdumpbase", "kdumpbase"),
     ("- - --add kdump --mount /dev/vda9", "kdump"),
     ("1 - --add ibboot", "ibboot kdumpbase"),
@@ -68,7 +71,7 @@ const IMAGES: &[(&str, &str)] = &[
     ("- kdump --force-add ibboot", "ibboot kdump"),
 ];
 
-/// The trees that have a dracut: this machine, and those of the boot cases.
+/// The trees with a dracut: this machine, and the trees of the boot cases.
 fn trees() -> Vec<PathBuf> {
     let cache = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/qemu/cache");
     let kept = std::fs::read_dir(cache).into_iter().flatten().flatten();

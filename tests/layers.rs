@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The rooms of `src` look down only: no room imports one that stands above it.
+//! No room of `src` imports a room above it.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The rooms from the top to the ground; rooms in one row do not know each other.
+/// The rooms from top to bottom; rooms in one row do not import each other.
 const FLOORS: &[&[&str]] = &[
     &["main"],
     &["up", "keep"],
@@ -40,7 +40,7 @@ fn sources(directory: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The rooms that the text names behind `crate::` or `ibboot::`, out of comments and tests.
+/// The rooms that the text names behind `crate::` or `ibboot::`, without comments and tests.
 fn imports(text: &str) -> BTreeSet<String> {
     let code = text.split("#[cfg(test)]\nmod ").next().unwrap();
     let lines = code.lines().map(|line| line.split("//").next().unwrap());
@@ -72,7 +72,7 @@ fn imports(text: &str) -> BTreeSet<String> {
             }
         }
     }
-    // A constant of lib.rs is on the ground.
+    // A constant of lib.rs counts as the lowest room.
     rooms.retain(|room| room.chars().any(char::is_lowercase));
     rooms
 }

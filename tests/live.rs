@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The program on a made-up machine: the sysfs of tests/sys, and the addresses, routes and files of
-//! namespaces of its own. Needs root for them; without it each test says that it was skipped.
+//! The program on an artificial machine: the sysfs of tests/sys, and the addresses, routes and
+//! files of private namespaces. Needs root; without root each test reports that it was skipped.
 
 #![allow(
     clippy::unwrap_used,
@@ -23,12 +23,12 @@ use nix::sched::{CloneFlags, unshare};
 use nix::unistd::geteuid;
 use serde_json::Value;
 
-/// The program, where no mount of a test hides it: the project may lie below /tmp.
+/// A copy of the program where no mount of a test hides it: the project may be below /tmp.
 const PROGRAM: &str = "/run/program";
 /// One page of /proc/net/route has 31 lines, one of ipv6_route 26, one of if_inet6 75.
 const COUNTS: [u32; 4] = [1, 31, 32, 1000];
 
-/// Runs `test` in a network of its own, with its own /run and a /sys that shows this network.
+/// Runs `test` in its own network namespace, with its own /run and a /sys of this namespace.
 fn alone(name: &str, test: impl FnOnce() + Send + 'static) {
     if !geteuid().is_root() {
         eprintln!("skipped: {name}: root is needed for namespaces");
@@ -79,8 +79,8 @@ fn facts(arguments: &[&str]) -> Value {
     serde_json::from_slice(&run.stdout).unwrap()
 }
 
-/// `count` addresses and routes of each family on `ib0`, and routes of each other kind. None comes
-/// later by itself.
+/// Adds `count` addresses and routes of each family on `ib0`, and routes of each other kind. None
+/// of them appears later by itself.
 fn crowd(count: u32) {
     let mut batch = String::from(
         "link set lo up\n\
@@ -112,7 +112,7 @@ fn sorted(mut lines: Vec<String>) -> Vec<String> {
     lines
 }
 
-/// `INTERFACE ADDRESS/PREFIX`, as facts have them.
+/// `INTERFACE ADDRESS/PREFIX`, from the facts.
 fn addresses(facts: &Value) -> Vec<String> {
     let netdevs = facts["netdevs"].as_array().unwrap().iter();
     let lines = netdevs.flat_map(|netdev| {
@@ -124,7 +124,7 @@ fn addresses(facts: &Value) -> Vec<String> {
     sorted(lines.collect())
 }
 
-/// The same, as ip(8) has them.
+/// `INTERFACE ADDRESS/PREFIX`, from ip(8).
 fn addresses_of_ip() -> Vec<String> {
     let links = json("-j addr show");
     let lines = links.as_array().unwrap().iter().flat_map(|link| {
@@ -135,7 +135,7 @@ fn addresses_of_ip() -> Vec<String> {
     sorted(lines.collect())
 }
 
-/// `INTERFACE NETWORK [via GATEWAY]`, as facts have them.
+/// `INTERFACE NETWORK [via GATEWAY]`, from the facts.
 fn routes(facts: &Value) -> Vec<String> {
     let mut lines = Vec::new();
     for netdev in facts["netdevs"].as_array().unwrap() {
@@ -154,7 +154,8 @@ fn routes(facts: &Value) -> Vec<String> {
     sorted(lines)
 }
 
-/// The same, as ip(8) has them: of IPv4 the first next hop, as /proc/net/route shows it.
+/// `INTERFACE NETWORK [via GATEWAY]`, from ip(8): of IPv4 the first next hop, as in
+/// /proc/net/route.
 fn routes_of_ip() -> Vec<String> {
     let mut lines = Vec::new();
     for (call, whole) in [
@@ -212,7 +213,7 @@ fn all_addresses_and_routes_are_seen_on_the_machine_and_in_its_copy() {
     }
 }
 
-/// The machine of tests/sys/connectx6-hdr, whose `ib0` is the interface of that name here.
+/// The machine of tests/sys/connectx6-hdr with the `ib0` of this namespace.
 fn dress_up(cmdline: &str) {
     let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sys/connectx6-hdr/sys");
     let tests = tests.to_str().unwrap();
@@ -255,8 +256,8 @@ fn a_boot_is_verified_whatever_other_routes_there_are() {
     }
 }
 
-/// `up` in an initramfs that was asked for `ib0`, in whose /etc another program left a name server, and in
-/// which `before` was done.
+/// `up` in an initramfs whose command line requests `ib0` and in whose /etc another program left a
+/// name server, after `before` has run.
 fn in_initramfs(more: &str, before: fn()) -> Output {
     crowd(1);
     let none = None::<&str>;
@@ -289,7 +290,7 @@ fn what_others_wrote_for_dracut_stays_beside_what_is_ours() {
     });
 }
 
-/// What is told is a failure, for this reason.
+/// Whether the result is a failure with this reason.
 fn untold(before: fn(), reason: &'static str, stays: fn()) {
     alone("contract", move || {
         let up = in_initramfs("", before);
@@ -308,7 +309,7 @@ fn a_file_that_cannot_be_read_is_not_replaced_and_the_boot_is_not_verified() {
     untold(
         || {
             fs::remove_file("/etc/resolv.conf").unwrap();
-            // A socket is a file that nobody can open.
+            // A socket is a file that cannot be opened.
             UnixListener::bind("/etc/resolv.conf").unwrap();
         },
         "/etc/resolv.conf: cannot be read: No such device or address",
@@ -341,7 +342,7 @@ fn a_wrong_argument_stops_no_boot_and_is_in_its_verdict() {
         let wrong =
             "verified\nwrong argument: /proc/cmdline:92: rd.ib.rate=5O: '5O' is not a rate in Gb/s";
         assert!(result.starts_with(wrong), "{result}");
-        // The check of the real root goes by what was handed over.
+        // The check in the real root uses the files of the handover.
         fs::remove_file("/etc/initrd-release").unwrap();
         fs::write("/run/cmdline", "").unwrap();
         let check = ibboot(&["check", "--format", "nhc"]);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The real kernel in private namespaces: rtnetlink in an empty network, the handover on a /run of
-//! its own. Needs root; without it each test says that it was skipped.
+//! The real kernel in private namespaces: rtnetlink in an empty network, the handover on a private
+//! /run. Needs root; without root each test reports that it was skipped.
 
 #![allow(
     clippy::unwrap_used,
@@ -29,7 +29,7 @@ use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
 use nix::unistd::geteuid;
 
-/// Runs `test` on a thread with namespaces of its own; false if that is not possible here.
+/// Runs `test` on a thread with its own namespaces; false if that is not possible here.
 fn alone(name: &str, flags: CloneFlags, test: impl FnOnce() + Send + 'static) {
     if !geteuid().is_root() {
         eprintln!("skipped: {name}: root is needed for namespaces");
@@ -177,7 +177,7 @@ fn an_address_that_somebody_else_has_is_known_at_once_or_within_a_second() {
             ..Netdev::default()
         }];
         for address in ["10.9.8.8", "10.9.8.7"] {
-            // It may be set at once, and does not count yet where nobody waits for a boot.
+            // The address is set at once; outside a boot it does not count before its probe ends.
             assert!(claims.claim(&hardware, address.parse().unwrap()).unwrap());
         }
         claims.add_to(&mut seen);
@@ -200,7 +200,7 @@ fn an_address_that_somebody_else_has_is_known_at_once_or_within_a_second() {
         assert_eq!(seen[0].taken, words);
         assert_eq!(seen[0].tentative, ["10.9.8.8/24"]);
         assert_eq!(seen[0].addresses, ["10.9.8.7/24"]);
-        // Nobody answers at once, and then somebody has it.
+        // No answer at first, and then another host uses the address.
         let ten = "10.9.8.10".parse().unwrap();
         assert!(claims.claim(&hardware, ten).unwrap());
         claims.listen();
@@ -217,7 +217,7 @@ fn an_address_that_somebody_else_has_is_known_at_once_or_within_a_second() {
                 .claim(&hardware, "10.9.8.9".parse().unwrap())
                 .unwrap()
         );
-        // The carrier goes within that second: what is set is asked for anew, what is known forgotten.
+        // Carrier is lost within that second: the address is probed again from the start.
         let nine = "10.9.8.9".parse().unwrap();
         claims.forget(near);
         assert!(claims.is_open(near, nine) && claims.is_settled());
@@ -240,7 +240,7 @@ fn carrier_is_an_event() {
     in_empty_network("carrier event", async |mut net: Net| {
         ip("link add near type veth peer name far");
         net.set_up("near", index_of("near")).await.unwrap();
-        // What came of our own changes is taken first; then nothing may come without a cause.
+        // After the events of our own changes are read, no event may arrive without a cause.
         while tokio::time::timeout(Duration::from_millis(300), net.changed())
             .await
             .is_ok()
@@ -278,7 +278,7 @@ fn the_alarm_rings_when_it_is_set_and_not_before() {
                 .await
                 .is_err()
         );
-        // Set anew by the next wait; what was given up does not ring later.
+        // The next wait sets the alarm again; an abandoned alarm does not fire later.
         let began = std::time::Instant::now();
         alarm.rings(Duration::from_millis(50)).await;
         assert!(began.elapsed() >= Duration::from_millis(50));
@@ -329,7 +329,7 @@ fn what_is_planted_in_the_way_is_replaced_or_refused() {
     on_own_run("planted files", || {
         fs::write("/run/victim", "untouched").unwrap();
         let directory = Directory::open().unwrap();
-        // The name is replaced, never what it points to; a fifo does not hold us.
+        // The write replaces the name, never the target of a link; a fifo does not block.
         symlink("/run/victim", "/run/ibboot/result").unwrap();
         directory.write(RESULT, b"verified\n").unwrap();
         assert_eq!(fs::read_to_string("/run/victim").unwrap(), "untouched");
@@ -344,13 +344,13 @@ fn what_is_planted_in_the_way_is_replaced_or_refused() {
             fs::read_to_string("/run/ibboot/state.json").unwrap(),
             "{}\n"
         );
-        // Our own temporary name, left by a killed process or planted as a link.
+        // Our temporary name, left by a killed process or forged as a link.
         let temporary = format!("/run/ibboot/.result.{}", std::process::id());
         symlink("/run/victim", &temporary).unwrap();
         directory.write(RESULT, b"verified\n").unwrap();
         assert_eq!(fs::read_to_string("/run/victim").unwrap(), "untouched");
         assert!(!fs::exists(&temporary).unwrap());
-        // A directory in the place of a file is an error that names it, and nothing is left over.
+        // A directory in the place of a file is an error with its name and leaves no file behind.
         fs::create_dir("/run/ibboot/expected.json").unwrap();
         assert_eq!(
             directory
@@ -370,7 +370,7 @@ fn what_a_killed_process_left_goes_with_the_next_write_of_the_file() {
         let mut ended = Command::new("true").spawn().unwrap();
         ended.wait().unwrap();
         let names = [
-            // Its writer is gone, lives, is no process, and wrote another file.
+            // The writer has ended, lives, is no process, or wrote another file.
             format!(".state.json.{}", ended.id()),
             ".state.json.1".to_owned(),
             ".state.json.new".to_owned(),

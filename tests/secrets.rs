@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A secret in each place where an argument, a file of an older ibboot or a file of the machine can hold
-//! one: every command, in every format, shows none of them, and no file of `facts --tree` has one. A whole
-//! boot with such a DHCP server is in tests/dhcp/secrets.rs.
+//! A secret in each place of an argument, of a file of an older ibboot or of a file of the machine:
+//! no command shows a secret in any format, and no file of `facts --tree` contains one.
+//! tests/dhcp/secrets.rs has a whole boot with a DHCP server that sends secrets.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
@@ -77,7 +77,7 @@ fn machine(cmdline: &str) -> tempfile::TempDir {
     folder
 }
 
-/// Lays the files of /run/ibboot there as an ibboot wrote them that knew of no secrets.
+/// Writes the files of /run/ibboot as an older ibboot did that did not hide secrets.
 fn hand_over(tree: &Path) {
     let plan: Value = serde_json::from_str(&printed(tree, "plan --format json")).unwrap();
     let mut check: Value = serde_json::from_str(&printed(tree, "check --format json")).unwrap();
@@ -86,7 +86,7 @@ fn hand_over(tree: &Path) {
     for file in [&mut expected, &mut check] {
         file["boot_id"] = boot_id.trim().into();
     }
-    // Whatever was hidden is there again, but in the complaints, which no older ibboot wrote down.
+    // Put the hidden texts back, except in the complaints: no older ibboot wrote those.
     let whole = |file: &Value| {
         let mut file = file.clone();
         file.as_object_mut().unwrap().remove("complaints");
@@ -138,7 +138,7 @@ fn shows_none(tree: &Path) {
     }
 }
 
-/// The files and links below `place`, each with what is in it.
+/// The files and links below `place`, each with its content.
 fn files(place: &Path) -> Vec<(PathBuf, String)> {
     let mut found = Vec::new();
     for entry in fs::read_dir(place).unwrap() {
@@ -154,7 +154,7 @@ fn files(place: &Path) -> Vec<(PathBuf, String)> {
     found
 }
 
-/// A tree that is saved of `tree`.
+/// A saved tree of `tree`.
 fn saved(tree: &Path) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let copy = folder.path().join("tree");
@@ -238,7 +238,7 @@ fn a_saved_tree_has_no_secret_and_answers_the_same() {
     hand_over(tree);
     let copy = saved(tree);
     let copy = copy.path().join("tree");
-    // It is the same when it is saved again.
+    // A saved tree of the saved tree is identical.
     let again = saved(&copy);
     for (path, text) in files(&copy) {
         let same = again
@@ -256,7 +256,7 @@ fn a_saved_tree_has_no_secret_and_answers_the_same() {
         let arguments: Vec<&str> = call.split(' ').collect();
         let (here, there) = (run(tree, &arguments), run(&copy, &arguments));
         assert_eq!(here.status, there.status, "{call}");
-        // Where an argument stands is another column now.
+        // The column of an argument has changed.
         if !call.starts_with("plan") {
             let text = |said: &[u8]| String::from_utf8(said.to_vec()).unwrap();
             assert_eq!(text(&here.stdout), text(&there.stdout), "{call}");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What dracut's root shells source, under every shell an initramfs may have: hostile values from a
-//! DHCP server and from the command line come back byte for byte, and nothing of them is run.
+//! The files that dracut's root shells source, in every shell that an initramfs may have: hostile
+//! values of a DHCP server and of the command line come back byte for byte, and no part of them is
+//! executed.
 
 #![allow(
     clippy::unwrap_used,
@@ -20,10 +21,11 @@ use ibboot::wish::ipoib::Wish;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
-/// The shells, and how each is called; busybox has one built in.
+/// The shells with their commands; busybox has a built-in shell.
 const SHELLS: &[&[&str]] = &[&["bash"], &["dash"], &["busybox", "ash"], &["mksh"]];
 
-/// What the eight fixes of 2026 in dracut and its peers were about, and what else a server may send.
+/// The values behind the eight fixes of 2026 in dracut and similar programs, and other hostile
+/// values of a server.
 fn hostile() -> Vec<Vec<u8>> {
     let canary = "/canary";
     let mut values: Vec<Vec<u8>> = [
@@ -75,7 +77,7 @@ fn hostile() -> Vec<Vec<u8>> {
     values
 }
 
-/// The options whose text a server chooses freely.
+/// The options with free text of the server.
 const NAMES: &[&str] = &[
     "new_root_path",
     "new_host_name",
@@ -89,8 +91,8 @@ const NAMES: &[&str] = &[
     "server_name",
 ];
 
-/// Sources `file` in `shell`, in a root directory of its own where a program that is called would
-/// leave a file, and reads the variables back.
+/// Sources `file` in `shell`, in a private root directory where an executed program would leave a
+/// file, and reads the variables back.
 fn sourced(shell: &[&str], folder: &Path, file: &str, names: &[&str]) -> BTreeMap<String, Vec<u8>> {
     let outputs: Vec<String> = names
         .iter()
@@ -118,7 +120,7 @@ fn sourced(shell: &[&str], folder: &Path, file: &str, names: &[&str]) -> BTreeMa
         .collect()
 }
 
-/// The shells of this machine; one that is missing is said, never passed over in silence.
+/// The shells of this machine; a missing shell is reported, never skipped silently.
 fn shells() -> Vec<&'static [&'static str]> {
     let is_there = |shell: &&'static [&'static str]| {
         let mut call = Command::new(shell[0]);
@@ -135,7 +137,7 @@ fn shells() -> Vec<&'static [&'static str]> {
     SHELLS.iter().copied().filter(is_there).collect()
 }
 
-/// A folder with what would be there if a value had been run: the tests' canary is a path in it.
+/// A directory that receives a file if a value is executed: the tests' canary is a path in it.
 struct Cage {
     folder: tempfile::TempDir,
 }
@@ -151,7 +153,7 @@ impl Cage {
         self.folder.path().join("canary")
     }
 
-    /// The value, its canary being ours.
+    /// The value with the path of our canary.
     fn here(&self, value: &[u8]) -> Vec<u8> {
         let text = value.to_vec();
         let name = self.canary();
@@ -227,7 +229,7 @@ fn whatever_bytes_come_back() {
     }
 }
 
-/// No variable can hold a NUL; what stands behind one is lost, in every shell alike.
+/// No variable can hold a NUL; every shell loses the text behind a NUL.
 #[test]
 fn a_value_ends_at_a_nul_and_a_name_that_is_none_is_left_out() {
     let cut = assignments([("filename", b"a\0'; touch /canary".as_slice())]);
@@ -237,7 +239,7 @@ fn a_value_ends_at_a_nul_and_a_name_that_is_none_is_left_out() {
     }
 }
 
-/// Every file of an interface, sourced as dracut's setup_net and nfs-lib.sh do.
+/// Every file of an interface, sourced like dracut's setup_net and nfs-lib.sh do.
 #[test]
 fn all_files_of_an_interface_are_harmless() {
     let cage = Cage::new();
@@ -282,7 +284,7 @@ fn all_files_of_an_interface_are_harmless() {
                 .iter()
                 .filter(|file| !file.name.ends_with("resolv.conf"))
             {
-                // Its commands go nowhere: what matters is which words they are made of.
+                // The commands have no effect: the test compares their words.
                 let stubs = "echo() { printf '<%s>' \"$@\"; }; ip() { printf '<%s>' \"$@\"; printf '\\n'; }\n";
                 let content = String::from_utf8(file.content.clone()).unwrap();
                 let content = content.replace("/proc/sys/kernel/hostname", "hostname");

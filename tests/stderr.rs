@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A stderr that is full, closed or without a reader changes neither the results nor the exit code.
+//! A full or closed stderr, or one without a reader, changes neither the results nor the exit code.
 
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
@@ -69,13 +69,13 @@ fn a_log_line_that_cannot_be_said_keeps_the_result() {
     assert_eq!(facts(without_reader().into()), (wanted, String::new()));
 }
 
-/// A stderr that takes 8 bytes and nothing after them, as a log daemon's full socket may: the first
-/// write that works is no promise for the second.
+/// A stderr that accepts 8 bytes and no more, like the full socket of a log daemon: after a
+/// successful write the next one can still fail.
 fn with_room_for_a_word() -> (std::io::PipeReader, std::io::PipeWriter) {
     const ROOM: usize = "ibboot: ".len();
     let (reader, mut writer) = std::io::pipe().unwrap();
     fcntl(&writer, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).unwrap();
-    // It is rounded up to a page, and what is written goes on in the last page.
+    // The kernel rounds the size up to a page, and writes continue in the last page.
     let size = fcntl(&writer, FcntlArg::F_SETPIPE_SZ(1)).unwrap();
     let filled = usize::try_from(size).unwrap() - ROOM;
     writer.write_all(&vec![b'.'; filled]).unwrap();
@@ -109,14 +109,14 @@ fn a_second_write_that_fails_is_no_end() {
     }
 }
 
-/// The program that is there for the life of the machine.
+/// The program that runs for the life of the machine.
 #[test]
 fn a_lease_is_kept_or_left_whatever_becomes_of_stderr() {
     if !geteuid().is_root() {
         eprintln!("skipped: lease without stderr: root is needed for namespaces");
         return;
     }
-    // Read on this machine, by a thread whose /run is its own.
+    // A thread with a private /run reads on this machine.
     let lease = || {
         unshare(CloneFlags::CLONE_NEWNS).unwrap();
         let none = None::<&str>;

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
 #
-# cleanup: links that were not required may still be waited for. Their turn is over: the real root is next, and its
-# network programs are told whose the interfaces are.
+# cleanup: stop waiting for links that were not required, and configure the network programs of the
+# real root.
 
 [ -e /run/ibboot/asked ] || return 0
 

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
 #
-# emergency: the reason once more, right above the prompt of the shell.
+# emergency: print the reason again, directly above the prompt of the shell.
 
 [ -r /run/ibboot/result ] || return 0
 {

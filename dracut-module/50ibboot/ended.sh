@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
 #
-# After `ibboot up` has ended in whatever way: it leaves a verdict, and where it could not, this does,
-# so that a crash is told to the console and never waited for.
+# Runs after `ibboot up` has ended in any way. If `ibboot up` left no verdict, this script writes
+# one, so that a crash is reported on the console and the boot does not wait.
 
 if [ -e /run/ibboot/asked ] && [ ! -e /run/ibboot/result ]; then
     read -r ibboot_onfail < /run/ibboot/asked

@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
 #
-# initqueue job, sourced on each turn of dracut's loop: while there is no verdict, dracut's own clock stands
-# still, because the deadline of `ibboot up` rules; then what a failure asks for is done.
+# initqueue job, sourced at each turn of dracut's loop. Until the verdict this script stops dracut's
+# own clock, because the deadline of `ibboot up` applies. Then it carries out the action of a
+# failure.
 
 if [ ! -e /run/ibboot/result ]; then
     # shellcheck disable=SC2034
@@ -13,9 +14,9 @@ if [ ! -e /run/ibboot/result ]; then
     } < /run/ibboot/asked
     read -r ibboot_now _ < /proc/uptime
     ibboot_now=${ibboot_now%%.*}
-    # From the first turn on: a stop at a breakpoint before it does not count.
+    # From the first turn on: the time of a breakpoint before does not count.
     ibboot_first=${ibboot_first:-$ibboot_now}
-    # Firmware that does not answer holds a process in the kernel for ever, deadline or not.
+    # Firmware that does not answer can hold a process in the kernel forever, past the deadline.
     if [ "$ibboot_now" -ge "$((ibboot_first + ibboot_timeout + 30))" ]; then
         # shellcheck source=/dev/null
         IBBOOT_ENDED="still running 30 s after its deadline" . /usr/lib/ibboot/ended.sh
@@ -38,7 +39,7 @@ case $ibboot_verdict in
         fi
         ;;
     "failed reboot")
-        # Level err: it has to be readable on a quiet console.
+        # Level err: the console of a quiet boot must show this line.
         echo "<3>ibboot: rebooting in 10 s: $ibboot_reason" > /dev/kmsg
         sleep 10
         { [ -n "$DRACUT_SYSTEMD" ] && systemctl --no-block --force reboot; } \

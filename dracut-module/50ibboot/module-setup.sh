@@ -1,31 +1,32 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
 #
-# Puts ibboot into an initramfs. In dracut.conf(5) or dracut.conf.d:
-#   ibboot_drivers="..."  kernel modules to take instead of the list below (add_drivers+= adds to it)
-#   ibboot_binary=/path   the program, when it is not /usr/sbin/ibboot
+# Adds ibboot to an initramfs. Options in dracut.conf(5) or dracut.conf.d:
+#   ibboot_drivers="..."  kernel modules that replace the list below (add_drivers+= extends it)
+#   ibboot_binary=/path   path of the program, if not /usr/sbin/ibboot
 
-# dracut sets what is not set here.
+# dracut sets the variables that this script does not set.
 # shellcheck disable=SC2154,SC2034
 ibboot_default_drivers="mlx4_ib mlx5_ib ib_ipoib ib_umad ib_uverbs rdma_ucm rdma_rxe siw crc32_generic bonding"
-# What links need that a dump may go over.
+# The drivers of links that can carry a dump.
 ibboot_dump_drivers="mlx4_ib mlx5_ib ib_ipoib bonding"
 
-# Is this an image for kdump? Fedora's mkdumprd exports IN_KDUMP, SUSE's asks for a module by its name. A module that is
-# asked for is not yet among those to be installed when it comes later than this one.
+# Whether this is a kdump image. Fedora's mkdumprd exports IN_KDUMP, SUSE's requests a module by
+# name. A requested module that dracut handles after this one is not yet in dracut's list of
+# modules.
 is_for_kdump() {
     local asked=" $dracutmodules $add_dracutmodules $force_add_dracutmodules "
     [[ $IN_KDUMP || $asked == *" kdumpbase "* || $asked == *" kdump "* ]]
 }
 
-# 255: not in an image for kdump, unless it is asked for (--add ibboot).
+# 255: not in a kdump image, unless requested (--add ibboot).
 check() {
     require_binaries "${ibboot_binary:-/usr/sbin/ibboot}" modprobe || return 1
     is_for_kdump && return 255
     return 0
 }
 
-# The event queue became a module of its own in later releases.
+# The event queue is a separate module in later releases.
 depends() {
     local queue
     for queue in "$dracutbasedir"/modules.d/[0-9][0-9]initqueue; do
@@ -34,9 +35,9 @@ depends() {
     return 0
 }
 
-# A driver that nothing on this host uses may be the one that the next boot needs: never host-only. But an image for
-# kdump is for this host, and has little memory.
-# rdma_rxe asks for its checksum by name at run time, so no dependency brings crc32_generic.
+# Never host-only: the next boot may need a driver that this host does not use. But a kdump image is
+# for this host, and has little memory. rdma_rxe requests its checksum by name at run time, so no
+# dependency includes crc32_generic.
 installkernel() {
     if is_for_kdump; then
         # shellcheck disable=SC2086
@@ -44,7 +45,8 @@ installkernel() {
         return
     fi
     local storage=''
-    # What these modules of dracut leave out, or have only on a host that uses it, for their protocols over RDMA.
+    # Files for protocols over RDMA that these modules of dracut omit, or include only on a host
+    # that uses them.
     dracut_module_included nfs && storage+=" rpcrdma"
     dracut_module_included iscsi && storage+=" ib_iser"
     dracut_module_included nvmf && storage+=" nvme_rdma"
@@ -52,8 +54,9 @@ installkernel() {
     hostonly='' instmods ${ibboot_drivers-$ibboot_default_drivers} $storage
 }
 
-# The site's options, install lines and soft dependencies for RDMA modules hold here too;
-# dracut itself copies /etc/modprobe.d into host-only images alone. "-" and "_" are the same in module names.
+# The site's options, install lines and soft dependencies of RDMA modules apply in the image too;
+# dracut itself copies /etc/modprobe.d only into host-only images. "-" and "_" are the same in
+# module names.
 install_site_settings() {
     local file name names="(mlx[45]|ib|iw|rdma)_[a-z0-9_]+|hfi1|irdma|i40iw|bnxt_re|qedr|siw"
     for name in ${ibboot_drivers-$ibboot_default_drivers} $add_drivers; do
@@ -84,7 +87,8 @@ install() {
     inst_simple "$moddir/ended.sh" /usr/lib/ibboot/ended.sh
     if dracut_module_included dracut-systemd; then
         inst_simple "$moddir/ibboot.service" "$systemdsystemunitdir/ibboot.service"
-        # No hook: a hook in pre-trigger would make a service run, and udev wait for it, on every boot.
+        # No pre-trigger hook: a hook would start a service, and make udev wait for it, at every
+        # boot.
         mkdir -p "$initdir$systemdsystemunitdir/sysinit.target.wants"
         ln -sf ../ibboot.service "$initdir$systemdsystemunitdir/sysinit.target.wants/ibboot.service"
         inst_simple "$moddir/initqueue.conf" "$systemdsystemunitdir/dracut-initqueue.service.d/50-ibboot.conf"

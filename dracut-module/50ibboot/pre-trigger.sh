@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
 #
-# pre-trigger, without systemd (else it is ibboot.service): start `ibboot up` beside everything else. Nothing waits
-# for it here.
+# pre-trigger, without systemd (with systemd ibboot.service does this): start `ibboot up` in
+# parallel. This hook does not wait.
 
 [ -e /run/ibboot/asked ] || return 0
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The typed arguments, each with the place it was written at.
+//! The typed arguments, each with its position on the command line.
 
 use core::net::IpAddr;
 
@@ -19,7 +19,7 @@ use crate::values::{
     PortTypeWish, Probe, RateWish, Require, RoceWish,
 };
 
-/// A value and the argument that asked for it.
+/// A value and the argument that requested it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Spanned<'a, T> {
     /// The value.
@@ -33,7 +33,7 @@ pub struct Spanned<'a, T> {
 }
 
 impl<'a, T> Spanned<'a, T> {
-    /// `value`, as asked for by `token`.
+    /// `value`, as requested by `token`.
     pub const fn new(value: T, token: &Token<'a>) -> Self {
         Self {
             value,
@@ -43,7 +43,7 @@ impl<'a, T> Spanned<'a, T> {
         }
     }
 
-    /// Another value asked for by the same argument.
+    /// Another value of the same argument.
     pub fn with<U>(&self, value: U) -> Spanned<'a, U> {
         Spanned {
             value,
@@ -53,23 +53,23 @@ impl<'a, T> Spanned<'a, T> {
         }
     }
 
-    /// The argument as people may see it, printable on one line.
+    /// The argument without secrets, printable on one line.
     pub const fn text(&self) -> Shown<'a> {
         Shown(self.raw)
     }
 }
 
-/// Drivers that one `rd.driver.*` holds at most, over all its arguments.
+/// Maximum of drivers of one `rd.driver.*` name, over all its arguments.
 pub const DRIVERS: usize = 64;
-/// `ip=`, `ifname=`, `rd.route=` and `ib.pkey=` arguments read at most, of each.
+/// Maximum of `ip=`, `ifname=`, `rd.route=` and `ib.pkey=` arguments, each.
 pub const INTERFACES: usize = 32;
-/// `bond=` arguments read at most.
+/// Maximum of `bond=` arguments.
 pub const BONDS: usize = 4;
-/// `nameserver=` arguments read at most.
+/// Maximum of `nameserver=` arguments.
 pub const NAMESERVERS: usize = 8;
-/// Arguments of one repeatable `rd.ib.*` read at most.
+/// Maximum of arguments of one repeatable `rd.ib.*` name.
 pub const WISHES: usize = 32;
-/// Complaints kept at most; [`Arguments::complaints_lost`] counts the others.
+/// Maximum of complaints; [`Arguments::complaints_lost`] counts the others.
 pub const COMPLAINTS: usize = 64;
 
 /// Up to `N` values, in reading order.
@@ -87,40 +87,40 @@ pub struct Arguments<'a> {
     pub neednet: Single<'a, bool>,
     /// `rd.retry=`, in seconds.
     pub retry: Single<'a, u32>,
-    /// `rd.timeout=`, in seconds; 0 is for ever.
+    /// `rd.timeout=`, in seconds; 0: no limit.
     pub timeout: Single<'a, u32>,
     /// `rd.debug`.
     pub debug: Single<'a, bool>,
     /// `rd.info`.
     pub info: Single<'a, bool>,
-    /// `ip=`, `ifname=` and what else addresses interfaces.
+    /// `ip=`, `ifname=` and the other arguments about interfaces.
     pub net: Net<'a>,
-    /// `root=` and what else waits for a network.
+    /// `root=` and the other arguments that wait for a network.
     pub root: Root<'a>,
     /// `ib.pkey=`.
     pub pkeys: List<'a, Pkey<'a>, INTERFACES>,
     /// `rd.ib` and `rd.ib.*`.
     pub ib: Ib<'a>,
-    /// What is wrong, in reading order; what belongs to an `ip=ADDRESS` alone comes last.
+    /// The invalid arguments, in reading order; those that complete an `ip=ADDRESS` come last.
     pub complaints: Vec<Complaint<'a>, COMPLAINTS>,
-    /// Complaints beyond [`COMPLAINTS`].
+    /// Number of complaints beyond [`COMPLAINTS`].
     pub complaints_lost: usize,
-    /// The first argument that asks for InfiniBand by its name or its value alone.
+    /// The first argument that requests InfiniBand by its name or its value alone.
     pub(crate) first_reason: Single<'a, Reason>,
 }
 
-/// `rd.driver.*`: module names, in reading order, each argument's list taken apart.
+/// `rd.driver.*`: module names in reading order, the lists of all arguments joined.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Drivers<'a> {
     /// `rd.driver.pre=`: loaded before udev.
     pub pre: List<'a, &'a str, DRIVERS>,
     /// `rd.driver.post=`: loaded after the others.
     pub post: List<'a, &'a str, DRIVERS>,
-    /// `rd.driver.blacklist=`: never loaded on their own.
+    /// `rd.driver.blacklist=`: never loaded for a device.
     pub blacklist: List<'a, &'a str, DRIVERS>,
 }
 
-/// The arguments that address interfaces.
+/// The arguments about interfaces.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Net<'a> {
     /// `ip=`.
@@ -133,7 +133,7 @@ pub struct Net<'a> {
     pub bootdev: Single<'a, Interface<'a>>,
     /// `BOOTIF=`.
     pub bootif: Single<'a, HwAddr>,
-    /// `rd.bootif`: whether `bootif` counts.
+    /// `rd.bootif`: whether `bootif` is used.
     pub use_bootif: Single<'a, bool>,
     /// `nameserver=`.
     pub nameservers: List<'a, IpAddr, NAMESERVERS>,
@@ -181,19 +181,19 @@ pub struct Dhcp<'a> {
     pub client_ids: List<'a, ClientId<'a>, INTERFACES>,
 }
 
-/// What the root file system comes from.
+/// The source of the root file system.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Root<'a> {
     /// `root=`.
     pub root: Single<'a, &'a str>,
-    /// `netroot=`; every one, since iSCSI has several.
+    /// `netroot=`, all of them: iSCSI has several.
     pub netroot: List<'a, &'a str, NAMESERVERS>,
     /// `rd.iscsi.transport=`, or `iface.transport_name=` in `rd.iscsi.param=`.
     pub iscsi_transport: Single<'a, &'a str>,
     /// `rd.nvmf.discover=`.
     pub nvmf_discover: List<'a, NvmfDiscover<'a>, NAMESERVERS>,
-    /// What is fetched into memory by others than dracut: `imgurl=` (xCAT), `inst.ks=`, `inst.repo=`
-    /// or `inst.stage2=` (anaconda), where it is an address on the network.
+    /// The network address of an image that another program than dracut fetches into memory:
+    /// `imgurl=` (xCAT), `inst.ks=`, `inst.repo=` or `inst.stage2=` (anaconda).
     pub fetched: Single<'a, &'a str>,
 }
 
@@ -232,27 +232,27 @@ pub struct Ib<'a> {
     pub kdump: Single<'a, bool>,
 }
 
-/// Why ibboot has something to do.
+/// Why ibboot is active.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {
     /// `rd.ib` is on.
     Switch,
-    /// An `rd.ib.*` argument other than `rd.ib.kdump`, or `ib.pkey=`, even one that is wrong.
+    /// An `rd.ib.*` argument other than `rd.ib.kdump`, or `ib.pkey=`, valid or not.
     Argument,
     /// `ip=`, `ifname=`, `bond=`, `bootdev=` or `BOOTIF=` means an InfiniBand device.
     Interface,
-    /// A network is needed and an RDMA module is asked for.
+    /// A network is needed and an RDMA module is requested.
     Driver,
 }
 
 impl<'a> Arguments<'a> {
-    /// The argument that asks for InfiniBand, if one does.
+    /// The argument that requests InfiniBand, if there is one.
     ///
-    /// `rd.ib` decides where it is given. Otherwise it is any `rd.ib.*` or `ib.pkey=`
-    /// (right or wrong; not `rd.ib.kdump`, which asks for nothing), an `ip=`, `ifname=`, `bond=`, `bootdev=` or `BOOTIF=` that means an
-    /// InfiniBand device (a name that starts with `ib`, an address that only InfiniBand
-    /// has), or `rd.neednet` together with one of [`crate::RDMA_MODULES`] in
-    /// `rd.driver.pre=` or `rd.driver.post=`.
+    /// `rd.ib` decides if it is given. Otherwise these request InfiniBand: any `rd.ib.*` or
+    /// `ib.pkey=`, valid or not (except `rd.ib.kdump`, which requests nothing); an `ip=`,
+    /// `ifname=`, `bond=`, `bootdev=` or `BOOTIF=` that means an InfiniBand device (a name that
+    /// starts with `ib`, or an address that only InfiniBand has); or `rd.neednet` together with
+    /// one of [`crate::RDMA_MODULES`] in `rd.driver.pre=` or `rd.driver.post=`.
     pub fn asked(&self) -> Single<'a, Reason> {
         if let Some(enabled) = &self.ib.enabled {
             return enabled.value.then(|| enabled.with(Reason::Switch));
@@ -282,7 +282,7 @@ impl<'a> Arguments<'a> {
         Some(driver.with(Reason::Driver))
     }
 
-    /// `BOOTIF=`, unless `rd.bootif=0` says that it does not count.
+    /// `BOOTIF=`, unless `rd.bootif=0` disables it.
     pub fn boot_interface(&self) -> Single<'a, HwAddr> {
         let counts = self
             .net
@@ -291,17 +291,17 @@ impl<'a> Arguments<'a> {
         self.net.bootif.filter(|_| counts)
     }
 
-    /// The argument that makes something wait for the network: that of a root file system on it,
-    /// or of one that is fetched over it into memory (`root=wwinit` of Warewulf, `imgurl=` of xCAT,
-    /// anaconda's).
+    /// The argument because of which the boot waits for the network: of a network root file
+    /// system, or of an image that is fetched into memory (`root=wwinit` of Warewulf, `imgurl=` of
+    /// xCAT, anaconda's).
     pub fn waits_for_network(&self) -> Single<'a, &'a str> {
         let is_warewulf = |root: &str| root == "wwinit" || root.starts_with("wwinit:");
         let warewulf = || self.root.root.filter(|root| is_warewulf(root.value));
         self.network_root().or_else(warewulf).or(self.root.fetched)
     }
 
-    /// The argument of a root file system on the network: `netroot=`, a `root=` that
-    /// is reached over it, or `rd.nvmf.discover=`.
+    /// The argument of a network root file system: `netroot=`, a `root=` on the network, or
+    /// `rd.nvmf.discover=`.
     pub fn network_root(&self) -> Single<'a, &'a str> {
         let root = self.root.root.filter(|root| is_network_root(root.value));
         let nvmf = || {
@@ -314,7 +314,7 @@ impl<'a> Arguments<'a> {
     }
 }
 
-/// Whether a value of `root=` is reached over a network.
+/// Whether a value of `root=` means a network root file system.
 fn is_network_root(root: &str) -> bool {
     const WORDS: &[&str] = &["dhcp", "dhcp6", "either6", "nbft", "/dev/nfs"];
     const PREFIXES: &[&str] = &[

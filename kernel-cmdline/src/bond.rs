@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `bond=`: several interfaces that work as one.
+//! `bond=`: several interfaces bonded into one.
 
 use heapless::Vec;
 
@@ -8,11 +8,11 @@ use crate::hwaddr::{Guid, HwAddr};
 use crate::ip::mtu;
 use crate::selector::{INTERFACE_NAME, Interface, is_name};
 
-/// Interfaces that one `bond=` holds at most.
+/// Maximum of interfaces of one `bond=`.
 pub const BOND_SLAVES: usize = 8;
-/// Options that one `bond=` holds at most.
+/// Maximum of options of one `bond=`.
 pub const BOND_OPTIONS: usize = 16;
-/// Longest name of an option, in bytes; the kernel's longest has 17.
+/// Maximum length of an option's name, in bytes; the kernel's longest name has 17.
 const OPTION_NAME: usize = 32;
 
 const HINT: &str = "write NAME[:IF,IF...[:OPTION=VALUE,...[:MTU]]]";
@@ -22,10 +22,10 @@ const HINT: &str = "write NAME[:IF,IF...[:OPTION=VALUE,...[:MTU]]]";
 pub struct Bond<'a> {
     /// The name of the bond.
     pub name: &'a str,
-    /// What it is made of; dracut's `eth0` and `eth1` where nothing is written.
+    /// The slaves; if none is given, dracut's default `eth0` and `eth1`.
     pub slaves: Vec<Interface<'a>, BOND_SLAVES>,
-    /// The options of the kernel's driver and their values, in the order written. The addresses
-    /// of one value have `;` between them.
+    /// Options of the kernel's driver with their values, in the order written. `;` separates the
+    /// addresses of one value.
     pub options: Vec<(&'a str, &'a str), BOND_OPTIONS>,
     /// The MTU of the bond, in bytes.
     pub mtu: Option<u32>,
@@ -56,7 +56,7 @@ impl<'a> Bond<'a> {
         }
     }
 
-    /// Whether one of its interfaces is an InfiniBand one.
+    /// Whether at least one slave is an InfiniBand interface.
     pub fn is_infiniband(&self) -> bool {
         self.slaves.iter().any(Interface::is_infiniband)
     }

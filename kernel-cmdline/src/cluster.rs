@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `ip=ADDRESS` alone: the rest stands in arguments that installers use.
+//! An `ip=ADDRESS` without other fields: installers' arguments have the other values.
 
 use core::net::IpAddr;
 
@@ -12,9 +12,9 @@ use crate::parse::text;
 use crate::selector::Interface;
 use crate::token::Token;
 
-/// Problems of one cluster at most: one for each of its arguments.
+/// Maximum of problems of one cluster: one for each of its arguments.
 const PROBLEMS: usize = 5;
-/// Wrong arguments of a cluster.
+/// The invalid arguments of a cluster.
 pub(crate) type Problems<'a> = Vec<(Token<'a>, Problem<'a>), PROBLEMS>;
 
 const HINT: &str = "it belongs to an ip= that is an address alone";
@@ -38,7 +38,7 @@ pub(crate) struct Cluster<'a> {
 }
 
 impl<'a> Cluster<'a> {
-    /// Notes `token` if it could belong to an `ip=ADDRESS`.
+    /// Records `token` if it may belong to an `ip=ADDRESS`.
     pub(crate) fn note(&mut self, token: &Token<'a>) {
         let slot = match token.key {
             b"gateway" => &mut self.gateway,
@@ -51,8 +51,8 @@ impl<'a> Cluster<'a> {
         *slot = Some(*token);
     }
 
-    /// Fills in what `ip` leaves to the other arguments; `bootif` is what
-    /// `ksdevice=bootif` means. Returns those that are wrong.
+    /// Fills in the fields of `ip` that the other arguments have. `bootif` is the interface that
+    /// `ksdevice=bootif` means. Returns the invalid arguments.
     pub(crate) fn complete(&self, ip: &mut Ip<'a>, bootif: Option<Interface<'a>>) -> Problems<'a> {
         let mut problems = Problems::new();
         if let Some(gateway) = read(self.gateway, &mut problems, gateway) {
@@ -81,7 +81,7 @@ impl<'a> Cluster<'a> {
     }
 }
 
-/// The value of `token`, read by `parse`; a wrong one is added to `problems`.
+/// The value of `token`, read by `parse`; an invalid value is added to `problems`.
 fn read<'a, T>(
     token: Option<Token<'a>>,
     problems: &mut Problems<'a>,
@@ -96,7 +96,7 @@ fn read<'a, T>(
     match value.and_then(parse) {
         Ok(value) => Some(value),
         Err(problem) => {
-            // Each of the five arguments is read once, so that there is always room.
+            // Each of the five arguments is read once: there is always room.
             problems.push((token, problem)).ok();
             None
         }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is wrong with an argument, said in one line.
+//! Invalid arguments, each reported on one line.
 
 use core::fmt;
 use core::fmt::Write;
@@ -8,15 +8,14 @@ use crate::plain::is_plain;
 use crate::redact::Shown;
 use crate::token::Token;
 
-/// Bytes of any kind, displayed on one line: [`is_plain`] characters as they are, others and bytes
-/// that are no UTF-8 as `\xNN`, and nothing beyond
-/// [`Escaped::LIMIT`] characters.
+/// Any bytes, displayed on one line: [`is_plain`] characters unchanged, other characters and
+/// invalid UTF-8 as `\xNN`, at most [`Escaped::LIMIT`] characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Escaped<'a>(pub &'a [u8]);
 
 impl Escaped<'_> {
-    /// Characters shown before the rest is replaced by `...`: a log line of the kernel
-    /// holds some 900 bytes, and the reason comes after the argument.
+    /// Maximum of characters; `...` replaces the others. A log line of the kernel holds some 900
+    /// bytes, and the reason stands behind the argument.
     pub const LIMIT: usize = 200;
 }
 
@@ -26,7 +25,7 @@ impl fmt::Display for Escaped<'_> {
     }
 }
 
-/// Writes `pieces` one behind the other as one [`Escaped`].
+/// Writes the concatenation of `pieces` as one [`Escaped`].
 pub(crate) fn escape(f: &mut fmt::Formatter<'_>, pieces: &[&[u8]]) -> fmt::Result {
     let mut shown = 0_usize;
     let mut room = |wanted: usize| {
@@ -64,31 +63,31 @@ pub(crate) fn escape(f: &mut fmt::Formatter<'_>, pieces: &[&[u8]]) -> fmt::Resul
 /// Characters in `\xNN`.
 const HEXADECIMAL: usize = 4;
 
-/// What is wrong with an argument.
+/// Why an argument is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Problem<'a> {
     /// No argument of this name exists below `rd.ib.`.
     Unknown {
-        /// The existing name that is written most alike.
+        /// The most similar existing name.
         nearest: Option<&'static str>,
     },
     /// A value is required.
     NoValue,
     /// Bytes that are not UTF-8, or control characters.
     NotText,
-    /// A `"` is never closed, so that the argument took in all that follows it.
+    /// A `"` is never closed, so the argument includes everything behind it.
     UnclosedQuote,
-    /// Not one of the words that may stand here.
+    /// Not one of the allowed words.
     NotOneOf {
         /// What the word is.
         what: &'static str,
         /// The word as written.
         text: &'a str,
-        /// The words that may stand here.
+        /// The allowed words.
         choices: &'static [&'static str],
     },
-    /// Not a number, or one out of range.
+    /// Not a number, or a number out of range.
     NotNumber {
         /// What the number is.
         what: &'static str,
@@ -99,44 +98,44 @@ pub enum Problem<'a> {
         /// Largest number allowed.
         max: u32,
     },
-    /// A part that does not read as what it has to be.
+    /// A part with a syntax error.
     Malformed {
-        /// What the part has to be, with its article.
+        /// What the part must be, with its article.
         what: &'static str,
         /// The part as written.
         text: &'a str,
         /// What to write.
         hint: &'static str,
     },
-    /// A part that has to be there is not.
+    /// A required part is missing.
     Missing {
         /// What is missing, with its article.
         what: &'static str,
         /// What to write.
         hint: &'static str,
     },
-    /// Two parts, or two arguments, that exclude each other.
+    /// Two parts or two arguments exclude each other.
     Contradiction {
         /// What excludes what.
         what: &'static str,
         /// What to write.
         hint: &'static str,
     },
-    /// A value that dracut's boolean rule reads as true though it does not look so.
+    /// A value that dracut's boolean rule reads as true, although it does not look like that.
     CountsAsTrue {
         /// The value as written.
         text: &'a str,
     },
-    /// More than the fixed capacity holds; what is beyond is not read.
+    /// More than the fixed capacity; the surplus is ignored.
     TooMany {
-        /// What there is too much of.
+        /// The name of the elements, in the plural.
         what: &'static str,
-        /// How many are read.
+        /// The capacity.
         limit: usize,
     },
 }
 
-/// One argument that is wrong, with its place.
+/// One invalid argument with its position.
 ///
 /// `Display` gives one line: `SOURCE:COLUMN: ARGUMENT: what is wrong; what to do`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,28 +6,28 @@ use core::fmt::Write;
 
 use crate::table::{GROUPS, Origin, Parameter};
 
-/// What both pages say before the table.
+/// The paragraphs in front of the table, on both pages.
 const INTRODUCTION: &[&str] = &[
-    "The kernel arguments that ibboot reads in the initramfs. Existing arguments keep the meaning that their owners \
-     gave them; those that begin with rd.ib. are ibboot's own.",
+    "The kernel arguments that ibboot reads in the initramfs. Existing arguments keep their meaning; the arguments \
+     that begin with rd.ib. are ibboot's own.",
     "In an initramfs they are read from /etc/cmdline.d/*.conf, /etc/cmdline, /proc/cmdline and \
      /run/initramfs/cmdline.d/*.conf, in this order; elsewhere from /proc/cmdline only. A newline is a space. Names are \
      compared exactly: - and _ differ, except in the names of modules.",
     "Arguments are separated by spaces. A double quote begins or ends a part in which spaces do not separate; there \
-     are no escapes. Quotes around a whole argument or a whole value are taken off.",
-    "Of an argument that may be given only once the last one counts. A switch is off with 0, no or off; with anything \
-     else, and without a value, it is on.",
-    "What may be a secret is never shown, but as ****: the value of an argument that is unknown, and the user, the \
-     password and what follows a ? in the address of a root file system.",
-    "An argument that is unknown or wrong is reported with the place where it stands (source and byte column), has no \
-     effect, and never stops the boot by itself:",
+     are no escapes. Quotes around a whole argument or a whole value are removed.",
+    "If an argument that may be given only once is repeated, the last one applies. A switch is off with 0, no or off; \
+     with any other value, and without a value, it is on.",
+    "ibboot shows **** in place of possible secrets: the value of an unknown argument, and the user, the password and \
+     the text behind a ? in the address of a root file system.",
+    "ibboot reports an unknown or invalid argument with its position (source and byte column). Such an argument has no \
+     effect, and it alone never stops the boot:",
 ];
 
-/// A complaint, as an example.
+/// An example of a complaint.
 const COMPLAINT: &str =
     "/proc/cmdline:57: rd.ib.mod=****: unknown argument; did you mean rd.ib.mode?";
 
-/// A section of terms, each with what it means.
+/// A section of terms with their meanings.
 struct Section {
     title: &'static str,
     introduction: &'static str,
@@ -37,18 +37,18 @@ struct Section {
 const SECTIONS: &[Section] = &[
     Section {
         title: "Selectors",
-        introduction: "SELECTOR says which ports are meant. Where it stands in front of a value, the argument is split \
-                       from the right, so that the colons of a selector do no harm.",
+        introduction: "SELECTOR selects ports. An argument with a value behind the selector is split from the right, so \
+                       the selector may contain colons.",
         terms: &[
             ("mlx5_0", "every port of this RDMA device"),
-            ("mlx5_0:1", "port 1 of it"),
+            ("mlx5_0:1", "port 1 of this RDMA device"),
             (
                 "guid=0x0002c903000a1b2c",
                 "the port with this port GUID, in any spelling of a hardware address",
             ),
             (
                 "pci=0000:81:00.0",
-                "every port of the device at this PCI address; the domain may be left out if it is 0",
+                "every port of the device at this PCI address; domain 0 may be omitted",
             ),
             ("ib0", "the port below this network interface"),
         ],
@@ -56,8 +56,8 @@ const SECTIONS: &[Section] = &[
     Section {
         title: "Hardware addresses",
         introduction: "Two hexadecimal digits for each byte, upper or lower case, with colons or with dashes between \
-                       them. Of an InfiniBand address only the last 8 bytes, the port GUID, stay the same from boot to \
-                       boot; only they are compared.",
+                       them. Only the last 8 bytes of an InfiniBand address, the port GUID, are the same at every boot; \
+                       ibboot compares only these.",
         terms: &[
             (
                 "b8:ce:f6:31:33:3e",
@@ -65,18 +65,18 @@ const SECTIONS: &[Section] = &[
             ),
             (
                 "01-b8-ce-f6-31-33-3e",
-                "the same, with the hardware type Ethernet in front",
+                "6 bytes behind the hardware type of Ethernet",
             ),
             (
                 "20-b8-ce-f6-31-33-3e",
-                "the same, with the hardware type InfiniBand in front",
+                "6 bytes behind the hardware type of InfiniBand",
             ),
             ("b8:ce:f6:03:00:31:33:3e", "8 bytes: a GUID"),
-            ("b8ce:f603:0031:333e", "the same, as sysfs writes it"),
-            ("0xb8cef6030031333e", "the same, as a number"),
+            ("b8ce:f603:0031:333e", "a GUID as sysfs writes it"),
+            ("0xb8cef6030031333e", "a GUID as a number"),
             (
                 "20:b8:ce:f6:03:00:31:33:3e",
-                "the same, with the hardware type in front, as EFI writes it",
+                "a GUID behind the hardware type of InfiniBand, as EFI writes it",
             ),
             (
                 "80:00:02:08:fe:80:00:00:00:00:00:00:b8:ce:f6:03:00:31:33:3e",
@@ -86,19 +86,19 @@ const SECTIONS: &[Section] = &[
     },
 ];
 
-/// Whole command lines, and what they are for.
+/// Whole command lines with their purposes.
 const EXAMPLES: &[(&str, &str)] = &[
     (
         "rd.driver.post=mlx5_ib,ib_ipoib,ib_umad,rdma_ucm rd.neednet=1 rd.timeout=0 rd.retry=160",
-        "Load the drivers of a ConnectX card, and wait up to 160 seconds until one port is verified.",
+        "Load the drivers of a ConnectX card, and wait up to 160 seconds until any port is verified.",
     ),
     (
         "rd.ib.link=rxe0:rxe:eth0 rd.ib.require=rxe0:1 rd.ib.timeout=60 rd.ib.onfail=continue",
-        "Soft-RoCE on eth0; the boot goes on after a minute even without it.",
+        "Soft-RoCE on eth0; after a minute the boot continues even without it.",
     ),
     (
         "rd.driver.post=mlx5_ib rd.ib.require=mlx5_0:1,mlx5_1:1 rd.ib.rate=100",
-        "Both cards must be there, with at least 100 Gb/s each.",
+        "Both cards must be verified, each with at least 100 Gb/s.",
     ),
     (
         "root=nfs4:10.0.0.1:/srv/root:rdma,port=20049 ip=ib0:dhcp bootdev=ib0 rd.driver.post=mlx5_ib,ib_ipoib,rpcrdma",
@@ -248,7 +248,7 @@ fn example(out: &mut impl Write, line: &str) -> fmt::Result {
 
 fn roff_line(out: &mut impl Write, request: &str, text: &str) -> fmt::Result {
     out.write_str(request)?;
-    // A dot or an apostrophe at the start of a line would be a request.
+    // roff reads a dot or an apostrophe at the start of a line as a request.
     if request.is_empty() && text.starts_with(['.', '\'']) {
         out.write_str("\\&")?;
     }
@@ -256,7 +256,7 @@ fn roff_line(out: &mut impl Write, request: &str, text: &str) -> fmt::Result {
     out.write_str("\n")
 }
 
-/// Writes text so that roff shows it as it is.
+/// Escapes text for roff.
 struct Roff<'w, W: Write>(&'w mut W);
 
 impl<W: Write> Write for Roff<'_, W> {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Hardware addresses in all the spellings in which InfiniBand's are written.
+//! Hardware addresses in all spellings that are in use for InfiniBand.
 
 use core::fmt;
 
@@ -10,8 +10,8 @@ use core::fmt;
 pub struct Guid(pub u64);
 
 impl Guid {
-    /// Reads `0x` and up to 16 hexadecimal digits, 16 digits without `0x`, sysfs's four
-    /// groups of four, or eight groups of two with `:` or `-`.
+    /// Reads `0x` and up to 16 hexadecimal digits, 16 digits without `0x`, four groups of four
+    /// digits (as in sysfs), or eight groups of two with `:` or `-`.
     pub fn parse(text: &str) -> Option<Self> {
         if let Some(digits) = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
             return hexadecimal(digits, 16).map(Self);
@@ -35,7 +35,7 @@ impl Guid {
     }
 }
 
-/// Up to `digits` hexadecimal digits, and nothing else.
+/// A text of up to `digits` hexadecimal digits.
 pub(crate) fn hexadecimal(text: &str, digits: usize) -> Option<u64> {
     let plain = !text.is_empty()
         && text.len() <= digits
@@ -61,9 +61,9 @@ pub const HARDWARE_ETHERNET: u8 = 1;
 /// ARP hardware type of InfiniBand (32), as firmware puts it before an address.
 pub const HARDWARE_INFINIBAND: u8 = 0x20;
 
-/// A hardware address: 6 bytes (a MAC address, or the short form that InfiniBand firmware
-/// makes of a GUID), 8 bytes (a GUID) or 20 bytes (an IPoIB address, in which only the
-/// last 8 bytes, the port GUID, stay the same from boot to boot).
+/// A hardware address: 6 bytes (a MAC address, or the short form of a GUID in InfiniBand
+/// firmware), 8 bytes (a GUID) or 20 bytes (an IPoIB address, of which only the last 8 bytes,
+/// the port GUID, are the same at every boot).
 ///
 /// Spellings of 7 and 9 bytes are a hardware type and 6 or 8 bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -74,11 +74,11 @@ pub struct HwAddr {
 }
 
 impl HwAddr {
-    /// An address of 6, 8 or 20 bytes, or of 7 or 9 with the hardware type in front.
+    /// An address of 6, 8 or 20 bytes, or of 7 or 9 bytes that begin with the hardware type.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (hardware_type, address) = match (bytes.len(), bytes.split_first()) {
             (6 | 8 | 20, _) => (None, bytes),
-            // 00 is what some boot loaders write for "do not know".
+            // Some boot loaders write 00 for an unknown type.
             (7, Some((&kind @ (0 | HARDWARE_ETHERNET | HARDWARE_INFINIBAND), address))) => {
                 (Some(kind), address)
             }
@@ -95,8 +95,8 @@ impl HwAddr {
     }
 
     /// Reads 6, 7, 8, 9 or 20 groups of two hexadecimal digits with `:` or with `-` between
-    /// them, upper or lower case; or `0x` and 16 digits, or sysfs's four groups of four,
-    /// for a GUID.
+    /// them, upper or lower case; for a GUID also `0x` and 16 digits, or four groups of four
+    /// digits (as in sysfs).
     pub fn parse(text: &str) -> Option<Self> {
         if text.starts_with("0x") || text.starts_with("0X") || text.len() == 19 {
             return Guid::parse(text).map(Self::from);
@@ -105,7 +105,7 @@ impl HwAddr {
         Self::from_groups(text.split(separator))
     }
 
-    /// An address out of its groups of two hexadecimal digits.
+    /// The address of these groups of two hexadecimal digits.
     pub(crate) fn from_groups<'g>(groups: impl Iterator<Item = &'g str>) -> Option<Self> {
         let mut bytes = [0; 20];
         let mut length = 0_usize;
@@ -126,7 +126,7 @@ impl HwAddr {
             .unwrap_or_default()
     }
 
-    /// The ARP hardware type that stood in front of the address.
+    /// The ARP hardware type in front of the address, if one was written.
     pub const fn hardware_type(&self) -> Option<u8> {
         self.hardware_type
     }
@@ -140,18 +140,18 @@ impl HwAddr {
             .map(|&last| Guid(u64::from_be_bytes(last)))
     }
 
-    /// Whether only InfiniBand writes an address like this: 8 or 20 bytes, or a hardware
-    /// type of InfiniBand in front. Six bytes alone do not tell.
+    /// Whether only InfiniBand has such an address: 8 or 20 bytes, or the hardware type of
+    /// InfiniBand in front. Six bytes alone are ambiguous.
     pub fn is_infiniband(&self) -> bool {
         self.length >= 8 || self.hardware_type == Some(HARDWARE_INFINIBAND)
     }
 
     /// Whether this address means the port whose GUID is `guid`.
     ///
-    /// Eight bytes and twenty are compared by their last eight. Six bytes mean a GUID made
-    /// of them in one of two ways: two bytes put into the middle (what firmware of
-    /// InfiniBand cards drops to make a MAC address), or `ff:fe` put there and the
-    /// universal/local bit inverted (modified EUI-64, as Soft-RoCE makes it).
+    /// Of eight and twenty bytes the last eight are compared. Six bytes match two kinds of GUID:
+    /// the same bytes with any two bytes in the middle (firmware of InfiniBand cards drops these
+    /// two to make a MAC address), or with `ff:fe` in the middle and the universal/local bit
+    /// inverted (modified EUI-64, as in Soft-RoCE).
     pub fn matches_guid(&self, guid: Guid) -> bool {
         if let Some(own) = self.guid() {
             return own == guid;
@@ -162,8 +162,8 @@ impl HwAddr {
         inserted || eui64
     }
 
-    /// Whether this address means a network interface whose address is `interface`: the
-    /// same bytes, or by GUID where one of the two is InfiniBand's.
+    /// Whether this address means a network interface whose address is `interface`: equal bytes,
+    /// or an equal GUID if one of the two addresses is InfiniBand's.
     pub fn matches_interface(&self, interface: &[u8]) -> bool {
         if interface.len() != 20 {
             return self.as_bytes() == interface;

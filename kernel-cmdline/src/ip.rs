@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The `ip=` argument, in every form that dracut.cmdline(7) and its readers know.
+//! The `ip=` argument, in every form that dracut.cmdline(7) and the readers of `ip=` know.
 
 use core::fmt;
 use core::net::IpAddr;
@@ -26,21 +26,21 @@ words! {
         Dhcp6 = "dhcp6",
         /// IPv6 router advertisements.
         Auto6 = "auto6",
-        /// Router advertisements, then DHCPv6 if none came.
+        /// Router advertisements, and DHCPv6 if none arrives.
         Either6 = "either6",
         /// IPv6 link-local only.
         Link6 = "link6",
-        /// DHCPv4 on all interfaces at once, the first answer counts.
+        /// DHCPv4 on all interfaces at once; the first answer is used.
         SingleDhcp = "single-dhcp",
         /// IPv4 link-local only.
         LinkLocal = "link-local",
         /// DHCPv4 and IPv6 router advertisements.
         Auto = "auto",
-        /// What is written in the argument, and nothing else.
+        /// Only the addresses in the argument.
         None = "none",
         /// The same as `none`.
         Off = "off",
-        /// What the firmware's iSCSI table says.
+        /// The addresses of the firmware's iSCSI table.
         Ibft = "ibft",
     }
 }
@@ -54,18 +54,18 @@ impl Method {
         )
     }
 
-    /// Whether an IPv6 address is asked of a DHCP server, if need be.
+    /// Whether a DHCPv6 server may be asked for an address.
     pub const fn is_dhcp6(self) -> bool {
         matches!(self, Self::Dhcp6 | Self::Either6)
     }
 
-    /// Whether no address comes from elsewhere.
+    /// Whether only the addresses in the argument are used.
     pub const fn is_static(self) -> bool {
         matches!(self, Self::None | Self::Off)
     }
 }
 
-/// Methods that one `ip=` names at most.
+/// Maximum of methods of one `ip=`.
 pub const METHODS: usize = 4;
 /// The methods of one `ip=`, in the order written.
 pub type Methods = Vec<Method, METHODS>;
@@ -74,7 +74,7 @@ pub type Methods = Vec<Method, METHODS>;
 const MTU_MIN: u32 = 68;
 /// Largest MTU of any interface.
 const MTU_MAX: u32 = 65535;
-/// Longest host name, in bytes.
+/// Maximum length of a host name, in bytes.
 const HOSTNAME: usize = 253;
 
 const ADDRESS: &str = "write an IPv4 or an IPv6 address, IPv6 in brackets";
@@ -82,29 +82,29 @@ const ADDRESS: &str = "write an IPv4 or an IPv6 address, IPv6 in brackets";
 /// One `ip=` argument.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Ip<'a> {
-    /// The own address. Its prefix is the one written with it, or the netmask field.
+    /// The interface's own address. The prefix comes from the address or from the netmask field.
     pub client: Option<Prefixed>,
-    /// The other end of a point-to-point link; the kernel's own `ip=` has the boot server
-    /// in this place.
+    /// The peer of a point-to-point link; the kernel's own `ip=` has the boot server in this
+    /// field.
     pub peer: Option<Prefixed>,
     /// The default gateway.
     pub gateway: Option<IpAddr>,
     /// The host name.
     pub hostname: Option<&'a str>,
-    /// The interface; `None` for whichever there is.
+    /// The interface; `None`: any interface.
     pub interface: Option<Interface<'a>>,
-    /// How the addresses come about; empty only where `client` is given without a method.
+    /// The methods; empty only if `client` is given without a method.
     pub methods: Methods,
     /// The MTU, in bytes.
     pub mtu: Option<u32>,
-    /// An address to give to the interface.
+    /// The hardware address to set on the interface.
     pub macaddr: Option<HwAddr>,
     /// First name server.
     pub dns1: Option<IpAddr>,
     /// Second name server.
     pub dns2: Option<IpAddr>,
-    /// An address alone was written: mask, gateway, host name, MTU and interface stand in
-    /// `netmask=`, `gateway=`, `hostname=`, `mtu=` and `ksdevice=`.
+    /// The argument is only an address: `netmask=`, `gateway=`, `hostname=`, `mtu=` and
+    /// `ksdevice=` have the other fields.
     pub is_cluster: bool,
 }
 
@@ -142,7 +142,7 @@ impl<'a> Ip<'a> {
         })
     }
 
-    /// `INTERFACE:METHOD[:MTU[:MAC]]`. `None` if the fields are not of this form.
+    /// `INTERFACE:METHOD[:MTU[:MAC]]`. `None` if the fields do not have this form.
     fn parse_interface_form(fields: &[&'a str]) -> Option<Result<Self, Problem<'a>>> {
         let (interface, rest) = match leading_address(fields, starts_with_method) {
             Some((address, taken)) => (Some(Interface::Address(address)), fields.get(taken..)?),
@@ -318,7 +318,7 @@ impl<'a> Ip<'a> {
         Ok(self)
     }
 
-    /// Refuses a full form that says too little or contradicts itself.
+    /// Rejects a full form that is incomplete or contradicts itself.
     fn complete(self) -> Result<Self, Problem<'a>> {
         let Some(client) = self.client else {
             if self.methods.is_empty() {
@@ -369,8 +369,8 @@ impl<'a> Ip<'a> {
     }
 }
 
-/// What is wrong with fields that begin with an interface, as those of
-/// `INTERFACE:METHOD` do, but have no method behind it.
+/// The problem of fields that begin with an interface, like those of `INTERFACE:METHOD`, and
+/// have no method behind the interface.
 fn without_method<'a>(fields: &[&'a str]) -> Option<Problem<'a>> {
     // With this many fields the first one was meant to be an address.
     const FULL_FORM: usize = 6;
@@ -386,7 +386,7 @@ fn starts_with_method(fields: &[&str]) -> bool {
     })
 }
 
-/// An interface, or nothing for an empty field.
+/// An interface; `None` for an empty field.
 fn interface<'a>(text: &'a str) -> Result<Option<Interface<'a>>, Problem<'a>> {
     if text.is_empty() {
         return Ok(None);
@@ -426,8 +426,8 @@ fn methods(text: &str) -> Result<Methods, Problem<'_>> {
     Ok(methods)
 }
 
-/// Letters, digits, `-`, `.` and `_`: what a host name may consist of, and nothing that a
-/// shell would look at twice.
+/// Whether a text consists of letters, digits, `-`, `.` and `_`: the characters of a host name,
+/// none of them special to a shell.
 pub(crate) fn is_hostname(text: &str) -> bool {
     text.len() <= HOSTNAME
         && text
@@ -446,7 +446,7 @@ pub(crate) fn mtu(text: &str) -> Result<u32, Problem<'_>> {
     })
 }
 
-/// Writes a hardware address with dashes, so that it is one field of `ip=`.
+/// Writes a hardware address with dashes: one field of `ip=`.
 struct Dashed(HwAddr);
 
 impl fmt::Display for Dashed {
@@ -465,7 +465,7 @@ impl fmt::Display for Dashed {
 }
 
 impl fmt::Display for Ip<'_> {
-    /// The value of an `ip=` that means the same.
+    /// The value of an equivalent `ip=`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let full = self.client.is_some()
             || self.peer.is_some()

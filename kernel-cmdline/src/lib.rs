@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The kernel command line as an initramfs reads it.
 //!
-//! Text goes one way: [`Source`] (a name and bytes) -> [`Token`] (an argument and where it
-//! stands) -> [`Arguments`] (typed values, each with its place) and [`Complaint`]s (one
-//! line each). Nothing is allocated, everything borrows from the sources, and no input
-//! whatever makes it fail or panic: what does not read as it should is complained about and
-//! left out, and what does not fit a fixed capacity is complained about too.
+//! Text goes one way: [`Source`] (a name and bytes) -> [`Token`] (an argument and its position)
+//! -> [`Arguments`] (typed values, each with its position) and [`Complaint`]s (one line each).
+//! The crate allocates nothing: all values borrow from the sources. No input makes it fail or
+//! panic: an invalid argument is reported and left out, and so is an argument beyond a fixed
+//! capacity.
 //!
 //! ```
 //! use kernel_cmdline::{Mode, Source, parse};
@@ -21,8 +21,8 @@
 //! ```
 //!
 //! The rules are dracut's: see [`Tokens`] for quotes, [`Cmdline`] for repeated arguments,
-//! booleans and numbers. [`PARAMETERS`] is the table of everything that is read; the
-//! reference page and the manual page are written from it by [`docs`].
+//! booleans and numbers. [`PARAMETERS`] is the table of all arguments; [`docs`] writes the
+//! reference page and the manual page from this table.
 
 #![no_std]
 #![forbid(unsafe_code)]

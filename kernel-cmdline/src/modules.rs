@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The kernel modules that make RDMA.
+//! The kernel modules of the RDMA subsystem.
 
 use crate::token::same_module;
 
-/// Modules of the RDMA subsystem: a command line that names one of them in `rd.driver.*`
-/// speaks of RDMA. Drivers that also carry plain Ethernet (`mlx4_core`, `mlx5_core`,
-/// `cxgb4`, `ice` and the like) are not among them: they are loaded on any node.
+/// Modules of the RDMA subsystem: a command line with one of them in `rd.driver.*` requests
+/// RDMA. The list has no drivers that also serve plain Ethernet (`mlx4_core`, `mlx5_core`,
+/// `cxgb4`, `ice` and others), because every node loads these.
 pub const RDMA_MODULES: &[&str] = &[
     "bnxt_re",
     "efa",
@@ -49,7 +49,8 @@ pub const RDMA_MODULES: &[&str] = &[
     "xprtrdma",
 ];
 
-/// Longest module name, in bytes (the kernel's MODULE_NAME_LEN on 64 bit, less the NUL).
+/// Maximum length of a module name, in bytes (the kernel's MODULE_NAME_LEN on 64 bit, without
+/// the NUL).
 pub const MODULE_NAME: usize = 55;
 
 /// Whether `name` is one of [`RDMA_MODULES`]; `-` and `_` are the same character.
@@ -59,7 +60,7 @@ pub fn is_rdma_module(name: &str) -> bool {
         .any(|module| same_module(module.as_bytes(), name.as_bytes()))
 }
 
-/// Whether `name` could be a module, and no option of modprobe.
+/// Whether `name` can be a module name and is not an option of modprobe.
 pub(crate) fn is_module_name(name: &str) -> bool {
     !name.is_empty()
         && name.len() <= MODULE_NAME

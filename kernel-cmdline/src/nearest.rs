@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! "Did you mean": the name that is written most alike.
+//! "Did you mean": the most similar name.
 
-/// Longest name that is compared, in bytes. Longer ones are no slips of the finger.
+/// Maximum length of a compared name, in bytes. A longer name is not a typing error.
 const LONGEST: usize = 32;
 
-/// The candidate nearest to `text`, if one is near enough to be meant.
+/// The candidate most similar to `text`, if one is similar enough.
 ///
-/// Near enough is an edit distance (insert, delete, replace, swap of neighbours; case does
-/// not count) of at most a third of the candidate's length, and of 3. Between words of two
-/// letters one letter makes all the difference.
-/// Between equally near candidates the first one is returned.
+/// The edit distance (insert, delete, replace, swap of neighbours; case is ignored) must be at
+/// most 3 and at most a third of the candidate's length: a word of two letters matches only
+/// itself. Of equally similar candidates the first one is returned.
 pub fn nearest<'c>(text: &str, candidates: impl Iterator<Item = &'c str>) -> Option<&'c str> {
     let mut best: Option<(usize, &'c str)> = None;
     for candidate in candidates {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Addresses, prefixes and routes, and the fields they are written in.
+//! Addresses, prefixes and routes, and the fields of an argument.
 
 use core::fmt;
 use core::net::IpAddr;
@@ -11,7 +11,7 @@ use crate::hwaddr::HwAddr;
 use crate::selector::Interface;
 use crate::token::decimal;
 
-/// An IP address with the length of its prefix, where one was written.
+/// An IP address with its prefix length, if one was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Prefixed {
     /// The address.
@@ -21,8 +21,8 @@ pub struct Prefixed {
 }
 
 impl Prefixed {
-    /// Reads `ADDRESS[/PREFIX]`. An IPv6 address may be in brackets, with the prefix
-    /// inside of them or behind.
+    /// Reads `ADDRESS[/PREFIX]`. An IPv6 address may be in brackets, with the prefix inside or
+    /// behind them.
     pub fn parse(text: &str) -> Option<Self> {
         let (text, outer) = match text.strip_prefix('[') {
             None => (text, None),
@@ -47,7 +47,7 @@ impl Prefixed {
 }
 
 impl fmt::Display for Prefixed {
-    /// As the `ip=` argument has it: IPv6 in brackets.
+    /// As in the `ip=` argument: IPv6 in brackets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (open, close) = if self.address.is_ipv6() {
             ("[", "]")
@@ -62,7 +62,7 @@ impl fmt::Display for Prefixed {
     }
 }
 
-/// An address without prefix, IPv6 in brackets or not.
+/// An address without a prefix; IPv6 with or without brackets.
 pub(crate) fn address(text: &str) -> Option<IpAddr> {
     Prefixed::parse(text)
         .filter(|parsed| parsed.prefix.is_none())
@@ -87,11 +87,11 @@ pub(crate) fn prefix_length(text: &str, address: IpAddr) -> Option<u8> {
     }
 }
 
-/// Fields one argument has at most: every field of `ip=` with two 20-byte addresses
-/// written with colons, and some to spare for trailing colons.
+/// Maximum of fields of one argument: every field of `ip=` with two 20-byte addresses written
+/// with colons, and a reserve for trailing colons.
 pub(crate) const FIELDS: usize = 64;
 
-/// The parts of an argument between its `:`, brackets kept together; at most [`FIELDS`].
+/// The parts of an argument between its `:`, at most [`FIELDS`]. Brackets are not split.
 pub(crate) fn fields(text: &str) -> Result<Vec<&str, FIELDS>, Problem<'_>> {
     let mut fields = Vec::new();
     let mut rest = text;
@@ -127,11 +127,11 @@ pub(crate) fn fields(text: &str) -> Result<Vec<&str, FIELDS>, Problem<'_>> {
     }
 }
 
-/// Numbers of groups in which a hardware address is written.
+/// The possible numbers of groups of a hardware address.
 const GROUPS: [usize; 5] = [20, 9, 8, 7, 6];
 
-/// The hardware address at the start of `fields`, written with colons, and how many
-/// fields it takes, provided that `follows` holds for what comes after it.
+/// The hardware address at the start of `fields`, written with colons, and its number of
+/// fields, provided that `follows` accepts the fields behind the address.
 pub(crate) fn leading_address(
     fields: &[&str],
     follows: impl Fn(&[&str]) -> bool,
@@ -146,20 +146,20 @@ pub(crate) fn leading_address(
 /// `rd.route=NET/MASK:GATEWAY[:INTERFACE]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Route<'a> {
-    /// Where the route leads.
+    /// The destination network.
     pub network: IpAddr,
-    /// Length of its prefix, in bits.
+    /// Prefix length of the destination, in bits.
     pub prefix: u8,
-    /// The next hop; none for what the link itself reaches.
+    /// The next hop; `None`: the destination is on the link.
     pub gateway: Option<IpAddr>,
-    /// The interface; none for the one that reaches the gateway.
+    /// The interface; `None`: the interface that reaches the gateway.
     pub interface: Option<Interface<'a>>,
 }
 
 const ROUTE: &str = "write NET/MASK:GATEWAY[:INTERFACE], IPv6 in brackets";
 
 impl<'a> Route<'a> {
-    /// Reads the value of `rd.route=`. Without a mask the route leads to one address.
+    /// Reads the value of `rd.route=`. Without a mask the destination is one address.
     pub fn parse(text: &'a str) -> Result<Self, Problem<'a>> {
         let malformed = Problem::Malformed {
             what: "a route",

@@ -20,8 +20,8 @@ use crate::{slip, wishes};
 
 /// Reads all sources, given in the order in which they are read.
 ///
-/// A single-valued argument that is repeated counts as written last. An argument that is
-/// wrong is complained about and has no effect: what an earlier one said stays.
+/// Of a repeated single-valued argument the last valid one applies. An invalid argument is
+/// reported and has no effect.
 pub fn parse<'a>(sources: &[Source<'a>]) -> Arguments<'a> {
     let mut reader = Reader::default();
     for source in sources {
@@ -49,11 +49,11 @@ struct Reader<'a> {
     cluster: Cluster<'a>,
 }
 
-/// The name of an argument as the table has it, if the argument is one of ours. Names
-/// below `rd.ib.` are ours whether the table has them or not.
+/// The name of an argument as in the table, if ibboot reads the argument. Names below `rd.ib.`
+/// belong to ibboot even if they are not in the table.
 pub(crate) fn own_name(key: &[u8]) -> Option<&'static str> {
     if key.eq_ignore_ascii_case(b"BOOTIF") {
-        // The boot loader writes this one, and some of them in lower case.
+        // The boot loader writes this argument; some boot loaders write it in lower case.
         return Some("BOOTIF");
     }
     PARAMETERS
@@ -66,8 +66,8 @@ fn is_ours(key: &[u8]) -> bool {
     below_rd_ib(key).is_some() || own_name(key).is_some()
 }
 
-/// What follows `rd.ib` and a separator. A wrong separator and capital letters are slips
-/// that nobody else has a use for.
+/// The rest of a name behind `rd.ib` and a separator. A wrong separator and capital letters are
+/// typing errors: no other program reads such names.
 fn below_rd_ib(key: &[u8]) -> Option<&[u8]> {
     let (front, name) = key.split_at_checked(PREFIX.len())?;
     let (&separator, prefix) = front.split_last()?;
@@ -75,16 +75,16 @@ fn below_rd_ib(key: &[u8]) -> Option<&[u8]> {
     ours.then_some(name)
 }
 
-/// What xCAT and anaconda fetch. They are not ours: nothing of them is checked.
+/// The arguments of images that xCAT and anaconda fetch. ibboot does not check their values.
 pub(crate) const FETCHED: &[&[u8]] = &[b"imgurl", b"inst.ks", b"inst.repo", b"inst.stage2"];
 
-/// Whether a value of these is reached over a network.
+/// Whether a value of these arguments is a network address.
 fn is_url(value: &str) -> bool {
     const SCHEMES: &[&str] = &["http:", "https:", "ftp:", "tftp:", "nfs:"];
     SCHEMES.iter().any(|scheme| value.starts_with(scheme))
 }
 
-/// What all arguments begin with that are ours alone.
+/// The prefix of the arguments that only ibboot reads.
 const PREFIX: &str = "rd.ib.";
 
 impl<'a> Reader<'a> {
@@ -113,8 +113,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// An argument that took in all that follows it. Returns whether that was more than a
-    /// forgotten quote at its end: then it says nothing that could be read.
+    /// An argument that includes everything behind an open quote. Returns whether it includes
+    /// other arguments: then its value cannot be read.
     fn read_open_quote(&mut self, token: &Token<'a>, ours: bool) -> bool {
         let mut wanted = ours;
         for name in swallowed(token.raw) {
@@ -127,7 +127,7 @@ impl<'a> Reader<'a> {
         token.raw.iter().any(|&byte| is_space(byte))
     }
 
-    /// Notes what an installer or a provisioning system fetches by itself, wherever dracut gets to.
+    /// Records an image that an installer or a provisioning system fetches itself.
     fn fetched(&mut self, token: &Token<'a>) {
         if let Ok(Some(url)) = text(token)
             && FETCHED.contains(&token.key)
@@ -137,8 +137,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Notes that an argument asks for InfiniBand by its name. `rd.ib.kdump` only says in which
-    /// kernels the others count.
+    /// Records an argument that requests InfiniBand by its name. `rd.ib.kdump` only says in which
+    /// kernels the other arguments apply.
     fn ask(&mut self, token: &Token<'a>, name: &[u8]) {
         let asks = below_rd_ib(name).is_some() && name != b"rd.ib.kdump";
         if asks || name == b"ib.pkey" {
@@ -152,7 +152,7 @@ impl<'a> Reader<'a> {
             .get_or_insert(Spanned::new(reason, token));
     }
 
-    /// One argument of ours whose bytes are text.
+    /// One argument of ibboot whose bytes are text.
     fn dispatch(&mut self, token: &Token<'a>, value: Option<&'a str>) -> Result<(), Problem<'a>> {
         let Some(name) = own_name(token.key) else {
             return Err(unknown(token.key));
@@ -166,7 +166,7 @@ impl<'a> Reader<'a> {
         }
         let value = match value.filter(|value| !value.is_empty()) {
             Some(value) => value,
-            // dracut's bond of eth0 and eth1.
+            // dracut's default bond of eth0 and eth1.
             None if name == "bond" => return Ok(()),
             None => return Err(Problem::NoValue),
         };
@@ -459,7 +459,7 @@ impl<'a> Reader<'a> {
         self.arguments
     }
 
-    /// Fills in what an `ip=ADDRESS` alone leaves to other arguments.
+    /// Fills in the fields of an `ip=ADDRESS` from other arguments.
     fn complete_clusters(&mut self) {
         let bootif = self.arguments.boot_interface();
         let bootif = bootif.map(|bootif| Interface::Address(bootif.value));
@@ -506,14 +506,14 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The names of the arguments of ours that a quote left open has taken in.
+/// The names of ibboot's arguments behind an open quote.
 fn swallowed(raw: &[u8]) -> impl Iterator<Item = &[u8]> {
     let words = raw.split(|&byte| is_space(byte)).skip(1);
     let names = words.map(|word| word.split(|&byte| byte == b'=').next().unwrap_or_default());
     names.filter(|name| is_ours(name))
 }
 
-/// The value as text, or why it is none.
+/// The value as text, or why the value is not text.
 pub(crate) fn text<'a>(token: &Token<'a>) -> Result<Option<&'a str>, Problem<'a>> {
     let raw = core::str::from_utf8(token.raw).map_err(|_| Problem::NotText)?;
     if !raw.chars().all(is_plain) {

@@ -3,9 +3,10 @@
 
 use core::ops::RangeInclusive;
 
-/// What is neither seen nor a letter: it hides, reorders or breaks a line, or means nothing to others.
+/// Characters without a visible form: they hide, reorder or break text, or have no common meaning.
 /// Unicode 16.0, DerivedGeneralCategory.txt (Cf, Zl, Zp, Co, noncharacters) and
-/// DerivedCoreProperties.txt (Default_Ignorable_Code_Point); the controls (Cc) are `char::is_control`.
+/// DerivedCoreProperties.txt (Default_Ignorable_Code_Point). `char::is_control` has the controls
+/// (Cc).
 const UNSEEN: &[RangeInclusive<char>] = &[
     '\u{00ad}'..='\u{00ad}',    // soft hyphen
     '\u{034f}'..='\u{034f}',    // combining grapheme joiner
@@ -37,8 +38,8 @@ const UNSEEN: &[RangeInclusive<char>] = &[
     '\u{f0000}'..='\u{10ffff}', // private use
 ];
 
-/// Whether a character may reach a terminal or a log: it is seen where it stands, and changes nothing
-/// around it.
+/// Whether a character may reach a terminal or a log: it is visible in its place and does not
+/// change the text around it.
 pub fn is_plain(character: char) -> bool {
     // The last two of each plane are noncharacters.
     let is_none = u32::from(character) & 0xfffe == 0xfffe;

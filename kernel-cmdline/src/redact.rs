@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What of an argument people may see. A password, a CHAP secret or a token can stand in one, and what
-//! is shown of an argument ends in logs, reports and bug reports.
+//! Arguments without their secrets. An argument can contain a password, a CHAP secret or a token,
+//! and logs, reports and bug reports show arguments.
 //!
-//! Rather too little is shown than too much: of an argument that is not read the name alone, and of a
-//! place nothing before its last `@`, wherever that stands.
+//! In case of doubt a text is hidden: of an argument that ibboot does not read only the name is
+//! shown, and of a network address nothing before the last `@`.
 
 use core::fmt;
 
@@ -12,15 +12,15 @@ use crate::complain::escape;
 use crate::parse::{FETCHED, own_name};
 use crate::token::{equals, is_space};
 
-/// Stands in place of what is not shown.
+/// The replacement of a hidden text.
 pub const HIDDEN: &str = "****";
 
 const HIDDEN_BYTES: &[u8] = HIDDEN.as_bytes();
 
-/// A text in pieces, some of them [`HIDDEN`] and some empty.
+/// A text in pieces; some are [`HIDDEN`], some empty.
 pub type Pieces<'a, const N: usize> = [&'a [u8]; N];
 
-/// An argument as people may see it; displayed on one line, as [`crate::Escaped`].
+/// An argument without its secrets, displayed on one line like [`crate::Escaped`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shown<'a>(
     /// The whole argument as written.
@@ -28,7 +28,7 @@ pub struct Shown<'a>(
 );
 
 impl<'a> Shown<'a> {
-    /// What is shown, byte for byte: read again, it is the same argument with another secret.
+    /// The shown bytes. Parsed again, they are the same argument with another secret.
     pub fn pieces(self) -> Pieces<'a, 9> {
         let Parts {
             front,
@@ -36,7 +36,7 @@ impl<'a> Shown<'a> {
             end,
             has_swallowed,
         } = parts(self.0);
-        // No name has these characters, so that they can only be of a value in its place.
+        // A name never has these characters: they belong to a value in the place of a name.
         let [a, b, c, d] = place(front);
         let [e, f, g, h] = match kind(front) {
             _ if value.is_empty() => NOTHING,
@@ -53,7 +53,7 @@ impl<'a> Shown<'a> {
         if shown.iter().filter(|piece| has_open_quote(piece)).count() % 2 == usize::from(is_open) {
             return shown;
         }
-        // A quote that is hidden would open or close the others.
+        // Hiding one quote would change which text the other quotes enclose.
         let name = front.strip_prefix(b"\"").unwrap_or(front);
         let name = name.strip_suffix(b"\"").unwrap_or(name);
         let [a, b, c, d] = place(name);
@@ -83,14 +83,14 @@ fn has_open_quote(text: &[u8]) -> bool {
     text.iter().filter(|&&byte| byte == b'"').count() % 2 == 1
 }
 
-/// An argument and what its quotes are about.
+/// An argument and its quotes.
 struct Parts<'a> {
-    /// Up to the `=` and the quote behind it; all of an argument without a value.
+    /// The argument up to the `=` and the quote behind it; the whole argument if it has no value.
     front: &'a [u8],
     value: &'a [u8],
-    /// The quote that closes it.
+    /// The closing quote.
     end: &'a [u8],
-    /// A quote that stays open took in what follows the argument.
+    /// An open quote includes text behind the argument.
     has_swallowed: bool,
 }
 
@@ -120,17 +120,17 @@ fn parts(raw: &[u8]) -> Parts<'_> {
     }
 }
 
-/// What is known of an argument's value.
+/// The kind of an argument's value.
 enum Kind {
-    /// It is read, and has no room for a secret.
+    /// A value that ibboot reads and that cannot contain a secret.
     Plain,
-    /// A place on the network.
+    /// A network address.
     Place,
     /// `rd.nvmf.discover=`.
     Discovery,
-    /// `rd.iscsi.param=`: `node.session.auth.password=` is one.
+    /// `rd.iscsi.param=`: `node.session.auth.password=` is an example.
     Setting,
-    /// Nothing.
+    /// An unknown value.
     Unread,
 }
 
@@ -141,7 +141,7 @@ fn kind(front: &[u8]) -> Kind {
         b"root" | b"netroot" => Kind::Place,
         b"rd.nvmf.discover" => Kind::Discovery,
         b"rd.iscsi.param" => Kind::Setting,
-        // modprobe(8) reads it, and ibboot with it.
+        // modprobe(8) and ibboot read this argument.
         b"modprobe.blacklist" => Kind::Plain,
         _ if FETCHED.contains(&key) => Kind::Place,
         _ if own_name(key).is_some() || is_of_cluster(key) => Kind::Plain,
@@ -157,7 +157,7 @@ fn first_word(value: &[u8]) -> Pieces<'_, 4> {
     [word, HIDDEN_BYTES, b"", b""]
 }
 
-/// `TRANSPORT,ADDRESS,HOST-ADDRESS,SERVICE`; what is written behind these may be a key (DHHC-1:...).
+/// `TRANSPORT,ADDRESS,HOST-ADDRESS,SERVICE`; a field behind these may be a key (DHHC-1:...).
 fn discovery(value: &[u8]) -> Pieces<'_, 4> {
     let commas = value.iter().enumerate().filter(|(_, byte)| **byte == b',');
     let fourth = commas.map(|(at, _)| at.saturating_add(1)).nth(3);
@@ -167,9 +167,10 @@ fn discovery(value: &[u8]) -> Pieces<'_, 4> {
     }
 }
 
-/// A place on the network, as `root=` and a DHCP server's root path have it: without the user and
-/// password of `iscsi:USER:PASSWORD@SERVER...` or `http://USER:PASSWORD@SERVER/...`, and without what
-/// a URL asks for behind a `?` or `#`. NFS has neither, nor has a file of this machine.
+/// A network address, as in `root=` and in a DHCP server's root path, without the user and
+/// password of `iscsi:USER:PASSWORD@SERVER...` or `http://USER:PASSWORD@SERVER/...`, and without
+/// the query or fragment of a URL (behind `?` or `#`). NFS has neither, and a local file has
+/// neither.
 pub fn place(text: &[u8]) -> Pieces<'_, 4> {
     let is_url = |rest: &[u8]| rest.starts_with(b"//");
     let is_file = text.starts_with(b"/") && !is_url(text);
@@ -197,7 +198,7 @@ pub fn place(text: &[u8]) -> Pieces<'_, 4> {
     }
 }
 
-/// Length of what stands before a user: `iscsi:`, `http://`, `live:http://`.
+/// Length of the prefix in front of a user: `iscsi:`, `http://`, `live:http://`.
 fn user_begins(text: &[u8]) -> usize {
     let mut begin = scheme(text);
     if matches!(text.get(..begin), Some(b"live:" | b"livenet:")) {
@@ -207,7 +208,7 @@ fn user_begins(text: &[u8]) -> usize {
     begin.saturating_add(if rest.starts_with(b"//") { 2 } else { 0 })
 }
 
-/// Length of `SCHEME:` (RFC 3986 3.1); 0: there is none.
+/// Length of `SCHEME:` (RFC 3986 3.1); 0 if there is none.
 fn scheme(text: &[u8]) -> usize {
     let is_of_scheme = |byte: &u8| byte.is_ascii_alphanumeric() || b"+-.".contains(byte);
     match text.iter().position(|byte| !is_of_scheme(byte)) {
@@ -248,7 +249,7 @@ mod tests {
             ),
             ("iscsi:@10.0.0.2::::iqn.a:b", "iscsi:@10.0.0.2::::iqn.a:b"),
             ("iscsi:10.0.0.2::::iqn.a:b", "iscsi:10.0.0.2::::iqn.a:b"),
-            // A password that is not written as a URL wants it.
+            // A password that is not escaped for a URL.
             (
                 "iscsi:u:SEC@RET@10.0.0.2::::iqn.a",
                 "iscsi:****@10.0.0.2::::iqn.a",
@@ -334,7 +335,7 @@ mod tests {
             ("bootif=20-00", "bootif=20-00"),
             ("quiet", "quiet"),
             ("rd.ib.token=", "rd.ib.token="),
-            // A quote that took in what follows.
+            // An open quote that includes the text behind it.
             (
                 "rd.ib.mode=\"connected rd.iscsi.password=SECRET",
                 "rd.ib.mode=\"connected ****",
@@ -350,7 +351,7 @@ mod tests {
         }
     }
 
-    /// Whoever adds an argument has to say here whether its value may be shown.
+    /// A new argument must state here whether its value may be shown.
     #[test]
     fn the_values_that_are_not_shown_whole_are_known() {
         let secret = b"a,b,c,d,u:p@h?q";
@@ -366,7 +367,7 @@ mod tests {
         );
     }
 
-    /// Texts of what these arguments are made of.
+    /// Texts of the characters of these arguments.
     const TEXT: &str =
         "[a-c:@/?#,=\" .\\[\\]]{0,12}|nfs:[a@:/?]{0,6}|live:http://[a:@/?#]{0,8}|\\PC{0,12}";
 
@@ -385,7 +386,7 @@ mod tests {
             prop_assert!(!read(&place(text.as_bytes())).contains("SECRET"), "{}", text);
             let text = std::format!("{before}SECRET@{host}");
             let shown = read(&place(text.as_bytes()));
-            // A word before a colon may be the protocol, and SECRET is behind every colon here.
+            // A word before a colon may be the protocol; SECRET is behind every colon here.
             prop_assert!(!shown.contains("SECRET"), "{} as {}", text, shown);
         }
 

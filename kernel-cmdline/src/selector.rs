@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How an argument names a port, an interface or a partition.
+//! Selectors of ports, interfaces and partitions.
 
 use core::fmt;
 
 use crate::hwaddr::{Guid, HwAddr, hexadecimal};
 use crate::token::decimal;
 
-/// Longest name of a network interface, in bytes (the kernel's IFNAMSIZ, less the NUL).
+/// Maximum length of an interface name, in bytes (the kernel's IFNAMSIZ, without the NUL).
 pub const INTERFACE_NAME: usize = 15;
-/// Longest name of an RDMA device, in bytes (the kernel's IB_DEVICE_NAME_MAX, less the NUL).
+/// Maximum length of an RDMA device name, in bytes (the kernel's IB_DEVICE_NAME_MAX, without
+/// the NUL).
 pub const DEVICE_NAME: usize = 63;
 
-/// Whether the kernel could call something `name`, of at most `longest` bytes.
+/// Whether the kernel accepts `name` as a name of at most `longest` bytes.
 pub(crate) fn is_name(name: &str, longest: usize) -> bool {
     !name.is_empty()
         && name.len() <= longest
@@ -24,14 +25,14 @@ pub(crate) fn is_name(name: &str, longest: usize) -> bool {
 /// A network interface, by name or by hardware address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Interface<'a> {
-    /// Its name in the initramfs, such as `ib0`.
+    /// Name in the initramfs, such as `ib0`.
     Name(&'a str),
-    /// Its hardware address or, for InfiniBand, the part of it that stays the same.
+    /// Hardware address or, for InfiniBand, the part of it that never changes.
     Address(HwAddr),
 }
 
 impl<'a> Interface<'a> {
-    /// An address where `text` reads as one, else a name of 1 to 15 bytes.
+    /// An address if `text` parses as one, otherwise a name of 1 to 15 bytes.
     pub fn parse(text: &'a str) -> Option<Self> {
         if let Some(address) = HwAddr::parse(text) {
             return Some(Self::Address(address));
@@ -40,8 +41,8 @@ impl<'a> Interface<'a> {
     }
 
     /// Whether this means an InfiniBand interface: a name that starts with `ib` (but not
-    /// `ibft0`, dracut's name for what the firmware's iSCSI table describes), or an address
-    /// that only InfiniBand has.
+    /// `ibft0`, dracut's name for the interface of the firmware's iSCSI table), or an address that
+    /// only InfiniBand has.
     pub fn is_infiniband(&self) -> bool {
         match self {
             Self::Name(name) => name.starts_with("ib") && !name.starts_with("ibft"),
@@ -100,11 +101,11 @@ impl fmt::Display for PciAddress {
     }
 }
 
-/// Which ports an `rd.ib.*` argument means.
+/// The ports that an `rd.ib.*` argument selects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Selector<'a> {
-    /// Every port of the RDMA device of this name, or the port below the network
-    /// interface of this name: only the inventory can tell them apart.
+    /// Every port of the RDMA device with this name, or the port below the network interface
+    /// with this name: the inventory decides which.
     Name(&'a str),
     /// One port of an RDMA device, `mlx5_0:1`.
     Port {
@@ -113,7 +114,7 @@ pub enum Selector<'a> {
         /// Port number; the kernel counts from 1.
         port: u8,
     },
-    /// The port of this GUID, `guid=`; compare with [`HwAddr::matches_guid`].
+    /// The port with this GUID, `guid=`; compared by [`HwAddr::matches_guid`].
     Guid(HwAddr),
     /// Every port of the device at this PCI address, `pci=`.
     Pci(PciAddress),
@@ -158,7 +159,7 @@ impl fmt::Display for Selector<'_> {
 /// A child interface for a partition, `PARENT.PKEY`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Pkey<'a> {
-    /// The interface the child belongs to.
+    /// The parent interface.
     pub parent: Interface<'a>,
     /// The P_Key as written.
     pub key: u16,
@@ -169,7 +170,7 @@ pub const FULL_MEMBER: u16 = 0x8000;
 
 impl<'a> Pkey<'a> {
     /// Reads `PARENT.PKEY`, split from the right; the P_Key has up to four hexadecimal
-    /// digits, with or without `0x`. 0 and 0x8000 are no P_Keys.
+    /// digits, with or without `0x`. 0 and 0x8000 are not P_Keys.
     pub fn parse(text: &'a str) -> Option<Self> {
         let (parent, key) = text.rsplit_once('.')?;
         let digits = key
@@ -185,7 +186,7 @@ impl<'a> Pkey<'a> {
         })
     }
 
-    /// The P_Key as the kernel keeps it for an IPoIB child: always a full member.
+    /// The P_Key of the IPoIB child in the kernel: always a full member.
     pub const fn full(&self) -> u16 {
         self.key | FULL_MEMBER
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Arguments that are wrong and were meant for InfiniBand all the same: somebody must say so.
+//! Invalid arguments that were meant for InfiniBand: ibboot must report them.
 
 use crate::net::{fields, leading_address};
 use crate::selector::Interface;
@@ -7,8 +7,8 @@ use crate::selector::Interface;
 /// Field of the interface in the full form of `ip=`.
 const FULL_FORM: usize = 5;
 
-/// Whether `name=value`, which does not parse, clearly names an InfiniBand interface, where such
-/// an argument names one.
+/// Whether `name=value`, which does not parse, has an InfiniBand interface in the place where
+/// such an argument has an interface.
 pub(crate) fn means_infiniband(name: &str, value: &str) -> bool {
     match name {
         "ip" => address_of(value),
@@ -25,13 +25,13 @@ fn names(text: &str) -> bool {
     Interface::parse(text).is_some_and(|interface| interface.is_infiniband())
 }
 
-/// The interface stands in front, or where the full form has it.
+/// The interface is the first field, or the field of the full form.
 fn address_of(value: &str) -> bool {
     let Ok(fields) = fields(value) else {
         return false;
     };
     if let [only] = fields.as_slice() {
-        // ip=ibtf is a method with a slip in it.
+        // ip=ibtf is a misspelt method.
         return names(only) && only.ends_with(|end: char| end.is_ascii_digit());
     }
     [0, FULL_FORM].into_iter().any(|at| {

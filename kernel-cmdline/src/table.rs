@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The table of everything that is read: the source of the reference page, of the manual
-//! page and of "did you mean".
+//! The table of all arguments: the source of the reference page, of the manual page and of
+//! "did you mean".
 
 mod ib;
 mod net;
 
-/// Who gave an argument its name and meaning.
+/// The owner of an argument, who defines its name and meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
     /// dracut.cmdline(7).
@@ -19,7 +19,7 @@ pub enum Origin {
 }
 
 impl Origin {
-    /// Where the argument is documented by those who own it.
+    /// The documentation of the owner.
     pub const fn document(self) -> &'static str {
         match self {
             Self::Dracut => "dracut.cmdline(7)",
@@ -30,21 +30,23 @@ impl Origin {
     }
 }
 
-/// What this version does about an argument.
+/// How this version handles an argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
-    /// It is read, checked and acted upon.
+    /// ibboot carries the argument out.
     CarriedOut,
-    /// It is acted upon for InfiniBand interfaces; dracut's network module does the rest.
+    /// ibboot carries the argument out for InfiniBand interfaces, dracut's network module for all
+    /// others.
     InfiniBand,
-    /// It is acted upon where ibboot asks a DHCP server; dracut's network module does it elsewhere.
+    /// ibboot carries the argument out for its own DHCP clients, dracut's network module for all
+    /// others.
     Dhcp,
-    /// It is read and checked; dracut's network module acts upon it.
+    /// ibboot checks the argument; dracut's network module carries it out.
     LeftToDracut,
 }
 
 impl Effect {
-    /// What the documentation says about it, if there is anything to say.
+    /// The note in the documentation, if there is one.
     pub const fn note(self) -> Option<&'static str> {
         match self {
             Self::CarriedOut => None,
@@ -52,7 +54,7 @@ impl Effect {
                 "Carried out by ibboot for InfiniBand interfaces; all of Ethernet is left to dracut's network module.",
             ),
             Self::Dhcp => Some(
-                "ibboot does it for InfiniBand interfaces, dracut's network module for all other.",
+                "ibboot applies it to InfiniBand interfaces, dracut's network module to all others.",
             ),
             Self::LeftToDracut => {
                 Some("Read and checked; carried out by dracut's network module, not by ibboot.")
@@ -66,18 +68,18 @@ impl Effect {
 pub struct Parameter {
     /// Name, up to the `=`.
     pub name: &'static str,
-    /// Name and value as a pattern: `[ ]` may be left out, `|` separates alternatives,
-    /// words in capitals are to be replaced.
+    /// Name and value as a pattern: `[ ]` is optional, `|` separates alternatives, words in
+    /// capitals are placeholders.
     pub grammar: &'static str,
-    /// What counts when it is not given.
+    /// The default.
     pub default: &'static str,
-    /// What it does; paragraphs are separated by an empty line.
+    /// The description; an empty line separates paragraphs.
     pub help: &'static str,
-    /// One that works.
+    /// A valid example.
     pub example: &'static str,
-    /// Who gave it its meaning.
+    /// The owner.
     pub origin: Origin,
-    /// What this version does about it.
+    /// How this version handles the argument.
     pub effect: Effect,
 }
 
@@ -86,7 +88,7 @@ pub struct Parameter {
 pub struct Group {
     /// The heading.
     pub title: &'static str,
-    /// What the parameters have in common.
+    /// The introduction to the parameters.
     pub introduction: &'static str,
     /// The parameters, in the order of the documentation.
     pub parameters: &'static [Parameter],
@@ -114,7 +116,7 @@ const COUNT: usize = {
 
 #[expect(
     clippy::indexing_slicing,
-    reason = "run by the compiler: an index out of range does not compile"
+    reason = "evaluated at compile time: an index out of range does not compile"
 )]
 const ALL: [Parameter; COUNT] = {
     let mut all = [ib::GROUP.parameters[0]; COUNT];
@@ -132,5 +134,5 @@ const ALL: [Parameter; COUNT] = {
     all
 };
 
-/// Every argument of every one of the [`GROUPS`].
+/// Every argument of all [`GROUPS`].
 pub const PARAMETERS: &[Parameter] = &ALL;

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where arguments come from, and how text becomes tokens.
+//! The sources of arguments, and their tokens.
 
 use crate::redact::Shown;
 
-/// One place where kernel arguments are written, such as `/proc/cmdline`.
+/// One source of kernel arguments, such as `/proc/cmdline`.
 ///
 /// Sources are given to [`crate::parse`] in the order in which dracut reads them:
 /// `/etc/cmdline.d/*.conf`, `/etc/cmdline`, `/proc/cmdline`,
 /// `/run/initramfs/cmdline.d/*.conf`. The last match wins across all of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Source<'a> {
-    /// What a message calls this source, usually its path.
+    /// The name of this source in messages, usually its path.
     pub name: &'a str,
-    /// The bytes as read. Any bytes: they need not be UTF-8.
+    /// The bytes as read, possibly not UTF-8.
     pub bytes: &'a [u8],
 }
 
 impl<'a> Source<'a> {
-    /// A source called `name` that holds `bytes`.
+    /// A source with this name and these bytes.
     pub const fn new(name: &'a str, bytes: &'a [u8]) -> Self {
         Self { name, bytes }
     }
@@ -32,32 +32,32 @@ impl<'a> Source<'a> {
     }
 }
 
-/// One argument as it stands in its source.
+/// One argument as written in its source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Token<'a> {
     /// Name of the source.
     pub source: &'a str,
-    /// 1-based byte column of the first byte of `raw` in the source. Lines are not
-    /// counted: a newline is a space like any other.
+    /// 1-based byte column of the first byte of `raw` in the source. A newline counts as a
+    /// space: the source is one line.
     pub column: usize,
     /// The text of the whole argument, quotes included.
     pub raw: &'a [u8],
-    /// What stands before the `=`, without a leading quote.
+    /// The text before the `=`, without a leading quote.
     pub key: &'a [u8],
-    /// What stands after the `=`, without enclosing quotes. `None` without a `=`.
+    /// The text behind the `=`, without enclosing quotes. `None` without a `=`.
     pub value: Option<&'a [u8]>,
-    /// The argument ends with its source while a quote is still open.
+    /// The source ends while a quote of this argument is open.
     pub unclosed_quote: bool,
 }
 
 impl<'a> Token<'a> {
-    /// The argument as people may see it, printable on one line whatever its bytes are.
+    /// The argument without secrets, printable on one line.
     pub const fn text(&self) -> Shown<'a> {
         Shown(self.raw)
     }
 
-    /// dracut's `getargbool`: `0`, `no` and `off` are false; everything else, and an
-    /// argument without a value, is true.
+    /// dracut's `getargbool`: `0`, `no` and `off` are false; any other value is true, and so is
+    /// an argument without a value.
     pub fn is_true(&self) -> bool {
         !matches!(self.value, Some(b"0" | b"no" | b"off"))
     }
@@ -65,10 +65,10 @@ impl<'a> Token<'a> {
 
 /// The tokens of one [`Source`].
 ///
-/// The rules are those of the kernel's `next_arg`, which dracut shares: arguments are
-/// separated by white space, `"` switches quoting on and off wherever it stands, nothing
-/// escapes it, and the quotes are taken off only where they enclose the whole argument
-/// or the whole value. A quote that stays open ends with its source.
+/// The rules are those of the kernel's `next_arg`, which dracut shares: white space separates
+/// arguments, every `"` switches quoting on or off, there is no escape character, and quotes are
+/// removed only if they enclose the whole argument or the whole value. An open quote ends with
+/// its source.
 #[derive(Debug, Clone)]
 pub struct Tokens<'a> {
     source: &'a str,
@@ -76,14 +76,14 @@ pub struct Tokens<'a> {
     offset: usize,
 }
 
-/// White space as C's `isspace` sees it in the C locale.
+/// White space according to C's `isspace` in the C locale.
 pub(crate) const fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | 0x0b | 0x0c | b'\r')
 }
 
 impl<'a> Tokens<'a> {
-    /// Length of the argument at the start of `text`, and whether a quote is open at its
-    /// end.
+    /// Length of the argument at the start of `text`, and whether a quote is open at the end of
+    /// the argument.
     fn measure(text: &[u8]) -> (usize, bool) {
         let mut quoted = false;
         for (at, &byte) in text.iter().enumerate() {
@@ -94,7 +94,7 @@ impl<'a> Tokens<'a> {
                 quoted = !quoted;
             }
         }
-        // The line end that every source has is no part of a value left open.
+        // The newline at the end of a source does not belong to an open value.
         let line_ends = text.iter().rev().take_while(|&&byte| byte == b'\n').count();
         (
             text.len()
@@ -104,7 +104,7 @@ impl<'a> Tokens<'a> {
     }
 }
 
-/// Where the `=` behind the name stands. As in the kernel, one that stands first belongs to the name.
+/// Position of the `=` behind the name. As in the kernel, a leading `=` belongs to the name.
 pub(crate) fn equals(body: &[u8]) -> Option<usize> {
     let behind = body.iter().skip(1).position(|&byte| byte == b'=');
     behind.map(|at| at.saturating_add(1))
@@ -166,7 +166,7 @@ pub struct Cmdline<'a> {
 }
 
 impl<'a> Cmdline<'a> {
-    /// The command line that `sources` make together, in reading order.
+    /// The command line of all `sources`, in reading order.
     pub const fn new(sources: &'a [Source<'a>]) -> Self {
         Self { sources }
     }
@@ -204,7 +204,7 @@ impl<'a> Cmdline<'a> {
 
     /// The parameters of kernel module `module` given as `MODULE.PARAM` or
     /// `MODULE.PARAM=VALUE`, in reading order. In module names `-` and `_` are the same
-    /// character; a caller asks for the modules it loads, and nothing is stored.
+    /// character. The tokens are searched at every call.
     pub fn module_parameters(
         &self,
         module: &'a str,
@@ -226,7 +226,7 @@ impl<'a> Cmdline<'a> {
 pub struct ModuleParameter<'a> {
     /// The parameter's name, without the module's.
     pub parameter: &'a [u8],
-    /// The argument; its `value` is the parameter's.
+    /// The argument; its `value` is the value of the parameter.
     pub token: Token<'a>,
 }
 

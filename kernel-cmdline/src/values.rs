@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The words and small values that stand after a `=`.
+//! The words and small values behind a `=`.
 
 use core::fmt;
 use core::net::IpAddr;
 
 use crate::selector::{Interface, Selector};
 
-/// An enum whose variants are words on the command line.
+/// Defines an enum whose variants are words on the command line.
 macro_rules! words {
     ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $word:literal,)+ }) => {
         $(#[$doc])*
@@ -89,11 +89,11 @@ words! {
 }
 
 words! {
-    /// What happens when the deadline passes, `rd.ib.onfail=`.
+    /// The action at the deadline, `rd.ib.onfail=`.
     OnFail {
         /// dracut's emergency shell.
         Shell = "shell",
-        /// The boot goes on.
+        /// The boot continues.
         Continue = "continue",
         /// The node reboots.
         Reboot = "reboot",
@@ -103,9 +103,9 @@ words! {
 words! {
     /// Who owns the interface in the real root, `rd.ib.handover=`.
     Handover {
-        /// Whoever manages the network there.
+        /// The network manager of the real root, except for verified interfaces.
         Auto = "auto",
-        /// Nobody: it stays as it is.
+        /// No program: the interface stays as it is.
         Keep = "keep",
         /// NetworkManager.
         Nm = "nm",
@@ -117,9 +117,9 @@ words! {
 }
 
 words! {
-    /// How the DHCP client identifier is made, `rd.ib.dhcp.client-id=`.
+    /// The form of the DHCP client identifier, `rd.ib.dhcp.client-id=`.
     ClientIdForm {
-        /// As the boot firmware of the card makes it.
+        /// The form of the boot firmware of the card.
         Firmware = "firmware",
         /// Hardware type 20 and the port GUID.
         Guid = "guid",
@@ -149,7 +149,7 @@ pub struct ModeWish<'a> {
 pub enum Mtu {
     /// Bytes.
     Bytes(u32),
-    /// As much as the mode and the link allow.
+    /// The maximum of the mode and the link.
     Max,
 }
 
@@ -165,7 +165,7 @@ pub struct MtuWish<'a> {
 /// `rd.ib.link=NAME:KIND:NETDEV`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Link<'a> {
-    /// Name of the RDMA device to make.
+    /// Name of the new RDMA device.
     pub name: &'a str,
     /// What kind of device.
     pub kind: LinkKind,
@@ -191,23 +191,23 @@ pub struct PortTypeWish<'a> {
     pub port_type: PortType,
 }
 
-/// Selectors that one `rd.ib.require=` holds at most.
+/// Maximum of selectors of one `rd.ib.require=`.
 pub const REQUIRED_PORTS: usize = 16;
 
 /// `rd.ib.require=`.
 #[expect(
     clippy::large_enum_variant,
-    reason = "nothing to box into: there is no allocator"
+    reason = "no allocator: nothing can be boxed"
 )]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Require<'a> {
-    /// Every port there is.
+    /// Every port.
     All,
-    /// One port, whichever.
+    /// Any one port.
     Any,
-    /// That many ports, whichever.
+    /// Any ports, this many.
     Count(u32),
-    /// All of these.
+    /// All of these ports.
     Ports(heapless::Vec<Selector<'a>, REQUIRED_PORTS>),
 }
 
@@ -216,16 +216,16 @@ pub enum Require<'a> {
 pub struct RateWish<'a> {
     /// The ports, or `None` for all.
     pub selector: Option<Selector<'a>>,
-    /// The least rate, in Mb/s: single data rate over one lane is 2500.
+    /// The minimum rate, in Mb/s: single data rate over one lane is 2500.
     pub megabits: u32,
 }
 
 /// `rd.ib.probe=ADDR[:PORT]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Probe {
-    /// The address that has to answer.
+    /// The address that must answer.
     pub address: IpAddr,
-    /// The service that has to listen there.
+    /// The port that must accept connections.
     pub port: Option<u16>,
 }
 
@@ -241,9 +241,9 @@ pub enum Limit {
 /// `ifname=NAME:ADDRESS`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ifname<'a> {
-    /// The name to give.
+    /// The new name.
     pub name: &'a str,
-    /// The address of the interface that gets it.
+    /// The address of the interface to rename.
     pub address: crate::HwAddr,
 }
 
@@ -256,10 +256,10 @@ pub struct ClientId<'a> {
     pub id: ClientIdValue<'a>,
 }
 
-/// How a DHCP client identifier was written.
+/// A DHCP client identifier as written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClientIdValue<'a> {
-    /// Text after `@`, sent as it is.
+    /// Text behind `@`, sent unchanged.
     Text(&'a str),
     /// Groups of two hexadecimal digits with `-` or `:` between them, checked.
     Hexadecimal(&'a str),

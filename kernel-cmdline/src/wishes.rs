@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How the values of single arguments are read.
+//! Parsers of the values of single arguments.
 
 use core::net::SocketAddr;
 
@@ -15,11 +15,11 @@ use crate::values::{
     Require, RoceMode, RoceWish,
 };
 
-/// Longest time that is understood, in seconds: some thirty years.
+/// Maximum of a time, in seconds: some thirty years.
 const SECONDS: u32 = 1_000_000_000;
-/// Most ports that `rd.ib.require=` counts.
+/// Maximum of the number in `rd.ib.require=`.
 const PORTS: u32 = 4096;
-/// Bytes in a DHCP client identifier: option 61 has one byte for its length.
+/// Maximum length of a DHCP client identifier: the length of option 61 is one byte.
 const CLIENT_ID: usize = 255;
 
 const SELECTOR: &str = "write DEVICE, DEVICE:PORT, guid=0x..., pci=dddd:bb:dd.f or an interface";
@@ -68,7 +68,7 @@ pub(crate) fn limit(text: &str) -> Parsed<'_, Limit> {
     seconds(text, 0).map(Limit::Seconds)
 }
 
-/// How often, at least once.
+/// A number of tries, at least 1.
 pub(crate) fn count(text: &str) -> Parsed<'_, u32> {
     let number = decimal(text).filter(|count| (1..=SECONDS).contains(count));
     number.ok_or(Problem::NotNumber {
@@ -207,8 +207,8 @@ pub(crate) fn port_type(text: &str) -> Parsed<'_, PortTypeWish<'_>> {
     })
 }
 
-/// The wish, and what is wrong: of a list, what can be read is required all the same, since without it
-/// any port at all would do.
+/// The required ports, and the problem. Of a list with an invalid selector the valid ones stay
+/// required: without them any port would satisfy the boot.
 pub(crate) fn require(text: &str) -> (Option<Require<'_>>, Option<Problem<'_>>) {
     match text {
         "all" => return (Some(Require::All), None),
@@ -384,7 +384,7 @@ pub(crate) fn nvmf_discover(text: &str) -> Parsed<'_, NvmfDiscover<'_>> {
         None => None,
     };
     match parts.next() {
-        // Not shown: it may be a key that was meant for the server.
+        // Not shown: the field may be a key for the server.
         Some(_) => Err(Problem::Contradiction {
             what: "nothing is wanted behind the service",
             hint: HINT,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Boot one case and keep what it left."""
+"""Boot one case and keep its files."""
 
 import io
 import json
@@ -15,15 +15,15 @@ from .machine import Machine, Peer, clean, given
 from .pace import Limit
 from .paths import GUEST, TARGET, remove
 
-# quiet: what a case expects on the console must be readable on the console of a production node.
-# What follows it spares the emulation work that no case is about.
+# quiet: the console lines that a case expects must appear on the console of a production node too.
+# The other arguments save work under emulation that no case tests.
 APPEND = "console=ttyS0,115200 rw panic=-1 quiet"
 APPEND += " mitigations=off audit=0 apparmor=0 selinux=0 nokaslr tsc=reliable no_timer_check fsck.mode=skip transparent_hugepage=never"
-# A guest that a busy host lets wait has not locked up; one that has ends by its time limit.
+# A guest that waits for a busy host has not locked up; the time limit ends a guest that has.
 APPEND += " watchdog_thresh=60 rcupdate.rcu_cpu_stall_timeout=120"
-# The first BPF program on a cgroup (IPAddressDeny=, DevicePolicy=) patches code of the kernel, and emulation may go on
-# with what stood there before: the guest stands still for a minute or two. Version 1 of cgroups has none; later
-# releases know no version 1.
+# The first BPF program on a cgroup (IPAddressDeny=, DevicePolicy=) patches code of the kernel, and
+# the emulator may still execute the old code: the guest hangs for a minute or two. Cgroups version
+# 1 have no such programs; later releases do not support version 1.
 NO_BPF = {"6.1": " systemd.unified_cgroup_hierarchy=0"}
 ROOT = "root=/dev/vda"
 LINK = "usr/lib/systemd/network/99-default.link"
@@ -40,7 +40,7 @@ KMSG = re.compile(r"^\[\s*(\d+\.\d+)\]\s?(.*)$")
 
 @dataclass
 class Boot:
-    """What a boot left behind, for the judge and for a case's verify.py."""
+    """The files and lines of a boot, for the judge and for a case's verify.py."""
 
     folder: Path
     seconds: float
@@ -54,7 +54,7 @@ class Boot:
 
     @cached_property
     def peer(self):
-        """The console's lines of the second machine, where there is one."""
+        """The console's lines of the second machine, if there is one."""
         path = self.folder / "peer.log"
         return [clean(raw) for raw in path.read_bytes().split(b"\n")] if path.exists() else []
 
@@ -66,17 +66,19 @@ class Boot:
 
     @cached_property
     def shutdown(self):
-        """Why the guest ended, in QEMU's words: guest-reset, guest-shutdown, guest-panic; else an empty string."""
+        """QEMU's reason for the end of the guest: guest-reset, guest-shutdown, guest-panic;
+        otherwise an empty string."""
         found = re.findall(r'"event": "SHUTDOWN".*?"reason": "([\w-]+)"', (self.folder / "qmp.log").read_text())
         return found[-1] if found else ""
 
     def text(self, name):
-        """A file that the guest carried out (`run/...` is /run/ibboot, `out/...` the guest's own notes), or None."""
+        """A file that the guest sent (`run/...` is /run/ibboot, `out/...` the guest's other files),
+        or None."""
         path = self.folder / "files" / name
         return path.read_text(errors="replace") if path.is_file() else None
 
     def json(self, name):
-        """The same, parsed; None when absent or not JSON."""
+        """A JSON file that the guest sent, parsed; None if absent or not JSON."""
         text = self.text(name)
         try:
             return json.loads(text) if text is not None else None
@@ -89,13 +91,14 @@ class Boot:
 
 
 def unpack(folder):
-    """Unpack the tar streams that the guest sent, one after the other: later ones win, a torn end is no harm."""
+    """Unpack the tar streams of the guest in order: a later file replaces an earlier one, a cut end
+    is harmless."""
     files = folder / "files"
     files.mkdir()
     stream = folder / "files.tar"
     if not stream.exists():
         return
-    # OVMF takes every serial port for a console: what it has said there comes first.
+    # OVMF uses every serial port as a console: its output comes first.
     data = stream.read_bytes()
     data = data[max(data.find(TAR_MAGIC) - TAR_MAGIC_AT, 0) :]
     try:
@@ -117,15 +120,15 @@ def unpack(folder):
 
 
 def payload(case, release):
-    """The case's scripts as a second archive behind the initramfs, what saves the dump where the case crashes, and what udev
-    names interfaces by."""
+    """The case's scripts as a second archive behind the initramfs, the script that saves the dump
+    of a crash, and the udev rules of interface names."""
     files = {}
     if case.crash:
         files["ibboot-test/crash/crash.sh"] = (GUEST / "crash.sh").read_bytes()
         files["ibboot-test/crash/vmlinuz"] = images.kernel_image(release).read_bytes()
         files["ibboot-test/crash/initramfs.img"] = images.initramfs(release, case.dump_flavour(), case.site()).read_bytes()
     if case.names == "predictable":
-        # Debian's dracut leaves it out, and then udev of the initramfs has no names to give.
+        # Debian's dracut omits this file; without it udev of the initramfs assigns no names.
         files[LINK] = (debian.tree(release, "root") / LINK).read_bytes()
     for name in ("initramfs.sh", "root.sh"):
         if path := case.script(name):
@@ -140,7 +143,7 @@ def payload(case, release):
 
 
 class Script:
-    """The case's actions: each is done once, when its time has come."""
+    """The case's actions: each runs once, at its time."""
 
     def __init__(self, machine, actions):
         self.machine = machine
@@ -148,14 +151,15 @@ class Script:
         self.due = []
 
     def saw(self, line, ended):
-        """A console line: does it start the clock of an action? One that has ended is seen with its newline."""
+        """Start the clock of each action that matches a console line. A complete line is matched
+        with its newline."""
         line += "\n" if ended else ""
         for action in [action for action in self.waiting if action.when.search(line)]:
             self.waiting.remove(action)
             self.due.append((self.machine.seconds() + action.after, action))
 
     def tick(self):
-        """Do what is due."""
+        """Run the actions that are due."""
         for entry in [entry for entry in self.due if entry[0] <= self.machine.seconds()]:
             self.due.remove(entry)
             action = entry[1]
@@ -168,15 +172,15 @@ class Script:
 
 
 def append(case, release):
-    """What every kernel is told, and the disk as root where the case has no root of its own."""
+    """The arguments of every kernel, with the disk as root if the case has no root."""
     has_root = any(word.startswith("root=") for word in case.cmdline.split())
     words = APPEND + NAMES[case.names] + NO_BPF.get(release.kernel, "")
     return words if has_root else f"{words} {ROOT}"
 
 
 def peer(case, release, folder, initramfs, root):
-    """The second machine of a case that has a peer.sh, and the file it boots from; None else. It has the programs of the
-    fabric's far end, and no InfiniBand."""
+    """The second machine of a case with a peer.sh, and the file that it boots from; None without a
+    peer.sh. The machine has the programs of the fabric's far end, and no InfiniBand."""
     script = case.script("peer.sh")
     if script is None:
         return None
@@ -188,7 +192,8 @@ def peer(case, release, folder, initramfs, root):
 
 
 def boot(case, release, label, watch=None):
-    """Boot a case to its end or its time limit; `watch(seconds, line)` sees the console live."""
+    """Boot a case to its end or its time limit; `watch(seconds, line)` gets the console lines
+    live."""
     kernel = images.kernel_image(release)
     initramfs = images.initramfs(release, case.flavour(), case.site())
     root = images.live(release) if case.storage == "live" else images.root(release, case.network)

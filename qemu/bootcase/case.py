@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""A boot case: a folder with case.toml and, where needed, initramfs.sh, root.sh, verify.py and site/ (modprobe.d files).
+"""A boot case: a folder with case.toml and optionally initramfs.sh, root.sh, verify.py and site/
+(modprobe.d files).
 
-`fabric = "PARAMETERS"` loads softib with these parameters and puts the far end of its cables into a namespace, where
-the case's far.sh runs beside the boot (else qemu/guest/98ibboot-fabric/far.sh).
+`fabric = "PARAMETERS"` loads softib with these parameters and puts the far end of its cables into a
+namespace, where the case's far.sh (otherwise qemu/guest/98ibboot-fabric/far.sh) runs in parallel
+with the boot.
 """
 
 import re
@@ -16,13 +18,14 @@ from .netboot import LOADERS
 from .paths import CASES, Failed
 
 ENDS = ("root", "emergency", "reboot", "dump")
-# Who names network interfaces: the kernel (net.ifnames=0), or udev by where they are on the bus.
+# The source of interface names: the kernel (net.ifnames=0), or udev by bus address.
 NAMES = ("kernel", "predictable")
 
 
 @dataclass(frozen=True)
 class Action:
-    """What the harness does to the guest: `after` seconds after a console line matched `when`."""
+    """An action of the harness on the guest, `after` seconds after a console line matched
+    `when`."""
 
     when: re.Pattern
     after: float = 0.0
@@ -33,7 +36,7 @@ class Action:
 
 @dataclass(frozen=True)
 class Case:
-    """One boot and what is expected of it."""
+    """One boot and its expected result."""
 
     name: str
     folder: Path
@@ -61,11 +64,11 @@ class Case:
     console_not: tuple = ()
     kmsg: tuple = ()
     actions: tuple = field(default=())
-    # Not for case.toml: see machine.argv_of.
+    # Not a key of case.toml: see machine.argv_of.
     counted: bool = True
 
     def flavour(self):
-        """The initramfs this case boots with."""
+        """The initramfs of this case."""
         site = self.name if self.site() else ""
         return Flavour(systemd=self.systemd, drivers=self.drivers, site=site, network=self.network, storage=self.storage)
 
@@ -74,7 +77,7 @@ class Case:
         return replace(self.flavour(), dump=True)
 
     def site(self):
-        """The folder of modprobe.d files which the site of this case has, or None."""
+        """The folder with the modprobe.d files of this case's site, or None."""
         folder = self.folder / "site"
         return folder if folder.is_dir() else None
 
@@ -114,12 +117,12 @@ ACTION_KINDS = {"when": str, "after": (int, float), "cable_in": str, "cable_out"
 
 
 def checked(where, table, kinds):
-    """Refuse a key that does not exist or a value of the wrong kind."""
+    """Reject an unknown key or a value of the wrong type."""
     for key, value in table.items():
         if key not in kinds:
-            raise Failed(f"{where}: {key}: no such key; there are {', '.join(kinds)}")
+            raise Failed(f"{where}: {key}: no such key; the keys are {', '.join(kinds)}")
         if not isinstance(value, kinds[key]):
-            raise Failed(f"{where}: {key}: wrong kind of value: {value!r}")
+            raise Failed(f"{where}: {key}: wrong type of value: {value!r}")
     return table
 
 

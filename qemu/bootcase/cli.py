@@ -27,13 +27,13 @@ class Tally:
         self.lock = threading.Lock()
 
     def ok(self, label, seconds):
-        """A case held."""
+        """A case passed."""
         with self.lock:
             self.passed += 1
             print(f"ok {label} {seconds:.1f} s", flush=True)
 
     def fail(self, label, why):
-        """A case did not hold: all reasons, the first on the line of the verdict."""
+        """A case failed: all reasons, the first one on the line of the verdict."""
         with self.lock:
             self.failed += 1
             print(f"FAIL {label} {why[0]}", flush=True)
@@ -41,14 +41,14 @@ class Tally:
                 print(f"     {label} {more}", flush=True)
 
     def skip(self, label, why):
-        """A case that cannot run here: never in silence."""
+        """A case that cannot run here is reported, never dropped silently."""
         with self.lock:
             self.skipped += 1
             print(f"skip {label} {why}", flush=True)
 
 
 def label_of(name, kernel):
-    """What a case on a kernel is called, and where its files are kept."""
+    """The name of a case on a kernel, and of the folder of its files."""
     return name if kernel == FIRST_KERNEL else f"{name}-{kernel}"
 
 
@@ -56,7 +56,7 @@ def one(tally, case, kernel, watch):
     """Boot and judge one case."""
     label = label_of(case.name, kernel)
     try:
-        # Its folder belongs to one boot at a time, also when somebody else runs the same case.
+        # The folder belongs to one boot at a time, even if another process runs the same case.
         with locked(f"case-{label}"):
             done = boot(case, RELEASES[kernel], label, watch)
             wrong = faults(case, done)
@@ -70,23 +70,23 @@ def one(tally, case, kernel, watch):
 
 
 def parse(argv):
-    """The arguments."""
+    """Parse the arguments."""
     parser = argparse.ArgumentParser(
         prog="qemu/run", description="Boot ibboot in QEMU: a real kernel, a real dracut image, a real switch into a real root."
     )
     parser.add_argument("case", nargs="*", help="cases to boot")
-    parser.add_argument("--list", action="store_true", help="the cases, each in a line")
-    parser.add_argument("--all", action="store_true", help="every case on every kernel it is for")
-    parser.add_argument("--quick", action="store_true", help="with --all: leave out what make test has no time for, each with a line")
+    parser.add_argument("--list", action="store_true", help="list the cases, one per line")
+    parser.add_argument("--all", action="store_true", help="every case on all its kernels")
+    parser.add_argument("--quick", action="store_true", help="with --all: skip the slow cases of make test-all, and report each")
     parser.add_argument("--kernel", choices=list(RELEASES), help="this kernel only")
-    parser.add_argument("-j", "--jobs", type=int, default=1, metavar="N", help="boots side by side (default 1)")
-    parser.add_argument("-v", "--verbose", action="store_true", help="the guest's console, live")
-    parser.add_argument("--show", action="store_true", help="what ibboot says, live, and its tables at the end")
+    parser.add_argument("-j", "--jobs", type=int, default=1, metavar="N", help="parallel boots (default 1)")
+    parser.add_argument("-v", "--verbose", action="store_true", help="show the guest's console live")
+    parser.add_argument("--show", action="store_true", help="show the messages of ibboot live, and its tables at the end")
     return parser, parser.parse_args(argv)
 
 
 def main(argv=None):
-    """Run; the exit code is 0 when no case failed, 64 for a wrong argument."""
+    """Run; exit code 0 if no case failed, 64 for a usage error."""
     parser, arguments = parse(argv)
     try:
         known = [cases.load(name) for name in cases.names()]
@@ -107,14 +107,14 @@ def main(argv=None):
         return 1
     TARGET.mkdir(parents=True, exist_ok=True)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        # nohup has told us to ignore one of them.
+        # nohup makes this process ignore one of them.
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, interrupted)
     return run_all(arguments, chosen)
 
 
 def interrupted(number, _frame):
-    """Take the guests along; the threads that wait for them are not worth waiting for."""
+    """End the guests and exit without waiting for the threads."""
     kill_all()
     os._exit(128 + number)
 
@@ -126,7 +126,7 @@ def run_all(arguments, chosen):
         for case in chosen:
             for kernel in case.kernels:
                 if arguments.quick and kernel in case.thorough:
-                    tally.skip(label_of(case.name, kernel), "takes its time: make test-all runs it")
+                    tally.skip(label_of(case.name, kernel), "slow: make test-all runs it")
                 elif arguments.kernel in (None, kernel):
                     pool.submit(guarded, tally, case, kernel, watcher(arguments))
             if arguments.kernel and arguments.kernel not in case.kernels:
@@ -136,7 +136,7 @@ def run_all(arguments, chosen):
 
 
 def guarded(tally, case, kernel, watch):
-    """A fault of the harness itself is a failed case too, never a lost one."""
+    """Count a fault of the harness itself as a failed case, too."""
     try:
         one(tally, case, kernel, watch)
     except Exception as error:  # noqa: BLE001
@@ -144,7 +144,7 @@ def guarded(tally, case, kernel, watch):
 
 
 def watcher(arguments):
-    """Who sees the console live."""
+    """The receiver of live console lines."""
     if arguments.show:
         return Show(sys.stdout)
     if arguments.verbose:

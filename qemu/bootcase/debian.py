@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Debian's kernels and small root trees, fetched into the cache without installing anything on the host."""
+"""Debian's kernels and small root trees, downloaded into the cache; nothing is installed on the
+host."""
 
 import os
 import re
@@ -11,7 +12,7 @@ from .paths import TARGET, Failed, cached, digest, locked, run
 
 @dataclass(frozen=True)
 class Release:
-    """One Debian release: its kernel's series and who builds its initramfs."""
+    """One Debian release: the series of its kernel and the builder of its initramfs."""
 
     kernel: str
     suite: str
@@ -34,10 +35,10 @@ ROOT_PACKAGES = [
     "rdmacm-utils",
 ]
 BUILDER_PACKAGES = ROOT_PACKAGES + ["dracut-core", "cpio", "zstd", "e2fsprogs"]
-# Beside systemd-networkd, which comes with systemd.
+# In addition to systemd-networkd, which is part of systemd.
 NETWORK_PACKAGES = BUILDER_PACKAGES + ["dracut-network", "network-manager", "dbus", "procps", "iputils-arping", "isc-dhcp-client"]
 FABRIC_PACKAGES = ["opensm", "iputils-ping", "busybox-static", "libgcc-s1", "dnsmasq-base", "isc-dhcp-server"]
-# What dracut's modules for network roots, and for what may manage the networks of one, take from the system they run on.
+# The packages from which dracut's modules for network roots and for network managers copy programs.
 STORAGE_PACKAGES = BUILDER_PACKAGES + [
     "dbus",
     "dracut-network",
@@ -52,7 +53,7 @@ STORAGE_PACKAGES = BUILDER_PACKAGES + [
     "procps",
     "rpcbind",
 ]
-# A live image, fetched: dracut's modules for it, and what makes one.
+# The packages for a live image: those of dracut's modules, and those that build the image.
 LIVE_PACKAGES = BUILDER_PACKAGES + [
     "curl",
     "dmsetup",
@@ -81,7 +82,8 @@ def mirror():
 
 
 def apt_options(suite):
-    """apt with sources, lists and cache of its own; the host's proxy and transport settings still apply."""
+    """apt with its own sources, lists and cache, and with the host's proxy and transport
+    settings."""
     home = TARGET / "apt" / suite
     for folder in ("lists/partial", "cache/archives/partial"):
         (home / folder).mkdir(parents=True, exist_ok=True)
@@ -102,7 +104,7 @@ def apt_options(suite):
 
 
 def newest_kernel(suite):
-    """The package that the suite's linux-image-amd64 stands for."""
+    """The package that the suite's linux-image-amd64 depends on."""
     options = apt_options(suite)
     run(["apt-get", *options, "update"])
     record = run(["apt-cache", *options, "show", "linux-image-amd64"])
@@ -113,7 +115,8 @@ def newest_kernel(suite):
 
 
 def kernel(release):
-    """The folder of an unpacked kernel: boot/vmlinuz-VERSION and lib/modules/VERSION, with modules.dep."""
+    """The folder of an unpacked kernel: boot/vmlinuz-VERSION and lib/modules/VERSION, with
+    modules.dep."""
     pin = TARGET / f"kernel-{release.kernel}.package"
     with locked(f"kernel-{release.kernel}.package"):
         if not pin.exists():
@@ -142,9 +145,9 @@ def kernel_version(folder):
 
 
 def tree(release, purpose):
-    """A Debian root tree: `root` to boot into, `builder` with the release's own dracut, `network` for both
-    where another program manages networks, `storage` with what dracut takes of a network root's protocols, `live` of a live image's, `fabric`
-    and `server` to take programs from."""
+    """A Debian root tree: `root` to boot into, `builder` with the release's own dracut, `network`
+    for both where another program manages networks, `storage` with what dracut takes of a network
+    root's protocols, `live` of a live image's, `fabric` and `server` to take programs from."""
     packages = {
         "root": ROOT_PACKAGES,
         "builder": BUILDER_PACKAGES,
@@ -166,7 +169,7 @@ def tree(release, purpose):
 
 
 def module_files(folder, names):
-    """Paths, below an unpacked kernel, of modules and all that modules.dep says they need."""
+    """Paths below an unpacked kernel of modules and their dependencies in modules.dep."""
     modules = folder / "lib" / "modules" / kernel_version(folder)
     needs = {}
     for line in (modules / "modules.dep").read_text().splitlines():
@@ -177,7 +180,7 @@ def module_files(folder, names):
 
 
 def installed_dracut():
-    """The version of the host's dracut, which is part of what an image is made from."""
+    """The version of the host's dracut, part of the key of an image."""
     return run(["dpkg-query", "-W", "-f", "${Version}", "dracut-core"])
 
 

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The InfiniBand fabric of a case: softib, the far end's programs and scripts, as an archive behind the initramfs.
+"""The InfiniBand fabric of a case: softib, the far end's programs and scripts, as an archive behind
+the initramfs.
 
-The initramfs itself stays what dracut made of ibboot. The programs bring their own loader and libraries, so that the
-same ones run in every release's initramfs and, carried over in /run, in every root.
+The initramfs itself stays as dracut built it. The archive includes the loader and the libraries of
+the programs, so that the same programs run in the initramfs of every release and, copied to /run, in
+every root.
 """
 
 import subprocess
@@ -15,18 +17,18 @@ SOFTIB = QEMU_DIR / "softib"
 SCRIPTS = GUEST / "98ibboot-fabric"
 PLACE = "ibboot-fabric"
 PROGRAMS = ["usr/sbin/opensm", "usr/bin/ping", "usr/sbin/dnsmasq", "usr/sbin/dhcpd"]
-# libgcc_s is opened by name when a thread of opensm ends.
+# opensm opens libgcc_s by name when a thread ends.
 MORE_LIBRARIES = ["/lib/x86_64-linux-gnu/libgcc_s.so.1"]
 SERVER = f"{PLACE}/server"
 SERVER_PROGRAMS = ["usr/sbin/exportfs", "usr/sbin/rpc.mountd", "usr/sbin/nfsdcld"]
 SERVER_FILES = ["etc/netconfig", "etc/services", "etc/protocols", "etc/passwd", "etc/group", "etc/nsswitch.conf"]
-# The root image has them too.
+# The root image has these programs, too.
 UDEV_RULES = "usr/lib/udev/rules.d/79-softib-names.rules"
 LOADER = "ld-linux-x86-64.so.2"
 
 
 def libraries(tree, programs=tuple(PROGRAMS), more=tuple(MORE_LIBRARIES)):
-    """{file name: path in the tree} of what the programs are linked with, the loader included."""
+    """{file name: path in the tree} of the libraries of the programs, including the loader."""
     found = list(more)
     for program in programs:
         out = run(["chroot", tree, "ldd", f"/{program}"])
@@ -35,13 +37,14 @@ def libraries(tree, programs=tuple(PROGRAMS), more=tuple(MORE_LIBRARIES)):
 
 
 def real(tree, path):
-    """The file that a path in a tree means, its links followed inside of it."""
+    """The file of a path in a tree; links are resolved inside the tree."""
     found = subprocess.run(["chroot", tree, "readlink", "-f", path], capture_output=True, text=True, check=True).stdout
     return tree / found.strip().lstrip("/")
 
 
 def server():
-    """The bytes of an archive with an NFS server that lives in a root directory of its own: it outlives the initramfs."""
+    """The bytes of an archive with an NFS server in its own root directory, so that it survives the
+    initramfs."""
     tree = debian.tree(debian.RELEASES["6.1"], "server")
 
     def build(work):
@@ -74,7 +77,7 @@ def archive(release):
         files = {f"{PLACE}/libexec/{Path(name).name}": tree / name for name in PROGRAMS}
         files[f"{PLACE}/bin/busybox"] = tree / "usr/bin/busybox"
         files[f"{PLACE}/softib.ko"] = softib
-        # For a far end that has networks of its own.
+        # For a far end with additional networks.
         files |= {f"{PLACE}/{path.name}": kernel / path for path in debian.module_files(kernel, ["veth"])}
         files[f"{PLACE}/fabric.sh"] = SOFTIB / "fabric.sh"
         for script in SCRIPTS.iterdir():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The initramfs and the root file system of a boot, made once for all cases that share them."""
+"""The initramfs and the root file system of a boot, built once for all cases that share them."""
 
 import os
 import re
@@ -17,11 +17,12 @@ SYSUSERS = PROJECT / "dracut-module" / "ibboot.sysusers"
 
 STATIC_TARGET = "x86_64-unknown-linux-gnu"
 
-# Only what a virtual machine with a virtio disk needs, and ext4: under emulation each megabyte is felt.
+# Only the drivers of a virtual machine with a virtio disk, and ext4: under emulation each megabyte
+# costs time.
 DRIVERS = "virtio_pci virtio_blk virtio_net ext4"
 SYSTEMD = "systemd systemd-initrd dracut-systemd"
-# By the protocol of a case's root file system: dracut's modules for it, and the kernel modules of the far end's server.
-# What their code loads by name is no dependency of theirs: checksums.
+# For each protocol of a root file system: dracut's modules, and the kernel modules of the far end's
+# server. Modules that code loads by name (checksums) are not among the dependencies.
 STORAGE = {
     "nfs": ("nfs", "nfsd"),
     "iscsi": ("iscsi", "sd_mod iscsi_target_mod target_core_iblock ib_isert crc32c_generic crct10dif_generic"),
@@ -30,13 +31,14 @@ STORAGE = {
 }
 BASE = "base udev-rules kernel-modules rootfs-block fs-lib shutdown"
 
-# Who manages networks beside ibboot, and the service of it in the real root.
+# The network manager in addition to ibboot, and its service in the real root.
 NETWORK_SERVICES = {"network-manager": "NetworkManager.service", "systemd-networkd": "systemd-networkd.service"}
 
 
 @dataclass(frozen=True)
 class Flavour:
-    """Which initramfs: with systemd in it or not, with ibboot or not, for tests or as a user would have it."""
+    """The kind of initramfs: with or without systemd, with or without ibboot, for tests or as users
+    build it."""
 
     systemd: bool = True
     ibboot: bool = True
@@ -45,12 +47,12 @@ class Flavour:
     site: str = ""
     network: str | None = None
     storage: str | None = None
-    # As kdump makes one.
+    # As built by kdump.
     dump: bool = False
 
 
 def binary():
-    """The program under test: IBBOOT, else the release build of this project."""
+    """The program under test: IBBOOT, otherwise the release build of this project."""
     target = Path(os.environ.get("CARGO_TARGET_DIR") or PROJECT / "target")
     found = Path(os.environ.get("IBBOOT") or target / STATIC_TARGET / "release" / "ibboot")
     if not found.is_file():
@@ -59,10 +61,10 @@ def binary():
 
 
 def dracut_arguments(flavour):
-    """What dracut is asked for, one word per entry."""
+    """The arguments of dracut, one word per entry."""
     modules = f"{SYSTEMD} {BASE}" if flavour.systemd else BASE
     drivers = DRIVERS
-    # Without one that is named dracut would take whatever its host has to configure networks.
+    # Without a named module dracut would include any network manager of its host.
     if network := flavour.network or (flavour.storage and "network-legacy"):
         modules += f" {network} network"
     if flavour.storage:
@@ -73,7 +75,7 @@ def dracut_arguments(flavour):
         modules += " ibboot"
     if flavour.test:
         modules += " ibboot-test"
-    # With ibboot in it, its own module brings them.
+    # An image with ibboot gets these drivers from its module.
     more = f" {flavour.drivers}" if flavour.drivers and not flavour.ibboot else ""
     words = ["--modules", modules, "--drivers", drivers + more, "--filesystems", "ext4"]
     if not flavour.systemd:
@@ -82,11 +84,11 @@ def dracut_arguments(flavour):
 
 
 def initramfs(release, flavour, site=None):
-    """The path of an initramfs; `site` is a folder of modprobe.d files, as a site would have them."""
+    """The path of an initramfs; `site` is a folder of modprobe.d files of a site."""
     kernel = debian.kernel(release)
     program = binary()
     parts = [kernel.name, *dracut_arguments(flavour), flavour.drivers or "", IMAGE_STEPS / "initramfs.sh"]
-    # The host has none of the programs that manage networks, or mount a root over one.
+    # The host has no programs that manage networks or mount a network root.
     storage = "live" if flavour.storage == "live" else "storage"
     purpose = storage if flavour.storage else "network" if flavour.network else "builder"
     builder = debian.tree(release, purpose) if release.chroot_dracut or purpose != "builder" else None
@@ -99,7 +101,7 @@ def initramfs(release, flavour, site=None):
         parts.append(GUEST / "90kernel-network-modules")
     if site:
         parts.append(site)
-    # What mkdumprd of kdump-utils tells dracut's modules.
+    # mkdumprd of kdump-utils sets this for dracut's modules.
     environment = {"IN_KDUMP": "1"} if flavour.dump else {}
     parts += environment
 
@@ -135,7 +137,8 @@ def initramfs(release, flavour, site=None):
 
 
 def flavour_name(flavour):
-    """A name for the cache: images which differ only in drivers or site files differ in their key."""
+    """A name for the cache. The key tells apart images that differ only in drivers or site
+    files."""
     words = ["systemd" if flavour.systemd else "nosystemd"]
     if not flavour.ibboot:
         words.append("without")
@@ -155,8 +158,8 @@ def flavour_name(flavour):
 
 
 def root(release, network=None):
-    """The path of an ext4 image with a small Debian, ibboot as `make install` leaves it, and the judge of the boot;
-    `network` runs in it where it is given."""
+    """The path of an ext4 image with a small Debian, ibboot as installed by `make install`, and the
+    script that checks the boot; `network`, if given, runs in the image."""
     kernel = debian.kernel(release)
     tree = debian.tree(release, "network" if network else "root")
     program = binary()
@@ -189,7 +192,8 @@ def root(release, network=None):
 
 
 def live(release):
-    """The path of an ext4 image with `root.squashfs` in it: the root file system as a live image."""
+    """The path of an ext4 image with `root.squashfs` in it: the root file system as a live
+    image."""
     tree = debian.tree(release, "live")
     whole = root(release)
 
@@ -203,7 +207,8 @@ def live(release):
 
 
 def newc(files):
-    """A cpio archive (newc) of {name: bytes}, to stand behind an initramfs: the kernel unpacks one after the other."""
+    """A cpio archive (newc) of {name: bytes}, appended to an initramfs: the kernel unpacks all
+    archives in order."""
     out = bytearray()
     folders = sorted({str(parent) for name in files for parent in Path(name).parents if str(parent) != "."})
     entries = [(name, 0o040755, b"") for name in folders]
@@ -224,7 +229,7 @@ def kernel_image(release):
 
 
 def sizes(image, compress):
-    """(bytes as it is, bytes compressed, bytes of kernel modules in it) of an uncompressed initramfs."""
+    """(size, compressed size, size of the kernel modules) in bytes of an uncompressed initramfs."""
     packed = len(compress(image.read_bytes()))
     listing = run(["cpio", "--list", "--verbose", "--quiet", "--file", image])
     modules = sum(int(found.group(1)) for found in re.finditer(r"^-\S+\s+\d+\s+\S+\s+\S+\s+(\d+) .*\.ko(?:\.\w+)?$", listing, re.M))

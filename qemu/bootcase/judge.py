@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What a boot left, against what its case expects: a list of faults, empty when all is well."""
+"""Compare the files of a boot with the expectations of its case: a list of faults, empty if the
+case passed."""
 
 import importlib.util
 import re
@@ -8,7 +9,7 @@ BROKEN = re.compile(r"Kernel panic|BUG: |Oops|Call Trace|Segmentation fault|segf
 
 
 def faults(case, boot):
-    """Every fault of one boot, each a line."""
+    """All faults of one boot, one line each."""
     found = []
     found += ending(case, boot)
     found += verdict(case, boot)
@@ -21,7 +22,7 @@ def faults(case, boot):
 
 
 def ending(case, boot):
-    """Did the guest end where it should have?"""
+    """The faults of the end of the guest."""
     if boot.timed_out:
         return [f"still running after {boot.seconds:.0f} s; the console's last line: {last_line(boot)}"]
     stages = (boot.text("out/stages") or "").split()
@@ -30,7 +31,7 @@ def ending(case, boot):
     if case.ends == "root" and "root" not in stages:
         return [f"the real root was not reached ({boot.shutdown or 'no shutdown seen'}); last line: {last_line(boot)}"]
     if case.ends != "root" and "root" in stages:
-        return ["the real root was reached, which it should not have been"]
+        return ["the real root was reached; expected: not reached"]
     if case.ends == "emergency" and "emergency" not in stages:
         return [f"no emergency shell; last line: {last_line(boot)}"]
     if case.ends == "reboot" and boot.shutdown != "guest-reset":
@@ -39,7 +40,7 @@ def ending(case, boot):
 
 
 def dump(boot, stages):
-    """Was the dump of a kernel that crashed written, and that before anything else ended the guest?"""
+    """The faults of a crash: the dump must be written before anything else ends the guest."""
     if "dump" not in stages:
         said = (boot.text("out/root.txt") or "").strip()
         return [f"no dump was written ({boot.shutdown or 'no shutdown seen'}); last line: {last_line(boot)} {said}".rstrip()]
@@ -49,7 +50,8 @@ def dump(boot, stages):
 
 
 def unbroken(case, lines):
-    """The console's lines without the trace of the crash that a case wants, which ends where the next kernel begins."""
+    """The console's lines without the trace of an expected crash, which ends where the next kernel
+    begins."""
     crash = next((at for at, line in enumerate(lines) if "sysrq: Trigger a crash" in line), None)
     if not case.crash or crash is None:
         return lines
@@ -58,12 +60,12 @@ def unbroken(case, lines):
 
 
 def last_line(boot):
-    """The console's last line that says something."""
+    """The last non-empty line of the console."""
     return next((line.strip() for line in reversed(boot.console) if line.strip()), "nothing")
 
 
 def verdict(case, boot):
-    """/run/ibboot/result: the verdict, and the reason in its second line."""
+    """The faults of /run/ibboot/result: the verdict, and the reason on the second line."""
     text = boot.text("run/result")
     if case.result is None:
         return [] if text is None else [f"result: there is one, {text.strip()!r}, and nobody asked"]
@@ -79,7 +81,7 @@ def verdict(case, boot):
 
 
 def console(case, boot):
-    """What must and must not be readable on the console."""
+    """The faults of the console: required and forbidden lines."""
     found = [f"console: no line matches {want!r}" for want in case.console if not any(re.search(want, line) for line in boot.console)]
     for unwanted in case.console_not:
         if line := next((line for line in boot.console if re.search(unwanted, line)), None):
@@ -91,7 +93,7 @@ def console(case, boot):
 
 
 def kmsg(case, boot):
-    """Whole lines of the kernel's log, one behind the other: what is said, and in which order."""
+    """The faults of the kernel's log: whole lines in the required order."""
     rest = [text for _, text in boot.kmsg]
     for want in case.kmsg:
         at = next((number for number, text in enumerate(rest) if re.fullmatch(want, text)), None)
@@ -103,7 +105,7 @@ def kmsg(case, boot):
 
 
 def real_root(case, boot):
-    """The check after boot, run by its unit and again by hand, and the case's own script."""
+    """The faults of the check after boot, by the unit and by hand, and of the case's own script."""
     if case.ends != "root":
         return []
     found = []
@@ -125,7 +127,7 @@ def real_root(case, boot):
 
 
 def first_line(text):
-    """The first line of a file that may be absent."""
+    """The first line of a file, if the file exists."""
     return (text or "").strip().partition("\n")[0]
 
 

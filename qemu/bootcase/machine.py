@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""One QEMU: its console as lines with times, its QMP monitor, its end."""
+"""One QEMU process: its console as lines with times, its QMP monitor, its end."""
 
 import json
 import os
@@ -15,12 +15,12 @@ CONTROLS = re.compile(rb"[\x00-\x08\x0b-\x1f\x7f]")
 MEMORY_MIB = 1024
 PEER_MEMORY_MIB = 768
 
-# Every guest that runs, so that an interrupted harness leaves none behind.
+# All running guests, so that an interrupted harness can end them.
 running = set()
 
 
 def kill_all():
-    """End every guest: they are in process groups of their own and would outlive us."""
+    """End all guests: each has its own process group and would survive this process."""
     for machine in list(running):
         machine.kill()
 
@@ -31,7 +31,7 @@ def clean(raw):
 
 
 class Monitor:
-    """QMP over a socket pair: commands are sent, answers are kept for the log."""
+    """QMP over a socket pair: sends commands and logs the answers."""
 
     def __init__(self, log):
         self.here, self.there = socket.socketpair()
@@ -39,7 +39,7 @@ class Monitor:
         self.send({"execute": "qmp_capabilities"})
 
     def send(self, command):
-        """Queue one command; QEMU reads them in order."""
+        """Queue one command; QEMU runs commands in order."""
         self.here.sendall(json.dumps(command).encode() + b"\n")
         self.log.write(f"> {json.dumps(command)}\n")
 
@@ -48,28 +48,30 @@ class Monitor:
         self.send({"execute": "set_link", "arguments": {"name": device, "up": up}})
 
     def drain(self):
-        """Keep what QEMU said; False when it is gone."""
+        """Log QEMU's output; False after QEMU has ended."""
         data = self.here.recv(65536)
         self.log.write(data.decode("utf-8", "replace"))
         return bool(data)
 
 
 def given(kernel, initrd, append):
-    """QEMU's arguments for a kernel that no firmware looks for."""
+    """QEMU's arguments for a kernel that QEMU loads itself, without firmware."""
     return ["-kernel", str(kernel), "-initrd", str(initrd), "-append", append]
 
 
 def argv_of(start, root, memory, counted=True):
-    """What every guest is started with: a disk that nothing of it is written back to, and no hardware but what is asked for.
+    """The arguments of every guest: a disk whose writes are discarded, and only the requested
+    hardware.
 
-    `counted`: the guest's clock counts instructions, 4 ns each, while it has something to do, and follows the host's while
-    it waits: how busy the host is does not show in the guest's times, nor in the limits that it has. KVM cannot.
+    `counted`: the guest's clock counts instructions, 4 ns each, while the guest works, and follows
+    the host's clock while the guest waits. The load of the host therefore changes neither the times
+    nor the limits in the guest. KVM does not support this.
     """
     argv = ["qemu-system-x86_64", "-no-user-config", "-nodefaults", "-machine", "q35", "-smp", "1"]
     if os.environ.get("IBBOOT_KVM") == "1":
         argv += ["-accel", "kvm", "-cpu", "host"]
     else:
-        # "rep stosb", which ERMS makes the kernel clear pages with, is emulated byte by byte.
+        # With ERMS the kernel clears pages by "rep stosb", which is emulated byte by byte.
         argv += ["-accel", "tcg", "-cpu", "max,-erms"]
         argv += ["-icount", "shift=2,sleep=on"] if counted else []
     argv += ["-m", str(memory), "-display", "none", "-no-reboot", "-object", "rng-random,id=rng,filename=/dev/urandom"]
@@ -79,15 +81,16 @@ def argv_of(start, root, memory, counted=True):
 
 
 def card(number, backend, address):
-    """A network card and what its cable leads to."""
+    """A network card and the other end of its cable."""
     return ["-netdev", f"{backend},id=user{number}", "-device", f"virtio-net-pci,id=net{number},netdev=user{number},mac={address},romfile="]
 
 
 class Peer:
-    """A second machine, at the other end of the first one's net0: nothing is typed on its console, nothing carried out of it."""
+    """A second machine, at the other end of the first one's net0. It gets no input and sends no
+    files."""
 
     def __init__(self, folder, kernel, initrd, root, append):
-        # A stream of frames: QEMU's own form of a cable between two guests.
+        # A stream of frames: QEMU's cable between two guests.
         self.plug, here = socket.socketpair()
         argv = argv_of(given(kernel, initrd, append), root, PEER_MEMORY_MIB)
         argv += ["-serial", f"file:{folder / 'peer.log'}", *card(0, f"socket,fd={here.fileno()}", "52:54:00:1b:b1:00")]
@@ -105,7 +108,7 @@ class Peer:
         here.close()
 
     def kill(self):
-        """End QEMU and whatever it started."""
+        """End QEMU and its children."""
         if self.process.poll() is None:
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
@@ -158,10 +161,11 @@ class Machine:
         self.process.stdin.flush()
 
     def lines(self, limit, tick):
-        """Yield (seconds, line, ended) until the guest ends, or kill it when the limit is over (TimeoutError).
+        """Yield (seconds, line, ended) until the guest ends, or kill the guest at the limit
+        (TimeoutError).
 
-        `tick()` is called a few times a second. What stands on the last line is yielded before it has ended, so
-        that a prompt can be seen; the same text then comes again, longer.
+        `tick()` is called a few times a second. The text of an incomplete last line is yielded, too,
+        so that a prompt is visible; the longer line is yielded again later.
         """
         rest = b""
         with selectors.DefaultSelector() as ready, open(self.folder / "console.log", "wb") as log:
@@ -190,7 +194,7 @@ class Machine:
                         yield self.seconds(), clean(rest), False
 
     def kill(self):
-        """End QEMU and whatever it started: its process group, which is ours alone."""
+        """End the process group of QEMU, which contains nothing else."""
         if self.process.poll() is None:
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""A boot over the network: QEMU is given no kernel, and its firmware asks the network card for one.
+"""A boot over the network: QEMU gets no kernel, and its firmware loads one through the network card.
 
-The card's cable ends in a network namespace of its own, with a DHCP, TFTP and HTTP server; netboot.sh makes it, and
-it is gone when QEMU is.
+The cable of the card ends in a private network namespace with a DHCP, TFTP and HTTP server.
+netboot.sh creates the namespace, which ends with QEMU.
 
 bios  SeaBIOS -> iPXE in the card's ROM (PXE) -> pxelinux.0 by TFTP -> kernel and initramfs by iPXE's HTTP
 uefi  OVMF's own PXE -> iPXE by TFTP -> its script -> kernel and initramfs by HTTP
 
-Both loaders put BOOTIF= behind the kernel's arguments, each in its own way.
+Both loaders append BOOTIF= to the kernel's arguments, each in its own way.
 """
 
 import shutil
@@ -23,7 +23,7 @@ LOADERS = {
     "bios": [Path("/usr/lib/PXELINUX/pxelinux.0"), Path("/usr/lib/syslinux/modules/bios/ldlinux.c32")],
     "uefi": [Path("/usr/lib/ipxe/snponly.efi"), OVMF / "OVMF_CODE_4M.fd", OVMF / "OVMF_VARS_4M.fd"],
 }
-# What answers the firmware, and iPXE (option 175) when it asks again.
+# dnsmasq's answers to the firmware, and to iPXE (option 175) when it asks again.
 BOOT_FILES = {
     "bios": ["--dhcp-boot=pxelinux.0"],
     "uefi": ["--dhcp-match=set:ipxe,175", "--dhcp-boot=tag:!ipxe,snponly.efi", "--dhcp-boot=tag:ipxe,boot.ipxe"],
@@ -45,7 +45,7 @@ boot
 
 @dataclass(frozen=True)
 class Netboot:
-    """A folder with all that the servers serve, and the firmware that asks them."""
+    """The folder of the served files, and the firmware of the guest."""
 
     firmware: str
     folder: Path
@@ -58,7 +58,7 @@ class Netboot:
         return ["-drive", code, "-drive", f"if=pflash,unit=1,format=raw,file={self.folder / 'variables'}"]
 
     def card(self, mac):
-        """QEMU's arguments for the card; OVMF has a driver of its own for it and needs no ROM."""
+        """QEMU's arguments for the card; OVMF has its own driver for the card and needs no ROM."""
         rom = ",romfile=" if self.firmware == "uefi" else ""
         device = f"virtio-net-pci,id=net0,netdev=user0,mac={mac},bootindex=0{rom}"
         return ["-netdev", "tap,id=user0,ifname=tap0,script=no,downscript=no", "-device", device]
@@ -71,7 +71,7 @@ class Netboot:
 
 
 def prepare(folder, firmware, kernel, initrd, append):
-    """Lay out what is served."""
+    """Create the folder of the served files."""
     for path in [TUN, *LOADERS[firmware]]:
         if not path.exists():
             raise Failed(f"{path}: not there: run tests/setup, or load the module tun")

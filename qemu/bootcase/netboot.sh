@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
 #
-# netboot.sh ADDRESS FOLDER [DNSMASQ'S ARGUMENTS...] -- QEMU...: in a network namespace that is this script's alone,
+# netboot.sh ADDRESS FOLDER [DNSMASQ'S ARGUMENTS...] -- QEMU...: in a private network namespace,
 # serve FOLDER/served at the other end of tap0 as long as QEMU runs.
 set -euo pipefail
 address=$1 folder=$2
@@ -18,7 +18,7 @@ ip tuntap add tap0 mode tap
 ip address add "$address/24" dev tap0
 ip link set tap0 up
 
-# Nothing of the guest's console goes through them: their output has files of its own.
+# The servers write to their own files, because stdout belongs to the guest's console.
 dnsmasq --keep-in-foreground --conf-file=/dev/null --port=0 --no-ping --user=root --group=root --pid-file \
     --log-facility=- --log-dhcp --dhcp-leasefile="$folder/leases" --dhcp-authoritative \
     --dhcp-range="${address%.*}.10,${address%.*}.20,255.255.255.0,1h" \

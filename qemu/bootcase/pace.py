@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""How long a guest may take. A busy or slow host is no fault: a limit is a multiple of what a measured piece of work
-takes on this host, at that time. tests/pace/mod.rs is the same for the tests outside QEMU."""
+"""The time limits of guests. A busy or slow host is not a fault: the harness measures a fixed piece
+of work on this host and extends a limit in proportion. tests/pace/mod.rs does the same for the
+tests outside QEMU."""
 
 import subprocess
 import time
@@ -8,26 +9,26 @@ import time
 from .paths import PROJECT, say
 
 WORK = PROJECT / "tests" / "pace" / "work.sh"
-# What it takes on a machine of 2020 that has nothing else to do.
+# The duration of the work on an idle machine of 2020.
 IDLE_SECONDS = 0.2
-# A guest that hangs is ended too, on any host.
+# The maximum, so that a hanging guest ends on any host.
 MOST = 4
 
 
 def now():
-    """How many times slower than an idle machine this host is now: 1 to MOST."""
+    """How many times slower than an idle machine this host is: 1 to MOST."""
     began = time.monotonic()
     subprocess.run(["sh", str(WORK)], stdin=subprocess.DEVNULL, check=True)
     return factor(time.monotonic() - began)
 
 
 def factor(took):
-    """The same, of what the work took."""
+    """The factor for a measured duration of the work."""
     return min(max(took / IDLE_SECONDS, 1.0), MOST)
 
 
 class Limit:
-    """A limit in seconds of an idle machine. The host is measured only when they are over."""
+    """A limit in seconds of an idle machine. The host is measured only after these seconds."""
 
     def __init__(self, idle, what):
         self.idle, self.what = idle, what
@@ -35,11 +36,11 @@ class Limit:
         self.began = time.monotonic()
 
     def seconds(self):
-        """What the limit has come to."""
+        """The limit with its extension."""
         return self.idle * self.times
 
     def is_over(self):
-        """Asks the host, before it says so, whether that was time enough."""
+        """Whether the limit has passed; measures the host first."""
         if time.monotonic() - self.began <= self.seconds():
             return False
         times = now()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Where things are, and the cache that image steps share."""
+"""Paths, and the cache that the image steps share."""
 
 import fcntl
 import hashlib
@@ -21,7 +21,7 @@ KEEP_UNUSED_SECONDS = 3600
 
 
 class Failed(Exception):
-    """A step before the boot went wrong; the text is one line for the user."""
+    """A step before the boot failed; the text is one line for the user."""
 
 
 def say(text):
@@ -39,13 +39,13 @@ def run(argv, log=None, **kwargs):
         log.write_text(done.stdout)
     if done.returncode != 0:
         tail = " | ".join(done.stdout.strip().splitlines()[-4:])
-        where = f" (all of it: {log})" if log else ""
+        where = f" (full log: {log})" if log else ""
         raise Failed(f"{Path(argv[0]).name}: exit {done.returncode}: {tail}{where}")
     return done.stdout
 
 
 def digest(*parts):
-    """A short hash of strings, files and whole folders: what a cached image was made from."""
+    """A short hash of strings, files and whole folders: the inputs of a cached image."""
     total = hashlib.sha256()
     for part in parts:
         if isinstance(part, Path):
@@ -60,7 +60,7 @@ def digest(*parts):
 
 @contextmanager
 def locked(name):
-    """One builder at a time for one artefact, over processes."""
+    """Allow one builder at a time for one artefact, across processes."""
     locks = TARGET / "locks"
     locks.mkdir(parents=True, exist_ok=True)
     with open(locks / name, "w") as handle:
@@ -69,7 +69,7 @@ def locked(name):
 
 
 def cached(name, key, build):
-    """The folder NAME-KEY of the cache; built by `build(folder)` when it is not there yet."""
+    """The folder NAME-KEY of the cache; `build(folder)` creates it if it does not exist."""
     final = CACHE / f"{name}-{key}"
     with locked(name):
         if final.is_dir():
@@ -91,6 +91,6 @@ def cached(name, key, build):
 
 
 def remove(folder):
-    """Remove a folder of the cache, if it is there."""
+    """Remove a folder of the cache, if it exists."""
     if folder.exists():
         shutil.rmtree(folder)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What somebody who watches a boot wants to see of its console: what ibboot says and the tables it prints."""
+"""The console lines for a spectator of a boot: the messages and tables of ibboot."""
 
 import re
 
 STAMP = re.compile(r"^\[\s*\d+\.\d+\]\s*")
-# Behind a prompt that has no end of line.
+# Text behind a prompt without an end of line.
 TABLE = re.compile(r"(?:^|login: )==== (.*) ====$")
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the cases boot: the modules built for a kernel, and a test image around them."""
+"""Build the modules for a kernel, and the test image with these modules."""
 
 import os
 import shutil
@@ -16,7 +16,7 @@ from bootcase.paths import PROJECT, Failed, cached, digest, run  # noqa: E402
 SOFTIB = PROJECT / "target" / "softib"
 RELEASES = debian.RELEASES
 MODULE_SOURCES = ["*.c", "*.h", "Kbuild", "Makefile", "selftest/*.c", "selftest/Kbuild"]
-# perl: W=1 has kernel-doc look at every file
+# perl: W=1 runs kernel-doc on every file
 BUILDER_PACKAGES = ["make", "perl", "binutils"]
 TOOL_PACKAGES = [
     "busybox-static", "dash", "ibverbs-providers", "ibverbs-utils", "infiniband-diags", "iperf3",
@@ -28,14 +28,14 @@ PROGRAMS = [
     "exportfs", "rpc.mountd", "nfsdcld", "mount.nfs4", "iscsid", "iscsiadm",
 ]
 KMOD_NAMES = ["modprobe", "insmod", "rmmod", "lsmod", "depmod"]
-# libgcc_s is opened by name when a thread of opensm ends
+# opensm opens libgcc_s by name when a thread ends
 EXTRA_FILES = [
     "usr/lib/x86_64-linux-gnu/libgcc_s.so.1",
     "usr/lib/x86_64-linux-gnu/libibverbs/librxe-rdmav34.so",
     "etc/libibverbs.d/rxe.driver", "etc/netconfig", "etc/services", "etc/protocols", "etc/passwd", "etc/group",
     "etc/nsswitch.conf", "etc/iscsi/iscsid.conf",
 ]
-# the last ones are loaded by name from code, so that modules.dep does not have them
+# code loads the last ones by name, so modules.dep does not have them
 MODULES = [
     "ib_umad", "ib_uverbs", "ib_ipoib", "rdma_cm", "rdma_ucm", "configfs",
     "nfsd", "nfsv4", "rpcrdma",
@@ -44,7 +44,7 @@ MODULES = [
 ]
 
 def debian_tree(name, suite, packages):
-    """A root tree with these packages in the cache, to run programs in or take them from."""
+    """A cached root tree with these packages, to run programs in or to copy programs from."""
 
     def build(work):
         argv = ["mmdebstrap", "--variant=minbase", f"--include={','.join(packages)}", "--mode=root", "--quiet"]
@@ -60,7 +60,8 @@ def module_sources():
     return sorted(file.relative_to(HERE) for pattern in MODULE_SOURCES for file in HERE.glob(pattern))
 
 def modules(release):
-    """A folder with softib.ko and softib_selftest.ko for the release's kernel; warnings are failures."""
+    """A folder with softib.ko and softib_selftest.ko for the release's kernel; warnings are
+    failures."""
     version = debian.kernel_version(debian.kernel(release))
     packages = [*BUILDER_PACKAGES, f"linux-headers-{version}"]
     sources = module_sources()
@@ -84,7 +85,7 @@ def modules(release):
     return cached(f"softib-module-{release.kernel}", key, build)
 
 def copy_into(root, tree, name):
-    """One file of a tree into the image at the same place, through symbolic links."""
+    """Copy one file of a tree to the same path of the image, through symbolic links."""
     source = tree / name
     while source.is_symlink():
         target = os.readlink(source)
@@ -101,11 +102,11 @@ def libraries(tree, program):
     return [merged(word.lstrip("/")) for word in words if word.startswith("/")]
 
 def merged(path):
-    """Debian's root folders are links into usr: the place below usr."""
+    """The path below usr: Debian's root folders are links into usr."""
     return path if path.startswith(("usr/", "etc/", "var/")) else f"usr/{path}"
 
 def tools_root(root, tree):
-    """Programs with their libraries, busybox for the rest."""
+    """Copy programs with their libraries; busybox replaces all others."""
     for folder in ["usr/bin", "usr/sbin", "usr/lib", "usr/lib64", "proc", "sys", "dev", "run", "tmp", "var/log", "etc/opensm"]:
         (root / folder).mkdir(parents=True, exist_ok=True)
     for folder in ["bin", "sbin", "lib", "lib64"]:
@@ -128,7 +129,7 @@ def tools_root(root, tree):
             (root / "usr/bin" / applet).symlink_to("busybox")
 
 def modules_root(root, kernel, release):
-    """The kernel's own modules, and ours, with their dependencies."""
+    """Copy the modules of the kernel and of softib, with their dependencies."""
     version = debian.kernel_version(kernel)
     for file in debian.module_files(kernel, MODULES):
         (root / "usr" / file).parent.mkdir(parents=True, exist_ok=True)
@@ -142,7 +143,8 @@ def modules_root(root, kernel, release):
     run(["depmod", "-b", root, version])
 
 def image(release):
-    """The initramfs of all cases for a release's kernel: uncompressed, which boots fastest under TCG."""
+    """The initramfs of all cases for a release's kernel. Uncompressed images boot fastest under
+    TCG."""
     kernel = debian.kernel(release)
     guest = [HERE / "fabric.sh", HERE / "guest", HERE / "cases"]
     key = digest(debian.kernel_version(kernel), modules(release).name, HERE / "build.py", *guest)

@@ -84,7 +84,7 @@ void sib_cq_push(struct sib_cq *cq, const struct ib_wc *wc, bool solicited)
 	}
 }
 
-/* Drop this QP's completions, as a reset of a kernel QP does. */
+/* Drop this QP's completions, like a reset of a kernel QP. */
 void sib_cq_clean(struct sib_cq *cq, struct ib_qp *qp)
 {
 	u32 i, kept = 0, n = cq->count;

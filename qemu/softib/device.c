@@ -19,11 +19,11 @@ static int query_device(struct ib_device *ibdev, struct ib_device_attr *a,
 	a->device_cap_flags = IB_DEVICE_PORT_ACTIVE_EVENT | IB_DEVICE_SYS_IMAGE_GUID |
 			      IB_DEVICE_RC_RNR_NAK_GEN | IB_DEVICE_CURR_QP_STATE_MOD |
 			      IB_DEVICE_MEM_MGT_EXTENSIONS;
-	/* spares every consumer a DMA region of its own */
+	/* consumers need no DMA region of their own */
 	a->kernel_cap_flags = IBK_LOCAL_DMA_LKEY;
 	a->max_send_sge = SIB_MAX_SGE;
 	a->max_recv_sge = SIB_MAX_SGE;
-	a->max_sge_rd = 16;	/* above 16 the NFS client takes it for its MR size */
+	a->max_sge_rd = 16;	/* the NFS client would use a larger value as its MR size */
 	a->max_fast_reg_page_list_len = SIB_MAX_MR_PAGES;
 	a->max_cq = 65536;
 	a->max_cqe = SIB_MAX_CQE;
@@ -61,8 +61,8 @@ static void get_dev_fw_str(struct ib_device *ibdev, char *s)
 }
 
 /*
- * User space may open the device, query it and hear its events (that is how one
- * waits for a port); whatever needs a queue or memory is refused where it is made.
+ * User space may open the device, query it and read its events, to wait for a
+ * port.  The verbs that create a queue or a memory region fail.
  */
 static int alloc_ucontext(struct ib_ucontext *c, struct ib_udata *u)
 {
@@ -73,7 +73,7 @@ static void dealloc_ucontext(struct ib_ucontext *c)
 {
 }
 
-/* There is nothing to unmap; without it neither removal nor a netns move is possible. */
+/* Nothing to unmap, but removal and a netns move require this callback. */
 static void disassociate_ucontext(struct ib_ucontext *c)
 {
 }

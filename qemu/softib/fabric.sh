@@ -2,23 +2,23 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # The far end of softib's cables: a network namespace with the odd HCAs, opensm
-# and whatever serves there.  The machine under test keeps the even HCAs and
-# sees a remote subnet manager.  For an initramfs and for a real root.
+# and servers.  The machine under test keeps the even HCAs and sees a remote
+# subnet manager.  For an initramfs and for a real root.
 #
 #   fabric.sh up [HCA...]                     namespace, HCAs moved into it (softib1)
-#   fabric.sh up here                         no namespace: block storage targets know the
-#                                             initial one only; routes over the cable
+#   fabric.sh up here                         no namespace: block storage targets support only
+#                                             the initial one; routes over the cable
 #   fabric.sh down                            SMs ended, namespace gone
 #   fabric.sh sm VERB [HCA [PORT]]            start stop kill hang resume restart running
-#   fabric.sh partitions [LINE...]            partitions.conf; a running SM reads it
+#   fabric.sh partitions [LINE...]            write partitions.conf; a running SM reads it
 #   fabric.sh address ADDR/LEN [HCA [PORT [P_KEY]]]  far IPoIB interface (or child): up, addressed
-#   fabric.sh netdev [HCA [PORT]]             its name
+#   fabric.sh netdev [HCA [PORT]]             print the name of the far IPoIB interface
 #   fabric.sh cable in|out [HCA [PORT]]       at the near end (softib0 1)
 #   fabric.sh knob HCA[/PORT] NAME [VALUE]    read or write a knob
-#   fabric.sh exec COMMAND...                 in the namespace
+#   fabric.sh exec COMMAND...                 run a command in the namespace
 #
-# FABRIC_SM_OPTIONS: more options for opensm.  FABRIC_PROGRAMS: a folder for what the
-# system itself does not have.  Exit 0, 1 failed, 64 usage.
+# FABRIC_SM_OPTIONS: more options for opensm.  FABRIC_PROGRAMS: a folder of programs that
+# the system does not have.  Exit 0, 1 failed, 64 usage.
 
 NS=fabric
 RUN=/run/fabric
@@ -29,7 +29,7 @@ NETDEV_SECONDS=20
 die() { echo "fabric: $1" >&2; exit "${2:-1}"; }
 usage() { die "usage: up down sm partitions address netdev cable knob exec; see the head of $0" 64; }
 
-# busybox prefers its own ip to iproute2's, and has no RDMA in it
+# busybox prefers its own ip to iproute2's, and its own does not support RDMA
 find_program() {
 	for dir in /usr/sbin /sbin /usr/bin /bin ${FABRIC_PROGRAMS:-}; do
 		[ -x "$dir/$1" ] && { echo "$dir/$1"; return; }
@@ -47,7 +47,7 @@ else
 	far_ip() { ip -n $NS "$@"; }
 fi
 
-# until SECONDS COMMAND...: a deadline, never a count
+# until SECONDS COMMAND...: wait until the command succeeds, up to a deadline
 until_() {
 	end=$(($(cut -d. -f1 /proc/uptime) + $1)); shift
 	while ! "$@"; do
@@ -80,7 +80,7 @@ down() {
 	rm -rf $RUN
 }
 
-guid() { # HCA PORT: port GUID as opensm wants it
+guid() { # HCA PORT: port GUID in the form for opensm
 	gid=$(inside cat "/sys/class/infiniband/$1/ports/$2/gids/0") || die "$1: not in $NS"
 	echo "$gid" | sed 's/.*:\(....\):\(....\):\(....\):\(....\)$/0x\1\2\3\4/'
 }
@@ -100,7 +100,7 @@ start_sm() { # HCA PORT PIDFILE
 	guid=$(guid "$1" "$2") || exit 1
 	state=$RUN/$1-$2
 	mkdir -p "$state"
-	# -s 1: with two HCAs and no switch there is nobody to send a trap
+	# -s 1: with two HCAs and no switch no device sends a trap
 	set -- "$opensm" -g "$guid" -s 1 -f "$state/opensm.log" -P $RUN/partitions.conf
 	[ -e $RUN/here ] || set -- "$IP" netns exec $NS "$@"
 	(exec env OSM_CACHE_DIR="$state" OSM_TMP_DIR="$state" "$@" ${FABRIC_SM_OPTIONS:-} \
@@ -134,7 +134,7 @@ partitions() {
 	return 0
 }
 
-# The parent interface of a port: by its platform device, since names change.
+# The parent interface of a port, found by its platform device because names change.
 netdev_here() { # HCA PORT
 	for net in /sys/class/net/*; do
 		[ -e "$net/device" ] || continue
@@ -146,7 +146,7 @@ netdev_here() { # HCA PORT
 	return 1
 }
 
-netdev() { # HCA PORT: its name, after moving it into the namespace
+netdev() { # HCA PORT: move the interface into the namespace and print its name
 	inside sh "$0" netdev-here "$@" && return
 	until_ $NETDEV_SECONDS eval "netdev_here $1 $2 > /dev/null" || die "$1 $2: no IPoIB interface"
 	name=$(netdev_here "$@")
@@ -154,17 +154,17 @@ netdev() { # HCA PORT: its name, after moving it into the namespace
 	echo "$name"
 }
 
-# A child is born in the initial namespace, wherever its parent is.
-child() { # PARENT P_KEY: its name
+# The kernel creates a child in the initial namespace, wherever its parent is.
+child() { # PARENT P_KEY: print the name of the child
 	name=$1.$(echo "$2" | sed 's/^0x//')
 	inside sh -c "echo $2 > /sys/class/net/$1/create_child" || die "$1: no child $2"
 	[ -e $RUN/here ] || ip link set "$name" netns $NS || die "$name: cannot be moved to $NS"
 	echo "$name"
 }
 
-# Both ends have their address in one namespace, where packets to an own one never
-# leave: what this node sends to ADDR takes the routes of the other interfaces, and
-# what ADDR sends goes out of NAME.  rdma_cm, which asks for the way back, as well.
+# Both addresses are in one namespace, where packets to a local address never leave the
+# node. So packets to ADDR use the routes of the other interfaces, and packets from ADDR
+# leave through NAME.  The same holds for rdma_cm, which looks up the path back.
 over_the_cable() { # ADDR NAME
 	for dir in all "$2"; do
 		echo 1 > "/proc/sys/net/ipv4/conf/$dir/accept_local"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The knobs, in debugfs: softib/softibN/ for an HCA, softib/softibN/P/ for a
- * port.  They belong to the slot, so they are there before the device is.
- * README.md says what each is for.
+ * port.  They belong to the slot, so they exist before the device.
+ * README.md describes each knob.
  */
 #include <linux/seq_file.h>
 #include <linux/string.h>
@@ -63,7 +63,7 @@ static const char *name_of(const struct name *table, int n, u16 value)
 
 #define NAME_OF(table, value) name_of(table, ARRAY_SIZE(table), value)
 
-/* A width stands for itself and all narrower ones, as on real ports. */
+/* A width includes all narrower widths, as on real ports. */
 int sib_parse_width(const char *name, u8 *mask)
 {
 	int i = FIND(widths, name);
@@ -298,7 +298,7 @@ static int phys_state_store(void *data, char *text)
 {
 	int i = FIND(physes, text);
 
-	/* LinkUp is reached by training, not by asking */
+	/* training leads to LinkUp, not a request */
 	if (i < 0 || physes[i].value == IB_PORT_PHYS_STATE_LINK_UP)
 		return -EINVAL;
 	sib_port_set_phys(data, physes[i].value);
@@ -452,7 +452,7 @@ void sib_knobs_add(struct sib_hca *hca)
 		port_add(&hca->port[n], dir);
 }
 
-/* Waits for whoever is in a knob. */
+/* Waits for running accesses to the knobs. */
 void sib_knobs_exit(void)
 {
 	debugfs_remove_recursive(root);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Management datagrams: to which agent they go, and the filter that lets a test
- * lose, delay or refuse them.
+ * Management datagrams: the dispatch to agents, and the filter by which a test
+ * drops, delays or rejects them.
  */
 #include "softib.h"
 
@@ -24,7 +24,7 @@ int sib_process_mad(struct ib_device *ibdev, int flags, u32 port_num,
 	case IB_MGMT_CLASS_PERF_MGMT:
 		return sib_pma(p, in, out);
 	default:
-		return IB_MAD_RESULT_SUCCESS;	/* for a consumer, if one has asked for it */
+		return IB_MAD_RESULT_SUCCESS;	/* for a consumer, if one has registered */
 	}
 }
 
@@ -61,9 +61,9 @@ static bool is_join(const struct ib_mad_hdr *mad)
 }
 
 /*
- * What becomes of a packet on its way to a port of the other HCA, by the rules
- * of the port it leaves and of the one it reaches.  What a node says to itself
- * never comes here: an SM whose own port is filtered still manages that port.
+ * Apply the rules of the sending port and of the receiving port to a packet for
+ * a port of the other HCA.  A packet of a node to itself is not filtered: an SM
+ * whose own port is filtered still manages that port.
  */
 enum sib_verdict sib_mad_filter(struct sib_packet *pkt, struct sib_port *to, u32 *delay_ms)
 {
@@ -84,7 +84,7 @@ enum sib_verdict sib_mad_filter(struct sib_packet *pkt, struct sib_port *to, u32
 	return *delay_ms ? SIB_DELAY : SIB_PASS;
 }
 
-/* Answer in the SA's place: the request comes back with a status. */
+/* Answer in place of the SA: return the request with a status. */
 void sib_mad_refuse(struct sib_packet *pkt)
 {
 	struct ib_mad_hdr *mad = (void *)pkt->data;

@@ -2,10 +2,10 @@
 /*
  * The module, its slots and the HCAs in them.
  *
- * An HCA is a platform device bound by a platform driver, as a PCI card is on
- * hardware, so that the kernel's own means apply: async_probe, bind and unbind.
- * What belongs to the card or to its cables (GUIDs, knobs) outlives the bound
- * device; what firmware forgets (LID, M_Key, P_Keys, counters) does not.
+ * An HCA is a platform device bound by a platform driver, like a PCI card by its
+ * driver, so that async_probe, bind and unbind of the kernel work.
+ * The values of the card and of its cables (GUIDs, knobs) outlive the bound
+ * device; the values that firmware loses (LID, M_Key, P_Keys, counters) do not.
  */
 #include <linux/delay.h>
 #include "softib.h"
@@ -61,9 +61,9 @@ static void hca_power(struct sib_hca *hca, bool on)
 }
 
 /*
- * Runs after the driver is unbound.  When the slot still has power, consumers
- * leave their multicast groups and close their connections over a live link,
- * and only then does the other end see it go.
+ * Runs after the driver is unbound.  While the slot has power, consumers leave
+ * their multicast groups and close their connections over a working link; the
+ * other end loses the link only after that.
  */
 static void hca_down(void *data)
 {
@@ -118,7 +118,7 @@ static int sib_probe(struct platform_device *pdev)
 	spin_lock_irq(&sib_lock);
 	hca->dev = dev;
 	spin_unlock_irq(&sib_lock);
-	/* a NULL dma_device: SGE addresses are kernel virtual ones, a copy is a memcpy */
+	/* a NULL dma_device: SGE addresses are kernel virtual addresses, a copy is a memcpy */
 	ret = ib_register_device(&dev->ib, hca->name, NULL);
 	if (ret) {
 		spin_lock_irq(&sib_lock);
@@ -138,7 +138,7 @@ static struct platform_driver sib_driver = {
 	.probe = sib_probe,
 };
 
-/* The card is plugged in; whether a driver binds to it is the driver core's affair. */
+/* Plug the card in; the driver core decides whether a driver binds to it. */
 int sib_hca_insert(struct sib_hca *hca)
 {
 	struct platform_device *pdev;
@@ -181,7 +181,7 @@ static int hca_remove(struct sib_hca *hca, bool surprise)
 	return ret;
 }
 
-/* Hot removal: the power goes first, the driver hears of it afterwards. */
+/* Hot removal: the power goes first, the driver is notified afterwards. */
 int sib_hca_pull(struct sib_hca *hca)
 {
 	cancel_delayed_work_sync(&hca->insert);
@@ -197,7 +197,7 @@ static void insert_work(struct work_struct *work)
 		pr_err("%s: no return after reset: %d\n", hca->name, ret);
 }
 
-/* Firmware reset: gone at once, back after the given time. */
+/* Firmware reset: the HCA disappears at once and returns after the given time. */
 int sib_hca_reset(struct sib_hca *hca, u32 ms)
 {
 	int ret = sib_hca_pull(hca);
@@ -209,7 +209,7 @@ int sib_hca_reset(struct sib_hca *hca, u32 ms)
 
 /*
  * In the order of the slots: by convention the subnet manager runs on an odd
- * HCA, and the even ones want its answers while they leave.
+ * HCA, and the even HCAs need its answers during their removal.
  */
 static void remove_all(void)
 {
@@ -296,13 +296,13 @@ static int __init sib_init(void)
 	ret = sib_wire_init();
 	if (ret)
 		goto err_slots;
-	/* the cards are there before their driver is, as on hardware */
+	/* the cards exist before their driver, as on hardware */
 	for (i = 0; present && i < hcas; i++) {
 		ret = sib_hca_insert(slots[i]);
 		if (ret)
 			goto err_wire;
 	}
-	/* and the knobs before the driver has probed anything */
+	/* the knobs exist before the driver probes */
 	sib_knobs_init();
 	for (i = 0; i < hcas; i++)
 		sib_knobs_add(slots[i]);

@@ -3,7 +3,7 @@
  * Memory regions, and every copy of message data.  SGE addresses are kernel
  * virtual addresses when the key is the device's local key or that of a DMA
  * region; with the key of a fast-registered region they count from its iova.
- * Everything here but the verbs runs under sib_lock.
+ * Everything except the verbs runs under sib_lock.
  */
 #include "softib.h"
 
@@ -80,7 +80,7 @@ static int dereg_mr(struct ib_mr *ibmr, struct ib_udata *u)
 	struct sib_mr *mr = to_sib(mr, ibmr);
 
 	xa_erase_irq(&sib_mrs, mr->key >> 8);
-	spin_lock_irq(&sib_lock);	/* whoever found it before has finished */
+	spin_lock_irq(&sib_lock);	/* waits for earlier lookups to finish */
 	spin_unlock_irq(&sib_lock);
 	kvfree(mr->pages);
 	kfree(mr);
@@ -112,7 +112,7 @@ const struct ib_device_ops sib_mr_ops = {
 	.map_mr_sg = map_mr_sg,
 };
 
-/* ---- the wire's side: under sib_lock ---- */
+/* ---- called by the wire: under sib_lock ---- */
 
 static struct sib_mr *mr_find(u32 key)
 {
@@ -129,7 +129,7 @@ static bool mr_covers(struct sib_mr *mr, struct ib_pd *pd, u64 va, u32 len, int 
 	       len <= mr->length - (va - mr->iova);
 }
 
-/* May the owner of this protection domain use its own scatter list so? */
+/* Whether the owner of this protection domain has this access to its own scatter list. */
 bool sib_sg_ok(struct ib_pd *pd, const struct ib_sge *s, int n, int access)
 {
 	for (; n--; s++)
@@ -139,7 +139,7 @@ bool sib_sg_ok(struct ib_pd *pd, const struct ib_sge *s, int n, int access)
 	return true;
 }
 
-/* May the other end?  Zero-length operations touch, and check, nothing. */
+/* Whether the other end has this access.  Zero-length operations check nothing. */
 bool sib_rkey_ok(struct ib_pd *pd, const struct ib_sge *remote, int access)
 {
 	return !remote->length ||

@@ -5,7 +5,7 @@
 #define PERF_BAD_METHOD_ATTR	cpu_to_be16(0x000c)
 #define PERF_BAD_FIELD		cpu_to_be16(0x001c)
 
-/* Names as in sysfs, so that tests raise what they then read there. */
+/* Names as in sysfs, so that tests set and read the same names. */
 const char *const sib_counter_name[SIB_COUNTERS] = {
 	[SIB_CNT_SYMBOL_ERROR] = "symbol_error",
 	[SIB_CNT_LINK_ERROR_RECOVERY] = "link_error_recovery",
@@ -26,7 +26,7 @@ const char *const sib_counter_name[SIB_COUNTERS] = {
 	[SIB_CNT_XMIT_WAIT] = "port_xmit_wait",
 };
 
-/* Where a counter is in an attribute's data, in bits; and which bit selects it. */
+/* Offset of a counter in the data of an attribute, in bits, and the bit that selects it. */
 struct field {
 	u16	offset;
 	u8	bits;
@@ -51,12 +51,12 @@ static const struct field port_counters[] = {	/* IBA 16.1.3.5 */
 	{ 224, 32, BIT(13), SIB_CNT_RCV_DATA },
 	{ 256, 32, BIT(14), SIB_CNT_XMIT_PACKETS },
 	{ 288, 32, BIT(15), SIB_CNT_RCV_PACKETS },
-	/* PortXmitWait, at 320, is selected by CounterSelect2, which has a place of its own */
+	/* CounterSelect2, a separate field, selects PortXmitWait, at 320 */
 };
 
 static const struct field xmit_wait = { 320, 32, BIT(0), SIB_CNT_XMIT_WAIT };
 
-static const struct field port_counters_ext[] = {	/* without the unicast and multicast ones */
+static const struct field port_counters_ext[] = {	/* no unicast and multicast ones */
 	{ 64, 64, BIT(0), SIB_CNT_XMIT_DATA },
 	{ 128, 64, BIT(1), SIB_CNT_RCV_DATA },
 	{ 192, 64, BIT(2), SIB_CNT_XMIT_PACKETS },

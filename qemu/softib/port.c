@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Ports: the link below them (cable, training, width and speed), their state,
- * the events the consumers hear of it, and the port verbs.
+ * the events for consumers, and the port verbs.
  */
 #include "softib.h"
 
@@ -10,7 +10,7 @@ void sib_port_init(struct sib_port *p, struct sib_hca *hca, int num)
 	p->hca = hca;
 	p->num = num;
 	p->guid = cpu_to_be64(be64_to_cpu(hca->node_guid) + num);
-	/* what opensm answers when a group may not be joined: ERR_REQ_INVALID */
+	/* the status of opensm for a rejected join: ERR_REQ_INVALID */
 	p->fail_joins_status = 0x0200;
 }
 
@@ -20,7 +20,7 @@ static void link_idle_rate(struct sib_port *p)
 	p->speed_active = IB_SPEED_SDR;
 }
 
-/* What follows from the knobs width, speed and mtu. */
+/* Derive the port attributes from the knobs width, speed and mtu. */
 static void link_caps(struct sib_port *p)
 {
 	p->width_enabled = p->width_supported;
@@ -34,7 +34,7 @@ static void link_caps(struct sib_port *p)
 		link_idle_rate(p);
 }
 
-/* As after power-on: what firmware keeps in volatile memory is gone. */
+/* The state after power-on: the volatile memory of the firmware is reset. */
 void sib_port_reset(struct sib_port *p)
 {
 	unsigned long fl;
@@ -68,14 +68,14 @@ void sib_port_reset(struct sib_port *p)
 
 /* ---- events ---- */
 
-/* In an order that lets a consumer find all it needs when it hears of ACTIVE. */
+/* In this order a consumer finds all other changes when it gets PORT_ACTIVE. */
 static const enum ib_event_type event_order[] = {
 	IB_EVENT_GID_CHANGE, IB_EVENT_LID_CHANGE, IB_EVENT_PKEY_CHANGE, IB_EVENT_SM_CHANGE,
 	IB_EVENT_CLIENT_REREGISTER, IB_EVENT_PORT_ACTIVE, IB_EVENT_PORT_ERR,
 	IB_EVENT_DEVICE_FATAL,
 };
 
-/* Not under sib_lock.  The reference keeps the device registered meanwhile. */
+/* Not under sib_lock.  The reference keeps the device registered during the callbacks. */
 void sib_port_events(struct sib_port *p, unsigned long events)
 {
 	struct sib_device *dev;
@@ -98,7 +98,7 @@ void sib_port_events(struct sib_port *p, unsigned long events)
 		ev = (struct ib_event){
 			.device = &dev->ib, .element.port_num = p->num, .event = event_order[i],
 		};
-		/* Tests measure from here: hardware has no word for it. */
+		/* Tests measure from this message; hardware has no such message. */
 		if (ev.event == IB_EVENT_PORT_ACTIVE || ev.event == IB_EVENT_PORT_ERR)
 			ibdev_info(&dev->ib, "port %u: %s\n", p->num,
 				   ev.event == IB_EVENT_PORT_ACTIVE ? "ACTIVE" : "not ACTIVE");
@@ -109,7 +109,7 @@ void sib_port_events(struct sib_port *p, unsigned long events)
 
 /* ---- port state; under sib_lock ---- */
 
-/* The state asked for, unless a knob forces another; the events of the change. */
+/* Set the requested state, unless a knob forces another one, and queue the events. */
 unsigned long sib_port_set_state(struct sib_port *p, u8 state)
 {
 	bool was = p->state == IB_PORT_ACTIVE, is;
@@ -154,7 +154,7 @@ static u8 widest(u8 mask)
 	return 0;
 }
 
-/* Does the physical layer see a partner it can train with? */
+/* Whether the physical layer has a partner to train with. */
 static bool link_present(const struct sib_port *a, const struct sib_port *b)
 {
 	return b && a->cable && b->cable && a->hca->powered && b->hca->powered &&
@@ -181,7 +181,7 @@ static void link_events(struct sib_link *link, unsigned long events[2])
 		sib_port_events(link->end[1], events[1]);
 }
 
-/* Something changed at an end: lose the link, or begin to train it. */
+/* An end has changed: drop the link, or start training. */
 void sib_link_update(struct sib_port *p)
 {
 	struct sib_link *link = p->link;
@@ -216,7 +216,7 @@ static void train_work(struct work_struct *work)
 	unsigned long events[2] = { 0, 0 };
 
 	spin_lock_irq(&sib_lock);
-	/* a pull since then has cancelled it, a replug has moved it */
+	/* a pull cancels the training, a replug delays it */
 	if (link->training && time_after_eq(jiffies, link->trained_at) &&
 	    link_present(link->end[0], link->end[1]))
 		link_train(link, events);
@@ -224,7 +224,7 @@ static void train_work(struct work_struct *work)
 	link_events(link, events);
 }
 
-/* Down, Polling and up again, so that new widths, speeds or MTUs count. */
+/* Down, Polling and up again, to apply new widths, speeds or MTUs. */
 static void link_retrain(struct sib_port *p)
 {
 	unsigned long events[2];
@@ -248,8 +248,8 @@ static unsigned long port_state_reset(struct sib_port *p)
 
 /*
  * Set(PortInfo):PortState of Down with no physical state resets the link's state
- * machine (IBA 7.2.7): the wire stays trained, both ends begin anew at INIT.
- * opensm does so when it changes NeighborMTU.
+ * machine (IBA 7.2.7): the link stays trained, both ends restart at INIT.
+ * opensm does this when it changes NeighborMTU.
  */
 void sib_link_reset(struct sib_port *p)
 {
@@ -263,7 +263,7 @@ void sib_link_reset(struct sib_port *p)
 	link_events(p->link, events);
 }
 
-/* Knobs: what the port supports from now on; zero leaves a field alone. */
+/* Knobs: the maxima of the port from now on; zero leaves a field unchanged. */
 void sib_port_set_caps(struct sib_port *p, u8 width, u16 speed, u8 mtu)
 {
 	unsigned long fl;
@@ -310,7 +310,7 @@ void sib_port_set_phys(struct sib_port *p, u8 phys)
 	sib_link_update(p);
 }
 
-/* IB_PORT_NOP lets go: the port is where its link says, and the SM may move it. */
+/* IB_PORT_NOP releases the port: its state follows the link, and the SM may change it. */
 void sib_port_force(struct sib_port *p, u8 state)
 {
 	unsigned long ev, fl;
@@ -323,7 +323,7 @@ void sib_port_force(struct sib_port *p, u8 state)
 	sib_port_events(p, ev);
 }
 
-/* Without power every request of the HCA fails, as on a card that is gone. */
+/* Without power every request of the HCA fails, as on a removed card. */
 void sib_port_power(struct sib_port *p, bool on)
 {
 	struct sib_qp *qp;

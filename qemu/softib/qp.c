@@ -73,7 +73,7 @@ static int check_init_attr(const struct ib_qp_init_attr *a)
 	return 0;
 }
 
-/* QP0 and QP1 exist once per port; the others get the next free number. */
+/* QP0 and QP1 exist once per port; other QPs get the next free number. */
 static int assign_qpn(struct sib_qp *qp)
 {
 	int special = qp->ib.qp_type == IB_QPT_GSI, ret = 0;
@@ -318,17 +318,17 @@ static void fill_wqe(struct sib_wqe *w, const struct ib_send_wr *wr)
 	}
 }
 
-/* The address handle is copied: its owner may destroy it before the wire gets to it. */
+/* Copy the address handle: the owner may destroy it before the wire sends the message. */
 static void fill_ud(struct sib_qp *qp, struct sib_wqe *w, const struct ib_ud_wr *ud)
 {
 	w->ah = to_sib(ah, ud->ah)->attr;
 	w->dest_qpn = ud->remote_qpn;
-	/* a Q_Key with the high bit set asks for the QP's own */
+	/* a Q_Key with the high bit set means the QP's own Q_Key */
 	w->qkey = ud->remote_qkey & 0x80000000 ? qp->attr.qkey : ud->remote_qkey;
 	w->pkey_index = qp->ib.qp_type == IB_QPT_UD ? qp->attr.pkey_index : ud->pkey_index;
 }
 
-/* May be called with interrupts off, so it only queues. */
+/* Callers may have interrupts off, so this function only queues. */
 static int post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 		     const struct ib_send_wr **bad)
 {
@@ -359,7 +359,7 @@ static int post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 		qp->sq.count++;
 	}
 	if (qp->state == IB_QPS_ERR)
-		sib_qp_error(qp);	/* flush at once: consumers drain QPs so */
+		sib_qp_error(qp);	/* flush at once: consumers drain QPs this way */
 	else if (qp->sq.count)
 		sib_wire_kick(qp);
 out:

@@ -24,7 +24,7 @@ void sib_ring_free(struct sib_ring *r)
 	r->sge = NULL;
 }
 
-/* The next free request, its scatter list filled in; the caller counts it. */
+/* The next free request, with its scatter list; the caller updates the count. */
 struct sib_wqe *sib_ring_tail(struct sib_ring *r, const struct ib_sge *sg, int n)
 {
 	u32 i = (r->head + r->count) % r->size, len = 0;

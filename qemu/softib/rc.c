@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Reliable connections, without packets: no PSN, no ACK.  A request is carried
- * out whole, or waits.  Requests run strictly one after the other, so that
- * IB_SEND_FENCE holds by itself.
+ * Reliable connections, without packets: no PSN, no ACK.  A request is executed
+ * as a whole, or waits.  Requests run strictly in order, which satisfies
+ * IB_SEND_FENCE.
  */
 #include "softib.h"
 
-/* No route or no peer QP: how long until the transport gives up, as its timer would. */
+/* No route or no peer QP: the time until the timer of the transport gives up. */
 #define RC_WAIT msecs_to_jiffies(1000)
 
 static void fail_local(struct sib_qp *qp, enum ib_wc_status status)
@@ -15,7 +15,7 @@ static void fail_local(struct sib_qp *qp, enum ib_wc_status status)
 	sib_qp_error(qp);
 }
 
-/* The request failed at the responder: both ends break, its owner hears why. */
+/* Failed at the responder: both QPs go to the error state, the requester gets the status. */
 static void nak(struct sib_qp *qp, struct sib_qp *dst, enum ib_wc_status status)
 {
 	qp->hca->ops[SIB_OP_NAK]++;
@@ -25,7 +25,7 @@ static void nak(struct sib_qp *qp, struct sib_qp *dst, enum ib_wc_status status)
 	sib_qp_error(dst);
 }
 
-/* Requests that stay at home.  False if this is not one of them. */
+/* Execute a local request.  False if the request is not local. */
 static bool local_request(struct sib_qp *qp, struct sib_wqe *w)
 {
 	bool ok;
@@ -44,7 +44,7 @@ static bool local_request(struct sib_qp *qp, struct sib_wqe *w)
 	return true;
 }
 
-/* True while the sender may go on waiting for whatever is missing. */
+/* True while the sender may wait for a missing resource. */
 static bool stall(struct sib_qp *qp, bool forever)
 {
 	if (!qp->stall_since)
@@ -72,7 +72,7 @@ static void count_op(struct sib_hca *hca, const struct sib_wqe *w)
 	}
 }
 
-/* In packets of the path MTU, as a real transport would cut the message. */
+/* The number of packets of the path MTU in the message of a real transport. */
 static void count_data(struct sib_port *from, struct sib_port *to, u32 len)
 {
 	u32 words = DIV_ROUND_UP(len, 4);
@@ -84,7 +84,7 @@ static void count_data(struct sib_port *from, struct sib_port *to, u32 len)
 	to->counter[SIB_CNT_RCV_PACKETS] += packets;
 }
 
-/* The port at which the connection ends, if the way there is open. */
+/* The port of the other end, if the path is open. */
 static struct sib_port *route(struct sib_qp *qp)
 {
 	struct sib_port *from = sib_qp_port(qp);
@@ -98,7 +98,7 @@ static struct sib_port *route(struct sib_qp *qp)
 	return NULL;
 }
 
-/* The other end of the connection, if it would acknowledge anything. */
+/* The QP of the other end, if it is in a state to acknowledge. */
 static struct sib_qp *responder(struct sib_qp *qp)
 {
 	struct sib_port *to = route(qp), *from = sib_qp_port(qp);
@@ -118,7 +118,7 @@ static struct sib_qp *responder(struct sib_qp *qp)
 	return dst;
 }
 
-/* READ or WRITE of the other end's memory; the local list has been checked. */
+/* READ or WRITE of the other end's memory; the caller has checked the local list. */
 static enum ib_wc_status remote_memory(struct sib_qp *qp, struct sib_wqe *w, struct sib_qp *dst)
 {
 	struct ib_sge remote = { .addr = w->raddr, .length = w->len, .lkey = w->rkey };
@@ -136,7 +136,7 @@ static enum ib_wc_status remote_memory(struct sib_qp *qp, struct sib_wqe *w, str
 	return IB_WC_SUCCESS;
 }
 
-/* A SEND's data and invalidation at the responder: its completion, and the requester's. */
+/* The data and invalidation of a SEND at the responder, and the completions of both ends. */
 static enum ib_wc_status deliver(struct sib_qp *qp, struct sib_wqe *w, struct sib_qp *dst,
 				 struct ib_wc *wc)
 {
@@ -162,7 +162,7 @@ static enum ib_wc_status deliver(struct sib_qp *qp, struct sib_wqe *w, struct si
 	return IB_WC_SUCCESS;
 }
 
-/* The request takes a receive request of the responder with it. */
+/* Execute a request that consumes a receive request of the responder. */
 static enum ib_wc_status consume(struct sib_qp *qp, struct sib_wqe *w, struct sib_qp *dst)
 {
 	bool write = w->opcode == IB_WR_RDMA_WRITE_WITH_IMM;
@@ -189,7 +189,7 @@ static enum ib_wc_status consume(struct sib_qp *qp, struct sib_wqe *w, struct si
 	return status;
 }
 
-/* One work request, start to end.  Returns false when it has to wait. */
+/* Execute one work request.  Returns false if the request must wait. */
 bool sib_rc_tx(struct sib_qp *qp)
 {
 	struct sib_wqe *w = sib_ring_head(&qp->sq);

@@ -2,7 +2,7 @@
 /* The subnet management agent: IBA chapter 14. */
 #include "softib.h"
 
-/* MAD status, IBA 13.4.7: method and attribute do not go together; invalid field */
+/* MAD status, IBA 13.4.7: method and attribute do not match; invalid field */
 #define SMP_BAD_METHOD_ATTR	cpu_to_be16(0x000c)
 #define SMP_BAD_FIELD		cpu_to_be16(0x001c)
 
@@ -11,16 +11,16 @@
 #define SPEED_EXT_SHIFT	4				/* IB_SPEED_FDR is the first */
 
 /*
- * The tail of PortInfo that struct ib_port_info does not have: bits 496..511,
+ * The tail of PortInfo, which struct ib_port_info does not have: bits 496..511,
  * LinkSpeedExtActive and Supported, then LinkSpeedExtEnabled.
  */
 #define PI_SPEED_EXT		62
 #define PI_SPEED_EXT_ENABLED	63
 
 /*
- * IBA 14.2.4, M_Key: may this SMP be looked at?  *show tells if a reply may hold
- * the M_Key.  A lease, once a violation has started it, ends the protection, so
- * that a subnet whose manager has died with the key can be managed again.
+ * IBA 14.2.4, M_Key: whether this SMP may be processed.  *show: whether a reply
+ * may contain the M_Key.  A violation starts the lease, whose end disables the
+ * protection, so that a new manager can take over from one that died with the key.
  */
 static bool m_key_ok(struct sib_port *p, int flags, const struct ib_smp *smp, bool *show)
 {
@@ -65,7 +65,7 @@ static void get_port_info(struct sib_port *p, u8 *data, bool show_m_key)
 {
 	struct ib_port_info *pi = (void *)data;
 	u8 ext = p->speed_active >> SPEED_EXT_SHIFT;
-	/* a link at an extended speed reports the fastest of the others here */
+	/* a link at an extended speed reports the fastest non-extended speed here */
 	u8 legacy = ext ? IB_SPEED_QDR : p->speed_active;
 
 	pi->mkey = show_m_key ? p->m_key : 0;
@@ -97,7 +97,7 @@ static void get_port_info(struct sib_port *p, u8 *data, bool show_m_key)
 	data[PI_SPEED_EXT_ENABLED] = p->speed_enabled >> SPEED_EXT_SHIFT;
 }
 
-/* LinkWidthEnabled, LinkSpeedEnabled, LinkSpeedExtEnabled: count at the next training. */
+/* LinkWidthEnabled, LinkSpeedEnabled, LinkSpeedExtEnabled: applied at the next training. */
 static void set_link_enabled(struct sib_port *p, const u8 *data)
 {
 	const struct ib_port_info *pi = (const void *)data;
@@ -144,7 +144,7 @@ static unsigned long set_addresses(struct sib_port *p, const struct ib_port_info
 	return ev;
 }
 
-/* PortState may only be moved one step up: INIT, ARMED, ACTIVE.  Under sib_lock. */
+/* PortState may only change one step up: INIT, ARMED, ACTIVE.  Under sib_lock. */
 static __be16 set_port_state(struct sib_port *p, u8 want, unsigned long *ev)
 {
 	if (want == IB_PORT_NOP || want == IB_PORT_DOWN || p->forced_state)
@@ -168,7 +168,7 @@ static __be16 set_port_info(struct sib_port *p, const u8 *data)
 
 	if (!lid || lid >= SIB_LID_FIRST_MCAST)
 		return SMP_BAD_FIELD;
-	/* as real HCAs do: a physical state alone means "down, then that" */
+	/* like real HCAs: a physical state alone means "down, then this state" */
 	if (want == IB_PORT_NOP && phys)
 		want = IB_PORT_DOWN;
 
@@ -221,7 +221,7 @@ static void set_pkey_table(struct sib_port *p, const u8 *data)
 		sib_port_events(p, SIB_EV(PKEY_CHANGE));
 }
 
-/* One attribute, set and read back.  Returns the status of the reply. */
+/* Set one attribute and read it back.  Returns the status of the reply. */
 static __be16 attribute(struct sib_port *p, const struct ib_smp *in, u8 *out, bool show_m_key)
 {
 	bool set = in->method == IB_MGMT_METHOD_SET;
@@ -259,7 +259,7 @@ static __be16 attribute(struct sib_port *p, const struct ib_smp *in, u8 *out, bo
 			set_pkey_table(p, in->data);
 		memcpy(out, p->pkeys, sizeof(p->pkeys));
 		return 0;
-	case IB_SMP_ATTR_SL_TO_VL_TABLE:	/* all SLs on VL0, nothing to arbitrate */
+	case IB_SMP_ATTR_SL_TO_VL_TABLE:	/* all SLs on VL0, no arbitration */
 	case IB_SMP_ATTR_VL_ARB_TABLE:
 	case IB_SMP_ATTR_LED_INFO:
 		return 0;
@@ -283,7 +283,7 @@ int sib_sma(struct sib_port *p, int flags, const struct ib_smp *in, struct ib_sm
 	spin_lock_irqsave(&sib_lock, fl);
 	ok = m_key_ok(p, flags, in, &show);
 	spin_unlock_irqrestore(&sib_lock, fl);
-	if (!ok)				/* the sender hears nothing at all */
+	if (!ok)				/* the sender gets no reply */
 		return IB_MAD_RESULT_SUCCESS | IB_MAD_RESULT_CONSUMED;
 
 	memcpy(out, in, sizeof(*out));

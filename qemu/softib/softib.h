@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * softib: software InfiniBand HCAs, cabled back to back in memory.  For tests
- * only.  One global lock guards all fabric state: the point is to be simple to
- * reason about, not to be fast.
+ * only.  One global lock guards all fabric state: softib is meant to be simple,
+ * not fast.
  *
  * Names follow the InfiniBand Architecture Specification, volume 1 ("IBA").
  */
@@ -34,7 +34,7 @@
 #define SIB_UD_MAX	4096
 #define SIB_FIRST_QPN	0x48
 #define SIB_LOCAL_LKEY	0x51b		/* all kernel memory, local use only */
-#define SIB_FIRST_MR	0x100		/* key >> 8, clear of the one above */
+#define SIB_FIRST_MR	0x100		/* key >> 8, distinct from the key above */
 #define SIB_MAX_MR_PAGES 512
 #define SIB_RD_ATOM	16
 
@@ -66,7 +66,7 @@ enum sib_mad_class {
 
 /* What happens to the MADs of one class that pass a port. */
 struct sib_mad_rule {
-	u32		drop;		/* how many more to drop; U32_MAX is all */
+	u32		drop;		/* number of MADs still to drop; U32_MAX: all */
 	u32		delay_ms;
 };
 
@@ -107,7 +107,7 @@ struct sib_port {
 	__be16		pkeys[SIB_PKEYS];
 	u64		counter[SIB_COUNTERS];
 
-	/* knobs: what the test sets stays through removal and reset */
+	/* knobs: the values of the test survive removal and reset */
 	bool		cable;		/* plugged in at this end */
 	u8		width_supported;
 	u16		speed_supported;
@@ -157,7 +157,7 @@ struct sib_mr {
 	/* set by map_mr_sg */
 	u64		*pages;
 	u32		npages, max_pages;
-	/* set by REG_MR: what the wire may touch */
+	/* set by REG_MR: the memory that the wire may access */
 	bool		valid;
 	u32		key, page_size;
 	int		access;

@@ -5,7 +5,7 @@
 #define GRH_NEXT_HDR_IBA	0x1b
 #define GRH_PAYLEN_EXTRA	24	/* BTH, DETH, ICRC */
 
-/* The payload under way: one at a time, since all of it runs under sib_lock. */
+/* The payload in transit: one at a time, because everything runs under sib_lock. */
 static u8 payload[SIB_UD_MAX];
 
 static void count(struct sib_port *p, enum sib_counter data, enum sib_counter packets, u32 len)
@@ -66,7 +66,7 @@ static enum ib_wc_status make_packet(struct sib_packet *pkt, struct sib_qp *qp, 
 	return IB_WC_SUCCESS;
 }
 
-/* A UD QP has one P_Key, QP1 takes any of the table's.  The index, or -1. */
+/* A UD QP has one P_Key, QP1 accepts any P_Key of the table.  The index, or -1. */
 static int check_pkey(struct sib_qp *qp, struct sib_port *to, u16 pkey)
 {
 	int i;
@@ -80,7 +80,7 @@ static int check_pkey(struct sib_qp *qp, struct sib_port *to, u16 pkey)
 	return -1;
 }
 
-/* A packet has reached a queue pair.  No buffer, no packet. */
+/* A packet has reached a queue pair.  Without a buffer the packet is dropped. */
 static void ud_receive(const struct sib_packet *pkt, struct sib_qp *qp)
 {
 	struct sib_ring *rq = sib_qp_rq(qp);
@@ -134,7 +134,7 @@ static void ud_receive(const struct sib_packet *pkt, struct sib_qp *qp)
 	sib_cq_push(to_sib(cq, qp->ib.recv_cq), &wc, pkt->solicited);
 }
 
-/* Every member of the group at this port but the sender itself. */
+/* Every member of the group at this port except the sender. */
 static void mcast_receive(const struct sib_packet *pkt, struct sib_port *to)
 {
 	struct sib_qp *qp;
@@ -170,7 +170,7 @@ void sib_ud_arrive(const struct sib_packet *pkt, struct sib_port *to)
 		ud_receive(pkt, qp);
 }
 
-/* Subnet management passes as soon as the link is up, the rest once the SM allows it. */
+/* Subnet management passes as soon as the link is up, other traffic once the SM allows it. */
 static bool wire_open(const struct sib_packet *pkt)
 {
 	const struct sib_port *from = pkt->from;

@@ -6,7 +6,7 @@
  */
 #include "softib.h"
 
-#define ROUNDS	64	/* then start anew, so that flush_work() ends under load */
+#define ROUNDS	64	/* then requeue, so that flush_work() ends under load */
 #define BUDGET	16	/* messages, or units of 16 KiB, with interrupts off */
 
 static LIST_HEAD(tx_qps);
@@ -131,7 +131,7 @@ void sib_qp_event(struct sib_qp *qp, enum ib_event_type ev)
 	queue_work(wq, &wire);
 }
 
-/* Into the error state, everything posted flushed; also what is posted in that state. */
+/* Enter the error state and flush all posted requests, and those posted later in this state. */
 void sib_qp_error(struct sib_qp *qp)
 {
 	bool first = qp->state != IB_QPS_ERR;
@@ -177,7 +177,7 @@ static void late_work(struct work_struct *unused)
 			continue;
 		}
 		list_del(&pkt->node);
-		/* the cable may have been pulled meanwhile */
+		/* the cable may have been pulled since then */
 		if (sib_link_up(pkt->from))
 			sib_ud_arrive(pkt, pkt->from->peer);
 		kfree(pkt);
@@ -274,7 +274,7 @@ static void wire_work(struct work_struct *unused)
 	queue_work(wq, &wire);
 }
 
-/* The object goes away: the worker must neither find it nor be at work on it. */
+/* The object is destroyed: the worker must not find it, and must not be using it. */
 void sib_wire_forget_cq(struct sib_cq *cq)
 {
 	spin_lock_irq(&sib_lock);

@@ -1,27 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The addresses and routes of this network namespace, each as one dump of rtnetlink(7): whole, or an
-//! error. Layout: linux/if_addr.h and linux/rtnetlink.h, a family's header and then attributes.
+//! The addresses and the routes of this network namespace, each as one complete dump of
+//! rtnetlink(7), or an error.
 
 use std::net::IpAddr;
 
+use netlink_packet_core::{DecodeError, Emitable, Parseable};
 use nix::sys::socket::SockProtocol;
+use rtnetlink::packet_route::AddressFamily;
+use rtnetlink::packet_route::address::{AddressAttribute, AddressHeader, AddressMessage};
+use rtnetlink::packet_route::route::{
+    RouteAddress, RouteAttribute, RouteFlags, RouteHeader, RouteMessage, RouteType,
+};
 
 use crate::inet::{self, Route};
-use crate::rdma::netlink::wire::{Attribute, Attributes, Malformed, Request};
+use crate::rdma::netlink::wire::Request;
 use crate::rdma::netlink::{Error, Socket};
-
-const V4: u8 = libc::AF_INET as u8;
-const V6: u8 = libc::AF_INET6 as u8;
-
-/// Lengths of struct ifaddrmsg, struct rtmsg and struct rtnexthop.
-const ADDRESS_HEADER: usize = 8;
-const ROUTE_HEADER: usize = 12;
-const HOP_HEADER: usize = 8;
-
-/// linux/if_addr.h.
-const IFA_ADDRESS: u16 = 1;
-const IFA_LOCAL: u16 = 2;
-const IFA_FLAGS: u16 = 8;
 
 /// An IP address of an interface.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,163 +32,148 @@ pub(super) struct Address {
 pub(super) struct Through {
     /// Index of the interface.
     pub index: u32,
-    /// Where it leads.
+    /// Destination and gateway.
     pub route: Route,
 }
 
 /// All addresses of both families.
 pub(super) fn addresses() -> Result<Vec<Address>, Error> {
-    dump(libc::RTM_GETADDR, &[0; ADDRESS_HEADER], address)
+    dump(libc::RTM_GETADDR, &AddressHeader::default(), address)
 }
 
 /// The routes that /proc/net/route and /proc/net/ipv6_route show: of IPv4 the main table and the
-/// first next hop, of IPv6 all tables and all next hops; none that rejects or leads to this machine.
+/// first next hop, of IPv6 all tables and all next hops; no route that rejects or is local.
 pub(super) fn routes() -> Result<Vec<Through>, Error> {
-    dump(libc::RTM_GETROUTE, &[0; ROUTE_HEADER], route)
+    dump(libc::RTM_GETROUTE, &RouteHeader::default(), route)
 }
 
-/// Family 0 in the header asks all families (`rtnl_dump_all` of net/core/rtnetlink.c).
-fn dump<T>(
+/// The default header has family 0, which requests all families (`rtnl_dump_all` of
+/// net/core/rtnetlink.c).
+fn dump<T: IntoIterator>(
     kind: u16,
-    header: &[u8],
-    read: fn(Attributes<'_>) -> Result<Vec<T>, Malformed>,
-) -> Result<Vec<T>, Error> {
+    header: &impl Emitable,
+    read: fn(&[u8]) -> Result<T, DecodeError>,
+) -> Result<Vec<T::Item>, Error> {
     let socket = Socket::open(SockProtocol::NetlinkRoute).map_err(Error::Socket)?;
     let answers = socket.dump(&Request::dump_of(kind, header), read)?;
     Ok(answers.into_iter().flatten().collect())
 }
 
-fn address(message: Attributes<'_>) -> Result<Vec<Address>, Malformed> {
-    let ([family, prefix, flags, _, index @ ..], attributes) =
-        message.behind::<ADDRESS_HEADER>()?;
-    let (mut own, mut other, mut flags) = (None, None, u32::from(flags));
-    for attribute in attributes {
-        let attribute = attribute?;
-        match attribute.kind {
-            IFA_LOCAL => own = Some(ip(family, &attribute)?),
-            // The other end's, where there is one; else the own.
-            IFA_ADDRESS => other = Some(ip(family, &attribute)?),
-            // Wider than the header's.
-            IFA_FLAGS => flags = attribute.number()?,
+fn address(message: &[u8]) -> Result<Option<Address>, DecodeError> {
+    let header = AddressHeader::parse(message)?;
+    // The attributes of other families have other lengths.
+    if !matches!(header.family, AddressFamily::Inet | AddressFamily::Inet6) {
+        return Ok(None);
+    }
+    let (mut local, mut peer, mut flags) = (None, None, u32::from(header.flags.bits()));
+    for attribute in AddressMessage::parse(message)?.attributes {
+        match attribute {
+            AddressAttribute::Local(address) => local = Some(address),
+            // The peer's address on a point-to-point interface, otherwise the interface's own.
+            AddressAttribute::Address(address) => peer = Some(address),
+            // 32 bits; the header has the lowest 8 of them.
+            AddressAttribute::Flags(all) => flags = all.bits(),
             _ => {}
         }
     }
-    let Some(address) = own.or(other).flatten() else {
-        return Ok(Vec::new());
-    };
-    Ok(vec![Address {
-        index: u32::from_ne_bytes(index),
-        address: inet::Address { address, prefix },
+    Ok(local.or(peer).map(|address| Address {
+        index: header.index,
+        address: inet::Address {
+            address,
+            prefix: header.prefix_len,
+        },
         flags,
-    }])
+    }))
 }
 
-fn route(message: Attributes<'_>) -> Result<Vec<Through>, Malformed> {
-    let (header, attributes) = message.behind::<ROUTE_HEADER>()?;
-    let [family, prefix, _, _, table, _, _, kind, flags @ ..] = header;
-    let unspecified = match family {
-        V4 => IpAddr::from([0; 4]),
-        V6 => IpAddr::from([0; 16]),
-        _ => return Ok(Vec::new()),
+fn route(message: &[u8]) -> Result<Vec<Through>, DecodeError> {
+    let header = RouteHeader::parse(message)?;
+    if !is_shown(&header) {
+        return Ok(Vec::new());
+    }
+    let is_ipv4 = header.address_family == AddressFamily::Inet;
+    let mut address = match is_ipv4 {
+        true => IpAddr::from([0; 4]),
+        false => IpAddr::from([0; 16]),
     };
-    let is_shown = match family {
-        V4 => table == libc::RT_TABLE_MAIN && matches!(kind, libc::RTN_UNICAST | libc::RTN_LOCAL),
-        // An exception, as of a path's MTU, is no route.
-        _ => {
-            u32::from_ne_bytes(flags) & libc::RTM_F_CLONED == 0
+    let attributes = RouteMessage::parse(message)?.attributes;
+    let mut hops = Vec::new();
+    let mut output = None;
+    for attribute in &attributes {
+        match attribute {
+            RouteAttribute::Destination(to) => address = ip(to).unwrap_or(address),
+            RouteAttribute::Oif(index) => output = Some((*index, gateway(&attributes))),
+            RouteAttribute::MultiPath(found) => {
+                hops.extend(
+                    found
+                        .iter()
+                        .map(|hop| (hop.interface_index, gateway(&hop.attributes))),
+                );
+            }
+            _ => {}
+        }
+    }
+    hops.extend(output);
+    if is_ipv4 {
+        hops.truncate(1);
+    }
+    let network = inet::Address {
+        address,
+        prefix: header.destination_prefix_length,
+    };
+    let through = |(index, gateway)| Through {
+        index,
+        route: Route { network, gateway },
+    };
+    Ok(hops.into_iter().map(through).collect())
+}
+
+/// Whether the files of /proc/net show the route.
+fn is_shown(header: &RouteHeader) -> bool {
+    let kind = header.kind;
+    match header.address_family {
+        AddressFamily::Inet => {
+            header.table == RouteHeader::RT_TABLE_MAIN
+                && matches!(kind, RouteType::Unicast | RouteType::Local)
+        }
+        // RTM_F_CLONED marks a cached exception, such as a path MTU: no route.
+        AddressFamily::Inet6 => {
+            !header.flags.contains(RouteFlags::Cloned)
                 && matches!(
                     kind,
-                    libc::RTN_UNICAST | libc::RTN_ANYCAST | libc::RTN_MULTICAST
+                    RouteType::Unicast | RouteType::Anycast | RouteType::Multicast
                 )
         }
-    };
-    if !is_shown {
-        return Ok(Vec::new());
+        _ => false,
     }
-    let mut address = unspecified;
-    let mut single = Hop::default();
-    let mut hops = Vec::new();
-    for attribute in attributes {
-        let attribute = attribute?;
-        match attribute.kind {
-            libc::RTA_DST => address = ip(family, &attribute)?.unwrap_or(unspecified),
-            libc::RTA_MULTIPATH => hops = next_hops(family, attribute.value)?,
-            _ => single.add(family, &attribute)?,
-        }
-    }
-    hops.push(single);
-    let network = inet::Address { address, prefix };
-    let through = hops.into_iter().filter_map(|hop| {
-        let gateway = hop.gateway.filter(|gateway| !gateway.is_unspecified());
-        let route = Route { network, gateway };
-        Some(Through {
-            index: hop.index?,
-            route,
-        })
+}
+
+fn gateway(attributes: &[RouteAttribute]) -> Option<IpAddr> {
+    let found = attributes.iter().find_map(|attribute| match attribute {
+        RouteAttribute::Gateway(address) => ip(address),
+        _ => None,
     });
-    Ok(match family {
-        V4 => through.take(1).collect(),
-        _ => through.collect(),
-    })
+    found.filter(|gateway| !gateway.is_unspecified())
 }
 
-/// One way of a route.
-#[derive(Default)]
-struct Hop {
-    index: Option<u32>,
-    gateway: Option<IpAddr>,
-}
-
-impl Hop {
-    fn add(&mut self, family: u8, attribute: &Attribute<'_>) -> Result<(), Malformed> {
-        match attribute.kind {
-            libc::RTA_OIF => self.index = Some(attribute.number()?),
-            libc::RTA_GATEWAY => self.gateway = ip(family, attribute)?,
-            _ => {}
-        }
-        Ok(())
-    }
-}
-
-/// `struct rtnexthop {len u16, flags u8, hops u8, ifindex i32}`, each with attributes of its own.
-fn next_hops(family: u8, mut bytes: &[u8]) -> Result<Vec<Hop>, Malformed> {
-    let mut hops = Vec::new();
-    while let Some(&[l0, l1, _, _, index @ ..]) = bytes.first_chunk::<HOP_HEADER>() {
-        let length = u16::from_ne_bytes([l0, l1]);
-        let attributes = bytes
-            .get(HOP_HEADER..usize::from(length))
-            .ok_or(Malformed::AttributeLength(length))?;
-        let mut hop = Hop {
-            index: Some(u32::from_ne_bytes(index)),
-            gateway: None,
-        };
-        for attribute in Attributes::new(attributes) {
-            hop.add(family, &attribute?)?;
-        }
-        hops.push(hop);
-        let next = usize::from(length).next_multiple_of(4);
-        bytes = bytes.get(next..).unwrap_or_default();
-    }
-    Ok(hops)
-}
-
-/// The address in an attribute; none of a family that is not IP.
-fn ip(family: u8, attribute: &Attribute<'_>) -> Result<Option<IpAddr>, Malformed> {
-    let malformed = Malformed::Number(attribute.kind);
-    match family {
-        V4 => <[u8; 4]>::try_from(attribute.value)
-            .map(|bytes| Some(bytes.into()))
-            .map_err(|_| malformed),
-        V6 => <[u8; 16]>::try_from(attribute.value)
-            .map(|bytes| Some(bytes.into()))
-            .map_err(|_| malformed),
-        _ => Ok(None),
+fn ip(address: &RouteAddress) -> Option<IpAddr> {
+    match address {
+        RouteAddress::Inet(address) => Some(IpAddr::V4(*address)),
+        RouteAddress::Inet6(address) => Some(IpAddr::V6(*address)),
+        _ => None,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const V4: u8 = libc::AF_INET as u8;
+    const V6: u8 = libc::AF_INET6 as u8;
+    /// linux/if_addr.h.
+    const IFA_ADDRESS: u16 = 1;
+    const IFA_LOCAL: u16 = 2;
+    const IFA_FLAGS: u16 = 8;
 
     fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
         let length = u16::try_from(4 + value.len()).unwrap();
@@ -207,7 +185,7 @@ mod tests {
 
     fn hop(index: u32, gateway: [u8; 4]) -> Vec<u8> {
         let gateway = attribute(libc::RTA_GATEWAY, &gateway);
-        let length = u16::try_from(HOP_HEADER + gateway.len()).unwrap();
+        let length = u16::try_from(8 + gateway.len()).unwrap();
         [
             &length.to_ne_bytes()[..],
             &[0, 0],
@@ -217,11 +195,19 @@ mod tests {
         .concat()
     }
 
-    fn shown(header: [u8; ROUTE_HEADER], attributes: &[Vec<u8>]) -> Vec<String> {
+    fn shown(header: [u8; 12], attributes: &[Vec<u8>]) -> Vec<String> {
         let message = [&header[..], &attributes.concat()].concat();
-        let through = route(Attributes::new(&message)).unwrap();
+        let through = route(&message).unwrap();
         let line = |t: &Through| format!("{} {}", t.index, t.route);
         through.iter().map(line).collect()
+    }
+
+    #[test]
+    fn the_requests_ask_for_every_family_without_a_filter() {
+        let addresses = Request::dump_of(libc::RTM_GETADDR, &AddressHeader::default());
+        assert_eq!(addresses.bytes(7)[16..], [0; 8]);
+        let routes = Request::dump_of(libc::RTM_GETROUTE, &RouteHeader::default());
+        assert_eq!(routes.bytes(7)[16..], [0; 12]);
     }
 
     #[test]
@@ -249,6 +235,32 @@ mod tests {
     }
 
     #[test]
+    fn an_ipv6_route_has_all_its_next_hops_and_no_cached_one_counts() {
+        let hop6 = |index: u32| {
+            let gateway = attribute(libc::RTA_GATEWAY, &[&[0xfd][..], &[0; 14], &[1]].concat());
+            let length = u16::try_from(8 + gateway.len()).unwrap().to_ne_bytes();
+            [&length[..], &[0, 0], &index.to_ne_bytes(), &gateway].concat()
+        };
+        let hops = attribute(libc::RTA_MULTIPATH, &[hop6(7), hop6(8)].concat());
+        let one = [hops];
+        let header = [V6, 0, 0, 0, 1, 3, 0, 1, 0, 0, 0, 0];
+        assert_eq!(
+            shown(header, &one),
+            ["7 ::/0 via fd00::1", "8 ::/0 via fd00::1"]
+        );
+        let mut cloned = header;
+        cloned[8..].copy_from_slice(&libc::RTM_F_CLONED.to_ne_bytes());
+        assert_eq!(shown(cloned, &one), [""; 0]);
+    }
+
+    #[test]
+    fn an_address_of_another_family_is_passed_over() {
+        let phonet = [35, 0, 0, 0, 7, 0, 0, 0];
+        let message = [&phonet[..], &attribute(IFA_LOCAL, &[0x6c])].concat();
+        assert_eq!(address(&message).unwrap(), None);
+    }
+
+    #[test]
     fn an_own_address_is_told_from_the_other_ends() {
         let header = [V4, 32, 0x80, 0, 7, 0, 0, 0];
         let header = if cfg!(target_endian = "big") {
@@ -262,10 +274,8 @@ mod tests {
             attribute(IFA_FLAGS, &0x280u32.to_ne_bytes()),
         ];
         let message = [&header[..], &attributes.concat()].concat();
-        let found = address(Attributes::new(&message)).unwrap();
-        let [found] = found.as_slice() else {
-            panic!("{found:?}");
-        };
+        let found = address(&message).unwrap();
+        let found = found.unwrap();
         assert_eq!(found.address.to_string(), "10.0.0.2/32");
         assert_eq!((found.index, found.flags), (7, 0x280));
     }
@@ -280,27 +290,27 @@ mod tests {
             (libc::RTA_MULTIPATH, cut_hop),
         ] {
             let message = [&header[..], &attribute(kind, &value)].concat();
-            assert!(route(Attributes::new(&message)).is_err(), "{kind}");
+            assert!(route(&message).is_err(), "{kind}");
         }
-        assert_eq!(
-            route(Attributes::new(&header[..11])),
-            Err(Malformed::ShortMessage)
-        );
+        assert!(route(&header[..11]).is_err());
     }
 
     proptest::proptest! {
         #[test]
-        fn any_message_is_answered(bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..200)) {
-            if let Ok(found) = address(Attributes::new(&bytes)) {
-                proptest::prop_assert!(found.len() <= 1);
+        fn any_message_is_answered(
+            is_ipv4: bool,
+            mut message in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..200),
+        ) {
+            // The header of a route that is shown, so that the attributes are read.
+            let family = if is_ipv4 { V4 } else { V6 };
+            for (at, byte) in [(0, family), (4, libc::RT_TABLE_MAIN), (7, libc::RTN_UNICAST)] {
+                if let Some(found) = message.get_mut(at) {
+                    *found = byte;
+                }
             }
-            let mut message = bytes;
-            if let Some(first) = message.first_mut() {
-                *first = if *first % 2 == 0 { V4 } else { V6 };
-            }
-            if let Ok(found) = route(Attributes::new(&message)) {
-                let family = message.first() == Some(&V4);
-                proptest::prop_assert!(found.iter().all(|t| t.route.network.address.is_ipv4() == family));
+            let _found = address(&message);
+            for found in route(&message).unwrap_or_default() {
+                proptest::prop_assert_eq!(found.route.network.address.is_ipv4(), is_ipv4);
             }
         }
     }

@@ -9,12 +9,15 @@ use std::fmt;
 use std::io::{self, IoSliceMut};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
+use netlink_packet_core::{
+    DecodeError, NLM_F_DUMP_INTR, NLMSG_DONE, NLMSG_ERROR, NLMSG_NOOP, NLMSG_OVERRUN,
+};
 use nix::errno::Errno;
 use nix::sys::socket::{
     self, AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType, sockopt,
 };
 use nix::sys::time::{TimeVal, TimeValLike};
-use wire::{Attributes, Malformed, Op, Reply, Request, attr};
+use wire::{Op, Request, attr};
 
 use super::types::{Guid, NodeType, PhysState, PortState};
 use crate::rdma::types::Connection;
@@ -179,7 +182,7 @@ pub enum Error {
     /// No answer within 5 s.
     Timeout,
     /// An answer that is not what the kernel's headers say.
-    Malformed(Malformed),
+    Malformed(DecodeError),
     /// A name the kernel cannot take: empty, too long, or with a NUL.
     Name(String),
 }
@@ -200,7 +203,7 @@ impl fmt::Display for Error {
             Self::Kernel(errno) => write!(f, "{errno}"),
             Self::Socket(error) => write!(f, "netlink socket: {error}"),
             Self::Timeout => write!(f, "no answer from netlink within {ANSWER_SECONDS} s"),
-            Self::Malformed(why) => why.fmt(f),
+            Self::Malformed(why) => write!(f, "malformed netlink message: {why}"),
             Self::Name(name) => write!(f, "{name:?} is not a name the kernel takes"),
         }
     }
@@ -217,8 +220,8 @@ impl std::error::Error for Error {
     }
 }
 
-impl From<Malformed> for Error {
-    fn from(why: Malformed) -> Self {
+impl From<DecodeError> for Error {
+    fn from(why: DecodeError) -> Self {
         Self::Malformed(why)
     }
 }
@@ -259,9 +262,9 @@ impl Rdma {
 
     /// Add a software link of `kind` (`rxe`, `siw`) on a network device. Needs CAP_NET_ADMIN.
     ///
-    /// EEXIST: `netdev` carries one already. ENFILE: the name is taken. ENODEV: no such network device.
-    /// EINVAL: the kind is unknown, or its module is not there to be loaded, or the name has a `%`.
-    /// EPERM: not for this network device (rxe on a VLAN).
+    /// EEXIST: `netdev` carries one already. ENFILE: the name is taken. ENODEV: no such network
+    /// device. EINVAL: the kind is unknown, or its module is not there to be loaded, or the name
+    /// has a `%`. EPERM: not for this network device (rxe on a VLAN).
     pub fn new_link(&self, name: &str, kind: &str, netdev: &str) -> Result<()> {
         let request = Request::ask(Op::Newlink)
             .text(attr::DEV_NAME, bounded(name, DEVICE_NAME)?)
@@ -343,11 +346,11 @@ impl Socket {
     fn ask<T>(
         &self,
         request: &Request,
-        read: fn(Attributes<'_>) -> std::result::Result<T, Malformed>,
+        read: fn(&[u8]) -> std::result::Result<T, DecodeError>,
     ) -> Result<T> {
         let mut answer = None;
-        self.exchange(request, &mut |values| {
-            answer = Some(read(values)?);
+        self.exchange(request, &mut |payload| {
+            answer = Some(read(payload)?);
             Ok(())
         })?;
         // An acknowledged question without an answer.
@@ -358,13 +361,13 @@ impl Socket {
     pub fn dump<T>(
         &self,
         request: &Request,
-        read: fn(Attributes<'_>) -> std::result::Result<T, Malformed>,
+        read: fn(&[u8]) -> std::result::Result<T, DecodeError>,
     ) -> Result<Vec<T>> {
         let mut attempt = 1;
         loop {
             let mut answers = Vec::new();
-            let done = self.exchange(request, &mut |values| {
-                answers.push(read(values)?);
+            let done = self.exchange(request, &mut |payload| {
+                answers.push(read(payload)?);
                 Ok(())
             });
             match done {
@@ -377,11 +380,7 @@ impl Socket {
     }
 
     /// Send, and hand every answer to `each` until the kernel says that it is done.
-    fn exchange(
-        &self,
-        request: &Request,
-        each: &mut dyn FnMut(Attributes<'_>) -> Result<()>,
-    ) -> Result<()> {
+    fn exchange(&self, request: &Request, each: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
         let seq = self.seq.get().wrapping_add(1).max(1);
         self.seq.set(seq);
         self.send(&request.bytes(seq))?;
@@ -421,27 +420,32 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Take a datagram and hand its values to `each`; true when the kernel said that it was the last.
+    /// Pass the payload of each answer in a datagram to `each`; true after the last answer.
     pub fn digest(
         &mut self,
         datagram: &[u8],
         seq: u32,
-        each: &mut dyn FnMut(Attributes<'_>) -> Result<()>,
+        each: &mut dyn FnMut(&[u8]) -> Result<()>,
     ) -> Result<bool> {
         for message in wire::messages(datagram) {
             let message = message?;
             // The late answer to a request that timed out.
-            if message.seq != seq {
+            if message.sequence_number() != seq {
                 continue;
             }
-            self.interrupted |= libc::c_int::from(message.flags) & libc::NLM_F_DUMP_INTR != 0;
-            match message.reply()? {
-                Reply::Values(values) => each(values)?,
-                // The walk is inconsistent: devices came or went during it.
-                Reply::Finished if self.interrupted => return Err(Error::Kernel(Errno::EINTR)),
-                Reply::Finished => return Ok(true),
-                Reply::Failed(errno) => return Err(Error::Kernel(Errno::from_raw(errno))),
-                Reply::Nothing => {}
+            self.interrupted |= message.flags() & NLM_F_DUMP_INTR != 0;
+            match message.message_type() {
+                NLMSG_NOOP => {}
+                NLMSG_OVERRUN => return Err(Error::Kernel(Errno::ENOBUFS)),
+                NLMSG_DONE | NLMSG_ERROR => match wire::errno(&message)? {
+                    Some(errno) => return Err(Error::Kernel(errno)),
+                    // The dump is inconsistent: devices came or went during it.
+                    None if self.interrupted => return Err(Error::Kernel(Errno::EINTR)),
+                    None => return Ok(true),
+                },
+                // The answer to a single PORT_GET carries GET's type (5121), the answers to a
+                // dump PORT_GET's own (5125): the type does not tell the operation.
+                _ => each(message.payload())?,
             }
         }
         Ok(false)

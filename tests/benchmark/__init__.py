@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What a build costs, against what it may cost."""
+"""The costs of a build, compared with their budgets."""

@@ -11,7 +11,7 @@ MUSL_BUDGET = 1.4 * MB
 
 
 def readelf(binary, *options):
-    """What readelf says of the program."""
+    """The output of readelf for the program."""
     try:
         done = subprocess.run(["readelf", "-W", *options, str(binary)], capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError) as error:
@@ -20,7 +20,8 @@ def readelf(binary, *options):
 
 
 def kind(binary):
-    """`static-pie, stripped`; Unmeasured when the file is not what the budget is about."""
+    """`static-pie, stripped`; Unmeasured for any other kind of file, which the budget does not
+    cover."""
     header, segments = readelf(binary, "-h"), readelf(binary, "-l")
     faults = []
     if not re.search(r"Type:\s+DYN", header):
@@ -37,7 +38,7 @@ def kind(binary):
 
 
 def compressed(data, level):
-    """What zstd makes of `data`."""
+    """`data` compressed by zstd."""
     argv = ["zstd", "--quiet", "--stdout", f"-{level}", "-T0"]
     try:
         return subprocess.run(argv, input=data, capture_output=True, check=True).stdout
@@ -46,7 +47,7 @@ def compressed(data, level):
 
 
 def measure(table, binary):
-    """Two lines."""
+    """The two lines of the table."""
     shape = kind(binary)
     size = binary.stat().st_size
     musl = "-musl" in str(binary)

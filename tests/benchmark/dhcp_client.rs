@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `dhcp-client IF [infiniband]`: ibboot's DHCPv4 client on one interface until its lease, for the storm of
-//! storm.py. With `infiniband` it asks as an InfiniBand node does, whose answers are broadcast (RFC 4390).
+//! `dhcp-client IF [infiniband]`: runs ibboot's DHCPv4 client on one interface until its lease, for
+//! storm.py. With `infiniband` the client acts like an InfiniBand node and receives broadcast
+//! answers (RFC 4390).
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -14,7 +15,7 @@ use ibboot::error::Error;
 use ibboot::system::clock::boottime_ns;
 use ibboot::system::root::Root;
 
-/// A 20-byte address around the one that the interface has.
+/// A 20-byte address that contains the address of the interface.
 fn as_infiniband(hardware: &[u8]) -> Vec<u8> {
     let mut address = vec![0; 20 - hardware.len().min(20)];
     address.extend(hardware.iter().take(20));

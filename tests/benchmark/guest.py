@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""One boot in QEMU, from qemu/bench-cases/up: memory, event latency, wake-ups, and what the hooks cost."""
+"""One boot in QEMU, from qemu/bench-cases/up: memory, event latency, wake-ups, and the cost of the
+hooks."""
 
 import re
 import statistics
@@ -24,7 +25,8 @@ VERIFIED = re.compile(r"ibboot: rxe0/1: verified")
 ROUND = re.compile(r"ibboot-bench: round (\d+)$")
 LOOPS = ("start", "asked", "hooks", "empty")
 LOOP = re.compile(rf"ibboot-bench: ({'|'.join(LOOPS)}) (begins|ends)(?: after (\d+))?$")
-# The kernel warns of each query of a virtual card's speed: what is measured must not be overwritten by that.
+# The kernel logs a warning at each query of a virtual card's speed. A large log buffer keeps these
+# warnings from overwriting the measured lines.
 CMDLINE = "log_buf_len=4M"
 
 
@@ -45,7 +47,7 @@ def run(release):
         cables_out=("net1",),
         time_limit=TIME_LIMIT,
         actions=tuple(actions),
-        # What is measured is a time on this host.
+        # The measured times are times on this host.
         counted=False,
     )
     done = boot(case, release, "bench")
@@ -59,8 +61,8 @@ def run(release):
 
 
 def latency(table, done, start):
-    """The kernel's own record that the port is ACTIVE, to ibboot's record that it is verified; `start` is what a
-    process that does nothing takes in this guest."""
+    """Seconds from the kernel's record that the port is ACTIVE to ibboot's record that the port is
+    verified; `start` is the duration of a process that does nothing, in this guest."""
     found, active, in_rounds = [], None, False
     for when, text in done.kmsg:
         in_rounds = in_rounds or bool(ROUND.search(text))
@@ -83,7 +85,7 @@ def latency(table, done, start):
 
 
 def field(done, name, key):
-    """A number of a kept /proc/PID/status."""
+    """A number of a saved /proc/PID/status."""
     found = re.search(rf"^{key}:\s+(\d+)", done.text(f"out/{name}") or "", re.M)
     if not found:
         raise Unmeasured(f"{name}: no {key}")
@@ -91,7 +93,7 @@ def field(done, name, key):
 
 
 def memory(table, done):
-    """VmHWM of `up`, after all it did."""
+    """VmHWM of `up` at its end."""
     peak = field(done, "linger.after", "VmHWM") * 1024
     parts = ", ".join(f"{key} {field(done, 'linger.after', key) / 1024:.2f} MiB" for key in ("RssAnon", "RssFile"))
     table.add("peak RSS of up", MEBIBYTES, peak, MEMORY_BUDGET)
@@ -99,7 +101,7 @@ def memory(table, done):
 
 
 def wake_ups(table, done):
-    """Voluntary context switches of two waits, scaled to the budget's length."""
+    """Voluntary context switches of two waits, scaled to the duration of the budget."""
     begins, ends = (done.first(f"ibboot-bench: wait {word}") for word in ("begins", "ends"))
     if not begins or not ends:
         raise Unmeasured("the kernel log has no wait")
@@ -128,7 +130,7 @@ def loops(done):
 
 
 def hooks(table, done, each, host_start):
-    """What dracut's hooks cost that ibboot brings, where the command line has nothing for it."""
+    """The cost of ibboot's dracut hooks if the command line does not request ibboot."""
     spent = each["hooks"] - each["empty"]
     table.add("nobody asked: all hooks, guest", MILLISECONDS, spent, NOT_ASKED_BUDGET, machine.doubt_in_guest())
     table.add("nobody asked: all hooks, in starts of a process that does nothing", TIMES, spent / each["start"])
@@ -143,7 +145,7 @@ def hooks(table, done, each, host_start):
 
 
 def measure(table, release, host_start, attempt):
-    """All that needs a guest; `attempt` guards each line."""
+    """All measurements that need a guest; `attempt` guards each line."""
     done = run(release)
     attempt("peak RSS of up", lambda: memory(table, done))
     attempt("wake-ups in a wait", lambda: wake_ups(table, done))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What the dracut module adds to an initramfs."""
+"""The size that the dracut module adds to an initramfs."""
 
 import re
 
@@ -9,7 +9,7 @@ from bootcase.paths import run
 from .binary import compressed
 from .table import MEBIBYTES, MIB
 
-# dracut's own call of zstd.
+# The zstd command of dracut.
 DRACUT_LEVEL = 15
 GROWTH_BUDGET = 1.0 * MIB
 MODULES_BUDGET = 12 * MIB
@@ -24,7 +24,8 @@ def modules_in(image):
 
 
 def measure(table, release):
-    """Three images: without ibboot, with it but none of its kernel modules, and as a user has it."""
+    """Three images: without ibboot, with ibboot but without its kernel modules, and as users build
+    it."""
     without = images.initramfs(release, images.Flavour(test=False, ibboot=False))
     bare = images.initramfs(release, images.Flavour(test=False, drivers=""))
     whole = images.initramfs(release, images.Flavour(test=False))
@@ -51,6 +52,6 @@ def measure(table, release):
 
 
 def listed(modules):
-    """Largest first."""
+    """The lines of the table, largest first."""
     ordered = sorted(modules.items(), key=lambda entry: -entry[1])
     return ", ".join(f"{name.removesuffix('.ko')} {size / 1024:.0f} KiB" for name, size in ordered) or "none"

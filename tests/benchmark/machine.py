@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The machine on which it was measured, and whether it had time for us."""
+"""The measuring machine, and its load."""
 
 import hashlib
 import os
@@ -9,12 +9,12 @@ import subprocess
 from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
-# Below this share of the processors in use, a run is not disturbed by its neighbours.
+# Below this share of busy processors, other processes do not disturb a run.
 BUSY_SHARE = 0.5
 
 
 def out(argv):
-    """What a program says in its first line; nothing when it cannot be run."""
+    """The first line of a program's output; empty if the program cannot run."""
     try:
         done = subprocess.run(argv, cwd=PROJECT, capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError):
@@ -23,37 +23,37 @@ def out(argv):
 
 
 def processor():
-    """The processor's name."""
+    """The name of the processor."""
     found = re.search(r"^model name\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(), re.M)
     return found.group(1) if found else platform.machine()
 
 
 def commit():
-    """The commit, and whether the work tree is another."""
+    """The commit, and whether the work tree differs from it."""
     name = out(["git", "rev-parse", "--short=12", "HEAD"]) or "unknown"
     changed = out(["git", "status", "--porcelain", "--untracked-files=no"])
     return f"{name} with changes" if changed else name
 
 
 def origin():
-    """Of what the program was built: a program from elsewhere is not this work tree's."""
+    """The source of the program: this work tree or another place."""
     if os.environ.get("IBBOOT"):
         return f"commit not known (IBBOOT names it), tests of {commit()}"
     return f"commit {commit()}"
 
 
 def emulated():
-    """Is the guest's processor emulated? The harness' own rule."""
+    """Whether the guest's processor is emulated, by the rule of the harness."""
     return os.environ.get("IBBOOT_KVM") != "1"
 
 
 def doubt_in_guest():
-    """Why a time in the guest may be over its budget for no fault of ours."""
+    """Why a time in the guest may exceed its budget without a fault of ibboot."""
     return "emulated" if emulated() else ""
 
 
 def facts(binary):
-    """Lines about where and what was measured."""
+    """Lines about the machine and the measured program."""
     digest = hashlib.sha256(binary.read_bytes()).hexdigest()[:12]
     accelerator = "KVM" if not emulated() else "TCG (emulated: everything in the guest is many times slower)"
     return [
@@ -64,7 +64,7 @@ def facts(binary):
 
 
 def load(when):
-    """A line about the load, with a warning where others take the processors."""
+    """A line about the load, with a warning if other processes use the processors."""
     one = os.getloadavg()[0]
     line = f"load {when}: {one:.2f} on {os.cpu_count()} processors"
     if one > BUSY_SHARE * os.cpu_count():

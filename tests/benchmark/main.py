@@ -15,7 +15,7 @@ from .timing import cost
 
 
 def attempt(table, what, measure):
-    """A measurement that fails is a line of the table, and the exit code in the end."""
+    """Report a failed measurement as a line of the table and in the exit code."""
     say(what)
     try:
         measure()
@@ -24,13 +24,15 @@ def attempt(table, what, measure):
 
 
 def module_index(release):
-    """The folder of a real kernel's modules.dep and so on: all modules of a distribution."""
+    """The folder with modules.dep and the other indexes of a real kernel: all modules of a
+    distribution."""
     folder = debian.kernel(release)
     return folder / "lib" / "modules" / debian.kernel_version(folder)
 
 
 def main(argv=None):
-    """Measure and print; exit 1 when something could not be measured, whatever it took."""
+    """Measure and print; exit 1 if a measurement failed. An exceeded budget does not change the
+    exit code."""
     parser = argparse.ArgumentParser(
         prog="tests/bench", description="Print what this build costs, against the budgets. Time never fails the run."
     )
@@ -51,7 +53,7 @@ def main(argv=None):
     table = Table()
     for line in machine.facts(program):
         print(line)
-    # Times first: what follows makes a load of its own.
+    # Times first: the other measurements load the machine.
     print(machine.load("before"), flush=True)
 
     def guarded(what, measure):
@@ -77,5 +79,5 @@ def main(argv=None):
 
 
 def start_of(program):
-    """Seconds that a process takes which does nothing."""
+    """Seconds of a process that does nothing."""
     return cost([program, "--version"], 0).fastest

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""ibboot beside dracut's own network modules: the same kernel, fabric, command line, servers and observer, one after
-the other.
+"""ibboot compared with dracut's own network modules, one after the other: the same kernel, fabric,
+command line, servers and observer.
 
-Times are the guest's: records of its kernel log, with a clock that counts instructions (machine.argv_of). What is
-compared is when the interface is there, how long after the subnet manager's start, after the port became ACTIVE and
-after carrier the address is on it, and when a root file system over NFS is mounted; ibboot's own word ("verified")
-comes later than the address and is shown too.
+Times are those of the guest's kernel log, whose clock counts instructions (machine.argv_of).
+Compared are the time of the interface; the time from the start of the subnet manager, from the
+ACTIVE port and from carrier to the address; and the time of the mount of a root file system over
+NFS. The table also has ibboot's "verified" message, which comes later than the address.
 """
 
 import re
@@ -22,12 +22,12 @@ from .table import MILLISECONDS, SECONDS, Unmeasured, compare, say
 FOLDER = PROJECT / "qemu" / "bench-cases" / "peers"
 PEERS = ("network-manager", "systemd-networkd", "network-legacy")
 OURS = "ibboot"
-# For images without ibboot: what its module would have brought.
+# For images without ibboot: the drivers that its module would add.
 DRIVERS = "mlx4_ib mlx5_ib ib_ipoib ib_umad ib_uverbs rdma_ucm"
 CMDLINE = "rd.neednet=1 rd.driver.post=ib_ipoib,ib_umad,rdma_ucm printk.devkmsg=on log_buf_len=4M"
 STATIC = f"{CMDLINE} ip=10.0.0.1:::255.255.255.0::ib0:none"
 TIME_LIMIT = 600.0
-# Seconds: well after all of them have asked for the first time.
+# Seconds: well after the first request of each program.
 LATE = 45
 THERE = ("kernel start -> ib0 is there", None, "there")
 SET = ("kernel start -> address", None, "address")
@@ -45,7 +45,7 @@ ROOT = (
 
 @dataclass(frozen=True)
 class Mode:
-    """What all of them are asked for, and which times of it are compared."""
+    """A task for all programs, and the compared times."""
 
     title: str
     cmdline: str
@@ -57,10 +57,11 @@ class Mode:
 MODES = {
     "on-time": Mode("subnet manager on time", STATIC, (THERE, SET, *ADDRESS)),
     "late": Mode(f"subnet manager {LATE} s after kernel start", f"{STATIC} ibboot-bench.sm={LATE}", ADDRESS),
-    # One address for whoever asks: the observer waits for the same one. network-legacy's client, Debian's dhclient,
-    # knows no InfiniBand and ends at once: "Unsupported device type 32".
+    # One address for every client: the observer waits for the same one. network-legacy's client,
+    # Debian's dhclient, does not support InfiniBand and ends at once: "Unsupported device type 32".
     "dhcp": Mode("DHCP", f"{CMDLINE} ip=ib0:dhcp ibboot-bench.dhcp", (SET, *ADDRESS)),
-    # dracut 059 mounts nothing behind systemd-networkd, and behind NetworkManager tries to before rd.driver.post=.
+    # dracut 059 mounts nothing after systemd-networkd, and after NetworkManager it tries before
+    # rd.driver.post=.
     "root": Mode("NFS over IPoIB, kernel 6.12", f"{STATIC} root=nfs:10.0.0.2:/ ibboot-bench.root", ROOT, "nfs", "6.12"),
 }
 MARKS = {
@@ -80,8 +81,9 @@ REFUSED = re.compile(r" (dhclient)\[\d+\]: (Unsupported device type .*)")
 
 @dataclass(frozen=True)
 class Network(Case):
-    """A case whose image has another program in ibboot's place. For a root file system over NFS the image of each has
-    dracut's nfs module, and ibboot's has network-legacy: that module asks for one that manages networks."""
+    """A case whose image has another program in place of ibboot. For a root file system over NFS
+    all images have dracut's nfs module, and ibboot's image has network-legacy: the nfs module
+    requires a module that manages networks."""
 
     peer: str = OURS
 
@@ -92,7 +94,8 @@ class Network(Case):
 
 
 def run(release, peer, mode):
-    """Seconds since kernel start of each mark, without those that did not happen; why one did not, if that is known."""
+    """Seconds since kernel start of each mark that happened, and why a mark did not happen, if that
+    is known."""
     label = f"bench-{peer}-{mode}"
     release = RELEASES.get(MODES[mode].kernel, release)
     case = Network(
@@ -112,7 +115,7 @@ def run(release, peer, mode):
     for name, pattern in MARKS.items():
         if found := done.first(pattern.pattern):
             seen[name] = found[0]
-    # One that never goes on has no address either.
+    # A boot that never continues has no address either.
     if not done.kmsg and (peer == OURS or not done.timed_out):
         raise Unmeasured(f"{label}: no kernel log came out: {done.folder / 'console.log'}")
     given_up = done.first(GIVEN_UP)
@@ -123,7 +126,7 @@ def run(release, peer, mode):
 
 
 def measure(table, release, mode):
-    """Four boots."""
+    """Compare the programs in four boots."""
     seen, why = {}, {}
     for peer in (OURS, *PEERS):
         seen[peer], reason = run(release, peer, mode)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""`plan` and `check` on machines of 1, 64 and 1024 ports, and what they cost where nobody asks, on the host."""
+"""`plan` and `check` on machines of 1, 64 and 1024 ports, and their cost without a request, on the
+host."""
 
 import subprocess
 import tempfile
@@ -14,15 +15,15 @@ COUNTS = (1, 64, 1024)
 BUDGET_PORTS = 64
 BUDGET = 20e-3
 NOT_ASKED_BUDGET = 5e-3
-# That of `up`, which reads the same.
+# The budget of `up`, which reads the same files.
 MEMORY_BUDGET = 4 * MIB
-# Twice the slope of 1 to 64 ports is no longer linear.
+# More than twice the slope of 1 to 64 ports does not count as linear.
 LINEAR = 2.0
 NOTHING_ASKED = 2
 
 
 def sees_all(binary, root, ports):
-    """The tree must be what it says, or the time of an error would be measured."""
+    """Verify the tree; otherwise the time of an error would be measured."""
     done = subprocess.run([binary, "--root", root, "check"], capture_output=True, text=True, check=False)
     last = done.stdout.strip().rpartition("\n")[2] or done.stderr.strip()
     if not last.startswith(f"ok: {ports} of {ports} links verified"):
@@ -30,12 +31,13 @@ def sees_all(binary, root, ports):
 
 
 def doubt(found, budget):
-    """A time that is over by the clock and not by the processor was waited for by a neighbour's work."""
+    """A time over the budget by the clock but not by the processor includes waiting for other
+    processes."""
     return "loaded" if found.wall > budget >= found.cpu else ""
 
 
 def spelled(found, start):
-    """A cost in words, and against a process that does nothing."""
+    """A cost as text, compared with a process that does nothing."""
     return (
         f"median of {RUNS}: wall {found.wall * 1e3:.2f} ms, processor {found.cpu * 1e3:.2f} ms, user {found.user * 1e3:.2f} ms;"
         f" fastest {found.fastest * 1e3:.2f} ms, {found.fastest / start.fastest:.1f} times the fastest that does nothing"
@@ -43,7 +45,8 @@ def spelled(found, start):
 
 
 def measure(table, binary, modules):
-    """Lines for each command and number of ports; `modules` is a real kernel's folder of modules.dep and so on."""
+    """Lines for each command and number of ports; `modules` is the folder of a real kernel's module
+    indexes."""
     start = cost([binary, "--version"], 0)
     table.add("a process that does nothing (--version)", MILLISECONDS, start.wall)
     costs = {"plan": {}, "check": {}}
@@ -65,7 +68,7 @@ def measure(table, binary, modules):
     for command, spent in costs.items():
         few, some, many = COUNTS
         slope = (spent[many] - spent[some]) / (many - some)
-        # A port's share of the budget is what one more may cost, on the largest machine too.
+        # The share of one port is the maximum cost of one more port, on the largest machine too.
         allowed = BUDGET / BUDGET_PORTS
         table.add(f"{command}, each port more (64 -> 1024), processor time", MILLISECONDS, slope, allowed)
         before = (spent[some] - spent[few]) / (some - few)
@@ -74,7 +77,8 @@ def measure(table, binary, modules):
 
 
 def not_asked(table, binary):
-    """`plan --asked` on a command line with nothing for us, as dracut's cmdline hook calls it."""
+    """`plan --asked` on a command line that does not request ibboot, as called by dracut's cmdline
+    hook."""
     with tempfile.TemporaryDirectory(prefix="bench-", dir=PROJECT / "target") as folder:
         root = Path(folder) / "root"
         tree.make(root, 1)

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""`ibboot lease` for a long time in a short one: 10,000 interfaces of others come and go beside it while it renews its
-leases 10,000 times, and its resident memory (VmRSS of proc_pid_status(5)) must not grow.
+"""A long run of `ibboot lease` in a short time: 10,000 other interfaces come and go while the program
+renews its leases 10,000 times, and its resident memory (VmRSS of proc_pid_status(5)) must not grow.
 
-The leases are of veth pairs on one bridge, in namespaces that go with the process which made them. dnsmasq has each
-renewed after the five seconds that are the program's own floor.
+The leases belong to veth pairs on one bridge, in namespaces that end with the process that created
+them. dnsmasq makes the program renew each lease after five seconds, the program's minimum.
 
-`PYTHONPATH=tests python3 -m benchmark.soak PROGRAM PAIRS RENEWALS` is what runs inside; it prints JSON.
+`PYTHONPATH=tests python3 -m benchmark.soak PROGRAM PAIRS RENEWALS` runs inside and prints JSON.
 """
 
 import json
@@ -22,10 +22,12 @@ from .table import MEBIBYTES, TIMES, Unmeasured, say
 PAIRS = 10_000
 RENEWALS = 10_000
 NODES = 200
-# The allocator's caches may breathe; what is kept for each event or renewal is a multiple.
+# Variation of the allocator's caches is allowed; memory kept for each event or renewal would be a
+# multiple.
 GROWTH_BUDGET = 1.10
 DEADLINE_SECONDS = 1800
-# From here on memory is looked at: each lease was renewed, and a first share of the interfaces came and went.
+# Memory is measured from here on: each lease has been renewed, and the first interfaces have come
+# and gone.
 WARM_RENEWALS = 2 * NODES
 WARM_PAIRS = 200
 PAIRS_AT_ONCE = 20
@@ -33,7 +35,7 @@ LEASE = 3600
 SERVER = [
     *("dnsmasq", "--keep-in-foreground", "--conf-file=/dev/null", "--port=0", "--no-ping", "--user=root", "--pid-file"),
     *("--log-facility=-", "--quiet-dhcp", f"--dhcp-lease-max={2 * NODES}", "--dhcp-leasefile=/run/dnsmasq.leases"),
-    # It grants what it did not know of, as after a restart.
+    # The server grants leases that it does not know, as after a restart.
     *("--dhcp-authoritative", "--dhcp-option=option:T1,5", "--dhcp-option=option:router"),
     "--dhcp-range=10.9.1.0,10.9.8.255,255.255.0.0,1h",
 ]
@@ -41,7 +43,8 @@ COUNTS = "sent offers acks naks unanswered_requests foreign unsolicited unusable
 
 
 def network():
-    """The bridge in the namespace `far` with its server's address, and an interface with an address for each lease."""
+    """The bridge in the namespace `far` with its server's address, and an interface with an address
+    for each lease."""
     ip("", "link set lo up", "netns add far")
     quiet = "for all in all default; do echo 1 > /proc/sys/net/ipv6/conf/$all/disable_ipv6; done"
     for where in (["ip", "netns", "exec", "far"], []):
@@ -103,7 +106,7 @@ def resident(keeper):
 
 
 def soak(program, pairs, renewals):
-    """{"pairs", "renewals", "rss": bytes at each look, "seconds", "cpu"}"""
+    """{"pairs", "renewals", "rss": bytes at each measurement, "seconds", "cpu"}"""
     subprocess.run(["mount", "-t", "tmpfs", "soak", "/run"], check=True)
     subprocess.run(["mount", "-t", "sysfs", "soak", "/sys"], check=True)
     network()
@@ -114,7 +117,7 @@ def soak(program, pairs, renewals):
     began, looks, made, renewed = time.monotonic(), [], 0, 0
     with open("/run/keeper.log", "w") as log:
         keeper = subprocess.Popen([program, "-v", "lease"], stdout=log, stderr=log)
-    # Its log is read as it grows, and is no memory of ours or of the tmpfs.
+    # The log is read while it grows, so that it uses no memory of this process or of the tmpfs.
     with open("/run/keeper.log") as log:
         while made < pairs or renewed < renewals:
             if time.monotonic() - began > DEADLINE_SECONDS:
@@ -138,7 +141,7 @@ def soak(program, pairs, renewals):
 
 
 def measure(table, program):
-    """The soak in namespaces of its own; nothing of it is left."""
+    """Run the soak in private namespaces, which leave nothing behind."""
     argv = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", sys.executable, "-m"]
     environment = {**os.environ, "PYTHONPATH": f"{TESTS}:{TESTS.parent / 'qemu'}"}
     argv += ["benchmark.soak", str(program), str(PAIRS), str(RENEWALS)]

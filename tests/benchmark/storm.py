@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""A thousand nodes get power at once: one dnsmasq, and each node's DHCP client is a process on an interface of its own.
+"""A thousand nodes are powered on at once: one dnsmasq serves them, and the DHCP client of each node
+is a process on its own interface.
 
-The interfaces are veth pairs: their near ends in fifty namespaces, their far ends on one bridge, on which the nodes do
-not hear each other. All processes wait at a gate and are let go together. A client that ends with success has its
-lease; the packets are those that the server's end received, dropped and sent (UDP in /proc/net/snmp). All of it is in
-namespaces that go with the process which made them.
+The interfaces are veth pairs: their near ends are in fifty namespaces, their far ends on one bridge
+that isolates the nodes from each other. All processes wait and start together. A client that ends
+with success has its lease; the packets are those that the server's end received, dropped and sent
+(UDP in /proc/net/snmp). Everything runs in namespaces that end with the process that created them.
 
-`PYTHONPATH=tests python3 -m benchmark.storm COMMAND` is what runs inside; it prints JSON.
+`PYTHONPATH=tests python3 -m benchmark.storm COMMAND` runs inside and prints JSON.
 """
 
 import json
@@ -24,7 +25,7 @@ NODES = 1000
 NAMESPACES = 50
 DEADLINE_SECONDS = 120
 OURS = "ibboot"
-# NODE is the interface. What is done with a lease is left out for all of them.
+# NODE is the interface. No client applies its lease.
 PEERS = {
     "busybox udhcpc": "busybox udhcpc -f -q -s /bin/true -i NODE",
     "dhclient": "dhclient -4 -1 -cf /dev/null -sf /bin/true -lf /run/NODE.leases -pf /run/NODE.pid NODE",
@@ -36,7 +37,7 @@ SERVER = [
     *("--log-facility=-", "--quiet-dhcp", f"--dhcp-lease-max={2 * NODES}", "--dhcp-leasefile=/run/dnsmasq.leases"),
     "--dhcp-range=10.9.1.0,10.9.8.255,255.255.0.0,1h",
 ]
-# Each node says when it stands at the gate, and how its client ended.
+# Each node reports when it is ready, and how its client ended.
 WAITING = """for node; do
     (echo ready >&3; : < /run/gate; %s > /dev/null 2>&1; echo $? >&3) &
 done
@@ -44,18 +45,18 @@ wait"""
 
 
 def inside(namespace, *words, **more):
-    """A program in a namespace, with the /sys of it."""
+    """A program in a namespace, with the /sys of that namespace."""
     return subprocess.Popen(["ip", "netns", "exec", namespace, *words], **more)
 
 
 def ip(namespace, *lines):
-    """Lines for ip(8) in a namespace; "" is this one."""
+    """Run lines of ip(8) in a namespace; "" is this one."""
     where = ["-n", namespace] if namespace else []
     subprocess.run(["ip", *where, "-batch", "-"], input="\n".join(lines), text=True, check=True)
 
 
 def until(what, holds):
-    """Waits until it holds."""
+    """Wait until a condition holds."""
     end = time.monotonic() + DEADLINE_SECONDS
     while not holds():
         if time.monotonic() > end:
@@ -64,7 +65,7 @@ def until(what, holds):
 
 
 def carry(namespace, count):
-    """Whether so many veth ends send what they are given: the kernel takes a while for it."""
+    """Whether this many veth ends send packets: the kernel needs some time for that."""
     done = subprocess.run(["ip", "-n", namespace, "link", "show", "type", "veth"], capture_output=True, text=True)
     return done.stdout.count("qdisc noqueue") == count and done.stdout.count(" state UP ") == count
 
@@ -89,7 +90,7 @@ def network():
 
 
 def packets():
-    """(received, dropped for want of room, sent) by UDP at the server's end."""
+    """(received, dropped by a full buffer, sent) datagrams of UDP at the server's end."""
     done = inside("far", "cat", "/proc/net/snmp", stdout=subprocess.PIPE, text=True)
     names, numbers = (line.split()[1:] for line in done.communicate()[0].splitlines() if line.startswith("Udp:"))
     counts = dict(zip(names, map(int, numbers)))
@@ -97,7 +98,7 @@ def packets():
 
 
 def lines(reader, count, deadline):
-    """[(when, line)] until there are so many, or the deadline passes."""
+    """[(time, line)] until there are enough lines or the deadline passes."""
     found, rest = [], b""
     while len(found) < count and (left := deadline - time.monotonic()) > 0:
         if select.select([reader], [], [], left)[0]:
@@ -132,7 +133,7 @@ def storm(command):
 
 
 def run(name, command):
-    """The same in namespaces of its own; nothing of it is left."""
+    """Run a storm in private namespaces, which leave nothing behind."""
     argv = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", sys.executable, "-m"]
     environment = {**os.environ, "PYTHONPATH": f"{TESTS}:{TESTS.parent / 'qemu'}"}
     done = subprocess.run([*argv, "benchmark.storm", command], capture_output=True, text=True, env=environment)

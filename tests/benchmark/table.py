@@ -10,7 +10,7 @@ MIB = float(1 << 20)
 
 @dataclass(frozen=True)
 class Unit:
-    """How an amount is written: divided by `size`, with `digits` behind the point."""
+    """A unit: an amount is divided by `size` and written with `digits` decimals."""
 
     name: str
     size: float = 1.0
@@ -34,7 +34,7 @@ class Unmeasured(Exception):
 
 
 class Table:
-    """Lines are kept to the end, so that progress on stderr does not tear them apart."""
+    """Lines are printed at the end, so that progress on stderr does not interrupt the table."""
 
     def __init__(self):
         self.rows = [("what", "budget", "measured", "ratio", "verdict")]
@@ -43,8 +43,8 @@ class Table:
         self.over = []
 
     def add(self, what, unit, measured, budget=None, doubt=""):
-        """One measured amount; without a budget it is there to be compared with. `doubt` says why a time that is over
-        its budget says little about an idle, real machine."""
+        """One measured amount; without a budget it is a reference. `doubt` is the reason why a time
+        over the budget means little for an idle, real machine."""
         if budget is None:
             self.rows.append((what, "-", unit.text(measured), "-", "-"))
             return
@@ -56,7 +56,8 @@ class Table:
         self.rows.append((what, unit.text(budget), unit.text(measured), f"{ratio:.2f}", verdict))
 
     def missing(self, what, why, counts=True):
-        """A line that has no figure; one that somebody else does not reach is no fault of the run."""
+        """A line without a figure; a mark that another program does not reach does not fail the
+        run."""
         if counts:
             self.unmeasured.append(what)
         self.rows.append((what, "-", "not measured", "-", str(why)))
@@ -66,7 +67,7 @@ class Table:
         self.notes.append(text)
 
     def print(self):
-        """The whole of it, on stdout."""
+        """Print the table on stdout."""
         widths = [max(len(row[column]) for row in self.rows) for column in range(4)]
         for row in self.rows:
             cells = [cell.ljust(width) for cell, width in zip(row, widths)]
@@ -78,8 +79,8 @@ class Table:
 
 
 def compare(table, what, unit, ours, amounts, why=None):
-    """A line for ours, and for each of the others with how many times as much it is. None: it never came to that, and
-    `why` may have the reason by name."""
+    """A line for ibboot, and a line for each other program with its ratio. None: the program never
+    got there, and `why` may have the reason by name."""
     reasons = dict.fromkeys(amounts, "it never came to that") | (why or {})
     if amounts[ours] is None:
         raise Unmeasured(f"{ours}: {what}: {reasons[ours]}")
@@ -93,5 +94,5 @@ def compare(table, what, unit, ours, amounts, why=None):
 
 
 def say(text):
-    """Progress."""
+    """Print progress on stderr."""
     print(f"bench: {text}", file=sys.stderr, flush=True)

@@ -18,8 +18,8 @@ GIVE_UP_SECONDS = 10
 
 @dataclass(frozen=True)
 class Cost:
-    """Seconds, over the runs: medians of wall clock, of processor time and of its user part, and the fastest by the
-    clock. Processor time is what the neighbours of a busy machine disturb least."""
+    """Seconds over all runs: the medians of wall clock time, processor time and user time, and the
+    fastest wall clock time. Other processes of a busy machine disturb processor time least."""
 
     wall: float
     fastest: float
@@ -28,7 +28,7 @@ class Cost:
 
 
 def run_once(argv):
-    """(wall, processor, user, exit code) of one process; what it prints is thrown away."""
+    """(wall, processor, user, exit code) of one process; its output is discarded."""
     quiet = [(os.POSIX_SPAWN_OPEN, fd, os.devnull, os.O_RDWR, 0) for fd in (0, 1, 2)]
     began = time.perf_counter()
     pid = os.posix_spawn(argv[0], argv, {}, file_actions=quiet)
@@ -38,7 +38,7 @@ def run_once(argv):
 
 
 def cost(argv, wanted_exit, runs=RUNS):
-    """The medians of `runs` runs, after one that fills the caches."""
+    """The medians of `runs` runs, after one run that fills the caches."""
     argv = [str(word) for word in argv]
     results = [run_once(argv) for _ in range(runs + 1)]
     if wrong := [result[3] for result in results if result[3] != wanted_exit]:
@@ -48,8 +48,9 @@ def cost(argv, wanted_exit, runs=RUNS):
 
 
 def peak_memory(argv):
-    """VmHWM in bytes of a program that prints at its end: its pipe is full, so it stands still there to be looked at.
-    (wait4's ru_maxrss would tell our own size where that is larger: it outlives exec.)"""
+    """VmHWM in bytes of a program that prints at its end: a full pipe stops the program there, so
+    that its status can be read. (wait4's ru_maxrss keeps the size of this process across exec,
+    which may be larger.)"""
     argv = [str(word) for word in argv]
     reader, writer = os.pipe()
     with os.fdopen(reader, "rb") as reader, os.fdopen(writer, "wb", buffering=0) as writer:
@@ -58,7 +59,7 @@ def peak_memory(argv):
         writer.close()
         deadline = time.monotonic() + GIVE_UP_SECONDS
         status = Path(f"/proc/{process.pid}/status")
-        # Of all it does, only writing makes it sleep: its files are in the page cache.
+        # The program sleeps only while writing: its files are in the page cache.
         asleep = 0
         while asleep < 10:
             state = re.search(r"^State:\s+(\w)", status.read_text(), re.M).group(1)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Machines of any size: the fixture tree of a dual-port ConnectX-6, one card after the other."""
+"""Machines of any size, built from the fixture tree of a dual-port ConnectX-6."""
 
 import json
 import os
@@ -33,7 +33,7 @@ def contents(folder):
 
 
 def write(folder, files, changed):
-    """A folder with those files; `changed` replaces contents by relative path."""
+    """Write these files to a folder; `changed` replaces contents by relative path."""
     made = set()
     for name, content in {**files, **changed}.items():
         path = folder / name
@@ -47,14 +47,14 @@ def write(folder, files, changed):
 
 
 def colons(number):
-    """A GUID as sysfs writes it."""
+    """A GUID in the spelling of sysfs."""
     text = f"{number:016x}"
     return ":".join(text[at : at + 4] for at in range(0, 16, 4))
 
 
 def make(root, ports, modules=None):
-    """A machine with so many one-port devices, and the expectation it meets; `modules` is a folder of modules.dep
-    and so on, to stand in for the fixture's few lines."""
+    """A machine with this many one-port devices, and the expectation that it meets; `modules` is a
+    folder of module indexes that replaces the few lines of the fixture."""
     device, function, netdev = (contents(FIXTURE / part) for part in (CARD, FUNCTION, NETDEV))
     for part in ("proc", "sys/module"):
         shutil.copytree(FIXTURE / part, root / part, symlinks=True)
@@ -94,7 +94,7 @@ def make(root, ports, modules=None):
 
 
 def link(name, guid):
-    """One entry of expected.json, as `up` pins it."""
+    """One entry of expected.json, as written by `up`."""
     return {
         "wanted": f"{name}:1",
         "asked_by": {"argument": "rd.ib.require=all", "source": "/proc/cmdline", "column": 75},

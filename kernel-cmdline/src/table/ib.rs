@@ -5,21 +5,21 @@ use super::{Effect, Group, Origin, Parameter};
 
 pub(super) const GROUP: Group = Group {
     title: "InfiniBand and RoCE",
-    introduction: "Arguments that only ibboot reads, and ib.pkey=. A name that begins with rd.ib. and is not \
-                   listed here is reported.",
+    introduction: "Arguments that only ibboot reads, and ib.pkey=. ibboot reports a name that begins with rd.ib. and \
+                   is not listed here.",
     parameters: &[
         Parameter {
             name: "rd.ib",
             grammar: "rd.ib[=0|1]",
-            default: "on when another argument asks for InfiniBand, else off",
-            help: "Turns ibboot on or off. With 0 it does nothing at all, whatever else is written. With 1 it works \
-                   even if nothing else asks for it.\n\n\
-                   Without this argument ibboot works when one of these is there: an argument that begins with \
-                   rd.ib. (rd.ib.kdump alone asks for nothing); ib.pkey=; an ip=, ifname=, bond=, bootdev= or BOOTIF= that means an InfiniBand device (a name that \
-                   starts with ib, an address of 8 or 20 bytes or with the hardware type 20 in front), even if an ip=, ifname= \
-                   or bond= is wrong otherwise; or rd.neednet=1 \
-                   together with an RDMA module in rd.driver.pre= or rd.driver.post=. Otherwise it prints nothing and \
-                   starts nothing.",
+            default: "on if another argument requests InfiniBand, otherwise off",
+            help: "Turns ibboot on or off. With 0 ibboot does nothing, whatever the other arguments request. With 1 it \
+                   works even if no other argument requests InfiniBand.\n\n\
+                   Without this argument ibboot works if the command line has one of these: an argument that begins \
+                   with rd.ib. (except rd.ib.kdump, which requests nothing); ib.pkey=; an ip=, ifname=, bond=, \
+                   bootdev= or BOOTIF= that means an InfiniBand device (a name that starts with ib, an address of 8 or \
+                   20 bytes, or an address with the hardware type 20 in front), even if the rest of an ip=, ifname= or \
+                   bond= is invalid; or rd.neednet=1 together with an RDMA module in rd.driver.pre= or \
+                   rd.driver.post=. Otherwise ibboot prints nothing and starts nothing.",
             example: "rd.ib=0",
             origin: Origin::Ibboot,
             effect: Effect::CarriedOut,
@@ -27,9 +27,9 @@ pub(super) const GROUP: Group = Group {
         Parameter {
             name: "rd.ib.link",
             grammar: "rd.ib.link=NAME:rxe|siw:NETDEV",
-            default: "no software device is made",
-            help: "Makes the RDMA device NAME in software, on the network interface NETDEV: Soft-RoCE with rxe, \
-                   Soft-iWARP with siw. NETDEV is brought up first and waited for. May be given several times.",
+            default: "no software device",
+            help: "Creates the RDMA device NAME in software, on the network interface NETDEV: Soft-RoCE with rxe, \
+                   Soft-iWARP with siw. ibboot waits for NETDEV and brings it up first. May be given several times.",
             example: "rd.ib.link=rxe0:rxe:eth0",
             origin: Origin::Ibboot,
             effect: Effect::CarriedOut,
@@ -37,10 +37,10 @@ pub(super) const GROUP: Group = Group {
         Parameter {
             name: "rd.ib.porttype",
             grammar: "rd.ib.porttype=SELECTOR:ib|eth|auto",
-            default: "as the card has it stored",
-            help: "Sets the type of a port of a ConnectX-3 card (mlx4): InfiniBand, Ethernet, or sensed from the cable. \
-                   Cards of the mlx5 driver keep their type in firmware; there the argument is reported as one that \
-                   cannot be met. May be given several times.",
+            default: "the type stored on the card",
+            help: "Sets the type of a port of a ConnectX-3 card (mlx4): InfiniBand, Ethernet, or sensed from the \
+                   cable. Cards of the mlx5 driver keep their type in firmware; for these ibboot reports that it \
+                   cannot meet the argument. May be given several times.",
             example: "rd.ib.porttype=pci=0000:81:00.0:ib",
             origin: Origin::Ibboot,
             effect: Effect::CarriedOut,
@@ -48,10 +48,9 @@ pub(super) const GROUP: Group = Group {
         Parameter {
             name: "rd.ib.roce",
             grammar: "rd.ib.roce=[SELECTOR:]v1|v2",
-            default: "the kernel's, v2 where the device can",
-            help: "The RoCE version that connections use by default on a port, or on all of them. Has no meaning on a \
-                   port whose link layer is InfiniBand. May be given several times; the last one that means a port \
-                   counts.",
+            default: "the kernel's, v2 if the device supports it",
+            help: "The default RoCE version of connections on a port, or on all ports. Has no effect on a port whose \
+                   link layer is InfiniBand. May be given several times; the last one that matches a port applies.",
             example: "rd.ib.roce=mlx5_0:1:v2",
             origin: Origin::Ibboot,
             effect: Effect::CarriedOut,
@@ -59,13 +58,14 @@ pub(super) const GROUP: Group = Group {
         Parameter {
             name: "rd.ib.mode",
             grammar: "rd.ib.mode=[IF:]auto|connected|datagram",
-            default: "the kernel's own mode is left alone",
-            help: "The IPoIB mode of the interface IF, or of all: those that are named, those of the ports that \
-                   rd.ib.require= lists, and of every port where it has all or a number or where nothing is named. \
-                   auto takes connected where the device can, else \
-                   datagram, and says which. connected on a device that cannot (ConnectX-4 and later with enhanced \
-                   IPoIB, or a kernel without CONFIG_INFINIBAND_IPOIB_CM) is an error that says why; it never turns \
-                   into datagram silently. May be given several times; the last one that means an interface counts.",
+            default: "the kernel's mode is not changed",
+            help: "The IPoIB mode of the interface IF, or of all interfaces: those that the command line names, those \
+                   of the ports that rd.ib.require= lists, and those of every port if rd.ib.require= is all or a \
+                   number or if no interface is named. auto selects connected if the device supports it, otherwise \
+                   datagram, and reports the choice. connected on a device without connected mode (ConnectX-4 and \
+                   later with enhanced IPoIB, or a kernel without CONFIG_INFINIBAND_IPOIB_CM) is an error with the \
+                   reason; ibboot never falls back to datagram silently. May be given several times; the last one that \
+                   matches an interface applies.",
             example: "rd.ib.mode=ib0:connected",
             origin: Origin::Ibboot,
             effect: Effect::CarriedOut,
@@ -73,10 +73,11 @@ pub(super) const GROUP: Group = Group {
         Parameter {
             name: "rd.ib.mtu",
             grammar: "rd.ib.mtu=[IF:]N|max",
-            default: "the kernel's own MTU is left alone",
-            help: "The MTU of the IPoIB interface IF, or of all (as with rd.ib.mode=): N bytes from 68 to 65535, or as much as the mode and \
-                   the broadcast group allow (65520 in connected mode, mostly 2044 or 4092 in datagram mode). An MTU in \
-                   ip= goes before it. May be given several times; the last one that means an interface counts.",
+            default: "the kernel's MTU is not changed",
+            help: "The MTU of the IPoIB interface IF, or of all interfaces (as with rd.ib.mode=): N bytes from 68 to \
+                   65535, or the maximum of the mode and the broadcast group (65520 in connected mode, mostly 2044 or \
+                   4092 in datagram mode). An MTU in ip= has precedence. May be given several times; the last one that \
+                   matches an interface applies.",
             example: "rd.ib.mtu=max",
             origin: Origin::Ibboot,
             effect: Effect::CarriedOut,
@@ -85,16 +86,16 @@ pub(super) const GROUP: Group = Group {
             name: "rd.ib.dhcp.client-id",
             grammar: "rd.ib.dhcp.client-id=[IF:]firmware|guid",
             default: "firmware",
-            help: "The DHCP client identifier of the InfiniBand interface IF, or of all. firmware: what FlexBoot and the \
-                   UEFI driver of the card send, ff:00:00:00:00:00:02:00:00:02:c9:00 and the port GUID, so that one \
-                   reservation fits both. guid: 20 and the port GUID, as the ISC and NetworkManager clients send it. \
-                   rd.net.dhcp.client-id= goes before it. May be given several times; the last one that means an \
-                   interface counts. The DUID of DHCPv6 is 00:03:00:20 and the port GUID (RFC 8415 \
-                   11.4) with either word, and its IAID the P_Key with its membership bit: 65535 without a \
-                   partition.\n\n\
-                   The port GUID of a bond is that of the first interface that bond= names, whichever carries the \
-                   traffic, so that a failover changes no address. Where that interface is not in the bond 10 s \
-                   after the bond has carrier, it is that of the first one that is.",
+            help: "The DHCP client identifier of the InfiniBand interface IF, or of all interfaces. firmware: the \
+                   identifier of FlexBoot and of the UEFI driver of the card, ff:00:00:00:00:00:02:00:00:02:c9:00 and \
+                   the port GUID, so that one reservation fits both. guid: 20 and the port GUID, the identifier of the \
+                   ISC and NetworkManager clients. rd.net.dhcp.client-id= has precedence. May be given several times; \
+                   the last one that matches an interface applies. With either word the DUID of DHCPv6 is 00:03:00:20 \
+                   and the port GUID (RFC 8415 11.4), and the IAID is the P_Key with its membership bit: 65535 without \
+                   a partition.\n\n\
+                   A bond uses the port GUID of the first interface that bond= names, whichever interface carries the \
+                   traffic, so a failover changes no address. If that interface is not in the bond 10 s after the bond \
+                   has carrier, the bond uses the port GUID of the first interface in it.",
             example: "rd.ib.dhcp.client-id=ib0:guid",
             origin: Origin::Ibboot,
             effect: Effect::CarriedOut,
@@ -102,11 +103,11 @@ pub(super) const GROUP: Group = Group {
         Parameter {
             name: "ib.pkey",
             grammar: "ib.pkey=PARENT.PKEY",
-            default: "no child interface is made",
-            help: "Makes an IPoIB child interface for a partition. PKEY has up to four hexadecimal digits, with or \
-                   without 0x. The kernel always takes the P_Key as a full member's: ib0.0004 and ib0.8004 are the same \
-                   partition, 0x8004. 0 and 8000 are not allowed. NetworkManager knows this argument too. May be given \
-                   several times.",
+            default: "no child interface",
+            help: "Creates an IPoIB child interface for a partition. PKEY has up to four hexadecimal digits, with or \
+                   without 0x. The kernel always uses the P_Key with full membership: ib0.0004 and ib0.8004 are the \
+                   same partition, 0x8004. 0 and 8000 are not allowed. NetworkManager reads this argument too. May be \
+                   given several times.",
             example: "ib.pkey=ib0.8004",
             origin: Origin::NetworkManager,
             effect: Effect::CarriedOut,
@@ -115,9 +116,9 @@ pub(super) const GROUP: Group = Group {
             name: "rd.ib.require",
             grammar: "rd.ib.require=all|any|N|SELECTOR[,SELECTOR]",
             default: "all ports that the command line names; if it names none, any one port",
-            help: "Which ports must be verified before the boot goes on: every port found, one of them, N of them, or \
-                   exactly those selected (16 at most). A port that is not required is brought up all the same, and a \
-                   failure there is only reported. Of a list with a wrong selector the right ones are required.",
+            help: "The ports that must be verified before the boot continues: every port found, any one, any N, or \
+                   exactly the selected ones (16 at most). ibboot also brings up a port that is not required, and only \
+                   reports its failure. If a list has an invalid selector, the valid ones stay required.",
             example: "rd.ib.require=mlx5_0:1,mlx5_1:1",
             origin: Origin::Ibboot,
             effect: Effect::CarriedOut,
@@ -125,9 +126,9 @@ pub(super) const GROUP: Group = Group {
         Parameter {
             name: "rd.ib.rate",
             grammar: "rd.ib.rate=[SELECTOR=]GBPS",
-            default: "any rate will do",
-            help: "A port that is slower than GBPS gigabits per second is not verified. Decimals are allowed: 2.5 is \
-                   the slowest rate of InfiniBand. May be given several times; the last one that means a port counts.",
+            default: "any rate",
+            help: "A port slower than GBPS gigabits per second is not verified. Decimals are allowed: 2.5 is the \
+                   slowest rate of InfiniBand. May be given several times; the last one that matches a port applies.",
             example: "rd.ib.rate=mlx5_0:1=100",
             origin: Origin::Ibboot,
             effect: Effect::CarriedOut,
@@ -135,11 +136,11 @@ pub(super) const GROUP: Group = Group {
         Parameter {
             name: "rd.ib.probe",
             grammar: "rd.ib.probe=ADDR[:PORT]",
-            default: "the server of a root file system that goes by RDMA, where its address is given",
-            help: "An address that has to answer over RDMA and, with PORT, a service that has to listen there. A host \
-                   that only answers TCP does not count. An IPv6 address is written in brackets when a port follows. \
-                   May be given several times. They are asked as soon as the links are verified, and the boot waits \
-                   for their answers as it does for links.",
+            default: "the server of a root file system over RDMA, if its address is given",
+            help: "An address that must answer over RDMA and, with PORT, a service that must listen there. A host that \
+                   answers only over TCP fails the probe. Write an IPv6 address in brackets if a port follows. May be \
+                   given several times. ibboot probes the addresses as soon as the links are verified, and the boot \
+                   waits for the answers as it waits for links.",
             example: "rd.ib.probe=10.0.0.1:20049",
             origin: Origin::Ibboot,
             effect: Effect::CarriedOut,
@@ -147,10 +148,10 @@ pub(super) const GROUP: Group = Group {
         Parameter {
             name: "rd.ib.timeout",
             grammar: "rd.ib.timeout=S",
-            default: "rd.retry=, else 180",
-            help: "After S seconds (at least 1) ibboot gives up, says what is still missing and why, and does what \
-                   rd.ib.onfail= says. The time counts for everything together. dracut's own queue is kept waiting as \
-                   long as this if its limit is shorter.",
+            default: "rd.retry=, otherwise 180",
+            help: "The deadline: after S seconds (at least 1) ibboot gives up, reports what is still missing and why, \
+                   and does what rd.ib.onfail= requests. The deadline is one for all links together. dracut's own \
+                   queue waits at least this long, even if its limit is shorter.",
             example: "rd.ib.timeout=300",
             origin: Origin::Ibboot,
             effect: Effect::CarriedOut,
@@ -158,11 +159,11 @@ pub(super) const GROUP: Group = Group {
         Parameter {
             name: "rd.ib.onfail",
             grammar: "rd.ib.onfail=shell|continue|reboot",
-            default: "continue; where the root file system comes over the network, dracut then waits for that and ends in its own \
+            default: "continue; for a network root, dracut then waits for the root file system and ends in its own \
                       emergency shell",
-            help: "What happens when required ports are not verified in time. shell: dracut's emergency shell, with \
-                   the reason on the console. continue: the boot goes on and the failure is reported. reboot: the \
-                   reason is shown for ten seconds, then the node reboots.",
+            help: "The action if required ports are not verified at the deadline. shell: dracut's emergency shell, \
+                   with the reason on the console. continue: the boot continues and the failure is reported. reboot: \
+                   the console shows the reason for ten seconds, then the node reboots.",
             example: "rd.ib.onfail=continue",
             origin: Origin::Ibboot,
             effect: Effect::CarriedOut,
@@ -171,14 +172,15 @@ pub(super) const GROUP: Group = Group {
             name: "rd.ib.handover",
             grammar: "rd.ib.handover=auto|keep|nm|networkd|none",
             default: "auto",
-            help: "Who owns the IPoIB interfaces in the real root that ibboot was asked for. auto: nobody, an \
-                   interface that was verified stays as it is, because NetworkManager would take it down to set it \
-                   up again, and a root file system on it would hang; one that was not verified is left to whoever \
-                   manages the network. keep: the same for all of them, verified or not. nm, networkd: \
-                   NetworkManager or systemd-networkd, which gets a profile with the mode, the MTU, the addresses \
-                   and the gateway; the other one leaves them alone. none: neither is told anything.\n\n\
-                   What they are told stands in files below /run, until the next boot. Whatever is given here, \
-                   in the initramfs both leave all InfiniBand interfaces alone as soon as ibboot is asked for one.",
+            help: "The owner, in the real root, of the IPoIB interfaces that the command line requests. auto: no \
+                   program owns a verified interface, so it stays as it is (NetworkManager would take it down to \
+                   reconfigure it, and a root file system on it would hang); the network manager of the real root owns \
+                   an interface that was not verified. keep: no program owns any of them, verified or not. nm, \
+                   networkd: NetworkManager or systemd-networkd, which gets a profile with the mode, the MTU, the \
+                   addresses and the gateway; the other one leaves the interfaces alone. none: ibboot configures \
+                   neither of them.\n\n\
+                   The configuration is in files below /run until the next boot. In the initramfs both always leave \
+                   all InfiniBand interfaces alone as soon as the command line requests ibboot.",
             example: "rd.ib.handover=nm",
             origin: Origin::Ibboot,
             effect: Effect::CarriedOut,
@@ -187,15 +189,15 @@ pub(super) const GROUP: Group = Group {
             name: "rd.ib.kdump",
             grammar: "rd.ib.kdump[=0|1]",
             default: "0",
-            help: "In a kernel that saves the dump of one that crashed (/proc/vmcore is there) ibboot does nothing, \
-                   whatever else is written: links that do not come up must not keep the dump from being written, and \
-                   the memory of that kernel is small. With 1 it brings up what the command line asks for, for a dump \
-                   that goes over IPoIB, and then with as little as a link needs: the driver of the one HCA that the \
-                   selectors of the wanted ports mean, where they tell it; not ib_umad, ib_uverbs and rdma_ucm, even if \
-                   rd.driver.pre= or rd.driver.post= names them; no question to a server. rd.ib.onfail= does not count: \
-                   after a failure kdump goes on, and does what it is told to do without a target. The image for kdump \
-                   must have ibboot in it, which an image builder has to ask for (see ibboot(8)). In every other kernel \
-                   this argument has no effect.",
+            help: "In a kernel that saves the dump of a crashed one (/proc/vmcore exists) ibboot does nothing, \
+                   whatever the other arguments request: a failed link must not keep the kernel from writing the dump, \
+                   and the memory of that kernel is small. With 1 ibboot brings up what the command line requests, for \
+                   a dump over IPoIB, with as little as a link needs: only the driver of the one HCA that the \
+                   selectors of the required ports mean, if they identify one; no ib_umad, ib_uverbs and rdma_ucm, \
+                   even if rd.driver.pre= or rd.driver.post= names them; no request to a server. rd.ib.onfail= is \
+                   ignored: after a failure kdump continues and does its default action for a missing target. The \
+                   kdump image must include ibboot, which the image builder must request (see ibboot(8)). In every \
+                   other kernel this argument has no effect.",
             example: "rd.ib.kdump=1",
             origin: Origin::Ibboot,
             effect: Effect::CarriedOut,
@@ -205,13 +207,13 @@ pub(super) const GROUP: Group = Group {
 
 pub(super) const DRIVERS: Group = Group {
     title: "Drivers",
-    introduction: "Parameters of a module are written as MODULE.PARAM=VALUE; modprobe applies them.",
+    introduction: "Write module parameters as MODULE.PARAM=VALUE; modprobe applies them.",
     parameters: &[
         Parameter {
             name: "rd.driver.pre",
             grammar: "rd.driver.pre=MODULE[,MODULE...]",
             default: "none",
-            help: "Modules that are loaded first, before udev looks at the devices. May be given several times.",
+            help: "Modules that are loaded first, before udev handles the devices. May be given several times.",
             example: "rd.driver.pre=mlx5_core",
             origin: Origin::Dracut,
             effect: Effect::CarriedOut,
@@ -220,9 +222,9 @@ pub(super) const DRIVERS: Group = Group {
             name: "rd.driver.post",
             grammar: "rd.driver.post=MODULE[,MODULE...]",
             default: "none",
-            help: "Modules that are loaded after those that the devices ask for. dracut itself loads them only once its \
-                   queue is idle; ibboot loads those of RDMA as soon as devices can be looked at. May be given several \
-                   times.",
+            help: "Modules that are loaded after those that the devices need. dracut itself loads them only once its \
+                   queue is idle; ibboot loads the RDMA modules among them as soon as udev handles devices. May be \
+                   given several times.",
             example: "rd.driver.post=mlx5_ib,ib_ipoib,ib_umad,rdma_ucm",
             origin: Origin::Dracut,
             effect: Effect::CarriedOut,
@@ -231,8 +233,8 @@ pub(super) const DRIVERS: Group = Group {
             name: "rd.driver.blacklist",
             grammar: "rd.driver.blacklist=MODULE[,MODULE...]",
             default: "none",
-            help: "Modules that no device may load by itself. A module that is also asked for by name is reported. May \
-                   be given several times.",
+            help: "Modules that are not loaded automatically for a device. ibboot reports a module that is also \
+                   requested by name. May be given several times.",
             example: "rd.driver.blacklist=mlx4_en",
             origin: Origin::Dracut,
             effect: Effect::CarriedOut,
@@ -241,9 +243,9 @@ pub(super) const DRIVERS: Group = Group {
             name: "rd.ib.async_probe",
             grammar: "rd.ib.async_probe[=0|1]",
             default: "0",
-            help: "With 1, the HCAs of one driver are probed side by side and not one after another: a node with eight \
-                   HCAs waits for one of them, not for eight. Off by default because drivers differ in how well they \
-                   take it.",
+            help: "With 1, the HCAs of one driver are probed in parallel, not one after another: a node with eight \
+                   HCAs waits for one of them, not for eight. Off by default, because not every driver supports \
+                   parallel probing equally well.",
             example: "rd.ib.async_probe=1",
             origin: Origin::Ibboot,
             effect: Effect::CarriedOut,
@@ -253,14 +255,14 @@ pub(super) const DRIVERS: Group = Group {
 
 pub(super) const WAITING: Group = Group {
     title: "Waiting and messages",
-    introduction: "What dracut's own loop does while ibboot works beside it.",
+    introduction: "The limits of dracut's own queue, which runs in parallel with ibboot.",
     parameters: &[
         Parameter {
             name: "rd.retry",
             grammar: "rd.retry=S",
             default: "180",
             help: "Seconds that dracut's queue waits for devices and for the network before it gives up. Also the \
-                   deadline of ibboot, unless rd.ib.timeout= gives another.",
+                   deadline of ibboot, unless rd.ib.timeout= is given.",
             example: "rd.retry=160",
             origin: Origin::Dracut,
             effect: Effect::CarriedOut,
@@ -268,9 +270,9 @@ pub(super) const WAITING: Group = Group {
         Parameter {
             name: "rd.timeout",
             grammar: "rd.timeout=S",
-            default: "0, which is for ever",
-            help: "Seconds that systemd waits for a block device. It does not move the deadline of ibboot, and 0 does \
-                   not lift it.",
+            default: "0, no limit",
+            help: "Seconds that systemd waits for a block device. This argument does not change the deadline of \
+                   ibboot, and 0 does not remove that deadline.",
             example: "rd.timeout=0",
             origin: Origin::Dracut,
             effect: Effect::CarriedOut,
@@ -279,8 +281,8 @@ pub(super) const WAITING: Group = Group {
             name: "rd.neednet",
             grammar: "rd.neednet[=0|1]",
             default: "0",
-            help: "A network is needed even if the root file system is not reached over one. Together with an RDMA \
-                   module in rd.driver.pre= or rd.driver.post= it turns ibboot on.",
+            help: "The boot needs a network even if the root file system is local. Together with an RDMA module in \
+                   rd.driver.pre= or rd.driver.post= this argument turns ibboot on.",
             example: "rd.neednet=1",
             origin: Origin::Dracut,
             effect: Effect::CarriedOut,
@@ -289,7 +291,7 @@ pub(super) const WAITING: Group = Group {
             name: "rd.debug",
             grammar: "rd.debug[=0|1]",
             default: "0",
-            help: "Every step is logged, ibboot's and those of dracut's scripts.",
+            help: "Logs every step of ibboot and of dracut's scripts.",
             example: "rd.debug",
             origin: Origin::Dracut,
             effect: Effect::CarriedOut,
@@ -298,7 +300,7 @@ pub(super) const WAITING: Group = Group {
             name: "rd.info",
             grammar: "rd.info[=0|1]",
             default: "0",
-            help: "What is done is shown on the console even if quiet is given.",
+            help: "Shows all log messages on the console, even with quiet.",
             example: "rd.info",
             origin: Origin::Dracut,
             effect: Effect::CarriedOut,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-# a broadcast group of 4096: IPoIB's MTU is 4092; and a black hole for what is long
+# a broadcast group of 4096: the IPoIB MTU is 4092; and a black hole for long datagrams
 load
 sh $fabric up
 sh $fabric partitions 'Default=0x7fff,ipoib,mtu=5,defmember=full:ALL=full;'

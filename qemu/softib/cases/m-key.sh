@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-# M_Key: a port that is protected by a key nobody here knows, then one that the SM owns
+# M_Key: a port with an unknown key, then a port whose key the SM has
 load
 sh $fabric up
 knob softib0/1 m_key 0x1234

@@ -11,7 +11,7 @@ wait_for 40 "SA answers: carrier" 'has_carrier ib0'
 
 knob softib0/1 mad 'smp drop all'
 check "SM silent: sminfo gets no answer" '! sminfo -t 500 > /dev/null 2>&1'
-# opensm retrains a link behind which nobody answers
+# opensm retrains a link whose other end does not answer
 wait_for 20 "the SM gives the port up: INIT" "$init"
 stays 3 "SM silent: INIT for ever" "! $active"
 knob softib0/1 mad 'smp pass'

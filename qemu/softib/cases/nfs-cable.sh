@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-# the cable is pulled under an NFS write; a server restarts under a mount; both go on
+# the cable is pulled during an NFS write; a server restarts during a mount; both continue
 # memory: 1024
 # limit: 400
 . /softib/nfs.sh

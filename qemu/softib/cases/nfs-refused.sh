@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-# what a client sees when something is wrong: an end, within its limit
+# errors of the server: the mount of a client ends within its limit
 # memory: 1024
 # limit: 400
 . /softib/nfs.sh
-try() { # OPTIONS: mount.nfs4's own words
+try() { # OPTIONS: the message of mount.nfs4
 	timeout 40 mount.nfs4 "${server:-10.0.0.2}:/" /mnt -o "rdma,retry=0,timeo=20,retrans=1,$1" 2>&1
 }
 with_ipoib

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-# NFS over RDMA: the data goes by RDMA READ and WRITE, and comes back whole
+# NFS over RDMA: the data is transferred by RDMA READ and WRITE, and comes back unchanged
 # memory: 1024
 # limit: 400
 . /softib/nfs.sh

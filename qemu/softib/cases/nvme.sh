@@ -17,7 +17,7 @@ for pair in trtype:rdma adrfam:ipv4 traddr:10.0.0.2 trsvcid:4420; do
 	echo "${pair#*:}" > "$target/ports/1/addr_${pair%:*}"
 done
 ln -s $target/subsystems/test $target/ports/1/subsystems/test || fail "no target"
-# one write is one connection: not from a shell's builtin, which may split it
+# one write makes one connection; a shell builtin may split the write
 echo "transport=rdma,traddr=10.0.0.2,trsvcid=4420,nqn=test,hostnqn=nqn.host,hostid=11111111-2222-3333-4444-555555555555" > /tmp/connect
 cat /tmp/connect > /dev/nvme-fabrics || fail "no connection"
 wait_for 10 "the namespace is there" '[ -b /dev/nvme0n1 ]'

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-# width, speed and MTU of a port, as the kernel, the tools and the SM see them
+# width, speed and MTU of a port, as shown by the kernel, the tools and the SM
 with_sm
 check "40 Gb/sec" '[ "$(port softib0 1 rate)" = "40 Gb/sec (4X QDR)" ]'
 knob softib0/1 width 1x

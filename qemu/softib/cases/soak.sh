@@ -34,7 +34,7 @@ round() {
 	pkill iperf3
 }
 
-# what softib itself has allocated and not freed: the first frame that is no allocator's
+# unfreed allocations of softib: the first frame outside the allocator
 held() {
 	cat /sys/kernel/debug/slab/*/alloc_traces 2> /dev/null | awk '
 		/^ *[0-9]+ / { count = $1; open = 1; next }
@@ -45,7 +45,7 @@ held() {
 load
 for i in 1 2 3; do
 	round $i
-	# far end first in one round: then nobody answers what the near end says in parting
+	# one round removes the far end first: then the last messages of the near end get no answer
 	if [ $i = 2 ]; then knob softib1 present 0; fi
 	knob softib0 present 0
 	sh $fabric down

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-# a port that is held in a state whatever the subnet manager does
+# a port held in a state, whatever the subnet manager sets
 with_sm
 knob softib0/1 force_state init
 wait_for 5 "held in INIT" "$init"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-# a link that trains for three seconds; a pull in the middle starts it anew
+# a link that trains for three seconds; a pull in the middle restarts the training
 at=$(seconds)
 load train_ms=3000
 sh $fabric up

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-# user space may open a device, query it and hear its events
+# user space may open a device, query it and read its events
 with_sm ibv=1
 check "ibv_devices" 'ibv_devices | grep -q softib0'
 check "ibv_devinfo: PORT_ACTIVE" 'ibv_devinfo -d softib0 | grep -q "PORT_ACTIVE"'

@@ -2,7 +2,7 @@
 # shellcheck shell=sh
 # Block storage targets use the initial network namespace only, so both HCAs stay
 # in it.  Policy routing makes 10.0.0.1 on ib0 and 10.0.0.2 on ib1 reach each
-# other over the cable, where the local table would loop them back.
+# other over the cable; the local table would loop the packets back.
 
 hardware_address() { ip -o link show "$1" | sed -n 's#.*link/infiniband \([^ ]*\).*#\1#p'; }
 
@@ -23,7 +23,7 @@ block_fabric() {
 	ip route add 10.0.0.2 dev ib0 src 10.0.0.1 table 100
 	ip route add 10.0.0.1 dev ib1 src 10.0.0.2 table 101
 	ip rule add pref 5 iif lo to 10.0.0.2 lookup 100	# connections to the target
-	ip rule add pref 6 oif ib1 to 10.0.0.1 lookup 101	# rdma_cm's check of the way back
+	ip rule add pref 6 oif ib1 to 10.0.0.1 lookup 101	# rdma_cm's check of the path back
 	ip rule add pref 7 oif ib0 to 10.0.0.2 lookup 100
 	ip rule add pref 20 lookup local
 	ip rule del pref 0

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
-# What the cases share.  A case is a script that /init sources; it fails by
-# calling fail, and has passed when it reaches its end.
+# Functions for all cases.  A case is a script that /init sources; it fails by
+# calling fail, and passes if it reaches its end.
 
 fabric=/softib/fabric.sh
 KERNEL_TROUBLE='WARNING: |BUG: |BUG |Oops|general protection|Call Trace|blocked for more than|soft lockup|rcu: INFO|Redzone|Poison|overrun'
@@ -15,7 +15,7 @@ end() { # VERDICT
 	while :; do sleep 60; done
 }
 
-# from /init on; a warning of the network core about NAPI that slow machines provoke is none of ours
+# from /init on; slow machines cause a NAPI warning of the network core, which does not count
 kernel_log() { dmesg | sed -n '/Run .init/,$p'; }
 trouble() { kernel_log | grep -E "$KERNEL_TROUBLE" | grep -v 'Budget exhausted'; }
 
@@ -29,7 +29,7 @@ pass() {
 	end ok
 }
 
-# wait_for SECONDS WHAT CONDITION: a deadline, never a count
+# wait_for SECONDS WHAT CONDITION: wait until the condition holds, up to a deadline
 wait_for() {
 	end_at=$(($(cut -d. -f1 /proc/uptime) + $1))
 	until eval "$3"; do
@@ -39,7 +39,7 @@ wait_for() {
 	say "$2"
 }
 
-# stays SECONDS WHAT CONDITION: true from now on, for that long
+# stays SECONDS WHAT CONDITION: the condition must hold for this time
 stays() {
 	end_at=$(($(cut -d. -f1 /proc/uptime) + $1))
 	while [ "$(cut -d. -f1 /proc/uptime)" -lt $end_at ]; do
@@ -71,7 +71,7 @@ load() { # PARAMETER...
 	modprobe softib "$@" || fail "modprobe softib $*"
 }
 
-# one HCA here, one in the fabric's namespace with a subnet manager
+# one HCA here, the other in the namespace of the fabric with a subnet manager
 with_sm() {
 	load "$@"
 	sh $fabric up || fail "fabric up"
@@ -79,7 +79,7 @@ with_sm() {
 	wait_for 20 "the port is ACTIVE" "$active"
 }
 
-# and IPoIB at both ends: 10.0.0.1 here, 10.0.0.2 there
+# the same, with IPoIB at both ends: 10.0.0.1 here, 10.0.0.2 at the far end
 with_ipoib() {
 	with_sm "$@"
 	sh $fabric address 10.0.0.2/24 || fail "far address"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Checks of softib's RC and memory region rules, from the place of a kernel
- * consumer: load it once both ports of softib0 and softib1 are ACTIVE, read
- * "ok"/"not ok" lines from the log.  It stays loaded only if all is well.
+ * Tests of softib's RC and memory region rules by a kernel consumer.  Load the
+ * module when the ports of softib0 and softib1 are ACTIVE, and read the "ok" and
+ * "not ok" lines in the log.  The module stays loaded only if all tests pass.
  */
 #include <linux/module.h>
 #include <linux/delay.h>
@@ -171,7 +171,7 @@ static int reg(struct end *e, struct ib_pd *pd, int access)
 	if (IS_ERR(e->mr))
 		return PTR_ERR(e->mr);
 	sg_init_table(e->sg, PAGES);
-	for (i = 0; i < PAGES; i++)	/* backwards, so that nobody takes it for contiguous */
+	for (i = 0; i < PAGES; i++)	/* in reverse order, so that the pages are not contiguous */
 		sg_set_buf(&e->sg[i], e->buf + N - (i + 1) * PAGE_SIZE, PAGE_SIZE);
 	n = ib_dma_map_sg(e->dev, e->sg, PAGES, DMA_BIDIRECTIONAL);
 	if (ib_map_mr_sg(e->mr, e->sg, n, &off, PAGE_SIZE) != n)
@@ -203,7 +203,7 @@ static bool state_is(struct end *e, enum ib_qp_state s)
 #define B_KEY	(b.mr->rkey)
 #define B_LEN	((u32)b.mr->length)
 
-/* The request fails so; an event at the responder means that its end breaks too. */
+/* The request fails with this status; an event at the responder: its QP fails too. */
 static void denied(int status, int event)
 {
 	int i;

@@ -102,15 +102,15 @@ fn bytes(hex: &str) -> Vec<u8> {
 /// Outcome of a request whose answer arrives as these datagrams.
 fn outcome<T>(
     datagrams: &[Vec<u8>],
-    read: fn(Attributes<'_>) -> std::result::Result<T, Malformed>,
+    read: fn(&[u8]) -> std::result::Result<T, DecodeError>,
 ) -> (Vec<T>, std::result::Result<bool, String>) {
     let mut values = Vec::new();
     let mut progress = Progress::default();
     let mut end = Ok(false);
     for datagram in datagrams {
         end = progress
-            .digest(datagram, SEQ, &mut |attributes| {
-                values.push(read(attributes)?);
+            .digest(datagram, SEQ, &mut |payload| {
+                values.push(read(payload)?);
                 Ok(())
             })
             .map_err(|error| match error.errno() {
@@ -299,7 +299,7 @@ fn refusals_keep_their_errno() {
         Error::Kernel(Errno::EEXIST),
         Error::Timeout,
         Error::Name("a\0b".to_owned()),
-        Error::Malformed(Malformed::AttributeLength(3)),
+        Error::Malformed("attribute length 3".into()),
     ]
     .iter()
     .map(Error::to_string)
@@ -435,7 +435,7 @@ fn established_connections_are_told_from_listeners_and_from_those_that_end() {
     };
     let read = |datagram: &[u8]| {
         let message = wire::messages(datagram).next().unwrap().unwrap();
-        wire::connections(message.attributes())
+        wire::connections(message.payload())
     };
     let connection = |port, source: &str, destination: &str| Connection {
         ifname: "mlx5_0".to_owned(),
@@ -448,7 +448,7 @@ fn established_connections_are_told_from_listeners_and_from_those_that_end() {
         connection(1, "10.0.0.1:34203", "10.0.0.2:20049"),
         connection(2, "[fd00::2]:20049", "[fd00::2]:20049"),
     ];
-    assert_eq!(read(&datagram(&body)), Ok(wanted));
+    assert_eq!(read(&datagram(&body)).unwrap(), wanted);
     for length in 0..body.len() {
         let found = read(&datagram(&body[..length])).unwrap_or_default();
         assert!(found.len() <= 2, "cut at {length}");

@@ -9,15 +9,15 @@ use std::io::Read;
 
 use ibboot::rdma::events::{drain, uevent};
 use ibboot::rdma::netlink::{wire, Progress, read_notifications};
-use ibboot::rdma::netlink::wire::{Attributes, Malformed};
 use libfuzzer_sys::fuzz_target;
+use netlink_packet_core::{DecodeError, NlasIterator};
 
 fuzz_target!(|data: &[u8]| {
     walk(data);
     // A dump comes in several datagrams; the sequence number is the one of the first.
     let seq = wire::messages(data)
         .next()
-        .and_then(|first| Some(first.ok()?.seq))
+        .and_then(|first| Some(first.ok()?.sequence_number()))
         .unwrap_or(0);
     let cut = data
         .last()
@@ -71,29 +71,25 @@ fn walk(datagram: &[u8]) {
     for message in wire::messages(datagram) {
         left = left.checked_sub(1).expect("no more messages than headers");
         let Ok(message) = message else { continue };
-        nested(message.attributes(), datagram.len(), 0);
+        nested(message.payload(), 0);
     }
 }
 
-fn nested(attributes: Attributes<'_>, length: usize, depth: usize) {
-    let mut left = length / 4 + 1;
-    for attribute in attributes {
+fn nested(payload: &[u8], depth: usize) {
+    let mut left = payload.len() / 4 + 1;
+    for attribute in NlasIterator::new(payload) {
         left = left
             .checked_sub(1)
             .expect("no more attributes than headers");
         let Ok(attribute) = attribute else { continue };
-        assert!(attribute.kind < 1 << 14 && attribute.value.len() <= length);
-        if let Ok(number) = attribute.number::<u64>() {
-            assert_eq!(attribute.number::<u8>().is_ok(), number <= 0xff);
+        let value = attribute.value();
+        assert!(attribute.kind() < 1 << 14 && value.len() <= payload.len());
+        if let Ok(number) = wire::number::<u64>(&attribute) {
+            assert_eq!(wire::number::<u8>(&attribute).is_ok(), number <= 0xff);
         }
-        assert!(
-            attribute
-                .text()
-                .is_ok_and(|text| text.len() < attribute.value.len())
-                || attribute.text().is_err()
-        );
+        assert!(wire::text(&attribute).map_or(true, |text| text.len() < value.len()));
         if depth < 3 {
-            nested(attribute.nested(), attribute.value.len(), depth + 1);
+            nested(value, depth + 1);
         }
     }
 }
@@ -102,20 +98,20 @@ fn nested(attributes: Attributes<'_>, length: usize, depth: usize) {
 fn answers<T>(
     datagrams: [&[u8]; 2],
     seq: u32,
-    read: fn(Attributes<'_>) -> Result<T, Malformed>,
+    read: fn(&[u8]) -> Result<T, DecodeError>,
 ) -> Vec<T> {
     let mut values = Vec::new();
     let mut progress = Progress::default();
     for datagram in datagrams {
-        let end = progress.digest(datagram, seq, &mut |attributes| {
-            values.push(read(attributes)?);
+        let end = progress.digest(datagram, seq, &mut |payload| {
+            values.push(read(payload)?);
             Ok(())
         });
         // NLMSG_ERROR or NLMSG_DONE.
         let ends = || {
             wire::messages(datagram)
                 .flatten()
-                .any(|message| matches!(message.kind, 2 | 3))
+                .any(|message| matches!(message.message_type(), 2 | 3))
         };
         match end {
             Ok(true) => assert!(ends()),
