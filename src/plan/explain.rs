@@ -6,7 +6,7 @@ use crate::dhcp6;
 use crate::dhcp6::duid::of_rfc4361;
 use crate::error::printable;
 use crate::plan::{Action, Plan};
-use crate::request::Dump;
+use crate::request::{Dump, OnFailure};
 use crate::wish::bond;
 use crate::wish::ipoib::{self, WantedMode, WantedMtu};
 
@@ -227,8 +227,10 @@ pub fn text(plan: &Plan) -> String {
         plan.expectation.require,
         plan.timeout.as_secs(),
         match plan.onfail {
-            "dracut" => "leave it to dracut",
-            other => other,
+            OnFailure::Dracut => "leave it to dracut",
+            OnFailure::Shell => "shell",
+            OnFailure::Continue => "continue",
+            OnFailure::Reboot => "reboot",
         }
     ));
     out

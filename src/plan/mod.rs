@@ -10,14 +10,13 @@ mod root;
 
 use std::time::Duration;
 
-use kernel_cmdline::OnFail;
 use serde::Serialize;
 
 use crate::SCHEMA;
 use crate::error::Result;
 use crate::facts::{Facts, Look};
 use crate::rdma::reach::Server;
-use crate::request::{Dump, Request, Required};
+use crate::request::{Dump, OnFailure, Request, Required};
 use crate::system::blacklist::Blacklist;
 use crate::system::modules::{Found, Index};
 use crate::system::root::Root;
@@ -206,9 +205,8 @@ pub struct Plan {
     /// Deadline in seconds from the start of `up`.
     #[serde(serialize_with = "as_seconds")]
     pub timeout: Duration,
-    /// What happens at the deadline: `shell`, `continue`, `reboot`, or `dracut` where something
-    /// else waits for the network and decides.
-    pub onfail: &'static str,
+    /// What happens at the deadline.
+    pub onfail: OnFailure,
     /// In a kernel that saves the dump of one that crashed: what is done of what is asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dump: Option<Dump>,
@@ -260,14 +258,7 @@ pub fn plan(request: &Request, inventory: &Inventory) -> Plan {
         dump: request.dump,
         root_of_lease: request.root_of_lease.clone(),
         needs_boot_device: root::leaves_server_out(request),
-        onfail: match request.onfail {
-            Some(OnFail::Shell) => "shell",
-            Some(OnFail::Reboot) => "reboot",
-            Some(OnFail::Continue) => "continue",
-            // What waits for the network has its own deadline and dracut its emergency shell.
-            None if request.network_wait.is_some() => "dracut",
-            None => "continue",
-        },
+        onfail: request.onfail,
         expectation,
     }
 }

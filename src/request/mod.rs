@@ -13,6 +13,8 @@ use kernel_cmdline::{
     Require, RoceMode, Route, Source, Spanned,
 };
 
+use serde::Serialize;
+
 use crate::error::Error;
 use crate::rdma::reach::Server;
 use crate::request::interfaces::{
@@ -62,6 +64,20 @@ pub enum Required {
     All,
 }
 
+/// What happens when the deadline passes and what is required is not verified (`rd.ib.onfail=`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OnFailure {
+    /// An emergency shell.
+    Shell,
+    /// The boot goes on.
+    Continue,
+    /// The machine reboots.
+    Reboot,
+    /// The boot goes on, and dracut, which waits for the network with a deadline of its own, decides.
+    Dracut,
+}
+
 /// Everything the command line wants of us.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
@@ -101,11 +117,9 @@ pub struct Request {
     /// The deadline, from the start of `up`.
     pub timeout: Duration,
     /// What happens when it passes.
-    pub onfail: Option<OnFail>,
+    pub onfail: OnFailure,
     /// Who owns the interfaces in the real root, where something says so.
     pub handover: Option<Requested<Handover>>,
-    /// The argument that makes something else wait for the network (`root=nfs:...`).
-    pub network_wait: Option<Origin>,
     /// The server that the root file system comes from, where it is named.
     pub root: Option<Requested<storage::Root>>,
     /// Its servers, where several are named; none: one that is not known.
@@ -294,9 +308,13 @@ impl Request {
                 // rd.retry=0 is dracut's to make sense of; here it would mean not to look at all.
                 .filter(|s| s.value > 0)
                 .map_or(TIMEOUT, |s| Duration::from_secs(u64::from(s.value))),
-            onfail: ib.onfail.map(|onfail| onfail.value),
+            onfail: match ib.onfail.map(|onfail| onfail.value) {
+                Some(OnFail::Shell) => OnFailure::Shell,
+                Some(OnFail::Reboot) => OnFailure::Reboot,
+                None if arguments.waits_for_network().is_some() => OnFailure::Dracut,
+                Some(OnFail::Continue) | None => OnFailure::Continue,
+            },
             handover: ib.handover.as_ref().map(|to| requested(to, to.value)),
-            network_wait: arguments.waits_for_network().as_ref().map(origin),
             root: root::named(arguments),
             portals: root::portals(arguments),
             root_of_lease: root::left_to_dhcp(arguments),

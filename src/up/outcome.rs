@@ -3,14 +3,13 @@
 
 use std::net::IpAddr;
 
-use kernel_cmdline::OnFail;
-
 use super::Walk;
 use crate::dhcp::progress::Progress;
 use crate::dhcp6::information::Stage;
 use crate::error::Result;
 use crate::handover::{self, Link, Mark, Outcome, Phase, State};
-use crate::plan::{Action, Plan};
+use crate::plan::Action;
+use crate::request::OnFailure;
 use crate::system::clock::boottime_ns;
 use crate::up::Directory;
 use crate::verify::report::{LinkReport, Report, Status};
@@ -53,15 +52,6 @@ fn leases(dhcp: &[Progress], dhcp6: &[dhcp6::progress::Progress]) -> Vec<(String
         (progress.state.clone(), address)
     });
     v4.chain(v6).collect()
-}
-
-/// What the hooks do when it failed.
-pub fn on_failure(plan: &Plan) -> Outcome {
-    match plan.onfail {
-        "shell" => Outcome::Shell,
-        "reboot" => Outcome::Reboot,
-        _ => Outcome::Continue,
-    }
 }
 
 /// Nothing that could still happen would satisfy the requirement: what is required has a trouble
@@ -185,7 +175,7 @@ impl Walk<'_> {
         // dracut's modules would wait for a network that they were not told of.
         let untold = self.tell_dracut(report);
         if first && untold.is_some() && now.outcome == Outcome::Verified {
-            now.outcome = on_failure(self.plan);
+            now.outcome = self.plan.onfail.into();
         }
         let outcome = now.outcome;
         let boot_id = self.root.boot_id();
@@ -264,13 +254,8 @@ impl Walk<'_> {
 }
 
 /// A run that ended by `error` leaves its reason for the hooks.
-pub fn stillborn(onfail: Option<OnFail>, error: &crate::error::Error) {
-    let outcome = match onfail {
-        Some(OnFail::Shell) => Outcome::Shell,
-        Some(OnFail::Reboot) => Outcome::Reboot,
-        Some(OnFail::Continue) | None => Outcome::Continue,
-    };
-    let text = format!("{}\n{error}\n", outcome.word());
+pub fn stillborn(onfail: OnFailure, error: &crate::error::Error) {
+    let text = format!("{}\n{error}\n", Outcome::from(onfail).word());
     log::error!(
         "{error} (at {} s)",
         crate::system::clock::seconds(boottime_ns())
