@@ -9,7 +9,7 @@ use crate::rdma::types::LinkLayer;
 use crate::request::SoftLink;
 use crate::request::interfaces::{BondWish, InterfaceWish};
 use crate::system::drivers;
-use crate::wish::expectation::{LinkWish, Require};
+use crate::wish::expectation::{LinkWish, Require, Target};
 use crate::wish::ipoib;
 use crate::wish::origin::Requested;
 
@@ -39,7 +39,7 @@ impl Draft<'_> {
                 }),
             }
             wishes.push(LinkWish {
-                wanted: link.value.name.clone(),
+                wanted: Target::Named(link.value.name.clone()),
                 asked_by: Some(link.origin.clone()),
                 link_layer: Some(LinkLayer::Ethernet),
                 netdev: Some(link.value.netdev.clone()),
@@ -118,7 +118,7 @@ impl Draft<'_> {
             return;
         }
         links.push(LinkWish {
-            wanted: name.clone(),
+            wanted: Target::Named(name.clone()),
             port: (name != port).then(|| port.clone()),
             asked_by: Some(interface.origin.clone()),
             link_layer: Some(LinkLayer::InfiniBand),
@@ -153,7 +153,7 @@ impl Draft<'_> {
         // rd.ib.require= may list it.
         links.retain(|link| link.wanted != *name);
         links.push(LinkWish {
-            wanted: name.clone(),
+            wanted: Target::Named(name.clone()),
             asked_by: Some(bond.origin.clone()),
             ipoib: Some(bond.value.ipoib.clone()),
             bond: Some(bond.value.bond.clone()),
@@ -170,18 +170,19 @@ impl Draft<'_> {
         };
         let made = |link: &LinkWish| {
             let mut links = self.request.links.iter().map(|made| &made.value.name);
-            links.any(|name| link.wanted.strip_suffix(":1").unwrap_or(&link.wanted) == name)
+            let wanted = link.wanted.as_str();
+            links.any(|name| wanted.strip_suffix(":1").unwrap_or(wanted) == name)
         };
         let listed = |link: &LinkWish| {
             let mut ports = self.request.ports.iter();
-            ports.any(|port| port.value == link.wanted)
+            ports.any(|port| link.wanted == port.value)
         };
         let is_bare = |link: &&mut LinkWish| listed(link) && link.ipoib.is_none() && !made(link);
         let mut ports = Vec::new();
         for link in links.iter_mut().filter(is_bare) {
             link.ipoib = Some(all.value.clone());
             link.of_all = true;
-            ports.push(link.wanted.clone());
+            ports.push(link.wanted.to_string());
         }
         if !ports.is_empty() {
             self.bring_up(ports, all);
@@ -218,7 +219,7 @@ impl Draft<'_> {
         // A port without such an interface is none of those that will do.
         let infiniband = all.filter(|_| require != Require::All);
         LinkWish {
-            wanted: "any port".to_owned(),
+            wanted: Target::Any,
             asked_by: self.request.asked.clone(),
             link_layer: infiniband.map(|_| LinkLayer::InfiniBand),
             refused,

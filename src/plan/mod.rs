@@ -20,7 +20,9 @@ use crate::request::{Dump, OnFailure, Request, Required};
 use crate::system::blacklist::Blacklist;
 use crate::system::modules::{Found, Index};
 use crate::system::root::Root;
-use crate::wish::expectation::{Depth, Expectation, LinkWish, ModuleWish, Require, ServerWish};
+use crate::wish::expectation::{
+    Depth, Expectation, LinkWish, ModuleWish, Require, ServerWish, Target,
+};
 use crate::wish::origin::{Origin, Requested};
 use crate::wish::storage::{OfLease, Transport};
 use crate::wish::{bond, ipoib};
@@ -331,7 +333,7 @@ impl Draft<'_> {
         for port in &self.request.ports {
             if links.iter().all(|link| link.wanted != port.value) {
                 links.push(LinkWish {
-                    wanted: port.value.clone(),
+                    wanted: Target::Named(port.value.clone()),
                     asked_by: Some(port.origin.clone()),
                     ..LinkWish::default()
                 });
@@ -366,7 +368,7 @@ impl Draft<'_> {
                         .ipoib
                         .as_ref()
                         .is_some_and(|ipoib| ipoib.bond.is_some());
-                    listed(&link.wanted) && (self.request.listed || !is_in_bond)
+                    listed(link.wanted.as_str()) && (self.request.listed || !is_in_bond)
                 }
                 Require::All => true,
                 Require::Count(_) => false,
@@ -379,7 +381,7 @@ impl Draft<'_> {
             .iter()
             .map(|l| format!("{}:1", l.value.name))
             .collect();
-        links.retain(|link| !made.contains(&link.wanted));
+        links.retain(|link| made.iter().all(|made| link.wanted != *made));
         // Where nothing is named, or any will do, or all are wanted, every port is a candidate.
         let any_port = (require != Require::Listed).then(|| self.any_port(require));
         if let Some(LinkWish {
@@ -390,7 +392,7 @@ impl Draft<'_> {
         }) = &any_port
         {
             self.refusals.push(Refusal {
-                object: wanted.clone(),
+                object: wanted.to_string(),
                 reason: reason.clone(),
                 asked_by: asked_by.clone(),
             });
@@ -406,7 +408,7 @@ impl Draft<'_> {
                     port: if require == Require::All && links.is_empty() {
                         "every port".to_owned()
                     } else {
-                        link.wanted.clone()
+                        link.wanted.to_string()
                     },
                     gates_boot: link.required || require != Require::Listed,
                 },

@@ -92,7 +92,7 @@ impl Walk<'_> {
             .expectation
             .links
             .iter()
-            .filter_map(|wish| Selector::parse(&wish.wanted))
+            .filter_map(|wish| Selector::parse(wish.wanted.as_str()))
             .flat_map(|selector| select::ports(&selector, facts))
             .filter(|found| found.port.link_layer == Some(LinkLayer::Ethernet))
             .filter_map(|found| found.port.netdev.clone())

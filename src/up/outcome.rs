@@ -13,7 +13,7 @@ use crate::request::OnFailure;
 use crate::system::clock::boottime_ns;
 use crate::up::Directory;
 use crate::verify::report::{LinkReport, Report, Status};
-use crate::wish::expectation::{Expectation, LinkWish, Require};
+use crate::wish::expectation::{Expectation, LinkWish, Require, Target};
 use crate::{SCHEMA, dhcp6};
 
 /// What the files say already: they are written anew when that changes.
@@ -88,7 +88,7 @@ fn pinned(expectation: &Expectation, report: &Report, boot_id: Option<String>) -
     let selector = |link: &LinkReport| link.name.as_ref().map(|name| name.replace('/', ":"));
     let pin = |wish: &LinkWish, link: &LinkReport| LinkWish {
         wanted: match (&wish.ipoib, selector(link)) {
-            (None, Some(port)) => port,
+            (None, Some(port)) => Target::Named(port),
             _ => wish.wanted.clone(),
         },
         port: wish.ipoib.as_ref().and_then(|_| selector(link)),

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The pure function of the program: expectation and snapshot in, report out.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use kernel_cmdline::Selector;
 
 use super::checks::{Check, Id, Severity, TABLE};
 use super::{interface, lease6, port, root, server, unread};
 use crate::SCHEMA;
-use crate::facts::{Facts, Netdev, PortRef, rules, select};
-use crate::rdma::types::{Identity, LinkLayer};
+use crate::facts::select::{self, Ports};
+use crate::facts::{Facts, Netdev, PortRef, rules};
+use crate::rdma::types::LinkLayer;
 use crate::system::modules::InitState;
 use crate::verify::report::{
     Finding, LinkReport, ModuleReport, Report, RootReport, ServerReport, Status,
@@ -22,9 +23,7 @@ struct Lookup<'a> {
     facts: &'a Facts,
     /// The links that are named.
     links: &'a [LinkWish],
-    /// Ports by identity. Several with one node GUID happen: a card's VFs, software devices on
-    /// interfaces that share a MAC address.
-    by_identity: BTreeMap<Identity, Vec<PortRef<'a>>>,
+    ports: Ports<'a>,
     /// For every `rd.ib.rate=` the ports it means; none: all.
     rates: Vec<(Option<BTreeSet<String>>, u32)>,
     /// The ports whose interface a link names.
@@ -33,12 +32,6 @@ struct Lookup<'a> {
 
 impl<'a> Lookup<'a> {
     fn new(expectation: &'a Expectation, facts: &'a Facts) -> Lookup<'a> {
-        let mut by_identity: BTreeMap<Identity, Vec<PortRef<'a>>> = BTreeMap::new();
-        for port in facts.ports() {
-            if let Some(identity) = port.identity() {
-                by_identity.entry(identity).or_default().push(port);
-            }
-        }
         let rates = expectation.rates.iter().map(|rate| {
             let selector = rate
                 .selector
@@ -50,15 +43,14 @@ impl<'a> Lookup<'a> {
             let names = selector.map(|ports| ports.iter().map(|port| port.name()).collect());
             (names, rate.megabits)
         });
-        let mut lookup = Lookup {
+        let ports = Ports::new(facts);
+        Lookup {
             facts,
             links: &expectation.links,
-            by_identity,
+            named: rules::named_interfaces(expectation, &ports),
+            ports,
             rates: rates.collect(),
-            named: BTreeSet::new(),
-        };
-        lookup.named = rules::named_interfaces(expectation, |link| lookup.ports_of(link));
-        lookup
+        }
     }
 
     /// Mb/s this port must reach at least: the last argument that means it.
@@ -75,26 +67,6 @@ impl<'a> Lookup<'a> {
                 .find(|(ports, _)| means(ports))
                 .map(|(_, megabits)| *megabits)
         })
-    }
-
-    /// The ports that a wish means.
-    fn ports_of(&self, wish: &LinkWish) -> Vec<PortRef<'a>> {
-        match wish.identity {
-            Some(identity) => self.pinned(wish, identity).into_iter().collect(),
-            None => match Selector::parse(wish.port.as_deref().unwrap_or(&wish.wanted)) {
-                Some(selector) => select::ports(&selector, self.facts),
-                None => Vec::new(),
-            },
-        }
-    }
-
-    /// The port that was handed over under this identity.
-    fn pinned(&self, wish: &LinkWish, identity: Identity) -> Option<PortRef<'a>> {
-        let ports = self.by_identity.get(&identity)?;
-        let same = |port: &&PortRef<'_>| {
-            wish.device_index.is_some() && port.device.ifindex == wish.device_index
-        };
-        ports.iter().find(same).or_else(|| ports.first()).copied()
     }
 }
 
@@ -238,7 +210,7 @@ fn link(wish: &LinkWish, lookup: &Lookup<'_>, out: &mut Vec<LinkReport>) {
         out.push(on_bond(wish, (bond, ipoib), lookup));
         return;
     }
-    let found = lookup.ports_of(wish);
+    let found = lookup.ports.of(wish);
     if found.is_empty() {
         let finding = absent(wish, lookup.facts);
         let finding = unread::settle(finding, lookup.facts, &unread::identity());
@@ -259,7 +231,7 @@ fn on_bond(
     let here = |slave: &String| {
         let link = lookup.links.iter().find(|link| link.wanted == *slave)?;
         let ipoib = link.ipoib.as_ref()?;
-        let mut ports = lookup.ports_of(link).into_iter();
+        let mut ports = lookup.ports.of(link).into_iter();
         ports.find_map(|port| rules::interface(ipoib, port, facts))
     };
     let slaves: Vec<(String, Option<String>)> = wanted
@@ -273,10 +245,10 @@ fn on_bond(
             )
         })
         .collect();
-    let findings = super::bond::findings(&wish.wanted, wanted, &slaves, facts);
+    let findings = super::bond::findings(wish.wanted.as_str(), wanted, &slaves, facts);
     LinkReport {
         interface: facts
-            .netdev(&wish.wanted)
+            .netdev(wish.wanted.as_str())
             .map(|netdev| netdev.ifname.clone()),
         ..LinkReport::new(wish, None, findings)
     }
@@ -352,11 +324,11 @@ fn absent(wish: &LinkWish, facts: &Facts) -> Finding {
                 return Finding::failed(
                     Id::DevicePresent,
                     &format!("no network interface {below}, only {}", names.join(", ")),
-                    &wish.wanted,
+                    wish.wanted.as_str(),
                 )
                 .hint("check the interface's driver and its name (net.ifnames=0 keeps eth0)");
             }
-            if let Some(netdev) = facts.netdev(&wish.wanted) {
+            if let Some(netdev) = facts.netdev(wish.wanted.as_str()) {
                 let kind = match netdev.hardware_type {
                     Some(select::ARPHRD_INFINIBAND) => "IPoIB",
                     Some(_) => "Ethernet",
@@ -370,12 +342,12 @@ fn absent(wish: &LinkWish, facts: &Facts) -> Finding {
                 )
                 .hint("load the HCA's *_ib driver, or make a port with rd.ib.link=");
             }
-            let finding = Finding::failed(Id::DevicePresent, &there, &wish.wanted);
+            let finding = Finding::failed(Id::DevicePresent, &there, wish.wanted.as_str());
             match unnamed(wish, facts) {
                 Some(seen) if !names.is_empty() => {
                     let seen = format!("{seen}, {there}");
                     let hint = renamed(facts);
-                    Finding::failed(Id::DevicePresent, &seen, &wish.wanted).hint(&hint)
+                    Finding::failed(Id::DevicePresent, &seen, wish.wanted.as_str()).hint(&hint)
                 }
                 _ => finding,
             }
@@ -386,7 +358,7 @@ fn absent(wish: &LinkWish, facts: &Facts) -> Finding {
 /// The port of an IPoIB interface is named by the interface, and that is not there.
 fn unnamed(wish: &LinkWish, facts: &Facts) -> Option<String> {
     wish.ipoib.as_ref()?;
-    let name = wish.port.as_deref().unwrap_or(&wish.wanted);
+    let name = wish.port.as_deref().unwrap_or(wish.wanted.as_str());
     let is_name = matches!(Selector::parse(name)?, Selector::Name(_));
     (is_name && facts.netdev(name).is_none()).then(|| format!("no network interface {name}"))
 }
