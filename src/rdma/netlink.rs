@@ -9,6 +9,7 @@ use std::fmt;
 use std::io::{self, IoSliceMut};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
+use kernel_cmdline::LinkKind;
 use nix::errno::Errno;
 use nix::sys::socket::{
     self, AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType, sockopt,
@@ -257,15 +258,15 @@ impl Rdma {
         self.socket.ask(&request, wire::port)
     }
 
-    /// Add a software link of `kind` (`rxe`, `siw`) on a network device. Needs CAP_NET_ADMIN.
+    /// Add a software link on a network device. Needs CAP_NET_ADMIN.
     ///
     /// EEXIST: `netdev` carries one already. ENFILE: the name is taken. ENODEV: no such network device.
-    /// EINVAL: the kind is unknown, or its module is not there to be loaded, or the name has a `%`.
+    /// EINVAL: the module of the kind is not there to be loaded, or the name has a `%`.
     /// EPERM: not for this network device (rxe on a VLAN).
-    pub fn new_link(&self, name: &str, kind: &str, netdev: &str) -> Result<()> {
+    pub fn new_link(&self, name: &str, kind: LinkKind, netdev: &str) -> Result<()> {
         let request = Request::ask(Op::Newlink)
             .text(attr::DEV_NAME, bounded(name, DEVICE_NAME)?)
-            .text(attr::LINK_TYPE, bounded(kind, SHORT_NAME)?)
+            .text(attr::LINK_TYPE, bounded(kind.as_str(), SHORT_NAME)?)
             .text(attr::NDEV_NAME, bounded(netdev, SHORT_NAME)?);
         self.socket.exchange(&request, &mut |_| Ok(()))
     }

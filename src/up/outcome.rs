@@ -8,7 +8,6 @@ use crate::dhcp::progress::Progress;
 use crate::dhcp6::information::Stage;
 use crate::error::Result;
 use crate::handover::{self, Link, Mark, Outcome, Phase, State};
-use crate::plan::Action;
 use crate::request::OnFailure;
 use crate::system::clock::boottime_ns;
 use crate::up::Directory;
@@ -195,10 +194,7 @@ impl Walk<'_> {
             boot_id,
             outcome,
             reason: reason.clone(),
-            handover: self.plan.steps.iter().find_map(|step| match step.action {
-                Action::HandOver { to } => to.map(str::to_owned),
-                _ => None,
-            }),
+            handover: self.plan.handover.as_ref().map(|to| to.value.to_string()),
             links: self.links(report),
             dhcp,
             dhcp6,
