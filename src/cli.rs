@@ -61,7 +61,8 @@ pub struct PlanArguments {
     /// text or json
     #[argh(option, default = "Format::Text", arg_name = "format")]
     pub format: Format,
-    /// print nothing; exit 0 if something is asked for, 2 if not
+    /// print nothing; exit 0 if something is asked for, 2 if not; in an initramfs also write
+    /// /run/ibboot/asked (dracut's cmdline hook)
     #[argh(switch)]
     pub asked: bool,
 }

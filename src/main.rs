@@ -92,11 +92,14 @@ fn show_plan(root: &Root, arguments: &PlanArguments) -> Result<u8> {
         None => Request::read(root),
     };
     if arguments.asked {
-        return Ok(if request.asked.is_some() {
-            0
-        } else {
-            Kind::NothingAsked.exit_code()
-        });
+        if request.asked.is_none() {
+            return Ok(Kind::NothingAsked.exit_code());
+        }
+        if root.is_live() && arguments.cmdline.is_none() && in_initramfs(root) {
+            let text = handover::asked(&request);
+            Directory::open()?.write(handover::ASKED, text.as_bytes())?;
+        }
+        return Ok(0);
     }
     let plan = plan::plan(&request, &Inventory::read(root)?);
     print(&match arguments.format {

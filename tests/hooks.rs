@@ -27,6 +27,8 @@ for hook in "$hooks"/*.sh; do
 done
 PATH=$PATH:$3/sbin
 mount -t tmpfs run /run
+mount -t tmpfs etc /etc
+: > /etc/initrd-release
 : > "$3/dev/null"
 mount --bind /dev/null "$3/dev/null"
 mount --rbind "$3/dev" /dev
@@ -48,15 +50,24 @@ uptime 5.25
 set +e
 "#;
 
+/// The shells that an initramfs may have.
+const SHELLS: &[&[&str]] = &[&["bash"], &["dash"], &["busybox", "ash"], &["mksh"]];
+
 /// The output of `script`; none if the namespace cannot be created.
 fn play(test: &str, script: &str) -> Option<String> {
+    play_in(&["sh"], test, script)
+}
+
+fn play_in(shell: &[&str], test: &str, script: &str) -> Option<String> {
     if !geteuid().is_root() {
         eprintln!("skipped: {test}: root is needed for namespaces");
         return None;
     }
     let scene = tempfile::tempdir().unwrap();
     let run = Command::new("unshare")
-        .args(["--mount", "--propagation", "private", "sh", "-ec"])
+        .args(["--mount", "--propagation", "private"])
+        .args(shell)
+        .arg("-ec")
         .arg(format!("{STAGE}\n{script}"))
         .arg("sh")
         .arg(Path::new(env!("CARGO_MANIFEST_DIR")))
@@ -86,16 +97,33 @@ fn nothing_is_left_where_nothing_is_asked() {
 
 #[test]
 fn the_hooks_know_what_to_do_in_place_of_up() {
-    plays(
-        "asked",
-        "for line in rd.ib=1 'rd.ib=1 rd.retry=20' 'rd.ib=1 rd.ib.timeout=40 rd.retry=20 rd.ib.onfail=reboot' \\
-            'rd.ib=1 rd.ib.timeout=1 rd.ib.timeout=90s rd.ib.onfail=shell' 'rd.ib=1 rd.ib.onfail=bogus rd.retry=0'; do
+    let script = "for line in rd.ib=1 'rd.ib=1 rd.retry=20' 'rd.ib=1 rd.ib.timeout=40 rd.retry=20 rd.ib.onfail=reboot' \
+            'rd.ib=1 rd.ib.timeout=1 rd.ib.timeout=90s rd.ib.onfail=shell' 'rd.ib=1 rd.ib.onfail=bogus rd.retry=0' \
+            'rd.ib=1 rd.timeout=7' 'rd.ib=1 rd.ib.onfail=reboot rd.ib.onfail=bogus rd.retry=20 rd.timeout=7' \
+            'rd.neednet=1 ip=ib0:dhcp rd.retry=20 rd.ib.timeout=bogus'; do
             cmdline \"$line\"; source_hook cmdline; tr '\\n' ' ' < /run/ibboot/asked; echo
         done
         sed \"s|^$hookdir$|hookdir|\" /run/ibboot/hookdir
-        cd \"$hookdir/initqueue\"; readlink 50-ibboot.sh finished/50-ibboot.sh | sed \"s|$lib/||\"",
-        "continue 180 \ncontinue 20 \nreboot 40 \nshell 180 \ncontinue 180 \n\
-         hookdir\njob.sh\nfinished.sh\n",
+        cd \"$hookdir/initqueue\"; for hook in 50-ibboot.sh finished/50-ibboot.sh; do readlink $hook; done | sed \"s|$lib/||\"";
+    for shell in SHELLS {
+        let test = format!("asked, {shell:?}");
+        if let Some(found) = play_in(shell, &test, script) {
+            let expected = "continue 180 \ncontinue 20 \nreboot 40 \nshell 1 \ncontinue 180 \ncontinue 180 \nreboot 20 \n\
+                 continue 20 \nhookdir\njob.sh\nfinished.sh\n";
+            assert_eq!(found, expected, "{test}");
+        }
+    }
+}
+
+#[test]
+fn what_the_hooks_read_is_written_in_an_initramfs_alone_and_through_no_link() {
+    plays(
+        "asked, elsewhere",
+        "cmdline rd.ib=1; ibboot plan --asked --cmdline rd.ib=1; echo \"exit $?\"; find /run -name ibboot
+        mkdir /run/elsewhere; ln -s /run/elsewhere /run/ibboot
+        ibboot plan --asked 2> /dev/kmsg; echo \"exit $?\"; cat /dev/kmsg; ls /run/elsewhere; rm /run/ibboot
+        rm /etc/initrd-release; ibboot plan --asked; echo \"exit $?\"; find /run -name ibboot",
+        "exit 0\nexit 1\nibboot: /run/ibboot: cannot be opened: Not a directory\nexit 0\n",
     );
 }
 
@@ -230,7 +258,7 @@ fn up_that_cannot_begin_leaves_its_reason() {
     let reason = "/proc/sys/kernel/osrelease: cannot be read: No such file or directory";
     plays(
         "early error",
-        "cmdline rd.ib=1 rd.ib.onfail=reboot; ibboot up 2> /run/said; echo \"exit $?\"
+        "rm /etc/initrd-release; cmdline rd.ib=1 rd.ib.onfail=reboot; ibboot up 2> /run/said; echo \"exit $?\"
         result; grep -c osrelease /run/said; ls /run/ibboot",
         &format!("exit 1\nresult: failed reboot|{reason}|\n2\nresult\n"),
     );
@@ -446,8 +474,7 @@ fn a_file_of_comments_names_no_nvme_server() {
 fn open_iscsi_is_told_of_iser_in_its_own_words() {
     plays(
         "iser",
-        "mount -t tmpfs etc /etc
-        for line in rd.ib=1 'rd.ib=1 rd.iscsi.transport=qedi' 'rd.iscsi.transport=iser'; do
+        "for line in rd.ib=1 'rd.ib=1 rd.iscsi.transport=qedi' 'rd.iscsi.transport=iser'; do
             cmdline \"$line\"; source_hook cmdline; [ ! -e /etc/cmdline.d ] || echo \"$line: too early\"
         done
         cmdline rd.ib=1 rd.iscsi.transport=iser; source_hook cmdline; cat /etc/cmdline.d/*.conf",

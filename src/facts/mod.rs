@@ -103,7 +103,7 @@ pub struct Unread {
 }
 
 /// An RDMA device: /sys/class/infiniband/NAME and NETLINK_RDMA.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Device {
     /// Name; udev may change it.
     pub ifname: String,

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use kernel_cmdline::HwAddr;
 
-use crate::facts::select::ARPHRD_INFINIBAND;
+use crate::facts::select::{ARPHRD_INFINIBAND, Ports};
 use crate::facts::{Facts, Netdev, PortRef};
 use crate::rdma::types::LinkLayer;
 use crate::wish::expectation::{Expectation, LinkWish};
@@ -142,12 +142,8 @@ pub fn wants_interface(link: &LinkWish, port: PortRef<'_>, named: &BTreeSet<Stri
     link.ipoib.is_some() && !(link.of_all && (is_without || named.contains(&port.name())))
 }
 
-/// The ports whose own IPoIB interface, not a child of it, a link names; `ports` are those that a link
-/// means.
-pub fn named_interfaces<'f>(
-    expectation: &Expectation,
-    ports: impl Fn(&LinkWish) -> Vec<PortRef<'f>>,
-) -> BTreeSet<String> {
+/// The ports whose own IPoIB interface, not a child of it, a link names.
+pub fn named_interfaces(expectation: &Expectation, ports: &Ports<'_>) -> BTreeSet<String> {
     let mut links = expectation.links.iter().chain(&expectation.any_port);
     if !links.any(|link| link.of_all) {
         return BTreeSet::new();
@@ -157,7 +153,8 @@ pub fn named_interfaces<'f>(
         ipoib.is_some_and(|ipoib| ipoib.pkey.is_none()) && link.bond.is_none()
     };
     let links = expectation.links.iter().filter(is_own);
-    links.flat_map(ports).map(|port| port.name()).collect()
+    let ports = links.flat_map(|link| ports.of(link));
+    ports.map(|port| port.name()).collect()
 }
 
 #[cfg(test)]

@@ -1,13 +1,61 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Which ports of a snapshot a selector means.
 
+use std::collections::BTreeMap;
+
 use kernel_cmdline::{HwAddr, Selector};
 
 use crate::facts::{Facts, Netdev, PortRef};
-use crate::rdma::types::Guid;
+use crate::rdma::types::{Guid, Identity};
+use crate::wish::expectation::{LinkWish, Target};
 
 /// ARP hardware type of IPoIB interfaces (`ARPHRD_INFINIBAND`, include/uapi/linux/if_arp.h).
 pub const ARPHRD_INFINIBAND: u32 = 32;
+
+/// The ports of a snapshot, by identity. Several with one node GUID happen: a card's VFs, software devices on
+/// interfaces that share a MAC address.
+#[derive(Debug)]
+pub struct Ports<'f> {
+    facts: &'f Facts,
+    by_identity: BTreeMap<Identity, Vec<PortRef<'f>>>,
+}
+
+impl<'f> Ports<'f> {
+    /// The ports of `facts`.
+    pub fn new(facts: &'f Facts) -> Ports<'f> {
+        let mut by_identity: BTreeMap<Identity, Vec<PortRef<'f>>> = BTreeMap::new();
+        for port in facts.ports() {
+            if let Some(identity) = port.identity() {
+                by_identity.entry(identity).or_default().push(port);
+            }
+        }
+        Ports { facts, by_identity }
+    }
+
+    /// The ports that a link means: the one that it is pinned to, whatever this is called now, else those of its
+    /// selector.
+    pub fn of(&self, link: &LinkWish) -> Vec<PortRef<'f>> {
+        if let Some(identity) = link.identity {
+            return self.pinned(link, identity).into_iter().collect();
+        }
+        match (&link.port, &link.wanted) {
+            (None, Target::Any) => self.facts.ports().collect(),
+            (Some(text), _) | (None, Target::Named(text)) => match Selector::parse(text) {
+                Some(selector) => ports(&selector, self.facts),
+                None => Vec::new(),
+            },
+        }
+    }
+
+    fn pinned(&self, link: &LinkWish, identity: Identity) -> Option<PortRef<'f>> {
+        let ports = self.by_identity.get(&identity)?;
+        let is_device = |port: &&PortRef<'_>| {
+            link.device_index.is_some() && port.device.ifindex == link.device_index
+        };
+        let device = ports.iter().find(is_device);
+        device.or_else(|| ports.first()).copied()
+    }
+}
 
 /// The ports that `selector` means, in the order of the snapshot. A device means all its ports.
 pub fn ports<'f>(selector: &Selector<'_>, facts: &'f Facts) -> Vec<PortRef<'f>> {
@@ -58,4 +106,73 @@ fn below<'f>(netdev: &Netdev, facts: &'f Facts) -> Vec<PortRef<'f>> {
         .ports()
         .filter(|found| found.port.netdev.as_deref() == Some(netdev.ifname.as_str()))
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::facts::{Device, Port};
+
+    /// Two devices of one node GUID with a port each, and one of another with two.
+    fn facts() -> Facts {
+        let port = |port: u32| Port {
+            port,
+            ..Port::default()
+        };
+        let device = |name: &str, index: u32, guid: u64, ports: &[u32]| Device {
+            ifname: name.to_owned(),
+            ifindex: Some(index),
+            node_guid: Some(Guid(guid)),
+            ports: ports.iter().copied().map(port).collect(),
+            ..Device::default()
+        };
+        Facts {
+            devices: vec![
+                device("rxe0", 1, 0xa, &[1]),
+                device("rxe1", 2, 0xa, &[1]),
+                device("mlx4_0", 3, 0xb, &[1, 2]),
+            ],
+            ..Facts::default()
+        }
+    }
+
+    fn names(link: &LinkWish) -> Vec<String> {
+        let facts = facts();
+        let found = Ports::new(&facts).of(link).into_iter();
+        found.map(|port| port.name()).collect()
+    }
+
+    #[test]
+    fn a_link_means_the_ports_of_its_selector_or_every_port() {
+        let named = |wanted: &str, port: Option<&str>| LinkWish {
+            wanted: Target::from(wanted.to_owned()),
+            port: port.map(str::to_owned),
+            ..LinkWish::default()
+        };
+        assert_eq!(names(&named("mlx4_0", None)), ["mlx4_0/1", "mlx4_0/2"]);
+        assert_eq!(names(&named("ib0", Some("mlx4_0:2"))), ["mlx4_0/2"]);
+        assert_eq!(names(&named("any port", Some("rxe1:1"))), ["rxe1/1"]);
+        assert!(names(&named("ib0", None)).is_empty());
+        assert!(names(&named("pci=nonsense", None)).is_empty());
+        let every = ["rxe0/1", "rxe1/1", "mlx4_0/1", "mlx4_0/2"];
+        assert_eq!(names(&named("any port", None)), every);
+    }
+
+    #[test]
+    fn a_pinned_link_means_one_port_whatever_it_is_called() {
+        let pinned = |guid: u64, port: u32, index: Option<u32>| LinkWish {
+            wanted: Target::Named("mlx4_0:1".to_owned()),
+            identity: Some(Identity {
+                node_guid: Guid(guid),
+                port,
+            }),
+            device_index: index,
+            ..LinkWish::default()
+        };
+        assert_eq!(names(&pinned(0xb, 2, None)), ["mlx4_0/2"]);
+        assert_eq!(names(&pinned(0xa, 1, Some(2))), ["rxe1/1"]);
+        // A reset gives the device another index.
+        assert_eq!(names(&pinned(0xa, 1, Some(9))), ["rxe0/1"]);
+        assert!(names(&pinned(0xc, 1, Some(3))).is_empty());
+    }
 }

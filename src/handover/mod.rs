@@ -22,6 +22,7 @@ use crate::dhcp::v4::progress::Progress;
 use crate::error::{Error, Kind, Result};
 use crate::facts::Leases;
 use crate::rdma::types::{Guid, LinkLayer};
+use crate::request::{OnFailure, Request};
 use crate::system::directory::Directory;
 use crate::system::root::{BOOT_ID, Root};
 use crate::verify::report::Report;
@@ -46,6 +47,8 @@ pub const CHECK: &str = "check.json";
 pub const INTERFACES: &str = "interfaces";
 /// It is there: what dracut's network modules mount waits for the verdict.
 pub const HOLD: &str = "hold";
+/// It is there: something is requested. What the hooks do in place of an `up` that dies or hangs: [`asked`].
+pub const ASKED: &str = "asked";
 /// The word that dracut's hooks read: [`Outcome`].
 pub const RESULT: &str = "result";
 
@@ -64,6 +67,16 @@ pub enum Outcome {
     Shell,
     /// The same; reboot.
     Reboot,
+}
+
+impl From<OnFailure> for Outcome {
+    fn from(onfail: OnFailure) -> Outcome {
+        match onfail {
+            OnFailure::Shell => Outcome::Shell,
+            OnFailure::Reboot => Outcome::Reboot,
+            OnFailure::Continue | OnFailure::Dracut => Outcome::Continue,
+        }
+    }
 }
 
 impl Outcome {
@@ -87,6 +100,17 @@ impl Outcome {
         ];
         all.into_iter().find(|outcome| outcome.word() == word)
     }
+}
+
+/// The text of [`ASKED`]: what follows a failure (`shell`, `continue` or `reboot`), and the deadline in seconds, a line
+/// each.
+pub fn asked(request: &Request) -> String {
+    let onfail = match request.onfail {
+        OnFailure::Shell => "shell",
+        OnFailure::Reboot => "reboot",
+        OnFailure::Continue | OnFailure::Dracut => "continue",
+    };
+    format!("{onfail}\n{}\n", request.timeout.as_secs())
 }
 
 /// One link as it was handed over.

@@ -5,13 +5,15 @@ use crate::dhcp;
 use crate::dhcp::identity::{Hex, WantedId};
 use crate::dhcp::v6::identity::of_rfc4361;
 use crate::error::printable;
+use crate::plan::steps::{Expected, What};
 use crate::plan::{Action, Plan};
-use crate::request::Dump;
+use crate::request::{Dump, OnFailure};
 use crate::wish::bond;
 use crate::wish::ipoib::{self, WantedMode, WantedMtu};
+use kernel_cmdline::Handover;
 
 /// What a step does, in words.
-pub fn action(action: &Action) -> String {
+fn action(action: &Action) -> String {
     match action {
         Action::LoadModule {
             module,
@@ -39,8 +41,14 @@ pub fn action(action: &Action) -> String {
             "set the default RoCE mode of {} to {mode}",
             selector.as_deref().unwrap_or("all ports")
         ),
-        Action::BringUpInterface { name, port, ipoib } => interface(name, port, ipoib),
-        Action::BringUpInterfaces { ports, ipoib } => {
+    }
+}
+
+/// What is done for the expectation, in words.
+fn expected(action: &Expected<'_>) -> String {
+    match action {
+        Expected::BringUpInterface { name, port, ipoib } => interface(name, port, ipoib),
+        Expected::BringUpInterfaces { ports, ipoib } => {
             let ports = match ports.as_slice() {
                 [] => "every port".to_owned(),
                 ports => ports.join(" and "),
@@ -50,7 +58,7 @@ pub fn action(action: &Action) -> String {
                 "bring up the IPoIB interface of {ports}, where no other step names it: {parts}"
             )
         }
-        Action::WaitFor { port, gates_boot } => format!(
+        Expected::WaitFor { port, gates_boot } => format!(
             "wait until {port} is verified{}",
             if *gates_boot {
                 ""
@@ -58,15 +66,15 @@ pub fn action(action: &Action) -> String {
                 " (the boot does not wait for it)"
             }
         ),
-        Action::AskServer { server } => format!("ask {server} over RDMA"),
-        Action::MakeBond { name, bond, ipoib } => make_bond(name, bond, ipoib),
-        Action::HandOver { to } => {
+        Expected::AskServer { server } => format!("ask {server} over RDMA"),
+        Expected::MakeBond { name, bond, ipoib } => make_bond(name, bond, ipoib),
+        Expected::HandOver { to } => {
             let owner = match to {
-                Some("keep") => "; the interfaces stay as they are",
-                Some("nm") => "; NetworkManager gets the interfaces",
-                Some("networkd") => "; systemd-networkd gets the interfaces",
-                Some("none") => "; nobody is told of the interfaces",
-                _ => "",
+                Some(Handover::Keep) => "; the interfaces stay as they are",
+                Some(Handover::Nm) => "; NetworkManager gets the interfaces",
+                Some(Handover::Networkd) => "; systemd-networkd gets the interfaces",
+                Some(Handover::None) => "; nobody is told of the interfaces",
+                Some(Handover::Auto) | None => "",
             };
             format!("hand over to the real root{owner}")
         }
@@ -195,9 +203,12 @@ pub fn text(plan: &Plan) -> String {
         return out;
     };
     out.push_str(&format!("asked by: {}\n", printable(&asked.argument)));
-    for (number, step) in plan.steps.iter().enumerate() {
-        let what = printable(&action(&step.action));
-        match &step.asked_by {
+    for (number, line) in plan.lines().iter().enumerate() {
+        let what = printable(&match &line.what {
+            What::Step(step) => action(step),
+            What::Expected(wish) => expected(wish),
+        });
+        match line.asked_by {
             Some(origin) => {
                 out.push_str(&format!(
                     "{:>3}. {what}  <- {}\n",
@@ -227,8 +238,10 @@ pub fn text(plan: &Plan) -> String {
         plan.expectation.require,
         plan.timeout.as_secs(),
         match plan.onfail {
-            "dracut" => "leave it to dracut",
-            other => other,
+            OnFailure::Dracut => "leave it to dracut",
+            OnFailure::Shell => "shell",
+            OnFailure::Continue => "continue",
+            OnFailure::Reboot => "reboot",
         }
     ));
     out

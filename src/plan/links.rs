@@ -3,14 +3,13 @@
 
 use kernel_cmdline::LinkKind;
 
-use super::{Action, Draft, Refusal, Step};
+use super::{Action, Draft, Interface, Step};
 use crate::facts::{Netdev, select};
 use crate::rdma::types::LinkLayer;
 use crate::request::SoftLink;
 use crate::request::interfaces::{BondWish, InterfaceWish};
 use crate::system::drivers;
-use crate::wish::expectation::{LinkWish, Require};
-use crate::wish::ipoib;
+use crate::wish::expectation::{LinkWish, Require, Target};
 use crate::wish::origin::Requested;
 
 /// ARP hardware type of Ethernet (include/uapi/linux/if_arp.h).
@@ -24,22 +23,18 @@ impl Draft<'_> {
             let before = request.links.get(..position).unwrap_or(&[]);
             let refused = self.refuse_link(link, before);
             match &refused {
-                Some(reason) => self.refusals.push(Refusal {
-                    object: link.value.name.clone(),
-                    reason: reason.clone(),
-                    asked_by: Some(link.origin.clone()),
-                }),
+                Some(reason) => self.refuse(&link.value.name, reason, Some(&link.origin)),
                 None => self.steps.push(Step {
                     action: Action::AddLink {
                         name: link.value.name.clone(),
-                        kind: link.value.kind.as_str(),
+                        kind: link.value.kind,
                         netdev: link.value.netdev.clone(),
                     },
                     asked_by: Some(link.origin.clone()),
                 }),
             }
             wishes.push(LinkWish {
-                wanted: link.value.name.clone(),
+                wanted: Target::Named(link.value.name.clone()),
                 asked_by: Some(link.origin.clone()),
                 link_layer: Some(LinkLayer::Ethernet),
                 netdev: Some(link.value.netdev.clone()),
@@ -90,21 +85,6 @@ impl Draft<'_> {
         let InterfaceWish {
             name, port, ipoib, ..
         } = &interface.value;
-        match &interface.value.refused {
-            Some(reason) => self.refusals.push(Refusal {
-                object: name.clone(),
-                reason: reason.clone(),
-                asked_by: Some(interface.origin.clone()),
-            }),
-            None => self.steps.push(Step {
-                action: Action::BringUpInterface {
-                    name: name.clone(),
-                    port: port.clone(),
-                    ipoib: Box::new(ipoib.clone()),
-                },
-                asked_by: Some(interface.origin.clone()),
-            }),
-        }
         // rd.ib.require= may list the interface, or its port.
         let listed = |link: &&mut LinkWish| {
             link.ipoib.is_none()
@@ -115,10 +95,11 @@ impl Draft<'_> {
             link.link_layer = Some(LinkLayer::InfiniBand);
             link.refused.clone_from(&interface.value.refused);
             link.ipoib = Some(ipoib.clone());
-            return;
+            let wanted = link.wanted.clone();
+            return self.plan_interface(interface, wanted);
         }
         links.push(LinkWish {
-            wanted: name.clone(),
+            wanted: Target::Named(name.clone()),
             port: (name != port).then(|| port.clone()),
             asked_by: Some(interface.origin.clone()),
             link_layer: Some(LinkLayer::InfiniBand),
@@ -126,6 +107,21 @@ impl Draft<'_> {
             refused: interface.value.refused.clone(),
             ..LinkWish::default()
         });
+        self.plan_interface(interface, Target::Named(name.clone()));
+    }
+
+    fn plan_interface(&mut self, interface: &Requested<InterfaceWish>, link: Target) {
+        let name = &interface.value.name;
+        match &interface.value.refused {
+            Some(reason) => self.refuse(name, reason, Some(&interface.origin)),
+            None => self.interfaces.push(Requested {
+                value: Interface {
+                    name: name.clone(),
+                    link,
+                },
+                origin: interface.origin.clone(),
+            }),
+        }
     }
 
     /// A bond of interfaces that are planned already.
@@ -133,27 +129,14 @@ impl Draft<'_> {
         let name = &bond.value.name;
         let mut refused = bond.value.refused.clone();
         if let Some(reason) = &refused {
-            self.refusals.push(Refusal {
-                object: name.clone(),
-                reason: reason.clone(),
-                asked_by: Some(bond.origin.clone()),
-            });
-        } else if self.load(drivers::BONDING, Some(&bond.origin)) {
-            self.steps.push(Step {
-                action: Action::MakeBond {
-                    name: name.clone(),
-                    bond: bond.value.bond.clone(),
-                    ipoib: Box::new(bond.value.ipoib.clone()),
-                },
-                asked_by: Some(bond.origin.clone()),
-            });
-        } else {
+            self.refuse(name, reason, Some(&bond.origin));
+        } else if !self.load(drivers::BONDING, Some(&bond.origin)) {
             refused = Some("kernel module bonding is not in this image".to_owned());
         }
         // rd.ib.require= may list it.
         links.retain(|link| link.wanted != *name);
         links.push(LinkWish {
-            wanted: name.clone(),
+            wanted: Target::Named(name.clone()),
             asked_by: Some(bond.origin.clone()),
             ipoib: Some(bond.value.ipoib.clone()),
             bond: Some(bond.value.bond.clone()),
@@ -164,38 +147,24 @@ impl Draft<'_> {
 
     /// `rd.ib.mode=` and `rd.ib.mtu=` of all: the interfaces of the ports that `rd.ib.require=` lists, where
     /// nothing names them.
-    pub(super) fn all_interfaces(&mut self, links: &mut [LinkWish]) {
+    pub(super) fn all_interfaces(&self, links: &mut [LinkWish]) {
         let Some(all) = self.request.any_interface.as_ref() else {
             return;
         };
         let made = |link: &LinkWish| {
             let mut links = self.request.links.iter().map(|made| &made.value.name);
-            links.any(|name| link.wanted.strip_suffix(":1").unwrap_or(&link.wanted) == name)
+            let wanted = link.wanted.as_str();
+            links.any(|name| wanted.strip_suffix(":1").unwrap_or(wanted) == name)
         };
         let listed = |link: &LinkWish| {
             let mut ports = self.request.ports.iter();
-            ports.any(|port| port.value == link.wanted)
+            ports.any(|port| link.wanted == port.value)
         };
         let is_bare = |link: &&mut LinkWish| listed(link) && link.ipoib.is_none() && !made(link);
-        let mut ports = Vec::new();
         for link in links.iter_mut().filter(is_bare) {
             link.ipoib = Some(all.value.clone());
             link.of_all = true;
-            ports.push(link.wanted.clone());
         }
-        if !ports.is_empty() {
-            self.bring_up(ports, all);
-        }
-    }
-
-    fn bring_up(&mut self, ports: Vec<String>, all: &Requested<ipoib::Wish>) {
-        self.steps.push(Step {
-            action: Action::BringUpInterfaces {
-                ports,
-                ipoib: Box::new(all.value.clone()),
-            },
-            asked_by: Some(all.origin.clone()),
-        });
     }
 
     /// Nothing is named: any port will do. Impossible only if no driver can ever make one.
@@ -211,15 +180,16 @@ impl Draft<'_> {
                 missing.join(", ")
             )
         });
-        let all = self.request.any_interface.as_ref();
-        if let Some(all) = all {
-            self.bring_up(Vec::new(), all);
+        let asked = self.request.asked.as_ref();
+        if let Some(reason) = &refused {
+            self.refuse(Target::Any.as_str(), reason, asked);
         }
+        let all = self.request.any_interface.as_ref();
         // A port without such an interface is none of those that will do.
         let infiniband = all.filter(|_| require != Require::All);
         LinkWish {
-            wanted: "any port".to_owned(),
-            asked_by: self.request.asked.clone(),
+            wanted: Target::Any,
+            asked_by: asked.cloned(),
             link_layer: infiniband.map(|_| LinkLayer::InfiniBand),
             refused,
             required: require == Require::All,

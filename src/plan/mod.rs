@@ -7,24 +7,29 @@ pub mod explain;
 mod links;
 mod port_types;
 mod root;
+pub mod steps;
 
+use std::fmt::Display;
 use std::time::Duration;
 
-use kernel_cmdline::OnFail;
-use serde::Serialize;
+use kernel_cmdline::{Handover, LinkKind, PortType};
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
 
 use crate::SCHEMA;
 use crate::error::Result;
 use crate::facts::{Facts, Look};
 use crate::rdma::reach::Server;
-use crate::request::{Dump, Request, Required};
+use crate::request::{Dump, OnFailure, Request, Required};
 use crate::system::blacklist::Blacklist;
 use crate::system::modules::{Found, Index};
 use crate::system::root::Root;
-use crate::wish::expectation::{Depth, Expectation, LinkWish, ModuleWish, Require, ServerWish};
+use crate::wish::expectation::{
+    Depth, Expectation, LinkWish, ModuleWish, Require, ServerWish, Target,
+};
+use crate::wish::ipoib;
 use crate::wish::origin::{Origin, Requested};
 use crate::wish::storage::{OfLease, Transport};
-use crate::wish::{bond, ipoib};
 
 pub use port_types::mlx4_targets;
 pub use root::{carried, holds_netroot};
@@ -85,7 +90,7 @@ impl Inventory {
     }
 }
 
-/// One thing `up` does.
+/// What `up` does besides the work that the expectation asks for.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "action", rename_all = "snake_case")]
 pub enum Action {
@@ -102,15 +107,17 @@ pub enum Action {
     SetPortType {
         /// Which ports.
         selector: String,
-        /// `ib`, `eth` or `auto`.
-        port_type: &'static str,
+        /// The type.
+        #[serde(serialize_with = "as_word")]
+        port_type: PortType,
     },
     /// Set the netdev up and add a software RDMA link on it.
     AddLink {
         /// Name of the new RDMA device.
         name: String,
-        /// `rxe` or `siw`.
-        kind: &'static str,
+        /// Soft-RoCE or Soft-iWARP.
+        #[serde(serialize_with = "as_word")]
+        kind: LinkKind,
         /// The interface.
         netdev: String,
     },
@@ -120,49 +127,6 @@ pub enum Action {
         selector: Option<String>,
         /// As configfs spells it: `IB/RoCE v1` or `RoCE v2`.
         mode: &'static str,
-    },
-    /// Bring an IPoIB interface up: child, mode, up, carrier, MTU, addresses, in this order.
-    BringUpInterface {
-        /// What it is called.
-        name: String,
-        /// Selector of its port.
-        port: String,
-        /// What is wanted of it.
-        ipoib: Box<ipoib::Wish>,
-    },
-    /// The same of the IPoIB interfaces of several ports, but for those that another step names.
-    BringUpInterfaces {
-        /// Selectors of the ports; empty: every port there is.
-        ports: Vec<String>,
-        /// What is wanted of each.
-        ipoib: Box<ipoib::Wish>,
-    },
-    /// Make a bond of IPoIB interfaces; addresses, when it has carrier.
-    MakeBond {
-        /// Its name.
-        name: String,
-        /// What it is made of.
-        bond: bond::Wish,
-        /// MTU and addresses.
-        ipoib: Box<ipoib::Wish>,
-    },
-    /// Wait until the port is verified.
-    WaitFor {
-        /// The selector, or `any port`, or the bond.
-        port: String,
-        /// The boot waits for it.
-        gates_boot: bool,
-    },
-    /// Ask a server over RDMA when the links are verified.
-    AskServer {
-        /// Its address, with the port where a service is meant.
-        server: String,
-    },
-    /// Write the handover and let the boot go on.
-    HandOver {
-        /// Who owns the interfaces then: `keep`, `nm`, `networkd` or `none`, where that is said.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        to: Option<&'static str>,
     },
 }
 
@@ -187,15 +151,28 @@ pub struct Refusal {
     pub asked_by: Option<Origin>,
 }
 
+/// An IPoIB interface that an argument names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Interface {
+    /// Its name on the command line.
+    pub name: String,
+    /// The link of the expectation that says what is expected of it.
+    pub link: Target,
+}
+
 /// What will be done, and what is expected afterwards.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
-    /// Version of the JSON's shape.
-    pub schema: u32,
     /// The argument that turned ibboot on; none: nothing is done.
     pub asked_by: Option<Origin>,
-    /// In order.
+    /// What is done besides the expectation, in order; [`Plan::lines`] has both.
     pub steps: Vec<Step>,
+    /// The IPoIB interfaces that are named, in order.
+    pub interfaces: Vec<Requested<Interface>>,
+    /// The argument that asks something of all other IPoIB interfaces.
+    pub of_all: Option<Origin>,
+    /// Who owns the interfaces in the real root, where an argument says so.
+    pub handover: Option<Requested<Handover>>,
     /// Wishes that cannot be met.
     pub refusals: Vec<Refusal>,
     /// Arguments that are wrong, a line each.
@@ -204,29 +181,48 @@ pub struct Plan {
     /// line each.
     pub left: Vec<String>,
     /// Deadline in seconds from the start of `up`.
-    #[serde(serialize_with = "as_seconds")]
     pub timeout: Duration,
-    /// What happens at the deadline: `shell`, `continue`, `reboot`, or `dracut` where something
-    /// else waits for the network and decides.
-    pub onfail: &'static str,
+    /// What happens at the deadline.
+    pub onfail: OnFailure,
     /// In a kernel that saves the dump of one that crashed: what is done of what is asked for.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub dump: Option<Dump>,
     /// Where the DHCP server of the boot device names the root file system.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub root_of_lease: Option<OfLease>,
     /// What is known of the root file system's server may be told to its boot device alone.
-    #[serde(skip)]
     pub needs_boot_device: bool,
     /// What `verify` will compare with.
     pub expectation: Expectation,
 }
 
-fn as_seconds<S: serde::Serializer>(
-    timeout: &Duration,
+impl Serialize for Plan {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("schema", &SCHEMA)?;
+        map.serialize_entry("asked_by", &self.asked_by)?;
+        // Without an argument there is no line, not even that of the handover.
+        let lines = self.asked_by.as_ref().map(|_| self.lines());
+        map.serialize_entry("steps", &lines.unwrap_or_default())?;
+        map.serialize_entry("refusals", &self.refusals)?;
+        map.serialize_entry("complaints", &self.complaints)?;
+        map.serialize_entry("left", &self.left)?;
+        map.serialize_entry("timeout", &self.timeout.as_secs())?;
+        map.serialize_entry("onfail", &self.onfail)?;
+        if let Some(dump) = &self.dump {
+            map.serialize_entry("dump", dump)?;
+        }
+        if let Some(root) = &self.root_of_lease {
+            map.serialize_entry("root_of_lease", root)?;
+        }
+        map.serialize_entry("expectation", &self.expectation)?;
+        map.end()
+    }
+}
+
+fn as_word<T: Display, S: Serializer>(
+    word: &T,
     serializer: S,
 ) -> std::result::Result<S::Ok, S::Error> {
-    serializer.serialize_u64(timeout.as_secs())
+    serializer.collect_str(word)
 }
 
 /// Decides.
@@ -235,6 +231,7 @@ pub fn plan(request: &Request, inventory: &Inventory) -> Plan {
         request,
         inventory,
         steps: Vec::new(),
+        interfaces: Vec::new(),
         refusals: Vec::new(),
         modules: Vec::new(),
         left: Vec::new(),
@@ -245,9 +242,11 @@ pub fn plan(request: &Request, inventory: &Inventory) -> Plan {
         nothing()
     };
     Plan {
-        schema: SCHEMA,
         asked_by: request.asked.clone(),
         steps: draft.steps,
+        interfaces: draft.interfaces,
+        of_all: request.any_interface.as_ref().map(|all| all.origin.clone()),
+        handover: request.handover.clone(),
         refusals: draft.refusals,
         complaints: request.complaints.clone(),
         left: request
@@ -260,14 +259,7 @@ pub fn plan(request: &Request, inventory: &Inventory) -> Plan {
         dump: request.dump,
         root_of_lease: request.root_of_lease.clone(),
         needs_boot_device: root::leaves_server_out(request),
-        onfail: match request.onfail {
-            Some(OnFail::Shell) => "shell",
-            Some(OnFail::Reboot) => "reboot",
-            Some(OnFail::Continue) => "continue",
-            // What waits for the network has its own deadline and dracut its emergency shell.
-            None if request.network_wait.is_some() => "dracut",
-            None => "continue",
-        },
+        onfail: request.onfail,
         expectation,
     }
 }
@@ -291,6 +283,7 @@ struct Draft<'a> {
     request: &'a Request,
     inventory: &'a Inventory,
     steps: Vec<Step>,
+    interfaces: Vec<Requested<Interface>>,
     refusals: Vec<Refusal>,
     modules: Vec<ModuleWish>,
     left: Vec<String>,
@@ -340,7 +333,7 @@ impl Draft<'_> {
         for port in &self.request.ports {
             if links.iter().all(|link| link.wanted != port.value) {
                 links.push(LinkWish {
-                    wanted: port.value.clone(),
+                    wanted: Target::Named(port.value.clone()),
                     asked_by: Some(port.origin.clone()),
                     ..LinkWish::default()
                 });
@@ -353,14 +346,6 @@ impl Draft<'_> {
             self.bond(bond, &mut links);
         }
         self.all_interfaces(&mut links);
-        let listed = |wanted: &str| {
-            !self.request.listed
-                || self.request.ports.iter().any(|port| {
-                    port.value == wanted
-                        // A link that is made here is also meant by the name of its port.
-                        || port.value.strip_suffix(":1") == Some(wanted)
-                })
-        };
         let require = match self.request.required {
             Required::Count(n) => Require::Count(n),
             Required::All => Require::All,
@@ -368,75 +353,14 @@ impl Draft<'_> {
             Required::Named => Require::Listed,
         };
         for link in &mut links {
-            link.required = match require {
-                // Of a bond's interfaces one is enough, which its own checks see to.
-                Require::Listed => {
-                    let is_in_bond = link
-                        .ipoib
-                        .as_ref()
-                        .is_some_and(|ipoib| ipoib.bond.is_some());
-                    listed(&link.wanted) && (self.request.listed || !is_in_bond)
-                }
-                Require::All => true,
-                Require::Count(_) => false,
-            };
+            link.required = self.is_required(link, require);
         }
         // `rxe0:1` of a list is the port of a link that is made here: one wish, not two.
-        let made: Vec<String> = self
-            .request
-            .links
-            .iter()
-            .map(|l| format!("{}:1", l.value.name))
-            .collect();
-        links.retain(|link| !made.contains(&link.wanted));
+        let made = self.request.links.iter();
+        let made: Vec<String> = made.map(|l| format!("{}:1", l.value.name)).collect();
+        links.retain(|link| made.iter().all(|made| link.wanted != *made));
         // Where nothing is named, or any will do, or all are wanted, every port is a candidate.
         let any_port = (require != Require::Listed).then(|| self.any_port(require));
-        if let Some(LinkWish {
-            wanted,
-            refused: Some(reason),
-            asked_by,
-            ..
-        }) = &any_port
-        {
-            self.refusals.push(Refusal {
-                object: wanted.clone(),
-                reason: reason.clone(),
-                asked_by: asked_by.clone(),
-            });
-        }
-        let anonymous = any_port.iter().filter(|_| links.is_empty());
-        for link in links
-            .iter()
-            .chain(anonymous)
-            .filter(|link| link.refused.is_none())
-        {
-            self.steps.push(Step {
-                action: Action::WaitFor {
-                    port: if require == Require::All && links.is_empty() {
-                        "every port".to_owned()
-                    } else {
-                        link.wanted.clone()
-                    },
-                    gates_boot: link.required || require != Require::Listed,
-                },
-                asked_by: link.asked_by.clone(),
-            });
-        }
-        for wish in &servers {
-            self.steps.push(Step {
-                action: Action::AskServer {
-                    server: wish.server.to_string(),
-                },
-                asked_by: wish.asked_by.clone(),
-            });
-        }
-        let handover = self.request.handover.as_ref();
-        self.steps.push(Step {
-            action: Action::HandOver {
-                to: handover.map(|to| to.value.as_str()),
-            },
-            asked_by: handover.map(|to| to.origin.clone()),
-        });
         Expectation {
             require,
             links,
@@ -448,5 +372,30 @@ impl Draft<'_> {
             complaints: self.request.complaints.clone(),
             ..nothing()
         }
+    }
+
+    fn is_required(&self, link: &LinkWish, require: Require) -> bool {
+        if require != Require::Listed || !self.request.listed {
+            // Of a bond's interfaces one is enough, which its own checks see to.
+            let is_in_bond = |ipoib: &ipoib::Wish| ipoib.bond.is_some();
+            return match require {
+                Require::Listed => !link.ipoib.as_ref().is_some_and(is_in_bond),
+                Require::All => true,
+                Require::Count(_) => false,
+            };
+        }
+        self.request.ports.iter().any(|port| {
+            // A link that is made here is also meant by the name of its port.
+            let device = port.value.strip_suffix(":1");
+            link.wanted == port.value || device.is_some_and(|device| link.wanted == device)
+        })
+    }
+
+    fn refuse(&mut self, object: &str, reason: &str, asked_by: Option<&Origin>) {
+        self.refusals.push(Refusal {
+            object: object.to_owned(),
+            reason: reason.to_owned(),
+            asked_by: asked_by.cloned(),
+        });
     }
 }

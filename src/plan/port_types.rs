@@ -3,7 +3,7 @@
 
 use kernel_cmdline::{PortType, RoceMode, Selector};
 
-use super::{Action, Draft, Refusal, Step};
+use super::{Action, Draft, Step};
 use crate::facts::{Facts, select};
 
 impl Draft<'_> {
@@ -11,15 +11,11 @@ impl Draft<'_> {
         for wish in &self.request.port_types {
             let (selector, port_type) = &wish.value;
             match self.refuse_port_type(selector, *port_type) {
-                Some(reason) => self.refusals.push(Refusal {
-                    object: selector.clone(),
-                    reason,
-                    asked_by: Some(wish.origin.clone()),
-                }),
+                Some(reason) => self.refuse(selector, &reason, Some(&wish.origin)),
                 None => self.steps.push(Step {
                     action: Action::SetPortType {
                         selector: selector.clone(),
-                        port_type: port_type.as_str(),
+                        port_type: *port_type,
                     },
                     asked_by: Some(wish.origin.clone()),
                 }),

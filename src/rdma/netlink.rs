@@ -9,6 +9,7 @@ use std::fmt;
 use std::io::{self, IoSliceMut};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
+use kernel_cmdline::LinkKind;
 use netlink_packet_core::{
     DecodeError, NLM_F_DUMP_INTR, NLMSG_DONE, NLMSG_ERROR, NLMSG_NOOP, NLMSG_OVERRUN,
 };
@@ -260,15 +261,14 @@ impl Rdma {
         self.socket.ask(&request, wire::port)
     }
 
-    /// Add a software link of `kind` (`rxe`, `siw`) on a network device. Needs CAP_NET_ADMIN.
+    /// Add a software link on a network device. Needs CAP_NET_ADMIN.
     ///
     /// EEXIST: `netdev` carries one already. ENFILE: the name is taken. ENODEV: no such network
-    /// device. EINVAL: the kind is unknown, or its module is not there to be loaded, or the name
-    /// has a `%`. EPERM: not for this network device (rxe on a VLAN).
-    pub fn new_link(&self, name: &str, kind: &str, netdev: &str) -> Result<()> {
+    /// device. EINVAL: the module of the kind is not there to be loaded, or the name has a `%`. EPERM: not for this network device (rxe on a VLAN).
+    pub fn new_link(&self, name: &str, kind: LinkKind, netdev: &str) -> Result<()> {
         let request = Request::ask(Op::Newlink)
             .text(attr::DEV_NAME, bounded(name, DEVICE_NAME)?)
-            .text(attr::LINK_TYPE, bounded(kind, SHORT_NAME)?)
+            .text(attr::LINK_TYPE, bounded(kind.as_str(), SHORT_NAME)?)
             .text(attr::NDEV_NAME, bounded(netdev, SHORT_NAME)?);
         self.socket.exchange(&request, &mut |_| Ok(()))
     }

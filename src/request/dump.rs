@@ -5,7 +5,7 @@
 use kernel_cmdline::{Arguments, OnFail};
 use serde::Serialize;
 
-use super::Request;
+use super::{OnFailure, Request};
 use crate::system::drivers;
 use crate::wish::origin::requested;
 
@@ -32,7 +32,7 @@ pub(super) fn narrow(request: &mut Request, arguments: &Arguments<'_>) {
     if request.asked.is_none() {
         return;
     }
-    request.onfail = Some(OnFail::Continue);
+    request.onfail = OnFailure::Continue;
     if !arguments.ib.kdump.is_some_and(|on| on.value) {
         request.asked = None;
         request.dump = Some(Dump::Undisturbed);
@@ -93,7 +93,7 @@ mod tests {
         for onfail in ["", "continue", "shell", "reboot"] {
             let line = format!("ip=ib0:dhcp rd.ib.kdump=1 rd.ib.onfail={onfail}");
             let request = narrowed(&line);
-            assert_eq!(request.onfail, Some(OnFail::Continue), "{line}");
+            assert_eq!(request.onfail, OnFailure::Continue, "{line}");
             assert_eq!(request.dump, Some(Dump::OverLinks), "{line}");
             let told = usize::from(["shell", "reboot"].contains(&onfail));
             assert_eq!(request.left.len(), told, "{line}");

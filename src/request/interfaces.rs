@@ -130,66 +130,21 @@ fn bonds_of<'a, 'b>(
     })
 }
 
-/// All interfaces that are named, each once, with everything that is wanted of it.
+/// All interfaces that are named, each once, with everything that is wanted of it. First whatever names an interface,
+/// then what is said of those that are named.
 pub fn named(arguments: &Arguments<'_>) -> Vec<Requested<InterfaceWish>> {
     let mut collected = Collected {
         arguments,
         found: Vec::new(),
     };
-    let net = &arguments.net;
-    for ifname in ifnames(arguments) {
-        let interface = ifname.with(Interface::Address(ifname.value.address));
-        collected.add(&interface, |ipoib| {
-            ipoib.ifname = Some(ifname.value.name.to_owned())
-        });
-    }
-    for ip in &net.ip {
-        let Some(interface) = ip
-            .value
-            .interface
-            .filter(|i| means_infiniband(arguments, i))
-        else {
-            continue;
-        };
-        collected.ip(&ip.value, &ip.with(interface));
-    }
-    for pkey in &arguments.pkeys {
-        // The parent must be up and need not have carrier: its own partition may not exist.
-        let port = key(arguments, &pkey.value.parent).port;
-        collected.child(
-            pkey,
-            &pkey.value.parent.to_string(),
-            &port,
-            pkey.value.full(),
-        );
-    }
-    for bond in bonds_of(arguments) {
-        for slave in &bond.value.slaves {
-            if is_single(arguments, slave) {
-                collected.add(&bond.with(*slave), |ipoib| {
-                    ipoib.bond.get_or_insert_with(|| bond.value.name.to_owned());
-                });
-            }
-        }
-        collected.add(&bond.with(Interface::Name(bond.value.name)), |ipoib| {
-            ipoib.mtu = ipoib.mtu.or(bond.value.mtu.map(WantedMtu::Bytes));
-        });
-    }
-    for interface in net
-        .bootdev
-        .iter()
-        .filter(|bootdev| means_infiniband(arguments, &bootdev.value))
-    {
-        collected.add(interface, |_| ());
-    }
-    if let Some(bootif) = arguments
-        .boot_interface()
-        .filter(|b| b.value.is_infiniband())
-    {
-        collected.add(&bootif.with(Interface::Address(bootif.value)), |_| ());
-    }
+    collected.ifnames();
+    collected.ips();
+    collected.children();
+    collected.bonds();
+    collected.booted();
     collected.boot_addresses();
     collected.modes();
+    collected.mtus();
     collected.boot_device();
     collected.nameservers();
     collected.routes();
@@ -299,6 +254,66 @@ impl Collected<'_, '_> {
             entry.name = name.unwrap_or_else(|| entry.port.clone());
         }
         self.found.push(requested(interface, entry));
+    }
+
+    fn ifnames(&mut self) {
+        for ifname in ifnames(self.arguments) {
+            let interface = ifname.with(Interface::Address(ifname.value.address));
+            self.add(&interface, |ipoib| {
+                ipoib.ifname = Some(ifname.value.name.to_owned())
+            });
+        }
+    }
+
+    fn ips(&mut self) {
+        let arguments = self.arguments;
+        let ours = |ip: &Ip<'_>| {
+            ip.interface
+                .is_some_and(|i| means_infiniband(arguments, &i))
+        };
+        for ip in arguments.net.ip.iter().filter(|ip| ours(&ip.value)) {
+            if let Some(interface) = ip.value.interface {
+                self.ip(&ip.value, &ip.with(interface));
+            }
+        }
+    }
+
+    fn children(&mut self) {
+        for pkey in &self.arguments.pkeys {
+            // The parent must be up and need not have carrier: its own partition may not exist.
+            let parent = &pkey.value.parent;
+            let port = key(self.arguments, parent).port;
+            self.child(pkey, &parent.to_string(), &port, pkey.value.full());
+        }
+    }
+
+    /// The interfaces of bonds, and the bonds.
+    fn bonds(&mut self) {
+        let arguments = self.arguments;
+        for bond in bonds_of(arguments) {
+            let slaves = bond.value.slaves.iter();
+            for slave in slaves.filter(|slave| is_single(arguments, slave)) {
+                self.add(&bond.with(*slave), |ipoib| {
+                    ipoib.bond.get_or_insert_with(|| bond.value.name.to_owned());
+                });
+            }
+            self.add(&bond.with(Interface::Name(bond.value.name)), |ipoib| {
+                ipoib.mtu = ipoib.mtu.or(bond.value.mtu.map(WantedMtu::Bytes));
+            });
+        }
+    }
+
+    /// `bootdev=` and `BOOTIF=`.
+    fn booted(&mut self) {
+        let arguments = self.arguments;
+        let bootdev = arguments.net.bootdev.iter();
+        for interface in bootdev.filter(|bootdev| means_infiniband(arguments, &bootdev.value)) {
+            self.add(interface, |_| ());
+        }
+        let bootif = arguments.boot_interface();
+        if let Some(bootif) = bootif.filter(|bootif| bootif.value.is_infiniband()) {
+            self.add(&bootif.with(Interface::Address(bootif.value)), |_| ());
+        }
     }
 
     /// What an `ip=` wants of this interface.
@@ -454,17 +469,14 @@ impl Collected<'_, '_> {
         first.or_else(|| self.found.iter().position(boot))
     }
 
-    /// Modes and MTUs: those for all first, then those with an interface in front; the MTU field
-    /// of `ip=` wins over both.
+    /// Modes: that of all, then those with an interface in front.
     fn modes(&mut self) {
-        let all = unnamed(self.arguments)
-            .map(|wish| wish.value)
-            .unwrap_or_default();
+        let arguments = self.arguments;
+        let all = unnamed(arguments).and_then(|wish| wish.value.mode);
         for found in &mut self.found {
             let entry = &mut found.value.ipoib;
-            entry.mode = entry.mode.or(all.mode);
+            entry.mode = entry.mode.or(all);
         }
-        let arguments = self.arguments;
         for mode in &arguments.ib.modes {
             let wanted = wanted_mode(mode.value.mode);
             // The mode of a bond is that of its interfaces.
@@ -476,22 +488,25 @@ impl Collected<'_, '_> {
                 self.add(&mode.with(interface), |ipoib| ipoib.mode = Some(wanted));
             }
         }
+    }
+
+    /// MTUs: that of all, then those with an interface in front; the MTU field of `ip=` wins over both.
+    fn mtus(&mut self) {
+        let arguments = self.arguments;
+        let all = unnamed(arguments).and_then(|wish| wish.value.mtu);
         let by_ip: Vec<Option<WantedMtu>> = self.found.iter().map(|f| f.value.ipoib.mtu).collect();
         for found in &mut self.found {
             let entry = &mut found.value.ipoib;
-            entry.mtu = entry.mtu.or(all.mtu);
+            entry.mtu = entry.mtu.or(all);
         }
         for mtu in &arguments.ib.mtus {
             let Some(interface) = mtu.value.interface else {
                 continue;
             };
-            let spanned = mtu.with(interface);
-            let key = key(arguments, &interface);
-            let fixed = self
-                .position(&key)
-                .and_then(|p| by_ip.get(p).copied().flatten());
+            let position = self.position(&key(arguments, &interface));
+            let fixed = position.and_then(|p| by_ip.get(p).copied().flatten());
             let wanted = fixed.or(Some(wanted_mtu(mtu.value.mtu)));
-            self.add(&spanned, |ipoib| ipoib.mtu = wanted);
+            self.add(&mtu.with(interface), |ipoib| ipoib.mtu = wanted);
         }
         for found in &mut self.found {
             let entry = &mut found.value.ipoib;

@@ -2,6 +2,7 @@
 //! Typed wishes out of the parsed command line, each with the argument that asked for it.
 
 mod dump;
+mod left_to_others;
 
 pub mod interfaces;
 pub mod root;
@@ -9,16 +10,14 @@ pub mod root;
 use std::time::Duration;
 
 use kernel_cmdline::{
-    Arguments, Cmdline, Handover, HwAddr, Interface, LinkKind, Method, Net, OnFail, PortType,
-    Require, RoceMode, Route, Source, Spanned,
+    Arguments, Cmdline, Handover, LinkKind, OnFail, PortType, Require, RoceMode, Source,
 };
+
+use serde::Serialize;
 
 use crate::error::Error;
 use crate::rdma::reach::Server;
-use crate::request::interfaces::{
-    BondWish, InterfaceWish, boot_device, is_addressed, is_anywhere, is_named, is_without_ip,
-    unaddressed,
-};
+use crate::request::interfaces::{BondWish, InterfaceWish, is_anywhere};
 use crate::system::modules::normal;
 use crate::system::root::Root;
 use crate::wish::expectation::Rate;
@@ -62,6 +61,20 @@ pub enum Required {
     All,
 }
 
+/// What happens when the deadline passes and what is required is not verified (`rd.ib.onfail=`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OnFailure {
+    /// An emergency shell.
+    Shell,
+    /// The boot goes on.
+    Continue,
+    /// The machine reboots.
+    Reboot,
+    /// The boot goes on, and dracut, which waits for the network with a deadline of its own, decides.
+    Dracut,
+}
+
 /// Everything the command line wants of us.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
@@ -101,11 +114,9 @@ pub struct Request {
     /// The deadline, from the start of `up`.
     pub timeout: Duration,
     /// What happens when it passes.
-    pub onfail: Option<OnFail>,
+    pub onfail: OnFailure,
     /// Who owns the interfaces in the real root, where something says so.
     pub handover: Option<Requested<Handover>>,
-    /// The argument that makes something else wait for the network (`root=nfs:...`).
-    pub network_wait: Option<Origin>,
     /// The server that the root file system comes from, where it is named.
     pub root: Option<Requested<storage::Root>>,
     /// Its servers, where several are named; none: one that is not known.
@@ -185,92 +196,37 @@ impl Request {
 
     /// The wishes in `arguments`.
     pub fn new(arguments: &Arguments<'_>) -> Request {
-        let mut modules: Vec<Requested<String>> = Vec::new();
-        for driver in arguments.drivers.pre.iter().chain(&arguments.drivers.post) {
-            let name = normal(driver.value);
-            if modules.iter().all(|known| known.value != name) {
-                modules.push(requested(driver, name));
-            }
-        }
         let ib = &arguments.ib;
-        let mut links: Vec<Requested<SoftLink>> = Vec::new();
-        let mut replaced = Vec::new();
-        for link in &ib.links {
-            let value = SoftLink {
-                name: link.value.name.to_owned(),
-                kind: link.value.kind,
-                netdev: link.value.netdev.to_owned(),
-            };
-            // The last one of a name counts; dracut may read the same argument from two files.
-            if let Some(position) = links
-                .iter()
-                .position(|known| known.value.name == value.name)
-            {
-                let before = links.remove(position);
-                if before.value != value {
-                    replaced.push(Requested {
-                        value: "a later argument gives the same name to another link",
-                        origin: before.origin,
-                    });
-                }
-            }
-            links.push(requested(link, value));
-        }
-        let (listed, required) = match ib.require.as_ref().map(|require| &require.value) {
-            None => (false, Required::Named),
-            Some(Require::All) => (false, Required::All),
-            Some(Require::Any) => (false, Required::Count(1)),
-            Some(Require::Count(n)) => (false, Required::Count(*n)),
-            Some(Require::Ports(_)) => (true, Required::Named),
-        };
-        let mut complaints: Vec<String> = arguments
-            .complaints
-            .iter()
-            .map(ToString::to_string)
-            .collect();
-        if arguments.complaints_lost > 0 {
-            complaints.push(format!(
-                "{} more wrong arguments",
-                arguments.complaints_lost
-            ));
-        }
-        let mut interfaces = crate::request::interfaces::named(arguments);
+        let (links, replaced) = soft_links(arguments);
+        let (listed, required) = required(arguments);
+        let mut interfaces = interfaces::named(arguments);
         let is_enough = !interfaces.is_empty() && !listed && required == Required::Named;
-        let any_interface = crate::request::interfaces::unnamed(arguments).filter(|_| !is_enough);
-        let left = left(arguments, &interfaces);
-        let left = replaced.into_iter().chain(left).collect();
-        let bonds = crate::request::interfaces::bonds(arguments, &mut interfaces);
+        let any_interface = interfaces::unnamed(arguments).filter(|_| !is_enough);
+        let left = left_to_others::left(arguments, &interfaces);
+        let bonds = interfaces::bonds(arguments, &mut interfaces);
         let debug = arguments.debug.is_some_and(|on| on.value);
+        let blacklist = arguments.drivers.blacklist.iter();
+        let roce = ib.roce.iter().map(|roce| {
+            let selector = roce.value.selector.map(|s| s.to_string());
+            requested(roce, (selector, roce.value.mode))
+        });
+        let port_types = ib.port_types.iter().map(|kind| {
+            let selector = kind.value.selector.to_string();
+            requested(kind, (selector, kind.value.port_type))
+        });
+        let rates = ib.rates.iter().map(|rate| Rate {
+            selector: rate.value.selector.map(|s| s.to_string()),
+            megabits: rate.value.megabits,
+        });
         Request {
             asked: arguments.asked().as_ref().map(origin),
-            modules,
-            blacklist: arguments
-                .drivers
-                .blacklist
-                .iter()
+            modules: modules(arguments),
+            blacklist: blacklist
                 .map(|driver| requested(driver, normal(driver.value)))
                 .collect(),
             links,
-            roce: ib
-                .roce
-                .iter()
-                .map(|roce| {
-                    requested(
-                        roce,
-                        (roce.value.selector.map(|s| s.to_string()), roce.value.mode),
-                    )
-                })
-                .collect(),
-            port_types: ib
-                .port_types
-                .iter()
-                .map(|kind| {
-                    requested(
-                        kind,
-                        (kind.value.selector.to_string(), kind.value.port_type),
-                    )
-                })
-                .collect(),
+            roce: roce.collect(),
+            port_types: port_types.collect(),
             ports: listed_ports(arguments),
             interfaces,
             bonds,
@@ -278,39 +234,100 @@ impl Request {
             anywhere: is_anywhere(arguments),
             listed,
             required,
-            rates: ib
-                .rates
-                .iter()
-                .map(|rate| Rate {
-                    selector: rate.value.selector.map(|s| s.to_string()),
-                    megabits: rate.value.megabits,
-                })
-                .collect(),
+            rates: rates.collect(),
             servers: servers(arguments),
             async_probe: ib.async_probe.is_some_and(|on| on.value),
-            timeout: ib
-                .timeout
-                .or(arguments.retry)
-                // rd.retry=0 is dracut's to make sense of; here it would mean not to look at all.
-                .filter(|s| s.value > 0)
-                .map_or(TIMEOUT, |s| Duration::from_secs(u64::from(s.value))),
-            onfail: ib.onfail.map(|onfail| onfail.value),
+            timeout: timeout(arguments),
+            onfail: on_failure(arguments),
             handover: ib.handover.as_ref().map(|to| requested(to, to.value)),
-            network_wait: arguments.waits_for_network().as_ref().map(origin),
             root: root::named(arguments),
             portals: root::portals(arguments),
             root_of_lease: root::left_to_dhcp(arguments),
-            verbosity: if debug {
-                log::LevelFilter::Debug
-            } else {
-                log::LevelFilter::Info
+            verbosity: match debug {
+                true => log::LevelFilter::Debug,
+                false => log::LevelFilter::Info,
             },
             on_console: debug || arguments.info.is_some_and(|on| on.value),
-            complaints,
-            left,
+            complaints: complaints(arguments),
+            left: replaced.into_iter().chain(left).collect(),
             dump: None,
         }
     }
+}
+
+/// The modules of `rd.driver.pre=` and `rd.driver.post=`, each once.
+fn modules(arguments: &Arguments<'_>) -> Vec<Requested<String>> {
+    let mut modules: Vec<Requested<String>> = Vec::new();
+    for driver in arguments.drivers.pre.iter().chain(&arguments.drivers.post) {
+        let name = normal(driver.value);
+        if modules.iter().all(|known| known.value != name) {
+            modules.push(requested(driver, name));
+        }
+    }
+    modules
+}
+
+/// The software links, the last one of each name, and the arguments that this replaces.
+fn soft_links(
+    arguments: &Arguments<'_>,
+) -> (Vec<Requested<SoftLink>>, Vec<Requested<&'static str>>) {
+    const REPLACED: &str = "a later argument gives the same name to another link";
+    let mut links: Vec<Requested<SoftLink>> = Vec::new();
+    let mut replaced = Vec::new();
+    for link in &arguments.ib.links {
+        let value = SoftLink {
+            name: link.value.name.to_owned(),
+            kind: link.value.kind,
+            netdev: link.value.netdev.to_owned(),
+        };
+        let position = links
+            .iter()
+            .position(|known| known.value.name == value.name);
+        if let Some(position) = position {
+            let before = links.remove(position);
+            // dracut may read the same argument from two files.
+            if before.value != value {
+                replaced.push(before.with(REPLACED));
+            }
+        }
+        links.push(requested(link, value));
+    }
+    (links, replaced)
+}
+
+/// Whether `rd.ib.require=` lists ports, and how many it requires.
+fn required(arguments: &Arguments<'_>) -> (bool, Required) {
+    match arguments.ib.require.as_ref().map(|require| &require.value) {
+        None => (false, Required::Named),
+        Some(Require::All) => (false, Required::All),
+        Some(Require::Any) => (false, Required::Count(1)),
+        Some(Require::Count(n)) => (false, Required::Count(*n)),
+        Some(Require::Ports(_)) => (true, Required::Named),
+    }
+}
+
+fn timeout(arguments: &Arguments<'_>) -> Duration {
+    let seconds = arguments.ib.timeout.or(arguments.retry);
+    // rd.retry=0 is dracut's to make sense of; here it would mean not to look at all.
+    let seconds = seconds.filter(|seconds| seconds.value > 0);
+    seconds.map_or(TIMEOUT, |seconds| Duration::from_secs(seconds.value.into()))
+}
+
+fn on_failure(arguments: &Arguments<'_>) -> OnFailure {
+    match arguments.ib.onfail.map(|onfail| onfail.value) {
+        Some(OnFail::Shell) => OnFailure::Shell,
+        Some(OnFail::Reboot) => OnFailure::Reboot,
+        None if arguments.waits_for_network().is_some() => OnFailure::Dracut,
+        Some(OnFail::Continue) | None => OnFailure::Continue,
+    }
+}
+
+/// A line for each wrong argument.
+fn complaints(arguments: &Arguments<'_>) -> Vec<String> {
+    let lost = arguments.complaints_lost;
+    let lost = (lost > 0).then(|| format!("{lost} more wrong arguments"));
+    let complaints = arguments.complaints.iter().map(ToString::to_string);
+    complaints.chain(lost).collect()
 }
 
 /// True inside an initramfs (`/etc/initrd-release`, os-release(5)).
@@ -364,126 +381,4 @@ fn servers(arguments: &Arguments<'_>) -> Vec<Requested<Server>> {
         }
     }
     servers
-}
-
-/// `BOOTIF=` of Ethernet firmware, where a root file system on the network is wanted over ours:
-/// `bootdev=` says so, or nothing else has an address. dracut lets `BOOTIF=` win over both.
-fn ethernet_booted_from<'a>(
-    arguments: &Arguments<'a>,
-    is_ours: impl Fn(Interface<'_>) -> bool,
-) -> Option<Spanned<'a, HwAddr>> {
-    let Net { ip, bootdev, .. } = &arguments.net;
-    let over_ours = match bootdev {
-        Some(bootdev) => is_ours(bootdev.value),
-        None => {
-            let mut addressed = ip.iter().map(|ip| ip.value.interface);
-            !ip.is_empty() && addressed.all(|interface| interface.is_some_and(&is_ours))
-        }
-    };
-    arguments
-        .boot_interface()
-        .filter(|bootif| !bootif.value.is_infiniband())
-        .filter(|_| over_ours && arguments.network_root().is_some())
-}
-
-/// The addresses of whichever interface comes up.
-fn left_anywhere(arguments: &Arguments<'_>) -> Vec<Requested<&'static str>> {
-    const WHICH: &str = "which interface is not said: it is left to the image's network module; \
-         for InfiniBand write ip=INTERFACE:dhcp or bootdev=";
-    const WHOSE: &str = "which interface is not said: it is left to the image's network module; \
-         for InfiniBand write the interface into it or bootdev=";
-    const ANOTHER: &str = "another ip= names the boot device, and which other interface is not said: \
-         it is left to the image's network module";
-    const NOWHERE: &str = "no ip= and no bootdev= says which interface: its address is left to the image's \
-         network module; for InfiniBand write ip=INTERFACE:dhcp or bootdev=";
-    let booted = boot_device(arguments);
-    let ip = &arguments.net.ip;
-    let is_boot_devices = unaddressed(arguments).is_some();
-    // Where Ethernet is booted from, they are for that.
-    let is_ethernets = booted.is_none() && is_named(arguments);
-    if arguments.asked().is_none() || is_boot_devices || is_ethernets {
-        return Vec::new();
-    }
-    let anywhere = ip.iter().filter(|ip| ip.value.interface.is_none());
-    let left = anywhere.filter_map(|ip| {
-        let asks = is_addressed(&ip.value);
-        let why = match booted {
-            Some(_) => ANOTHER,
-            None if asks => WHICH,
-            None => WHOSE,
-        };
-        (asks || ip.value.client.is_some()).then(|| requested(ip, why))
-    });
-    let root = arguments.waits_for_network();
-    let root = root.filter(|_| booted.is_none() && is_without_ip(arguments));
-    left.chain(root.map(|root| requested(&root, NOWHERE)))
-        .collect()
-}
-
-/// What was understood and is not done by this program.
-fn left(
-    arguments: &Arguments<'_>,
-    interfaces: &[Requested<InterfaceWish>],
-) -> Vec<Requested<&'static str>> {
-    const ADDRESS: &str = "this address is left to the image's network module";
-    const REST: &str =
-        "link-local and ibft are left to the image's network module, the rest is carried out";
-    const OTHERS: [Method; 2] = [Method::LinkLocal, Method::Ibft];
-    const HARDWARE: &str = "the hardware address is not set: an IPoIB interface has the number of its queue pair \
-         and its port's GUID for one, and the kernel lets only its GUID be changed";
-    const BOOTIF: &str = "dracut's network module takes this interface for the boot device and sets it up; \
-         rd.bootif=0 keeps it from that";
-    let net = &arguments.net;
-    // Bonds among them.
-    let is_ours = |interface: Interface<'_>| {
-        let mut known = interfaces.iter().map(|known| known.value.name.as_str());
-        interface.is_infiniband() || known.any(|name| interface == Interface::Name(name))
-    };
-    let mut left = Vec::new();
-    let is_booted = unaddressed(arguments).is_some();
-    let infiniband = net
-        .ip
-        .iter()
-        .filter(|ip| ip.value.interface.map_or(is_booted, is_ours));
-    for ip in infiniband {
-        if ip.value.macaddr.is_some() {
-            left.push(requested(ip, HARDWARE));
-        }
-        let methods = &ip.value.methods;
-        let carried_out = |method: &Method| !OTHERS.contains(method);
-        if !methods.is_empty() && !methods.iter().any(carried_out) {
-            left.push(requested(ip, ADDRESS));
-        } else if !methods.iter().all(carried_out) {
-            left.push(requested(ip, REST));
-        }
-    }
-    left.extend(left_anywhere(arguments));
-    left.extend(ethernet_booted_from(arguments, is_ours).map(|bootif| requested(&bootif, BOOTIF)));
-    if left.is_empty()
-        && interfaces.iter().map(|i| &i.value.ipoib).all(|ipoib| {
-            ipoib.addresses.is_empty() && ipoib.dhcp.is_none() && ipoib.dhcp6.is_none()
-        })
-    {
-        return left;
-    }
-    const NAMES: &str = "name servers are left to the image's network module";
-    const ROUTE: &str = "no address of an InfiniBand interface reaches its gateway: it is left to the image's network module";
-    if !interfaces.iter().any(|i| i.value.ipoib.is_addressed()) {
-        left.extend(net.nameservers.iter().map(|a| requested(a, NAMES)));
-    }
-    let is_taken = |route: &Route<'_>| {
-        let mut routes = interfaces.iter().flat_map(|i| &i.value.ipoib.routes);
-        routes.any(|taken| {
-            taken.network.address == route.network
-                && taken.network.prefix == route.prefix
-                && taken.gateway == route.gateway
-        })
-    };
-    let may_be_ours = |route: &Route<'_>| route.interface.is_none_or(is_ours);
-    let routes = net.routes.iter().filter(|route| {
-        let route = &route.value;
-        !is_taken(route) && may_be_ours(route)
-    });
-    left.extend(routes.map(|a| requested(a, ROUTE)));
-    left
 }

@@ -49,7 +49,7 @@ impl Done {
             if let Action::AddLink {
                 name: link, kind, ..
             } = &step.action
-                && LinkKind::parse(kind).map(drivers::of_link) == Some(name)
+                && drivers::of_link(*kind) == name
             {
                 refuse(expectation, link, &text);
             }
@@ -75,7 +75,7 @@ impl Walk<'_> {
         let mut changed = self.set_port_types(facts);
         for step in &plan.steps {
             if let Action::AddLink { name, kind, netdev } = &step.action {
-                changed |= self.add_link(name, kind, netdev, facts).await;
+                changed |= self.add_link(name, *kind, netdev, facts).await;
             }
         }
         self.set_roce_modes(facts);
@@ -92,7 +92,7 @@ impl Walk<'_> {
             .expectation
             .links
             .iter()
-            .filter_map(|wish| Selector::parse(&wish.wanted))
+            .filter_map(|wish| Selector::parse(wish.wanted.as_str()))
             .flat_map(|selector| select::ports(&selector, facts))
             .filter(|found| found.port.link_layer == Some(LinkLayer::Ethernet))
             .filter_map(|found| found.port.netdev.clone())
@@ -133,13 +133,13 @@ impl Walk<'_> {
         }
     }
 
-    async fn add_link(&mut self, name: &str, kind: &str, netdev: &str, facts: &Facts) -> bool {
+    async fn add_link(&mut self, name: &str, kind: LinkKind, netdev: &str, facts: &Facts) -> bool {
         let wish = self.expectation.links.iter().find(|w| w.wanted == name);
         if wish.is_some_and(|wish| wish.refused.is_some()) {
             return false;
         }
         let there = is_there(name, wish, facts);
-        let (Some(kind), Some(below)) = (LinkKind::parse(kind), facts.netdev(netdev)) else {
+        let Some(below) = facts.netdev(netdev) else {
             return false;
         };
         if !self.is_settled(below) {
@@ -156,7 +156,7 @@ impl Walk<'_> {
         let Some(rdma) = &self.rdma else {
             return raised;
         };
-        match rdma.new_link(name, kind.as_str(), netdev) {
+        match rdma.new_link(name, kind, netdev) {
             Ok(()) => {
                 log::info!("{name}: {kind} link added on {netdev}");
                 true

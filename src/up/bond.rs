@@ -5,10 +5,11 @@
 
 use tokio::time::Instant;
 
+use super::Walk;
 use super::speaker::{PATIENCE, Speaker};
-use super::{Walk, ipoib as interfaces};
 use crate::error::Error;
 use crate::facts::rules::{self, bond_mtu};
+use crate::facts::select::Ports;
 use crate::facts::{Facts, Netdev};
 use crate::system::drivers;
 use crate::wish::bond::{MODE, Seen, Wish};
@@ -28,7 +29,7 @@ impl Walk<'_> {
         let mut changed = false;
         for link in &bonds {
             if let (Some(wish), Some(ipoib)) = (&link.bond, &link.ipoib) {
-                changed |= self.bond(&link.wanted, wish, ipoib, facts).await;
+                changed |= self.bond(link.wanted.as_str(), wish, ipoib, facts).await;
             }
         }
         changed
@@ -175,7 +176,8 @@ impl Walk<'_> {
     fn slaves(&self, wish: &Wish) -> Vec<LinkWish> {
         let links = self.expectation.links.iter();
         links
-            .filter(|link| wish.slaves.contains(&link.wanted) && link.refused.is_none())
+            .filter(|link| wish.slaves.iter().any(|slave| link.wanted == *slave))
+            .filter(|link| link.refused.is_none())
             .cloned()
             .collect()
     }
@@ -237,6 +239,6 @@ impl Walk<'_> {
 /// The interface that a wish means.
 fn interface_of<'f>(link: &LinkWish, facts: &'f Facts) -> Option<&'f Netdev> {
     let wish = link.ipoib.as_ref()?;
-    let mut ports = interfaces::ports_of(link, facts).into_iter();
+    let mut ports = Ports::new(facts).of(link).into_iter();
     ports.find_map(|port| rules::interface(wish, port, facts))
 }

@@ -311,14 +311,14 @@ mod tests {
             lease,
             lease6: None,
             information: None,
-            name: &wish.wanted,
+            name: wish.wanted.as_str(),
             hardware_address: None,
         }
     }
 
     fn wish(name: &str, boot: bool) -> LinkWish {
         LinkWish {
-            wanted: name.to_owned(),
+            wanted: name.to_owned().into(),
             ipoib: Some(Wish {
                 boot,
                 ..Wish::default()

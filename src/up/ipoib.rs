@@ -6,13 +6,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-use kernel_cmdline::Selector;
-
 use super::Walk;
 use super::speaker::Speaker;
 use crate::dhcp::hardware::Hardware;
 use crate::error::{Error, errno_text};
-use crate::facts::{Facts, Netdev, PortRef, rules, select};
+use crate::facts::select::{self, Ports};
+use crate::facts::{Facts, Netdev, PortRef, rules};
 use crate::inet::{Address, Route};
 use crate::system::root::Root;
 use crate::wish::expectation::LinkWish;
@@ -62,12 +61,13 @@ impl Walk<'_> {
             .filter(|wish| wish.ipoib.is_some() && wish.bond.is_none() && wish.refused.is_none())
             .cloned()
             .collect();
-        let named = rules::named_interfaces(&self.expectation, |link| ports_of(link, facts));
+        let ports = Ports::new(facts);
+        let named = rules::named_interfaces(&self.expectation, &ports);
         let mut changed = false;
         for link in wishes {
             let Some(wish) = &link.ipoib else { continue };
-            let ports = ports_of(&link, facts).into_iter();
-            for port in ports.filter(|port| rules::wants_interface(&link, *port, &named)) {
+            let of_link = ports.of(&link).into_iter();
+            for port in of_link.filter(|port| rules::wants_interface(&link, *port, &named)) {
                 changed |= self.interface(&link, wish, port, facts).await;
             }
         }
@@ -222,7 +222,7 @@ impl Walk<'_> {
             Ok(mode) => mode,
             Err(reason) => {
                 // The check of the mode says that waiting does not help.
-                self.tell_once(&link.wanted, &Error::new(&netdev.ifname, reason));
+                self.tell_once(link.wanted.as_str(), &Error::new(&netdev.ifname, reason));
                 return false;
             }
         };
@@ -477,18 +477,6 @@ fn route_text(network: Option<Address>, gateway: Option<IpAddr>) -> String {
         (Some(network), gateway) => format!("route {}", Route { network, gateway }),
         (None, Some(gateway)) => format!("default gateway {gateway}"),
         (None, None) => "default route".to_owned(),
-    }
-}
-
-/// The ports that a wish means.
-pub(super) fn ports_of<'f>(link: &LinkWish, facts: &'f Facts) -> Vec<PortRef<'f>> {
-    if let Some(identity) = link.identity {
-        let is_it = |port: &PortRef<'_>| port.identity() == Some(identity);
-        return facts.ports().filter(is_it).collect();
-    }
-    match Selector::parse(link.port.as_deref().unwrap_or(&link.wanted)) {
-        Some(selector) if link.wanted != "any port" => select::ports(&selector, facts),
-        _ => facts.ports().collect(),
     }
 }
 

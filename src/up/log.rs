@@ -184,7 +184,7 @@ mod tests {
 
     fn link(wanted: &str, name: Option<&str>, finding: Finding) -> LinkReport {
         let wish = LinkWish {
-            wanted: wanted.to_owned(),
+            wanted: wanted.to_owned().into(),
             ..LinkWish::default()
         };
         LinkReport {

@@ -263,7 +263,7 @@ impl Walk<'_> {
     fn give_up(&mut self, report: Report) -> Result<End> {
         self.end_asking();
         self.log.give_up(&report, self.plan.timeout);
-        self.tell_or_log(outcome::on_failure(self.plan), &report)?;
+        self.tell_or_log(self.plan.onfail.into(), &report)?;
         Ok(self.end(report))
     }
 

@@ -3,8 +3,6 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use kernel_cmdline::OnFail;
-
 use super::Walk;
 use crate::SCHEMA;
 use crate::dhcp::v4::progress::Progress;
@@ -12,11 +10,11 @@ use crate::dhcp::v6::information::Stage;
 use crate::dhcp::{v4, v6};
 use crate::error::Result;
 use crate::handover::{self, Link, Mark, Outcome, Phase, State};
-use crate::plan::{Action, Plan};
+use crate::request::OnFailure;
 use crate::system::clock::boottime_ns;
 use crate::up::Directory;
 use crate::verify::report::{LinkReport, Report, Status};
-use crate::wish::expectation::{Expectation, LinkWish, Require};
+use crate::wish::expectation::{Expectation, LinkWish, Require, Target};
 
 /// What the files say already: they are written anew when that changes.
 #[derive(Debug, PartialEq, Eq)]
@@ -62,15 +60,6 @@ fn leases(dhcp: &[Progress], dhcp6: &[v6::progress::Progress]) -> Leases {
     (v4.collect(), v6.collect())
 }
 
-/// What the hooks do when it failed.
-pub fn on_failure(plan: &Plan) -> Outcome {
-    match plan.onfail {
-        "shell" => Outcome::Shell,
-        "reboot" => Outcome::Reboot,
-        _ => Outcome::Continue,
-    }
-}
-
 /// Nothing that could still happen would satisfy the requirement: what is required has a trouble
 /// that lasts.
 pub fn is_hopeless(expectation: &Expectation, report: &Report) -> bool {
@@ -105,7 +94,7 @@ fn pinned(expectation: &Expectation, report: &Report, boot_id: Option<String>) -
     let selector = |link: &LinkReport| link.name.as_ref().map(|name| name.replace('/', ":"));
     let pin = |wish: &LinkWish, link: &LinkReport| LinkWish {
         wanted: match (&wish.ipoib, selector(link)) {
-            (None, Some(port)) => port,
+            (None, Some(port)) => Target::Named(port),
             _ => wish.wanted.clone(),
         },
         port: wish.ipoib.as_ref().and_then(|_| selector(link)),
@@ -192,7 +181,7 @@ impl Walk<'_> {
         // dracut's modules would wait for a network that they were not told of.
         let untold = self.tell_dracut(report);
         if first && untold.is_some() && now.outcome == Outcome::Verified {
-            now.outcome = on_failure(self.plan);
+            now.outcome = self.plan.onfail.into();
         }
         let outcome = now.outcome;
         let boot_id = self.root.boot_id();
@@ -212,10 +201,7 @@ impl Walk<'_> {
             boot_id,
             outcome,
             reason: reason.clone(),
-            handover: self.plan.steps.iter().find_map(|step| match step.action {
-                Action::HandOver { to } => to.map(str::to_owned),
-                _ => None,
-            }),
+            handover: self.plan.handover.as_ref().map(|to| to.value.to_string()),
             links: self.links(report),
             dhcp,
             dhcp6,
@@ -271,13 +257,8 @@ impl Walk<'_> {
 }
 
 /// A run that ended by `error` leaves its reason for the hooks.
-pub fn stillborn(onfail: Option<OnFail>, error: &crate::error::Error) {
-    let outcome = match onfail {
-        Some(OnFail::Shell) => Outcome::Shell,
-        Some(OnFail::Reboot) => Outcome::Reboot,
-        Some(OnFail::Continue) | None => Outcome::Continue,
-    };
-    let text = format!("{}\n{error}\n", outcome.word());
+pub fn stillborn(onfail: OnFailure, error: &crate::error::Error) {
+    let text = format!("{}\n{error}\n", Outcome::from(onfail).word());
     log::error!(
         "{error} (at {} s)",
         crate::system::clock::seconds(boottime_ns())

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The pure function of the program: expectation and snapshot in, report out.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use kernel_cmdline::Selector;
 
@@ -9,8 +9,8 @@ use super::checks::Id;
 use super::object::{Bond, Interface, Ipoib, Link, Object, Port, Root, Server, findings};
 use super::{lease, unread};
 use crate::SCHEMA;
-use crate::facts::{Facts, Netdev, PortRef, rules, select};
-use crate::rdma::types::Identity;
+use crate::facts::select::{self, Ports};
+use crate::facts::{Facts, Netdev, PortRef, rules};
 use crate::verify::report::{
     Finding, LinkReport, ModuleReport, Report, RootReport, ServerReport, Status,
 };
@@ -22,9 +22,7 @@ struct Lookup<'a> {
     facts: &'a Facts,
     /// The links that are named.
     links: &'a [LinkWish],
-    /// Ports by identity. Several with one node GUID happen: a card's VFs, software devices on
-    /// interfaces that share a MAC address.
-    by_identity: BTreeMap<Identity, Vec<PortRef<'a>>>,
+    ports: Ports<'a>,
     /// For every `rd.ib.rate=` the ports it means; none: all.
     rates: Vec<(Option<BTreeSet<String>>, u32)>,
     /// The ports whose interface a link names.
@@ -33,12 +31,6 @@ struct Lookup<'a> {
 
 impl<'a> Lookup<'a> {
     fn new(expectation: &'a Expectation, facts: &'a Facts) -> Lookup<'a> {
-        let mut by_identity: BTreeMap<Identity, Vec<PortRef<'a>>> = BTreeMap::new();
-        for port in facts.ports() {
-            if let Some(identity) = port.identity() {
-                by_identity.entry(identity).or_default().push(port);
-            }
-        }
         let rates = expectation.rates.iter().map(|rate| {
             let selector = rate
                 .selector
@@ -50,15 +42,14 @@ impl<'a> Lookup<'a> {
             let names = selector.map(|ports| ports.iter().map(|port| port.name()).collect());
             (names, rate.megabits)
         });
-        let mut lookup = Lookup {
+        let ports = Ports::new(facts);
+        Lookup {
             facts,
             links: &expectation.links,
-            by_identity,
+            named: rules::named_interfaces(expectation, &ports),
+            ports,
             rates: rates.collect(),
-            named: BTreeSet::new(),
-        };
-        lookup.named = rules::named_interfaces(expectation, |link| lookup.ports_of(link));
-        lookup
+        }
     }
 
     /// Mb/s this port must reach at least: the last argument that means it.
@@ -75,26 +66,6 @@ impl<'a> Lookup<'a> {
                 .find(|(ports, _)| means(ports))
                 .map(|(_, megabits)| *megabits)
         })
-    }
-
-    /// The ports that a wish means.
-    fn ports_of(&self, wish: &LinkWish) -> Vec<PortRef<'a>> {
-        match wish.identity {
-            Some(identity) => self.pinned(wish, identity).into_iter().collect(),
-            None => match Selector::parse(wish.port.as_deref().unwrap_or(&wish.wanted)) {
-                Some(selector) => select::ports(&selector, self.facts),
-                None => Vec::new(),
-            },
-        }
-    }
-
-    /// The port that was handed over under this identity.
-    fn pinned(&self, wish: &LinkWish, identity: Identity) -> Option<PortRef<'a>> {
-        let ports = self.by_identity.get(&identity)?;
-        let same = |port: &&PortRef<'_>| {
-            wish.device_index.is_some() && port.device.ifindex == wish.device_index
-        };
-        ports.iter().find(same).or_else(|| ports.first()).copied()
     }
 }
 
@@ -258,7 +229,7 @@ fn link(wish: &LinkWish, lookup: &Lookup<'_>, out: &mut Vec<LinkReport>) {
         out.push(on_bond(wish, (bond, ipoib), lookup));
         return;
     }
-    let found = lookup.ports_of(wish);
+    let found = lookup.ports.of(wish);
     if found.is_empty() {
         out.push(without_port(wish, lookup));
     }
@@ -285,7 +256,7 @@ fn on_bond(
     let here = |slave: &String| {
         let link = lookup.links.iter().find(|link| link.wanted == *slave)?;
         let ipoib = link.ipoib.as_ref()?;
-        let mut ports = lookup.ports_of(link).into_iter();
+        let mut ports = lookup.ports.of(link).into_iter();
         ports.find_map(|port| rules::interface(ipoib, port, facts))
     };
     let slaves: Vec<(String, Option<String>)> = bond
@@ -296,14 +267,14 @@ fn on_bond(
             (slave.clone(), name)
         })
         .collect();
-    let found = facts.netdev(&wish.wanted);
+    let found = facts.netdev(wish.wanted.as_str());
     let seen = found.and_then(|netdev| netdev.bond.as_ref());
     let absent = (Netdev::default(), bond::Seen::default());
     let (netdev, seen) = found.zip(seen).unwrap_or((&absent.0, &absent.1));
     let name = found.map(|netdev| netdev.ifname.as_str());
     let object = Object {
         bond: Some(Bond {
-            name: &wish.wanted,
+            name: wish.wanted.as_str(),
             wish: bond,
             slaves: &slaves,
             netdev,

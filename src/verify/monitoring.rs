@@ -103,7 +103,7 @@ fn family(out: &mut String, name: &str, help: &str, samples: &[String]) {
 /// What names a link in every sample: the selector that asked for it, its port and interface.
 fn names(link: &LinkReport) -> [(&'static str, &str); 3] {
     [
-        ("wanted", &link.wanted),
+        ("wanted", link.wanted.as_str()),
         ("port", link.name.as_deref().unwrap_or("")),
         ("interface", link.interface.as_deref().unwrap_or("")),
     ]

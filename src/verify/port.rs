@@ -45,10 +45,10 @@ fn absent(wish: &LinkWish, facts: &Facts) -> Finding {
     if let Some(below) = wish.netdev.as_deref().filter(is_missing) {
         let names: Vec<&str> = facts.netdevs.iter().map(|n| n.ifname.as_str()).collect();
         let found = format!("no network interface {below}, only {}", names.join(", "));
-        return failed(&found, &wish.wanted)
+        return failed(&found, wish.wanted.as_str())
             .hint("check the interface's driver and its name (net.ifnames=0 keeps eth0)");
     }
-    if let Some(netdev) = facts.netdev(&wish.wanted) {
+    if let Some(netdev) = facts.netdev(wish.wanted.as_str()) {
         let kind = match netdev.hardware_type {
             Some(select::ARPHRD_INFINIBAND) => "IPoIB",
             Some(_) => "Ethernet",
@@ -61,16 +61,16 @@ fn absent(wish: &LinkWish, facts: &Facts) -> Finding {
     }
     match unnamed(wish, facts) {
         Some(found) if !names.is_empty() => {
-            failed(&format!("{found}, {there}"), &wish.wanted).hint(&renamed(facts))
+            failed(&format!("{found}, {there}"), wish.wanted.as_str()).hint(&renamed(facts))
         }
-        _ => failed(&there, &wish.wanted),
+        _ => failed(&there, wish.wanted.as_str()),
     }
 }
 
 /// The port of an IPoIB interface is named by the interface, and that is not there.
 fn unnamed(wish: &LinkWish, facts: &Facts) -> Option<String> {
     wish.ipoib.as_ref()?;
-    let name = wish.port.as_deref().unwrap_or(&wish.wanted);
+    let name = wish.port.as_deref().unwrap_or(wish.wanted.as_str());
     let is_name = matches!(Selector::parse(name)?, Selector::Name(_));
     (is_name && facts.netdev(name).is_none()).then(|| format!("no network interface {name}"))
 }

@@ -10,7 +10,7 @@ use crate::facts::{PortRef, Unread};
 use crate::rdma::reach::Server;
 use crate::rdma::types::{Guid, Identity, LinkLayer};
 use crate::verify::checks::Id;
-use crate::wish::expectation::LinkWish;
+use crate::wish::expectation::{LinkWish, Target};
 use crate::wish::origin::Origin;
 
 /// Result of a check, of a link or of the whole; the order is the one of badness.
@@ -244,8 +244,8 @@ impl ServerReport {
 /// A link's checks.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LinkReport {
-    /// The selector it was asked for by.
-    pub wanted: String,
+    /// What it was asked for by.
+    pub wanted: Target,
     /// The argument that asked.
     pub asked_by: Option<Origin>,
     /// The boot depends on it.
@@ -313,7 +313,7 @@ impl LinkReport {
         match (&self.interface, &self.name) {
             (Some(interface), Some(port)) => format!("{interface} ({port})"),
             (_, Some(port)) => port.clone(),
-            _ => self.wanted.clone(),
+            _ => self.wanted.to_string(),
         }
     }
 

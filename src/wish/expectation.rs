@@ -36,12 +36,59 @@ impl fmt::Display for Require {
     }
 }
 
+/// What a link is called: on the command line, in reports and in the JSON, where `Any` is `any port`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "String", into = "String")]
+pub enum Target {
+    /// Every port of the machine.
+    #[default]
+    Any,
+    /// A selector as written (`mlx5_0:1`, `guid=0x...`, `ib0`), or an interface or bond that is to be there.
+    Named(String),
+}
+
+impl Target {
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        match self {
+            Target::Any => "any port",
+            Target::Named(name) => name,
+        }
+    }
+}
+
+impl From<String> for Target {
+    fn from(text: String) -> Target {
+        match Target::Any.as_str() == text {
+            true => Target::Any,
+            false => Target::Named(text),
+        }
+    }
+}
+
+impl From<Target> for String {
+    fn from(target: Target) -> String {
+        target.to_string()
+    }
+}
+
+impl<T: AsRef<str> + ?Sized> PartialEq<T> for Target {
+    fn eq(&self, text: &T) -> bool {
+        self.as_str() == text.as_ref()
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
 /// One wanted link.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct LinkWish {
-    /// Selector as written on the command line (`mlx5_0:1`, `guid=0x...`, `ib0`), or the
-    /// interface that shall be there.
-    pub wanted: String,
+    /// What it is called.
+    pub wanted: Target,
     /// The selector of the port where `wanted` is not one: the parent of an interface.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port: Option<String>,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 
 use crate::handover::peers::*;
-use crate::plan::{Action, Inventory, plan};
+use crate::plan::{Inventory, plan};
 use crate::system::root::Root;
 use crate::verify::verify;
 use crate::wish::expectation::Depth;
@@ -96,13 +96,11 @@ fn set_up(cmdline: &str) -> (bool, bool) {
     let sys = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sys/connectx6-hdr");
     let inventory = Inventory::read(&Root::new(sys)).unwrap();
     let plan = plan(&Request::from_text(cmdline), &inventory);
-    let wishes = plan.steps.iter().filter_map(|step| match &step.action {
-        Action::BringUpInterface { ipoib, .. }
-        | Action::BringUpInterfaces { ipoib, .. }
-        | Action::MakeBond { ipoib, .. } => Some(ipoib.is_addressed()),
-        _ => None,
-    });
-    let wishes: Vec<bool> = wishes.collect();
+    let links = plan.expectation.links.iter();
+    let possible = links.filter(|link| link.refused.is_none());
+    let wishes = possible.chain(&plan.expectation.any_port);
+    let wishes = wishes.filter_map(|link| link.ipoib.as_ref());
+    let wishes: Vec<bool> = wishes.map(|ipoib| ipoib.is_addressed()).collect();
     (!wishes.is_empty(), wishes.contains(&true))
 }
 

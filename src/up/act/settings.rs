@@ -126,7 +126,7 @@ fn port_types(steps: &[Step], facts: &Facts, there: impl Fn(&str) -> bool) -> BT
         };
         for (address, port) in mlx4_targets(selector, facts, &there).unwrap_or_default() {
             for port in port.map_or_else(|| vec![1, 2], |port| vec![port]) {
-                let value = *port_type;
+                let value = port_type.as_str();
                 types.insert((address.clone(), port), Last { step, value });
             }
         }

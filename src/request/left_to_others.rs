@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! PURE: the arguments that are understood and that the image's network module carries out, or nobody.
+
+use kernel_cmdline::{Arguments, HwAddr, Interface, Method, Net, Route, Spanned};
+
+use super::interfaces::{
+    InterfaceWish, boot_device, is_addressed, is_named, is_without_ip, unaddressed,
+};
+use crate::wish::ipoib;
+use crate::wish::origin::{Requested, requested};
+
+/// `BOOTIF=` of Ethernet firmware, where a root file system on the network is wanted over ours:
+/// `bootdev=` says so, or nothing else has an address. dracut lets `BOOTIF=` win over both.
+fn ethernet_booted_from<'a>(
+    arguments: &Arguments<'a>,
+    is_ours: impl Fn(Interface<'_>) -> bool,
+) -> Option<Spanned<'a, HwAddr>> {
+    let Net { ip, bootdev, .. } = &arguments.net;
+    let over_ours = match bootdev {
+        Some(bootdev) => is_ours(bootdev.value),
+        None => {
+            let mut addressed = ip.iter().map(|ip| ip.value.interface);
+            !ip.is_empty() && addressed.all(|interface| interface.is_some_and(&is_ours))
+        }
+    };
+    arguments
+        .boot_interface()
+        .filter(|bootif| !bootif.value.is_infiniband())
+        .filter(|_| over_ours && arguments.network_root().is_some())
+}
+
+/// The addresses of whichever interface comes up.
+fn left_anywhere(arguments: &Arguments<'_>) -> Vec<Requested<&'static str>> {
+    const WHICH: &str = "which interface is not said: it is left to the image's network module; \
+         for InfiniBand write ip=INTERFACE:dhcp or bootdev=";
+    const WHOSE: &str = "which interface is not said: it is left to the image's network module; \
+         for InfiniBand write the interface into it or bootdev=";
+    const ANOTHER: &str = "another ip= names the boot device, and which other interface is not said: \
+         it is left to the image's network module";
+    const NOWHERE: &str = "no ip= and no bootdev= says which interface: its address is left to the image's \
+         network module; for InfiniBand write ip=INTERFACE:dhcp or bootdev=";
+    let booted = boot_device(arguments);
+    let ip = &arguments.net.ip;
+    let is_boot_devices = unaddressed(arguments).is_some();
+    // Where Ethernet is booted from, they are for that.
+    let is_ethernets = booted.is_none() && is_named(arguments);
+    if arguments.asked().is_none() || is_boot_devices || is_ethernets {
+        return Vec::new();
+    }
+    let anywhere = ip.iter().filter(|ip| ip.value.interface.is_none());
+    let left = anywhere.filter_map(|ip| {
+        let asks = is_addressed(&ip.value);
+        let why = match booted {
+            Some(_) => ANOTHER,
+            None if asks => WHICH,
+            None => WHOSE,
+        };
+        (asks || ip.value.client.is_some()).then(|| requested(ip, why))
+    });
+    let root = arguments.waits_for_network();
+    let root = root.filter(|_| booted.is_none() && is_without_ip(arguments));
+    left.chain(root.map(|root| requested(&root, NOWHERE)))
+        .collect()
+}
+
+/// What was understood and is not done by this program.
+pub(super) fn left(
+    arguments: &Arguments<'_>,
+    interfaces: &[Requested<InterfaceWish>],
+) -> Vec<Requested<&'static str>> {
+    const BOOTIF: &str = "dracut's network module takes this interface for the boot device and sets it up; \
+         rd.bootif=0 keeps it from that";
+    // Bonds among them.
+    let is_ours = |interface: Interface<'_>| {
+        let mut known = interfaces.iter().map(|known| known.value.name.as_str());
+        interface.is_infiniband() || known.any(|name| interface == Interface::Name(name))
+    };
+    let mut left = left_of_ip(arguments, is_ours);
+    left.extend(left_anywhere(arguments));
+    left.extend(ethernet_booted_from(arguments, is_ours).map(|bootif| requested(&bootif, BOOTIF)));
+    let is_without = |ipoib: &ipoib::Wish| {
+        ipoib.addresses.is_empty() && ipoib.dhcp.is_none() && ipoib.dhcp6.is_none()
+    };
+    if !left.is_empty() || !interfaces.iter().all(|i| is_without(&i.value.ipoib)) {
+        left.extend(left_behind_addresses(arguments, interfaces, is_ours));
+    }
+    left
+}
+
+/// The methods and hardware addresses in `ip=` of interfaces of ours.
+fn left_of_ip(
+    arguments: &Arguments<'_>,
+    is_ours: impl Fn(Interface<'_>) -> bool,
+) -> Vec<Requested<&'static str>> {
+    const ADDRESS: &str = "this address is left to the image's network module";
+    const REST: &str =
+        "link-local and ibft are left to the image's network module, the rest is carried out";
+    const OTHERS: [Method; 2] = [Method::LinkLocal, Method::Ibft];
+    const HARDWARE: &str = "the hardware address is not set: an IPoIB interface has the number of its queue pair \
+         and its port's GUID for one, and the kernel lets only its GUID be changed";
+    let mut left = Vec::new();
+    let is_booted = unaddressed(arguments).is_some();
+    let ip = arguments.net.ip.iter();
+    for ip in ip.filter(|ip| ip.value.interface.map_or(is_booted, &is_ours)) {
+        if ip.value.macaddr.is_some() {
+            left.push(requested(ip, HARDWARE));
+        }
+        let methods = &ip.value.methods;
+        let carried_out = |method: &Method| !OTHERS.contains(method);
+        if !methods.is_empty() && !methods.iter().any(carried_out) {
+            left.push(requested(ip, ADDRESS));
+        } else if !methods.iter().all(carried_out) {
+            left.push(requested(ip, REST));
+        }
+    }
+    left
+}
+
+/// The name servers and routes that no address of an interface of ours takes along.
+fn left_behind_addresses(
+    arguments: &Arguments<'_>,
+    interfaces: &[Requested<InterfaceWish>],
+    is_ours: impl Fn(Interface<'_>) -> bool,
+) -> Vec<Requested<&'static str>> {
+    const NAMES: &str = "name servers are left to the image's network module";
+    const ROUTE: &str = "no address of an InfiniBand interface reaches its gateway: it is left to the image's network module";
+    let net = &arguments.net;
+    let mut left = Vec::new();
+    if !interfaces.iter().any(|i| i.value.ipoib.is_addressed()) {
+        left.extend(net.nameservers.iter().map(|a| requested(a, NAMES)));
+    }
+    let is_taken = |route: &Route<'_>| {
+        let mut routes = interfaces.iter().flat_map(|i| &i.value.ipoib.routes);
+        routes.any(|taken| {
+            taken.network.address == route.network
+                && taken.network.prefix == route.prefix
+                && taken.gateway == route.gateway
+        })
+    };
+    let may_be_ours = |route: &Route<'_>| route.interface.is_none_or(&is_ours);
+    let routes = net.routes.iter().filter(|route| {
+        let route = &route.value;
+        !is_taken(route) && may_be_ours(route)
+    });
+    left.extend(routes.map(|a| requested(a, ROUTE)));
+    left
+}
