@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A DHCP lease that is kept.
 
-use super::changes::{Change, address, changes, kept, needed, not_applied, routes};
+use super::changes::{address, changes, kept, needed, not_applied, routes, words};
 use super::place::{Place, There};
 use super::reconcile::{Seen, Verdict};
 use super::{Doubt, Renewals, Troubles, Turn, arrive, take_away};
+use crate::changes::Setting;
 use crate::dhcp::client::Config;
 use crate::dhcp::identity::{Identity, WantedId, unhex};
 use crate::dhcp::lease::Lease;
@@ -376,7 +377,7 @@ impl Kept {
                 Vec::new()
             };
             let changes = changes(&before, &had, lease, &stay, &wish, netdev);
-            self.apply(name, &changes, net, level).await;
+            self.apply(name, &changes, turn, level).await;
             if let Some(left) = not_applied(&before, lease, &stay, &wish) {
                 log::log!(
                     level,
@@ -403,30 +404,20 @@ impl Kept {
     }
 
     /// The first few changes have a line each: a server can make a hundred at every renewal.
-    async fn apply(&mut self, name: &str, changes: &[Change], net: &Net, level: log::Level) {
+    async fn apply(&mut self, name: &str, changes: &[Setting], turn: &Turn<'_>, level: log::Level) {
         let index = self.place.index;
         for (done_before, change) in changes.iter().enumerate() {
-            let done = match change {
-                Change::AddAddress(new) => {
-                    net.add_address(index, new.address, new.prefix, None).await
-                }
-                Change::RemoveAddress(old) => {
-                    net.delete_address(index, old.address, Some(old.prefix))
-                        .await
-                }
-                Change::AddRoute(route) => self.route(net, route, true).await,
-                Change::RemoveRoute(route) => self.route(net, route, false).await,
-                Change::Mtu(bytes) => net.set_mtu(index, *bytes).await,
-            };
-            match done {
+            let words = words(change);
+            match change.apply(name, index, turn.root, turn.net).await {
                 Ok(()) if done_before < SHOWN => {
-                    log::log!(level, "{name}: {change}, as the server has it now");
+                    log::log!(level, "{name}: {words}, as the server has it now");
                 }
                 Ok(()) => {}
-                Err(why) => {
-                    self.troubles.say(format!("{name}: not {change}: {why}"));
+                Err(error) => {
+                    let why = error.seen.unwrap_or_default();
+                    self.troubles.say(format!("{name}: not {words}: {why}"));
                     // What it was to take the place of stays.
-                    if matches!(change, Change::AddAddress(_) | Change::AddRoute(_)) {
+                    if matches!(change, Setting::AddAddress(..) | Setting::AddRoute(_)) {
                         return;
                     }
                 }
