@@ -17,7 +17,10 @@ use crate::error::{Error, Kind, Result};
         0,
         "done; plan --asked: there is something to do; up: verified; check: ok"
     ),
-    error_code(1, "failed; plan: something is wrong or refused; check: warning"),
+    error_code(
+        1,
+        "failed; plan, up --dry-run: something is wrong or refused; check: warning"
+    ),
     error_code(2, "nothing asked; check: critical"),
     error_code(3, "check, timeline: nothing to compare with"),
     error_code(64, "the call is wrong")
@@ -72,6 +75,9 @@ pub struct UpArguments {
     /// only tell those of the real root what rd.ib.handover= says (dracut's cleanup hook)
     #[argh(switch)]
     pub hand_over: bool,
+    /// only print the next changes, one a line; works on a saved machine too (--root)
+    #[argh(switch)]
+    pub dry_run: bool,
 }
 
 /// Compare the machine with what was handed over, or with what the command line asks for.

@@ -20,7 +20,14 @@ impl Draft<'_> {
         let (Some(found), Some(index)) = (&netdev.bond, netdev.ifindex) else {
             return;
         };
-        self.bond_mode(netdev, found);
+        if !found.has("mode", MODE) && found.slaves.is_empty() {
+            if netdev.up {
+                // Only a bond that is down changes its mode: the next look finds it down.
+                return self.on(netdev, Need::Best, What::Set(Setting::Down));
+            }
+            // Another program made it, in the driver's own mode.
+            self.option(netdev, found, "mode", MODE);
+        }
         for (option, value) in found.to_set(bond.bond) {
             self.option(netdev, found, option, value);
         }
@@ -48,19 +55,6 @@ impl Draft<'_> {
                 need: Need::Requested,
                 what: What::Set(Setting::MakeBond),
             });
-        }
-    }
-
-    /// Another program may have made it, in the driver's own mode. Only a bond that is down and has
-    /// no interfaces changes its mode.
-    fn bond_mode(&mut self, netdev: &Netdev, found: &Seen) {
-        if found.has("mode", MODE) || !found.slaves.is_empty() {
-            return;
-        }
-        if netdev.up {
-            self.on(netdev, Need::Best, What::Set(Setting::Down));
-        } else {
-            self.option(netdev, found, "mode", MODE);
         }
     }
 

@@ -159,9 +159,15 @@ struct Draft<'a> {
 }
 
 impl Draft<'_> {
-    /// Adds a change, unless it is in the list or was tried in vain.
+    /// Adds a change, unless it is in the list or was tried in vain. What is renamed has another name
+    /// when the next change is made: the rest waits for the next look.
     fn push(&mut self, change: Change) {
-        if self.done.allows(&change) && !self.changes.contains(&change) {
+        let is_renamed = |other: &Change| {
+            let is_name = matches!(other.what, What::Set(Setting::Rename(_)));
+            is_name && other.index == change.index
+        };
+        let is_ready = !self.changes.contains(&change) && !self.changes.iter().any(is_renamed);
+        if is_ready && self.done.allows(&change) {
             self.changes.push(change);
         }
     }
