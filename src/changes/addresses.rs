@@ -12,7 +12,7 @@ impl Draft<'_> {
     /// Addresses, then the routes over them, then the gateways, which one of the routes may lead to.
     pub(super) fn addresses(&mut self, wish: &Wish, netdev: &Netdev) {
         for address in &wish.addresses {
-            // A DHCP client has asked for its address on the link already.
+            // The DHCP client probes its address by itself.
             let static4 = match address.address {
                 IpAddr::V4(v4) if wish.dhcp.is_none() => Some(v4),
                 _ => None,

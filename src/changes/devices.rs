@@ -18,7 +18,7 @@ use crate::wish::expectation::{Expectation, LinkWish};
 /// A PCI address or a device, and a port of it.
 type Key = (String, u32);
 
-/// The type that a port shall have.
+/// The type that is requested for a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PortType {
     /// Port number, from 1.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! PURE: the expectation, resolved against one look: which interfaces it means, and what is wanted of
-//! each with what leases granted.
+//! PURE: the expectation, resolved against one look: which interfaces it means, and what is requested
+//! of each, with what leases granted.
 
 use kernel_cmdline::Selector;
 
@@ -27,7 +27,7 @@ pub struct Expected<'a> {
 /// An IPoIB interface on one port.
 #[derive(Debug)]
 pub struct Interface<'a> {
-    /// What is wanted, with what leases granted.
+    /// What is requested, with what leases granted.
     pub wish: Wish,
     /// The largest MTU in bytes that the driver takes, where that is known.
     pub max_mtu: Option<u32>,
@@ -42,9 +42,9 @@ pub struct Interface<'a> {
 pub struct Bond<'a> {
     /// Its name.
     pub(super) name: &'a str,
-    /// What is wanted of the bond.
+    /// What is requested of the bond.
     pub(super) bond: &'a bond::Wish,
-    /// What is wanted of it as an interface, with what leases granted.
+    /// What is requested of the bond as an interface, with what leases granted.
     pub wish: Wish,
     /// As [`Interface::max_mtu`].
     pub max_mtu: Option<u32>,
@@ -59,7 +59,7 @@ pub struct Bond<'a> {
 pub(super) struct Slave<'a> {
     /// What the bond calls it.
     name: &'a str,
-    /// What is wanted of it.
+    /// What is requested of the interface.
     pub(super) wish: &'a Wish,
     /// The interface; none: it is not there.
     pub(super) netdev: Option<&'a Netdev>,

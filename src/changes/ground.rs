@@ -22,7 +22,7 @@ const RDMA_CM: &str = "rdma_cm";
 /// What is known of a static IPv4 address on its link.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Claim {
-    /// The address is set and the link has still to be asked.
+    /// The address is set, and ARP has still to probe it.
     Open,
     /// Another host has it, in words.
     Taken(String),
@@ -129,7 +129,7 @@ impl Ground {
     }
 }
 
-/// The settings of IPv6 that are wanted, and their values.
+/// The settings of IPv6 that are requested, and their values.
 pub(super) fn sysctls(wish: &Wish) -> impl Iterator<Item = (&'static str, &'static str)> {
     let settings = wish.kernel_autoconf().map(Autoconf::settings);
     settings.into_iter().flatten()

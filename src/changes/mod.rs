@@ -78,8 +78,8 @@ pub enum What {
     },
     /// udev has not named the interface yet: it is left alone.
     AwaitName,
-    /// The link is asked who has the address (RFC 5227). What follows for the same interface waits
-    /// while somebody else has it.
+    /// ARP probes the address (RFC 5227). What follows for the same interface waits while another host
+    /// has the address.
     Claim(Ipv4Addr),
     /// Another host has the address: it is taken away again.
     Yield {
@@ -107,7 +107,7 @@ impl fmt::Display for Change {
                 write!(f, "{object}/{port}: set default RoCE mode {mode}")
             }
             What::AwaitName => write!(f, "{object}: wait until udev has named the interface"),
-            What::Claim(address) => write!(f, "{object}: ask the link who has {address}"),
+            What::Claim(address) => write!(f, "{object}: probe address {address} by ARP"),
             What::Yield { address, owner } => {
                 write!(f, "{object}: remove address {address}: {owner} has it")
             }

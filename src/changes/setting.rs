@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is set on one network interface, and how the kernel is told.
+//! What is set on one network interface, and the request to the kernel that sets it.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -24,7 +24,7 @@ pub enum Setting {
     Sysctl(&'static str, &'static str),
     /// Administratively up.
     Up,
-    /// Administratively down, before the interface goes into its bond.
+    /// Administratively down: a bond before its mode is set, an interface before it goes into its bond.
     Down,
     /// The bond of this name is made.
     MakeBond,
@@ -95,7 +95,8 @@ fn network(route: &Route) -> Option<Address> {
 }
 
 impl Setting {
-    /// Sets it on the interface `name` with this index. [`Error::seen`] is the kernel's answer.
+    /// Applies the setting to the interface `name` with this index. [`Error::seen`] is the kernel's
+    /// answer.
     pub async fn apply(&self, name: &str, index: u32, root: &Root, net: &Net) -> Result<(), Error> {
         let set = match self {
             Setting::CreateChild(pkey) => return create_child(root, name, *pkey),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a case on a saved machine cannot express: what was tried, leases, and what the link said.
+//! What a case on a saved machine cannot express: what was tried, leases, and what the link answers.
 //! The order of the changes is in `tests/cases`.
 
 use std::path::Path;
@@ -232,7 +232,7 @@ fn what_a_lease_grants_is_set_and_what_it_suggests_is_tried() {
         lines(&changes),
         [
             "ib0: set MTU 2044, suggested by 10.0.0.1",
-            // The client has asked for it on the link already.
+            // Without a claim: the client probes the address by itself.
             address,
             "ib0: set route 10.7.0.0/16 via 10.0.0.7, suggested by 10.0.0.1",
             "ib0: set default gateway 10.0.0.2, suggested by 10.0.0.1",
@@ -263,7 +263,7 @@ fn an_address_goes_that_another_host_has() {
     assert_eq!(next(None), none());
     assert_eq!(
         next(Some(Claim::Open)),
-        ["ib0: ask the link who has 10.0.0.5"]
+        ["ib0: probe address 10.0.0.5 by ARP"]
     );
     assert_eq!(
         next(Some(Claim::Taken("port GUID 1".to_owned()))),

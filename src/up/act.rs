@@ -17,14 +17,14 @@ use crate::system::drivers;
 use crate::wish::expectation::Expectation;
 use crate::wish::ipoib::Wish;
 
-/// What was tried and is not tried, or said, at every look.
+/// What was tried or logged, and is not at every look.
 #[derive(Debug, Default)]
 pub struct Tried {
     /// Changes.
     pub(super) done: Done,
-    /// (interface, what), said once.
+    /// (interface, what), logged once.
     told: BTreeSet<(String, String)>,
-    /// Interfaces that could not be set up, with the error that was told.
+    /// Interfaces that could not be set up, with the error that was logged.
     pub(super) not_up: BTreeMap<String, String>,
     /// Links that the kernel says are there while no look has shown them yet.
     pub(super) unseen: BTreeSet<String>,
@@ -89,7 +89,7 @@ impl Walk<'_> {
         self.apply(&changes, facts).await
     }
 
-    /// Adds what leases grant, and what the link said of addresses.
+    /// Adds what leases grant, and what ARP found of addresses.
     async fn grant(&mut self, expected: &mut Expected<'_>, ground: &mut Ground) {
         for interface in &mut expected.interfaces {
             if let Some((netdev, index)) = interface.ready(ground) {

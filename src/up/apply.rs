@@ -156,7 +156,7 @@ impl Walk<'_> {
         is_changed
     }
 
-    /// What cannot be set is told once and is a failure of the run; nothing waits for it.
+    /// A mode that cannot be set is logged once and is a failure of the run; nothing waits for it.
     fn set_roce_mode(&mut self, change: &Change, port: u32, mode: &str) -> Applied {
         let device = &change.object;
         match settings::set_default_roce_mode(self.root, device, port, mode) {
