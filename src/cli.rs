@@ -19,7 +19,7 @@ use crate::error::{Error, Kind, Result};
     ),
     error_code(
         1,
-        "failed; plan: something is wrong or refused; check: warning; turn --finished: not yet"
+        "failed; plan, up --dry-run: something is wrong or refused; check: warning; turn --finished: not yet"
     ),
     error_code(2, "nothing asked; check: critical"),
     error_code(3, "check, timeline: nothing to compare with"),
@@ -78,6 +78,9 @@ pub struct UpArguments {
     /// only tell those of the real root what rd.ib.handover= says (dracut's cleanup hook)
     #[argh(switch)]
     pub hand_over: bool,
+    /// only print the next changes, one a line; works on a saved machine too (--root)
+    #[argh(switch)]
+    pub dry_run: bool,
 }
 
 /// Compare the machine with what was handed over, or with what the command line asks for.

@@ -8,6 +8,7 @@
 #![deny(unsafe_code)]
 
 pub mod ask;
+pub mod changes;
 pub mod check;
 pub mod cli;
 pub mod dhcp;

@@ -114,6 +114,9 @@ fn show_plan(root: &Root, arguments: &PlanArguments) -> Result<u8> {
 }
 
 fn bring_up(root: &Root, arguments: &UpArguments, verbose: bool) -> Result<u8> {
+    if arguments.dry_run {
+        return dry_run(root, arguments, verbose);
+    }
     if !root.is_live() {
         return Err(Error::new("--root", "up works on the running machine only").kind(Kind::Usage));
     }
@@ -147,6 +150,20 @@ fn bring_up(root: &Root, arguments: &UpArguments, verbose: bool) -> Result<u8> {
         print(&report.text())?;
     }
     Ok(end.code)
+}
+
+fn dry_run(root: &Root, arguments: &UpArguments, verbose: bool) -> Result<u8> {
+    if arguments.claim || arguments.hand_over {
+        let what = "not together with --claim or --hand-over";
+        return Err(Error::new("--dry-run", what).kind(Kind::Usage));
+    }
+    stderr::init(if verbose {
+        LevelFilter::Debug
+    } else {
+        LevelFilter::Warn
+    })?;
+    let (text, code) = up::Next::look(root, &Request::read(root))?.tell();
+    print(&text).map(|()| code)
 }
 
 fn carry_out(root: &Root, request: &Request) -> Result<End> {
@@ -215,9 +232,8 @@ fn facts(root: &Root, tree: Option<&std::path::Path>) -> Result<u8> {
     facts.add_root(root, rdma.as_ref());
     facts.add_leases(handover::leases(root));
     if let Some(tree) = tree {
-        // The plan's reading too, so that the tree answers every command.
-        Inventory::read(root)?;
-        Request::read(root);
+        // What is read for the plan and its next changes too, so that the tree answers every command.
+        up::Next::look(root, &Request::read(root))?;
         handover::read_expected(root)?;
         handover::read_state(root)?;
         handover::read_check(root)?;

@@ -13,7 +13,7 @@ const FLOORS: &[&[&str]] = &[
     &["up", "keep"],
     &["check", "turn"],
     &["ask"],
-    &["handover"],
+    &["changes", "handover"],
     &["plan", "verify"],
     &["facts", "request"],
     &["wish"],

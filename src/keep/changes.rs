@@ -1,39 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! PURE: what a renewed lease changes on its interface, in the order in which traffic goes on.
 
-use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
 
+use crate::changes::Setting;
 use crate::dhcp::v4::Wish;
 use crate::dhcp::v4::lease::Lease;
 use crate::facts::{Netdev, rules};
 use crate::inet::{Address, Route};
 use crate::wish::ipoib;
 
-/// One of them.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Change {
-    /// The same address with another prefix is set.
-    AddAddress(Address),
-    /// A route is set.
-    AddRoute(Route),
-    /// What an earlier answer brought goes.
-    RemoveRoute(Route),
-    /// The address with the earlier prefix goes.
-    RemoveAddress(Address),
-    /// MTU in bytes.
-    Mtu(u32),
-}
-
-impl fmt::Display for Change {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Change::AddAddress(address) => write!(f, "address {address} set"),
-            Change::AddRoute(route) => write!(f, "route {route} set"),
-            Change::RemoveRoute(route) => write!(f, "route {route} taken away"),
-            Change::RemoveAddress(address) => write!(f, "address {address} taken away"),
-            Change::Mtu(bytes) => write!(f, "MTU {bytes} set"),
-        }
+/// What was changed, in the words of the log.
+pub fn words(change: &Setting) -> String {
+    match change {
+        Setting::AddAddress(address, _) => format!("address {address} set"),
+        Setting::AddRoute(route) => format!("route {route} set"),
+        Setting::RemoveRoute(route) => format!("route {route} taken away"),
+        Setting::RemoveAddress(address) => format!("address {address} taken away"),
+        Setting::Mtu(bytes) => format!("MTU {bytes} set"),
+        other => other.to_string(),
     }
 }
 
@@ -119,26 +104,26 @@ pub fn changes(
     kept: &[Route],
     wish: &Wish,
     netdev: &Netdev,
-) -> Vec<Change> {
+) -> Vec<Setting> {
     let mut changes = Vec::new();
     let (old, new) = (address(before), address(after));
     if old != new {
-        changes.push(Change::AddAddress(new));
+        changes.push(Setting::AddAddress(new, None));
     }
     let has = routes(after);
     let added = has.iter().filter(|route| !had.contains(route));
-    changes.extend(added.copied().map(Change::AddRoute));
+    changes.extend(added.copied().map(Setting::AddRoute));
     let gone = gone(had, &has).filter(|route| !kept.contains(route));
-    changes.extend(gone.map(Change::RemoveRoute));
+    changes.extend(gone.map(Setting::RemoveRoute));
     if old != new {
-        changes.push(Change::RemoveAddress(old));
+        changes.push(Setting::RemoveAddress(old));
     }
     let mtu = after.mtu.filter(|_| before.mtu != after.mtu);
     let suggested = ipoib::Suggested {
         mtu: mtu.filter(|_| !wish.ignore_mtu).map(u32::from),
         ..ipoib::Suggested::default()
     };
-    changes.extend(rules::suggested_mtu(&suggested, netdev, None, &[]).map(Change::Mtu));
+    changes.extend(rules::suggested_mtu(&suggested, netdev, None, &[]).map(Setting::Mtu));
     changes
 }
 
@@ -195,7 +180,7 @@ mod tests {
             Vec::new()
         };
         let changes = changes(&before, &had, &after, &stay, wish, &Netdev::default());
-        let mut said: Vec<String> = changes.iter().map(ToString::to_string).collect();
+        let mut said: Vec<String> = changes.iter().map(words).collect();
         said.extend(not_applied(&before, &after, &stay, wish));
         said
     }
@@ -338,10 +323,10 @@ mod tests {
                 assert_eq!(stay, routes(&first));
                 let changes = changes(&before, &had, &after, &stay, &root, &Netdev::default());
                 had.extend(changes.iter().filter_map(|change| match change {
-                    Change::AddRoute(route) => Some(*route),
+                    Setting::AddRoute(route) => Some(*route),
                     _ => None,
                 }));
-                had.retain(|route| !changes.contains(&Change::RemoveRoute(*route)));
+                had.retain(|route| !changes.contains(&Setting::RemoveRoute(*route)));
                 assert_eq!(had.len(), 101);
                 before = after;
             }
@@ -360,7 +345,7 @@ mod tests {
             &Wish::default(),
             &Netdev::default(),
         );
-        let said: Vec<String> = changes.iter().map(ToString::to_string).collect();
+        let said: Vec<String> = changes.iter().map(words).collect();
         assert_eq!(
             said,
             ["address 10.0.0.5/16 set", "address 10.0.0.5/24 taken away"]
@@ -393,7 +378,7 @@ mod tests {
         };
         let (before, after) = (lease(r#","mtu":1500"#), lease(r#","mtu":65520"#));
         let changes = changes(&before, &[], &after, &[], &Wish::default(), &datagram);
-        assert_eq!(changes, [Change::Mtu(ipoib::DATAGRAM_MAX)]);
+        assert_eq!(changes, [Setting::Mtu(ipoib::DATAGRAM_MAX)]);
     }
 
     #[test]

@@ -6,10 +6,11 @@ use std::net::IpAddr;
 
 use futures_util::future::LocalBoxFuture;
 
-use super::changes::{Change, Servers, needed};
+use super::changes::{Servers, needed, words};
 use super::place::{Place, There};
 use super::reconcile::{Seen, Verdict};
 use super::{Doubt, Renewals, Troubles, Turn, arrive};
+use crate::changes::Setting;
 use crate::dhcp::Granted;
 use crate::error::Result;
 use crate::facts::Netdev;
@@ -49,7 +50,7 @@ pub(super) enum Accepted {
 #[derive(Default)]
 pub(super) struct Renewal {
     /// On the interface, in this order.
-    pub(super) changes: Vec<Change>,
+    pub(super) changes: Vec<Setting>,
     /// What the server has changed and is not applied after boot.
     pub(super) not_applied: Option<String>,
 }
@@ -416,7 +417,7 @@ impl Held {
             Accepted::Renewed(renewal) => {
                 let level = self.renewals.level(boottime_ns());
                 log::log!(level, "{name}: {what} renewed by {server}, {length}");
-                self.apply(name, &renewal.changes, net, level).await;
+                self.apply(name, &renewal.changes, turn, level).await;
                 if let Some(left) = renewal.not_applied {
                     log::log!(
                         level,
@@ -443,30 +444,20 @@ impl Held {
     }
 
     /// The first few changes have a line each: a server can make a hundred at every renewal.
-    async fn apply(&mut self, name: &str, changes: &[Change], net: &Net, level: log::Level) {
+    async fn apply(&mut self, name: &str, changes: &[Setting], turn: &Turn<'_>, level: log::Level) {
         let index = self.place.index;
         for (done_before, change) in changes.iter().enumerate() {
-            let done = match change {
-                Change::AddAddress(new) => {
-                    net.add_address(index, new.address, new.prefix, None).await
-                }
-                Change::RemoveAddress(old) => {
-                    net.delete_address(index, old.address, Some(old.prefix))
-                        .await
-                }
-                Change::AddRoute(route) => self.route(net, route, true).await,
-                Change::RemoveRoute(route) => self.route(net, route, false).await,
-                Change::Mtu(bytes) => net.set_mtu(index, *bytes).await,
-            };
-            match done {
+            let words = words(change);
+            match change.apply(name, index, turn.root, turn.net).await {
                 Ok(()) if done_before < SHOWN => {
-                    log::log!(level, "{name}: {change}, as the server has it now");
+                    log::log!(level, "{name}: {words}, as the server has it now");
                 }
                 Ok(()) => {}
-                Err(why) => {
-                    self.troubles.say(format!("{name}: not {change}: {why}"));
+                Err(error) => {
+                    let why = error.seen.unwrap_or_default();
+                    self.troubles.say(format!("{name}: not {words}: {why}"));
                     // What it was to take the place of stays.
-                    if matches!(change, Change::AddAddress(_) | Change::AddRoute(_)) {
+                    if matches!(change, Setting::AddAddress(..) | Setting::AddRoute(_)) {
                         return;
                     }
                 }

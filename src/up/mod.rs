@@ -6,18 +6,21 @@
 //! removed or reset is therefore nothing special.
 
 mod act;
+mod apply;
 mod bond;
 pub mod claims;
 mod contract;
 mod dhcp;
 mod dhcp6;
+mod dry_run;
 mod information;
-mod ipoib;
 mod log;
 mod naming;
 mod outcome;
 mod rejoin;
+mod settings;
 mod speaker;
+pub use dry_run::Next;
 pub use outcome::stillborn;
 pub mod taken;
 mod tries;
@@ -68,9 +71,8 @@ struct Walk<'a> {
     rdma: Option<Rdma>,
     net: Net,
     watch: watch::Watch,
-    acts: act::Done,
     naming: naming::Naming,
-    interfaces: ipoib::Tried,
+    interfaces: act::Tried,
     asking: administrators::Asking,
     probing: servers::Probing,
     leases: dhcp::Leases,
@@ -97,8 +99,8 @@ pub struct End {
     pub report: Option<Report>,
 }
 
-/// Carries `plan` out.
-pub async fn run(root: &Root, plan: &Plan, index: &Index) -> Result<End> {
+/// Says what is wrong, left to others or refused.
+fn tell_plan(plan: &Plan) {
     for complaint in &plan.complaints {
         // Urgent, so that a quiet console shows it: nobody else will.
         ::log::error!("{complaint}");
@@ -109,6 +111,11 @@ pub async fn run(root: &Root, plan: &Plan, index: &Index) -> Result<End> {
     for refusal in &plan.refusals {
         ::log::error!("{}: {}", refusal.object, refusal.reason);
     }
+}
+
+/// Carries `plan` out.
+pub async fn run(root: &Root, plan: &Plan, index: &Index) -> Result<End> {
+    tell_plan(plan);
     if plan.asked_by.is_none() {
         return Ok(End {
             code: Kind::NothingAsked.exit_code(),
@@ -137,9 +144,8 @@ pub async fn run(root: &Root, plan: &Plan, index: &Index) -> Result<End> {
         rdma: None,
         net: Net::open()?,
         watch: watch::Watch::open(),
-        acts: act::Done::default(),
         naming: naming::Naming::default(),
-        interfaces: ipoib::Tried::default(),
+        interfaces: act::Tried::default(),
         asking: administrators::Asking::default(),
         probing: servers::Probing::default(),
         leases: dhcp::Leases::new(known.dhcp),
@@ -311,8 +317,7 @@ impl Walk<'_> {
             Err(error) => {
                 ::log::error!("{error}");
                 self.failures.push(error.to_string());
-                self.acts
-                    .module_failed(name, &error, &mut self.expectation, self.plan);
+                act::module_failed(name, &error, &mut self.expectation, self.plan);
             }
         }
     }

@@ -1,0 +1,359 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! PURE: port types of mlx4 cards, software links and default RoCE modes. Of several arguments that
+//! mean a port the last one counts.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use kernel_cmdline::{LinkKind, PortType, Selector};
+
+use super::{Change, Draft, Expected, Need, What};
+use crate::error::Error;
+use crate::facts::{Facts, PortRef, select};
+use crate::plan::{Action, Step, mlx4_targets};
+use crate::rdma::types::LinkLayer;
+use crate::system::drivers;
+use crate::wish::expectation::{Expectation, LinkWish};
+
+/// A PCI address or a device, and a port of it.
+type Key = (String, u32);
+
+/// A port of a card, and the type that is requested for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CardPort {
+    /// Port number, from 1.
+    pub port: u32,
+    /// The type.
+    pub value: PortType,
+    /// Position of the step of the plan that requests it.
+    pub step: usize,
+}
+
+impl fmt::Display for CardPort {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "port {} to type {}", self.port, self.value)
+    }
+}
+
+/// Whether the file of a port shows this type. A port that senses its type shows what it sensed.
+pub fn is_port_type(shown: &str, expected: PortType) -> bool {
+    match expected {
+        PortType::Auto => shown.starts_with("auto"),
+        _ => shown == expected.as_str(),
+    }
+}
+
+impl Draft<'_> {
+    /// Types that the cards do not show yet.
+    pub(super) fn port_types(&mut self, steps: &[Step]) {
+        let there = |address: &str| self.ground.functions.contains(address);
+        let mut cards: BTreeMap<String, Vec<CardPort>> = BTreeMap::new();
+        for ((card, number), port) in port_types(steps, self.facts, there) {
+            let shown = self.ground.port_types.get(&(card.clone(), number));
+            let differs = shown.is_some_and(|shown| !is_port_type(shown, port.value));
+            if differs && self.done.allows_port_type(&card, &port) {
+                cards.entry(card).or_default().push(port);
+            }
+        }
+        for (card, mut ports) in cards {
+            writing_order(&mut ports);
+            self.push(Change {
+                object: card,
+                index: 0,
+                need: Need::Requested,
+                what: What::PortTypes(ports),
+            });
+        }
+    }
+
+    /// Software links: the interface below is set up, then the link is added.
+    pub(super) fn links(&mut self, expected: &Expected<'_>) {
+        let facts = self.facts;
+        for step in expected.steps {
+            let Action::AddLink { name, kind, netdev } = &step.action else {
+                continue;
+            };
+            let wish = expected.links.iter().find(|link| link.wanted == *name);
+            let (kind, Some(below)) = (*kind, facts.netdev(netdev)) else {
+                continue;
+            };
+            if wish.is_some_and(|wish| wish.refused.is_some()) || !self.is_settled(below) {
+                continue;
+            }
+            self.up(below);
+            let has_driver = self.ground.drivers.contains(drivers::of_link(kind));
+            if has_driver && !is_there(name, wish, facts) {
+                self.push(Change {
+                    object: name.clone(),
+                    index: 0,
+                    need: Need::Requested,
+                    what: What::AddLink {
+                        kind,
+                        netdev: netdev.clone(),
+                    },
+                });
+            }
+        }
+    }
+
+    /// The modes are set once: whether they hold shows only a directory that is made for it.
+    pub(super) fn roce_modes(&mut self, steps: &[Step]) {
+        if !self.ground.has_roce_modes() {
+            return;
+        }
+        for ((device, port), (step, mode, link_layer)) in roce_modes(steps, self.facts) {
+            let what = match link_layer {
+                LinkLayer::Ethernet => What::RoceMode { port, mode, step },
+                other => What::Impossible(
+                    Error::new(
+                        format!("{device}/{port}"),
+                        "default RoCE mode cannot be set",
+                    )
+                    .seen(other.to_string())
+                    .wanted(LinkLayer::Ethernet.to_string()),
+                ),
+            };
+            self.push(Change {
+                object: device,
+                index: 0,
+                need: Need::Requested,
+                what,
+            });
+        }
+    }
+}
+
+/// The type of each port by the last step that means it.
+fn port_types(
+    steps: &[Step],
+    facts: &Facts,
+    there: impl Fn(&str) -> bool,
+) -> BTreeMap<Key, CardPort> {
+    let mut types = BTreeMap::new();
+    for (step, action) in steps.iter().map(|step| &step.action).enumerate() {
+        let Action::SetPortType {
+            selector,
+            port_type: value,
+        } = action
+        else {
+            continue;
+        };
+        for (address, port) in mlx4_targets(selector, facts, &there).unwrap_or_default() {
+            for port in port.map_or_else(|| vec![1, 2], |port| vec![port]) {
+                types.insert(
+                    (address.clone(), port),
+                    CardPort {
+                        port,
+                        value: *value,
+                        step,
+                    },
+                );
+            }
+        }
+    }
+    types
+}
+
+/// The order in which no write stands in the way of the next: on most cards port 1 cannot be eth
+/// while port 2 is ib (drivers/net/ethernet/mellanox/mlx4/main.c, mlx4_check_port_params).
+pub(crate) fn writing_order(ports: &mut [CardPort]) {
+    ports.sort_by_key(|port| match (port.value, port.port) {
+        (PortType::Eth, 2) | (PortType::Ib | PortType::Auto, 1) => (0, port.port),
+        _ => (1, port.port),
+    });
+}
+
+/// Step, mode and link layer of each port by the last step that means it. "All ports" are those that
+/// can have a mode.
+fn roce_modes(steps: &[Step], facts: &Facts) -> BTreeMap<Key, (usize, &'static str, LinkLayer)> {
+    let mut modes = BTreeMap::new();
+    for (step, action) in steps.iter().map(|step| &step.action).enumerate() {
+        let Action::SetRoceMode { selector, mode } = action else {
+            continue;
+        };
+        let found = match selector.as_deref().map(Selector::parse) {
+            None => facts
+                .ports()
+                .filter(|found| found.port.link_layer == Some(LinkLayer::Ethernet))
+                .collect(),
+            Some(Some(selector)) => select::ports(&selector, facts),
+            Some(None) => Vec::new(),
+        };
+        for found in found {
+            if let Some(link_layer) = found.port.link_layer {
+                let key = (found.device.ifname.clone(), found.port.port);
+                modes.insert(key, (step, *mode, link_layer));
+            }
+        }
+    }
+    modes
+}
+
+/// The link by its name, or the one that was taken for it under another name.
+fn is_there(name: &str, wish: Option<&LinkWish>, facts: &Facts) -> bool {
+    let adopted = wish.and_then(|wish| wish.identity);
+    facts.devices.iter().any(|device| device.ifname == name)
+        || adopted.is_some_and(|key| facts.ports().any(|port| port.identity() == Some(key)))
+}
+
+/// True for a software link of this kind on that interface, and never for the interface's own
+/// hardware. Soft-RoCE names what is below it; siw does not, and has no bus.
+fn is_link_on(netdev: &str, kind: LinkKind, found: PortRef<'_>) -> bool {
+    let parent = found.device.parent.as_deref();
+    match kind {
+        LinkKind::Rxe => parent == Some(netdev),
+        LinkKind::Siw => {
+            parent.is_none()
+                && found.device.bus_address.is_none()
+                && found.port.netdev.as_deref() == Some(netdev)
+        }
+    }
+}
+
+/// The interface carries a software link under another name (a second run after udev renamed
+/// it): the wish means that one.
+pub fn adopt(
+    expectation: &mut Expectation,
+    name: &str,
+    kind: LinkKind,
+    netdev: &str,
+    facts: &Facts,
+) -> Option<String> {
+    let found = facts
+        .ports()
+        .find(|found| is_link_on(netdev, kind, *found))?;
+    let key = found.identity()?;
+    let wish = expectation
+        .links
+        .iter_mut()
+        .find(|wish| wish.wanted == name)?;
+    wish.identity = Some(key);
+    Some(found.device.ifname.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::request::Request;
+    use crate::system::root::Root;
+    use crate::wish::expectation::Depth;
+    use std::path::Path;
+
+    fn tree(name: &str) -> Root {
+        let sys = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sys");
+        Root::new(sys.join(name))
+    }
+
+    fn look(name: &str) -> Facts {
+        Facts::gather(&tree(name), None, &[], Depth::Ports)
+    }
+
+    fn plan(cmdline: &str) -> crate::plan::Plan {
+        let inventory = crate::plan::Inventory::read(&tree("fresh-node")).unwrap();
+        crate::plan::plan(&Request::from_text(cmdline), &inventory)
+    }
+
+    #[test]
+    fn a_renamed_link_is_adopted_for_good() {
+        let mut facts = look("soft-roce");
+        let mut expected = plan("rd.ib.link=rxe0:rxe:eth0").expectation;
+        for device in &mut facts.devices {
+            device.ifname = "rocep0s3".to_owned();
+        }
+        assert!(!is_there("rxe0", expected.links.first(), &facts));
+        let adopted = adopt(&mut expected, "rxe0", LinkKind::Rxe, "eth0", &facts);
+        assert_eq!(adopted.as_deref(), Some("rocep0s3"));
+        assert!(is_there("rxe0", expected.links.first(), &facts));
+        facts.devices.clear();
+        assert!(!is_there("rxe0", expected.links.first(), &facts));
+    }
+
+    #[test]
+    fn hardware_is_never_adopted() {
+        let mut facts = look("connectx6-hdr");
+        let soft = look("soft-roce");
+        facts.devices.extend(soft.devices);
+        facts.netdevs.extend(soft.netdevs);
+        for device in &mut facts.devices {
+            for port in &mut device.ports {
+                port.netdev = Some("eth0".to_owned());
+            }
+        }
+        assert!(facts.devices.iter().any(|d| d.ifname == "mlx5_0"));
+        let mut expected = plan("rd.ib.link=rxe0:rxe:eth0").expectation;
+        let adopted = adopt(&mut expected, "rxe0", LinkKind::Rxe, "eth0", &facts);
+        assert_eq!(adopted.as_deref(), Some("rxe0"));
+        let adopted = adopt(&mut expected, "rxe0", LinkKind::Siw, "eth0", &facts);
+        assert_eq!(adopted, None);
+    }
+
+    #[test]
+    fn auto_is_fulfilled_by_what_it_sensed() {
+        assert!(is_port_type("auto (ib)", PortType::Auto));
+        assert!(!is_port_type("auto (ib)", PortType::Ib));
+        assert!(is_port_type("ib", PortType::Ib));
+        assert!(!is_port_type("", PortType::Eth));
+    }
+
+    #[test]
+    fn the_last_port_type_counts() {
+        let steps = plan(
+            "rd.ib.porttype=mlx4_0:1:ib rd.ib.porttype=pci=0000:05:00.0:eth rd.ib.porttype=mlx4_0:2:auto",
+        )
+        .steps;
+        let types = |facts: &Facts| -> Vec<(u32, PortType)> {
+            port_types(&steps, facts, |address| address == "0000:05:00.0")
+                .into_iter()
+                .map(|((_, port), last)| (port, last.value))
+                .collect()
+        };
+        assert_eq!(
+            types(&look("connectx3-dual")),
+            [(1, PortType::Eth), (2, PortType::Auto)]
+        );
+        // Before the device is there only its address means it.
+        assert_eq!(
+            types(&Facts::default()),
+            [(1, PortType::Eth), (2, PortType::Eth)]
+        );
+    }
+
+    #[test]
+    fn the_last_roce_mode_counts() {
+        let value = |cmdline: &str| {
+            let modes = roce_modes(&plan(cmdline).steps, &look("soft-roce"));
+            let (_, mode, link_layer) = modes.get(&("rxe0".to_owned(), 1)).copied().unwrap();
+            assert_eq!(link_layer, LinkLayer::Ethernet);
+            mode
+        };
+        assert_eq!(value("rd.ib.roce=v2 rd.ib.roce=rxe0:v1"), "IB/RoCE v1");
+        assert_eq!(value("rd.ib.roce=rxe0:v1 rd.ib.roce=v2"), "RoCE v2");
+        let steps = plan("rd.ib.roce=v2 rd.ib.roce=mlx5_0:v1").steps;
+        let modes = roce_modes(&steps, &look("connectx6-hdr"));
+        assert_eq!(
+            modes
+                .into_iter()
+                .map(|(key, (_, _, l))| (key, l))
+                .collect::<Vec<_>>(),
+            [(("mlx5_0".to_owned(), 1), LinkLayer::InfiniBand)]
+        );
+    }
+
+    #[test]
+    fn no_write_of_a_port_type_stands_in_the_way_of_the_next() {
+        let order = |values: [PortType; 2]| {
+            let port = |port, value| CardPort {
+                port,
+                value,
+                step: 0,
+            };
+            let mut ports = [port(1, values[0]), port(2, values[1])];
+            writing_order(&mut ports);
+            ports.map(|port| port.port)
+        };
+        assert_eq!(order([PortType::Eth, PortType::Eth]), [2, 1]);
+        assert_eq!(order([PortType::Ib, PortType::Ib]), [1, 2]);
+        assert_eq!(order([PortType::Ib, PortType::Eth]), [1, 2]);
+        assert_eq!(order([PortType::Auto, PortType::Eth]), [1, 2]);
+    }
+}

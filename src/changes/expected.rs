@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! PURE: the expectation, resolved against one look: which interfaces it means, and what is requested
+//! of each, with what leases granted.
+
+use super::Ground;
+use crate::facts::select::Ports;
+use crate::facts::{Facts, Netdev, PortRef, rules};
+use crate::plan::Step;
+use crate::wish::bond;
+use crate::wish::expectation::{Expectation, LinkWish};
+use crate::wish::ipoib::Wish;
+
+/// What is expected of the machine.
+#[derive(Debug)]
+pub struct Expected<'a> {
+    /// The plan: port types, software links and RoCE modes.
+    pub(super) steps: &'a [Step],
+    /// The links.
+    pub(super) links: &'a [LinkWish],
+    /// IPoIB interfaces, those of bonds among them.
+    pub interfaces: Vec<Interface<'a>>,
+    /// Bonds.
+    pub bonds: Vec<Bond<'a>>,
+}
+
+/// An IPoIB interface on one port.
+#[derive(Debug)]
+pub struct Interface<'a> {
+    /// What is requested, with what leases granted.
+    pub wish: Wish,
+    /// The largest MTU in bytes that the driver takes, where that is known.
+    pub max_mtu: Option<u32>,
+    /// The interface; none: it is not there.
+    pub(super) netdev: Option<&'a Netdev>,
+    /// The parent of a child.
+    pub(super) parent: Option<&'a Netdev>,
+}
+
+/// A bond of IPoIB interfaces.
+#[derive(Debug)]
+pub struct Bond<'a> {
+    /// Its name.
+    pub(super) name: &'a str,
+    /// What is requested of the bond.
+    pub(super) bond: &'a bond::Wish,
+    /// What is requested of the bond as an interface, with what leases granted.
+    pub wish: Wish,
+    /// As [`Interface::max_mtu`].
+    pub max_mtu: Option<u32>,
+    /// The interface of that name; none: it is not there.
+    pub(super) netdev: Option<&'a Netdev>,
+    /// Its interfaces that are not refused.
+    pub(super) slaves: Vec<Slave<'a>>,
+}
+
+/// An interface that goes into a bond.
+#[derive(Debug)]
+pub(super) struct Slave<'a> {
+    /// What the bond calls it.
+    name: &'a str,
+    /// What is requested of the interface.
+    pub(super) wish: &'a Wish,
+    /// The interface; none: it is not there.
+    pub(super) netdev: Option<&'a Netdev>,
+}
+
+impl<'a> Expected<'a> {
+    /// Resolves `expectation`; nothing is granted.
+    pub fn new(steps: &'a [Step], expectation: &'a Expectation, facts: &'a Facts) -> Expected<'a> {
+        let ports = Ports::new(facts);
+        let named = rules::named_interfaces(expectation, &ports);
+        let links = expectation.links.iter().chain(&expectation.any_port);
+        let links = links.filter(|link| link.bond.is_none() && link.refused.is_none());
+        let mut interfaces = Vec::new();
+        for link in links {
+            let Some(wish) = &link.ipoib else { continue };
+            for port in ports.of(link) {
+                if rules::wants_interface(link, port, &named) {
+                    interfaces.push(Interface::new(wish, port, facts));
+                }
+            }
+        }
+        let links = expectation.links.iter();
+        let bonds = links.filter_map(|link| Bond::new(link, expectation, facts));
+        Expected {
+            steps,
+            links: &expectation.links,
+            interfaces,
+            bonds: bonds.collect(),
+        }
+    }
+}
+
+impl<'a> Interface<'a> {
+    fn new(wish: &Wish, port: PortRef<'_>, facts: &'a Facts) -> Interface<'a> {
+        let parent = wish
+            .pkey
+            .and_then(|_| rules::interface(&Wish::default(), port, facts));
+        Interface {
+            wish: wish.clone(),
+            max_mtu: None,
+            netdev: rules::interface(wish, port, facts),
+            parent,
+        }
+    }
+
+    /// The interface and its index, where it has its name and may have addresses of its own.
+    pub fn ready(&self, ground: &Ground) -> Option<(&'a Netdev, u32)> {
+        let netdev = self.netdev.filter(|netdev| ground.is_settled(netdev))?;
+        let name = self.wish.ifname.as_ref();
+        let is_named = name.is_none_or(|name| *name == netdev.ifname);
+        let is_own = is_named && self.wish.bond.is_none();
+        Some((netdev, netdev.ifindex.filter(|_| is_own)?))
+    }
+}
+
+impl<'a> Bond<'a> {
+    fn new(link: &'a LinkWish, expectation: &'a Expectation, facts: &'a Facts) -> Option<Bond<'a>> {
+        let bond = link.bond.as_ref().filter(|_| link.refused.is_none())?;
+        let links = expectation.links.iter();
+        let links = links.filter(|link| bond.slaves.iter().any(|slave| link.wanted == *slave));
+        let slaves = links.filter(|link| link.refused.is_none());
+        let slaves = slaves.filter_map(|link| {
+            Some(Slave {
+                name: link.wanted.as_str(),
+                wish: link.ipoib.as_ref()?,
+                netdev: interface_of(link, facts),
+            })
+        });
+        Some(Bond {
+            name: link.wanted.as_str(),
+            bond,
+            wish: link.ipoib.clone()?,
+            max_mtu: None,
+            netdev: facts.netdev(link.wanted.as_str()),
+            slaves: slaves.collect(),
+        })
+    }
+
+    /// The bond, its state and its index, where it has interfaces.
+    pub fn ready(&self) -> Option<(&'a Netdev, &'a bond::Seen, u32)> {
+        let netdev = self.netdev?;
+        let seen = netdev.bond.as_ref().filter(|b| !b.slaves.is_empty())?;
+        Some((netdev, seen, netdev.ifindex?))
+    }
+
+    /// Its interfaces in the order in which the command line names them; none: not there.
+    pub fn named(&self) -> Vec<Option<&'a Netdev>> {
+        let find = |name: &String| self.slaves.iter().find(|slave| slave.name == *name)?.netdev;
+        self.bond.slaves.iter().map(find).collect()
+    }
+}
+
+/// The interface that a link means.
+fn interface_of<'f>(link: &LinkWish, facts: &'f Facts) -> Option<&'f Netdev> {
+    let wish = link.ipoib.as_ref()?;
+    let mut ports = Ports::new(facts).of(link).into_iter();
+    ports.find_map(|port| rules::interface(wish, port, facts))
+}

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What changes depend on and facts do not show: udev's work, loaded drivers, types of mlx4 ports,
+//! settings of IPv6, and who has an address.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::net::Ipv4Addr;
+
+use kernel_cmdline::Selector;
+
+use super::{Expected, setting};
+use crate::facts::{Facts, Netdev};
+use crate::plan::{Action, mlx4_targets};
+use crate::system::drivers;
+use crate::system::modules::{self, Found, Index};
+use crate::system::root::Root;
+use crate::wish::ipoib::{Autoconf, Wish};
+
+/// Its configfs directory has the default RoCE modes.
+const RDMA_CM: &str = "rdma_cm";
+
+/// What is known of a static IPv4 address on its link.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Claim {
+    /// The address is set, and ARP has still to probe it.
+    Open,
+    /// Another host has it, in words.
+    Taken(String),
+}
+
+/// What facts do not show.
+#[derive(Debug, Default)]
+pub struct Ground {
+    /// Indices of interfaces that udev has still to name.
+    pub unnamed: BTreeSet<u32>,
+    /// Static IPv4 addresses, by interface index.
+    pub claims: BTreeMap<(u32, Ipv4Addr), Claim>,
+    /// Drivers that work, of those that the plan needs.
+    pub(super) drivers: BTreeSet<String>,
+    /// PCI functions that are there, of those that the plan names.
+    pub(super) functions: BTreeSet<String>,
+    /// The type of each port by PCI address and number, as the driver shows it; empty: the file cannot
+    /// be read.
+    pub(super) port_types: BTreeMap<(String, u32), String>,
+    /// Settings of IPv6, by path.
+    pub(super) sysctls: BTreeMap<String, String>,
+}
+
+impl Ground {
+    /// Reads the machine; nobody has an address.
+    pub fn read(root: &Root, index: &Index, expected: &Expected<'_>, facts: &Facts) -> Ground {
+        let mut ground = Ground {
+            unnamed: unnamed(root, facts),
+            ..Ground::default()
+        };
+        ground.read_plan(root, index, expected, facts);
+        if !expected.bonds.is_empty() && is_live(root, index, drivers::BONDING) {
+            ground.drivers.insert(drivers::BONDING.to_owned());
+        }
+        let own = expected.interfaces.iter();
+        let own = own.map(|interface| (interface.netdev, &interface.wish));
+        let bonds = expected.bonds.iter().map(|bond| (bond.netdev, &bond.wish));
+        for (netdev, wish) in own.chain(bonds) {
+            for (name, _) in sysctls(wish) {
+                let Some(netdev) = netdev else { continue };
+                let path = setting::sysctl(&netdev.ifname, name);
+                if let Ok(text) = root.text(&path) {
+                    ground.sysctls.insert(path, text);
+                }
+            }
+        }
+        ground
+    }
+
+    fn read_plan(&mut self, root: &Root, index: &Index, expected: &Expected<'_>, facts: &Facts) {
+        for step in expected.steps {
+            let driver = match &step.action {
+                Action::AddLink { kind, .. } => Some(drivers::of_link(*kind)),
+                Action::SetRoceMode { .. } => Some(RDMA_CM),
+                Action::SetPortType { selector, .. } => {
+                    self.read_port_types(root, selector, facts);
+                    None
+                }
+                _ => None,
+            };
+            if let Some(driver) = driver.filter(|driver| is_live(root, index, driver)) {
+                self.drivers.insert(driver.to_owned());
+            }
+        }
+    }
+
+    fn read_port_types(&mut self, root: &Root, selector: &str, facts: &Facts) {
+        let function = |address: &str| format!("/sys/bus/pci/devices/{address}");
+        if let Some(Selector::Pci(address)) = Selector::parse(selector) {
+            let address = address.to_string();
+            if root.exists(&function(&address)) {
+                self.functions.insert(address);
+            }
+        }
+        let there = |address: &str| self.functions.contains(address);
+        let targets = mlx4_targets(selector, facts, there).unwrap_or_default();
+        for (address, port) in targets {
+            for port in port.map_or_else(|| vec![1, 2], |port| vec![port]) {
+                let text = match root.text(&format!("{}/mlx4_port{port}", function(&address))) {
+                    Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
+                    text => text.unwrap_or_default(),
+                };
+                self.port_types.insert((address.clone(), port), text);
+            }
+        }
+    }
+
+    /// Whether the RoCE modes can be set.
+    pub(super) fn has_roce_modes(&self) -> bool {
+        self.drivers.contains(RDMA_CM)
+    }
+
+    /// Whether a setting of IPv6 has this value.
+    pub(super) fn has_sysctl(&self, ifname: &str, name: &str, value: &str) -> bool {
+        let found = self.sysctls.get(&setting::sysctl(ifname, name));
+        found.is_some_and(|found| found == value)
+    }
+
+    /// Whether udev is through with the interface. What is in use already is not kept waiting.
+    pub fn is_settled(&self, netdev: &Netdev) -> bool {
+        netdev
+            .ifindex
+            .is_some_and(|index| netdev.up || !self.unnamed.contains(&index))
+    }
+}
+
+/// The settings of IPv6 that are requested, and their values.
+pub(super) fn sysctls(wish: &Wish) -> impl Iterator<Item = (&'static str, &'static str)> {
+    let settings = wish.kernel_autoconf().map(Autoconf::settings);
+    settings.into_iter().flatten()
+}
+
+fn is_live(root: &Root, index: &Index, module: &str) -> bool {
+    index.find(module) == Found::Builtin || modules::is_live(root, module)
+}
+
+/// The interfaces that are down and that udev has not named. Without udev there are none.
+fn unnamed(root: &Root, facts: &Facts) -> BTreeSet<u32> {
+    if !root.exists("/run/udev/control") {
+        return BTreeSet::new();
+    }
+    let down = facts.netdevs.iter().filter(|netdev| !netdev.up);
+    let indices = down.filter_map(|netdev| netdev.ifindex);
+    indices.filter(|index| !is_named(root, *index)).collect()
+}
+
+/// udev keeps a file for each network interface (/run/udev/data/nIFINDEX). Its line `I:` is written when all
+/// rules are applied and the interface has its name; the file itself is there before that (systemd 247 on,
+/// udev-event.c, rename_netif: ID_RENAMING).
+fn is_named(root: &Root, index: u32) -> bool {
+    let entry = root.text(&format!("/run/udev/data/n{index}"));
+    entry.is_ok_and(|text| text.lines().any(|line| line.starts_with("I:")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn an_interface_is_named_when_udev_has_applied_all_rules() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Root::new(dir.path());
+        let netdev = |ifindex, up| Netdev {
+            ifindex: Some(ifindex),
+            up,
+            ..Netdev::default()
+        };
+        let facts = Facts {
+            netdevs: vec![netdev(3, false), netdev(4, false), netdev(5, true)],
+            ..Facts::default()
+        };
+        let unnamed = || unnamed(&root, &facts).into_iter().collect::<Vec<u32>>();
+        assert!(unnamed().is_empty(), "no udev");
+        fs::create_dir_all(dir.path().join("run/udev/data")).unwrap();
+        fs::write(dir.path().join("run/udev/control"), "").unwrap();
+        assert_eq!(unnamed(), [3, 4], "no entry");
+        let entry = dir.path().join("run/udev/data/n3");
+        fs::write(&entry, "E:ID_RENAMING=1\nG:systemd\nQ:systemd\nV:1\n").unwrap();
+        assert_eq!(unnamed(), [3, 4], "on its way to a name");
+        fs::write(&entry, "I:4711\nE:ID_RENAMING=1\nG:systemd\n").unwrap();
+        assert_eq!(unnamed(), [4]);
+    }
+}

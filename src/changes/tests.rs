@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a case on a saved machine cannot express: what was tried, leases, and what the link answers.
+//! The order of the changes is in `tests/cases`.
+
+use kernel_cmdline::PortType;
+use std::path::Path;
+
+use super::*;
+use crate::plan::{Inventory, Plan, plan};
+use crate::request::Request;
+use crate::system::root::Root;
+use crate::wish::ipoib::Mode;
+
+/// A saved machine and what is requested of it.
+struct Machine {
+    root: Root,
+    inventory: Inventory,
+    facts: Facts,
+    plan: Plan,
+}
+
+impl Machine {
+    fn new(tree: &str, cmdline: &str) -> Machine {
+        let sys = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sys");
+        let root = Root::new(sys.join(tree));
+        let inventory = Inventory::read(&root).unwrap();
+        let plan = plan(&Request::from_text(cmdline), &inventory);
+        let facts = Facts::gather(&root, None, &[], plan.expectation.depth());
+        Machine {
+            root,
+            inventory,
+            facts,
+            plan,
+        }
+    }
+
+    fn netdev(&mut self, name: &str) -> &mut Netdev {
+        let mut all = self.facts.netdevs.iter_mut();
+        all.find(|netdev| netdev.ifname == name).unwrap()
+    }
+
+    fn with(&self, done: &Done, edit: impl FnOnce(&mut Expected<'_>, &mut Ground)) -> Vec<Change> {
+        let steps = &self.plan.steps;
+        let mut expected = Expected::new(steps, &self.plan.expectation, &self.facts);
+        let modules = &self.inventory.modules;
+        let mut ground = Ground::read(&self.root, modules, &expected, &self.facts);
+        edit(&mut expected, &mut ground);
+        changes(&expected, &self.facts, &ground, done)
+    }
+
+    /// The next changes; all of them are tried then.
+    fn tried(&self, done: &mut Done) -> Vec<String> {
+        let changes = self.with(done, |_, _| {});
+        changes.iter().for_each(|change| done.record(change));
+        lines(&changes)
+    }
+}
+
+fn lines(changes: &[Change]) -> Vec<String> {
+    changes.iter().map(ToString::to_string).collect()
+}
+
+const IB: &str = "rd.driver.post=mlx5_ib,ib_ipoib";
+
+fn none() -> Vec<String> {
+    Vec::new()
+}
+
+#[test]
+fn an_mtu_is_tried_once_until_the_carrier_goes() {
+    let machine = Machine::new("connectx6-hdr", &format!("{IB} rd.ib.mtu=ib0:max"));
+    let mut done = Done::default();
+    assert_eq!(machine.tried(&mut done), ["ib0: set MTU 4092"]);
+    assert_eq!(machine.tried(&mut done), none());
+    done.forget(5);
+    assert_eq!(machine.tried(&mut done), none());
+    done.forget(4);
+    assert_eq!(machine.tried(&mut done), ["ib0: set MTU 4092"]);
+}
+
+#[test]
+fn an_mtu_that_is_requested_fails_and_the_largest_one_does_not() {
+    let need = |mtu: &str| {
+        let machine = Machine::new("connectx6-hdr", &format!("{IB} rd.ib.mtu=ib0:{mtu}"));
+        let changes = machine.with(&Done::default(), |_, _| {});
+        changes.first().map(|change| change.need)
+    };
+    assert_eq!(need("4092"), Some(Need::Requested));
+    assert_eq!(need("max"), Some(Need::Best));
+}
+
+#[test]
+fn nobody_wins_against_another_program_that_names_interfaces() {
+    let address = "80:00:00:02:fe:80:00:00:00:00:00:00:b8:59:9f:03:00:fc:1a:2c";
+    let cmdline = format!("{IB} ifname=x:{address} ip=10.0.0.5:::24::x:none");
+    let machine = Machine::new("connectx6-hdr", &cmdline);
+    let mut done = Done::default();
+    for _ in 0..3 {
+        assert_eq!(machine.tried(&mut done), ["ib0: rename to x"]);
+    }
+    assert_eq!(machine.tried(&mut done), none());
+}
+
+#[test]
+fn a_mode_and_an_address_are_tried_at_every_look() {
+    let cmdline = format!("{IB} rd.ib.mode=ib0:connected ip=[fd00::5]:::64::ib0:none");
+    let mut machine = Machine::new("connectx6-hdr", &cmdline);
+    let mut done = Done::default();
+    for _ in 0..5 {
+        assert_eq!(
+            machine.tried(&mut done),
+            ["ib0: set mode connected", "ib0: set address fd00::5/64"]
+        );
+    }
+    // Another host has it: the kernel would not take it back.
+    machine.netdev("ib0").duplicates = vec!["fd00::5/64".to_owned()];
+    assert_eq!(machine.tried(&mut done), ["ib0: set mode connected"]);
+}
+
+#[test]
+fn a_port_type_is_tried_once_by_each_step_that_means_the_port() {
+    let machine = Machine::new(
+        "connectx3-dual",
+        "rd.ib.porttype=pci=0000:05:00.0:auto rd.ib.porttype=mlx4_0:2:eth",
+    );
+    let ports = |done: &Done| -> Vec<(u32, PortType, usize)> {
+        let mut ports = Vec::new();
+        let edit = |_: &mut Expected<'_>, ground: &mut Ground| {
+            ground
+                .port_types
+                .values_mut()
+                .for_each(|shown| "ib".clone_into(shown));
+        };
+        for change in machine.with(done, edit) {
+            if let What::PortTypes(of) = change.what {
+                ports.extend(of.iter().map(|port| (port.port, port.value, port.step)));
+            }
+        }
+        ports
+    };
+    let steps = |value: PortType| {
+        let mut steps = machine.plan.steps.iter();
+        let is_it = |step: &crate::plan::Step| matches!(&step.action, crate::plan::Action::SetPortType { port_type, .. } if *port_type == value);
+        steps.position(is_it).unwrap()
+    };
+    let (auto, eth) = (steps(PortType::Auto), steps(PortType::Eth));
+    let mut done = Done::default();
+    assert_eq!(
+        ports(&done),
+        [(1, PortType::Auto, auto), (2, PortType::Eth, eth)]
+    );
+    let port = |port, step| CardPort {
+        port,
+        value: PortType::Auto,
+        step,
+    };
+    done.record_port_type("0000:05:00.0", &port(1, auto));
+    // Before its device was there, an earlier step meant the second port.
+    done.record_port_type("0000:05:00.0", &port(2, auto));
+    assert_eq!(ports(&done), [(2, PortType::Eth, eth)]);
+    done.record_port_type("0000:05:00.0", &port(2, eth));
+    assert_eq!(ports(&done), []);
+}
+
+#[test]
+fn a_roce_mode_is_set_once() {
+    let machine = Machine::new("soft-roce", "rd.ib.roce=v2");
+    let mut done = Done::default();
+    let mut tried = || {
+        let changes = machine.with(&done, |_, ground| {
+            ground.drivers.insert("rdma_cm".to_owned());
+        });
+        changes.iter().for_each(|change| done.record(change));
+        lines(&changes)
+    };
+    assert_eq!(tried(), ["rxe0/1: set default RoCE mode RoCE v2"]);
+    assert_eq!(tried(), none());
+    assert_eq!(machine.tried(&mut Done::default()), none(), "no rdma_cm");
+}
+
+#[test]
+fn what_the_driver_of_bonds_refuses_is_tried_with_another_interface() {
+    let mut machine = Machine::new("connectx6-hdr", &format!("{IB} bond=b:ib0,ib1:miimon=50"));
+    machine
+        .plan
+        .expectation
+        .links
+        .iter_mut()
+        .for_each(|link| link.refused = None);
+    let bond = |slaves: &[&str]| Netdev {
+        ifname: "b".to_owned(),
+        ifindex: Some(9),
+        bond: Some(crate::wish::bond::Seen {
+            slaves: slaves.iter().map(ToString::to_string).collect(),
+            options: vec!["mode=active-backup 1".to_owned()],
+            ..crate::wish::bond::Seen::default()
+        }),
+        mtu: Some(2044),
+        up: true,
+        ..Netdev::default()
+    };
+    machine.facts.netdevs.push(bond(&["ib0", "ib1"]));
+    let mut done = Done::default();
+    assert_eq!(machine.tried(&mut done), ["b: set option miimon=50"]);
+    assert_eq!(machine.tried(&mut done), none());
+    *machine.netdev("b") = bond(&["ib0"]);
+    assert_eq!(
+        machine.tried(&mut done),
+        ["b: set option miimon=50", "ib1: set down"]
+    );
+    assert_eq!(machine.tried(&mut done), ["ib1: set down"]);
+}
+
+#[test]
+fn what_a_lease_grants_is_set_and_what_it_suggests_is_tried() {
+    let mut machine = Machine::new("connectx6-hdr", &format!("{IB} ip=ib0:dhcp"));
+    machine.netdev("ib0").mtu = Some(1500);
+    let lease = serde_json::from_str(
+        r#"{"address":"10.0.0.5","prefix":24,"server":"10.0.0.1","asked_ns":5,"seconds":60,
+            "renew_s":30,"rebind_s":50,"mtu":65520,"routers":["10.0.0.2"],
+            "static_routes":[{"network":"10.7.0.0","prefix":16,"gateway":"10.0.0.7"}]}"#,
+    )
+    .unwrap();
+    let next = |done: &Done| {
+        machine.with(done, |expected, _| {
+            for interface in &mut expected.interfaces {
+                interface.wish = interface.wish.granted(&lease);
+                interface.max_mtu = Some(2044);
+            }
+        })
+    };
+    let mut done = Done::default();
+    let changes = next(&done);
+    let address = "ib0: set address 10.0.0.5/24";
+    assert_eq!(
+        lines(&changes),
+        [
+            "ib0: set MTU 2044, suggested by 10.0.0.1",
+            // Without a claim: the client probes the address by itself.
+            address,
+            "ib0: set route 10.7.0.0/16 via 10.0.0.7, suggested by 10.0.0.1",
+            "ib0: set default gateway 10.0.0.2, suggested by 10.0.0.1",
+        ]
+    );
+    for change in &changes {
+        done.record(change);
+        if let What::Set(Setting::AddRoute(route)) = &change.what {
+            done.record_route(4, route);
+        }
+    }
+    assert_eq!(lines(&next(&done)), [address]);
+    done.forget(4);
+    assert_eq!(next(&done), changes);
+}
+
+#[test]
+fn an_address_goes_that_another_host_has() {
+    let mut machine = Machine::new("connectx6-hdr", &format!("{IB} ip=10.0.0.5:::24::ib0:none"));
+    machine.netdev("ib0").addresses = vec!["10.0.0.5/24".to_owned()];
+    let next = |claim: Option<Claim>| {
+        let changes = machine.with(&Done::default(), |_, ground| {
+            let key = (4, Ipv4Addr::new(10, 0, 0, 5));
+            ground.claims.extend(claim.map(|claim| (key, claim)));
+        });
+        lines(&changes)
+    };
+    assert_eq!(next(None), none());
+    assert_eq!(
+        next(Some(Claim::Open)),
+        ["ib0: probe address 10.0.0.5 by ARP"]
+    );
+    assert_eq!(
+        next(Some(Claim::Taken("port GUID 1".to_owned()))),
+        ["ib0: remove address 10.0.0.5/24: port GUID 1 has it"]
+    );
+}
+
+#[test]
+fn only_what_udev_has_still_to_name_is_left_alone() {
+    let mut machine = Machine::new("connectx6-hdr", &format!("{IB} rd.ib.mode=connected"));
+    machine.netdev("ib0").up = false;
+    let next = |unnamed: &[u32]| {
+        let changes = machine.with(&Done::default(), |_, ground| {
+            ground.unnamed.extend(unnamed);
+        });
+        lines(&changes)
+    };
+    let connected = "ib1: set mode connected";
+    let waits = "ib0: wait until udev has named the interface";
+    assert_eq!(next(&[4, 5]), [waits, connected], "ib1 is up");
+    let both = ["ib0: set mode connected", "ib0: set up", connected];
+    assert_eq!(next(&[]), both);
+}
+
+#[test]
+fn an_interface_has_its_lease_when_it_has_its_name_and_no_bond() {
+    let address = "80:00:00:02:fe:80:00:00:00:00:00:00:b8:59:9f:03:00:fc:1a:2c";
+    let ready = |cmdline: &str, unnamed: &[u32], up: bool| {
+        let mut machine = Machine::new("connectx6-hdr", &format!("{IB} {cmdline}"));
+        machine.netdev("ib0").up = up;
+        let mut ready = Vec::new();
+        machine.with(&Done::default(), |expected, ground| {
+            ground.unnamed.extend(unnamed);
+            let interfaces = expected.interfaces.iter();
+            let found = interfaces.filter_map(|interface| interface.ready(ground));
+            ready = found.map(|(_, index)| index).collect();
+        });
+        ready
+    };
+    assert_eq!(ready("ip=ib0:dhcp", &[], false), [4]);
+    assert_eq!(ready("ip=ib0:dhcp", &[4], false), [0_u32; 0]);
+    assert_eq!(ready("ip=ib0:dhcp", &[4], true), [4]);
+    let renamed = format!("ip=x:dhcp ifname=x:{address}");
+    assert_eq!(ready(&renamed, &[], true), [0_u32; 0]);
+    assert_eq!(ready("bond=b:ib0,ib1 ip=b:dhcp", &[], true), [0_u32; 0]);
+}
+
+#[test]
+fn a_link_by_a_module_that_is_not_loaded_is_not_added() {
+    let machine = Machine::new(
+        "soft-roce",
+        "rd.ib.link=siw0:siw:eth0 rd.ib.link=x:rxe:eth1",
+    );
+    assert_eq!(machine.tried(&mut Done::default()), none());
+}
+
+#[test]
+fn a_mode_is_set_only_where_it_differs() {
+    let mut machine = Machine::new("connectx6-hdr", &format!("{IB} rd.ib.mode=ib0:auto"));
+    let next = |machine: &Machine| lines(&machine.with(&Done::default(), |_, _| {}));
+    assert_eq!(next(&machine), ["ib0: set mode connected"]);
+    machine.netdev("ib0").ipoib.as_mut().unwrap().mode = Some(Mode::Connected);
+    assert_eq!(next(&machine), none());
+}

@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Makes the changes, tells them, and notes what fails and what is not tried again.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::Ipv4Addr;
+
+use kernel_cmdline::LinkKind;
+use nix::errno::Errno;
+
+use super::Walk;
+use super::act::refuse;
+use super::settings;
+use crate::changes::{CardPort, Change, Need, Setting, What, adopt, route_text};
+use crate::dhcp::hardware::Hardware;
+use crate::error::Error;
+use crate::facts::Facts;
+use crate::rdma::netlink::Rdma;
+use crate::wish::bond::MODE;
+
+/// Routes of a DHCP server that are named in its line of the log.
+const ROUTES_SAID: usize = 8;
+
+/// What became of a change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Applied {
+    /// The machine is another one now.
+    Changed,
+    /// The machine is as it was, or shows nothing of the change.
+    Same,
+    /// Another host has the address: what follows for the interface waits.
+    Held,
+}
+
+impl From<bool> for Applied {
+    fn from(is_changed: bool) -> Applied {
+        if is_changed {
+            Applied::Changed
+        } else {
+            Applied::Same
+        }
+    }
+}
+
+/// Suggested routes that were set, by interface: one line tells all.
+type Suggested = BTreeMap<(String, Option<Ipv4Addr>), Vec<String>>;
+
+impl Walk<'_> {
+    /// Makes the changes in order. True if the machine is another one now.
+    pub(super) async fn apply(&mut self, changes: &[Change], facts: &Facts) -> bool {
+        let mut is_changed = false;
+        let (mut held, mut addressed) = (BTreeSet::new(), BTreeSet::new());
+        let mut suggested = Suggested::new();
+        for change in changes {
+            if held.contains(&change.index) {
+                continue;
+            }
+            let applied = match &change.what {
+                What::PortTypes(ports) => self.set_port_types(&change.object, ports).into(),
+                What::AddLink { kind, netdev } => {
+                    self.add_link(&change.object, *kind, netdev, facts).into()
+                }
+                What::RoceMode { port, mode, .. } => self.set_roce_mode(change, *port, mode),
+                What::AwaitName => self.naming.wait(&change.object, change.index).into(),
+                What::Claim(address) => self.claim(change, *address),
+                What::Yield { address, owner } => self.yield_address(change, *address, owner).await,
+                What::Set(setting) => self.set(change, setting, &mut suggested).await,
+                What::Impossible(error) => {
+                    self.tell_once(&change.object, error);
+                    Applied::Same
+                }
+            };
+            match applied {
+                Applied::Changed => {
+                    is_changed = true;
+                    if is_of_address(&change.what) {
+                        addressed.insert(change.index);
+                    }
+                }
+                Applied::Same => {}
+                Applied::Held => {
+                    held.insert(change.index);
+                }
+            }
+        }
+        say_suggested(suggested);
+        for index in addressed {
+            self.announce(index);
+        }
+        is_changed
+    }
+
+    async fn set(
+        &mut self,
+        change: &Change,
+        setting: &Setting,
+        suggested: &mut Suggested,
+    ) -> Applied {
+        let (name, index) = (&change.object, change.index);
+        self.interfaces.done.record(change);
+        if let Err(error) = setting.apply(name, index, self.root, &self.net).await {
+            self.refused(change, setting, &error);
+            return Applied::Same;
+        }
+        match (setting, change.need) {
+            (Setting::Up, _) => _ = self.interfaces.not_up.remove(name),
+            (Setting::AddRoute(route), Need::Suggested(by)) => {
+                self.interfaces.done.record_route(index, route);
+                let routes = suggested.entry((name.clone(), by)).or_default();
+                routes.push(route_text(route));
+                return Applied::Changed;
+            }
+            _ => {}
+        }
+        if let Some(line) = made(setting) {
+            log::info!("{name}: {line}");
+        }
+        // The kernel shows it as written: nothing follows from it.
+        Applied::from(!matches!(setting, Setting::Sysctl(..)))
+    }
+
+    fn refused(&mut self, change: &Change, setting: &Setting, error: &Error) {
+        let name = &change.object;
+        match (setting, change.need) {
+            (Setting::Up, _) => {
+                let text = error.to_string();
+                if self.interfaces.not_up.get(name) != Some(&text) {
+                    log::error!("{text}");
+                    self.interfaces.not_up.insert(name.clone(), text);
+                }
+            }
+            (_, Need::Requested) => self.tell_once(name, error),
+            (_, Need::Best | Need::Suggested(_)) => log::debug!("{error}"),
+        }
+    }
+
+    /// True if a type was changed.
+    fn set_port_types(&mut self, card: &str, ports: &[CardPort]) -> bool {
+        let root = self.root;
+        let mut set = |port: &CardPort| settings::set_mlx4_port(root, card, port.port, port.value);
+        let mut is_changed = false;
+        for (port, result) in settings::set_card(ports, &mut set) {
+            match result {
+                Ok(None) => continue,
+                Ok(Some(true)) => {
+                    log::info!("{card}: port {}: type set to {}", port.port, port.value);
+                    is_changed = true;
+                }
+                Ok(Some(false)) => {}
+                Err(error) => {
+                    log::error!("{error}");
+                    self.failures.push(error.to_string());
+                }
+            }
+            self.interfaces.done.record_port_type(card, port);
+        }
+        is_changed
+    }
+
+    /// A mode that cannot be set is logged once and is a failure of the run; nothing waits for it.
+    fn set_roce_mode(&mut self, change: &Change, port: u32, mode: &str) -> Applied {
+        let device = &change.object;
+        match settings::set_default_roce_mode(self.root, device, port, mode) {
+            Ok(()) => log::info!("{device}/{port}: default RoCE mode is {mode}"),
+            Err(error) => {
+                log::error!("{error}");
+                self.failures.push(error.to_string());
+            }
+        }
+        self.interfaces.done.record(change);
+        Applied::Same
+    }
+
+    /// Adds a software link. True if the next look may show it.
+    fn add_link(&mut self, name: &str, kind: LinkKind, netdev: &str, facts: &Facts) -> bool {
+        // ib_core may have come with the module just now.
+        if self.rdma.is_none() {
+            self.rdma = Rdma::open().ok();
+        }
+        let Some(rdma) = &self.rdma else {
+            return false;
+        };
+        let Err(error) = rdma.new_link(name, kind, netdev) else {
+            log::info!("{name}: {kind} link added on {netdev}");
+            return true;
+        };
+        let reason = match error.errno() {
+            // The interface went while we looked: it may come back.
+            Some(Errno::ENODEV) => return false,
+            Some(Errno::EEXIST) => {
+                if let Some(other) = adopt(&mut self.expectation, name, kind, netdev, facts) {
+                    log::info!("{name}: {netdev} carries {other} already: that one is meant");
+                    return true;
+                }
+                // Made since the look: the next one shows it.
+                if self.interfaces.unseen.insert(name.to_owned()) {
+                    return true;
+                }
+                format!("{netdev} carries another software link already")
+            }
+            Some(Errno::ENFILE) => format!("the name {name} is taken by another RDMA device"),
+            Some(Errno::EINVAL) => {
+                format!("the kernel refuses a {kind} link {name} on {netdev} (EINVAL): see dmesg")
+            }
+            Some(errno) => format!(
+                "the kernel refuses a {kind} link {name} on {netdev}: {}",
+                errno.desc()
+            ),
+            None => format!("a {kind} link {name} cannot be added on {netdev}: {error}"),
+        };
+        log::error!("{name}: {reason}");
+        self.failures.push(format!("{name}: {reason}"));
+        refuse(&mut self.expectation, name, &reason);
+        false
+    }
+
+    /// Asks the link for the address, once. Held: somebody else is known to have it.
+    fn claim(&mut self, change: &Change, address: Ipv4Addr) -> Applied {
+        let name = &change.object;
+        let hardware = Hardware::read(self.root, name);
+        match hardware.and_then(|hardware| self.claims.claim(&hardware, address)) {
+            Ok(true) => Applied::Same,
+            Ok(false) => Applied::Held,
+            Err(e) => {
+                let what = format!("nobody can be asked whether {address} is free");
+                self.tell_once(name, &Error::io(name, what, &e));
+                Applied::Same
+            }
+        }
+    }
+
+    /// Takes the address away again: somebody turned out to have it.
+    async fn yield_address(
+        &mut self,
+        change: &Change,
+        address: crate::inet::Address,
+        owner: &str,
+    ) -> Applied {
+        let name = &change.object;
+        let error = Error::new(name, format!("address {address} is taken away"))
+            .seen(format!("{owner} has it"))
+            .hint("give this node another address with ip=, or find the other one by its GUID");
+        // Once, whoever else says that he has it.
+        let taken = format!("{address} is taken");
+        if self.interfaces.is_first_time(name, &taken) {
+            self.tell_once(name, &error);
+        }
+        let gone = self.net.delete_address(change.index, address.address, None);
+        if let Err(why) = gone.await {
+            let what = format!("address {address} cannot be taken away");
+            self.tell_once(name, &Error::new(name, what).seen(why));
+            return Applied::Same;
+        }
+        Applied::Changed
+    }
+}
+
+fn is_of_address(what: &What) -> bool {
+    matches!(
+        what,
+        What::Yield { .. } | What::Set(Setting::AddAddress(..) | Setting::AddRoute(_))
+    )
+}
+
+/// What was made, in the words of the log; none: it says nothing.
+fn made(setting: &Setting) -> Option<String> {
+    Some(match setting {
+        Setting::CreateChild(pkey) => {
+            format!("child of P_Key {pkey:#06x} made (full membership bit set)")
+        }
+        Setting::Rename(name) => format!("renamed to {name}"),
+        Setting::Mode(mode) => format!("mode {mode}"),
+        Setting::Up => "set up".to_owned(),
+        Setting::MakeBond => format!("bond made, {MODE}"),
+        Setting::Enslave { .. } => "in its bond".to_owned(),
+        Setting::AddAddress(address, _) => format!("address {address}"),
+        Setting::AddRoute(route) => route_text(route),
+        _ => return None,
+    })
+}
+
+fn say_suggested(suggested: Suggested) {
+    for ((name, by), mut routes) in suggested {
+        let more = routes.len().saturating_sub(ROUTES_SAID);
+        routes.truncate(ROUTES_SAID);
+        if more > 0 {
+            routes.push(format!("{more} more"));
+        }
+        let by = by.map_or_else(String::new, |by| format!(" suggested by {by}"));
+        log::info!("{name}: {},{by}", routes.join(", "));
+    }
+}

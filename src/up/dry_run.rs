@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `ibboot up --dry-run`: the next changes, without making them.
+
+use std::fmt::Write as _;
+
+use super::tell_plan;
+use crate::changes::{Done, Expected, Ground, What, changes};
+use crate::error::{Kind, Result};
+use crate::facts::Facts;
+use crate::plan::{self, Action, Inventory, Plan, explain};
+use crate::rdma::netlink::Rdma;
+use crate::request::Request;
+use crate::system::modules;
+use crate::system::root::Root;
+
+/// What `up` would do next.
+#[derive(Debug)]
+pub struct Next {
+    /// A line each, in order.
+    lines: Vec<String>,
+    /// Something that is requested cannot be had.
+    is_impossible: bool,
+    plan: Plan,
+}
+
+impl Next {
+    /// One look at the machine or the saved tree; nothing is written. What leases would grant is not
+    /// known.
+    pub fn look(root: &Root, request: &Request) -> Result<Next> {
+        let inventory = Inventory::read(root)?;
+        let plan = plan::plan(request, &inventory);
+        let rdma = root.is_live().then(|| Rdma::open().ok()).flatten();
+        let expectation = &plan.expectation;
+        let names: Vec<String> = expectation.modules.iter().map(|m| m.name.clone()).collect();
+        let facts = Facts::gather(root, rdma.as_ref(), &names, expectation.depth());
+        let expected = Expected::new(&plan.steps, expectation, &facts);
+        let ground = Ground::read(root, &inventory.modules, &expected, &facts);
+        let changes = changes(&expected, &facts, &ground, &Done::default());
+        let loads = plan.steps.iter().filter_map(|step| match &step.action {
+            Action::LoadModule {
+                module,
+                file: Some(_),
+                ..
+            } if !modules::is_live(root, module) => Some(format!("{module}: load the module")),
+            _ => None,
+        });
+        let lines = loads.chain(changes.iter().map(ToString::to_string));
+        let lines = lines.collect();
+        let is_refused = !plan.refusals.is_empty() || !plan.complaints.is_empty();
+        let is_impossible = |what: &What| matches!(what, What::Impossible(_));
+        Ok(Next {
+            lines,
+            is_impossible: is_refused || changes.iter().any(|change| is_impossible(&change.what)),
+            plan,
+        })
+    }
+
+    /// Tells what is wrong or refused; gives the text of the rest, and the exit code.
+    pub fn tell(&self) -> (String, u8) {
+        if self.plan.asked_by.is_none() {
+            return (explain::text(&self.plan), Kind::NothingAsked.exit_code());
+        }
+        tell_plan(&self.plan);
+        let mut text = String::new();
+        for line in &self.lines {
+            _ = writeln!(text, "{line}");
+        }
+        if self.lines.is_empty() {
+            text.push_str("nothing to change\n");
+        }
+        let failed = Kind::Failed.exit_code();
+        (text, if self.is_impossible { failed } else { 0 })
+    }
+}

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Writes port types of mlx4 cards and default RoCE modes.
+
+use std::io;
+
+use nix::sys::statfs::{FsType, statfs};
+
+use crate::changes::{CardPort, is_port_type};
+use crate::error::{Error, errno_text};
+use crate::system::root::Root;
+use kernel_cmdline::PortType;
+
+const CONFIGFS: &str = "/sys/kernel/config";
+/// CONFIGFS_MAGIC (fs/configfs/mount.c).
+const CONFIGFS_MAGIC: FsType = FsType(0x6265_6570);
+
+/// What became of one port, as [`set_mlx4_port`] has it.
+type Set<'a> = (&'a CardPort, Result<Option<bool>, Error>);
+
+/// Sets the types of the ports of one card, in this order. A port that is refused has a second try
+/// when another one changed after it.
+pub(super) fn set_card<'a>(
+    ports: &'a [CardPort],
+    set: &mut impl FnMut(&CardPort) -> Result<Option<bool>, Error>,
+) -> Vec<Set<'a>> {
+    let mut all: Vec<Set<'a>> = ports.iter().map(|port| (port, set(port))).collect();
+    if all.iter().any(|(_, result)| *result == Ok(Some(true))) {
+        for (port, result) in all.iter_mut().filter(|(_, result)| result.is_err()) {
+            *result = set(port);
+        }
+    }
+    all
+}
+
+/// Sets the type of one mlx4 port (drivers/net/ethernet/mellanox/mlx4/main.c, set_port_type) and
+/// reads it back. `None`: the card does not have this file (yet); `Some(false)`: it was so.
+pub(super) fn set_mlx4_port(
+    root: &Root,
+    address: &str,
+    port: u32,
+    wanted: PortType,
+) -> Result<Option<bool>, Error> {
+    let path = format!("/sys/bus/pci/devices/{address}/mlx4_port{port}");
+    let is_so = |text: &str| is_port_type(text, wanted);
+    let read = || match root.text(&path) {
+        Ok(text) => Ok(Some(text)),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(e) => Err(Error::io(&path, "cannot be read", &e)),
+    };
+    let Some(before) = read()? else {
+        return Ok(None);
+    };
+    if is_so(&before) {
+        return Ok(Some(false));
+    }
+    root.set(&path, &format!("{}\n", wanted.as_str()))
+        .map_err(|e| {
+            Error::new(&path, "port type cannot be set")
+                .seen(format!("{before}, {}", errno_text(&e)))
+                .wanted(wanted.as_str())
+                .hint("see dmesg; many cards cannot have port 1 eth and port 2 ib")
+        })?;
+    match read()? {
+        Some(after) if is_so(&after) => Ok(Some(true)),
+        after => Err(Error::new(&path, "port type is not as written")
+            .seen(after.unwrap_or_else(|| "gone".to_owned()))
+            .wanted(wanted.as_str())),
+    }
+}
+
+/// Sets the default RoCE mode of a port (Documentation/ABI/testing/configfs-rdma_cm). The mode
+/// stays when the directory, which holds the device, is removed again.
+pub(super) fn set_default_roce_mode(
+    root: &Root,
+    device: &str,
+    port: u32,
+    mode: &str,
+) -> Result<(), Error> {
+    let base = format!("{CONFIGFS}/rdma_cm");
+    if !root.exists(&base) && !is_configfs(root) {
+        nix::mount::mount(
+            Some("configfs"),
+            &root.path(CONFIGFS),
+            Some("configfs"),
+            nix::mount::MsFlags::empty(),
+            None::<&str>,
+        )
+        .map_err(|e| Error::new(CONFIGFS, "cannot be mounted").seen(e.desc()))?;
+    }
+    if !root.exists(&base) {
+        return Err(Error::new(&base, "default RoCE mode cannot be set")
+            .seen("no such directory")
+            .hint("the kernel needs CONFIG_INFINIBAND_ADDR_TRANS_CONFIGFS"));
+    }
+    let directory = format!("{base}/{device}");
+    let made = match std::fs::create_dir(root.path(&directory)) {
+        Ok(()) => true,
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => false,
+        Err(e) => return Err(Error::io(&directory, "cannot be made", &e)),
+    };
+    let path = format!("{directory}/ports/{port}/default_roce_mode");
+    let result = root
+        .set(&path, &format!("{mode}\n"))
+        .and_then(|()| root.text(&path))
+        .map_err(|e| Error::io(&path, "default RoCE mode cannot be set", &e))
+        .and_then(|after| {
+            if after == mode {
+                Ok(())
+            } else {
+                Err(Error::new(&path, "default RoCE mode is not as written")
+                    .seen(after)
+                    .wanted(mode))
+            }
+        });
+    if made && let Err(e) = std::fs::remove_dir(root.path(&directory)) {
+        log::warn!("{directory}: cannot be removed: {}", errno_text(&e));
+    }
+    result
+}
+
+/// True if configfs is mounted already: it would be stacked by every try.
+fn is_configfs(root: &Root) -> bool {
+    statfs(&root.path(CONFIGFS)).is_ok_and(|fs| fs.filesystem_type() == CONFIGFS_MAGIC)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::changes::writing_order;
+    use std::fs;
+
+    fn card(port1: &str) -> (tempfile::TempDir, Root) {
+        let dir = tempfile::tempdir().unwrap();
+        let device = dir.path().join("sys/bus/pci/devices/0000:05:00.0");
+        fs::create_dir_all(&device).unwrap();
+        fs::write(device.join("mlx4_port1"), port1).unwrap();
+        let root = Root::new(dir.path());
+        (dir, root)
+    }
+
+    #[test]
+    fn a_port_type_is_written_once_and_read_back() {
+        let (dir, root) = card("eth\n");
+        assert_eq!(
+            set_mlx4_port(&root, "0000:05:00.0", 1, PortType::Ib),
+            Ok(Some(true))
+        );
+        let file = dir
+            .path()
+            .join("sys/bus/pci/devices/0000:05:00.0/mlx4_port1");
+        assert_eq!(fs::read_to_string(&file).unwrap(), "ib\n");
+        assert_eq!(
+            set_mlx4_port(&root, "0000:05:00.0", 1, PortType::Ib),
+            Ok(Some(false))
+        );
+        assert_eq!(
+            set_mlx4_port(&root, "0000:05:00.0", 2, PortType::Ib),
+            Ok(None)
+        );
+    }
+
+    #[test]
+    fn auto_is_fulfilled_by_what_it_sensed() {
+        let (_dir, root) = card("auto (ib)\n");
+        assert_eq!(
+            set_mlx4_port(&root, "0000:05:00.0", 1, PortType::Auto),
+            Ok(Some(false))
+        );
+    }
+
+    fn types(ports: &[(u32, PortType)]) -> Vec<CardPort> {
+        let port = |(port, value): &(u32, PortType)| CardPort {
+            port: *port,
+            value: *value,
+            step: 0,
+        };
+        ports.iter().map(port).collect()
+    }
+
+    /// A card as mlx4_check_port_params has it: port 1 is not eth while port 2 is ib.
+    fn on_a_card(before: [PortType; 2], ports: &[(u32, PortType)]) -> ([PortType; 2], usize) {
+        let mut card = before;
+        let mut writes = 0;
+        let mut set = |port: &CardPort| {
+            let mut next = card;
+            next[port.port as usize - 1] = port.value;
+            if next == card {
+                return Ok(Some(false));
+            }
+            writes += 1;
+            if next == [PortType::Eth, PortType::Ib] {
+                return Err(Error::new("mlx4_port1", "refused"));
+            }
+            card = next;
+            Ok(Some(true))
+        };
+        let mut ports = types(ports);
+        writing_order(&mut ports);
+        for (_, result) in set_card(&ports, &mut set) {
+            result.unwrap();
+        }
+        (card, writes)
+    }
+
+    #[test]
+    fn port_types_are_written_in_the_order_the_card_takes() {
+        for (before, wanted) in [
+            ([PortType::Ib, PortType::Ib], [PortType::Eth, PortType::Eth]),
+            ([PortType::Eth, PortType::Eth], [PortType::Ib, PortType::Ib]),
+            ([PortType::Ib, PortType::Ib], [PortType::Ib, PortType::Eth]),
+            (
+                [PortType::Eth, PortType::Eth],
+                [PortType::Ib, PortType::Eth],
+            ),
+            (
+                [PortType::Ib, PortType::Eth],
+                [PortType::Eth, PortType::Eth],
+            ),
+        ] {
+            for ports in [
+                [(1, wanted[0]), (2, wanted[1])],
+                [(2, wanted[1]), (1, wanted[0])],
+            ] {
+                let different = before.iter().zip(wanted).filter(|(a, b)| **a != *b).count();
+                let (card, writes) = on_a_card(before, &ports);
+                assert_eq!((card, writes), (wanted, different));
+            }
+        }
+    }
+
+    #[test]
+    fn a_refused_port_has_a_second_try_after_another_changed() {
+        let mut tries = Vec::new();
+        let mut set = |port: &CardPort| {
+            tries.push(port.port);
+            match (port.port, tries.len()) {
+                (2, 1) => Err(Error::new("mlx4_port2", "refused")),
+                _ => Ok(Some(true)),
+            }
+        };
+        let ports = types(&[(2, PortType::Eth), (1, PortType::Eth)]);
+        let all = set_card(&ports, &mut set);
+        assert!(all.iter().all(|(_, result)| *result == Ok(Some(true))));
+        assert_eq!(tries, [2, 1, 2]);
+    }
+
+    #[test]
+    fn a_kernel_without_roce_modes_is_an_error_and_no_mount() {
+        let (dir, root) = card("ib\n");
+        let base = dir.path().join("sys/kernel/config/rdma_cm/rxe0/ports/1");
+        fs::create_dir_all(&base).unwrap();
+        fs::write(base.join("default_roce_mode"), "IB/RoCE v1\n").unwrap();
+        assert_eq!(set_default_roce_mode(&root, "rxe0", 1, "RoCE v2"), Ok(()));
+        assert!(!is_configfs(&root));
+        assert_eq!(
+            set_default_roce_mode(&root, "rxe1", 1, "RoCE v2")
+                .unwrap_err()
+                .to_string(),
+            "/sys/kernel/config/rdma_cm/rxe1/ports/1/default_roce_mode: default RoCE mode cannot \
+             be set: No such file or directory"
+        );
+    }
+}
