@@ -47,7 +47,7 @@ fn is_on_port(netdev: &Netdev, port: PortRef<'_>) -> bool {
             .as_deref()
             .and_then(HwAddr::parse)
             .zip(port.port.port_guid)
-            .is_some_and(|(address, guid)| address.matches_guid(kernel_cmdline::Guid(guid.0)))
+            .is_some_and(|(address, guid)| address.matches_guid(guid))
 }
 
 /// Two interfaces on one port: the last 8 bytes of their addresses are its GUID.

@@ -41,7 +41,7 @@ pub fn ports<'f>(selector: &Selector<'_>, facts: &'f Facts) -> Vec<PortRef<'f>> 
 }
 
 fn has_guid(guid: Option<Guid>, address: &HwAddr) -> bool {
-    guid.is_some_and(|guid| address.matches_guid(kernel_cmdline::Guid(guid.0)))
+    guid.is_some_and(|guid| address.matches_guid(guid))
 }
 
 /// The port that carries a network interface: by attachment (RoCE, Soft-RoCE), or by the port

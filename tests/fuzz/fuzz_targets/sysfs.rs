@@ -10,7 +10,7 @@ use ibboot::wish::ipoib::{Mode, pkey_of_broadcast};
 use ibboot::rdma::parse;
 use ibboot::rdma::parse::ParseError;
 use ibboot::rdma::sa::broadcast_group;
-use ibboot::rdma::types::{Guid, LinkLayer, NodeType, PhysState, PortState};
+use ibboot::rdma::types::{LinkLayer, NodeType, PhysState, PortState};
 use libfuzzer_sys::fuzz_target;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -29,18 +29,22 @@ fuzz_target!(|data: &[u8]| {
     named(raw, parse::phys_state(raw));
     named(raw, parse::node_type(raw));
     named(raw, parse::link_layer(raw));
-    named(raw, parse::guid(raw));
     named(raw, PortState::from_str(raw));
     named(raw, PhysState::from_str(raw));
     named(raw, NodeType::from_str(raw));
     named(raw, LinkLayer::from_str(raw));
-    named(raw, Guid::from_str(raw));
     refusal(raw, parse::lid(raw));
     refusal(raw, parse::cap_mask(raw));
     refusal(raw, parse::pkey(raw));
     refusal(raw, parse::number("service level", raw));
     refusal(raw, parse::counter(raw));
     refusal(raw, parse::device_number(raw));
+    if let Some(guid) = refusal(raw, parse::guid(raw)) {
+        assert_eq!(parse::guid(&guid.to_string()), Ok(guid));
+        assert_eq!(parse::guid(&format!("{guid:#}")), Ok(guid));
+        let json = serde_json::to_string(&guid).expect("JSON");
+        assert_eq!(serde_json::from_str(&json).ok(), Some(guid));
+    }
     if let Some(gid) = refusal(raw, parse::gid(raw)) {
         assert_eq!(parse::gid(&groups(gid)), Ok(gid));
         assert_eq!(parse::gid_port_guid(gid).0, gid.to_bits() as u64);
