@@ -20,6 +20,7 @@ use std::time::{Duration, Instant};
 use ibboot::dhcp::socket::Hardware;
 use ibboot::facts::Netdev;
 use ibboot::handover::RESULT;
+use ibboot::hardware::HardwareType;
 use ibboot::inet::Address;
 use ibboot::system::directory::Directory;
 use ibboot::system::net::Net;
@@ -164,7 +165,7 @@ fn an_address_that_somebody_else_has_is_known_at_once_or_within_a_second() {
         let address = near[0]["address"].as_str().unwrap();
         let hardware = Hardware {
             index: index_of("near"),
-            hardware_type: 1,
+            hardware_type: HardwareType::Ethernet,
             address: HwAddr::parse(address).unwrap().as_bytes().to_vec(),
             broadcast: vec![0xff; 6],
         };

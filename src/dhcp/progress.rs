@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Wish;
 use super::lease::Lease;
+use crate::hardware::HardwareType;
 
 /// The state's name in which an address is in use and asked for on the link.
 pub const PROBING: &str = "PROBING";
@@ -49,7 +50,7 @@ pub struct Progress {
     /// Its index, which a rename leaves alone.
     pub index: u32,
     /// ARP hardware type.
-    pub hardware_type: u16,
+    pub hardware_type: HardwareType,
     /// Option 61 as it was sent, in hexadecimal.
     pub client_id: String,
     /// State of the client (RFC 2131, figure 5).
@@ -109,7 +110,7 @@ impl Progress {
                 "correct the server's configuration, or find out whose server that is".to_owned(),
             );
         }
-        let infiniband = self.hardware_type == super::identity::INFINIBAND;
+        let infiniband = self.hardware_type == HardwareType::InfiniBand;
         if counts.foreign > 0 {
             let seen = format!("a DHCP server answers others and not client {id}");
             let hint = if infiniband {

@@ -9,13 +9,13 @@ use tokio::io::unix::AsyncFd;
 
 use super::arp::Arp;
 use super::client::{Action, Client, Config, Destination};
-use super::identity::Hex;
 use super::lease::Lease;
 use super::packet::{Message, option};
 use super::progress::Progress;
 use super::socket::{Hardware, PacketSocket, Protocol, Received, own_addresses, send_to_server};
 use super::{Wish, frame};
 use crate::error::{Error, Result, errno_text};
+use crate::hardware::Hex;
 use crate::system::clock::boottime_ns;
 use crate::system::readiness::watched;
 use crate::system::root::Root;

@@ -19,11 +19,10 @@ use nix::sys::socket::{
 use super::arp::{self, Arp};
 use super::frame::{self, CLIENT_PORT, SERVER_PORT};
 use super::packet;
+use crate::hardware::{ADDRESS, HardwareType, unhex};
 use crate::system::readiness::OwnsDescriptor;
 use crate::system::root::Root;
 
-/// Longest hardware address of the kernel (MAX_ADDR_LEN, include/linux/netdevice.h).
-const ADDRESS: usize = 32;
 /// Room for what is received: one message with its headers.
 const ROOM: usize = packet::LARGEST + frame::HEADERS + 40;
 /// `TP_STATUS_CSUMNOTREADY` (include/uapi/linux/if_packet.h).
@@ -49,7 +48,7 @@ pub struct Hardware {
     /// Interface index.
     pub index: u32,
     /// ARP hardware type.
-    pub hardware_type: u16,
+    pub hardware_type: HardwareType,
     /// Its address.
     pub address: Vec<u8>,
     /// Where broadcasts go. On InfiniBand that depends on the partition, so it is never a constant.
@@ -61,7 +60,7 @@ impl Hardware {
     pub fn read(root: &Root, name: &str) -> io::Result<Hardware> {
         let text = |file: &str| root.text(&format!("/sys/class/net/{name}/{file}"));
         let wrong = || io::Error::from(io::ErrorKind::InvalidData);
-        let bytes = |file: &str| super::identity::unhex(&text(file)?).ok_or_else(wrong);
+        let bytes = |file: &str| unhex(&text(file)?).ok_or_else(wrong);
         Ok(Hardware {
             index: text("ifindex")?.parse().map_err(|_| wrong())?,
             hardware_type: text("type")?.parse().map_err(|_| wrong())?,
@@ -108,8 +107,7 @@ pub fn own_addresses(root: &Root) -> Vec<Vec<u8>> {
     let names = root.list(NET).unwrap_or_default();
     let address = |name: &String| root.text(&format!("{NET}/{name}/address")).ok();
     let all = names.iter().filter_map(address);
-    all.filter_map(|text| super::identity::unhex(&text))
-        .collect()
+    all.filter_map(|text| unhex(&text)).collect()
 }
 
 /// What was received.

@@ -13,8 +13,9 @@ use super::client::{Action, elapsed};
 use super::lease::{Refusal, domain_search, failed, name_servers, resolver_variables};
 use super::packet::{Kind, Message, TRANSACTION, option};
 use super::progress::Counts;
-use crate::dhcp::identity::{Hex, WantedId};
+use crate::dhcp::identity::WantedId;
 use crate::dhcp::random::Random;
+use crate::hardware::Hex;
 
 const SECOND: u64 = 1_000_000_000;
 /// INF_MAX_DELAY: one advertisement reaches all nodes of a link at the same time.

@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 
 use super::packet::{Address, Association, Malformed, Message, Status, option, status};
 use crate::dhcp::brake::Reason;
-use crate::dhcp::identity::Hex;
 use crate::dhcp::lease::{FOR_EVER, SECONDS_MIN, domains, floored};
 use crate::error::printable;
+use crate::hardware::Hex;
 
 /// A name server or an address more than this is not taken: nobody asks as many.
 const MANY: usize = 16;

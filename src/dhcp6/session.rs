@@ -10,7 +10,7 @@ use super::client::{Action, Client, Config};
 use super::lease::Lease;
 use super::progress::Progress;
 use super::socket::{Closed, Socket};
-use crate::dhcp::identity::Hex;
+use crate::hardware::Hex;
 use crate::inet::Router;
 use crate::system::clock::boottime_ns;
 

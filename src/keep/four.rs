@@ -6,7 +6,7 @@ use super::place::{Place, There};
 use super::reconcile::{Seen, Verdict};
 use super::{Doubt, Renewals, Troubles, Turn, arrive, take_away};
 use crate::dhcp::client::Config;
-use crate::dhcp::identity::{Identity, WantedId, unhex};
+use crate::dhcp::identity::{Identity, WantedId};
 use crate::dhcp::lease::Lease;
 use crate::dhcp::progress::Progress;
 use crate::dhcp::session::{Outcome, Session};
@@ -14,6 +14,7 @@ use crate::dhcp::socket::Hardware;
 use crate::error::{Error, Result};
 use crate::facts::Netdev;
 use crate::handover::Entry;
+use crate::hardware::unhex;
 use crate::inet::Route;
 use crate::system::clock::boottime_ns;
 use crate::system::net::Net;
@@ -311,8 +312,8 @@ impl Kept {
         };
         session.rename(&netdev.ifname);
         // Of a bond it changes with a failover.
-        if let Some(address) = netdev.address.as_deref().and_then(unhex) {
-            session.set_address(address);
+        if let Some(address) = &netdev.address {
+            session.set_address(address.bytes().to_vec());
         }
         session.wake();
         let granted = session.lease().cloned();

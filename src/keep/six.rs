@@ -6,7 +6,6 @@ use std::net::{IpAddr, Ipv6Addr};
 use super::place::{Place, There};
 use super::reconcile::{Seen, Verdict};
 use super::{Doubt, Renewals, Troubles, Turn, arrive, take_away};
-use crate::dhcp::identity::unhex;
 use crate::dhcp6::client::Config;
 use crate::dhcp6::duid::Identity;
 use crate::dhcp6::lease::{Lease, PREFIX};
@@ -15,6 +14,7 @@ use crate::dhcp6::session::{Outcome, Session};
 use crate::error::{Error, Result};
 use crate::facts::Netdev;
 use crate::handover::Entry;
+use crate::hardware::unhex;
 use crate::system::clock::boottime_ns;
 use crate::wish::ipoib::Autoconf;
 

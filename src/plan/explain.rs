@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! PURE: a plan as text.
 
-use crate::dhcp::identity::{Hex, WantedId};
+use crate::dhcp::identity::WantedId;
 use crate::dhcp6;
 use crate::dhcp6::duid::of_rfc4361;
 use crate::error::printable;
+use crate::hardware::Hex;
 use crate::plan::{Action, Plan};
 use crate::request::Dump;
 use crate::wish::bond;

@@ -13,13 +13,14 @@ use super::speaker::Speaker;
 use super::tries::{self, Asks, Tries};
 use crate::dhcp::Wish;
 use crate::dhcp::client::Config;
-use crate::dhcp::identity::{Hex, Identity, unhex};
+use crate::dhcp::identity::Identity;
 use crate::dhcp::progress::Progress;
 use crate::dhcp::session::{Outcome, Session};
 use crate::dhcp::socket::Hardware;
 use crate::error::Error;
 use crate::facts::{Facts, Netdev};
 use crate::handover::{Mark, Phase};
+use crate::hardware::{HardwareAddress, Hex};
 use crate::system::clock::boottime_ns;
 
 /// The clients, by interface index.
@@ -151,8 +152,8 @@ impl Walk<'_> {
         };
         running.session.rename(&netdev.ifname);
         // Of a bond it changes with a failover.
-        if let Some(address) = netdev.address.as_deref().and_then(unhex) {
-            running.session.set_address(address);
+        if let Some(address) = &netdev.address {
+            running.session.set_address(address.bytes().to_vec());
         }
         running.go_on();
         for outcome in running.session.outcomes() {
@@ -190,11 +191,11 @@ impl Walk<'_> {
     /// An interface without carrier, or with another address than before (its device was reset),
     /// begins anew when it is back; a lease stays. A bond's other address is no other client.
     fn begin(&mut self, dhcp: &Wish, netdev: &Netdev, index: u32, speaker: &Speaker) {
-        let address = netdev.address.as_deref().and_then(unhex);
+        let address = netdev.address.as_ref().map(HardwareAddress::bytes);
         let carrier = netdev.carrier == Some(true);
         let is_same = |running: &Running| {
             *speaker != Speaker::Own
-                || Some(&running.session.hardware().address) == address.as_ref()
+                || Some(running.session.hardware().address.as_slice()) == address
         };
         match self.leases.running.get(&index) {
             Some(running) if is_same(running) && (carrier || running.session.lease().is_some()) => {

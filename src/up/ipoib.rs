@@ -13,6 +13,7 @@ use super::speaker::Speaker;
 use crate::dhcp::socket::Hardware;
 use crate::error::{Error, errno_text};
 use crate::facts::{Facts, Netdev, PortRef, rules, select};
+use crate::hardware::HardwareType;
 use crate::inet::{Address, Route};
 use crate::system::root::Root;
 use crate::wish::expectation::LinkWish;
@@ -176,7 +177,7 @@ impl Walk<'_> {
     async fn rename(&mut self, netdev: &Netdev, index: u32, name: &str, facts: &Facts) -> bool {
         // Another interface in the way steps aside: ifname= may swap ib0 and ib1.
         if let Some(other) = facts.netdev(name) {
-            if other.hardware_type != Some(select::ARPHRD_INFINIBAND) {
+            if other.hardware_type != Some(HardwareType::InfiniBand) {
                 let error = Error::new(&netdev.ifname, format!("cannot be renamed to {name}"))
                     .seen("an interface that is not InfiniBand has this name")
                     .hint("choose another name in ifname=");

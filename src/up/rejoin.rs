@@ -56,11 +56,11 @@ mod tests {
     use crate::wish::ipoib::Seen;
 
     fn netdev(ifname: &str, guid_end: u8, child: bool, carrier: bool) -> Netdev {
+        let address =
+            format!("80:00:00:48:fe:80:00:00:00:00:00:00:b8:59:9f:03:00:fc:1a:{guid_end:02x}");
         Netdev {
             ifname: ifname.to_owned(),
-            address: Some(format!(
-                "80:00:00:48:fe:80:00:00:00:00:00:00:b8:59:9f:03:00:fc:1a:{guid_end:02x}"
-            )),
+            address: Some(address.parse().unwrap()),
             carrier: Some(carrier),
             addresses: vec!["fe80::1/64".to_owned()],
             ipoib: Some(Seen {

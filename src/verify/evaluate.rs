@@ -9,6 +9,7 @@ use super::checks::{Check, Id, Severity, TABLE};
 use super::{interface, lease6, port, root, server, unread};
 use crate::SCHEMA;
 use crate::facts::{Facts, Netdev, PortRef, rules, select};
+use crate::hardware::HardwareType;
 use crate::rdma::types::{Identity, LinkLayer};
 use crate::system::modules::InitState;
 use crate::verify::report::{
@@ -358,7 +359,7 @@ fn absent(wish: &LinkWish, facts: &Facts) -> Finding {
             }
             if let Some(netdev) = facts.netdev(&wish.wanted) {
                 let kind = match netdev.hardware_type {
-                    Some(select::ARPHRD_INFINIBAND) => "IPoIB",
+                    Some(HardwareType::InfiniBand) => "IPoIB",
                     Some(_) => "Ethernet",
                     // It is being removed.
                     None => "vanishing",

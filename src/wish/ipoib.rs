@@ -9,7 +9,6 @@ mod granted;
 use std::fmt;
 use std::net::IpAddr;
 
-use kernel_cmdline::HwAddr;
 use serde::{Deserialize, Serialize};
 
 use crate::dhcp::lease;
@@ -265,16 +264,6 @@ pub struct Seen {
     pub child: bool,
 }
 
-/// P_Key in bytes 8 and 9 of the 20-byte broadcast address (RFC 4391, 4).
-pub fn pkey_of_broadcast(text: &str) -> Option<u16> {
-    let address = HwAddr::parse(text)?;
-    let bytes = address.as_bytes();
-    match (bytes.len(), bytes.get(8..10)) {
-        (20, Some(&[high, low])) => Some(u16::from_be_bytes([high, low])),
-        _ => None,
-    }
-}
-
 /// The name the kernel gives to a child.
 pub fn child_name(parent: &str, pkey: u16) -> String {
     let cut: String = parent.chars().take(CHILD_PREFIX).collect();
@@ -309,13 +298,6 @@ mod tests {
             let wanted = peer.filter(|_| is_peer);
             assert_eq!(wish.peer_of(&address), wanted, "{own}/{prefix} {other}");
         }
-    }
-
-    #[test]
-    fn the_pkey_is_read_from_the_broadcast_address() {
-        let text = "00:ff:ff:ff:ff:12:40:1b:80:01:00:00:00:00:00:00:ff:ff:ff:ff";
-        assert_eq!(pkey_of_broadcast(text), Some(0x8001));
-        assert_eq!(pkey_of_broadcast("ff:ff:ff:ff:ff:ff"), None);
     }
 
     #[test]

@@ -6,10 +6,11 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use ibboot::dhcp::client::Config;
-use ibboot::dhcp::identity::{INFINIBAND, Identity, WantedId};
+use ibboot::dhcp::identity::{Identity, WantedId};
 use ibboot::dhcp::session::{Outcome, Session};
 use ibboot::dhcp::socket::Hardware;
 use ibboot::error::Error;
+use ibboot::hardware::HardwareType;
 use ibboot::system::clock::boottime_ns;
 use ibboot::system::root::Root;
 
@@ -25,7 +26,11 @@ async fn lease(interface: &str, is_infiniband: bool) -> Result<(), Error> {
         .map_err(|e| Error::io(interface, "hardware address cannot be read", &e))?;
     let wanted = WantedId::Firmware;
     let identity = if is_infiniband {
-        Identity::new(INFINIBAND, &as_infiniband(&hardware.address), &wanted)
+        Identity::new(
+            HardwareType::InfiniBand,
+            &as_infiniband(&hardware.address),
+            &wanted,
+        )
     } else {
         Identity::new(hardware.hardware_type, &hardware.address, &wanted)
     };

@@ -9,10 +9,11 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use ibboot::dhcp::client::Config;
-use ibboot::dhcp::identity::{INFINIBAND, Identity, WantedId};
+use ibboot::dhcp::identity::{Identity, WantedId};
 use ibboot::dhcp::lease::Lease;
 use ibboot::dhcp::session::{Outcome, Session};
 use ibboot::dhcp::socket::Hardware;
+use ibboot::hardware::HardwareType;
 use ibboot::system::clock::boottime_ns;
 use ibboot::system::root::Root;
 use nix::mount::{MsFlags, mount};
@@ -201,7 +202,7 @@ impl Drop for Server {
 /// Who asks: an InfiniBand node by its DHCP messages, though the wire below is Ethernet.
 pub fn infiniband() -> Config {
     Config {
-        identity: Identity::new(INFINIBAND, &IPOIB, &WantedId::Firmware).unwrap(),
+        identity: Identity::new(HardwareType::InfiniBand, &IPOIB, &WantedId::Firmware).unwrap(),
         vendor_class: None,
         host_name: None,
         keep: false,

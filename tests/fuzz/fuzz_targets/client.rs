@@ -10,7 +10,8 @@ use std::collections::BTreeSet;
 
 use ibboot::dhcp::arp::Arp;
 use ibboot::dhcp::client::{Action, Client, Config};
-use ibboot::dhcp::identity::{INFINIBAND, Identity, WantedId};
+use ibboot::dhcp::identity::{Identity, WantedId};
+use ibboot::hardware::HardwareType;
 use ibboot::dhcp::packet::{Kind, Message, option};
 use libfuzzer_sys::fuzz_target;
 
@@ -58,7 +59,7 @@ fuzz_target!(|data: &[u8]| {
     let mut script = Script(data);
     let Some(first) = script.byte() else { return };
     let hardware: Vec<u8> = (0..20).collect();
-    let identity = Identity::new(INFINIBAND, &hardware, &WantedId::Firmware).expect("InfiniBand");
+    let identity = Identity::new(HardwareType::InfiniBand, &hardware, &WantedId::Firmware).expect("InfiniBand");
     let config = Config {
         identity,
         vendor_class: None,
@@ -105,7 +106,7 @@ fuzz_target!(|data: &[u8]| {
             }
             2 => {
                 let address = [10, 0, 0, step >> 2].into();
-                client.arp(now, &Arp::announcement(32, &[step; 20], address))
+                client.arp(now, &Arp::announcement(HardwareType::InfiniBand, &[step; 20], address))
             }
             _ => {
                 answers += 1;

@@ -12,7 +12,8 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use ibboot::dhcp::client::{Action, Client, Config};
-use ibboot::dhcp::identity::{INFINIBAND, Identity, WantedId, unhex};
+use ibboot::dhcp::identity::{Identity, WantedId};
+use ibboot::hardware::{HardwareType, unhex};
 use ibboot::dhcp::packet::Message;
 use ibboot::dhcp::progress::Progress;
 use ibboot::error::Kind;
@@ -202,7 +203,7 @@ fn resume(progress: &Progress) {
         return;
     };
     let hardware: Vec<u8> = (0..20).collect();
-    let identity = Identity::new(INFINIBAND, &hardware, &WantedId::Bytes(client_id));
+    let identity = Identity::new(HardwareType::InfiniBand, &hardware, &WantedId::Bytes(client_id));
     let wish = &progress.wish;
     let config = Config {
         identity: identity.expect("InfiniBand"),

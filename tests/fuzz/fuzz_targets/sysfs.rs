@@ -6,10 +6,12 @@
 use std::fmt::{Debug, Display};
 use std::str::FromStr;
 
-use ibboot::wish::ipoib::{Mode, pkey_of_broadcast};
+use ibboot::hardware::{
+    HardwareAddress, HardwareType, group_of_broadcast, pkey_of_broadcast, unhex,
+};
+use ibboot::wish::ipoib::Mode;
 use ibboot::rdma::parse;
 use ibboot::rdma::parse::ParseError;
-use ibboot::rdma::sa::broadcast_group;
 use ibboot::rdma::types::{LinkLayer, NodeType, PhysState, PortState};
 use libfuzzer_sys::fuzz_target;
 use serde::Serialize;
@@ -58,8 +60,15 @@ fuzz_target!(|data: &[u8]| {
     if let Some(text) = parse::text(raw) {
         assert!(!text.is_empty() && !text.chars().any(char::is_control));
     }
-    let pkey = pkey_of_broadcast(raw);
-    let group = broadcast_group(raw).map(|group| group.octets());
+    if let Ok(address) = raw.parse::<HardwareAddress>() {
+        assert_eq!(address.to_string().parse(), Ok(address));
+    }
+    if let Ok(kind) = raw.parse::<HardwareType>() {
+        assert_eq!(kind.to_string().parse(), Ok(kind));
+    }
+    let broadcast = unhex(raw).unwrap_or_default();
+    let pkey = pkey_of_broadcast(&broadcast);
+    let group = group_of_broadcast(&broadcast).map(|group| group.octets());
     // Bytes 8 and 9 of 20, of which the group has the last 16.
     if let (Some(pkey), Some([_, _, _, _, high, low, ..])) = (pkey, group) {
         assert_eq!(pkey, u16::from_be_bytes([high, low]));
