@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::brake::Reason;
 use super::packet::{Message, option};
-use crate::redact;
+use crate::{inet, redact};
 
 pub(crate) use options::domains;
 
@@ -202,9 +202,17 @@ impl Lease {
         }
     }
 
+    /// The address with the prefix length of its network.
+    pub fn interface_address(&self) -> inet::Address {
+        inet::Address {
+            address: self.address.into(),
+            prefix: self.prefix,
+        }
+    }
+
     /// `10.0.0.5/24`.
     pub fn address_text(&self) -> String {
-        format!("{}/{}", self.address, self.prefix)
+        self.interface_address().to_string()
     }
 
     /// The routes to set, in order: with option 121 its own alone (RFC 3442), else classful ones

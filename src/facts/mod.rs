@@ -34,6 +34,7 @@ use crate::system::root::{BOOT_ID, Root};
 use crate::wish::expectation::Depth;
 use crate::wish::{bond, ipoib};
 
+pub use addresses::{AddressState, FoundAddress};
 pub use disks::DiskPath;
 pub use rootfs::RootMount;
 
@@ -196,14 +197,9 @@ pub struct Netdev {
     /// What only a bond has.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bond: Option<bond::Seen>,
-    /// IP addresses with their prefix length, link-local ones too (rtnetlink).
-    pub addresses: Vec<String>,
-    /// Addresses that duplicate address detection still looks at: the kernel's for IPv6, `up`'s for IPv4.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub tentative: Vec<String>,
-    /// IPv6 addresses that another host has.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub duplicates: Vec<String>,
+    /// IP addresses, link-local ones too (rtnetlink).
+    #[serde(flatten, serialize_with = "addresses::by_state")]
+    pub addresses: Vec<FoundAddress>,
     /// Gateways of default routes through it (rtnetlink: what /proc/net/route and
     /// /proc/net/ipv6_route show).
     pub gateways: Vec<IpAddr>,
@@ -544,8 +540,6 @@ fn netdev(look: &mut Look<'_>, ifname: String) -> Netdev {
         ipoib,
         bond,
         addresses: Vec::new(),
-        tentative: Vec::new(),
-        duplicates: Vec::new(),
         gateways: Vec::new(),
         routes: Vec::new(),
         taken: Vec::new(),

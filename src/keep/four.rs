@@ -12,7 +12,7 @@ use crate::dhcp::progress::Progress;
 use crate::dhcp::session::{Outcome, Session};
 use crate::dhcp::socket::Hardware;
 use crate::error::{Error, Result};
-use crate::facts::Netdev;
+use crate::facts::{AddressState, Netdev};
 use crate::handover::Entry;
 use crate::hardware::unhex;
 use crate::inet::Route;
@@ -226,7 +226,7 @@ impl Kept {
         let (name, what) = (&there.netdev.ifname, lease.address_text());
         let own = address(&lease);
         let wanted = self.routes(&lease);
-        let has_address = there.netdev.addresses.contains(&what);
+        let has_address = there.netdev.state_of(&own) == Some(AddressState::Usable);
         let needed = if keep {
             needed(&wanted, own, turn.servers)
         } else {

@@ -16,7 +16,6 @@ use crate::facts::Netdev;
 use crate::handover::Entry;
 use crate::hardware::unhex;
 use crate::system::clock::boottime_ns;
-use crate::wish::ipoib::Autoconf;
 
 /// Duplicate address detection of a new address is over by then, and tells nobody.
 const DETECTION: u64 = 3_000_000_000;
@@ -41,13 +40,6 @@ pub(super) struct Kept {
     pub(super) noted_as: u32,
     /// Something is to be written down.
     pub(super) has_news: bool,
-}
-
-/// A link-local address that is in use: from there it asks.
-fn local(netdev: &Netdev) -> Option<Ipv6Addr> {
-    let mut addresses = netdev.addresses.iter();
-    let local = addresses.find(|address| Autoconf::LinkLocal.is_met_by(address))?;
-    local.split('/').next()?.parse().ok()
 }
 
 impl Kept {
@@ -135,7 +127,7 @@ impl Kept {
         if self.look.is_some_and(|look| boottime_ns() >= look) {
             self.look = None;
         }
-        let local = local(there.netdev).filter(|_| there.netdev.up);
+        let local = there.netdev.link_local().filter(|_| there.netdev.up);
         let asks_from = self.session.as_ref().map(Session::local);
         if asks_from.is_some() && local.is_some() && asks_from != local {
             let is_there = asks_from.and_then(|asks_from| there.netdev.shown6(asks_from));

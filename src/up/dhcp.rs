@@ -18,7 +18,7 @@ use crate::dhcp::progress::Progress;
 use crate::dhcp::session::{Outcome, Session};
 use crate::dhcp::socket::Hardware;
 use crate::error::Error;
-use crate::facts::{Facts, Netdev};
+use crate::facts::{AddressState, Facts, Netdev};
 use crate::handover::{Mark, Phase};
 use crate::hardware::{HardwareAddress, Hex};
 use crate::system::clock::boottime_ns;
@@ -259,7 +259,8 @@ impl Walk<'_> {
             // Still on the interface, from an earlier run. A root path with a password has to be asked
             // for again: state.json does not keep it, and dracut needs it.
             Some(lease)
-                if netdev.addresses.contains(&lease.address_text()) && !lease.is_redacted() =>
+                if netdev.state_of(&lease.interface_address()) == Some(AddressState::Usable)
+                    && !lease.is_redacted() =>
             {
                 session.resume(lease.clone(), probe);
             }

@@ -167,13 +167,12 @@ impl Autoconf {
         }
     }
 
-    /// Whether an address, as ADDRESS/PREFIX, is one of these.
-    pub fn is_met_by(self, address: &str) -> bool {
-        let (address, _) = address.split_once('/').unwrap_or((address, ""));
-        let Ok(address) = address.parse::<std::net::Ipv6Addr>() else {
-            return false;
-        };
-        address.is_unicast_link_local() == (self == Autoconf::LinkLocal)
+    /// Whether an address is one of these.
+    pub fn is_met_by(self, address: IpAddr) -> bool {
+        match address {
+            IpAddr::V6(v6) => v6.is_unicast_link_local() == (self == Autoconf::LinkLocal),
+            IpAddr::V4(_) => false,
+        }
     }
 
     /// The kernel's settings for it below /proc/sys/net/ipv6/conf/IF (ip-sysctl.rst).
@@ -231,14 +230,13 @@ impl Wish {
 
     /// With what a DHCPv6 server granted, which is as good as what a router would have given: an
     /// address that the kernel made of a router's prefix already keeps that length, because it
-    /// takes none twice.
-    pub fn granted6(&self, lease: &dhcp6::lease::Lease, shown: Option<&str>) -> Wish {
+    /// takes none twice. `shown` is the address as the interface has it.
+    pub fn granted6(&self, lease: &dhcp6::lease::Lease, shown: Option<Address>) -> Wish {
         let mut wish = self.clone();
-        let prefix = shown.and_then(|text| text.split_once('/')?.1.parse().ok());
-        wish.addresses.push(Address {
+        wish.addresses.push(shown.unwrap_or(Address {
             address: lease.address.into(),
-            prefix: prefix.unwrap_or(dhcp6::lease::PREFIX),
-        });
+            prefix: dhcp6::lease::PREFIX,
+        }));
         let asked = self.dhcp6.as_ref();
         if asked.is_some_and(|asked| asked.after_router_s.is_some()) {
             wish.autoconf = None;
