@@ -17,8 +17,8 @@ use super::lease::Lease;
 use super::packet::Message;
 use super::progress::{Counts, PROBING};
 use super::random::Random;
+use crate::system::clock::SECOND;
 
-const SECOND: u64 = 1_000_000_000;
 /// Retries start after this and double up to [`LONGEST`]: a boot wants the first soon, a thousand
 /// nodes want the later ones apart.
 const SHORTEST: u64 = SECOND;

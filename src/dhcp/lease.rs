@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::brake::Reason;
 use super::packet::{Message, option};
+use crate::system::clock::SECOND;
 use crate::{inet, redact};
 
 pub(crate) use options::domains;
@@ -190,7 +191,7 @@ impl Lease {
 
     /// When it ends, ns since kernel start; `None`: never.
     pub fn ends_ns(&self) -> Option<u64> {
-        let length = u64::from(self.seconds).saturating_mul(1_000_000_000);
+        let length = u64::from(self.seconds).saturating_mul(SECOND);
         (self.seconds != FOR_EVER).then(|| self.asked_ns.saturating_add(length))
     }
 

@@ -16,14 +16,14 @@ use super::socket::{Hardware, PacketSocket, Protocol, Received, own_addresses, s
 use super::{Wish, frame};
 use crate::error::{Error, Result, errno_text};
 use crate::hardware::Hex;
-use crate::system::clock::boottime_ns;
+use crate::system::clock::{SECOND, boottime_ns};
 use crate::system::readiness::watched;
 use crate::system::root::Root;
 
 /// Packets handed over in one piece: a flood must not keep the program from its other work.
 const BATCH: usize = 64;
 /// How long the machine's own hardware addresses are known, in ns.
-const OWN_FOR: u64 = 1_000_000_000;
+const OWN_FOR: u64 = SECOND;
 
 /// What the caller has to do.
 #[derive(Debug, Clone, PartialEq, Eq)]

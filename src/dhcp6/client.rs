@@ -10,14 +10,13 @@ mod timing;
 
 use std::net::Ipv6Addr;
 
-use timing::SECOND;
-
 use super::duid::Identity;
 use super::lease::Lease;
 use super::packet::Message;
 use super::progress::Counts;
 use crate::dhcp::brake::Brake;
 use crate::dhcp::random::Random;
+use crate::system::clock::SECOND;
 
 pub(super) use requests::elapsed;
 

@@ -16,8 +16,8 @@ use super::progress::Counts;
 use crate::dhcp::identity::WantedId;
 use crate::dhcp::random::Random;
 use crate::hardware::Hex;
+use crate::system::clock::SECOND;
 
-const SECOND: u64 = 1_000_000_000;
 /// INF_MAX_DELAY: one advertisement reaches all nodes of a link at the same time.
 const DELAY: u64 = SECOND;
 /// INF_TIMEOUT.

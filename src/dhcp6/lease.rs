@@ -12,6 +12,7 @@ use crate::dhcp::brake::Reason;
 use crate::dhcp::lease::{FOR_EVER, SECONDS_MIN, domains, floored};
 use crate::error::printable;
 use crate::hardware::Hex;
+use crate::system::clock::SECOND;
 
 /// A name server or an address more than this is not taken: nobody asks as many.
 const MANY: usize = 16;
@@ -149,7 +150,7 @@ impl Lease {
 
     /// When so many seconds of it have passed, ns since kernel start; `None`: never.
     pub fn at(&self, seconds: u32) -> Option<u64> {
-        let length = u64::from(seconds).saturating_mul(1_000_000_000);
+        let length = u64::from(seconds).saturating_mul(SECOND);
         (seconds != FOR_EVER).then(|| self.asked_ns.saturating_add(length))
     }
 

@@ -590,12 +590,26 @@ mod tests {
         for (file, text) in [("address", "80:00:zz"), ("type", "65568")] {
             std::fs::write(base.join(file), text).unwrap();
         }
+        let saved = r#"{"ib0":["10.0.0.1/24","10.0.0.2/99"]}"#;
+        std::fs::write(dir.path().join("ibboot-addresses.json"), saved).unwrap();
         let root = Root::new(dir.path());
         let facts = Facts::gather(&root, None, &[], Depth::All);
         let netdev = facts.netdev("ib0").unwrap();
         assert_eq!((&netdev.address, netdev.hardware_type), (&None, None));
         let unread: Vec<&str> = facts.unread.iter().map(|u| u.path.as_str()).collect();
-        let files = ["type", "address"].map(|file| format!("/sys/class/net/ib0/{file}"));
-        assert_eq!(unread, files);
+        assert_eq!(
+            unread,
+            [
+                "/sys/class/net/ib0/type",
+                "/sys/class/net/ib0/address",
+                addresses::V4
+            ]
+        );
+        let addresses: Vec<String> = netdev
+            .addresses
+            .iter()
+            .map(|found| found.address.to_string())
+            .collect();
+        assert_eq!(addresses, ["10.0.0.1/24"]);
     }
 }

@@ -273,6 +273,7 @@ mod tests {
     use super::*;
     use crate::dhcp6::lease::Lease;
     use crate::facts::FoundAddress;
+    use crate::system::clock::SECOND;
     use crate::verify::report::Status;
 
     #[test]
@@ -365,7 +366,6 @@ mod tests {
 
     #[test]
     fn a_lease_that_has_ended_is_a_warning_with_its_age() {
-        const SECOND: u64 = 1_000_000_000;
         let lease = r#"{"address":"10.0.0.5","prefix":24,"server":"10.0.0.1",
             "asked_ns":5000000000,"seconds":60,"renew_s":30,"rebind_s":50}"#;
         let netdev = Netdev {

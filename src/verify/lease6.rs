@@ -105,9 +105,8 @@ mod tests {
     use crate::dhcp6;
     use crate::facts::FoundAddress;
     use crate::inet::Address;
+    use crate::system::clock::SECOND;
     use crate::verify::report::Status;
-
-    const SECOND: u64 = 1_000_000_000;
 
     fn seen(netdev: &Netdev, facts: &Facts) -> (Status, String) {
         let finding = evaluate(netdev, facts);

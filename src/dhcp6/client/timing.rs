@@ -3,9 +3,8 @@
 
 use super::{Client, State};
 use crate::dhcp6::packet::{Message, option};
+use crate::system::clock::SECOND;
 
-/// Nanoseconds.
-pub const SECOND: u64 = 1_000_000_000;
 /// SOL_TIMEOUT, REQ_TIMEOUT, DEC_TIMEOUT.
 const SOON: u64 = SECOND;
 /// REN_TIMEOUT and REB_TIMEOUT, REN_MAX_RT and REB_MAX_RT.

@@ -13,9 +13,9 @@ use ibboot::dhcp::client::{Action, Client, Config};
 use ibboot::dhcp::identity::{Identity, WantedId};
 use ibboot::hardware::HardwareType;
 use ibboot::dhcp::packet::{Kind, Message, option};
+use ibboot::system::clock::SECOND;
 use libfuzzer_sys::fuzz_target;
 
-const SECOND: u64 = 1_000_000_000;
 const KINDS: [Kind; 4] = [Kind::Offer, Kind::Ack, Kind::Nak, Kind::ForceRenew];
 
 struct Script<'a>(&'a [u8]);

@@ -27,11 +27,11 @@ use ibboot::verify::report::Report;
 use ibboot::request::Request;
 use ibboot::system::root::Root;
 use kernel_cmdline::Handover;
+use ibboot::system::clock::SECOND;
 use libfuzzer_sys::fuzz_target;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-const SECOND: u64 = 1_000_000_000;
 const CMDLINE: &str = "ip=ib0:dhcp ip=ib1:dhcp6 rd.ib.require=all rd.ib.probe=10.0.0.2";
 const HANDOVERS: [Handover; 5] = [
     Handover::Auto,
