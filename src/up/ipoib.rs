@@ -12,7 +12,8 @@ use super::Walk;
 use super::speaker::Speaker;
 use crate::dhcp::hardware::Hardware;
 use crate::error::{Error, errno_text};
-use crate::facts::{Facts, Netdev, PortRef, rules, select};
+use crate::facts::{AddressState, Facts, Netdev, PortRef, rules, select};
+use crate::hardware::HardwareType;
 use crate::inet::{Address, Route};
 use crate::system::root::Root;
 use crate::wish::expectation::LinkWish;
@@ -176,7 +177,7 @@ impl Walk<'_> {
     async fn rename(&mut self, netdev: &Netdev, index: u32, name: &str, facts: &Facts) -> bool {
         // Another interface in the way steps aside: ifname= may swap ib0 and ib1.
         if let Some(other) = facts.netdev(name) {
-            if other.hardware_type != Some(select::ARPHRD_INFINIBAND) {
+            if other.hardware_type != Some(HardwareType::InfiniBand) {
                 let error = Error::new(&netdev.ifname, format!("cannot be renamed to {name}"))
                     .seen("an interface that is not InfiniBand has this name")
                     .hint("choose another name in ifname=");
@@ -291,21 +292,20 @@ impl Walk<'_> {
     pub(super) async fn set_addresses(&mut self, wish: &Wish, netdev: &Netdev, index: u32) -> bool {
         let mut changed = false;
         for address in &wish.addresses {
-            let text = address.to_string();
             // What a DHCP server granted its client has asked for already.
             let v4 = match address.address {
                 IpAddr::V4(v4) if wish.dhcp.is_none() => Some(v4),
                 _ => None,
             };
-            let mut there = netdev.addresses.iter().chain(&netdev.tentative);
-            if there.any(|there| *there == text) {
+            let state = netdev.state_of(address);
+            if state == Some(AddressState::Duplicate) {
+                continue;
+            }
+            if state.is_some() {
                 if let Some(v4) = v4.filter(|v4| self.claims.is_open(index, *v4)) {
                     self.may_be_set(netdev, v4);
                 }
                 changed |= self.yield_address(netdev, index, address, v4).await;
-                continue;
-            }
-            if netdev.duplicates.contains(&text) {
                 continue;
             }
             if v4.is_some_and(|v4| !self.may_be_set(netdev, v4)) {
