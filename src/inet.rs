@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::net::IpAddr;
+use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
@@ -37,6 +38,21 @@ impl Address {
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.address, self.prefix)
+    }
+}
+
+/// Reads `ADDRESS/PREFIX`, as `Display` writes.
+impl FromStr for Address {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let read = || {
+            let (address, prefix) = text.split_once('/')?;
+            let (address, prefix) = (address.parse::<IpAddr>().ok()?, prefix.parse().ok()?);
+            let longest = if address.is_ipv6() { 128 } else { 32 };
+            (prefix <= longest).then_some(Address { address, prefix })
+        };
+        read().ok_or("not ADDRESS/PREFIX")
     }
 }
 
@@ -76,5 +92,39 @@ impl Router {
     /// Whether it says that name servers come from DHCPv6: with addresses (M flag), or without.
     pub fn has_information(self) -> bool {
         matches!(self, Router::Stateless | Router::Managed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_has_a_prefix_of_its_family() {
+        for text in [
+            "10.0.0.1/24",
+            "0.0.0.0/0",
+            "10.0.0.1/32",
+            "fe80::1/64",
+            "::/128",
+        ] {
+            let address: Address = text.parse().unwrap();
+            assert_eq!(address.to_string(), text);
+        }
+        for other in [
+            "",
+            "/",
+            "10.0.0.1",
+            "10.0.0.1/",
+            "10.0.0.1/33",
+            "fd00::1/129",
+            "10.0.0/24",
+        ] {
+            assert_eq!(
+                other.parse::<Address>(),
+                Err("not ADDRESS/PREFIX"),
+                "{other}"
+            );
+        }
     }
 }

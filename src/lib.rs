@@ -15,6 +15,7 @@ pub mod dhcp;
 pub mod error;
 pub mod facts;
 pub mod handover;
+pub mod hardware;
 pub mod inet;
 pub mod keep;
 pub mod plan;

@@ -20,7 +20,7 @@ const FLOORS: &[&[&str]] = &[
     &["dhcp"],
     &["rdma"],
     &["system"],
-    &["inet", "redact", "cli"],
+    &["inet", "hardware", "redact", "cli"],
     &["error"],
 ];
 

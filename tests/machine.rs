@@ -18,8 +18,9 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use ibboot::dhcp::hardware::Hardware;
-use ibboot::facts::Netdev;
+use ibboot::facts::{AddressState, FoundAddress, Netdev};
 use ibboot::handover::RESULT;
+use ibboot::hardware::HardwareType;
 use ibboot::inet::Address;
 use ibboot::system::directory::Directory;
 use ibboot::system::net::Net;
@@ -152,6 +153,15 @@ fn a_link_is_set_up_addressed_and_renamed_as_ip_shows_it() {
     });
 }
 
+fn usable(text: &str) -> FoundAddress {
+    text.parse::<Address>().unwrap().into()
+}
+
+fn in_state(netdev: &Netdev, state: AddressState) -> Vec<String> {
+    let found = netdev.addresses_in(state);
+    found.map(|address| address.to_string()).collect()
+}
+
 #[test]
 fn an_address_that_somebody_else_has_is_known_at_once_or_within_a_second() {
     in_empty_network("address probe", async |net: Net| {
@@ -164,7 +174,7 @@ fn an_address_that_somebody_else_has_is_known_at_once_or_within_a_second() {
         let address = near[0]["address"].as_str().unwrap();
         let hardware = Hardware {
             index: index_of("near"),
-            hardware_type: 1,
+            hardware_type: HardwareType::Ethernet,
             address: HwAddr::parse(address).unwrap().as_bytes().to_vec(),
             broadcast: vec![0xff; 6],
         };
@@ -173,7 +183,7 @@ fn an_address_that_somebody_else_has_is_known_at_once_or_within_a_second() {
         let addresses = ["10.9.8.8/24", "10.9.8.7/24"];
         let mut seen = [Netdev {
             ifindex: Some(near),
-            addresses: addresses.map(str::to_owned).to_vec(),
+            addresses: addresses.map(usable).to_vec(),
             ..Netdev::default()
         }];
         for address in ["10.9.8.8", "10.9.8.7"] {
@@ -181,7 +191,10 @@ fn an_address_that_somebody_else_has_is_known_at_once_or_within_a_second() {
             assert!(claims.claim(&hardware, address.parse().unwrap()).unwrap());
         }
         claims.add_to(&mut seen);
-        assert_eq!(seen[0].tentative, ["10.9.8.7/24", "10.9.8.8/24"]);
+        assert_eq!(
+            in_state(&seen[0], AddressState::Tentative),
+            ["10.9.8.7/24", "10.9.8.8/24"]
+        );
         let began = Instant::now();
         while claims.owner(near, "10.9.8.7".parse().unwrap()).is_none() {
             tokio::time::sleep_until(claims.due().unwrap()).await;
@@ -193,13 +206,12 @@ fn an_address_that_somebody_else_has_is_known_at_once_or_within_a_second() {
                 .claim(&hardware, "10.9.8.7".parse().unwrap())
                 .unwrap()
         );
-        seen[0].addresses = addresses.map(str::to_owned).to_vec();
-        seen[0].tentative.clear();
+        seen[0].addresses = addresses.map(usable).to_vec();
         claims.add_to(&mut seen);
         let words = ["10.9.8.7 is taken by 52:54:00:00:00:02".to_owned()];
         assert_eq!(seen[0].taken, words);
-        assert_eq!(seen[0].tentative, ["10.9.8.8/24"]);
-        assert_eq!(seen[0].addresses, ["10.9.8.7/24"]);
+        assert_eq!(in_state(&seen[0], AddressState::Tentative), ["10.9.8.8/24"]);
+        assert_eq!(in_state(&seen[0], AddressState::Usable), ["10.9.8.7/24"]);
         // No answer at first, and then another host uses the address.
         let ten = "10.9.8.10".parse().unwrap();
         assert!(claims.claim(&hardware, ten).unwrap());

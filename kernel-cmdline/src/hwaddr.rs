@@ -5,7 +5,8 @@ use core::fmt;
 
 /// A 64-bit globally unique identifier of a node or a port.
 ///
-/// `{}` writes it as `0x0002c903000a1b2c`, `{:#}` as sysfs does: `0002:c903:000a:1b2c`.
+/// `{}` writes it as `0x0002c903000a1b2c`, `{:#}` as sysfs does: `0002:c903:000a:1b2c`. With the
+/// feature `serde` JSON has the text of `{}`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Guid(pub u64);
 
@@ -32,6 +33,42 @@ impl Guid {
         HwAddr::parse(text)
             .filter(|address| address.as_bytes().len() == 8)
             .and_then(|address| address.guid())
+    }
+
+    /// Reads what the kernel and `Display` write: sysfs's four groups of four, or `0x` and exactly 16
+    /// hexadecimal digits.
+    pub fn parse_written(text: &str) -> Option<Self> {
+        // In the other spellings of `parse` a GUID has 3 to 17 bytes or 23.
+        Self::parse(text).filter(|_| matches!(text.len(), 18 | 19))
+    }
+}
+
+#[cfg(feature = "serde")]
+impl serde::Serialize for Guid {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+#[cfg(feature = "serde")]
+impl<'de> serde::Deserialize<'de> for Guid {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Text;
+
+        impl serde::de::Visitor<'_> for Text {
+            type Value = Guid;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a string")
+            }
+
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Guid, E> {
+                Guid::parse_written(text)
+                    .ok_or_else(|| E::custom(format_args!("cannot read GUID from {text:?}")))
+            }
+        }
+
+        deserializer.deserialize_str(Text)
     }
 }
 

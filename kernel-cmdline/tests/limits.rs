@@ -286,6 +286,17 @@ fn guids_are_written_in_two_ways() {
         (guid.to_string(), format!("{guid:#}")),
         ("0x0002c903000a1b2c".into(), "0002:c903:000a:1b2c".into())
     );
+    for written in ["0x0002c903000a1b2c", "0002:c903:000a:1b2c"] {
+        assert_eq!(Guid::parse_written(written), Some(guid));
+    }
+    for other in [
+        "0x2c903000a1b2c",
+        "0002c903000a1b2c",
+        "00:02:c9:03:00:0a:1b:2c",
+    ] {
+        assert_eq!(Guid::parse(other), Some(guid));
+        assert_eq!(Guid::parse_written(other), None, "{other}");
+    }
 }
 
 #[test]

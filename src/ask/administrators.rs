@@ -13,6 +13,7 @@ use tokio::io::unix::AsyncFd;
 use tokio::time::{Instant, timeout};
 
 use crate::facts::{Facts, PortRef};
+use crate::hardware::{group_of_broadcast, unhex};
 use crate::rdma::netlink::Rdma;
 use crate::rdma::parse;
 use crate::rdma::sa::{self, Answer, CALM_MS, Heard, Interview, Next, PATIENT_MS, QUICK_MS};
@@ -328,7 +329,8 @@ fn ready(
 fn broadcast_group(root: &Root, interface: &str) -> Result<Ipv6Addr, String> {
     let path = format!("/sys/class/net/{interface}/broadcast");
     let text = root.text(&path).map_err(|e| format!("{path}: {e}"))?;
-    sa::broadcast_group(&text).ok_or_else(|| format!("{path}: {text:?} is no IPoIB address"))
+    let group = unhex(&text).and_then(|bytes| group_of_broadcast(&bytes));
+    group.ok_or_else(|| format!("{path}: {text:?} is no IPoIB address"))
 }
 
 /// Where in the port's table the default partition stands, the full membership preferred.

@@ -4,7 +4,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::{Claim, Draft, Need, Setting, What};
-use crate::facts::Netdev;
+use crate::facts::{AddressState, Netdev};
 use crate::inet::{Address, Route};
 use crate::wish::ipoib::Wish;
 
@@ -17,18 +17,20 @@ impl Draft<'_> {
                 IpAddr::V4(v4) if wish.dhcp.is_none() => Some(v4),
                 _ => None,
             };
-            let text = address.to_string();
-            let mut there = netdev.addresses.iter().chain(&netdev.tentative);
-            if there.any(|there| *there == text) {
-                if let Some(v4) = static4 {
-                    self.claimed(netdev, *address, v4);
+            match netdev.state_of(address) {
+                Some(AddressState::Duplicate) => {}
+                Some(AddressState::Usable | AddressState::Tentative) => {
+                    if let Some(v4) = static4 {
+                        self.claimed(netdev, *address, v4);
+                    }
                 }
-            } else if !netdev.duplicates.contains(&text) {
-                if let Some(v4) = static4 {
-                    self.on(netdev, Need::Requested, What::Claim(v4));
+                None => {
+                    if let Some(v4) = static4 {
+                        self.on(netdev, Need::Requested, What::Claim(v4));
+                    }
+                    let peer = wish.peer_of(address);
+                    self.set(netdev, Setting::AddAddress(*address, peer));
                 }
-                let peer = wish.peer_of(address);
-                self.set(netdev, Setting::AddAddress(*address, peer));
             }
         }
         let is_missing = |gateway: &&IpAddr| !netdev.gateways.contains(gateway);

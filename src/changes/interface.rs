@@ -6,6 +6,7 @@
 use super::{Draft, Expected, Interface, Need, Setting, What, ground};
 use crate::error::Error;
 use crate::facts::{Netdev, rules, select};
+use crate::hardware::HardwareType;
 use crate::rdma::types::LinkLayer;
 use crate::wish::ipoib::{FULL_MEMBER, WantedMtu, Wish};
 
@@ -47,7 +48,7 @@ impl Draft<'_> {
         let Some(other) = facts.netdev(name) else {
             return self.set(netdev, Setting::Rename(name.to_owned()));
         };
-        if other.hardware_type != Some(select::ARPHRD_INFINIBAND) {
+        if other.hardware_type != Some(HardwareType::InfiniBand) {
             let error = Error::new(&netdev.ifname, format!("cannot be renamed to {name}"))
                 .seen("an interface that is not InfiniBand has this name")
                 .hint("choose another name in ifname=");

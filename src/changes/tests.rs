@@ -2,10 +2,12 @@
 //! What a case on a saved machine cannot express: what was tried, leases, and what the link answers.
 //! The order of the changes is in `tests/cases`.
 
-use kernel_cmdline::PortType;
 use std::path::Path;
 
+use kernel_cmdline::PortType;
+
 use super::*;
+use crate::facts::{AddressState, FoundAddress};
 use crate::plan::{Inventory, Plan, plan};
 use crate::request::Request;
 use crate::system::root::Root;
@@ -113,7 +115,10 @@ fn a_mode_and_an_address_are_tried_at_every_look() {
         );
     }
     // Another host has it: the kernel would not take it back.
-    machine.netdev("ib0").duplicates = vec!["fd00::5/64".to_owned()];
+    machine.netdev("ib0").addresses = vec![FoundAddress {
+        address: "fd00::5/64".parse().unwrap(),
+        state: AddressState::Duplicate,
+    }];
     assert_eq!(machine.tried(&mut done), ["ib0: set mode connected"]);
 }
 
@@ -256,7 +261,7 @@ fn what_a_lease_grants_is_set_and_what_it_suggests_is_tried() {
 #[test]
 fn an_address_goes_that_another_host_has() {
     let mut machine = Machine::new("connectx6-hdr", &format!("{IB} ip=10.0.0.5:::24::ib0:none"));
-    machine.netdev("ib0").addresses = vec!["10.0.0.5/24".to_owned()];
+    machine.netdev("ib0").addresses = vec!["10.0.0.5/24".parse::<Address>().unwrap().into()];
     let next = |claim: Option<Claim>| {
         let changes = machine.with(&Done::default(), |_, ground| {
             let key = (4, Ipv4Addr::new(10, 0, 0, 5));

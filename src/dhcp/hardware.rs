@@ -3,7 +3,7 @@
 
 use std::io;
 
-use super::identity::unhex;
+use crate::hardware::{HardwareType, unhex};
 use crate::system::root::Root;
 
 /// An interface as a packet socket needs it.
@@ -12,7 +12,7 @@ pub struct Hardware {
     /// Interface index.
     pub index: u32,
     /// ARP hardware type.
-    pub hardware_type: u16,
+    pub hardware_type: HardwareType,
     /// Its address.
     pub address: Vec<u8>,
     /// Where broadcasts go. On InfiniBand that depends on the partition, so it is never a constant.

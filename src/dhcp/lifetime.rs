@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! PURE: how long leases hold, and the floors of their times.
 
-/// Nanoseconds.
-pub(super) const SECOND: u64 = 1_000_000_000;
+use crate::system::clock::SECOND;
+
 /// A lease for ever (RFC 2131 3.3, RFC 8415 7.7).
 pub const FOR_EVER: u32 = u32::MAX;
 /// No lease is taken for shorter than this, nor renewed sooner than the other after it was asked for: a

@@ -4,9 +4,12 @@
 //! looks at is no address yet.
 
 use std::collections::BTreeMap;
-use std::net::Ipv6Addr;
+use std::net::{IpAddr, Ipv6Addr};
+
+use serde::{Serialize, Serializer};
 
 use super::{Look, Netdev, rtnetlink};
+use crate::inet::Address;
 
 /// The note of a dump that gave no answer.
 pub const DUMP: &str = "rtnetlink addresses";
@@ -20,35 +23,111 @@ const OPTIMISTIC: u32 = 0x04;
 const FAILED: u32 = 0x08;
 const TENTATIVE: u32 = 0x40;
 
+/// An IP address of an interface.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FoundAddress {
+    /// The address with the prefix length of its network.
+    pub address: Address,
+    /// Whether it can be used.
+    pub state: AddressState,
+}
+
+/// What duplicate address detection says of an address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AddressState {
+    /// In use.
+    Usable,
+    /// Not known yet: the kernel looks at IPv6 addresses, `up` at IPv4 addresses.
+    Tentative,
+    /// Another host has the address (IPv6).
+    Duplicate,
+}
+
+impl AddressState {
+    /// Of the kernel's flags, IFA_F_*.
+    fn of(flags: u32) -> AddressState {
+        if flags & FAILED != 0 {
+            AddressState::Duplicate
+        } else if flags & (TENTATIVE | OPTIMISTIC) == TENTATIVE {
+            AddressState::Tentative
+        } else {
+            AddressState::Usable
+        }
+    }
+}
+
+/// In use.
+impl From<Address> for FoundAddress {
+    fn from(address: Address) -> FoundAddress {
+        FoundAddress {
+            address,
+            state: AddressState::Usable,
+        }
+    }
+}
+
+/// JSON has a list of texts for each state, the latter two where they are not empty.
+pub(super) fn by_state<S: Serializer>(
+    found: &[FoundAddress],
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    #[derive(Serialize)]
+    struct ByState {
+        addresses: Vec<String>,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        tentative: Vec<String>,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        duplicates: Vec<String>,
+    }
+
+    let texts = |state| {
+        let found = found.iter().filter(|found| found.state == state);
+        found.map(|found| found.address.to_string()).collect()
+    };
+    let lists = ByState {
+        addresses: texts(AddressState::Usable),
+        tentative: texts(AddressState::Tentative),
+        duplicates: texts(AddressState::Duplicate),
+    };
+    lists.serialize(serializer)
+}
+
 impl Netdev {
-    /// The address as the kernel shows it, of whatever prefix length; tentative and another host's
-    /// too.
-    pub fn shown6(&self, address: Ipv6Addr) -> Option<&str> {
-        let there = self.addresses.iter().chain(&self.tentative);
-        let mut there = there.chain(&self.duplicates).map(String::as_str);
-        there.find(|shown| is_of(shown, address))
+    /// The addresses in this state, in the order of the kernel.
+    pub fn addresses_in(&self, state: AddressState) -> impl Iterator<Item = Address> {
+        let found = self.addresses.iter();
+        found
+            .filter(move |found| found.state == state)
+            .map(|found| found.address)
+    }
+
+    /// The state of the address with this prefix length; none: the interface does not have the address.
+    pub fn state_of(&self, address: &Address) -> Option<AddressState> {
+        let mut found = self.addresses.iter();
+        found
+            .find(|found| found.address == *address)
+            .map(|found| found.state)
+    }
+
+    /// The address as the kernel shows it, of whatever prefix length and state.
+    pub fn shown6(&self, address: Ipv6Addr) -> Option<Address> {
+        let mut found = self.addresses.iter().map(|found| found.address);
+        found.find(|found| found.address == address)
     }
 
     /// Whether another host has the address.
     pub fn is_duplicate6(&self, address: Ipv6Addr) -> bool {
-        self.duplicates.iter().any(|shown| is_of(shown, address))
+        let mut duplicates = self.addresses_in(AddressState::Duplicate);
+        duplicates.any(|duplicate| duplicate.address == address)
     }
-}
 
-fn is_of(shown: &str, address: Ipv6Addr) -> bool {
-    shown.split('/').next().and_then(|text| text.parse().ok()) == Some(address)
-}
-
-impl Netdev {
-    fn add_address(&mut self, shown: String, flags: u32) {
-        let list = if flags & FAILED != 0 {
-            &mut self.duplicates
-        } else if flags & (TENTATIVE | OPTIMISTIC) == TENTATIVE {
-            &mut self.tentative
-        } else {
-            &mut self.addresses
-        };
-        list.push(shown);
+    /// A link-local IPv6 address in use: DHCPv6 clients ask from there.
+    pub fn link_local(&self) -> Option<Ipv6Addr> {
+        let mut usable = self.addresses_in(AddressState::Usable);
+        usable.find_map(|usable| match usable.address {
+            IpAddr::V6(v6) => v6.is_unicast_link_local().then_some(v6),
+            IpAddr::V4(_) => None,
+        })
     }
 }
 
@@ -67,10 +146,11 @@ pub(super) fn add(netdevs: &mut [Netdev], look: &mut Look<'_>) {
         let Some(netdev) = netdevs.iter_mut().find(|n| n.ifindex == Some(one.index)) else {
             continue;
         };
-        let shown = one.address.to_string();
-        netdev.add_address(shown.clone(), one.flags);
-        if one.address.address.is_ipv4() {
-            v4.entry(netdev.ifname.clone()).or_default().push(shown);
+        let (address, state) = (one.address, AddressState::of(one.flags));
+        netdev.addresses.push(FoundAddress { address, state });
+        if address.address.is_ipv4() {
+            let of_name = v4.entry(netdev.ifname.clone()).or_default();
+            of_name.push(address.to_string());
         }
     }
     look.root().keep(V4, &v4);
@@ -79,54 +159,117 @@ pub(super) fn add(netdevs: &mut [Netdev], look: &mut Look<'_>) {
 fn add_saved(netdevs: &mut [Netdev], look: &mut Look<'_>) {
     let mut v4: BTreeMap<String, Vec<String>> = look.saved(V4);
     for netdev in netdevs.iter_mut() {
-        netdev
-            .addresses
-            .extend(v4.remove(&netdev.ifname).unwrap_or_default());
+        for text in v4.remove(&netdev.ifname).unwrap_or_default() {
+            match text.parse::<Address>() {
+                Ok(address) => netdev.addresses.push(address.into()),
+                Err(why) => look.note(V4, format!("{text:?}: {why}")),
+            }
+        }
     }
     let text = look.text(V6).unwrap_or_default();
     for line in text.lines() {
-        let Some((ifname, address, flags)) = parse(line) else {
+        let Some((ifname, found)) = parse(line) else {
             look.note(V6, "a line is not as the kernel writes it");
             continue;
         };
         if let Some(netdev) = netdevs.iter_mut().find(|n| n.ifname == ifname) {
-            netdev.add_address(address, flags);
+            netdev.addresses.push(found);
         }
     }
 }
 
 /// `fe80... 02 40 20 80 ib0`: address, index, prefix length, scope, flags, name.
-fn parse(line: &str) -> Option<(&str, String, u32)> {
+fn parse(line: &str) -> Option<(&str, FoundAddress)> {
     let fields: Vec<&str> = line.split_ascii_whitespace().collect();
     let [address, _, prefix, _, flags, ifname] = fields.as_slice() else {
         return None;
     };
-    let address = Ipv6Addr::from(u128::from_str_radix(address, 16).ok()?);
-    let prefix = u8::from_str_radix(prefix, 16).ok()?;
-    let flags = u32::from_str_radix(flags, 16).ok()?;
-    Some((ifname, format!("{address}/{prefix}"), flags))
+    let address = Address {
+        address: IpAddr::from(u128::from_str_radix(address, 16).ok()?.to_be_bytes()),
+        prefix: u8::from_str_radix(prefix, 16).ok()?,
+    };
+    let state = AddressState::of(u32::from_str_radix(flags, 16).ok()?);
+    Some((ifname, FoundAddress { address, state }))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn found(text: &str, state: AddressState) -> FoundAddress {
+        let address = text.parse().unwrap();
+        FoundAddress { address, state }
+    }
+
     #[test]
     fn a_line_of_the_kernel_is_read() {
         let line = "fe80000000000000b8599f0300fc1a2c 02 40 20 c0      ib0";
-        let address = "fe80::b859:9f03:fc:1a2c/64".to_owned();
-        assert_eq!(parse(line), Some(("ib0", address, 0xc0)));
+        for (flags, state) in [
+            ("80", AddressState::Usable),
+            ("c0", AddressState::Tentative),
+            ("c4", AddressState::Usable),
+            ("c8", AddressState::Duplicate),
+        ] {
+            let line = line.replace("c0 ", &format!("{flags} "));
+            let wanted = found("fe80::b859:9f03:fc:1a2c/64", state);
+            assert_eq!(parse(&line), Some(("ib0", wanted)), "{flags}");
+        }
         assert_eq!(parse("fe80 02 40 20 80"), None);
         assert_eq!(parse("x 02 40 20 80 ib0"), None);
+    }
+
+    #[test]
+    fn json_has_a_list_of_texts_for_each_state() {
+        let mut netdev = Netdev {
+            addresses: vec![
+                found("fe80::5/64", AddressState::Tentative),
+                found("10.0.0.1/24", AddressState::Usable),
+                found("fd00::5/64", AddressState::Duplicate),
+                found("10.0.0.2/24", AddressState::Usable),
+            ],
+            ..Netdev::default()
+        };
+        let json = |netdev: &Netdev| {
+            let json = serde_json::to_string(netdev).unwrap();
+            let (_, addresses) = json.split_once(r#""ipoib":null,"#).unwrap();
+            addresses.to_owned()
+        };
+        assert_eq!(
+            json(&netdev),
+            r#""addresses":["10.0.0.1/24","10.0.0.2/24"],"tentative":["fe80::5/64"],"duplicates":["fd00::5/64"],"gateways":[]}"#
+        );
+        netdev.addresses.clear();
+        assert_eq!(json(&netdev), r#""addresses":[],"gateways":[]}"#);
+    }
+
+    #[test]
+    fn an_address_is_found_with_its_state() {
+        let netdev = Netdev {
+            addresses: vec![
+                found("fe80::4/64", AddressState::Tentative),
+                found("10.0.0.1/24", AddressState::Usable),
+                found("fe80::5/64", AddressState::Usable),
+                found("fd00::5/64", AddressState::Duplicate),
+            ],
+            ..Netdev::default()
+        };
+        let state_of = |text: &str| netdev.state_of(&text.parse().unwrap());
+        assert_eq!(state_of("10.0.0.1/24"), Some(AddressState::Usable));
+        assert_eq!(state_of("10.0.0.1/25"), None);
+        assert_eq!(state_of("fe80::4/64"), Some(AddressState::Tentative));
+        let link_local = "fe80::5".parse().unwrap();
+        assert_eq!(netdev.link_local(), Some(link_local));
+        let duplicate = "fd00::5".parse().unwrap();
+        assert_eq!(netdev.shown6(duplicate).unwrap().prefix, 64);
+        assert!(netdev.is_duplicate6(duplicate) && !netdev.is_duplicate6(link_local));
+        assert_eq!(netdev.shown6("fd00::6".parse().unwrap()), None);
     }
 
     proptest::proptest! {
         #[test]
         fn any_line_is_survived(line in "\\PC*|([0-9a-fx+-]{1,33} ){5}ib0") {
-            if let Some((_, shown, _)) = parse(&line) {
-                let (address, prefix) = shown.split_once('/').unwrap();
-                proptest::prop_assert!(address.parse::<Ipv6Addr>().is_ok());
-                proptest::prop_assert!(prefix.parse::<u8>().is_ok());
+            if let Some((ifname, found)) = parse(&line) {
+                proptest::prop_assert!(line.contains(ifname) && found.address.address.is_ipv6());
             }
         }
     }

@@ -4,7 +4,7 @@
 
 use std::net::IpAddr;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::Look;
 use crate::wish::storage::Protocol;
@@ -13,7 +13,7 @@ use crate::wish::storage::Protocol;
 const LAYERS_MAX: usize = 8;
 
 /// One way to the root file system's disk. A disk has several with multipath.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DiskPath {
     /// Where it begins here: the disk of an iSCSI session (`sda`), the NVMe controller (`nvme0`),
     /// a disk of this machine (`vda`).

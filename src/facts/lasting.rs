@@ -5,18 +5,14 @@
 use serde::{Deserialize, Serialize};
 
 use super::Netdev;
-use super::select::ARPHRD_INFINIBAND;
-use crate::dhcp::identity::{Hex, unhex};
+use crate::hardware::{HardwareType, Hex};
 use crate::wish::ipoib::FULL_MEMBER;
-
-/// Of a 20-byte IPoIB address the last 8 bytes, the port GUID, stay.
-const GUID_AT: usize = 12;
 
 /// What an interface is known by.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
     /// ARP hardware type.
-    pub hardware_type: u32,
+    pub hardware_type: HardwareType,
     /// Port GUID on InfiniBand, else the hardware address; the name of a bond, whose address
     /// changes with a failover.
     pub lasting: String,
@@ -32,13 +28,13 @@ impl Identity {
     /// `None` where the interface does not show a hardware address.
     pub fn of(netdev: &Netdev) -> Option<Identity> {
         let hardware_type = netdev.hardware_type?;
-        let address = netdev.address.as_deref()?;
+        let address = netdev.address.as_ref()?;
         let lasting = if netdev.bond.is_some() {
             netdev.ifname.clone()
-        } else if hardware_type == ARPHRD_INFINIBAND {
-            Hex(unhex(address)?.get(GUID_AT..)?).to_string()
+        } else if hardware_type == HardwareType::InfiniBand {
+            Hex(&address.port_guid()?.0.to_be_bytes()).to_string()
         } else {
-            address.to_owned()
+            address.to_string()
         };
         let pkey = netdev.ipoib.as_ref().and_then(|seen| seen.pkey);
         Some(Identity {

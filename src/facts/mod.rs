@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use crate::dhcp;
 use crate::dhcp::v4::progress::Progress;
 use crate::error::Result;
-use crate::facts::select::ARPHRD_INFINIBAND;
+use crate::hardware::{HardwareAddress, HardwareType, pkey_of_broadcast, unhex};
 use crate::inet::Route;
 use crate::rdma::netlink::Rdma;
 use crate::rdma::types::{
@@ -34,6 +34,7 @@ use crate::system::root::{BOOT_ID, Root};
 use crate::wish::expectation::Depth;
 use crate::wish::{bond, ipoib};
 
+pub use addresses::{AddressState, FoundAddress};
 pub use disks::DiskPath;
 pub use rootfs::RootMount;
 
@@ -51,7 +52,7 @@ pub const SERVERS: &str = "/ibboot-servers.json";
 
 /// The snapshot, as `ibboot facts` prints it. Names of fields follow `rdma -j` (iproute2) where
 /// that has one.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Facts {
     /// [`SCHEMA`].
     pub schema: u32,
@@ -69,25 +70,25 @@ pub struct Facts {
     pub netdevs: Vec<Netdev>,
     /// What the subnet administrators said of the interfaces that have no carrier, where they were
     /// asked.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub subnet_administrator: Vec<sa::Seen>,
     /// Whether the subnet administrators of the other ports answer, where they were asked.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub subnet_managers: Vec<sa::Contact>,
     /// What the servers said that were asked over RDMA.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub servers: Vec<reach::Seen>,
     /// How far DHCP came where it is asked, or what it was granted in this boot.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub dhcp: Vec<Progress>,
     /// The same of DHCPv6.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub dhcp6: Vec<dhcp::v6::progress::Progress>,
     /// What is mounted as the root directory.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub root: Option<RootMount>,
     /// RDMA connections that are established.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub connections: Vec<Connection>,
     /// Attributes that could not be read or understood: the rest still counts.
     pub unread: Vec<Unread>,
@@ -103,7 +104,7 @@ pub struct Unread {
 }
 
 /// An RDMA device: /sys/class/infiniband/NAME and NETLINK_RDMA.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Device {
     /// Name; udev may change it.
     pub ifname: String,
@@ -136,7 +137,7 @@ pub struct Device {
 }
 
 /// A port of an RDMA device: /sys/class/infiniband/NAME/ports/N.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Port {
     /// Number, from 1.
     pub port: u32,
@@ -169,16 +170,16 @@ pub struct Port {
 }
 
 /// A network interface: /sys/class/net/NAME.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Netdev {
     /// Name.
     pub ifname: String,
     /// Index.
     pub ifindex: Option<u32>,
-    /// ARP hardware type (`type`): 1 Ethernet, 32 InfiniBand.
-    pub hardware_type: Option<u32>,
-    /// Hardware address.
-    pub address: Option<String>,
+    /// ARP hardware type (`type`).
+    pub hardware_type: Option<HardwareType>,
+    /// Hardware address (`address`).
+    pub address: Option<HardwareAddress>,
     /// MTU in bytes.
     pub mtu: Option<u32>,
     /// Administratively up (IFF_UP).
@@ -194,24 +195,19 @@ pub struct Netdev {
     /// What only an IPoIB interface has.
     pub ipoib: Option<ipoib::Seen>,
     /// What only a bond has.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub bond: Option<bond::Seen>,
-    /// IP addresses with their prefix length, link-local ones too (rtnetlink).
-    pub addresses: Vec<String>,
-    /// Addresses that duplicate address detection still looks at: the kernel's for IPv6, `up`'s for IPv4.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub tentative: Vec<String>,
-    /// IPv6 addresses that another host has.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub duplicates: Vec<String>,
+    /// IP addresses, link-local ones too (rtnetlink).
+    #[serde(flatten, serialize_with = "addresses::by_state")]
+    pub addresses: Vec<FoundAddress>,
     /// Gateways of default routes through it (rtnetlink: what /proc/net/route and
     /// /proc/net/ipv6_route show).
     pub gateways: Vec<IpAddr>,
     /// Its other routes; those to its own addresses are left out.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub routes: Vec<Route>,
     /// Wanted addresses that somebody else on the link has, in words.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub taken: Vec<String>,
 }
 
@@ -237,6 +233,13 @@ impl PortRef<'_> {
     /// `rxe0/1`, as rdma(8) writes it.
     pub fn name(&self) -> String {
         format!("{}/{}", self.device.ifname, self.port.port)
+    }
+}
+
+impl Netdev {
+    /// GUID of the port below an IPoIB interface, from its hardware address.
+    pub fn port_guid(&self) -> Option<Guid> {
+        self.address.as_ref().and_then(HardwareAddress::port_guid)
     }
 }
 
@@ -506,16 +509,17 @@ fn netdev(look: &mut Look<'_>, ifname: String) -> Netdev {
             .find_map(|line| line.strip_prefix("DEVTYPE=").map(str::to_owned))
     });
     let ifindex = look.parsed(&format!("{base}/ifindex"), number);
-    let hardware_type = look.parsed(&format!("{base}/type"), number);
+    let hardware_type = look.parsed(&format!("{base}/type"), str::parse);
     // A bond of IPoIB interfaces has their hardware type, and the address of one of them.
     let bond = (kind.as_deref() == Some("bond")).then(|| bond(look, &base));
-    let is_ipoib = hardware_type == Some(ARPHRD_INFINIBAND) && bond.is_none();
+    let is_ipoib = hardware_type == Some(HardwareType::InfiniBand) && bond.is_none();
     let ipoib = is_ipoib.then(|| ipoib::Seen {
         mode: look.parsed(&format!("{base}/mode"), |text| {
             ipoib::Mode::parse(text).ok_or("neither datagram nor connected")
         }),
         pkey: look.parsed(&format!("{base}/broadcast"), |text| {
-            ipoib::pkey_of_broadcast(text).ok_or("no hardware address of IPoIB")
+            let pkey = unhex(text).and_then(|bytes| pkey_of_broadcast(&bytes));
+            pkey.ok_or("no hardware address of IPoIB")
         }),
         // A parent is its own lower link (ipoib_get_iflink); a child made through rtnetlink has
         // no `parent` file.
@@ -526,7 +530,7 @@ fn netdev(look: &mut Look<'_>, ifname: String) -> Netdev {
     Netdev {
         ifindex,
         hardware_type,
-        address: look.text(&format!("{base}/address")),
+        address: look.parsed(&format!("{base}/address"), str::parse),
         mtu: look.parsed(&format!("{base}/mtu"), number),
         up,
         carrier,
@@ -536,8 +540,6 @@ fn netdev(look: &mut Look<'_>, ifname: String) -> Netdev {
         ipoib,
         bond,
         addresses: Vec::new(),
-        tentative: Vec::new(),
-        duplicates: Vec::new(),
         gateways: Vec::new(),
         routes: Vec::new(),
         taken: Vec::new(),
@@ -574,4 +576,40 @@ pub struct Leases {
     pub dhcp: Vec<Progress>,
     /// Those of IPv6.
     pub dhcp6: Vec<dhcp::v6::progress::Progress>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_no_kernel_writes_of_an_interface_is_noted_as_unread() {
+        let dir = tempfile::tempdir().unwrap();
+        let base = dir.path().join("sys/class/net/ib0");
+        std::fs::create_dir_all(&base).unwrap();
+        for (file, text) in [("address", "80:00:zz"), ("type", "65568")] {
+            std::fs::write(base.join(file), text).unwrap();
+        }
+        let saved = r#"{"ib0":["10.0.0.1/24","10.0.0.2/99"]}"#;
+        std::fs::write(dir.path().join("ibboot-addresses.json"), saved).unwrap();
+        let root = Root::new(dir.path());
+        let facts = Facts::gather(&root, None, &[], Depth::All);
+        let netdev = facts.netdev("ib0").unwrap();
+        assert_eq!((&netdev.address, netdev.hardware_type), (&None, None));
+        let unread: Vec<&str> = facts.unread.iter().map(|u| u.path.as_str()).collect();
+        assert_eq!(
+            unread,
+            [
+                "/sys/class/net/ib0/type",
+                "/sys/class/net/ib0/address",
+                addresses::V4
+            ]
+        );
+        let addresses: Vec<String> = netdev
+            .addresses
+            .iter()
+            .map(|found| found.address.to_string())
+            .collect();
+        assert_eq!(addresses, ["10.0.0.1/24"]);
+    }
 }

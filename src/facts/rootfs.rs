@@ -3,7 +3,7 @@
 
 use std::net::IpAddr;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::{DiskPath, Look, disks};
 use crate::redact;
@@ -12,7 +12,7 @@ use crate::redact;
 pub const CONNECTIONS: &str = "/ibboot-connections.json";
 
 /// The mount at `/` (/proc/self/mountinfo, proc(5)).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RootMount {
     /// Kind of file system: `nfs4`, `ext4`.
     pub fstype: String,
@@ -25,7 +25,7 @@ pub struct RootMount {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server: Option<IpAddr>,
     /// The ways to its disk, where it is on one.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub paths: Vec<DiskPath>,
 }
 

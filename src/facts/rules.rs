@@ -5,10 +5,9 @@
 
 use std::collections::BTreeSet;
 
-use kernel_cmdline::HwAddr;
-
-use crate::facts::select::{ARPHRD_INFINIBAND, Ports};
+use crate::facts::select::Ports;
 use crate::facts::{Facts, Netdev, PortRef};
+use crate::hardware::HardwareType;
 use crate::rdma::types::LinkLayer;
 use crate::wish::expectation::{Expectation, LinkWish};
 use crate::wish::ipoib::{
@@ -41,34 +40,23 @@ pub fn interface<'f>(
 }
 
 fn is_on_port(netdev: &Netdev, port: PortRef<'_>) -> bool {
-    netdev.hardware_type == Some(ARPHRD_INFINIBAND)
-        && netdev
-            .address
-            .as_deref()
-            .and_then(HwAddr::parse)
-            .zip(port.port.port_guid)
-            .is_some_and(|(address, guid)| address.matches_guid(kernel_cmdline::Guid(guid.0)))
+    let guid = netdev.port_guid();
+    netdev.hardware_type == Some(HardwareType::InfiniBand)
+        && guid.is_some()
+        && port.port.port_guid == guid
 }
 
 /// Two interfaces on one port: the last 8 bytes of their addresses are its GUID.
 pub fn same_port(one: &Netdev, other: &Netdev) -> bool {
-    let guid = |netdev: &Netdev| {
-        let address = HwAddr::parse(netdev.address.as_deref()?)?;
-        address.guid()
-    };
-    guid(one).is_some_and(|mine| guid(other) == Some(mine))
+    one.port_guid().is_some() && one.port_guid() == other.port_guid()
 }
 
 /// The device can do connected mode: it says so in its hardware address.
 pub fn can_connect(netdev: &Netdev) -> bool {
-    let address = netdev.address.as_deref().and_then(HwAddr::parse);
-    address.is_some_and(|address| {
-        address.as_bytes().len() == 20
-            && address
-                .as_bytes()
-                .first()
-                .is_some_and(|flags| flags & CONNECTED_CAPABLE != 0)
-    })
+    let address = netdev.address.as_ref();
+    let ipoib = address.filter(|address| address.port_guid().is_some());
+    let flags = ipoib.and_then(|address| address.bytes().first());
+    flags.is_some_and(|flags| flags & CONNECTED_CAPABLE != 0)
 }
 
 /// The mode to set, or why it cannot be had.
@@ -120,7 +108,7 @@ pub fn suggested_mtu(
     slaves: &[&Netdev],
 ) -> Option<u32> {
     let mode = netdev.ipoib.as_ref().map(|seen| seen.mode);
-    let is_infiniband = netdev.hardware_type == Some(ARPHRD_INFINIBAND);
+    let is_infiniband = netdev.hardware_type == Some(HardwareType::InfiniBand);
     let of_mode = match mode {
         Some(Some(Mode::Connected)) => CONNECTED_MAX,
         Some(_) => DATAGRAM_MAX,
@@ -168,8 +156,8 @@ mod tests {
     fn ipoib(address: &str, mode: Option<Mode>, mtu: u32) -> Netdev {
         Netdev {
             ifname: "ib0".to_owned(),
-            hardware_type: Some(ARPHRD_INFINIBAND),
-            address: Some(address.to_owned()),
+            hardware_type: Some(HardwareType::InfiniBand),
+            address: Some(address.parse().unwrap()),
             mtu: Some(mtu),
             ipoib: Some(ipoib::Seen {
                 mode,
@@ -233,7 +221,7 @@ mod tests {
     #[test]
     fn no_more_is_tried_than_the_device_takes() {
         let netdev = |mode: Option<Option<Mode>>, mtu: u32| Netdev {
-            hardware_type: Some(ARPHRD_INFINIBAND),
+            hardware_type: Some(HardwareType::InfiniBand),
             mtu: Some(mtu),
             ipoib: mode.map(|mode| ipoib::Seen {
                 mode,

@@ -3,14 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use kernel_cmdline::{HwAddr, Selector};
+use kernel_cmdline::Selector;
 
 use crate::facts::{Facts, Netdev, PortRef};
-use crate::rdma::types::{Guid, Identity};
+use crate::hardware::HardwareType;
+use crate::rdma::types::Identity;
 use crate::wish::expectation::{LinkWish, Target};
-
-/// ARP hardware type of IPoIB interfaces (`ARPHRD_INFINIBAND`, include/uapi/linux/if_arp.h).
-pub const ARPHRD_INFINIBAND: u32 = 32;
 
 /// The ports of a snapshot, by identity. Several with one node GUID happen: a card's VFs, software devices on
 /// interfaces that share a MAC address.
@@ -76,7 +74,10 @@ pub fn ports<'f>(selector: &Selector<'_>, facts: &'f Facts) -> Vec<PortRef<'f>> 
             .collect(),
         Selector::Guid(address) => facts
             .ports()
-            .filter(|found| has_guid(found.port.port_guid, address))
+            .filter(|found| {
+                let guid = found.port.port_guid;
+                guid.is_some_and(|guid| address.matches_guid(guid))
+            })
             .collect(),
         Selector::Pci(address) => {
             let address = address.to_string();
@@ -88,18 +89,14 @@ pub fn ports<'f>(selector: &Selector<'_>, facts: &'f Facts) -> Vec<PortRef<'f>> 
     }
 }
 
-fn has_guid(guid: Option<Guid>, address: &HwAddr) -> bool {
-    guid.is_some_and(|guid| address.matches_guid(kernel_cmdline::Guid(guid.0)))
-}
-
 /// The port that carries a network interface: by attachment (RoCE, Soft-RoCE), or by the port
 /// GUID in the last 8 bytes of an IPoIB address, which is all of it that is stable.
 fn below<'f>(netdev: &Netdev, facts: &'f Facts) -> Vec<PortRef<'f>> {
-    if netdev.hardware_type == Some(ARPHRD_INFINIBAND) {
-        let address = netdev.address.as_deref().and_then(HwAddr::parse);
+    if netdev.hardware_type == Some(HardwareType::InfiniBand) {
+        let guid = netdev.port_guid();
         return facts
             .ports()
-            .filter(|found| address.is_some_and(|address| has_guid(found.port.port_guid, &address)))
+            .filter(|found| guid.is_some() && found.port.port_guid == guid)
             .collect();
     }
     facts
@@ -112,6 +109,7 @@ fn below<'f>(netdev: &Netdev, facts: &'f Facts) -> Vec<PortRef<'f>> {
 mod tests {
     use super::*;
     use crate::facts::{Device, Port};
+    use crate::rdma::types::Guid;
 
     /// Two devices of one node GUID with a port each, and one of another with two.
     fn facts() -> Facts {

@@ -9,7 +9,7 @@ use super::held::{Accepted, Client, Event, Renewal};
 use super::place::Place;
 use crate::dhcp::Granted;
 use crate::dhcp::hardware::Hardware;
-use crate::dhcp::identity::{WantedId, unhex};
+use crate::dhcp::identity::WantedId;
 use crate::dhcp::v4::client::Config;
 use crate::dhcp::v4::identity::Identity;
 use crate::dhcp::v4::lease::Lease;
@@ -18,6 +18,7 @@ use crate::dhcp::v4::session::{Outcome, Session};
 use crate::error::{Error, Result};
 use crate::facts::Netdev;
 use crate::handover::{self, Entry};
+use crate::hardware::unhex;
 use crate::inet::Route;
 use crate::system::root::Root;
 
@@ -183,8 +184,8 @@ impl Client for Four {
         };
         session.rename(&netdev.ifname);
         // Of a bond it changes with a failover.
-        if let Some(address) = netdev.address.as_deref().and_then(unhex) {
-            session.set_address(address);
+        if let Some(address) = &netdev.address {
+            session.set_address(address.bytes().to_vec());
         }
         if hurry {
             session.hurry();

@@ -13,8 +13,8 @@ use super::{Doubt, Renewals, Troubles, Turn, arrive};
 use crate::changes::Setting;
 use crate::dhcp::Granted;
 use crate::error::Result;
-use crate::facts::Netdev;
 use crate::facts::lasting::Identity;
+use crate::facts::{AddressState, Netdev};
 use crate::handover::{self, Entry};
 use crate::inet::Route;
 use crate::system::clock::boottime_ns;
@@ -275,10 +275,7 @@ impl Held {
     fn compare(&mut self, turn: &Turn<'_>, there: &There<'_>, granted: &Granted) -> Verdict {
         let (wanted, keep) = (self.client.routes(), self.client.keep());
         let has_address = match granted.address.address {
-            IpAddr::V4(_) => there
-                .netdev
-                .addresses
-                .contains(&granted.address.to_string()),
+            IpAddr::V4(_) => there.netdev.state_of(&granted.address) == Some(AddressState::Usable),
             IpAddr::V6(address) => there.netdev.shown6(address).is_some(),
         };
         let needed = if keep {

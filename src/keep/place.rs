@@ -124,18 +124,22 @@ impl Place {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::facts::select::ARPHRD_INFINIBAND;
+    use crate::hardware::{HardwareAddress, HardwareType};
     use crate::wish::bond;
     use crate::wish::ipoib::Seen;
 
     const GUID: &str = "b8:59:9f:03:00:fc:1a:2c";
 
+    fn address(text: &str) -> HardwareAddress {
+        text.parse().unwrap()
+    }
+
     fn ib(name: &str, index: u32, prefix: &str, pkey: u16) -> Netdev {
         Netdev {
             ifname: name.to_owned(),
             ifindex: Some(index),
-            hardware_type: Some(ARPHRD_INFINIBAND),
-            address: Some(format!("{prefix}:fe:80:00:00:00:00:00:00:{GUID}")),
+            hardware_type: Some(HardwareType::InfiniBand),
+            address: Some(address(&format!("{prefix}:fe:80:00:00:00:00:00:00:{GUID}"))),
             up: true,
             carrier: Some(true),
             mtu: Some(2044),
@@ -185,7 +189,8 @@ mod tests {
         ));
         // Another name, another queue pair, and beside it a child, and another's port on the old name.
         let mut other = ib("ib0", 9, "80:00:00:48", 0xffff);
-        other.address = Some(other.address.unwrap().replace("1a:2c", "1a:2d"));
+        let text = other.address.unwrap().to_string();
+        other.address = Some(address(&text.replace("1a:2c", "1a:2d")));
         let child = ib("ib1.8001", 10, "80:00:01:07", 0x8001);
         let mut back = ib("ib1", 11, "80:00:01:07", 0x7fff);
         back.mtu = Some(4092);
@@ -225,8 +230,8 @@ mod tests {
         let plain = |name: &str, index, kind: Option<&str>| Netdev {
             ifname: name.to_owned(),
             ifindex: Some(index),
-            hardware_type: Some(1),
-            address: Some("52:54:00:00:00:01".to_owned()),
+            hardware_type: Some(HardwareType::Ethernet),
+            address: Some(address("52:54:00:00:00:01")),
             kind: kind.map(str::to_owned),
             ..Netdev::default()
         };
@@ -245,7 +250,7 @@ mod tests {
         let mut bond = plain("bond0", 5, Some("bond"));
         bond.bond = Some(bond::Seen::default());
         let mut of_bond = place(&bond);
-        bond.address = Some("52:54:00:00:00:02".to_owned());
+        bond.address = Some(address("52:54:00:00:00:02"));
         bond.ifindex = Some(12);
         assert_eq!(
             index_of(&of_bond.look(&facts(vec![bond]), &quiet)),

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The client of a DHCPv6 lease that is kept.
 
-use std::net::Ipv6Addr;
-
 use futures_util::FutureExt;
 use futures_util::future::{LocalBoxFuture, pending};
 
@@ -10,7 +8,6 @@ use super::changes::Servers;
 use super::held::{Accepted, Client, Event, Renewal};
 use super::place::Place;
 use crate::dhcp::Granted;
-use crate::dhcp::identity::unhex;
 use crate::dhcp::v6::client::Config;
 use crate::dhcp::v6::identity::Identity;
 use crate::dhcp::v6::lease::Lease;
@@ -19,9 +16,9 @@ use crate::dhcp::v6::session::{Outcome, Session};
 use crate::error::{Error, Result};
 use crate::facts::Netdev;
 use crate::handover;
+use crate::hardware::unhex;
 use crate::inet::Route;
 use crate::system::root::Root;
-use crate::wish::ipoib::Autoconf;
 
 pub(super) struct Six {
     /// As it was when there was no session: who asks, and for what.
@@ -30,13 +27,6 @@ pub(super) struct Six {
     session: Option<Session>,
     /// What is granted just now is not there yet.
     lease: Option<Lease>,
-}
-
-/// A link-local address that is in use: from there it asks.
-fn local(netdev: &Netdev) -> Option<Ipv6Addr> {
-    let mut addresses = netdev.addresses.iter();
-    let local = addresses.find(|address| Autoconf::LinkLocal.is_met_by(address))?;
-    local.split('/').next()?.parse().ok()
 }
 
 impl Six {
@@ -91,7 +81,7 @@ impl Client for Six {
 
     fn open(&mut self, _: &Root, netdev: &Netdev) -> Result<bool> {
         let name = &netdev.ifname;
-        let (Some(local), Some(index)) = (local(netdev), netdev.ifindex) else {
+        let (Some(local), Some(index)) = (netdev.link_local(), netdev.ifindex) else {
             return Ok(false);
         };
         let cannot = |why: &str| Error::new(name, "DHCPv6 lease cannot be renewed").seen(why);
@@ -116,7 +106,9 @@ impl Client for Six {
         let Some(session) = &self.session else {
             return false;
         };
-        let is_other = local(netdev).is_some_and(|local| local != session.local());
+        let is_other = netdev
+            .link_local()
+            .is_some_and(|local| local != session.local());
         netdev.up && is_other && netdev.shown6(session.local()).is_none()
     }
 

@@ -2,9 +2,10 @@
 //! PURE: a plan as text.
 
 use crate::dhcp;
-use crate::dhcp::identity::{Hex, WantedId};
+use crate::dhcp::identity::WantedId;
 use crate::dhcp::v6::identity::of_rfc4361;
 use crate::error::printable;
+use crate::hardware::Hex;
 use crate::plan::steps::{Expected, What};
 use crate::plan::{Action, Plan};
 use crate::request::{Dump, OnFailure};

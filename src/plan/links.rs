@@ -4,16 +4,14 @@
 use kernel_cmdline::LinkKind;
 
 use super::{Action, Draft, Interface, Step};
-use crate::facts::{Netdev, select};
+use crate::facts::Netdev;
+use crate::hardware::HardwareType;
 use crate::rdma::types::LinkLayer;
 use crate::request::SoftLink;
 use crate::request::interfaces::{BondWish, InterfaceWish};
 use crate::system::drivers;
 use crate::wish::expectation::{LinkWish, Require, Target};
 use crate::wish::origin::Requested;
-
-/// ARP hardware type of Ethernet (include/uapi/linux/if_arp.h).
-const ARPHRD_ETHER: u32 = 1;
 
 impl Draft<'_> {
     pub(super) fn soft_links(&mut self) -> Vec<LinkWish> {
@@ -203,7 +201,7 @@ impl Draft<'_> {
 /// Why a software link cannot be made on this interface.
 fn unfit(netdev: &Netdev, kind: LinkKind) -> Option<String> {
     let name = &netdev.ifname;
-    if netdev.hardware_type == Some(select::ARPHRD_INFINIBAND) {
+    if netdev.hardware_type == Some(HardwareType::InfiniBand) {
         return Some(format!(
             "{name} is an IPoIB interface: a software link needs an Ethernet one"
         ));
@@ -215,7 +213,7 @@ fn unfit(netdev: &Netdev, kind: LinkKind) -> Option<String> {
     }
     let loopback = name == "lo";
     match netdev.hardware_type {
-        None | Some(ARPHRD_ETHER) => None,
+        None | Some(HardwareType::Ethernet) => None,
         Some(_) if loopback => None,
         Some(other) => Some(format!(
             "{name} is not an Ethernet interface (ARP hardware type {other})"

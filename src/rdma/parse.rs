@@ -134,20 +134,14 @@ pub fn counter(raw: &str) -> Result<Option<u64>> {
 /// `node_guid`, `sys_image_guid`: `5054:00ff:fe00:0001`; also `0x505400fffe000001`, as [`Guid`]
 /// displays itself.
 pub fn guid(raw: &str) -> Result<Guid> {
-    let text = raw.trim();
-    let value = match text.strip_prefix("0x") {
-        Some(digits) if digits.len() == 16 => hex_digits(digits),
-        Some(_) => None,
-        None => hex_groups(text, 4).and_then(|value| u64::try_from(value).ok()),
-    };
-    value.map(Guid).ok_or_else(|| ParseError::new("GUID", raw))
+    Guid::parse_written(raw.trim()).ok_or_else(|| ParseError::new("GUID", raw))
 }
 
 /// `ports/N/gids/I`: eight groups, never shortened. All zero (`::`) is an empty slot.
 ///
 /// The high half is the subnet prefix, the low half the port GUID.
 pub fn gid(raw: &str) -> Result<Ipv6Addr> {
-    hex_groups(raw.trim(), 8)
+    hex_groups(raw.trim())
         .map(Ipv6Addr::from_bits)
         .ok_or_else(|| ParseError::new("GID", raw))
 }
@@ -210,18 +204,18 @@ fn hex_digits(text: &str) -> Option<u64> {
     digits.then(|| u64::from_str_radix(text, 16).ok()).flatten()
 }
 
-/// `count` groups of exactly four hexadecimal digits, joined by colons.
-fn hex_groups(text: &str, count: usize) -> Option<u128> {
+/// Eight groups of exactly four hexadecimal digits, joined by colons.
+fn hex_groups(text: &str) -> Option<u128> {
     let mut value: u128 = 0;
-    let mut seen = 0;
+    let mut count = 0;
     for group in text.split(':') {
-        seen += 1;
-        if group.len() != 4 || seen > count {
+        count += 1;
+        if group.len() != 4 || count > 8 {
             return None;
         }
         value = value << 16 | u128::from(hex_digits(group)?);
     }
-    (seen == count).then_some(value)
+    (count == 8).then_some(value)
 }
 
 #[cfg(test)]

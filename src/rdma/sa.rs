@@ -4,7 +4,6 @@
 
 use std::net::Ipv6Addr;
 
-use kernel_cmdline::HwAddr;
 use serde::{Deserialize, Serialize};
 
 use super::mad::{Group, Question, Status};
@@ -52,13 +51,6 @@ pub enum Answer {
         /// Largest MTU in bytes of the port, in the eyes of the subnet administrator.
         port_mtu: Option<u32>,
     },
-}
-
-/// MGID of the broadcast group: bytes 4 to 19 of the 20-byte broadcast address (RFC 4391, 4).
-pub fn broadcast_group(broadcast: &str) -> Option<Ipv6Addr> {
-    let address = HwAddr::parse(broadcast)?;
-    let mgid: [u8; 16] = address.as_bytes().get(4..)?.try_into().ok()?;
-    Some(Ipv6Addr::from(mgid))
 }
 
 /// How long the kernel waits for an answer.

@@ -9,29 +9,9 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::parse::{self, ParseError};
+use super::parse::ParseError;
 
-/// A 64-bit EUI-64 identifier of a node, a port or a system image.
-///
-/// Displayed as `0x%016x`; read back from that and from sysfs's `5054:00ff:fe00:0001`. The number of a
-/// [`kernel_cmdline::Guid`], which knows no JSON.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(into = "String", try_from = "String")]
-pub struct Guid(pub u64);
-
-impl fmt::Display for Guid {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "0x{:016x}", self.0)
-    }
-}
-
-impl FromStr for Guid {
-    type Err = ParseError;
-
-    fn from_str(text: &str) -> Result<Self, ParseError> {
-        parse::guid(text)
-    }
-}
+pub use kernel_cmdline::Guid;
 
 /// Gives an enum its kernel number, its kernel name, and JSON in that name.
 macro_rules! kernel_enum {
@@ -112,8 +92,6 @@ macro_rules! string_conversions {
         }
     };
 }
-
-string_conversions!(Guid);
 
 kernel_enum!(
     /// Logical port state (`enum ib_port_state`; sysfs `ports/N/state`).
@@ -319,6 +297,14 @@ mod tests {
             refused.map_err(|e| e.to_string()),
             Err(r#"cannot read port state from "Active""#.to_owned())
         );
+        // Only as it is written: `guid=` of the command line takes more.
+        for other in ["0x1", "505400fffe000001", "50:54:00:ff:fe:00:00:01"] {
+            assert!(Guid::parse(other).is_some());
+            let refused = serde_json::from_str::<Guid>(&format!("{other:?}"));
+            let refused = refused.map_err(|e| e.to_string()).unwrap_err();
+            let words = format!("cannot read GUID from {other:?} at line 1 column ");
+            assert!(refused.starts_with(&words), "{refused}");
+        }
         Ok(())
     }
 }

@@ -12,15 +12,15 @@ use super::Walk;
 use super::speaker::Speaker;
 use super::tries::{self, Asks, Tries};
 use crate::dhcp::hardware::Hardware;
-use crate::dhcp::identity::{Hex, unhex};
 use crate::dhcp::v4::Wish;
 use crate::dhcp::v4::client::Config;
 use crate::dhcp::v4::identity::Identity;
 use crate::dhcp::v4::progress::Progress;
 use crate::dhcp::v4::session::{Outcome, Session};
 use crate::error::Error;
-use crate::facts::{Facts, Netdev};
+use crate::facts::{AddressState, Facts, Netdev};
 use crate::handover::{Mark, Phase};
+use crate::hardware::{HardwareAddress, Hex};
 use crate::system::clock::boottime_ns;
 
 /// The clients, by interface index.
@@ -152,8 +152,8 @@ impl Walk<'_> {
         };
         running.session.rename(&netdev.ifname);
         // Of a bond it changes with a failover.
-        if let Some(address) = netdev.address.as_deref().and_then(unhex) {
-            running.session.set_address(address);
+        if let Some(address) = &netdev.address {
+            running.session.set_address(address.bytes().to_vec());
         }
         running.go_on();
         for outcome in running.session.outcomes() {
@@ -191,11 +191,11 @@ impl Walk<'_> {
     /// An interface without carrier, or with another address than before (its device was reset),
     /// begins anew when it is back; a lease stays. A bond's other address is no other client.
     fn begin(&mut self, dhcp: &Wish, netdev: &Netdev, index: u32, speaker: &Speaker) {
-        let address = netdev.address.as_deref().and_then(unhex);
+        let address = netdev.address.as_ref().map(HardwareAddress::bytes);
         let carrier = netdev.carrier == Some(true);
         let is_same = |running: &Running| {
             *speaker != Speaker::Own
-                || Some(&running.session.hardware().address) == address.as_ref()
+                || Some(running.session.hardware().address.as_slice()) == address
         };
         match self.leases.running.get(&index) {
             Some(running) if is_same(running) && (carrier || running.session.lease().is_some()) => {
@@ -259,7 +259,8 @@ impl Walk<'_> {
             // Still on the interface, from an earlier run. A root path with a password has to be asked
             // for again: state.json does not keep it, and dracut needs it.
             Some(lease)
-                if netdev.addresses.contains(&lease.address_text()) && !lease.is_redacted() =>
+                if netdev.state_of(&lease.interface_address()) == Some(AddressState::Usable)
+                    && !lease.is_redacted() =>
             {
                 session.resume(lease.clone(), probe);
             }

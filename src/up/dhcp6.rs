@@ -15,7 +15,7 @@ use super::Walk;
 use super::speaker::Speaker;
 use super::tries::{self, Asks, Tries};
 use crate::dhcp::hardware::Hardware;
-use crate::dhcp::identity::{Hex, WantedId};
+use crate::dhcp::identity::WantedId;
 use crate::dhcp::v6::Wish;
 use crate::dhcp::v6::client::Config;
 use crate::dhcp::v6::identity::Identity;
@@ -25,9 +25,10 @@ use crate::dhcp::v6::progress::Progress;
 use crate::dhcp::v6::session::{Outcome, Session};
 use crate::dhcp::v6::socket::Closed;
 use crate::error::Error;
-use crate::facts::{Facts, Netdev};
+use crate::facts::{AddressState, Facts, Netdev};
 use crate::handover::{Mark, Phase};
-use crate::inet::Router;
+use crate::hardware::Hex;
+use crate::inet::{Address, Router};
 use crate::system::clock::boottime_ns;
 use crate::wish::ipoib::Autoconf;
 
@@ -232,7 +233,7 @@ impl Leases {
         if has_begun || router == Router::Managed {
             return true;
         }
-        if netdev.carrier != Some(true) || local(netdev).is_none() {
+        if netdev.carrier != Some(true) || netdev.link_local().is_none() {
             self.patience.remove(&index);
             return false;
         }
@@ -245,22 +246,15 @@ impl Leases {
     /// There is an address beyond the link, be it tentative, that no lease gave: what a lease gave
     /// has no network around it, unless a router's prefix did.
     pub(super) fn has_router_address(&self, netdev: &Netdev, index: u32) -> bool {
-        let of_lease = |text: &&String| {
-            let address = text.strip_suffix(&format!("/{PREFIX}"));
-            let address = address.and_then(|address| address.parse().ok());
-            address.is_some_and(|address| self.granted.contains(&(index, address)))
+        let of_lease = |found: &Address| match found.address {
+            IpAddr::V6(v6) => found.prefix == PREFIX && self.granted.contains(&(index, v6)),
+            IpAddr::V4(_) => false,
         };
-        let addresses = netdev.addresses.iter().chain(&netdev.tentative);
-        let mut others = addresses.filter(|text| !of_lease(text));
-        others.any(|address| Autoconf::Router.is_met_by(address))
+        let usable = netdev.addresses_in(AddressState::Usable);
+        let found = usable.chain(netdev.addresses_in(AddressState::Tentative));
+        let mut others = found.filter(|found| !of_lease(found));
+        others.any(|other| Autoconf::Router.is_met_by(other.address))
     }
-}
-
-/// The address that is asked from: a link-local one, no longer tentative.
-pub(super) fn local(netdev: &Netdev) -> Option<Ipv6Addr> {
-    let mut addresses = netdev.addresses.iter();
-    let found = addresses.find(|address| Autoconf::LinkLocal.is_met_by(address))?;
-    found.split('/').next()?.parse().ok()
 }
 
 impl Walk<'_> {
@@ -357,7 +351,7 @@ impl Walk<'_> {
     /// that lost its carrier without a lease, begins anew when it is back.
     fn begin6(&mut self, dhcp: &Wish, netdev: &Netdev, index: u32, speaker: &Speaker) {
         let carrier = netdev.carrier == Some(true);
-        let local = local(netdev);
+        let local = netdev.link_local();
         match self.leases6.running.get(&index) {
             Some(running) if local.is_none_or(|local| local == running.session.local()) => {
                 if running.session.lease().is_some() || (carrier && local.is_some()) {
@@ -462,6 +456,12 @@ fn say(netdev: &Netdev, lease: &Lease) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::facts::FoundAddress;
+
+    fn found(text: &str, state: AddressState) -> FoundAddress {
+        let address = text.parse().unwrap();
+        FoundAddress { address, state }
+    }
 
     #[test]
     fn a_lease_that_another_process_keeps_stands_while_its_address_does() {
@@ -476,7 +476,7 @@ mod tests {
         };
         let mut netdev = Netdev {
             ifname: "ib0".to_owned(),
-            addresses: vec!["fd00::5/128".to_owned()],
+            addresses: vec![found("fd00::5/128", AddressState::Usable)],
             ..Netdev::default()
         };
         let mut leases = Leases::new(vec![known.clone()]);
@@ -505,11 +505,15 @@ mod tests {
         };
         let mut leases = Leases::new(vec![known]);
         leases.granted.insert((4, "fd00::6".parse().unwrap()));
-        let netdev = |addresses: &[&str], tentative: &[&str]| Netdev {
-            ifindex: Some(4),
-            addresses: addresses.iter().map(ToString::to_string).collect(),
-            tentative: tentative.iter().map(ToString::to_string).collect(),
-            ..Netdev::default()
+        let netdev = |usable: &[&str], tentative: &[&str]| {
+            let usable = usable.iter().map(|text| found(text, AddressState::Usable));
+            let tentative = tentative.iter();
+            let tentative = tentative.map(|text| found(text, AddressState::Tentative));
+            Netdev {
+                ifindex: Some(4),
+                addresses: usable.chain(tentative).collect(),
+                ..Netdev::default()
+            }
         };
         // An earlier run's, and one that is withdrawn and still there.
         let left = netdev(&["fe80::5/64", "fd00::5/128"], &["fd00::6/128"]);

@@ -11,7 +11,7 @@ use futures_util::future::select_all;
 use tokio::time::Instant;
 
 use super::Walk;
-use super::dhcp6::{identity, local};
+use super::dhcp6::identity;
 use super::speaker::Speaker;
 use crate::dhcp::hardware::Hardware;
 use crate::dhcp::v6::information::{Progress, Stage, Wish};
@@ -103,7 +103,7 @@ impl Walk<'_> {
         let Some(wanted) = wanted.filter(|_| !self.leases6.is_asking(index)) else {
             return;
         };
-        let local = local(netdev);
+        let local = netdev.link_local();
         let is_other = |inquiry: &Inquiry| local.is_some_and(|local| local != inquiry.local());
         if self.inquiries.0.get(&index).is_some_and(is_other) {
             self.inquiries.0.remove(&index);

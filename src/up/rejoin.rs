@@ -3,7 +3,8 @@
 //! administrator answers again.
 
 use super::Walk;
-use crate::facts::{Facts, Netdev, rules};
+use crate::facts::{AddressState, Facts, Netdev, rules};
+use crate::wish::ipoib::Autoconf;
 
 impl Walk<'_> {
     /// After a silence of the subnet administrator the kernel waits for up to 16 s before it joins
@@ -34,8 +35,8 @@ impl Walk<'_> {
 
 /// What would be lost if the interface went down.
 fn in_use(netdev: &Netdev, facts: &Facts) -> Option<String> {
-    let is_global = |address: &&String| !address.starts_with("fe80:");
-    if let Some(address) = netdev.addresses.iter().find(is_global) {
+    let mut usable = netdev.addresses_in(AddressState::Usable);
+    if let Some(address) = usable.find(|a| !Autoconf::LinkLocal.is_met_by(a.address)) {
         return Some(format!("it has the address {address}"));
     }
     // A parent takes its children down with it.
@@ -53,16 +54,22 @@ fn in_use(netdev: &Netdev, facts: &Facts) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::facts::FoundAddress;
+    use crate::inet::Address;
     use crate::wish::ipoib::Seen;
 
+    fn usable(text: &str) -> FoundAddress {
+        text.parse::<Address>().unwrap().into()
+    }
+
     fn netdev(ifname: &str, guid_end: u8, child: bool, carrier: bool) -> Netdev {
+        let address =
+            format!("80:00:00:48:fe:80:00:00:00:00:00:00:b8:59:9f:03:00:fc:1a:{guid_end:02x}");
         Netdev {
             ifname: ifname.to_owned(),
-            address: Some(format!(
-                "80:00:00:48:fe:80:00:00:00:00:00:00:b8:59:9f:03:00:fc:1a:{guid_end:02x}"
-            )),
+            address: Some(address.parse().unwrap()),
             carrier: Some(carrier),
-            addresses: vec!["fe80::1/64".to_owned()],
+            addresses: vec![usable("fe80::1/64")],
             ipoib: Some(Seen {
                 mode: None,
                 pkey: None,
@@ -90,7 +97,7 @@ mod tests {
         let child = netdev("ib0.8001", 1, true, false);
         assert_eq!(in_use(&child, &facts), None);
         let addressed = Netdev {
-            addresses: vec!["fe80::1/64".to_owned(), "10.0.0.1/24".to_owned()],
+            addresses: vec![usable("fe80::1/64"), usable("10.0.0.1/24")],
             ..child
         };
         assert_eq!(

@@ -3,7 +3,6 @@
 
 use std::time::Duration;
 
-use crate::dhcp::identity::unhex;
 use crate::facts::Netdev;
 use crate::wish::bond::Seen;
 
@@ -28,7 +27,7 @@ impl Speaker {
     pub fn of_bond(named: &[Option<&Netdev>], seen: &Seen, is_late: bool) -> Speaker {
         let mut there = named.iter().map(|netdev| {
             let netdev = netdev.filter(|netdev| seen.slaves.contains(&netdev.ifname))?;
-            unhex(netdev.address.as_deref()?)
+            Some(netdev.address.as_ref()?.bytes().to_vec())
         });
         let found = if is_late {
             there.flatten().next()
@@ -55,7 +54,7 @@ mod tests {
     fn netdev(name: &str, address: &str) -> Netdev {
         Netdev {
             ifname: name.to_owned(),
-            address: Some(address.to_owned()),
+            address: Some(address.parse().unwrap()),
             ..Netdev::default()
         }
     }

@@ -16,7 +16,7 @@ use tokio::time::Instant;
 use crate::dhcp::hardware::{Hardware, own_addresses};
 use crate::dhcp::v4::arp::Arp;
 use crate::dhcp::v4::socket::{PacketSocket, Protocol};
-use crate::facts::Netdev;
+use crate::facts::{AddressState, FoundAddress, Netdev};
 use crate::system::root::Root;
 
 /// How long answers are listened for.
@@ -261,12 +261,14 @@ impl Claims {
                         netdev.taken.push(format!("{address} is taken by {by}"));
                     }
                     State::Asked(_) if !self.is_boot => {
-                        let is_it = |text: &mut String| {
-                            let set = text.split_once('/').map_or(text.as_str(), |(ip, _)| ip);
-                            set.parse() == Ok(*address)
-                        };
-                        let asked = netdev.addresses.extract_if(.., is_it);
-                        netdev.tentative.extend(asked);
+                        let is_it = |found: &mut FoundAddress| found.address.address == *address;
+                        let asked: Vec<_> = netdev.addresses.extract_if(.., is_it).collect();
+                        netdev
+                            .addresses
+                            .extend(asked.into_iter().map(|found| FoundAddress {
+                                state: AddressState::Tentative,
+                                ..found
+                            }));
                     }
                     _ => {}
                 }

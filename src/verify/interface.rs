@@ -6,7 +6,8 @@ use std::net::IpAddr;
 use super::carrier;
 use super::checks::Id;
 use super::object::{Interface, Ipoib};
-use crate::facts::{Facts, Netdev, PortRef, rules};
+use crate::facts::{AddressState, Facts, Netdev, PortRef, rules};
+use crate::inet::Address;
 use crate::verify::report::Finding;
 use crate::wish::ipoib::{self, Autoconf, FULL_MEMBER, WantedMtu, Wish};
 
@@ -169,44 +170,51 @@ pub fn routes(wish: &Wish, netdev: &Netdev) -> Finding {
 }
 
 pub fn addresses(wish: &Wish, netdev: &Netdev) -> Finding {
+    let has = |address: &Address, state| netdev.state_of(address) == Some(state);
     let mut wanted: Vec<String> = wish.addresses.iter().map(ToString::to_string).collect();
-    if let Some(address) = wanted.iter().find(|a| netdev.duplicates.contains(a)) {
+    let mut written = wish.addresses.iter();
+    if let Some(address) = written.find(|a| has(a, AddressState::Duplicate)) {
         let seen = format!("another host has {address}");
         return Finding::failed(Id::AddressPresent, &seen, &wanted.join(", "))
             .hint("give this node another address with ip=, or take it from the other host");
     }
-    let own = |address: &String| netdev.addresses.contains(address);
+    let has_all = || {
+        let mut written = wish.addresses.iter();
+        written.all(|a| has(a, AddressState::Usable))
+    };
     let found = wish.autoconf.map(|autoconf| {
-        let mut others = netdev.addresses.iter().filter(|a| !wanted.contains(a));
-        others.find(|address| autoconf.is_met_by(address)).cloned()
+        let usable = netdev.addresses_in(AddressState::Usable);
+        let mut others = usable.filter(|a| !wish.addresses.contains(a));
+        others.find(|other| autoconf.is_met_by(other.address))
     });
-    let missing = found == Some(None) || !wanted.iter().all(own);
+    let missing = found == Some(None) || !has_all();
     if missing && !netdev.taken.is_empty() {
         let seen = netdev.taken.join(", ");
         return Finding::failed(Id::AddressPresent, &seen, &wanted.join(", "))
             .hint("give this node another address with ip=, or find the other one by its GUID");
     }
     match (wish.autoconf, found) {
-        (_, Some(Some(address))) => wanted.push(address),
+        (_, Some(Some(address))) => wanted.push(address.to_string()),
         (Some(autoconf), _) => wanted.push(autoconf.word().to_owned()),
         _ => {}
     }
-    let awaited = |address: &&String| wish.autoconf.is_some() || wanted.contains(address);
-    if let Some(address) = netdev.tentative.iter().find(awaited).filter(|_| missing) {
+    let awaited = |a: &Address| wish.autoconf.is_some() || wish.addresses.contains(a);
+    let mut tentative = netdev.addresses_in(AddressState::Tentative);
+    if let Some(address) = tentative.find(awaited).filter(|_| missing) {
         let seen = format!("{address} is tentative");
         return Finding::failed(Id::AddressPresent, &seen, &wanted.join(", "))
             .hint("duplicate address detection takes a second; where it lasts: ip -6 addr");
     }
     if missing {
-        let seen = if netdev.addresses.is_empty() {
+        let usable = netdev.addresses_in(AddressState::Usable);
+        let usable: Vec<String> = usable.map(|address| address.to_string()).collect();
+        let seen = if usable.is_empty() {
             "none".to_owned()
         } else {
-            netdev.addresses.join(", ")
+            usable.join(", ")
         };
         let finding = Finding::failed(Id::AddressPresent, &seen, &wanted.join(", "));
-        return if wish.autoconf == Some(Autoconf::Router)
-            && wish.addresses.iter().all(|a| own(&a.to_string()))
-        {
+        return if wish.autoconf == Some(Autoconf::Router) && has_all() {
             finding.hint("see whether a router advertises a prefix on this partition (radvd; tcpdump -i icmp6)")
         } else {
             finding
@@ -218,16 +226,20 @@ pub fn addresses(wish: &Wish, netdev: &Netdev) -> Finding {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dhcp::v6::lease::Lease;
+    use crate::facts::FoundAddress;
     use crate::verify::report::Status;
 
     #[test]
     fn a_granted_address_that_a_router_gave_already_has_the_routers_prefix() {
         let lease = r#"{"address":"fd00::5","server":"fe80::1","server_id":"00:03:00:01",
             "asked_ns":0,"seconds":60,"preferred_s":60,"renew_s":30,"rebind_s":50}"#;
-        let lease = serde_json::from_str(lease).unwrap();
+        let lease: Lease = serde_json::from_str(lease).unwrap();
         let seen = |shown: &str| {
             let netdev = Netdev {
-                addresses: vec!["fe80::5/64".to_owned(), shown.to_owned()],
+                addresses: ["fe80::5/64", shown]
+                    .map(|text| text.parse::<Address>().unwrap().into())
+                    .to_vec(),
                 ..Netdev::default()
             };
             let wish = Wish::default().granted6(&lease, netdev.shown6(lease.address));
@@ -239,10 +251,16 @@ mod tests {
         }
         let other = "fe80::5/64, fd00::6/64".to_owned();
         assert_eq!(seen("fd00::6/64"), (Status::Critical, other));
-        let mut dead = Netdev::default();
-        dead.duplicates.push("fd00::5/64".to_owned());
-        assert!(dead.is_duplicate6(lease.address));
-        assert_eq!(dead.shown6(lease.address), Some("fd00::5/64"));
+        let dead = FoundAddress {
+            address: "fd00::5/64".parse().unwrap(),
+            state: AddressState::Duplicate,
+        };
+        let netdev = Netdev {
+            addresses: vec![dead],
+            ..Netdev::default()
+        };
+        assert!(netdev.is_duplicate6(lease.address));
+        assert_eq!(netdev.shown6(lease.address), Some(dead.address));
     }
 
     #[test]

@@ -3,7 +3,8 @@
 
 use super::checks::Id;
 use crate::dhcp::{Granted, v4, v6};
-use crate::facts::{Facts, Netdev};
+use crate::facts::{AddressState, Facts, Netdev};
+use crate::system::clock::SECOND;
 use crate::verify::report::Finding;
 use crate::wish::ipoib::{Autoconf, Wish};
 
@@ -47,9 +48,9 @@ pub fn is_wanted6(wish: &Wish, netdev: &Netdev, facts: &Facts) -> bool {
 
 /// Whether there is an address of a router's prefix beside those that are written.
 pub fn has_router_address(wish: &Wish, netdev: &Netdev) -> bool {
-    let written: Vec<String> = wish.addresses.iter().map(ToString::to_string).collect();
-    let mut others = netdev.addresses.iter().filter(|a| !written.contains(a));
-    others.any(|address| Autoconf::Router.is_met_by(address))
+    let usable = netdev.addresses_in(AddressState::Usable);
+    let mut others = usable.filter(|a| !wish.addresses.contains(a));
+    others.any(|other| Autoconf::Router.is_met_by(other.address))
 }
 
 /// The DHCP lease.
@@ -95,7 +96,7 @@ fn of_client(
     let what = format!("{} of {}", granted.address, granted.server);
     match granted.ends_ns {
         Some(ends) if now_ns >= ends => {
-            let seconds = (now_ns - ends) / 1_000_000_000;
+            let seconds = (now_ns - ends) / SECOND;
             let found = format!("{what}, which ended {seconds} s ago");
             Finding::failed(id, &found, "one that holds")
                 .hint("the address is kept and asked for anew: see the log of ibboot-lease.service and of the server")
@@ -107,21 +108,20 @@ fn of_client(
 
 /// Why no server was asked: it is done from the link-local address.
 fn not_begun(netdev: &Netdev) -> (String, &'static str) {
-    let of_link = |list: &[String]| {
-        let mut all = list.iter();
-        all.find(|address| Autoconf::LinkLocal.is_met_by(address))
-            .cloned()
+    let of_link = |state| {
+        let mut all = netdev.addresses_in(state);
+        all.find(|found| Autoconf::LinkLocal.is_met_by(found.address))
     };
-    if of_link(&netdev.addresses).is_some() {
+    if netdev.link_local().is_some() {
         return ("no server was asked".to_owned(), NOT_RUN);
     }
-    if let Some(address) = of_link(&netdev.duplicates) {
+    if let Some(address) = of_link(AddressState::Duplicate) {
         return (
             format!("another host has the link-local address {address}"),
             "two ports with one GUID: see ibstat on both",
         );
     }
-    if let Some(address) = of_link(&netdev.tentative) {
+    if let Some(address) = of_link(AddressState::Tentative) {
         return (
             format!("the link-local address {address} is tentative"),
             "duplicate address detection takes a second; where it lasts: ip -6 addr",
@@ -136,9 +136,9 @@ fn not_begun(netdev: &Netdev) -> (String, &'static str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::facts::FoundAddress;
+    use crate::inet::Address;
     use crate::verify::report::Status;
-
-    const SECOND: u64 = 1_000_000_000;
 
     fn seen(netdev: &Netdev, facts: &Facts) -> (Status, String) {
         let finding = evaluate6(netdev, facts);
@@ -148,25 +148,32 @@ mod tests {
     fn netdev(addresses: &[&str]) -> Netdev {
         Netdev {
             ifindex: Some(4),
-            addresses: addresses.iter().map(ToString::to_string).collect(),
+            addresses: addresses.iter().map(|text| usable(text)).collect(),
             ..Netdev::default()
         }
+    }
+
+    fn usable(text: &str) -> FoundAddress {
+        text.parse::<Address>().unwrap().into()
     }
 
     #[test]
     fn before_it_begins_the_link_local_address_tells_why() {
         let facts = Facts::default();
-        let link = "fe80::5/64".to_owned();
+        let link = |state| FoundAddress {
+            state,
+            ..usable("fe80::5/64")
+        };
         let mut one = netdev(&["fd00::9/64"]);
         let none = "no link-local address to ask from".to_owned();
         assert_eq!(seen(&one, &facts), (Status::Critical, none));
-        one.tentative.push(link.clone());
+        one.addresses.push(link(AddressState::Tentative));
         let tentative = "the link-local address fe80::5/64 is tentative".to_owned();
         assert_eq!(seen(&one, &facts), (Status::Critical, tentative));
-        one.duplicates.push(link.clone());
+        one.addresses.push(link(AddressState::Duplicate));
         let taken = "another host has the link-local address fe80::5/64".to_owned();
         assert_eq!(seen(&one, &facts), (Status::Critical, taken));
-        one.addresses.push(link);
+        one.addresses.push(link(AddressState::Usable));
         let unasked = "no server was asked".to_owned();
         assert_eq!(seen(&one, &facts), (Status::Critical, unasked));
     }

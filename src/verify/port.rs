@@ -5,7 +5,8 @@ use kernel_cmdline::Selector;
 
 use super::checks::Id;
 use super::object::{Link, Port};
-use crate::facts::{self, Facts, Netdev, PortRef, select};
+use crate::facts::{self, Facts, Netdev, PortRef};
+use crate::hardware::HardwareType;
 use crate::rdma::sa::{Answer, Contact};
 use crate::rdma::types::{LinkLayer, PhysState, PortState};
 use crate::verify::report::Finding;
@@ -50,7 +51,7 @@ fn absent(wish: &LinkWish, facts: &Facts) -> Finding {
     }
     if let Some(netdev) = facts.netdev(wish.wanted.as_str()) {
         let kind = match netdev.hardware_type {
-            Some(select::ARPHRD_INFINIBAND) => "IPoIB",
+            Some(HardwareType::InfiniBand) => "IPoIB",
             Some(_) => "Ethernet",
             // It is being removed.
             None => "vanishing",

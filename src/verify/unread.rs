@@ -124,7 +124,7 @@ pub fn hidden(facts: &Facts) -> impl Iterator<Item = &Unread> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::facts::{Device, Netdev, PortRef};
+    use crate::facts::{self, Device, Netdev, PortRef};
     use crate::verify::checks::{Id, TABLE};
     use crate::verify::object::{Interface, Port};
     use crate::wish::expectation::{LinkWish, ModuleWish};
@@ -149,8 +149,15 @@ mod tests {
 
     #[test]
     fn a_pattern_begins_at_the_object_or_it_means_what_tells_that_there_is_one() {
-        let device = r#"{"ifname":"mlx5_0","ports":[{"port":2,"pkeys":[],"gids":[]}]}"#;
-        let device: Device = serde_json::from_str(device).unwrap();
+        let port = facts::Port {
+            port: 2,
+            ..facts::Port::default()
+        };
+        let device = Device {
+            ifname: "mlx5_0".to_owned(),
+            ports: vec![port],
+            ..Device::default()
+        };
         let netdev = Netdev::default();
         let module = ModuleWish {
             name: "ib_ipoib".to_owned(),

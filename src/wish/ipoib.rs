@@ -9,7 +9,6 @@ mod granted;
 use std::fmt;
 use std::net::IpAddr;
 
-use kernel_cmdline::HwAddr;
 use serde::{Deserialize, Serialize};
 
 use crate::dhcp;
@@ -168,13 +167,12 @@ impl Autoconf {
         }
     }
 
-    /// Whether an address, as ADDRESS/PREFIX, is one of these.
-    pub fn is_met_by(self, address: &str) -> bool {
-        let (address, _) = address.split_once('/').unwrap_or((address, ""));
-        let Ok(address) = address.parse::<std::net::Ipv6Addr>() else {
-            return false;
-        };
-        address.is_unicast_link_local() == (self == Autoconf::LinkLocal)
+    /// Whether an address is one of these.
+    pub fn is_met_by(self, address: IpAddr) -> bool {
+        match address {
+            IpAddr::V6(v6) => v6.is_unicast_link_local() == (self == Autoconf::LinkLocal),
+            IpAddr::V4(_) => false,
+        }
     }
 
     /// The kernel's settings for it below /proc/sys/net/ipv6/conf/IF (ip-sysctl.rst).
@@ -232,14 +230,13 @@ impl Wish {
 
     /// With what a DHCPv6 server granted, which is as good as what a router would have given: an
     /// address that the kernel made of a router's prefix already keeps that length, because it
-    /// takes none twice.
-    pub fn granted6(&self, lease: &dhcp::v6::lease::Lease, shown: Option<&str>) -> Wish {
+    /// takes none twice. `shown` is the address as the interface has it.
+    pub fn granted6(&self, lease: &dhcp::v6::lease::Lease, shown: Option<Address>) -> Wish {
         let mut wish = self.clone();
-        let prefix = shown.and_then(|text| text.split_once('/')?.1.parse().ok());
-        wish.addresses.push(Address {
+        wish.addresses.push(shown.unwrap_or(Address {
             address: lease.address.into(),
-            prefix: prefix.unwrap_or(dhcp::v6::lease::PREFIX),
-        });
+            prefix: dhcp::v6::lease::PREFIX,
+        }));
         let asked = self.dhcp6.as_ref();
         if asked.is_some_and(|asked| asked.after_router_s.is_some()) {
             wish.autoconf = None;
@@ -263,16 +260,6 @@ pub struct Seen {
     pub pkey: Option<u16>,
     /// A child of another interface.
     pub child: bool,
-}
-
-/// P_Key in bytes 8 and 9 of the 20-byte broadcast address (RFC 4391, 4).
-pub fn pkey_of_broadcast(text: &str) -> Option<u16> {
-    let address = HwAddr::parse(text)?;
-    let bytes = address.as_bytes();
-    match (bytes.len(), bytes.get(8..10)) {
-        (20, Some(&[high, low])) => Some(u16::from_be_bytes([high, low])),
-        _ => None,
-    }
 }
 
 /// The name the kernel gives to a child.
@@ -309,13 +296,6 @@ mod tests {
             let wanted = peer.filter(|_| is_peer);
             assert_eq!(wish.peer_of(&address), wanted, "{own}/{prefix} {other}");
         }
-    }
-
-    #[test]
-    fn the_pkey_is_read_from_the_broadcast_address() {
-        let text = "00:ff:ff:ff:ff:12:40:1b:80:01:00:00:00:00:00:00:ff:ff:ff:ff";
-        assert_eq!(pkey_of_broadcast(text), Some(0x8001));
-        assert_eq!(pkey_of_broadcast("ff:ff:ff:ff:ff:ff"), None);
     }
 
     #[test]

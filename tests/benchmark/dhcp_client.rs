@@ -7,11 +7,12 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use ibboot::dhcp::hardware::Hardware;
-use ibboot::dhcp::identity::{INFINIBAND, WantedId};
+use ibboot::dhcp::identity::WantedId;
 use ibboot::dhcp::v4::client::Config;
 use ibboot::dhcp::v4::identity::Identity;
 use ibboot::dhcp::v4::session::{Outcome, Session};
 use ibboot::error::Error;
+use ibboot::hardware::HardwareType;
 use ibboot::system::clock::boottime_ns;
 use ibboot::system::root::Root;
 
@@ -27,7 +28,11 @@ async fn lease(interface: &str, is_infiniband: bool) -> Result<(), Error> {
         .map_err(|e| Error::io(interface, "hardware address cannot be read", &e))?;
     let wanted = WantedId::Firmware;
     let identity = if is_infiniband {
-        Identity::new(INFINIBAND, &as_infiniband(&hardware.address), &wanted)
+        Identity::new(
+            HardwareType::InfiniBand,
+            &as_infiniband(&hardware.address),
+            &wanted,
+        )
     } else {
         Identity::new(hardware.hardware_type, &hardware.address, &wanted)
     };

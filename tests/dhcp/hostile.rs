@@ -17,6 +17,7 @@ use ibboot::dhcp::v4::arp::Arp;
 use ibboot::dhcp::v4::frame;
 use ibboot::dhcp::v4::packet::{Kind, LARGEST, Message, option};
 use ibboot::dhcp::v4::socket::{PacketSocket, Protocol};
+use ibboot::hardware::HardwareType;
 use ibboot::system::root::Root;
 use ibboot::up::taken::Claims;
 use nix::sched::{CloneFlags, setns};
@@ -506,7 +507,7 @@ fn claim_from_far(sender: Vec<u8>, address: Ipv4Addr) {
         enter_far();
         let far = Hardware::read(&Root::new("/"), "far").unwrap();
         let socket = PacketSocket::open(Protocol::Arp(address), &far).unwrap();
-        let claim = Arp::announcement(1, &sender, address);
+        let claim = Arp::announcement(HardwareType::Ethernet, &sender, address);
         socket.send_arp(&claim).unwrap();
     });
     thread.join().unwrap();

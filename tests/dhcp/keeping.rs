@@ -12,6 +12,7 @@ use ibboot::dhcp::v4::arp::Arp;
 use ibboot::dhcp::v4::progress::{self, Progress};
 use ibboot::dhcp::v4::socket::{PacketSocket, Protocol};
 use ibboot::handover::{Kept, Outcome, State, write_state};
+use ibboot::hardware::HardwareType;
 use ibboot::system::clock::boottime_ns;
 use ibboot::system::directory::Directory;
 use ibboot::system::root::Root;
@@ -300,7 +301,7 @@ fn who_uses_the_address_too_is_named_once_and_answered_and_an_interface_of_our_o
             let socket = PacketSocket::open(Protocol::Arp(address), &far).unwrap();
             for sender in [&mine[..], &stranger] {
                 for _ in 0..50 {
-                    let claim = Arp::announcement(1, sender, address);
+                    let claim = Arp::announcement(HardwareType::Ethernet, sender, address);
                     socket.send_arp(&claim).unwrap();
                 }
             }
@@ -311,7 +312,10 @@ fn who_uses_the_address_too_is_named_once_and_answered_and_an_interface_of_our_o
             });
             Arp::decode(&answer.unwrap().bytes).unwrap()
         });
-        assert_eq!(heard.join().unwrap(), Arp::announcement(1, &near, address));
+        assert_eq!(
+            heard.join().unwrap(),
+            Arp::announcement(HardwareType::Ethernet, &near, address)
+        );
         let line = format!(
             "near: DHCP: 02:00:00:00:00:99 uses {address} too: the address stays, and is announced anew"
         );

@@ -9,11 +9,12 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use ibboot::dhcp::hardware::Hardware;
-use ibboot::dhcp::identity::{INFINIBAND, WantedId};
+use ibboot::dhcp::identity::WantedId;
 use ibboot::dhcp::v4::client::Config;
 use ibboot::dhcp::v4::identity::Identity;
 use ibboot::dhcp::v4::lease::Lease;
 use ibboot::dhcp::v4::session::{Outcome, Session};
+use ibboot::hardware::HardwareType;
 use ibboot::system::clock::boottime_ns;
 use ibboot::system::root::Root;
 use nix::mount::{MsFlags, mount};
@@ -202,7 +203,7 @@ impl Drop for Server {
 /// Who asks: an InfiniBand node by its DHCP messages, though the wire below is Ethernet.
 pub fn infiniband() -> Config {
     Config {
-        identity: Identity::new(INFINIBAND, &IPOIB, &WantedId::Firmware).unwrap(),
+        identity: Identity::new(HardwareType::InfiniBand, &IPOIB, &WantedId::Firmware).unwrap(),
         vendor_class: None,
         host_name: None,
         keep: false,

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::network::{Server, hardware, ip, until, with_network};
 use crate::pace::Limit;
-use ibboot::dhcp::identity::{INFINIBAND, WantedId, unhex};
+use ibboot::dhcp::identity::WantedId;
 use ibboot::dhcp::v6::client::Config;
 use ibboot::dhcp::v6::identity::Identity;
 use ibboot::dhcp::v6::information::Progress as InformationProgress;
@@ -15,6 +15,7 @@ use ibboot::dhcp::v6::inquiry::Inquiry;
 use ibboot::dhcp::v6::lease::Lease;
 use ibboot::dhcp::v6::session::{Outcome, Session};
 use ibboot::dhcp::v6::socket::Closed;
+use ibboot::hardware::{HardwareType, unhex};
 use ibboot::inet::Router;
 use ibboot::system::clock::boottime_ns;
 
@@ -56,7 +57,7 @@ pub struct Node {
 impl Node {
     pub fn new() -> Node {
         Node::called(Identity::new(
-            INFINIBAND,
+            HardwareType::InfiniBand,
             &[
                 0x80, 0, 2, 8, 0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 2, 0xc9, 3, 0, 0x0a, 0x1b, 0x2c,
             ],

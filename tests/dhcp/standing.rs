@@ -11,9 +11,9 @@ use super::keeping::{LEASES, addresses, aged, hand_over, lease, now, written};
 use super::network::{Node, Server, hardware, infiniband, ip, until, with_network};
 use super::others::{dhcpd, subnet};
 use super::servers::dnsmasq;
-use ibboot::dhcp::identity::Hex;
 use ibboot::dhcp::v4::progress::Progress;
 use ibboot::handover::leases;
+use ibboot::hardware::Hex;
 use ibboot::system::root::Root;
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 

@@ -3,6 +3,8 @@
 
 use std::net::Ipv4Addr;
 
+use crate::hardware::HardwareType;
+
 const PROTOCOL_IPV4: u16 = 0x0800;
 const REQUEST: u16 = 1;
 const REPLY: u16 = 2;
@@ -12,8 +14,8 @@ pub const HEADER: usize = 8;
 /// An ARP packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Arp {
-    /// Hardware type: 1 Ethernet, 32 InfiniBand.
-    pub hardware_type: u16,
+    /// Hardware type of the link.
+    pub hardware_type: HardwareType,
     /// 1 request, 2 reply.
     pub operation: u16,
     /// Who sends.
@@ -26,7 +28,7 @@ pub struct Arp {
 
 impl Arp {
     /// "Who has `address`?", from somebody who has none yet.
-    pub fn probe(hardware_type: u16, sender: &[u8], address: Ipv4Addr) -> Arp {
+    pub fn probe(hardware_type: HardwareType, sender: &[u8], address: Ipv4Addr) -> Arp {
         Arp {
             hardware_type,
             operation: REQUEST,
@@ -37,7 +39,7 @@ impl Arp {
     }
 
     /// "I have `address`": neighbours forget whoever had it before (RFC 5227 3).
-    pub fn announcement(hardware_type: u16, sender: &[u8], address: Ipv4Addr) -> Arp {
+    pub fn announcement(hardware_type: HardwareType, sender: &[u8], address: Ipv4Addr) -> Arp {
         Arp {
             sender_address: address,
             ..Arp::probe(hardware_type, sender, address)
@@ -48,7 +50,7 @@ impl Arp {
     pub fn encode(&self) -> Option<Vec<u8>> {
         let length = u8::try_from(self.sender.len()).ok()?;
         let mut bytes = Vec::with_capacity(HEADER + 2 * (self.sender.len() + 4));
-        bytes.extend(self.hardware_type.to_be_bytes());
+        bytes.extend(self.hardware_type.number().to_be_bytes());
         bytes.extend(PROTOCOL_IPV4.to_be_bytes());
         bytes.extend([length, 4]);
         bytes.extend(self.operation.to_be_bytes());
@@ -74,7 +76,7 @@ impl Arp {
         let (_, rest) = rest.split_at_checked(usize::from(length))?;
         let (target_address, _) = rest.split_first_chunk::<4>()?;
         Some(Arp {
-            hardware_type: u16::from_be_bytes([h0, h1]),
+            hardware_type: HardwareType::from(u16::from_be_bytes([h0, h1])),
             operation,
             sender: sender.to_vec(),
             sender_address: Ipv4Addr::from(*sender_address),
@@ -100,13 +102,18 @@ mod tests {
     #[test]
     fn a_probe_over_infiniband_has_twenty_byte_addresses() {
         let own: Vec<u8> = (1..=20).collect();
-        let bytes = Arp::probe(32, &own, ADDRESS).encode().unwrap();
+        let bytes = Arp::probe(HardwareType::InfiniBand, &own, ADDRESS)
+            .encode()
+            .unwrap();
         let mut expected = vec![0, 32, 8, 0, 20, 4, 0, 1];
         expected.extend(1..=20);
         expected.extend([0; 4 + 20]);
         expected.extend([10, 0, 0, 5]);
         assert_eq!(bytes, expected);
-        assert_eq!(Arp::decode(&bytes), Some(Arp::probe(32, &own, ADDRESS)));
+        assert_eq!(
+            Arp::decode(&bytes),
+            Some(Arp::probe(HardwareType::InfiniBand, &own, ADDRESS))
+        );
         for length in 0..bytes.len() {
             assert_eq!(Arp::decode(&bytes[..length]), None);
         }
@@ -116,7 +123,7 @@ mod tests {
     fn an_address_is_taken_by_its_owner_and_by_another_probe_and_not_by_ourselves() {
         let (own, other) = ([1; 6], [2; 6]);
         let arp = |sender: [u8; 6], operation, sender_address, target_address| Arp {
-            hardware_type: 1,
+            hardware_type: HardwareType::Ethernet,
             operation,
             sender: sender.to_vec(),
             sender_address,

@@ -16,9 +16,9 @@ use super::lease::Lease;
 use super::packet::Message;
 use super::progress::State;
 use crate::dhcp::brake::Brake;
-use crate::dhcp::lifetime::SECOND;
 use crate::dhcp::progress::Counts;
 use crate::dhcp::random::Random;
+use crate::system::clock::SECOND;
 
 /// Retries start after this and double up to [`LONGEST`]: a boot wants the first soon, a thousand
 /// nodes want the later ones apart.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! PURE: who asks: hardware type, hardware address and client identifier.
 
-use crate::dhcp::identity::{ETHERNET, INFINIBAND, WantedId};
+use crate::dhcp::identity::WantedId;
+use crate::hardware::HardwareType;
 
 /// What FlexBoot and UEFI of ConnectX cards put before the port GUID: type 255, IAID 0, a DUID of
 /// an enterprise (2) with Mellanox's OUI as its number (RFC 4361, RFC 8415 11.3).
@@ -11,7 +12,7 @@ const FLEXBOOT: [u8; 12] = [0xff, 0, 0, 0, 0, 0, 2, 0, 0, 2, 0xc9, 0];
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
     /// ARP hardware type.
-    pub hardware_type: u16,
+    pub hardware_type: HardwareType,
     /// Hardware address: 20 bytes on InfiniBand.
     pub hardware: Vec<u8>,
     /// Option 61.
@@ -20,18 +21,24 @@ pub struct Identity {
 
 impl Identity {
     /// `None` for hardware that DHCP is not done on here.
-    pub fn new(hardware_type: u16, hardware: &[u8], wanted: &WantedId) -> Option<Identity> {
+    pub fn new(
+        hardware_type: HardwareType,
+        hardware: &[u8],
+        wanted: &WantedId,
+    ) -> Option<Identity> {
         // Only the last 8 bytes of an IPoIB address stay the same from boot to boot.
         let lasting = match (hardware_type, hardware.len()) {
-            (ETHERNET, 6) => hardware,
-            (INFINIBAND, 20) => hardware.get(12..)?,
+            (HardwareType::Ethernet, 6) => hardware,
+            (HardwareType::InfiniBand, 20) => hardware.get(12..)?,
             _ => return None,
         };
         let client_id = match wanted {
             WantedId::Bytes(bytes) => bytes.clone(),
-            WantedId::Firmware if hardware_type == INFINIBAND => [&FLEXBOOT, lasting].concat(),
+            WantedId::Firmware if hardware_type == HardwareType::InfiniBand => {
+                [&FLEXBOOT, lasting].concat()
+            }
             WantedId::Firmware | WantedId::Hardware => {
-                let kind = u8::try_from(hardware_type).ok()?;
+                let kind = u8::try_from(hardware_type.number()).ok()?;
                 [&[kind], lasting].concat()
             }
         };
@@ -44,18 +51,18 @@ impl Identity {
 
     /// True on InfiniBand.
     pub fn is_infiniband(&self) -> bool {
-        self.hardware_type == INFINIBAND
+        self.hardware_type == HardwareType::InfiniBand
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dhcp::identity::{Hex, unhex};
+    use crate::hardware::{Hex, unhex};
 
     const IPOIB: &str = "80:00:00:48:fe:80:00:00:00:00:00:00:b8:59:9f:03:00:fc:1a:2c";
 
-    fn id(hardware_type: u16, hardware: &str, wanted: &WantedId) -> Option<String> {
+    fn id(hardware_type: HardwareType, hardware: &str, wanted: &WantedId) -> Option<String> {
         let hardware = unhex(hardware).unwrap();
         let identity = Identity::new(hardware_type, &hardware, wanted)?;
         Some(Hex(&identity.client_id).to_string())
@@ -63,7 +70,7 @@ mod tests {
 
     #[test]
     fn the_identifier_is_the_firmwares_unless_told_otherwise() {
-        let ib = |wanted| id(INFINIBAND, IPOIB, &wanted).unwrap();
+        let ib = |wanted| id(HardwareType::InfiniBand, IPOIB, &wanted).unwrap();
         assert_eq!(
             ib(WantedId::Firmware),
             "ff:00:00:00:00:00:02:00:00:02:c9:00:b8:59:9f:03:00:fc:1a:2c"
@@ -73,11 +80,18 @@ mod tests {
         let ethernet = "52:54:00:12:34:56";
         for wanted in [WantedId::Firmware, WantedId::Hardware] {
             assert_eq!(
-                id(ETHERNET, ethernet, &wanted).unwrap(),
+                id(HardwareType::Ethernet, ethernet, &wanted).unwrap(),
                 "01:52:54:00:12:34:56"
             );
         }
-        assert_eq!(id(ETHERNET, IPOIB, &WantedId::Firmware), None);
-        assert_eq!(id(772, "00:00:00:00:00:00", &WantedId::Firmware), None);
+        assert_eq!(id(HardwareType::Ethernet, IPOIB, &WantedId::Firmware), None);
+        assert_eq!(
+            id(
+                HardwareType::Other(772),
+                "00:00:00:00:00:00",
+                &WantedId::Firmware
+            ),
+            None
+        );
     }
 }

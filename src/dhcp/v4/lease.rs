@@ -195,19 +195,24 @@ impl Lease {
     /// What the other family's leases have too.
     pub fn granted(&self) -> Granted {
         Granted {
-            address: Address {
-                address: self.address.into(),
-                prefix: self.prefix,
-            },
+            address: self.interface_address(),
             server: self.server.into(),
             ends_ns: self.ends_ns(),
             length: self.length(),
         }
     }
 
+    /// The address with the prefix length of its network.
+    pub fn interface_address(&self) -> Address {
+        Address {
+            address: self.address.into(),
+            prefix: self.prefix,
+        }
+    }
+
     /// `10.0.0.5/24`.
     pub fn address_text(&self) -> String {
-        format!("{}/{}", self.address, self.prefix)
+        self.interface_address().to_string()
     }
 
     /// The routes to set, in order: with option 121 its own alone (RFC 3442), else classful ones

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use super::Wish;
 use super::lease::Lease;
-use crate::dhcp::identity::INFINIBAND;
 use crate::dhcp::progress::{Counts, Diagnosis, Words};
+use crate::hardware::HardwareType;
 
 /// Where a client is (RFC 2131, figure 5), as state.json has it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -64,7 +64,7 @@ pub struct Progress {
     /// Its index, which a rename leaves alone.
     pub index: u32,
     /// ARP hardware type.
-    pub hardware_type: u16,
+    pub hardware_type: HardwareType,
     /// Option 61 as it was sent, in hexadecimal.
     pub client_id: String,
     /// State of the client.
@@ -93,7 +93,7 @@ impl Progress {
     /// What was found while there is no lease.
     pub fn diagnosis(&self) -> Diagnosis {
         let id = &self.client_id;
-        let (foreign, silence) = if self.hardware_type == INFINIBAND {
+        let (foreign, silence) = if self.hardware_type == HardwareType::InfiniBand {
             (
                 "see whether it knows this client identifier and serves InfiniBand (hardware type 32, no hardware address)",
                 "a DHCP server or relay must listen in this partition, and serve InfiniBand: dnsmasq does, Kea, busybox udhcpd and a plain ISC dhcpd only behind a relay",

@@ -13,17 +13,17 @@ use super::progress::Progress;
 use super::socket::{PacketSocket, Protocol, Received, send_to_server};
 use super::{Wish, frame};
 use crate::dhcp::hardware::{Hardware, own_addresses};
-use crate::dhcp::identity::Hex;
 use crate::dhcp::random;
 use crate::error::{Error, Result, errno_text};
-use crate::system::clock::boottime_ns;
+use crate::hardware::Hex;
+use crate::system::clock::{SECOND, boottime_ns};
 use crate::system::readiness::watched;
 use crate::system::root::Root;
 
 /// Packets handed over in one piece: a flood must not keep the program from its other work.
 const BATCH: usize = 64;
 /// How long the machine's own hardware addresses are known, in ns.
-const OWN_FOR: u64 = 1_000_000_000;
+const OWN_FOR: u64 = SECOND;
 
 /// What the caller has to do.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -20,10 +20,9 @@ use super::arp::{self, Arp};
 use super::frame::{self, CLIENT_PORT, SERVER_PORT};
 use super::packet;
 use crate::dhcp::hardware::Hardware;
+use crate::hardware::ADDRESS;
 use crate::system::readiness::OwnsDescriptor;
 
-/// Longest hardware address of the kernel (MAX_ADDR_LEN, include/linux/netdevice.h).
-const ADDRESS: usize = 32;
 /// Room for what is received: one message with its headers.
 const ROOM: usize = packet::LARGEST + frame::HEADERS + 40;
 /// `TP_STATUS_CSUMNOTREADY` (include/uapi/linux/if_packet.h).

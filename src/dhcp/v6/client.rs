@@ -15,9 +15,9 @@ use super::lease::Lease;
 use super::packet::Message;
 use super::progress::State;
 use crate::dhcp::brake::Brake;
-use crate::dhcp::lifetime::SECOND;
 use crate::dhcp::progress::Counts;
 use crate::dhcp::random::Random;
+use crate::system::clock::SECOND;
 
 pub(super) use requests::elapsed;
 

@@ -2,7 +2,8 @@
 //! PURE: who asks: the DUID of a node and the number of its interface (RFC 8415 11 and 12).
 
 use super::packet::DUID;
-use crate::dhcp::identity::{ETHERNET, INFINIBAND, WantedId};
+use crate::dhcp::identity::WantedId;
+use crate::hardware::{HardwareType, pkey_of_broadcast};
 
 /// A DUID of a link-layer address (RFC 8415 11.4).
 const LINK_LAYER: [u8; 2] = [0, 3];
@@ -26,14 +27,16 @@ impl Identity {
     /// bytes of an IPoIB address only these last from boot to boot. The interfaces of a port, one a
     /// partition, share it, so that the IAID is their P_Key.
     pub fn new(
-        hardware_type: u16,
+        hardware_type: HardwareType,
         hardware: &[u8],
         broadcast: &[u8],
         wanted: &WantedId,
     ) -> Option<Identity> {
         let (lasting, iaid) = match (hardware_type, hardware.len()) {
-            (ETHERNET, 6) => (hardware, 0),
-            (INFINIBAND, 20) => (hardware.get(12..)?, pkey(broadcast)?),
+            (HardwareType::Ethernet, 6) => (hardware, 0),
+            (HardwareType::InfiniBand, 20) => {
+                (hardware.get(12..)?, pkey_of_broadcast(broadcast)?.into())
+            }
             _ => return None,
         };
         if let WantedId::Bytes(bytes) = wanted
@@ -41,19 +44,11 @@ impl Identity {
         {
             return Some(identity);
         }
-        let kind = hardware_type.to_be_bytes();
+        let kind = hardware_type.number().to_be_bytes();
         Some(Identity {
             duid: [&LINK_LAYER, &kind, lasting].concat(),
             iaid,
         })
-    }
-}
-
-/// Bytes 8 and 9 of an IPoIB broadcast address (RFC 4391 4).
-fn pkey(broadcast: &[u8]) -> Option<u32> {
-    match (broadcast.len(), broadcast.get(8..10)) {
-        (20, Some(&[high, low])) => Some(u32::from(u16::from_be_bytes([high, low]))),
-        _ => None,
     }
 }
 
@@ -70,12 +65,12 @@ pub fn of_rfc4361(bytes: &[u8]) -> Option<Identity> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dhcp::identity::{Hex, unhex};
+    use crate::hardware::{Hex, unhex};
 
     const IPOIB: &str = "80:00:00:48:fe:80:00:00:00:00:00:00:b8:59:9f:03:00:fc:1a:2c";
     const PARTITION: &str = "00:ff:ff:ff:ff:12:40:1b:80:01:00:00:00:00:00:00:ff:ff:ff:ff";
 
-    fn id(hardware_type: u16, hardware: &str, wanted: &WantedId) -> Option<(String, u32)> {
+    fn id(hardware_type: HardwareType, hardware: &str, wanted: &WantedId) -> Option<(String, u32)> {
         let (hardware, broadcast) = (unhex(hardware).unwrap(), unhex(PARTITION).unwrap());
         let identity = Identity::new(hardware_type, &hardware, &broadcast, wanted)?;
         Some((Hex(&identity.duid).to_string(), identity.iaid))
@@ -91,14 +86,25 @@ mod tests {
             WantedId::Bytes(vec![255, 0, 0, 0, 7, 0, 4]),
             WantedId::Bytes(vec![255; 136]),
         ] {
-            assert_eq!(id(INFINIBAND, IPOIB, &wanted), Some(port.clone()));
+            assert_eq!(
+                id(HardwareType::InfiniBand, IPOIB, &wanted),
+                Some(port.clone())
+            );
         }
         let ethernet = ("00:03:00:01:52:54:00:12:34:56".to_owned(), 0);
-        let seen = id(ETHERNET, "52:54:00:12:34:56", &WantedId::Firmware);
+        let seen = id(
+            HardwareType::Ethernet,
+            "52:54:00:12:34:56",
+            &WantedId::Firmware,
+        );
         assert_eq!(seen, Some(ethernet));
-        assert_eq!(id(ETHERNET, IPOIB, &WantedId::Firmware), None);
+        assert_eq!(id(HardwareType::Ethernet, IPOIB, &WantedId::Firmware), None);
         assert_eq!(
-            id(772, "00:00:00:00:00:00", &WantedId::Firmware),
+            id(
+                HardwareType::Other(772),
+                "00:00:00:00:00:00",
+                &WantedId::Firmware
+            ),
             None,
             "loopback"
         );
@@ -108,7 +114,7 @@ mod tests {
     fn an_identifier_of_rfc_4361_is_one_for_both_protocols() {
         let written = vec![255, 0, 0, 0, 7, 0, 2, 0, 0, 2, 0xc9, 0xaa];
         let wanted = WantedId::Bytes(written);
-        let seen = id(INFINIBAND, IPOIB, &wanted);
+        let seen = id(HardwareType::InfiniBand, IPOIB, &wanted);
         assert_eq!(seen, Some(("00:02:00:00:02:c9:aa".to_owned(), 7)));
     }
 

@@ -12,10 +12,11 @@ use serde::{Deserialize, Serialize};
 use super::client::{Action, elapsed};
 use super::lease::{Refusal, domain_search, failed, name_servers, resolver_variables};
 use super::packet::{Kind, Message, TRANSACTION, option};
-use crate::dhcp::identity::{Hex, WantedId};
-use crate::dhcp::lifetime::SECOND;
+use crate::dhcp::identity::WantedId;
 use crate::dhcp::progress::Counts;
 use crate::dhcp::random::Random;
+use crate::hardware::Hex;
+use crate::system::clock::SECOND;
 
 /// INF_MAX_DELAY: one advertisement reaches all nodes of a link at the same time.
 const DELAY: u64 = SECOND;

@@ -6,8 +6,8 @@ use std::net::Ipv6Addr;
 use super::client::Action;
 use super::information::{Asker, Information, Progress, Stage};
 use super::socket::{Closed, Socket};
-use crate::dhcp::identity::Hex;
 use crate::dhcp::random;
+use crate::hardware::Hex;
 use crate::system::clock::boottime_ns;
 
 /// A question for name servers, with its socket.

@@ -10,10 +10,10 @@ use serde::{Deserialize, Serialize};
 use super::packet::{Address, Association, Malformed, Message, Status, option, status};
 use crate::dhcp::Granted;
 use crate::dhcp::brake::Reason;
-use crate::dhcp::identity::Hex;
 use crate::dhcp::lifetime::{self, FOR_EVER, SECONDS_MIN, floored};
 use crate::dhcp::names::search_list;
 use crate::error::printable;
+use crate::hardware::Hex;
 use crate::inet;
 
 /// A name server or an address more than this is not taken: nobody asks as many.

@@ -8,8 +8,8 @@ use super::client::{Action, Client, Config};
 use super::lease::Lease;
 use super::progress::{Progress, State};
 use super::socket::{Closed, Socket};
-use crate::dhcp::identity::Hex;
 use crate::dhcp::random;
+use crate::hardware::Hex;
 use crate::inet::Router;
 use crate::system::clock::boottime_ns;
 

@@ -155,9 +155,7 @@ pub fn hand_over(
                     && netdev.ipoib.as_ref().is_some_and(|seen| !seen.child)
                     && rules::same_port(netdev, interface.netdev))
         }) {
-            let address = netdev.address.as_deref().and_then(HwAddr::parse);
-            // Written anew: what stands in the file is hexadecimal digits, whatever was read.
-            addresses.extend(address.map(|address| address.to_string()));
+            addresses.extend(netdev.address.as_ref().map(ToString::to_string));
         }
     }
     addresses.sort();
@@ -214,11 +212,8 @@ pub fn is_generated_for(profile: &str, report: &Report, facts: &Facts) -> bool {
         let Some(name) = link.interface.as_deref() else {
             return false;
         };
-        let seen = facts
-            .netdev(name)
-            .and_then(|netdev| netdev.address.as_deref());
-        value("interface-name=") == Some(name)
-            || (guid.is_some() && seen.and_then(HwAddr::parse).and_then(|seen| seen.guid()) == guid)
+        let found = facts.netdev(name).and_then(Netdev::port_guid);
+        value("interface-name=") == Some(name) || (guid.is_some() && found == guid)
     })
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 
 use crate::handover::peers::*;
+use crate::inet::Address;
 use crate::plan::{Inventory, plan};
 use crate::system::root::Root;
 use crate::verify::verify;
@@ -43,7 +44,9 @@ const MACHINE: [&str; 2] = ["connectx6-hdr", "ipoib-connected"];
 
 fn with_address(facts: &mut Facts) {
     for netdev in facts.netdevs.iter_mut().filter(|n| n.ifname == "ib0") {
-        netdev.addresses.push("10.0.0.1/24".to_owned());
+        netdev
+            .addresses
+            .push("10.0.0.1/24".parse::<Address>().unwrap().into());
     }
 }
 
@@ -273,7 +276,9 @@ const BONDED: [&str; 3] = ["connectx6-hdr", "bonding-driver", "bond"];
 
 fn bonded(facts: &mut Facts) {
     for netdev in facts.netdevs.iter_mut().filter(|n| n.ifname == "bond0") {
-        netdev.addresses.push("10.0.0.1/24".to_owned());
+        netdev
+            .addresses
+            .push("10.0.0.1/24".parse::<Address>().unwrap().into());
     }
     // A port without cable: the bond is verified all the same.
     for netdev in facts.netdevs.iter_mut().filter(|n| n.ifname == "ib1") {

@@ -5,7 +5,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::rdma::sa::{Answer, Heard, Interview, Next, QUICK_MS, broadcast_group};
+use crate::rdma::sa::{Answer, Heard, Interview, Next, QUICK_MS};
 
 /// ClassPortInfo.
 const CLASS_PORT_INFO: &str = "0103028100000000000000124864ce0d0001000000000000000000000000000000000000000000000000000000\
@@ -211,16 +211,6 @@ fn codes_are_the_specifications() {
     assert_eq!(Status(0x0001).words(), "busy");
     assert_eq!(Status(0x001c).words(), "invalid field");
     assert_eq!(Status(0x7f00).words(), "unknown code");
-}
-
-#[test]
-fn the_group_is_taken_from_the_broadcast_address() {
-    let text = "00:ff:ff:ff:ff:12:40:1b:80:01:00:00:00:00:00:00:ff:ff:ff:ff";
-    assert_eq!(
-        broadcast_group(text).unwrap().to_string(),
-        "ff12:401b:8001::ffff:ffff"
-    );
-    assert_eq!(broadcast_group("ff:ff:ff:ff:ff:ff"), None);
 }
 
 fn begun() -> Interview {

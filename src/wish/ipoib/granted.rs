@@ -33,10 +33,7 @@ impl Wish {
     /// With what a DHCP server granted. What the command line says goes before what it suggests.
     pub fn granted(&self, lease: &Lease) -> Wish {
         let mut wish = self.clone();
-        let own = Address {
-            address: lease.address.into(),
-            prefix: lease.prefix,
-        };
+        let own = lease.interface_address();
         wish.addresses.push(own);
         let has_gateway = self.gateways.iter().any(IpAddr::is_ipv4);
         let gateway = lease.gateway().filter(|_| !has_gateway).map(IpAddr::from);

@@ -8,14 +8,15 @@
 
 use std::collections::BTreeSet;
 
-use ibboot::dhcp::identity::{INFINIBAND, WantedId};
+use ibboot::dhcp::identity::WantedId;
 use ibboot::dhcp::v4::arp::Arp;
 use ibboot::dhcp::v4::client::{Action, Client, Config};
 use ibboot::dhcp::v4::identity::Identity;
 use ibboot::dhcp::v4::packet::{Kind, Message, option};
+use ibboot::hardware::HardwareType;
+use ibboot::system::clock::SECOND;
 use libfuzzer_sys::fuzz_target;
 
-const SECOND: u64 = 1_000_000_000;
 const KINDS: [Kind; 4] = [Kind::Offer, Kind::Ack, Kind::Nak, Kind::ForceRenew];
 
 struct Script<'a>(&'a [u8]);
@@ -59,7 +60,7 @@ fuzz_target!(|data: &[u8]| {
     let mut script = Script(data);
     let Some(first) = script.byte() else { return };
     let hardware: Vec<u8> = (0..20).collect();
-    let identity = Identity::new(INFINIBAND, &hardware, &WantedId::Firmware).expect("InfiniBand");
+    let identity = Identity::new(HardwareType::InfiniBand, &hardware, &WantedId::Firmware).expect("InfiniBand");
     let config = Config {
         identity,
         vendor_class: None,
@@ -106,7 +107,7 @@ fuzz_target!(|data: &[u8]| {
             }
             2 => {
                 let address = [10, 0, 0, step >> 2].into();
-                client.arp(now, &Arp::announcement(32, &[step; 20], address))
+                client.arp(now, &Arp::announcement(HardwareType::InfiniBand, &[step; 20], address))
             }
             _ => {
                 answers += 1;

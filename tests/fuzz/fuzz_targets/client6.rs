@@ -16,9 +16,9 @@ use ibboot::dhcp::v6::client::{Action, Client, Config};
 use ibboot::dhcp::v6::identity::Identity;
 use ibboot::dhcp::v6::information::Asker;
 use ibboot::dhcp::v6::packet::{Address, Association, Kind, Message, Options, option};
+use ibboot::system::clock::SECOND;
 use libfuzzer_sys::fuzz_target;
 
-const SECOND: u64 = 1_000_000_000;
 const IAID: u32 = 0xffff;
 const KINDS: [Kind; 4] = [Kind::Advertise, Kind::Reply, Kind::Reply, Kind::Reconfigure];
 

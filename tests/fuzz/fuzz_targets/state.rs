@@ -11,7 +11,7 @@ use std::fmt::Debug;
 use std::path::Path;
 use std::sync::LazyLock;
 
-use ibboot::dhcp::identity::{INFINIBAND, WantedId, unhex};
+use ibboot::dhcp::identity::WantedId;
 use ibboot::dhcp::v4::client::{Action, Client, Config};
 use ibboot::dhcp::v4::identity::Identity;
 use ibboot::dhcp::v4::packet::Message;
@@ -19,8 +19,10 @@ use ibboot::dhcp::v4::progress::Progress;
 use ibboot::error::Kind;
 use ibboot::facts::{Facts, Leases};
 use ibboot::handover::{Kept, Stamped, State, peers, timeline};
+use ibboot::hardware::{HardwareType, unhex};
 use ibboot::plan::Inventory;
 use ibboot::request::Request;
+use ibboot::system::clock::SECOND;
 use ibboot::system::root::Root;
 use ibboot::verify::monitoring;
 use ibboot::verify::report::Report;
@@ -31,7 +33,6 @@ use libfuzzer_sys::fuzz_target;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-const SECOND: u64 = 1_000_000_000;
 const CMDLINE: &str = "ip=ib0:dhcp ip=ib1:dhcp6 rd.ib.require=all rd.ib.probe=10.0.0.2";
 const HANDOVERS: [Handover; 5] = [
     Handover::Auto,
@@ -203,7 +204,7 @@ fn resume(progress: &Progress) {
         return;
     };
     let hardware: Vec<u8> = (0..20).collect();
-    let identity = Identity::new(INFINIBAND, &hardware, &WantedId::Bytes(client_id));
+    let identity = Identity::new(HardwareType::InfiniBand, &hardware, &WantedId::Bytes(client_id));
     let wish = &progress.wish;
     let config = Config {
         identity: identity.expect("InfiniBand"),

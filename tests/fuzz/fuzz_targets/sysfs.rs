@@ -6,11 +6,13 @@
 use std::fmt::{Debug, Display};
 use std::str::FromStr;
 
-use ibboot::wish::ipoib::{Mode, pkey_of_broadcast};
+use ibboot::hardware::{
+    HardwareAddress, HardwareType, group_of_broadcast, pkey_of_broadcast, unhex,
+};
+use ibboot::wish::ipoib::Mode;
 use ibboot::rdma::parse;
 use ibboot::rdma::parse::ParseError;
-use ibboot::rdma::sa::broadcast_group;
-use ibboot::rdma::types::{Guid, LinkLayer, NodeType, PhysState, PortState};
+use ibboot::rdma::types::{LinkLayer, NodeType, PhysState, PortState};
 use libfuzzer_sys::fuzz_target;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -29,18 +31,22 @@ fuzz_target!(|data: &[u8]| {
     named(raw, parse::phys_state(raw));
     named(raw, parse::node_type(raw));
     named(raw, parse::link_layer(raw));
-    named(raw, parse::guid(raw));
     named(raw, PortState::from_str(raw));
     named(raw, PhysState::from_str(raw));
     named(raw, NodeType::from_str(raw));
     named(raw, LinkLayer::from_str(raw));
-    named(raw, Guid::from_str(raw));
     refusal(raw, parse::lid(raw));
     refusal(raw, parse::cap_mask(raw));
     refusal(raw, parse::pkey(raw));
     refusal(raw, parse::number("service level", raw));
     refusal(raw, parse::counter(raw));
     refusal(raw, parse::device_number(raw));
+    if let Some(guid) = refusal(raw, parse::guid(raw)) {
+        assert_eq!(parse::guid(&guid.to_string()), Ok(guid));
+        assert_eq!(parse::guid(&format!("{guid:#}")), Ok(guid));
+        let json = serde_json::to_string(&guid).expect("JSON");
+        assert_eq!(serde_json::from_str(&json).ok(), Some(guid));
+    }
     if let Some(gid) = refusal(raw, parse::gid(raw)) {
         assert_eq!(parse::gid(&groups(gid)), Ok(gid));
         assert_eq!(parse::gid_port_guid(gid).0, gid.to_bits() as u64);
@@ -54,8 +60,15 @@ fuzz_target!(|data: &[u8]| {
     if let Some(text) = parse::text(raw) {
         assert!(!text.is_empty() && !text.chars().any(char::is_control));
     }
-    let pkey = pkey_of_broadcast(raw);
-    let group = broadcast_group(raw).map(|group| group.octets());
+    if let Ok(address) = raw.parse::<HardwareAddress>() {
+        assert_eq!(address.to_string().parse(), Ok(address));
+    }
+    if let Ok(kind) = raw.parse::<HardwareType>() {
+        assert_eq!(kind.to_string().parse(), Ok(kind));
+    }
+    let broadcast = unhex(raw).unwrap_or_default();
+    let pkey = pkey_of_broadcast(&broadcast);
+    let group = group_of_broadcast(&broadcast).map(|group| group.octets());
     // Bytes 8 and 9 of 20, of which the group has the last 16.
     if let (Some(pkey), Some([_, _, _, _, high, low, ..])) = (pkey, group) {
         assert_eq!(pkey, u16::from_be_bytes([high, low]));

@@ -5,9 +5,9 @@
 use std::net::Ipv4Addr;
 
 use super::{Action, Client, Destination, SECOND, State};
-use crate::dhcp::identity::Hex;
 use crate::dhcp::v4::arp::Arp;
 use crate::dhcp::v4::lease::Lease;
+use crate::hardware::Hex;
 
 /// ARP probes, and from one to the next: a second in all, where RFC 5227 takes five.
 const PROBES: u32 = 3;

@@ -4,9 +4,9 @@
 use std::net::Ipv4Addr;
 
 use super::{Client, Destination, State};
-use crate::dhcp::identity::INFINIBAND;
 use crate::dhcp::v4::lease::Lease;
 use crate::dhcp::v4::packet::{Kind, Message, option};
+use crate::hardware::HardwareType;
 
 /// Option 57: what the smallest IPoIB MTU, 2044, and an Ethernet frame both carry.
 const MAX_SIZE: u16 = 1472;
@@ -106,7 +106,7 @@ impl Client {
         (message.htype, message.hlen, message.chaddr) = (own.htype, own.hlen, own.chaddr);
         message.secs = self.secs;
         // Over InfiniBand nobody can be reached by `chaddr`: answers are broadcast (RFC 4390 2.1).
-        message.broadcast = self.config.identity.hardware_type == INFINIBAND;
+        message.broadcast = self.config.identity.hardware_type == HardwareType::InfiniBand;
         let id = self.config.identity.client_id.clone();
         message.options.insert(option::CLIENT_ID, id);
         message
@@ -116,11 +116,11 @@ impl Client {
     pub(super) fn hardware(&self) -> Hardware {
         let identity = &self.config.identity;
         let mut own = Hardware {
-            htype: u8::try_from(identity.hardware_type).unwrap_or(0),
+            htype: u8::try_from(identity.hardware_type.number()).unwrap_or(0),
             hlen: 0,
             chaddr: [0; 16],
         };
-        if identity.hardware_type != INFINIBAND {
+        if identity.hardware_type != HardwareType::InfiniBand {
             own.hlen = u8::try_from(identity.hardware.len()).unwrap_or(0);
             for (to, from) in own.chaddr.iter_mut().zip(&identity.hardware) {
                 *to = *from;

@@ -4,9 +4,10 @@
 use std::net::Ipv4Addr;
 
 use super::*;
-use crate::dhcp::identity::{INFINIBAND, WantedId};
+use crate::dhcp::identity::WantedId;
 use crate::dhcp::v4::arp::Arp;
 use crate::dhcp::v4::packet::{COOKIE, Kind, option};
+use crate::hardware::HardwareType;
 
 mod hostile;
 mod resuming;
@@ -29,7 +30,8 @@ impl Talk {
     fn new(keep: bool) -> Talk {
         let hardware: Vec<u8> = (0..20).collect();
         let config = Config {
-            identity: Identity::new(INFINIBAND, &hardware, &WantedId::Firmware).unwrap(),
+            identity: Identity::new(HardwareType::InfiniBand, &hardware, &WantedId::Firmware)
+                .unwrap(),
             vendor_class: Some("ibboot".to_owned()),
             host_name: None,
             keep,
@@ -188,7 +190,7 @@ fn a_taken_address_is_given_up_and_declined_and_another_one_asked_for() {
     assert_eq!(talk.client.lease().unwrap().address, MINE);
     let reply = Arp {
         sender_address: MINE,
-        ..Arp::probe(32, &[0xee; 20], MINE)
+        ..Arp::probe(HardwareType::InfiniBand, &[0xee; 20], MINE)
     };
     let actions = talk.client.arp(talk.now, &reply);
     let owner = "ee:".repeat(19) + "ee";

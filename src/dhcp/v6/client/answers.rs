@@ -7,9 +7,9 @@ use super::{
     AT_ONCE, Action, Client, GRACE, OFFERS, Offer, REFUSED, REFUSED_KEPT, REFUSED_LONGEST, State,
 };
 use crate::dhcp::brake::Reason;
-use crate::dhcp::identity::{Hex, unhex};
 use crate::dhcp::v6::lease::{Lease, Refusal};
 use crate::dhcp::v6::packet::{Kind, Message, option};
+use crate::hardware::{Hex, unhex};
 
 impl Client {
     /// A message came to the client's port, from this address.

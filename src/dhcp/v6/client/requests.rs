@@ -4,9 +4,9 @@
 use std::net::Ipv6Addr;
 
 use super::{Client, State};
-use crate::dhcp::identity::unhex;
 use crate::dhcp::v6::lease::Lease;
 use crate::dhcp::v6::packet::{Association, Kind, Message, option};
+use crate::hardware::unhex;
 
 /// Option 6.
 const REQUESTED: [u16; 3] = [

@@ -2,8 +2,8 @@
 //! When a message is sent again (RFC 8415 15, with the parameters of 7.6).
 
 use super::{Client, State};
-use crate::dhcp::lifetime::SECOND;
 use crate::dhcp::v6::packet::{Message, option};
+use crate::system::clock::SECOND;
 
 /// SOL_TIMEOUT, REQ_TIMEOUT, DEC_TIMEOUT.
 const SOON: u64 = SECOND;

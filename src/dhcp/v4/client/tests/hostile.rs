@@ -78,7 +78,7 @@ fn a_flood_of_unusable_offers_acks_and_naks_is_a_line_for_each_kind_of_reason() 
     talk.hear(Kind::Ack, GOOD, MINE, 600);
     assert_eq!(talk.client.lease().unwrap().address, MINE);
     // None of it silences what becomes of the lease.
-    let taken = Arp::announcement(32, &[0xee; 20], MINE);
+    let taken = Arp::announcement(HardwareType::InfiniBand, &[0xee; 20], MINE);
     let actions = talk.client.arp(talk.now, &taken);
     assert!(talk.note(actions).sent().contains("declined"));
 }
@@ -194,7 +194,7 @@ fn who_uses_the_address_too_is_named_and_answered_once_in_ten_seconds() {
     for keep in [false, true] {
         let mut talk = Talk::bound(keep, 6000);
         let other = [0xee; 20];
-        let uses = Arp::announcement(32, &other, MINE);
+        let uses = Arp::announcement(HardwareType::InfiniBand, &other, MINE);
         let actions = talk.client.arp(talk.now, &uses);
         let name = "ee:".repeat(19) + "ee";
         assert_eq!(
@@ -207,7 +207,7 @@ fn who_uses_the_address_too_is_named_and_answered_once_in_ten_seconds() {
         for step in 0..20_000_u64 {
             // From another hardware address each time.
             let sender: Vec<u8> = (0..20).map(|byte| (step >> (byte % 8)) as u8 | 1).collect();
-            let uses = Arp::announcement(32, &sender, MINE);
+            let uses = Arp::announcement(HardwareType::InfiniBand, &sender, MINE);
             let actions = talk.client.arp(talk.now + step * S / 200, &uses);
             match talk.note(actions).sent().as_str() {
                 "" => {}
@@ -221,9 +221,13 @@ fn who_uses_the_address_too_is_named_and_answered_once_in_ten_seconds() {
         // A probe, a question and one of our own are none.
         let later = talk.now + 200 * S;
         for arp in [
-            Arp::probe(32, &other, MINE),
-            Arp::announcement(32, &other, OTHER),
-            Arp::announcement(32, &(0..20).collect::<Vec<u8>>(), MINE),
+            Arp::probe(HardwareType::InfiniBand, &other, MINE),
+            Arp::announcement(HardwareType::InfiniBand, &other, OTHER),
+            Arp::announcement(
+                HardwareType::InfiniBand,
+                &(0..20).collect::<Vec<u8>>(),
+                MINE,
+            ),
         ] {
             assert_eq!(talk.client.arp(later, &arp), []);
         }
