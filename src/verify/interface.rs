@@ -45,13 +45,7 @@ pub fn granted(wish: &Wish, port: PortRef<'_>, facts: &Facts) -> Wish {
 
 /// The same, of an interface that is known.
 pub fn granted_to(wish: &Wish, netdev: &Netdev, facts: &Facts) -> Wish {
-    let progress = wish.dhcp.as_ref().and_then(|_| progress(netdev, facts));
-    let lease = progress.and_then(|progress| progress.lease.as_ref());
-    let wish = lease.map_or_else(|| wish.clone(), |lease| wish.granted(lease));
-    match lease6::lease(&wish, netdev, facts) {
-        Some(lease) => wish.granted6(lease, netdev.shown6(lease.address)),
-        None => wish,
-    }
+    crate::facts::granted::granted(wish, netdev, &facts.dhcp, &facts.dhcp6)
 }
 
 fn progress<'f>(netdev: &Netdev, facts: &'f Facts) -> Option<&'f Progress> {

@@ -2,7 +2,6 @@
 //! The check of a DHCPv6 lease.
 
 use super::checks::Id;
-use crate::dhcp6::lease::Lease;
 use crate::dhcp6::progress::Progress;
 use crate::facts::{Facts, Netdev};
 use crate::verify::report::Finding;
@@ -11,12 +10,6 @@ use crate::wish::ipoib::{Autoconf, Wish};
 fn progress<'f>(netdev: &Netdev, facts: &'f Facts) -> Option<&'f Progress> {
     let mut all = facts.dhcp6.iter();
     all.find(|progress| netdev.ifindex == Some(progress.index))
-}
-
-/// What was granted to the interface, where it was asked for.
-pub fn lease<'f>(wish: &Wish, netdev: &Netdev, facts: &'f Facts) -> Option<&'f Lease> {
-    wish.dhcp6.as_ref()?;
-    progress(netdev, facts)?.lease.as_ref()
 }
 
 /// Whether a lease is wanted: with `either6` not where a router gave an address, nor while one is
