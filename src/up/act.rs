@@ -23,6 +23,7 @@ use crate::wish::expectation::{Expectation, LinkWish};
 #[derive(Debug, Default)]
 pub struct Done {
     settings: settings::Done,
+    pub(super) interfaces: super::ipoib::Tried,
     /// Interfaces that could not be set up, with the error that was told.
     not_up: BTreeMap<String, String>,
     /// Links that the kernel says are there while no look has shown them yet.
@@ -71,7 +72,7 @@ impl Walk<'_> {
     /// Does what can be done now. True if something was changed.
     pub(super) async fn act(&mut self, facts: &Facts) -> bool {
         let plan = self.plan;
-        self.naming.begin();
+        self.parts.naming.begin();
         let mut changed = self.set_port_types(facts);
         for step in &plan.steps {
             if let Action::AddLink { name, kind, netdev } = &step.action {
@@ -191,8 +192,7 @@ impl Walk<'_> {
                     ),
                     None => format!("a {kind} link {name} cannot be added on {netdev}: {error}"),
                 };
-                log::error!("{name}: {reason}");
-                self.failures.push(format!("{name}: {reason}"));
+                self.journal.fail(format!("{name}: {reason}"));
                 refuse(&mut self.expectation, name, &reason);
                 raised
             }

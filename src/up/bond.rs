@@ -5,7 +5,7 @@
 
 use tokio::time::Instant;
 
-use super::speaker::{PATIENCE, Speaker};
+use super::speaker::Speaker;
 use super::{Walk, ipoib as interfaces};
 use crate::error::Error;
 use crate::facts::rules::{self, bond_mtu};
@@ -55,11 +55,9 @@ impl Walk<'_> {
         self.set_autoconf(ipoib, netdev);
         changed |= self.set_up(name, facts).await;
         let speaker = &self.speaker(wish, netdev, bond, index, facts);
-        let ipoib = &self.lease(ipoib, netdev, index, speaker).await;
-        let ipoib = &self.lease6(ipoib, netdev, index, speaker).await;
-        self.ask_information(ipoib, netdev, index, speaker).await;
+        let ipoib = &self.granted(ipoib, netdev, index, speaker).await;
         if netdev.carrier != Some(true) {
-            self.interfaces.forget_tried(index);
+            self.acts.interfaces.forget_tried(index);
             return changed;
         }
         let there: Vec<&Netdev> = bond.slaves.iter().filter_map(|s| facts.netdev(s)).collect();
@@ -70,7 +68,7 @@ impl Walk<'_> {
         changed |= self.set_mtu(&wish, netdev, index).await;
         changed |= self.try_mtu(&wish, netdev, index, &there).await;
         if self.set_addresses(&wish, netdev, index).await {
-            self.announce(index);
+            self.parts.leasing.v4.announce(index);
             changed = true;
         }
         changed
@@ -91,20 +89,8 @@ impl Walk<'_> {
             interface_of(link, facts)
         });
         let named: Vec<Option<&Netdev>> = named.collect();
-        let speaker = Speaker::of_bond(&named, seen, false);
-        if speaker != Speaker::Awaited || netdev.carrier != Some(true) {
-            self.speechless.remove(&index);
-            return speaker;
-        }
-        let since = *self.speechless.entry(index).or_insert_with(Instant::now);
-        Speaker::of_bond(&named, seen, since.elapsed() >= PATIENCE)
-    }
-
-    /// When [`Walk::speaker`] takes another one.
-    pub(super) fn speaker_due(&self) -> Option<Instant> {
-        let now = Instant::now();
-        let ends = self.speechless.values().map(|since| *since + PATIENCE);
-        ends.filter(|end| *end > now).min()
+        let bond = (netdev, index, seen);
+        self.parts.speakers.of_bond(bond, &named, Instant::now())
     }
 
     /// What goes into a bond gets its MTU: a new one has that of Ethernet.
@@ -115,7 +101,7 @@ impl Walk<'_> {
         };
         if let Err(why) = self.net.set_mtu(index, bytes).await {
             let error = Error::new(&bond.ifname, format!("MTU {bytes} is refused")).seen(why);
-            self.tell_once(&bond.ifname, &error);
+            self.journal.tell_once(&bond.ifname, &error);
         }
     }
 
@@ -130,7 +116,7 @@ impl Walk<'_> {
             }
             Err(why) => {
                 let error = Error::new(name, "bond cannot be made").seen(why);
-                self.tell_once(name, &error);
+                self.journal.tell_once(name, &error);
                 false
             }
         }
@@ -151,7 +137,7 @@ impl Walk<'_> {
     fn set_option(&mut self, name: &str, bond: &Seen, option: &str, value: &str) -> bool {
         // What the driver refuses it may take once there is another interface in the bond.
         let attempt = format!("{option}={value} {}", bond.slaves.len());
-        if !self.interfaces.is_first_time(name, &attempt) {
+        if !self.journal.is_first_time(name, &attempt) {
             return false;
         }
         let path = format!("/sys/class/net/{name}/bonding/{option}");
@@ -164,7 +150,7 @@ impl Walk<'_> {
                 Err(e) => {
                     let error = Error::io(name, format!("option {option}={value} is refused"), &e)
                         .hint("see dmesg; what there is: modinfo bonding");
-                    self.tell_once(name, &error);
+                    self.journal.tell_once(name, &error);
                 }
             }
         }
@@ -227,7 +213,8 @@ impl Walk<'_> {
             }
             Err(why) => {
                 let error = Error::new(&netdev.ifname, "cannot be put into its bond").seen(why);
-                self.tell_once(&netdev.ifname, &error.hint("see dmesg"));
+                self.journal
+                    .tell_once(&netdev.ifname, &error.hint("see dmesg"));
                 false
             }
         }

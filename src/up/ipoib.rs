@@ -26,8 +26,6 @@ const ROUTES_SAID: usize = 8;
 /// What was tried on an interface and must not be tried on every look.
 #[derive(Debug, Default)]
 pub struct Tried {
-    /// (interface, what), said once.
-    told: BTreeSet<(String, String)>,
     /// How often each interface index was renamed.
     renames: BTreeMap<u32, u32>,
     /// (interface index, MTU) since the last carrier.
@@ -42,12 +40,6 @@ impl Tried {
     pub(super) fn forget_tried(&mut self, index: u32) {
         self.mtu.retain(|(tried, _)| *tried != index);
         self.routes.retain(|(tried, ..)| *tried != index);
-    }
-
-    /// Whether `what` was not done to this interface before: what the kernel does not show as it was
-    /// written is not a change for ever.
-    pub(super) fn is_first_time(&mut self, interface: &str, what: &str) -> bool {
-        self.told.insert((interface.to_owned(), what.to_owned()))
     }
 }
 
@@ -104,33 +96,19 @@ impl Walk<'_> {
         self.set_autoconf(wish, netdev);
         changed |= self.set_up(&netdev.ifname, facts).await;
         let speaker = &Speaker::Own;
-        let wish = &self.lease(wish, netdev, index, speaker).await;
-        let wish = &self.lease6(wish, netdev, index, speaker).await;
-        self.ask_information(wish, netdev, index, speaker).await;
+        let wish = &self.granted(wish, netdev, index, speaker).await;
         if netdev.carrier != Some(true) {
-            self.interfaces.forget_tried(index);
-            self.claims.forget(index);
+            self.acts.interfaces.forget_tried(index);
+            self.parts.claims.forget(index);
             return changed;
         }
         changed |= self.set_mtu(wish, netdev, index).await;
         changed |= self.try_mtu(wish, netdev, index, &[]).await;
         if self.set_addresses(wish, netdev, index).await {
-            self.announce(index);
+            self.parts.leasing.v4.announce(index);
             changed = true;
         }
         changed
-    }
-
-    /// Says a failure once per interface.
-    pub(super) fn tell_once(&mut self, interface: &str, error: &Error) {
-        if self
-            .interfaces
-            .told
-            .insert((interface.to_owned(), error.to_string()))
-        {
-            log::error!("{error}");
-            self.failures.push(error.to_string());
-        }
     }
 
     fn create_child(&mut self, wish: &Wish, port: PortRef<'_>, facts: &Facts) -> bool {
@@ -167,7 +145,7 @@ impl Walk<'_> {
                     &e,
                 )
                 .hint(hint);
-                self.tell_once(&parent.ifname, &error);
+                self.journal.tell_once(&parent.ifname, &error);
                 false
             }
         }
@@ -180,7 +158,7 @@ impl Walk<'_> {
                 let error = Error::new(&netdev.ifname, format!("cannot be renamed to {name}"))
                     .seen("an interface that is not InfiniBand has this name")
                     .hint("choose another name in ifname=");
-                self.tell_once(&netdev.ifname, &error);
+                self.journal.tell_once(&netdev.ifname, &error);
                 return false;
             }
             let aside = format!("ib-aside{}", other.ifindex.unwrap_or(0));
@@ -193,7 +171,7 @@ impl Walk<'_> {
     }
 
     async fn rename_to(&mut self, netdev: &Netdev, index: u32, name: &str) -> bool {
-        let times = self.interfaces.renames.entry(index).or_default();
+        let times = self.acts.interfaces.renames.entry(index).or_default();
         if *times >= RENAMES {
             return false;
         }
@@ -207,7 +185,7 @@ impl Walk<'_> {
                 let error = Error::new(&netdev.ifname, format!("cannot be renamed to {name}"))
                     .seen(why)
                     .hint("kernels before 6.2 rename only what is down: load ib_ipoib no earlier than ibboot does");
-                self.tell_once(&netdev.ifname, &error);
+                self.journal.tell_once(&netdev.ifname, &error);
                 false
             }
         }
@@ -222,7 +200,8 @@ impl Walk<'_> {
             Ok(mode) => mode,
             Err(reason) => {
                 // The check of the mode says that waiting does not help.
-                self.tell_once(&link.wanted, &Error::new(&netdev.ifname, reason));
+                self.journal
+                    .tell_once(&link.wanted, &Error::new(&netdev.ifname, reason));
                 return false;
             }
         };
@@ -235,7 +214,7 @@ impl Walk<'_> {
                 true
             }
             Err(error) => {
-                self.tell_once(&netdev.ifname, &error);
+                self.journal.tell_once(&netdev.ifname, &error);
                 false
             }
         }
@@ -245,7 +224,8 @@ impl Walk<'_> {
         let wanted = wish
             .mtu
             .and_then(|wanted| rules::mtu_to_set(wanted, netdev));
-        let Some(bytes) = wanted.filter(|bytes| self.interfaces.mtu.insert((index, *bytes))) else {
+        let Some(bytes) = wanted.filter(|bytes| self.acts.interfaces.mtu.insert((index, *bytes)))
+        else {
             return false;
         };
         match self.net.set_mtu(index, bytes).await {
@@ -255,7 +235,7 @@ impl Walk<'_> {
                 if wish.mtu != Some(ipoib::WantedMtu::Max) {
                     let error =
                         Error::new(&netdev.ifname, format!("MTU {bytes} is refused")).seen(why);
-                    self.tell_once(&netdev.ifname, &error);
+                    self.journal.tell_once(&netdev.ifname, &error);
                 }
                 false
             }
@@ -276,7 +256,8 @@ impl Walk<'_> {
         }
         let device_max = self.net.max_mtu(index).await;
         let bytes = rules::suggested_mtu(suggested, netdev, device_max, slaves);
-        let Some(bytes) = bytes.filter(|bytes| self.interfaces.mtu.insert((index, *bytes))) else {
+        let Some(bytes) = bytes.filter(|bytes| self.acts.interfaces.mtu.insert((index, *bytes)))
+        else {
             return false;
         };
         match self.net.set_mtu(index, bytes).await {
@@ -299,7 +280,7 @@ impl Walk<'_> {
             };
             let mut there = netdev.addresses.iter().chain(&netdev.tentative);
             if there.any(|there| *there == text) {
-                if let Some(v4) = v4.filter(|v4| self.claims.is_open(index, *v4)) {
+                if let Some(v4) = v4.filter(|v4| self.parts.claims.is_open(index, *v4)) {
                     self.may_be_set(netdev, v4);
                 }
                 changed |= self.yield_address(netdev, index, address, v4).await;
@@ -326,7 +307,7 @@ impl Walk<'_> {
                     let error =
                         Error::new(&netdev.ifname, format!("address {address} cannot be set"))
                             .seen(why);
-                    self.tell_once(&netdev.ifname, &error);
+                    self.journal.tell_once(&netdev.ifname, &error);
                 }
             }
         }
@@ -361,13 +342,13 @@ impl Walk<'_> {
         let mut set = Vec::new();
         for (network, gateway) in routes.chain(default) {
             let key = (index, network, gateway);
-            if self.interfaces.routes.contains(&key) {
+            if self.acts.interfaces.routes.contains(&key) {
                 continue;
             }
             let text = route_text(network, gateway);
             match self.net.add_route(index, network, gateway).await {
                 Ok(()) => {
-                    self.interfaces.routes.insert(key);
+                    self.acts.interfaces.routes.insert(key);
                     set.push(text);
                 }
                 Err(why) => log::debug!("{}: {text} is refused: {why}", netdev.ifname),
@@ -393,7 +374,7 @@ impl Walk<'_> {
     /// Whether nobody else on the link is known to have the address.
     fn may_be_set(&mut self, netdev: &Netdev, address: std::net::Ipv4Addr) -> bool {
         let hardware = Hardware::read(self.root, &netdev.ifname);
-        match hardware.and_then(|hardware| self.claims.claim(&hardware, address)) {
+        match hardware.and_then(|hardware| self.parts.claims.claim(&hardware, address)) {
             Ok(may) => may,
             Err(e) => {
                 let error = Error::io(
@@ -401,7 +382,7 @@ impl Walk<'_> {
                     format!("nobody can be asked whether {address} is free"),
                     &e,
                 );
-                self.tell_once(&netdev.ifname, &error);
+                self.journal.tell_once(&netdev.ifname, &error);
                 true
             }
         }
@@ -415,7 +396,7 @@ impl Walk<'_> {
         address: &Address,
         v4: Option<std::net::Ipv4Addr>,
     ) -> bool {
-        let Some(by) = v4.and_then(|v4| self.claims.owner(index, v4)) else {
+        let Some(by) = v4.and_then(|v4| self.parts.claims.owner(index, v4)) else {
             return false;
         };
         let error = Error::new(&netdev.ifname, format!("address {address} is taken away"))
@@ -423,8 +404,8 @@ impl Walk<'_> {
             .hint("give this node another address with ip=, or find the other one by its GUID");
         // Once, whoever else says that he has it.
         let taken = format!("{address} is taken");
-        if self.interfaces.is_first_time(&netdev.ifname, &taken) {
-            self.tell_once(&netdev.ifname, &error);
+        if self.journal.is_first_time(&netdev.ifname, &taken) {
+            self.journal.tell_once(&netdev.ifname, &error);
         }
         if let Err(why) = self.net.delete_address(index, address.address, None).await {
             let error = Error::new(
@@ -432,7 +413,7 @@ impl Walk<'_> {
                 format!("address {address} cannot be taken away"),
             )
             .seen(why);
-            self.tell_once(&netdev.ifname, &error);
+            self.journal.tell_once(&netdev.ifname, &error);
             return false;
         }
         true
@@ -451,7 +432,7 @@ impl Walk<'_> {
             if let Err(e) = set {
                 let error = Error::io(&path, format!("cannot be set to {value}"), &e)
                     .hint("is IPv6 in this kernel (ipv6.disable=)?");
-                self.tell_once(&netdev.ifname, &error);
+                self.journal.tell_once(&netdev.ifname, &error);
             }
         }
     }
@@ -465,7 +446,7 @@ impl Walk<'_> {
             }
             Err(why) => {
                 let error = Error::new(&netdev.ifname, format!("{what} cannot be set")).seen(why);
-                self.tell_once(&netdev.ifname, &error);
+                self.journal.tell_once(&netdev.ifname, &error);
                 false
             }
         }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::Walk;
+use super::part::Part;
 use crate::facts::Netdev;
 use crate::system::clock::boottime_ns;
 use crate::system::root::Root;
@@ -44,11 +45,6 @@ impl Naming {
         self.due = None;
     }
 
-    /// When udev's database is to be read again.
-    pub(super) fn due(&self) -> Option<Instant> {
-        self.due
-    }
-
     fn turn(&mut self, index: u32, is_named: bool, now_ns: u64) -> Turn {
         if is_named || self.given_up.contains(&index) {
             self.since.remove(&index);
@@ -63,6 +59,13 @@ impl Naming {
     }
 }
 
+impl Part for Naming {
+    /// When udev's database is to be read again.
+    fn due(&self) -> Option<Instant> {
+        self.due
+    }
+}
+
 impl Walk<'_> {
     /// Whether the interface may be set up, renamed or built upon: udev has named it, or had its time.
     pub(super) fn is_settled(&mut self, netdev: &Netdev) -> bool {
@@ -74,10 +77,10 @@ impl Walk<'_> {
             return true;
         }
         let is_named = is_named(self.root, index);
-        match self.naming.turn(index, is_named, boottime_ns()) {
+        match self.parts.naming.turn(index, is_named, boottime_ns()) {
             Turn::Ours => true,
             Turn::Udev => {
-                self.naming.due = Some(Instant::now() + LOOK);
+                self.parts.naming.due = Some(Instant::now() + LOOK);
                 false
             }
             Turn::GivenUp => {

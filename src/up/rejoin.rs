@@ -2,6 +2,8 @@
 //! An interface whose subnet administrator was silent joins its broadcast group at once when the
 //! administrator answers again.
 
+use tokio::time::Instant;
+
 use super::Walk;
 use crate::facts::{Facts, Netdev, rules};
 
@@ -10,7 +12,7 @@ impl Walk<'_> {
     /// again (IPOIB_MAX_BACKOFF_SECONDS). Down and up begins that anew, and is done only where
     /// nothing is lost by it: no join on its way, no address, no child with carrier.
     pub(super) async fn rejoin(&mut self, facts: &Facts) {
-        for interface in self.asking.rejoins() {
+        for interface in self.parts.administrators.rejoins(Instant::now()) {
             let netdev = facts.netdev(&interface);
             let Some((netdev, index)) = netdev.and_then(|n| Some((n, n.ifindex?))) else {
                 continue;

@@ -3,15 +3,22 @@
 //! (6.12 on) and uevents for devices that come, go or change their names.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use futures_util::FutureExt;
-use futures_util::future::{LocalBoxFuture, select_all};
+use futures_util::future::LocalBoxFuture;
 use tokio::io::unix::AsyncFd;
 
+use super::part::{Part, Wake, any};
 use crate::facts::{Device, Facts};
 use crate::rdma::events::{AsyncEvents, Uevents};
 use crate::rdma::netlink::{Monitor, Rdma};
 use crate::system::readiness::watched;
+
+/// The look that needs no event: a lost event must not cost the boot.
+const SAFETY: Duration = Duration::from_secs(10);
+/// The same where a port has no events.
+const POLL: Duration = Duration::from_secs(1);
 
 /// The event files. Dropped before the program ends: a Soft-RoCE device cannot be removed while
 /// somebody holds its uverbs file.
@@ -42,14 +49,15 @@ impl Watch {
         }
     }
 
-    /// True if a port has no events.
-    pub fn must_poll(&self) -> bool {
-        self.blind
+    /// Until the look that needs no event.
+    pub fn interval(&self) -> Duration {
+        if self.blind { POLL } else { SAFETY }
     }
+}
 
-    /// Opens the event files of new devices and closes those of devices that go. True if one
-    /// was opened: the state read before that is too old.
-    pub fn follow(&mut self, facts: &Facts, rdma: Option<&Rdma>) -> bool {
+impl Part for Watch {
+    /// Opens the event files of new devices and closes those of devices that go.
+    fn follow(&mut self, facts: &Facts, rdma: Option<&Rdma>) -> bool {
         let stays = |device: &Device| {
             // The kernel waits for us to let go of a software device whose interface is gone.
             let parent = device.parent.as_deref();
@@ -84,25 +92,25 @@ impl Watch {
         opened
     }
 
-    /// Waits until one of them has something to tell, and takes all of that.
-    pub async fn changed(&mut self) {
-        let mut waiting: Vec<LocalBoxFuture<'_, Option<u32>>> = Vec::new();
-        if let Some(uevents) = &self.uevents {
-            waiting.push(device_changes(uevents).boxed_local());
-        }
-        if let Some(monitor) = &self.monitor {
-            waiting.push(notifications(monitor).boxed_local());
-        }
-        for (index, events) in &self.ports {
-            waiting.push(port_events(*index, events).boxed_local());
-        }
-        if waiting.is_empty() {
-            return std::future::pending().await;
-        }
-        let (gone, _, _) = select_all(waiting).await;
-        if let Some(index) = gone {
-            self.ports.remove(&index);
-        }
+    /// Waits until an event file has something to tell, and takes all of that.
+    fn changed(&mut self) -> LocalBoxFuture<'_, Wake> {
+        let changed = async move {
+            let mut waiting: Vec<LocalBoxFuture<'_, Option<u32>>> = Vec::new();
+            if let Some(uevents) = &self.uevents {
+                waiting.push(device_changes(uevents).boxed_local());
+            }
+            if let Some(monitor) = &self.monitor {
+                waiting.push(notifications(monitor).boxed_local());
+            }
+            for (index, events) in &self.ports {
+                waiting.push(port_events(*index, events).boxed_local());
+            }
+            for index in any(waiting).await.into_iter().flatten() {
+                self.ports.remove(&index);
+            }
+            Wake::Look
+        };
+        changed.boxed_local()
     }
 }
 

@@ -66,8 +66,7 @@ impl Walk<'_> {
                     }
                     Ok(Some(false)) => {}
                     Err(error) => {
-                        log::error!("{error}");
-                        self.failures.push(error.to_string());
+                        self.journal.fail(error.to_string());
                     }
                 }
                 if let Some((_, last)) = ports.iter().find(|(of, _)| *of == port) {
@@ -104,8 +103,7 @@ impl Walk<'_> {
             match result {
                 Ok(()) => log::info!("{device}/{port}: default RoCE mode is {mode}"),
                 Err(error) => {
-                    log::error!("{error}");
-                    self.failures.push(error.to_string());
+                    self.journal.fail(error.to_string());
                 }
             }
             self.acts.settings.roce.insert(key, last.step);

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Clients of DHCP, DHCPv6 and for name servers: one for each interface, begun, moved on and ended in
+//! the same way.
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::LocalBoxFuture;
+use tokio::time::Instant;
+
+use super::journal::Journal;
+use super::part::any;
+use super::speaker::Speaker;
+use super::tries::Tries;
+use crate::error::Error;
+use crate::facts::{Facts, Netdev};
+use crate::handover::Phase;
+use crate::system::clock::boottime_ns;
+use crate::system::net::Net;
+use crate::system::root::Root;
+use crate::wish::ipoib;
+
+/// An interface that is up, and who speaks for it.
+#[derive(Debug, Clone, Copy)]
+pub struct Site<'a> {
+    pub wish: &'a ipoib::Wish,
+    pub netdev: &'a Netdev,
+    pub index: u32,
+    pub speaker: &'a Speaker,
+}
+
+/// What clients work with.
+#[derive(Debug)]
+pub struct Means<'a> {
+    pub root: &'a Root,
+    pub net: &'a Net,
+    pub journal: &'a mut Journal,
+}
+
+/// A client on an interface.
+pub trait Client {
+    type Wish: Debug;
+    type Progress;
+
+    /// Does what is due by now.
+    fn wake(&mut self);
+    /// Asks anew, for any address.
+    fn start_anew(&mut self);
+    /// The server has given what it was asked for.
+    fn is_answered(&self) -> bool;
+    /// When [`Client::wake`] has something to do, ns since kernel start.
+    fn due(&self) -> Option<u64>;
+    /// Waits until the link has moved the client.
+    async fn changed(&mut self);
+    fn progress(&self, wish: &Self::Wish, gave_up: bool) -> Self::Progress;
+}
+
+/// A client that is granted a lease.
+pub trait Lessee: Client {
+    /// Its name in the log.
+    const PROTOCOL: &'static str;
+    /// From its first message to the granted address.
+    const PHASE: Phase;
+
+    /// What happened since the last call.
+    fn news(&mut self) -> News;
+    /// `ADDRESS/PREFIX of SERVER, for N s`, and what was not taken of the answer.
+    fn granted(&self) -> Option<(String, &[String])>;
+}
+
+/// What happened to a client.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct News {
+    /// There is a lease, or a renewed one.
+    pub is_bound: bool,
+    /// Addresses that must go.
+    pub lost: Vec<IpAddr>,
+}
+
+/// A client with its tries.
+#[derive(Debug)]
+pub struct Running<C: Client> {
+    pub wish: C::Wish,
+    pub client: C,
+    pub tries: Tries,
+    /// When it began, ns since kernel start.
+    began_ns: u64,
+    /// The timeline has its lease.
+    is_marked: bool,
+}
+
+impl<C: Client> Running<C> {
+    /// Does what is due: the client's own, and the end of a try.
+    pub fn go_on(&mut self) {
+        if !self.tries.gave_up() {
+            self.client.wake();
+        }
+        let is_answered = self.client.is_answered();
+        if self.tries.is_next(Instant::now(), is_answered) {
+            self.client.start_anew();
+        }
+    }
+
+    fn due(&self) -> Option<Instant> {
+        let due = self.client.due().filter(|_| !self.tries.gave_up());
+        let due =
+            due.map(|due| Instant::now() + Duration::from_nanos(due.saturating_sub(boottime_ns())));
+        let limit = self.tries.due(self.client.is_answered());
+        due.into_iter().chain(limit).min()
+    }
+}
+
+/// The clients, by interface index.
+#[derive(Debug)]
+pub struct Clients<C: Client>(BTreeMap<u32, Running<C>>);
+
+impl<C: Client> Default for Clients<C> {
+    fn default() -> Clients<C> {
+        Clients(BTreeMap::new())
+    }
+}
+
+impl<C: Client> Clients<C> {
+    pub fn get(&self, index: u32) -> Option<&Running<C>> {
+        self.0.get(&index)
+    }
+
+    pub fn get_mut(&mut self, index: u32) -> Option<&mut Running<C>> {
+        self.0.get_mut(&index)
+    }
+
+    pub fn all(&self) -> impl Iterator<Item = (u32, &Running<C>)> {
+        self.0.iter().map(|(index, running)| (*index, running))
+    }
+
+    pub fn all_mut(&mut self) -> impl Iterator<Item = &mut Running<C>> {
+        self.0.values_mut()
+    }
+
+    pub fn begin(&mut self, index: u32, wish: C::Wish, client: C, tries: Tries) {
+        let running = Running {
+            wish,
+            client,
+            tries,
+            began_ns: boottime_ns(),
+            is_marked: false,
+        };
+        self.0.insert(index, running);
+    }
+
+    pub fn remove(&mut self, index: u32) {
+        self.0.remove(&index);
+    }
+
+    /// Clients of interfaces that are gone are given up: nothing moves them any more.
+    pub fn follow(&mut self, facts: &Facts) {
+        self.0.retain(|index, _| is_there(facts, *index));
+    }
+
+    /// When a client has something to do without an event.
+    pub fn due(&self) -> Option<Instant> {
+        self.0.values().filter_map(Running::due).min()
+    }
+
+    /// Waits until the link has moved a client.
+    pub fn changed(&mut self) -> LocalBoxFuture<'_, ()> {
+        let going = self.0.values_mut().filter(|one| !one.tries.gave_up());
+        let waiting = going.map(|one| one.client.changed().boxed_local());
+        any(waiting.collect()).map(|_| ()).boxed_local()
+    }
+
+    /// How far each of them came.
+    pub fn progress(&self) -> impl Iterator<Item = C::Progress> {
+        let progress = |one: &Running<C>| one.client.progress(&one.wish, one.tries.gave_up());
+        self.0.values().map(progress)
+    }
+}
+
+impl<C: Lessee> Clients<C> {
+    /// Takes the news of a client: a lease that is granted is said and marked, an address that is lost
+    /// is taken away. True if one was lost.
+    pub async fn settle(&mut self, site: &Site<'_>, means: &mut Means<'_>) -> bool {
+        let Some(running) = self.0.get_mut(&site.index) else {
+            return false;
+        };
+        let name = &site.netdev.ifname;
+        let news = running.client.news();
+        for address in &news.lost {
+            running.is_marked = false;
+            running.tries.prolong(Instant::now());
+            if let Err(why) = means.net.delete_address(site.index, *address, None).await {
+                let what = format!("{address} cannot be taken away");
+                let error = Error::new(name, what).seen(why);
+                means.journal.tell_once(name, &error);
+            }
+        }
+        let granted = running.client.granted();
+        if let Some((lease, left_out)) = granted.filter(|_| !running.is_marked) {
+            // A renewal is no news.
+            if news.is_bound {
+                log::info!("{name}: {}: {lease}", C::PROTOCOL);
+                for left_out in left_out {
+                    log::warn!("{name}: {}: not taken: {left_out}", C::PROTOCOL);
+                }
+            }
+            let phase = C::PHASE;
+            means.journal.mark_span(phase, name, running.began_ns);
+            running.is_marked = true;
+        }
+        !news.lost.is_empty()
+    }
+}
+
+/// Whether there is an interface with this index.
+pub fn is_there(facts: &Facts, index: u32) -> bool {
+    facts.netdevs.iter().any(|one| one.ifindex == Some(index))
+}
