@@ -94,12 +94,12 @@ pub struct Running<C: Client> {
 
 impl<C: Client> Running<C> {
     /// Does what is due: the client's own, and the end of a try.
-    pub fn go_on(&mut self) {
+    pub fn go_on(&mut self, now: Instant) {
         if !self.tries.gave_up() {
             self.client.wake();
         }
         let is_answered = self.client.is_answered();
-        if self.tries.is_next(Instant::now(), is_answered) {
+        if self.tries.is_next(now, is_answered) {
             self.client.start_anew();
         }
     }
@@ -180,41 +180,198 @@ impl<C: Client> Clients<C> {
 }
 
 impl<C: Lessee> Clients<C> {
-    /// Takes the news of a client: a lease that is granted is said and marked, an address that is lost
-    /// is taken away. True if one was lost.
+    /// Takes the news of a client, as [`Clients::take_news`], and takes lost addresses away. True if one
+    /// was lost.
     pub async fn settle(&mut self, site: &Site<'_>, means: &mut Means<'_>) -> bool {
-        let Some(running) = self.0.get_mut(&site.index) else {
-            return false;
-        };
         let name = &site.netdev.ifname;
-        let news = running.client.news();
-        for address in &news.lost {
-            running.is_marked = false;
-            running.tries.prolong(Instant::now());
+        let lost = self.take_news(site.index, name, means.journal, Instant::now());
+        for address in &lost {
             if let Err(why) = means.net.delete_address(site.index, *address, None).await {
                 let what = format!("{address} cannot be taken away");
                 let error = Error::new(name, what).seen(why);
                 means.journal.tell_once(name, &error);
             }
         }
+        !lost.is_empty()
+    }
+
+    /// A lease that is granted is said and marked; after a loss the try begins anew. Gives the addresses
+    /// that were lost.
+    fn take_news(
+        &mut self,
+        index: u32,
+        interface: &str,
+        journal: &mut Journal,
+        now: Instant,
+    ) -> Vec<IpAddr> {
+        let Some(running) = self.0.get_mut(&index) else {
+            return Vec::new();
+        };
+        let news = running.client.news();
+        if !news.lost.is_empty() {
+            running.is_marked = false;
+            running.tries.prolong(now);
+        }
         let granted = running.client.granted();
         if let Some((lease, left_out)) = granted.filter(|_| !running.is_marked) {
             // A renewal is no news.
             if news.is_bound {
-                log::info!("{name}: {}: {lease}", C::PROTOCOL);
+                log::info!("{interface}: {}: {lease}", C::PROTOCOL);
                 for left_out in left_out {
-                    log::warn!("{name}: {}: not taken: {left_out}", C::PROTOCOL);
+                    log::warn!("{interface}: {}: not taken: {left_out}", C::PROTOCOL);
                 }
             }
-            let phase = C::PHASE;
-            means.journal.mark_span(phase, name, running.began_ns);
+            journal.mark_span(C::PHASE, interface, running.began_ns);
             running.is_marked = true;
         }
-        !news.lost.is_empty()
+        news.lost
     }
 }
 
 /// Whether there is an interface with this index.
 pub fn is_there(facts: &Facts, index: u32) -> bool {
     facts.netdevs.iter().any(|one| one.ifindex == Some(index))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A client that does what a test says.
+    #[derive(Debug, Default)]
+    struct Puppet {
+        news: News,
+        lease: Option<&'static str>,
+        due: Option<u64>,
+        begun: u32,
+        woken: u32,
+        is_moved: bool,
+    }
+
+    impl Client for Puppet {
+        type Wish = ();
+        type Progress = (u32, bool);
+
+        fn wake(&mut self) {
+            self.woken += 1;
+        }
+
+        fn start_anew(&mut self) {
+            self.begun += 1;
+        }
+
+        fn is_answered(&self) -> bool {
+            self.lease.is_some()
+        }
+
+        fn due(&self) -> Option<u64> {
+            self.due
+        }
+
+        async fn changed(&mut self) {
+            if !self.is_moved {
+                std::future::pending().await
+            }
+        }
+
+        fn progress(&self, (): &(), gave_up: bool) -> (u32, bool) {
+            (self.begun, gave_up)
+        }
+    }
+
+    impl Lessee for Puppet {
+        const PROTOCOL: &'static str = "DHCP";
+        const PHASE: Phase = Phase::Lease;
+
+        fn news(&mut self) -> News {
+            std::mem::take(&mut self.news)
+        }
+
+        fn granted(&self) -> Option<(String, &[String])> {
+            Some((self.lease?.to_owned(), &[]))
+        }
+    }
+
+    fn clients(tries: Tries) -> Clients<Puppet> {
+        let mut clients = Clients::default();
+        clients.begin(4, (), Puppet::default(), tries);
+        clients
+    }
+
+    fn puppet(clients: &mut Clients<Puppet>) -> &mut Puppet {
+        &mut clients.get_mut(4).unwrap().client
+    }
+
+    #[test]
+    fn a_lease_is_marked_once_until_it_is_lost() {
+        let now = Instant::now();
+        let mut journal = Journal::default();
+        let mut all = clients(Tries::begin(Some(10), 1, now));
+        let bound = || News {
+            is_bound: true,
+            lost: Vec::new(),
+        };
+        let mut marks = |all: &mut Clients<Puppet>, now| {
+            let lost = all.take_news(4, "ib0", &mut journal, now);
+            (lost, journal.marks().len())
+        };
+        assert_eq!(marks(&mut all, now), (Vec::new(), 0));
+        puppet(&mut all).lease = Some("10.0.0.5/24");
+        puppet(&mut all).news = bound();
+        assert_eq!(marks(&mut all, now), (Vec::new(), 1));
+        puppet(&mut all).news = bound();
+        assert_eq!(marks(&mut all, now), (Vec::new(), 1), "a renewal");
+        let address: IpAddr = "10.0.0.5".parse().unwrap();
+        puppet(&mut all).lease = None;
+        puppet(&mut all).news.lost.push(address);
+        let later = now + Duration::from_secs(60);
+        assert_eq!(marks(&mut all, later), (vec![address], 1));
+        assert_eq!(all.due(), Some(later + Duration::from_secs(10)));
+        puppet(&mut all).lease = Some("10.0.0.6/24");
+        assert_eq!(marks(&mut all, later), (Vec::new(), 2));
+        assert_eq!(
+            all.take_news(5, "ib1", &mut journal, now),
+            Vec::<IpAddr>::new()
+        );
+    }
+
+    #[test]
+    fn a_client_asks_anew_at_the_end_of_a_try_and_sleeps_when_it_gave_up() {
+        let now = Instant::now();
+        let limit = Duration::from_secs(10);
+        let mut all = clients(Tries::begin(Some(10), 2, now));
+        puppet(&mut all).due = Some(0);
+        assert!(all.due().unwrap() < now + limit);
+        all.get_mut(4).unwrap().go_on(now);
+        assert_eq!((puppet(&mut all).woken, puppet(&mut all).begun), (1, 0));
+        all.get_mut(4).unwrap().go_on(now + limit);
+        assert_eq!((puppet(&mut all).woken, puppet(&mut all).begun), (2, 1));
+        all.get_mut(4).unwrap().go_on(now + 2 * limit);
+        assert_eq!(all.progress().collect::<Vec<_>>(), [(1, true)]);
+        all.get_mut(4).unwrap().go_on(now + 2 * limit);
+        assert_eq!(puppet(&mut all).woken, 3, "no more");
+        assert_eq!(all.due(), None);
+        puppet(&mut all).is_moved = true;
+        assert_eq!(all.changed().now_or_never(), None);
+    }
+
+    #[test]
+    fn a_client_that_has_moved_wakes_and_one_whose_interface_is_gone_ends() {
+        let mut all = clients(Tries::begin(None, 1, Instant::now()));
+        assert_eq!(all.changed().now_or_never(), None);
+        puppet(&mut all).is_moved = true;
+        assert_eq!(all.changed().now_or_never(), Some(()));
+        let mut facts = Facts {
+            netdevs: vec![Netdev {
+                ifindex: Some(4),
+                ..Netdev::default()
+            }],
+            ..Facts::default()
+        };
+        all.follow(&facts);
+        assert!(all.get(4).is_some());
+        facts.netdevs.clear();
+        all.follow(&facts);
+        assert!(all.get(4).is_none());
+    }
 }

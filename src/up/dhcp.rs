@@ -153,7 +153,7 @@ impl Leases {
         if let Some(address) = site.netdev.address.as_deref().and_then(unhex) {
             running.client.set_address(address);
         }
-        running.go_on();
+        running.go_on(Instant::now());
         self.clients.settle(site, means).await
     }
 

@@ -216,7 +216,7 @@ impl Leases {
         if granted.is_some_and(|address| netdev.is_duplicate6(address)) {
             session.duplicate();
         }
-        running.go_on();
+        running.go_on(Instant::now());
         self.rest(dhcp, netdev, index);
         self.settle(site, means).await;
     }

@@ -123,15 +123,11 @@ impl Inquiries {
         }
         if let Some(running) = self.clients.get_mut(site.index) {
             running.client.rename(&site.netdev.ifname);
-            running.go_on();
+            running.go_on(Instant::now());
             return;
         }
-        // A lease, where one may still be asked for, brings its own.
         let has_address = leases.has_router_address(site.netdev, site.index);
-        let is_enough = site.wish.dhcp6.is_none() || has_address;
-        let has_carrier = site.netdev.carrier == Some(true);
-        let is_ready = is_enough && has_carrier && *site.speaker != Speaker::Awaited;
-        let Some(local) = local.filter(|_| is_ready) else {
+        let Some(local) = asks_from(site, has_address) else {
             return;
         };
         if !means.net.router(site.index).await.has_information() {
@@ -145,6 +141,15 @@ impl Inquiries {
             Err(error) => means.journal.tell_once(&site.netdev.ifname, &error),
         }
     }
+}
+
+/// The address to ask from; none: it is not time to ask. A lease, where one may still be asked for,
+/// brings its own name servers.
+fn asks_from(site: &Site<'_>, has_router_address: bool) -> Option<Ipv6Addr> {
+    let is_enough = site.wish.dhcp6.is_none() || has_router_address;
+    let has_carrier = site.netdev.carrier == Some(true);
+    let is_ready = is_enough && has_carrier && *site.speaker != Speaker::Awaited;
+    local(site.netdev).filter(|_| is_ready)
 }
 
 fn open(
@@ -161,4 +166,50 @@ fn open(
         log::info!("{name}: {asks}");
     }
     Ok(Inquiry::open(name, index, local, identity.duid)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dhcp6;
+    use crate::facts::Netdev;
+    use crate::wish::ipoib;
+
+    #[test]
+    fn name_servers_are_asked_for_where_no_lease_brings_them() {
+        let netdev = |addresses: &[&str], carrier| Netdev {
+            carrier: Some(carrier),
+            addresses: addresses.iter().map(ToString::to_string).collect(),
+            ..Netdev::default()
+        };
+        let alone = ipoib::Wish::default();
+        let beside = ipoib::Wish {
+            dhcp6: Some(dhcp6::Wish::default()),
+            ..ipoib::Wish::default()
+        };
+        let local = ["fe80::5/64"];
+        let here = "fe80::5".parse().ok();
+        let asks = |wish, netdev: &Netdev, speaker, has_address| {
+            let site = Site {
+                wish,
+                netdev,
+                index: 4,
+                speaker,
+            };
+            asks_from(&site, has_address)
+        };
+        let lit = netdev(&local, true);
+        assert_eq!(asks(&alone, &lit, &Speaker::Own, false), here);
+        assert_eq!(asks(&alone, &lit, &Speaker::Awaited, false), None);
+        assert_eq!(
+            asks(&alone, &netdev(&local, false), &Speaker::Own, false),
+            None
+        );
+        assert_eq!(
+            asks(&alone, &netdev(&["fd00::5/64"], true), &Speaker::Own, true),
+            None
+        );
+        assert_eq!(asks(&beside, &lit, &Speaker::Own, false), None);
+        assert_eq!(asks(&beside, &lit, &Speaker::Own, true), here);
+    }
 }

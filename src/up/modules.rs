@@ -116,3 +116,27 @@ fn in_order(plan: &Plan) -> (Vec<Module>, Vec<Module>) {
         })
         .partition(|(_, parameters)| !parameters.is_empty())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::{Inventory, plan};
+    use crate::request::Request;
+
+    #[test]
+    fn modules_with_parameters_are_loaded_before_the_others() {
+        let sys = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sys/fresh-node");
+        let inventory = Inventory::read(&Root::new(sys)).unwrap();
+        let order = |cmdline: &str| {
+            let (first, later) = in_order(&plan(&Request::from_text(cmdline), &inventory));
+            let names = |some: Vec<Module>| -> Vec<String> {
+                some.into_iter().map(|(name, _)| name).collect()
+            };
+            (names(first), names(later))
+        };
+        let (first, later) = order("rd.ib=1 rd.ib.async_probe=1");
+        assert_eq!(first, ["mlx5_core"]);
+        assert!(later.contains(&"mlx5_ib".to_owned()), "{later:?}");
+        assert_eq!(order("rd.ib=1").0, Vec::<String>::new());
+    }
+}

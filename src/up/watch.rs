@@ -58,17 +58,7 @@ impl Watch {
 impl Part for Watch {
     /// Opens the event files of new devices and closes those of devices that go.
     fn follow(&mut self, facts: &Facts, rdma: Option<&Rdma>) -> bool {
-        let stays = |device: &Device| {
-            // The kernel waits for us to let go of a software device whose interface is gone.
-            let parent = device.parent.as_deref();
-            parent.is_none_or(|parent| facts.netdev(parent).is_some())
-        };
-        let here: BTreeMap<u32, &Device> = facts
-            .devices
-            .iter()
-            .filter(|device| stays(device))
-            .filter_map(|device| Some((device.ifindex?, device)))
-            .collect();
+        let here = watchable(facts);
         self.ports.retain(|index, _| here.contains_key(index));
         self.blind = self.uevents.is_none() || here.len() < facts.devices.len();
         let mut opened = false;
@@ -112,6 +102,19 @@ impl Part for Watch {
         };
         changed.boxed_local()
     }
+}
+
+/// The devices whose events are read, by index. The kernel waits for us to let go of a software device
+/// whose interface is gone.
+fn watchable(facts: &Facts) -> BTreeMap<u32, &Device> {
+    let stays = |device: &&Device| {
+        let parent = device.parent.as_deref();
+        parent.is_none_or(|parent| facts.netdev(parent).is_some())
+    };
+    let devices = facts.devices.iter().filter(stays);
+    devices
+        .filter_map(|device| Some((device.ifindex?, device)))
+        .collect()
 }
 
 fn open(rdma: &Rdma, index: u32) -> std::result::Result<AsyncFd<AsyncEvents>, String> {
@@ -170,5 +173,28 @@ async fn port_events(index: u32, events: &AsyncFd<AsyncEvents>) -> Option<u32> {
                 .then_some(index)
         }
         Err(_) => Some(index),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::system::root::Root;
+    use crate::wish::expectation::Depth;
+
+    #[test]
+    fn a_software_device_is_let_go_when_its_interface_is_gone() {
+        let sys = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sys/soft-roce");
+        let mut facts = Facts::gather(&Root::new(sys), None, &[], Depth::Ports);
+        let device = facts.devices.first_mut().unwrap();
+        assert_eq!(device.parent.as_deref(), Some("eth0"));
+        let watched = |facts: &Facts| watchable(facts).into_keys().collect::<Vec<u32>>();
+        assert_eq!(watched(&facts), Vec::<u32>::new(), "no index");
+        facts.devices.first_mut().unwrap().ifindex = Some(3);
+        assert_eq!(watched(&facts), [3]);
+        facts.netdevs.retain(|netdev| netdev.ifname != "eth0");
+        assert_eq!(watched(&facts), Vec::<u32>::new());
+        facts.devices.first_mut().unwrap().parent = None;
+        assert_eq!(watched(&facts), [3], "hardware");
     }
 }
