@@ -12,12 +12,14 @@ use futures_util::future::LocalBoxFuture;
 use tokio::time::Instant;
 
 use super::journal::Journal;
-use super::part::any;
+use super::part::{Part, Wake, any};
 use super::speaker::Speaker;
 use super::tries::Tries;
+use crate::dhcp::socket::Hardware;
 use crate::error::Error;
 use crate::facts::{Facts, Netdev};
 use crate::handover::Phase;
+use crate::rdma::netlink::Rdma;
 use crate::system::clock::boottime_ns;
 use crate::system::net::Net;
 use crate::system::root::Root;
@@ -56,6 +58,19 @@ pub trait Client {
     /// Waits until the link has moved the client.
     async fn changed(&mut self);
     fn progress(&self, wish: &Self::Wish, gave_up: bool) -> Self::Progress;
+
+    /// After the link has moved it, the client has something for its interface.
+    fn has_news(&self) -> bool {
+        true
+    }
+
+    /// The walk does not end yet because of this client.
+    fn is_open(&self) -> bool {
+        false
+    }
+
+    /// The walk waits for this client no longer.
+    fn end(&mut self) {}
 }
 
 /// A client that is granted a lease.
@@ -136,8 +151,13 @@ impl<C: Client> Clients<C> {
         self.0.iter().map(|(index, running)| (*index, running))
     }
 
-    pub fn all_mut(&mut self) -> impl Iterator<Item = &mut Running<C>> {
-        self.0.values_mut()
+    /// Whether a client may begin: there is none, or it does not stay and has ended now.
+    pub fn has_room(&mut self, index: u32, stays: impl Fn(&C) -> bool) -> bool {
+        let stays_here = self.0.get(&index).map(|running| stays(&running.client));
+        if stays_here == Some(false) {
+            self.remove(index);
+        }
+        stays_here != Some(true)
     }
 
     pub fn begin(&mut self, index: u32, wish: C::Wish, client: C, tries: Tries) {
@@ -155,27 +175,45 @@ impl<C: Client> Clients<C> {
         self.0.remove(&index);
     }
 
+    /// How far each of them came.
+    pub fn progress(&self) -> Vec<C::Progress> {
+        let progress = |one: &Running<C>| one.client.progress(&one.wish, one.tries.gave_up());
+        self.0.values().map(progress).collect()
+    }
+}
+
+impl<C: Client> Part for Clients<C> {
     /// Clients of interfaces that are gone are given up: nothing moves them any more.
-    pub fn follow(&mut self, facts: &Facts) {
+    fn follow(&mut self, facts: &Facts, _rdma: Option<&Rdma>) -> bool {
         self.0.retain(|index, _| is_there(facts, *index));
+        false
     }
 
-    /// When a client has something to do without an event.
-    pub fn due(&self) -> Option<Instant> {
+    fn due(&self) -> Option<Instant> {
         self.0.values().filter_map(Running::due).min()
     }
 
-    /// Waits until the link has moved a client.
-    pub fn changed(&mut self) -> LocalBoxFuture<'_, ()> {
-        let going = self.0.values_mut().filter(|one| !one.tries.gave_up());
-        let waiting = going.map(|one| one.client.changed().boxed_local());
-        any(waiting.collect()).map(|_| ()).boxed_local()
+    fn changed(&mut self) -> LocalBoxFuture<'_, Wake> {
+        let changed = async move {
+            let going = self.0.values_mut().filter(|one| !one.tries.gave_up());
+            let waiting = going.map(|one| one.client.changed().boxed_local());
+            any(waiting.collect()).await;
+            // Without news a client has only sent its next message.
+            if self.0.values().any(|one| one.client.has_news()) {
+                Wake::Look
+            } else {
+                Wake::Wait
+            }
+        };
+        changed.boxed_local()
     }
 
-    /// How far each of them came.
-    pub fn progress(&self) -> impl Iterator<Item = C::Progress> {
-        let progress = |one: &Running<C>| one.client.progress(&one.wish, one.tries.gave_up());
-        self.0.values().map(progress)
+    fn is_busy(&self) -> bool {
+        self.0.values().any(|one| one.client.is_open())
+    }
+
+    fn end(&mut self) {
+        self.0.values_mut().for_each(|one| one.client.end());
     }
 }
 
@@ -228,6 +266,29 @@ impl<C: Lessee> Clients<C> {
     }
 }
 
+/// The hardware of an interface, and what `make` makes of it and of the address that speaks for it.
+pub fn identity<I>(
+    protocol: &str,
+    site: &Site<'_>,
+    root: &Root,
+    make: impl Fn(&Hardware, &[u8]) -> Option<I>,
+) -> Result<(Hardware, I), Error> {
+    let name = &site.netdev.ifname;
+    let hardware = Hardware::read(root, name).map_err(|e| {
+        let what = format!("{protocol}: hardware address cannot be read");
+        Error::io(name, what, &e)
+    })?;
+    let speaks = site.speaker.address(&hardware.address);
+    match speaks.and_then(|speaks| make(&hardware, speaks)) {
+        Some(identity) => Ok((hardware, identity)),
+        None => Err(
+            Error::new(name, format!("{protocol}: not on this hardware"))
+                .seen(format!("ARP hardware type {}", hardware.hardware_type))
+                .wanted("InfiniBand or Ethernet"),
+        ),
+    }
+}
+
 /// Whether there is an interface with this index.
 pub fn is_there(facts: &Facts, index: u32) -> bool {
     facts.netdevs.iter().any(|one| one.ifindex == Some(index))
@@ -243,6 +304,7 @@ mod tests {
         news: News,
         lease: Option<&'static str>,
         due: Option<u64>,
+        has_news: bool,
         begun: u32,
         woken: u32,
         is_moved: bool,
@@ -276,6 +338,10 @@ mod tests {
 
         fn progress(&self, (): &(), gave_up: bool) -> (u32, bool) {
             (self.begun, gave_up)
+        }
+
+        fn has_news(&self) -> bool {
+            self.has_news
         }
     }
 
@@ -347,7 +413,7 @@ mod tests {
         all.get_mut(4).unwrap().go_on(now + limit);
         assert_eq!((puppet(&mut all).woken, puppet(&mut all).begun), (2, 1));
         all.get_mut(4).unwrap().go_on(now + 2 * limit);
-        assert_eq!(all.progress().collect::<Vec<_>>(), [(1, true)]);
+        assert_eq!(all.progress(), [(1, true)]);
         all.get_mut(4).unwrap().go_on(now + 2 * limit);
         assert_eq!(puppet(&mut all).woken, 3, "no more");
         assert_eq!(all.due(), None);
@@ -360,7 +426,9 @@ mod tests {
         let mut all = clients(Tries::begin(None, 1, Instant::now()));
         assert_eq!(all.changed().now_or_never(), None);
         puppet(&mut all).is_moved = true;
-        assert_eq!(all.changed().now_or_never(), Some(()));
+        assert_eq!(all.changed().now_or_never(), Some(Wake::Wait));
+        puppet(&mut all).has_news = true;
+        assert_eq!(all.changed().now_or_never(), Some(Wake::Look));
         let mut facts = Facts {
             netdevs: vec![Netdev {
                 ifindex: Some(4),
@@ -368,10 +436,10 @@ mod tests {
             }],
             ..Facts::default()
         };
-        all.follow(&facts);
+        all.follow(&facts, None);
         assert!(all.get(4).is_some());
         facts.netdevs.clear();
-        all.follow(&facts);
+        all.follow(&facts, None);
         assert!(all.get(4).is_none());
     }
 }

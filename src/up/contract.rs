@@ -96,7 +96,7 @@ pub(super) fn tell_dracut(
 
 /// Those that are verified, the boot device first.
 fn all_online<'a>(ours: &[&'a LinkWish], source: &Source<'a>) -> Vec<Online<'a>> {
-    let informed = source.information.progress();
+    let informed = source.information.clients.progress();
     let wishes = ours.iter();
     let mut online: Vec<Online<'a>> = wishes
         .filter_map(|wish| online(wish, source, &informed))

@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! DHCP on the interfaces that request it: a client begins when there is carrier.
 
-use futures_util::FutureExt;
-use futures_util::future::LocalBoxFuture;
 use tokio::time::Instant;
 
-use super::clients::{Client, Clients, Lessee, Means, News, Site};
-use super::part::{Part, Wake};
+use super::clients::{Client, Clients, Lessee, Means, News, Site, identity};
 use super::speaker::Speaker;
 use super::tries::Tries;
 use crate::dhcp::Wish;
@@ -14,16 +11,14 @@ use crate::dhcp::client::Config;
 use crate::dhcp::identity::{Hex, Identity, unhex};
 use crate::dhcp::progress::Progress;
 use crate::dhcp::session::{Outcome, Session};
-use crate::dhcp::socket::Hardware;
 use crate::error::Error;
-use crate::facts::{Facts, Netdev};
+use crate::facts::Netdev;
 use crate::handover::Phase;
-use crate::rdma::netlink::Rdma;
 
 /// The clients, and what was granted before.
 #[derive(Debug)]
 pub struct Leases {
-    clients: Clients<Session>,
+    pub clients: Clients<Session>,
     /// Addresses of earlier runs of this boot: asked for first.
     known: Vec<Progress>,
 }
@@ -59,6 +54,15 @@ impl Client for Session {
             ..Session::progress(self)
         }
     }
+
+    fn has_news(&self) -> bool {
+        self.has_outcomes()
+    }
+
+    /// An address is in use of which it is not known yet whether another host has it.
+    fn is_open(&self) -> bool {
+        self.is_probing()
+    }
 }
 
 impl Lessee for Session {
@@ -85,41 +89,6 @@ impl Lessee for Session {
     }
 }
 
-impl Part for Leases {
-    fn follow(&mut self, facts: &Facts, _rdma: Option<&Rdma>) -> bool {
-        self.clients.follow(facts);
-        false
-    }
-
-    fn add_to(&self, facts: &mut Facts) {
-        facts.dhcp = self.progress();
-    }
-
-    fn due(&self) -> Option<Instant> {
-        self.clients.due()
-    }
-
-    fn changed(&mut self) -> LocalBoxFuture<'_, Wake> {
-        let changed = async move {
-            self.clients.changed().await;
-            let mut clients = self.clients.all();
-            // Without an outcome a client has only sent its next message.
-            if clients.any(|(_, running)| running.client.has_outcomes()) {
-                Wake::Look
-            } else {
-                Wake::Wait
-            }
-        };
-        changed.boxed_local()
-    }
-
-    /// An address is in use of which it is not known yet whether another host has it.
-    fn is_busy(&self) -> bool {
-        let mut clients = self.clients.all();
-        clients.any(|(_, running)| running.client.is_probing())
-    }
-}
-
 impl Leases {
     /// Begins with what an earlier run of this boot was granted.
     pub fn new(known: Vec<Progress>) -> Leases {
@@ -127,11 +96,6 @@ impl Leases {
             clients: Clients::default(),
             known,
         }
-    }
-
-    /// How far each client came.
-    pub fn progress(&self) -> Vec<Progress> {
-        self.clients.progress().collect()
     }
 
     /// Moves the client of an interface on, and begins it where there is carrier. True if an address
@@ -158,21 +122,12 @@ impl Leases {
     }
 
     fn begin(&mut self, dhcp: Wish, site: &Site<'_>, means: &mut Means<'_>) {
-        let stays = self.clients.get(site.index).map(|running| {
-            let address = &running.client.hardware().address;
-            stays(
-                address,
-                running.client.is_answered(),
-                site.netdev,
-                site.speaker,
-            )
+        let has_room = self.clients.has_room(site.index, |client| {
+            let address = &client.hardware().address;
+            stays(address, client.is_answered(), site.netdev, site.speaker)
         });
-        match stays {
-            Some(true) => return,
-            Some(false) => self.clients.remove(site.index),
-            None => {}
-        }
-        if site.netdev.carrier != Some(true) || *site.speaker == Speaker::Awaited {
+        let can_ask = site.netdev.carrier == Some(true) && *site.speaker != Speaker::Awaited;
+        if !has_room || !can_ask {
             return;
         }
         match self.open(&dhcp, site, means) {
@@ -186,9 +141,14 @@ impl Leases {
 
     fn open(&self, dhcp: &Wish, site: &Site<'_>, means: &mut Means<'_>) -> Result<Session, Error> {
         let name = &site.netdev.ifname;
-        let hardware = Hardware::read(means.root, name)
-            .map_err(|e| Error::io(name, "DHCP: hardware address cannot be read", &e))?;
-        let identity = identity(name, &hardware, site.speaker, dhcp)?;
+        let (hardware, identity) = identity("DHCP", site, means.root, |hardware, speaks| {
+            let kind = hardware.hardware_type;
+            let identity = Identity::new(kind, speaks, &dhcp.client_id)?;
+            Some(Identity {
+                hardware: hardware.address.clone(),
+                ..identity
+            })
+        })?;
         let client_id = Hex(&identity.client_id).to_string();
         let begins = format!("DHCP: begins, client identifier {client_id}");
         // Not at every flap of the port.
@@ -237,27 +197,6 @@ fn stays(asks_from: &[u8], has_lease: bool, netdev: &Netdev, speaker: &Speaker) 
     let address = netdev.address.as_deref().and_then(unhex);
     let is_same = *speaker != Speaker::Own || Some(asks_from) == address.as_deref();
     is_same && (has_lease || netdev.carrier == Some(true))
-}
-
-/// Who asks on this interface.
-fn identity(
-    name: &str,
-    hardware: &Hardware,
-    speaker: &Speaker,
-    dhcp: &Wish,
-) -> Result<Identity, Error> {
-    let kind = hardware.hardware_type;
-    let speaks = speaker.address(&hardware.address);
-    let identity = speaks.and_then(|speaks| Identity::new(kind, speaks, &dhcp.client_id));
-    let identity = identity.ok_or_else(|| {
-        Error::new(name, "DHCP: not on this hardware")
-            .seen(format!("ARP hardware type {kind}"))
-            .wanted("InfiniBand or Ethernet")
-    })?;
-    Ok(Identity {
-        hardware: hardware.address.clone(),
-        ..identity
-    })
 }
 
 #[cfg(test)]

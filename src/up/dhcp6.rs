@@ -9,17 +9,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv6Addr;
 use std::time::Duration;
 
-use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 use tokio::time::Instant;
 
-use super::clients::{Client, Clients, Lessee, Means, News, Site, is_there};
+use super::clients::{Client, Clients, Lessee, Means, News, Site, identity, is_there};
 use super::information::Inquiries;
 use super::part::{Part, Wake};
 use super::speaker::Speaker;
 use super::tries::Tries;
 use crate::dhcp::identity::{Hex, WantedId};
-use crate::dhcp::socket::Hardware;
 use crate::dhcp6::Wish;
 use crate::dhcp6::client::Config;
 use crate::dhcp6::duid::Identity;
@@ -33,6 +31,7 @@ use crate::facts::{Facts, Netdev};
 use crate::handover::Phase;
 use crate::inet::Router;
 use crate::rdma::netlink::Rdma;
+use crate::system::root::Root;
 use crate::wish::ipoib::Autoconf;
 
 /// Messages after which a client ends to which no server granted anything, where a router's address
@@ -116,16 +115,12 @@ impl Lessee for Session {
 }
 
 impl Part for Leases {
-    fn follow(&mut self, facts: &Facts, _rdma: Option<&Rdma>) -> bool {
-        self.clients.follow(facts);
+    fn follow(&mut self, facts: &Facts, rdma: Option<&Rdma>) -> bool {
+        self.clients.follow(facts, rdma);
         self.patience.retain(|index, _| is_there(facts, *index));
         self.kept.retain(|index, _| is_there(facts, *index));
         self.granted.retain(|(index, _)| is_there(facts, *index));
         false
-    }
-
-    fn add_to(&self, facts: &mut Facts) {
-        facts.dhcp6 = self.progress();
     }
 
     fn due(&self) -> Option<Instant> {
@@ -140,7 +135,7 @@ impl Part for Leases {
     }
 
     fn changed(&mut self) -> LocalBoxFuture<'_, Wake> {
-        self.clients.changed().map(|()| Wake::Look).boxed_local()
+        self.clients.changed()
     }
 
     /// A client asks where the boot needs no lease: name servers may still come.
@@ -176,8 +171,8 @@ impl Leases {
 
     /// How far each client came.
     pub fn progress(&self) -> Vec<Progress> {
-        let kept = self.kept.values().cloned();
-        self.clients.progress().chain(kept).collect()
+        let running = self.clients.progress().into_iter();
+        running.chain(self.kept.values().cloned()).collect()
     }
 
     /// A client of this interface has the port: it asks, or has a lease.
@@ -335,16 +330,10 @@ impl Leases {
     ) {
         let carrier = site.netdev.carrier == Some(true);
         let local = local(site.netdev);
-        let stays = self.clients.get(site.index).map(|running| {
-            let has_lease = running.client.is_answered();
-            stays(running.client.local(), has_lease, local, carrier)
+        let has_room = self.clients.has_room(site.index, |client| {
+            stays(client.local(), client.is_answered(), local, carrier)
         });
-        match stays {
-            Some(true) => return,
-            Some(false) => self.clients.remove(site.index),
-            None => {}
-        }
-        let can_ask = carrier && *site.speaker != Speaker::Awaited;
+        let can_ask = has_room && carrier && *site.speaker != Speaker::Awaited;
         let Some(local) = local.filter(|_| can_ask) else {
             return;
         };
@@ -370,7 +359,7 @@ impl Leases {
         means: &mut Means<'_>,
     ) -> Result<Option<Session>, Error> {
         let (netdev, name) = (site.netdev, &site.netdev.ifname);
-        let (index, identity) = identity(site, means, &dhcp.client_id)?;
+        let (index, identity) = identity6(site, means.root, &dhcp.client_id)?;
         let duid = Hex(&identity.duid).to_string();
         let iaid = identity.iaid;
         let known = self.known.iter().find(|known| {
@@ -420,22 +409,14 @@ pub fn local(netdev: &Netdev) -> Option<Ipv6Addr> {
 }
 
 /// Who asks on this interface, and the interface's index.
-pub fn identity(
+pub fn identity6(
     site: &Site<'_>,
-    means: &Means<'_>,
+    root: &Root,
     client_id: &WantedId,
 ) -> Result<(u32, Identity), Error> {
-    let name = &site.netdev.ifname;
-    let hardware = Hardware::read(means.root, name)
-        .map_err(|e| Error::io(name, "DHCPv6: hardware address cannot be read", &e))?;
-    let kind = hardware.hardware_type;
-    let speaks = site.speaker.address(&hardware.address);
-    let identity =
-        speaks.and_then(|speaks| Identity::new(kind, speaks, &hardware.broadcast, client_id));
-    let identity = identity.ok_or_else(|| {
-        Error::new(name, "DHCPv6: not on this hardware")
-            .seen(format!("ARP hardware type {kind}"))
-            .wanted("InfiniBand or Ethernet")
+    let (hardware, identity) = identity("DHCPv6", site, root, |hardware, speaks| {
+        let kind = hardware.hardware_type;
+        Identity::new(kind, speaks, &hardware.broadcast, client_id)
     })?;
     Ok((hardware.index, identity))
 }

@@ -4,25 +4,20 @@
 
 use std::net::Ipv6Addr;
 
-use futures_util::FutureExt;
-use futures_util::future::LocalBoxFuture;
 use tokio::time::Instant;
 
 use super::clients::{Client, Clients, Means, Site};
-use super::dhcp6::{Leases, identity, local};
-use super::part::{Part, Wake};
+use super::dhcp6::{Leases, identity6, local};
 use super::speaker::Speaker;
 use super::tries::Tries;
 use crate::dhcp6::information::{Progress, Stage, Wish};
 use crate::dhcp6::inquiry::Inquiry;
 use crate::error::Error;
-use crate::facts::Facts;
-use crate::rdma::netlink::Rdma;
 
 /// The questions. Only an initramfs has files for the answers.
 #[derive(Debug)]
 pub struct Inquiries {
-    clients: Clients<Inquiry>,
+    pub clients: Clients<Inquiry>,
     is_boot: bool,
 }
 
@@ -55,29 +50,14 @@ impl Client for Inquiry {
     fn progress(&self, (): &(), _gave_up: bool) -> Progress {
         Inquiry::progress(self)
     }
-}
-
-impl Part for Inquiries {
-    fn follow(&mut self, facts: &Facts, _rdma: Option<&Rdma>) -> bool {
-        self.clients.follow(facts);
-        false
-    }
-
-    fn due(&self) -> Option<Instant> {
-        self.clients.due()
-    }
-
-    fn changed(&mut self) -> LocalBoxFuture<'_, Wake> {
-        self.clients.changed().map(|()| Wake::Look).boxed_local()
-    }
 
     /// An answer may still come.
-    fn is_busy(&self) -> bool {
-        self.stages().contains(&Stage::Open)
+    fn is_open(&self) -> bool {
+        self.stage() == Stage::Open
     }
 
     fn end(&mut self) {
-        self.clients.all_mut().for_each(|one| one.client.end());
+        Inquiry::end(self);
     }
 }
 
@@ -97,12 +77,7 @@ impl Inquiries {
         }
     }
 
-    /// How far each question came.
-    pub fn progress(&self) -> Vec<Progress> {
-        self.clients.progress().collect()
-    }
-
-    /// The same in short: what is news when it changes.
+    /// How far each question is.
     pub fn stages(&self) -> Vec<Stage> {
         let clients = self.clients.all();
         clients.map(|(_, one)| one.client.stage()).collect()
@@ -159,7 +134,7 @@ fn open(
     means: &mut Means<'_>,
 ) -> Result<Inquiry, Error> {
     let name = &site.netdev.ifname;
-    let (index, identity) = identity(site, means, &wanted.client_id)?;
+    let (index, identity) = identity6(site, means.root, &wanted.client_id)?;
     let asks = "DHCPv6: name servers are asked for, as the router says";
     // Not at every flap of the port.
     if means.journal.is_first_time(name, asks) {

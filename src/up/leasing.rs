@@ -51,7 +51,7 @@ impl Leasing {
     /// How far each client came.
     pub fn leases(&self) -> facts::Leases {
         facts::Leases {
-            dhcp: self.v4.progress(),
+            dhcp: self.v4.clients.progress(),
             dhcp6: self.v6.progress(),
         }
     }

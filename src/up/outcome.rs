@@ -284,7 +284,7 @@ fn state(
         links: links(source.report, journal.marks()),
         dhcp: source.facts.dhcp.clone(),
         dhcp6: source.facts.dhcp6.clone(),
-        information: source.information.progress(),
+        information: source.information.clients.progress(),
         failures: journal.failures().to_vec(),
         marks: journal.marks().to_vec(),
     }

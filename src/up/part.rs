@@ -97,9 +97,9 @@ impl Parts<'_> {
             &mut self.watch,
             &mut self.naming,
             &mut self.speakers,
-            &mut self.leasing.v4,
+            &mut self.leasing.v4.clients,
             &mut self.leasing.v6,
-            &mut self.leasing.information,
+            &mut self.leasing.information.clients,
             &mut self.claims,
             &mut self.servers,
             &mut self.administrators,
@@ -114,6 +114,7 @@ impl Parts<'_> {
     }
 
     pub fn add_to(&mut self, facts: &mut Facts) {
+        facts.add_leases(Ok(self.leasing.leases()));
         self.all().into_iter().for_each(|part| part.add_to(facts));
     }
 
