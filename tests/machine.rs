@@ -193,7 +193,7 @@ fn an_address_that_somebody_else_has_is_known_at_once_or_within_a_second() {
         claims.add_to(&mut seen);
         assert_eq!(
             in_state(&seen[0], AddressState::Tentative),
-            ["10.9.8.7/24", "10.9.8.8/24"]
+            ["10.9.8.8/24", "10.9.8.7/24"]
         );
         let began = Instant::now();
         while claims.owner(near, "10.9.8.7".parse().unwrap()).is_none() {

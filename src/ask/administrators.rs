@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The port is ACTIVE and an interface has no carrier: the subnet administrator is asked why.
-//! One question at a time per port, beside everything else on the event loop. `check --sm`
-//! asks also where nothing is wrong: whether it lives.
+//! `check --sm` asks also where nothing is wrong: whether it lives.
 
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 use std::time::Duration;
 
-use futures_util::future::{FutureExt, LocalBoxFuture, join, join_all};
-use futures_util::stream::{FuturesUnordered, StreamExt};
+use futures_util::future::{join, join_all};
 use tokio::io::unix::AsyncFd;
 use tokio::time::{Instant, timeout};
 
@@ -16,7 +14,7 @@ use crate::facts::{Facts, PortRef};
 use crate::hardware::{group_of_broadcast, unhex};
 use crate::rdma::netlink::Rdma;
 use crate::rdma::parse;
-use crate::rdma::sa::{self, Answer, CALM_MS, Heard, Interview, Next, PATIENT_MS, QUICK_MS};
+use crate::rdma::sa::{self, Answer, CALM_MS, Heard, Interview, Next, QUICK_MS};
 use crate::rdma::umad::{Administrator, Received, Umad};
 use crate::system::clock::boottime_ns;
 use crate::system::readiness::watched;
@@ -24,136 +22,14 @@ use crate::system::root::Root;
 use crate::verify::checks::Id;
 use crate::verify::report::{Finding, LinkReport, Report, Status};
 
-/// A join takes a moment, and right after ACTIVE a subnet manager is still busy.
-const GRACE: Duration = Duration::from_secs(2);
-/// Between two interviews; with the jitter below the safety look, which it takes the place of.
-const AGAIN: Duration = Duration::from_millis(8500);
 /// The kernel tells of every question's end. A port that goes away in between takes that with it.
 const GUARD: Duration = Duration::from_secs(1);
-/// A join that was sent into the silence has ended after 3 s (drivers/infiniband/core/multicast.c),
-/// one that was sent later is answered at once. No carrier by now: the kernel waits to try again.
-const JOIN: Duration = Duration::from_millis(3500);
 /// What `check` spends on it.
 const CHECK: Duration = Duration::from_secs(3);
 /// What `check --sm` spends on a port without trouble: 3 s, and another with a global route header.
 const CONTACT: Duration = Duration::from_secs(5);
 /// The default partition: every port is a member of it, full or limited.
 const DEFAULT_PKEYS: [u16; 2] = [0xffff, 0x7fff];
-
-/// An interface in this trouble.
-#[derive(Debug)]
-struct Case {
-    /// Its port, `mlx5_0/1`.
-    port: String,
-    due: Instant,
-    asking: bool,
-    seen: Option<sa::Seen>,
-    /// The subnet administrator was silent and answers again: when its silence can no longer be
-    /// what keeps the carrier away.
-    rejoin: Option<Instant>,
-}
-
-/// The interviews of `up`.
-#[derive(Debug, Default)]
-pub struct Asking {
-    cases: BTreeMap<String, Case>,
-    running: FuturesUnordered<LocalBoxFuture<'static, sa::Seen>>,
-}
-
-impl Asking {
-    /// What is known so far.
-    pub fn seen(&self) -> Vec<sa::Seen> {
-        let seen = self.cases.values().filter_map(|case| case.seen.clone());
-        seen.collect()
-    }
-
-    /// Takes notice of interfaces that get into this trouble or out of it, and asks where it is
-    /// time to.
-    pub fn follow(&mut self, root: &Root, rdma: Option<&Rdma>, facts: &Facts, report: &Report) {
-        let troubled: BTreeMap<&str, PortRef<'_>> = report
-            .links
-            .iter()
-            .filter_map(|link| in_trouble(link, facts))
-            .collect();
-        self.cases
-            .retain(|interface, _| troubled.contains_key(interface.as_str()));
-        let now = Instant::now();
-        for (interface, port) in &troubled {
-            self.cases
-                .entry((*interface).to_owned())
-                .or_insert_with(|| Case {
-                    port: port.name(),
-                    due: now + GRACE + jitter(),
-                    asking: false,
-                    seen: None,
-                    rejoin: None,
-                });
-        }
-        for (interface, port) in troubled {
-            if self.is_busy(&port.name()) {
-                continue;
-            }
-            let Some(case) = self.cases.get_mut(interface).filter(|case| case.due <= now) else {
-                continue;
-            };
-            let silent = case
-                .seen
-                .as_ref()
-                .is_some_and(|seen| seen.answer == Answer::Silent);
-            let wait_ms = if silent { PATIENT_MS } else { QUICK_MS };
-            case.asking = true;
-            let asked = about_interface(root, rdma, interface, port, wait_ms);
-            self.running.push(interview(asked).boxed_local());
-        }
-    }
-
-    fn is_busy(&self, port: &str) -> bool {
-        let busy = |case: &Case| case.asking && case.port == port;
-        self.cases.values().any(busy)
-    }
-
-    /// When there is something to ask.
-    pub fn due(&self) -> Option<Instant> {
-        let waiting = self.cases.values().filter(|case| !self.is_busy(&case.port));
-        let rejoins = self.cases.values().filter_map(|case| case.rejoin);
-        waiting.map(|case| case.due).chain(rejoins).min()
-    }
-
-    /// Waits until an interview has ended.
-    pub async fn changed(&mut self) {
-        let Some(seen) = self.running.next().await else {
-            return std::future::pending().await;
-        };
-        log::debug!("{}: {seen:?}", seen.interface);
-        if let Some(case) = self.cases.get_mut(&seen.interface) {
-            let was = case.seen.as_ref().map(|seen| &seen.answer);
-            let now = Instant::now();
-            if was == Some(&Answer::Silent) && matches!(seen.answer, Answer::Joinable { .. }) {
-                case.rejoin = Some(now + JOIN);
-            }
-            case.asking = false;
-            // One question at a time stands with the kernel for as long as there is silence.
-            case.due = match seen.answer {
-                Answer::Silent => now,
-                _ => now + AGAIN + jitter(),
-            };
-            case.seen = Some(seen);
-        }
-    }
-
-    /// The interfaces that are to join again by now.
-    pub fn rejoins(&mut self) -> Vec<String> {
-        let now = Instant::now();
-        let mut due: Vec<String> = Vec::new();
-        for (interface, case) in &mut self.cases {
-            if case.rejoin.is_some_and(|at| at <= now) {
-                case.rejoin = None;
-                due.push(interface.clone());
-            }
-        }
-        due
-    }
-}
 
 /// Asks once about every interface in this trouble, with `sm` for every other port too, all ports
 /// side by side, for `check`. An interface about which nothing is answered in 3 s is left out.
@@ -224,7 +100,7 @@ fn on_subnet<'a>(link: &LinkReport, facts: &'a Facts) -> Option<PortRef<'a>> {
 }
 
 /// The interface and port of a link whose trouble this is.
-fn in_trouble<'a>(link: &'a LinkReport, facts: &'a Facts) -> Option<(&'a str, PortRef<'a>)> {
+pub fn in_trouble<'a>(link: &'a LinkReport, facts: &'a Facts) -> Option<(&'a str, PortRef<'a>)> {
     let no_carrier = link
         .checks
         .iter()
@@ -234,14 +110,9 @@ fn in_trouble<'a>(link: &'a LinkReport, facts: &'a Facts) -> Option<(&'a str, Po
     Some((link.interface.as_deref()?, port))
 }
 
-/// Up to a second: whole clusters boot at the same time.
-fn jitter() -> Duration {
-    Duration::from_nanos(boottime_ns() % 1_000_000_000)
-}
-
 /// An interview ready to begin, or why it cannot.
 #[derive(Debug)]
-struct Asked {
+pub struct Asked {
     /// The interface, or the port.
     about: String,
     sm_lid: u32,
@@ -256,7 +127,7 @@ struct Ready {
 }
 
 /// What keeps the interface from its broadcast group.
-fn about_interface(
+pub fn about_interface(
     root: &Root,
     rdma: Option<&Rdma>,
     interface: &str,
@@ -348,7 +219,7 @@ fn default_pkey_index(root: &Root, port: &str) -> Option<u16> {
 }
 
 /// From the first question to the result.
-async fn interview(asked: Asked) -> sa::Seen {
+pub async fn interview(asked: Asked) -> sa::Seen {
     let answer = match asked.ready {
         Ok(ready) => questions(ready).await.unwrap_or_else(Answer::NotAsked),
         Err(why) => Answer::NotAsked(why),

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! When the links are verified, the servers that the command line names are asked over RDMA.
+//! The servers that the command line names are asked over RDMA.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::time::Duration;
 
-use futures_util::future::{FutureExt, LocalBoxFuture, join_all};
-use futures_util::stream::{FuturesUnordered, StreamExt};
+use futures_util::future::join_all;
 use tokio::io::unix::AsyncFd;
-use tokio::time::{Instant, timeout};
+use tokio::time::timeout;
 
 use crate::error::errno_text;
 use crate::rdma::cm::{Cm, DEVICE};
@@ -21,82 +19,6 @@ use crate::verify::report::{Report, Status};
 const RESOLVE_MS: u32 = 3000;
 /// For all of it. The kernel asks a second time after 4.1 s (CMA_CM_RESPONSE_TIMEOUT).
 const PATIENCE: Duration = Duration::from_secs(9);
-/// Between the end of a question and the next one to the same server.
-const AGAIN: Duration = Duration::from_secs(2);
-
-#[derive(Debug)]
-struct Case {
-    due: Instant,
-    asking: bool,
-    answer: Option<Answer>,
-}
-
-/// The questions of `up`.
-#[derive(Debug, Default)]
-pub struct Probing {
-    cases: BTreeMap<Server, Case>,
-    running: FuturesUnordered<LocalBoxFuture<'static, Seen>>,
-}
-
-impl Probing {
-    /// What is known so far.
-    pub fn seen(&self) -> Vec<Seen> {
-        let seen = |(server, case): (&Server, &Case)| {
-            let answer = case.answer.clone()?;
-            Some(Seen {
-                server: *server,
-                answer,
-            })
-        };
-        self.cases.iter().filter_map(seen).collect()
-    }
-
-    /// Asks where it is time to. An answer that came over links which are gone is forgotten.
-    pub fn follow(&mut self, report: &Report) {
-        let now = Instant::now();
-        for server in &report.servers {
-            if server.finding.status == Status::Skipped {
-                self.cases.remove(&server.server);
-                continue;
-            }
-            let case = self.cases.entry(server.server).or_insert(Case {
-                due: now,
-                asking: false,
-                answer: None,
-            });
-            if server.finding.status == Status::Ok || case.asking || case.due > now {
-                continue;
-            }
-            case.asking = true;
-            self.running.push(ask(server.server).boxed_local());
-        }
-    }
-
-    /// When a server is to be asked again.
-    pub fn due(&self) -> Option<Instant> {
-        let reached = |case: &&Case| !matches!(case.answer, Some(Answer::Reached { .. }));
-        let waiting = self
-            .cases
-            .values()
-            .filter(reached)
-            .filter(|case| !case.asking);
-        waiting.map(|case| case.due).min()
-    }
-
-    /// Waits until a question has come to its end.
-    pub async fn changed(&mut self) {
-        let Some(seen) = self.running.next().await else {
-            return std::future::pending().await;
-        };
-        log::debug!("{}: {:?}", seen.server, seen.answer);
-        if let Some(case) = self.cases.get_mut(&seen.server) {
-            case.asking = false;
-            case.due = Instant::now() + AGAIN;
-            case.answer = Some(seen.answer);
-        }
-    }
-}
-
 /// Asks each server once, side by side, for `check`.
 pub async fn once(report: &Report) -> Vec<Seen> {
     let due = report
@@ -106,7 +28,8 @@ pub async fn once(report: &Report) -> Vec<Seen> {
     join_all(due.map(|server| ask(server.server))).await
 }
 
-async fn ask(server: Server) -> Seen {
+/// Asks one server, and waits for its answer for 9 s.
+pub async fn ask(server: Server) -> Seen {
     let answer = match timeout(PATIENCE, question(server)).await {
         Ok(Ok(answer)) => answer,
         Ok(Err(e)) => refused(&e),
@@ -150,58 +73,5 @@ async fn next(cm: &AsyncFd<Cm>) -> io::Result<Next> {
             return Ok(hear(event));
         }
         ready.clear_ready();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::verify::checks::Id;
-    use crate::verify::report::{Finding, ServerReport};
-
-    fn report(finding: Finding) -> Report {
-        let servers = vec![ServerReport {
-            server: Server {
-                address: "192.0.2.1".parse().unwrap(),
-                port: None,
-            },
-            asked_by: None,
-            finding,
-        }];
-        Report {
-            schema: 1,
-            boot_id: None,
-            taken_ns: 0,
-            status: Status::Ok,
-            satisfied: false,
-            require: String::new(),
-            shortfall: None,
-            modules: Vec::new(),
-            links: Vec::new(),
-            servers,
-            root: None,
-            complaints: Vec::new(),
-        }
-    }
-
-    #[tokio::test(flavor = "current_thread")]
-    async fn a_server_is_asked_one_question_at_a_time_and_only_over_good_links() {
-        let mut probing = Probing::default();
-        probing.follow(&report(Finding::skipped(Id::ServerRdma)));
-        assert_eq!((probing.running.len(), probing.due()), (0, None));
-        let open = report(Finding::failed(
-            Id::ServerRdma,
-            "not asked yet",
-            "an answer",
-        ));
-        probing.follow(&open);
-        probing.follow(&open);
-        assert_eq!((probing.running.len(), probing.due()), (1, None));
-        probing.changed().await;
-        // This machine has no route there, or no rdma_cm: in both cases it is tried again.
-        assert!(probing.due().is_some());
-        assert_eq!(probing.seen().len(), 1);
-        probing.follow(&report(Finding::skipped(Id::ServerRdma)));
-        assert_eq!(probing.seen(), []);
     }
 }

@@ -5,6 +5,7 @@
 pub mod addresses;
 mod devices;
 mod disks;
+pub mod granted;
 pub mod lasting;
 pub mod rootfs;
 pub mod routes;

@@ -5,7 +5,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
+use tokio::time::Instant;
+
 use super::Walk;
+use super::clients::{Means, Site};
 use super::speaker::Speaker;
 use crate::changes::{Claim, Done, Expected, Ground, changes};
 use crate::error::Error;
@@ -20,24 +23,10 @@ use crate::wish::ipoib::Wish;
 pub struct Tried {
     /// Changes.
     pub(super) done: Done,
-    /// (interface, what), logged once.
-    told: BTreeSet<(String, String)>,
     /// Interfaces that could not be set up, with the error that was logged.
     pub(super) not_up: BTreeMap<String, String>,
     /// Links that the kernel says are there while no look has shown them yet.
     pub(super) unseen: BTreeSet<String>,
-}
-
-impl Tried {
-    /// Its carrier or its lease went.
-    pub(super) fn forget_tried(&mut self, index: u32) {
-        self.done.forget(index);
-    }
-
-    /// Whether `what` was not done to this interface before.
-    pub(super) fn is_first_time(&mut self, interface: &str, what: &str) -> bool {
-        self.told.insert((interface.to_owned(), what.to_owned()))
-    }
 }
 
 /// What a module that cannot be loaded means: its own check says why, and a software link that
@@ -72,18 +61,18 @@ impl Walk<'_> {
     pub(super) async fn act(&mut self, facts: &Facts) -> bool {
         for netdev in facts.netdevs.iter().filter(|n| n.carrier != Some(true)) {
             if let Some(index) = netdev.ifindex {
-                self.interfaces.forget_tried(index);
+                self.tried.done.forget(index);
                 if netdev.bond.is_none() {
-                    self.claims.forget(index);
+                    self.parts.claims.forget(index);
                 }
             }
         }
         let (expectation, plan) = (self.expectation.clone(), self.plan);
         let mut expected = Expected::new(&plan.steps, &expectation, facts);
         let mut ground = Ground::read(self.root, self.index, &expected, facts);
-        self.naming.begin(&mut ground.unnamed);
+        self.parts.naming.begin(&mut ground.unnamed);
         self.grant(&mut expected, &mut ground).await;
-        let changes = changes(&expected, facts, &ground, &self.interfaces.done);
+        let changes = changes(&expected, facts, &ground, &self.tried.done);
         self.apply(&changes, facts).await
     }
 
@@ -99,7 +88,9 @@ impl Walk<'_> {
         }
         for bond in &mut expected.bonds {
             if let Some((netdev, found, index)) = bond.ready() {
-                let speaker = self.speaker(&bond.named(), netdev, found, index);
+                let (named, now) = (bond.named(), Instant::now());
+                let speakers = &mut self.parts.speakers;
+                let speaker = speakers.of_bond((netdev, index, found), &named, now);
                 bond.wish = self.granted(&bond.wish, netdev, index, &speaker).await;
                 bond.max_mtu = self.max_mtu(&bond.wish, netdev, index).await;
                 self.claimed(&bond.wish, index, ground);
@@ -107,6 +98,7 @@ impl Walk<'_> {
         }
     }
 
+    /// Moves the clients of an interface on. Gives what is requested of it, with what servers granted.
     async fn granted(
         &mut self,
         wish: &Wish,
@@ -114,10 +106,22 @@ impl Walk<'_> {
         index: u32,
         speaker: &Speaker,
     ) -> Wish {
-        let wish = self.lease(wish, netdev, index, speaker).await;
-        let wish = self.lease6(&wish, netdev, index, speaker).await;
-        self.ask_information(&wish, netdev, index, speaker).await;
-        wish
+        let site = Site {
+            wish,
+            netdev,
+            index,
+            speaker,
+        };
+        let mut means = Means {
+            root: self.root,
+            net: &self.net,
+            journal: &mut self.journal,
+        };
+        let granted = self.parts.leasing.step(site, &mut means).await;
+        if granted.is_lost {
+            self.tried.done.forget(index);
+        }
+        granted.wish
     }
 
     /// The largest MTU of the driver, where a server suggests one.
@@ -136,23 +140,14 @@ impl Walk<'_> {
             let IpAddr::V4(v4) = address.address else {
                 continue;
             };
-            let claim = if self.claims.is_open(index, v4) {
+            let claim = if self.parts.claims.is_open(index, v4) {
                 Claim::Open
-            } else if let Some(owner) = self.claims.owner(index, v4) {
+            } else if let Some(owner) = self.parts.claims.owner(index, v4) {
                 Claim::Taken(owner.to_owned())
             } else {
                 continue;
             };
             ground.claims.insert((index, v4), claim);
-        }
-    }
-
-    /// Says a failure once per interface.
-    pub(super) fn tell_once(&mut self, interface: &str, error: &Error) {
-        let text = error.to_string();
-        if self.interfaces.is_first_time(interface, &text) {
-            log::error!("{text}");
-            self.failures.push(text);
         }
     }
 }

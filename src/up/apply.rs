@@ -60,12 +60,12 @@ impl Walk<'_> {
                     self.add_link(&change.object, *kind, netdev, facts).into()
                 }
                 What::RoceMode { port, mode, .. } => self.set_roce_mode(change, *port, mode),
-                What::AwaitName => self.naming.wait(&change.object, change.index).into(),
+                What::AwaitName => self.parts.naming.wait(&change.object, change.index).into(),
                 What::Claim(address) => self.claim(change, *address),
                 What::Yield { address, owner } => self.yield_address(change, *address, owner).await,
                 What::Set(setting) => self.set(change, setting, &mut suggested).await,
                 What::Impossible(error) => {
-                    self.tell_once(&change.object, error);
+                    self.journal.tell_once(&change.object, error);
                     Applied::Same
                 }
             };
@@ -84,7 +84,7 @@ impl Walk<'_> {
         }
         say_suggested(suggested);
         for index in addressed {
-            self.announce(index);
+            self.parts.leasing.v4.announce(index);
         }
         is_changed
     }
@@ -96,15 +96,15 @@ impl Walk<'_> {
         suggested: &mut Suggested,
     ) -> Applied {
         let (name, index) = (&change.object, change.index);
-        self.interfaces.done.record(change);
+        self.tried.done.record(change);
         if let Err(error) = setting.apply(name, index, self.root, &self.net).await {
             self.refused(change, setting, &error);
             return Applied::Same;
         }
         match (setting, change.need) {
-            (Setting::Up, _) => _ = self.interfaces.not_up.remove(name),
+            (Setting::Up, _) => _ = self.tried.not_up.remove(name),
             (Setting::AddRoute(route), Need::Suggested(by)) => {
-                self.interfaces.done.record_route(index, route);
+                self.tried.done.record_route(index, route);
                 let routes = suggested.entry((name.clone(), by)).or_default();
                 routes.push(route_text(route));
                 return Applied::Changed;
@@ -123,12 +123,12 @@ impl Walk<'_> {
         match (setting, change.need) {
             (Setting::Up, _) => {
                 let text = error.to_string();
-                if self.interfaces.not_up.get(name) != Some(&text) {
+                if self.tried.not_up.get(name) != Some(&text) {
                     log::error!("{text}");
-                    self.interfaces.not_up.insert(name.clone(), text);
+                    self.tried.not_up.insert(name.clone(), text);
                 }
             }
-            (_, Need::Requested) => self.tell_once(name, error),
+            (_, Need::Requested) => self.journal.tell_once(name, error),
             (_, Need::Best | Need::Suggested(_)) => log::debug!("{error}"),
         }
     }
@@ -146,12 +146,9 @@ impl Walk<'_> {
                     is_changed = true;
                 }
                 Ok(Some(false)) => {}
-                Err(error) => {
-                    log::error!("{error}");
-                    self.failures.push(error.to_string());
-                }
+                Err(error) => self.journal.fail(error.to_string()),
             }
-            self.interfaces.done.record_port_type(card, port);
+            self.tried.done.record_port_type(card, port);
         }
         is_changed
     }
@@ -161,12 +158,9 @@ impl Walk<'_> {
         let device = &change.object;
         match settings::set_default_roce_mode(self.root, device, port, mode) {
             Ok(()) => log::info!("{device}/{port}: default RoCE mode is {mode}"),
-            Err(error) => {
-                log::error!("{error}");
-                self.failures.push(error.to_string());
-            }
+            Err(error) => self.journal.fail(error.to_string()),
         }
-        self.interfaces.done.record(change);
+        self.tried.done.record(change);
         Applied::Same
     }
 
@@ -192,7 +186,7 @@ impl Walk<'_> {
                     return true;
                 }
                 // Made since the look: the next one shows it.
-                if self.interfaces.unseen.insert(name.to_owned()) {
+                if self.tried.unseen.insert(name.to_owned()) {
                     return true;
                 }
                 format!("{netdev} carries another software link already")
@@ -207,8 +201,7 @@ impl Walk<'_> {
             ),
             None => format!("a {kind} link {name} cannot be added on {netdev}: {error}"),
         };
-        log::error!("{name}: {reason}");
-        self.failures.push(format!("{name}: {reason}"));
+        self.journal.fail(format!("{name}: {reason}"));
         refuse(&mut self.expectation, name, &reason);
         false
     }
@@ -217,12 +210,12 @@ impl Walk<'_> {
     fn claim(&mut self, change: &Change, address: Ipv4Addr) -> Applied {
         let name = &change.object;
         let hardware = Hardware::read(self.root, name);
-        match hardware.and_then(|hardware| self.claims.claim(&hardware, address)) {
+        match hardware.and_then(|hardware| self.parts.claims.claim(&hardware, address)) {
             Ok(true) => Applied::Same,
             Ok(false) => Applied::Held,
             Err(e) => {
                 let what = format!("nobody can be asked whether {address} is free");
-                self.tell_once(name, &Error::io(name, what, &e));
+                self.journal.tell_once(name, &Error::io(name, what, &e));
                 Applied::Same
             }
         }
@@ -241,13 +234,14 @@ impl Walk<'_> {
             .hint("give this node another address with ip=, or find the other one by its GUID");
         // Once, whoever else says that he has it.
         let taken = format!("{address} is taken");
-        if self.interfaces.is_first_time(name, &taken) {
-            self.tell_once(name, &error);
+        if self.journal.is_first_time(name, &taken) {
+            self.journal.tell_once(name, &error);
         }
         let gone = self.net.delete_address(change.index, address.address, None);
         if let Err(why) = gone.await {
             let what = format!("address {address} cannot be taken away");
-            self.tell_once(name, &Error::new(name, what).seen(why));
+            self.journal
+                .tell_once(name, &Error::new(name, what).seen(why));
             return Applied::Same;
         }
         Applied::Changed

@@ -5,18 +5,19 @@
 use std::fs::OpenOptions;
 use std::os::unix::fs::OpenOptionsExt;
 
-use super::Walk;
+use super::journal::Journal;
+use super::outcome::Source;
 use crate::dhcp;
 use crate::dhcp::v4::lease::Lease;
 use crate::dhcp::v6::information::Information;
 use crate::error::{Error, Result};
-use crate::facts::Leases;
+use crate::facts::granted;
 use crate::handover::INTERFACES;
 use crate::handover::dracut::{self, BOOTDEV, File, IFACES, Interface, TMP};
 use crate::request::in_initramfs;
 use crate::system::directory::{Directory, Standing};
 use crate::system::root::Root;
-use crate::verify::report::{LinkReport, Report};
+use crate::verify::report::LinkReport;
 use crate::wish::expectation::{LinkWish, RootWish};
 use crate::wish::ipoib::Wish;
 use crate::wish::storage::OfLease;
@@ -61,71 +62,62 @@ struct Online<'a> {
     hardware_address: Option<String>,
 }
 
-impl Walk<'_> {
-    /// Writes everything anew: an interface may be verified after the boot went on with another. The
-    /// first file that could not be written: what reads it does not know of the network.
-    pub(super) fn tell_dracut(&mut self, report: &Report) -> Option<String> {
-        if !in_initramfs(self.root) {
-            return None;
-        }
-        let wishes = self.expectation.links.iter();
-        let ours: Vec<&LinkWish> = wishes.filter(|wish| is_addressed(wish)).collect();
-        if ours.is_empty() {
-            return None;
-        }
-        let online = self.online(&ours, report);
-        let bootdev = boot_device(&online, self.plan.needs_boot_device);
-        let errors = write(&self.directory, &ours, &online, bootdev);
-        for error in &errors {
-            log::error!("{error}");
-            self.failures.push(error.to_string());
-        }
-        let hostnames = online
-            .iter()
-            .find_map(|interface| interface.ipoib.hostname.as_deref());
-        if let Some(hostname) = hostnames
-            && let Err(e) = self.root.set(HOSTNAME, hostname)
-        {
-            log::error!("host name {hostname}: cannot be set: {e}");
-        }
-        errors.first().map(ToString::to_string)
+/// Writes everything anew: an interface may be verified after the boot went on with another. The
+/// first file that could not be written: what reads it does not know of the network.
+pub(super) fn tell_dracut(
+    run: &Directory,
+    source: &Source<'_>,
+    journal: &mut Journal,
+) -> Option<String> {
+    if !in_initramfs(source.root) {
+        return None;
     }
+    let wishes = source.expectation.links.iter();
+    let ours: Vec<&LinkWish> = wishes.filter(|wish| is_addressed(wish)).collect();
+    if ours.is_empty() {
+        return None;
+    }
+    let online = all_online(&ours, source);
+    let bootdev = boot_device(&online, source.plan.needs_boot_device);
+    let errors = write(run, &ours, &online, bootdev);
+    for error in &errors {
+        journal.fail(error.to_string());
+    }
+    let hostnames = online
+        .iter()
+        .find_map(|interface| interface.ipoib.hostname.as_deref());
+    if let Some(hostname) = hostnames
+        && let Err(e) = source.root.set(HOSTNAME, hostname)
+    {
+        log::error!("host name {hostname}: cannot be set: {e}");
+    }
+    errors.first().map(ToString::to_string)
 }
 
-impl Walk<'_> {
-    /// Those that are verified, the boot device first.
-    fn online<'a>(&self, ours: &[&'a LinkWish], report: &'a Report) -> Vec<Online<'a>> {
-        let leases = Leases {
-            dhcp: self.leases.seen(),
-            dhcp6: self.leases6.seen(),
-        };
-        let informed = self.inquiries.seen();
-        let wishes = ours.iter();
-        let mut online: Vec<Online<'a>> = wishes
-            .filter_map(|wish| online(wish, report, &leases, &informed, self.root))
-            .collect();
-        online.sort_by_key(|interface| !is_boot(interface.wish));
-        online
-    }
+/// Those that are verified, the boot device first.
+fn all_online<'a>(ours: &[&'a LinkWish], source: &Source<'a>) -> Vec<Online<'a>> {
+    let informed = source.information.clients.progress();
+    let wishes = ours.iter();
+    let mut online: Vec<Online<'a>> = wishes
+        .filter_map(|wish| online(wish, source, &informed))
+        .collect();
+    online.sort_by_key(|interface| !is_boot(interface.wish));
+    online
+}
 
-    /// The root file system that the DHCP server of the boot device names, where that is left to it.
-    pub(super) fn granted_root(&mut self, report: &Report) -> Option<RootWish> {
-        let of_lease = self.plan.root_of_lease.as_ref()?;
-        let wishes: Vec<&LinkWish> = self.expectation.links.iter().collect();
-        granted_root(of_lease, &self.online(&wishes, report)).unwrap_or_else(|error| {
-            let line = error.to_string();
-            // The files are written more than once.
-            if !self.failures.contains(&line) {
-                log::error!("{line}");
-                self.failures.push(line);
-            }
-            None
-        })
-    }
+/// The root file system that the DHCP server of the boot device names, where that is left to it.
+pub(super) fn granted_root(source: &Source<'_>, journal: &mut Journal) -> Option<RootWish> {
+    let of_lease = source.plan.root_of_lease.as_ref()?;
+    let wishes: Vec<&LinkWish> = source.expectation.links.iter().collect();
+    root_of_lease(of_lease, &all_online(&wishes, source)).unwrap_or_else(|error| {
+        // The files are written more than once.
+        journal.fail_once(error.to_string());
+        None
+    })
 }
 
 /// `netroot` takes it from the boot device, and from no other interface.
-fn granted_root(of_lease: &OfLease, online: &[Online<'_>]) -> Result<Option<RootWish>> {
+fn root_of_lease(of_lease: &OfLease, online: &[Online<'_>]) -> Result<Option<RootWish>> {
     let asked_by = &of_lease.asked_by;
     let boot = online.first().filter(|first| is_boot(first.wish));
     let Some((name, lease)) = boot.and_then(|boot| Some((boot.name, boot.lease.as_ref()?))) else {
@@ -164,44 +156,34 @@ fn is_boot(wish: &LinkWish) -> bool {
 
 fn online<'a>(
     wish: &'a LinkWish,
-    report: &'a Report,
-    leases: &Leases,
+    source: &Source<'a>,
     informed: &[dhcp::v6::information::Progress],
-    root: &Root,
 ) -> Option<Online<'a>> {
     let ipoib = wish.ipoib.as_ref()?;
-    let mut links = report.links.iter();
+    let mut links = source.report.links.iter();
     let is_it = |link: &&LinkReport| link.wanted == wish.wanted && link.is_good();
     let name = links.find(is_it)?.interface.as_deref()?;
-    let hardware_address = root.text(&format!("/sys/class/net/{name}/address")).ok();
-    let mut leases4 = leases.dhcp.iter().filter(|_| ipoib.dhcp.is_some());
-    let lease = leases4
-        .find(|progress| progress.interface == name)
-        .and_then(|progress| progress.lease.clone());
-    let mut leases6 = leases.dhcp6.iter().filter(|_| ipoib.dhcp6.is_some());
-    let lease6 = leases6
-        .find(|progress| progress.interface == name)
-        .and_then(|progress| progress.lease.clone());
-    let granted = lease.as_ref().map(|lease| ipoib.granted(lease));
-    let granted = granted.unwrap_or_else(|| ipoib.clone());
-    let granted6 = lease6.as_ref().map(|lease| granted.granted6(lease, None));
-    let granted = granted6.unwrap_or(granted);
+    let netdev = source.facts.netdev(name)?;
+    let (dhcp, dhcp6) = (&source.facts.dhcp, &source.facts.dhcp6);
+    let lease = granted::lease(ipoib, netdev, dhcp);
+    let lease6 = granted::lease6(ipoib, netdev, dhcp6);
+    let granted = granted::granted(ipoib, netdev, dhcp, dhcp6);
     // A lease brings its own.
     let has_own = |lease: &dhcp::v6::lease::Lease| !lease.name_servers.is_empty();
-    let is_wanted = ipoib.information().is_some() && !lease6.as_ref().is_some_and(has_own);
+    let is_wanted = ipoib.information().is_some() && !lease6.is_some_and(has_own);
     let mut informed = informed.iter().filter(|_| is_wanted);
     let information = informed
-        .find(|progress| progress.interface == name)
+        .find(|progress| netdev.ifindex == Some(progress.index))
         .and_then(|progress| progress.information.clone());
     let all = information.as_ref().map(|said| granted.informed(said));
     Some(Online {
         wish,
         ipoib: all.unwrap_or(granted),
-        lease,
-        lease6,
+        lease: lease.cloned(),
+        lease6: lease6.cloned(),
         information,
         name,
-        hardware_address,
+        hardware_address: netdev.address.as_ref().map(ToString::to_string),
     })
 }
 
@@ -377,7 +359,7 @@ mod tests {
         let root = |boot, path: &str| {
             let wish = wish("ib0", boot);
             let online = [online(&wish, Some(lease(path)))];
-            granted_root(&of_lease, &online).map(|root| root.is_some())
+            root_of_lease(&of_lease, &online).map(|root| root.is_some())
         };
         assert!(root(true, r#""nfs:10.0.0.2:/srv""#).unwrap());
         assert!(!root(false, r#""nfs:10.0.0.2:/srv""#).unwrap());

@@ -1,39 +1,34 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! DHCP on the interfaces that want it: a client begins when there is carrier, and what it is
-//! granted becomes part of what is wanted of the interface.
+//! DHCP on the interfaces that request it: a client begins when there is carrier.
 
-use std::collections::BTreeMap;
-
-use futures_util::FutureExt;
-use futures_util::future::select_all;
 use tokio::time::Instant;
 
-use super::Walk;
+use super::clients::{Client, Clients, Lessee, Means, News, Site, identity};
 use super::speaker::Speaker;
-use super::tries::{self, Asks, Tries};
-use crate::dhcp::hardware::Hardware;
+use super::tries::Tries;
 use crate::dhcp::v4::Wish;
 use crate::dhcp::v4::client::Config;
 use crate::dhcp::v4::identity::Identity;
+use crate::dhcp::v4::lease::Lease;
 use crate::dhcp::v4::progress::Progress;
 use crate::dhcp::v4::session::{Outcome, Session};
 use crate::error::Error;
-use crate::facts::{AddressState, Facts, Netdev};
-use crate::handover::{Mark, Phase};
+use crate::facts::{AddressState, Netdev};
+use crate::handover::Phase;
 use crate::hardware::{HardwareAddress, Hex};
-use crate::system::clock::boottime_ns;
 
-/// The clients, by interface index.
-#[derive(Debug, Default)]
+/// The clients, and what was granted before.
+#[derive(Debug)]
 pub struct Leases {
-    running: BTreeMap<u32, Running>,
+    pub clients: Clients<Session>,
     /// Addresses of earlier runs of this boot: asked for first.
     known: Vec<Progress>,
 }
 
-type Running = tries::Running<Wish, Session>;
+impl Client for Session {
+    type Wish = Wish;
+    type Progress = Progress;
 
-impl Asks for Session {
     fn wake(&mut self) {
         Session::wake(self);
     }
@@ -42,241 +37,199 @@ impl Asks for Session {
         self.start(None);
     }
 
-    fn has_lease(&self) -> bool {
+    fn is_answered(&self) -> bool {
         self.lease().is_some()
     }
 
     fn due(&self) -> Option<u64> {
         Session::due(self)
     }
-}
 
-impl Running {
-    fn say_lease(&self, interface: &str) {
-        let Some(lease) = self.session.lease() else {
-            return;
-        };
-        log::info!(
-            "{interface}: DHCP: {} of {}, {}",
-            lease.address_text(),
-            lease.server,
-            lease.length()
-        );
-        for left_out in &lease.left_out {
-            log::warn!("{interface}: DHCP: not taken: {left_out}");
+    async fn changed(&mut self) {
+        Session::changed(self).await;
+    }
+
+    fn progress(&self, wish: &Wish, gave_up: bool) -> Progress {
+        Progress {
+            wish: wish.clone(),
+            gave_up,
+            ..Session::progress(self)
         }
     }
 
-    fn progress(&self) -> Progress {
-        Progress {
-            wish: self.wish.clone(),
-            gave_up: self.tries.gave_up(),
-            ..self.session.progress()
+    fn has_news(&self) -> bool {
+        self.has_outcomes()
+    }
+
+    /// An address is in use of which it is not known yet whether another host has it.
+    fn is_open(&self) -> bool {
+        self.is_probing()
+    }
+}
+
+impl Lessee for Session {
+    const PROTOCOL: &'static str = "DHCP";
+    const PHASE: Phase = Phase::Lease;
+
+    fn news(&mut self) -> News {
+        let mut news = News::default();
+        for outcome in self.outcomes() {
+            match outcome {
+                Outcome::Bound => news.is_bound = true,
+                Outcome::Unopposed => {}
+                Outcome::Lost(address) => news.lost.push(address.into()),
+            }
         }
+        news
+    }
+
+    fn granted(&self) -> Option<(String, &[String])> {
+        let lease = self.lease()?;
+        let (address, length) = (lease.address_text(), lease.length());
+        let text = format!("{address} of {}, {length}", lease.server);
+        Some((text, &lease.left_out))
     }
 }
 
 impl Leases {
-    /// With what an earlier run of this boot was granted.
+    /// Begins with what an earlier run of this boot was granted.
     pub fn new(known: Vec<Progress>) -> Leases {
         Leases {
-            running: BTreeMap::new(),
+            clients: Clients::default(),
             known,
         }
     }
 
-    /// When [`Walk::lease`] has something to do without an event.
-    pub fn due(&self) -> Option<Instant> {
-        self.running.values().filter_map(Running::due).min()
-    }
-
-    /// Clients of interfaces that are gone are given up: nothing moves them any more.
-    pub(super) fn follow(&mut self, facts: &Facts) {
-        let is_there = |index: &u32| facts.netdevs.iter().any(|n| n.ifindex == Some(*index));
-        self.running.retain(|index, _| is_there(index));
-    }
-
-    /// Waits until the link moved a client.
-    pub async fn changed(&mut self) {
-        let going = self
-            .running
-            .values_mut()
-            .filter(|running| !running.tries.gave_up());
-        let waiting: Vec<_> = going
-            .map(|running| running.session.changed().boxed_local())
-            .collect();
-        if waiting.is_empty() {
-            return std::future::pending().await;
-        }
-        select_all(waiting).await;
-    }
-
-    /// A client has something for its interface: a lease, or the end of one.
-    pub fn has_news(&self) -> bool {
-        let mut all = self.running.values();
-        all.any(|running| running.session.has_outcomes())
-    }
-
-    /// An address is in use of which it is not known yet whether somebody else has it.
-    pub fn is_probing(&self) -> bool {
-        let mut all = self.running.values();
-        all.any(|running| running.session.is_probing())
-    }
-
-    /// How far each of them came.
-    pub fn seen(&self) -> Vec<Progress> {
-        self.running.values().map(Running::progress).collect()
-    }
-}
-
-impl Walk<'_> {
-    /// The client of an interface that is up: begun where there is carrier, moved on where its time
-    /// has come. Gives what is wanted of the interface with what was granted.
-    pub(super) async fn lease(
-        &mut self,
-        wish: &crate::wish::ipoib::Wish,
-        netdev: &Netdev,
-        index: u32,
-        speaker: &Speaker,
-    ) -> crate::wish::ipoib::Wish {
-        let Some(dhcp) = &wish.dhcp else {
-            return wish.clone();
+    /// Moves the client of an interface on, and begins it where there is carrier. True if an address
+    /// was lost.
+    pub async fn step(&mut self, site: &Site<'_>, means: &mut Means<'_>) -> bool {
+        let Some(dhcp) = &site.wish.dhcp else {
+            return false;
         };
         let dhcp = Wish {
-            ignore_mtu: wish.mtu.is_some(),
+            ignore_mtu: site.wish.mtu.is_some(),
             ..dhcp.clone()
         };
-        self.begin(&dhcp, netdev, index, speaker);
-        let Some(running) = self.leases.running.get_mut(&index) else {
-            return wish.clone();
+        self.begin(dhcp, site, means);
+        let Some(running) = self.clients.get_mut(site.index) else {
+            return false;
         };
-        running.session.rename(&netdev.ifname);
+        running.client.rename(&site.netdev.ifname);
         // Of a bond it changes with a failover.
-        if let Some(address) = &netdev.address {
-            running.session.set_address(address.bytes().to_vec());
+        if let Some(address) = &site.netdev.address {
+            running.client.set_address(address.bytes().to_vec());
         }
-        running.go_on();
-        for outcome in running.session.outcomes() {
-            match outcome {
-                // A renewal is no news.
-                Outcome::Bound if !running.is_marked => running.say_lease(&netdev.ifname),
-                Outcome::Bound => {}
-                Outcome::Unopposed => {}
-                Outcome::Lost(address) => {
-                    running.is_marked = false;
-                    self.interfaces.forget_tried(index);
-                    running.tries.prolong();
-                    if let Err(why) = self.net.delete_address(index, address.into(), None).await {
-                        let what = format!("{address} cannot be taken away");
-                        log::error!("{}", Error::new(&netdev.ifname, what).seen(why));
-                    }
-                }
-            }
-        }
-        let Some(lease) = running.session.lease().cloned() else {
-            return wish.clone();
-        };
-        if !running.is_marked {
-            running.is_marked = true;
-            self.marks.push(Mark {
-                phase: Phase::Lease,
-                object: netdev.ifname.clone(),
-                start_ns: running.began_ns,
-                end_ns: Some(boottime_ns()),
-            });
-        }
-        wish.granted(&lease)
+        running.go_on(Instant::now());
+        self.clients.settle(site, means).await
     }
 
-    /// An interface without carrier, or with another address than before (its device was reset),
-    /// begins anew when it is back; a lease stays. A bond's other address is no other client.
-    fn begin(&mut self, dhcp: &Wish, netdev: &Netdev, index: u32, speaker: &Speaker) {
-        let address = netdev.address.as_ref().map(HardwareAddress::bytes);
-        let carrier = netdev.carrier == Some(true);
-        let is_same = |running: &Running| {
-            *speaker != Speaker::Own
-                || Some(running.session.hardware().address.as_slice()) == address
-        };
-        match self.leases.running.get(&index) {
-            Some(running) if is_same(running) && (carrier || running.session.lease().is_some()) => {
-                return;
-            }
-            Some(_) => {
-                self.leases.running.remove(&index);
-            }
-            None => {}
-        }
-        if !carrier || *speaker == Speaker::Awaited {
+    fn begin(&mut self, dhcp: Wish, site: &Site<'_>, means: &mut Means<'_>) {
+        let has_room = self.clients.has_room(site.index, |client| {
+            let address = &client.hardware().address;
+            stays(address, client.is_answered(), site.netdev, site.speaker)
+        });
+        let can_ask = site.netdev.carrier == Some(true) && *site.speaker != Speaker::Awaited;
+        if !has_room || !can_ask {
             return;
         }
-        match self.open(dhcp, netdev, speaker) {
+        match self.open(&dhcp, site, means) {
             Ok(session) => {
-                let tries = Tries::begin(dhcp.limit_s, dhcp.tries);
-                let running = Running::new(dhcp.clone(), session, tries);
-                self.leases.running.insert(index, running);
+                let tries = Tries::begin(dhcp.limit_s, dhcp.tries, Instant::now());
+                self.clients.begin(site.index, dhcp, session, tries);
             }
-            Err(error) => self.tell_once(&netdev.ifname, &error),
+            Err(error) => means.journal.tell_once(&site.netdev.ifname, &error),
         }
     }
 
-    fn open(&mut self, dhcp: &Wish, netdev: &Netdev, speaker: &Speaker) -> Result<Session, Error> {
-        let name = &netdev.ifname;
-        let hardware = Hardware::read(self.root, name)
-            .map_err(|e| Error::io(name, "DHCP: hardware address cannot be read", &e))?;
-        let speaks = speaker.address(&hardware.address);
-        let identity = speaks
-            .and_then(|speaks| Identity::new(hardware.hardware_type, speaks, &dhcp.client_id));
-        let identity = identity.ok_or_else(|| {
-            Error::new(name, "DHCP: not on this hardware")
-                .seen(format!("ARP hardware type {}", hardware.hardware_type))
-                .wanted("InfiniBand or Ethernet")
-        })?;
-        let begins = format!(
-            "DHCP: begins, client identifier {}",
-            Hex(&identity.client_id)
-        );
-        // Not at every flap of the port.
-        if self.interfaces.is_first_time(name, &begins) {
-            log::info!("{name}: {begins}");
-        }
-        let known = self.leases.known.iter().find(|known| {
-            known.index == hardware.index && known.client_id == Hex(&identity.client_id).to_string()
-        });
-        let probe = known.is_some_and(Progress::is_probing);
-        let known = known.and_then(|known| known.lease.as_ref());
-        let address = known.map(|lease| lease.address);
-        let config = Config {
-            identity: Identity {
+    fn open(&self, dhcp: &Wish, site: &Site<'_>, means: &mut Means<'_>) -> Result<Session, Error> {
+        let name = &site.netdev.ifname;
+        let (hardware, identity) = identity("DHCP", site, means.root, |hardware, speaks| {
+            let kind = hardware.hardware_type;
+            let identity = Identity::new(kind, speaks, &dhcp.client_id)?;
+            Some(Identity {
                 hardware: hardware.address.clone(),
                 ..identity
-            },
+            })
+        })?;
+        let client_id = Hex(&identity.client_id).to_string();
+        let begins = format!("DHCP: begins, client identifier {client_id}");
+        // Not at every flap of the port.
+        if means.journal.is_first_time(name, &begins) {
+            log::info!("{name}: {begins}");
+        }
+        let mut known = self.known.iter();
+        let known = known.find(|one| one.index == hardware.index && one.client_id == client_id);
+        let probe = known.is_some_and(Progress::is_probing);
+        let known = known.and_then(|known| known.lease.as_ref());
+        let config = Config {
+            identity,
             vendor_class: dhcp.vendor_class.clone(),
             host_name: dhcp.host_name.clone(),
             keep: dhcp.keep,
         };
         let mut session = Session::open(name, hardware, config)?;
+        let is_usable = |lease: &Lease| {
+            let state = site.netdev.state_of(&lease.interface_address());
+            state == Some(AddressState::Usable)
+        };
         match known {
             // Still on the interface, from an earlier run. A root path with a password has to be asked
             // for again: state.json does not keep it, and dracut needs it.
-            Some(lease)
-                if netdev.state_of(&lease.interface_address()) == Some(AddressState::Usable)
-                    && !lease.is_redacted() =>
-            {
+            Some(lease) if is_usable(lease) && !lease.is_redacted() => {
                 session.resume(lease.clone(), probe);
             }
-            _ => session.start(address),
+            _ => session.start(known.map(|lease| lease.address)),
         }
         Ok(session)
     }
 
     /// Tells the neighbours of the addresses that were set just now; of one that is asked for on the
     /// link the client does so itself.
-    pub(super) fn announce(&self, index: u32) {
-        if let Some(running) = self.leases.running.get(&index)
-            && let Some(lease) = running.session.lease()
-            && !running.session.is_probing()
+    pub fn announce(&self, index: u32) {
+        if let Some(running) = self.clients.get(index)
+            && let Some(lease) = running.client.lease()
+            && !running.client.is_probing()
         {
-            running.session.announce(lease.address);
+            running.client.announce(lease.address);
+        }
+    }
+}
+
+/// Whether a client goes on. Without carrier, or with another hardware address than before (the device
+/// was reset), one begins anew when the interface is back; a lease stays. A bond's other address is no
+/// other client.
+fn stays(asks_from: &[u8], has_lease: bool, netdev: &Netdev, speaker: &Speaker) -> bool {
+    let address = netdev.address.as_ref().map(HardwareAddress::bytes);
+    let is_same = *speaker != Speaker::Own || Some(asks_from) == address;
+    is_same && (has_lease || netdev.carrier == Some(true))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_goes_on_while_the_interface_is_the_same_and_has_carrier_or_a_lease() {
+        let netdev = |address: &str, carrier: bool| Netdev {
+            address: Some(address.parse().unwrap()),
+            carrier: Some(carrier),
+            ..Netdev::default()
+        };
+        let (own, slave) = (Speaker::Own, Speaker::Slave(vec![0x80, 9]));
+        let here = [0x80, 1];
+        for (address, carrier, has_lease, speaker, wanted) in [
+            ("80:01", true, false, &own, true),
+            ("80:01", false, true, &own, true),
+            ("80:01", false, false, &own, false),
+            ("80:02", true, true, &own, false),
+            ("80:02", true, false, &slave, true),
+            ("80:02", false, true, &slave, true),
+            ("80:02", false, false, &slave, false),
+            ("80:02", true, false, &Speaker::Awaited, true),
+        ] {
+            let netdev = netdev(address, carrier);
+            let what = format!("{address} {carrier} {has_lease} {speaker:?}");
+            assert_eq!(stays(&here, has_lease, &netdev, speaker), wanted, "{what}");
         }
     }
 }

@@ -1,45 +1,50 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! DHCPv6 on the interfaces that want it: a client begins when there are carrier and a link-local
-//! address, with `either6` when the routers had their turn, and what it is granted becomes part of
-//! what is wanted of the interface.
+//! DHCPv6 on the interfaces that request it: a client begins when there are carrier and a link-local
+//! address, with `either6` when the routers had their turn.
+
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv6Addr};
 use std::time::Duration;
 
-use futures_util::FutureExt;
-use futures_util::future::select_all;
+use futures_util::future::LocalBoxFuture;
 use tokio::time::Instant;
 
-use super::Walk;
+use super::clients::{Client, Clients, Lessee, Means, News, Site, identity, is_there};
+use super::information::Inquiries;
+use super::part::{Part, Wake};
 use super::speaker::Speaker;
-use super::tries::{self, Asks, Tries};
-use crate::dhcp::hardware::Hardware;
+use super::tries::Tries;
 use crate::dhcp::identity::WantedId;
 use crate::dhcp::v6::Wish;
 use crate::dhcp::v6::client::Config;
 use crate::dhcp::v6::identity::Identity;
 use crate::dhcp::v6::information::NO_NAME_SERVERS;
-use crate::dhcp::v6::lease::{Lease, PREFIX};
+use crate::dhcp::v6::lease::PREFIX;
 use crate::dhcp::v6::progress::Progress;
 use crate::dhcp::v6::session::{Outcome, Session};
 use crate::dhcp::v6::socket::Closed;
 use crate::error::Error;
 use crate::facts::{AddressState, Facts, Netdev};
-use crate::handover::{Mark, Phase};
+use crate::handover::Phase;
 use crate::hardware::Hex;
 use crate::inet::{Address, Router};
-use crate::system::clock::boottime_ns;
+use crate::rdma::netlink::Rdma;
+use crate::system::root::Root;
 use crate::wish::ipoib::Autoconf;
 
 /// Messages after which a client ends to which no server granted anything, where a router's address
 /// is enough.
 const NEEDLESS: u32 = 5;
 
-/// The clients, by interface index.
+/// The clients, and what was granted before.
 #[derive(Debug, Default)]
 pub struct Leases {
-    running: BTreeMap<u32, Running>,
+    clients: Clients<Session>,
+    /// In an initramfs name servers may be waited for.
+    is_boot: bool,
     /// Until when a router is waited for.
     patience: BTreeMap<u32, Instant>,
     /// Addresses of earlier runs of this boot: asked for first.
@@ -54,9 +59,10 @@ pub struct Leases {
     ended: BTreeSet<u32>,
 }
 
-type Running = tries::Running<Wish, Session>;
+impl Client for Session {
+    type Wish = Wish;
+    type Progress = Progress;
 
-impl Asks for Session {
     fn wake(&mut self) {
         Session::wake(self);
     }
@@ -65,110 +71,170 @@ impl Asks for Session {
         self.start(None);
     }
 
-    fn has_lease(&self) -> bool {
+    fn is_answered(&self) -> bool {
         self.lease().is_some()
     }
 
     fn due(&self) -> Option<u64> {
         Session::due(self)
     }
+
+    async fn changed(&mut self) {
+        Session::changed(self).await;
+    }
+
+    fn progress(&self, wish: &Wish, gave_up: bool) -> Progress {
+        Progress {
+            wish: wish.clone(),
+            gave_up,
+            ..Session::progress(self)
+        }
+    }
 }
 
-impl Running {
-    fn progress(&self) -> Progress {
-        Progress {
-            wish: self.wish.clone(),
-            gave_up: self.tries.gave_up(),
-            ..self.session.progress()
+impl Lessee for Session {
+    const PROTOCOL: &'static str = "DHCPv6";
+    const PHASE: Phase = Phase::Lease6;
+
+    fn news(&mut self) -> News {
+        let mut news = News::default();
+        for outcome in self.outcomes() {
+            match outcome {
+                Outcome::Bound => news.is_bound = true,
+                Outcome::Lost(address) => news.lost.push(address.into()),
+            }
+        }
+        news
+    }
+
+    fn granted(&self) -> Option<(String, &[String])> {
+        let lease = self.lease()?;
+        let (address, length) = (lease.address_text(), lease.length());
+        let text = format!("{address} of {}, {length}", lease.server);
+        Some((text, &lease.left_out))
+    }
+}
+
+impl Part for Leases {
+    fn follow(&mut self, facts: &Facts, rdma: Option<&Rdma>) -> bool {
+        self.clients.follow(facts, rdma);
+        self.patience.retain(|index, _| is_there(facts, *index));
+        self.kept.retain(|index, _| is_there(facts, *index));
+        self.granted.retain(|(index, _)| is_there(facts, *index));
+        false
+    }
+
+    fn due(&self) -> Option<Instant> {
+        let waiting = self.patience.iter();
+        let waiting = waiting.filter(|(index, _)| self.clients.get(**index).is_none());
+        // What is over already has been seen to.
+        let now = Instant::now();
+        let waiting = waiting
+            .map(|(_, until)| *until)
+            .filter(|until| *until > now);
+        self.clients.due().into_iter().chain(waiting).min()
+    }
+
+    fn changed(&mut self) -> LocalBoxFuture<'_, Wake> {
+        self.clients.changed()
+    }
+
+    /// A client asks where the boot needs no lease: name servers may still come.
+    fn is_busy(&self) -> bool {
+        let mut clients = self.clients.all();
+        self.is_boot && clients.any(|(index, _)| self.beside.contains(&index))
+    }
+
+    /// Says where name servers were awaited.
+    fn end(&mut self) {
+        for index in std::mem::take(&mut self.beside) {
+            if let Some(running) = self.clients.get(index) {
+                let interface = Session::progress(&running.client).interface;
+                log::warn!("{interface}: DHCPv6: {NO_NAME_SERVERS}: no server granted an address");
+            }
         }
     }
 }
 
 impl Leases {
-    /// With what an earlier run of this boot was granted.
-    pub fn new(known: Vec<Progress>) -> Leases {
+    /// Begins with what an earlier run of this boot was granted.
+    pub fn new(known: Vec<Progress>, is_boot: bool) -> Leases {
         let granted = known
             .iter()
             .filter_map(|one| Some((one.index, one.lease.as_ref()?.address)));
         Leases {
             granted: granted.collect(),
             known,
+            is_boot,
             ..Leases::default()
         }
     }
 
-    /// When [`Walk::lease6`] has something to do without an event.
-    pub fn due(&self) -> Option<Instant> {
-        let clients = self.running.values().filter_map(Running::due);
-        let waiting = self.patience.iter();
-        let waiting = waiting.filter(|(index, _)| !self.running.contains_key(index));
-        // What is over already has been seen to.
-        let now = Instant::now();
-        let waiting = waiting
-            .map(|(_, until)| *until)
-            .filter(|until| *until > now);
-        clients.chain(waiting).min()
-    }
-
-    /// Clients of interfaces that are gone are given up: nothing moves them any more.
-    pub(super) fn follow(&mut self, facts: &Facts) {
-        let is_there = |index: &u32| facts.netdevs.iter().any(|n| n.ifindex == Some(*index));
-        self.running.retain(|index, _| is_there(index));
-        self.patience.retain(|index, _| is_there(index));
-        self.kept.retain(|index, _| is_there(index));
-        self.granted.retain(|(index, _)| is_there(index));
-    }
-
-    /// Waits until the link moved a client.
-    pub async fn changed(&mut self) {
-        let going = self.running.values_mut();
-        let waiting: Vec<_> = going
-            .filter(|running| !running.tries.gave_up())
-            .map(|running| running.session.changed().boxed_local())
-            .collect();
-        if waiting.is_empty() {
-            return std::future::pending().await;
-        }
-        select_all(waiting).await;
-    }
-
-    /// How far each of them came.
-    pub fn seen(&self) -> Vec<Progress> {
-        let running = self.running.values().map(Running::progress);
+    /// How far each client came.
+    pub fn progress(&self) -> Vec<Progress> {
+        let running = self.clients.progress().into_iter();
         running.chain(self.kept.values().cloned()).collect()
     }
 
     /// A client of this interface has the port: it asks, or has a lease.
-    pub(super) fn is_asking(&self, index: u32) -> bool {
-        let running = self.running.get(&index);
+    pub fn is_asking(&self, index: u32) -> bool {
+        let running = self.clients.get(index);
         running.is_some_and(|running| !running.tries.gave_up())
     }
 
-    /// A client asks where the boot needs no lease: name servers may still come.
-    pub fn is_open(&self) -> bool {
-        self.running.keys().any(|index| self.beside.contains(index))
+    /// Moves the client of an interface on, and begins it where it can ask.
+    pub async fn step(
+        &mut self,
+        site: &Site<'_>,
+        means: &mut Means<'_>,
+        inquiries: &mut Inquiries,
+    ) {
+        let Some(dhcp) = &site.wish.dhcp6 else {
+            return;
+        };
+        let (netdev, index) = (site.netdev, site.index);
+        let router = means.net.router(index).await;
+        // Before the client may end: what it lost is still on the interface.
+        self.settle(site, means).await;
+        self.yield_to_router(dhcp, netdev, index, router);
+        if !self.has_turn(dhcp, netdev, index, router) {
+            self.kept.remove(&index);
+            return;
+        }
+        self.begin(dhcp, site, means, inquiries);
+        let Some(running) = self.clients.get_mut(index) else {
+            return;
+        };
+        let session = &mut running.client;
+        session.set_router(router);
+        session.rename(&netdev.ifname);
+        let granted = session.lease().map(|lease| lease.address);
+        if granted.is_some_and(|address| netdev.is_duplicate6(address)) {
+            session.duplicate();
+        }
+        running.go_on(Instant::now());
+        self.rest(dhcp, netdev, index);
+        self.settle(site, means).await;
     }
 
-    /// Nothing is awaited any longer: says where name servers were.
-    pub fn end(&mut self) {
-        for index in std::mem::take(&mut self.beside) {
-            if let Some(running) = self.running.get(&index) {
-                let interface = running.session.progress().interface;
-                log::warn!("{interface}: DHCPv6: {NO_NAME_SERVERS}: no server granted an address");
-            }
-        }
+    async fn settle(&mut self, site: &Site<'_>, means: &mut Means<'_>) {
+        self.clients.settle(site, means).await;
+        let running = self.clients.get(site.index);
+        let lease = running.and_then(|running| running.client.lease());
+        let granted = lease.map(|lease| (site.index, lease.address));
+        self.granted.extend(granted);
     }
 
     /// `either6`: where a router says that addresses come from DHCPv6, and gives one itself, the
     /// client asks for some time. Whoever gave up leaves the port to the question for name servers.
     fn rest(&mut self, wish: &Wish, netdev: &Netdev, index: u32) {
         let is_enough = wish.after_router_s.is_some() && self.has_router_address(netdev, index);
-        let Some(running) = self.running.get_mut(&index) else {
+        let Some(running) = self.clients.get_mut(index) else {
             return;
         };
-        let is_asking = running.session.lease().is_none() && !running.tries.gave_up();
+        let is_asking = running.client.lease().is_none() && !running.tries.gave_up();
         let is_needless = is_enough && is_asking;
-        if is_needless && running.session.is_in_vain(NEEDLESS) {
+        if is_needless && running.client.is_in_vain(NEEDLESS) {
             if self.ended.insert(index) {
                 log::info!(
                     "{}: DHCPv6: ends, no server grants anything and a router gave an address",
@@ -178,7 +244,7 @@ impl Leases {
             running.tries.give_up();
         }
         if running.tries.gave_up() {
-            running.session.close();
+            running.client.close();
         }
         if is_needless && !running.tries.gave_up() && !wish.ignore_dns {
             self.beside.insert(index);
@@ -189,14 +255,14 @@ impl Leases {
 
     /// `either6`: a router's address makes a client that has no lease yet needless.
     fn yield_to_router(&mut self, wish: &Wish, netdev: &Netdev, index: u32, router: Router) {
-        let running = self.running.get(&index);
-        let is_asking = running.is_some_and(|running| running.session.lease().is_none());
+        let running = self.clients.get(index);
+        let is_asking = running.is_some_and(|running| running.client.lease().is_none());
         let is_enough = wish.after_router_s.is_some() && router != Router::Managed;
         if is_asking && is_enough && self.has_router_address(netdev, index) {
             if self.ended.insert(index) {
                 log::info!("{}: DHCPv6: ends, a router gave an address", netdev.ifname);
             }
-            self.running.remove(&index);
+            self.clients.remove(index);
         }
     }
 
@@ -229,7 +295,7 @@ impl Leases {
         let Some(seconds) = wish.after_router_s else {
             return true;
         };
-        let has_begun = self.running.contains_key(&index) || self.held(netdev, index).is_some();
+        let has_begun = self.clients.get(index).is_some() || self.held(netdev, index).is_some();
         if has_begun || router == Router::Managed {
             return true;
         }
@@ -245,7 +311,7 @@ impl Leases {
 
     /// There is an address beyond the link, be it tentative, that no lease gave: what a lease gave
     /// has no network around it, unless a router's prefix did.
-    pub(super) fn has_router_address(&self, netdev: &Netdev, index: u32) -> bool {
+    pub fn has_router_address(&self, netdev: &Netdev, index: u32) -> bool {
         let of_lease = |found: &Address| match found.address {
             IpAddr::V6(v6) => found.prefix == PREFIX && self.granted.contains(&(index, v6)),
             IpAddr::V4(_) => false,
@@ -255,164 +321,64 @@ impl Leases {
         let mut others = found.filter(|found| !of_lease(found));
         others.any(|other| Autoconf::Router.is_met_by(other.address))
     }
-}
 
-impl Walk<'_> {
-    /// The client of an interface that is up: begun where it can ask, moved on where its time has
-    /// come. Gives what is wanted of the interface with what was granted.
-    pub(super) async fn lease6(
+    fn begin(
         &mut self,
-        wish: &crate::wish::ipoib::Wish,
-        netdev: &Netdev,
-        index: u32,
-        speaker: &Speaker,
-    ) -> crate::wish::ipoib::Wish {
-        let Some(dhcp) = &wish.dhcp6 else {
-            return wish.clone();
-        };
-        let router = self.net.router(index).await;
-        // Before the client may end: what it lost is still on the interface.
-        self.settle6(netdev, index).await;
-        self.leases6.yield_to_router(dhcp, netdev, index, router);
-        if !self.leases6.has_turn(dhcp, netdev, index, router) {
-            return wish.clone();
-        }
-        self.begin6(dhcp, netdev, index, speaker);
-        let Some(running) = self.leases6.running.get_mut(&index) else {
-            let kept = self.leases6.kept.get(&index);
-            let lease = kept.and_then(|kept| kept.lease.as_ref());
-            return lease.map_or_else(
-                || wish.clone(),
-                |lease| wish.granted6(lease, netdev.shown6(lease.address)),
-            );
-        };
-        let session = &mut running.session;
-        session.set_router(router);
-        session.rename(&netdev.ifname);
-        let granted = session.lease().map(|lease| lease.address);
-        if granted.is_some_and(|address| netdev.is_duplicate6(address)) {
-            session.duplicate();
-        }
-        running.go_on();
-        self.leases6.rest(dhcp, netdev, index);
-        let lease = self.settle6(netdev, index).await;
-        lease.map_or_else(
-            || wish.clone(),
-            |lease| wish.granted6(&lease, netdev.shown6(lease.address)),
-        )
-    }
-
-    /// What the client did since: the address of a lease that is lost goes, one that is granted is
-    /// said and marked. Gives the lease.
-    async fn settle6(&mut self, netdev: &Netdev, index: u32) -> Option<Lease> {
-        let running = self.leases6.running.get_mut(&index)?;
-        let outcomes = running.session.outcomes();
-        let is_loss = |outcome: &Outcome| matches!(outcome, Outcome::Lost(_));
-        if outcomes.iter().any(is_loss) {
-            running.is_marked = false;
-            running.tries.prolong();
-        }
-        let lease = running.session.lease().cloned();
-        let span = (lease.is_some() && !running.is_marked).then_some(running.began_ns);
-        running.is_marked |= lease.is_some();
-        let granted = lease.iter().map(|lease| (index, lease.address));
-        self.leases6.granted.extend(granted);
-        for outcome in outcomes {
-            match (outcome, &lease) {
-                (Outcome::Lost(address), _) => self.take_away(netdev, index, address).await,
-                // A renewal is no news.
-                (Outcome::Bound, Some(lease)) if span.is_some() => say(netdev, lease),
-                (Outcome::Bound, _) => {}
-            }
-        }
-        if let Some(start_ns) = span {
-            self.marks.push(Mark {
-                phase: Phase::Lease6,
-                object: netdev.ifname.clone(),
-                start_ns,
-                end_ns: Some(boottime_ns()),
-            });
-        }
-        lease
-    }
-
-    async fn take_away(&mut self, netdev: &Netdev, index: u32, address: Ipv6Addr) {
-        if let Err(why) = self
-            .net
-            .delete_address(index, IpAddr::V6(address), None)
-            .await
-        {
-            let what = format!("{address} cannot be taken away");
-            self.tell_once(&netdev.ifname, &Error::new(&netdev.ifname, what).seen(why));
-        }
-    }
-
-    /// An interface whose link-local address is another one than before (its device was reset), or
-    /// that lost its carrier without a lease, begins anew when it is back.
-    fn begin6(&mut self, dhcp: &Wish, netdev: &Netdev, index: u32, speaker: &Speaker) {
-        let carrier = netdev.carrier == Some(true);
-        let local = netdev.link_local();
-        match self.leases6.running.get(&index) {
-            Some(running) if local.is_none_or(|local| local == running.session.local()) => {
-                if running.session.lease().is_some() || (carrier && local.is_some()) {
-                    return;
-                }
-                self.leases6.running.remove(&index);
-            }
-            Some(_) => {
-                self.leases6.running.remove(&index);
-            }
-            None => {}
-        }
-        let Some(local) = local.filter(|_| carrier && *speaker != Speaker::Awaited) else {
+        dhcp: &Wish,
+        site: &Site<'_>,
+        means: &mut Means<'_>,
+        inquiries: &mut Inquiries,
+    ) {
+        let carrier = site.netdev.carrier == Some(true);
+        let local = site.netdev.link_local();
+        let has_room = self.clients.has_room(site.index, |client| {
+            stays(client.local(), client.is_answered(), local, carrier)
+        });
+        let can_ask = has_room && carrier && *site.speaker != Speaker::Awaited;
+        let Some(local) = local.filter(|_| can_ask) else {
             return;
         };
         // Both ask from the same port.
-        self.inquiries.give_way(index);
-        match self.open6(dhcp, netdev, local, speaker) {
+        inquiries.give_way(site.index);
+        match self.open(dhcp, site, local, means) {
             Ok(Some(session)) => {
-                let tries = Tries::begin(dhcp.limit_s, dhcp.tries);
-                let running = Running::new(dhcp.clone(), session, tries);
-                self.leases6.kept.remove(&index);
-                self.leases6.running.insert(index, running);
+                let tries = Tries::begin(dhcp.limit_s, dhcp.tries, Instant::now());
+                self.kept.remove(&site.index);
+                self.clients.begin(site.index, dhcp.clone(), session, tries);
             }
             Ok(None) => {}
-            Err(error) => self.tell_once(&netdev.ifname, &error),
+            Err(error) => means.journal.tell_once(&site.netdev.ifname, &error),
         }
     }
 
     /// The session; none: another process has the port, and keeps the lease of an earlier run.
-    fn open6(
+    fn open(
         &mut self,
         dhcp: &Wish,
-        netdev: &Netdev,
+        site: &Site<'_>,
         local: Ipv6Addr,
-        speaker: &Speaker,
+        means: &mut Means<'_>,
     ) -> Result<Option<Session>, Error> {
-        let name = &netdev.ifname;
-        let hardware = Hardware::read(self.root, name)
-            .map_err(|e| Error::io(name, "DHCPv6: hardware address cannot be read", &e))?;
-        let identity = identity(name, &hardware, speaker, &dhcp.client_id)?;
+        let (netdev, name) = (site.netdev, &site.netdev.ifname);
+        let (index, identity) = identity6(site, means.root, &dhcp.client_id)?;
         let duid = Hex(&identity.duid).to_string();
         let iaid = identity.iaid;
-        let known = self.leases6.known.iter().find(|known| {
+        let known = self.known.iter().find(|known| {
             let is_same = known.duid == duid && known.iaid == iaid;
-            known.index == hardware.index && is_same
+            known.index == index && is_same
         });
         let known = known.and_then(|known| known.lease.clone());
         let config = Config {
             identity,
             keep: dhcp.keep,
         };
-        let mut session = match Session::open(name, hardware.index, local, config) {
-            Err(Closed::InUse(_)) if self.leases6.keep(netdev, hardware.index, &duid) => {
-                return Ok(None);
-            }
+        let mut session = match Session::open(name, index, local, config) {
+            Err(Closed::InUse(_)) if self.keep(netdev, index, &duid) => return Ok(None),
             opened => opened?,
         };
         let begins = format!("DHCPv6: begins, DUID {duid}, IAID {iaid}");
         // Not at every flap of the port.
-        if self.interfaces.is_first_time(name, &begins) {
+        if means.journal.is_first_time(name, &begins) {
             log::info!("{name}: {begins}");
         }
         match known {
@@ -426,102 +392,25 @@ impl Walk<'_> {
     }
 }
 
-/// Who asks on this interface.
-pub(super) fn identity(
-    name: &str,
-    hardware: &Hardware,
-    speaker: &Speaker,
+/// Whether a client goes on. Without carrier, or with another link-local address than before (the
+/// device was reset), one begins anew when the interface is back; a lease stays while that address
+/// does, or while there is none.
+fn stays(asks_from: Ipv6Addr, has_lease: bool, local: Option<Ipv6Addr>, carrier: bool) -> bool {
+    match local {
+        Some(local) => local == asks_from && (has_lease || carrier),
+        None => has_lease,
+    }
+}
+
+/// Who asks on this interface, and the interface's index.
+pub fn identity6(
+    site: &Site<'_>,
+    root: &Root,
     client_id: &WantedId,
-) -> Result<Identity, Error> {
-    let kind = hardware.hardware_type;
-    let speaks = speaker.address(&hardware.address);
-    let identity =
-        speaks.and_then(|speaks| Identity::new(kind, speaks, &hardware.broadcast, client_id));
-    identity.ok_or_else(|| {
-        Error::new(name, "DHCPv6: not on this hardware")
-            .seen(format!("ARP hardware type {kind}"))
-            .wanted("InfiniBand or Ethernet")
-    })
-}
-
-fn say(netdev: &Netdev, lease: &Lease) {
-    let name = &netdev.ifname;
-    let (address, length) = (lease.address_text(), lease.length());
-    log::info!("{name}: DHCPv6: {address} of {}, {length}", lease.server);
-    for left_out in &lease.left_out {
-        log::warn!("{name}: DHCPv6: not taken: {left_out}");
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::facts::FoundAddress;
-
-    fn found(text: &str, state: AddressState) -> FoundAddress {
-        let address = text.parse().unwrap();
-        FoundAddress { address, state }
-    }
-
-    #[test]
-    fn a_lease_that_another_process_keeps_stands_while_its_address_does() {
-        let lease = r#"{"address":"fd00::5","server":"fe80::1","server_id":"00:03:00:01",
-            "asked_ns":0,"seconds":60,"preferred_s":60,"renew_s":30,"rebind_s":50}"#;
-        let known = Progress {
-            interface: "old".to_owned(),
-            index: 4,
-            duid: "00:03:00:20".to_owned(),
-            lease: Some(serde_json::from_str(lease).unwrap()),
-            ..Progress::default()
-        };
-        let mut netdev = Netdev {
-            ifname: "ib0".to_owned(),
-            addresses: vec![found("fd00::5/128", AddressState::Usable)],
-            ..Netdev::default()
-        };
-        let mut leases = Leases::new(vec![known.clone()]);
-        assert_eq!(leases.seen(), []);
-        assert!(!leases.keep(&netdev, 4, "00:03:00:21"));
-        assert!(!leases.keep(&netdev, 5, &known.duid));
-        assert!(leases.keep(&netdev, 4, &known.duid));
-        let now = Progress {
-            interface: "ib0".to_owned(),
-            ..known.clone()
-        };
-        assert_eq!(leases.seen(), [now]);
-        netdev.addresses.clear();
-        assert!(!leases.keep(&netdev, 4, &known.duid));
-        assert_eq!(leases.seen(), []);
-    }
-
-    #[test]
-    fn the_address_that_a_lease_gave_is_no_routers() {
-        let known = r#"{"address":"fd00::5","server":"fe80::1","server_id":"00:03:00:01",
-            "asked_ns":0,"seconds":60,"preferred_s":60,"renew_s":30,"rebind_s":50}"#;
-        let known = Progress {
-            index: 4,
-            lease: Some(serde_json::from_str(known).unwrap()),
-            ..Progress::default()
-        };
-        let mut leases = Leases::new(vec![known]);
-        leases.granted.insert((4, "fd00::6".parse().unwrap()));
-        let netdev = |usable: &[&str], tentative: &[&str]| {
-            let usable = usable.iter().map(|text| found(text, AddressState::Usable));
-            let tentative = tentative.iter();
-            let tentative = tentative.map(|text| found(text, AddressState::Tentative));
-            Netdev {
-                ifindex: Some(4),
-                addresses: usable.chain(tentative).collect(),
-                ..Netdev::default()
-            }
-        };
-        // An earlier run's, and one that is withdrawn and still there.
-        let left = netdev(&["fe80::5/64", "fd00::5/128"], &["fd00::6/128"]);
-        assert!(!leases.has_router_address(&left, 4));
-        assert!(leases.has_router_address(&left, 5));
-        assert!(leases.has_router_address(&netdev(&["fd00::5/64"], &[]), 4));
-        assert!(leases.has_router_address(&netdev(&[], &["fd00::7/128"]), 4));
-        leases.follow(&Facts::default());
-        assert!(leases.has_router_address(&left, 4));
-    }
+) -> Result<(u32, Identity), Error> {
+    let (hardware, identity) = identity("DHCPv6", site, root, |hardware, speaks| {
+        let kind = hardware.hardware_type;
+        Identity::new(kind, speaks, &hardware.broadcast, client_id)
+    })?;
+    Ok((hardware.index, identity))
 }

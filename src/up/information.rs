@@ -2,150 +2,192 @@
 //! Name servers of DHCPv6 where the address is a router's: asked for when a router says that there
 //! are some, beside the boot. Nothing waits for them; they are written down when they come.
 
-use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
-use std::time::Duration;
 
-use futures_util::FutureExt;
-use futures_util::future::select_all;
 use tokio::time::Instant;
 
-use super::Walk;
-use super::dhcp6::identity;
+use super::clients::{Client, Clients, Means, Site};
+use super::dhcp6::{Leases, identity6};
 use super::speaker::Speaker;
-use crate::dhcp::hardware::Hardware;
+use super::tries::Tries;
 use crate::dhcp::v6::information::{Progress, Stage, Wish};
 use crate::dhcp::v6::inquiry::Inquiry;
 use crate::error::Error;
-use crate::facts::{Facts, Netdev};
-use crate::request::in_initramfs;
-use crate::system::clock::boottime_ns;
-use crate::wish::ipoib;
 
-/// The questions, by interface index.
-#[derive(Debug, Default)]
-pub struct Inquiries(BTreeMap<u32, Inquiry>);
+/// The questions. Only an initramfs has files for the answers.
+#[derive(Debug)]
+pub struct Inquiries {
+    pub clients: Clients<Inquiry>,
+    is_boot: bool,
+}
 
-impl Inquiries {
-    /// When [`Walk::ask_information`] has something to do without an event.
-    pub fn due(&self) -> Option<Instant> {
-        let due = self.0.values().filter_map(Inquiry::due).min()?;
-        Some(Instant::now() + Duration::from_nanos(due.saturating_sub(boottime_ns())))
+impl Client for Inquiry {
+    type Wish = ();
+    type Progress = Progress;
+
+    fn wake(&mut self) {
+        Inquiry::wake(self);
     }
 
-    /// Those of interfaces that are gone are given up: nothing moves them any more.
-    pub(super) fn follow(&mut self, facts: &Facts) {
-        let is_there = |index: &u32| facts.netdevs.iter().any(|n| n.ifindex == Some(*index));
-        self.0.retain(|index, _| is_there(index));
+    /// A question has one try, without an end.
+    fn start_anew(&mut self) {}
+
+    fn is_answered(&self) -> bool {
+        self.answer().is_some()
     }
 
-    /// Waits until there is an answer.
-    pub async fn changed(&mut self) {
-        let open = self.0.values_mut().filter(|one| one.answer().is_none());
-        let waiting: Vec<_> = open.map(|one| one.changed().boxed_local()).collect();
-        if waiting.is_empty() {
+    fn due(&self) -> Option<u64> {
+        Inquiry::due(self)
+    }
+
+    async fn changed(&mut self) {
+        if self.is_answered() {
             return std::future::pending().await;
         }
-        select_all(waiting).await;
+        Inquiry::changed(self).await;
+    }
+
+    fn progress(&self, (): &(), _gave_up: bool) -> Progress {
+        Inquiry::progress(self)
     }
 
     /// An answer may still come.
-    pub fn is_open(&self) -> bool {
-        self.stages().contains(&Stage::Open)
+    fn is_open(&self) -> bool {
+        self.stage() == Stage::Open
     }
 
-    /// Nothing is awaited any longer.
-    pub fn end(&mut self) {
-        self.0.values_mut().for_each(Inquiry::end);
-    }
-
-    /// The port of the interface is needed for a lease. What was answered stays answered.
-    pub(super) fn give_way(&mut self, index: u32) {
-        match self.0.get_mut(&index) {
-            Some(inquiry) if inquiry.answer().is_some() => inquiry.close(),
-            _ => _ = self.0.remove(&index),
-        }
-    }
-
-    /// How far each of them came.
-    pub fn seen(&self) -> Vec<Progress> {
-        self.0.values().map(Inquiry::progress).collect()
-    }
-
-    /// The same in short: what is news when it changes.
-    pub fn stages(&self) -> Vec<Stage> {
-        self.0.values().map(Inquiry::stage).collect()
+    fn end(&mut self) {
+        Inquiry::end(self);
     }
 }
 
-impl Walk<'_> {
-    /// Name servers may still come.
-    pub(super) fn is_asking(&self) -> bool {
-        self.inquiries.is_open() || (in_initramfs(self.root) && self.leases6.is_open())
+impl Inquiries {
+    pub fn new(is_boot: bool) -> Inquiries {
+        Inquiries {
+            clients: Clients::default(),
+            is_boot,
+        }
     }
 
-    /// Nothing is awaited any longer: says of what, once.
-    pub(super) fn end_asking(&mut self) {
-        self.inquiries.end();
-        self.leases6.end();
+    /// The port of the interface is needed for a lease. What was answered stays answered.
+    pub fn give_way(&mut self, index: u32) {
+        match self.clients.get_mut(index) {
+            Some(inquiry) if inquiry.client.is_answered() => inquiry.client.close(),
+            _ => self.clients.remove(index),
+        }
     }
 
-    /// The question of an interface that is up: begun where a router says that there is something,
-    /// repeated where its time has come. Only an initramfs has files for the answer.
-    pub(super) async fn ask_information(
-        &mut self,
-        wish: &ipoib::Wish,
-        netdev: &Netdev,
-        index: u32,
-        speaker: &Speaker,
-    ) {
-        let wanted = wish.information().filter(|_| in_initramfs(self.root));
-        let Some(wanted) = wanted.filter(|_| !self.leases6.is_asking(index)) else {
+    /// How far each question is.
+    pub fn stages(&self) -> Vec<Stage> {
+        let clients = self.clients.all();
+        clients.map(|(_, one)| one.client.stage()).collect()
+    }
+
+    /// The question of an interface: begun where a router says that there is something, repeated where
+    /// its time has come.
+    pub async fn step(&mut self, site: &Site<'_>, means: &mut Means<'_>, leases: &Leases) {
+        let wanted = site.wish.information().filter(|_| self.is_boot);
+        let Some(wanted) = wanted.filter(|_| !leases.is_asking(site.index)) else {
             return;
         };
-        let local = netdev.link_local();
+        let local = site.netdev.link_local();
         let is_other = |inquiry: &Inquiry| local.is_some_and(|local| local != inquiry.local());
-        if self.inquiries.0.get(&index).is_some_and(is_other) {
-            self.inquiries.0.remove(&index);
+        let running = self.clients.get(site.index);
+        if running.is_some_and(|running| is_other(&running.client)) {
+            self.clients.remove(site.index);
         }
-        if let Some(inquiry) = self.inquiries.0.get_mut(&index) {
-            inquiry.rename(&netdev.ifname);
-            inquiry.wake();
+        if let Some(running) = self.clients.get_mut(site.index) {
+            running.client.rename(&site.netdev.ifname);
+            running.go_on(Instant::now());
             return;
         }
-        // A lease, where one may still be asked for, brings its own.
-        let is_enough = wish.dhcp6.is_none() || self.leases6.has_router_address(netdev, index);
-        let is_ready = is_enough && netdev.carrier == Some(true) && *speaker != Speaker::Awaited;
-        let Some(local) = local.filter(|_| is_ready) else {
+        let has_address = leases.has_router_address(site.netdev, site.index);
+        let Some(local) = asks_from(site, has_address) else {
             return;
         };
-        if !self.net.router(index).await.has_information() {
+        if !means.net.router(site.index).await.has_information() {
             return;
         }
-        match self.inquire(wanted, netdev, local, speaker) {
+        match open(wanted, site, local, means) {
             Ok(inquiry) => {
-                self.inquiries.0.insert(index, inquiry);
+                let tries = Tries::begin(None, 1, Instant::now());
+                self.clients.begin(site.index, (), inquiry, tries);
             }
-            Err(error) => self.tell_once(&netdev.ifname, &error),
+            Err(error) => means.journal.tell_once(&site.netdev.ifname, &error),
         }
     }
+}
 
-    fn inquire(
-        &mut self,
-        wanted: &Wish,
-        netdev: &Netdev,
-        local: Ipv6Addr,
-        speaker: &Speaker,
-    ) -> Result<Inquiry, Error> {
-        let name = &netdev.ifname;
-        let hardware = Hardware::read(self.root, name)
-            .map_err(|e| Error::io(name, "DHCPv6: hardware address cannot be read", &e))?;
-        let identity = identity(name, &hardware, speaker, &wanted.client_id)?;
-        let asks = "DHCPv6: name servers are asked for, as the router says";
-        // Not at every flap of the port.
-        if self.interfaces.is_first_time(name, asks) {
-            log::info!("{name}: {asks}");
-        }
-        Ok(Inquiry::open(name, hardware.index, local, identity.duid)?)
+/// The address to ask from; none: it is not time to ask. A lease, where one may still be asked for,
+/// brings its own name servers.
+fn asks_from(site: &Site<'_>, has_router_address: bool) -> Option<Ipv6Addr> {
+    let is_enough = site.wish.dhcp6.is_none() || has_router_address;
+    let has_carrier = site.netdev.carrier == Some(true);
+    let is_ready = is_enough && has_carrier && *site.speaker != Speaker::Awaited;
+    site.netdev.link_local().filter(|_| is_ready)
+}
+
+fn open(
+    wanted: &Wish,
+    site: &Site<'_>,
+    local: Ipv6Addr,
+    means: &mut Means<'_>,
+) -> Result<Inquiry, Error> {
+    let name = &site.netdev.ifname;
+    let (index, identity) = identity6(site, means.root, &wanted.client_id)?;
+    let asks = "DHCPv6: name servers are asked for, as the router says";
+    // Not at every flap of the port.
+    if means.journal.is_first_time(name, asks) {
+        log::info!("{name}: {asks}");
+    }
+    Ok(Inquiry::open(name, index, local, identity.duid)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dhcp::v6;
+    use crate::facts::Netdev;
+    use crate::wish::ipoib;
+
+    #[test]
+    fn name_servers_are_asked_for_where_no_lease_brings_them() {
+        let netdev = |addresses: &[&str], carrier| Netdev {
+            carrier: Some(carrier),
+            addresses: addresses
+                .iter()
+                .map(|text| text.parse::<crate::inet::Address>().unwrap().into())
+                .collect(),
+            ..Netdev::default()
+        };
+        let alone = ipoib::Wish::default();
+        let beside = ipoib::Wish {
+            dhcp6: Some(v6::Wish::default()),
+            ..ipoib::Wish::default()
+        };
+        let local = ["fe80::5/64"];
+        let here = "fe80::5".parse().ok();
+        let asks = |wish, netdev: &Netdev, speaker, has_address| {
+            let site = Site {
+                wish,
+                netdev,
+                index: 4,
+                speaker,
+            };
+            asks_from(&site, has_address)
+        };
+        let lit = netdev(&local, true);
+        assert_eq!(asks(&alone, &lit, &Speaker::Own, false), here);
+        assert_eq!(asks(&alone, &lit, &Speaker::Awaited, false), None);
+        assert_eq!(
+            asks(&alone, &netdev(&local, false), &Speaker::Own, false),
+            None
+        );
+        assert_eq!(
+            asks(&alone, &netdev(&["fd00::5/64"], true), &Speaker::Own, true),
+            None
+        );
+        assert_eq!(asks(&beside, &lit, &Speaker::Own, false), None);
+        assert_eq!(asks(&beside, &lit, &Speaker::Own, true), here);
     }
 }

@@ -6,58 +6,55 @@
 //! removed or reset is therefore nothing special.
 
 mod act;
+mod administrators;
 mod apply;
-mod bond;
 pub mod claims;
+mod clients;
 mod contract;
 mod dhcp;
 mod dhcp6;
 mod dry_run;
 mod information;
+mod journal;
+mod leasing;
 mod log;
+mod modules;
 mod naming;
 mod outcome;
+mod part;
 mod rejoin;
+mod servers;
 mod settings;
 mod speaker;
+mod step;
 pub use dry_run::Next;
 pub use outcome::stillborn;
 pub mod taken;
 mod tries;
 mod watch;
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
-
-use futures_util::StreamExt;
-use futures_util::stream::FuturesUnordered;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::Instant;
 
-use crate::ask::{administrators, servers};
 use crate::error::{Error, Kind, Result};
 use crate::facts::Facts;
-use crate::handover::{Mark, Outcome, Phase};
-use crate::plan::{Action, Plan};
+use crate::handover::{Outcome, Phase};
+use crate::plan::Plan;
 use crate::rdma::netlink::Rdma;
 use crate::rdma::types::PortState;
 use crate::request::in_initramfs;
 use crate::system::alarm::Alarm;
-use crate::system::clock::boottime_ns;
-use crate::system::directory::Directory;
-use crate::system::modules::{self, Index};
+use crate::system::modules::Index;
 use crate::system::net::Net;
 use crate::system::root::Root;
 use crate::verify::report::{LinkReport, Report, Status};
 use crate::verify::verify;
 use crate::wish::expectation::{Expectation, Require};
 
-/// The look that needs no event: a lost one must not cost the boot.
-const SAFETY: Duration = Duration::from_secs(10);
-/// The same where a port has no events.
-const POLL: Duration = Duration::from_secs(1);
-/// Between two looks that nothing but the clock asks for.
-const PAUSE: Duration = Duration::from_millis(10);
+use journal::Journal;
+use outcome::{Files, Source};
+use part::{Parts, Verdict, Wake};
+use step::{Situation, Step};
 
 /// How often in one turn something may be changed because of what was changed before.
 const ACTS: usize = 4;
@@ -70,24 +67,10 @@ struct Walk<'a> {
     expectation: Expectation,
     rdma: Option<Rdma>,
     net: Net,
-    watch: watch::Watch,
-    naming: naming::Naming,
-    interfaces: act::Tried,
-    asking: administrators::Asking,
-    probing: servers::Probing,
-    leases: dhcp::Leases,
-    leases6: dhcp6::Leases,
-    inquiries: information::Inquiries,
-    /// Since when a bond has carrier without the interface that speaks for it.
-    speechless: BTreeMap<u32, Instant>,
-    claims: taken::Claims,
-    log: log::Waiting,
-    marks: Vec<Mark>,
-    marked: BTreeSet<String>,
-    failures: Vec<String>,
-    directory: Directory,
-    /// What the files say already.
-    told: Option<outcome::Told>,
+    tried: act::Tried,
+    parts: Parts<'a>,
+    journal: Journal,
+    files: Files,
 }
 
 /// How `up` ended.
@@ -122,162 +105,151 @@ pub async fn run(root: &Root, plan: &Plan, index: &Index) -> Result<End> {
             report: None,
         });
     }
-    let directory = Directory::open()?;
-    // A second run starts with a clean slate, or a hook would read the first one's result.
-    directory
-        .remove(crate::handover::RESULT)
-        .map_err(|error| error.hint("it holds the verdict of an earlier run"))?;
-    // What an earlier run was granted is asked for first: no more than a wish.
-    let known = crate::handover::leases(root).unwrap_or_else(|error| {
-        ::log::debug!("{error}");
-        crate::facts::Leases::default()
-    });
-    let mut walk = Walk {
-        root,
-        plan,
-        index,
-        // It is mounted after the walk, over what the walk brought up.
-        expectation: Expectation {
-            root: None,
-            ..plan.expectation.clone()
-        },
-        rdma: None,
-        net: Net::open()?,
-        watch: watch::Watch::open(),
-        naming: naming::Naming::default(),
-        interfaces: act::Tried::default(),
-        asking: administrators::Asking::default(),
-        probing: servers::Probing::default(),
-        leases: dhcp::Leases::new(known.dhcp),
-        leases6: dhcp6::Leases::new(known.dhcp6),
-        inquiries: information::Inquiries::default(),
-        speechless: BTreeMap::new(),
-        claims: taken::Claims::new(in_initramfs(root)),
-        log: log::Waiting::default(),
-        marks: Vec::new(),
-        marked: BTreeSet::new(),
-        failures: plan
-            .refusals
-            .iter()
-            .map(|refusal| format!("{}: {}", refusal.object, refusal.reason))
-            .chain(plan.complaints.iter().cloned())
-            .collect(),
-        directory,
-        told: None,
-    };
-    walk.mark(Phase::Started, "", None);
+    let mut walk = Walk::new(root, plan, index)?;
+    walk.journal.mark(Phase::Started, "", None);
     walk.until_settled().await
 }
 
-impl Walk<'_> {
+/// What wakes the walk beside its parts.
+struct Alarms {
+    deadline: Instant,
+    alarm: Alarm,
+    terminate: Signal,
+}
+
+impl Alarms {
+    fn new(plan: &Plan) -> Result<Alarms> {
+        Ok(Alarms {
+            deadline: Instant::now() + plan.timeout,
+            terminate: signal(SignalKind::terminate())
+                .map_err(|e| Error::io("SIGTERM", "cannot be waited for", &e))?,
+            alarm: Alarm::new().map_err(|e| Error::io("timer", "cannot be made", &e))?,
+        })
+    }
+}
+
+impl<'a> Walk<'a> {
+    fn new(root: &'a Root, plan: &'a Plan, index: &'a Index) -> Result<Walk<'a>> {
+        let files = Files::open()?;
+        // What an earlier run was granted is asked for first: no more than a wish.
+        let known = crate::handover::leases(root).unwrap_or_else(|error| {
+            ::log::debug!("{error}");
+            crate::facts::Leases::default()
+        });
+        let refusals = plan.refusals.iter();
+        let refusals = refusals.map(|refusal| format!("{}: {}", refusal.object, refusal.reason));
+        let failures = refusals.chain(plan.complaints.iter().cloned());
+        let is_boot = in_initramfs(root);
+        Ok(Walk {
+            root,
+            plan,
+            index,
+            // The root file system is mounted after the walk, over what the walk brought up.
+            expectation: Expectation {
+                root: None,
+                ..plan.expectation.clone()
+            },
+            rdma: None,
+            net: Net::open()?,
+            tried: act::Tried::default(),
+            parts: Parts {
+                modules: modules::Modules::load(root, index, plan),
+                watch: watch::Watch::open(),
+                naming: naming::Naming::default(),
+                speakers: speaker::Speakers::default(),
+                leasing: leasing::Leasing::new(known, is_boot),
+                claims: taken::Claims::new(is_boot),
+                servers: servers::Servers::default(),
+                administrators: administrators::Administrators::default(),
+            },
+            journal: Journal::new(failures.collect()),
+            files,
+        })
+    }
+
     async fn until_settled(&mut self) -> Result<End> {
-        let deadline = Instant::now() + self.plan.timeout;
-        let mut terminate = signal(SignalKind::terminate())
-            .map_err(|e| Error::io("SIGTERM", "cannot be waited for", &e))?;
-        let alarm = Alarm::new().map_err(|e| Error::io("timer", "cannot be made", &e))?;
-        let linger = in_initramfs(self.root);
-        let (root, index) = (self.root, self.index);
-        let load = |(name, parameters): (String, Vec<String>)| async move {
-            let start_ns = boottime_ns();
-            let result = modules::load(root, index, &name, &parameters).await;
-            (name, start_ns, result)
+        let mut alarms = Alarms::new(self.plan)?;
+        let mut situation = Situation {
+            needs_every_port: self.expectation.require == Require::All,
+            lingers: in_initramfs(self.root),
+            ..Situation::default()
         };
-        // Modules with parameters first: modprobe of one that needs them would load them without.
-        let (first, mut second) = self.modules();
-        let mut is_stopped = false;
-        let mut loading: FuturesUnordered<_> = first.into_iter().map(load).collect();
         loop {
-            if loading.is_empty() {
-                loading.extend(std::mem::take(&mut second).into_iter().map(load));
+            let (facts, report) = self.turn().await;
+            situation.is_late = Instant::now() >= alarms.deadline;
+            if situation.is_stopped || situation.is_late {
+                self.parts.end();
             }
-            let report = self.turn().await;
-            let is_late = Instant::now() >= deadline;
-            if is_stopped || is_late {
-                self.end_asking();
+            self.assess(&mut situation, &report);
+            let step = situation.next_step();
+            match step {
+                Step::Wait => {}
+                Step::Linger | Step::End | Step::EndIncomplete => {
+                    self.tell(Outcome::Verified, &facts, &report)?;
+                }
+                Step::GiveUp => {
+                    self.parts.end();
+                    self.journal.waiting.give_up(&report, self.plan.timeout);
+                    // Where the boot went on already this is only a second look at it.
+                    self.tell(self.plan.onfail.into(), &facts, &report)?;
+                }
             }
-            // An address that is set is not left before it is known whose it is.
-            if is_stopped && self.claims.is_settled() {
-                if report.satisfied {
-                    self.tell_or_log(Outcome::Verified, &report)?;
+            match step {
+                Step::Wait | Step::Linger => {
+                    situation.is_stopped |= self.wait(&mut alarms).await;
+                }
+                Step::EndIncomplete => {
+                    self.journal.waiting.give_up(&report, self.plan.timeout);
                     return Ok(self.end(report));
                 }
-                return self.give_up(report);
-            }
-            let still_loading = !loading.is_empty();
-            // "Every port there is" is not known before all drivers have probed.
-            let is_open = self.expectation.require == Require::All && still_loading;
-            if report.satisfied && !is_open {
-                self.tell_or_log(Outcome::Verified, &report)?;
-                let all = report.links.iter().all(LinkReport::is_good);
-                let is_probing = !self.claims.is_settled() || self.leases.is_probing();
-                let is_asking = self.is_asking();
-                if !still_loading && !is_probing && !is_asking && (all || !linger) {
-                    return Ok(self.end(report));
-                }
-            } else if (!still_loading && outcome::is_hopeless(&self.expectation, &report))
-                || is_late
-            {
-                return self.give_up(report);
-            }
-            if is_late {
-                self.log.give_up(&report, self.plan.timeout);
-                return Ok(self.end(report));
-            }
-            let safety = if self.watch.must_poll() { POLL } else { SAFETY };
-            let soon = Instant::now() + safety;
-            loop {
-                let next = self.next(deadline.min(soon));
-                tokio::select! {
-                    Some((name, start_ns, result)) = loading.next() => self.loaded(&name, start_ns, result),
-                    () = self.watch.changed() => {}
-                    () = self.net.changed() => {}
-                    () = self.asking.changed() => {}
-                    () = self.probing.changed() => {}
-                    // The next message is sent: the machine is as it was.
-                    () = self.leases.changed() => if !self.leases.has_news() { continue },
-                    () = self.leases6.changed() => {}
-                    () = self.inquiries.changed() => {}
-                    () = alarm.rings(next) => {}
-                    _ = terminate.recv() => {
-                        ::log::info!("stopped by SIGTERM");
-                        is_stopped = true;
-                    }
-                }
-                break;
+                Step::End | Step::GiveUp => return Ok(self.end(report)),
             }
         }
     }
 
-    /// How long nothing is due, `latest` at the latest. What is due and was not done has to wait for
-    /// an event, and is looked at again meanwhile, but not without a pause.
-    fn next(&self, latest: Instant) -> Duration {
-        let due = [
-            self.naming.due(),
-            self.asking.due(),
-            self.probing.due(),
-            self.leases.due(),
-            self.leases6.due(),
-            self.inquiries.due(),
-            self.speaker_due(),
-            self.claims.due(),
-        ];
-        let next = due.into_iter().flatten().fold(latest, Instant::min);
-        next.saturating_duration_since(Instant::now()).max(PAUSE)
+    fn assess(&mut self, situation: &mut Situation, report: &Report) {
+        situation.is_satisfied = report.satisfied;
+        situation.is_complete = report.links.iter().all(LinkReport::is_good);
+        situation.is_hopeless = outcome::is_hopeless(&self.expectation, report);
+        situation.is_loading = self.parts.modules.is_loading();
+        situation.is_claiming = !self.parts.claims.is_settled();
+        situation.is_busy = self.parts.is_busy();
     }
 
-    /// The last words. Where the boot went on already this is only a second look at it.
-    fn give_up(&mut self, report: Report) -> Result<End> {
-        self.end_asking();
-        self.log.give_up(&report, self.plan.timeout);
-        self.tell_or_log(self.plan.onfail.into(), &report)?;
-        Ok(self.end(report))
+    /// Waits until there is a reason to look again. True if that is SIGTERM.
+    async fn wait(&mut self, alarms: &mut Alarms) -> bool {
+        let soon = Instant::now() + self.parts.watch.interval();
+        loop {
+            let next = self.parts.next(alarms.deadline.min(soon));
+            tokio::select! {
+                wake = self.parts.changed() => if wake == Wake::Wait { continue },
+                () = self.net.changed() => {}
+                () = alarms.alarm.rings(next) => {}
+                _ = alarms.terminate.recv() => {
+                    ::log::info!("stopped by SIGTERM");
+                    return true;
+                }
+            }
+            return false;
+        }
+    }
+
+    fn tell(&mut self, outcome: Outcome, facts: &Facts, report: &Report) -> Result<()> {
+        let source = Source {
+            root: self.root,
+            plan: self.plan,
+            expectation: &self.expectation,
+            facts,
+            report,
+            information: &self.parts.leasing.information,
+        };
+        self.files.tell(outcome, &source, &mut self.journal)
     }
 
     /// As the hooks were told.
     fn end(&self, report: Report) -> End {
-        let is_verified = self.told.as_ref().is_some_and(outcome::Told::is_verified);
         End {
-            code: if is_verified {
+            code: if self.files.is_verified() {
                 0
             } else {
                 Kind::Failed.exit_code()
@@ -286,49 +258,26 @@ impl Walk<'_> {
         }
     }
 
-    /// The modules to load: those with parameters, and the others.
-    #[allow(clippy::type_complexity)]
-    fn modules(&self) -> (Vec<(String, Vec<String>)>, Vec<(String, Vec<String>)>) {
-        self.plan
-            .steps
-            .iter()
-            .filter_map(|step| match &step.action {
-                Action::LoadModule {
-                    module,
-                    file: Some(_),
-                    parameters,
-                } => Some((module.clone(), parameters.clone())),
-                _ => None,
-            })
-            .partition(|(_, parameters)| !parameters.is_empty())
-    }
-
-    fn loaded(&mut self, name: &str, start_ns: u64, result: Result<()>) {
-        match result {
+    fn loaded(&mut self, loaded: modules::Loaded) {
+        let name = &loaded.name;
+        match loaded.result {
             Ok(()) => {
-                self.marks.push(Mark {
-                    phase: Phase::Driver,
-                    object: name.to_owned(),
-                    start_ns,
-                    end_ns: Some(boottime_ns()),
-                });
+                self.journal.mark_span(Phase::Driver, name, loaded.start_ns);
                 ::log::info!("{name}: loaded");
             }
             Err(error) => {
-                ::log::error!("{error}");
-                self.failures.push(error.to_string());
+                self.journal.fail(error.to_string());
                 act::module_failed(name, &error, &mut self.expectation, self.plan);
             }
         }
     }
 
     /// One look, and what follows from it.
-    async fn turn(&mut self) -> Report {
-        self.claims.listen();
+    async fn turn(&mut self) -> (Facts, Report) {
+        for loaded in self.parts.modules.ended() {
+            self.loaded(loaded);
+        }
         let mut facts = self.look();
-        self.leases.follow(&facts);
-        self.leases6.follow(&facts);
-        self.inquiries.follow(&facts);
         // A link that was added just now may have wishes of its own, such as its RoCE mode: they
         // are done before it is judged.
         for _ in 0..ACTS {
@@ -337,22 +286,18 @@ impl Walk<'_> {
             }
             facts = self.look();
         }
-        // The event file is open before the state is read, or an event in between is lost.
-        if self.watch.follow(&facts, self.rdma.as_ref()) {
-            facts = self.look();
-        }
-        facts.subnet_administrator = self.asking.seen();
-        facts.servers = self.probing.seen();
-        facts.dhcp = self.leases.seen();
-        facts.dhcp6 = self.leases6.seen();
-        self.claims.add_to(&mut facts.netdevs);
+        self.parts.add_to(&mut facts);
         let report = verify(&self.expectation, &facts);
-        self.probing.follow(&report);
-        self.asking
-            .follow(self.root, self.rdma.as_ref(), &facts, &report);
-        self.rejoin(&facts).await;
+        self.parts.judged(Verdict {
+            root: self.root,
+            rdma: self.rdma.as_ref(),
+            facts: &facts,
+            report: &report,
+        });
+        let due = self.parts.administrators.rejoins(Instant::now());
+        rejoin::rejoin(&due, &self.net, &facts).await;
         self.note(&facts, &report);
-        report
+        (facts, report)
     }
 
     fn look(&mut self) -> Facts {
@@ -360,46 +305,41 @@ impl Walk<'_> {
             // EPROTONOSUPPORT until ib_core is loaded.
             self.rdma = Rdma::open().ok();
         }
-        let names: Vec<String> = self
-            .expectation
-            .modules
-            .iter()
-            .map(|module| module.name.clone())
-            .collect();
-        let depth = self.expectation.depth();
-        Facts::gather(self.root, self.rdma.as_ref(), &names, depth)
+        let facts = self.gather();
+        // An event file is open before the state is read, or an event in between is lost.
+        if self.parts.follow(&facts, self.rdma.as_ref()) {
+            return self.gather();
+        }
+        facts
     }
 
-    fn mark(&mut self, phase: Phase, object: &str, at: Option<u64>) {
-        if self.marked.insert(format!("{phase:?} {object}")) {
-            self.marks.push(Mark {
-                phase,
-                object: object.to_owned(),
-                start_ns: at.unwrap_or_else(boottime_ns),
-                end_ns: None,
-            });
-        }
+    fn gather(&self) -> Facts {
+        let modules = self.expectation.modules.iter();
+        let names: Vec<String> = modules.map(|module| module.name.clone()).collect();
+        let depth = self.expectation.depth();
+        Facts::gather(self.root, self.rdma.as_ref(), &names, depth)
     }
 
     /// Marks what is new, and says what is waited for when that changes.
     fn note(&mut self, facts: &Facts, report: &Report) {
         let at = Some(facts.taken_ns);
         for device in &facts.devices {
-            self.mark(Phase::DeviceSeen, &device.ifname, at);
+            self.journal.mark(Phase::DeviceSeen, &device.ifname, at);
         }
         for port in facts.ports() {
             if port.port.state == Some(PortState::Active) {
-                self.mark(Phase::PortActive, &port.name(), at);
+                self.journal.mark(Phase::PortActive, &port.name(), at);
             }
         }
         for link in report.links.iter().filter(|link| link.is_good()) {
-            self.mark(Phase::Verified, &link.object(), at);
+            self.journal.mark(Phase::Verified, &link.object(), at);
         }
         for server in &report.servers {
             if server.finding.status == Status::Ok {
-                self.mark(Phase::ServerAnswered, &server.server.to_string(), at);
+                let server = server.server.to_string();
+                self.journal.mark(Phase::ServerAnswered, &server, at);
             }
         }
-        self.log.say(report, facts.taken_ns);
+        self.journal.waiting.say(report, facts.taken_ns);
     }
 }

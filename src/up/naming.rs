@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::part::Part;
 use crate::system::clock::boottime_ns;
 
 /// What udev may take for one interface. It needs milliseconds; a rule that hangs must not cost the boot.
@@ -33,11 +34,6 @@ impl Naming {
         self.since.retain(|index, _| unnamed.contains(index));
     }
 
-    /// When udev's database is to be read again.
-    pub(super) fn due(&self) -> Option<Instant> {
-        self.due
-    }
-
     /// Something is to be done to this interface. True: its time is over, and it is ours now.
     pub(super) fn wait(&mut self, name: &str, index: u32) -> bool {
         self.due = Some(Instant::now() + LOOK);
@@ -58,6 +54,13 @@ impl Naming {
             self.given_up.insert(index);
         }
         is_over
+    }
+}
+
+impl Part for Naming {
+    /// When udev's database is to be read again.
+    fn due(&self) -> Option<Instant> {
+        self.due
     }
 }
 

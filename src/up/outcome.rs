@@ -3,22 +3,27 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use super::Walk;
+use super::contract;
+use super::information::Inquiries;
+use super::journal::Journal;
 use crate::SCHEMA;
 use crate::dhcp::v4::progress::Progress;
 use crate::dhcp::v6::information::Stage;
 use crate::dhcp::{v4, v6};
 use crate::error::Result;
+use crate::facts::Facts;
 use crate::handover::{self, Link, Mark, Outcome, Phase, State};
+use crate::plan::Plan;
 use crate::request::OnFailure;
 use crate::system::clock::boottime_ns;
-use crate::up::Directory;
+use crate::system::directory::Directory;
+use crate::system::root::Root;
 use crate::verify::report::{LinkReport, Report, Status};
 use crate::wish::expectation::{Expectation, LinkWish, Require, Target};
 
 /// What the files say already: they are written anew when that changes.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Told {
+struct Told {
     outcome: Outcome,
     /// Of links and servers.
     statuses: Vec<(Option<String>, Status)>,
@@ -28,12 +33,6 @@ pub struct Told {
     leases: Leases,
     /// Of questions for name servers, which may end after the verdict, answered or not.
     information: Vec<Stage>,
-}
-
-impl Told {
-    pub(super) fn is_verified(&self) -> bool {
-        self.outcome == Outcome::Verified
-    }
 }
 
 fn statuses(report: &Report) -> Vec<(Option<String>, Status)> {
@@ -145,115 +144,171 @@ fn pinned(expectation: &Expectation, report: &Report, boot_id: Option<String>) -
     pinned
 }
 
-impl Walk<'_> {
-    /// As [`Walk::tell`]; once the hooks were told, the boot has gone on, and a file that cannot be
-    /// written is a line in the log.
-    pub(super) fn tell_or_log(&mut self, outcome: Outcome, report: &Report) -> Result<Outcome> {
-        match (
-            self.told.as_ref().map(|told| told.outcome),
-            self.tell(outcome, report),
-        ) {
-            (Some(told), Err(error)) => {
+/// What the files are written of: the last look, and what led to it.
+#[derive(Debug)]
+pub struct Source<'a> {
+    pub root: &'a Root,
+    pub plan: &'a Plan,
+    pub expectation: &'a Expectation,
+    pub facts: &'a Facts,
+    pub report: &'a Report,
+    pub information: &'a Inquiries,
+}
+
+/// The files of /run/ibboot.
+#[derive(Debug)]
+pub struct Files {
+    directory: Directory,
+    /// What they say already.
+    told: Option<Told>,
+}
+
+impl Files {
+    /// A second run starts with a clean slate, or a hook would read the first one's result.
+    pub fn open() -> Result<Files> {
+        let directory = Directory::open()?;
+        directory
+            .remove(handover::RESULT)
+            .map_err(|error| error.hint("it holds the verdict of an earlier run"))?;
+        Ok(Files {
+            directory,
+            told: None,
+        })
+    }
+
+    /// The hooks were told that the requirement is verified.
+    pub fn is_verified(&self) -> bool {
+        let told = self.told.as_ref();
+        told.is_some_and(|told| told.outcome == Outcome::Verified)
+    }
+
+    /// Writes the files when they would say something new. Once the hooks were told, the boot has gone
+    /// on, and a file that cannot be written is a line in the log.
+    pub fn tell(
+        &mut self,
+        outcome: Outcome,
+        source: &Source<'_>,
+        journal: &mut Journal,
+    ) -> Result<()> {
+        let was_told = self.told.is_some();
+        match self.write(outcome, source, journal) {
+            Err(error) if was_told => {
                 log::error!("{error}");
-                Ok(told)
+                Ok(())
             }
-            (_, result) => result,
+            result => result,
         }
     }
 
-    /// Writes the files when they would say something new. The result comes last: it opens
-    /// dracut's gate. Returns what the hooks were told, by this call or before.
-    pub(super) fn tell(&mut self, outcome: Outcome, report: &Report) -> Result<Outcome> {
-        let (dhcp, dhcp6) = (self.leases.seen(), self.leases6.seen());
+    /// The result comes last: it opens dracut's gate.
+    fn write(
+        &mut self,
+        outcome: Outcome,
+        source: &Source<'_>,
+        journal: &mut Journal,
+    ) -> Result<()> {
+        let report = source.report;
         let mut now = Told {
             // What the hooks were told stands: the boot has gone on by it.
             outcome: self.told.as_ref().map_or(outcome, |told| told.outcome),
             statuses: statuses(report),
-            marks: self.marks.len(),
-            leases: leases(&dhcp, &dhcp6),
-            information: self.inquiries.stages(),
+            marks: journal.marks().len(),
+            leases: leases(&source.facts.dhcp, &source.facts.dhcp6),
+            information: source.information.stages(),
         };
         if self.told.as_ref() == Some(&now) {
-            return Ok(now.outcome);
+            return Ok(());
         }
-        self.mark(Phase::HandedOver, "", None);
+        journal.mark(Phase::HandedOver, "", None);
         let first = self.told.is_none();
         // dracut's modules would wait for a network that they were not told of.
-        let untold = self.tell_dracut(report);
+        let untold = contract::tell_dracut(&self.directory, source, journal);
         if first && untold.is_some() && now.outcome == Outcome::Verified {
-            now.outcome = self.plan.onfail.into();
+            now.outcome = source.plan.onfail.into();
         }
-        let outcome = now.outcome;
-        let boot_id = self.root.boot_id();
-        let named = self.plan.expectation.root.clone();
+        let named = source.plan.expectation.root.clone();
+        let boot_id = source.root.boot_id();
         let expected = Expectation {
-            root: named.or_else(|| self.granted_root(report)),
-            ..pinned(&self.expectation, report, boot_id.clone())
+            root: named.or_else(|| contract::granted_root(source, journal)),
+            ..pinned(source.expectation, report, boot_id.clone())
         };
-        let reason = match outcome {
+        let reason = match now.outcome {
             Outcome::Verified => None,
             _ if report.satisfied => untold.or_else(|| report.reason()),
             _ => report.reason(),
         };
-        let state = State {
-            schema: SCHEMA,
-            ibboot: env!("CARGO_PKG_VERSION").to_owned(),
-            boot_id,
-            outcome,
-            reason: reason.clone(),
-            handover: self.plan.handover.as_ref().map(|to| to.value.to_string()),
-            links: self.links(report),
-            dhcp,
-            dhcp6,
-            information: self.inquiries.seen(),
-            failures: self.failures.clone(),
-            marks: self.marks.clone(),
-        };
+        let outcome = now.outcome;
+        let state = state(source, journal, boot_id, outcome, reason.clone());
         self.directory
             .write(handover::EXPECTED, handover::json(&expected)?.as_bytes())?;
         handover::write_state(&self.directory, &state)?;
-        self.told = Some(Told {
-            marks: self.marks.len(),
-            ..now
-        });
+        now.marks = journal.marks().len();
+        self.told = Some(now);
         if first {
-            let words = words(reason, &report.complaints);
-            let text = [outcome.word(), &words].join("\n");
-            let text = text.trim_end().to_owned() + "\n";
+            let text = result(outcome, words(reason, &report.complaints));
             self.directory.write(handover::RESULT, text.as_bytes())?;
-            super::contract::call_queue(self.root);
+            contract::call_queue(source.root);
             log::info!("handed over: {}", text.trim_end().replace('\n', ": "));
         }
-        Ok(outcome)
+        Ok(())
     }
+}
 
-    fn links(&self, report: &Report) -> Vec<Link> {
-        let verified_ns = |link: &LinkReport| {
-            let is_it =
-                |mark: &&Mark| mark.phase == Phase::Verified && mark.object == link.object();
-            self.marks.iter().find(is_it).map(|mark| mark.start_ns)
-        };
-        report
-            .links
-            .iter()
-            .filter_map(|link| {
-                Some(Link {
-                    node_guid: link.identity.map(|identity| identity.node_guid),
-                    port: link.name.as_deref()?.split('/').next_back()?.parse().ok()?,
-                    ifname: link.name.as_deref()?.split('/').next()?.to_owned(),
-                    port_guid: link.port_guid,
-                    pci: link.bus_address.clone(),
-                    link_layer: link.link_layer,
-                    rate: link.rate.clone(),
-                    netdev: link.netdev.clone(),
-                    asked_by: link.asked_by.clone(),
-                    required: link.required,
-                    verified: link.is_good(),
-                    verified_ns: verified_ns(link).filter(|_| link.is_good()),
-                })
-            })
-            .collect()
+/// The lines of the result: the outcome, and the reason where there is one.
+fn result(outcome: Outcome, words: String) -> String {
+    let text = [outcome.word(), &words].join("\n");
+    text.trim_end().to_owned() + "\n"
+}
+
+fn state(
+    source: &Source<'_>,
+    journal: &Journal,
+    boot_id: Option<String>,
+    outcome: Outcome,
+    reason: Option<String>,
+) -> State {
+    let handover = source.plan.handover.as_ref();
+    State {
+        schema: SCHEMA,
+        ibboot: env!("CARGO_PKG_VERSION").to_owned(),
+        boot_id,
+        outcome,
+        reason,
+        handover: handover.map(|to| to.value.to_string()),
+        links: links(source.report, journal.marks()),
+        dhcp: source.facts.dhcp.clone(),
+        dhcp6: source.facts.dhcp6.clone(),
+        information: source.information.clients.progress(),
+        failures: journal.failures().to_vec(),
+        marks: journal.marks().to_vec(),
     }
+}
+
+fn links(report: &Report, marks: &[Mark]) -> Vec<Link> {
+    let verified_ns = |link: &LinkReport| {
+        let is_it = |mark: &&Mark| mark.phase == Phase::Verified && mark.object == link.object();
+        marks.iter().find(is_it).map(|mark| mark.start_ns)
+    };
+    report
+        .links
+        .iter()
+        .filter_map(|link| {
+            Some(Link {
+                node_guid: link.identity.map(|identity| identity.node_guid),
+                port: link.name.as_deref()?.split('/').next_back()?.parse().ok()?,
+                ifname: link.name.as_deref()?.split('/').next()?.to_owned(),
+                port_guid: link.port_guid,
+                pci: link.bus_address.clone(),
+                link_layer: link.link_layer,
+                rate: link.rate.clone(),
+                netdev: link.netdev.clone(),
+                asked_by: link.asked_by.clone(),
+                required: link.required,
+                verified: link.is_good(),
+                verified_ns: verified_ns(link).filter(|_| link.is_good()),
+            })
+        })
+        .collect()
 }
 
 /// A run that ended by `error` leaves its reason for the hooks.
@@ -267,5 +322,143 @@ pub fn stillborn(onfail: OnFailure, error: &crate::error::Error) {
         Directory::open().and_then(|directory| directory.write(handover::RESULT, text.as_bytes()))
     {
         log::error!("{error}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::verify::checks::Id;
+    use crate::verify::report::Finding;
+
+    fn plan(cmdline: &str) -> Plan {
+        let sys = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sys/fresh-node");
+        let inventory = crate::plan::Inventory::read(&Root::new(sys)).unwrap();
+        let request = crate::request::Request::from_text(cmdline);
+        crate::plan::plan(&request, &inventory)
+    }
+
+    fn link(wanted: &str, finding: Finding) -> LinkReport {
+        let wish = LinkWish {
+            wanted: wanted.to_owned().into(),
+            required: wanted != "optional",
+            ..LinkWish::default()
+        };
+        LinkReport::new(&wish, None, vec![finding])
+    }
+
+    fn good(wanted: &str) -> LinkReport {
+        link(wanted, Finding::ok(Id::PortState, "ACTIVE"))
+    }
+
+    fn waiting(wanted: &str) -> LinkReport {
+        link(wanted, Finding::failed(Id::PortState, "INIT", "ACTIVE"))
+    }
+
+    fn lost(wanted: &str) -> LinkReport {
+        let finding = Finding::failed(Id::PortLinkLayer, "Ethernet", "InfiniBand");
+        link(wanted, finding.lasting())
+    }
+
+    fn report(links: Vec<LinkReport>) -> Report {
+        Report {
+            schema: SCHEMA,
+            boot_id: None,
+            taken_ns: 0,
+            status: Status::Ok,
+            satisfied: false,
+            require: String::new(),
+            shortfall: None,
+            modules: Vec::new(),
+            links,
+            servers: Vec::new(),
+            root: None,
+            complaints: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn there_is_no_hope_when_what_is_required_has_failed_for_good() {
+        let any_port = || {
+            Some(LinkWish {
+                wanted: Target::Any,
+                ..LinkWish::default()
+            })
+        };
+        let hopeless = |require, any_port: Option<LinkWish>, links| {
+            let expectation = Expectation {
+                require,
+                any_port,
+                ..plan("").expectation
+            };
+            is_hopeless(&expectation, &report(links))
+        };
+        let listed = |links| hopeless(Require::Listed, None, links);
+        assert!(listed(vec![good("ib0"), lost("ib1")]));
+        assert!(!listed(vec![good("ib0"), waiting("ib1")]));
+        assert!(!listed(vec![waiting("ib0"), lost("optional")]));
+        let all = |links| hopeless(Require::All, None, links);
+        assert!(all(vec![good("ib0"), lost("optional")]));
+        assert!(!all(vec![waiting("ib0"), good("ib1")]));
+        // Of three links, one that is lost leaves two that may still come.
+        let two = |links| hopeless(Require::Count(2), None, links);
+        assert!(!two(vec![good("ib0"), waiting("ib1"), lost("ib2")]));
+        assert!(two(vec![good("ib0"), lost("ib1"), lost("ib2")]));
+        let any = |links| hopeless(Require::Count(2), any_port(), links);
+        assert!(!any(vec![waiting("any port"), lost("any port")]));
+        assert!(any(vec![lost("any port"), lost("any port")]));
+    }
+
+    #[test]
+    fn the_result_has_the_outcome_the_reason_and_the_first_wrong_argument() {
+        let complaints = ["rd.ib.mode: no such mode".to_owned(), "another".to_owned()];
+        let of = |reason: Option<&str>, complaints: &[String]| {
+            let words = words(reason.map(str::to_owned), complaints);
+            result(Outcome::Continue, words)
+        };
+        assert_eq!(of(None, &[]), "failed continue\n");
+        assert_eq!(
+            of(Some("ib0: no cable"), &[]),
+            "failed continue\nib0: no cable\n"
+        );
+        assert_eq!(
+            of(Some("ib0: no cable"), &complaints),
+            "failed continue\nib0: no cable; wrong argument: rd.ib.mode: no such mode\n"
+        );
+        let same = "wrong argument: rd.ib.mode: no such mode";
+        assert_eq!(
+            of(Some(same), &complaints),
+            format!("failed continue\n{same}\n")
+        );
+        assert_eq!(result(Outcome::Verified, words(None, &[])), "verified\n");
+    }
+
+    #[test]
+    fn a_failure_does_what_onfail_requests() {
+        for (argument, wanted) in [
+            ("", Outcome::Continue),
+            ("rd.ib.onfail=continue", Outcome::Continue),
+            ("rd.ib.onfail=shell", Outcome::Shell),
+            ("rd.ib.onfail=reboot", Outcome::Reboot),
+        ] {
+            assert_eq!(Outcome::from(plan(argument).onfail), wanted, "{argument}");
+        }
+    }
+
+    #[test]
+    fn the_files_are_written_anew_when_a_lease_has_another_state_or_address() {
+        let lease = r#"{"address":"10.0.0.5","prefix":24,"server":"10.0.0.1","asked_ns":0,
+            "seconds":60,"renew_s":30,"rebind_s":50}"#;
+        let mut progress = Progress::default();
+        let before = leases(&[progress.clone()], &[]);
+        progress.lease = Some(serde_json::from_str(lease).unwrap());
+        let after = leases(&[progress], &[v6::progress::Progress::default()]);
+        assert_ne!(before, after);
+        let addresses: Vec<Option<Ipv4Addr>> =
+            after.0.into_iter().map(|(_, address)| address).collect();
+        assert_eq!(addresses, ["10.0.0.5".parse().ok()]);
+        let addresses: Vec<Option<Ipv6Addr>> =
+            after.1.into_iter().map(|(_, address)| address).collect();
+        assert_eq!(addresses, [None]);
     }
 }

@@ -2,33 +2,31 @@
 //! An interface whose subnet administrator was silent joins its broadcast group at once when the
 //! administrator answers again.
 
-use super::Walk;
 use crate::facts::{AddressState, Facts, Netdev, rules};
+use crate::system::net::Net;
 use crate::wish::ipoib::Autoconf;
 
-impl Walk<'_> {
-    /// After a silence of the subnet administrator the kernel waits for up to 16 s before it joins
-    /// again (IPOIB_MAX_BACKOFF_SECONDS). Down and up begins that anew, and is done only where
-    /// nothing is lost by it: no join on its way, no address, no child with carrier.
-    pub(super) async fn rejoin(&mut self, facts: &Facts) {
-        for interface in self.asking.rejoins() {
-            let netdev = facts.netdev(&interface);
-            let Some((netdev, index)) = netdev.and_then(|n| Some((n, n.ifindex?))) else {
-                continue;
-            };
-            if let Some(why) = in_use(netdev, facts) {
-                log::info!("{interface}: not set down to join at once: {why}");
-                continue;
-            }
-            match self.net.set_down(index).await {
-                Ok(()) => log::info!(
-                    "{interface}: the subnet administrator answers again: set down and up, to join at once"
-                ),
-                Err(why) => log::warn!("{interface}: cannot be set down: {why}"),
-            }
-            if let Err(error) = self.net.set_up(&interface, index).await {
-                log::error!("{error}");
-            }
+/// After a silence of the subnet administrator the kernel waits for up to 16 s before it joins
+/// again (IPOIB_MAX_BACKOFF_SECONDS). Down and up begins that anew, and is done only where
+/// nothing is lost by it: no join on its way, no address, no child with carrier.
+pub async fn rejoin(due: &[String], net: &Net, facts: &Facts) {
+    for interface in due {
+        let netdev = facts.netdev(interface);
+        let Some((netdev, index)) = netdev.and_then(|n| Some((n, n.ifindex?))) else {
+            continue;
+        };
+        if let Some(why) = in_use(netdev, facts) {
+            log::info!("{interface}: not set down to join at once: {why}");
+            continue;
+        }
+        match net.set_down(index).await {
+            Ok(()) => log::info!(
+                "{interface}: the subnet administrator answers again: set down and up, to join at once"
+            ),
+            Err(why) => log::warn!("{interface}: cannot be set down: {why}"),
+        }
+        if let Err(error) = net.set_up(interface, index).await {
+            log::error!("{error}");
         }
     }
 }

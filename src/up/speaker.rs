@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! PURE: whose hardware address makes the identity of a DHCP client.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
+use tokio::time::Instant;
+
+use super::part::Part;
 use crate::facts::Netdev;
 use crate::wish::bond::Seen;
 
 /// How long the first interface of a bond is waited for.
-pub const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Whose hardware address it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,7 +28,7 @@ pub enum Speaker {
 impl Speaker {
     /// Who asks for a bond: of its interfaces as the command line names them (none: not there) the
     /// first; the first that is in it where that did not come in time.
-    pub fn of_bond(named: &[Option<&Netdev>], seen: &Seen, is_late: bool) -> Speaker {
+    fn of_bond(named: &[Option<&Netdev>], seen: &Seen, is_late: bool) -> Speaker {
         let mut there = named.iter().map(|netdev| {
             let netdev = netdev.filter(|netdev| seen.slaves.contains(&netdev.ifname))?;
             Some(netdev.address.as_ref()?.bytes().to_vec())
@@ -44,6 +48,45 @@ impl Speaker {
             Speaker::Slave(address) => Some(address),
             Speaker::Awaited => None,
         }
+    }
+}
+
+/// Who speaks for the bonds.
+#[derive(Debug, Default)]
+pub struct Speakers {
+    /// Bonds that have carrier and miss their first interface, by interface index, and since when.
+    awaiting: BTreeMap<u32, Instant>,
+}
+
+impl Speakers {
+    /// Who asks for a bond with this interface index, as [`Speaker::of_bond`]: the first interface is
+    /// waited for from the bond's carrier on.
+    pub fn of_bond(
+        &mut self,
+        bond: (&Netdev, u32, &Seen),
+        named: &[Option<&Netdev>],
+        now: Instant,
+    ) -> Speaker {
+        let (netdev, index, seen) = bond;
+        let speaker = Speaker::of_bond(named, seen, false);
+        if speaker != Speaker::Awaited || netdev.carrier != Some(true) {
+            self.awaiting.remove(&index);
+            return speaker;
+        }
+        let since = *self.awaiting.entry(index).or_insert(now);
+        Speaker::of_bond(named, seen, now - since >= PATIENCE)
+    }
+
+    /// The next time after `now` at which the patience with an interface ends.
+    fn due_after(&self, now: Instant) -> Option<Instant> {
+        let ends = self.awaiting.values().map(|since| *since + PATIENCE);
+        ends.filter(|end| *end > now).min()
+    }
+}
+
+impl Part for Speakers {
+    fn due(&self) -> Option<Instant> {
+        self.due_after(Instant::now())
     }
 }
 
@@ -95,5 +138,46 @@ mod tests {
         assert_eq!(Speaker::Own.address(&own), Some(&own[..]));
         assert_eq!(Speaker::Slave(vec![3]).address(&own), Some(&[3][..]));
         assert_eq!(Speaker::Awaited.address(&own), None);
+    }
+
+    #[test]
+    fn a_bonds_first_interface_is_waited_for_from_the_carrier_on() {
+        let second = netdev("ib1", "80:02");
+        let named = [None, Some(&second)];
+        let seen = Seen {
+            slaves: vec!["ib1".to_owned()],
+            ..Seen::default()
+        };
+        let bond = |carrier| Netdev {
+            carrier: Some(carrier),
+            ..Netdev::default()
+        };
+        let (dark, lit) = (bond(false), bond(true));
+        let mut speakers = Speakers::default();
+        let now = Instant::now();
+        let late = now + PATIENCE;
+        assert_eq!(
+            speakers.of_bond((&dark, 4, &seen), &named, now),
+            Speaker::Awaited
+        );
+        assert_eq!(speakers.due_after(now), None);
+        assert_eq!(
+            speakers.of_bond((&lit, 4, &seen), &named, now),
+            Speaker::Awaited
+        );
+        assert_eq!(speakers.due_after(now), Some(late));
+        let other = Speaker::Slave(vec![0x80, 2]);
+        assert_eq!(speakers.of_bond((&lit, 4, &seen), &named, late), other);
+        assert_eq!(speakers.due_after(late), None);
+        // Without carrier the patience begins anew.
+        assert_eq!(
+            speakers.of_bond((&dark, 4, &seen), &named, late),
+            Speaker::Awaited
+        );
+        assert_eq!(
+            speakers.of_bond((&lit, 4, &seen), &named, late),
+            Speaker::Awaited
+        );
+        assert_eq!(speakers.due_after(late), Some(late + PATIENCE));
     }
 }

@@ -13,10 +13,12 @@ use std::time::Duration;
 use kernel_cmdline::HwAddr;
 use tokio::time::Instant;
 
+use super::part::Part;
 use crate::dhcp::hardware::{Hardware, own_addresses};
 use crate::dhcp::v4::arp::Arp;
 use crate::dhcp::v4::socket::{PacketSocket, Protocol};
-use crate::facts::{AddressState, FoundAddress, Netdev};
+use crate::facts::{AddressState, Facts, FoundAddress, Netdev};
+use crate::rdma::netlink::Rdma;
 use crate::system::root::Root;
 
 /// How long answers are listened for.
@@ -70,22 +72,21 @@ impl Question {
         })
     }
 
-    /// Hears what was said and says what is due.
+    /// Reads the answers and sends what is due.
     fn turn(mut self) -> State {
         let now = Instant::now();
-        let age = now - self.began;
-        let is_behind = match owner(&self.socket, self.address) {
-            Heard::Owner(by) => return State::Taken { by, since: now },
-            Heard::Much => age < 2 * PATIENCE,
-            Heard::Nothing => false,
-        };
-        if age >= PATIENCE && !is_behind {
-            self.note(self.announce());
-            return State::Free;
-        }
-        if !self.repeated && age >= AGAIN {
-            self.repeated = true;
-            self.note(ask(&self.socket, self.address));
+        let heard = owner(&self.socket, self.address);
+        match next(heard, now - self.began, self.repeated) {
+            Next::Taken(by) => return State::Taken { by, since: now },
+            Next::Free => {
+                self.note(self.announce());
+                return State::Free;
+            }
+            Next::Ask => {
+                self.repeated = true;
+                self.note(ask(&self.socket, self.address));
+            }
+            Next::Wait => {}
         }
         State::Asked(self)
     }
@@ -117,6 +118,7 @@ fn ask(socket: &PacketSocket, address: Ipv4Addr) -> io::Result<()> {
 }
 
 /// What was heard.
+#[derive(Debug)]
 enum Heard {
     Owner(String),
     /// There may be more.
@@ -144,6 +146,34 @@ fn owner(socket: &PacketSocket, address: Ipv4Addr) -> Heard {
         }
     }
     Heard::Much
+}
+
+/// What a question does next.
+#[derive(Debug, PartialEq, Eq)]
+enum Next {
+    /// This host has the address.
+    Taken(String),
+    Free,
+    /// The question is repeated.
+    Ask,
+    Wait,
+}
+
+/// What follows from the answers, `age` after the first question. While there are more packets than one
+/// turn reads, the end is put off for another second.
+fn next(heard: Heard, age: Duration, repeated: bool) -> Next {
+    let is_behind = match heard {
+        Heard::Owner(by) => return Next::Taken(by),
+        Heard::Much => age < 2 * PATIENCE,
+        Heard::Nothing => false,
+    };
+    if age >= PATIENCE && !is_behind {
+        Next::Free
+    } else if !repeated && age >= AGAIN {
+        Next::Ask
+    } else {
+        Next::Wait
+    }
 }
 
 fn announce(socket: &PacketSocket, address: Ipv4Addr) -> io::Result<()> {
@@ -261,18 +291,110 @@ impl Claims {
                         netdev.taken.push(format!("{address} is taken by {by}"));
                     }
                     State::Asked(_) if !self.is_boot => {
-                        let is_it = |found: &mut FoundAddress| found.address.address == *address;
-                        let asked: Vec<_> = netdev.addresses.extract_if(.., is_it).collect();
-                        netdev
-                            .addresses
-                            .extend(asked.into_iter().map(|found| FoundAddress {
-                                state: AddressState::Tentative,
-                                ..found
-                            }));
+                        let is_it = |found: &&mut FoundAddress| found.address.address == *address;
+                        for found in netdev.addresses.iter_mut().filter(is_it) {
+                            found.state = AddressState::Tentative;
+                        }
                     }
                     _ => {}
                 }
             }
         }
+    }
+}
+
+impl Part for Claims {
+    fn follow(&mut self, _facts: &Facts, _rdma: Option<&Rdma>) -> bool {
+        self.listen();
+        false
+    }
+
+    fn add_to(&self, facts: &mut Facts) {
+        Claims::add_to(self, &mut facts.netdevs);
+    }
+
+    fn due(&self) -> Option<Instant> {
+        Claims::due(self)
+    }
+
+    fn is_busy(&self) -> bool {
+        !self.is_settled()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    #[test]
+    fn a_question_is_repeated_once_and_the_address_is_free_after_a_silent_second() {
+        for (age, repeated, wanted) in [
+            (0, false, Next::Wait),
+            (399, false, Next::Wait),
+            (400, false, Next::Ask),
+            (400, true, Next::Wait),
+            (999, true, Next::Wait),
+            (1000, true, Next::Free),
+            (1000, false, Next::Free),
+        ] {
+            assert_eq!(next(Heard::Nothing, age * MS, repeated), wanted, "{age}");
+        }
+        let owner = || Heard::Owner("port GUID 1".to_owned());
+        let taken = Next::Taken("port GUID 1".to_owned());
+        assert_eq!(next(owner(), Duration::ZERO, false), taken);
+        assert_eq!(next(owner(), 5000 * MS, true), taken);
+    }
+
+    #[test]
+    fn a_flood_puts_the_end_off_for_a_second_and_no_longer() {
+        assert_eq!(next(Heard::Much, 400 * MS, false), Next::Ask);
+        assert_eq!(next(Heard::Much, 1000 * MS, true), Next::Wait);
+        assert_eq!(next(Heard::Much, 1999 * MS, true), Next::Wait);
+        assert_eq!(next(Heard::Much, 2000 * MS, true), Next::Free);
+    }
+
+    #[test]
+    fn what_was_learnt_on_a_link_goes_with_its_carrier() {
+        let (free, taken, other) = ([10, 0, 0, 1], [10, 0, 0, 2], [10, 0, 0, 3]);
+        let since = Instant::now();
+        let by = "port GUID 1".to_owned();
+        let known = [
+            ((4, free.into()), State::Free),
+            ((4, taken.into()), State::Taken { by, since }),
+            ((4, other.into()), State::Open),
+            ((5, free.into()), State::Free),
+        ];
+        let mut claims = Claims {
+            known: BTreeMap::from(known),
+            is_boot: true,
+        };
+        assert_eq!(claims.due(), Some(since + RETRY));
+        assert_eq!(claims.owner(4, taken.into()), Some("port GUID 1"));
+        assert_eq!(claims.owner(5, taken.into()), None);
+        let netdev = |index| Netdev {
+            ifindex: Some(index),
+            ..Netdev::default()
+        };
+        let mut facts = Facts {
+            netdevs: vec![netdev(4), netdev(5)],
+            ..Facts::default()
+        };
+        Part::add_to(&claims, &mut facts);
+        let taken_of = |index: usize| facts.netdevs.get(index).map(|one| one.taken.clone());
+        let line = "10.0.0.2 is taken by port GUID 1".to_owned();
+        assert_eq!(taken_of(0), Some(vec![line]));
+        assert_eq!(taken_of(1), Some(Vec::new()));
+        assert!(claims.is_settled() && !claims.is_busy());
+        claims.forget(4);
+        assert_eq!(claims.owner(4, taken.into()), None);
+        assert_eq!(claims.due(), None);
+        assert!(claims.is_open(4, other.into()));
+        assert!(!claims.is_open(4, free.into()));
+        assert!(matches!(
+            claims.known.get(&(5, free.into())),
+            Some(State::Free)
+        ));
     }
 }

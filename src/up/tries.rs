@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A client of `up`, of DHCP or DHCPv6, and how long it asks: `rd.net.timeout.dhcp=` as often as
+//! PURE: how long a client of DHCP or DHCPv6 asks: `rd.net.timeout.dhcp=` as often as
 //! `rd.net.dhcp.retry=` says.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
-
-use crate::system::clock::boottime_ns;
 
 /// The tries of one client.
 #[derive(Debug)]
@@ -20,25 +18,25 @@ pub struct Tries {
 
 impl Tries {
     /// The first one begins now; without a limit in seconds it has no end.
-    pub fn begin(limit_s: Option<u32>, tries: u32) -> Tries {
+    pub fn begin(limit_s: Option<u32>, tries: u32, now: Instant) -> Tries {
         let mut tries = Tries {
             limit: limit_s.map(u64::from).map(Duration::from_secs),
             left: tries.max(1),
             ends: None,
             gave_up: false,
         };
-        tries.next();
+        tries.next(now);
         tries
     }
 
-    fn next(&mut self) {
+    fn next(&mut self, now: Instant) {
         self.left = self.left.saturating_sub(1);
-        self.prolong();
+        self.prolong(now);
     }
 
     /// This try has all of its time again: a lease was there, and is lost.
-    pub fn prolong(&mut self) {
-        self.ends = self.limit.map(|limit| Instant::now() + limit);
+    pub fn prolong(&mut self, now: Instant) {
+        self.ends = self.limit.map(|limit| now + limit);
     }
 
     /// No more of them: what is asked for is not needed.
@@ -62,71 +60,60 @@ impl Tries {
             self.give_up();
             return false;
         }
-        self.next();
+        self.next(now);
         true
     }
 
-    /// When something is due: a client's own time, in ns since kernel start, or the end of a try.
-    pub fn due(&self, client: Option<u64>, has_lease: bool) -> Option<Instant> {
-        let client = client
-            .filter(|_| !self.gave_up)
-            .map(|due| Instant::now() + Duration::from_nanos(due.saturating_sub(boottime_ns())));
-        let limit = self.ends.filter(|_| !has_lease);
-        client.into_iter().chain(limit).min()
+    /// When the try ends; none while there is a lease.
+    pub fn due(&self, has_lease: bool) -> Option<Instant> {
+        self.ends.filter(|_| !has_lease)
     }
 }
 
-/// A client on an interface.
-pub trait Asks {
-    /// Does what is due by now.
-    fn wake(&mut self);
-    /// Asks anew, for any address.
-    fn start_anew(&mut self);
-    /// Something is granted.
-    fn has_lease(&self) -> bool;
-    /// When [`Asks::wake`] is wanted, ns since kernel start.
-    fn due(&self) -> Option<u64>;
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// A client with its tries.
-#[derive(Debug)]
-pub struct Running<W, S> {
-    /// What is wanted of it.
-    pub wish: W,
-    /// The client.
-    pub session: S,
-    /// Since when it asks, ns since kernel start.
-    pub began_ns: u64,
-    /// How long it asks.
-    pub tries: Tries,
-    /// The timeline has its lease.
-    pub is_marked: bool,
-}
+    const LIMIT: Duration = Duration::from_secs(10);
 
-impl<W, S: Asks> Running<W, S> {
-    /// It asks from now on.
-    pub fn new(wish: W, session: S, tries: Tries) -> Running<W, S> {
-        Running {
-            wish,
-            session,
-            began_ns: boottime_ns(),
-            tries,
-            is_marked: false,
-        }
+    #[test]
+    fn each_try_has_its_time_and_after_the_last_one_the_client_gives_up() {
+        let now = Instant::now();
+        let mut tries = Tries::begin(Some(10), 2, now);
+        assert_eq!(tries.due(false), Some(now + LIMIT));
+        assert!(!tries.is_next(now, false));
+        assert!(tries.is_next(now + LIMIT, false));
+        assert_eq!(tries.due(false), Some(now + 2 * LIMIT));
+        assert!(!tries.is_next(now + LIMIT, false));
+        assert!(!tries.gave_up());
+        assert!(!tries.is_next(now + 2 * LIMIT, false));
+        assert!(tries.gave_up());
+        assert_eq!(tries.due(false), None);
     }
 
-    /// Does what is due: the client's own, and the end of a try.
-    pub fn go_on(&mut self) {
-        if !self.tries.gave_up() {
-            self.session.wake();
-        }
-        if self.tries.is_next(Instant::now(), self.session.has_lease()) {
-            self.session.start_anew();
-        }
+    #[test]
+    fn a_lease_stops_the_clock_and_its_loss_restarts_the_try() {
+        let now = Instant::now();
+        let mut tries = Tries::begin(Some(10), 1, now);
+        assert_eq!(tries.due(true), None);
+        assert!(!tries.is_next(now + 2 * LIMIT, true));
+        assert!(!tries.gave_up());
+        tries.prolong(now + 2 * LIMIT);
+        assert_eq!(tries.due(false), Some(now + 3 * LIMIT));
+        assert!(!tries.is_next(now + 3 * LIMIT, false));
+        assert!(tries.gave_up());
     }
 
-    /// When something is due.
-    pub fn due(&self) -> Option<Instant> {
-        self.tries.due(self.session.due(), self.session.has_lease())
+    #[test]
+    fn without_a_limit_a_try_has_no_end_and_no_tries_are_one() {
+        let now = Instant::now();
+        let mut tries = Tries::begin(None, 3, now);
+        assert_eq!(tries.due(false), None);
+        assert!(!tries.is_next(now + 100 * LIMIT, false));
+        tries.give_up();
+        assert!(tries.gave_up());
+        let mut none = Tries::begin(Some(10), 0, now);
+        assert!(!none.is_next(now + LIMIT, false));
+        assert!(none.gave_up());
     }
 }

@@ -3,15 +3,22 @@
 //! (6.12 on) and uevents for devices that come, go or change their names.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use futures_util::FutureExt;
-use futures_util::future::{LocalBoxFuture, select_all};
+use futures_util::future::LocalBoxFuture;
 use tokio::io::unix::AsyncFd;
 
+use super::part::{Part, Wake, any};
 use crate::facts::{Device, Facts};
 use crate::rdma::events::{AsyncEvents, Uevents};
 use crate::rdma::netlink::{Monitor, Rdma};
 use crate::system::readiness::watched;
+
+/// The look that needs no event: a lost event must not cost the boot.
+const SAFETY: Duration = Duration::from_secs(10);
+/// The same where a port has no events.
+const POLL: Duration = Duration::from_secs(1);
 
 /// The event files. Dropped before the program ends: a Soft-RoCE device cannot be removed while
 /// somebody holds its uverbs file.
@@ -42,25 +49,16 @@ impl Watch {
         }
     }
 
-    /// True if a port has no events.
-    pub fn must_poll(&self) -> bool {
-        self.blind
+    /// Until the look that needs no event.
+    pub fn interval(&self) -> Duration {
+        if self.blind { POLL } else { SAFETY }
     }
+}
 
-    /// Opens the event files of new devices and closes those of devices that go. True if one
-    /// was opened: the state read before that is too old.
-    pub fn follow(&mut self, facts: &Facts, rdma: Option<&Rdma>) -> bool {
-        let stays = |device: &Device| {
-            // The kernel waits for us to let go of a software device whose interface is gone.
-            let parent = device.parent.as_deref();
-            parent.is_none_or(|parent| facts.netdev(parent).is_some())
-        };
-        let here: BTreeMap<u32, &Device> = facts
-            .devices
-            .iter()
-            .filter(|device| stays(device))
-            .filter_map(|device| Some((device.ifindex?, device)))
-            .collect();
+impl Part for Watch {
+    /// Opens the event files of new devices and closes those of devices that go.
+    fn follow(&mut self, facts: &Facts, rdma: Option<&Rdma>) -> bool {
+        let here = watchable(facts);
         self.ports.retain(|index, _| here.contains_key(index));
         self.blind = self.uevents.is_none() || here.len() < facts.devices.len();
         let mut opened = false;
@@ -84,26 +82,39 @@ impl Watch {
         opened
     }
 
-    /// Waits until one of them has something to tell, and takes all of that.
-    pub async fn changed(&mut self) {
-        let mut waiting: Vec<LocalBoxFuture<'_, Option<u32>>> = Vec::new();
-        if let Some(uevents) = &self.uevents {
-            waiting.push(device_changes(uevents).boxed_local());
-        }
-        if let Some(monitor) = &self.monitor {
-            waiting.push(notifications(monitor).boxed_local());
-        }
-        for (index, events) in &self.ports {
-            waiting.push(port_events(*index, events).boxed_local());
-        }
-        if waiting.is_empty() {
-            return std::future::pending().await;
-        }
-        let (gone, _, _) = select_all(waiting).await;
-        if let Some(index) = gone {
-            self.ports.remove(&index);
-        }
+    /// Waits until an event file has something to tell, and takes all of that.
+    fn changed(&mut self) -> LocalBoxFuture<'_, Wake> {
+        let changed = async move {
+            let mut waiting: Vec<LocalBoxFuture<'_, Option<u32>>> = Vec::new();
+            if let Some(uevents) = &self.uevents {
+                waiting.push(device_changes(uevents).boxed_local());
+            }
+            if let Some(monitor) = &self.monitor {
+                waiting.push(notifications(monitor).boxed_local());
+            }
+            for (index, events) in &self.ports {
+                waiting.push(port_events(*index, events).boxed_local());
+            }
+            for index in any(waiting).await.into_iter().flatten() {
+                self.ports.remove(&index);
+            }
+            Wake::Look
+        };
+        changed.boxed_local()
     }
+}
+
+/// The devices whose events are read, by index. The kernel waits for us to let go of a software device
+/// whose interface is gone.
+fn watchable(facts: &Facts) -> BTreeMap<u32, &Device> {
+    let stays = |device: &&Device| {
+        let parent = device.parent.as_deref();
+        parent.is_none_or(|parent| facts.netdev(parent).is_some())
+    };
+    let devices = facts.devices.iter().filter(stays);
+    devices
+        .filter_map(|device| Some((device.ifindex?, device)))
+        .collect()
 }
 
 fn open(rdma: &Rdma, index: u32) -> std::result::Result<AsyncFd<AsyncEvents>, String> {
@@ -162,5 +173,28 @@ async fn port_events(index: u32, events: &AsyncFd<AsyncEvents>) -> Option<u32> {
                 .then_some(index)
         }
         Err(_) => Some(index),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::system::root::Root;
+    use crate::wish::expectation::Depth;
+
+    #[test]
+    fn a_software_device_is_let_go_when_its_interface_is_gone() {
+        let sys = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sys/soft-roce");
+        let mut facts = Facts::gather(&Root::new(sys), None, &[], Depth::Ports);
+        let device = facts.devices.first_mut().unwrap();
+        assert_eq!(device.parent.as_deref(), Some("eth0"));
+        let watched = |facts: &Facts| watchable(facts).into_keys().collect::<Vec<u32>>();
+        assert_eq!(watched(&facts), Vec::<u32>::new(), "no index");
+        facts.devices.first_mut().unwrap().ifindex = Some(3);
+        assert_eq!(watched(&facts), [3]);
+        facts.netdevs.retain(|netdev| netdev.ifname != "eth0");
+        assert_eq!(watched(&facts), Vec::<u32>::new());
+        facts.devices.first_mut().unwrap().parent = None;
+        assert_eq!(watched(&facts), [3], "hardware");
     }
 }

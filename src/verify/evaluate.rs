@@ -7,8 +7,9 @@ use kernel_cmdline::Selector;
 
 use super::checks::Id;
 use super::object::{Bond, Interface, Ipoib, Link, Object, Port, Root, Server, findings};
-use super::{lease, unread};
+use super::unread;
 use crate::SCHEMA;
+use crate::facts::granted::granted;
 use crate::facts::select::{self, Ports};
 use crate::facts::{Facts, Netdev, PortRef, rules};
 use crate::verify::report::{
@@ -281,7 +282,7 @@ fn on_bond(
             seen,
         }),
         interface: Some(Interface {
-            wish: &lease::granted_to(ipoib, netdev, facts),
+            wish: &granted(ipoib, netdev, &facts.dhcp, &facts.dhcp6),
             netdev,
             name,
             is_bond: true,
@@ -302,7 +303,7 @@ fn on_port(wish: &LinkWish, lookup: &Lookup<'_>, port: PortRef<'_>) -> LinkRepor
     let absent = Netdev::default();
     let netdev = found.unwrap_or(&absent);
     let name = found.map(|netdev| netdev.ifname.as_str());
-    let granted = ipoib.map(|wish| lease::granted_to(wish, netdev, facts));
+    let granted = ipoib.map(|wish| granted(wish, netdev, &facts.dhcp, &facts.dhcp6));
     let interface = granted.as_ref().map(|wish| Interface {
         wish,
         netdev,

@@ -21,18 +21,6 @@ fn progress6<'f>(netdev: &Netdev, facts: &'f Facts) -> Option<&'f v6::progress::
     all.find(|progress| netdev.ifindex == Some(progress.index))
 }
 
-/// The wish with what DHCP servers granted to the interface, where a lease was requested.
-pub fn granted_to(wish: &Wish, netdev: &Netdev, facts: &Facts) -> Wish {
-    let lease = wish.dhcp.as_ref().and_then(|_| progress(netdev, facts));
-    let lease = lease.and_then(|progress| progress.lease.as_ref());
-    let wish = lease.map_or_else(|| wish.clone(), |lease| wish.granted(lease));
-    let lease = wish.dhcp6.as_ref().and_then(|_| progress6(netdev, facts));
-    match lease.and_then(|progress| progress.lease.as_ref()) {
-        Some(lease) => wish.granted6(lease, netdev.shown6(lease.address)),
-        None => wish,
-    }
-}
-
 /// Whether a DHCPv6 lease is wanted: with `either6` not where a router gave an address, nor while one is
 /// waited for.
 pub fn is_wanted6(wish: &Wish, netdev: &Netdev, facts: &Facts) -> bool {

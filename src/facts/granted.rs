@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! PURE: what is requested of an interface, with what DHCP servers granted to it.
+
+use super::Netdev;
+use crate::dhcp::v4::lease::Lease;
+use crate::dhcp::v4::progress::Progress;
+use crate::dhcp::v6;
+use crate::wish::ipoib::Wish;
+
+/// The DHCP lease of the interface, where one is requested.
+pub fn lease<'p>(wish: &Wish, netdev: &Netdev, progress: &'p [Progress]) -> Option<&'p Lease> {
+    wish.dhcp.as_ref()?;
+    let mut all = progress.iter();
+    let one = all.find(|one| netdev.ifindex == Some(one.index))?;
+    one.lease.as_ref()
+}
+
+/// The DHCPv6 lease of the interface, where one is requested.
+pub fn lease6<'p>(
+    wish: &Wish,
+    netdev: &Netdev,
+    progress: &'p [v6::progress::Progress],
+) -> Option<&'p v6::lease::Lease> {
+    wish.dhcp6.as_ref()?;
+    let mut all = progress.iter();
+    let one = all.find(|one| netdev.ifindex == Some(one.index))?;
+    one.lease.as_ref()
+}
+
+/// What is requested of the interface, with the leases that clients have for it.
+pub fn granted(
+    wish: &Wish,
+    netdev: &Netdev,
+    dhcp: &[Progress],
+    dhcp6: &[v6::progress::Progress],
+) -> Wish {
+    let wish4 = lease(wish, netdev, dhcp).map(|lease| wish.granted(lease));
+    let wish = wish4.unwrap_or_else(|| wish.clone());
+    match lease6(&wish, netdev, dhcp6) {
+        Some(lease) => wish.granted6(lease, netdev.shown6(lease.address)),
+        None => wish,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dhcp::v4;
+
+    fn progress(index: u32) -> Progress {
+        let lease = r#"{"address":"10.0.0.5","prefix":24,"server":"10.0.0.1","asked_ns":0,
+            "seconds":60,"renew_s":30,"rebind_s":50}"#;
+        Progress {
+            index,
+            lease: Some(serde_json::from_str(lease).unwrap()),
+            ..Progress::default()
+        }
+    }
+
+    fn progress6(index: u32) -> v6::progress::Progress {
+        let lease = r#"{"address":"fd00::5","server":"fe80::1","server_id":"00:03:00:01",
+            "asked_ns":0,"seconds":60,"preferred_s":60,"renew_s":30,"rebind_s":50}"#;
+        v6::progress::Progress {
+            index,
+            lease: Some(serde_json::from_str(lease).unwrap()),
+            ..v6::progress::Progress::default()
+        }
+    }
+
+    fn addresses(wish: &Wish, netdev: &Netdev) -> Vec<String> {
+        let (dhcp, dhcp6) = ([progress(3), progress(4)], [progress6(4), progress6(5)]);
+        let granted = granted(wish, netdev, &dhcp, &dhcp6);
+        granted.addresses.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn an_interface_has_the_leases_of_its_own_index_that_it_requests() {
+        let netdev = |index| Netdev {
+            ifindex: Some(index),
+            ..Netdev::default()
+        };
+        let both = Wish {
+            dhcp: Some(v4::Wish::default()),
+            dhcp6: Some(v6::Wish::default()),
+            ..Wish::default()
+        };
+        assert_eq!(addresses(&both, &netdev(3)), ["10.0.0.5/24"]);
+        assert_eq!(addresses(&both, &netdev(4)), ["10.0.0.5/24", "fd00::5/128"]);
+        assert_eq!(addresses(&both, &netdev(5)), ["fd00::5/128"]);
+        assert_eq!(addresses(&both, &Netdev::default()), Vec::<String>::new());
+        let none = Vec::<String>::new();
+        assert_eq!(addresses(&Wish::default(), &netdev(4)), none);
+        let mut routed = netdev(5);
+        routed
+            .addresses
+            .push("fd00::5/64".parse::<crate::inet::Address>().unwrap().into());
+        assert_eq!(addresses(&both, &routed), ["fd00::5/64"]);
+    }
+}

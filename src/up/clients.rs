@@ -1,0 +1,445 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Clients of DHCP, DHCPv6 and for name servers: one for each interface, begun, moved on and ended in
+//! the same way.
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::LocalBoxFuture;
+use tokio::time::Instant;
+
+use super::journal::Journal;
+use super::part::{Part, Wake, any};
+use super::speaker::Speaker;
+use super::tries::Tries;
+use crate::dhcp::hardware::Hardware;
+use crate::error::Error;
+use crate::facts::{Facts, Netdev};
+use crate::handover::Phase;
+use crate::rdma::netlink::Rdma;
+use crate::system::clock::boottime_ns;
+use crate::system::net::Net;
+use crate::system::root::Root;
+use crate::wish::ipoib;
+
+/// An interface that is up, and who speaks for it.
+#[derive(Debug, Clone, Copy)]
+pub struct Site<'a> {
+    pub wish: &'a ipoib::Wish,
+    pub netdev: &'a Netdev,
+    pub index: u32,
+    pub speaker: &'a Speaker,
+}
+
+/// What clients work with.
+#[derive(Debug)]
+pub struct Means<'a> {
+    pub root: &'a Root,
+    pub net: &'a Net,
+    pub journal: &'a mut Journal,
+}
+
+/// A client on an interface.
+pub trait Client {
+    type Wish: Debug;
+    type Progress;
+
+    /// Does what is due by now.
+    fn wake(&mut self);
+    /// Asks anew, for any address.
+    fn start_anew(&mut self);
+    /// The server has given what it was asked for.
+    fn is_answered(&self) -> bool;
+    /// When [`Client::wake`] has something to do, ns since kernel start.
+    fn due(&self) -> Option<u64>;
+    /// Waits until the link has moved the client.
+    async fn changed(&mut self);
+    fn progress(&self, wish: &Self::Wish, gave_up: bool) -> Self::Progress;
+
+    /// After the link has moved it, the client has something for its interface.
+    fn has_news(&self) -> bool {
+        true
+    }
+
+    /// The walk does not end yet because of this client.
+    fn is_open(&self) -> bool {
+        false
+    }
+
+    /// The walk waits for this client no longer.
+    fn end(&mut self) {}
+}
+
+/// A client that is granted a lease.
+pub trait Lessee: Client {
+    /// Its name in the log.
+    const PROTOCOL: &'static str;
+    /// From its first message to the granted address.
+    const PHASE: Phase;
+
+    /// What happened since the last call.
+    fn news(&mut self) -> News;
+    /// `ADDRESS/PREFIX of SERVER, for N s`, and what was not taken of the answer.
+    fn granted(&self) -> Option<(String, &[String])>;
+}
+
+/// What happened to a client.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct News {
+    /// There is a lease, or a renewed one.
+    pub is_bound: bool,
+    /// Addresses that must go.
+    pub lost: Vec<IpAddr>,
+}
+
+/// A client with its tries.
+#[derive(Debug)]
+pub struct Running<C: Client> {
+    pub wish: C::Wish,
+    pub client: C,
+    pub tries: Tries,
+    /// When it began, ns since kernel start.
+    began_ns: u64,
+    /// The timeline has its lease.
+    is_marked: bool,
+}
+
+impl<C: Client> Running<C> {
+    /// Does what is due: the client's own, and the end of a try.
+    pub fn go_on(&mut self, now: Instant) {
+        if !self.tries.gave_up() {
+            self.client.wake();
+        }
+        let is_answered = self.client.is_answered();
+        if self.tries.is_next(now, is_answered) {
+            self.client.start_anew();
+        }
+    }
+
+    fn due(&self) -> Option<Instant> {
+        let due = self.client.due().filter(|_| !self.tries.gave_up());
+        let due =
+            due.map(|due| Instant::now() + Duration::from_nanos(due.saturating_sub(boottime_ns())));
+        let limit = self.tries.due(self.client.is_answered());
+        due.into_iter().chain(limit).min()
+    }
+}
+
+/// The clients, by interface index.
+#[derive(Debug)]
+pub struct Clients<C: Client>(BTreeMap<u32, Running<C>>);
+
+impl<C: Client> Default for Clients<C> {
+    fn default() -> Clients<C> {
+        Clients(BTreeMap::new())
+    }
+}
+
+impl<C: Client> Clients<C> {
+    pub fn get(&self, index: u32) -> Option<&Running<C>> {
+        self.0.get(&index)
+    }
+
+    pub fn get_mut(&mut self, index: u32) -> Option<&mut Running<C>> {
+        self.0.get_mut(&index)
+    }
+
+    pub fn all(&self) -> impl Iterator<Item = (u32, &Running<C>)> {
+        self.0.iter().map(|(index, running)| (*index, running))
+    }
+
+    /// Whether a client may begin: there is none, or it does not stay and has ended now.
+    pub fn has_room(&mut self, index: u32, stays: impl Fn(&C) -> bool) -> bool {
+        let stays_here = self.0.get(&index).map(|running| stays(&running.client));
+        if stays_here == Some(false) {
+            self.remove(index);
+        }
+        stays_here != Some(true)
+    }
+
+    pub fn begin(&mut self, index: u32, wish: C::Wish, client: C, tries: Tries) {
+        let running = Running {
+            wish,
+            client,
+            tries,
+            began_ns: boottime_ns(),
+            is_marked: false,
+        };
+        self.0.insert(index, running);
+    }
+
+    pub fn remove(&mut self, index: u32) {
+        self.0.remove(&index);
+    }
+
+    /// How far each of them came.
+    pub fn progress(&self) -> Vec<C::Progress> {
+        let progress = |one: &Running<C>| one.client.progress(&one.wish, one.tries.gave_up());
+        self.0.values().map(progress).collect()
+    }
+}
+
+impl<C: Client> Part for Clients<C> {
+    /// Clients of interfaces that are gone are given up: nothing moves them any more.
+    fn follow(&mut self, facts: &Facts, _rdma: Option<&Rdma>) -> bool {
+        self.0.retain(|index, _| is_there(facts, *index));
+        false
+    }
+
+    fn due(&self) -> Option<Instant> {
+        self.0.values().filter_map(Running::due).min()
+    }
+
+    fn changed(&mut self) -> LocalBoxFuture<'_, Wake> {
+        let changed = async move {
+            let going = self.0.values_mut().filter(|one| !one.tries.gave_up());
+            let waiting = going.map(|one| one.client.changed().boxed_local());
+            any(waiting.collect()).await;
+            // Without news a client has only sent its next message.
+            if self.0.values().any(|one| one.client.has_news()) {
+                Wake::Look
+            } else {
+                Wake::Wait
+            }
+        };
+        changed.boxed_local()
+    }
+
+    fn is_busy(&self) -> bool {
+        self.0.values().any(|one| one.client.is_open())
+    }
+
+    fn end(&mut self) {
+        self.0.values_mut().for_each(|one| one.client.end());
+    }
+}
+
+impl<C: Lessee> Clients<C> {
+    /// Takes the news of a client, as [`Clients::take_news`], and takes lost addresses away. True if one
+    /// was lost.
+    pub async fn settle(&mut self, site: &Site<'_>, means: &mut Means<'_>) -> bool {
+        let name = &site.netdev.ifname;
+        let lost = self.take_news(site.index, name, means.journal, Instant::now());
+        for address in &lost {
+            if let Err(why) = means.net.delete_address(site.index, *address, None).await {
+                let what = format!("{address} cannot be taken away");
+                let error = Error::new(name, what).seen(why);
+                means.journal.tell_once(name, &error);
+            }
+        }
+        !lost.is_empty()
+    }
+
+    /// A lease that is granted is said and marked; after a loss the try begins anew. Gives the addresses
+    /// that were lost.
+    fn take_news(
+        &mut self,
+        index: u32,
+        interface: &str,
+        journal: &mut Journal,
+        now: Instant,
+    ) -> Vec<IpAddr> {
+        let Some(running) = self.0.get_mut(&index) else {
+            return Vec::new();
+        };
+        let news = running.client.news();
+        if !news.lost.is_empty() {
+            running.is_marked = false;
+            running.tries.prolong(now);
+        }
+        let granted = running.client.granted();
+        if let Some((lease, left_out)) = granted.filter(|_| !running.is_marked) {
+            // A renewal is no news.
+            if news.is_bound {
+                log::info!("{interface}: {}: {lease}", C::PROTOCOL);
+                for left_out in left_out {
+                    log::warn!("{interface}: {}: not taken: {left_out}", C::PROTOCOL);
+                }
+            }
+            journal.mark_span(C::PHASE, interface, running.began_ns);
+            running.is_marked = true;
+        }
+        news.lost
+    }
+}
+
+/// The hardware of an interface, and what `make` makes of it and of the address that speaks for it.
+pub fn identity<I>(
+    protocol: &str,
+    site: &Site<'_>,
+    root: &Root,
+    make: impl Fn(&Hardware, &[u8]) -> Option<I>,
+) -> Result<(Hardware, I), Error> {
+    let name = &site.netdev.ifname;
+    let hardware = Hardware::read(root, name).map_err(|e| {
+        let what = format!("{protocol}: hardware address cannot be read");
+        Error::io(name, what, &e)
+    })?;
+    let speaks = site.speaker.address(&hardware.address);
+    match speaks.and_then(|speaks| make(&hardware, speaks)) {
+        Some(identity) => Ok((hardware, identity)),
+        None => Err(
+            Error::new(name, format!("{protocol}: not on this hardware"))
+                .seen(format!("ARP hardware type {}", hardware.hardware_type))
+                .wanted("InfiniBand or Ethernet"),
+        ),
+    }
+}
+
+/// Whether there is an interface with this index.
+pub fn is_there(facts: &Facts, index: u32) -> bool {
+    facts.netdevs.iter().any(|one| one.ifindex == Some(index))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A client that does what a test says.
+    #[derive(Debug, Default)]
+    struct Puppet {
+        news: News,
+        lease: Option<&'static str>,
+        due: Option<u64>,
+        has_news: bool,
+        begun: u32,
+        woken: u32,
+        is_moved: bool,
+    }
+
+    impl Client for Puppet {
+        type Wish = ();
+        type Progress = (u32, bool);
+
+        fn wake(&mut self) {
+            self.woken += 1;
+        }
+
+        fn start_anew(&mut self) {
+            self.begun += 1;
+        }
+
+        fn is_answered(&self) -> bool {
+            self.lease.is_some()
+        }
+
+        fn due(&self) -> Option<u64> {
+            self.due
+        }
+
+        async fn changed(&mut self) {
+            if !self.is_moved {
+                std::future::pending().await
+            }
+        }
+
+        fn progress(&self, (): &(), gave_up: bool) -> (u32, bool) {
+            (self.begun, gave_up)
+        }
+
+        fn has_news(&self) -> bool {
+            self.has_news
+        }
+    }
+
+    impl Lessee for Puppet {
+        const PROTOCOL: &'static str = "DHCP";
+        const PHASE: Phase = Phase::Lease;
+
+        fn news(&mut self) -> News {
+            std::mem::take(&mut self.news)
+        }
+
+        fn granted(&self) -> Option<(String, &[String])> {
+            Some((self.lease?.to_owned(), &[]))
+        }
+    }
+
+    fn clients(tries: Tries) -> Clients<Puppet> {
+        let mut clients = Clients::default();
+        clients.begin(4, (), Puppet::default(), tries);
+        clients
+    }
+
+    fn puppet(clients: &mut Clients<Puppet>) -> &mut Puppet {
+        &mut clients.get_mut(4).unwrap().client
+    }
+
+    #[test]
+    fn a_lease_is_marked_once_until_it_is_lost() {
+        let now = Instant::now();
+        let mut journal = Journal::default();
+        let mut all = clients(Tries::begin(Some(10), 1, now));
+        let bound = || News {
+            is_bound: true,
+            lost: Vec::new(),
+        };
+        let mut marks = |all: &mut Clients<Puppet>, now| {
+            let lost = all.take_news(4, "ib0", &mut journal, now);
+            (lost, journal.marks().len())
+        };
+        assert_eq!(marks(&mut all, now), (Vec::new(), 0));
+        puppet(&mut all).lease = Some("10.0.0.5/24");
+        puppet(&mut all).news = bound();
+        assert_eq!(marks(&mut all, now), (Vec::new(), 1));
+        puppet(&mut all).news = bound();
+        assert_eq!(marks(&mut all, now), (Vec::new(), 1), "a renewal");
+        let address: IpAddr = "10.0.0.5".parse().unwrap();
+        puppet(&mut all).lease = None;
+        puppet(&mut all).news.lost.push(address);
+        let later = now + Duration::from_secs(60);
+        assert_eq!(marks(&mut all, later), (vec![address], 1));
+        assert_eq!(all.due(), Some(later + Duration::from_secs(10)));
+        puppet(&mut all).lease = Some("10.0.0.6/24");
+        assert_eq!(marks(&mut all, later), (Vec::new(), 2));
+        assert_eq!(
+            all.take_news(5, "ib1", &mut journal, now),
+            Vec::<IpAddr>::new()
+        );
+    }
+
+    #[test]
+    fn a_client_asks_anew_at_the_end_of_a_try_and_sleeps_when_it_gave_up() {
+        let now = Instant::now();
+        let limit = Duration::from_secs(10);
+        let mut all = clients(Tries::begin(Some(10), 2, now));
+        puppet(&mut all).due = Some(0);
+        assert!(all.due().unwrap() < now + limit);
+        all.get_mut(4).unwrap().go_on(now);
+        assert_eq!((puppet(&mut all).woken, puppet(&mut all).begun), (1, 0));
+        all.get_mut(4).unwrap().go_on(now + limit);
+        assert_eq!((puppet(&mut all).woken, puppet(&mut all).begun), (2, 1));
+        all.get_mut(4).unwrap().go_on(now + 2 * limit);
+        assert_eq!(all.progress(), [(1, true)]);
+        all.get_mut(4).unwrap().go_on(now + 2 * limit);
+        assert_eq!(puppet(&mut all).woken, 3, "no more");
+        assert_eq!(all.due(), None);
+        puppet(&mut all).is_moved = true;
+        assert_eq!(all.changed().now_or_never(), None);
+    }
+
+    #[test]
+    fn a_client_that_has_moved_wakes_and_one_whose_interface_is_gone_ends() {
+        let mut all = clients(Tries::begin(None, 1, Instant::now()));
+        assert_eq!(all.changed().now_or_never(), None);
+        puppet(&mut all).is_moved = true;
+        assert_eq!(all.changed().now_or_never(), Some(Wake::Wait));
+        puppet(&mut all).has_news = true;
+        assert_eq!(all.changed().now_or_never(), Some(Wake::Look));
+        let mut facts = Facts {
+            netdevs: vec![Netdev {
+                ifindex: Some(4),
+                ..Netdev::default()
+            }],
+            ..Facts::default()
+        };
+        all.follow(&facts, None);
+        assert!(all.get(4).is_some());
+        facts.netdevs.clear();
+        all.follow(&facts, None);
+        assert!(all.get(4).is_none());
+    }
+}

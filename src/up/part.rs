@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What asks, listens and waits beside the walk is a part. All parts have the same few methods, and
+//! none knows the walk.
+
+use std::future::poll_fn;
+use std::task::Poll;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::LocalBoxFuture;
+use tokio::time::Instant;
+
+use super::administrators::Administrators;
+use super::leasing::Leasing;
+use super::modules::Modules;
+use super::naming::Naming;
+use super::servers::Servers;
+use super::speaker::Speakers;
+use super::taken::Claims;
+use super::watch::Watch;
+use crate::facts::Facts;
+use crate::rdma::netlink::Rdma;
+use crate::system::root::Root;
+use crate::verify::report::Report;
+
+/// The shortest pause between two looks that only the clock requests.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// What the walk does after a part has changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Wake {
+    /// Only the part's next time has changed: the machine is as it was.
+    Wait,
+    /// Look at the machine again.
+    Look,
+}
+
+/// The end of one look.
+#[derive(Debug, Clone, Copy)]
+pub struct Verdict<'a> {
+    pub root: &'a Root,
+    pub rdma: Option<&'a Rdma>,
+    pub facts: &'a Facts,
+    pub report: &'a Report,
+}
+
+/// Something that works beside the walk.
+pub trait Part {
+    /// Follows what is found. True if the part opened an event file: facts that were read before that
+    /// are too old.
+    fn follow(&mut self, _facts: &Facts, _rdma: Option<&Rdma>) -> bool {
+        false
+    }
+
+    /// Adds what the part knows to what is found.
+    fn add_to(&self, _facts: &mut Facts) {}
+
+    /// Follows what was verified.
+    fn judged(&mut self, _verdict: Verdict<'_>) {}
+
+    /// When the part has something to do without an event; none: never.
+    fn due(&self) -> Option<Instant> {
+        None
+    }
+
+    /// Waits until the part has changed. A future that is dropped loses nothing.
+    fn changed(&mut self) -> LocalBoxFuture<'_, Wake> {
+        std::future::pending().boxed_local()
+    }
+
+    /// The walk does not end yet because of this part.
+    fn is_busy(&self) -> bool {
+        false
+    }
+
+    /// The walk waits for this part no longer.
+    fn end(&mut self) {}
+}
+
+/// The parts of a walk.
+#[derive(Debug)]
+pub struct Parts<'a> {
+    pub modules: Modules<'a>,
+    pub watch: Watch,
+    pub naming: Naming,
+    pub speakers: Speakers,
+    pub leasing: Leasing,
+    pub claims: Claims,
+    pub servers: Servers,
+    pub administrators: Administrators,
+}
+
+impl Parts<'_> {
+    fn all(&mut self) -> [&mut dyn Part; 10] {
+        [
+            &mut self.modules,
+            &mut self.watch,
+            &mut self.naming,
+            &mut self.speakers,
+            &mut self.leasing.v4.clients,
+            &mut self.leasing.v6,
+            &mut self.leasing.information.clients,
+            &mut self.claims,
+            &mut self.servers,
+            &mut self.administrators,
+        ]
+    }
+
+    /// True if an event file was opened: the facts are too old.
+    pub fn follow(&mut self, facts: &Facts, rdma: Option<&Rdma>) -> bool {
+        self.all()
+            .into_iter()
+            .fold(false, |opened, part| part.follow(facts, rdma) | opened)
+    }
+
+    pub fn add_to(&mut self, facts: &mut Facts) {
+        facts.add_leases(Ok(self.leasing.leases()));
+        self.all().into_iter().for_each(|part| part.add_to(facts));
+    }
+
+    pub fn judged(&mut self, verdict: Verdict<'_>) {
+        self.all().into_iter().for_each(|part| part.judged(verdict));
+    }
+
+    /// How long nothing is due, `latest` at the latest. What is due and was not done has to wait for
+    /// an event, and is looked at again meanwhile, but not without a pause.
+    pub fn next(&mut self, latest: Instant) -> Duration {
+        let due = self.all().into_iter().filter_map(|part| part.due());
+        let next = due.fold(latest, Instant::min);
+        next.saturating_duration_since(Instant::now()).max(PAUSE)
+    }
+
+    /// Waits until one part has changed; the others have their turn too.
+    pub async fn changed(&mut self) -> Wake {
+        let all = self.all().into_iter().map(Part::changed).collect();
+        any(all).await.into_iter().max().unwrap_or(Wake::Look)
+    }
+
+    pub fn is_busy(&mut self) -> bool {
+        self.all().into_iter().any(|part| part.is_busy())
+    }
+
+    pub fn end(&mut self) {
+        self.all().into_iter().for_each(Part::end);
+    }
+}
+
+/// Waits until at least one future is ready, and gives the output of all that are. Every future is
+/// polled, so that one that is always ready does not starve the others.
+pub async fn any<T>(mut waiting: Vec<LocalBoxFuture<'_, T>>) -> Vec<T> {
+    poll_fn(|context| {
+        let ready: Vec<T> = waiting
+            .iter_mut()
+            .filter_map(|one| match one.poll_unpin(context) {
+                Poll::Ready(output) => Some(output),
+                Poll::Pending => None,
+            })
+            .collect();
+        if ready.is_empty() {
+            Poll::Pending
+        } else {
+            Poll::Ready(ready)
+        }
+    })
+    .await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_that_are_ready_have_their_turn() {
+        let ready = |wake| std::future::ready(wake).boxed_local();
+        let never = std::future::pending().boxed_local();
+        let woken = any(vec![ready(Wake::Wait), never, ready(Wake::Look)]).now_or_never();
+        assert_eq!(woken, Some(vec![Wake::Wait, Wake::Look]));
+        assert_eq!(Wake::Wait.max(Wake::Look), Wake::Look);
+        let none: Vec<LocalBoxFuture<'_, Wake>> = Vec::new();
+        assert_eq!(any(none).now_or_never(), None);
+        let never: LocalBoxFuture<'_, Wake> = std::future::pending().boxed_local();
+        assert_eq!(any(vec![never]).now_or_never(), None);
+    }
+}

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! When the links are verified, the servers that the command line names are asked, one question to
+//! each at a time.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::LocalBoxFuture;
+use futures_util::stream::{FuturesUnordered, StreamExt};
+use tokio::time::Instant;
+
+use super::part::{Part, Verdict, Wake};
+use crate::ask::servers::ask;
+use crate::facts::Facts;
+use crate::rdma::reach::{Answer, Seen, Server};
+use crate::verify::report::{Report, Status};
+
+/// Between the end of a question and the next one to the same server.
+const AGAIN: Duration = Duration::from_secs(2);
+
+#[derive(Debug)]
+struct Case {
+    due: Instant,
+    asking: bool,
+    answer: Option<Answer>,
+}
+
+/// The servers that are asked.
+#[derive(Debug, Default)]
+pub struct Servers {
+    cases: BTreeMap<Server, Case>,
+    running: FuturesUnordered<LocalBoxFuture<'static, Seen>>,
+}
+
+impl Servers {
+    /// The servers to ask now. An answer that came over links which are gone is forgotten.
+    fn begin(&mut self, report: &Report, now: Instant) -> Vec<Server> {
+        let mut begun = Vec::new();
+        for server in &report.servers {
+            if server.finding.status == Status::Skipped {
+                self.cases.remove(&server.server);
+                continue;
+            }
+            let case = self.cases.entry(server.server).or_insert(Case {
+                due: now,
+                asking: false,
+                answer: None,
+            });
+            if server.finding.status == Status::Ok || case.asking || case.due > now {
+                continue;
+            }
+            case.asking = true;
+            begun.push(server.server);
+        }
+        begun
+    }
+
+    fn heard(&mut self, seen: Seen, now: Instant) {
+        log::debug!("{}: {:?}", seen.server, seen.answer);
+        if let Some(case) = self.cases.get_mut(&seen.server) {
+            case.asking = false;
+            case.due = now + AGAIN;
+            case.answer = Some(seen.answer);
+        }
+    }
+
+    fn seen(&self) -> Vec<Seen> {
+        let seen = |(server, case): (&Server, &Case)| {
+            let answer = case.answer.clone()?;
+            Some(Seen {
+                server: *server,
+                answer,
+            })
+        };
+        self.cases.iter().filter_map(seen).collect()
+    }
+}
+
+impl Part for Servers {
+    fn add_to(&self, facts: &mut Facts) {
+        facts.servers = self.seen();
+    }
+
+    fn judged(&mut self, verdict: Verdict<'_>) {
+        let begun = self.begin(verdict.report, Instant::now());
+        let questions = begun.into_iter().map(|server| ask(server).boxed_local());
+        self.running.extend(questions);
+    }
+
+    fn due(&self) -> Option<Instant> {
+        let reached = |case: &&Case| !matches!(case.answer, Some(Answer::Reached { .. }));
+        let cases = self.cases.values().filter(reached);
+        let waiting = cases.filter(|case| !case.asking);
+        waiting.map(|case| case.due).min()
+    }
+
+    fn changed(&mut self) -> LocalBoxFuture<'_, Wake> {
+        let next = async move {
+            let Some(seen) = self.running.next().await else {
+                return std::future::pending().await;
+            };
+            self.heard(seen, Instant::now());
+            Wake::Look
+        };
+        next.boxed_local()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::verify::checks::Id;
+    use crate::verify::report::{Finding, ServerReport};
+
+    fn server() -> Server {
+        Server {
+            address: "192.0.2.1".parse().unwrap(),
+            port: None,
+        }
+    }
+
+    fn report(finding: Finding) -> Report {
+        let servers = vec![ServerReport {
+            server: server(),
+            asked_by: None,
+            finding,
+        }];
+        Report {
+            schema: 1,
+            boot_id: None,
+            taken_ns: 0,
+            status: Status::Ok,
+            satisfied: false,
+            require: String::new(),
+            shortfall: None,
+            modules: Vec::new(),
+            links: Vec::new(),
+            servers,
+            root: None,
+            complaints: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_server_is_asked_one_question_at_a_time_and_only_over_good_links() {
+        let mut servers = Servers::default();
+        let now = Instant::now();
+        let skipped = report(Finding::skipped(Id::ServerRdma));
+        assert_eq!(servers.begin(&skipped, now), []);
+        assert_eq!(servers.due(), None);
+        let open = Finding::failed(Id::ServerRdma, "not asked yet", "an answer");
+        let open = report(open);
+        assert_eq!(servers.begin(&open, now), [server()]);
+        assert_eq!(servers.begin(&open, now), []);
+        assert_eq!(servers.due(), None);
+        let silent = Seen {
+            server: server(),
+            answer: Answer::Silent,
+        };
+        servers.heard(silent.clone(), now);
+        assert_eq!(servers.seen(), [silent]);
+        assert_eq!(servers.due(), Some(now + AGAIN));
+        assert_eq!(servers.begin(&open, now), []);
+        assert_eq!(servers.begin(&open, now + AGAIN), [server()]);
+        servers.begin(&skipped, now);
+        assert_eq!(servers.seen(), []);
+    }
+
+    #[test]
+    fn a_server_that_was_reached_is_asked_again_only_when_its_check_fails() {
+        let mut servers = Servers::default();
+        let now = Instant::now();
+        let good = report(Finding::ok(Id::ServerRdma, "answers"));
+        assert_eq!(servers.begin(&good, now), []);
+        let reached = Answer::Reached {
+            node_guid: crate::rdma::types::Guid(1),
+            port: 1,
+        };
+        servers.heard(
+            Seen {
+                server: server(),
+                answer: reached,
+            },
+            now,
+        );
+        assert_eq!(servers.due(), None);
+        assert_eq!(servers.begin(&good, now + AGAIN), []);
+    }
+
+    #[tokio::test(flavor = "current_thread")]
+    async fn a_question_that_has_ended_wakes_the_walk() {
+        let mut servers = Servers::default();
+        let open = Finding::failed(Id::ServerRdma, "not asked yet", "an answer");
+        servers.begin(&report(open), Instant::now());
+        servers.running.push(ask(server()).boxed_local());
+        // This machine has no route there, or no rdma_cm: in both cases it is tried again.
+        assert_eq!(servers.changed().await, Wake::Look);
+        assert!(servers.due().is_some());
+        assert_eq!(servers.seen().len(), 1);
+    }
+}

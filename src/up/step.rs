@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! PURE: whether the walk is over, and what it tells.
+
+/// What decides.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Situation {
+    /// SIGTERM came.
+    pub is_stopped: bool,
+    /// The deadline has passed.
+    pub is_late: bool,
+    /// The links that are required are verified.
+    pub is_satisfied: bool,
+    /// Every link is verified.
+    pub is_complete: bool,
+    /// Nothing that may still happen satisfies the requirement.
+    pub is_hopeless: bool,
+    /// A kernel module is not loaded yet.
+    pub is_loading: bool,
+    /// Every port there is is required.
+    pub needs_every_port: bool,
+    /// An address is set of which it is not known yet whether another host has it.
+    pub is_claiming: bool,
+    /// A part is not through.
+    pub is_busy: bool,
+    /// In an initramfs: links that nobody requires are waited for until the deadline.
+    pub lingers: bool,
+}
+
+/// What the walk does next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// Waits; the verdict is open.
+    Wait,
+    /// Tells that the requirement is verified, and waits for the rest.
+    Linger,
+    /// Tells that the requirement is verified, and ends.
+    End,
+    /// As [`Step::End`], and says what is missing at the deadline.
+    EndIncomplete,
+    /// Tells that the requirement has failed, and ends.
+    GiveUp,
+}
+
+impl Situation {
+    pub fn next_step(&self) -> Step {
+        // An address that is set is not left before it is known whose it is.
+        if self.is_stopped && !self.is_claiming {
+            return if self.is_satisfied {
+                Step::End
+            } else {
+                Step::GiveUp
+            };
+        }
+        // "Every port there is" is not known before all drivers have probed.
+        let is_open = self.needs_every_port && self.is_loading;
+        if !self.is_satisfied || is_open {
+            let is_lost = self.is_hopeless && !self.is_loading;
+            return if is_lost || self.is_late {
+                Step::GiveUp
+            } else {
+                Step::Wait
+            };
+        }
+        let is_enough = self.is_complete || !self.lingers;
+        if is_enough && !self.is_loading && !self.is_busy {
+            Step::End
+        } else if self.is_late {
+            Step::EndIncomplete
+        } else {
+            Step::Linger
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn step(change: impl Fn(&mut Situation)) -> Step {
+        let mut situation = Situation {
+            is_satisfied: true,
+            is_complete: true,
+            lingers: true,
+            ..Situation::default()
+        };
+        change(&mut situation);
+        situation.next_step()
+    }
+
+    #[test]
+    fn the_walk_ends_when_everything_is_verified_and_nothing_is_open() {
+        assert_eq!(step(|_| ()), Step::End);
+        for open in [
+            |s: &mut Situation| s.is_complete = false,
+            |s: &mut Situation| s.is_loading = true,
+            |s: &mut Situation| s.is_busy = true,
+        ] {
+            assert_eq!(step(open), Step::Linger);
+            let late = |s: &mut Situation| {
+                open(s);
+                s.is_late = true;
+            };
+            assert_eq!(step(late), Step::EndIncomplete);
+        }
+        assert_eq!(step(|s| s.is_late = true), Step::End);
+        let nobody_waits = |s: &mut Situation| (s.is_complete, s.lingers) = (false, false);
+        assert_eq!(step(nobody_waits), Step::End);
+    }
+
+    #[test]
+    fn what_is_not_verified_is_waited_for_until_the_deadline_or_without_hope_no_longer() {
+        assert_eq!(step(|s| s.is_satisfied = false), Step::Wait);
+        let late = |s: &mut Situation| (s.is_satisfied, s.is_late) = (false, true);
+        assert_eq!(step(late), Step::GiveUp);
+        let hopeless = |s: &mut Situation| (s.is_satisfied, s.is_hopeless) = (false, true);
+        assert_eq!(step(hopeless), Step::GiveUp);
+        let loading = |s: &mut Situation| {
+            hopeless(s);
+            s.is_loading = true;
+        };
+        assert_eq!(step(loading), Step::Wait, "a driver may bring another port");
+        assert_eq!(step(|s| s.is_hopeless = true), Step::End);
+    }
+
+    #[test]
+    fn every_port_there_is_is_known_when_all_drivers_are_loaded() {
+        let loading = |s: &mut Situation| (s.needs_every_port, s.is_loading) = (true, true);
+        assert_eq!(step(loading), Step::Wait);
+        let late = |s: &mut Situation| {
+            loading(s);
+            s.is_late = true;
+        };
+        assert_eq!(step(late), Step::GiveUp);
+        assert_eq!(step(|s| s.needs_every_port = true), Step::End);
+    }
+
+    #[test]
+    fn who_is_stopped_waits_for_nothing_but_the_answer_whose_an_address_is() {
+        let busy = |s: &mut Situation| (s.is_stopped, s.is_busy) = (true, true);
+        assert_eq!(step(busy), Step::End);
+        let failed = |s: &mut Situation| (s.is_stopped, s.is_satisfied) = (true, false);
+        assert_eq!(step(failed), Step::GiveUp);
+        let claiming = |s: &mut Situation| {
+            busy(s);
+            s.is_claiming = true;
+        };
+        assert_eq!(step(claiming), Step::Linger);
+    }
+}
