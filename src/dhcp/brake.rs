@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! PURE: a brake on what the sender of a message can make the log say, for both families of DHCP.
+//! PURE: limits the log lines that the sender of a message can cause, for both families of DHCP.
 
 use std::fmt;
 
-/// Kinds of lines that are said until the brake is loosened.
+/// Kinds of lines that are logged before the brake closes.
 pub const KINDS: usize = 8;
-/// Of a lease the brake takes notice no sooner than this after the first line, in ns: leases of a
-/// second are no way around it.
+/// A lease opens the brake no sooner than this after the first line, in ns: leases of one second
+/// must not bypass the brake.
 pub const WINDOW: u64 = 60_000_000_000;
 
-/// Why an answer cannot be used: text that may have bytes of its sender in it, and of which kind.
+/// Why an answer cannot be used: a text that may contain bytes of the sender, and its kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reason {
-    /// Never made of what was received: the brake goes by it.
+    /// Never made of received bytes: the brake compares kinds.
     pub kind: &'static str,
     text: String,
 }
 
 impl Reason {
-    /// A reason with bytes of the sender in its text.
+    /// A reason whose text contains bytes of the sender.
     pub fn new(kind: &'static str, text: String) -> Reason {
         Reason { kind, text }
     }
@@ -36,18 +36,18 @@ impl fmt::Display for Reason {
     }
 }
 
-/// What was said since the last lease.
+/// The kinds that were logged since the last lease.
 #[derive(Debug, Default)]
 pub struct Brake {
     said: Vec<&'static str>,
-    /// When the first of them was said, ns since kernel start.
+    /// When the first kind was logged, ns since kernel start.
     since_ns: u64,
-    /// There was a lease since.
+    /// A lease was granted since then.
     is_loose: bool,
 }
 
 impl Brake {
-    /// The line to say; none where one of its kind, or [`KINDS`] others, were said already.
+    /// The line to log; none if a line of this kind, or [`KINDS`] other kinds, were logged already.
     pub fn pass(&mut self, now_ns: u64, kind: &'static str, line: String) -> Option<String> {
         if self.is_loose && now_ns.saturating_sub(self.since_ns) >= WINDOW {
             *self = Brake::default();
@@ -66,7 +66,7 @@ impl Brake {
         })
     }
 
-    /// There is a lease: what comes from now on is news, or will be.
+    /// A lease was granted: lines are logged again, once [`WINDOW`] has passed.
     pub fn loosen(&mut self) {
         self.is_loose = true;
     }

@@ -1,40 +1,40 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! PURE: what of a lease is not on its interface, and who is to have it so.
+//! PURE: which settings of a lease are missing on its interface, and whether to set them again.
 //!
-//! What goes with the link (down, a reset of the card) is set again. What goes while the interface
-//! stays up with carrier, somebody took away: it is left to them, unless the root file system hangs
-//! on it.
+//! Settings that vanish with the link (down, a reset of the card) are set again. If settings vanish
+//! while the interface stays up with carrier, another program removed them: they stay removed,
+//! unless the root file system depends on them.
 
 use super::place::There;
 use crate::inet::Route;
 
-/// What of a lease was on the interface at the last look.
+/// The settings of a lease that were on the interface at the last check.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Seen {
     address: bool,
     routes: Vec<Route>,
-    /// Taken away by somebody.
+    /// Routes that another program removed.
     left: Vec<Route>,
 }
 
-/// What is to be done.
+/// What must be done.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// Set what is missing.
     Set {
-        /// The address too.
+        /// Set the address too.
         address: bool,
-        /// These routes, in this order.
+        /// Set these routes, in this order.
         routes: Vec<Route>,
-        /// These were taken away and are left to whoever did it.
+        /// Another program removed these routes: they stay removed.
         left: Vec<Route>,
     },
-    /// The address was taken away: the lease has another owner.
+    /// Another program removed the address: the lease has another owner.
     Left,
 }
 
 impl Seen {
-    /// As it was handed over: with its address.
+    /// The state after the handover: the address is set.
     pub(super) fn handed_over() -> Seen {
         Seen {
             address: true,
@@ -42,23 +42,24 @@ impl Seen {
         }
     }
 
-    /// Nothing of ours is on the interface.
+    /// No setting of ours is on the interface.
     pub(super) fn nothing() -> Seen {
         Seen::default()
     }
 
-    /// The address was set: from now on who takes it away means it.
+    /// Records that the address was set: a later removal is deliberate.
     pub(super) fn set_address(&mut self) {
         self.address = true;
     }
 
-    /// The same of a route.
+    /// Records that the route was set.
     pub(super) fn set_route(&mut self, route: Route) {
         self.routes.push(route);
     }
 
-    /// `has_address`: the lease's is on the interface; `routes` are wanted there, of which the root
-    /// file system hangs on those in `needed` (and on the address, where `keep` is true).
+    /// `has_address`: the interface has the address of the lease. `routes` are the expected routes;
+    /// the root file system depends on the routes in `needed` (and on the address, if `keep` is
+    /// true).
     pub(super) fn compare(
         &mut self,
         there: &There<'_>,
@@ -79,7 +80,7 @@ impl Seen {
                         .is_some_and(|hop| there.netdev.gateways.contains(&hop))
         };
         let found: Vec<Route> = routes.iter().filter(has).copied().collect();
-        // The kernel takes the routes away with their address.
+        // The kernel removes the routes together with their address.
         if !there.is_settled || !has_address {
             self.left.clear();
         }
@@ -161,7 +162,7 @@ mod tests {
             assert_eq!(look(&bare, true, true), set(false, &wanted, &[]));
             assert_eq!(look(&whole, true, true), set(false, &[], &[]));
             assert_eq!(look(&bare, false, true), set(false, &wanted, &[]));
-            // They could not be set: again.
+            // The routes could not be set: try again.
             assert_eq!(look(&bare, true, true), set(false, &wanted, &[]));
             assert_eq!(look(&whole, true, true), set(false, &[], &[]));
             assert_eq!(look(&bare, false, false), set(true, &wanted, &[]));
@@ -205,7 +206,7 @@ mod tests {
             assert_eq!(look(&netdev(&[]), true, true), expected);
             let mine: &[Route] = if keep { &[way] } else { &[] };
             assert_eq!(look(&netdev(&[]), true, true), set(false, mine, &[]));
-            // After the link was down everything is ours again.
+            // After the link was down all settings are ours again.
             assert_eq!(look(&netdev(&[]), false, true), set(false, &wanted, &[]));
             assert_eq!(look(&whole, true, true), set(false, &[], &[]));
             let without = look(&netdev(&[]), true, false);

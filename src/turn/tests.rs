@@ -10,7 +10,7 @@ fn interface(text: &str) -> Interface {
     }
 }
 
-/// `name`, or `name*` that had its turn.
+/// `name`, or `name*` if the call had its turn.
 fn held(text: &str) -> Held {
     Held {
         name: text.trim_end_matches('*').to_owned(),
@@ -18,7 +18,7 @@ fn held(text: &str) -> Held {
     }
 }
 
-/// Interfaces of ours, held ones behind a `|`.
+/// Our interfaces; held interfaces follow a `|`.
 fn state(text: &str) -> State {
     let (ours, others) = text.split_once('|').unwrap_or((text, ""));
     State {
@@ -39,7 +39,7 @@ fn attempt(is_ended: bool, since: u64) -> Option<Attempt> {
     })
 }
 
-/// What a hook is told, in one line.
+/// The steps of the hook, in one line.
 fn told(state: &State) -> String {
     match turn(state) {
         Turn::Wait => "wait".to_owned(),
@@ -76,7 +76,8 @@ fn each_interface_that_is_up_has_one_turn_in_order() {
         ("|eth0", "mount eth0: eth0"),
         ("|eth0*", "wait"),
         ("ib0!|eth0", "online ib0, mount ib0, mount eth0: ib0 eth0"),
-        // Held in the name of an interface of ours: that has a turn of its own, or it did not come.
+        // Held with the name of an interface of ours: that interface has its own turn, or did not
+        // come up.
         ("ib0!|ib0", "online ib0, mount ib0: ib0"),
         ("ib0!*|ib0", "wait"),
         ("ib0|ib0", "mount ib0: ib0"),
@@ -129,7 +130,7 @@ fn a_mount_is_tried_again_where_nobody_else_would_tell() {
         );
         assert_eq!(told(&state), expected);
     }
-    // Nothing is up any more.
+    // No interface is up any more.
     let nothing = State {
         root: RootPath(b"nfs:/a".to_vec()),
         last: attempt(true, 0),
@@ -244,7 +245,7 @@ fn the_boot_goes_on_when_the_verdict_and_all_turns_allow_it() {
         ("ib0!*", attempt(true, 0), true),
         ("ib0!* ib1!", attempt(true, 0), false),
         ("ib0!* ib1", attempt(true, 0), true),
-        // A held turn of another network module is not waited for.
+        // The boot does not wait for a held turn of another network module.
         ("|eth0", None, true),
         ("|eth0", attempt(false, 0), true),
     ] {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `ibboot lease`, the program itself, in the real root's place: from state.json alone.
+//! `ibboot lease` itself, as in the real root: with state.json alone.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -20,7 +20,7 @@ use ibboot::{SCHEMA, dhcp};
 
 pub const LEASES: &str = "/run/ibboot/lease/leases.json";
 
-/// Writes state.json as `up` does it with this lease, sets the address, and starts the program.
+/// Writes state.json with this lease as `up` does, sets the address, and starts the program.
 pub fn hand_over(node: Node, keep: bool) -> (Progress, Server) {
     let mut progress = node.session.progress();
     progress.wish.keep = keep;
@@ -29,12 +29,12 @@ pub fn hand_over(node: Node, keep: bool) -> (Progress, Server) {
     (progress, lease())
 }
 
-/// The program.
+/// Starts the program.
 pub fn lease() -> Server {
     Server::here("lease", &[env!("CARGO_BIN_EXE_ibboot"), "lease"])
 }
 
-/// state.json as `up` writes it, and the address as it sets it.
+/// Writes state.json and sets the address, as `up` does.
 pub fn written(progress: &Progress) {
     ip(&format!(
         "addr add {} dev near",
@@ -43,7 +43,7 @@ pub fn written(progress: &Progress) {
     hand_over_state(vec![progress.clone()], Vec::new());
 }
 
-/// state.json as `up` writes it.
+/// Writes state.json as `up` does.
 pub fn hand_over_state(dhcp: Vec<Progress>, dhcp6: Vec<dhcp::v6::progress::Progress>) {
     let state = State {
         schema: SCHEMA,
@@ -62,7 +62,7 @@ pub fn hand_over_state(dhcp: Vec<Progress>, dhcp6: Vec<dhcp::v6::progress::Progr
     write_state(&Directory::open().unwrap(), &state).unwrap();
 }
 
-/// What the program has written down.
+/// The state that the program has written.
 pub fn now() -> Progress {
     let kept = fs::read(LEASES).unwrap();
     let kept: Kept = serde_json::from_slice(&kept).unwrap();
@@ -93,7 +93,7 @@ fn a_lease_is_renewed_and_written_down() {
     });
 }
 
-/// A lease that has four seconds left, and whose server is gone.
+/// A lease with four seconds left, whose server is gone.
 fn ends(keep: bool) -> Server {
     let times = "default-lease-time 30; max-lease-time 30; min-lease-time 30;";
     let server = dhcpd("far", &subnet(times));
@@ -111,7 +111,7 @@ fn ends(keep: bool) -> Server {
     program
 }
 
-/// Its lease was asked for so many seconds ago.
+/// Makes the lease older by this many seconds.
 pub fn aged(progress: &mut Progress, seconds: u64) {
     let lease = progress.lease.as_mut().unwrap();
     lease.asked_ns = boottime_ns() - seconds * 1_000_000_000;
@@ -159,7 +159,7 @@ fn an_address_that_somebody_else_took_away_is_not_ours_any_longer() {
         ip("addr flush dev near");
         program.ends_with("is left to whoever took it away", 0);
         assert!(program.said().contains("no lease is left to keep"));
-        // That is written down: the next one leaves it alone too.
+        // The program wrote this down: the next start leaves the address alone too.
         lease().ends_with("there is no lease to keep", 0);
         assert!(!addresses().contains("10.9.0."), "{}", addresses());
     });
@@ -230,7 +230,7 @@ fn what_the_server_changes_is_applied_when_the_lease_is_renewed() {
         progress.wish.keep = false;
         written(&progress);
         drop(node);
-        // As `up` has set them.
+        // As `up` sets the routes.
         ip("route add 10.7.0.0/16 via 10.9.0.7 dev near proto static");
         ip("route add default via 10.9.0.1 dev near proto static");
         ip("link set near mtu 1400");
@@ -264,7 +264,7 @@ fn what_the_server_changes_is_applied_when_the_lease_is_renewed() {
         assert!(addresses().contains(" 10.9.0.10/16 ") && !addresses().contains("/24"));
         assert!(ip("link show near").contains(" mtu 1300 "));
         assert!(!said.contains("set again"), "{said}");
-        // It is still its own, and the next renewal changes nothing more.
+        // The address is still the node's own, and the next renewal changes nothing more.
         until("the next renewal", || {
             program.said().matches("10.9.0.10/16 renewed by").count() > 1
         });
@@ -276,7 +276,7 @@ fn what_the_server_changes_is_applied_when_the_lease_is_renewed() {
     });
 }
 
-/// The hardware address of an interface here.
+/// The hardware address of an interface in this namespace.
 fn hardware_address(name: &str) -> Vec<u8> {
     Hardware::read(&Root::new("/"), name).unwrap().address
 }
@@ -293,7 +293,7 @@ fn who_uses_the_address_too_is_named_once_and_answered_and_an_interface_of_our_o
         assert_eq!(before.state, progress::State::Bound);
         program.says("is kept, for 3600 s");
         let (near, other) = (hardware_address("near"), hardware_address("other"));
-        // What the kernel says of the address when it is told so.
+        // The kernel may announce the address with the hardware address of `other`: no conflict.
         let (stranger, mine) = ([2, 0, 0, 0, 0, 0x99], other.clone());
         let heard = std::thread::spawn(move || {
             enter_far();

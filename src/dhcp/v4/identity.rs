@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! PURE: who asks: hardware type, hardware address and client identifier.
+//! PURE: the identity of a client: hardware type, hardware address and client identifier.
 
 use crate::dhcp::identity::WantedId;
 use crate::hardware::HardwareType;
 
-/// What FlexBoot and UEFI of ConnectX cards put before the port GUID: type 255, IAID 0, a DUID of
-/// an enterprise (2) with Mellanox's OUI as its number (RFC 4361, RFC 8415 11.3).
+/// The prefix that FlexBoot and UEFI of ConnectX cards put before the port GUID: type 255, IAID 0,
+/// a DUID of an enterprise (2) with Mellanox's OUI as its number (RFC 4361, RFC 8415 11.3).
 const FLEXBOOT: [u8; 12] = [0xff, 0, 0, 0, 0, 0, 2, 0, 0, 2, 0xc9, 0];
 
-/// Who asks.
+/// The identity of a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
     /// ARP hardware type.
@@ -20,13 +20,13 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// `None` for hardware that DHCP is not done on here.
+    /// `None` for hardware that this program does not run DHCP on.
     pub fn new(
         hardware_type: HardwareType,
         hardware: &[u8],
         wanted: &WantedId,
     ) -> Option<Identity> {
-        // Only the last 8 bytes of an IPoIB address stay the same from boot to boot.
+        // Only the last 8 bytes of an IPoIB address stay the same across boots.
         let lasting = match (hardware_type, hardware.len()) {
             (HardwareType::Ethernet, 6) => hardware,
             (HardwareType::InfiniBand, 20) => hardware.get(12..)?,

@@ -1,31 +1,32 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! PURE: who asks: the DUID of a node and the number of its interface (RFC 8415 11 and 12).
+//! PURE: the identity of a client: the DUID of a node and the IAID of its interface (RFC 8415 11
+//! and 12).
 
 use super::packet::DUID;
 use crate::dhcp::identity::WantedId;
 use crate::hardware::{HardwareType, pkey_of_broadcast};
 
-/// A DUID of a link-layer address (RFC 8415 11.4).
+/// Type of a DUID that is based on the link-layer address (RFC 8415 11.4).
 const LINK_LAYER: [u8; 2] = [0, 3];
-/// What a client identifier of DHCPv4 begins with that holds an IAID and a DUID (RFC 4361 6.1).
+/// First byte of a DHCPv4 client identifier that holds an IAID and a DUID (RFC 4361 6.1).
 const RFC4361: u8 = 255;
 
-/// Who asks.
+/// The identity of a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
     /// Option 1.
     pub duid: Vec<u8>,
-    /// Which interface of this DUID.
+    /// The interface of this DUID.
     pub iaid: u32,
 }
 
 impl Identity {
-    /// `None` for hardware that DHCPv6 is not done on here. `broadcast` is the interface's
-    /// broadcast address: in InfiniBand it holds the P_Key.
+    /// `None` for hardware that this program does not run DHCPv6 on. `broadcast` is the interface's
+    /// broadcast address: on InfiniBand this address contains the P_Key.
     ///
-    /// The DUID is that of the hardware, `00:03:00:20` and the port GUID on InfiniBand: of the 20
-    /// bytes of an IPoIB address only these last from boot to boot. The interfaces of a port, one a
-    /// partition, share it, so that the IAID is their P_Key.
+    /// The DUID is based on the hardware, `00:03:00:20` and the port GUID on InfiniBand: of the 20
+    /// bytes of an IPoIB address only the GUID stays the same across boots. The interfaces of a
+    /// port, one per partition, share the DUID, so their P_Key is the IAID.
     pub fn new(
         hardware_type: HardwareType,
         hardware: &[u8],
@@ -52,7 +53,7 @@ impl Identity {
     }
 }
 
-/// The identifier that DHCPv4 sends, where it is one that both protocols share.
+/// The identity in a DHCPv4 client identifier, if both protocols share this form.
 pub fn of_rfc4361(bytes: &[u8]) -> Option<Identity> {
     let (kind, rest) = bytes.split_first()?;
     let (iaid, duid) = rest.split_first_chunk::<4>()?;

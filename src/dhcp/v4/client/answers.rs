@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a server's answer does to a client (RFC 2131 4.4; RFC 6842).
+//! How a client handles a server's answer (RFC 2131 4.4; RFC 6842).
 
 use std::net::Ipv4Addr;
 
@@ -11,7 +11,7 @@ use crate::error::printable;
 use crate::redact;
 
 impl Client {
-    /// A message came from the link.
+    /// Handles a message from the link.
     pub fn received(&mut self, now: u64, message: &Message) -> Vec<Action> {
         if message.op != 2 {
             return Vec::new();
@@ -22,7 +22,8 @@ impl Client {
             }
             return Vec::new();
         }
-        // Servers need not send it back; one that sends another's answers another (RFC 6842).
+        // A server need not echo the client identifier; an answer with another identifier is for
+        // another client (RFC 6842).
         let id = message.option(option::CLIENT_ID);
         if id.is_some_and(|id| id != self.config.identity.client_id) {
             self.counts.foreign += 1;
@@ -41,7 +42,7 @@ impl Client {
                 Kind::Nak,
                 State::Requesting | State::Rebooting | State::Renewing | State::Rebinding,
             ) => self.refused(now, message),
-            // FORCERENEW too, since nobody can tell who sent it (RFC 3203 5.4).
+            // FORCERENEW is ignored too: its sender cannot be verified (RFC 3203 5.4).
             _ => {
                 self.counts.unsolicited += 1;
                 Vec::new()
@@ -49,7 +50,7 @@ impl Client {
         }
     }
 
-    /// An answer that cannot be used is counted with its reason, and the next one awaited.
+    /// Counts an unusable answer with its reason; the client waits for the next answer.
     fn disbelieve(&mut self, now: u64, message: &Message, why: &Reason) -> Vec<Action> {
         self.counts.unusable = self.counts.unusable.saturating_add(1);
         let from = message
@@ -57,27 +58,28 @@ impl Client {
             .map_or_else(String::new, |server| format!(" of {server}"));
         let what = format!("{}{from}: {why}", message.kind);
         let said = self.warn(now, why.kind, format!("not usable: {what}"));
-        // What the report says changes no more often than what the log does.
+        // The report changes no more often than the log.
         if !said.is_empty() || self.counts.why_unusable.is_none() {
             self.counts.why_unusable = Some(what);
         }
         said
     }
 
-    /// A warning, unless one of its kind or too many others were given since the last lease.
+    /// A warning about an answer; none after a warning of the same kind, or after too many others,
+    /// since the last lease.
     fn warn(&mut self, now: u64, kind: &'static str, line: String) -> Vec<Action> {
         let line = self.brake.pass(now, kind, line);
         line.into_iter().map(Action::warning).collect()
     }
 
-    /// The same of what becomes of a lease.
+    /// Like `warn`, about a lease.
     pub(super) fn tell(&mut self, now: u64, kind: &'static str, line: String) -> Vec<Action> {
         let line = self.of_lease.pass(now, kind, line);
         line.into_iter().map(Action::warning).collect()
     }
 
-    /// Servers send back what the client sent (RFC 2131 4.3.1, table 3): over InfiniBand no
-    /// hardware address at all (RFC 4390 2.1).
+    /// Servers echo the hardware fields of the client (RFC 2131 4.3.1, table 3): over InfiniBand
+    /// without a hardware address (RFC 4390 2.1).
     fn not_our_hardware(&self, message: &Message) -> Option<Reason> {
         let own = self.hardware();
         let length = usize::from(own.hlen).min(own.chaddr.len());
@@ -122,7 +124,7 @@ impl Client {
         }
         self.offers.push(offer);
         if !is_shunned {
-            // Ahead of the shunned ones that came before.
+            // Goes before the offers of shunned servers that arrived earlier.
             self.offers.rotate_right(1);
             return self.enter(now, State::Requesting);
         }
@@ -132,9 +134,9 @@ impl Client {
         Vec::new()
     }
 
-    /// Another offer, beside the one that is asked for. A server that failed us before has no place
-    /// that another one wants, and of many each has the same chance (reservoir sampling): a thousand
-    /// that answer first do not keep the one that delivers out.
+    /// Remembers another offer beside the requested one. An offer of a shunned server never takes
+    /// the place of another offer; of many other offers each has the same chance (reservoir
+    /// sampling). A thousand servers that answer first cannot keep out the server that delivers.
     fn remember(&mut self, offer: Lease, is_shunned: bool) {
         if !is_shunned {
             self.candidates = self.candidates.saturating_add(1);
@@ -152,7 +154,8 @@ impl Client {
             Some(place) => Some(place),
             None => {
                 let chance = usize::try_from(self.random.below(self.candidates));
-                // Behind the first one; beyond the last one is no place.
+                // The requested offer keeps the first place; an index beyond the last place drops
+                // the offer.
                 self.offers
                     .get_mut(chance.unwrap_or(OFFERS).saturating_add(1))
             }
@@ -162,11 +165,11 @@ impl Client {
         }
     }
 
-    /// The server that this answer must come from; none: any one.
+    /// The server that must send this answer; none: any server may.
     fn answering(&self) -> Option<Ipv4Addr> {
         match self.state {
             State::Requesting => self.offers.first().map(|offer| offer.server),
-            // It was sent to this one alone (RFC 2131 4.4.5).
+            // RENEW went to this server alone (RFC 2131 4.4.5).
             State::Renewing => self.held.as_ref().map(|held| held.server),
             _ => None,
         }
@@ -200,7 +203,7 @@ impl Client {
         self.begin_probing(now, lease)
     }
 
-    /// The lease is in use from now on.
+    /// The client uses the lease from now on.
     pub(super) fn bound(&mut self, now: u64, lease: Lease) -> Vec<Action> {
         self.state = State::Bound;
         self.wanted = Some(lease.address);
@@ -243,7 +246,7 @@ impl Client {
             actions.extend(self.enter(now, State::Selecting));
             return actions;
         }
-        // A server that offers and refuses must not make a storm.
+        // A server that offers and refuses must not cause a storm.
         self.shun(Some(server));
         self.state = State::Waiting;
         let wait = self.backoff(self.naks);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Conversations with servers, good and bad, on a clock of their own.
+//! Conversations with good and bad servers, on a simulated clock.
 
 use std::net::Ipv4Addr;
 
@@ -44,7 +44,7 @@ impl Talk {
         }
     }
 
-    /// As one that is bound to MINE by GOOD for `seconds`.
+    /// A client with a lease of MINE from GOOD for `seconds`.
     fn bound(keep: bool, seconds: u32) -> Talk {
         let mut talk = Talk::new(keep);
         talk.start(None);
@@ -94,7 +94,7 @@ impl Talk {
         self.note(actions)
     }
 
-    /// Lets time pass until something is due, and does that.
+    /// Advances the clock to the next due time and wakes the client.
     fn wake(&mut self) -> &mut Talk {
         self.now = self.client.due().unwrap().max(self.now);
         let actions = self.client.wake(self.now);
@@ -151,7 +151,7 @@ fn the_usual_way_takes_four_messages_and_a_second_of_probes_beside_the_use_of_th
     assert_eq!(talk.wake().sent(), "unopposed 10.0.0.5");
     assert_eq!(talk.now - asked, 9 * S / 10);
     assert_eq!(talk.client.state(), State::Bound);
-    // Renewed as ever, and what is its own is asked for no more.
+    // The client renews as usual; its ARP probes are over.
     assert_eq!(talk.wake().sent(), "REQUEST to 10.0.0.1");
     assert_eq!(talk.hear(Kind::Ack, GOOD, MINE, 600).sent(), "bound");
 }
@@ -182,7 +182,7 @@ fn retries_double_with_jitter_up_to_sixteen_seconds() {
 
 #[test]
 fn a_taken_address_is_given_up_and_declined_and_another_one_asked_for() {
-    // That of a root file system too: nothing hangs on it yet.
+    // Also for the root file system's address: nothing depends on a new address yet.
     let mut talk = Talk::new(true);
     talk.start(None);
     talk.hear(Kind::Offer, GOOD, MINE, 600);
@@ -208,7 +208,7 @@ fn a_taken_address_is_given_up_and_declined_and_another_one_asked_for() {
     let before = talk.now;
     assert_eq!(talk.wake().sent(), "DISCOVER");
     assert_eq!(talk.now - before, S);
-    // The second time it takes ten.
+    // The second DECLINE waits ten seconds.
     talk.hear(Kind::Offer, GOOD, MINE, 600);
     talk.hear(Kind::Ack, GOOD, MINE, 600);
     let actions = talk.client.arp(talk.now, &reply);
@@ -231,7 +231,7 @@ fn nobody_elses_answer_counts() {
     not_a_reply.op = 1;
     assert_eq!(talk.hear_this(&not_a_reply).sent(), "");
     assert_eq!(talk.client.counts().foreign, 2);
-    // The same identifier does; there is no hardware address to look at.
+    // An answer with our identifier counts; there is no hardware address to compare.
     let mut echoed = talk.answer(Kind::Offer, GOOD, MINE, 600);
     echoed.chaddr = [9; 16];
     let own = talk.client.config.identity.client_id.clone();
@@ -272,7 +272,7 @@ fn a_second_server_with_nonsense_does_not_stop_the_good_one() {
         talk.hear(Kind::Nak, EVIL, MINE, 600).sent(),
         "\"not usable: NAK of 10.0.0.2: another server was asked\""
     );
-    // The same of another kind of message is no news.
+    // A message of another kind with the same reason is not logged.
     assert_eq!(talk.hear(Kind::Ack, EVIL, MINE, 600).sent(), "");
     assert_eq!(talk.client.counts().unusable, 4);
     assert_eq!(
@@ -371,7 +371,7 @@ fn a_known_address_is_asked_for_first() {
         talk.hear(Kind::Ack, GOOD, MINE, 600).sent(),
         "bound, probe 10.0.0.5"
     );
-    // Refused: at once anew. Not answered: after two of them.
+    // After a NAK the client starts again at once; without an answer, after two REQUESTs.
     let mut talk = Talk::new(false);
     talk.start(Some(MINE));
     assert_eq!(
@@ -399,7 +399,7 @@ fn a_lease_is_renewed_with_its_server_then_with_any() {
     assert!(!renew.broadcast);
     assert_eq!(renew.address(option::REQUESTED), None);
     assert_eq!(renew.address(option::SERVER), None);
-    // Halfway to T2 each time, and not more often than once a minute.
+    // Each wait is half the time to T2, and at least a minute.
     let mut last = talk.now;
     let mut renewals = 1;
     while talk.wake().sent() == "REQUEST to 10.0.0.1" {
@@ -418,7 +418,7 @@ fn a_lease_is_renewed_with_its_server_then_with_any() {
             Destination::Link(MINE)
         ))
     );
-    // Another server takes it over.
+    // Another server extends the lease.
     assert_eq!(talk.hear(Kind::Ack, EVIL, MINE, 6000).sent(), "bound");
     assert_eq!(talk.client.lease().unwrap().server, EVIL);
     assert_eq!(talk.client.lease().unwrap().asked_ns, talk.now);
@@ -433,7 +433,7 @@ fn a_lease_that_ends_takes_its_address_along() {
         "\"the lease of 10.0.0.5/24 has ended: the address goes\", lost 10.0.0.5, DISCOVER"
     );
     assert_eq!(talk.client.lease(), None);
-    // A refusal too.
+    // Likewise after a refusal.
     let mut talk = Talk::bound(false, 600);
     talk.wake();
     assert_eq!(
@@ -462,7 +462,7 @@ fn the_address_of_the_root_file_system_stays_and_only_it_is_taken_again() {
         "\"not usable: OFFER of 10.0.0.1: 10.0.0.6 while 10.0.0.5 is kept\""
     );
     assert_eq!(talk.hear(Kind::Offer, GOOD, MINE, 600).sent(), "REQUEST");
-    // It is its own: nothing to probe for.
+    // The client had the address before: no probe.
     assert_eq!(talk.hear(Kind::Ack, GOOD, MINE, 600).sent(), "bound");
     let mut talk = Talk::bound(true, 600);
     talk.wake();
@@ -506,7 +506,7 @@ fn a_lease_of_another_process_goes_on() {
     let actions = talk.client.resume(talk.now, lease.clone(), false);
     assert_eq!(talk.note(actions).sent(), "");
     assert_eq!(talk.wake().sent(), "REQUEST to 10.0.0.1");
-    // Stopped before its probes were over.
+    // The earlier process stopped before its probes were over.
     let mut talk = Talk::new(false);
     talk.now = lease.asked_ns + S;
     let actions = talk.client.resume(talk.now, lease, true);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What servers say, and what is believed of it: a case per trick.
+//! What servers send, and what is accepted: one case per trick.
 
 use super::*;
 use crate::dhcp::v4::packet::{Kind, Message};
@@ -20,7 +20,7 @@ fn set(message: &mut Message, code: u8, value: &[u8]) {
     message.options.insert(code, value.to_vec());
 }
 
-/// The lease; the text of the reason where there is none.
+/// The lease, or the text of the reason for a rejection.
 fn of(message: &Message) -> Result<Lease, String> {
     Lease::of(message, ASKED).map_err(|why| why.to_string())
 }
@@ -31,7 +31,7 @@ fn with(code: u8, value: &[u8]) -> Result<Lease, String> {
     of(&message)
 }
 
-/// What is left out for one option with this value; panics if it is not one line.
+/// The line about one option with this value; panics unless there is exactly one line.
 fn left_out(code: u8, value: &[u8]) -> String {
     let lease = with(code, value).unwrap();
     let lines: [String; 1] = lease.left_out.try_into().unwrap();
@@ -156,7 +156,7 @@ fn absurd_times_do_not_count() {
     assert_eq!(times(0, 0, 3600), (1800, 3150));
     assert_eq!(times(200, 100, 3600), (100, 100));
     assert_eq!(times(u32::MAX, u32::MAX, 3600), (1800, 3150));
-    // No shorter than a node can keep up with.
+    // A node must be able to renew in time.
     assert_eq!(times(1, 2, 1), (5, 10));
     assert_eq!(times(1, 2, 3600), (5, 10));
     assert_eq!(times(18, 19, 20), (18, 19));
@@ -170,7 +170,7 @@ fn absurd_times_do_not_count() {
     assert_eq!(with(option::LEASE_TIME, &[255; 4]).unwrap().ends_ns(), None);
 }
 
-/// state.json is there for the life of the machine, and nobody after the boot needs them.
+/// state.json exists as long as the machine runs, and no program needs the secrets after the boot.
 #[test]
 fn secrets_of_a_server_are_not_written_down() {
     let path = "iscsi:user:SECRET@10.0.0.2::::iqn.a";
@@ -182,7 +182,7 @@ fn secrets_of_a_server_are_not_written_down() {
         b"http://10.0.0.2/?t=SECRET",
     );
     let lease = Lease::of(&message, ASKED).unwrap();
-    // dracut is told it as it is.
+    // dracut gets the unchanged value.
     let told = ("new_root_path", path.as_bytes().to_vec());
     assert!(lease.variables().contains(&told));
     assert!(!lease.is_redacted());
@@ -195,7 +195,7 @@ fn secrets_of_a_server_are_not_written_down() {
     );
     assert_eq!(read.boot_file.as_deref(), Some("http://10.0.0.2/?****"));
     assert!(read.is_redacted());
-    // Nor is that of an older version kept.
+    // A secret that an older version stored is removed as well.
     let older = written.replace("****", "u:SECRET");
     assert_eq!(serde_json::from_str::<Lease>(&older).unwrap(), read);
     let plain = with(option::ROOT_PATH, b"nfs:10.0.0.2:/@root").unwrap();
@@ -219,7 +219,7 @@ fn text_is_one_line_or_nothing() {
             format!("option {code}: not UTF-8")
         );
     }
-    // A shell's words are text like any other: whoever writes them quotes them.
+    // Shell syntax is ordinary text: the writer of a shell file quotes it.
     let lease = with(option::ROOT_PATH, b"nfs:1.2.3.4:/$(touch /tmp/x);'\"`\0\0").unwrap();
     assert_eq!(
         lease.root_path.as_deref(),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a client makes of the messages that come (RFC 8415 18.2.9 and 18.2.10).
+//! How a client handles messages (RFC 8415 18.2.9 and 18.2.10).
 
 use std::net::Ipv6Addr;
 
@@ -12,10 +12,11 @@ use crate::dhcp::v6::packet::{Kind, Message, option};
 use crate::hardware::{Hex, unhex};
 
 impl Client {
-    /// A message came to the client's port, from this address.
+    /// Handles a message to the client's port from the address `from`.
     pub fn received(&mut self, now: u64, message: &Message, from: Ipv6Addr) -> Vec<Action> {
         if !matches!(message.kind, Kind::Advertise | Kind::Reply) {
-            // RECONFIGURE too: it was not agreed to (RFC 8415 18.2.11).
+            // RECONFIGURE is ignored too: the client never accepted reconfiguration (RFC 8415
+            // 18.2.11).
             self.counts.unsolicited = self.counts.unsolicited.saturating_add(1);
             return Vec::new();
         }
@@ -62,7 +63,7 @@ impl Client {
             (Kind::Reply, State::Requesting | State::Renewing | State::Rebinding) => {
                 self.granted(now, message, from)
             }
-            // Whatever it says: it was told.
+            // Any REPLY ends the DECLINE exchange, whatever its status.
             (Kind::Reply, State::Declining) => self.after_decline(now),
             _ => {
                 self.counts.unsolicited = self.counts.unsolicited.saturating_add(1);
@@ -71,7 +72,7 @@ impl Client {
         }
     }
 
-    /// The server that must answer, by its DUID; none: any one.
+    /// DUID of the server that must answer; none: any server may.
     fn asked(&self) -> Option<&str> {
         let lease = match self.state {
             State::Requesting => self.offers.first().map(|offer| &offer.lease),
@@ -82,7 +83,7 @@ impl Client {
         lease.map(|lease| lease.server_id.as_str())
     }
 
-    /// An answer that cannot be used is counted with its reason, and the next one awaited.
+    /// Counts an unusable answer with its reason; the client waits for the next answer.
     fn disbelieve(
         &mut self,
         now: u64,
@@ -93,26 +94,27 @@ impl Client {
         self.counts.unusable = self.counts.unusable.saturating_add(1);
         let what = format!("{} of {from}: {why}", message.kind);
         let said = self.warn(now, why.kind, format!("not usable: {what}"));
-        // What the report says changes no more often than what the log does.
+        // The report changes no more often than the log.
         if !said.is_empty() || self.counts.why_unusable.is_none() {
             self.counts.why_unusable = Some(what);
         }
         said
     }
 
-    /// A warning, unless one of its kind or too many others were given since the last lease.
+    /// A warning about an answer; none after a warning of the same kind, or after too many others,
+    /// since the last lease.
     fn warn(&mut self, now: u64, kind: &'static str, line: String) -> Vec<Action> {
         let line = self.brake.pass(now, kind, line);
         line.into_iter().map(Action::warning).collect()
     }
 
-    /// The same of what becomes of a lease.
+    /// Like `warn`, about a lease.
     pub(super) fn tell(&mut self, now: u64, kind: &'static str, line: String) -> Vec<Action> {
         let line = self.of_lease.pass(now, kind, line);
         line.into_iter().map(Action::warning).collect()
     }
 
-    /// A refusal is counted with its reason, and said.
+    /// Counts a refusal with its reason, and logs it.
     fn note_refusal(&mut self, now: u64, from: Ipv6Addr, refusal: &Refusal) -> Vec<Action> {
         self.counts.refusals = self.counts.refusals.saturating_add(1);
         let what = format!("server {from} refuses: {refusal}");
@@ -146,7 +148,7 @@ impl Client {
         let is_shunned = self.shunned.contains(&lease.server_id);
         self.offers.push(Offer { lease, preference });
         let (shunned, wanted) = (&self.shunned, self.wanted);
-        // Stable: of equal ones the first that came.
+        // The sort is stable: of equal offers the first to arrive stays first.
         self.offers.sort_by_key(|offer| {
             let is_shunned = shunned.contains(&offer.lease.server_id);
             let is_wanted = wanted == Some(offer.lease.address);
@@ -166,14 +168,14 @@ impl Client {
         Vec::new()
     }
 
-    /// Why this is not taken: another address is kept.
+    /// Why this lease is rejected: another address is kept.
     fn is_kept_from(&self, lease: &Lease) -> Option<Reason> {
         let held = self.held.as_ref().filter(|_| self.config.keep)?;
         let why = || format!("{} while {} is kept", lease.address, held.address);
         (held.address != lease.address).then(|| Reason::new("another address is kept", why()))
     }
 
-    /// An answer that grants, or refuses.
+    /// Handles an answer that grants or refuses.
     fn granted(&mut self, now: u64, message: &Message, from: Ipv6Addr) -> Vec<Action> {
         self.slow_down(message);
         let iaid = self.config.identity.iaid;
@@ -184,7 +186,7 @@ impl Client {
             _ => self.wanted,
         };
         let is_renewal = matches!(self.state, State::Renewing | State::Rebinding);
-        // With another address in its place when the link is renumbered (18.2.10.1).
+        // A server that renumbers the link grants another address instead (18.2.10.1).
         let is_withdrawn = |wanted| Lease::is_withdrawn(message, iaid, wanted);
         let is_withdrawn = is_renewal && wanted.is_some_and(is_withdrawn);
         let lease = match Lease::of(message, from, iaid, wanted, self.last_ns) {
@@ -226,7 +228,7 @@ impl Client {
         actions
     }
 
-    /// The server that answers refuses.
+    /// Handles the refusal of the answering server.
     fn refused(
         &mut self,
         now: u64,
@@ -239,7 +241,8 @@ impl Client {
             State::Renewing | State::Rebinding if *refusal == Refusal::Ended => {
                 return self.lost(now, refusal.kind(), &format!("server {from}: {refusal}"));
             }
-            // It has forgotten: it is asked for the same one as if it had offered it (18.2.10.1).
+            // The server has no record of the lease: the client requests the same address as if the
+            // server had offered it (18.2.10.1).
             State::Renewing | State::Rebinding if refusal.is_no_binding() => {
                 let server = message.duid(option::SERVER_ID).unwrap_or_default();
                 let lease = self.held.clone().map(|held| Lease {
@@ -274,7 +277,7 @@ impl Client {
                 self.state = State::Waiting;
                 self.due = Some(now.saturating_add(wait));
             }
-            // The others may still grant it.
+            // Other servers may still grant the address.
             _ => {}
         }
         actions

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Questions and answers on a clock of their own.
+//! Requests and answers on a simulated clock.
 
 use super::*;
 use crate::dhcp::v6::packet::Malformed;
@@ -11,13 +11,13 @@ fn asker() -> Asker {
     Asker::new(OWN.to_vec(), 7, 100 * SECOND)
 }
 
-/// Goes to the next time that something is due.
+/// Advances the clock to the next due time.
 fn wake(asker: &mut Asker) -> (u64, Vec<Action>) {
     let now = asker.due().unwrap();
     (now, asker.wake(now))
 }
 
-/// The message among them.
+/// The message in the actions.
 fn sent(actions: &[Action]) -> Message {
     let sent = actions.iter().find_map(|action| match action {
         Action::Send(message) => Some(message.clone()),
@@ -78,7 +78,7 @@ fn the_question_says_who_asks_and_for_what_and_asks_for_no_address() {
             .map(<[u8]>::to_vec)
     };
     assert_eq!(elapsed(&message), Some(vec![0, 0]));
-    // The same transaction, and the time since the first.
+    // The same transaction, and the time since the first message.
     let (now, actions) = wake(&mut asker);
     let again = sent(&actions);
     assert_eq!(again.transaction, message.transaction);
@@ -112,7 +112,7 @@ fn an_answer_ends_it() {
         ]
     );
     assert_eq!((asker.due(), asker.is_hopeful()), (None, false));
-    // The first one counts.
+    // The first answer counts.
     let other = with(&asked, option::NAME_SERVERS, [0xfd; 16]);
     assert_eq!(asker.received(&other, SERVER), []);
     assert_eq!(asker.answer(), Some(&information));
@@ -163,7 +163,7 @@ fn what_is_no_answer_to_this_question_is_not_believed() {
         counts.why_unusable,
         Some(format!("REPLY of fe80::1: {malformed}"))
     );
-    // The right one still is.
+    // The right answer is still accepted.
     assert_eq!(
         asker.received(&reply(&asked), SERVER).last(),
         Some(&Action::Bound)
@@ -245,7 +245,7 @@ fn where_it_ends_without_an_answer_that_is_said_once_with_what_is_known() {
 
 #[test]
 fn a_server_that_refuses_may_want_to_be_asked_less_often() {
-    // The longest wait between two questions after that.
+    // The longest wait between two messages after that.
     let longest = |value: &[u8]| {
         let mut asker = asker();
         let asked = sent(&wake(&mut asker).1);

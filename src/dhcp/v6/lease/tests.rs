@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is taken of an answer, and what is not.
+//! What is accepted from an answer, and what is rejected.
 
 use proptest::prelude::*;
 
@@ -58,7 +58,7 @@ fn the_times_are_the_servers_where_they_lie_within_the_lease() {
     assert_eq!(times(0, 90, 100, 200), (50, 90, 200));
     assert_eq!(times(300, 400, 100, 200), (50, 80, 200));
     assert_eq!(times(0, 0, 0, 200), (100, 160, 200));
-    // No shorter than a node can keep up with, and duplicate address detection takes.
+    // A node must be able to renew in time, and duplicate address detection must finish.
     assert_eq!(times(0, 0, 1, 1), (5, 10, 20));
     let short = lease(&answer(0, 0, &[offered("fd00::5", 1, 2)])).unwrap();
     assert_eq!(short.left_out, ["option 5: valid for 2 s, taken for 20 s"]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Bytes as servers send them, bytes that do not fit, and what must hold for any bytes.
+//! Bytes as servers send them, invalid bytes, and properties of arbitrary bytes.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -96,7 +96,7 @@ proptest! {
     #[test]
     fn any_bytes_are_read_or_refused_and_come_back(bytes in vec(any::<u8>(), 0..600)) {
         let mut all = vec![bytes.clone()];
-        // Half of them with a type that is one.
+        // Half of the messages have a valid type.
         all.push([&[7][..], &bytes].concat());
         for bytes in all {
             if let Ok(message) = Message::decode(&bytes) {

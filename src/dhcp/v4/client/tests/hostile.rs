@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Others on the link that send what they should not.
+//! Other hosts on the link that send wrong messages.
 
 use super::*;
 
@@ -7,7 +7,7 @@ fn server(number: u32) -> Ipv4Addr {
     Ipv4Addr::from_bits(Ipv4Addr::new(10, 66, 0, 1).to_bits() + number)
 }
 
-/// What was said of these messages, each of which has other bytes.
+/// The log lines that these messages cause; each message has different bytes.
 fn lines(talk: &mut Talk, messages: impl Iterator<Item = Message>) -> Vec<String> {
     let mut lines = Vec::new();
     for message in messages {
@@ -47,7 +47,7 @@ fn a_flood_of_unusable_offers_acks_and_naks_is_a_line_for_each_kind_of_reason() 
         ]
     );
     assert_eq!(talk.client.counts().unusable, FLOOD);
-    // What the report says does not change with every packet.
+    // The report does not change with every packet.
     let why = talk.client.counts().why_unusable.as_deref();
     assert_eq!(why, Some("OFFER of 10.66.0.3: no subnet mask (option 1)"));
     talk.hear(Kind::Offer, GOOD, MINE, 600);
@@ -77,7 +77,7 @@ fn a_flood_of_unusable_offers_acks_and_naks_is_a_line_for_each_kind_of_reason() 
     assert_eq!(talk.client.counts().unusable, 3 * FLOOD);
     talk.hear(Kind::Ack, GOOD, MINE, 600);
     assert_eq!(talk.client.lease().unwrap().address, MINE);
-    // None of it silences what becomes of the lease.
+    // These warnings do not silence the lines about the lease.
     let taken = Arp::announcement(HardwareType::InfiniBand, &[0xee; 20], MINE);
     let actions = talk.client.arp(talk.now, &taken);
     assert!(talk.note(actions).sent().contains("declined"));
@@ -102,7 +102,7 @@ fn leases_of_seconds_do_not_loosen_the_brake_more_than_once_a_minute() {
         };
         talk.hear(kind, GOOD, MINE, 10);
     }
-    // A lease time of nothing, and another server: twice a minute at most.
+    // A lease time of 0 and another server: at most two lines a minute.
     assert!((10..=20).contains(&said), "{said}");
 }
 
@@ -140,7 +140,7 @@ fn an_answer_for_other_hardware_is_not_taken() {
 fn servers_that_failed_keep_no_place_from_the_one_that_delivers() {
     let mut talk = Talk::new(false);
     talk.start(None);
-    // Eight that offer and are silent.
+    // Eight servers that offer and do not answer.
     for number in 0..8 {
         talk.hear(Kind::Offer, server(number), OTHER, 600);
     }
@@ -148,7 +148,7 @@ fn servers_that_failed_keep_no_place_from_the_one_that_delivers() {
         talk.wake();
     }
     assert_eq!(talk.client.shunned.len(), 8);
-    // A ninth, which takes the first place; then they are all there before the good one.
+    // A ninth server takes the first place; then all of them come before the good server.
     for number in (8..9).chain(0..8) {
         talk.hear(Kind::Offer, server(number), OTHER, 600);
     }
@@ -173,7 +173,7 @@ fn the_one_that_delivers_is_found_among_a_thousand_that_do_not() {
             for number in 0..MANY {
                 talk.hear(Kind::Offer, server(number), OTHER, 600);
             }
-            // Always the last one.
+            // The last of the thousand is always chosen.
             talk.hear(Kind::Offer, GOOD, MINE, 600);
         }
         let asked = talk.sent.as_ref().unwrap().address(option::SERVER);
@@ -184,7 +184,7 @@ fn the_one_that_delivers_is_found_among_a_thousand_that_do_not() {
         }
     }
     assert_eq!(talk.client.lease().unwrap().server, GOOD);
-    // All of them would take 3 s each.
+    // Trying every server would take 3 s each.
     let took = (talk.now - began) / S;
     assert!(took < u64::from(MANY) * 4, "{took} s");
 }
@@ -205,7 +205,7 @@ fn who_uses_the_address_too_is_named_and_answered_once_in_ten_seconds() {
         );
         let mut defences = 0;
         for step in 0..20_000_u64 {
-            // From another hardware address each time.
+            // Each packet has a new hardware address.
             let sender: Vec<u8> = (0..20).map(|byte| (step >> (byte % 8)) as u8 | 1).collect();
             let uses = Arp::announcement(HardwareType::InfiniBand, &sender, MINE);
             let actions = talk.client.arp(talk.now + step * S / 200, &uses);
@@ -218,7 +218,7 @@ fn who_uses_the_address_too_is_named_and_answered_once_in_ten_seconds() {
         assert_eq!(defences, 9);
         assert_eq!(talk.client.state(), State::Bound);
         assert_eq!(talk.client.lease().unwrap().address, MINE);
-        // A probe, a question and one of our own are none.
+        // A probe, a request and our own packet are not conflicts.
         let later = talk.now + 200 * S;
         for arp in [
             Arp::probe(HardwareType::InfiniBand, &other, MINE),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Leases that servers take back, forget or never deliver.
+//! Leases that servers withdraw, forget or never deliver.
 
 use super::*;
 
@@ -32,7 +32,7 @@ fn a_lease_that_its_server_forgot_is_rebound_and_ends() {
         talk.wake();
     }
     assert_eq!(talk.last(), (Kind::Rebind, None, Some(MINE)));
-    // Forgotten by the next one as well, and the end comes while that is asked.
+    // The next server has no record either, and the lease ends during that exchange.
     talk.now = began + 98 * S;
     let refusal = talk.refusal(EVIL, 3);
     talk.hear(&refusal, EVIL);
@@ -100,7 +100,7 @@ fn a_flood_of_nonsense_with_other_bytes_each_time_is_one_line() {
         message.options.remove(option::IA_NA);
         talk.hear(&message, last);
         lines.append(&mut talk.actions);
-        // A refusal of each code that has a name, and of many that have none.
+        // A refusal with each named code, and with many unnamed codes.
         let mut refusal = talk.answer(Kind::Advertise, last, MINE, 60);
         let text = format!("number {number}");
         let value = [&(number % 1000).to_be_bytes()[..], text.as_bytes()].concat();
