@@ -60,7 +60,7 @@ impl Brake {
         }
         self.said.push(kind);
         Some(if self.said.len() == KINDS {
-            format!("{line} (more is counted and not said)")
+            format!("{line} (further lines are counted, not logged)")
         } else {
             line
         })
@@ -87,7 +87,7 @@ mod tests {
         }
         assert_eq!(said.len(), KINDS);
         assert_eq!(said[1], "b of 1");
-        assert_eq!(said[7], "h of 7 (more is counted and not said)");
+        assert_eq!(said[7], "h of 7 (further lines are counted, not logged)");
         assert_eq!(brake.pass(7 + WINDOW, "a", String::new()), None);
         brake.loosen();
         assert_eq!(brake.pass(6 + WINDOW, "a", String::new()), None);

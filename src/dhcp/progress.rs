@@ -64,7 +64,10 @@ impl Counts {
             return plain(why, "see dmesg");
         }
         if words.is_requesting && self.unanswered_requests == 0 {
-            return plain("a server offered an address and is asked for it", "");
+            return plain(
+                "a server offered an address, and the client has requested it",
+                "",
+            );
         }
         if let Some(taken) = &self.taken {
             return plain(taken, words.taken);
@@ -75,21 +78,21 @@ impl Counts {
         }
         if self.unanswered_requests > 0 {
             return plain(
-                "a server offered an address and did not answer the REQUEST for it",
+                "a server offered an address but did not answer the REQUEST",
                 "see the server's log",
             );
         }
         if let Some(why) = &self.why_unusable {
             return plain(
-                &format!("only answers that cannot be used: {why}"),
-                "correct the server's configuration, or find out whose server that is",
+                &format!("only unusable answers: {why}"),
+                "correct the server's configuration, or find out who runs the server",
             );
         }
         if self.foreign > 0 {
             return words.foreign;
         }
         if self.sent < 2 {
-            return plain("asked just now", "");
+            return plain("the client has just started", "");
         }
         words.silence
     }
@@ -114,18 +117,18 @@ mod tests {
             counts.diagnosis(words).0
         };
         let mut counts = Counts::default();
-        assert_eq!(found(&counts, None, false), "asked just now");
+        assert_eq!(found(&counts, None, false), "the client has just started");
         counts.sent = 2;
         assert_eq!(found(&counts, None, false), "silence");
         counts.foreign = 1;
         assert_eq!(found(&counts, None, false), "foreign");
         counts.why_unusable = Some("OFFER: no mask".to_owned());
-        let unusable = "only answers that cannot be used: OFFER: no mask";
+        let unusable = "only unusable answers: OFFER: no mask";
         assert_eq!(found(&counts, None, false), unusable);
-        let offered = "a server offered an address and is asked for it";
+        let offered = "a server offered an address, and the client has requested it";
         assert_eq!(found(&counts, None, true), offered);
         counts.unanswered_requests = 1;
-        let unanswered = "a server offered an address and did not answer the REQUEST for it";
+        let unanswered = "a server offered an address but did not answer the REQUEST";
         assert_eq!(found(&counts, None, true), unanswered);
         counts.why_refused = Some("no".to_owned());
         assert_eq!(found(&counts, None, true), "no to me");

@@ -15,8 +15,8 @@ pub fn words(change: &Setting) -> String {
     match change {
         Setting::AddAddress(address, _) => format!("address {address} set"),
         Setting::AddRoute(route) => format!("route {route} set"),
-        Setting::RemoveRoute(route) => format!("route {route} taken away"),
-        Setting::RemoveAddress(address) => format!("address {address} taken away"),
+        Setting::RemoveRoute(route) => format!("route {route} removed"),
+        Setting::RemoveAddress(address) => format!("address {address} removed"),
         Setting::Mtu(bytes) => format!("MTU {bytes} set"),
         other => other.to_string(),
     }
@@ -202,8 +202,8 @@ mod tests {
             [
                 "route 10.8.0.0/16 via 10.0.0.7 set",
                 "route 0.0.0.0/0 via 10.0.0.2 set",
-                "route 10.7.0.0/16 via 10.0.0.7 taken away",
-                "route 0.0.0.0/0 via 10.0.0.1 taken away",
+                "route 10.7.0.0/16 via 10.0.0.7 removed",
+                "route 0.0.0.0/0 via 10.0.0.1 removed",
             ]
         );
     }
@@ -221,7 +221,7 @@ mod tests {
             said(before, after, &root),
             [
                 "route 0.0.0.0/0 via 10.0.0.2 set",
-                "route 0.0.0.0/0 via 10.0.0.1 taken away",
+                "route 0.0.0.0/0 via 10.0.0.1 removed",
                 "no route 10.7.0.0/16 via 10.0.0.7",
             ]
         );
@@ -245,8 +245,8 @@ mod tests {
         assert_eq!(
             said_for(before, "", &root, &servers(&["10.7.0.2", "10.0.0.3"])),
             [
-                "route 10.8.0.0/16 via 10.0.0.7 taken away",
-                "route 0.0.0.0/0 via 10.0.0.1 taken away",
+                "route 10.8.0.0/16 via 10.0.0.7 removed",
+                "route 0.0.0.0/0 via 10.0.0.1 removed",
                 "no route 10.7.0.0/16 via 10.0.0.7",
             ]
         );
@@ -259,9 +259,9 @@ mod tests {
             ),
             [
                 "route 0.0.0.0/0 via 10.0.0.2 set",
-                "route 10.7.0.0/16 via 10.0.0.7 taken away",
-                "route 10.8.0.0/16 via 10.0.0.7 taken away",
-                "route 0.0.0.0/0 via 10.0.0.1 taken away",
+                "route 10.7.0.0/16 via 10.0.0.7 removed",
+                "route 10.8.0.0/16 via 10.0.0.7 removed",
+                "route 0.0.0.0/0 via 10.0.0.1 removed",
             ]
         );
         assert_eq!(
@@ -348,7 +348,7 @@ mod tests {
         let said: Vec<String> = changes.iter().map(words).collect();
         assert_eq!(
             said,
-            ["address 10.0.0.5/16 set", "address 10.0.0.5/24 taken away"]
+            ["address 10.0.0.5/16 set", "address 10.0.0.5/24 removed"]
         );
     }
 

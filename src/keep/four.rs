@@ -123,11 +123,11 @@ impl Client for Four {
         let hardware = Hardware::read(root, name)
             .map_err(|e| Error::io(name, "hardware address cannot be read", &e))?;
         let client_id = unhex(&self.before.client_id);
-        let wanted = WantedId::Bytes(client_id.ok_or_else(|| cannot("its client identifier"))?);
+        let wanted = WantedId::Bytes(client_id.ok_or_else(|| cannot("invalid client identifier"))?);
         let identity = Identity::new(hardware.hardware_type, &hardware.address, &wanted);
         let wish = &self.before.wish;
         let config = Config {
-            identity: identity.ok_or_else(|| cannot("another kind of hardware"))?,
+            identity: identity.ok_or_else(|| cannot("unsupported hardware type"))?,
             vendor_class: wish.vendor_class.clone(),
             host_name: wish.host_name.clone(),
             keep: wish.keep,

@@ -243,18 +243,18 @@ impl Held {
 
     /// Continues with the lease, or requests an address.
     fn begin(&mut self, name: &str) {
-        let asked = if self.client.is_v6() {
+        let server = if self.client.is_v6() {
             "a DHCPv6 server"
         } else {
-            "a server"
+            "a DHCP server"
         };
         match self.client.granted() {
             None => {
-                log::info!("{name}: {asked} is asked for another address");
+                log::info!("{name}: requesting another address from {server}");
                 self.client.start();
             }
             Some(granted) if self.is_forfeit(&granted) => {
-                log::info!("{name}: {asked} is asked for {} again", granted.address);
+                log::info!("{name}: requesting {} again from {server}", granted.address);
                 self.client.start();
             }
             Some(granted) => {
@@ -308,15 +308,11 @@ impl Held {
                 self.seen.set_address();
                 return true;
             }
-            log::warn!(
-                "{name}: {what} is not on the interface any more: it is left to whoever took it away"
-            );
+            log::warn!("{name}: {what} was removed by another program: no longer renewed");
             return false;
         };
         for route in left {
-            log::warn!(
-                "{name}: route {route} is not there any more: it is left to whoever took it away"
-            );
+            log::warn!("{name}: route {route} was removed by another program: not set again");
         }
         if !address && routes.is_empty() {
             // All settings are present, and the client can send.
@@ -376,7 +372,7 @@ impl Held {
         let name = &netdev.ifname;
         for route in self.client.routes() {
             if let Err(why) = self.route(turn.net, &route, false).await {
-                log::error!("{name}: route {route} cannot be taken away: {why}");
+                log::error!("{name}: route {route} cannot be removed: {why}");
             }
         }
         self.client.forget();
@@ -386,8 +382,8 @@ impl Held {
             .delete_address(self.place.index, address, None)
             .await
         {
-            Ok(()) => log::warn!("{name}: {address} taken away"),
-            Err(why) => log::error!("{name}: {address} cannot be taken away: {why}"),
+            Ok(()) => log::warn!("{name}: {address} removed"),
+            Err(why) => log::error!("{name}: {address} cannot be removed: {why}"),
         }
     }
 
@@ -420,7 +416,7 @@ impl Held {
                 if let Some(left) = renewal.not_applied {
                     log::log!(
                         level,
-                        "{name}: the server has changed what is not applied after boot: {left}"
+                        "{name}: the server changed settings that are not applied after boot: {left}"
                     );
                 }
                 return;
@@ -450,12 +446,11 @@ impl Held {
             let words = words(change);
             match change.apply(name, index, turn.root, turn.net).await {
                 Ok(()) if done_before < SHOWN => {
-                    log::log!(level, "{name}: {words}, as the server has it now");
+                    log::log!(level, "{name}: {words}, as the server requests");
                 }
                 Ok(()) => {}
                 Err(error) => {
-                    let why = error.seen.unwrap_or_default();
-                    self.troubles.say(format!("{name}: not {words}: {why}"));
+                    self.troubles.say(error.to_string());
                     // The setting that this change would replace stays.
                     if matches!(change, Setting::AddAddress(..) | Setting::AddRoute(_)) {
                         return;
@@ -465,10 +460,7 @@ impl Held {
         }
         if changes.len() > SHOWN {
             let more = changes.len().saturating_sub(SHOWN);
-            log::log!(
-                level,
-                "{name}: {more} more changes, as the server has it now"
-            );
+            log::log!(level, "{name}: {more} more changes, as the server requests");
         }
     }
 }

@@ -64,8 +64,8 @@ pub async fn keep(root: &Root) -> Result<()> {
     }
     let _lock = lock()?;
     let mut terminate = signal(SignalKind::terminate())
-        .map_err(|e| Error::io("SIGTERM", "cannot be waited for", &e))?;
-    let alarm = Alarm::new().map_err(|e| Error::io("timer", "cannot be made", &e))?;
+        .map_err(|e| Error::io("SIGTERM", "handler cannot be installed", &e))?;
+    let alarm = Alarm::new().map_err(|e| Error::io("timer", "cannot be created", &e))?;
     let mut keeper = Keeper {
         root,
         net: Net::of_addresses()?,
@@ -117,7 +117,7 @@ impl Keeper<'_> {
             // read.
             if self.blind_looks == BLIND_LOOKS {
                 log::warn!(
-                    "{}: {}: addresses and routes are left as they are until it can be read",
+                    "{}: {}: addresses and routes stay unchanged until the next successful read",
                     unread.path,
                     unread.why
                 );
@@ -182,12 +182,12 @@ fn lock() -> Result<Option<nix::fcntl::Flock<std::fs::File>>> {
     let directory = match LeaseDirectory::open() {
         Ok(directory) => directory,
         Err(error) => {
-            log::warn!("{error}; no lock keeps a second ibboot lease away");
+            log::warn!("{error}; a second ibboot lease is not locked out");
             return Ok(None);
         }
     };
     match directory.lock() {
-        Ok(None) => Err(Error::new("lease", "another ibboot lease keeps the leases")),
+        Ok(None) => Err(Error::new("lease", "another ibboot lease is running")),
         Ok(lock) => {
             directory
                 .clear()
@@ -195,7 +195,7 @@ fn lock() -> Result<Option<nix::fcntl::Flock<std::fs::File>>> {
             Ok(lock)
         }
         Err(error) => {
-            log::warn!("{error}; no lock keeps a second ibboot lease away");
+            log::warn!("{error}; a second ibboot lease is not locked out");
             Ok(None)
         }
     }
@@ -205,19 +205,19 @@ fn lock() -> Result<Option<nix::fcntl::Flock<std::fs::File>>> {
 /// or the only one. `None`: another program renews the leases.
 fn handed_over(root: &Root) -> Result<Option<(Kept, Vec<Held>)>> {
     let kept = handover::read_kept(root).unwrap_or_else(|error| {
-        log::warn!("{error}; what the initramfs handed over counts");
+        log::warn!("{error}; using the leases that the initramfs handed over");
         None
     });
     let state = match (handover::state_for_service(root), &kept) {
         (Err(error), Some(_)) => {
-            log::warn!("{error}; what the last ibboot lease wrote down counts");
+            log::warn!("{error}; using the leases that the last ibboot lease saved");
             None
         }
         (state, _) => state?,
     };
     let owner = state.as_ref().and_then(|state| state.handover.as_deref());
     if let Some(owner @ ("nm" | "networkd")) = owner {
-        log::info!("rd.ib.handover={owner}: it renews the leases");
+        log::info!("rd.ib.handover={owner}: {owner} renews the leases");
         return Ok(None);
     }
     let mut kept = kept.unwrap_or_else(|| Kept::new(root.boot_id()));
@@ -301,10 +301,10 @@ impl Notes {
         let was_broken = std::mem::replace(&mut self.is_broken, written.is_err());
         self.is_due = self.is_broken;
         match written {
-            Ok(()) if was_broken => log::info!("the leases can be written down again"),
+            Ok(()) if was_broken => log::info!("the leases can be saved again"),
             Ok(()) => {}
             Err(error) if was_broken => log::debug!("{error}"),
-            Err(error) => log::warn!("{error}; the leases are kept all the same"),
+            Err(error) => log::warn!("{error}; the leases are still renewed"),
         }
     }
 }
@@ -314,7 +314,10 @@ impl Notes {
 async fn arrive<'a>(place: &mut Place, turn: &Turn<'a>, what: &str) -> Option<There<'a>> {
     let there = match place.look(turn.facts, turn.told) {
         Found::Gone(true) => {
-            log::warn!("{}: the interface is gone: {what} waits for it", place.name);
+            log::warn!(
+                "{}: the interface is gone: {what} waits for the interface",
+                place.name
+            );
             return None;
         }
         Found::Gone(false) => return None,

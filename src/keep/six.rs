@@ -88,7 +88,7 @@ impl Client for Six {
         let cannot = |why: &str| Error::new(name, "DHCPv6 lease cannot be renewed").seen(why);
         let config = Config {
             identity: Identity {
-                duid: unhex(&self.before.duid).ok_or_else(|| cannot("its DUID"))?,
+                duid: unhex(&self.before.duid).ok_or_else(|| cannot("invalid DUID"))?,
                 iaid: self.before.iaid,
             },
             keep: self.before.wish.keep,

@@ -124,7 +124,7 @@ fn the_address_of_the_root_outlives_its_lease_and_is_granted_again() {
         assert!(
             program
                 .said()
-                .contains("the address stays, because the root file system hangs on it")
+                .contains("the address is kept, because the root file system depends on it")
         );
         assert!(addresses().contains("10.9.0."));
         let _back = dhcpd("far", &subnet(""));
@@ -137,7 +137,7 @@ fn the_address_of_the_root_outlives_its_lease_and_is_granted_again() {
 fn any_other_address_goes_with_its_lease_and_a_new_one_comes() {
     with_network("ibboot lease gives an address up", &["dhcpd"], || {
         let mut program = ends(false);
-        program.says("taken away");
+        program.says("removed");
         assert!(!addresses().contains("10.9.0."), "{}", addresses());
         let _back = dhcpd("far", &subnet(""));
         program.says("of 10.9.0.1, for 3600 s");
@@ -157,7 +157,7 @@ fn an_address_that_somebody_else_took_away_is_not_ours_any_longer() {
         let (_, mut program) = hand_over(node, false);
         program.says("is kept, for 3600 s");
         ip("addr flush dev near");
-        program.ends_with("is left to whoever took it away", 0);
+        program.ends_with("was removed by another program: no longer renewed", 0);
         assert!(program.said().contains("no lease is left to keep"));
         // The program wrote this down: the next start leaves the address alone too.
         lease().ends_with("there is no lease to keep", 0);
@@ -191,7 +191,7 @@ fn probes_that_the_initramfs_had_no_time_for_are_made_and_find_another_owner() {
         ip(&format!("-n far addr add {taken} dev far"));
         let (before, mut program) = hand_over(node, false);
         assert_eq!(before.state, progress::State::Probing);
-        program.says(": declined, and another one is asked for");
+        program.says(": declined; requesting another address");
         program.says("of 10.9.0.1, for 3600 s");
         until("another address", || {
             addresses().contains("10.9.0.") && !addresses().contains(&taken)
@@ -242,19 +242,19 @@ fn what_the_server_changes_is_applied_when_the_lease_is_renewed() {
         ]);
         let mut program = self::lease();
         program.says(
-            "near: the server has changed what is not applied after boot: name servers 10.9.0.4",
+            "near: the server changed settings that are not applied after boot: name servers 10.9.0.4",
         );
         let said = program.said();
         for change in [
             "address 10.9.0.10/16 set",
             "route 10.8.0.0/16 via 10.9.0.7 set",
             "route 0.0.0.0/0 via 10.9.0.2 set",
-            "route 10.7.0.0/16 via 10.9.0.7 taken away",
-            "route 0.0.0.0/0 via 10.9.0.1 taken away",
-            "address 10.9.0.10/24 taken away",
+            "route 10.7.0.0/16 via 10.9.0.7 removed",
+            "route 0.0.0.0/0 via 10.9.0.1 removed",
+            "address 10.9.0.10/24 removed",
             "MTU 1300 set",
         ] {
-            let line = format!("near: {change}, as the server has it now");
+            let line = format!("near: {change}, as the server requests");
             assert!(said.contains(&line), "{line}: {said}");
         }
         assert_eq!(
@@ -268,10 +268,7 @@ fn what_the_server_changes_is_applied_when_the_lease_is_renewed() {
         until("the next renewal", || {
             program.said().matches("10.9.0.10/16 renewed by").count() > 1
         });
-        assert_eq!(
-            program.said().matches("as the server has it now").count(),
-            7
-        );
+        assert_eq!(program.said().matches("as the server requests").count(), 7);
         assert_eq!(now().lease.unwrap().prefix, 16);
     });
 }
@@ -317,10 +314,10 @@ fn who_uses_the_address_too_is_named_once_and_answered_and_an_interface_of_our_o
             Arp::announcement(HardwareType::Ethernet, &near, address)
         );
         let line = format!(
-            "near: DHCP: 02:00:00:00:00:99 uses {address} too: the address stays, and is announced anew"
+            "near: DHCP: 02:00:00:00:00:99 also uses {address}: the address is kept and announced again"
         );
         program.says(&line);
-        assert_eq!(program.said().matches(" too: ").count(), 1);
+        assert_eq!(program.said().matches(" also uses ").count(), 1);
         assert!(addresses().contains(&address.to_string()));
     });
 }

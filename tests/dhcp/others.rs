@@ -168,7 +168,7 @@ fn of_two_servers_the_one_that_knows_the_node_wins_when_the_other_has_nothing_us
         assert_eq!(lease.server, Ipv4Addr::new(10, 9, 0, 1));
         let why = node.session.progress().counts.why_unusable.unwrap();
         assert!(
-            why.ends_with(" of 10.9.0.2: subnet mask 255.0.255.0"),
+            why.ends_with(" from 10.9.0.2: invalid subnet mask 255.0.255.0"),
             "{why}"
         );
     });

@@ -188,7 +188,7 @@ fn silence_is_told_apart_from_a_server_that_answers_others() {
         node.until(20, |session| session.progress().counts.sent == 2);
         assert_eq!(
             node.session.progress().diagnosis().0,
-            format!("nobody answers client {CLIENT_ID}")
+            format!("no DHCP server answers client {CLIENT_ID}")
         );
         // This server serves only one node, another one.
         let _server = dnsmasq(&[
@@ -201,7 +201,7 @@ fn silence_is_told_apart_from_a_server_that_answers_others() {
         node.until(20, |session| session.progress().counts.sent == 3);
         assert_eq!(
             node.session.progress().diagnosis().0,
-            format!("a DHCP server answers others and not client {CLIENT_ID}")
+            format!("a DHCP server answers other clients but not client {CLIENT_ID}")
         );
     });
 }

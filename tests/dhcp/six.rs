@@ -281,7 +281,7 @@ fn silence_is_told_with_what_a_router_says() {
         node.until(20, |session| session.progress().counts.sent == 2);
         assert_eq!(
             node.session.progress().diagnosis().0,
-            format!("nobody answers client {DUID}, and no router advertises itself")
+            format!("no DHCPv6 server answers client {DUID}, and no router sends advertisements")
         );
     });
 }

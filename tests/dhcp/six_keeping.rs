@@ -99,7 +99,9 @@ fn the_address_of_the_root_outlives_its_lease_and_is_granted_again() {
         || {
             let mut program = ends(true);
             let said = program.said();
-            assert!(said.contains("the address stays, because the root file system hangs on it"));
+            assert!(
+                said.contains("the address is kept, because the root file system depends on it")
+            );
             assert!(addresses().contains("fd00::"));
             let _back = dhcpd(&times(3600, 1800));
             program.says("renewed by fe80::");
@@ -112,7 +114,7 @@ fn the_address_of_the_root_outlives_its_lease_and_is_granted_again() {
 fn any_other_address_goes_with_its_lease_and_a_new_one_comes() {
     with_six("ibboot lease gives an IPv6 address up", &["dhcpd"], || {
         let mut program = ends(false);
-        program.says("taken away");
+        program.says("removed");
         assert!(!addresses().contains("fd00::"), "{}", addresses());
         let _back = dhcpd(&times(3600, 1800));
         program.says("for 3600 s");
@@ -138,7 +140,7 @@ fn an_address_that_the_kernel_took_with_the_link_is_set_again() {
             !addresses().contains("tentative")
         });
         ip(&format!("addr del {} dev near", lease.address_text()));
-        program.ends_with("is left to whoever took it away", 0);
+        program.ends_with("was removed by another program: no longer renewed", 0);
     });
 }
 

@@ -70,9 +70,7 @@ fn a_route_that_somebody_took_away_is_theirs_unless_it_leads_to_the_root() {
             // The program sets a route again that it had not checked yet, and the second time
             // leaves the route removed.
             let taken = |route: &str, program: &Server| {
-                let what = format!(
-                    "route {route} is not there any more: it is left to whoever took it away"
-                );
+                let what = format!("route {route} was removed by another program: not set again");
                 until(&what, || {
                     let network = route.split(' ').next().unwrap();
                     if !ip(&format!("route show {network} dev near")).is_empty() {
@@ -130,7 +128,7 @@ fn of_the_routes_that_the_server_has_no_more_those_to_the_root_stay() {
             let _second = dnsmasq(&[&options[..], &["--dhcp-option=option:router"]].concat());
             let mut program = lease();
             program.says("applied after boot: no route 10.7.0.0/16 via 10.9.0.7");
-            program.says("route 0.0.0.0/0 via 10.9.0.1 taken away");
+            program.says("route 0.0.0.0/0 via 10.9.0.1 removed");
             assert_eq!(routes(), "10.7.0.0/16 via 10.9.0.7 dev near \n");
             // The next start has the same state.
             drop(program);
@@ -157,7 +155,7 @@ fn an_interface_that_comes_back_after_a_reset_gets_its_address_again() {
             let address = Hex(&hardware().address).to_string();
             ip("link del near");
             program.says(&format!(
-                "near: the interface is gone: {lease} waits for it"
+                "near: the interface is gone: {lease} waits for the interface"
             ));
             // Another interface with the old name is not ours.
             ip("link add near type veth peer name other");
@@ -219,7 +217,8 @@ fn files_that_cannot_be_written_or_read_end_nothing_and_take_nothing_away() {
         mount(Some(PLACE), PLACE, none, MsFlags::MS_BIND, none).unwrap();
         let read_only = MsFlags::MS_BIND | MsFlags::MS_REMOUNT | MsFlags::MS_RDONLY;
         mount(none, PLACE, none, read_only, none).unwrap();
-        let what = "leases.json: cannot be written: Read-only file system; the leases are kept all the same";
+        let what =
+            "leases.json: cannot be written: Read-only file system; the leases are still renewed";
         program.says(what);
         let renewals = count(&program, "renewed by");
         until("another renewal", || {
@@ -227,7 +226,7 @@ fn files_that_cannot_be_written_or_read_end_nothing_and_take_nothing_away() {
         });
         assert_eq!(count(&program, what), 1, "{}", program.said());
         umount2(PLACE, MntFlags::MNT_DETACH).unwrap();
-        program.says("the leases can be written down again");
+        program.says("the leases can be saved again");
         until("leases.json", || now().lease != progress.lease);
         assert!(addresses().contains("10.9.0."));
         program.running();
@@ -247,13 +246,13 @@ fn a_start_takes_nothing_away_on_the_word_of_an_old_file() {
         written(&progress);
         let mut program = lease();
         program.says("renewed by 10.9.0.1, for 3600 s");
-        assert_eq!(count(&program, "taken away"), 0, "{}", program.said());
+        assert_eq!(count(&program, "removed"), 0, "{}", program.said());
         drop((program, server));
         // A file that does not parse must not stop the program.
         fs::write(LEASES, "{").unwrap();
         let mut program = lease();
         program.says("leases.json: does not parse");
-        program.says("what the initramfs handed over counts");
+        program.says("using the leases that the initramfs handed over");
         program.says("is kept, for 30 s");
         drop(program);
         fs::write(LEASES, "{").unwrap();
@@ -272,7 +271,7 @@ fn one_keeper_at_a_time() {
         let (_, mut program) = hand_over(node, true);
         program.says("is kept, for 3600 s");
         let mut second = Server::here("second", &[env!("CARGO_BIN_EXE_ibboot"), "lease"]);
-        second.ends_with("lease: another ibboot lease keeps the leases", 1);
+        second.ends_with("lease: another ibboot lease is running", 1);
         let left = format!("{PLACE}/lease/.leases.json.1");
         fs::write(&left, "").unwrap();
         drop(program);

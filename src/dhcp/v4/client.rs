@@ -410,9 +410,9 @@ impl Client {
             return self.enter(now, State::Selecting);
         };
         let becomes = if self.config.keep {
-            "the address stays, because the root file system hangs on it"
+            "the address is kept, because the root file system depends on it"
         } else {
-            "the address goes"
+            "the address is removed"
         };
         let mut actions = self.tell(now, kind, format!("{why}: {becomes}"));
         if self.config.keep {

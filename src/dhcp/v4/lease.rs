@@ -110,14 +110,14 @@ impl Lease {
     pub fn of(message: &Message, asked_ns: u64) -> Result<Lease, Reason> {
         let address = message.yiaddr;
         if !is_host(address) {
-            let why = format!("{address} is no address for a host");
-            return Err(Reason::new("no address for a host", why));
+            let why = format!("{address} is not a host address");
+            return Err(Reason::new("not a host address", why));
         }
         let server = message
             .address(option::SERVER)
             .ok_or("no server identifier (option 54)")?;
         if !is_host(server) {
-            let why = format!("server identifier {server}");
+            let why = format!("invalid server identifier {server}");
             return Err(Reason::new("server identifier", why));
         }
         if server == address {
@@ -128,21 +128,21 @@ impl Lease {
             .address(option::MASK)
             .ok_or("no subnet mask (option 1)")?;
         let prefix = prefix_of(mask)
-            .ok_or_else(|| Reason::new("subnet mask", format!("subnet mask {mask}")))?;
+            .ok_or_else(|| Reason::new("subnet mask", format!("invalid subnet mask {mask}")))?;
         let (network, last) = bounds(address, prefix);
         if prefix <= 30 && (address == network || address == last) {
-            let why = format!("{address}/{prefix} is the address of a whole network");
-            return Err(Reason::new("the address of a whole network", why));
+            let why = format!("{address}/{prefix} is a network or broadcast address");
+            return Err(Reason::new("a network or broadcast address", why));
         }
         let seconds = message
             .number(option::LEASE_TIME)
             .ok_or("no lease time (option 51)")?;
         if seconds == 0 {
-            return Err("a lease time of 0 s".into());
+            return Err("lease time 0 s".into());
         }
         let mut taken = Taken::new(message);
         if seconds < SECONDS_MIN {
-            let why = format!("{seconds} s, taken for {SECONDS_MIN} s");
+            let why = format!("{seconds} s, raised to {SECONDS_MIN} s");
             taken.leave_out::<()>(option::LEASE_TIME, &why);
         }
         let (renew_s, rebind_s) = times(message, seconds);

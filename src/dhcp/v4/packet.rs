@@ -153,11 +153,13 @@ impl fmt::Display for Malformed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Malformed::Short(length) => write!(f, "only {length} bytes"),
-            Malformed::Long(length) => write!(f, "{length} bytes"),
+            Malformed::Long(length) => write!(f, "{length} bytes are too many"),
             Malformed::Cookie => f.write_str("no DHCP cookie"),
             Malformed::Truncated(code) => write!(f, "option {code} is cut off"),
-            Malformed::Length(code, length) => write!(f, "option {code} of {length} bytes"),
-            Malformed::Type => f.write_str("no message type"),
+            Malformed::Length(code, length) => {
+                write!(f, "option {code} has an invalid length of {length} bytes")
+            }
+            Malformed::Type => f.write_str("no valid message type"),
         }
     }
 }

@@ -96,12 +96,12 @@ impl Progress {
         let id = &self.client_id;
         let (foreign, silence) = if self.hardware_type == HardwareType::InfiniBand {
             (
-                "see whether it knows this client identifier and serves InfiniBand (hardware type 32, no hardware address)",
-                "a DHCP server or relay must listen in this partition, and serve InfiniBand: dnsmasq does, Kea, busybox udhcpd and a plain ISC dhcpd only behind a relay",
+                "check whether the server knows this client identifier and serves InfiniBand (hardware type 32, no hardware address)",
+                "a DHCP server or relay must listen in this partition, and serve InfiniBand: dnsmasq serves InfiniBand; Kea, busybox udhcpd and a plain ISC dhcpd need a relay",
             )
         } else {
             (
-                "see whether it knows this client identifier or hardware address",
+                "check whether the server knows this client identifier or hardware address",
                 "a DHCP server or relay must listen on this network",
             )
         };
@@ -109,13 +109,13 @@ impl Progress {
         self.counts.diagnosis(Words {
             broken: self.broken.as_deref(),
             is_requesting: self.state == State::Requesting,
-            taken: "end the other machine's use of it, or take it out of the server's range",
+            taken: "stop the other machine from using the address, or remove the address from the server's range",
             refused: (String::new(), refused.to_owned()),
             foreign: (
-                format!("a DHCP server answers others and not client {id}"),
+                format!("a DHCP server answers other clients but not client {id}"),
                 foreign.to_owned(),
             ),
-            silence: (format!("nobody answers client {id}"), silence.to_owned()),
+            silence: (format!("no DHCP server answers client {id}"), silence.to_owned()),
         })
     }
 }

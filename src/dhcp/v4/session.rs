@@ -238,7 +238,11 @@ impl Session {
         };
         match Message::decode(datagram.payload) {
             Ok(message) if !self.is_to_us(datagram.to, &message) => {
-                log::debug!("{}: DHCP: to {}, another host", self.interface, datagram.to);
+                log::debug!(
+                    "{}: DHCP: ignored: sent to {}, another host",
+                    self.interface,
+                    datagram.to
+                );
             }
             Ok(message) => {
                 log::debug!(
@@ -342,7 +346,7 @@ impl Session {
                 self.broken = None;
             }
             Err(error) => {
-                let why = format!("nothing can be sent: {}", errno_text(&error));
+                let why = format!("cannot send: {}", errno_text(&error));
                 if self.broken.as_ref() != Some(&why) {
                     log::warn!("{}: DHCP: {why}", self.interface);
                     self.broken = Some(why);

@@ -38,7 +38,7 @@ const REQUESTED: [u16; 4] = [
 ];
 
 /// The beginning of the report if no name servers arrive; the reason follows.
-pub const NO_NAME_SERVERS: &str = "no name servers, though a router says that there are some";
+pub const NO_NAME_SERVERS: &str = "no name servers, although a router advertises DHCPv6";
 
 /// The requested settings: requested if a router sets the O or M flag.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -249,8 +249,8 @@ impl Asker {
         let answered = counts.why_refused.as_ref().or(counts.why_unusable.as_ref());
         let why = answered.or(self.broken.as_ref()).map(String::as_str);
         let why = why.unwrap_or(match counts.sent {
-            0 => "no server was asked",
-            _ => "nobody answers",
+            0 => "no request was sent",
+            _ => "no server answers",
         });
         format!("{NO_NAME_SERVERS}: {why}")
     }
@@ -290,7 +290,7 @@ impl Asker {
                 count(&mut self.counts.replies);
                 let mut actions = vec![Action::Say(
                     false,
-                    format!("{} of {from}", information.words()),
+                    format!("{} from {from}", information.words()),
                 )];
                 let left_out = information.left_out.iter();
                 actions
@@ -302,7 +302,7 @@ impl Asker {
             }
             Err(Refusal::Unusable(why)) => {
                 count(&mut self.counts.unusable);
-                self.counts.why_unusable = Some(format!("REPLY of {from}: {why}"));
+                self.counts.why_unusable = Some(format!("REPLY from {from}: {why}"));
                 Vec::new()
             }
             Err(refusal) => {

@@ -69,7 +69,7 @@ impl Refusal {
     pub fn kind(&self) -> &'static str {
         match self {
             Refusal::Status(said) => said.name().unwrap_or("another status"),
-            Refusal::Ended => "valid no longer",
+            Refusal::Ended => "no longer valid",
             Refusal::Unusable(why) => why.kind,
         }
     }
@@ -85,7 +85,7 @@ impl fmt::Display for Refusal {
         match self {
             Refusal::Status(said) if said.text.is_empty() => write!(f, "{said}"),
             Refusal::Status(said) => write!(f, "{said}: {}", printable(&said.text)),
-            Refusal::Ended => f.write_str("the address is valid no longer"),
+            Refusal::Ended => f.write_str("the address is no longer valid"),
             Refusal::Unusable(why) => write!(f, "{why}"),
         }
     }
@@ -116,7 +116,7 @@ impl Lease {
         let address = address(&association, wanted)?;
         let mut left_out = Vec::new();
         if address.valid_s < SECONDS_MIN {
-            let short = format!("valid for {} s, taken for {SECONDS_MIN} s", address.valid_s);
+            let short = format!("valid for {} s, raised to {SECONDS_MIN} s", address.valid_s);
             left_out.push(format!("option {}: {short}", option::IA_ADDRESS));
         }
         let (renew_s, rebind_s) = times(&association, &address);
@@ -233,7 +233,7 @@ fn association(message: &Message, iaid: u32) -> Result<Association, Refusal> {
     let mine = mine?;
     failed(mine.options.status()?)?;
     if mine.rebind_s > 0 && mine.renew_s > mine.rebind_s {
-        let why = format!("T1 {} s after T2 {} s", mine.renew_s, mine.rebind_s);
+        let why = format!("T1 {} s is later than T2 {} s", mine.renew_s, mine.rebind_s);
         return Err(Refusal::Unusable(Reason::new("T1 after T2", why)));
     }
     Ok(mine)
@@ -258,8 +258,8 @@ fn address(association: &Association, wanted: Option<Ipv6Addr>) -> Result<Addres
 fn fit(address: Address) -> Result<Address, Refusal> {
     failed(address.options.status()?)?;
     if !is_host(address.address) || is_reserved(address.address) {
-        let why = format!("{} is no address for a host", address.address);
-        return Err(Refusal::Unusable(Reason::new("no address for a host", why)));
+        let why = format!("{} is not a host address", address.address);
+        return Err(Refusal::Unusable(Reason::new("not a host address", why)));
     }
     if address.preferred_s > address.valid_s {
         let why = format!(
@@ -355,7 +355,7 @@ pub(super) fn domain_search(message: &Message, left_out: &mut Vec<String>) -> Ve
     const CODE: u16 = option::DOMAIN_LIST;
     let bytes = message.options.first(CODE).unwrap_or_default();
     search_list(bytes).unwrap_or_else(|| {
-        left_out.push(format!("option {CODE}: no list of domains"));
+        left_out.push(format!("option {CODE}: not a valid domain list"));
         Vec::new()
     })
 }

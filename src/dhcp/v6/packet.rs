@@ -125,12 +125,14 @@ pub enum Malformed {
 impl fmt::Display for Malformed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Malformed::Short(size) => write!(f, "{size} bytes are no DHCPv6 message"),
-            Malformed::Long(size) => write!(f, "{size} bytes are too many"),
-            Malformed::Type(number) => write!(f, "message type {number}"),
+            Malformed::Short(size) => write!(f, "{size} bytes are too few for a DHCPv6 message"),
+            Malformed::Long(size) => write!(f, "{size} bytes are too many for a DHCPv6 message"),
+            Malformed::Type(number) => write!(f, "unknown message type {number}"),
             Malformed::Truncated(code) => write!(f, "option {code} is cut off"),
-            Malformed::Rest(size) => write!(f, "{size} bytes behind the last option"),
-            Malformed::Length(code, size) => write!(f, "option {code} of {size} bytes"),
+            Malformed::Rest(size) => write!(f, "{size} bytes after the last option"),
+            Malformed::Length(code, size) => {
+                write!(f, "option {code} has an invalid length of {size} bytes")
+            }
         }
     }
 }

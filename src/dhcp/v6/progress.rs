@@ -71,14 +71,14 @@ impl Progress {
     pub fn diagnosis(&self) -> Diagnosis {
         let duid = &self.duid;
         let refused = "give the server a pool for this link, or a reservation for this DUID";
-        let foreign = "see whether another node has this port GUID or this client identifier";
+        let foreign = "check whether another node has this port GUID or this client identifier";
         self.counts.diagnosis(Words {
             broken: self.broken.as_deref(),
             is_requesting: self.state == State::Requesting,
-            taken: "end the other machine's use of it, or take it out of the server's pool",
+            taken: "stop the other machine from using the address, or remove the address from the server's pool",
             refused: (format!(" (client {duid})"), refused.to_owned()),
             foreign: (
-                format!("only answers to others than client {duid}"),
+                format!("a DHCPv6 server answers other clients but not client {duid}"),
                 foreign.to_owned(),
             ),
             silence: self.silence(),
@@ -89,20 +89,20 @@ impl Progress {
     fn silence(&self) -> Diagnosis {
         let (more, hint) = match self.router {
             Router::Silent => (
-                "and no router advertises itself",
+                "and no router sends advertisements",
                 "a DHCPv6 server or relay, and for the routes a router, must serve this partition (tcpdump -i IF 'udp port 547 or icmp6')",
             ),
             Router::Unmanaged | Router::Stateless => (
-                "and the router advertises none (M flag)",
+                "and the router does not advertise DHCPv6 (no M flag)",
                 "use ip=IF:auto6 if the router gives addresses, or start a DHCPv6 server for this partition",
             ),
             Router::Managed => (
-                "though the router advertises one (M flag)",
+                "although the router advertises DHCPv6 (M flag)",
                 "a DHCPv6 server or relay must listen on this partition (UDP port 547, ff02::1:2)",
             ),
         };
         (
-            format!("nobody answers client {}, {more}", self.duid),
+            format!("no DHCPv6 server answers client {}, {more}", self.duid),
             hint.replace("IF", &self.interface),
         )
     }

@@ -55,12 +55,12 @@ impl Socket {
         let socket = open(index, local).and_then(watched).map_err(|e| {
             let error = Error::io(
                 interface,
-                format!("DHCPv6: UDP port {CLIENT_PORT} of {local} cannot be had"),
+                format!("DHCPv6: cannot bind UDP port {CLIENT_PORT} of {local}"),
                 &e,
             );
             match e.kind() {
                 io::ErrorKind::AddrInUse => {
-                    Closed::InUse(error.hint("another DHCPv6 client runs: ss -lnup"))
+                    Closed::InUse(error.hint("another DHCPv6 client is running: see ss -lnup"))
                 }
                 _ => Closed::Failed(error),
             }
@@ -97,7 +97,7 @@ impl Socket {
                 self.broken = None;
             }
             Err(error) => {
-                let why = format!("nothing can be sent: {}", errno_text(&error));
+                let why = format!("cannot send: {}", errno_text(&error));
                 if self.broken.as_ref() != Some(&why) {
                     log::warn!("{}: DHCPv6: {why}", self.interface);
                     self.broken = Some(why);

@@ -55,7 +55,7 @@ impl Client {
         self.counts.unusable = self.counts.unusable.saturating_add(1);
         let from = message
             .address(option::SERVER)
-            .map_or_else(String::new, |server| format!(" of {server}"));
+            .map_or_else(String::new, |server| format!(" from {server}"));
         let what = format!("{}{from}: {why}", message.kind);
         let said = self.warn(now, why.kind, format!("not usable: {what}"));
         // The report changes no more often than the log.
@@ -87,7 +87,7 @@ impl Client {
             && message.chaddr.get(..length) == own.chaddr.get(..length);
         let text = || {
             format!(
-                "for hardware type {} with an address of {} bytes, not {} with {}",
+                "hardware type {} with an address of {} bytes, expected {} with {}",
                 message.htype, message.hlen, own.htype, own.hlen
             )
         };
@@ -104,7 +104,7 @@ impl Client {
             .as_ref()
             .filter(|held| held.address != offer.address)
         {
-            let why = format!("{} while {} is kept", offer.address, held.address);
+            let why = format!("{}, but {} is kept", offer.address, held.address);
             let why = Reason::new("another address is kept", why);
             return self.disbelieve(now, message, &why);
         }
@@ -184,7 +184,7 @@ impl Client {
             .answering()
             .is_some_and(|server| server != lease.server)
         {
-            return self.disbelieve(now, message, &"another server was asked".into());
+            return self.disbelieve(now, message, &"the request went to another server".into());
         }
         let asked_for = match self.state {
             State::Requesting => self.offers.first().map(|offer| offer.address),
@@ -192,8 +192,8 @@ impl Client {
             _ => self.held.as_ref().map(|held| held.address),
         };
         if asked_for != Some(lease.address) {
-            let why = format!("{} was not asked for", lease.address);
-            let why = Reason::new("an address that was not asked for", why);
+            let why = format!("{} was not requested", lease.address);
+            let why = Reason::new("an address that was not requested", why);
             return self.disbelieve(now, message, &why);
         }
         self.counts.replies += 1;
@@ -222,7 +222,7 @@ impl Client {
             return self.disbelieve(now, message, &"no server identifier (option 54)".into());
         };
         if self.answering().is_some_and(|asked| asked != server) {
-            return self.disbelieve(now, message, &"another server was asked".into());
+            return self.disbelieve(now, message, &"the request went to another server".into());
         }
         let words = message.option(option::MESSAGE).unwrap_or_default();
         let words = String::from_utf8_lossy(words);

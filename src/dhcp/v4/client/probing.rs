@@ -76,7 +76,7 @@ impl Client {
         }));
         self.declines = self.declines.saturating_add(1);
         self.counts.sent += 1;
-        let line = format!("{what}: declined, and another one is asked for");
+        let line = format!("{what}: declined; requesting another address");
         let mut actions = self.tell(now, "taken", line);
         let everybody = Destination::Link(Ipv4Addr::UNSPECIFIED);
         actions.push(Action::Send(decline, everybody));
@@ -93,7 +93,7 @@ impl Client {
         }
         self.defended_ns = Some(now);
         let line = format!(
-            "{} uses {address} too: the address stays, and is announced anew",
+            "{} also uses {address}: the address is kept and announced again",
             Hex(&arp.sender)
         );
         let mut actions = self.tell(now, "conflict", line);

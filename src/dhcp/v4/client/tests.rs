@@ -197,7 +197,7 @@ fn a_taken_address_is_given_up_and_declined_and_another_one_asked_for() {
     assert_eq!(
         talk.note(actions).sent(),
         format!(
-            "\"10.0.0.5 is taken by {owner}: declined, and another one is asked for\", DECLINE, lost 10.0.0.5"
+            "\"10.0.0.5 is taken by {owner}: declined; requesting another address\", DECLINE, lost 10.0.0.5"
         )
     );
     assert_eq!(talk.client.lease(), None);
@@ -263,21 +263,21 @@ fn a_second_server_with_nonsense_does_not_stop_the_good_one() {
     let nonsense = talk.answer(Kind::Offer, EVIL, Ipv4Addr::new(127, 0, 0, 1), 600);
     assert_eq!(
         talk.hear_this(&nonsense).sent(),
-        "\"not usable: OFFER of 10.0.0.2: 127.0.0.1 is no address for a host\""
+        "\"not usable: OFFER from 10.0.0.2: 127.0.0.1 is not a host address\""
     );
     assert_eq!(talk.hear_this(&nonsense).sent(), "");
     assert_eq!(talk.hear(Kind::Offer, GOOD, MINE, 600).sent(), "REQUEST");
     // Nor do its NAK, its ACK and its other address.
     assert_eq!(
         talk.hear(Kind::Nak, EVIL, MINE, 600).sent(),
-        "\"not usable: NAK of 10.0.0.2: another server was asked\""
+        "\"not usable: NAK from 10.0.0.2: the request went to another server\""
     );
     // A message of another kind with the same reason is not logged.
     assert_eq!(talk.hear(Kind::Ack, EVIL, MINE, 600).sent(), "");
     assert_eq!(talk.client.counts().unusable, 4);
     assert_eq!(
         talk.hear(Kind::Ack, GOOD, OTHER, 600).sent(),
-        "\"not usable: ACK of 10.0.0.1: 10.0.0.6 was not asked for\""
+        "\"not usable: ACK from 10.0.0.1: 10.0.0.6 was not requested\""
     );
     assert_eq!(
         talk.hear(Kind::Ack, GOOD, MINE, 600).sent(),
@@ -430,7 +430,7 @@ fn a_lease_that_ends_takes_its_address_along() {
     while !talk.wake().sent().contains("lost") {}
     assert_eq!(
         talk.sent(),
-        "\"the lease of 10.0.0.5/24 has ended: the address goes\", lost 10.0.0.5, DISCOVER"
+        "\"the lease of 10.0.0.5/24 has ended: the address is removed\", lost 10.0.0.5, DISCOVER"
     );
     assert_eq!(talk.client.lease(), None);
     // Likewise after a refusal.
@@ -438,11 +438,11 @@ fn a_lease_that_ends_takes_its_address_along() {
     talk.wake();
     assert_eq!(
         talk.hear(Kind::Nak, EVIL, MINE, 0).sent(),
-        "\"not usable: NAK of 10.0.0.2: another server was asked\""
+        "\"not usable: NAK from 10.0.0.2: the request went to another server\""
     );
     assert_eq!(
         talk.hear(Kind::Nak, GOOD, MINE, 0).sent(),
-        "\"server 10.0.0.1 refuses (NAK): the address goes\", lost 10.0.0.5, DISCOVER"
+        "\"server 10.0.0.1 refuses (NAK): the address is removed\", lost 10.0.0.5, DISCOVER"
     );
 }
 
@@ -454,12 +454,12 @@ fn the_address_of_the_root_file_system_stays_and_only_it_is_taken_again() {
     }
     assert_eq!(
         talk.sent(),
-        "\"the lease of 10.0.0.5/24 has ended: the address stays, because the root file system hangs on it\", DISCOVER"
+        "\"the lease of 10.0.0.5/24 has ended: the address is kept, because the root file system depends on it\", DISCOVER"
     );
     assert_eq!(talk.client.lease().unwrap().address, MINE);
     assert_eq!(
         talk.hear(Kind::Offer, GOOD, OTHER, 600).sent(),
-        "\"not usable: OFFER of 10.0.0.1: 10.0.0.6 while 10.0.0.5 is kept\""
+        "\"not usable: OFFER from 10.0.0.1: 10.0.0.6, but 10.0.0.5 is kept\""
     );
     assert_eq!(talk.hear(Kind::Offer, GOOD, MINE, 600).sent(), "REQUEST");
     // The client had the address before: no probe.
@@ -468,7 +468,7 @@ fn the_address_of_the_root_file_system_stays_and_only_it_is_taken_again() {
     talk.wake();
     assert_eq!(
         talk.hear(Kind::Nak, GOOD, MINE, 0).sent(),
-        "\"server 10.0.0.1 refuses (NAK): the address stays, because the root file system hangs on it\", DISCOVER"
+        "\"server 10.0.0.1 refuses (NAK): the address is kept, because the root file system depends on it\", DISCOVER"
     );
 }
 

@@ -141,7 +141,7 @@ impl Taken<'_> {
         if is_name(&text) {
             return Some(text);
         }
-        self.leave_out(code, "no host or domain name")
+        self.leave_out(code, "not a valid host or domain name")
     }
 
     pub(super) fn static_routes(&mut self) -> Vec<Route> {
@@ -168,7 +168,7 @@ impl Taken<'_> {
             let no_gateway = self.no_gateway(gateway);
             if class == 0 || no_gateway.is_some() {
                 let gateway = no_gateway.unwrap_or_else(|| gateway.to_string());
-                self.leave_out::<()>(CODE, &format!("{network} by {gateway}"));
+                self.leave_out::<()>(CODE, &format!("{network} via {gateway}"));
                 continue;
             }
             routes.push(Route {
@@ -193,7 +193,7 @@ impl Taken<'_> {
                 .flatten()
                 .and_then(|(network, after)| Some((network, after.split_first_chunk::<4>()?)));
             let Some((network, (gateway, after))) = parts else {
-                return self.leave_out(CODE, "does not fit its length");
+                return self.leave_out(CODE, "wrong length");
             };
             let mut octets = [0; 4];
             for (to, from) in octets.iter_mut().zip(network) {
@@ -211,7 +211,7 @@ impl Taken<'_> {
                 }),
                 no_gateway => {
                     let gateway = no_gateway.unwrap_or_else(|| gateway.to_string());
-                    self.leave_out::<()>(CODE, &format!("{network}/{prefix} by {gateway}"));
+                    self.leave_out::<()>(CODE, &format!("{network}/{prefix} via {gateway}"));
                 }
             }
             rest = after;
@@ -227,7 +227,7 @@ impl Taken<'_> {
         match search_list(bytes) {
             Some(domains) => domains,
             None => {
-                self.leave_out::<()>(CODE, "no list of domains");
+                self.leave_out::<()>(CODE, "not a valid domain list");
                 Vec::new()
             }
         }
@@ -242,7 +242,7 @@ fn line_of(bytes: &[u8]) -> Result<Option<String>, &'static str> {
     };
     let text = std::str::from_utf8(bytes).map_err(|_| "not UTF-8")?;
     if !text.chars().all(is_plain) {
-        return Err("a control character");
+        return Err("contains a control character");
     }
     Ok(Some(text.to_owned()))
 }
@@ -251,7 +251,7 @@ fn line_of(bytes: &[u8]) -> Result<Option<String>, &'static str> {
 fn no_host_name(name: &str) -> Option<String> {
     let first = name.split('.').next().unwrap_or_default();
     if first.eq_ignore_ascii_case("localhost") {
-        return Some(format!("{name} is every node's own name"));
+        return Some(format!("{name} refers to the node itself"));
     }
     let is_number = name.bytes().all(|b| b.is_ascii_digit() || b == b'.');
     is_number.then(|| format!("{name} is a number or an address"))

@@ -70,17 +70,17 @@ fn an_address_that_no_host_can_have_is_refused() {
     ] {
         let mut message = offer();
         message.yiaddr = address.parse().unwrap();
-        let why = format!("{address} is no address for a host");
+        let why = format!("{address} is not a host address");
         assert_eq!(of(&message), Err(why));
         assert_eq!(
             with(option::SERVER, &message.yiaddr.octets()),
-            Err(format!("server identifier {address}"))
+            Err(format!("invalid server identifier {address}"))
         );
     }
     for last in [0, 255] {
         let mut message = offer();
         message.yiaddr = Ipv4Addr::new(10, 0, 0, last);
-        let why = format!("10.0.0.{last}/24 is the address of a whole network");
+        let why = format!("10.0.0.{last}/24 is a network or broadcast address");
         assert_eq!(of(&message), Err(why));
     }
 }
@@ -93,7 +93,7 @@ fn a_mask_with_holes_or_none_is_refused() {
         [128, 0, 0, 0],
         [0, 0, 0, 255],
     ] {
-        let why = format!("subnet mask {}", Ipv4Addr::from(mask));
+        let why = format!("invalid subnet mask {}", Ipv4Addr::from(mask));
         assert_eq!(with(option::MASK, &mask), Err(why));
     }
     assert_eq!(with(option::MASK, &[255; 4]).unwrap().prefix, 32);
@@ -162,10 +162,10 @@ fn absurd_times_do_not_count() {
     assert_eq!(times(18, 19, 20), (18, 19));
     let short = with(option::LEASE_TIME, &2_u32.to_be_bytes()).unwrap();
     assert_eq!((short.seconds, short.rebind_s), (20, 10));
-    assert_eq!(short.left_out, ["option 51: 2 s, taken for 20 s"]);
+    assert_eq!(short.left_out, ["option 51: 2 s, raised to 20 s"]);
     assert_eq!(
         with(option::LEASE_TIME, &[0; 4]),
-        Err("a lease time of 0 s".to_owned())
+        Err("lease time 0 s".to_owned())
     );
     assert_eq!(with(option::LEASE_TIME, &[255; 4]).unwrap().ends_ns(), None);
 }
@@ -211,7 +211,7 @@ fn text_is_one_line_or_nothing() {
         ] {
             assert_eq!(
                 left_out(code, text.as_bytes()),
-                format!("option {code}: a control character")
+                format!("option {code}: contains a control character")
             );
         }
         assert_eq!(
@@ -230,7 +230,7 @@ fn text_is_one_line_or_nothing() {
     message.file = b"x\ny".to_vec();
     message.sname = b"ok".to_vec();
     let lease = of(&message).unwrap();
-    assert_eq!(lease.left_out, ["file: a control character"]);
+    assert_eq!(lease.left_out, ["file: contains a control character"]);
     assert_eq!(lease.tftp_server.as_deref(), Some("ok"));
 }
 
@@ -250,18 +250,18 @@ fn a_name_has_the_letters_of_names() {
         ] {
             assert_eq!(
                 left_out(code, name.as_bytes()),
-                format!("option {code}: no host or domain name"),
+                format!("option {code}: not a valid host or domain name"),
                 "{name}"
             );
         }
         let long = format!("{}.example", "x".repeat(64));
         assert_eq!(
             left_out(code, long.as_bytes()),
-            format!("option {code}: no host or domain name")
+            format!("option {code}: not a valid host or domain name")
         );
         assert_eq!(
             left_out(code, &[b'a'; 255]),
-            format!("option {code}: no host or domain name")
+            format!("option {code}: not a valid host or domain name")
         );
     }
     assert_eq!(
@@ -349,24 +349,24 @@ fn routes_that_cannot_be_are_left_out() {
         &[0, 10, 0, 0],
         &[255; 255],
     ] {
-        assert_eq!(left_out(CODE, value), "option 121: does not fit its length");
+        assert_eq!(left_out(CODE, value), "option 121: wrong length");
         assert_eq!(with(CODE, value).unwrap().classless_routes, None);
     }
     assert_eq!(
         left_out(CODE, &[8, 127, 10, 0, 0, 1]),
-        "option 121: 127.0.0.0/8 by 10.0.0.1"
+        "option 121: 127.0.0.0/8 via 10.0.0.1"
     );
     assert_eq!(
         left_out(CODE, &[0, 0, 0, 0, 0]),
-        "option 121: 0.0.0.0/0 by 0.0.0.0"
+        "option 121: 0.0.0.0/0 via 0.0.0.0"
     );
     assert_eq!(
         left_out(CODE, &[8, 10, 255, 255, 255, 255]),
-        "option 121: 10.0.0.0/8 by 255.255.255.255"
+        "option 121: 10.0.0.0/8 via 255.255.255.255"
     );
     assert_eq!(
         left_out(option::STATIC_ROUTES, &[0, 0, 0, 0, 10, 0, 0, 1]),
-        "option 33: 0.0.0.0 by 10.0.0.1"
+        "option 33: 0.0.0.0 via 10.0.0.1"
     );
 }
 
@@ -391,7 +391,7 @@ fn a_search_list_is_read_with_its_pointers_and_every_walk_ends() {
     ] {
         assert_eq!(
             left_out(CODE, wrong),
-            "option 119: no list of domains",
+            "option 119: not a valid domain list",
             "{wrong:?}"
         );
     }
@@ -485,11 +485,11 @@ fn the_nodes_own_address_is_no_gateway() {
     assert_eq!(lease.left_out, [format!("option 3: {own}")]);
     assert_eq!(
         left_out(option::STATIC_ROUTES, &[10, 7, 0, 0, 10, 0, 0, 5]),
-        format!("option 33: 10.7.0.0 by {own}")
+        format!("option 33: 10.7.0.0 via {own}")
     );
     assert_eq!(
         left_out(option::CLASSLESS_ROUTES, &[0, 10, 0, 0, 5]),
-        format!("option 121: 0.0.0.0/0 by {own}")
+        format!("option 121: 0.0.0.0/0 via {own}")
     );
 }
 
@@ -498,7 +498,7 @@ fn a_host_is_not_called_as_every_other_one_or_by_a_number() {
     for name in ["localhost", "LocalHost.", "localhost.localdomain"] {
         assert_eq!(
             left_out(option::HOST_NAME, name.as_bytes()),
-            format!("option 12: {name} is every node's own name")
+            format!("option 12: {name} refers to the node itself")
         );
     }
     for name in ["1.2.3.4", "17", "1.2.3.4."] {

@@ -58,7 +58,12 @@ impl Client {
                 self.granted(now, message, from)
             }
             (Kind::Reply, State::Requesting | State::Renewing | State::Declining) if !is_asked => {
-                self.disbelieve(now, message, from, &"another server was asked".into())
+                self.disbelieve(
+                    now,
+                    message,
+                    from,
+                    &"the request went to another server".into(),
+                )
             }
             (Kind::Reply, State::Requesting | State::Renewing | State::Rebinding) => {
                 self.granted(now, message, from)
@@ -92,7 +97,7 @@ impl Client {
         why: &Reason,
     ) -> Vec<Action> {
         self.counts.unusable = self.counts.unusable.saturating_add(1);
-        let what = format!("{} of {from}: {why}", message.kind);
+        let what = format!("{} from {from}: {why}", message.kind);
         let said = self.warn(now, why.kind, format!("not usable: {what}"));
         // The report changes no more often than the log.
         if !said.is_empty() || self.counts.why_unusable.is_none() {
@@ -171,7 +176,7 @@ impl Client {
     /// Why this lease is rejected: another address is kept.
     fn is_kept_from(&self, lease: &Lease) -> Option<Reason> {
         let held = self.held.as_ref().filter(|_| self.config.keep)?;
-        let why = || format!("{} while {} is kept", lease.address, held.address);
+        let why = || format!("{}, but {} is kept", lease.address, held.address);
         (held.address != lease.address).then(|| Reason::new("another address is kept", why()))
     }
 
@@ -198,8 +203,8 @@ impl Client {
             Err(refusal) => return self.refused(now, message, from, &refusal),
         };
         if is_renewal && !is_withdrawn && wanted != Some(lease.address) {
-            let why = format!("{} was not asked for", lease.address);
-            let why = Reason::new("an address that was not asked for", why);
+            let why = format!("{} was not requested", lease.address);
+            let why = Reason::new("an address that was not requested", why);
             return self.disbelieve(now, message, from, &why);
         }
         if let Some(why) = self.is_kept_from(&lease) {

@@ -316,7 +316,7 @@ fn what_is_not_for_us_is_counted_and_changes_nothing() {
     assert_eq!(talk.state(), State::Requesting);
     assert_eq!(
         talk.client.counts().why_unusable.as_deref(),
-        Some("REPLY of fe80::2: another server was asked")
+        Some("REPLY from fe80::2: the request went to another server")
     );
     talk.grant(GOOD, MINE, 60);
     assert_eq!(talk.actions, [Action::Bound]);
@@ -405,7 +405,7 @@ fn a_lease_is_renewed_with_its_server_then_with_any_then_given_up() {
     while talk.state() != State::Soliciting {
         talk.wake();
     }
-    let why = "the lease of fd00::5/128 has ended: the address goes".to_owned();
+    let why = "the lease of fd00::5/128 has ended: the address is removed".to_owned();
     assert_eq!(
         talk.actions[..2],
         [Action::Say(true, why), Action::Lost(ip(MINE))]
@@ -423,7 +423,7 @@ fn the_address_of_the_root_is_kept_and_no_other_one_taken() {
         talk.actions[0],
         Action::Say(
             true,
-            "the lease of fd00::5/128 has ended: the address stays, because the root file system hangs on it"
+            "the lease of fd00::5/128 has ended: the address is kept, because the root file system depends on it"
                 .to_owned()
         )
     );
@@ -433,7 +433,7 @@ fn the_address_of_the_root_is_kept_and_no_other_one_taken() {
     talk.offer(EVIL, OTHER, AT_ONCE);
     assert_eq!(
         talk.client.counts().why_unusable.as_deref(),
-        Some("ADVERTISE of fe80::2: fd00::6 while fd00::5 is kept")
+        Some("ADVERTISE from fe80::2: fd00::6, but fd00::5 is kept")
     );
     // A server can slow the client down: no boot waits.
     let mut slow = talk.answer(Kind::Advertise, EVIL, OTHER, 60);
@@ -503,7 +503,7 @@ fn a_server_that_takes_the_address_back_is_obeyed_unless_a_root_hangs_on_it() {
     talk.grant(GOOD, OTHER, 1000);
     assert_eq!(
         talk.client.counts().why_unusable.as_deref(),
-        Some("REPLY of fe80::1: fd00::6 was not asked for")
+        Some("REPLY from fe80::1: fd00::6 was not requested")
     );
 }
 

@@ -96,7 +96,7 @@ fn an_answer_ends_it() {
         [
             Action::Say(
                 false,
-                "name servers fd00::53, search a.example of fe80::1".to_owned()
+                "name servers fd00::53, search a.example from fe80::1".to_owned()
             ),
             Action::Say(true, "not taken: option 23: fe80::1".to_owned()),
             Action::Bound,
@@ -126,7 +126,7 @@ fn an_answer_without_name_servers_is_one() {
     let mut empty = without(&asked, option::NAME_SERVERS);
     empty.options.remove(option::DOMAIN_LIST);
     let actions = asker.received(&empty, SERVER);
-    let line = "no name servers of fe80::1".to_owned();
+    let line = "no name servers from fe80::1".to_owned();
     assert_eq!(actions, [Action::Say(false, line), Action::Bound]);
     assert_eq!(asker.answer().unwrap().variables(), []);
 }
@@ -161,7 +161,7 @@ fn what_is_no_answer_to_this_question_is_not_believed() {
     let malformed = Malformed::Length(option::STATUS_CODE, 1);
     assert_eq!(
         counts.why_unusable,
-        Some(format!("REPLY of fe80::1: {malformed}"))
+        Some(format!("REPLY from fe80::1: {malformed}"))
     );
     // The right answer is still accepted.
     assert_eq!(
@@ -182,7 +182,7 @@ fn values_that_do_not_fit_are_left_out_and_named() {
     assert_eq!(information.variables(), []);
     assert_eq!(
         information.left_out,
-        ["option 23: 17 bytes", "option 24: no list of domains"]
+        ["option 23: 17 bytes", "option 24: not a valid domain list"]
     );
 }
 
@@ -202,7 +202,7 @@ fn silence_is_said_once_and_slows_the_question_down() {
         assert!(last == 0 || now - last <= longest, "{number}");
         last = now;
     }
-    let line = "no name servers, though a router says that there are some: nobody answers";
+    let line = "no name servers, although a router advertises DHCPv6: no server answers";
     assert_eq!(said, [(6, line.to_owned())]);
     assert_eq!((asker.stage(), asker.give_up()), (Stage::Silent, None));
     // A late answer counts.
@@ -217,23 +217,23 @@ fn silence_is_said_once_and_slows_the_question_down() {
 #[test]
 fn where_it_ends_without_an_answer_that_is_said_once_with_what_is_known() {
     let line = |why: &str| {
-        let what = "no name servers, though a router says that there are some";
+        let what = "no name servers, although a router advertises DHCPv6";
         Some(format!("{what}: {why}"))
     };
     let mut unasked = asker();
     assert_eq!(unasked.stage(), Stage::Open);
-    assert_eq!(unasked.give_up(), line("no server was asked"));
+    assert_eq!(unasked.give_up(), line("no request was sent"));
     assert_eq!((unasked.stage(), unasked.give_up()), (Stage::Silent, None));
     assert!(!unasked.is_hopeful());
 
     let mut asked = asker();
     wake(&mut asked);
     asked.sent(None);
-    assert_eq!(asked.give_up(), line("nobody answers"));
+    assert_eq!(asked.give_up(), line("no server answers"));
 
     let mut broken = asker();
     wake(&mut broken);
-    let why = "nothing can be sent: ENETUNREACH";
+    let why = "cannot send: ENETUNREACH";
     broken.sent(Some(why));
     assert_eq!(broken.give_up(), line(why));
 
@@ -273,7 +273,7 @@ fn a_refusal_is_the_reason_that_is_said() {
     let asked = sent(&wake(&mut asker).1);
     let refusal = with(&asked, option::STATUS_CODE, *b"\x00\x01no\x1b[2J");
     asker.received(&refusal, SERVER);
-    asker.sent(Some("nothing can be sent: ENETDOWN"));
-    let line = "no name servers, though a router says that there are some: server fe80::1 refuses: UnspecFail: no\\x1b[2J";
+    asker.sent(Some("cannot send: ENETDOWN"));
+    let line = "no name servers, although a router advertises DHCPv6: server fe80::1 refuses: UnspecFail: no\\x1b[2J";
     assert_eq!(asker.give_up(), Some(line.to_owned()));
 }

@@ -41,15 +41,15 @@ fn a_flood_of_unusable_offers_acks_and_naks_is_a_line_for_each_kind_of_reason() 
     assert_eq!(
         lines(&mut talk, (0..FLOOD).map(offer)),
         [
-            "not usable: OFFER of 10.66.0.1: subnet mask 0.0.0.1",
-            "not usable: OFFER of 240.0.0.1: server identifier 240.0.0.1",
-            "not usable: OFFER of 10.66.0.3: no subnet mask (option 1)",
+            "not usable: OFFER from 10.66.0.1: invalid subnet mask 0.0.0.1",
+            "not usable: OFFER from 240.0.0.1: invalid server identifier 240.0.0.1",
+            "not usable: OFFER from 10.66.0.3: no subnet mask (option 1)",
         ]
     );
     assert_eq!(talk.client.counts().unusable, FLOOD);
     // The report does not change with every packet.
     let why = talk.client.counts().why_unusable.as_deref();
-    assert_eq!(why, Some("OFFER of 10.66.0.3: no subnet mask (option 1)"));
+    assert_eq!(why, Some("OFFER from 10.66.0.3: no subnet mask (option 1)"));
     talk.hear(Kind::Offer, GOOD, MINE, 600);
     let ack = |number| {
         let mut ack = good.clone();
@@ -66,7 +66,7 @@ fn a_flood_of_unusable_offers_acks_and_naks_is_a_line_for_each_kind_of_reason() 
     };
     assert_eq!(
         lines(&mut talk, (0..FLOOD).map(ack)),
-        ["not usable: ACK of 10.66.0.1: another server was asked"]
+        ["not usable: ACK from 10.66.0.1: the request went to another server"]
     );
     let hardware = |number: u32| {
         let mut other = good.clone();
@@ -115,7 +115,7 @@ fn a_renewal_is_granted_by_the_server_of_the_lease_alone() {
     rogue.options.insert(option::MASK, vec![255, 0, 0, 0]);
     assert_eq!(
         talk.hear_this(&rogue).sent(),
-        "\"not usable: ACK of 10.0.0.2: another server was asked\""
+        "\"not usable: ACK from 10.0.0.2: the request went to another server\""
     );
     let lease = talk.client.lease().unwrap();
     assert_eq!((lease.server, lease.prefix), (GOOD, 24));
@@ -130,7 +130,7 @@ fn an_answer_for_other_hardware_is_not_taken() {
         let mut offer = talk.answer(Kind::Offer, GOOD, MINE, 600);
         (offer.htype, offer.hlen) = (htype, hlen);
         let what = format!(
-            "\"not usable: OFFER of 10.0.0.1: for hardware type {htype} with an address of {hlen} bytes, not 32 with 0\""
+            "\"not usable: OFFER from 10.0.0.1: hardware type {htype} with an address of {hlen} bytes, expected 32 with 0\""
         );
         assert_eq!(talk.hear_this(&offer).sent(), what);
     }
@@ -200,7 +200,7 @@ fn who_uses_the_address_too_is_named_and_answered_once_in_ten_seconds() {
         assert_eq!(
             talk.note(actions).sent(),
             format!(
-                "\"{name} uses 10.0.0.5 too: the address stays, and is announced anew\", defend 10.0.0.5"
+                "\"{name} also uses 10.0.0.5: the address is kept and announced again\", defend 10.0.0.5"
             )
         );
         let mut defences = 0;

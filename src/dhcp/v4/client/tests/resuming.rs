@@ -4,7 +4,7 @@
 use super::*;
 
 const ENDED: &str =
-    "\"the lease of 10.0.0.5/24 has ended: the address goes\", lost 10.0.0.5, DISCOVER";
+    "\"the lease of 10.0.0.5/24 has ended: the address is removed\", lost 10.0.0.5, DISCOVER";
 
 /// A lease of 600 s, given to a client 601 s after the request.
 fn stale(keep: bool) -> Talk {
@@ -33,7 +33,7 @@ fn a_lease_that_ended_by_what_is_written_down_is_asked_for_before_it_is_given_up
     let mut talk = stale(false);
     assert_eq!(
         talk.hear(Kind::Nak, GOOD, MINE, 0).sent(),
-        "\"server 10.0.0.1 refuses (NAK): the address goes\", lost 10.0.0.5, DISCOVER"
+        "\"server 10.0.0.1 refuses (NAK): the address is removed\", lost 10.0.0.5, DISCOVER"
     );
     // Under a root file system the address is kept, whatever the servers answer.
     for refused in [false, true] {
@@ -44,7 +44,11 @@ fn a_lease_that_ended_by_what_is_written_down_is_asked_for_before_it_is_given_up
             talk.wake();
             talk.wake();
         }
-        assert!(talk.sent().contains("the address stays"), "{}", talk.sent());
+        assert!(
+            talk.sent().contains("the address is kept"),
+            "{}",
+            talk.sent()
+        );
         assert_eq!(talk.client.lease().unwrap().address, MINE);
     }
 }

@@ -15,7 +15,7 @@ fn an_address_in_the_place_of_a_withdrawn_one_is_taken_unless_a_root_hangs_on_it
     kept.wake();
     let reply = kept.renumbering();
     kept.hear(&reply, GOOD);
-    let line = "server fe80::1: the address is valid no longer: the address stays, because the root file system hangs on it";
+    let line = "server fe80::1: the address is no longer valid: the address is kept, because the root file system depends on it";
     assert_eq!(kept.actions[0], Action::Say(true, line.to_owned()));
     assert_eq!(kept.last(), (Kind::Solicit, None, Some(MINE)));
     assert_eq!(kept.client.lease().unwrap().address, ip(MINE));
@@ -39,7 +39,7 @@ fn a_lease_that_its_server_forgot_is_rebound_and_ends() {
     while talk.state() == State::Requesting {
         talk.wake();
     }
-    let line = "the lease of fd00::5/128 has ended: the address goes".to_owned();
+    let line = "the lease of fd00::5/128 has ended: the address is removed".to_owned();
     assert_eq!(
         talk.actions[..2],
         [Action::Say(true, line), Action::Lost(ip(MINE))]
@@ -113,7 +113,7 @@ fn a_flood_of_nonsense_with_other_bytes_each_time_is_one_line() {
     let lines: Vec<String> = lines.into_iter().map(|line| format!("{line:?}")).collect();
     assert_eq!(lines.len(), 7, "{lines:#?}");
     let first =
-        "Say(true, \"not usable: ADVERTISE of fe80::: no addresses (IA_NA) for our IAID 65535\")";
+        "Say(true, \"not usable: ADVERTISE from fe80::: no addresses (IA_NA) for our IAID 65535\")";
     assert_eq!(lines[0], first);
     assert_eq!(
         lines[6],
