@@ -39,7 +39,7 @@ impl fmt::Display for Reason {
 /// The kinds that were logged since the last lease.
 #[derive(Debug, Default)]
 pub struct Brake {
-    said: Vec<&'static str>,
+    logged: Vec<&'static str>,
     /// When the first kind was logged, ns since kernel start.
     since_ns: u64,
     /// A lease was granted since then.
@@ -52,14 +52,14 @@ impl Brake {
         if self.is_loose && now_ns.saturating_sub(self.since_ns) >= WINDOW {
             *self = Brake::default();
         }
-        if self.said.len() >= KINDS || self.said.contains(&kind) {
+        if self.logged.len() >= KINDS || self.logged.contains(&kind) {
             return None;
         }
-        if self.said.is_empty() {
+        if self.logged.is_empty() {
             self.since_ns = now_ns;
         }
-        self.said.push(kind);
-        Some(if self.said.len() == KINDS {
+        self.logged.push(kind);
+        Some(if self.logged.len() == KINDS {
             format!("{line} (further lines are counted, not logged)")
         } else {
             line
@@ -77,17 +77,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_kind_is_said_once_and_eight_of_them_until_there_is_a_lease() {
+    fn a_kind_is_logged_once_and_eight_kinds_until_a_lease() {
         const ALL: [&str; 10] = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"];
         let mut brake = Brake::default();
-        let mut said = Vec::new();
+        let mut logged = Vec::new();
         for text in 0..20_000 {
             let kind = ALL[text % ALL.len()];
-            said.extend(brake.pass(7, kind, format!("{kind} of {text}")));
+            logged.extend(brake.pass(7, kind, format!("{kind} of {text}")));
         }
-        assert_eq!(said.len(), KINDS);
-        assert_eq!(said[1], "b of 1");
-        assert_eq!(said[7], "h of 7 (further lines are counted, not logged)");
+        assert_eq!(logged.len(), KINDS);
+        assert_eq!(logged[1], "b of 1");
+        assert_eq!(logged[7], "h of 7 (further lines are counted, not logged)");
         assert_eq!(brake.pass(7 + WINDOW, "a", String::new()), None);
         brake.loosen();
         assert_eq!(brake.pass(6 + WINDOW, "a", String::new()), None);

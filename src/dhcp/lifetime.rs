@@ -45,7 +45,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lease_ends_so_many_seconds_after_it_was_asked_for_or_never() {
+    fn a_lease_ends_its_length_after_the_request_or_never() {
         assert_eq!(end_ns(7, 2), Some(2_000_000_007));
         assert_eq!(end_ns(u64::MAX - 1, 60), Some(u64::MAX));
         assert_eq!(end_ns(7, FOR_EVER), None);

@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_surest_sign_is_told() {
+    fn the_most_certain_cause_is_reported() {
         let found = |counts: &Counts, broken, is_requesting| {
             let same = |text: &str| (text.to_owned(), String::new());
             let words = Words {

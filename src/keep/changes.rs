@@ -167,11 +167,11 @@ mod tests {
         serde_json::from_str(&text).unwrap()
     }
 
-    fn said(before: &str, after: &str, wish: &Wish) -> Vec<String> {
-        said_for(before, after, wish, &None)
+    fn lines(before: &str, after: &str, wish: &Wish) -> Vec<String> {
+        lines_for(before, after, wish, &None)
     }
 
-    fn said_for(before: &str, after: &str, wish: &Wish, servers: &Servers) -> Vec<String> {
+    fn lines_for(before: &str, after: &str, wish: &Wish, servers: &Servers) -> Vec<String> {
         let (before, after) = (lease(before), lease(after));
         let had = routes(&before);
         let stay = if wish.keep {
@@ -180,15 +180,15 @@ mod tests {
             Vec::new()
         };
         let changes = changes(&before, &had, &after, &stay, wish, &Netdev::default());
-        let mut said: Vec<String> = changes.iter().map(words).collect();
-        said.extend(not_applied(&before, &after, &stay, wish));
-        said
+        let mut lines: Vec<String> = changes.iter().map(words).collect();
+        lines.extend(not_applied(&before, &after, &stay, wish));
+        lines
     }
 
     #[test]
     fn what_is_the_same_changes_nothing() {
         let all = r#","mtu":2000,"routers":["10.0.0.1"],"name_servers":["10.0.0.3"]"#;
-        assert_eq!(said(all, all, &Wish::default()), Vec::<String>::new());
+        assert_eq!(lines(all, all, &Wish::default()), Vec::<String>::new());
     }
 
     #[test]
@@ -198,7 +198,7 @@ mod tests {
         let after = r#","routers":["10.0.0.2"],
             "static_routes":[{"network":"10.8.0.0","prefix":16,"gateway":"10.0.0.7"}]"#;
         assert_eq!(
-            said(before, after, &Wish::default()),
+            lines(before, after, &Wish::default()),
             [
                 "route 10.8.0.0/16 via 10.0.0.7 set",
                 "route 0.0.0.0/0 via 10.0.0.2 set",
@@ -218,7 +218,7 @@ mod tests {
             "static_routes":[{"network":"10.7.0.0","prefix":16,"gateway":"10.0.0.7"}]"#;
         let after = r#","routers":["10.0.0.2"]"#;
         assert_eq!(
-            said(before, after, &root),
+            lines(before, after, &root),
             [
                 "route 0.0.0.0/0 via 10.0.0.2 set",
                 "route 0.0.0.0/0 via 10.0.0.1 removed",
@@ -226,7 +226,7 @@ mod tests {
             ]
         );
         assert_eq!(
-            said(before, "", &root),
+            lines(before, "", &root),
             ["no route 10.7.0.0/16 via 10.0.0.7, no route 0.0.0.0/0 via 10.0.0.1"]
         );
     }
@@ -243,7 +243,7 @@ mod tests {
         let servers = |all: &[&str]| Some(all.iter().map(|ip| ip.parse().unwrap()).collect());
         // The server behind a router needs a route; the server on the link needs none.
         assert_eq!(
-            said_for(before, "", &root, &servers(&["10.7.0.2", "10.0.0.3"])),
+            lines_for(before, "", &root, &servers(&["10.7.0.2", "10.0.0.3"])),
             [
                 "route 10.8.0.0/16 via 10.0.0.7 removed",
                 "route 0.0.0.0/0 via 10.0.0.1 removed",
@@ -251,7 +251,7 @@ mod tests {
             ]
         );
         assert_eq!(
-            said_for(
+            lines_for(
                 before,
                 r#","routers":["10.0.0.2"]"#,
                 &root,
@@ -265,7 +265,7 @@ mod tests {
             ]
         );
         assert_eq!(
-            said_for(before, "", &root, &servers(&["192.0.2.9"]))
+            lines_for(before, "", &root, &servers(&["192.0.2.9"]))
                 .last()
                 .unwrap(),
             "no route 0.0.0.0/0 via 10.0.0.1"
@@ -345,9 +345,9 @@ mod tests {
             &Wish::default(),
             &Netdev::default(),
         );
-        let said: Vec<String> = changes.iter().map(words).collect();
+        let lines: Vec<String> = changes.iter().map(words).collect();
         assert_eq!(
-            said,
+            lines,
             ["address 10.0.0.5/16 set", "address 10.0.0.5/24 removed"]
         );
     }
@@ -355,14 +355,14 @@ mod tests {
     #[test]
     fn the_mtu_follows_unless_the_command_line_has_one() {
         let (before, after) = (r#","mtu":2000"#, r#","mtu":1500"#);
-        assert_eq!(said(before, after, &Wish::default()), ["MTU 1500 set"]);
-        assert_eq!(said(before, "", &Wish::default()), ["no MTU"]);
+        assert_eq!(lines(before, after, &Wish::default()), ["MTU 1500 set"]);
+        assert_eq!(lines(before, "", &Wish::default()), ["no MTU"]);
         let fixed = Wish {
             ignore_mtu: true,
             ..Wish::default()
         };
-        assert_eq!(said(before, after, &fixed), Vec::<String>::new());
-        assert_eq!(said(before, "", &fixed), Vec::<String>::new());
+        assert_eq!(lines(before, after, &fixed), Vec::<String>::new());
+        assert_eq!(lines(before, "", &fixed), Vec::<String>::new());
     }
 
     #[test]
@@ -386,13 +386,13 @@ mod tests {
         let before = r#","name_servers":["10.0.0.3"],"host_name":"a""#;
         let after = r#","name_servers":["10.0.0.4","10.0.0.5"],"domain_search":["a.example"]"#;
         assert_eq!(
-            said(before, after, &Wish::default()),
+            lines(before, after, &Wish::default()),
             ["name servers 10.0.0.4 10.0.0.5, domains a.example, host name none"]
         );
         let other_dns = Wish {
             ignore_dns: true,
             ..Wish::default()
         };
-        assert_eq!(said(before, after, &other_dns), ["host name none"]);
+        assert_eq!(lines(before, after, &other_dns), ["host name none"]);
     }
 }

@@ -123,8 +123,9 @@ impl Client for Four {
         let hardware = Hardware::read(root, name)
             .map_err(|e| Error::io(name, "hardware address cannot be read", &e))?;
         let client_id = unhex(&self.before.client_id);
-        let wanted = WantedId::Bytes(client_id.ok_or_else(|| cannot("invalid client identifier"))?);
-        let identity = Identity::new(hardware.hardware_type, &hardware.address, &wanted);
+        let expected =
+            WantedId::Bytes(client_id.ok_or_else(|| cannot("invalid client identifier"))?);
+        let identity = Identity::new(hardware.hardware_type, &hardware.address, &expected);
         let wish = &self.before.wish;
         let config = Config {
             identity: identity.ok_or_else(|| cannot("unsupported hardware type"))?,
@@ -203,7 +204,7 @@ impl Client for Four {
     fn note(&self, place: &Place, before: u32, kept: &mut handover::Kept) -> Vec<Route> {
         let progress = self.progress(place);
         match kept.dhcp.iter_mut().find(|one| one.index == before) {
-            Some(there) => *there = progress,
+            Some(present) => *present = progress,
             None => kept.dhcp.push(progress),
         }
         self.old_routes.clone()

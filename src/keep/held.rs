@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use futures_util::future::LocalBoxFuture;
 
 use super::changes::{Servers, needed, words};
-use super::place::{Place, There};
+use super::place::{Place, Present};
 use super::reconcile::{Seen, Verdict};
 use super::{Doubt, Renewals, Troubles, Turn, arrive};
 use crate::changes::Setting;
@@ -187,38 +187,38 @@ impl Held {
             None if self.client.is_v6() => "DHCPv6".to_owned(),
             None => "DHCP".to_owned(),
         };
-        let Some(there) = arrive(&mut self.place, turn, &what).await else {
+        let Some(present) = arrive(&mut self.place, turn, &what).await else {
             self.doubt = Doubt::default();
             self.close();
             return true;
         };
-        if there.is_back {
+        if present.is_back {
             self.close();
             self.seen = Seen::nothing();
             self.is_unverified = true;
             self.has_news = true;
         }
-        if !there.netdev.up {
+        if !present.netdev.up {
             self.doubt = Doubt::default();
-        } else if !self.reconcile(turn, &there).await {
+        } else if !self.reconcile(turn, &present).await {
             return false;
         }
         if self.look.is_some_and(|look| boottime_ns() >= look) {
             self.look = None;
         }
-        if self.client.is_stale(there.netdev) {
+        if self.client.is_stale(present.netdev) {
             self.close();
         }
-        let hurry = there.came_up && self.client.is_open();
-        if there.netdev.up && !self.client.is_open() {
-            self.open(turn.root, there.netdev);
+        let hurry = present.came_up && self.client.is_open();
+        if present.netdev.up && !self.client.is_open() {
+            self.open(turn.root, present.netdev);
         }
-        for event in self.client.work(there.netdev, hurry) {
+        for event in self.client.work(present.netdev, hurry) {
             self.has_news = true;
             match event {
-                Event::Lost(address) => self.lost(turn, there.netdev, address).await,
+                Event::Lost(address) => self.lost(turn, present.netdev, address).await,
                 Event::Unopposed => {}
-                Event::Bound => self.bound(turn, there.netdev).await,
+                Event::Bound => self.bound(turn, present.netdev).await,
             }
         }
         true
@@ -273,30 +273,32 @@ impl Held {
     }
 
     /// Which settings of the lease are missing on the interface, and whether to set them again.
-    fn compare(&mut self, turn: &Turn<'_>, there: &There<'_>, granted: &Granted) -> Verdict {
-        let (wanted, keep) = (self.client.routes(), self.client.keep());
+    fn compare(&mut self, turn: &Turn<'_>, present: &Present<'_>, granted: &Granted) -> Verdict {
+        let (expected, keep) = (self.client.routes(), self.client.keep());
         let has_address = match granted.address.address {
-            IpAddr::V4(_) => there.netdev.state_of(&granted.address) == Some(AddressState::Usable),
-            IpAddr::V6(address) => there.netdev.shown6(address).is_some(),
+            IpAddr::V4(_) => {
+                present.netdev.state_of(&granted.address) == Some(AddressState::Usable)
+            }
+            IpAddr::V6(address) => present.netdev.shown6(address).is_some(),
         };
         let needed = if keep {
-            needed(&wanted, granted.address, turn.servers)
+            needed(&expected, granted.address, turn.servers)
         } else {
             Vec::new()
         };
         self.seen
-            .compare(there, has_address, &wanted, keep, &needed)
+            .compare(present, has_address, &expected, keep, &needed)
     }
 
     /// Sets again what is missing on the interface. False: another program removed the address.
-    async fn reconcile(&mut self, turn: &Turn<'_>, there: &There<'_>) -> bool {
+    async fn reconcile(&mut self, turn: &Turn<'_>, present: &Present<'_>) -> bool {
         let doubt = std::mem::take(&mut self.doubt);
         let granted = self.client.granted();
         let Some(granted) = granted.filter(|granted| !self.is_forfeit(granted)) else {
             return true;
         };
-        let (name, what) = (&there.netdev.ifname, granted.address);
-        let verdict = self.compare(turn, there, &granted);
+        let (name, what) = (&present.netdev.ifname, granted.address);
+        let verdict = self.compare(turn, present, &granted);
         let Verdict::Set {
             address,
             routes,
@@ -319,7 +321,7 @@ impl Held {
             if self.client.is_open() {
                 self.troubles.are_over();
             }
-            self.client.detect(there.netdev);
+            self.client.detect(present.netdev);
             return true;
         }
         if address {

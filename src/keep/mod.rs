@@ -17,7 +17,7 @@ use changes::Servers;
 use four::Four;
 use futures_util::future::select_all;
 use held::Held;
-use place::{Found, Place, There};
+use place::{Found, Place, Present};
 use six::Six;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -76,14 +76,14 @@ pub async fn keep(root: &Root) -> Result<()> {
         blind_looks: 0,
     };
     loop {
-        let is_seen = keeper.turn().await?;
+        let is_known = keeper.turn().await?;
         if keeper.leases.is_empty() {
             log::info!("no lease is left to keep");
             return Ok(());
         }
         manager.alive();
         let patience = manager.patience().unwrap_or(LOOK).min(LOOK);
-        let patience = if is_seen { patience } else { PAUSE };
+        let patience = if is_known { patience } else { PAUSE };
         tokio::select! {
             () = keeper.wait(&alarm, patience) => {}
             _ = terminate.recv() => return Ok(()),
@@ -311,8 +311,8 @@ impl Notes {
 
 /// Finds the interface of a lease, and sets the interface up if it came back with the kernel's
 /// defaults. `None`: the interface does not exist, which is logged once.
-async fn arrive<'a>(place: &mut Place, turn: &Turn<'a>, what: &str) -> Option<There<'a>> {
-    let there = match place.look(turn.facts, turn.told) {
+async fn arrive<'a>(place: &mut Place, turn: &Turn<'a>, what: &str) -> Option<Present<'a>> {
+    let present = match place.look(turn.facts, turn.told) {
         Found::Gone(true) => {
             log::warn!(
                 "{}: the interface is gone: {what} waits for the interface",
@@ -321,50 +321,50 @@ async fn arrive<'a>(place: &mut Place, turn: &Turn<'a>, what: &str) -> Option<Th
             return None;
         }
         Found::Gone(false) => return None,
-        Found::There(there) => there,
+        Found::Present(present) => present,
     };
     let (name, index) = (&place.name, place.index);
-    if there.is_back {
+    if present.is_back {
         log::info!("{name}: the interface is back");
     }
-    if there.must_be_set_up
+    if present.must_be_set_up
         && let Err(error) = turn.net.set_up(name, index).await
     {
         log::error!("{error}");
     }
-    let mtu = there
+    let mtu = present
         .mtu_before
-        .filter(|mtu| there.netdev.mtu != Some(*mtu));
+        .filter(|mtu| present.netdev.mtu != Some(*mtu));
     if let Some(mtu) = mtu {
         match turn.net.set_mtu(index, mtu).await {
             Ok(()) => log::info!("{name}: MTU {mtu} set again"),
             Err(why) => log::error!("{name}: MTU {mtu} cannot be set again: {why}"),
         }
     }
-    Some(there)
+    Some(present)
 }
 
 /// The first renewals are logged one by one, later only one per hour: a server can request a
 /// renewal every few seconds.
 #[derive(Debug, Default)]
 struct Renewals {
-    told: u32,
-    told_ns: u64,
+    logged: u32,
+    logged_ns: u64,
 }
 
 impl Renewals {
-    const TOLD: u32 = 8;
+    const LOGGED: u32 = 8;
     const HOUR_NS: u64 = 3_600_000_000_000;
 
     /// The log level of the next renewal, at `now_ns` since kernel start.
     fn level(&mut self, now_ns: u64) -> log::Level {
-        let is_told =
-            self.told < Self::TOLD || now_ns.saturating_sub(self.told_ns) >= Self::HOUR_NS;
-        if !is_told {
+        let is_logged =
+            self.logged < Self::LOGGED || now_ns.saturating_sub(self.logged_ns) >= Self::HOUR_NS;
+        if !is_logged {
             return log::Level::Debug;
         }
-        self.told = self.told.saturating_add(1);
-        self.told_ns = now_ns;
+        self.logged = self.logged.saturating_add(1);
+        self.logged_ns = now_ns;
         log::Level::Info
     }
 }
@@ -412,11 +412,11 @@ mod tests {
     #[test]
     fn many_renewals_are_a_few_lines() {
         let mut renewals = Renewals::default();
-        let mut told = |every_s: u64, times: u64| {
+        let mut logged = |every_s: u64, times: u64| {
             let levels = (0..times).map(|n| renewals.level(n * every_s * 1_000_000_000));
             levels.filter(|level| *level == log::Level::Info).count()
         };
         // One renewal every five seconds for a day.
-        assert_eq!(told(5, 17_280), 8 + 23);
+        assert_eq!(logged(5, 17_280), 8 + 23);
     }
 }

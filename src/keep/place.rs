@@ -17,7 +17,7 @@ pub(super) struct Place {
     /// Last known index.
     pub(super) index: u32,
     pub(super) identity: Option<Identity>,
-    is_here: bool,
+    is_present: bool,
     /// The interface was up with carrier at the last check.
     works: bool,
     /// The interface came back and has not been up with carrier since.
@@ -31,11 +31,11 @@ pub(super) struct Place {
 pub(super) enum Found<'a> {
     /// The interface does not exist; true: the interface existed at the last check.
     Gone(bool),
-    There(There<'a>),
+    Present(Present<'a>),
 }
 
 #[derive(Debug)]
-pub(super) struct There<'a> {
+pub(super) struct Present<'a> {
     pub(super) netdev: &'a Netdev,
     /// The interface is another device than at the last check, or did not exist then: no setting of
     /// ours is on the interface.
@@ -57,7 +57,7 @@ impl Place {
             name: name.to_owned(),
             index,
             identity,
-            is_here: true,
+            is_present: true,
             works: true,
             is_bare: false,
             mtu: None,
@@ -68,13 +68,13 @@ impl Place {
     pub(super) fn look<'a>(&mut self, facts: &'a Facts, told: &Told) -> Found<'a> {
         let Some((netdev, index)) = self.find(facts) else {
             self.works = false;
-            return Found::Gone(std::mem::take(&mut self.is_here));
+            return Found::Gone(std::mem::take(&mut self.is_present));
         };
-        let is_back = !self.is_here || index != self.index;
+        let is_back = !self.is_present || index != self.index;
         let faltered = is_back || told.has_faltered(index);
         let works = netdev.up && netdev.carrier == Some(true);
         self.is_bare |= is_back;
-        let there = There {
+        let present = Present {
             netdev,
             is_back,
             is_settled: works && self.works && !faltered,
@@ -86,11 +86,11 @@ impl Place {
         netdev.ifname.clone_into(&mut self.name);
         self.index = index;
         self.identity = Identity::of(netdev).or(self.identity.take());
-        (self.is_here, self.works) = (true, works);
-        if there.is_settled {
+        (self.is_present, self.works) = (true, works);
+        if present.is_settled {
             self.mtu = netdev.mtu;
         }
-        Found::There(there)
+        Found::Present(present)
     }
 
     /// The interface with the same index, which a rename does not change, otherwise the interface
@@ -169,7 +169,7 @@ mod tests {
     fn index_of(found: &Found<'_>) -> Option<u32> {
         match found {
             Found::Gone(_) => None,
-            Found::There(there) => there.netdev.ifindex,
+            Found::Present(present) => present.netdev.ifindex,
         }
     }
 
@@ -179,7 +179,7 @@ mod tests {
         let mut place = place(&before);
         let quiet = Told::default();
         assert!(
-            matches!(place.look(&facts(vec![before]), &quiet), Found::There(t) if t.is_settled)
+            matches!(place.look(&facts(vec![before]), &quiet), Found::Present(t) if t.is_settled)
         );
         assert!(matches!(
             place.look(&facts(vec![]), &quiet),
@@ -198,14 +198,19 @@ mod tests {
         let mut back = ib("ib1", 11, "80:00:01:07", 0x7fff);
         back.mtu = Some(4092);
         let all = facts(vec![other, child, back]);
-        let Found::There(there) = place.look(&all, &quiet) else {
+        let Found::Present(present) = place.look(&all, &quiet) else {
             panic!("it is there");
         };
-        assert_eq!((there.netdev.ifname.as_str(), there.is_back), ("ib1", true));
-        assert!(there.came_up && !there.is_settled);
-        assert_eq!(there.mtu_before, Some(2044));
+        assert_eq!(
+            (present.netdev.ifname.as_str(), present.is_back),
+            ("ib1", true)
+        );
+        assert!(present.came_up && !present.is_settled);
+        assert_eq!(present.mtu_before, Some(2044));
         assert_eq!((place.name.as_str(), place.index), ("ib1", 11));
-        assert!(matches!(place.look(&all, &quiet), Found::There(t) if t.is_settled && !t.is_back));
+        assert!(
+            matches!(place.look(&all, &quiet), Found::Present(t) if t.is_settled && !t.is_back)
+        );
     }
 
     #[test]
@@ -215,17 +220,21 @@ mod tests {
         let quiet = Told::default();
         let lost = Told::everything();
         let all = facts(vec![netdev.clone()]);
-        assert!(matches!(place.look(&all, &quiet), Found::There(t) if t.is_settled && !t.came_up));
-        assert!(matches!(place.look(&all, &lost), Found::There(t) if !t.is_settled && t.came_up));
+        assert!(
+            matches!(place.look(&all, &quiet), Found::Present(t) if t.is_settled && !t.came_up)
+        );
+        assert!(matches!(place.look(&all, &lost), Found::Present(t) if !t.is_settled && t.came_up));
         let without = Netdev {
             carrier: Some(false),
             ..netdev
         };
         let dark = facts(vec![without]);
         assert!(
-            matches!(place.look(&dark, &quiet), Found::There(t) if !t.is_settled && !t.came_up)
+            matches!(place.look(&dark, &quiet), Found::Present(t) if !t.is_settled && !t.came_up)
         );
-        assert!(matches!(place.look(&all, &quiet), Found::There(t) if !t.is_settled && t.came_up));
+        assert!(
+            matches!(place.look(&all, &quiet), Found::Present(t) if !t.is_settled && t.came_up)
+        );
     }
 
     #[test]

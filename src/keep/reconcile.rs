@@ -5,7 +5,7 @@
 //! while the interface stays up with carrier, another program removed them: they stay removed,
 //! unless the root file system depends on them.
 
-use super::place::There;
+use super::place::Present;
 use crate::inet::Route;
 
 /// The settings of a lease that were on the interface at the last check.
@@ -62,32 +62,32 @@ impl Seen {
     /// true).
     pub(super) fn compare(
         &mut self,
-        there: &There<'_>,
+        present: &Present<'_>,
         has_address: bool,
         routes: &[Route],
         keep: bool,
         needed: &[Route],
     ) -> Verdict {
         let had_address = std::mem::replace(&mut self.address, has_address);
-        if !has_address && had_address && there.is_settled && !keep {
+        if !has_address && had_address && present.is_settled && !keep {
             return Verdict::Left;
         }
         let has = |route: &&Route| {
-            there.netdev.has_route(route)
+            present.netdev.has_route(route)
                 || route.network.prefix == 0
                     && route
                         .gateway
-                        .is_some_and(|hop| there.netdev.gateways.contains(&hop))
+                        .is_some_and(|hop| present.netdev.gateways.contains(&hop))
         };
         let found: Vec<Route> = routes.iter().filter(has).copied().collect();
         // The kernel removes the routes together with their address.
-        if !there.is_settled || !has_address {
+        if !present.is_settled || !has_address {
             self.left.clear();
         }
         let missing = routes.iter().filter(|route| !found.contains(route));
         let missing: Vec<Route> = missing.copied().collect();
         let mut left = Vec::new();
-        if there.is_settled && has_address && had_address {
+        if present.is_settled && has_address && had_address {
             left = missing.clone();
             left.retain(|route| self.routes.contains(route) && !needed.contains(route));
             self.left.extend(&left);
@@ -130,8 +130,8 @@ mod tests {
         }
     }
 
-    fn there(netdev: &Netdev, is_settled: bool) -> There<'_> {
-        There {
+    fn present(netdev: &Netdev, is_settled: bool) -> Present<'_> {
+        Present {
             netdev,
             is_back: false,
             is_settled,
@@ -151,67 +151,67 @@ mod tests {
 
     #[test]
     fn what_went_with_the_link_is_set_again() {
-        let wanted = [route("10.8.0.0", 16), route("0.0.0.0", 0)];
-        let (whole, bare) = (netdev(&wanted), netdev(&[]));
+        let expected = [route("10.8.0.0", 16), route("0.0.0.0", 0)];
+        let (whole, bare) = (netdev(&expected), netdev(&[]));
         for keep in [false, true] {
             let mut seen = Seen::handed_over();
             let mut look = |netdev: &Netdev, is_settled, has_address| {
-                let there = there(netdev, is_settled);
-                seen.compare(&there, has_address, &wanted, keep, &[])
+                let present = present(netdev, is_settled);
+                seen.compare(&present, has_address, &expected, keep, &[])
             };
-            assert_eq!(look(&bare, true, true), set(false, &wanted, &[]));
+            assert_eq!(look(&bare, true, true), set(false, &expected, &[]));
             assert_eq!(look(&whole, true, true), set(false, &[], &[]));
-            assert_eq!(look(&bare, false, true), set(false, &wanted, &[]));
+            assert_eq!(look(&bare, false, true), set(false, &expected, &[]));
             // The routes could not be set: try again.
-            assert_eq!(look(&bare, true, true), set(false, &wanted, &[]));
+            assert_eq!(look(&bare, true, true), set(false, &expected, &[]));
             assert_eq!(look(&whole, true, true), set(false, &[], &[]));
-            assert_eq!(look(&bare, false, false), set(true, &wanted, &[]));
-            assert_eq!(look(&bare, true, false), set(true, &wanted, &[]));
+            assert_eq!(look(&bare, false, false), set(true, &expected, &[]));
+            assert_eq!(look(&bare, true, false), set(true, &expected, &[]));
         }
     }
 
     #[test]
-    fn nobody_is_fought_over_what_was_just_set() {
-        let wanted = [route("0.0.0.0", 0)];
+    fn a_removal_right_after_setting_is_respected() {
+        let expected = [route("0.0.0.0", 0)];
         let bare = netdev(&[]);
         let mut seen = Seen::nothing();
         let look = |seen: &mut Seen, has_address| {
-            seen.compare(&there(&bare, true), has_address, &wanted, false, &[])
+            seen.compare(&present(&bare, true), has_address, &expected, false, &[])
         };
-        assert_eq!(look(&mut seen, false), set(true, &wanted, &[]));
+        assert_eq!(look(&mut seen, false), set(true, &expected, &[]));
         seen.set_address();
-        seen.set_route(wanted[0]);
-        assert_eq!(look(&mut seen, true), set(false, &[], &wanted));
+        seen.set_route(expected[0]);
+        assert_eq!(look(&mut seen, true), set(false, &[], &expected));
         assert_eq!(look(&mut seen, false), Verdict::Left);
     }
 
     #[test]
-    fn what_somebody_took_away_is_theirs_unless_the_root_hangs_on_it() {
-        let wanted = [route("10.8.0.0", 16), route("0.0.0.0", 0)];
-        let [way, default] = wanted;
-        let whole = netdev(&wanted);
+    fn what_another_program_removed_stays_removed_unless_the_root_needs_it() {
+        let expected = [route("10.8.0.0", 16), route("0.0.0.0", 0)];
+        let [way, default] = expected;
+        let whole = netdev(&expected);
         for keep in [false, true] {
             let needed: &[Route] = if keep { &[way] } else { &[] };
             let mut seen = Seen::handed_over();
             let mut look = |netdev: &Netdev, is_settled, has_address| {
-                let there = there(netdev, is_settled);
-                seen.compare(&there, has_address, &wanted, keep, needed)
+                let present = present(netdev, is_settled);
+                seen.compare(&present, has_address, &expected, keep, needed)
             };
             assert_eq!(look(&whole, true, true), set(false, &[], &[]));
-            let expected = if keep {
+            let verdict = if keep {
                 set(false, &[way], &[default])
             } else {
-                set(false, &[], &wanted)
+                set(false, &[], &expected)
             };
-            assert_eq!(look(&netdev(&[]), true, true), expected);
+            assert_eq!(look(&netdev(&[]), true, true), verdict);
             let mine: &[Route] = if keep { &[way] } else { &[] };
             assert_eq!(look(&netdev(&[]), true, true), set(false, mine, &[]));
             // After the link was down all settings are ours again.
-            assert_eq!(look(&netdev(&[]), false, true), set(false, &wanted, &[]));
+            assert_eq!(look(&netdev(&[]), false, true), set(false, &expected, &[]));
             assert_eq!(look(&whole, true, true), set(false, &[], &[]));
             let without = look(&netdev(&[]), true, false);
             if keep {
-                assert_eq!(without, set(true, &wanted, &[]));
+                assert_eq!(without, set(true, &expected, &[]));
             } else {
                 assert_eq!(without, Verdict::Left);
             }

@@ -177,7 +177,7 @@ impl Client for Six {
     fn note(&self, place: &Place, before: u32, kept: &mut handover::Kept) -> Vec<Route> {
         let progress = self.progress(place);
         match kept.dhcp6.iter_mut().find(|one| one.index == before) {
-            Some(there) => *there = progress,
+            Some(present) => *present = progress,
             None => kept.dhcp6.push(progress),
         }
         Vec::new()

@@ -40,7 +40,7 @@ fn attempt(is_ended: bool, since: u64) -> Option<Attempt> {
 }
 
 /// The steps of the hook, in one line.
-fn told(state: &State) -> String {
+fn line(state: &State) -> String {
     match turn(state) {
         Turn::Wait => "wait".to_owned(),
         Turn::Report { what, seconds } => format!("{what}: {seconds} s"),
@@ -83,17 +83,17 @@ fn each_interface_that_is_up_has_one_turn_in_order() {
         ("ib0|ib0", "mount ib0: ib0"),
         ("ib0!|ib0*", "online ib0, mount ib0: ib0"),
     ] {
-        assert_eq!(told(&state(interfaces)), expected, "{interfaces}");
+        assert_eq!(line(&state(interfaces)), expected, "{interfaces}");
         let after = State {
             last: attempt(true, 100),
             ..state(interfaces)
         };
-        assert_eq!(told(&after), expected, "after an attempt: {interfaces}");
+        assert_eq!(line(&after), expected, "after an attempt: {interfaces}");
     }
 }
 
 #[test]
-fn a_mount_is_tried_again_where_nobody_else_would_tell() {
+fn a_mount_is_tried_again_where_no_other_program_reports_the_failure() {
     let again = "mount ib0, mount eth0: ib0 eth0: ROOT after before";
     for (root, is_mounted, since, is_tried) in [
         ("nfs:10.0.0.2:/a", false, 95, true),
@@ -117,7 +117,7 @@ fn a_mount_is_tried_again_where_nobody_else_would_tell() {
         } else {
             "wait".to_owned()
         };
-        assert_eq!(told(&state), expected, "{root} {is_mounted} {since}");
+        assert_eq!(line(&state), expected, "{root} {is_mounted} {since}");
     }
     for scheme in ["cifs", "smb"] {
         let state = State {
@@ -128,7 +128,7 @@ fn a_mount_is_tried_again_where_nobody_else_would_tell() {
         let expected = format!(
             "mount ib0, online ib1, mount ib1: ib0 ib1: {scheme}://10.0.0.2/a after before"
         );
-        assert_eq!(told(&state), expected);
+        assert_eq!(line(&state), expected);
     }
     // No interface is up any more.
     let nothing = State {
@@ -136,7 +136,7 @@ fn a_mount_is_tried_again_where_nobody_else_would_tell() {
         last: attempt(true, 0),
         ..state("ib0")
     };
-    assert_eq!(told(&nothing), "wait");
+    assert_eq!(line(&nothing), "wait");
 }
 
 #[test]
@@ -148,19 +148,19 @@ fn nvme_servers_are_connected_to_behind_the_mounts_until_there_is_a_controller()
         ..state(interfaces)
     };
     assert_eq!(
-        told(&nvme("ib0!", false, 100)),
+        line(&nvme("ib0!", false, 100)),
         "online ib0, mount ib0, nvme: ib0"
     );
     assert_eq!(
-        told(&nvme("ib0!", true, 0)),
+        line(&nvme("ib0!", true, 0)),
         "online ib0, mount ib0, nvme: ib0"
     );
-    assert_eq!(told(&nvme("ib0!*", false, 96)), "wait");
+    assert_eq!(line(&nvme("ib0!*", false, 96)), "wait");
     assert_eq!(
-        told(&nvme("ib0!*", false, 95)),
+        line(&nvme("ib0!*", false, 95)),
         "mount ib0, nvme: ib0 after before"
     );
-    assert_eq!(told(&nvme("ib0!*", true, 95)), "wait");
+    assert_eq!(line(&nvme("ib0!*", true, 95)), "wait");
 }
 
 #[test]

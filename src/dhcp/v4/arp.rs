@@ -129,13 +129,13 @@ mod tests {
             sender_address,
             target_address,
         };
-        let (nobody, third) = (Ipv4Addr::UNSPECIFIED, Ipv4Addr::new(10, 0, 0, 9));
-        assert!(arp(other, REPLY, ADDRESS, nobody).takes(ADDRESS, &own));
+        let (unspecified, third) = (Ipv4Addr::UNSPECIFIED, Ipv4Addr::new(10, 0, 0, 9));
+        assert!(arp(other, REPLY, ADDRESS, unspecified).takes(ADDRESS, &own));
         assert!(arp(other, REQUEST, ADDRESS, third).takes(ADDRESS, &own));
-        assert!(arp(other, REQUEST, nobody, ADDRESS).takes(ADDRESS, &own));
-        assert!(!arp(own, REQUEST, nobody, ADDRESS).takes(ADDRESS, &own));
+        assert!(arp(other, REQUEST, unspecified, ADDRESS).takes(ADDRESS, &own));
+        assert!(!arp(own, REQUEST, unspecified, ADDRESS).takes(ADDRESS, &own));
         assert!(!arp(other, REQUEST, third, ADDRESS).takes(ADDRESS, &own));
-        assert!(!arp(other, REPLY, nobody, ADDRESS).takes(ADDRESS, &own));
+        assert!(!arp(other, REPLY, unspecified, ADDRESS).takes(ADDRESS, &own));
     }
 
     proptest::proptest! {

@@ -120,7 +120,7 @@ pub struct Client {
     /// Servers that offered and then did not deliver.
     shunned: BTreeSet<Ipv4Addr>,
     /// The address to request again.
-    wanted: Option<Ipv4Addr>,
+    requested: Option<Ipv4Addr>,
     /// The lease that is or was granted and is on the interface.
     held: Option<Lease>,
     declines: u32,
@@ -151,7 +151,7 @@ impl Client {
             offers: Vec::new(),
             candidates: 0,
             shunned: BTreeSet::new(),
-            wanted: None,
+            requested: None,
             held: None,
             declines: 0,
             naks: 0,
@@ -166,7 +166,7 @@ impl Client {
     /// that address (INIT-REBOOT).
     pub fn start(&mut self, now: u64, known: Option<Ipv4Addr>) -> Vec<Action> {
         self.began = now;
-        self.wanted = known;
+        self.requested = known;
         match known {
             Some(_) => self.enter(now, State::Rebooting),
             None => self.enter(now, State::Selecting),
@@ -179,7 +179,7 @@ impl Client {
     /// ended: the client asks the servers before it gives up such a lease.
     pub fn resume(&mut self, now: u64, lease: Lease, probe: bool) -> Vec<Action> {
         self.began = now;
-        self.wanted = Some(lease.address);
+        self.requested = Some(lease.address);
         let is_over = lease.ends_ns().is_some_and(|ends| now >= ends);
         self.held = Some(lease);
         if is_over {
@@ -416,11 +416,11 @@ impl Client {
         };
         let mut actions = self.tell(now, kind, format!("{why}: {becomes}"));
         if self.config.keep {
-            self.wanted = Some(lease.address);
+            self.requested = Some(lease.address);
         } else {
             actions.push(Action::Lost(lease.address));
             self.held = None;
-            self.wanted = None;
+            self.requested = None;
         }
         self.began = now;
         actions.extend(self.enter(now, State::Selecting));

@@ -24,7 +24,7 @@ impl Identity {
     pub fn new(
         hardware_type: HardwareType,
         hardware: &[u8],
-        wanted: &WantedId,
+        requested: &WantedId,
     ) -> Option<Identity> {
         // Only the last 8 bytes of an IPoIB address stay the same across boots.
         let lasting = match (hardware_type, hardware.len()) {
@@ -32,7 +32,7 @@ impl Identity {
             (HardwareType::InfiniBand, 20) => hardware.get(12..)?,
             _ => return None,
         };
-        let client_id = match wanted {
+        let client_id = match requested {
             WantedId::Bytes(bytes) => bytes.clone(),
             WantedId::Firmware if hardware_type == HardwareType::InfiniBand => {
                 [&FLEXBOOT, lasting].concat()
@@ -62,15 +62,15 @@ mod tests {
 
     const IPOIB: &str = "80:00:00:48:fe:80:00:00:00:00:00:00:b8:59:9f:03:00:fc:1a:2c";
 
-    fn id(hardware_type: HardwareType, hardware: &str, wanted: &WantedId) -> Option<String> {
+    fn id(hardware_type: HardwareType, hardware: &str, requested: &WantedId) -> Option<String> {
         let hardware = unhex(hardware).unwrap();
-        let identity = Identity::new(hardware_type, &hardware, wanted)?;
+        let identity = Identity::new(hardware_type, &hardware, requested)?;
         Some(Hex(&identity.client_id).to_string())
     }
 
     #[test]
-    fn the_identifier_is_the_firmwares_unless_told_otherwise() {
-        let ib = |wanted| id(HardwareType::InfiniBand, IPOIB, &wanted).unwrap();
+    fn the_identifier_is_the_firmwares_unless_configured_otherwise() {
+        let ib = |requested| id(HardwareType::InfiniBand, IPOIB, &requested).unwrap();
         assert_eq!(
             ib(WantedId::Firmware),
             "ff:00:00:00:00:00:02:00:00:02:c9:00:b8:59:9f:03:00:fc:1a:2c"
@@ -78,9 +78,9 @@ mod tests {
         assert_eq!(ib(WantedId::Hardware), "20:b8:59:9f:03:00:fc:1a:2c");
         assert_eq!(ib(WantedId::Bytes(b"node5".to_vec())), "6e:6f:64:65:35");
         let ethernet = "52:54:00:12:34:56";
-        for wanted in [WantedId::Firmware, WantedId::Hardware] {
+        for requested in [WantedId::Firmware, WantedId::Hardware] {
             assert_eq!(
-                id(HardwareType::Ethernet, ethernet, &wanted).unwrap(),
+                id(HardwareType::Ethernet, ethernet, &requested).unwrap(),
                 "01:52:54:00:12:34:56"
             );
         }

@@ -195,12 +195,12 @@ impl Session {
                         ready.clear_ready();
                     }
                     for packet in packets {
-                        self.heard(&packet);
+                        self.received(&packet);
                     }
                 }
-                arps = heard_arp(self.arp.as_ref()) => {
+                arps = received_arp(self.arp.as_ref()) => {
                     for packet in arps {
-                        self.heard_arp(&packet);
+                        self.received_arp(&packet);
                     }
                 }
             }
@@ -212,7 +212,7 @@ impl Session {
         }
     }
 
-    fn heard_arp(&mut self, packet: &Received) {
+    fn received_arp(&mut self, packet: &Received) {
         let arp = Arp::decode(&packet.bytes).filter(|arp| !self.is_own(&arp.sender));
         if let Some(arp) = arp {
             let actions = self.client.arp(boottime_ns(), &arp);
@@ -231,7 +231,7 @@ impl Session {
         self.own.0.iter().any(|own| own == address)
     }
 
-    fn heard(&mut self, packet: &Received) {
+    fn received(&mut self, packet: &Received) {
         let Some(datagram) = frame::to_client(&packet.bytes, packet.unsummed) else {
             self.malformed = self.malformed.saturating_add(1);
             return;
@@ -248,7 +248,7 @@ impl Session {
                 log::debug!(
                     "{}: DHCP: {} from {}",
                     self.interface,
-                    said(&message),
+                    summary(&message),
                     datagram.from
                 );
                 let actions = self.client.received(boottime_ns(), &message);
@@ -296,7 +296,7 @@ impl Session {
     }
 
     fn send(&mut self, message: &Message, to: Destination) {
-        let what = format!("{} sent{}", said(message), destination(to));
+        let what = format!("{} sent{}", summary(message), destination(to));
         let bytes = message.encode();
         let sent = match to {
             Destination::Link(from) => {
@@ -356,7 +356,7 @@ impl Session {
     }
 }
 
-async fn heard_arp(socket: Option<&(Ipv4Addr, AsyncFd<PacketSocket>)>) -> Vec<Received> {
+async fn received_arp(socket: Option<&(Ipv4Addr, AsyncFd<PacketSocket>)>) -> Vec<Received> {
     let Some((_, socket)) = socket else {
         return std::future::pending().await;
     };
@@ -378,7 +378,7 @@ fn batch(socket: &PacketSocket) -> Vec<Received> {
 }
 
 /// A message in one line of the debug log.
-fn said(message: &Message) -> String {
+fn summary(message: &Message) -> String {
     let mut line = format!("{} xid {:#010x}", message.kind, message.xid);
     let mut add = |name: &str, address: Ipv4Addr| {
         if !address.is_unspecified() {

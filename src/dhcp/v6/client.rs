@@ -110,7 +110,7 @@ pub struct Client {
     /// DUIDs of servers that offered and then did not deliver.
     shunned: Vec<String>,
     /// The address to request again.
-    wanted: Option<Ipv6Addr>,
+    requested: Option<Ipv6Addr>,
     /// The lease that is or was granted and is on the interface.
     held: Option<Lease>,
     /// The held lease does not count as ended before this time.
@@ -143,7 +143,7 @@ impl Client {
             slowest_s: None,
             offers: Vec::new(),
             shunned: Vec::new(),
-            wanted: None,
+            requested: None,
             held: None,
             chance_ns: 0,
             declined: None,
@@ -160,7 +160,7 @@ impl Client {
     /// The client sends the first SOLICIT at once: duplicate address detection of the link-local
     /// address has already spread the nodes in time (RFC 4862 5.4.2).
     pub fn start(&mut self, now: u64, known: Option<Ipv6Addr>) -> Vec<Action> {
-        self.wanted = known;
+        self.requested = known;
         self.enter(now, State::Soliciting)
     }
 
@@ -168,7 +168,7 @@ impl Client {
     /// that could not save its state may have renewed a lease that seems to have ended: the client
     /// asks the servers before it gives up such a lease.
     pub fn resume(&mut self, now: u64, lease: Lease) -> Vec<Action> {
-        self.wanted = Some(lease.address);
+        self.requested = Some(lease.address);
         self.held = Some(lease);
         if self.is_over(now) {
             self.chance_ns = now.saturating_add(CHANCE);
@@ -377,11 +377,11 @@ impl Client {
         };
         let mut actions = self.tell(now, kind, format!("{why}: {becomes}"));
         if self.config.keep {
-            self.wanted = Some(lease.address);
+            self.requested = Some(lease.address);
         } else {
             actions.push(Action::Lost(lease.address));
             self.held = None;
-            self.wanted = None;
+            self.requested = None;
         }
         actions.extend(self.enter(now, State::Soliciting));
         actions
@@ -395,7 +395,7 @@ impl Client {
         };
         let what = format!("{} is taken by another host", lease.address);
         self.counts.taken = Some(what.clone());
-        self.wanted = None;
+        self.requested = None;
         let mut actions = self.tell(now, "taken", format!("{what}: declined"));
         actions.push(Action::Lost(lease.address));
         self.declined = Some(lease);

@@ -31,7 +31,7 @@ impl Identity {
         hardware_type: HardwareType,
         hardware: &[u8],
         broadcast: &[u8],
-        wanted: &WantedId,
+        requested: &WantedId,
     ) -> Option<Identity> {
         let (lasting, iaid) = match (hardware_type, hardware.len()) {
             (HardwareType::Ethernet, 6) => (hardware, 0),
@@ -40,7 +40,7 @@ impl Identity {
             }
             _ => return None,
         };
-        if let WantedId::Bytes(bytes) = wanted
+        if let WantedId::Bytes(bytes) = requested
             && let Some(identity) = of_rfc4361(bytes)
         {
             return Some(identity);
@@ -71,16 +71,20 @@ mod tests {
     const IPOIB: &str = "80:00:00:48:fe:80:00:00:00:00:00:00:b8:59:9f:03:00:fc:1a:2c";
     const PARTITION: &str = "00:ff:ff:ff:ff:12:40:1b:80:01:00:00:00:00:00:00:ff:ff:ff:ff";
 
-    fn id(hardware_type: HardwareType, hardware: &str, wanted: &WantedId) -> Option<(String, u32)> {
+    fn id(
+        hardware_type: HardwareType,
+        hardware: &str,
+        requested: &WantedId,
+    ) -> Option<(String, u32)> {
         let (hardware, broadcast) = (unhex(hardware).unwrap(), unhex(PARTITION).unwrap());
-        let identity = Identity::new(hardware_type, &hardware, &broadcast, wanted)?;
+        let identity = Identity::new(hardware_type, &hardware, &broadcast, requested)?;
         Some((Hex(&identity.duid).to_string(), identity.iaid))
     }
 
     #[test]
     fn the_duid_is_the_ports_and_the_number_its_partition() {
         let port = ("00:03:00:20:b8:59:9f:03:00:fc:1a:2c".to_owned(), 0x8001);
-        for wanted in [
+        for requested in [
             WantedId::Firmware,
             WantedId::Hardware,
             WantedId::Bytes(b"node5".to_vec()),
@@ -88,17 +92,17 @@ mod tests {
             WantedId::Bytes(vec![255; 136]),
         ] {
             assert_eq!(
-                id(HardwareType::InfiniBand, IPOIB, &wanted),
+                id(HardwareType::InfiniBand, IPOIB, &requested),
                 Some(port.clone())
             );
         }
         let ethernet = ("00:03:00:01:52:54:00:12:34:56".to_owned(), 0);
-        let seen = id(
+        let found = id(
             HardwareType::Ethernet,
             "52:54:00:12:34:56",
             &WantedId::Firmware,
         );
-        assert_eq!(seen, Some(ethernet));
+        assert_eq!(found, Some(ethernet));
         assert_eq!(id(HardwareType::Ethernet, IPOIB, &WantedId::Firmware), None);
         assert_eq!(
             id(
@@ -114,9 +118,9 @@ mod tests {
     #[test]
     fn an_identifier_of_rfc_4361_is_one_for_both_protocols() {
         let written = vec![255, 0, 0, 0, 7, 0, 2, 0, 0, 2, 0xc9, 0xaa];
-        let wanted = WantedId::Bytes(written);
-        let seen = id(HardwareType::InfiniBand, IPOIB, &wanted);
-        assert_eq!(seen, Some(("00:02:00:00:02:c9:aa".to_owned(), 7)));
+        let requested = WantedId::Bytes(written);
+        let found = id(HardwareType::InfiniBand, IPOIB, &requested);
+        assert_eq!(found, Some(("00:02:00:00:02:c9:aa".to_owned(), 7)));
     }
 
     proptest::proptest! {

@@ -73,8 +73,8 @@ impl Inquiry {
 
     /// Ends the wait for an answer; logs once that no answer arrived.
     pub fn end(&mut self) {
-        let said = self.asker.give_up().map(|why| Action::Say(true, why));
-        self.carry_out(said.into_iter().collect());
+        let lines = self.asker.give_up().map(|why| Action::Say(true, why));
+        self.carry_out(lines.into_iter().collect());
     }
 
     /// The state for the report.

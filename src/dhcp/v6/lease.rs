@@ -68,7 +68,7 @@ impl Refusal {
     /// The kind of the reason; independent of the sender's text.
     pub fn kind(&self) -> &'static str {
         match self {
-            Refusal::Status(said) => said.name().unwrap_or("another status"),
+            Refusal::Status(status) => status.name().unwrap_or("another status"),
             Refusal::Ended => "no longer valid",
             Refusal::Unusable(why) => why.kind,
         }
@@ -76,15 +76,15 @@ impl Refusal {
 
     /// Whether the server has no record of the lease.
     pub fn is_no_binding(&self) -> bool {
-        matches!(self, Refusal::Status(said) if said.code == status::NO_BINDING)
+        matches!(self, Refusal::Status(status) if status.code == status::NO_BINDING)
     }
 }
 
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Refusal::Status(said) if said.text.is_empty() => write!(f, "{said}"),
-            Refusal::Status(said) => write!(f, "{said}: {}", printable(&said.text)),
+            Refusal::Status(status) if status.text.is_empty() => write!(f, "{status}"),
+            Refusal::Status(status) => write!(f, "{status}: {}", printable(&status.text)),
             Refusal::Ended => f.write_str("the address is no longer valid"),
             Refusal::Unusable(why) => write!(f, "{why}"),
         }
@@ -99,12 +99,12 @@ impl From<Malformed> for Refusal {
 
 impl Lease {
     /// The lease for association `iaid` in an ADVERTISE or a REPLY to a request of `asked_ns`; of
-    /// several addresses the `wanted` address, otherwise the first.
+    /// several addresses the `requested` address, otherwise the first.
     pub fn of(
         message: &Message,
         from: Ipv6Addr,
         iaid: u32,
-        wanted: Option<Ipv6Addr>,
+        requested: Option<Ipv6Addr>,
         asked_ns: u64,
     ) -> Result<Lease, Refusal> {
         let unusable = |why: &'static str| Refusal::Unusable(why.into());
@@ -113,7 +113,7 @@ impl Lease {
             .ok_or_else(|| unusable("no server identifier (option 2)"))?;
         failed(message.options.status()?)?;
         let association = association(message, iaid)?;
-        let address = address(&association, wanted)?;
+        let address = address(&association, requested)?;
         let mut left_out = Vec::new();
         if address.valid_s < SECONDS_MIN {
             let short = format!("valid for {} s, raised to {SECONDS_MIN} s", address.valid_s);
@@ -145,7 +145,7 @@ impl Lease {
         };
         let all = association.options.all(option::IA_ADDRESS).take(MANY);
         let mut all = all.filter_map(|value| Address::decode(value).ok());
-        all.any(|there| there.address == address && there.valid_s == 0)
+        all.any(|inside| inside.address == address && inside.valid_s == 0)
     }
 
     /// When the lease ends, ns since kernel start; `None`: never.
@@ -208,13 +208,13 @@ pub(super) fn resolver_variables(
         ("new_dhcp6_name_servers", servers.join(" ")),
         ("new_dhcp6_domain_search", domain_search.join(" ")),
     ];
-    let there = all.into_iter().filter(|(_, value)| !value.is_empty());
-    there.map(|(name, value)| (name, value.into_bytes()))
+    let filled = all.into_iter().filter(|(_, value)| !value.is_empty());
+    filled.map(|(name, value)| (name, value.into_bytes()))
 }
 
-pub(super) fn failed(said: Option<Status>) -> Result<(), Refusal> {
-    match said {
-        Some(said) if said.code != status::SUCCESS => Err(Refusal::Status(said)),
+pub(super) fn failed(status: Option<Status>) -> Result<(), Refusal> {
+    match status {
+        Some(status) if status.code != status::SUCCESS => Err(Refusal::Status(status)),
         _ => Ok(()),
     }
 }
@@ -239,12 +239,12 @@ fn association(message: &Message, iaid: u32) -> Result<Association, Refusal> {
     Ok(mine)
 }
 
-fn address(association: &Association, wanted: Option<Ipv6Addr>) -> Result<Address, Refusal> {
+fn address(association: &Association, requested: Option<Ipv6Addr>) -> Result<Address, Refusal> {
     let mut refusal = Refusal::Unusable("no address (option 5)".into());
     let mut found: Option<Address> = None;
     for value in association.options.all(option::IA_ADDRESS).take(MANY) {
         match Address::decode(value).map_err(Refusal::from).and_then(fit) {
-            Ok(address) if Some(address.address) == wanted => return Ok(address),
+            Ok(address) if Some(address.address) == requested => return Ok(address),
             Ok(address) => {
                 found.get_or_insert(address);
             }

@@ -281,13 +281,13 @@ impl Association {
     pub fn asking(iaid: u32, address: Option<Ipv6Addr>) -> Association {
         let mut options = Options::default();
         if let Some(address) = address {
-            let wanted = Address {
+            let requested = Address {
                 address,
                 preferred_s: 0,
                 valid_s: 0,
                 options: Options::default(),
             };
-            options.push(option::IA_ADDRESS, wanted.encode());
+            options.push(option::IA_ADDRESS, requested.encode());
         }
         Association {
             iaid,

@@ -93,7 +93,7 @@ impl Socket {
         let to = SocketAddrV6::new(SERVERS, SERVER_PORT, 0, self.index);
         match socket.get_ref().send_to(&message.encode(), to) {
             Ok(_) => {
-                log::debug!("{}: DHCPv6: {} sent", self.interface, said(message));
+                log::debug!("{}: DHCPv6: {} sent", self.interface, summary(message));
                 self.broken = None;
             }
             Err(error) => {
@@ -122,7 +122,11 @@ impl Socket {
         for (bytes, from) in packets {
             match Message::decode(&bytes) {
                 Ok(message) => {
-                    log::debug!("{}: DHCPv6: {} from {from}", self.interface, said(&message));
+                    log::debug!(
+                        "{}: DHCPv6: {} from {from}",
+                        self.interface,
+                        summary(&message)
+                    );
                     messages.push((message, from));
                 }
                 Err(why) => {
@@ -154,7 +158,7 @@ fn batch(socket: &UdpSocket) -> Vec<(Vec<u8>, Ipv6Addr)> {
 }
 
 /// A message in one line of the debug log.
-fn said(message: &Message) -> String {
+fn summary(message: &Message) -> String {
     let codes: Vec<String> = message.options.codes().map(|c| c.to_string()).collect();
     format!(
         "{} transaction {:#08x}, options {}",

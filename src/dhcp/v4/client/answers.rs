@@ -30,7 +30,7 @@ impl Client {
             return Vec::new();
         }
         if let Some(why) = self.not_our_hardware(message) {
-            return self.disbelieve(now, message, &why);
+            return self.reject(now, message, &why);
         }
         match (message.kind, self.state) {
             (Kind::Offer, State::Selecting | State::Requesting) => self.offered(now, message),
@@ -51,18 +51,18 @@ impl Client {
     }
 
     /// Counts an unusable answer with its reason; the client waits for the next answer.
-    fn disbelieve(&mut self, now: u64, message: &Message, why: &Reason) -> Vec<Action> {
+    fn reject(&mut self, now: u64, message: &Message, why: &Reason) -> Vec<Action> {
         self.counts.unusable = self.counts.unusable.saturating_add(1);
         let from = message
             .address(option::SERVER)
             .map_or_else(String::new, |server| format!(" from {server}"));
         let what = format!("{}{from}: {why}", message.kind);
-        let said = self.warn(now, why.kind, format!("not usable: {what}"));
+        let lines = self.warn(now, why.kind, format!("not usable: {what}"));
         // The report changes no more often than the log.
-        if !said.is_empty() || self.counts.why_unusable.is_none() {
+        if !lines.is_empty() || self.counts.why_unusable.is_none() {
             self.counts.why_unusable = Some(what);
         }
-        said
+        lines
     }
 
     /// A warning about an answer; none after a warning of the same kind, or after too many others,
@@ -97,7 +97,7 @@ impl Client {
     fn offered(&mut self, now: u64, message: &Message) -> Vec<Action> {
         let offer = match Lease::of(message, self.asked_ns) {
             Ok(offer) => offer,
-            Err(why) => return self.disbelieve(now, message, &why),
+            Err(why) => return self.reject(now, message, &why),
         };
         if let Some(held) = self
             .held
@@ -106,7 +106,7 @@ impl Client {
         {
             let why = format!("{}, but {} is kept", offer.address, held.address);
             let why = Reason::new("another address is kept", why);
-            return self.disbelieve(now, message, &why);
+            return self.reject(now, message, &why);
         }
         self.counts.offers = self.counts.offers.saturating_add(1);
         let known = |other: &Lease| other.server == offer.server;
@@ -178,23 +178,23 @@ impl Client {
     fn acknowledged(&mut self, now: u64, message: &Message) -> Vec<Action> {
         let lease = match Lease::of(message, self.asked_ns) {
             Ok(lease) => lease,
-            Err(why) => return self.disbelieve(now, message, &why),
+            Err(why) => return self.reject(now, message, &why),
         };
         if self
             .answering()
             .is_some_and(|server| server != lease.server)
         {
-            return self.disbelieve(now, message, &"the request went to another server".into());
+            return self.reject(now, message, &"the request went to another server".into());
         }
-        let asked_for = match self.state {
+        let requested = match self.state {
             State::Requesting => self.offers.first().map(|offer| offer.address),
-            State::Rebooting => self.wanted,
+            State::Rebooting => self.requested,
             _ => self.held.as_ref().map(|held| held.address),
         };
-        if asked_for != Some(lease.address) {
+        if requested != Some(lease.address) {
             let why = format!("{} was not requested", lease.address);
             let why = Reason::new("an address that was not requested", why);
-            return self.disbelieve(now, message, &why);
+            return self.reject(now, message, &why);
         }
         self.counts.replies += 1;
         if self.held.is_some() {
@@ -206,7 +206,7 @@ impl Client {
     /// The client uses the lease from now on.
     pub(super) fn bound(&mut self, now: u64, lease: Lease) -> Vec<Action> {
         self.state = State::Bound;
-        self.wanted = Some(lease.address);
+        self.requested = Some(lease.address);
         self.held = Some(lease);
         self.offers.clear();
         self.shunned.clear();
@@ -219,10 +219,10 @@ impl Client {
 
     fn refused(&mut self, now: u64, message: &Message) -> Vec<Action> {
         let Some(server) = message.address(option::SERVER) else {
-            return self.disbelieve(now, message, &"no server identifier (option 54)".into());
+            return self.reject(now, message, &"no server identifier (option 54)".into());
         };
-        if self.answering().is_some_and(|asked| asked != server) {
-            return self.disbelieve(now, message, &"the request went to another server".into());
+        if self.answering().is_some_and(|expected| expected != server) {
+            return self.reject(now, message, &"the request went to another server".into());
         }
         let words = message.option(option::MESSAGE).unwrap_or_default();
         let words = String::from_utf8_lossy(words);
@@ -242,7 +242,7 @@ impl Client {
         }
         let mut actions = self.tell(now, "NAK", why);
         if self.state == State::Rebooting {
-            self.wanted = None;
+            self.requested = None;
             actions.extend(self.enter(now, State::Selecting));
             return actions;
         }

@@ -67,7 +67,7 @@ impl Client {
         let decline = self.decline(lease);
         self.counts.taken = Some(what.clone());
         self.held = None;
-        self.wanted = None;
+        self.requested = None;
         self.state = State::Waiting;
         self.due = Some(now.saturating_add(if self.declines == 0 {
             DECLINED_ONCE
@@ -78,8 +78,8 @@ impl Client {
         self.counts.sent += 1;
         let line = format!("{what}: declined; requesting another address");
         let mut actions = self.tell(now, "taken", line);
-        let everybody = Destination::Link(Ipv4Addr::UNSPECIFIED);
-        actions.push(Action::Send(decline, everybody));
+        let broadcast = Destination::Link(Ipv4Addr::UNSPECIFIED);
+        actions.push(Action::Send(decline, broadcast));
         actions.push(Action::Lost(address));
         actions
     }

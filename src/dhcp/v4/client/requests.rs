@@ -29,7 +29,7 @@ const PARAMETERS: [u8; 16] = [
     option::TFTP_SERVER,
     option::BOOT_FILE,
 ];
-const NOBODY: Ipv4Addr = Ipv4Addr::UNSPECIFIED;
+const UNSPECIFIED: Ipv4Addr = Ipv4Addr::UNSPECIFIED;
 
 /// Hardware fields of a message (RFC 2131 2).
 pub(super) struct Hardware {
@@ -43,8 +43,8 @@ impl Client {
     /// The message of the state, and its destination.
     pub(super) fn message(&self) -> Option<(Message, Destination)> {
         let (kind, requested, server) = match self.state {
-            State::Selecting => (Kind::Discover, self.wanted, None),
-            State::Rebooting => (Kind::Request, self.wanted, None),
+            State::Selecting => (Kind::Discover, self.requested, None),
+            State::Rebooting => (Kind::Request, self.requested, None),
             State::Requesting => {
                 let offer = self.offers.first()?;
                 (Kind::Request, Some(offer.address), Some(offer.server))
@@ -83,7 +83,7 @@ impl Client {
                     Destination::Link(held.address)
                 }
             }
-            _ => Destination::Link(NOBODY),
+            _ => Destination::Link(UNSPECIFIED),
         };
         Some((message, to))
     }

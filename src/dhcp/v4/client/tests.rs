@@ -17,7 +17,7 @@ const GOOD: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 const EVIL: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
 const MINE: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 5);
 const OTHER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 6);
-const NOBODY: Destination = Destination::Link(Ipv4Addr::UNSPECIFIED);
+const UNSPECIFIED: Destination = Destination::Link(Ipv4Addr::UNSPECIFIED);
 
 struct Talk {
     client: Client,
@@ -132,24 +132,24 @@ fn the_usual_way_takes_four_messages_and_a_second_of_probes_beside_the_use_of_th
         ),
         (32, 0, [0; 16], true)
     );
-    assert_eq!(talk.actions[0], Action::Send(discover.clone(), NOBODY));
+    assert_eq!(talk.actions[0], Action::Send(discover.clone(), UNSPECIFIED));
     assert_eq!(talk.hear(Kind::Offer, GOOD, MINE, 600).sent(), "REQUEST");
     let request = talk.sent.clone().unwrap();
     assert_eq!(request.xid, discover.xid);
     assert_eq!(request.address(option::SERVER), Some(GOOD));
     assert_eq!(request.address(option::REQUESTED), Some(MINE));
     assert!(request.broadcast && request.ciaddr.is_unspecified());
-    let asked = talk.now;
+    let requested = talk.now;
     assert_eq!(
         talk.hear(Kind::Ack, GOOD, MINE, 600).sent(),
         "bound, probe 10.0.0.5"
     );
-    assert_eq!(talk.client.lease().unwrap().asked_ns, asked);
+    assert_eq!(talk.client.lease().unwrap().asked_ns, requested);
     assert_eq!(talk.wake().sent(), "probe 10.0.0.5");
     assert_eq!(talk.wake().sent(), "probe 10.0.0.5");
     assert!(talk.client.is_probing());
     assert_eq!(talk.wake().sent(), "unopposed 10.0.0.5");
-    assert_eq!(talk.now - asked, 9 * S / 10);
+    assert_eq!(talk.now - requested, 9 * S / 10);
     assert_eq!(talk.client.state(), State::Bound);
     // The client renews as usual; its ARP probes are over.
     assert_eq!(talk.wake().sent(), "REQUEST to 10.0.0.1");
@@ -181,7 +181,7 @@ fn retries_double_with_jitter_up_to_sixteen_seconds() {
 }
 
 #[test]
-fn a_taken_address_is_given_up_and_declined_and_another_one_asked_for() {
+fn a_taken_address_is_given_up_and_declined_and_another_one_requested() {
     // Also for the root file system's address: nothing depends on a new address yet.
     let mut talk = Talk::new(true);
     talk.start(None);
@@ -218,7 +218,7 @@ fn a_taken_address_is_given_up_and_declined_and_another_one_asked_for() {
 }
 
 #[test]
-fn nobody_elses_answer_counts() {
+fn an_answer_for_another_client_does_not_count() {
     let mut talk = Talk::new(false);
     talk.start(None);
     let mut other_xid = talk.answer(Kind::Offer, GOOD, MINE, 600);
@@ -240,7 +240,7 @@ fn nobody_elses_answer_counts() {
 }
 
 #[test]
-fn what_nobody_asked_for_is_ignored_in_every_state() {
+fn unrequested_messages_are_ignored_in_every_state() {
     let mut talk = Talk::new(false);
     talk.start(None);
     for kind in [Kind::Ack, Kind::Nak, Kind::ForceRenew, Kind::Discover] {
@@ -341,26 +341,26 @@ fn a_nak_starts_anew_after_a_while_and_never_makes_a_storm() {
     let mut talk = Talk::new(false);
     talk.start(None);
     let mut messages = 0;
-    let mut said = Vec::new();
+    let mut logged = Vec::new();
     while talk.now < 160 * S {
         talk.hear(Kind::Offer, GOOD, MINE, 600);
         let mut nak = talk.answer(Kind::Nak, GOOD, MINE, 0);
         nak.options
             .insert(option::MESSAGE, b"wrong\x1b[31m network".to_vec());
         if talk.client.state() == State::Requesting {
-            said.push(talk.hear_this(&nak).sent());
+            logged.push(talk.hear_this(&nak).sent());
         }
         talk.wake();
         messages += 1;
     }
     assert!(messages < 30, "{messages} in a minute");
     let line = "\"server 10.0.0.1 refuses (NAK): wrong\\x1b[31m network\"";
-    assert_eq!(said.remove(0), line);
-    assert!(said.len() > 2 && said.concat().is_empty(), "{said:?}");
+    assert_eq!(logged.remove(0), line);
+    assert!(logged.len() > 2 && logged.concat().is_empty(), "{logged:?}");
 }
 
 #[test]
-fn a_known_address_is_asked_for_first() {
+fn a_known_address_is_requested_first() {
     let mut talk = Talk::new(false);
     assert_eq!(talk.start(Some(MINE)).sent(), "REQUEST");
     let request = talk.sent.clone().unwrap();
@@ -391,9 +391,9 @@ fn a_known_address_is_asked_for_first() {
 #[test]
 fn a_lease_is_renewed_with_its_server_then_with_any() {
     let mut talk = Talk::bound(false, 6000);
-    let asked = talk.client.lease().unwrap().asked_ns;
+    let requested = talk.client.lease().unwrap().asked_ns;
     assert_eq!(talk.wake().sent(), "REQUEST to 10.0.0.1");
-    assert!((2850 * S..=3000 * S).contains(&(talk.now - asked)));
+    assert!((2850 * S..=3000 * S).contains(&(talk.now - requested)));
     let renew = talk.sent.clone().unwrap();
     assert_eq!(renew.ciaddr, MINE);
     assert!(!renew.broadcast);
@@ -410,7 +410,7 @@ fn a_lease_is_renewed_with_its_server_then_with_any() {
     assert!((5..=8).contains(&renewals), "{renewals}");
     assert_eq!(talk.sent(), "REQUEST");
     assert_eq!(talk.client.state(), State::Rebinding);
-    assert_eq!(talk.now - asked, 5250 * S);
+    assert_eq!(talk.now - requested, 5250 * S);
     assert_eq!(
         talk.actions.last(),
         Some(&Action::Send(

@@ -183,8 +183,8 @@ fn secrets_of_a_server_are_not_written_down() {
     );
     let lease = Lease::of(&message, ASKED).unwrap();
     // dracut gets the unchanged value.
-    let told = ("new_root_path", path.as_bytes().to_vec());
-    assert!(lease.variables().contains(&told));
+    let variable = ("new_root_path", path.as_bytes().to_vec());
+    assert!(lease.variables().contains(&variable));
     assert!(!lease.is_redacted());
     let written = serde_json::to_string(&lease).unwrap();
     assert!(!written.contains("SECRET"), "{written}");

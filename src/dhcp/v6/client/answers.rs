@@ -32,7 +32,7 @@ impl Client {
             return Vec::new();
         }
         let Some(server) = message.duid(option::SERVER_ID) else {
-            return self.disbelieve(
+            return self.reject(
                 now,
                 message,
                 from,
@@ -40,7 +40,7 @@ impl Client {
             );
         };
         if message.options.first(option::CLIENT_ID).is_none() {
-            return self.disbelieve(
+            return self.reject(
                 now,
                 message,
                 from,
@@ -58,7 +58,7 @@ impl Client {
                 self.granted(now, message, from)
             }
             (Kind::Reply, State::Requesting | State::Renewing | State::Declining) if !is_asked => {
-                self.disbelieve(
+                self.reject(
                     now,
                     message,
                     from,
@@ -89,21 +89,15 @@ impl Client {
     }
 
     /// Counts an unusable answer with its reason; the client waits for the next answer.
-    fn disbelieve(
-        &mut self,
-        now: u64,
-        message: &Message,
-        from: Ipv6Addr,
-        why: &Reason,
-    ) -> Vec<Action> {
+    fn reject(&mut self, now: u64, message: &Message, from: Ipv6Addr, why: &Reason) -> Vec<Action> {
         self.counts.unusable = self.counts.unusable.saturating_add(1);
         let what = format!("{} from {from}: {why}", message.kind);
-        let said = self.warn(now, why.kind, format!("not usable: {what}"));
+        let lines = self.warn(now, why.kind, format!("not usable: {what}"));
         // The report changes no more often than the log.
-        if !said.is_empty() || self.counts.why_unusable.is_none() {
+        if !lines.is_empty() || self.counts.why_unusable.is_none() {
             self.counts.why_unusable = Some(what);
         }
-        said
+        lines
     }
 
     /// A warning about an answer; none after a warning of the same kind, or after too many others,
@@ -123,23 +117,23 @@ impl Client {
     fn note_refusal(&mut self, now: u64, from: Ipv6Addr, refusal: &Refusal) -> Vec<Action> {
         self.counts.refusals = self.counts.refusals.saturating_add(1);
         let what = format!("server {from} refuses: {refusal}");
-        let said = self.warn(now, refusal.kind(), what.clone());
-        if !said.is_empty() || self.counts.why_refused.is_none() {
+        let lines = self.warn(now, refusal.kind(), what.clone());
+        if !lines.is_empty() || self.counts.why_refused.is_none() {
             self.counts.why_refused = Some(what);
         }
-        said
+        lines
     }
 
     fn offered(&mut self, now: u64, message: &Message, from: Ipv6Addr) -> Vec<Action> {
         self.slow_down(message);
         let iaid = self.config.identity.iaid;
-        let lease = match Lease::of(message, from, iaid, self.wanted, self.last_ns) {
+        let lease = match Lease::of(message, from, iaid, self.requested, self.last_ns) {
             Ok(lease) => lease,
-            Err(Refusal::Unusable(why)) => return self.disbelieve(now, message, from, &why),
+            Err(Refusal::Unusable(why)) => return self.reject(now, message, from, &why),
             Err(refusal) => return self.note_refusal(now, from, &refusal),
         };
         if let Some(why) = self.is_kept_from(&lease) {
-            return self.disbelieve(now, message, from, &why);
+            return self.reject(now, message, from, &why);
         }
         self.counts.offers = self.counts.offers.saturating_add(1);
         let known = |other: &Offer| other.lease.server_id == lease.server_id;
@@ -152,7 +146,7 @@ impl Client {
         };
         let is_shunned = self.shunned.contains(&lease.server_id);
         self.offers.push(Offer { lease, preference });
-        let (shunned, wanted) = (&self.shunned, self.wanted);
+        let (shunned, wanted) = (&self.shunned, self.requested);
         // The sort is stable: of equal offers the first to arrive stays first.
         self.offers.sort_by_key(|offer| {
             let is_shunned = shunned.contains(&offer.lease.server_id);
@@ -188,7 +182,7 @@ impl Client {
         let wanted = match self.state {
             State::Requesting => offer,
             State::Renewing | State::Rebinding => self.held.as_ref().map(|held| held.address),
-            _ => self.wanted,
+            _ => self.requested,
         };
         let is_renewal = matches!(self.state, State::Renewing | State::Rebinding);
         // A server that renumbers the link grants another address instead (18.2.10.1).
@@ -199,16 +193,16 @@ impl Client {
                 return self.refused(now, message, from, &Refusal::Ended);
             }
             Ok(lease) => lease,
-            Err(Refusal::Unusable(why)) => return self.disbelieve(now, message, from, &why),
+            Err(Refusal::Unusable(why)) => return self.reject(now, message, from, &why),
             Err(refusal) => return self.refused(now, message, from, &refusal),
         };
         if is_renewal && !is_withdrawn && wanted != Some(lease.address) {
             let why = format!("{} was not requested", lease.address);
             let why = Reason::new("an address that was not requested", why);
-            return self.disbelieve(now, message, from, &why);
+            return self.reject(now, message, from, &why);
         }
         if let Some(why) = self.is_kept_from(&lease) {
-            return self.disbelieve(now, message, from, &why);
+            return self.reject(now, message, from, &why);
         }
         self.counts.replies = self.counts.replies.saturating_add(1);
         let mut actions = Vec::new();
@@ -224,7 +218,7 @@ impl Client {
         self.brake.loosen();
         self.of_lease.loosen();
         self.state = State::Bound;
-        self.wanted = Some(lease.address);
+        self.requested = Some(lease.address);
         self.held = Some(lease);
         self.offers.clear();
         self.shunned.clear();
@@ -270,8 +264,8 @@ impl Client {
             }
             State::Requesting => {
                 self.shun();
-                self.wanted = self.held.as_ref().map(|held| held.address);
-                let longest = match self.wanted {
+                self.requested = self.held.as_ref().map(|held| held.address);
+                let longest = match self.requested {
                     Some(_) => REFUSED_KEPT,
                     None => REFUSED_LONGEST,
                 };

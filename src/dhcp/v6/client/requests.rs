@@ -29,7 +29,7 @@ impl Client {
         let offered = self.offers.first().map(|offer| &offer.lease);
         Some(match self.state {
             State::Soliciting => {
-                let mut message = self.about(Kind::Solicit, now, None, self.wanted);
+                let mut message = self.about(Kind::Solicit, now, None, self.requested);
                 // Rapid commit could replace a kept address by another address.
                 if held.is_none() {
                     message.options.push(option::RAPID_COMMIT, []);

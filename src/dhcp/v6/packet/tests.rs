@@ -78,17 +78,17 @@ fn a_duid_has_a_type_and_a_length_that_the_rfc_allows() {
 
 #[test]
 fn a_status_is_said_by_its_name() {
-    let said = |value: &[u8]| {
+    let read = |value: &[u8]| {
         let mut options = Options::default();
         options.push(option::STATUS_CODE, value);
         let status = options.status();
         status.map(|status| status.map(|status| (status.to_string(), status.text)))
     };
     let some = |name: &str, text: &str| Ok(Some((name.to_owned(), text.to_owned())));
-    assert_eq!(said(&[0, 2]), some("NoAddrsAvail", ""));
-    assert_eq!(said(b"\0\x03gone\0"), some("NoBinding", "gone"));
-    assert_eq!(said(&[1, 0, 0xff]), some("status 256", "\u{fffd}"));
-    assert_eq!(said(&[0]), Err(Malformed::Length(13, 1)));
+    assert_eq!(read(&[0, 2]), some("NoAddrsAvail", ""));
+    assert_eq!(read(b"\0\x03gone\0"), some("NoBinding", "gone"));
+    assert_eq!(read(&[1, 0, 0xff]), some("status 256", "\u{fffd}"));
+    assert_eq!(read(&[0]), Err(Malformed::Length(13, 1)));
     assert_eq!(Options::default().status(), Ok(None));
 }
 

@@ -12,11 +12,11 @@ fn lines(talk: &mut Talk, messages: impl Iterator<Item = Message>) -> Vec<String
     let mut lines = Vec::new();
     for message in messages {
         talk.hear_this(&message);
-        let said = talk.actions.iter().filter_map(|action| match action {
+        let logged = talk.actions.iter().filter_map(|action| match action {
             Action::Say(_, line) => Some(line.clone()),
             _ => None,
         });
-        lines.extend(said);
+        lines.extend(logged);
     }
     lines
 }
@@ -87,14 +87,14 @@ fn a_flood_of_unusable_offers_acks_and_naks_is_a_line_for_each_kind_of_reason() 
 fn leases_of_seconds_do_not_loosen_the_brake_more_than_once_a_minute() {
     let mut talk = Talk::bound(false, 10);
     let end = talk.now + 600 * S;
-    let mut said = 0;
+    let mut logged = 0;
     while talk.now < end {
         talk.wake();
         if talk.client.state() == State::Renewing {
             let flood: Vec<Message> = (0..20)
                 .map(|number| talk.answer(Kind::Ack, server(number), OTHER, number))
                 .collect();
-            said += lines(&mut talk, flood.into_iter()).len();
+            logged += lines(&mut talk, flood.into_iter()).len();
         }
         let kind = match talk.client.state() {
             State::Selecting => Kind::Offer,
@@ -103,7 +103,7 @@ fn leases_of_seconds_do_not_loosen_the_brake_more_than_once_a_minute() {
         talk.hear(kind, GOOD, MINE, 10);
     }
     // A lease time of 0 and another server: at most two lines a minute.
-    assert!((10..=20).contains(&said), "{said}");
+    assert!((10..=20).contains(&logged), "{logged}");
 }
 
 #[test]
@@ -176,8 +176,8 @@ fn the_one_that_delivers_is_found_among_a_thousand_that_do_not() {
             // The last of the thousand is always chosen.
             talk.hear(Kind::Offer, GOOD, MINE, 600);
         }
-        let asked = talk.sent.as_ref().unwrap().address(option::SERVER);
-        if asked == Some(GOOD) {
+        let requested = talk.sent.as_ref().unwrap().address(option::SERVER);
+        if requested == Some(GOOD) {
             talk.hear(Kind::Ack, GOOD, MINE, 600);
         } else {
             talk.wake();

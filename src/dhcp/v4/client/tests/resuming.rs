@@ -21,7 +21,7 @@ fn stale(keep: bool) -> Talk {
 }
 
 #[test]
-fn a_lease_that_ended_by_what_is_written_down_is_asked_for_before_it_is_given_up() {
+fn a_lease_that_ended_on_file_is_requested_before_it_is_given_up() {
     let mut talk = stale(false);
     assert_eq!(talk.hear(Kind::Ack, GOOD, MINE, 600).sent(), "bound");
     assert_eq!(talk.client.state(), State::Bound);
@@ -54,7 +54,7 @@ fn a_lease_that_ended_by_what_is_written_down_is_asked_for_before_it_is_given_up
 }
 
 #[test]
-fn a_lease_on_a_link_that_came_back_is_verified_and_holds_where_nobody_answers() {
+fn a_lease_on_a_link_that_came_back_is_verified_and_holds_where_no_server_answers() {
     let mut talk = Talk::bound(false, 600);
     let due = talk.client.due();
     let actions = talk.client.verify(talk.now);

@@ -20,7 +20,7 @@ fn stale(keep: bool) -> Talk {
 }
 
 #[test]
-fn a_lease_that_ended_by_what_is_written_down_is_asked_for_before_it_is_given_up() {
+fn a_lease_that_ended_on_file_is_requested_before_it_is_given_up() {
     let mut talk = stale(false);
     talk.grant(GOOD, MINE, 1000);
     assert_eq!(talk.state(), State::Bound);
