@@ -133,7 +133,7 @@ fn a_lease_is_kept_or_left_whatever_becomes_of_stderr() {
         let heard = run(&["lease"], Stdio::piped());
         assert_eq!(
             String::from_utf8(heard.stderr).unwrap(),
-            "ibboot: INFO  rd.ib.handover=nm: it renews the leases\n"
+            "ibboot: INFO  rd.ib.handover=nm: nm renews the leases\n"
         );
         assert_eq!(heard.status.code(), Some(0));
         let (_reader, writer) = with_room_for_a_word();

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! PURE: a brake on what the sender of a message can make the log say, for both families of DHCP.
+//! PURE: limits the log lines that the sender of a message can cause, for both families of DHCP.
 
 use std::fmt;
 
-/// Kinds of lines that are said until the brake is loosened.
+/// Kinds of lines that are logged before the brake closes.
 pub const KINDS: usize = 8;
-/// Of a lease the brake takes notice no sooner than this after the first line, in ns: leases of a
-/// second are no way around it.
+/// A lease opens the brake no sooner than this after the first line, in ns: leases of one second
+/// must not bypass the brake.
 pub const WINDOW: u64 = 60_000_000_000;
 
-/// Why an answer cannot be used: text that may have bytes of its sender in it, and of which kind.
+/// Why an answer cannot be used: a text that may contain bytes of the sender, and its kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reason {
-    /// Never made of what was received: the brake goes by it.
+    /// Never made of received bytes: the brake compares kinds.
     pub kind: &'static str,
     text: String,
 }
 
 impl Reason {
-    /// A reason with bytes of the sender in its text.
+    /// A reason whose text contains bytes of the sender.
     pub fn new(kind: &'static str, text: String) -> Reason {
         Reason { kind, text }
     }
@@ -36,37 +36,37 @@ impl fmt::Display for Reason {
     }
 }
 
-/// What was said since the last lease.
+/// The kinds that were logged since the last lease.
 #[derive(Debug, Default)]
 pub struct Brake {
-    said: Vec<&'static str>,
-    /// When the first of them was said, ns since kernel start.
+    logged: Vec<&'static str>,
+    /// When the first kind was logged, ns since kernel start.
     since_ns: u64,
-    /// There was a lease since.
+    /// A lease was granted since then.
     is_loose: bool,
 }
 
 impl Brake {
-    /// The line to say; none where one of its kind, or [`KINDS`] others, were said already.
+    /// The line to log; none if a line of this kind, or [`KINDS`] other kinds, were logged already.
     pub fn pass(&mut self, now_ns: u64, kind: &'static str, line: String) -> Option<String> {
         if self.is_loose && now_ns.saturating_sub(self.since_ns) >= WINDOW {
             *self = Brake::default();
         }
-        if self.said.len() >= KINDS || self.said.contains(&kind) {
+        if self.logged.len() >= KINDS || self.logged.contains(&kind) {
             return None;
         }
-        if self.said.is_empty() {
+        if self.logged.is_empty() {
             self.since_ns = now_ns;
         }
-        self.said.push(kind);
-        Some(if self.said.len() == KINDS {
-            format!("{line} (more is counted and not said)")
+        self.logged.push(kind);
+        Some(if self.logged.len() == KINDS {
+            format!("{line} (further lines are counted, not logged)")
         } else {
             line
         })
     }
 
-    /// There is a lease: what comes from now on is news, or will be.
+    /// A lease was granted: lines are logged again, once [`WINDOW`] has passed.
     pub fn loosen(&mut self) {
         self.is_loose = true;
     }
@@ -77,17 +77,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_kind_is_said_once_and_eight_of_them_until_there_is_a_lease() {
+    fn a_kind_is_logged_once_and_eight_kinds_until_a_lease() {
         const ALL: [&str; 10] = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"];
         let mut brake = Brake::default();
-        let mut said = Vec::new();
+        let mut logged = Vec::new();
         for text in 0..20_000 {
             let kind = ALL[text % ALL.len()];
-            said.extend(brake.pass(7, kind, format!("{kind} of {text}")));
+            logged.extend(brake.pass(7, kind, format!("{kind} of {text}")));
         }
-        assert_eq!(said.len(), KINDS);
-        assert_eq!(said[1], "b of 1");
-        assert_eq!(said[7], "h of 7 (more is counted and not said)");
+        assert_eq!(logged.len(), KINDS);
+        assert_eq!(logged[1], "b of 1");
+        assert_eq!(logged[7], "h of 7 (further lines are counted, not logged)");
         assert_eq!(brake.pass(7 + WINDOW, "a", String::new()), None);
         brake.loosen();
         assert_eq!(brake.pass(6 + WINDOW, "a", String::new()), None);

@@ -6,21 +6,21 @@ use std::io;
 use crate::hardware::{HardwareType, unhex};
 use crate::system::root::Root;
 
-/// An interface as a packet socket needs it.
+/// An interface, with the values that a packet socket needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hardware {
     /// Interface index.
     pub index: u32,
     /// ARP hardware type.
     pub hardware_type: HardwareType,
-    /// Its address.
+    /// Hardware address.
     pub address: Vec<u8>,
-    /// Where broadcasts go. On InfiniBand that depends on the partition, so it is never a constant.
+    /// Broadcast address. On InfiniBand this address depends on the partition, so no constant fits.
     pub broadcast: Vec<u8>,
 }
 
 impl Hardware {
-    /// Reads it from sysfs.
+    /// Reads the values from sysfs.
     pub fn read(root: &Root, name: &str) -> io::Result<Hardware> {
         let text = |file: &str| root.text(&format!("/sys/class/net/{name}/{file}"));
         let wrong = || io::Error::from(io::ErrorKind::InvalidData);
@@ -34,8 +34,9 @@ impl Hardware {
     }
 }
 
-/// The hardware addresses of this machine's interfaces. One of them may speak for the address of
-/// another on the same link (ip-sysctl.rst, arp_ignore and arp_announce): that is no other host.
+/// The hardware addresses of this machine's interfaces. Linux may answer ARP for an address of one
+/// interface with the hardware address of another interface on the same link (ip-sysctl.rst,
+/// arp_ignore and arp_announce): such an answer does not come from another host.
 pub fn own_addresses(root: &Root) -> Vec<Vec<u8>> {
     const NET: &str = "/sys/class/net";
     let names = root.list(NET).unwrap_or_default();

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! PURE: how long leases hold, and the floors of their times.
+//! PURE: how long leases last, and the minimum of each of their times.
 
 use crate::system::clock::SECOND;
 
 /// A lease for ever (RFC 2131 3.3, RFC 8415 7.7).
 pub const FOR_EVER: u32 = u32::MAX;
-/// No lease is taken for shorter than this, nor renewed sooner than the other after it was asked for: a
-/// server's slip must not make every node send, log and write each second (dhcpcd has the same floor,
-/// DHCP_MIN_LEASE).
+/// A shorter lease counts as `SECONDS_MIN`, and no lease is renewed sooner than `RENEW_MIN` after
+/// the request. A server's mistake must not make every node send, log and write each second (dhcpcd
+/// has the same minimum, DHCP_MIN_LEASE).
 pub(super) const SECONDS_MIN: u32 = 20;
 const RENEW_MIN: u32 = 5;
 
-/// T1, T2 and the length of a lease, which come in this order, none of them shorter than its floor.
+/// T1, T2 and the length of a lease, in seconds; each is raised to its minimum.
 pub(super) fn floored(renew_s: u32, rebind_s: u32, seconds: u32) -> (u32, u32, u32) {
     (
         renew_s.max(RENEW_MIN),
@@ -20,7 +20,7 @@ pub(super) fn floored(renew_s: u32, rebind_s: u32, seconds: u32) -> (u32, u32, u
     )
 }
 
-/// When so many seconds have passed since `asked_ns`, ns since kernel start; `None`: never.
+/// The time `seconds` after `asked_ns`, ns since kernel start; `None`: never.
 pub(super) fn end_ns(asked_ns: u64, seconds: u32) -> Option<u64> {
     let length = u64::from(seconds).saturating_mul(SECOND);
     (seconds != FOR_EVER).then(|| asked_ns.saturating_add(length))
@@ -45,7 +45,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lease_ends_so_many_seconds_after_it_was_asked_for_or_never() {
+    fn a_lease_ends_its_length_after_the_request_or_never() {
         assert_eq!(end_ns(7, 2), Some(2_000_000_007));
         assert_eq!(end_ns(u64::MAX - 1, 60), Some(u64::MAX));
         assert_eq!(end_ns(7, FOR_EVER), None);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! PURE: names of RFC 1035 and lists of them, as servers of both families send them.
+//! PURE: domain names (RFC 1035) and lists of them, as servers of both families send them.
 
 /// Longest host or domain name (RFC 1035 2.3.4).
 const NAME: usize = 253;
-/// Domains of a search list that are taken.
+/// Domains that are accepted from a search list.
 const DOMAINS: usize = 32;
 
-/// Labels of letters, digits, `-` and `_`, of at most 63 bytes, with dots between them and perhaps
-/// one behind (RFC 1123 2.1).
+/// Labels of letters, digits, `-` and `_`, of at most 63 bytes, separated by dots; a final dot is
+/// allowed (RFC 1123 2.1).
 pub(super) fn is_name(text: &str) -> bool {
     let label = |label: &str| {
         (1..=63).contains(&label.len())
@@ -19,8 +19,8 @@ pub(super) fn is_name(text: &str) -> bool {
     text.len() <= NAME && text.strip_suffix('.').unwrap_or(text).split('.').all(label)
 }
 
-/// RFC 3397: names of RFC 1035 4.1.4 with pointers. A pointer leads backwards, so that every walk
-/// ends.
+/// Decodes a search list (RFC 3397) with compression pointers (RFC 1035 4.1.4). A pointer must lead
+/// backwards, so decoding always ends.
 pub(super) fn search_list(bytes: &[u8]) -> Option<Vec<String>> {
     let mut domains = Vec::new();
     let mut position = 0;
@@ -32,11 +32,11 @@ pub(super) fn search_list(bytes: &[u8]) -> Option<Vec<String>> {
     Some(domains)
 }
 
-/// The name at `start`, and where the next one begins.
+/// The name at `start`, and the start of the next name.
 fn domain(bytes: &[u8], start: usize) -> Option<(String, usize)> {
     let mut labels: Vec<&str> = Vec::new();
     let mut position = start;
-    // Where the labels that are read now began: a pointer must lead before that.
+    // Start of the labels that are being read: a pointer must lead before this position.
     let mut began = start;
     let mut next = None;
     loop {

@@ -1,70 +1,73 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! PURE: what a client of either family counts, and which of the known causes fits while there is no
+//! PURE: the counters of a client of either family, and the known cause that fits while there is no
 //! lease.
 
 use serde::{Deserialize, Serialize};
 
-/// What was sent and what came back. The words of state.json are those of DHCPv6; `v4::progress` has
-/// those of DHCPv4.
+/// Messages sent and received. The names in state.json are those of DHCPv6; `v4::progress` renames
+/// them for DHCPv4.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
     /// Messages sent.
     pub sent: u32,
-    /// Offers (OFFER, ADVERTISE) that could be used.
+    /// Usable offers (OFFER, ADVERTISE).
     pub offers: u32,
     /// Leases granted (ACK, REPLY).
     pub replies: u32,
     /// Answers that grant nothing (NAK, a status).
     pub refusals: u32,
-    /// Servers that offered and did not answer the REQUEST.
+    /// Servers that sent an offer and did not answer the REQUEST.
     pub unanswered_requests: u32,
-    /// Answers to somebody else: another transaction or client identifier.
+    /// Answers for another client: another transaction or client identifier.
     pub foreign: u32,
-    /// Messages that nobody asked for, FORCERENEW and RECONFIGURE among them.
+    /// Messages that the client did not request, such as FORCERENEW and RECONFIGURE.
     pub unsolicited: u32,
-    /// Answers that could not be used.
+    /// Unusable answers.
     pub unusable: u32,
-    /// Packets for the client's port that are no DHCP.
+    /// Packets for the client's port that are not DHCP.
     pub malformed: u32,
-    /// The last refusal that was told of.
+    /// The last refusal that was logged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why_refused: Option<String>,
-    /// The last answer that could not be used and was told of, and why.
+    /// The last unusable answer that was logged, and the reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why_unusable: Option<String>,
-    /// The last granted address that somebody else has.
+    /// The last granted address that another host has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub taken: Option<String>,
 }
 
-/// What was found, and one thing to do.
+/// The cause, and one thing to do.
 pub type Diagnosis = (String, String);
 
-/// What a family knows beside its counts, and the causes in its own words.
+/// Facts and wordings of one family, for the diagnosis.
 pub(super) struct Words<'a> {
-    /// Why nothing can be sent.
+    /// Why the client cannot send.
     pub broken: Option<&'a str>,
-    /// An offer is asked for.
+    /// The client has requested an offered address.
     pub is_requesting: bool,
-    /// The hint where somebody else has the granted address.
+    /// Hint if another host has the granted address.
     pub taken: &'a str,
-    /// Behind a server's refusal, and the hint.
+    /// Text that follows a server's refusal, and the hint.
     pub refused: Diagnosis,
-    /// There are answers to others only.
+    /// Cause and hint if only other clients get answers.
     pub foreign: Diagnosis,
-    /// Nobody answers.
+    /// Cause and hint if no server answers.
     pub silence: Diagnosis,
 }
 
 impl Counts {
-    /// What was found while there is no lease, the surest sign first.
+    /// The cause while there is no lease; the most certain cause comes first.
     pub(super) fn diagnosis(&self, words: Words<'_>) -> Diagnosis {
         let plain = |found: &str, hint: &str| (found.to_owned(), hint.to_owned());
         if let Some(why) = words.broken {
             return plain(why, "see dmesg");
         }
         if words.is_requesting && self.unanswered_requests == 0 {
-            return plain("a server offered an address and is asked for it", "");
+            return plain(
+                "a server offered an address, and the client has requested it",
+                "",
+            );
         }
         if let Some(taken) = &self.taken {
             return plain(taken, words.taken);
@@ -75,21 +78,21 @@ impl Counts {
         }
         if self.unanswered_requests > 0 {
             return plain(
-                "a server offered an address and did not answer the REQUEST for it",
+                "a server offered an address but did not answer the REQUEST",
                 "see the server's log",
             );
         }
         if let Some(why) = &self.why_unusable {
             return plain(
-                &format!("only answers that cannot be used: {why}"),
-                "correct the server's configuration, or find out whose server that is",
+                &format!("only unusable answers: {why}"),
+                "correct the server's configuration, or find out who runs the server",
             );
         }
         if self.foreign > 0 {
             return words.foreign;
         }
         if self.sent < 2 {
-            return plain("asked just now", "");
+            return plain("the client has just started", "");
         }
         words.silence
     }
@@ -100,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_surest_sign_is_told() {
+    fn the_most_certain_cause_is_reported() {
         let found = |counts: &Counts, broken, is_requesting| {
             let same = |text: &str| (text.to_owned(), String::new());
             let words = Words {
@@ -114,18 +117,18 @@ mod tests {
             counts.diagnosis(words).0
         };
         let mut counts = Counts::default();
-        assert_eq!(found(&counts, None, false), "asked just now");
+        assert_eq!(found(&counts, None, false), "the client has just started");
         counts.sent = 2;
         assert_eq!(found(&counts, None, false), "silence");
         counts.foreign = 1;
         assert_eq!(found(&counts, None, false), "foreign");
         counts.why_unusable = Some("OFFER: no mask".to_owned());
-        let unusable = "only answers that cannot be used: OFFER: no mask";
+        let unusable = "only unusable answers: OFFER: no mask";
         assert_eq!(found(&counts, None, false), unusable);
-        let offered = "a server offered an address and is asked for it";
+        let offered = "a server offered an address, and the client has requested it";
         assert_eq!(found(&counts, None, true), offered);
         counts.unanswered_requests = 1;
-        let unanswered = "a server offered an address and did not answer the REQUEST for it";
+        let unanswered = "a server offered an address but did not answer the REQUEST";
         assert_eq!(found(&counts, None, true), unanswered);
         counts.why_refused = Some("no".to_owned());
         assert_eq!(found(&counts, None, true), "no to me");

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Jitter and transaction numbers: SplitMix64 (Steele, Lea, Flood 2014). Nothing here is a secret;
-//! the seed differs from node to node.
+//! Jitter and transaction numbers: SplitMix64 (Steele, Lea, Flood 2014). No number is a secret; the
+//! seed differs from node to node.
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 
 use crate::system::clock::boottime_ns;
 
-/// A seed that differs from node to node by its address, and from one client to the next by the time
-/// and the kernel's random numbers.
+/// A seed that differs between nodes by the address, and between clients of a node by the time and
+/// the kernel's random numbers.
 pub(super) fn seed(address: &[u8]) -> u64 {
     let mut seed = RandomState::new().build_hasher();
     seed.write(address);
@@ -16,7 +16,7 @@ pub(super) fn seed(address: &[u8]) -> u64 {
     seed.finish()
 }
 
-/// The generator.
+/// The SplitMix64 generator.
 #[derive(Debug)]
 pub struct Random(u64);
 
@@ -34,7 +34,7 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// Any number.
+    /// A number of the full 32-bit range.
     pub fn next_u32(&mut self) -> u32 {
         // The upper half of 64 bits always fits.
         u32::try_from(self.next() >> 32).unwrap_or(0)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! PURE: what a renewed lease changes on its interface, in the order in which traffic goes on.
+//! PURE: what a renewed lease changes on its interface, in an order that never interrupts traffic.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -10,19 +10,19 @@ use crate::facts::{Netdev, rules};
 use crate::inet::{Address, Route};
 use crate::wish::ipoib;
 
-/// What was changed, in the words of the log.
+/// A change in the words of the log.
 pub fn words(change: &Setting) -> String {
     match change {
         Setting::AddAddress(address, _) => format!("address {address} set"),
         Setting::AddRoute(route) => format!("route {route} set"),
-        Setting::RemoveRoute(route) => format!("route {route} taken away"),
-        Setting::RemoveAddress(address) => format!("address {address} taken away"),
+        Setting::RemoveRoute(route) => format!("route {route} removed"),
+        Setting::RemoveAddress(address) => format!("address {address} removed"),
         Setting::Mtu(bytes) => format!("MTU {bytes} set"),
         other => other.to_string(),
     }
 }
 
-/// All routes of a lease, the default one among them.
+/// All routes of a lease, including the default route.
 pub fn routes(lease: &Lease) -> Vec<Route> {
     let wish = ipoib::Wish::default().granted(lease);
     let everywhere = Address {
@@ -49,22 +49,22 @@ fn gone(had: &[Route], has: &[Route]) -> impl Iterator<Item = Route> {
     had.iter().filter(|route| !has.contains(route)).copied()
 }
 
-/// The servers of the root file system; none: they are not known.
+/// The servers of the root file system; none: the servers are not known.
 pub type Servers = Option<Vec<IpAddr>>;
 
-/// Whether `server` is reached over `route` by a node with the address `own`.
+/// Whether a node with the address `own` reaches `server` over `route`.
 fn leads(route: &Route, server: IpAddr, own: Address) -> bool {
     !own.reaches(server) && route.network.reaches(server)
 }
 
-/// Those of `all` that the root file system hangs on.
+/// The routes of `all` that the root file system depends on.
 pub fn needed(all: &[Route], own: Address, servers: &Servers) -> Vec<Route> {
     kept(all, &[], own, servers, all)
 }
 
-/// Of the routes that `had` has and `has` has not, those that stay because the root file system hangs
-/// on them and no other route leads where they do. `first` are those that the initramfs handed over:
-/// where the servers are not known, of these alone.
+/// The routes of `had` that are not in `has` and must stay: the root file system depends on them
+/// and no other route reaches the same destination. `first` are the routes that the initramfs
+/// handed over; if the servers are not known, only these can stay.
 pub fn kept(
     had: &[Route],
     has: &[Route],
@@ -79,7 +79,7 @@ pub fn kept(
     };
     let mut kept: Vec<Route> = Vec::new();
     let mut ends = servers.clone();
-    // A next hop is an end that another route may have to lead to.
+    // A next hop is a destination too: another route may have to reach the next hop.
     while let Some(end) = ends.pop() {
         let leads = |route: &Route| leads(route, end, own);
         if has.iter().any(leads) || kept.iter().any(leads) {
@@ -94,9 +94,9 @@ pub fn kept(
     kept
 }
 
-/// What `after` changes where `before` was in use with the routes `had`, of the same address; the
-/// routes in `kept` stay. New ones come before old ones go, and an MTU is no larger than the interface
-/// takes.
+/// What the lease `after` changes on an interface with the lease `before` of the same address and
+/// the routes `had`; the routes in `kept` stay. New routes come before old routes go, and an MTU is
+/// never larger than the interface allows.
 pub fn changes(
     before: &Lease,
     had: &[Route],
@@ -127,8 +127,8 @@ pub fn changes(
     changes
 }
 
-/// What the server says otherwise than before and nobody here applies, in words: name servers and host
-/// name are the real root's own.
+/// What the server changed and this program does not apply, in words: name servers and host name
+/// belong to the real root.
 pub fn not_applied(before: &Lease, after: &Lease, kept: &[Route], wish: &Wish) -> Option<String> {
     let mut words = Vec::new();
     let list = |items: Vec<String>| match items.join(" ") {
@@ -167,11 +167,11 @@ mod tests {
         serde_json::from_str(&text).unwrap()
     }
 
-    fn said(before: &str, after: &str, wish: &Wish) -> Vec<String> {
-        said_for(before, after, wish, &None)
+    fn lines(before: &str, after: &str, wish: &Wish) -> Vec<String> {
+        lines_for(before, after, wish, &None)
     }
 
-    fn said_for(before: &str, after: &str, wish: &Wish, servers: &Servers) -> Vec<String> {
+    fn lines_for(before: &str, after: &str, wish: &Wish, servers: &Servers) -> Vec<String> {
         let (before, after) = (lease(before), lease(after));
         let had = routes(&before);
         let stay = if wish.keep {
@@ -180,15 +180,15 @@ mod tests {
             Vec::new()
         };
         let changes = changes(&before, &had, &after, &stay, wish, &Netdev::default());
-        let mut said: Vec<String> = changes.iter().map(words).collect();
-        said.extend(not_applied(&before, &after, &stay, wish));
-        said
+        let mut lines: Vec<String> = changes.iter().map(words).collect();
+        lines.extend(not_applied(&before, &after, &stay, wish));
+        lines
     }
 
     #[test]
     fn what_is_the_same_changes_nothing() {
         let all = r#","mtu":2000,"routers":["10.0.0.1"],"name_servers":["10.0.0.3"]"#;
-        assert_eq!(said(all, all, &Wish::default()), Vec::<String>::new());
+        assert_eq!(lines(all, all, &Wish::default()), Vec::<String>::new());
     }
 
     #[test]
@@ -198,12 +198,12 @@ mod tests {
         let after = r#","routers":["10.0.0.2"],
             "static_routes":[{"network":"10.8.0.0","prefix":16,"gateway":"10.0.0.7"}]"#;
         assert_eq!(
-            said(before, after, &Wish::default()),
+            lines(before, after, &Wish::default()),
             [
                 "route 10.8.0.0/16 via 10.0.0.7 set",
                 "route 0.0.0.0/0 via 10.0.0.2 set",
-                "route 10.7.0.0/16 via 10.0.0.7 taken away",
-                "route 0.0.0.0/0 via 10.0.0.1 taken away",
+                "route 10.7.0.0/16 via 10.0.0.7 removed",
+                "route 0.0.0.0/0 via 10.0.0.1 removed",
             ]
         );
     }
@@ -218,15 +218,15 @@ mod tests {
             "static_routes":[{"network":"10.7.0.0","prefix":16,"gateway":"10.0.0.7"}]"#;
         let after = r#","routers":["10.0.0.2"]"#;
         assert_eq!(
-            said(before, after, &root),
+            lines(before, after, &root),
             [
                 "route 0.0.0.0/0 via 10.0.0.2 set",
-                "route 0.0.0.0/0 via 10.0.0.1 taken away",
+                "route 0.0.0.0/0 via 10.0.0.1 removed",
                 "no route 10.7.0.0/16 via 10.0.0.7",
             ]
         );
         assert_eq!(
-            said(before, "", &root),
+            lines(before, "", &root),
             ["no route 10.7.0.0/16 via 10.0.0.7, no route 0.0.0.0/0 via 10.0.0.1"]
         );
     }
@@ -241,17 +241,17 @@ mod tests {
             "static_routes":[{"network":"10.7.0.0","prefix":16,"gateway":"10.0.0.7"},
                              {"network":"10.8.0.0","prefix":16,"gateway":"10.0.0.7"}]"#;
         let servers = |all: &[&str]| Some(all.iter().map(|ip| ip.parse().unwrap()).collect());
-        // The one behind a router; the one on the link needs none.
+        // The server behind a router needs a route; the server on the link needs none.
         assert_eq!(
-            said_for(before, "", &root, &servers(&["10.7.0.2", "10.0.0.3"])),
+            lines_for(before, "", &root, &servers(&["10.7.0.2", "10.0.0.3"])),
             [
-                "route 10.8.0.0/16 via 10.0.0.7 taken away",
-                "route 0.0.0.0/0 via 10.0.0.1 taken away",
+                "route 10.8.0.0/16 via 10.0.0.7 removed",
+                "route 0.0.0.0/0 via 10.0.0.1 removed",
                 "no route 10.7.0.0/16 via 10.0.0.7",
             ]
         );
         assert_eq!(
-            said_for(
+            lines_for(
                 before,
                 r#","routers":["10.0.0.2"]"#,
                 &root,
@@ -259,13 +259,13 @@ mod tests {
             ),
             [
                 "route 0.0.0.0/0 via 10.0.0.2 set",
-                "route 10.7.0.0/16 via 10.0.0.7 taken away",
-                "route 10.8.0.0/16 via 10.0.0.7 taken away",
-                "route 0.0.0.0/0 via 10.0.0.1 taken away",
+                "route 10.7.0.0/16 via 10.0.0.7 removed",
+                "route 10.8.0.0/16 via 10.0.0.7 removed",
+                "route 0.0.0.0/0 via 10.0.0.1 removed",
             ]
         );
         assert_eq!(
-            said_for(before, "", &root, &servers(&["192.0.2.9"]))
+            lines_for(before, "", &root, &servers(&["192.0.2.9"]))
                 .last()
                 .unwrap(),
             "no route 0.0.0.0/0 via 10.0.0.1"
@@ -292,7 +292,7 @@ mod tests {
         let servers = Some(vec!["10.7.0.2".parse().unwrap()]);
         assert_eq!(kept(&had, &[], own, &servers, &[]), [way, hop]);
         assert_eq!(kept(&had, &[hop], own, &servers, &[]), [way]);
-        // Of several ways the kernel goes the one with the longest prefix.
+        // Of several routes the kernel takes the one with the longest prefix.
         let default = route("0.0.0.0", 0, Some("10.9.0.1"));
         let all = [default, hop, other, way];
         assert_eq!(needed(&all, own, &servers), [way, hop]);
@@ -345,24 +345,24 @@ mod tests {
             &Wish::default(),
             &Netdev::default(),
         );
-        let said: Vec<String> = changes.iter().map(words).collect();
+        let lines: Vec<String> = changes.iter().map(words).collect();
         assert_eq!(
-            said,
-            ["address 10.0.0.5/16 set", "address 10.0.0.5/24 taken away"]
+            lines,
+            ["address 10.0.0.5/16 set", "address 10.0.0.5/24 removed"]
         );
     }
 
     #[test]
     fn the_mtu_follows_unless_the_command_line_has_one() {
         let (before, after) = (r#","mtu":2000"#, r#","mtu":1500"#);
-        assert_eq!(said(before, after, &Wish::default()), ["MTU 1500 set"]);
-        assert_eq!(said(before, "", &Wish::default()), ["no MTU"]);
+        assert_eq!(lines(before, after, &Wish::default()), ["MTU 1500 set"]);
+        assert_eq!(lines(before, "", &Wish::default()), ["no MTU"]);
         let fixed = Wish {
             ignore_mtu: true,
             ..Wish::default()
         };
-        assert_eq!(said(before, after, &fixed), Vec::<String>::new());
-        assert_eq!(said(before, "", &fixed), Vec::<String>::new());
+        assert_eq!(lines(before, after, &fixed), Vec::<String>::new());
+        assert_eq!(lines(before, "", &fixed), Vec::<String>::new());
     }
 
     #[test]
@@ -386,13 +386,13 @@ mod tests {
         let before = r#","name_servers":["10.0.0.3"],"host_name":"a""#;
         let after = r#","name_servers":["10.0.0.4","10.0.0.5"],"domain_search":["a.example"]"#;
         assert_eq!(
-            said(before, after, &Wish::default()),
+            lines(before, after, &Wish::default()),
             ["name servers 10.0.0.4 10.0.0.5, domains a.example, host name none"]
         );
         let other_dns = Wish {
             ignore_dns: true,
             ..Wish::default()
         };
-        assert_eq!(said(before, after, &other_dns), ["host name none"]);
+        assert_eq!(lines(before, after, &other_dns), ["host name none"]);
     }
 }

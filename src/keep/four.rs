@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The client of a DHCP lease that is kept.
+//! The client of a DHCPv4 lease that is kept.
 
 use futures_util::FutureExt;
 use futures_util::future::{LocalBoxFuture, pending};
@@ -23,14 +23,15 @@ use crate::inet::Route;
 use crate::system::root::Root;
 
 pub(super) struct Four {
-    /// As it was when there was no session: who asks, and for what.
+    /// The progress before the session was opened: the client's identity and the requested
+    /// settings.
     before: Progress,
-    /// None: the interface is not there, or not up.
+    /// None: the interface does not exist or is down.
     session: Option<Session>,
     lease: Option<Lease>,
     /// Routes of earlier leases that stay.
     old_routes: Vec<Route>,
-    /// Routes as this program found them.
+    /// Routes that existed when this program started.
     first_routes: Vec<Route>,
 }
 
@@ -58,7 +59,7 @@ impl Four {
         }
     }
 
-    /// Those of the lease, and those of earlier ones that stay.
+    /// The routes of the lease, and the routes of earlier leases that stay.
     fn routes_of(&self, lease: &Lease) -> Vec<Route> {
         let mut all = routes(lease);
         let old = self.old_routes.iter().filter(|route| !all.contains(route));
@@ -122,11 +123,12 @@ impl Client for Four {
         let hardware = Hardware::read(root, name)
             .map_err(|e| Error::io(name, "hardware address cannot be read", &e))?;
         let client_id = unhex(&self.before.client_id);
-        let wanted = WantedId::Bytes(client_id.ok_or_else(|| cannot("its client identifier"))?);
-        let identity = Identity::new(hardware.hardware_type, &hardware.address, &wanted);
+        let expected =
+            WantedId::Bytes(client_id.ok_or_else(|| cannot("invalid client identifier"))?);
+        let identity = Identity::new(hardware.hardware_type, &hardware.address, &expected);
         let wish = &self.before.wish;
         let config = Config {
-            identity: identity.ok_or_else(|| cannot("another kind of hardware"))?,
+            identity: identity.ok_or_else(|| cannot("unsupported hardware type"))?,
             vendor_class: wish.vendor_class.clone(),
             host_name: wish.host_name.clone(),
             keep: wish.keep,
@@ -153,8 +155,8 @@ impl Client for Four {
 
     fn resume(&mut self, verify: bool) {
         if let (Some(session), Some(lease)) = (&mut self.session, &self.lease) {
-            // The initramfs may have had no time to see whether somebody else has the address. Under
-            // a root file system it stays anyway.
+            // The initramfs may have had no time to probe whether another host has the address.
+            // Under a root file system the address stays in any case.
             let probe = self.before.is_probing() && !self.before.wish.keep;
             session.resume(lease.clone(), probe);
             if verify {
@@ -183,7 +185,7 @@ impl Client for Four {
             return Vec::new();
         };
         session.rename(&netdev.ifname);
-        // Of a bond it changes with a failover.
+        // The hardware address of a bond changes with a failover.
         if let Some(address) = &netdev.address {
             session.set_address(address.bytes().to_vec());
         }
@@ -202,7 +204,7 @@ impl Client for Four {
     fn note(&self, place: &Place, before: u32, kept: &mut handover::Kept) -> Vec<Route> {
         let progress = self.progress(place);
         match kept.dhcp.iter_mut().find(|one| one.index == before) {
-            Some(there) => *there = progress,
+            Some(present) => *present = progress,
             None => kept.dhcp.push(progress),
         }
         self.old_routes.clone()

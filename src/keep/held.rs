@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A lease that is kept and held on its interface. The loop is one for both families; what differs
-//! is behind [`Client`].
+//! A lease that is kept and whose settings are kept on its interface. Both families share one loop;
+//! the differences are behind [`Client`].
 
 use std::net::IpAddr;
 
 use futures_util::future::LocalBoxFuture;
 
 use super::changes::{Servers, needed, words};
-use super::place::{Place, There};
+use super::place::{Place, Present};
 use super::reconcile::{Seen, Verdict};
 use super::{Doubt, Renewals, Troubles, Turn, arrive};
 use crate::changes::Setting;
@@ -21,87 +21,88 @@ use crate::system::clock::boottime_ns;
 use crate::system::net::Net;
 use crate::system::root::Root;
 
-/// Duplicate address detection of a new IPv6 address is over by then (ns), and tells nobody.
+/// Duplicate address detection of a new IPv6 address ends within this time (ns), without a
+/// notification.
 const DETECTION: u64 = 3_000_000_000;
-/// Changes of one renewal that have a line each.
+/// Changes of one renewal that are logged one by one.
 const SHOWN: usize = 8;
 
-/// What became of a lease.
+/// What happened to a lease.
 pub(super) enum Event {
-    /// Granted or renewed.
+    /// The lease was granted or renewed.
     Bound,
-    /// The probes are over, and nobody else has the address.
+    /// The probes ended, and no other host has the address.
     Unopposed,
-    /// This address must go.
+    /// Remove this address.
     Lost(IpAddr),
 }
 
-/// What the lease of a session is to the one before.
+/// How the lease of a session differs from the lease before.
 pub(super) enum Accepted {
-    /// There is none.
+    /// The session has no lease.
     Nothing,
-    /// Another address.
+    /// The lease has another address.
     Other,
-    /// The same address.
+    /// The lease has the same address.
     Renewed(Renewal),
 }
 
 /// What a renewed lease changes.
 #[derive(Default)]
 pub(super) struct Renewal {
-    /// On the interface, in this order.
+    /// Changes on the interface, in this order.
     pub(super) changes: Vec<Setting>,
-    /// What the server has changed and is not applied after boot.
+    /// What the server changed and is not applied after boot.
     pub(super) not_applied: Option<String>,
 }
 
-/// The client of one family, with the lease that it goes on with.
+/// The client of one family, with the lease that the client continues.
 pub(super) trait Client {
-    /// DHCPv6.
+    /// True for DHCPv6.
     fn is_v6(&self) -> bool;
-    /// The root file system hangs on the address.
+    /// The root file system depends on the address.
     fn keep(&self) -> bool;
 
-    /// What is set on the interface, or is to be.
+    /// The lease that is or must be set on the interface.
     fn granted(&self) -> Option<Granted>;
     /// The routes of the lease, and those of earlier ones that stay.
     fn routes(&self) -> Vec<Route> {
         Vec::new()
     }
-    /// The lease is over.
+    /// Forgets the lease: the lease ended.
     fn forget(&mut self);
-    /// Takes the lease of the session.
+    /// Takes over the lease of the session.
     fn accept(&mut self, netdev: &Netdev, servers: &Servers) -> Accepted;
 
-    /// Opens the session; false: the interface has no address to ask from yet.
+    /// Opens the session; false: the interface does not have an address to send from yet.
     fn open(&mut self, root: &Root, netdev: &Netdev) -> Result<bool>;
-    /// Whether there is a session.
+    /// Whether a session is open.
     fn is_open(&self) -> bool;
-    /// The session is of an address that is gone.
+    /// Whether the session uses an address that no longer exists.
     fn is_stale(&self, _netdev: &Netdev) -> bool {
         false
     }
-    /// Ends the session; what it came to stays for [`Client::note`].
+    /// Ends the session; the progress stays for [`Client::note`].
     fn close(&mut self, place: &Place);
 
-    /// Asks for the address of the lease, or for any, and gives the lease up.
+    /// Requests the address of the lease, or any address, and gives the lease up.
     fn start(&mut self);
-    /// Goes on with the lease; `verify`: asks first whether it holds on this link.
+    /// Continues with the lease; `verify`: checks first whether the lease is valid on this link.
     fn resume(&mut self, verify: bool);
-    /// The address is on the interface: duplicate address detection may have found another host.
+    /// Looks for the result of duplicate address detection of the address on the interface.
     fn detect(&mut self, _netdev: &Netdev) {}
-    /// When [`Client::wake`] is due, ns since kernel start.
+    /// When [`Client::wake`] must be called, ns since kernel start.
     fn due(&self) -> Option<u64>;
-    /// Does what is due by now.
+    /// Does what is due now.
     fn wake(&mut self);
     /// Waits until a packet moved the client.
     fn changed(&mut self) -> LocalBoxFuture<'_, ()>;
-    /// The client's turn on the interface as it is now; `hurry`: the link has carrier again. Gives
+    /// Lets the client work on the interface as found; `hurry`: the link has carrier again. Returns
     /// what happened since the last call.
     fn work(&mut self, netdev: &Netdev, hurry: bool) -> Vec<Event>;
 
-    /// Puts down how far it came, in the place of what has the index `before`. Gives the routes of
-    /// earlier leases that stay.
+    /// Writes the progress to `kept`, replacing the entry with the index `before`. Returns the
+    /// routes of earlier leases that stay.
     fn note(&self, place: &Place, before: u32, kept: &mut handover::Kept) -> Vec<Route>;
 }
 
@@ -109,21 +110,21 @@ pub(super) struct Held {
     client: Box<dyn Client>,
     place: Place,
     seen: Seen,
-    /// The interface came back: whether the lease holds on its link is asked.
+    /// The interface came back: the client must check whether the lease is valid on its link.
     is_unverified: bool,
-    /// When a new address is looked at again, ns since kernel start.
+    /// When a new address is checked again, ns since kernel start.
     look: Option<u64>,
     troubles: Troubles,
     doubt: Doubt,
     renewals: Renewals,
-    /// The index of the interface in what was written down last.
+    /// The index of the interface that was last written to the file.
     noted_as: u32,
-    /// Something is to be written down.
+    /// Something new must be written to the file.
     has_news: bool,
 }
 
 impl Held {
-    /// As it was handed over, on the interface of this name and index.
+    /// A lease as handed over, on the interface of this name and index.
     pub(super) fn new(
         client: Box<dyn Client>,
         interface: &str,
@@ -148,7 +149,7 @@ impl Held {
         }
     }
 
-    /// Puts it down as it is now; `is_ours`: to be kept by the next start.
+    /// Writes the current progress to `kept`; `is_ours`: the next start must keep this lease too.
     pub(super) fn note(&mut self, kept: &mut handover::Kept, is_ours: bool) {
         let entry = Entry {
             routes: self.client.note(&self.place, self.noted_as, kept),
@@ -160,7 +161,7 @@ impl Held {
         kept.kept.extend(is_ours.then_some(entry));
     }
 
-    /// Whether there is something new to write down, since the last call.
+    /// Whether there is something new to write since the last call.
     pub(super) fn take_news(&mut self) -> bool {
         std::mem::take(&mut self.has_news)
     }
@@ -170,7 +171,7 @@ impl Held {
         all.into_iter().flatten().min()
     }
 
-    /// What is on the interface is not known: time goes on for the client alone.
+    /// Wakes only the client: the state of the interface is unknown.
     pub(super) fn wake(&mut self) {
         self.client.wake();
     }
@@ -179,51 +180,51 @@ impl Held {
         self.client.changed()
     }
 
-    /// Does what is due and what came of it. False: it has another owner now.
+    /// Does what is due and applies the result. False: the lease has another owner now.
     pub(super) async fn go_on(&mut self, turn: &Turn<'_>) -> bool {
         let what = match self.client.granted() {
             Some(granted) => granted.address.to_string(),
             None if self.client.is_v6() => "DHCPv6".to_owned(),
             None => "DHCP".to_owned(),
         };
-        let Some(there) = arrive(&mut self.place, turn, &what).await else {
+        let Some(present) = arrive(&mut self.place, turn, &what).await else {
             self.doubt = Doubt::default();
             self.close();
             return true;
         };
-        if there.is_back {
+        if present.is_back {
             self.close();
             self.seen = Seen::nothing();
             self.is_unverified = true;
             self.has_news = true;
         }
-        if !there.netdev.up {
+        if !present.netdev.up {
             self.doubt = Doubt::default();
-        } else if !self.reconcile(turn, &there).await {
+        } else if !self.reconcile(turn, &present).await {
             return false;
         }
         if self.look.is_some_and(|look| boottime_ns() >= look) {
             self.look = None;
         }
-        if self.client.is_stale(there.netdev) {
+        if self.client.is_stale(present.netdev) {
             self.close();
         }
-        let hurry = there.came_up && self.client.is_open();
-        if there.netdev.up && !self.client.is_open() {
-            self.open(turn.root, there.netdev);
+        let hurry = present.came_up && self.client.is_open();
+        if present.netdev.up && !self.client.is_open() {
+            self.open(turn.root, present.netdev);
         }
-        for event in self.client.work(there.netdev, hurry) {
+        for event in self.client.work(present.netdev, hurry) {
             self.has_news = true;
             match event {
-                Event::Lost(address) => self.lost(turn, there.netdev, address).await,
+                Event::Lost(address) => self.lost(turn, present.netdev, address).await,
                 Event::Unopposed => {}
-                Event::Bound => self.bound(turn, there.netdev).await,
+                Event::Bound => self.bound(turn, present.netdev).await,
             }
         }
         true
     }
 
-    /// Its sockets are of a device or an address that is gone.
+    /// Closes the session: its sockets belong to a device or an address that no longer exists.
     fn close(&mut self) {
         if self.client.is_open() {
             self.client.close(&self.place);
@@ -234,26 +235,26 @@ impl Held {
     fn open(&mut self, root: &Root, netdev: &Netdev) {
         match self.client.open(root, netdev) {
             Ok(true) => self.begin(&netdev.ifname),
-            // That comes by itself when the link is up.
+            // The link-local address appears when the link is up.
             Ok(false) => {}
             Err(error) => self.troubles.say(error.to_string()),
         }
     }
 
-    /// The client goes on with the lease, or asks for an address.
+    /// Continues with the lease, or requests an address.
     fn begin(&mut self, name: &str) {
-        let asked = if self.client.is_v6() {
+        let server = if self.client.is_v6() {
             "a DHCPv6 server"
         } else {
-            "a server"
+            "a DHCP server"
         };
         match self.client.granted() {
             None => {
-                log::info!("{name}: {asked} is asked for another address");
+                log::info!("{name}: requesting another address from {server}");
                 self.client.start();
             }
             Some(granted) if self.is_forfeit(&granted) => {
-                log::info!("{name}: {asked} is asked for {} again", granted.address);
+                log::info!("{name}: requesting {} again from {server}", granted.address);
                 self.client.start();
             }
             Some(granted) => {
@@ -265,37 +266,39 @@ impl Held {
         self.is_unverified = false;
     }
 
-    /// It ended while its interface was gone: it is not ours to set any more.
+    /// Whether the lease ended while its interface was gone: the address is no longer ours to set.
     fn is_forfeit(&self, granted: &Granted) -> bool {
         let is_over = granted.ends_ns.is_some_and(|ends| boottime_ns() >= ends);
         self.is_unverified && is_over && !self.client.keep()
     }
 
-    /// What of the lease is not on the interface, and who is to have it so.
-    fn compare(&mut self, turn: &Turn<'_>, there: &There<'_>, granted: &Granted) -> Verdict {
-        let (wanted, keep) = (self.client.routes(), self.client.keep());
+    /// Which settings of the lease are missing on the interface, and whether to set them again.
+    fn compare(&mut self, turn: &Turn<'_>, present: &Present<'_>, granted: &Granted) -> Verdict {
+        let (expected, keep) = (self.client.routes(), self.client.keep());
         let has_address = match granted.address.address {
-            IpAddr::V4(_) => there.netdev.state_of(&granted.address) == Some(AddressState::Usable),
-            IpAddr::V6(address) => there.netdev.shown6(address).is_some(),
+            IpAddr::V4(_) => {
+                present.netdev.state_of(&granted.address) == Some(AddressState::Usable)
+            }
+            IpAddr::V6(address) => present.netdev.shown6(address).is_some(),
         };
         let needed = if keep {
-            needed(&wanted, granted.address, turn.servers)
+            needed(&expected, granted.address, turn.servers)
         } else {
             Vec::new()
         };
         self.seen
-            .compare(there, has_address, &wanted, keep, &needed)
+            .compare(present, has_address, &expected, keep, &needed)
     }
 
-    /// Sets what is not on the interface and should be. False: somebody took the address away.
-    async fn reconcile(&mut self, turn: &Turn<'_>, there: &There<'_>) -> bool {
+    /// Sets again what is missing on the interface. False: another program removed the address.
+    async fn reconcile(&mut self, turn: &Turn<'_>, present: &Present<'_>) -> bool {
         let doubt = std::mem::take(&mut self.doubt);
         let granted = self.client.granted();
         let Some(granted) = granted.filter(|granted| !self.is_forfeit(granted)) else {
             return true;
         };
-        let (name, what) = (&there.netdev.ifname, granted.address);
-        let verdict = self.compare(turn, there, &granted);
+        let (name, what) = (&present.netdev.ifname, granted.address);
+        let verdict = self.compare(turn, present, &granted);
         let Verdict::Set {
             address,
             routes,
@@ -307,22 +310,18 @@ impl Held {
                 self.seen.set_address();
                 return true;
             }
-            log::warn!(
-                "{name}: {what} is not on the interface any more: it is left to whoever took it away"
-            );
+            log::warn!("{name}: {what} was removed by another program: no longer renewed");
             return false;
         };
         for route in left {
-            log::warn!(
-                "{name}: route {route} is not there any more: it is left to whoever took it away"
-            );
+            log::warn!("{name}: route {route} was removed by another program: not set again");
         }
         if !address && routes.is_empty() {
-            // What is to be on the interface is there, and the client can ask.
+            // All settings are present, and the client can send.
             if self.client.is_open() {
                 self.troubles.are_over();
             }
-            self.client.detect(there.netdev);
+            self.client.detect(present.netdev);
             return true;
         }
         if address {
@@ -369,12 +368,13 @@ impl Held {
         }
     }
 
-    /// With another address on the interface the kernel would leave the routes of a lost one there.
+    /// Removes address and routes: if the interface has another address, the kernel would keep the
+    /// routes of the lost address.
     async fn lost(&mut self, turn: &Turn<'_>, netdev: &Netdev, address: IpAddr) {
         let name = &netdev.ifname;
         for route in self.client.routes() {
             if let Err(why) = self.route(turn.net, &route, false).await {
-                log::error!("{name}: route {route} cannot be taken away: {why}");
+                log::error!("{name}: route {route} cannot be removed: {why}");
             }
         }
         self.client.forget();
@@ -384,8 +384,8 @@ impl Held {
             .delete_address(self.place.index, address, None)
             .await
         {
-            Ok(()) => log::warn!("{name}: {address} taken away"),
-            Err(why) => log::error!("{name}: {address} cannot be taken away: {why}"),
+            Ok(()) => log::warn!("{name}: {address} removed"),
+            Err(why) => log::error!("{name}: {address} cannot be removed: {why}"),
         }
     }
 
@@ -400,8 +400,8 @@ impl Held {
         }
     }
 
-    /// A renewed lease changes its times, and what its server says otherwise than before; a new
-    /// address is set with its routes.
+    /// Applies a renewed lease: its times and what the server changed. A new address is set with
+    /// its routes.
     async fn bound(&mut self, turn: &Turn<'_>, netdev: &Netdev) {
         let accepted = self.client.accept(netdev, turn.servers);
         let Some(granted) = self.client.granted() else {
@@ -418,7 +418,7 @@ impl Held {
                 if let Some(left) = renewal.not_applied {
                     log::log!(
                         level,
-                        "{name}: the server has changed what is not applied after boot: {left}"
+                        "{name}: the server changed settings that are not applied after boot: {left}"
                     );
                 }
                 return;
@@ -440,20 +440,20 @@ impl Held {
         }
     }
 
-    /// The first few changes have a line each: a server can make a hundred at every renewal.
+    /// Applies changes. Only the first few are logged one by one: a server can make a hundred
+    /// changes at every renewal.
     async fn apply(&mut self, name: &str, changes: &[Setting], turn: &Turn<'_>, level: log::Level) {
         let index = self.place.index;
         for (done_before, change) in changes.iter().enumerate() {
             let words = words(change);
             match change.apply(name, index, turn.root, turn.net).await {
                 Ok(()) if done_before < SHOWN => {
-                    log::log!(level, "{name}: {words}, as the server has it now");
+                    log::log!(level, "{name}: {words}, as the server requests");
                 }
                 Ok(()) => {}
                 Err(error) => {
-                    let why = error.seen.unwrap_or_default();
-                    self.troubles.say(format!("{name}: not {words}: {why}"));
-                    // What it was to take the place of stays.
+                    self.troubles.say(error.to_string());
+                    // The setting that this change would replace stays.
                     if matches!(change, Setting::AddAddress(..) | Setting::AddRoute(_)) {
                         return;
                     }
@@ -462,10 +462,7 @@ impl Held {
         }
         if changes.len() > SHOWN {
             let more = changes.len().saturating_sub(SHOWN);
-            log::log!(
-                level,
-                "{name}: {more} more changes, as the server has it now"
-            );
+            log::log!(level, "{name}: {more} more changes, as the server requests");
         }
     }
 }

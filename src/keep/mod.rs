@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The real root: the leases that the initramfs handed over are kept. They are renewed, and what
-//! they brought is held on their interfaces, from memory: files are read at the start alone, and
-//! written so that the next start knows what this one knew.
+//! The real root: keeps the leases that the initramfs handed over. Renews the leases and keeps
+//! their settings on the interfaces, from memory: files are read only at the start, and written so
+//! that the next start has the current state.
 
 mod changes;
 mod four;
@@ -17,7 +17,7 @@ use changes::Servers;
 use four::Four;
 use futures_util::future::select_all;
 use held::Held;
-use place::{Found, Place, There};
+use place::{Found, Place, Present};
 use six::Six;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -31,26 +31,26 @@ use crate::system::notify::Manager;
 use crate::system::root::Root;
 use crate::wish::expectation::Depth;
 
-/// A look at the machine is made at least this often, whatever happens.
+/// The machine is checked at least this often.
 const LOOK: Duration = Duration::from_secs(60);
-/// After a look the next one that link events ask for comes no sooner: containers come and go by the
-/// hundred, and none of them is ours.
+/// Link events cause a check at most this often: containers come and go by the hundred, and none of
+/// their interfaces is ours.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// After so many looks in a row that could not read the machine the log says so.
+/// After this many failed checks in a row the log reports the failure.
 const BLIND_LOOKS: u32 = 10;
 
-/// What there is to work with at one look.
+/// The inputs of one check of the machine.
 struct Turn<'a> {
     root: &'a Root,
     facts: &'a Facts,
     net: &'a Net,
-    /// What links did since the look before.
+    /// What happened to links since the last check.
     told: &'a Told,
     servers: &'a Servers,
 }
 
-/// Keeps them until SIGTERM, or until each has another owner.
+/// Keeps the leases until SIGTERM, or until every lease has another owner.
 pub async fn keep(root: &Root) -> Result<()> {
     let manager = Manager::of_environment();
     let handed_over = handed_over(root)?;
@@ -64,8 +64,8 @@ pub async fn keep(root: &Root) -> Result<()> {
     }
     let _lock = lock()?;
     let mut terminate = signal(SignalKind::terminate())
-        .map_err(|e| Error::io("SIGTERM", "cannot be waited for", &e))?;
-    let alarm = Alarm::new().map_err(|e| Error::io("timer", "cannot be made", &e))?;
+        .map_err(|e| Error::io("SIGTERM", "handler cannot be installed", &e))?;
+    let alarm = Alarm::new().map_err(|e| Error::io("timer", "cannot be created", &e))?;
     let mut keeper = Keeper {
         root,
         net: Net::of_addresses()?,
@@ -76,14 +76,14 @@ pub async fn keep(root: &Root) -> Result<()> {
         blind_looks: 0,
     };
     loop {
-        let is_seen = keeper.turn().await?;
+        let is_known = keeper.turn().await?;
         if keeper.leases.is_empty() {
             log::info!("no lease is left to keep");
             return Ok(());
         }
         manager.alive();
         let patience = manager.patience().unwrap_or(LOOK).min(LOOK);
-        let patience = if is_seen { patience } else { PAUSE };
+        let patience = if is_known { patience } else { PAUSE };
         tokio::select! {
             () = keeper.wait(&alarm, patience) => {}
             _ = terminate.recv() => return Ok(()),
@@ -98,13 +98,13 @@ struct Keeper<'a> {
     leases: Vec<Held>,
     notes: Notes,
     told: Told,
-    /// Looks in a row at which interfaces, addresses or routes could not be read.
+    /// Number of checks in a row that could not read interfaces, addresses or routes.
     blind_looks: u32,
 }
 
 impl Keeper<'_> {
-    /// One look at the machine, and all that follows from it. False: what is set on the interfaces
-    /// could not be read, and nothing is decided on what is not known.
+    /// Checks the machine once and acts on the result. False: the interfaces could not be read, so
+    /// no decision is made.
     async fn turn(&mut self) -> Result<bool> {
         if self.net.is_closed() {
             self.net = Net::of_addresses()?;
@@ -113,10 +113,11 @@ impl Keeper<'_> {
         let facts = Facts::gather(self.root, None, &[], Depth::Interfaces);
         if let Some(unread) = facts.unread_interfaces() {
             self.blind_looks = self.blind_looks.saturating_add(1);
-            // One is nothing: an interface of somebody else may go while it is read.
+            // One failure means nothing: an interface of another program may vanish while it is
+            // read.
             if self.blind_looks == BLIND_LOOKS {
                 log::warn!(
-                    "{}: {}: addresses and routes are left as they are until it can be read",
+                    "{}: {}: addresses and routes stay unchanged until the next successful read",
                     unread.path,
                     unread.why
                 );
@@ -149,8 +150,8 @@ impl Keeper<'_> {
         Ok(true)
     }
 
-    /// Until a packet, a time, or the links ask for the next look. What links say is read all the
-    /// time, and answered once in a while.
+    /// Waits until a packet, a due time, or the links require the next check. Link events are read
+    /// all the time, and handled at most once per [`PAUSE`].
     async fn wait(&mut self, alarm: &Alarm, patience: Duration) {
         let now = boottime_ns();
         let after =
@@ -176,17 +177,17 @@ impl Keeper<'_> {
     }
 }
 
-/// One keeper at a time. Where there is no place for a lock there is none.
+/// Locks out a second keeper. None: there is no directory for a lock file.
 fn lock() -> Result<Option<nix::fcntl::Flock<std::fs::File>>> {
     let directory = match LeaseDirectory::open() {
         Ok(directory) => directory,
         Err(error) => {
-            log::warn!("{error}; no lock keeps a second ibboot lease away");
+            log::warn!("{error}; a second ibboot lease is not locked out");
             return Ok(None);
         }
     };
     match directory.lock() {
-        Ok(None) => Err(Error::new("lease", "another ibboot lease keeps the leases")),
+        Ok(None) => Err(Error::new("lease", "another ibboot lease is running")),
         Ok(lock) => {
             directory
                 .clear()
@@ -194,29 +195,29 @@ fn lock() -> Result<Option<nix::fcntl::Flock<std::fs::File>>> {
             Ok(lock)
         }
         Err(error) => {
-            log::warn!("{error}; no lock keeps a second ibboot lease away");
+            log::warn!("{error}; a second ibboot lease is not locked out");
             Ok(None)
         }
     }
 }
 
-/// What there is to keep: as the last keeper wrote it down, and as the initramfs did where that is
-/// later or all there is. `None`: another program renews the leases.
+/// The leases to keep: as the last keeper wrote them, or as the initramfs did if its file is newer
+/// or the only one. `None`: another program renews the leases.
 fn handed_over(root: &Root) -> Result<Option<(Kept, Vec<Held>)>> {
     let kept = handover::read_kept(root).unwrap_or_else(|error| {
-        log::warn!("{error}; what the initramfs handed over counts");
+        log::warn!("{error}; using the leases that the initramfs handed over");
         None
     });
     let state = match (handover::state_for_service(root), &kept) {
         (Err(error), Some(_)) => {
-            log::warn!("{error}; what the last ibboot lease wrote down counts");
+            log::warn!("{error}; using the leases that the last ibboot lease saved");
             None
         }
         (state, _) => state?,
     };
     let owner = state.as_ref().and_then(|state| state.handover.as_deref());
     if let Some(owner @ ("nm" | "networkd")) = owner {
-        log::info!("rd.ib.handover={owner}: it renews the leases");
+        log::info!("rd.ib.handover={owner}: {owner} renews the leases");
         return Ok(None);
     }
     let mut kept = kept.unwrap_or_else(|| Kept::new(root.boot_id()));
@@ -243,8 +244,8 @@ fn handed_over(root: &Root) -> Result<Option<(Kept, Vec<Held>)>> {
     Ok(Some((kept, leases)))
 }
 
-/// The servers of the root file system: those that the command line or a lease named, and those that
-/// the mount has.
+/// The servers of the root file system: the servers that the command line or a lease named, and the
+/// servers of the mount.
 fn servers(root: &Root) -> Servers {
     let expected = handover::read_expected(root).unwrap_or_else(|error| {
         log::debug!("{error}");
@@ -267,7 +268,7 @@ fn servers(root: &Root) -> Servers {
     (!servers.is_empty()).then_some(servers)
 }
 
-/// What is written down for the next start. That it cannot be written changes nothing for this one.
+/// The file for the next start. A failure to write the file does not affect this process.
 struct Notes {
     kept: Kept,
     is_due: bool,
@@ -283,7 +284,7 @@ impl Notes {
         }
     }
 
-    /// Where there is something new, or what was new could not be written.
+    /// Writes the file if something is new, or if the last attempt to write failed.
     fn write(&mut self, leases: &mut [Held]) {
         for one in leases.iter_mut() {
             self.is_due |= one.take_news();
@@ -300,82 +301,86 @@ impl Notes {
         let was_broken = std::mem::replace(&mut self.is_broken, written.is_err());
         self.is_due = self.is_broken;
         match written {
-            Ok(()) if was_broken => log::info!("the leases can be written down again"),
+            Ok(()) if was_broken => log::info!("the leases can be saved again"),
             Ok(()) => {}
             Err(error) if was_broken => log::debug!("{error}"),
-            Err(error) => log::warn!("{error}; the leases are kept all the same"),
+            Err(error) => log::warn!("{error}; the leases are still renewed"),
         }
     }
 }
 
-/// Finds the interface of a lease, and sets it up where it came back as the kernel makes it. `None`:
-/// it is not there, which is said once.
-async fn arrive<'a>(place: &mut Place, turn: &Turn<'a>, what: &str) -> Option<There<'a>> {
-    let there = match place.look(turn.facts, turn.told) {
+/// Finds the interface of a lease, and sets the interface up if it came back with the kernel's
+/// defaults. `None`: the interface does not exist, which is logged once.
+async fn arrive<'a>(place: &mut Place, turn: &Turn<'a>, what: &str) -> Option<Present<'a>> {
+    let present = match place.look(turn.facts, turn.told) {
         Found::Gone(true) => {
-            log::warn!("{}: the interface is gone: {what} waits for it", place.name);
+            log::warn!(
+                "{}: the interface is gone: {what} waits for the interface",
+                place.name
+            );
             return None;
         }
         Found::Gone(false) => return None,
-        Found::There(there) => there,
+        Found::Present(present) => present,
     };
     let (name, index) = (&place.name, place.index);
-    if there.is_back {
+    if present.is_back {
         log::info!("{name}: the interface is back");
     }
-    if there.must_be_set_up
+    if present.must_be_set_up
         && let Err(error) = turn.net.set_up(name, index).await
     {
         log::error!("{error}");
     }
-    let mtu = there
+    let mtu = present
         .mtu_before
-        .filter(|mtu| there.netdev.mtu != Some(*mtu));
+        .filter(|mtu| present.netdev.mtu != Some(*mtu));
     if let Some(mtu) = mtu {
         match turn.net.set_mtu(index, mtu).await {
             Ok(()) => log::info!("{name}: MTU {mtu} set again"),
             Err(why) => log::error!("{name}: MTU {mtu} cannot be set again: {why}"),
         }
     }
-    Some(there)
+    Some(present)
 }
 
-/// Renewals have a line each at first, and then one an hour: a server can ask for one every few seconds.
+/// The first renewals are logged one by one, later only one per hour: a server can request a
+/// renewal every few seconds.
 #[derive(Debug, Default)]
 struct Renewals {
-    told: u32,
-    told_ns: u64,
+    logged: u32,
+    logged_ns: u64,
 }
 
 impl Renewals {
-    const TOLD: u32 = 8;
+    const LOGGED: u32 = 8;
     const HOUR_NS: u64 = 3_600_000_000_000;
 
-    /// How loud the next one is, at `now_ns` since kernel start.
+    /// The log level of the next renewal, at `now_ns` since kernel start.
     fn level(&mut self, now_ns: u64) -> log::Level {
-        let is_told =
-            self.told < Self::TOLD || now_ns.saturating_sub(self.told_ns) >= Self::HOUR_NS;
-        if !is_told {
+        let is_logged =
+            self.logged < Self::LOGGED || now_ns.saturating_sub(self.logged_ns) >= Self::HOUR_NS;
+        if !is_logged {
             return log::Level::Debug;
         }
-        self.told = self.told.saturating_add(1);
-        self.told_ns = now_ns;
+        self.logged = self.logged.saturating_add(1);
+        self.logged_ns = now_ns;
         log::Level::Info
     }
 }
 
-/// An address that seems to be taken away: the link may have gone while the machine was read, and tells so
-/// later. Only a second look after [`PAUSE`] is believed.
+/// An address that seems to be removed: the link may have gone down while the machine was read, and
+/// its event comes later. Only a second check after [`PAUSE`] counts.
 #[derive(Debug, Default)]
 struct Doubt(Option<u64>);
 
 impl Doubt {
-    /// When the second look is due, ns since kernel start.
+    /// When the second check is due, ns since kernel start.
     fn due(&self) -> Option<u64> {
         self.0
     }
 
-    /// Whether this is the second look.
+    /// Whether this is the second check.
     fn is_certain(&mut self) -> bool {
         let pause = u64::try_from(PAUSE.as_nanos()).unwrap_or(u64::MAX);
         let now = boottime_ns();
@@ -383,7 +388,7 @@ impl Doubt {
     }
 }
 
-/// What fails again and again is said once, until all is well.
+/// A repeated failure is logged once, until all is well.
 #[derive(Debug, Default)]
 struct Troubles(Vec<String>);
 
@@ -407,11 +412,11 @@ mod tests {
     #[test]
     fn many_renewals_are_a_few_lines() {
         let mut renewals = Renewals::default();
-        let mut told = |every_s: u64, times: u64| {
+        let mut logged = |every_s: u64, times: u64| {
             let levels = (0..times).map(|n| renewals.level(n * every_s * 1_000_000_000));
             levels.filter(|level| *level == log::Level::Info).count()
         };
-        // A day of them, one every five seconds.
-        assert_eq!(told(5, 17_280), 8 + 23);
+        // One renewal every five seconds for a day.
+        assert_eq!(logged(5, 17_280), 8 + 23);
     }
 }

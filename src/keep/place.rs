@@ -1,79 +1,80 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! PURE: where the interface of a lease is, and whether it is still the device that it was.
+//! PURE: finds the interface of a lease, and whether the interface is still the same device.
 //!
-//! An interface goes and comes back when its card is reset or its driver loaded anew, with another
-//! index and perhaps another name. What it is known by then are the bytes of its hardware address
-//! that stay, and its P_Key.
+//! An interface vanishes and returns when its card is reset or its driver is loaded again; its
+//! index changes, and perhaps its name. The constant bytes of its hardware address and its P_Key
+//! then identify the interface.
 
 use crate::facts::lasting::Identity;
 use crate::facts::{Facts, Netdev};
 use crate::system::net::Told;
 
-/// Where a lease is kept.
+/// The interface of a lease.
 #[derive(Debug)]
 pub(super) struct Place {
-    /// The name when it was seen last.
+    /// Last known name.
     pub(super) name: String,
-    /// The index when it was seen last.
+    /// Last known index.
     pub(super) index: u32,
     pub(super) identity: Option<Identity>,
-    is_here: bool,
-    /// Up with carrier at the last look.
+    is_present: bool,
+    /// The interface was up with carrier at the last check.
     works: bool,
-    /// It came back and has not worked since.
+    /// The interface came back and has not been up with carrier since.
     is_bare: bool,
-    /// MTU in bytes when it worked.
+    /// MTU in bytes when the interface was last up with carrier.
     mtu: Option<u32>,
 }
 
-/// What a look finds.
+/// The result of a check.
 #[derive(Debug)]
 pub(super) enum Found<'a> {
-    /// No such interface; true: it was there before.
+    /// The interface does not exist; true: the interface existed at the last check.
     Gone(bool),
-    There(There<'a>),
+    Present(Present<'a>),
 }
 
 #[derive(Debug)]
-pub(super) struct There<'a> {
+pub(super) struct Present<'a> {
     pub(super) netdev: &'a Netdev,
-    /// The device is another one than at the last look, or was gone: nothing of ours is on it.
+    /// The interface is another device than at the last check, or did not exist then: no setting of
+    /// ours is on the interface.
     pub(super) is_back: bool,
-    /// Up with carrier since the last look: what is missing was taken away by somebody.
+    /// Up with carrier since the last check: another program removed what is missing.
     pub(super) is_settled: bool,
-    /// Up with carrier, and it was not in between.
+    /// Up with carrier now, and down or without carrier in between.
     pub(super) came_up: bool,
-    /// It came back as the kernel makes it: nobody but us sets it up.
+    /// The interface came back with the kernel's defaults: no other program sets the interface up.
     pub(super) must_be_set_up: bool,
-    /// It came back and works now: the MTU that it had before.
+    /// The interface came back and is up with carrier now: its earlier MTU.
     pub(super) mtu_before: Option<u32>,
 }
 
 impl Place {
-    /// As it was handed over: there, up and with carrier.
+    /// An interface as handed over: present, up and with carrier.
     pub(super) fn new(name: &str, index: u32, identity: Option<Identity>) -> Place {
         Place {
             name: name.to_owned(),
             index,
             identity,
-            is_here: true,
+            is_present: true,
             works: true,
             is_bare: false,
             mtu: None,
         }
     }
 
-    /// Looks for the interface; `told` is what links did since the last look.
+    /// Looks for the interface; `told` is what happened to links since the last check.
     pub(super) fn look<'a>(&mut self, facts: &'a Facts, told: &Told) -> Found<'a> {
         let Some((netdev, index)) = self.find(facts) else {
             self.works = false;
-            return Found::Gone(std::mem::take(&mut self.is_here));
+            return Found::Gone(std::mem::take(&mut self.is_present));
         };
-        let is_back = !self.is_here || index != self.index;
+        let is_back = !self.is_present || index != self.index;
         let faltered = is_back || told.has_faltered(index);
         let works = netdev.up && netdev.carrier == Some(true);
         self.is_bare |= is_back;
-        let there = There {
+        let present = Present {
             netdev,
             is_back,
             is_settled: works && self.works && !faltered,
@@ -85,14 +86,15 @@ impl Place {
         netdev.ifname.clone_into(&mut self.name);
         self.index = index;
         self.identity = Identity::of(netdev).or(self.identity.take());
-        (self.is_here, self.works) = (true, works);
-        if there.is_settled {
+        (self.is_present, self.works) = (true, works);
+        if present.is_settled {
             self.mtu = netdev.mtu;
         }
-        Found::There(there)
+        Found::Present(present)
     }
 
-    /// The interface of the same index, which a rename leaves alone, else the one of the same identity.
+    /// The interface with the same index, which a rename does not change, otherwise the interface
+    /// with the same identity.
     fn find<'a>(&self, facts: &'a Facts) -> Option<(&'a Netdev, u32)> {
         let all = facts.netdevs.iter();
         let mut all = all.filter_map(|netdev| Some((netdev, netdev.ifindex?)));
@@ -104,7 +106,7 @@ impl Place {
             return same;
         }
         let Some(identity) = &self.identity else {
-            // It was gone before this program could look at it.
+            // The interface vanished before this program could read its identity.
             return all.find(|(netdev, _)| netdev.ifname == self.name);
         };
         let alike: Vec<_> = all
@@ -112,7 +114,7 @@ impl Place {
             .collect();
         match alike.as_slice() {
             [one] => Some(*one),
-            // Of several, such as VLANs of one interface, the name decides.
+            // If several interfaces match, such as VLANs of one interface, the name decides.
             several => several
                 .iter()
                 .find(|(netdev, _)| netdev.ifname == self.name)
@@ -167,7 +169,7 @@ mod tests {
     fn index_of(found: &Found<'_>) -> Option<u32> {
         match found {
             Found::Gone(_) => None,
-            Found::There(there) => there.netdev.ifindex,
+            Found::Present(present) => present.netdev.ifindex,
         }
     }
 
@@ -177,7 +179,7 @@ mod tests {
         let mut place = place(&before);
         let quiet = Told::default();
         assert!(
-            matches!(place.look(&facts(vec![before]), &quiet), Found::There(t) if t.is_settled)
+            matches!(place.look(&facts(vec![before]), &quiet), Found::Present(t) if t.is_settled)
         );
         assert!(matches!(
             place.look(&facts(vec![]), &quiet),
@@ -187,7 +189,8 @@ mod tests {
             place.look(&facts(vec![]), &quiet),
             Found::Gone(false)
         ));
-        // Another name, another queue pair, and beside it a child, and another's port on the old name.
+        // The interface has another name and another queue pair; a child and an interface of
+        // another port with the old name exist too.
         let mut other = ib("ib0", 9, "80:00:00:48", 0xffff);
         let text = other.address.unwrap().to_string();
         other.address = Some(address(&text.replace("1a:2c", "1a:2d")));
@@ -195,14 +198,19 @@ mod tests {
         let mut back = ib("ib1", 11, "80:00:01:07", 0x7fff);
         back.mtu = Some(4092);
         let all = facts(vec![other, child, back]);
-        let Found::There(there) = place.look(&all, &quiet) else {
+        let Found::Present(present) = place.look(&all, &quiet) else {
             panic!("it is there");
         };
-        assert_eq!((there.netdev.ifname.as_str(), there.is_back), ("ib1", true));
-        assert!(there.came_up && !there.is_settled);
-        assert_eq!(there.mtu_before, Some(2044));
+        assert_eq!(
+            (present.netdev.ifname.as_str(), present.is_back),
+            ("ib1", true)
+        );
+        assert!(present.came_up && !present.is_settled);
+        assert_eq!(present.mtu_before, Some(2044));
         assert_eq!((place.name.as_str(), place.index), ("ib1", 11));
-        assert!(matches!(place.look(&all, &quiet), Found::There(t) if t.is_settled && !t.is_back));
+        assert!(
+            matches!(place.look(&all, &quiet), Found::Present(t) if t.is_settled && !t.is_back)
+        );
     }
 
     #[test]
@@ -212,17 +220,21 @@ mod tests {
         let quiet = Told::default();
         let lost = Told::everything();
         let all = facts(vec![netdev.clone()]);
-        assert!(matches!(place.look(&all, &quiet), Found::There(t) if t.is_settled && !t.came_up));
-        assert!(matches!(place.look(&all, &lost), Found::There(t) if !t.is_settled && t.came_up));
+        assert!(
+            matches!(place.look(&all, &quiet), Found::Present(t) if t.is_settled && !t.came_up)
+        );
+        assert!(matches!(place.look(&all, &lost), Found::Present(t) if !t.is_settled && t.came_up));
         let without = Netdev {
             carrier: Some(false),
             ..netdev
         };
         let dark = facts(vec![without]);
         assert!(
-            matches!(place.look(&dark, &quiet), Found::There(t) if !t.is_settled && !t.came_up)
+            matches!(place.look(&dark, &quiet), Found::Present(t) if !t.is_settled && !t.came_up)
         );
-        assert!(matches!(place.look(&all, &quiet), Found::There(t) if !t.is_settled && t.came_up));
+        assert!(
+            matches!(place.look(&all, &quiet), Found::Present(t) if !t.is_settled && t.came_up)
+        );
     }
 
     #[test]

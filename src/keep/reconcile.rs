@@ -1,40 +1,40 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! PURE: what of a lease is not on its interface, and who is to have it so.
+//! PURE: which settings of a lease are missing on its interface, and whether to set them again.
 //!
-//! What goes with the link (down, a reset of the card) is set again. What goes while the interface
-//! stays up with carrier, somebody took away: it is left to them, unless the root file system hangs
-//! on it.
+//! Settings that vanish with the link (down, a reset of the card) are set again. If settings vanish
+//! while the interface stays up with carrier, another program removed them: they stay removed,
+//! unless the root file system depends on them.
 
-use super::place::There;
+use super::place::Present;
 use crate::inet::Route;
 
-/// What of a lease was on the interface at the last look.
+/// The settings of a lease that were on the interface at the last check.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Seen {
     address: bool,
     routes: Vec<Route>,
-    /// Taken away by somebody.
+    /// Routes that another program removed.
     left: Vec<Route>,
 }
 
-/// What is to be done.
+/// What must be done.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// Set what is missing.
     Set {
-        /// The address too.
+        /// Set the address too.
         address: bool,
-        /// These routes, in this order.
+        /// Set these routes, in this order.
         routes: Vec<Route>,
-        /// These were taken away and are left to whoever did it.
+        /// Another program removed these routes: they stay removed.
         left: Vec<Route>,
     },
-    /// The address was taken away: the lease has another owner.
+    /// Another program removed the address: the lease has another owner.
     Left,
 }
 
 impl Seen {
-    /// As it was handed over: with its address.
+    /// The state after the handover: the address is set.
     pub(super) fn handed_over() -> Seen {
         Seen {
             address: true,
@@ -42,51 +42,52 @@ impl Seen {
         }
     }
 
-    /// Nothing of ours is on the interface.
+    /// No setting of ours is on the interface.
     pub(super) fn nothing() -> Seen {
         Seen::default()
     }
 
-    /// The address was set: from now on who takes it away means it.
+    /// Records that the address was set: a later removal is deliberate.
     pub(super) fn set_address(&mut self) {
         self.address = true;
     }
 
-    /// The same of a route.
+    /// Records that the route was set.
     pub(super) fn set_route(&mut self, route: Route) {
         self.routes.push(route);
     }
 
-    /// `has_address`: the lease's is on the interface; `routes` are wanted there, of which the root
-    /// file system hangs on those in `needed` (and on the address, where `keep` is true).
+    /// `has_address`: the interface has the address of the lease. `routes` are the expected routes;
+    /// the root file system depends on the routes in `needed` (and on the address, if `keep` is
+    /// true).
     pub(super) fn compare(
         &mut self,
-        there: &There<'_>,
+        present: &Present<'_>,
         has_address: bool,
         routes: &[Route],
         keep: bool,
         needed: &[Route],
     ) -> Verdict {
         let had_address = std::mem::replace(&mut self.address, has_address);
-        if !has_address && had_address && there.is_settled && !keep {
+        if !has_address && had_address && present.is_settled && !keep {
             return Verdict::Left;
         }
         let has = |route: &&Route| {
-            there.netdev.has_route(route)
+            present.netdev.has_route(route)
                 || route.network.prefix == 0
                     && route
                         .gateway
-                        .is_some_and(|hop| there.netdev.gateways.contains(&hop))
+                        .is_some_and(|hop| present.netdev.gateways.contains(&hop))
         };
         let found: Vec<Route> = routes.iter().filter(has).copied().collect();
-        // The kernel takes the routes away with their address.
-        if !there.is_settled || !has_address {
+        // The kernel removes the routes together with their address.
+        if !present.is_settled || !has_address {
             self.left.clear();
         }
         let missing = routes.iter().filter(|route| !found.contains(route));
         let missing: Vec<Route> = missing.copied().collect();
         let mut left = Vec::new();
-        if there.is_settled && has_address && had_address {
+        if present.is_settled && has_address && had_address {
             left = missing.clone();
             left.retain(|route| self.routes.contains(route) && !needed.contains(route));
             self.left.extend(&left);
@@ -129,8 +130,8 @@ mod tests {
         }
     }
 
-    fn there(netdev: &Netdev, is_settled: bool) -> There<'_> {
-        There {
+    fn present(netdev: &Netdev, is_settled: bool) -> Present<'_> {
+        Present {
             netdev,
             is_back: false,
             is_settled,
@@ -150,67 +151,67 @@ mod tests {
 
     #[test]
     fn what_went_with_the_link_is_set_again() {
-        let wanted = [route("10.8.0.0", 16), route("0.0.0.0", 0)];
-        let (whole, bare) = (netdev(&wanted), netdev(&[]));
+        let expected = [route("10.8.0.0", 16), route("0.0.0.0", 0)];
+        let (whole, bare) = (netdev(&expected), netdev(&[]));
         for keep in [false, true] {
             let mut seen = Seen::handed_over();
             let mut look = |netdev: &Netdev, is_settled, has_address| {
-                let there = there(netdev, is_settled);
-                seen.compare(&there, has_address, &wanted, keep, &[])
+                let present = present(netdev, is_settled);
+                seen.compare(&present, has_address, &expected, keep, &[])
             };
-            assert_eq!(look(&bare, true, true), set(false, &wanted, &[]));
+            assert_eq!(look(&bare, true, true), set(false, &expected, &[]));
             assert_eq!(look(&whole, true, true), set(false, &[], &[]));
-            assert_eq!(look(&bare, false, true), set(false, &wanted, &[]));
-            // They could not be set: again.
-            assert_eq!(look(&bare, true, true), set(false, &wanted, &[]));
+            assert_eq!(look(&bare, false, true), set(false, &expected, &[]));
+            // The routes could not be set: try again.
+            assert_eq!(look(&bare, true, true), set(false, &expected, &[]));
             assert_eq!(look(&whole, true, true), set(false, &[], &[]));
-            assert_eq!(look(&bare, false, false), set(true, &wanted, &[]));
-            assert_eq!(look(&bare, true, false), set(true, &wanted, &[]));
+            assert_eq!(look(&bare, false, false), set(true, &expected, &[]));
+            assert_eq!(look(&bare, true, false), set(true, &expected, &[]));
         }
     }
 
     #[test]
-    fn nobody_is_fought_over_what_was_just_set() {
-        let wanted = [route("0.0.0.0", 0)];
+    fn a_removal_right_after_setting_is_respected() {
+        let expected = [route("0.0.0.0", 0)];
         let bare = netdev(&[]);
         let mut seen = Seen::nothing();
         let look = |seen: &mut Seen, has_address| {
-            seen.compare(&there(&bare, true), has_address, &wanted, false, &[])
+            seen.compare(&present(&bare, true), has_address, &expected, false, &[])
         };
-        assert_eq!(look(&mut seen, false), set(true, &wanted, &[]));
+        assert_eq!(look(&mut seen, false), set(true, &expected, &[]));
         seen.set_address();
-        seen.set_route(wanted[0]);
-        assert_eq!(look(&mut seen, true), set(false, &[], &wanted));
+        seen.set_route(expected[0]);
+        assert_eq!(look(&mut seen, true), set(false, &[], &expected));
         assert_eq!(look(&mut seen, false), Verdict::Left);
     }
 
     #[test]
-    fn what_somebody_took_away_is_theirs_unless_the_root_hangs_on_it() {
-        let wanted = [route("10.8.0.0", 16), route("0.0.0.0", 0)];
-        let [way, default] = wanted;
-        let whole = netdev(&wanted);
+    fn what_another_program_removed_stays_removed_unless_the_root_needs_it() {
+        let expected = [route("10.8.0.0", 16), route("0.0.0.0", 0)];
+        let [way, default] = expected;
+        let whole = netdev(&expected);
         for keep in [false, true] {
             let needed: &[Route] = if keep { &[way] } else { &[] };
             let mut seen = Seen::handed_over();
             let mut look = |netdev: &Netdev, is_settled, has_address| {
-                let there = there(netdev, is_settled);
-                seen.compare(&there, has_address, &wanted, keep, needed)
+                let present = present(netdev, is_settled);
+                seen.compare(&present, has_address, &expected, keep, needed)
             };
             assert_eq!(look(&whole, true, true), set(false, &[], &[]));
-            let expected = if keep {
+            let verdict = if keep {
                 set(false, &[way], &[default])
             } else {
-                set(false, &[], &wanted)
+                set(false, &[], &expected)
             };
-            assert_eq!(look(&netdev(&[]), true, true), expected);
+            assert_eq!(look(&netdev(&[]), true, true), verdict);
             let mine: &[Route] = if keep { &[way] } else { &[] };
             assert_eq!(look(&netdev(&[]), true, true), set(false, mine, &[]));
-            // After the link was down everything is ours again.
-            assert_eq!(look(&netdev(&[]), false, true), set(false, &wanted, &[]));
+            // After the link was down all settings are ours again.
+            assert_eq!(look(&netdev(&[]), false, true), set(false, &expected, &[]));
             assert_eq!(look(&whole, true, true), set(false, &[], &[]));
             let without = look(&netdev(&[]), true, false);
             if keep {
-                assert_eq!(without, set(true, &wanted, &[]));
+                assert_eq!(without, set(true, &expected, &[]));
             } else {
                 assert_eq!(without, Verdict::Left);
             }

@@ -21,11 +21,12 @@ use crate::inet::Route;
 use crate::system::root::Root;
 
 pub(super) struct Six {
-    /// As it was when there was no session: who asks, and for what.
+    /// The progress before the session was opened: the client's identity and the requested
+    /// settings.
     before: Progress,
-    /// None: the interface is not there, or has no link-local address.
+    /// None: the interface does not exist, or has no link-local address.
     session: Option<Session>,
-    /// What is granted just now is not there yet.
+    /// The lease on the interface; a lease that was granted just now is not set yet.
     lease: Option<Lease>,
 }
 
@@ -66,7 +67,7 @@ impl Client for Six {
         self.lease = None;
     }
 
-    /// A renewed lease changes nothing but its times.
+    /// A renewed lease changes only its times.
     fn accept(&mut self, _: &Netdev, _: &Servers) -> Accepted {
         let Some(lease) = self.session.as_ref().and_then(Session::lease) else {
             return Accepted::Nothing;
@@ -87,7 +88,7 @@ impl Client for Six {
         let cannot = |why: &str| Error::new(name, "DHCPv6 lease cannot be renewed").seen(why);
         let config = Config {
             identity: Identity {
-                duid: unhex(&self.before.duid).ok_or_else(|| cannot("its DUID"))?,
+                duid: unhex(&self.before.duid).ok_or_else(|| cannot("invalid DUID"))?,
                 iaid: self.before.iaid,
             },
             keep: self.before.wish.keep,
@@ -176,7 +177,7 @@ impl Client for Six {
     fn note(&self, place: &Place, before: u32, kept: &mut handover::Kept) -> Vec<Route> {
         let progress = self.progress(place);
         match kept.dhcp6.iter_mut().find(|one| one.index == before) {
-            Some(there) => *there = progress,
+            Some(present) => *present = progress,
             None => kept.dhcp6.push(progress),
         }
         Vec::new()

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The files of /run/ibboot that hold the state of the turns, and what is read of dracut's
+//! The files of /run/ibboot that hold the state of the turns, and the variables of dracut's
 //! environment.
 //!
-//! The hook of dracut's queue and the shell beside the queue write at the same time, each its own:
-//! `netroot` is written by the hook while no attempt runs, and by the shell beside it at the end of
-//! one.
+//! The hook of dracut's queue and the shell beside the queue write different files at the same
+//! time: the hook writes `netroot` while no attempt runs, and the shell writes `netroot` at the end
+//! of an attempt.
 
 use std::io;
 use std::os::unix::ffi::OsStringExt;
@@ -16,15 +16,14 @@ use crate::handover::{DIRECTORY, INTERFACES, Outcome, RESULT};
 use crate::system::directory::Directory;
 use crate::system::root::Root;
 
-/// The last attempt: `running` or `ended`, the seconds since kernel start, what.
+/// The last attempt: `running` or `ended`, the seconds since kernel start, and a description.
 const NETROOT: &str = "netroot";
-/// The seconds at which the running attempt began, and after how many of it the last report was
-/// made.
+/// The seconds at which the running attempt began, and its age at the last report.
 const REPORTED: &str = "netroot-reported";
 const SHELL_LEFT: &str = "shell-left";
 /// An interface of ours that had its turn.
 const ONLINE: &str = "online-";
-/// A call of `/sbin/netroot` that was held (hold.sh), and one that was made up for.
+/// A call of `/sbin/netroot` that was held (hold.sh), and a call that was made up for.
 const HELD: &str = "held-";
 const TURN: &str = "turn-";
 
@@ -59,7 +58,7 @@ impl Environment {
     }
 }
 
-/// A file of /run/ibboot without the white space around it; empty if it is not there.
+/// The text of a file of /run/ibboot, trimmed; empty if the file does not exist.
 fn own(root: &Root, name: &str) -> Result<String> {
     let path = format!("{DIRECTORY}/{name}");
     match root.text(&path) {
@@ -68,7 +67,7 @@ fn own(root: &Root, name: &str) -> Result<String> {
     }
 }
 
-/// The state of the turns. A file that is not there says that nothing has happened yet; one of
+/// The state of the turns. A missing file means that nothing has happened yet; a file of
 /// /run/ibboot that cannot be read is an error.
 pub fn read(root: &Root, environment: &Environment) -> Result<State> {
     let names = match root.list(DIRECTORY) {
@@ -140,8 +139,8 @@ fn attempt(text: &str, reported: &str) -> Option<Attempt> {
     })
 }
 
-/// The root path of the command line, or with `root=dhcp` the one of the boot device's DHCP server,
-/// as dracut's netroot reads it.
+/// The root path of the command line, or with `root=dhcp` the root path of the boot device's DHCP
+/// server, as dracut's netroot reads it.
 fn root_path(root: &Root, environment: &Environment) -> RootPath {
     if environment.netroot != b"dhcp" {
         return RootPath(environment.netroot.clone());
@@ -166,14 +165,14 @@ fn root_path(root: &Root, environment: &Environment) -> RootPath {
     RootPath([scheme, &path].concat())
 }
 
-/// Whether a discovery.conf (nvme-discover(1)) has more than comments, as the one of Debian's
-/// nvme-cli.
+/// Whether a discovery.conf (nvme-discover(1)) has more than comments; the file of Debian's
+/// nvme-cli has only comments.
 fn names_server(text: &str) -> bool {
     let mut lines = text.lines().map(str::trim);
     lines.any(|line| !line.is_empty() && !line.starts_with('#'))
 }
 
-/// Takes a turn: writes the state that follows, and returns the steps of the hook, one a line.
+/// Takes a turn: writes the next state, and returns the steps of the hook, one per line.
 pub fn take(root: &Root, environment: &Environment) -> Result<String> {
     let state = read(root, environment)?;
     for interface in state
@@ -226,7 +225,7 @@ pub fn end(root: &Root) -> Result<()> {
     Directory::open()?.write(NETROOT, ended.as_bytes())
 }
 
-/// network-legacy lets the boot wait for an interface that did not come.
+/// Ends network-legacy's wait for an interface that did not come up.
 fn stop_waiting(root: &Root, environment: &Environment, name: &str) {
     let path = format!("{}/initqueue/finished/wait-{name}.sh", environment.hookdir);
     match std::fs::remove_file(root.path(&path)) {
@@ -237,7 +236,7 @@ fn stop_waiting(root: &Root, environment: &Environment, name: &str) {
     }
 }
 
-/// A line of severity err: readable on a quiet console.
+/// Writes a line of severity err to the kernel log: readable on a quiet console.
 fn tell_kernel(root: &Root, text: &str) {
     if let Err(e) = root.set(KMSG, &format!("<3>ibboot: {text}\n")) {
         log::error!("{text}; {}", Error::io(KMSG, "cannot be written", &e));
@@ -260,7 +259,7 @@ mod tests {
         let line = "running 5 ib0 ib1: nfs:/a";
         assert_eq!(attempt(line, ""), Some(running(0)));
         assert_eq!(attempt(line, "5 31"), Some(running(31)));
-        // The report is of an attempt before.
+        // The report belongs to an earlier attempt.
         assert_eq!(attempt(line, "4 31"), Some(running(0)));
         assert_eq!(attempt(line, "5 x"), Some(running(0)));
         let ended = attempt("ended 7 ib0", "").unwrap();

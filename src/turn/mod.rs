@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The turns of dracut's hooks after the verdict: over which interfaces dracut goes on, when a
-//! mount is tried again, and when the boot may go on. [`turn`] and [`may_go_on`] are pure; the
+//! The turns of dracut's hooks after the verdict: over which interfaces dracut continues, when a
+//! mount is tried again, and when the boot may continue. [`turn`] and [`may_go_on`] are pure; the
 //! files of /run/ibboot are in [`files`].
 
 pub mod files;
 
 use crate::handover::Outcome;
 
-/// Seconds between the end of an attempt that left no root file system and the next one.
+/// Seconds between the end of an attempt without a root file system and the next attempt.
 const AGAIN_AFTER: u64 = 5;
-/// A mount that has not returned is reported each time that this many seconds have passed.
+/// A mount that has not returned is reported each time this many seconds have passed.
 const REPORT_EVERY: u64 = 30;
 
 /// What the turns depend on.
@@ -17,15 +17,15 @@ const REPORT_EVERY: u64 = 30;
 pub struct State {
     /// Seconds since kernel start.
     pub now: u64,
-    /// The first line of the result; none before it is written.
+    /// The first line of the result; none before the result is written.
     pub verdict: Option<Outcome>,
-    /// The emergency shell of `rd.ib.onfail=shell` was left.
+    /// The user has left the emergency shell of `rd.ib.onfail=shell`.
     pub is_shell_left: bool,
     /// Interfaces that `ibboot up` configured, the boot device first.
     pub interfaces: Vec<Interface>,
     /// Interfaces of other network modules for which `/sbin/netroot` was held until the verdict.
     pub held: Vec<Held>,
-    /// The attempt before.
+    /// The last attempt.
     pub last: Option<Attempt>,
     /// The root file system.
     pub root: RootPath,
@@ -40,40 +40,41 @@ pub struct State {
 /// An interface that `ibboot up` configured.
 #[derive(Debug, Clone)]
 pub struct Interface {
-    /// Its name.
+    /// Name of the interface.
     pub name: String,
     /// Whether the interface is verified.
     pub is_online: bool,
-    /// Whether dracut went on over the interface before.
+    /// Whether dracut continued over the interface before.
     pub had_turn: bool,
 }
 
 /// An interface of another network module.
 #[derive(Debug, Clone)]
 pub struct Held {
-    /// The name that `/sbin/netroot` was called with; dracut gives it the name of the boot device
+    /// The argument of the `/sbin/netroot` call; dracut passes the name of the boot device
     /// whichever interface is up.
     pub name: String,
     /// Whether the held call was made up for.
     pub had_turn: bool,
 }
 
-/// dracut going on over some interfaces, in a shell beside dracut's queue.
+/// An attempt of dracut to continue over some interfaces, in a shell beside dracut's queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attempt {
     /// Whether `/sbin/netroot` has returned for all of the interfaces.
     pub is_ended: bool,
-    /// When the attempt began or, if it is ended, ended: seconds since kernel start.
+    /// When the attempt began or, if the attempt has ended, when it ended: seconds since kernel
+    /// start.
     pub since: u64,
     /// Interfaces and root file system, for messages.
     pub what: String,
-    /// After how many seconds the last report was made of a mount that has not returned; 0: none
-    /// was made.
+    /// Age of the attempt in seconds at the last report of a mount that has not returned; 0: no
+    /// report yet.
     pub reported: u64,
 }
 
-/// The root file system as dracut's `netroot` names it, or the DHCP server of the boot device.
-/// Empty: none is named.
+/// The root file system as in dracut's variable `netroot`, or from the DHCP server of the boot
+/// device. Empty: no root file system is named.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RootPath(pub Vec<u8>);
 
@@ -82,20 +83,20 @@ pub struct RootPath(pub Vec<u8>);
 pub enum Turn {
     /// Nothing.
     Wait,
-    /// Nothing, after the report that the mount has not returned.
+    /// Nothing, after a report that the mount has not returned.
     Report {
         /// Interfaces and root file system.
         what: String,
         /// Seconds since the attempt began.
         seconds: u64,
     },
-    /// These steps, one after another, beside dracut's queue.
+    /// Run these steps, one after another, beside dracut's queue.
     Go {
         /// The steps.
         steps: Vec<Step>,
         /// Interfaces and root file system, for messages.
         what: String,
-        /// The attempt before that left no root file system, for the log.
+        /// The earlier attempt that left no root file system, for the log.
         failed: Option<String>,
     },
 }
@@ -123,14 +124,14 @@ impl Step {
 }
 
 impl RootPath {
-    /// dracut mounts such a root file system itself, and does not tell whether it could.
+    /// True if dracut mounts such a root file system itself and does not report the result.
     fn is_mounted_by_netroot(&self) -> bool {
         let scheme = self.0.split(|byte| *byte == b':').next();
         matches!(scheme, Some(b"nfs" | b"nfs4" | b"cifs" | b"smb"))
     }
 
-    /// The root path without what may be a secret: what stands before the last `@` and behind `?`
-    /// or `#`. NFS has neither. Bytes that are no visible ASCII become `?`.
+    /// The root path without possible secrets: without the text before the last `@` and after `?`
+    /// or `#`. NFS has neither. Bytes other than visible ASCII become `?`.
     fn shown(&self) -> String {
         let bytes = self.0.iter().map(|byte| char::from(*byte));
         let text: String = bytes
@@ -154,21 +155,21 @@ impl RootPath {
 }
 
 impl State {
-    /// Whether an attempt that is ended left no root file system, which the next one may bring: a
-    /// server may yet come. Attempts of other kinds tell dracut themselves.
+    /// Whether an ended attempt left no root file system and the next attempt may mount it: a
+    /// server may come up later. Attempts of other kinds report to dracut themselves.
     fn has_failed(&self) -> bool {
         let is_missing = self.root.is_mounted_by_netroot() && !self.is_mounted;
         is_missing || (self.has_nvme_server && !self.is_nvme_connected)
     }
 
-    /// The verified interfaces that had their turn, or had none.
+    /// The verified interfaces with or without an earlier turn.
     fn ours(&self, had_turn: bool) -> impl Iterator<Item = &Interface> {
         let interfaces = self.interfaces.iter();
         interfaces.filter(move |interface| interface.is_online && interface.had_turn == had_turn)
     }
 
-    /// The same of the held ones; one in the name of a verified interface of ours has no turn
-    /// beside that.
+    /// The held interfaces with or without an earlier turn. A held call with the name of a verified
+    /// interface of ours gets no turn of its own.
     fn others(&self, had_turn: bool) -> impl Iterator<Item = &Held> {
         let is_ours = |name: &str| {
             self.interfaces
@@ -192,15 +193,15 @@ impl State {
             }
             steps.push(Step::Mount((*name).to_owned()));
         }
-        // dracut connects to NVMe servers once, as soon as udev is quiet: before there is a way to
-        // them.
+        // dracut connects to NVMe servers once, as soon as udev is quiet: before the network is up.
         steps.extend(self.has_nvme_server.then_some(Step::Nvme));
         steps
     }
 }
 
-/// What the hook has to do after the verdict, on each turn of dracut's queue. Names of interfaces
-/// that had no turn come once; those that had one come before them when the attempt before failed.
+/// What the hook must do after the verdict, on each turn of dracut's queue. An interface without an
+/// earlier turn gets one turn; if the last attempt failed, interfaces with an earlier turn come
+/// first and are tried again.
 pub fn turn(state: &State) -> Turn {
     let mut failed = None;
     if let Some(last) = &state.last {
@@ -235,8 +236,8 @@ pub fn turn(state: &State) -> Turn {
     }
 }
 
-/// Whether dracut's queue may end: the verdict lets the boot go on, and dracut went on over each
-/// verified interface or the root file system is mounted.
+/// Whether dracut's queue may end: the verdict allows the boot to continue, and dracut continued
+/// over each verified interface or the root file system is mounted.
 pub fn may_go_on(state: &State) -> bool {
     let is_allowed = match state.verdict {
         Some(Outcome::Verified | Outcome::Continue) => true,

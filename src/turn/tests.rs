@@ -10,7 +10,7 @@ fn interface(text: &str) -> Interface {
     }
 }
 
-/// `name`, or `name*` that had its turn.
+/// `name`, or `name*` if the call had its turn.
 fn held(text: &str) -> Held {
     Held {
         name: text.trim_end_matches('*').to_owned(),
@@ -18,7 +18,7 @@ fn held(text: &str) -> Held {
     }
 }
 
-/// Interfaces of ours, held ones behind a `|`.
+/// Our interfaces; held interfaces follow a `|`.
 fn state(text: &str) -> State {
     let (ours, others) = text.split_once('|').unwrap_or((text, ""));
     State {
@@ -39,8 +39,8 @@ fn attempt(is_ended: bool, since: u64) -> Option<Attempt> {
     })
 }
 
-/// What a hook is told, in one line.
-fn told(state: &State) -> String {
+/// The steps of the hook, in one line.
+fn line(state: &State) -> String {
     match turn(state) {
         Turn::Wait => "wait".to_owned(),
         Turn::Report { what, seconds } => format!("{what}: {seconds} s"),
@@ -76,23 +76,24 @@ fn each_interface_that_is_up_has_one_turn_in_order() {
         ("|eth0", "mount eth0: eth0"),
         ("|eth0*", "wait"),
         ("ib0!|eth0", "online ib0, mount ib0, mount eth0: ib0 eth0"),
-        // Held in the name of an interface of ours: that has a turn of its own, or it did not come.
+        // Held with the name of an interface of ours: that interface has its own turn, or did not
+        // come up.
         ("ib0!|ib0", "online ib0, mount ib0: ib0"),
         ("ib0!*|ib0", "wait"),
         ("ib0|ib0", "mount ib0: ib0"),
         ("ib0!|ib0*", "online ib0, mount ib0: ib0"),
     ] {
-        assert_eq!(told(&state(interfaces)), expected, "{interfaces}");
+        assert_eq!(line(&state(interfaces)), expected, "{interfaces}");
         let after = State {
             last: attempt(true, 100),
             ..state(interfaces)
         };
-        assert_eq!(told(&after), expected, "after an attempt: {interfaces}");
+        assert_eq!(line(&after), expected, "after an attempt: {interfaces}");
     }
 }
 
 #[test]
-fn a_mount_is_tried_again_where_nobody_else_would_tell() {
+fn a_mount_is_tried_again_where_no_other_program_reports_the_failure() {
     let again = "mount ib0, mount eth0: ib0 eth0: ROOT after before";
     for (root, is_mounted, since, is_tried) in [
         ("nfs:10.0.0.2:/a", false, 95, true),
@@ -116,7 +117,7 @@ fn a_mount_is_tried_again_where_nobody_else_would_tell() {
         } else {
             "wait".to_owned()
         };
-        assert_eq!(told(&state), expected, "{root} {is_mounted} {since}");
+        assert_eq!(line(&state), expected, "{root} {is_mounted} {since}");
     }
     for scheme in ["cifs", "smb"] {
         let state = State {
@@ -127,15 +128,15 @@ fn a_mount_is_tried_again_where_nobody_else_would_tell() {
         let expected = format!(
             "mount ib0, online ib1, mount ib1: ib0 ib1: {scheme}://10.0.0.2/a after before"
         );
-        assert_eq!(told(&state), expected);
+        assert_eq!(line(&state), expected);
     }
-    // Nothing is up any more.
+    // No interface is up any more.
     let nothing = State {
         root: RootPath(b"nfs:/a".to_vec()),
         last: attempt(true, 0),
         ..state("ib0")
     };
-    assert_eq!(told(&nothing), "wait");
+    assert_eq!(line(&nothing), "wait");
 }
 
 #[test]
@@ -147,19 +148,19 @@ fn nvme_servers_are_connected_to_behind_the_mounts_until_there_is_a_controller()
         ..state(interfaces)
     };
     assert_eq!(
-        told(&nvme("ib0!", false, 100)),
+        line(&nvme("ib0!", false, 100)),
         "online ib0, mount ib0, nvme: ib0"
     );
     assert_eq!(
-        told(&nvme("ib0!", true, 0)),
+        line(&nvme("ib0!", true, 0)),
         "online ib0, mount ib0, nvme: ib0"
     );
-    assert_eq!(told(&nvme("ib0!*", false, 96)), "wait");
+    assert_eq!(line(&nvme("ib0!*", false, 96)), "wait");
     assert_eq!(
-        told(&nvme("ib0!*", false, 95)),
+        line(&nvme("ib0!*", false, 95)),
         "mount ib0, nvme: ib0 after before"
     );
-    assert_eq!(told(&nvme("ib0!*", true, 95)), "wait");
+    assert_eq!(line(&nvme("ib0!*", true, 95)), "wait");
 }
 
 #[test]
@@ -244,7 +245,7 @@ fn the_boot_goes_on_when_the_verdict_and_all_turns_allow_it() {
         ("ib0!*", attempt(true, 0), true),
         ("ib0!* ib1!", attempt(true, 0), false),
         ("ib0!* ib1", attempt(true, 0), true),
-        // A held turn of another network module is not waited for.
+        // The boot does not wait for a held turn of another network module.
         ("|eth0", None, true),
         ("|eth0", attempt(false, 0), true),
     ] {

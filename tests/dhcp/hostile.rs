@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A server that first says every kind of nonsense, then what is right: the client takes what is right
-//! and nothing of the rest.
+//! A server that first sends many kinds of invalid answers, then the valid answer: the client takes
+//! only the valid answer.
 
 use std::fs;
 use std::fs::File;
@@ -28,15 +28,15 @@ const MINE: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 77);
 const SHELL: &[u8] = b"$(touch /run/canary);`touch /run/canary`'\";\n\x1b[31m";
 
 const EVIL: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 66);
-/// A hardware address of nobody here.
+/// A hardware address of no host in this test.
 const STRANGER: [u8; 6] = [2, 0, 0, 0, 0, 0x99];
 
 /// How an answer is sent.
 #[derive(Debug, Clone, Copy)]
 enum Way {
-    /// From the server's port to everybody.
+    /// Broadcast from the server's port.
     Broadcast,
-    /// In a packet of its own making, from this address to that one.
+    /// In a hand-made IP packet, from this address to that address.
     Packet(Ipv4Addr, Ipv4Addr),
     /// In a frame to another host.
     Frame,
@@ -44,7 +44,7 @@ enum Way {
     Vlan,
 }
 
-/// What is right: the answer to this message.
+/// The valid answer to this message.
 fn right(request: &Message) -> Message {
     let kind = match request.kind {
         Kind::Discover => Kind::Offer,
@@ -73,7 +73,7 @@ fn with(request: &Message, code: u8, value: &[u8]) -> Vec<u8> {
     })
 }
 
-/// An offer, and what confirms it, of a server that is not the good one.
+/// An offer, and the ACK for it, of a second, hostile server.
 fn evil(request: &Message, change: impl FnOnce(&mut Message)) -> Vec<u8> {
     changed(request, |answer| {
         answer.yiaddr = Ipv4Addr::new(10, 9, 0, 99);
@@ -84,7 +84,7 @@ fn evil(request: &Message, change: impl FnOnce(&mut Message)) -> Vec<u8> {
     })
 }
 
-/// Answers that would be right had they come in another way.
+/// Answers that would be valid if they had been sent another way.
 fn tricks_of_the_way(request: &Message) -> Vec<(&'static str, Way, Vec<u8>)> {
     let right = evil(request, |_| {});
     let everybody = Ipv4Addr::BROADCAST;
@@ -104,7 +104,7 @@ fn tricks_of_the_way(request: &Message) -> Vec<(&'static str, Way, Vec<u8>)> {
     .to_vec()
 }
 
-/// Answers that must not be taken; none of them is one that a client may believe.
+/// Invalid answers; the client must not take any of them.
 fn tricks(request: &Message) -> Vec<(&'static str, Vec<u8>)> {
     let bytes = right(request).encode();
     let end = bytes.iter().rposition(|byte| *byte == option::END).unwrap();
@@ -207,12 +207,12 @@ fn tricks(request: &Message) -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
-/// The right answer with every option that names something full of a shell's words, and absurd times.
+/// The valid answer with shell syntax in every option that is a name, and absurd times.
 fn poisoned(request: &Message) -> Vec<u8> {
     changed(request, |answer| {
         answer.chaddr = [0xff; 16];
         let mut long = SHELL.to_vec();
-        // All of it fits into one packet: fragments are not looked at.
+        // All options fit into one packet: fragments are ignored.
         long.resize(120, b'A');
         for code in [
             option::HOST_NAME,
@@ -239,14 +239,14 @@ fn poisoned(request: &Message) -> Vec<u8> {
     })
 }
 
-/// Sends answers as they are to be sent.
+/// Sends each answer in the requested way.
 struct Sender {
     socket: UdpSocket,
     hardware: Hardware,
 }
 
 impl Sender {
-    /// Of the namespace that this thread is in.
+    /// A sender in the namespace of this thread.
     fn new(socket: UdpSocket) -> Sender {
         Sender {
             socket,
@@ -258,7 +258,7 @@ impl Sender {
         let everybody = SocketAddrV4::new(Ipv4Addr::BROADCAST, 68);
         let packet = |from, to| {
             let mut packet = frame::to_servers(from, to, payload).unwrap();
-            // From the server's port to the client's; the sum stays.
+            // From the server's port to the client's port; the checksum does not change.
             packet[20..24].copy_from_slice(&[0, 67, 0, 68]);
             packet
         };
@@ -277,7 +277,7 @@ impl Sender {
                 broadcast(&stranger, &packet(EVIL, Ipv4Addr::BROADCAST));
             }
             Way::Vlan => {
-                // To everybody, from a stranger, 802.1Q, VLAN 5, IPv4.
+                // Broadcast from a stranger, with 802.1Q, VLAN 5, IPv4.
                 let head = [&[0xff; 6][..], &STRANGER, &[0x81, 0, 0, 5, 8, 0]].concat();
                 let frame = [head, packet(EVIL, Ipv4Addr::BROADCAST)].concat();
                 let send = "import socket, sys; s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW); \
@@ -290,7 +290,7 @@ impl Sender {
     }
 }
 
-/// A server in the namespace `far`: `say` gives the payloads for each message that comes.
+/// A server in the namespace `far`: `say` returns the payloads for each received message.
 struct Evil {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -399,7 +399,7 @@ fn a_lease_is_renewed_though_another_program_has_the_clients_port() {
         let _server = Evil::start(|request| {
             let mut answer = right(request);
             let mut set = |code: u8, s: u32| answer.options.insert(code, s.to_be_bytes().to_vec());
-            // Nobody but the server itself is asked for long.
+            // The client renews only with the server of the lease for a long time.
             set(option::RENEW, 1);
             set(option::REBIND, 3000);
             vec![answer.encode()]
@@ -480,7 +480,7 @@ fn a_flood_of_a_million_answers_to_others_costs_no_memory() {
             setsockopt(&socket, sockopt::BindToDevice, &"far".into()).unwrap();
             let other = right(&Message::new(Kind::Discover, 0x1234_5678)).encode();
             for _ in 0..FLOOD {
-                // The queue may be full: that is what a flood is.
+                // The queue may be full during a flood.
                 socket
                     .send_to(&other, SocketAddrV4::new(Ipv4Addr::BROADCAST, 68))
                     .ok();
@@ -501,7 +501,7 @@ fn a_flood_of_a_million_answers_to_others_costs_no_memory() {
     });
 }
 
-/// Says from `far`, with this hardware address, that it has `address`.
+/// Claims `address` from `far`, with this hardware address.
 fn claim_from_far(sender: Vec<u8>, address: Ipv4Addr) {
     let thread = std::thread::spawn(move || {
         enter_far();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `ibboot lease`, the program itself, in the real root's place: from state.json alone.
+//! `ibboot lease` itself, as in the real root: with state.json alone.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -20,7 +20,7 @@ use ibboot::{SCHEMA, dhcp};
 
 pub const LEASES: &str = "/run/ibboot/lease/leases.json";
 
-/// Writes state.json as `up` does it with this lease, sets the address, and starts the program.
+/// Writes state.json with this lease as `up` does, sets the address, and starts the program.
 pub fn hand_over(node: Node, keep: bool) -> (Progress, Server) {
     let mut progress = node.session.progress();
     progress.wish.keep = keep;
@@ -29,12 +29,12 @@ pub fn hand_over(node: Node, keep: bool) -> (Progress, Server) {
     (progress, lease())
 }
 
-/// The program.
+/// Starts the program.
 pub fn lease() -> Server {
     Server::here("lease", &[env!("CARGO_BIN_EXE_ibboot"), "lease"])
 }
 
-/// state.json as `up` writes it, and the address as it sets it.
+/// Writes state.json and sets the address, as `up` does.
 pub fn written(progress: &Progress) {
     ip(&format!(
         "addr add {} dev near",
@@ -43,7 +43,7 @@ pub fn written(progress: &Progress) {
     hand_over_state(vec![progress.clone()], Vec::new());
 }
 
-/// state.json as `up` writes it.
+/// Writes state.json as `up` does.
 pub fn hand_over_state(dhcp: Vec<Progress>, dhcp6: Vec<dhcp::v6::progress::Progress>) {
     let state = State {
         schema: SCHEMA,
@@ -62,7 +62,7 @@ pub fn hand_over_state(dhcp: Vec<Progress>, dhcp6: Vec<dhcp::v6::progress::Progr
     write_state(&Directory::open().unwrap(), &state).unwrap();
 }
 
-/// What the program has written down.
+/// The state that the program has written.
 pub fn now() -> Progress {
     let kept = fs::read(LEASES).unwrap();
     let kept: Kept = serde_json::from_slice(&kept).unwrap();
@@ -93,7 +93,7 @@ fn a_lease_is_renewed_and_written_down() {
     });
 }
 
-/// A lease that has four seconds left, and whose server is gone.
+/// A lease with four seconds left, whose server is gone.
 fn ends(keep: bool) -> Server {
     let times = "default-lease-time 30; max-lease-time 30; min-lease-time 30;";
     let server = dhcpd("far", &subnet(times));
@@ -111,7 +111,7 @@ fn ends(keep: bool) -> Server {
     program
 }
 
-/// Its lease was asked for so many seconds ago.
+/// Makes the lease older by this many seconds.
 pub fn aged(progress: &mut Progress, seconds: u64) {
     let lease = progress.lease.as_mut().unwrap();
     lease.asked_ns = boottime_ns() - seconds * 1_000_000_000;
@@ -124,7 +124,7 @@ fn the_address_of_the_root_outlives_its_lease_and_is_granted_again() {
         assert!(
             program
                 .said()
-                .contains("the address stays, because the root file system hangs on it")
+                .contains("the address is kept, because the root file system depends on it")
         );
         assert!(addresses().contains("10.9.0."));
         let _back = dhcpd("far", &subnet(""));
@@ -137,7 +137,7 @@ fn the_address_of_the_root_outlives_its_lease_and_is_granted_again() {
 fn any_other_address_goes_with_its_lease_and_a_new_one_comes() {
     with_network("ibboot lease gives an address up", &["dhcpd"], || {
         let mut program = ends(false);
-        program.says("taken away");
+        program.says("removed");
         assert!(!addresses().contains("10.9.0."), "{}", addresses());
         let _back = dhcpd("far", &subnet(""));
         program.says("of 10.9.0.1, for 3600 s");
@@ -157,9 +157,9 @@ fn an_address_that_somebody_else_took_away_is_not_ours_any_longer() {
         let (_, mut program) = hand_over(node, false);
         program.says("is kept, for 3600 s");
         ip("addr flush dev near");
-        program.ends_with("is left to whoever took it away", 0);
+        program.ends_with("was removed by another program: no longer renewed", 0);
         assert!(program.said().contains("no lease is left to keep"));
-        // That is written down: the next one leaves it alone too.
+        // The program wrote this down: the next start leaves the address alone too.
         lease().ends_with("there is no lease to keep", 0);
         assert!(!addresses().contains("10.9.0."), "{}", addresses());
     });
@@ -191,7 +191,7 @@ fn probes_that_the_initramfs_had_no_time_for_are_made_and_find_another_owner() {
         ip(&format!("-n far addr add {taken} dev far"));
         let (before, mut program) = hand_over(node, false);
         assert_eq!(before.state, progress::State::Probing);
-        program.says(": declined, and another one is asked for");
+        program.says(": declined; requesting another address");
         program.says("of 10.9.0.1, for 3600 s");
         until("another address", || {
             addresses().contains("10.9.0.") && !addresses().contains(&taken)
@@ -230,7 +230,7 @@ fn what_the_server_changes_is_applied_when_the_lease_is_renewed() {
         progress.wish.keep = false;
         written(&progress);
         drop(node);
-        // As `up` has set them.
+        // As `up` sets the routes.
         ip("route add 10.7.0.0/16 via 10.9.0.7 dev near proto static");
         ip("route add default via 10.9.0.1 dev near proto static");
         ip("link set near mtu 1400");
@@ -242,19 +242,19 @@ fn what_the_server_changes_is_applied_when_the_lease_is_renewed() {
         ]);
         let mut program = self::lease();
         program.says(
-            "near: the server has changed what is not applied after boot: name servers 10.9.0.4",
+            "near: the server changed settings that are not applied after boot: name servers 10.9.0.4",
         );
         let said = program.said();
         for change in [
             "address 10.9.0.10/16 set",
             "route 10.8.0.0/16 via 10.9.0.7 set",
             "route 0.0.0.0/0 via 10.9.0.2 set",
-            "route 10.7.0.0/16 via 10.9.0.7 taken away",
-            "route 0.0.0.0/0 via 10.9.0.1 taken away",
-            "address 10.9.0.10/24 taken away",
+            "route 10.7.0.0/16 via 10.9.0.7 removed",
+            "route 0.0.0.0/0 via 10.9.0.1 removed",
+            "address 10.9.0.10/24 removed",
             "MTU 1300 set",
         ] {
-            let line = format!("near: {change}, as the server has it now");
+            let line = format!("near: {change}, as the server requests");
             assert!(said.contains(&line), "{line}: {said}");
         }
         assert_eq!(
@@ -264,19 +264,16 @@ fn what_the_server_changes_is_applied_when_the_lease_is_renewed() {
         assert!(addresses().contains(" 10.9.0.10/16 ") && !addresses().contains("/24"));
         assert!(ip("link show near").contains(" mtu 1300 "));
         assert!(!said.contains("set again"), "{said}");
-        // It is still its own, and the next renewal changes nothing more.
+        // The address is still the node's own, and the next renewal changes nothing more.
         until("the next renewal", || {
             program.said().matches("10.9.0.10/16 renewed by").count() > 1
         });
-        assert_eq!(
-            program.said().matches("as the server has it now").count(),
-            7
-        );
+        assert_eq!(program.said().matches("as the server requests").count(), 7);
         assert_eq!(now().lease.unwrap().prefix, 16);
     });
 }
 
-/// The hardware address of an interface here.
+/// The hardware address of an interface in this namespace.
 fn hardware_address(name: &str) -> Vec<u8> {
     Hardware::read(&Root::new("/"), name).unwrap().address
 }
@@ -293,7 +290,7 @@ fn who_uses_the_address_too_is_named_once_and_answered_and_an_interface_of_our_o
         assert_eq!(before.state, progress::State::Bound);
         program.says("is kept, for 3600 s");
         let (near, other) = (hardware_address("near"), hardware_address("other"));
-        // What the kernel says of the address when it is told so.
+        // The kernel may announce the address with the hardware address of `other`: no conflict.
         let (stranger, mine) = ([2, 0, 0, 0, 0, 0x99], other.clone());
         let heard = std::thread::spawn(move || {
             enter_far();
@@ -317,10 +314,10 @@ fn who_uses_the_address_too_is_named_once_and_answered_and_an_interface_of_our_o
             Arp::announcement(HardwareType::Ethernet, &near, address)
         );
         let line = format!(
-            "near: DHCP: 02:00:00:00:00:99 uses {address} too: the address stays, and is announced anew"
+            "near: DHCP: 02:00:00:00:00:99 also uses {address}: the address is kept and announced again"
         );
         program.says(&line);
-        assert_eq!(program.said().matches(" too: ").count(), 1);
+        assert_eq!(program.said().matches(" also uses ").count(), 1);
         assert!(addresses().contains(&address.to_string()));
     });
 }

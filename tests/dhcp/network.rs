@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A network of two namespaces: `near` here, `far` in the namespace `far`, and a client on it.
+//! A network of two namespaces: `near` in this namespace, `far` in the namespace `far`, and a
+//! client on `near`.
 
 use std::fs;
 use std::fs::File;
@@ -27,11 +28,11 @@ use crate::pace::Limit;
 const IPOIB: [u8; 20] = [
     0x80, 0, 2, 8, 0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 2, 0xc9, 3, 0, 0x0a, 0x1b, 0x2c,
 ];
-/// Option 61 of it, as the firmware sends it.
+/// Option 61 for this address, as the firmware sends it.
 pub const CLIENT_ID: &str = "ff:00:00:00:00:00:02:00:00:02:c9:00:00:02:c9:03:00:0a:1b:2c";
 
-/// Runs `test` in namespaces of its own, with tmpfs on /run and the veth pair; says that it was
-/// skipped where root or one of `programs` is missing.
+/// Runs `test` in new namespaces, with tmpfs on /run and the veth pair; prints that the test was
+/// skipped if root or one of `programs` is missing.
 pub fn with_network(name: &str, programs: &[&str], test: impl FnOnce() + Send + 'static) {
     if !geteuid().is_root() {
         eprintln!("skipped: {name}: root is needed for namespaces");
@@ -55,7 +56,7 @@ pub fn with_network(name: &str, programs: &[&str], test: impl FnOnce() + Send + 
         ip("-n far link set lo up");
         ip("-n far link set far up");
         ip("link set near up");
-        // The kernel takes up to a second until an end sends what it is given (linkwatch).
+        // The kernel takes up to a second until a new veth end sends packets (linkwatch).
         for place in ["", "-n far "] {
             until("a veth pair that carries", || {
                 ip(&format!("{place}link show type veth")).contains("qdisc noqueue state UP")
@@ -84,7 +85,7 @@ pub fn ip(arguments: &str) -> String {
     String::from_utf8(run.stdout).expect("text")
 }
 
-/// This thread is in the namespace `far` from now on, with its interfaces in /sys.
+/// Moves this thread into the namespace `far`, with its interfaces in /sys.
 pub fn enter_far() {
     let far = File::open("/run/netns/far").unwrap();
     setns(far, CloneFlags::CLONE_NEWNET).unwrap();
@@ -93,7 +94,7 @@ pub fn enter_far() {
     mount(sysfs, "/sys", sysfs, MsFlags::empty(), none).unwrap();
 }
 
-/// A program that ends with the test, and what it said.
+/// A program that ends with the test, and its output.
 pub struct Server {
     child: Child,
     log: String,
@@ -106,12 +107,12 @@ impl Server {
         Server::here(name, &[&exec, program].concat())
     }
 
-    /// The same in this one.
+    /// Like `start`, in this namespace.
     pub fn here(name: &str, program: &[&str]) -> Server {
         Server::with(name, program, &[])
     }
 
-    /// The same with these variables in its environment.
+    /// Like `here`, with these variables in the environment.
     pub fn with(name: &str, program: &[&str], environment: &[(&str, &str)]) -> Server {
         let log = format!("/run/{name}.log");
         let file = File::create(&log).unwrap();
@@ -130,7 +131,7 @@ impl Server {
         fs::read_to_string(&self.log).unwrap()
     }
 
-    /// Waits until it has said this.
+    /// Waits until the output contains this text.
     pub fn says(&mut self, what: &str) -> &mut Server {
         let mut limit = Limit::seconds(60);
         while !self.said().contains(what) {
@@ -143,7 +144,7 @@ impl Server {
         self
     }
 
-    /// Waits until it ends by itself, with this among its last words and this exit code.
+    /// Waits until the program ends by itself, with this text in its last lines and this exit code.
     pub fn ends_with(&mut self, what: &str, code: i32) {
         until(what, || self.child.try_wait().unwrap().is_some());
         assert!(self.said().contains(what), "{}", self.said());
@@ -151,15 +152,15 @@ impl Server {
         assert_eq!(ended.code(), Some(code), "{}", self.said());
     }
 
-    /// It runs, and its number is this.
+    /// The process number; the program must be running.
     pub fn running(&mut self) -> u32 {
         assert!(self.child.try_wait().unwrap().is_none(), "{}", self.said());
         self.child.id()
     }
 }
 
-/// A UDP socket of a server. A child that another test has forked holds the socket of an earlier server
-/// until the child becomes another program: the port is waited for.
+/// A UDP socket of a server. A child that another test has forked holds the socket of an earlier
+/// server until the child calls exec: this function waits for the port.
 pub fn bound(address: impl Into<std::net::SocketAddr>) -> std::net::UdpSocket {
     let address = address.into();
     let mut socket = None;
@@ -170,7 +171,7 @@ pub fn bound(address: impl Into<std::net::SocketAddr>) -> std::net::UdpSocket {
     socket.unwrap()
 }
 
-/// Waits until this holds.
+/// Waits until the condition holds.
 pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let mut limit = Limit::seconds(60);
     while !holds() {
@@ -200,7 +201,7 @@ impl Drop for Server {
     }
 }
 
-/// Who asks: an InfiniBand node by its DHCP messages, though the wire below is Ethernet.
+/// The identity of an InfiniBand node in DHCP messages, although the wire is Ethernet.
 pub fn infiniband() -> Config {
     Config {
         identity: Identity::new(HardwareType::InfiniBand, &IPOIB, &WantedId::Firmware).unwrap(),
@@ -210,7 +211,7 @@ pub fn infiniband() -> Config {
     }
 }
 
-/// Who asks: the interface as it is.
+/// The identity of the interface itself.
 pub fn ethernet() -> Config {
     let near = hardware();
     Config {
@@ -223,7 +224,7 @@ pub fn hardware() -> Hardware {
     Hardware::read(&Root::new("/"), "near").unwrap()
 }
 
-/// A client on `near`, with a clock on all that it does.
+/// A client on `near` that records the time of its actions.
 pub struct Node {
     pub session: Session,
     runtime: tokio::runtime::Runtime,
@@ -242,7 +243,7 @@ impl Node {
         Node { session, runtime }
     }
 
-    /// Goes on until `done` holds, or panics with what it came to.
+    /// Runs until `done` holds, or panics with the client's progress.
     pub fn until(&mut self, seconds: u64, mut done: impl FnMut(&mut Session) -> bool) {
         let mut limit = Limit::seconds(seconds);
         while !done(&mut self.session) {
@@ -260,7 +261,7 @@ impl Node {
         }
     }
 
-    /// The lease, within so many seconds.
+    /// Waits for the lease, at most this many seconds.
     pub fn lease(&mut self, seconds: u64) -> Lease {
         self.until(seconds, |session| {
             session.outcomes().contains(&Outcome::Bound)
@@ -268,14 +269,14 @@ impl Node {
         self.session.lease().unwrap().clone()
     }
 
-    /// Waits for the end of the probes, which nobody answers.
+    /// Waits for the end of the probes; no host answers them.
     pub fn unopposed(&mut self) {
         self.until(5, |session| {
             session.outcomes().contains(&Outcome::Unopposed)
         });
     }
 
-    /// Starts, and gives the lease.
+    /// Starts, and returns the lease.
     pub fn boot(&mut self, known: Option<Ipv4Addr>) -> Lease {
         self.session.start(known);
         self.lease(20)

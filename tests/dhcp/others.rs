@@ -22,7 +22,7 @@ pub fn dhcpd(namespace: &str, configuration: &str) -> Server {
     server
 }
 
-/// A subnet of its own with the range and these statements.
+/// A subnet declaration with the range and these statements.
 pub fn subnet(more: &str) -> String {
     format!(
         "authoritative;\nping-check false;\ndefault-lease-time 3600;\n{more}\n\
@@ -131,7 +131,7 @@ fn a_server_behind_a_relay_is_renewed_directly() {
 #[test]
 fn of_two_servers_the_one_that_knows_the_node_wins_when_the_other_has_nothing_usable() {
     with_network("two servers", &["dhcpd"], || {
-        // Both on one link: a bridge in the namespace `far`.
+        // Both servers on one link: a bridge in the namespace `far`.
         ip("netns add other");
         ip("-n far link add bridge type bridge");
         ip("-n far link add port type veth peer name other netns other");
@@ -143,7 +143,7 @@ fn of_two_servers_the_one_that_knows_the_node_wins_when_the_other_has_nothing_us
         ip("-n far link set bridge up");
         ip("-n other addr add 10.9.0.2/24 dev other");
         ip("-n other link set other up");
-        // Its mask has a hole, and it is the first to answer.
+        // Its mask has a hole, and this server answers first.
         let _bad = dhcpd("other", &subnet("option subnet-mask 255.0.255.0;"));
         let mut node = Node::new(infiniband());
         node.session.start(None);
@@ -168,7 +168,7 @@ fn of_two_servers_the_one_that_knows_the_node_wins_when_the_other_has_nothing_us
         assert_eq!(lease.server, Ipv4Addr::new(10, 9, 0, 1));
         let why = node.session.progress().counts.why_unusable.unwrap();
         assert!(
-            why.ends_with(" of 10.9.0.2: subnet mask 255.0.255.0"),
+            why.ends_with(" from 10.9.0.2: invalid subnet mask 255.0.255.0"),
             "{why}"
         );
     });

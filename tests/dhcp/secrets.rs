@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A boot with secrets on its command line and in its DHCP server's answer: `ibboot up` whole, on an
-//! interface that sysfs shows as InfiniBand, then every other command. dracut is told the root path as it
-//! is; nobody else is told a secret.
+//! A boot with secrets on its command line and in its DHCP server's answer: the whole `ibboot up`,
+//! on an interface that sysfs shows as InfiniBand, then every other command. dracut gets the
+//! unchanged root path; no secret goes anywhere else.
 
 use std::fs;
 use std::fs::{File, OpenOptions};
@@ -18,7 +18,7 @@ use nix::unistd::mkfifo;
 use super::network::{Server, ip, until, with_network};
 use super::servers::dnsmasq;
 
-/// Each is a secret of its own, `S3CR3T` and a number.
+/// Each secret is `S3CR3T` and a number.
 const CMDLINE: &str = "root=dhcp ip=ib0:dhcp rd.ib.timeout=60 rd.debug rd.ib.handover=keep \
     rd.iscsi.username=S3CR3T10 rd.iscsi.password=S3CR3T11 rd.iscsi.in.password=S3CR3T12 \
     rd.iscsi.param=node.session.auth.password=S3CR3T13 inst.ks=https://S3CR3T14@10.9.0.1/ks?t=S3CR3T15 \
@@ -27,12 +27,12 @@ const CMDLINE: &str = "root=dhcp ip=ib0:dhcp rd.ib.timeout=60 rd.debug rd.ib.han
 const ROOT_PATH: &str = "iscsi:user:S3CR3T20:in:S3CR3T21@10.9.0.1::::iqn.2026-01.test:disk";
 const BOOT_FILE: &str = "http://user:S3CR3T22@10.9.0.1/boot?token=S3CR3T23";
 const SECRET: &str = "S3CR3T";
-/// The program, where no mount of the test hides it.
+/// A copy of the program where no mount of the test hides it.
 const PROGRAM: &str = "/run/program";
 const LOGS: [&str; 2] = ["/dev/kmsg", "/dev/console"];
 
-/// The veth pair's near end as port 1 of mlx5_0 has it, in an initramfs. Gives the kernel log and the
-/// console.
+/// The near end of the veth pair as port 1 of mlx5_0, in an initramfs. Returns the kernel log and
+/// the console.
 fn in_initramfs() -> [File; 2] {
     for call in [
         "link set near down",
@@ -70,7 +70,8 @@ fn in_initramfs() -> [File; 2] {
         symlink(format!("{real}/{file}"), format!("{made_up}/{file}")).unwrap();
     }
     fs::copy(format!("{real}/ifindex"), format!("{made_up}/iflink")).unwrap();
-    // As much of it as Ethernet takes is a broadcast there too; the P_Key stands where IPoIB has it.
+    // The first six bytes are an Ethernet broadcast address; the P_Key is at its place in an IPoIB
+    // address.
     let broadcast = "ff:ff:ff:ff:ff:ff:40:1b:ff:ff:00:00:00:00:00:00:ff:ff:ff:ff\n";
     fs::write(format!("{made_up}/broadcast"), broadcast).unwrap();
     fs::remove_dir_all("/run/sys/class/net/ib1").unwrap();
@@ -95,7 +96,7 @@ fn in_initramfs() -> [File; 2] {
     bind("/dev/null", "/run/dev/null");
     let flags = MsFlags::MS_BIND | MsFlags::MS_REC;
     mount(Some("/run/dev"), "/dev", none, flags, none).unwrap();
-    // Open for both: no writer waits, and what is written stays.
+    // Opened for reading and writing: no writer blocks, and the text stays in the pipe.
     LOGS.map(|name| {
         let mut log = OpenOptions::new();
         let log = log.read(true).write(true).custom_flags(libc::O_NONBLOCK);
@@ -103,8 +104,8 @@ fn in_initramfs() -> [File; 2] {
     })
 }
 
-/// What has been written to the kernel log since the last call; the console has what a quiet
-/// kernel keeps from it.
+/// The new text in the kernel log since the last call; the console gets what a quiet kernel does
+/// not print.
 fn logged(logs: &mut [File; 2]) -> String {
     let [kernel, _] = logs.each_mut().map(|log| {
         let mut said = Vec::new();
@@ -141,7 +142,7 @@ fn mode(path: &str) -> u32 {
     fs::metadata(path).unwrap().permissions().mode() & 0o7777
 }
 
-/// The root path that dracut is told; it is taken away, so that the next run has to write it anew.
+/// The root path in dracut's file; the file is removed so that the next run must write it again.
 fn told_to_dracut() -> String {
     const OPTIONS: &str = "/tmp/dhclient.ib0.dhcpopts";
     assert_eq!(mode(OPTIONS), 0o600);
@@ -152,7 +153,7 @@ fn told_to_dracut() -> String {
     path.unwrap().trim_matches('\'').to_owned()
 }
 
-/// The files below `place` that have a secret in them, but for those of the test itself.
+/// The files below `place` that contain a secret, without the files of the test itself.
 fn with_a_secret(place: &Path, found: &mut Vec<String>) {
     for entry in fs::read_dir(place).unwrap().flatten() {
         let (path, kind) = (entry.path(), entry.file_type().unwrap());
@@ -187,7 +188,7 @@ fn a_whole_boot_tells_its_secrets_to_dracut_alone() {
         ]);
         let mut logs = in_initramfs();
         exits("up --claim", 0);
-        // A second run has the lease of the first, whose root path state.json does not keep.
+        // A second run continues the lease of the first; state.json does not contain the root path.
         for _ in 0..2 {
             let run = ibboot("up");
             let said = logged(&mut logs);
@@ -207,7 +208,7 @@ fn a_whole_boot_tells_its_secrets_to_dracut_alone() {
         logged(&mut logs);
         fs::remove_file("/etc/initrd-release").unwrap();
         let files = [("state", 0o600), ("expected", 0o644), ("check", 0o644)];
-        // The misspelt argument makes every check unknown.
+        // The misspelt argument makes the result of every check unknown.
         for (format, code) in [
             ("text", 3),
             ("json", 3),
@@ -229,7 +230,7 @@ fn a_whole_boot_tells_its_secrets_to_dracut_alone() {
         exits("facts", 0);
         exits("-v facts --tree /run/tree", 0);
         assert_eq!(mode("/run/tree"), 0o700);
-        // The tree answers as the machine does.
+        // The saved tree gives the same answer as the machine.
         let timeline = exits("timeline", 0);
         assert_eq!(exits("timeline --root /run/tree", 0), timeline);
         let plan = exits("plan --root /run/tree", 1);
@@ -239,7 +240,8 @@ fn a_whole_boot_tells_its_secrets_to_dracut_alone() {
         let findings = check["links"][0]["checks"].as_array().unwrap().iter();
         let mut lease = findings.filter(|finding| finding["check"] == "lease.present");
         assert_eq!(lease.next().unwrap()["status"], "ok");
-        // Whoever is not root does not see the lease, and is not told that there is none.
+        // A user other than root cannot read the lease; the error must not claim that no lease
+        // exists.
         let mut nobody = Command::new(PROGRAM);
         let run = nobody.arg("check").uid(65534).gid(65534).output().unwrap();
         let said = String::from_utf8(run.stdout).unwrap();

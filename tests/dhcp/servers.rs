@@ -119,7 +119,7 @@ fn a_known_address_comes_back_and_a_wrong_one_is_refused() {
 #[test]
 fn an_address_that_somebody_has_is_given_up_and_declined_and_another_one_taken() {
     with_network("dnsmasq DECLINE", &["dnsmasq"], || {
-        // Its owner answers to ARP and is no other DHCP client.
+        // The owner of the address answers ARP and is not a DHCP client.
         ip("-n far addr add 10.9.0.10/24 dev far");
         let server = dnsmasq(&[
             "--dhcp-range=10.9.0.10,10.9.0.11,255.255.255.0,1h",
@@ -129,7 +129,8 @@ fn an_address_that_somebody_has_is_given_up_and_declined_and_another_one_taken()
         let lease = node.boot(None);
         let taken = Ipv4Addr::new(10, 9, 0, 10);
         assert_eq!(lease.address, taken);
-        // In use beside the probes, as `up` has it: the kernel's own ARP must not hide the owner.
+        // The address is in use during the probes, as in `up`: the kernel's own ARP must not hide
+        // the owner.
         ip("addr add 10.9.0.10/24 dev near");
         node.until(5, |session| {
             session.wake();
@@ -159,13 +160,13 @@ fn a_lease_is_renewed_by_dnsmasq_and_after_it_died_by_another_server() {
         let server = dnsmasq(&short);
         let mut node = Node::new(infiniband());
         let lease = node.boot(None);
-        // No sooner than a node asks at most, whatever the server says.
+        // The minimum times hold, whatever the server sends.
         assert_eq!((lease.renew_s, lease.rebind_s), (5, 10));
         ip(&format!("addr add {} dev near", lease.address_text()));
         let renewed = node.lease(20);
         assert!(renewed.asked_ns > lease.asked_ns);
         assert_eq!(node.session.progress().state, State::Bound);
-        // Another server, at another address, which has no memory of it.
+        // Another server, at another address, without a record of the lease.
         drop(server);
         fs::remove_file("/run/dnsmasq.leases").unwrap();
         ip("-n far addr del 10.9.0.1/24 dev far");
@@ -187,9 +188,9 @@ fn silence_is_told_apart_from_a_server_that_answers_others() {
         node.until(20, |session| session.progress().counts.sent == 2);
         assert_eq!(
             node.session.progress().diagnosis().0,
-            format!("nobody answers client {CLIENT_ID}")
+            format!("no DHCP server answers client {CLIENT_ID}")
         );
-        // It serves one node alone, which is another one.
+        // This server serves only one node, another one.
         let _server = dnsmasq(&[
             "--dhcp-range=10.9.0.0,static,255.255.255.0",
             "--dhcp-host=id:01:02:03:04:05:06,10.9.0.9",
@@ -200,7 +201,7 @@ fn silence_is_told_apart_from_a_server_that_answers_others() {
         node.until(20, |session| session.progress().counts.sent == 3);
         assert_eq!(
             node.session.progress().diagnosis().0,
-            format!("a DHCP server answers others and not client {CLIENT_ID}")
+            format!("a DHCP server answers other clients but not client {CLIENT_ID}")
         );
     });
 }

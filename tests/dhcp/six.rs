@@ -23,7 +23,7 @@ use ibboot::system::clock::boottime_ns;
 pub const DUID: &str = "00:03:00:20:00:02:c9:03:00:0a:1b:2c";
 pub const IAID: u32 = 0xffff;
 
-/// As [`with_network`], with IPv6 on both sides: fd00::1 at the far end.
+/// Like [`with_network`], with IPv6 on both sides: fd00::1 at the far end.
 pub fn with_six(name: &str, programs: &[&str], test: impl FnOnce() + Send + 'static) {
     with_network(name, programs, || {
         ip("-n far addr add fd00::1/64 dev far nodad");
@@ -48,7 +48,7 @@ pub fn local() -> Ipv6Addr {
     found.unwrap()
 }
 
-/// A client on `near` that says to be an InfiniBand node.
+/// A client on `near` with the identity of an InfiniBand node.
 pub struct Node {
     pub session: Session,
     runtime: tokio::runtime::Runtime,
@@ -85,7 +85,7 @@ impl Node {
         Node { session, runtime }
     }
 
-    /// Goes on until `done` holds, or panics with what it came to.
+    /// Runs until `done` holds, or panics with the client's progress.
     pub fn until(&mut self, seconds: u64, mut done: impl FnMut(&mut Session) -> bool) {
         let mut limit = Limit::seconds(seconds);
         while !done(&mut self.session) {
@@ -103,7 +103,7 @@ impl Node {
         }
     }
 
-    /// Starts, and gives the lease.
+    /// Starts, and returns the lease.
     pub fn boot(&mut self) -> Lease {
         self.session.start(None);
         self.until(20, |session| session.outcomes().contains(&Outcome::Bound));
@@ -201,11 +201,11 @@ fn dnsmasq_knows_the_node_by_the_duid_of_its_port() {
         assert_eq!(lease.name_servers, [address(0x53)]);
         assert_eq!(lease.domain_search, ["a.example", "b.a.example"]);
         assert_eq!(lease.left_out, Vec::<String>::new());
-        // It takes rapid commit.
+        // The client accepts rapid commit.
         let progress = node.session.progress();
         assert_eq!((progress.counts.sent, progress.counts.replies), (1, 1));
         assert_eq!((progress.duid.as_str(), progress.iaid), (DUID, IAID));
-        // Declined, as what another host has.
+        // The client declines the address, as if another host had it.
         node.session.duplicate();
         assert!(
             node.session
@@ -281,7 +281,7 @@ fn silence_is_told_with_what_a_router_says() {
         node.until(20, |session| session.progress().counts.sent == 2);
         assert_eq!(
             node.session.progress().diagnosis().0,
-            format!("nobody answers client {DUID}, and no router advertises itself")
+            format!("no DHCPv6 server answers client {DUID}, and no router sends advertisements")
         );
     });
 }
@@ -329,7 +329,7 @@ fn the_flags_of_a_router_are_seen() {
     });
 }
 
-/// A question for name servers on `near`, until it is answered.
+/// Requests name servers on `near`, until the answer arrives.
 pub fn inquire() -> InformationProgress {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -343,7 +343,7 @@ pub fn inquire() -> InformationProgress {
     })
 }
 
-/// Waits for the answer, or panics with what it came to.
+/// Waits for the answer, or panics with the client's progress.
 async fn answered(inquiry: &mut Inquiry) {
     let mut limit = Limit::seconds(20);
     while inquiry.answer().is_none() {
@@ -424,7 +424,7 @@ fn the_port_is_either_a_leases_or_a_questions_and_an_answer_outlasts_it() {
         let _on_the_loop = runtime.enter();
         let open = || Inquiry::open("near", hardware().index, local(), unhex(DUID).unwrap());
         assert!(matches!(open(), Err(Closed::InUse(_))));
-        // One that gave up leaves it, and says no more.
+        // A client that gave up releases the port, and logs nothing more.
         node.session.close();
         let sent = node.session.progress().counts.sent;
         node.session.set_router(Router::Managed);

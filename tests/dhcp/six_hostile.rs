@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A DHCPv6 server that first says every kind of nonsense, then what is right: the client takes what
-//! is right and nothing of the rest.
+//! A DHCPv6 server that first sends many kinds of invalid answers, then the valid answer: the
+//! client takes only the valid answer.
 
 use std::fs;
 use std::fs::File;
@@ -42,7 +42,7 @@ fn association(iaid: u32, times: (u32, u32), inside: &[(u16, Vec<u8>)]) -> Vec<u
     association.encode()
 }
 
-/// What is right: the answer to this message.
+/// The valid answer to this message.
 fn right(request: &Message) -> Message {
     let kind = match request.kind {
         Kind::Solicit => Kind::Advertise,
@@ -72,7 +72,7 @@ fn without(request: &Message, code: u16) -> Vec<u8> {
     answer.encode()
 }
 
-/// The right answer with this in its association.
+/// The valid answer with these options in its association.
 fn holding(request: &Message, inside: &[(u16, Vec<u8>)]) -> Vec<u8> {
     with(request, option::IA_NA, association(IAID, (0, 0), inside))
 }
@@ -82,7 +82,7 @@ fn address(request: &Message, text: &str) -> Vec<u8> {
     holding(request, &[(option::IA_ADDRESS, address)])
 }
 
-/// Answers that must not be taken; none of them is one that a client may believe.
+/// Invalid answers; the client must not take any of them.
 fn tricks(request: &Message) -> Vec<(&'static str, Vec<u8>)> {
     let bytes = right(request).encode();
     let more = |tail: &[u8]| [&bytes, tail].concat();
@@ -171,7 +171,7 @@ fn tricks(request: &Message) -> Vec<(&'static str, Vec<u8>)> {
     .collect()
 }
 
-/// The right answer with every option that names something full of a shell's words, and absurd times.
+/// The valid answer with shell syntax in every option that is a name, and absurd times.
 fn poisoned(request: &Message) -> Vec<u8> {
     let mut answer = right(request);
     answer.options.remove(option::IA_NA);
@@ -192,7 +192,7 @@ fn poisoned(request: &Message) -> Vec<u8> {
     answer.encode()
 }
 
-/// A server in the namespace `far`: `say` gives the payloads for each message that comes.
+/// A server in the namespace `far`: `say` returns the payloads for each received message.
 struct Evil {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -281,7 +281,7 @@ fn a_poisoned_answer_gives_an_address_and_nothing_else() {
         let mut node = Node::new();
         let lease = node.boot();
         assert_eq!(lease.address, MINE);
-        // Times of a hundred years are times; nothing breaks on them.
+        // Times of a hundred years are valid; no calculation overflows.
         assert_eq!(
             (lease.renew_s, lease.rebind_s, lease.seconds),
             (u32::MAX - 1, u32::MAX, u32::MAX)
@@ -295,7 +295,7 @@ fn a_poisoned_answer_gives_an_address_and_nothing_else() {
     });
 }
 
-/// What is no answer to any question of this client.
+/// Tricks that do not answer a request for settings.
 const TRICKS_FOR_A_QUESTION: [&str; 18] = [
     "nothing",
     "a header cut off",
@@ -353,7 +353,7 @@ fn a_flood_of_answers_to_others_costs_no_memory_and_no_lease() {
             let other = right(&Message::new(Kind::Solicit, 0x0012_3456)).encode();
             let to = std::net::SocketAddrV6::new(near, CLIENT_PORT, 0, index);
             for _ in 0..FLOOD {
-                // The queue may be full: that is what a flood is.
+                // The queue may be full during a flood.
                 socket.send_to(&other, SocketAddr::V6(to)).ok();
             }
         });

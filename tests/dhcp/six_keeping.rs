@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `ibboot lease` with DHCPv6 leases: renewed, ended, taken with the link, declined.
+//! `ibboot lease` with DHCPv6 leases: renewed, ended, removed with the link, declined.
 
 use std::fs;
 use std::net::Ipv6Addr;
@@ -15,12 +15,12 @@ use ibboot::dhcp::v6::session::Session;
 use ibboot::dhcp::v6::socket::Closed;
 use ibboot::handover::Kept;
 
-/// Writes state.json as `up` does it with this lease, sets the address, and starts `ibboot lease`.
+/// Writes state.json with this lease as `up` does, sets the address, and starts `ibboot lease`.
 fn hand_over(node: Node, keep: bool) -> (Lease, Server) {
     hand_over_aged(node, keep, 0)
 }
 
-/// The same with a lease that was asked for so many seconds earlier.
+/// Like `hand_over`, with a lease that was requested this many seconds earlier.
 fn hand_over_aged(node: Node, keep: bool, seconds: u64) -> (Lease, Server) {
     let mut progress = node.session.progress();
     progress.wish.keep = keep;
@@ -44,7 +44,7 @@ fn addresses() -> String {
     ip("-6 -o addr show dev near scope global")
 }
 
-/// Times of a lease for dhcpd.
+/// Lease times for dhcpd.
 fn times(valid: u32, renew: u32) -> String {
     format!(
         "default-lease-time {valid}; max-lease-time {valid}; min-lease-time {valid}; preferred-lifetime {valid}; \
@@ -80,7 +80,7 @@ fn a_lease_is_renewed_and_written_down() {
     });
 }
 
-/// A lease that has four seconds left, and whose server is gone.
+/// A lease with four seconds left, whose server is gone.
 fn ends(keep: bool) -> Server {
     let server = dhcpd(&times(30, 15));
     let mut node = Node::new();
@@ -99,7 +99,9 @@ fn the_address_of_the_root_outlives_its_lease_and_is_granted_again() {
         || {
             let mut program = ends(true);
             let said = program.said();
-            assert!(said.contains("the address stays, because the root file system hangs on it"));
+            assert!(
+                said.contains("the address is kept, because the root file system depends on it")
+            );
             assert!(addresses().contains("fd00::"));
             let _back = dhcpd(&times(3600, 1800));
             program.says("renewed by fe80::");
@@ -112,7 +114,7 @@ fn the_address_of_the_root_outlives_its_lease_and_is_granted_again() {
 fn any_other_address_goes_with_its_lease_and_a_new_one_comes() {
     with_six("ibboot lease gives an IPv6 address up", &["dhcpd"], || {
         let mut program = ends(false);
-        program.says("taken away");
+        program.says("removed");
         assert!(!addresses().contains("fd00::"), "{}", addresses());
         let _back = dhcpd(&times(3600, 1800));
         program.says("for 3600 s");
@@ -133,12 +135,12 @@ fn an_address_that_the_kernel_took_with_the_link_is_set_again() {
         ip("link set near up");
         program.says(&format!("{} set again", lease.address_text()));
         until("the address", || addresses().contains("fd00::"));
-        // While the link is there, an address that goes was taken away.
+        // While the link is up, a vanished address means that another program removed it.
         until("the end of duplicate address detection", || {
             !addresses().contains("tentative")
         });
         ip(&format!("addr del {} dev near", lease.address_text()));
-        program.ends_with("is left to whoever took it away", 0);
+        program.ends_with("was removed by another program: no longer renewed", 0);
     });
 }
 
@@ -149,9 +151,9 @@ fn a_new_address_that_another_host_has_is_declined() {
         let mut node = Node::new();
         let mut lease = node.boot();
         let taken = lease.address;
-        // Whoever has it answers to duplicate address detection, and is no client.
+        // The host with the address answers duplicate address detection, and is not a DHCP client.
         ip(&format!("-n far addr add {taken}/64 dev far nodad"));
-        // What ends now is a lease of another network's address.
+        // The lease that ends now has an address of another network.
         lease.address = Ipv6Addr::new(0xfd01, 0, 0, 0, 0, 0, 0, 0x99);
         lease.asked_ns = 0;
         lease.seconds = 1;

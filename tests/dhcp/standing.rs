@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `ibboot lease` through what happens to a machine in a year: links that go and come back, cards
-//! that are reset, files that cannot be written, other programs, and another user.
+//! `ibboot lease` through the events of a year: links that go down and come back, cards that are
+//! reset, files that cannot be written, other programs, and another user.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -25,7 +25,7 @@ fn routes() -> String {
     ip("-4 route show proto static")
 }
 
-/// A client that has a lease, and what `up` would write of it.
+/// A client with a lease, and the state that `up` would write.
 fn booted(keep: bool) -> Progress {
     let mut node = Node::new(infiniband());
     node.boot(None);
@@ -67,16 +67,15 @@ fn a_route_that_somebody_took_away_is_theirs_unless_it_leads_to_the_root() {
             root_is_on("10.7.0.2");
             let mut program = lease();
             until("the routes", || routes().lines().count() == 2);
-            // One that it had not looked at yet it sets again, and the next time not.
+            // The program sets a route again that it had not checked yet, and the second time
+            // leaves the route removed.
             let taken = |route: &str, program: &Server| {
-                let what = format!(
-                    "route {route} is not there any more: it is left to whoever took it away"
-                );
+                let what = format!("route {route} was removed by another program: not set again");
                 until(&what, || {
                     let network = route.split(' ').next().unwrap();
                     if !ip(&format!("route show {network} dev near")).is_empty() {
                         ip(&format!("route del {network} dev near"));
-                        // Something that it hears of.
+                        // An event that the program receives.
                         ip("addr replace 192.0.2.1/32 dev near");
                     }
                     program.said().contains(&what)
@@ -125,13 +124,13 @@ fn of_the_routes_that_the_server_has_no_more_those_to_the_root_stay() {
             drop(first);
             written(&progress);
             root_is_on("10.7.0.2");
-            // Without its own word for "no router" dnsmasq is one itself.
+            // Without an explicit "no router" dnsmasq announces itself as router.
             let _second = dnsmasq(&[&options[..], &["--dhcp-option=option:router"]].concat());
             let mut program = lease();
             program.says("applied after boot: no route 10.7.0.0/16 via 10.9.0.7");
-            program.says("route 0.0.0.0/0 via 10.9.0.1 taken away");
+            program.says("route 0.0.0.0/0 via 10.9.0.1 removed");
             assert_eq!(routes(), "10.7.0.0/16 via 10.9.0.7 dev near \n");
-            // The next start knows of it.
+            // The next start has the same state.
             drop(program);
             let mut program = lease();
             program.says("is kept, for 120 s");
@@ -156,9 +155,9 @@ fn an_interface_that_comes_back_after_a_reset_gets_its_address_again() {
             let address = Hex(&hardware().address).to_string();
             ip("link del near");
             program.says(&format!(
-                "near: the interface is gone: {lease} waits for it"
+                "near: the interface is gone: {lease} waits for the interface"
             ));
-            // Another one with the old name is not ours.
+            // Another interface with the old name is not ours.
             ip("link add near type veth peer name other");
             ip(&format!(
                 "link add anew address {address} type veth peer name far netns far"
@@ -175,7 +174,7 @@ fn an_interface_that_comes_back_after_a_reset_gets_its_address_again() {
             assert!(addresses().is_empty());
             assert!(ip("link show anew").contains(",UP"));
             drop(server);
-            // A server that knows nothing of it grants it all the same.
+            // A server without a record of the lease grants the address again.
             let _server = dhcpd("far", &subnet("option dhcp-renewal-time 5;"));
             ip("link set anew down");
             ip("link set anew up");
@@ -193,7 +192,7 @@ fn carrier_makes_the_next_question_come_at_once() {
         drop(server);
         written(&progress);
         let mut program = Server::here("lease", &[env!("CARGO_BIN_EXE_ibboot"), "lease", "-v"]);
-        // The next one would come after half of what is left until T2, in twenty minutes.
+        // The next renewal would come after half of the time until T2, in twenty minutes.
         program.says(" sent to 10.9.0.1");
         let _server = dhcpd("far", &subnet(""));
         ip("-n far link set far down");
@@ -212,13 +211,14 @@ fn files_that_cannot_be_written_or_read_end_nothing_and_take_nothing_away() {
         let mut program = lease();
         program.says("renewed by 10.9.0.1");
         until("leases.json", || now().lease != progress.lease);
-        // Damaged and full: it knows all it needs.
+        // A damaged file and a full file system: the program has all it needs in memory.
         fs::write(LEASES, "{").unwrap();
         let none = None::<&str>;
         mount(Some(PLACE), PLACE, none, MsFlags::MS_BIND, none).unwrap();
         let read_only = MsFlags::MS_BIND | MsFlags::MS_REMOUNT | MsFlags::MS_RDONLY;
         mount(none, PLACE, none, read_only, none).unwrap();
-        let what = "leases.json: cannot be written: Read-only file system; the leases are kept all the same";
+        let what =
+            "leases.json: cannot be written: Read-only file system; the leases are still renewed";
         program.says(what);
         let renewals = count(&program, "renewed by");
         until("another renewal", || {
@@ -226,7 +226,7 @@ fn files_that_cannot_be_written_or_read_end_nothing_and_take_nothing_away() {
         });
         assert_eq!(count(&program, what), 1, "{}", program.said());
         umount2(PLACE, MntFlags::MNT_DETACH).unwrap();
-        program.says("the leases can be written down again");
+        program.says("the leases can be saved again");
         until("leases.json", || now().lease != progress.lease);
         assert!(addresses().contains("10.9.0."));
         program.running();
@@ -238,7 +238,7 @@ fn a_start_takes_nothing_away_on_the_word_of_an_old_file() {
     with_network("ibboot lease and an old file", &["dhcpd"], || {
         let server = dhcpd("far", &subnet(""));
         let mut progress = booted(false);
-        // As if it had been renewed ever since, and not written down.
+        // As if the lease had been renewed all the time, without being written.
         let lease_s = u64::from(progress.lease.as_ref().unwrap().seconds);
         progress.lease.as_mut().unwrap().seconds = 30;
         assert!(lease_s > 30);
@@ -246,13 +246,13 @@ fn a_start_takes_nothing_away_on_the_word_of_an_old_file() {
         written(&progress);
         let mut program = lease();
         program.says("renewed by 10.9.0.1, for 3600 s");
-        assert_eq!(count(&program, "taken away"), 0, "{}", program.said());
+        assert_eq!(count(&program, "removed"), 0, "{}", program.said());
         drop((program, server));
-        // What does not parse is no reason either.
+        // A file that does not parse must not stop the program.
         fs::write(LEASES, "{").unwrap();
         let mut program = lease();
         program.says("leases.json: does not parse");
-        program.says("what the initramfs handed over counts");
+        program.says("using the leases that the initramfs handed over");
         program.says("is kept, for 30 s");
         drop(program);
         fs::write(LEASES, "{").unwrap();
@@ -271,7 +271,7 @@ fn one_keeper_at_a_time() {
         let (_, mut program) = hand_over(node, true);
         program.says("is kept, for 3600 s");
         let mut second = Server::here("second", &[env!("CARGO_BIN_EXE_ibboot"), "lease"]);
-        second.ends_with("lease: another ibboot lease keeps the leases", 1);
+        second.ends_with("lease: another ibboot lease is running", 1);
         let left = format!("{PLACE}/lease/.leases.json.1");
         fs::write(&left, "").unwrap();
         drop(program);
@@ -317,7 +317,7 @@ fn interfaces_that_come_and_go_leave_nothing_behind() {
             let done = Command::new("ip").args(["-batch", "/run/churn"]).status();
             assert!(done.unwrap().success());
         };
-        // The first ones make room that stays.
+        // The first interfaces grow buffers that are never freed.
         churn();
         let before = resident_kib(program.running());
         (0..5).for_each(|_| churn());
@@ -326,7 +326,7 @@ fn interfaces_that_come_and_go_leave_nothing_behind() {
     });
 }
 
-/// Who runs the program: nobody, who may do this.
+/// Runs a program as the user nobody with these capabilities.
 const ALONE: [&str; 6] = [
     "setpriv",
     "--reuid=65534",
@@ -342,7 +342,7 @@ fn a_user_of_its_own_with_three_capabilities_is_enough() {
         let _server = dhcpd("far", &subnet("option dhcp-renewal-time 5;"));
         let progress = booted(true);
         written(&progress);
-        // As the unit has it: RuntimeDirectory=, LoadCredential= and the watchdog.
+        // As in the unit: RuntimeDirectory=, LoadCredential= and the watchdog.
         let state = format!("{PLACE}/state.json");
         let own = format!("{PLACE}/lease");
         fs::create_dir(&own).unwrap();
@@ -354,7 +354,7 @@ fn a_user_of_its_own_with_three_capabilities_is_enough() {
         for path in [state.as_str(), "/run/credentials/state.json"] {
             fs::set_permissions(path, fs::Permissions::from_mode(0o600)).unwrap();
         }
-        // The program itself lies where nobody may not look.
+        // The program itself is in a directory that the user nobody cannot read.
         let binary = "/run/ibboot-program";
         fs::copy(env!("CARGO_BIN_EXE_ibboot"), binary).unwrap();
         fs::set_permissions(binary, fs::Permissions::from_mode(0o755)).unwrap();
@@ -381,7 +381,8 @@ fn a_user_of_its_own_with_three_capabilities_is_enough() {
         ip("addr flush dev near");
         program.says("/24 set again");
         until("leases.json", || now().lease != progress.lease);
-        // Root believes it, and by hand goes on with it, whose lock and file stay the user's.
+        // Root trusts the file of the user; a start by hand continues the lease, and lock and file
+        // stay the user's.
         let believed = leases(&Root::new("/")).unwrap().dhcp.remove(0).lease;
         assert_eq!(believed, now().lease);
         let pid = program.running();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! PURE: ARP for IPv4 over any hardware (RFC 826), and the probe for a taken address (RFC 5227).
+//! PURE: ARP for IPv4 over any hardware (RFC 826), and the probe for an address in use (RFC 5227).
 
 use std::net::Ipv4Addr;
 
@@ -16,18 +16,18 @@ pub const HEADER: usize = 8;
 pub struct Arp {
     /// Hardware type of the link.
     pub hardware_type: HardwareType,
-    /// 1 request, 2 reply.
+    /// 1: request, 2: reply.
     pub operation: u16,
-    /// Who sends.
+    /// Hardware address of the sender.
     pub sender: Vec<u8>,
-    /// The address it says it has; 0.0.0.0 in a probe.
+    /// The address that the sender claims; 0.0.0.0 in a probe.
     pub sender_address: Ipv4Addr,
-    /// The address it is about.
+    /// The address that the packet asks about.
     pub target_address: Ipv4Addr,
 }
 
 impl Arp {
-    /// "Who has `address`?", from somebody who has none yet.
+    /// A probe, "who has `address`?", from a host without an address.
     pub fn probe(hardware_type: HardwareType, sender: &[u8], address: Ipv4Addr) -> Arp {
         Arp {
             hardware_type,
@@ -38,7 +38,7 @@ impl Arp {
         }
     }
 
-    /// "I have `address`": neighbours forget whoever had it before (RFC 5227 3).
+    /// An announcement, "I have `address`": neighbours update their ARP caches (RFC 5227 3).
     pub fn announcement(hardware_type: HardwareType, sender: &[u8], address: Ipv4Addr) -> Arp {
         Arp {
             sender_address: address,
@@ -46,7 +46,7 @@ impl Arp {
         }
     }
 
-    /// The bytes; `None` for a hardware address of more than 255 bytes.
+    /// Encodes the packet; `None` for a hardware address of more than 255 bytes.
     pub fn encode(&self) -> Option<Vec<u8>> {
         let length = u8::try_from(self.sender.len()).ok()?;
         let mut bytes = Vec::with_capacity(HEADER + 2 * (self.sender.len() + 4));
@@ -61,7 +61,7 @@ impl Arp {
         Some(bytes)
     }
 
-    /// Reads a request or a reply about IPv4; `None` for anything else.
+    /// Decodes an IPv4 request or reply; `None` for any other packet.
     pub fn decode(bytes: &[u8]) -> Option<Arp> {
         let (&[h0, h1, p0, p1, length, 4, o0, o1], rest) = bytes.split_first_chunk::<HEADER>()?
         else {
@@ -84,7 +84,7 @@ impl Arp {
         })
     }
 
-    /// Somebody else has `address`, or probes for it at the same time (RFC 5227 2.1.1).
+    /// Whether another host has `address`, or probes for it at the same time (RFC 5227 2.1.1).
     pub fn takes(&self, address: Ipv4Addr, own: &[u8]) -> bool {
         let probes = self.sender_address.is_unspecified()
             && self.operation == REQUEST
@@ -129,13 +129,13 @@ mod tests {
             sender_address,
             target_address,
         };
-        let (nobody, third) = (Ipv4Addr::UNSPECIFIED, Ipv4Addr::new(10, 0, 0, 9));
-        assert!(arp(other, REPLY, ADDRESS, nobody).takes(ADDRESS, &own));
+        let (unspecified, third) = (Ipv4Addr::UNSPECIFIED, Ipv4Addr::new(10, 0, 0, 9));
+        assert!(arp(other, REPLY, ADDRESS, unspecified).takes(ADDRESS, &own));
         assert!(arp(other, REQUEST, ADDRESS, third).takes(ADDRESS, &own));
-        assert!(arp(other, REQUEST, nobody, ADDRESS).takes(ADDRESS, &own));
-        assert!(!arp(own, REQUEST, nobody, ADDRESS).takes(ADDRESS, &own));
+        assert!(arp(other, REQUEST, unspecified, ADDRESS).takes(ADDRESS, &own));
+        assert!(!arp(own, REQUEST, unspecified, ADDRESS).takes(ADDRESS, &own));
         assert!(!arp(other, REQUEST, third, ADDRESS).takes(ADDRESS, &own));
-        assert!(!arp(other, REPLY, nobody, ADDRESS).takes(ADDRESS, &own));
+        assert!(!arp(other, REPLY, unspecified, ADDRESS).takes(ADDRESS, &own));
     }
 
     proptest::proptest! {

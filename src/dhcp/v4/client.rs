@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! PURE: the state machine of a client (RFC 2131 4.4). Times, packets and ARP go in, what is to be
-//! sent comes out; nothing here knows a clock or a socket.
+//! PURE: the state machine of a client (RFC 2131 4.4). Times, packets and ARP go in; the messages
+//! to send come out. The state machine knows no clock and no socket.
 
 mod answers;
 mod probing;
@@ -20,23 +20,23 @@ use crate::dhcp::progress::Counts;
 use crate::dhcp::random::Random;
 use crate::system::clock::SECOND;
 
-/// Retries start after this and double up to [`LONGEST`]: a boot wants the first soon, a thousand
-/// nodes want the later ones apart.
+/// The first wait before a retry; waits double up to [`LONGEST`]. A boot needs the first retry
+/// soon; the later retries of a thousand nodes must spread out.
 const SHORTEST: u64 = SECOND;
 const LONGEST: u64 = 16 * SECOND;
-/// The same where an address is kept whose lease has ended: nobody waits for that.
+/// The longest wait while an address is kept after its lease ended: no boot waits for the answer.
 const LONGEST_KEPT: u64 = 64 * SECOND;
-/// REQUESTs without an answer before another offer is tried, where there is one.
+/// Unanswered REQUESTs before the next offer, if any, is tried.
 const IMPATIENT: u32 = 2;
-/// REQUESTs without an answer before everything starts anew.
+/// Unanswered REQUESTs before the client starts again with DISCOVER.
 const REQUESTS: u32 = 4;
-/// The same for the address of an earlier lease (INIT-REBOOT).
+/// Unanswered REQUESTs for the address of an earlier lease (INIT-REBOOT).
 const REBOOTS: u32 = 2;
 /// Offers that are remembered.
 const OFFERS: usize = 8;
-/// Servers that are remembered for not delivering.
+/// Remembered servers that offered and did not deliver.
 const SHUNNED: usize = 1024;
-/// How long an offer of a server that failed us before waits for a better one.
+/// How long an offer of a server that failed before waits for a better offer.
 const GRACE: u64 = 2 * SECOND;
 /// RENEW and REBIND are repeated no sooner than this (RFC 2131 4.4.5) ...
 const RENEW_APART: u64 = 60 * SECOND;
@@ -46,23 +46,23 @@ const RENEW_CLOSE: u64 = SECOND;
 /// What does not change while a client runs.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// Who asks.
+    /// Hardware and client identifier of the client.
     pub identity: Identity,
     /// Option 60.
     pub vendor_class: Option<String>,
     /// Option 12.
     pub host_name: Option<String>,
-    /// The root file system hangs on the address: it is kept when the lease ends or is refused,
-    /// and only the same one is taken again.
+    /// The root file system depends on the address: the address is kept when the lease ends or is
+    /// refused, and only the same address is accepted again.
     pub keep: bool,
 }
 
 /// Where a message is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Destination {
-    /// To all on the link; from this address.
+    /// To every host on the link, from this address.
     Link(Ipv4Addr),
-    /// From the address of the lease to the server of it.
+    /// From the address of the lease to the server of the lease.
     Server {
         /// Own address.
         from: Ipv4Addr,
@@ -71,22 +71,22 @@ pub enum Destination {
     },
 }
 
-/// What to do now.
+/// What the caller must do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
-    /// Send this.
+    /// Send this message.
     Send(Message, Destination),
-    /// Ask by ARP whether somebody has this address.
+    /// Check by ARP whether another host has this address.
     Probe(Ipv4Addr),
-    /// Tell the link that this address is ours: somebody else says that it is his.
+    /// Announce this address on the link: another host claims the address.
     Defend(Ipv4Addr),
-    /// There is a lease, or a renewed one: [`Client::lease`].
+    /// A lease was granted or renewed: see [`Client::lease`].
     Bound,
-    /// The probes are over, and nobody else has this address.
+    /// The probes ended, and no other host has this address.
     Unopposed(Ipv4Addr),
-    /// The address must go: this lease is over, or somebody else has it.
+    /// Remove the address: the lease ended, or another host has the address.
     Lost(Ipv4Addr),
-    /// A line for the log: warning or not.
+    /// Log this line; true: as a warning.
     Say(bool, String),
 }
 
@@ -102,40 +102,40 @@ pub struct Client {
     config: Config,
     random: Random,
     state: State,
-    /// When [`Client::wake`] is wanted; none: never again by itself.
+    /// When [`Client::wake`] must be called; none: only a message moves the client.
     due: Option<u64>,
-    /// When it all began, for `secs`.
+    /// When the client started to look for a lease, for `secs`.
     began: u64,
     secs: u16,
     xid: u32,
-    /// The transaction before this one: what is late is not for somebody else.
+    /// The transaction before the current one: a late answer is not a foreign answer.
     former_xid: u32,
-    /// Times that something was sent in this state.
+    /// Messages sent in this state.
     sent: u32,
     asked_ns: u64,
-    /// The offers of this round; the first one is asked for.
+    /// The offers of this round; the client requests the first one.
     offers: Vec<Lease>,
-    /// Offers of this round that had a claim to a place among the others.
+    /// Offers of this round that competed for a place in `offers`.
     candidates: u64,
     /// Servers that offered and then did not deliver.
     shunned: BTreeSet<Ipv4Addr>,
-    /// An address to ask for again.
-    wanted: Option<Ipv4Addr>,
-    /// What is or was granted and is on the interface.
+    /// The address to request again.
+    requested: Option<Ipv4Addr>,
+    /// The lease that is or was granted and is on the interface.
     held: Option<Lease>,
     declines: u32,
     naks: u32,
-    /// When the address was defended last, ns since kernel start.
+    /// When the address was last defended, ns since kernel start.
     defended_ns: Option<u64>,
     counts: Counts,
-    /// On what others send.
+    /// Limits the log lines that other hosts can cause.
     brake: Brake,
-    /// On what becomes of leases: never silenced by answers that cannot be used.
+    /// Limits the log lines about leases: unusable answers never silence these.
     of_lease: Brake,
 }
 
 impl Client {
-    /// A client that has not begun. `seed` makes its jitter and transaction numbers.
+    /// Creates a client that has not started. `seed` determines jitter and transaction numbers.
     pub fn new(config: Config, seed: u64) -> Client {
         Client {
             config,
@@ -151,7 +151,7 @@ impl Client {
             offers: Vec::new(),
             candidates: 0,
             shunned: BTreeSet::new(),
-            wanted: None,
+            requested: None,
             held: None,
             declines: 0,
             naks: 0,
@@ -162,23 +162,24 @@ impl Client {
         }
     }
 
-    /// Begins; with `known`, the address of an earlier lease, by asking for that one (INIT-REBOOT).
+    /// Starts the client. With `known`, the address of an earlier lease, the client first requests
+    /// that address (INIT-REBOOT).
     pub fn start(&mut self, now: u64, known: Option<Ipv4Addr>) -> Vec<Action> {
         self.began = now;
-        self.wanted = known;
+        self.requested = known;
         match known {
             Some(_) => self.enter(now, State::Rebooting),
             None => self.enter(now, State::Selecting),
         }
     }
 
-    /// Goes on with a lease that is on the interface already (another process got it), and, where
-    /// that one had no time for it, asks whether somebody else has the address. A lease that ended
-    /// meanwhile may have been renewed by a process that could not write this down: servers are
-    /// asked before it is given up.
+    /// Continues with a lease that another process obtained and that is on the interface. With
+    /// `probe` (that process had no time to probe) the client checks whether another host has the
+    /// address. A process that could not save its state may have renewed a lease that seems to have
+    /// ended: the client asks the servers before it gives up such a lease.
     pub fn resume(&mut self, now: u64, lease: Lease, probe: bool) -> Vec<Action> {
         self.began = now;
-        self.wanted = Some(lease.address);
+        self.requested = Some(lease.address);
         let is_over = lease.ends_ns().is_some_and(|ends| now >= ends);
         self.held = Some(lease);
         if is_over {
@@ -193,8 +194,8 @@ impl Client {
         self.wake(now)
     }
 
-    /// Asks whether what is held holds on this link (INIT-REBOOT, RFC 2131 3.2), and goes on with it
-    /// where nobody answers.
+    /// Checks with the servers whether the lease is valid on this link (INIT-REBOOT, RFC 2131 3.2).
+    /// Without an answer the client continues with the lease.
     pub fn verify(&mut self, now: u64) -> Vec<Action> {
         if self.held.is_none() {
             return Vec::new();
@@ -203,8 +204,8 @@ impl Client {
         self.enter(now, State::Rebooting)
     }
 
-    /// There is reason to think that a server answers now: what is asked for is asked for anew, with
-    /// the waits from their beginning, unless it was asked for a moment ago.
+    /// A server probably answers now: the client repeats its request and restarts its waits, unless
+    /// it sent the request a moment ago.
     pub fn hurry(&mut self, now: u64) -> Vec<Action> {
         let is_near = |due| due <= now.saturating_add(RENEW_CLOSE);
         let is_fresh = now < self.asked_ns.saturating_add(RENEW_CLOSE);
@@ -213,24 +214,24 @@ impl Client {
         }
         match self.state {
             State::Selecting if self.offers.is_empty() => self.enter(now, State::Selecting),
-            // A server that refused may be another one behind this link.
+            // Another server may be behind this link than the one that refused.
             State::Waiting if self.declines == 0 => self.enter(now, State::Selecting),
             State::Rebooting | State::Renewing | State::Rebinding => self.enter(now, self.state),
             _ => Vec::new(),
         }
     }
 
-    /// When [`Client::wake`] is wanted, ns since kernel start.
+    /// When [`Client::wake`] must be called, ns since kernel start.
     pub fn due(&self) -> Option<u64> {
         self.due
     }
 
-    /// What is granted, or was and is kept.
+    /// The current lease, or the ended lease whose address is kept.
     pub fn lease(&self) -> Option<&Lease> {
         self.held.as_ref()
     }
 
-    /// The address is on the interface, and whether somebody else has it is not known yet.
+    /// True while the address is on the interface and the probes for other hosts are not over.
     pub fn is_probing(&self) -> bool {
         self.state == State::Probing
     }
@@ -240,12 +241,12 @@ impl Client {
         &self.counts
     }
 
-    /// Where the client is.
+    /// The state of the client.
     pub fn state(&self) -> State {
         self.state
     }
 
-    /// Time has passed: does what is due.
+    /// Does what is due at `now`.
     pub fn wake(&mut self, now: u64) -> Vec<Action> {
         if self.due.is_none_or(|due| now < due) {
             return Vec::new();
@@ -262,8 +263,8 @@ impl Client {
         }
     }
 
-    /// Nobody answers for the address of an earlier lease. One that is held is good until its end
-    /// (RFC 2131 3.2, 4).
+    /// No server answered for the address of an earlier lease. A lease that is still held stays
+    /// valid until its end (RFC 2131 3.2, 4).
     fn unverified(&mut self, now: u64) -> Vec<Action> {
         if self.held.is_none() {
             return self.enter(now, State::Selecting);
@@ -294,7 +295,7 @@ impl Client {
         }
     }
 
-    /// Into `state`, with a new transaction where that is what it means, and its first message.
+    /// Enters `state` (SELECTING and INIT-REBOOT take a new xid) and sends its first message.
     fn enter(&mut self, now: u64, state: State) -> Vec<Action> {
         self.state = state;
         self.sent = 0;
@@ -311,9 +312,9 @@ impl Client {
         self.xid = self.random.next_u32();
     }
 
-    /// Sends what the state sends, and sets the time of its repetition.
+    /// Sends the message of the state and sets the time of the next repetition.
     fn send(&mut self, now: u64) -> Vec<Action> {
-        // A REQUEST has the seconds of its DISCOVER (RFC 2131 4.4.1).
+        // A REQUEST carries the seconds of its DISCOVER (RFC 2131 4.4.1).
         if self.state != State::Requesting {
             let seconds = now.saturating_sub(self.began) / SECOND;
             self.secs = u16::try_from(seconds).unwrap_or(u16::MAX);
@@ -336,7 +337,8 @@ impl Client {
         vec![Action::Send(message, to)]
     }
 
-    /// Doubling with up to a second, or half, of jitter to either side (RFC 2131 4.1).
+    /// The wait doubles; up to one second, or half of the wait, of jitter goes to either side (RFC
+    /// 2131 4.1).
     fn backoff(&mut self, times: u32) -> u64 {
         let longest = if self.held.is_some() {
             LONGEST_KEPT
@@ -350,13 +352,13 @@ impl Client {
         base - jitter + self.random.below(2 * jitter)
     }
 
-    /// With a lease: when something is due next.
+    /// The next time that is due for the current lease.
     fn next_time(&mut self, now: u64) -> Option<u64> {
         let lease = self.held.as_ref()?;
         let ends = lease.ends_ns()?;
         let at = |seconds: u32| lease.asked_ns.saturating_add(u64::from(seconds) * SECOND);
         let (renew, rebind) = (at(lease.renew_s), at(lease.rebind_s));
-        // Halfway to the next state, again and again.
+        // A repetition comes halfway to the next state, at least `least` after the last one.
         let close = |from: u64, until: u64| {
             let least = if until.saturating_sub(from) > 2 * RENEW_APART {
                 RENEW_APART
@@ -368,8 +370,8 @@ impl Client {
             now.saturating_add(wait).min(until.max(no_storm))
         };
         Some(match self.state {
-            // A thousand nodes that booted together shall not renew together; and no lease is so
-            // short that it makes a storm.
+            // A thousand nodes that booted together must not renew together, and a short lease must
+            // not cause a storm.
             State::Bound => {
                 let until = renew.saturating_sub(lease.asked_ns);
                 let early = self.random.below(until / 20);
@@ -382,7 +384,7 @@ impl Client {
         })
     }
 
-    /// With a lease: which state its age asks for.
+    /// Enters the state that the age of the lease requires.
     fn holding(&mut self, now: u64) -> Vec<Action> {
         let Some(lease) = &self.held else {
             return self.enter(now, State::Selecting);
@@ -401,23 +403,24 @@ impl Client {
         }
     }
 
-    /// The lease is over. Under a root file system the address stays, and is asked for anew.
+    /// The lease ended. If the root file system depends on the address, the address is kept and
+    /// requested again.
     fn lost(&mut self, now: u64, kind: &'static str, why: &str) -> Vec<Action> {
         let Some(lease) = self.held.clone() else {
             return self.enter(now, State::Selecting);
         };
         let becomes = if self.config.keep {
-            "the address stays, because the root file system hangs on it"
+            "the address is kept, because the root file system depends on it"
         } else {
-            "the address goes"
+            "the address is removed"
         };
         let mut actions = self.tell(now, kind, format!("{why}: {becomes}"));
         if self.config.keep {
-            self.wanted = Some(lease.address);
+            self.requested = Some(lease.address);
         } else {
             actions.push(Action::Lost(lease.address));
             self.held = None;
-            self.wanted = None;
+            self.requested = None;
         }
         self.began = now;
         actions.extend(self.enter(now, State::Selecting));

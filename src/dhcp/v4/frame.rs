@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! PURE: a UDP datagram in an IPv4 packet, as a packet socket sends and receives it (RFC 791, 768).
+//! PURE: a UDP datagram in an IPv4 packet, for sending and receiving on a packet socket (RFC 791,
+//! 768).
 
 use std::net::Ipv4Addr;
 
@@ -14,20 +15,20 @@ pub const HEADERS: usize = IP + UDP;
 const IP: usize = 20;
 const UDP: usize = 8;
 const PROTOCOL_UDP: u8 = 17;
-/// More fragments, or a fragment's offset.
+/// Mask of the More Fragments flag and the fragment offset.
 const FRAGMENT: u16 = 0x3fff;
 /// "Don't fragment".
 const DF: u16 = 0x4000;
 const TTL: u8 = 64;
 
-/// What a packet socket received.
+/// A UDP datagram from a packet socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Datagram<'a> {
-    /// Who sent it: the server, or its relay.
+    /// Source address: the server, or its relay.
     pub from: Ipv4Addr,
-    /// What the packet was sent to.
+    /// Destination address.
     pub to: Ipv4Addr,
-    /// What is in it.
+    /// UDP payload.
     pub payload: &'a [u8],
 }
 
@@ -59,7 +60,8 @@ fn pseudo_header(from: Ipv4Addr, to: Ipv4Addr, length: u16) -> u64 {
     sum(&from.octets()) + sum(&to.octets()) + u64::from(PROTOCOL_UDP) + u64::from(length)
 }
 
-/// From the client's port to the servers', not to be fragmented; `None` if it is too long for IP.
+/// A packet from the client's port to the servers' port, with "don't fragment"; `None` if the
+/// payload is too long for IP.
 pub fn to_servers(from: Ipv4Addr, to: Ipv4Addr, payload: &[u8]) -> Option<Vec<u8>> {
     let udp_length = u16::try_from(UDP + payload.len()).ok()?;
     let length = u16::try_from(HEADERS + payload.len()).ok()?;
@@ -81,7 +83,7 @@ pub fn to_servers(from: Ipv4Addr, to: Ipv4Addr, payload: &[u8]) -> Option<Vec<u8
     udp.extend(SERVER_PORT.to_be_bytes());
     udp.extend(udp_length.to_be_bytes());
     let check = checksum(pseudo_header(from, to, udp_length) + sum(&udp) + sum(payload));
-    // Zero would mean that there is none (RFC 768).
+    // Zero would mean "no checksum" (RFC 768).
     let check = if check == 0 { 0xffff } else { check };
     bytes.extend(udp);
     bytes.extend(check.to_be_bytes());
@@ -89,9 +91,10 @@ pub fn to_servers(from: Ipv4Addr, to: Ipv4Addr, payload: &[u8]) -> Option<Vec<u8
     Some(bytes)
 }
 
-/// Reads a packet for the client's port. `None`: it is something else, a fragment, or does not fit
-/// its lengths and checksums, or comes from an address that no server can have. `unsummed`: the kernel said that the UDP checksum is not filled in
-/// (`TP_STATUS_CSUMNOTREADY`, packet(7)), as on virtual interfaces.
+/// Reads a packet for the client's port. `None`: another kind of packet, a fragment, a wrong length
+/// or checksum, or a source address that no server can have. `unsummed`: the kernel reports that
+/// the UDP checksum is not filled in (`TP_STATUS_CSUMNOTREADY`, packet(7)), as on virtual
+/// interfaces.
 pub fn to_client(packet: &[u8], unsummed: bool) -> Option<Datagram<'_>> {
     let header: &[u8; IP] = packet.first_chunk()?;
     let word =
@@ -105,14 +108,14 @@ pub fn to_client(packet: &[u8], unsummed: bool) -> Option<Datagram<'_>> {
     if first >> 4 != 4 || header_length < IP || protocol != PROTOCOL_UDP || !is_whole {
         return None;
     }
-    // Behind the packet there may be padding of the link.
+    // Padding of the link may follow the packet.
     let packet = packet.get(..usize::from(word(2)?))?;
     let (ip, udp) = packet.split_at_checked(header_length)?;
     if checksum(sum(ip)) != 0 {
         return None;
     }
     let (from, to) = (address(12)?, address(16)?);
-    // One without an address broadcasts (RFC 1122 3.2.1.3).
+    // A host without an address broadcasts (RFC 1122 3.2.1.3).
     let is_possible = is_host(from) || (from.is_unspecified() && to.is_broadcast());
     if !is_possible {
         return None;
@@ -138,7 +141,7 @@ mod tests {
     const FROM: Ipv4Addr = Ipv4Addr::UNSPECIFIED;
     const TO: Ipv4Addr = Ipv4Addr::BROADCAST;
 
-    /// As another implementation sends it: from port 67 to 68.
+    /// A packet from port 67 to port 68, as another implementation sends it.
     fn answer(payload: &[u8]) -> Vec<u8> {
         let mut packet = to_servers(Ipv4Addr::new(10, 0, 0, 1), TO, payload).unwrap();
         packet[20..24].copy_from_slice(&[0, 67, 0, 68]);

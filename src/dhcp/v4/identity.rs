@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! PURE: who asks: hardware type, hardware address and client identifier.
+//! PURE: the identity of a client: hardware type, hardware address and client identifier.
 
 use crate::dhcp::identity::WantedId;
 use crate::hardware::HardwareType;
 
-/// What FlexBoot and UEFI of ConnectX cards put before the port GUID: type 255, IAID 0, a DUID of
-/// an enterprise (2) with Mellanox's OUI as its number (RFC 4361, RFC 8415 11.3).
+/// The prefix that FlexBoot and UEFI of ConnectX cards put before the port GUID: type 255, IAID 0,
+/// a DUID of an enterprise (2) with Mellanox's OUI as its number (RFC 4361, RFC 8415 11.3).
 const FLEXBOOT: [u8; 12] = [0xff, 0, 0, 0, 0, 0, 2, 0, 0, 2, 0xc9, 0];
 
-/// Who asks.
+/// The identity of a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
     /// ARP hardware type.
@@ -20,19 +20,19 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// `None` for hardware that DHCP is not done on here.
+    /// `None` for hardware that this program does not run DHCP on.
     pub fn new(
         hardware_type: HardwareType,
         hardware: &[u8],
-        wanted: &WantedId,
+        requested: &WantedId,
     ) -> Option<Identity> {
-        // Only the last 8 bytes of an IPoIB address stay the same from boot to boot.
+        // Only the last 8 bytes of an IPoIB address stay the same across boots.
         let lasting = match (hardware_type, hardware.len()) {
             (HardwareType::Ethernet, 6) => hardware,
             (HardwareType::InfiniBand, 20) => hardware.get(12..)?,
             _ => return None,
         };
-        let client_id = match wanted {
+        let client_id = match requested {
             WantedId::Bytes(bytes) => bytes.clone(),
             WantedId::Firmware if hardware_type == HardwareType::InfiniBand => {
                 [&FLEXBOOT, lasting].concat()
@@ -62,15 +62,15 @@ mod tests {
 
     const IPOIB: &str = "80:00:00:48:fe:80:00:00:00:00:00:00:b8:59:9f:03:00:fc:1a:2c";
 
-    fn id(hardware_type: HardwareType, hardware: &str, wanted: &WantedId) -> Option<String> {
+    fn id(hardware_type: HardwareType, hardware: &str, requested: &WantedId) -> Option<String> {
         let hardware = unhex(hardware).unwrap();
-        let identity = Identity::new(hardware_type, &hardware, wanted)?;
+        let identity = Identity::new(hardware_type, &hardware, requested)?;
         Some(Hex(&identity.client_id).to_string())
     }
 
     #[test]
-    fn the_identifier_is_the_firmwares_unless_told_otherwise() {
-        let ib = |wanted| id(HardwareType::InfiniBand, IPOIB, &wanted).unwrap();
+    fn the_identifier_is_the_firmwares_unless_configured_otherwise() {
+        let ib = |requested| id(HardwareType::InfiniBand, IPOIB, &requested).unwrap();
         assert_eq!(
             ib(WantedId::Firmware),
             "ff:00:00:00:00:00:02:00:00:02:c9:00:b8:59:9f:03:00:fc:1a:2c"
@@ -78,9 +78,9 @@ mod tests {
         assert_eq!(ib(WantedId::Hardware), "20:b8:59:9f:03:00:fc:1a:2c");
         assert_eq!(ib(WantedId::Bytes(b"node5".to_vec())), "6e:6f:64:65:35");
         let ethernet = "52:54:00:12:34:56";
-        for wanted in [WantedId::Firmware, WantedId::Hardware] {
+        for requested in [WantedId::Firmware, WantedId::Hardware] {
             assert_eq!(
-                id(HardwareType::Ethernet, ethernet, &wanted).unwrap(),
+                id(HardwareType::Ethernet, ethernet, &requested).unwrap(),
                 "01:52:54:00:12:34:56"
             );
         }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! PURE: what a server grants, each value checked. A value that does not fit is left out and named;
-//! an address, mask, server or time that does not fit makes the whole offer unusable.
+//! PURE: what a server grants, each value checked. An invalid value is left out and reported; an
+//! invalid address, mask, server or time makes the whole offer unusable.
 
 mod options;
 
@@ -16,36 +16,37 @@ use crate::dhcp::lifetime::{self, SECONDS_MIN, floored};
 use crate::inet::Address;
 use crate::redact;
 
-/// No network is larger than one of class A.
+/// No network is larger than a class A network.
 const PREFIX_MIN: u32 = 8;
 
-/// A route that the server wants.
+/// A route that the server sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Route {
-    /// Where it leads; bits behind the prefix are zero.
+    /// Destination; bits after the prefix are zero.
     pub network: Ipv4Addr,
-    /// Length of its prefix in bits.
+    /// Prefix length in bits.
     pub prefix: u8,
-    /// The next hop; 0.0.0.0: the network is on the link itself.
+    /// The next hop; 0.0.0.0: the network is on the link.
     pub gateway: Ipv4Addr,
 }
 
-/// A lease; state.json keeps it without what may be a secret in its texts.
+/// A lease; state.json stores the lease without possible secrets in its texts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lease {
-    /// The address.
+    /// The granted address.
     pub address: Ipv4Addr,
-    /// Length of its prefix in bits.
+    /// Prefix length in bits.
     pub prefix: u8,
-    /// Who granted it (option 54).
+    /// The server that granted the lease (option 54).
     pub server: Ipv4Addr,
-    /// When it was asked for, ns since kernel start: its times count from there (RFC 2131 4.4.1).
+    /// When the lease was requested, ns since kernel start: the lease times count from this moment
+    /// (RFC 2131 4.4.1).
     pub asked_ns: u64,
-    /// Seconds it holds; 4294967295 is for ever.
+    /// Length of the lease in seconds; 4294967295 means for ever.
     pub seconds: u32,
-    /// Seconds until it is renewed with its server (T1).
+    /// Seconds until the client renews the lease with its server (T1).
     pub renew_s: u32,
-    /// Seconds until any server is asked (T2).
+    /// Seconds until the client asks any server (T2).
     pub rebind_s: u32,
     /// Broadcast address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -53,7 +54,7 @@ pub struct Lease {
     /// Routers (option 3).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub routers: Vec<Ipv4Addr>,
-    /// Classless static routes (option 121); where it is there, `routers` does not count.
+    /// Classless static routes (option 121); if present, `routers` is ignored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub classless_routes: Option<Vec<Route>>,
     /// Classful static routes (option 33).
@@ -98,25 +99,25 @@ pub struct Lease {
         skip_serializing_if = "Option::is_none"
     )]
     pub boot_file: Option<String>,
-    /// What the server sent and was not taken, a line each.
+    /// Values of the server that were rejected, one line each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<String>,
 }
 
 impl Lease {
-    /// The lease in an OFFER or an ACK to a request of `asked_ns`; the error says in one line what
-    /// makes it unusable.
+    /// The lease in an OFFER or an ACK to a request of `asked_ns`; the error is one line that says
+    /// why the answer is unusable.
     pub fn of(message: &Message, asked_ns: u64) -> Result<Lease, Reason> {
         let address = message.yiaddr;
         if !is_host(address) {
-            let why = format!("{address} is no address for a host");
-            return Err(Reason::new("no address for a host", why));
+            let why = format!("{address} is not a host address");
+            return Err(Reason::new("not a host address", why));
         }
         let server = message
             .address(option::SERVER)
             .ok_or("no server identifier (option 54)")?;
         if !is_host(server) {
-            let why = format!("server identifier {server}");
+            let why = format!("invalid server identifier {server}");
             return Err(Reason::new("server identifier", why));
         }
         if server == address {
@@ -127,21 +128,21 @@ impl Lease {
             .address(option::MASK)
             .ok_or("no subnet mask (option 1)")?;
         let prefix = prefix_of(mask)
-            .ok_or_else(|| Reason::new("subnet mask", format!("subnet mask {mask}")))?;
+            .ok_or_else(|| Reason::new("subnet mask", format!("invalid subnet mask {mask}")))?;
         let (network, last) = bounds(address, prefix);
         if prefix <= 30 && (address == network || address == last) {
-            let why = format!("{address}/{prefix} is the address of a whole network");
-            return Err(Reason::new("the address of a whole network", why));
+            let why = format!("{address}/{prefix} is a network or broadcast address");
+            return Err(Reason::new("a network or broadcast address", why));
         }
         let seconds = message
             .number(option::LEASE_TIME)
             .ok_or("no lease time (option 51)")?;
         if seconds == 0 {
-            return Err("a lease time of 0 s".into());
+            return Err("lease time 0 s".into());
         }
         let mut taken = Taken::new(message);
         if seconds < SECONDS_MIN {
-            let why = format!("{seconds} s, taken for {SECONDS_MIN} s");
+            let why = format!("{seconds} s, raised to {SECONDS_MIN} s");
             taken.leave_out::<()>(option::LEASE_TIME, &why);
         }
         let (renew_s, rebind_s) = times(message, seconds);
@@ -175,24 +176,24 @@ impl Lease {
         })
     }
 
-    /// Whether it was read from a state.json that does not have all of it.
+    /// Whether the lease comes from a state.json that lacks the secrets.
     pub fn is_redacted(&self) -> bool {
         let texts = [&self.root_path, &self.tftp_server, &self.boot_file];
         let mut texts = texts.into_iter().flatten();
         texts.any(|text| redact::is_redacted(text))
     }
 
-    /// When it ends, ns since kernel start; `None`: never.
+    /// When the lease ends, ns since kernel start; `None`: never.
     pub fn ends_ns(&self) -> Option<u64> {
         lifetime::end_ns(self.asked_ns, self.seconds)
     }
 
-    /// How long it holds, in words.
+    /// The length of the lease in words.
     pub fn length(&self) -> String {
         lifetime::words(self.seconds)
     }
 
-    /// What the other family's leases have too.
+    /// The part of the lease that both families share.
     pub fn granted(&self) -> Granted {
         Granted {
             address: self.interface_address(),
@@ -215,8 +216,8 @@ impl Lease {
         self.interface_address().to_string()
     }
 
-    /// The routes to set, in order: with option 121 its own alone (RFC 3442), else classful ones
-    /// and the first router as default.
+    /// The routes to set, in order: with option 121 only its routes (RFC 3442), otherwise the
+    /// classful routes and the first router as default gateway.
     pub fn routes(&self) -> Vec<Route> {
         if let Some(routes) = &self.classless_routes {
             return routes.clone();
@@ -237,7 +238,7 @@ impl Lease {
         Some(default.gateway).filter(|gateway| !gateway.is_unspecified())
     }
 
-    /// What to search: the list, else the node's own domain.
+    /// The search list, or the node's own domain if there is no list.
     pub fn domains(&self) -> Vec<String> {
         if self.domain_search.is_empty() {
             self.domain_name.iter().cloned().collect()
@@ -246,8 +247,8 @@ impl Lease {
         }
     }
 
-    /// The variables under which dracut's modules look for the values (dhclient-script(8)), as
-    /// plain bytes: whoever writes them for a shell quotes them.
+    /// The variables that dracut's modules read (dhclient-script(8)), as plain bytes: the writer of
+    /// a shell file must quote them.
     pub fn variables(&self) -> Vec<(&'static str, Vec<u8>)> {
         let mut variables: Vec<(&'static str, Vec<u8>)> = Vec::new();
         let mut add = |name, value: Option<String>| {
@@ -264,7 +265,7 @@ impl Lease {
             "new_broadcast_address",
             self.broadcast.map(|address| address.to_string()),
         );
-        // dracut's reader cuts this one list at a comma.
+        // dracut splits only this list at commas.
         add("new_routers", list(&self.routers, ","));
         let routes = self.classless_routes.as_deref().unwrap_or_default();
         add("new_classless_static_routes", some(octets(routes)));
@@ -286,7 +287,7 @@ impl Lease {
     }
 }
 
-/// Option 121 as dhclient writes it: prefix, significant octets of the network, gateway.
+/// Option 121 in the form of dhclient: prefix, significant octets of the network, gateway.
 fn octets(routes: &[Route]) -> String {
     let one = |route: &Route| {
         let significant = usize::from(route.prefix.div_ceil(8));
@@ -300,7 +301,8 @@ fn octets(routes: &[Route]) -> String {
     texts.join(" ")
 }
 
-/// An address that one machine may have: no network 0, loopback, multicast, reserved or broadcast.
+/// Whether a host can have this address: not in network 0, loopback, multicast, reserved or
+/// broadcast.
 pub(crate) fn is_host(address: Ipv4Addr) -> bool {
     let [first, ..] = address.octets();
     (1..=223).contains(&first) && first != 127
@@ -325,8 +327,8 @@ fn bounds(address: Ipv4Addr, prefix: u8) -> (Ipv4Addr, Ipv4Addr) {
     (Ipv4Addr::from(network), Ipv4Addr::from(network | !mask))
 }
 
-/// T1 and T2: the server's where 0 < T1 < T2 < lease, else a half and seven eighths of the lease
-/// (RFC 2131 4.4.5).
+/// T1 and T2: the server's values where 0 < T1 < T2 < lease, otherwise half and seven eighths of
+/// the lease (RFC 2131 4.4.5).
 fn times(message: &Message, seconds: u32) -> (u32, u32) {
     let rebind_s = message
         .number(option::REBIND)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! DHCPv4 (RFC 2131), over InfiniBand (RFC 4390) and Ethernet. [`packet`], [`frame`], [`arp`],
-//! [`lease`], [`identity`], [`progress`] and [`client`] are PURE; [`session`] and [`socket`] send and
-//! receive.
+//! [`lease`], [`identity`], [`progress`] and [`client`] are PURE; [`session`] and [`socket`] send
+//! and receive.
 
 pub mod arp;
 pub mod client;
@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::dhcp::identity::WantedId;
 
-/// What is wanted of DHCP on an interface.
+/// The requested settings of DHCP on an interface.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Wish {
     /// Option 61.
@@ -28,17 +28,17 @@ pub struct Wish {
     /// Option 12, the host name field of `ip=`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host_name: Option<String>,
-    /// Seconds that one try takes at most (`rd.net.timeout.dhcp=`); none: until the deadline.
+    /// Longest duration of one try in seconds (`rd.net.timeout.dhcp=`); none: until the deadline.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit_s: Option<u32>,
-    /// How many tries (`rd.net.dhcp.retry=`), where a try has an end.
+    /// Number of tries (`rd.net.dhcp.retry=`), if a try has a limit.
     pub tries: u32,
-    /// The root file system comes over the network: the address is never given up.
+    /// The root file system is on the network: the address is never given up.
     pub keep: bool,
-    /// The server's name servers are not used (`rd.peerdns=0`).
+    /// Ignore the server's name servers (`rd.peerdns=0`).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub ignore_dns: bool,
-    /// The command line says the MTU; the server's does not count.
+    /// Ignore the server's MTU: the command line sets the MTU.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub ignore_mtu: bool,
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! PURE: a DHCP message as bytes and back (RFC 2131 2, RFC 2132, RFC 3396). What does not fit its
-//! own length is no message; no part of one is believed then.
+//! PURE: encoding and decoding of a DHCP message (RFC 2131 2, RFC 2132, RFC 3396). A message with a
+//! wrong length is rejected as a whole.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,16 +8,16 @@ use std::net::Ipv4Addr;
 
 /// Bytes before the options: the BOOTP header and the magic cookie.
 pub const HEADER: usize = 240;
-/// Smallest message that every relay takes (RFC 951: 300 bytes, RFC 1542 2.1).
+/// Smallest message that every relay forwards (RFC 951: 300 bytes, RFC 1542 2.1).
 const SMALLEST: usize = 300;
-/// Largest message that is looked at; option 57 asks for less.
+/// Largest message that is decoded; option 57 requests less.
 pub const LARGEST: usize = 4096;
 /// The magic cookie (RFC 2131 3).
 pub const COOKIE: [u8; 4] = [99, 130, 83, 99];
 /// BROADCAST flag (RFC 2131, figure 2).
 const BROADCAST: u16 = 0x8000;
 
-/// Option codes (RFC 2132 and where noted).
+/// Option codes (RFC 2132, or the source in brackets).
 pub mod option {
     /// Subnet mask.
     pub const MASK: u8 = 1;
@@ -71,30 +71,30 @@ pub mod option {
     pub const CLASSLESS_ROUTES: u8 = 121;
     /// Padding.
     pub const PAD: u8 = 0;
-    /// The last one.
+    /// End of the options.
     pub const END: u8 = 255;
 }
 
-/// Option 53.
+/// Message type (option 53).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Who has an address for me?
+    /// The client looks for servers.
     Discover,
-    /// A server's answer to it.
+    /// A server's answer to DISCOVER.
     Offer,
-    /// That one, please; or: may I keep it?
+    /// The client requests the offered address, or an extension of its lease.
     Request,
-    /// The address is taken by somebody else.
+    /// Another host has the address.
     Decline,
-    /// Granted.
+    /// The server grants the request.
     Ack,
-    /// Refused.
+    /// The server refuses the request.
     Nak,
-    /// Given back.
+    /// The client returns the address.
     Release,
-    /// Only settings are wanted.
+    /// The client requests settings only.
     Inform,
-    /// A server asks for a renewal (RFC 3203); never obeyed.
+    /// A server requests a renewal (RFC 3203); never obeyed.
     ForceRenew,
 }
 
@@ -132,20 +132,20 @@ impl fmt::Display for Kind {
     }
 }
 
-/// Why bytes are no DHCP message.
+/// Why bytes are not a DHCP message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Malformed {
     /// Shorter than the header.
     Short(usize),
     /// Longer than [`LARGEST`].
     Long(usize),
-    /// The magic cookie is another.
+    /// The magic cookie is wrong.
     Cookie,
-    /// An option reaches beyond the end of its field.
+    /// An option extends beyond the end of its field.
     Truncated(u8),
-    /// An option whose length cannot be.
+    /// An option with an impossible length.
     Length(u8, usize),
-    /// No option 53, or a number that it does not have.
+    /// Option 53 is missing or has an unknown number.
     Type,
 }
 
@@ -153,11 +153,13 @@ impl fmt::Display for Malformed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Malformed::Short(length) => write!(f, "only {length} bytes"),
-            Malformed::Long(length) => write!(f, "{length} bytes"),
+            Malformed::Long(length) => write!(f, "{length} bytes are too many"),
             Malformed::Cookie => f.write_str("no DHCP cookie"),
             Malformed::Truncated(code) => write!(f, "option {code} is cut off"),
-            Malformed::Length(code, length) => write!(f, "option {code} of {length} bytes"),
-            Malformed::Type => f.write_str("no message type"),
+            Malformed::Length(code, length) => {
+                write!(f, "option {code} has an invalid length of {length} bytes")
+            }
+            Malformed::Type => f.write_str("no valid message type"),
         }
     }
 }
@@ -165,21 +167,21 @@ impl fmt::Display for Malformed {
 /// A DHCP message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
-    /// 1 to a server, 2 from one.
+    /// 1: to a server, 2: from a server.
     pub op: u8,
     /// ARP hardware type: 1 Ethernet, 32 InfiniBand.
     pub htype: u8,
-    /// Length of the hardware address in `chaddr`; as sent, nothing is sliced by it.
+    /// Length of the hardware address in `chaddr`, as received; never used as an index.
     pub hlen: u8,
     /// Transaction.
     pub xid: u32,
-    /// Seconds since the client began.
+    /// Seconds since the client started.
     pub secs: u16,
-    /// The answer shall be broadcast.
+    /// The answer must be broadcast.
     pub broadcast: bool,
-    /// The client's address, where it has one.
+    /// The client's current address, or 0.0.0.0.
     pub ciaddr: Ipv4Addr,
-    /// The address that is given.
+    /// The granted address.
     pub yiaddr: Ipv4Addr,
     /// The next server of the boot.
     pub siaddr: Ipv4Addr,
@@ -187,13 +189,13 @@ pub struct Message {
     pub giaddr: Ipv4Addr,
     /// The client's hardware address field.
     pub chaddr: [u8; 16],
-    /// Server name up to its NUL; empty where the field holds options.
+    /// Server name up to its NUL; empty if the field holds options.
     pub sname: Vec<u8>,
-    /// Boot file up to its NUL; empty where the field holds options.
+    /// Boot file up to its NUL; empty if the field holds options.
     pub file: Vec<u8>,
     /// Option 53.
     pub kind: Kind,
-    /// All other options, the parts of a split one joined in order (RFC 3396).
+    /// All other options; the parts of a split option are joined in order (RFC 3396).
     pub options: BTreeMap<u8, Vec<u8>>,
 }
 
@@ -224,19 +226,19 @@ impl Message {
         self.options.get(&code).map(Vec::as_slice)
     }
 
-    /// An option that is one IPv4 address and nothing else.
+    /// An option that is exactly one IPv4 address.
     pub fn address(&self, code: u8) -> Option<Ipv4Addr> {
         let bytes: [u8; 4] = self.option(code)?.try_into().ok()?;
         Some(Ipv4Addr::from(bytes))
     }
 
-    /// An option that is one 32-bit number and nothing else.
+    /// An option that is exactly one 32-bit number.
     pub fn number(&self, code: u8) -> Option<u32> {
         let bytes: [u8; 4] = self.option(code)?.try_into().ok()?;
         Some(u32::from_be_bytes(bytes))
     }
 
-    /// Reads a message.
+    /// Decodes a message.
     pub fn decode(bytes: &[u8]) -> Result<Message, Malformed> {
         if bytes.len() > LARGEST {
             return Err(Malformed::Long(bytes.len()));
@@ -298,8 +300,8 @@ impl Message {
         })
     }
 
-    /// The bytes. An option of more than 255 is split as RFC 3396 says; `sname` and `file` are cut
-    /// to their fields.
+    /// Encodes the message. An option of more than 255 bytes is split (RFC 3396); `sname` and
+    /// `file` are cut to their fields.
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(SMALLEST);
         bytes.extend([self.op, self.htype, self.hlen, 0]);
@@ -350,7 +352,7 @@ impl Reader<'_> {
     }
 }
 
-/// Adds the options of one field. A field may end without END where it is full.
+/// Adds the options of one field. A full field may end without END.
 fn collect(field: &[u8], options: &mut BTreeMap<u8, Vec<u8>>) -> Result<(), Malformed> {
     let mut rest = field;
     while let Some((&code, after)) = rest.split_first() {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! PURE: how far DHCP came on an interface, and which of the known causes fits when it does not.
+//! PURE: the progress of DHCP on an interface, and the known cause that fits while there is no
+//! lease.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,32 +9,32 @@ use super::lease::Lease;
 use crate::dhcp::progress::{Counts, Diagnosis, Words};
 use crate::hardware::HardwareType;
 
-/// Where a client is (RFC 2131, figure 5), as state.json has it.
+/// State of a client (RFC 2131, figure 5), as in state.json.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum State {
-    /// Nothing until the time of `due`, then DISCOVER.
+    /// The client waits until `due`, then sends DISCOVER.
     #[default]
     #[serde(rename = "INIT")]
     Waiting,
-    /// Offers are awaited.
+    /// The client waits for offers.
     Selecting,
-    /// An offer is asked for.
+    /// The client requests an offer.
     Requesting,
-    /// The address of an earlier lease is asked for.
+    /// The client requests the address of an earlier lease.
     #[serde(rename = "INIT-REBOOT")]
     Rebooting,
-    /// Bound, and the address is asked for on the link.
+    /// The client has a lease and probes whether another host has the address.
     Probing,
-    /// There is a lease.
+    /// The client has a lease.
     Bound,
-    /// Its server is asked for more time.
+    /// The client requests more time from the server of the lease.
     Renewing,
-    /// Any server is asked for more time.
+    /// The client requests more time from any server.
     Rebinding,
 }
 
-/// [`Counts`] in the words of RFC 2131.
+/// [`Counts`] with the names of RFC 2131.
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "Counts")]
 struct Rfc2131 {
@@ -56,12 +57,12 @@ struct Rfc2131 {
     taken: Option<String>,
 }
 
-/// How far it came on an interface.
+/// The progress on an interface.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Progress {
-    /// The interface.
+    /// Name of the interface.
     pub interface: String,
-    /// Its index, which a rename leaves alone.
+    /// Index of the interface; a rename does not change the index.
     pub index: u32,
     /// ARP hardware type.
     pub hardware_type: HardwareType,
@@ -69,38 +70,38 @@ pub struct Progress {
     pub client_id: String,
     /// State of the client.
     pub state: State,
-    /// What was sent and what came back.
+    /// Messages sent and answers received.
     #[serde(with = "Rfc2131")]
     pub counts: Counts,
-    /// What was granted.
+    /// The lease.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease: Option<Lease>,
-    /// What was asked for.
+    /// The requested settings.
     pub wish: Wish,
-    /// `rd.net.timeout.dhcp=` passed as often as `rd.net.dhcp.retry=` allows.
+    /// `rd.net.timeout.dhcp=` expired as often as `rd.net.dhcp.retry=` allows.
     pub gave_up: bool,
-    /// Why nothing can be sent at all.
+    /// Why the client cannot send.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub broken: Option<String>,
 }
 
 impl Progress {
-    /// The probes for the address were not over.
+    /// True while the probes for other hosts with the address are not over.
     pub fn is_probing(&self) -> bool {
         self.lease.is_some() && self.state == State::Probing
     }
 
-    /// What was found while there is no lease.
+    /// The cause while there is no lease.
     pub fn diagnosis(&self) -> Diagnosis {
         let id = &self.client_id;
         let (foreign, silence) = if self.hardware_type == HardwareType::InfiniBand {
             (
-                "see whether it knows this client identifier and serves InfiniBand (hardware type 32, no hardware address)",
-                "a DHCP server or relay must listen in this partition, and serve InfiniBand: dnsmasq does, Kea, busybox udhcpd and a plain ISC dhcpd only behind a relay",
+                "check whether the server knows this client identifier and serves InfiniBand (hardware type 32, no hardware address)",
+                "a DHCP server or relay must listen in this partition, and serve InfiniBand: dnsmasq serves InfiniBand; Kea, busybox udhcpd and a plain ISC dhcpd need a relay",
             )
         } else {
             (
-                "see whether it knows this client identifier or hardware address",
+                "check whether the server knows this client identifier or hardware address",
                 "a DHCP server or relay must listen on this network",
             )
         };
@@ -108,13 +109,13 @@ impl Progress {
         self.counts.diagnosis(Words {
             broken: self.broken.as_deref(),
             is_requesting: self.state == State::Requesting,
-            taken: "end the other machine's use of it, or take it out of the server's range",
+            taken: "stop the other machine from using the address, or remove the address from the server's range",
             refused: (String::new(), refused.to_owned()),
             foreign: (
-                format!("a DHCP server answers others and not client {id}"),
+                format!("a DHCP server answers other clients but not client {id}"),
                 foreign.to_owned(),
             ),
-            silence: (format!("nobody answers client {id}"), silence.to_owned()),
+            silence: (format!("no DHCP server answers client {id}"), silence.to_owned()),
         })
     }
 }

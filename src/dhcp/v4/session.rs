@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A client on a real interface: what it wants sent is sent, what the link says is handed to it.
+//! A client on a real interface: sends the client's messages and passes packets from the link to
+//! the client.
 
 use std::net::{Ipv4Addr, UdpSocket};
 
@@ -20,19 +21,19 @@ use crate::system::clock::{SECOND, boottime_ns};
 use crate::system::readiness::watched;
 use crate::system::root::Root;
 
-/// Packets handed over in one piece: a flood must not keep the program from its other work.
+/// Packets handled in one batch: a flood must not keep the program from its other work.
 const BATCH: usize = 64;
-/// How long the machine's own hardware addresses are known, in ns.
+/// How long the list of the machine's own hardware addresses is valid, in ns.
 const OWN_FOR: u64 = SECOND;
 
-/// What the caller has to do.
+/// What the caller must do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// There is a lease, or a renewed one.
+    /// A lease was granted or renewed.
     Bound,
-    /// The probes are over, and nobody else has the address.
+    /// The probes ended, and no other host has the address.
     Unopposed,
-    /// This address must go.
+    /// Remove this address.
     Lost(Ipv4Addr),
 }
 
@@ -44,11 +45,11 @@ pub struct Session {
     client: Client,
     hardware: Hardware,
     packets: AsyncFd<PacketSocket>,
-    /// What the link says of the address that is asked for or held.
+    /// Receives ARP packets about the requested or current address.
     arp: Option<(Ipv4Addr, AsyncFd<PacketSocket>)>,
     /// The hardware addresses of this machine, and when they were read, ns since kernel start.
     own: (Vec<Vec<u8>>, u64),
-    /// The last renewal's: its answer must not be refused by the kernel.
+    /// The socket of the last renewal: without a socket the kernel would reject the answer.
     renewal: Option<UdpSocket>,
     /// Why the last send failed.
     broken: Option<String>,
@@ -57,7 +58,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// Opens the sockets; nothing is sent yet. Runs on the current tokio runtime.
+    /// Opens the sockets; sends nothing yet. Runs on the current tokio runtime.
     pub fn open(interface: &str, hardware: Hardware, config: Config) -> Result<Session> {
         let packets = PacketSocket::open(Protocol::Dhcp, &hardware)
             .and_then(watched)
@@ -78,58 +79,59 @@ impl Session {
         })
     }
 
-    /// Begins; with `known` by asking for the address of an earlier lease.
+    /// Starts the client; with `known`, the client first requests the address of an earlier lease.
     pub fn start(&mut self, known: Option<Ipv4Addr>) {
         let actions = self.client.start(boottime_ns(), known);
         self.carry_out(actions);
     }
 
-    /// Goes on with a lease whose address is on the interface; with `probe`, after asking whether
-    /// somebody else has it.
+    /// Continues with a lease whose address is on the interface; with `probe`, checks first whether
+    /// another host has the address.
     pub fn resume(&mut self, lease: Lease, probe: bool) {
         let actions = self.client.resume(boottime_ns(), lease, probe);
         self.watch_address();
         self.carry_out(actions);
     }
 
-    /// Asks whether the lease holds on this link.
+    /// Checks with the servers whether the lease is valid on this link.
     pub fn verify(&mut self) {
         let actions = self.client.verify(boottime_ns());
         self.carry_out(actions);
     }
 
-    /// The link has carrier again: what is asked for is asked for at once.
+    /// The link has carrier again: repeats the current request at once.
     pub fn hurry(&mut self) {
         let actions = self.client.hurry(boottime_ns());
         self.carry_out(actions);
     }
 
-    /// The interface has another address of its own now: a bond after a failover. Who asks stays.
+    /// Sets a new hardware address of the interface (a bond after a failover). The client
+    /// identifier stays.
     pub fn set_address(&mut self, address: Vec<u8>) {
         self.hardware.address = address;
     }
 
-    /// The interface as it was when the sockets were opened, with the address that it has now.
+    /// The interface as it was when the sockets were opened, with its current hardware address.
     pub fn hardware(&self) -> &Hardware {
         &self.hardware
     }
 
-    /// The interface's name now.
+    /// Sets the current name of the interface.
     pub fn rename(&mut self, interface: &str) {
         interface.clone_into(&mut self.interface);
     }
 
-    /// When [`Session::wake`] is wanted, ns since kernel start.
+    /// When [`Session::wake`] must be called, ns since kernel start.
     pub fn due(&self) -> Option<u64> {
         self.client.due()
     }
 
-    /// What is granted.
+    /// The current lease.
     pub fn lease(&self) -> Option<&Lease> {
         self.client.lease()
     }
 
-    /// Does what is due by now.
+    /// Does what is due now.
     pub fn wake(&mut self) {
         let actions = self.client.wake(boottime_ns());
         self.carry_out(actions);
@@ -145,7 +147,7 @@ impl Session {
         std::mem::take(&mut self.outcomes)
     }
 
-    /// For the report.
+    /// The state for the report.
     pub fn progress(&self) -> Progress {
         let mut counts = self.client.counts().clone();
         counts.malformed = self.malformed;
@@ -163,13 +165,14 @@ impl Session {
         }
     }
 
-    /// Whether somebody else has the address is not known yet.
+    /// True while the probes for other hosts with the address are not over.
     pub fn is_probing(&self) -> bool {
         self.client.is_probing()
     }
 
-    /// Tells the neighbours who has the address now: those that knew this node before its reboot
-    /// would send to a queue pair that is gone. Not while it may be another's.
+    /// Announces the address to the neighbours: a neighbour that knew this node before its reboot
+    /// would send to a queue pair that no longer exists. Must not be called while another host may
+    /// have the address.
     pub fn announce(&self, address: Ipv4Addr) {
         let hardware = &self.hardware;
         let arp = Arp::announcement(hardware.hardware_type, &hardware.address, address);
@@ -180,7 +183,7 @@ impl Session {
         }
     }
 
-    /// Waits until a packet moved the client: its state, its next time, or the lease.
+    /// Waits until a packet changes the client: its state, its next time, or the lease.
     pub async fn changed(&mut self) {
         loop {
             let before = (self.client.state(), self.client.due());
@@ -192,24 +195,24 @@ impl Session {
                         ready.clear_ready();
                     }
                     for packet in packets {
-                        self.heard(&packet);
+                        self.received(&packet);
                     }
                 }
-                arps = heard_arp(self.arp.as_ref()) => {
+                arps = received_arp(self.arp.as_ref()) => {
                     for packet in arps {
-                        self.heard_arp(&packet);
+                        self.received_arp(&packet);
                     }
                 }
             }
             if before != (self.client.state(), self.client.due()) || !self.outcomes.is_empty() {
                 return;
             }
-            // Under a flood the others get their turn.
+            // Lets other tasks run during a flood.
             tokio::task::yield_now().await;
         }
     }
 
-    fn heard_arp(&mut self, packet: &Received) {
+    fn received_arp(&mut self, packet: &Received) {
         let arp = Arp::decode(&packet.bytes).filter(|arp| !self.is_own(&arp.sender));
         if let Some(arp) = arp {
             let actions = self.client.arp(boottime_ns(), &arp);
@@ -217,8 +220,8 @@ impl Session {
         }
     }
 
-    /// Whether an interface of this machine has the address. Read anew once a second at most: it is
-    /// asked at every packet of a flood.
+    /// Whether an interface of this machine has the address. The list is read at most once a
+    /// second, because a flood calls this for every packet.
     fn is_own(&mut self, address: &[u8]) -> bool {
         let now = boottime_ns();
         let is_old = now.saturating_sub(self.own.1) >= OWN_FOR;
@@ -228,20 +231,24 @@ impl Session {
         self.own.0.iter().any(|own| own == address)
     }
 
-    fn heard(&mut self, packet: &Received) {
+    fn received(&mut self, packet: &Received) {
         let Some(datagram) = frame::to_client(&packet.bytes, packet.unsummed) else {
             self.malformed = self.malformed.saturating_add(1);
             return;
         };
         match Message::decode(datagram.payload) {
             Ok(message) if !self.is_to_us(datagram.to, &message) => {
-                log::debug!("{}: DHCP: to {}, another host", self.interface, datagram.to);
+                log::debug!(
+                    "{}: DHCP: ignored: sent to {}, another host",
+                    self.interface,
+                    datagram.to
+                );
             }
             Ok(message) => {
                 log::debug!(
                     "{}: DHCP: {} from {}",
                     self.interface,
-                    said(&message),
+                    summary(&message),
                     datagram.from
                 );
                 let actions = self.client.received(boottime_ns(), &message);
@@ -254,8 +261,8 @@ impl Session {
         }
     }
 
-    /// Answers come to everybody, be it of the network alone, to the address that they grant, or to
-    /// the one that asks for more time (RFC 2131 4.1).
+    /// Servers send answers to the broadcast address of the link or of the network, to the address
+    /// that they grant, or to the address that the client renews (RFC 2131 4.1).
     fn is_to_us(&self, to: Ipv4Addr, message: &Message) -> bool {
         let held = self.client.lease().map(|lease| lease.address);
         let mask = message.address(option::MASK);
@@ -289,7 +296,7 @@ impl Session {
     }
 
     fn send(&mut self, message: &Message, to: Destination) {
-        let what = format!("{} sent{}", said(message), destination(to));
+        let what = format!("{} sent{}", summary(message), destination(to));
         let bytes = message.encode();
         let sent = match to {
             Destination::Link(from) => {
@@ -299,7 +306,7 @@ impl Session {
                     .and_then(|packet| self.packets.get_ref().broadcast(&packet))
             }
             Destination::Server { from, to } => {
-                // The port is free only when the socket before it is closed.
+                // The port is free only after the earlier socket is closed.
                 self.renewal = None;
                 send_to_server(&self.interface, from, to, &bytes)
                     .map(|socket| self.renewal = socket)
@@ -308,7 +315,7 @@ impl Session {
         self.note(&what, sent);
     }
 
-    /// Listens to what the link says of the address that is held (RFC 5227 2.4).
+    /// Opens the ARP socket for the address of the lease (RFC 5227 2.4).
     fn watch_address(&mut self) {
         let held = self.client.lease().map(|lease| lease.address);
         let Some(address) = held.filter(|held| self.arp.as_ref().is_none_or(|(of, _)| of != held))
@@ -331,7 +338,7 @@ impl Session {
         }
     }
 
-    /// Says what was sent, and a failure once.
+    /// Logs what was sent; logs a failure once.
     fn note(&mut self, what: &str, sent: std::io::Result<()>) {
         match sent {
             Ok(()) => {
@@ -339,7 +346,7 @@ impl Session {
                 self.broken = None;
             }
             Err(error) => {
-                let why = format!("nothing can be sent: {}", errno_text(&error));
+                let why = format!("cannot send: {}", errno_text(&error));
                 if self.broken.as_ref() != Some(&why) {
                     log::warn!("{}: DHCP: {why}", self.interface);
                     self.broken = Some(why);
@@ -349,7 +356,7 @@ impl Session {
     }
 }
 
-async fn heard_arp(socket: Option<&(Ipv4Addr, AsyncFd<PacketSocket>)>) -> Vec<Received> {
+async fn received_arp(socket: Option<&(Ipv4Addr, AsyncFd<PacketSocket>)>) -> Vec<Received> {
     let Some((_, socket)) = socket else {
         return std::future::pending().await;
     };
@@ -363,14 +370,15 @@ async fn heard_arp(socket: Option<&(Ipv4Addr, AsyncFd<PacketSocket>)>) -> Vec<Re
     packets
 }
 
-/// What is there, up to [`BATCH`]. An error, such as an interface that is down, is the end of it.
+/// The waiting packets, at most [`BATCH`]. An error, such as an interface that is down, ends the
+/// batch.
 fn batch(socket: &PacketSocket) -> Vec<Received> {
     let next = || socket.receive().ok().flatten();
     std::iter::from_fn(next).take(BATCH).collect()
 }
 
 /// A message in one line of the debug log.
-fn said(message: &Message) -> String {
+fn summary(message: &Message) -> String {
     let mut line = format!("{} xid {:#010x}", message.kind, message.xid);
     let mut add = |name: &str, address: Ipv4Addr| {
         if !address.is_unspecified() {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Packet sockets (packet(7)) for DHCP and ARP on an interface that has no address yet, on
-//! Ethernet and on InfiniBand with its 20-byte addresses, which the C library's `sockaddr_ll` has
-//! no room for.
+//! Packet sockets (packet(7)) for DHCP and ARP on an interface without an address, on Ethernet and
+//! on InfiniBand. The 20-byte addresses of InfiniBand do not fit into the C library's
+//! `sockaddr_ll`.
 
 #![allow(unsafe_code)]
 
@@ -23,7 +23,7 @@ use crate::dhcp::hardware::Hardware;
 use crate::hardware::ADDRESS;
 use crate::system::readiness::OwnsDescriptor;
 
-/// Room for what is received: one message with its headers.
+/// Size of the receive buffer: one message with its headers.
 const ROOM: usize = packet::LARGEST + frame::HEADERS + 40;
 /// `TP_STATUS_CSUMNOTREADY` (include/uapi/linux/if_packet.h).
 const UNSUMMED: u32 = 1 << 3;
@@ -42,12 +42,12 @@ struct LinkAddress {
     address: [u8; ADDRESS],
 }
 
-/// What a [`PacketSocket`] is for.
+/// What a [`PacketSocket`] receives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Protocol {
     /// UDP over IPv4 to the DHCP client's port.
     Dhcp,
-    /// ARP that says or asks who has this address.
+    /// ARP packets that claim or probe this address.
     Arp(Ipv4Addr),
 }
 
@@ -69,10 +69,10 @@ pub struct PacketSocket {
     hardware: Hardware,
 }
 
-// SAFETY: one OwnedFd in a private field, which nothing replaces.
+// SAFETY: one OwnedFd in a private field that is never replaced.
 unsafe impl OwnsDescriptor for PacketSocket {}
 
-/// What was received.
+/// A received packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Received {
     /// The packet from its IP or ARP header on.
@@ -82,10 +82,10 @@ pub struct Received {
 }
 
 impl PacketSocket {
-    /// Opens it. EAFNOSUPPORT: a kernel without packet sockets; EPERM: not root.
+    /// Opens the socket. EAFNOSUPPORT: the kernel has no packet sockets; EPERM: not root.
     pub fn open(protocol: Protocol, hardware: &Hardware) -> io::Result<PacketSocket> {
         let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
-        // Without a protocol nothing arrives before the filter is in its place.
+        // Without a protocol no packet arrives before the filter is attached.
         let file = socket(AddressFamily::Packet, SockType::Datagram, flags, None)?;
         match protocol {
             Protocol::Dhcp => {
@@ -103,8 +103,8 @@ impl PacketSocket {
             hardware: hardware.clone(),
         };
         let (address, length) = socket.link_address(&[])?;
-        // SAFETY: `address` is a whole LinkAddress, which begins as sockaddr_ll does, and the
-        // kernel only reads `length` bytes of it.
+        // SAFETY: `address` is a whole LinkAddress, which begins like sockaddr_ll, and the kernel
+        // only reads `length` bytes of it.
         let bound = unsafe {
             libc::bind(
                 socket.file.as_raw_fd(),
@@ -116,7 +116,7 @@ impl PacketSocket {
         Ok(socket)
     }
 
-    /// The interface it is bound to.
+    /// The interface of the socket.
     pub fn hardware(&self) -> &Hardware {
         &self.hardware
     }
@@ -128,7 +128,7 @@ impl PacketSocket {
             .get_mut(..to.len())
             .ok_or_else(wrong)?
             .copy_from_slice(to);
-        // The kernel wants at least its own structure, and the whole of a longer address.
+        // The kernel requires at least its own structure, and the whole of a longer address.
         let length =
             size_of::<libc::sockaddr_ll>().max(offset_of!(LinkAddress, address) + to.len());
         let link = LinkAddress {
@@ -146,11 +146,11 @@ impl PacketSocket {
         ))
     }
 
-    /// Sends to everybody on the link.
+    /// Sends to every host on the link.
     pub fn broadcast(&self, bytes: &[u8]) -> io::Result<()> {
         let (address, length) = self.link_address(&self.hardware.broadcast)?;
         // SAFETY: the kernel reads `bytes.len()` bytes of `bytes` and `length` bytes of `address`,
-        // which is no more than its size, and keeps neither.
+        // which is at most its size, and keeps neither pointer.
         let sent = unsafe {
             libc::sendto(
                 self.file.as_raw_fd(),
@@ -165,7 +165,7 @@ impl PacketSocket {
         Ok(())
     }
 
-    /// The next packet; `None` when there is none yet. Packets that are too long are left out.
+    /// The next packet; `None` if no packet is waiting. Packets that are too long are dropped.
     pub fn receive(&self) -> io::Result<Option<Received>> {
         loop {
             let mut bytes = vec![0; ROOM];
@@ -237,7 +237,7 @@ const HEADER_TO_X: u32 = libc::BPF_LDX | libc::BPF_B | libc::BPF_MSH;
 const RETURN: u32 = libc::BPF_RET | libc::BPF_K;
 /// `PACKET_OTHERHOST` (include/uapi/linux/if_packet.h).
 const OTHERHOST: u32 = 3;
-/// The VLAN's number in a tag (include/linux/if_vlan.h, VLAN_VID_MASK).
+/// The VLAN number in a tag (include/linux/if_vlan.h, VLAN_VID_MASK).
 const VLAN: u32 = 0xfff;
 
 fn step(code: u32, jt: u8, jf: u8, k: u32) -> libc::sock_filter {
@@ -249,13 +249,14 @@ fn step(code: u32, jt: u8, jf: u8, k: u32) -> libc::sock_filter {
     }
 }
 
-/// What the kernel knows of a packet beside its bytes (socket(7), BPF extensions).
+/// The offset of packet metadata that the kernel provides (socket(7), BPF extensions).
 fn ancillary(offset: i32) -> u32 {
     (libc::SKF_AD_OFF + offset).cast_unsigned()
 }
 
-/// `rest` for frames to this host or to everybody, and none of a VLAN. Without this a packet socket
-/// gives what a switch floods to all ports or a promiscuous interface hears.
+/// `rest`, applied to frames without a VLAN that are for this host or broadcast. Without this
+/// filter a packet socket also receives what a switch floods to all ports and what a promiscuous
+/// interface receives.
 fn to_this_host(rest: &[libc::sock_filter]) -> Vec<libc::sock_filter> {
     let head = [
         step(
@@ -278,15 +279,15 @@ fn to_this_host(rest: &[libc::sock_filter]) -> Vec<libc::sock_filter> {
             0,
             ancillary(libc::SKF_AD_VLAN_TAG),
         ),
-        // VLAN 0 is a priority without a VLAN (IEEE 802.1Q).
+        // VLAN 0 means a priority without a VLAN (IEEE 802.1Q).
         step(ANY_BIT, 0, 1, VLAN),
         step(RETURN, 0, 0, 0),
     ];
     head.into_iter().chain(rest.iter().copied()).collect()
 }
 
-/// Keeps, of ARP over IPv4 with hardware addresses of so many bytes: who says that he has the
-/// address, and who probes for it (RFC 5227 1.1).
+/// Accepts ARP over IPv4 with hardware addresses of `hardware` bytes: packets of a host that claims
+/// the address or probes for it (RFC 5227 1.1).
 fn arp_filter(hardware: usize, address: Ipv4Addr) -> [libc::sock_filter; 7] {
     let length = u32::try_from(hardware).unwrap_or(0);
     let header = u32::try_from(arp::HEADER).unwrap_or(0);
@@ -302,8 +303,9 @@ fn arp_filter(hardware: usize, address: Ipv4Addr) -> [libc::sock_filter; 7] {
     ]
 }
 
-/// Keeps, of what IPv4 there is: whole UDP packets to port 68 that hold a BOOTREPLY with the DHCP
-/// cookie. The program checks all of it again; this spares it the traffic of the link.
+/// Accepts, of all IPv4 packets, unfragmented UDP packets to port 68 that hold a BOOTREPLY with the
+/// DHCP cookie. The program checks all of this again; the filter keeps the other traffic of the
+/// link away.
 fn dhcp_filter() -> [libc::sock_filter; 16] {
     [
         step(LOAD_BYTE | libc::BPF_ABS, 0, 0, 0),
@@ -339,8 +341,8 @@ fn set_auxdata(file: &OwnedFd) -> io::Result<()> {
 
 fn set_option<T>(file: &OwnedFd, level: i32, name: i32, value: &T) -> io::Result<()> {
     let length = libc::socklen_t::try_from(size_of::<T>()).unwrap_or(0);
-    // SAFETY: the kernel reads `length` bytes of `value`, its whole size; of a filter it copies
-    // the `len` steps that the pointer leads to, which the caller's slice holds during the call.
+    // SAFETY: the kernel reads `length` bytes of `value`, its whole size. Of a filter the kernel
+    // copies the `len` steps behind the pointer; the caller's slice holds them during the call.
     let done = unsafe {
         libc::setsockopt(
             file.as_raw_fd(),
@@ -354,11 +356,12 @@ fn set_option<T>(file: &OwnedFd, level: i32, name: i32, value: &T) -> io::Result
     Ok(())
 }
 
-/// Sends to the server from the address of the lease, through the routing of the machine. What
-/// comes back is heard by the packet socket.
+/// Sends to the server from the address of the lease, through the routing table of the machine. The
+/// packet socket receives the answer.
 ///
-/// The socket is to be held until the answer is there, because the kernel would refuse that with ICMP
-/// else; none: another program has the port, which is as good.
+/// The caller must keep the returned socket until the answer arrives: without a socket on the port
+/// the kernel rejects the answer with ICMP. None: another program has the port, which serves the
+/// same purpose.
 pub fn send_to_server(
     interface: &str,
     from: Ipv4Addr,
@@ -374,7 +377,7 @@ pub fn send_to_server(
     }
 }
 
-/// The same with headers of our own (raw(7)): no port is needed for it.
+/// Like `send_from_port`, with own IP and UDP headers (raw(7)): needs no port.
 fn send_raw(interface: &str, from: Ipv4Addr, to: Ipv4Addr, bytes: &[u8]) -> io::Result<()> {
     let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
     let (family, protocol) = (AddressFamily::Inet, SockProtocol::Raw);

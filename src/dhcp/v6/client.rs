@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! PURE: the state machine of a client (RFC 8415 18). Times and messages go in, what is to be sent
-//! comes out; nothing here knows a clock or a socket.
+//! PURE: the state machine of a client (RFC 8415 18). Times and messages go in; the messages to
+//! send come out. The state machine knows no clock and no socket.
 
 mod answers;
 mod requests;
@@ -21,54 +21,56 @@ use crate::system::clock::SECOND;
 
 pub(super) use requests::elapsed;
 
-/// REQUESTs without an answer before another offer is tried, where there is one.
+/// Unanswered REQUESTs before the next offer, if any, is tried.
 const IMPATIENT: u32 = 2;
-/// REQUESTs without an answer before everything starts anew, where REQ_MAX_RC has 10: a boot waits.
+/// Unanswered REQUESTs before the client starts again with SOLICIT; REQ_MAX_RC is 10, but a boot
+/// waits.
 const REQUESTS: u32 = 4;
 /// DECLINEs (DEC_MAX_RC).
 const DECLINES: u32 = 4;
 /// Offers that are remembered.
 const OFFERS: usize = 8;
-/// Servers that are remembered for not delivering.
+/// Remembered servers that offered and did not deliver.
 const SHUNNED: usize = 256;
-/// How long an offer of a server that failed us before waits for a better one.
+/// How long an offer of a server that failed before waits for a better offer.
 const GRACE: u64 = 2 * SECOND;
-/// After the first DECLINE, and after every later one: a server with nothing but taken addresses
-/// must not make a storm.
+/// Wait after the first DECLINE, and after every later one: a server whose addresses are all taken
+/// must not cause a storm.
 const DECLINED_ONCE: u64 = SECOND;
 const DECLINED: u64 = 10 * SECOND;
-/// A server that refuses is asked again after this, doubled each time up to the other.
+/// Wait after a server's refusal; the wait doubles up to the second value.
 const REFUSED: u64 = SECOND;
 const REFUSED_LONGEST: u64 = 16 * SECOND;
-/// The same, where an address is kept: nobody waits for that.
+/// The longest wait after a refusal while an address is kept: no boot waits for the answer.
 const REFUSED_KEPT: u64 = 600 * SECOND;
-/// No lease is so short that it makes a storm.
+/// Shortest time to a renewal: a short lease must not cause a storm.
 const CLOSE: u64 = SECOND;
-/// A lease that ended before this process knew of it is asked for so long before it is given up.
+/// A lease that ended before this process knew of it is requested for this long before it is given
+/// up.
 const CHANCE: u64 = 10 * SECOND;
-/// The highest preference: nobody better will come (RFC 8415 18.2.1).
+/// The highest preference: no better server can answer (RFC 8415 18.2.1).
 const AT_ONCE: u8 = 255;
 
 /// What does not change while a client runs.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// Who asks.
+    /// DUID and IAID of the client.
     pub identity: Identity,
-    /// The root file system hangs on the address: it is kept when the lease ends or is refused,
-    /// and only the same one is taken again.
+    /// The root file system depends on the address: the address is kept when the lease ends or is
+    /// refused, and only the same address is accepted again.
     pub keep: bool,
 }
 
-/// What to do now.
+/// What the caller must do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
-    /// Send this to all servers and relays of the link.
+    /// Send this message to all servers and relays of the link.
     Send(Message),
-    /// There is a lease, or a renewed one: [`Client::lease`].
+    /// A lease was granted or renewed: see [`Client::lease`].
     Bound,
-    /// The address must go: this lease is over.
+    /// Remove the address: the lease ended.
     Lost(Ipv6Addr),
-    /// A line for the log: warning or not.
+    /// Log this line; true: as a warning.
     Say(bool, String),
 }
 
@@ -90,42 +92,42 @@ pub struct Client {
     config: Config,
     random: Random,
     state: State,
-    /// When [`Client::wake`] is wanted; none: never again by itself.
+    /// When [`Client::wake`] must be called; none: only a message moves the client.
     due: Option<u64>,
     transaction: u32,
-    /// The transaction before this one: what is late is not for somebody else.
+    /// The transaction before the current one: a late answer is not a foreign answer.
     former: u32,
-    /// Times that something was sent in this exchange, the first and the last of them, and the
-    /// last wait.
+    /// Messages sent in this exchange, the times of the first and the last message, and the last
+    /// wait.
     sent: u32,
     asked_ns: u64,
     last_ns: u64,
     wait_ns: u64,
-    /// What a server allows (SOL_MAX_RT), in seconds.
+    /// The longest wait that the server allows (SOL_MAX_RT), in seconds.
     slowest_s: Option<u32>,
-    /// The offers of this exchange, the best one first.
+    /// The offers of this exchange; the best offer is first.
     offers: Vec<Offer>,
     /// DUIDs of servers that offered and then did not deliver.
     shunned: Vec<String>,
-    /// An address to ask for again.
-    wanted: Option<Ipv6Addr>,
-    /// What is or was granted and is on the interface.
+    /// The address to request again.
+    requested: Option<Ipv6Addr>,
+    /// The lease that is or was granted and is on the interface.
     held: Option<Lease>,
-    /// What is held does not end before this.
+    /// The held lease does not count as ended before this time.
     chance_ns: u64,
-    /// Granted, and found to be another host's.
+    /// The lease whose address another host has.
     declined: Option<Lease>,
     declines: u32,
     refusals: u32,
     counts: Counts,
-    /// On what others send.
+    /// Limits the log lines that other hosts can cause.
     brake: Brake,
-    /// On what becomes of leases: never silenced by answers that cannot be used.
+    /// Limits the log lines about leases: unusable answers never silence these.
     of_lease: Brake,
 }
 
 impl Client {
-    /// A client that has not begun. `seed` makes its jitter and transaction numbers.
+    /// Creates a client that has not started. `seed` determines jitter and transaction numbers.
     pub fn new(config: Config, seed: u64) -> Client {
         Client {
             config,
@@ -141,7 +143,7 @@ impl Client {
             slowest_s: None,
             offers: Vec::new(),
             shunned: Vec::new(),
-            wanted: None,
+            requested: None,
             held: None,
             chance_ns: 0,
             declined: None,
@@ -153,20 +155,20 @@ impl Client {
         }
     }
 
-    /// Begins; with `known`, by saying that the address of an earlier lease would be welcome.
+    /// Starts the client; with `known`, the client asks for the address of an earlier lease.
     ///
-    /// The first SOLICIT goes at once: that many nodes are not in step, duplicate address detection
-    /// of the link-local address has seen to already (RFC 4862 5.4.2).
+    /// The client sends the first SOLICIT at once: duplicate address detection of the link-local
+    /// address has already spread the nodes in time (RFC 4862 5.4.2).
     pub fn start(&mut self, now: u64, known: Option<Ipv6Addr>) -> Vec<Action> {
-        self.wanted = known;
+        self.requested = known;
         self.enter(now, State::Soliciting)
     }
 
-    /// Goes on with a lease that is on the interface already (another process got it). One that
-    /// ended meanwhile may have been renewed by a process that could not write this down: servers
-    /// are asked before it is given up.
+    /// Continues with a lease that another process obtained and that is on the interface. A process
+    /// that could not save its state may have renewed a lease that seems to have ended: the client
+    /// asks the servers before it gives up such a lease.
     pub fn resume(&mut self, now: u64, lease: Lease) -> Vec<Action> {
-        self.wanted = Some(lease.address);
+        self.requested = Some(lease.address);
         self.held = Some(lease);
         if self.is_over(now) {
             self.chance_ns = now.saturating_add(CHANCE);
@@ -177,12 +179,12 @@ impl Client {
         self.wake(now)
     }
 
-    /// When [`Client::wake`] is wanted, ns since kernel start.
+    /// When [`Client::wake`] must be called, ns since kernel start.
     pub fn due(&self) -> Option<u64> {
         self.due
     }
 
-    /// What is granted, or was and is kept.
+    /// The current lease, or the ended lease whose address is kept.
     pub fn lease(&self) -> Option<&Lease> {
         self.held.as_ref()
     }
@@ -192,12 +194,12 @@ impl Client {
         &self.counts
     }
 
-    /// Where the client is.
+    /// The state of the client.
     pub fn state(&self) -> State {
         self.state
     }
 
-    /// Time has passed: does what is due.
+    /// Does what is due at `now`.
     pub fn wake(&mut self, now: u64) -> Vec<Action> {
         if self.due.is_none_or(|due| now < due) {
             return Vec::new();
@@ -206,7 +208,7 @@ impl Client {
             self.state,
             State::Bound | State::Renewing | State::Rebinding
         );
-        // What is kept is asked for beyond its end.
+        // The client requests a kept address even after the lease has ended.
         if self.is_over(now) && (is_held || !self.config.keep) {
             return self.ended(now);
         }
@@ -221,19 +223,19 @@ impl Client {
         }
     }
 
-    /// The time of what is held has passed.
+    /// Whether the held lease has ended.
     fn is_over(&self, now: u64) -> bool {
         self.ends_ns().is_some_and(|ends| now >= ends)
     }
 
-    /// When what is held ends; none: never, or nothing is.
+    /// When the held lease ends; none: never, or no lease is held.
     fn ends_ns(&self) -> Option<u64> {
         let ends = self.held.as_ref().and_then(Lease::ends_ns);
         ends.map(|ends| ends.max(self.chance_ns))
     }
 
-    /// There is reason to think that a server answers now: what is asked for is asked for anew, with
-    /// the waits from their beginning, unless it is about to be repeated anyhow.
+    /// A server probably answers now: the client repeats its request and restarts its waits, unless
+    /// the next repetition is due within a moment.
     pub fn hurry(&mut self, now: u64) -> Vec<Action> {
         let is_near = |due| due <= now.saturating_add(CLOSE);
         let is_fresh = now < self.last_ns.saturating_add(CLOSE);
@@ -242,13 +244,13 @@ impl Client {
         }
         match self.state {
             State::Soliciting | State::Renewing | State::Rebinding => self.enter(now, self.state),
-            // A server that refused may be another one behind this link.
+            // Another server may be behind this link than the one that refused.
             State::Waiting if self.declines == 0 => self.enter(now, State::Soliciting),
             _ => Vec::new(),
         }
     }
 
-    /// Renews what is held before its time: whether it holds on this link is not known.
+    /// Renews the held lease before its time, to check whether the lease is valid on this link.
     pub fn verify(&mut self, now: u64) -> Vec<Action> {
         if self.state != State::Bound {
             return Vec::new();
@@ -272,13 +274,14 @@ impl Client {
             return self.ended(now);
         }
         if self.held.is_some() {
-            // The server forgot the lease and then fell silent: any other may know it.
+            // The server forgot the lease and then did not answer: another server may know the
+            // lease.
             return self.enter(now, State::Rebinding);
         }
         self.enter(now, State::Soliciting)
     }
 
-    /// The server that is asked is the last choice from now on.
+    /// Makes the requested server the last choice from now on.
     fn shun(&mut self) {
         let server = self.offers.first().map(|offer| &offer.lease.server_id);
         let server = server.filter(|server| !self.shunned.contains(server));
@@ -287,7 +290,7 @@ impl Client {
         }
     }
 
-    /// Begins an exchange, with a new transaction, by its first message.
+    /// Starts an exchange: a new transaction and its first message.
     fn enter(&mut self, now: u64, state: State) -> Vec<Action> {
         self.state = state;
         self.sent = 0;
@@ -299,14 +302,14 @@ impl Client {
         self.send(now)
     }
 
-    /// Sends what the exchange sends, and sets the time of its repetition (RFC 8415 15).
+    /// Sends the message of the exchange and sets the time of the next repetition (RFC 8415 15).
     fn send(&mut self, now: u64) -> Vec<Action> {
         if self.sent == 0 {
             self.asked_ns = now;
             self.wait_ns = 0;
         }
         let Some(message) = self.message(now) else {
-            // Nothing to ask a server for: the next one is looked for.
+            // No offer is left to request: the client looks for another server.
             self.state = State::Waiting;
             self.due = Some(now.saturating_add(REFUSED));
             return Vec::new();
@@ -326,8 +329,8 @@ impl Client {
         vec![Action::Send(message)]
     }
 
-    /// With a lease: when it is renewed. A thousand nodes that booted together shall not do so
-    /// together; none: it never is.
+    /// When the current lease is renewed; none: never. A thousand nodes that booted together must
+    /// not renew together.
     fn renewal(&mut self, now: u64) -> Option<u64> {
         let lease = self.held.as_ref()?;
         let (renew, asked) = (lease.at(lease.renew_s), lease.asked_ns);
@@ -340,7 +343,7 @@ impl Client {
         Some(next.max(now.saturating_add(CLOSE)))
     }
 
-    /// With a lease: which exchange its age asks for.
+    /// Starts the exchange that the age of the lease requires.
     fn holding(&mut self, now: u64) -> Vec<Action> {
         let Some(lease) = &self.held else {
             return self.enter(now, State::Soliciting);
@@ -354,44 +357,45 @@ impl Client {
         }
     }
 
-    /// Its time has passed.
+    /// The time of the lease has passed.
     fn ended(&mut self, now: u64) -> Vec<Action> {
         let lease = self.held.as_ref().map(Lease::address_text);
         let lease = lease.unwrap_or_default();
         self.lost(now, "ended", &format!("the lease of {lease} has ended"))
     }
 
-    /// The lease is over. Under a root file system the address stays, and is asked for anew.
+    /// The lease ended. If the root file system depends on the address, the address is kept and
+    /// requested again.
     fn lost(&mut self, now: u64, kind: &'static str, why: &str) -> Vec<Action> {
         let Some(lease) = self.held.clone() else {
             return self.enter(now, State::Soliciting);
         };
         let becomes = if self.config.keep {
-            "the address stays, because the root file system hangs on it"
+            "the address is kept, because the root file system depends on it"
         } else {
-            "the address goes"
+            "the address is removed"
         };
         let mut actions = self.tell(now, kind, format!("{why}: {becomes}"));
         if self.config.keep {
-            self.wanted = Some(lease.address);
+            self.requested = Some(lease.address);
         } else {
             actions.push(Action::Lost(lease.address));
             self.held = None;
-            self.wanted = None;
+            self.requested = None;
         }
         actions.extend(self.enter(now, State::Soliciting));
         actions
     }
 
-    /// The address that was granted is another host's: the kernel's duplicate address detection
-    /// found it when it was set. The server is told, and another one asked for.
+    /// Another host has the granted address: the kernel's duplicate address detection found the
+    /// other host. The client tells the server (DECLINE) and requests another address.
     pub fn duplicate(&mut self, now: u64) -> Vec<Action> {
         let Some(lease) = self.held.take() else {
             return Vec::new();
         };
         let what = format!("{} is taken by another host", lease.address);
         self.counts.taken = Some(what.clone());
-        self.wanted = None;
+        self.requested = None;
         let mut actions = self.tell(now, "taken", format!("{what}: declined"));
         actions.push(Action::Lost(lease.address));
         self.declined = Some(lease);

@@ -1,36 +1,37 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! PURE: who asks: the DUID of a node and the number of its interface (RFC 8415 11 and 12).
+//! PURE: the identity of a client: the DUID of a node and the IAID of its interface (RFC 8415 11
+//! and 12).
 
 use super::packet::DUID;
 use crate::dhcp::identity::WantedId;
 use crate::hardware::{HardwareType, pkey_of_broadcast};
 
-/// A DUID of a link-layer address (RFC 8415 11.4).
+/// Type of a DUID that is based on the link-layer address (RFC 8415 11.4).
 const LINK_LAYER: [u8; 2] = [0, 3];
-/// What a client identifier of DHCPv4 begins with that holds an IAID and a DUID (RFC 4361 6.1).
+/// First byte of a DHCPv4 client identifier that holds an IAID and a DUID (RFC 4361 6.1).
 const RFC4361: u8 = 255;
 
-/// Who asks.
+/// The identity of a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
     /// Option 1.
     pub duid: Vec<u8>,
-    /// Which interface of this DUID.
+    /// The interface of this DUID.
     pub iaid: u32,
 }
 
 impl Identity {
-    /// `None` for hardware that DHCPv6 is not done on here. `broadcast` is the interface's
-    /// broadcast address: in InfiniBand it holds the P_Key.
+    /// `None` for hardware that this program does not run DHCPv6 on. `broadcast` is the interface's
+    /// broadcast address: on InfiniBand this address contains the P_Key.
     ///
-    /// The DUID is that of the hardware, `00:03:00:20` and the port GUID on InfiniBand: of the 20
-    /// bytes of an IPoIB address only these last from boot to boot. The interfaces of a port, one a
-    /// partition, share it, so that the IAID is their P_Key.
+    /// The DUID is based on the hardware, `00:03:00:20` and the port GUID on InfiniBand: of the 20
+    /// bytes of an IPoIB address only the GUID stays the same across boots. The interfaces of a
+    /// port, one per partition, share the DUID, so their P_Key is the IAID.
     pub fn new(
         hardware_type: HardwareType,
         hardware: &[u8],
         broadcast: &[u8],
-        wanted: &WantedId,
+        requested: &WantedId,
     ) -> Option<Identity> {
         let (lasting, iaid) = match (hardware_type, hardware.len()) {
             (HardwareType::Ethernet, 6) => (hardware, 0),
@@ -39,7 +40,7 @@ impl Identity {
             }
             _ => return None,
         };
-        if let WantedId::Bytes(bytes) = wanted
+        if let WantedId::Bytes(bytes) = requested
             && let Some(identity) = of_rfc4361(bytes)
         {
             return Some(identity);
@@ -52,7 +53,7 @@ impl Identity {
     }
 }
 
-/// The identifier that DHCPv4 sends, where it is one that both protocols share.
+/// The identity in a DHCPv4 client identifier, if both protocols share this form.
 pub fn of_rfc4361(bytes: &[u8]) -> Option<Identity> {
     let (kind, rest) = bytes.split_first()?;
     let (iaid, duid) = rest.split_first_chunk::<4>()?;
@@ -70,16 +71,20 @@ mod tests {
     const IPOIB: &str = "80:00:00:48:fe:80:00:00:00:00:00:00:b8:59:9f:03:00:fc:1a:2c";
     const PARTITION: &str = "00:ff:ff:ff:ff:12:40:1b:80:01:00:00:00:00:00:00:ff:ff:ff:ff";
 
-    fn id(hardware_type: HardwareType, hardware: &str, wanted: &WantedId) -> Option<(String, u32)> {
+    fn id(
+        hardware_type: HardwareType,
+        hardware: &str,
+        requested: &WantedId,
+    ) -> Option<(String, u32)> {
         let (hardware, broadcast) = (unhex(hardware).unwrap(), unhex(PARTITION).unwrap());
-        let identity = Identity::new(hardware_type, &hardware, &broadcast, wanted)?;
+        let identity = Identity::new(hardware_type, &hardware, &broadcast, requested)?;
         Some((Hex(&identity.duid).to_string(), identity.iaid))
     }
 
     #[test]
     fn the_duid_is_the_ports_and_the_number_its_partition() {
         let port = ("00:03:00:20:b8:59:9f:03:00:fc:1a:2c".to_owned(), 0x8001);
-        for wanted in [
+        for requested in [
             WantedId::Firmware,
             WantedId::Hardware,
             WantedId::Bytes(b"node5".to_vec()),
@@ -87,17 +92,17 @@ mod tests {
             WantedId::Bytes(vec![255; 136]),
         ] {
             assert_eq!(
-                id(HardwareType::InfiniBand, IPOIB, &wanted),
+                id(HardwareType::InfiniBand, IPOIB, &requested),
                 Some(port.clone())
             );
         }
         let ethernet = ("00:03:00:01:52:54:00:12:34:56".to_owned(), 0);
-        let seen = id(
+        let found = id(
             HardwareType::Ethernet,
             "52:54:00:12:34:56",
             &WantedId::Firmware,
         );
-        assert_eq!(seen, Some(ethernet));
+        assert_eq!(found, Some(ethernet));
         assert_eq!(id(HardwareType::Ethernet, IPOIB, &WantedId::Firmware), None);
         assert_eq!(
             id(
@@ -113,9 +118,9 @@ mod tests {
     #[test]
     fn an_identifier_of_rfc_4361_is_one_for_both_protocols() {
         let written = vec![255, 0, 0, 0, 7, 0, 2, 0, 0, 2, 0xc9, 0xaa];
-        let wanted = WantedId::Bytes(written);
-        let seen = id(HardwareType::InfiniBand, IPOIB, &wanted);
-        assert_eq!(seen, Some(("00:02:00:00:02:c9:aa".to_owned(), 7)));
+        let requested = WantedId::Bytes(written);
+        let found = id(HardwareType::InfiniBand, IPOIB, &requested);
+        assert_eq!(found, Some(("00:02:00:00:02:c9:aa".to_owned(), 7)));
     }
 
     proptest::proptest! {

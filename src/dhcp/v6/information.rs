@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! PURE: what a server says without granting anything (RFC 8415 6.1 and 18.2.6): name servers, where
-//! the address is a router's. Times and messages go in, what is to be sent comes out.
+//! PURE: settings that a server sends without granting an address (RFC 8415 6.1 and 18.2.6): name
+//! servers when a router gives the address. Times and messages go in; the messages to send come
+//! out.
 
 #[cfg(test)]
 mod tests;
@@ -18,17 +19,17 @@ use crate::dhcp::random::Random;
 use crate::hardware::Hex;
 use crate::system::clock::SECOND;
 
-/// INF_MAX_DELAY: one advertisement reaches all nodes of a link at the same time.
+/// INF_MAX_DELAY: one router advertisement reaches all nodes of a link at the same time.
 const DELAY: u64 = SECOND;
 /// INF_TIMEOUT.
 const FIRST: u64 = SECOND;
-/// It is repeated no less often, where the RFC has an hour: a boot goes on beside it. Unless a server
-/// that refuses wants less (INF_MAX_RT).
+/// The longest wait between two messages, where the RFC allows an hour: the boot continues
+/// meanwhile. A refusing server may request a longer wait (INF_MAX_RT).
 const LONGEST: u64 = 16 * SECOND;
-/// Messages without an answer after which it is said, half a minute after the first.
+/// Unanswered messages before the log reports the silence, half a minute after the first message.
 const UNANSWERED: u32 = 5;
-/// Option 6; the last two must be in it (RFC 8415 21.7). The time after which it is to be asked for
-/// anew (option 32) is not kept: `up` ends long before, and nobody asks in the real root.
+/// Option 6; the last two codes are mandatory (RFC 8415 21.7). The refresh time (option 32) is not
+/// stored: `up` ends long before that time, and no client runs in the real root.
 const REQUESTED: [u16; 4] = [
     option::NAME_SERVERS,
     option::DOMAIN_LIST,
@@ -36,20 +37,20 @@ const REQUESTED: [u16; 4] = [
     option::INF_MAX_RT,
 ];
 
-/// What is said where they do not come, before the reason.
-pub const NO_NAME_SERVERS: &str = "no name servers, though a router says that there are some";
+/// The beginning of the report if no name servers arrive; the reason follows.
+pub const NO_NAME_SERVERS: &str = "no name servers, although a router advertises DHCPv6";
 
-/// What is wanted: asked for where a router says that there is something (its O or M flag).
+/// The requested settings: requested if a router sets the O or M flag.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Wish {
-    /// Who asks, as in [`super::Wish`].
+    /// The client identifier, as in [`super::Wish`].
     pub client_id: WantedId,
 }
 
-/// What a server said.
+/// The settings of a server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Information {
-    /// Whom the answer came from: the server, or a relay.
+    /// Source address of the answer: the server, or a relay.
     pub server: Ipv6Addr,
     /// DUID of the server in hexadecimal.
     pub server_id: String,
@@ -59,13 +60,13 @@ pub struct Information {
     /// Domains to search.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub domain_search: Vec<String>,
-    /// What the server sent and was not taken, a line each.
+    /// Values of the server that were rejected, one line each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<String>,
 }
 
 impl Information {
-    /// What a REPLY says.
+    /// The settings in a REPLY.
     pub fn of(message: &Message, from: Ipv6Addr) -> Result<Information, Refusal> {
         let server_id = message.duid(option::SERVER_ID);
         let server_id =
@@ -81,13 +82,12 @@ impl Information {
         })
     }
 
-    /// The variables under which dracut's modules look for the values, as
-    /// [`super::lease::Lease::variables`].
+    /// The variables that dracut's modules read, as in [`super::lease::Lease::variables`].
     pub fn variables(&self) -> Vec<(&'static str, Vec<u8>)> {
         resolver_variables(&self.name_servers, &self.domain_search).collect()
     }
 
-    /// `name servers fd00::53, search a.example`.
+    /// The settings in words: `name servers fd00::53, search a.example`.
     pub fn words(&self) -> String {
         let servers: Vec<String> = self.name_servers.iter().map(ToString::to_string).collect();
         let part = |what: &str, values: &[String]| {
@@ -106,50 +106,50 @@ impl Information {
     }
 }
 
-/// How far it came on an interface, as state.json keeps it.
+/// The progress on an interface, as in state.json.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Progress {
-    /// The interface.
+    /// Name of the interface.
     pub interface: String,
-    /// Its index, which a rename leaves alone.
+    /// Index of the interface; a rename does not change the index.
     pub index: u32,
     /// Option 1 as it was sent, in hexadecimal.
     pub duid: String,
-    /// What was sent and what came back; an answer is one of `replies`.
+    /// Messages sent and answers received; the answer counts as one of `replies`.
     pub counts: Counts,
     /// The answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub information: Option<Information>,
-    /// Why nothing can be sent at all.
+    /// Why the client cannot send.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub broken: Option<String>,
 }
 
-/// How far a question is.
+/// The stage of a request for settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Stage {
-    /// There is no answer yet, and it has not been said that nobody gives one.
+    /// No answer has arrived, and the silence is not reported yet.
     Open,
-    /// It has been said that there is none, which one may still come after.
+    /// Reported as unanswered; a late answer is still taken.
     Silent,
-    /// The answer.
+    /// The answer has arrived.
     Answered(Information),
 }
 
-/// Who asks on one interface.
+/// The client of one interface.
 #[derive(Debug)]
 pub struct Asker {
     duid: Vec<u8>,
     random: Random,
     transaction: u32,
     due: Option<u64>,
-    /// When the first message went, and how long the last one waits for its answer.
+    /// When the first message was sent, and the wait after the last message.
     began_ns: u64,
     wait_ns: u64,
-    /// What a server allows (INF_MAX_RT), in seconds.
+    /// The longest wait that the server allows (INF_MAX_RT), in seconds.
     slowest_s: Option<u32>,
     answer: Option<Information>,
-    /// It has been said that there is none.
+    /// The silence was reported.
     is_given_up: bool,
     /// Why the last message could not be sent.
     broken: Option<String>,
@@ -157,7 +157,8 @@ pub struct Asker {
 }
 
 impl Asker {
-    /// One that begins within a second. `seed` makes its jitter and its transaction number.
+    /// Creates a client that sends its first message within a second. `seed` determines jitter and
+    /// the transaction number.
     pub fn new(duid: Vec<u8>, seed: u64, now: u64) -> Asker {
         let mut random = Random::new(seed);
         Asker {
@@ -175,7 +176,7 @@ impl Asker {
         }
     }
 
-    /// When [`Asker::wake`] is wanted, ns since kernel start; none: there is an answer.
+    /// When [`Asker::wake`] must be called, ns since kernel start; none: the answer has arrived.
     pub fn due(&self) -> Option<u64> {
         self.due
     }
@@ -185,12 +186,12 @@ impl Asker {
         self.answer.as_ref()
     }
 
-    /// What was sent and what came back.
+    /// Messages sent and answers received.
     pub fn counts(&self) -> &Counts {
         &self.counts
     }
 
-    /// How far it is.
+    /// The stage of the request.
     pub fn stage(&self) -> Stage {
         match &self.answer {
             Some(information) => Stage::Answered(information.clone()),
@@ -199,25 +200,25 @@ impl Asker {
         }
     }
 
-    /// There is no answer yet, and it has not been said that nobody gives one.
+    /// True until an answer arrives or the silence is reported.
     pub fn is_hopeful(&self) -> bool {
         self.answer.is_none() && !self.is_given_up
     }
 
-    /// What became of the last message: why it could not be sent, if so.
+    /// Reports the result of the last send: the reason of a failure.
     pub fn sent(&mut self, broken: Option<&str>) {
         self.broken = broken.map(str::to_owned);
     }
 
-    /// Nothing is awaited any longer. Gives what is to be said of that: nothing where there is an
-    /// answer, or where it has been said.
+    /// Ends the wait for an answer. Returns the line to log; none if an answer has arrived or the
+    /// silence was reported already.
     pub fn give_up(&mut self) -> Option<String> {
         let why = self.is_hopeful().then(|| self.why_silent());
         self.is_given_up = true;
         why
     }
 
-    /// Time has passed: asks, or asks again.
+    /// Sends or repeats the message if it is due at `now`.
     pub fn wake(&mut self, now: u64) -> Vec<Action> {
         if self.due.is_none_or(|due| now < due) {
             return Vec::new();
@@ -242,14 +243,14 @@ impl Asker {
         actions
     }
 
-    /// What is to be said where no answer came.
+    /// The line to log without an answer.
     pub fn why_silent(&self) -> String {
         let counts = &self.counts;
         let answered = counts.why_refused.as_ref().or(counts.why_unusable.as_ref());
         let why = answered.or(self.broken.as_ref()).map(String::as_str);
         let why = why.unwrap_or(match counts.sent {
-            0 => "no server was asked",
-            _ => "nobody answers",
+            0 => "no request was sent",
+            _ => "no server answers",
         });
         format!("{NO_NAME_SERVERS}: {why}")
     }
@@ -265,7 +266,7 @@ impl Asker {
         message
     }
 
-    /// A message came to the client's port, from this address.
+    /// Handles a message to the client's port from the address `from`.
     pub fn received(&mut self, message: &Message, from: Ipv6Addr) -> Vec<Action> {
         let count = |counter: &mut u32| *counter = counter.saturating_add(1);
         if message.kind != Kind::Reply || self.answer.is_some() || self.counts.sent == 0 {
@@ -289,7 +290,7 @@ impl Asker {
                 count(&mut self.counts.replies);
                 let mut actions = vec![Action::Say(
                     false,
-                    format!("{} of {from}", information.words()),
+                    format!("{} from {from}", information.words()),
                 )];
                 let left_out = information.left_out.iter();
                 actions
@@ -301,7 +302,7 @@ impl Asker {
             }
             Err(Refusal::Unusable(why)) => {
                 count(&mut self.counts.unusable);
-                self.counts.why_unusable = Some(format!("REPLY of {from}: {why}"));
+                self.counts.why_unusable = Some(format!("REPLY from {from}: {why}"));
                 Vec::new()
             }
             Err(refusal) => {

@@ -10,7 +10,7 @@ use crate::dhcp::random;
 use crate::hardware::Hex;
 use crate::system::clock::boottime_ns;
 
-/// A question for name servers, with its socket.
+/// A request for name servers, with its socket.
 #[derive(Debug)]
 pub struct Inquiry {
     duid: String,
@@ -19,7 +19,7 @@ pub struct Inquiry {
 }
 
 impl Inquiry {
-    /// Opens the socket, as [`Socket::open`]; asked is within a second.
+    /// Opens the socket, like [`Socket::open`]; the first message follows within a second.
     pub fn open(
         interface: &str,
         index: u32,
@@ -35,22 +35,22 @@ impl Inquiry {
         })
     }
 
-    /// The address that it asks from.
+    /// The local address of the socket.
     pub fn local(&self) -> Ipv6Addr {
         self.socket.local
     }
 
-    /// The interface's name now.
+    /// Sets the current name of the interface.
     pub fn rename(&mut self, interface: &str) {
         interface.clone_into(&mut self.socket.interface);
     }
 
-    /// When [`Inquiry::wake`] is wanted, ns since kernel start.
+    /// When [`Inquiry::wake`] must be called, ns since kernel start.
     pub fn due(&self) -> Option<u64> {
         self.asker.due()
     }
 
-    /// Does what is due by now.
+    /// Does what is due now.
     pub fn wake(&mut self) {
         let actions = self.asker.wake(boottime_ns());
         self.carry_out(actions);
@@ -61,23 +61,23 @@ impl Inquiry {
         self.asker.answer()
     }
 
-    /// Leaves the port to others. The answer stays.
+    /// Releases the port. The answer stays.
     pub fn close(&mut self) {
         self.socket.close();
     }
 
-    /// How far it is.
+    /// The stage of the request.
     pub fn stage(&self) -> Stage {
         self.asker.stage()
     }
 
-    /// Nothing is awaited any longer: says so where nothing came, once.
+    /// Ends the wait for an answer; logs once that no answer arrived.
     pub fn end(&mut self) {
-        let said = self.asker.give_up().map(|why| Action::Say(true, why));
-        self.carry_out(said.into_iter().collect());
+        let lines = self.asker.give_up().map(|why| Action::Say(true, why));
+        self.carry_out(lines.into_iter().collect());
     }
 
-    /// For the report.
+    /// The state for the report.
     pub fn progress(&self) -> Progress {
         let mut counts = self.asker.counts().clone();
         counts.malformed = self.socket.malformed;
@@ -91,14 +91,14 @@ impl Inquiry {
         }
     }
 
-    /// Waits until the answer is there.
+    /// Waits until the answer arrives.
     pub async fn changed(&mut self) {
         while self.asker.answer().is_none() {
             for (message, from) in self.socket.heard().await {
                 let actions = self.asker.received(&message, from);
                 self.carry_out(actions);
             }
-            // Under a flood the others get their turn.
+            // Lets other tasks run during a flood.
             tokio::task::yield_now().await;
         }
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! PURE: what a server grants, each value checked. A value that does not fit is left out and named;
-//! an address or a time that does not fit makes the whole answer unusable.
+//! PURE: what a server grants, each value checked. An invalid value is left out and reported; an
+//! invalid address or time makes the whole answer unusable.
 
 use std::fmt;
 use std::net::Ipv6Addr;
@@ -16,29 +16,31 @@ use crate::error::printable;
 use crate::hardware::Hex;
 use crate::inet;
 
-/// A name server or an address more than this is not taken: nobody asks as many.
+/// Largest number of name servers or addresses that is accepted: no program queries more.
 const MANY: usize = 16;
-/// The address has no network around it: routers tell what is on the link (RFC 8415 21.6).
+/// The lease has no network around its address: routers announce what is on the link (RFC 8415
+/// 21.6).
 pub const PREFIX: u8 = 128;
 
-/// A lease, as state.json keeps it.
+/// A lease, as in state.json.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lease {
-    /// The address.
+    /// The granted address.
     pub address: Ipv6Addr,
-    /// Whom the answer came from: the server, or a relay.
+    /// Source address of the answer: the server, or a relay.
     pub server: Ipv6Addr,
     /// DUID of the server in hexadecimal.
     pub server_id: String,
-    /// When it was asked for last, ns since kernel start: its times count from there.
+    /// When the lease was last requested, ns since kernel start: the lease times count from this
+    /// moment.
     pub asked_ns: u64,
-    /// Seconds that the address is valid; 4294967295 is for ever.
+    /// Valid lifetime of the address in seconds; 4294967295 means for ever.
     pub seconds: u32,
-    /// Seconds that it is preferred.
+    /// Preferred lifetime in seconds.
     pub preferred_s: u32,
-    /// Seconds until it is renewed with its server (T1).
+    /// Seconds until the client renews the lease with its server (T1).
     pub renew_s: u32,
-    /// Seconds until any server is asked (T2).
+    /// Seconds until the client asks any server (T2).
     pub rebind_s: u32,
     /// Name servers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -46,7 +48,7 @@ pub struct Lease {
     /// Domains to search.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub domain_search: Vec<String>,
-    /// What the server sent and was not taken, a line each.
+    /// Values of the server that were rejected, one line each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<String>,
 }
@@ -54,36 +56,36 @@ pub struct Lease {
 /// Why an answer grants nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal {
-    /// The server says so.
+    /// The server reports a status.
     Status(Status),
-    /// The address is valid no longer.
+    /// The address is no longer valid.
     Ended,
-    /// It cannot be used: what of it, in a line.
+    /// The answer is unusable, for this reason.
     Unusable(Reason),
 }
 
 impl Refusal {
-    /// Which kind of reason it is, whatever the sender made of it.
+    /// The kind of the reason; independent of the sender's text.
     pub fn kind(&self) -> &'static str {
         match self {
-            Refusal::Status(said) => said.name().unwrap_or("another status"),
-            Refusal::Ended => "valid no longer",
+            Refusal::Status(status) => status.name().unwrap_or("another status"),
+            Refusal::Ended => "no longer valid",
             Refusal::Unusable(why) => why.kind,
         }
     }
 
-    /// Whether the server says that it knows nothing of the lease.
+    /// Whether the server has no record of the lease.
     pub fn is_no_binding(&self) -> bool {
-        matches!(self, Refusal::Status(said) if said.code == status::NO_BINDING)
+        matches!(self, Refusal::Status(status) if status.code == status::NO_BINDING)
     }
 }
 
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Refusal::Status(said) if said.text.is_empty() => write!(f, "{said}"),
-            Refusal::Status(said) => write!(f, "{said}: {}", printable(&said.text)),
-            Refusal::Ended => f.write_str("the address is valid no longer"),
+            Refusal::Status(status) if status.text.is_empty() => write!(f, "{status}"),
+            Refusal::Status(status) => write!(f, "{status}: {}", printable(&status.text)),
+            Refusal::Ended => f.write_str("the address is no longer valid"),
             Refusal::Unusable(why) => write!(f, "{why}"),
         }
     }
@@ -96,13 +98,13 @@ impl From<Malformed> for Refusal {
 }
 
 impl Lease {
-    /// The lease for association `iaid` in an ADVERTISE or a REPLY to what was asked at `asked_ns`;
-    /// of several addresses the one that is `wanted`, else the first.
+    /// The lease for association `iaid` in an ADVERTISE or a REPLY to a request of `asked_ns`; of
+    /// several addresses the `requested` address, otherwise the first.
     pub fn of(
         message: &Message,
         from: Ipv6Addr,
         iaid: u32,
-        wanted: Option<Ipv6Addr>,
+        requested: Option<Ipv6Addr>,
         asked_ns: u64,
     ) -> Result<Lease, Refusal> {
         let unusable = |why: &'static str| Refusal::Unusable(why.into());
@@ -111,10 +113,10 @@ impl Lease {
             .ok_or_else(|| unusable("no server identifier (option 2)"))?;
         failed(message.options.status()?)?;
         let association = association(message, iaid)?;
-        let address = address(&association, wanted)?;
+        let address = address(&association, requested)?;
         let mut left_out = Vec::new();
         if address.valid_s < SECONDS_MIN {
-            let short = format!("valid for {} s, taken for {SECONDS_MIN} s", address.valid_s);
+            let short = format!("valid for {} s, raised to {SECONDS_MIN} s", address.valid_s);
             left_out.push(format!("option {}: {short}", option::IA_ADDRESS));
         }
         let (renew_s, rebind_s) = times(&association, &address);
@@ -134,7 +136,8 @@ impl Lease {
         })
     }
 
-    /// Whether a REPLY takes this address back: it is in our association and valid no longer.
+    /// Whether a REPLY withdraws this address: our association contains the address with a valid
+    /// lifetime of 0.
     pub fn is_withdrawn(message: &Message, iaid: u32, address: Ipv6Addr) -> bool {
         let is_success = matches!(message.options.status().map(failed), Ok(Ok(())));
         let Some(association) = association(message, iaid).ok().filter(|_| is_success) else {
@@ -142,25 +145,25 @@ impl Lease {
         };
         let all = association.options.all(option::IA_ADDRESS).take(MANY);
         let mut all = all.filter_map(|value| Address::decode(value).ok());
-        all.any(|there| there.address == address && there.valid_s == 0)
+        all.any(|inside| inside.address == address && inside.valid_s == 0)
     }
 
-    /// When it ends, ns since kernel start; `None`: never.
+    /// When the lease ends, ns since kernel start; `None`: never.
     pub fn ends_ns(&self) -> Option<u64> {
         self.at(self.seconds)
     }
 
-    /// When so many seconds of it have passed, ns since kernel start; `None`: never.
+    /// The time `seconds` after the request, ns since kernel start; `None`: never.
     pub fn at(&self, seconds: u32) -> Option<u64> {
         lifetime::end_ns(self.asked_ns, seconds)
     }
 
-    /// How long it holds, in words.
+    /// The length of the lease in words.
     pub fn length(&self) -> String {
         lifetime::words(self.seconds)
     }
 
-    /// What the other family's leases have too.
+    /// The part of the lease that both families share.
     pub fn granted(&self) -> Granted {
         Granted {
             address: inet::Address {
@@ -178,8 +181,8 @@ impl Lease {
         format!("{}/{PREFIX}", self.address)
     }
 
-    /// The variables under which dracut's modules look for the values (dhclient-script(8)), as
-    /// plain bytes: whoever writes them for a shell quotes them.
+    /// The variables that dracut's modules read (dhclient-script(8)), as plain bytes: the writer of
+    /// a shell file must quote them.
     pub fn variables(&self) -> Vec<(&'static str, Vec<u8>)> {
         let all = [
             ("new_ip6_address", self.address.to_string()),
@@ -195,7 +198,7 @@ impl Lease {
     }
 }
 
-/// The variables of name servers and domains, those that are empty left out.
+/// The variables of name servers and domains, without empty ones.
 pub(super) fn resolver_variables(
     name_servers: &[Ipv6Addr],
     domain_search: &[String],
@@ -205,18 +208,18 @@ pub(super) fn resolver_variables(
         ("new_dhcp6_name_servers", servers.join(" ")),
         ("new_dhcp6_domain_search", domain_search.join(" ")),
     ];
-    let there = all.into_iter().filter(|(_, value)| !value.is_empty());
-    there.map(|(name, value)| (name, value.into_bytes()))
+    let filled = all.into_iter().filter(|(_, value)| !value.is_empty());
+    filled.map(|(name, value)| (name, value.into_bytes()))
 }
 
-pub(super) fn failed(said: Option<Status>) -> Result<(), Refusal> {
-    match said {
-        Some(said) if said.code != status::SUCCESS => Err(Refusal::Status(said)),
+pub(super) fn failed(status: Option<Status>) -> Result<(), Refusal> {
+    match status {
+        Some(status) if status.code != status::SUCCESS => Err(Refusal::Status(status)),
         _ => Ok(()),
     }
 }
 
-/// Ours, if it makes sense (RFC 8415 21.4).
+/// Our association, if its values are valid (RFC 8415 21.4).
 fn association(message: &Message, iaid: u32) -> Result<Association, Refusal> {
     let mut all = message.options.all(option::IA_NA);
     let mine = all.find_map(|value| match Association::decode(value) {
@@ -230,18 +233,18 @@ fn association(message: &Message, iaid: u32) -> Result<Association, Refusal> {
     let mine = mine?;
     failed(mine.options.status()?)?;
     if mine.rebind_s > 0 && mine.renew_s > mine.rebind_s {
-        let why = format!("T1 {} s after T2 {} s", mine.renew_s, mine.rebind_s);
+        let why = format!("T1 {} s is later than T2 {} s", mine.renew_s, mine.rebind_s);
         return Err(Refusal::Unusable(Reason::new("T1 after T2", why)));
     }
     Ok(mine)
 }
 
-fn address(association: &Association, wanted: Option<Ipv6Addr>) -> Result<Address, Refusal> {
+fn address(association: &Association, requested: Option<Ipv6Addr>) -> Result<Address, Refusal> {
     let mut refusal = Refusal::Unusable("no address (option 5)".into());
     let mut found: Option<Address> = None;
     for value in association.options.all(option::IA_ADDRESS).take(MANY) {
         match Address::decode(value).map_err(Refusal::from).and_then(fit) {
-            Ok(address) if Some(address.address) == wanted => return Ok(address),
+            Ok(address) if Some(address.address) == requested => return Ok(address),
             Ok(address) => {
                 found.get_or_insert(address);
             }
@@ -251,12 +254,12 @@ fn address(association: &Association, wanted: Option<Ipv6Addr>) -> Result<Addres
     found.ok_or(refusal)
 }
 
-/// An address that can be used (RFC 8415 21.6).
+/// The address, if a host can use it (RFC 8415 21.6).
 fn fit(address: Address) -> Result<Address, Refusal> {
     failed(address.options.status()?)?;
     if !is_host(address.address) || is_reserved(address.address) {
-        let why = format!("{} is no address for a host", address.address);
-        return Err(Refusal::Unusable(Reason::new("no address for a host", why)));
+        let why = format!("{} is not a host address", address.address);
+        return Err(Refusal::Unusable(Reason::new("not a host address", why)));
     }
     if address.preferred_s > address.valid_s {
         let why = format!(
@@ -274,22 +277,22 @@ fn fit(address: Address) -> Result<Address, Refusal> {
     Ok(address)
 }
 
-/// An address that one machine may have, beyond its own link.
+/// Whether a host can have this address beyond its own link.
 fn is_host(address: Ipv6Addr) -> bool {
     let is_plain = !address.is_unspecified() && !address.is_loopback() && !address.is_multicast();
-    // ::ffff:0:0/96 and what once was ::/96 stand for IPv4.
+    // ::ffff:0:0/96 and the former ::/96 stand for IPv4.
     let stands_for_v4 = address.to_ipv4().is_some();
     is_plain && !stands_for_v4 && !address.is_unicast_link_local()
 }
 
-/// Of a prefix out of which no server gives addresses away (RFC 6890, IANA's registry of special
-/// addresses). A name server may well be behind NAT64 or 6to4.
+/// Whether the address is in a prefix from which no server grants addresses (RFC 6890, IANA's
+/// registry of special addresses). A name server may well be behind NAT64 or 6to4.
 fn is_reserved(address: Ipv6Addr) -> bool {
     matches!(
         address.segments(),
         // Discard-only (RFC 6666), documentation (RFC 3849 and 9637), 6to4 (RFC 3056), Teredo (RFC
-        // 4380), benchmarking (RFC 5180), ORCHID (RFC 4843 and 7343), NAT64 (RFC 6052 and 8215), and
-        // site-local, which is no more (RFC 3879).
+        // 4380), benchmarking (RFC 5180), ORCHID (RFC 4843 and 7343), NAT64 (RFC 6052 and 8215),
+        // and the deprecated site-local prefix (RFC 3879).
         [0x100, 0, 0, 0, ..]
             | [0x2001, 0xdb8, ..]
             | [0x3fff, 0..=0xfff, ..]
@@ -303,8 +306,8 @@ fn is_reserved(address: Ipv6Addr) -> bool {
     )
 }
 
-/// T1 and T2: the server's where they lie within the lease, else a half and four fifths of the
-/// preferred lifetime (RFC 8415 21.4).
+/// T1 and T2: the server's values if they lie within the lease, otherwise half and four fifths of
+/// the preferred lifetime (RFC 8415 21.4).
 fn times(association: &Association, address: &Address) -> (u32, u32) {
     let base = match address.preferred_s {
         0 => address.valid_s,
@@ -312,7 +315,7 @@ fn times(association: &Association, address: &Address) -> (u32, u32) {
     };
     let part = |of: u64, by: u64| match base {
         FOR_EVER => FOR_EVER,
-        // Never more than the whole, so that it always fits.
+        // Never more than the whole, so the value always fits.
         base => u32::try_from(u64::from(base) * of / by)
             .unwrap_or(base)
             .max(1),
@@ -338,7 +341,7 @@ pub(super) fn name_servers(message: &Message, left_out: &mut Vec<String>) -> Vec
     };
     let mut hosts = Vec::new();
     for address in addresses.iter().take(MANY).copied().map(Ipv6Addr::from) {
-        // A link-local one means nothing without its interface, which has no place in the files.
+        // A link-local address needs its interface, which the files cannot express.
         if is_host(address) {
             hosts.push(address);
         } else {
@@ -352,7 +355,7 @@ pub(super) fn domain_search(message: &Message, left_out: &mut Vec<String>) -> Ve
     const CODE: u16 = option::DOMAIN_LIST;
     let bytes = message.options.first(CODE).unwrap_or_default();
     search_list(bytes).unwrap_or_else(|| {
-        left_out.push(format!("option {CODE}: no list of domains"));
+        left_out.push(format!("option {CODE}: not a valid domain list"));
         Vec::new()
     })
 }

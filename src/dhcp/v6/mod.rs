@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! DHCPv6 (RFC 8415): one address for one interface, asked for from its link-local address. The
-//! messages are UDP like any other, so that InfiniBand differs from Ethernet in the DUID alone.
-//! Or, where routers give the addresses, nothing but name servers ([`information`]). [`packet`],
+//! DHCPv6 (RFC 8415): one address for one interface, requested from the interface's link-local
+//! address. The messages are ordinary UDP, so InfiniBand differs from Ethernet only in the DUID. If
+//! routers give the addresses, only name servers are requested ([`information`]). [`packet`],
 //! [`identity`], [`lease`], [`client`], [`information`] and [`progress`] are PURE; [`session`],
 //! [`inquiry`] and [`socket`] send and receive.
 
@@ -28,22 +28,23 @@ pub const SERVER_PORT: u16 = 547;
 /// All servers and relays of a link (RFC 8415 7.1).
 pub const SERVERS: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 1, 2);
 
-/// What is wanted of DHCPv6 on an interface.
+/// The requested settings of DHCPv6 on an interface.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Wish {
-    /// Who asks: bytes of RFC 4361 hold a DUID, anything else means the one of the hardware.
+    /// The client identifier: bytes of RFC 4361 contain a DUID; any other value means the DUID of
+    /// the hardware.
     pub client_id: WantedId,
-    /// Seconds that one try takes at most (`rd.net.timeout.dhcp=`); none: until the deadline.
+    /// Longest duration of one try in seconds (`rd.net.timeout.dhcp=`); none: until the deadline.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit_s: Option<u32>,
-    /// How many tries (`rd.net.dhcp.retry=`), where a try has an end.
+    /// Number of tries (`rd.net.dhcp.retry=`), if a try has a limit.
     pub tries: u32,
-    /// The root file system comes over the network: the address is never given up.
+    /// The root file system is on the network: the address is never given up.
     pub keep: bool,
-    /// The server's name servers are not used (`rd.peerdns=0`).
+    /// Ignore the server's name servers (`rd.peerdns=0`).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub ignore_dns: bool,
-    /// `either6`: only where a router says so (its M flag), or gave no address for so many seconds.
+    /// `either6`: only if a router requests it (M flag), or gives no address for this many seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after_router_s: Option<u32>,
 }

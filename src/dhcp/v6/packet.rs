@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! PURE: a DHCPv6 message as bytes and back (RFC 8415 8 and 21). What does not fit its own length
-//! is no message; no part of one is believed then.
+//! PURE: encoding and decoding of a DHCPv6 message (RFC 8415 8 and 21). A message with a wrong
+//! length is rejected as a whole.
 
 use std::fmt;
 use std::net::Ipv6Addr;
 
-/// Largest message that is looked at: what a client gets is one packet of the link.
+/// Largest message that is decoded: a client receives one packet of the link.
 pub const LARGEST: usize = 4096;
 /// Longest DUID with its type (RFC 8415 11.1).
 pub const DUID: usize = 130;
-/// A transaction has 24 bits.
+/// A transaction number has 24 bits.
 pub const TRANSACTION: u32 = 0x00ff_ffff;
 
-/// Option codes (RFC 8415 21 and where noted).
+/// Option codes (RFC 8415 21, or the source in brackets).
 pub mod option {
     /// Client identifier.
     pub const CLIENT_ID: u16 = 1;
@@ -20,54 +20,54 @@ pub mod option {
     pub const SERVER_ID: u16 = 2;
     /// Identity association for addresses that are not temporary.
     pub const IA_NA: u16 = 3;
-    /// An address of one.
+    /// An address of an identity association.
     pub const IA_ADDRESS: u16 = 5;
-    /// What is asked for besides.
+    /// The codes of the requested options.
     pub const REQUEST: u16 = 6;
     /// A server's preference.
     pub const PREFERENCE: u16 = 7;
     /// Hundredths of a second since the first message of the exchange.
     pub const ELAPSED_TIME: u16 = 8;
-    /// How it went.
+    /// The result of a request.
     pub const STATUS_CODE: u16 = 13;
-    /// Two messages instead of four.
+    /// An exchange of two messages instead of four.
     pub const RAPID_COMMIT: u16 = 14;
     /// Name servers (RFC 3646).
     pub const NAME_SERVERS: u16 = 23;
     /// Domains to search (RFC 3646).
     pub const DOMAIN_LIST: u16 = 24;
-    /// When settings are asked for again.
+    /// When the client must request its settings again.
     pub const REFRESH_TIME: u16 = 32;
-    /// How far the repetition of SOLICIT may slow down.
+    /// The longest wait between two SOLICITs.
     pub const SOL_MAX_RT: u16 = 82;
-    /// The same of INFORMATION-REQUEST.
+    /// The longest wait between two INFORMATION-REQUESTs.
     pub const INF_MAX_RT: u16 = 83;
 }
 
 /// The type of a message between a client and a server (RFC 8415 7.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Who has an address for me?
+    /// The client looks for servers.
     Solicit,
-    /// A server's answer to it.
+    /// A server's answer to SOLICIT.
     Advertise,
-    /// That one, please.
+    /// The client requests the offered address.
     Request,
-    /// Is it still right on this link?
+    /// The client checks whether its address is valid on this link.
     Confirm,
-    /// May I keep it? To the server that granted it.
+    /// The client requests more time from the server of its lease.
     Renew,
-    /// The same, to any server.
+    /// The client requests more time from any server.
     Rebind,
     /// A server's answer.
     Reply,
-    /// Given back.
+    /// The client returns the address.
     Release,
-    /// Somebody else has the address.
+    /// Another host has the address.
     Decline,
-    /// A server asks for a renewal; never obeyed.
+    /// A server requests a renewal; never obeyed.
     Reconfigure,
-    /// Only settings are wanted.
+    /// The client requests settings only.
     InformationRequest,
 }
 
@@ -105,42 +105,44 @@ impl fmt::Display for Kind {
     }
 }
 
-/// Why bytes are no message of this kind.
+/// Why bytes are not a DHCPv6 message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Malformed {
     /// Shorter than the header.
     Short(usize),
     /// Longer than [`LARGEST`].
     Long(usize),
-    /// A type that is none between client and server.
+    /// A type that clients and servers do not exchange.
     Type(u8),
-    /// An option reaches beyond the end of what holds it.
+    /// An option extends beyond the end of its container.
     Truncated(u16),
-    /// Bytes behind the last option that are too few for another one.
+    /// Too few bytes for another option follow the last option.
     Rest(usize),
-    /// An option whose length cannot be.
+    /// An option with an impossible length.
     Length(u16, usize),
 }
 
 impl fmt::Display for Malformed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Malformed::Short(size) => write!(f, "{size} bytes are no DHCPv6 message"),
-            Malformed::Long(size) => write!(f, "{size} bytes are too many"),
-            Malformed::Type(number) => write!(f, "message type {number}"),
+            Malformed::Short(size) => write!(f, "{size} bytes are too few for a DHCPv6 message"),
+            Malformed::Long(size) => write!(f, "{size} bytes are too many for a DHCPv6 message"),
+            Malformed::Type(number) => write!(f, "unknown message type {number}"),
             Malformed::Truncated(code) => write!(f, "option {code} is cut off"),
-            Malformed::Rest(size) => write!(f, "{size} bytes behind the last option"),
-            Malformed::Length(code, size) => write!(f, "option {code} of {size} bytes"),
+            Malformed::Rest(size) => write!(f, "{size} bytes after the last option"),
+            Malformed::Length(code, size) => {
+                write!(f, "option {code} has an invalid length of {size} bytes")
+            }
         }
     }
 }
 
-/// Options in the order in which they stand.
+/// Options in the order of the message.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Options(Vec<(u16, Vec<u8>)>);
 
 impl Options {
-    /// Reads all of `bytes`.
+    /// Decodes all of `bytes`.
     pub fn decode(bytes: &[u8]) -> Result<Options, Malformed> {
         let mut options = Vec::new();
         let mut rest = bytes;
@@ -162,7 +164,7 @@ impl Options {
 
     fn encode(&self, bytes: &mut Vec<u8>) {
         for (code, value) in &self.0 {
-            // None of ours is as long; what has no length cannot be sent.
+            // Our own values are never this long; a value of 64 KiB or more cannot be encoded.
             let Ok(length) = u16::try_from(value.len()) else {
                 continue;
             };
@@ -172,22 +174,23 @@ impl Options {
         }
     }
 
-    /// Adds one behind the others.
+    /// Appends an option.
     pub fn push(&mut self, code: u16, value: impl Into<Vec<u8>>) {
         self.0.push((code, value.into()));
     }
 
-    /// Takes all of this code away.
+    /// Removes all options of this code.
     pub fn remove(&mut self, code: u16) {
         self.0.retain(|(other, _)| *other != code);
     }
 
-    /// The first one of this code: of those that may stand once only, the others mean nothing.
+    /// The first option of this code; repetitions of an option that may appear only once are
+    /// ignored.
     pub fn first(&self, code: u16) -> Option<&[u8]> {
         self.all(code).next()
     }
 
-    /// All of this code.
+    /// All options of this code.
     pub fn all(&self, code: u16) -> impl Iterator<Item = &[u8]> {
         let mine = self.0.iter().filter(move |(other, _)| *other == code);
         mine.map(|(_, value)| value.as_slice())
@@ -198,7 +201,7 @@ impl Options {
         self.0.iter().map(|(code, _)| *code)
     }
 
-    /// How it went, where it is said.
+    /// The status, if one is present.
     pub fn status(&self) -> Result<Option<Status>, Malformed> {
         let Some(value) = self.first(option::STATUS_CODE) else {
             return Ok(None);
@@ -220,7 +223,7 @@ impl Options {
 pub struct Status {
     /// Number of the code.
     pub code: u16,
-    /// For people; not clean.
+    /// For people; may contain control characters.
     pub text: String,
 }
 
@@ -228,16 +231,16 @@ pub struct Status {
 pub mod status {
     /// Done.
     pub const SUCCESS: u16 = 0;
-    /// No address is to be had.
+    /// The server has no address left.
     pub const NO_ADDRESSES: u16 = 2;
-    /// The server knows nothing of this lease.
+    /// The server has no record of this lease.
     pub const NO_BINDING: u16 = 3;
     /// The address belongs to another link.
     pub const NOT_ON_LINK: u16 = 4;
 }
 
 impl Status {
-    /// The code's name; none: it has none in RFC 8415.
+    /// The name of the code; none if RFC 8415 defines no name.
     pub fn name(&self) -> Option<&'static str> {
         Some(match self.code {
             status::SUCCESS => "Success",
@@ -263,28 +266,28 @@ impl fmt::Display for Status {
 /// Option 3.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Association {
-    /// Which of the client's.
+    /// IAID: the client's number of the association.
     pub iaid: u32,
     /// T1 in seconds; 0: the client's choice.
     pub renew_s: u32,
     /// T2 in seconds; 0: the client's choice.
     pub rebind_s: u32,
-    /// What it holds.
+    /// The options in the association.
     pub options: Options,
 }
 
 impl Association {
-    /// One that asks for this address, or for any.
+    /// A request for this address, or for any address.
     pub fn asking(iaid: u32, address: Option<Ipv6Addr>) -> Association {
         let mut options = Options::default();
         if let Some(address) = address {
-            let wanted = Address {
+            let requested = Address {
                 address,
                 preferred_s: 0,
                 valid_s: 0,
                 options: Options::default(),
             };
-            options.push(option::IA_ADDRESS, wanted.encode());
+            options.push(option::IA_ADDRESS, requested.encode());
         }
         Association {
             iaid,
@@ -294,7 +297,7 @@ impl Association {
         }
     }
 
-    /// Reads the value of the option.
+    /// Decodes the value of the option.
     pub fn decode(value: &[u8]) -> Result<Association, Malformed> {
         let mut reader = Reader(value, option::IA_NA, value.len());
         Ok(Association {
@@ -305,7 +308,7 @@ impl Association {
         })
     }
 
-    /// The value of the option.
+    /// Encodes the value of the option.
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         for number in [self.iaid, self.renew_s, self.rebind_s] {
@@ -325,12 +328,12 @@ pub struct Address {
     pub preferred_s: u32,
     /// Valid lifetime in seconds.
     pub valid_s: u32,
-    /// What it holds.
+    /// The options of the address.
     pub options: Options,
 }
 
 impl Address {
-    /// Reads the value of the option.
+    /// Decodes the value of the option.
     pub fn decode(value: &[u8]) -> Result<Address, Malformed> {
         let mut reader = Reader(value, option::IA_ADDRESS, value.len());
         Ok(Address {
@@ -341,7 +344,7 @@ impl Address {
         })
     }
 
-    /// The value of the option.
+    /// Encodes the value of the option.
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = self.address.octets().to_vec();
         for number in [self.preferred_s, self.valid_s] {
@@ -352,7 +355,7 @@ impl Address {
     }
 }
 
-/// The fixed fields of an option: its rest, its code, its whole length.
+/// Reads the fixed fields of an option: the remaining bytes, the option's code, its whole length.
 struct Reader<'a>(&'a [u8], u16, usize);
 
 impl Reader<'_> {
@@ -367,16 +370,16 @@ impl Reader<'_> {
 /// A message between a client and a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
-    /// Its type.
+    /// Message type.
     pub kind: Kind,
     /// The transaction, of 24 bits.
     pub transaction: u32,
-    /// What it says.
+    /// The options of the message.
     pub options: Options,
 }
 
 impl Message {
-    /// One that says nothing yet.
+    /// A message without options.
     pub fn new(kind: Kind, transaction: u32) -> Message {
         Message {
             kind,
@@ -385,7 +388,7 @@ impl Message {
         }
     }
 
-    /// Reads one; messages of relays are none for a client.
+    /// Decodes a message; a client rejects messages of relays.
     pub fn decode(bytes: &[u8]) -> Result<Message, Malformed> {
         if bytes.len() > LARGEST {
             return Err(Malformed::Long(bytes.len()));
@@ -401,7 +404,7 @@ impl Message {
         })
     }
 
-    /// Its bytes.
+    /// Encodes the message.
     pub fn encode(&self) -> Vec<u8> {
         let [_, a, b, c] = self.transaction.to_be_bytes();
         let mut bytes = vec![self.kind.number(), a, b, c];
@@ -409,14 +412,15 @@ impl Message {
         bytes
     }
 
-    /// The DUID of this option, 3 to [`DUID`] bytes long.
+    /// The DUID in this option; a DUID is 3 to [`DUID`] bytes long.
     pub fn duid(&self, code: u16) -> Option<&[u8]> {
         let duid = self.options.first(code)?;
         (3..=DUID).contains(&duid.len()).then_some(duid)
     }
 
-    /// How long a server wants its clients to wait at most between two messages, in seconds:
-    /// SOL_MAX_RT or INF_MAX_RT. What is out of its range is ignored (RFC 8415 21.24 and 21.25).
+    /// The longest wait between two messages that a server requests of its clients, in seconds:
+    /// SOL_MAX_RT or INF_MAX_RT. A value outside the allowed range is ignored (RFC 8415 21.24 and
+    /// 21.25).
     pub fn longest_wait_s(&self, code: u16) -> Option<u32> {
         let value = <[u8; 4]>::try_from(self.options.first(code)?).ok()?;
         let seconds = u32::from_be_bytes(value);

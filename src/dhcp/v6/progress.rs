@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! PURE: how far DHCPv6 came on an interface, and which of the known causes fits when it does not.
+//! PURE: the progress of DHCPv6 on an interface, and the known cause that fits while there is no
+//! lease.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,100 +9,100 @@ use super::lease::Lease;
 use crate::dhcp::progress::{Counts, Diagnosis, Words};
 use crate::inet::Router;
 
-/// The exchange that goes on, by its first message (RFC 8415 18.2), as state.json has it; `WAITING` or
-/// `BOUND` where there is none.
+/// The current exchange, named by its first message (RFC 8415 18.2), as in state.json; `WAITING` or
+/// `BOUND` outside an exchange.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum State {
-    /// Nothing until the time of `due`, then SOLICIT.
+    /// The client waits until `due`, then sends SOLICIT.
     #[default]
     #[serde(rename = "WAITING")]
     Waiting,
-    /// Offers are awaited.
+    /// The client waits for offers.
     #[serde(rename = "SOLICIT")]
     Soliciting,
-    /// An offer is asked for.
+    /// The client requests an offer.
     #[serde(rename = "REQUEST")]
     Requesting,
-    /// The server is told that another host has the address.
+    /// The client tells the server that another host has the address.
     #[serde(rename = "DECLINE")]
     Declining,
-    /// There is a lease.
+    /// The client has a lease.
     #[serde(rename = "BOUND")]
     Bound,
-    /// Its server is asked for more time.
+    /// The client requests more time from the server of the lease.
     #[serde(rename = "RENEW")]
     Renewing,
-    /// Any server is asked for more time.
+    /// The client requests more time from any server.
     #[serde(rename = "REBIND")]
     Rebinding,
 }
 
-/// How far it came on an interface.
+/// The progress on an interface.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Progress {
-    /// The interface.
+    /// Name of the interface.
     pub interface: String,
-    /// Its index, which a rename leaves alone.
+    /// Index of the interface; a rename does not change the index.
     pub index: u32,
     /// Option 1 as it was sent, in hexadecimal.
     pub duid: String,
-    /// Which interface of this DUID.
+    /// The interface of this DUID.
     pub iaid: u32,
     /// State of the client.
     pub state: State,
-    /// What was sent and what came back.
+    /// Messages sent and answers received.
     pub counts: Counts,
-    /// What a router said of it.
+    /// What a router advertises about DHCPv6.
     pub router: Router,
-    /// What was granted.
+    /// The lease.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease: Option<Lease>,
-    /// What was asked for.
+    /// The requested settings.
     pub wish: Wish,
-    /// `rd.net.timeout.dhcp=` passed as often as `rd.net.dhcp.retry=` allows.
+    /// `rd.net.timeout.dhcp=` expired as often as `rd.net.dhcp.retry=` allows.
     pub gave_up: bool,
-    /// Why nothing can be sent at all.
+    /// Why the client cannot send.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub broken: Option<String>,
 }
 
 impl Progress {
-    /// What was found while there is no lease.
+    /// The cause while there is no lease.
     pub fn diagnosis(&self) -> Diagnosis {
         let duid = &self.duid;
         let refused = "give the server a pool for this link, or a reservation for this DUID";
-        let foreign = "see whether another node has this port GUID or this client identifier";
+        let foreign = "check whether another node has this port GUID or this client identifier";
         self.counts.diagnosis(Words {
             broken: self.broken.as_deref(),
             is_requesting: self.state == State::Requesting,
-            taken: "end the other machine's use of it, or take it out of the server's pool",
+            taken: "stop the other machine from using the address, or remove the address from the server's pool",
             refused: (format!(" (client {duid})"), refused.to_owned()),
             foreign: (
-                format!("only answers to others than client {duid}"),
+                format!("a DHCPv6 server answers other clients but not client {duid}"),
                 foreign.to_owned(),
             ),
             silence: self.silence(),
         })
     }
 
-    /// Nobody answers: what a router says of that.
+    /// The cause if no server answers, with what a router advertises.
     fn silence(&self) -> Diagnosis {
         let (more, hint) = match self.router {
             Router::Silent => (
-                "and no router advertises itself",
+                "and no router sends advertisements",
                 "a DHCPv6 server or relay, and for the routes a router, must serve this partition (tcpdump -i IF 'udp port 547 or icmp6')",
             ),
             Router::Unmanaged | Router::Stateless => (
-                "and the router advertises none (M flag)",
+                "and the router does not advertise DHCPv6 (no M flag)",
                 "use ip=IF:auto6 if the router gives addresses, or start a DHCPv6 server for this partition",
             ),
             Router::Managed => (
-                "though the router advertises one (M flag)",
+                "although the router advertises DHCPv6 (M flag)",
                 "a DHCPv6 server or relay must listen on this partition (UDP port 547, ff02::1:2)",
             ),
         };
         (
-            format!("nobody answers client {}, {more}", self.duid),
+            format!("no DHCPv6 server answers client {}, {more}", self.duid),
             hint.replace("IF", &self.interface),
         )
     }

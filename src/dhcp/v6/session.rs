@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A client on a real interface: what it wants sent is sent, what comes to its port is handed to it.
+//! A client on a real interface: sends the client's messages and passes messages to the client.
 
 use std::net::Ipv6Addr;
 
@@ -13,12 +13,12 @@ use crate::hardware::Hex;
 use crate::inet::Router;
 use crate::system::clock::boottime_ns;
 
-/// What the caller has to do.
+/// What the caller must do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// There is a lease, or a renewed one.
+    /// A lease was granted or renewed.
     Bound,
-    /// This address must go.
+    /// Remove this address.
     Lost(Ipv6Addr),
 }
 
@@ -34,7 +34,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// Opens the socket; nothing is sent yet. `local` is a link-local address of the interface that
+    /// Opens the socket; sends nothing yet. `local` is a link-local address of the interface that
     /// is not tentative. Runs on the current tokio runtime.
     pub fn open(
         interface: &str,
@@ -53,25 +53,25 @@ impl Session {
         })
     }
 
-    /// Begins; with `known` by asking for the address of an earlier lease.
+    /// Starts the client; with `known`, the client asks for the address of an earlier lease.
     pub fn start(&mut self, known: Option<Ipv6Addr>) {
         let actions = self.client.start(boottime_ns(), known);
         self.carry_out(actions);
     }
 
-    /// Goes on with a lease whose address is on the interface.
+    /// Continues with a lease whose address is on the interface.
     pub fn resume(&mut self, lease: Lease) {
         let actions = self.client.resume(boottime_ns(), lease);
         self.carry_out(actions);
     }
 
-    /// Asks whether the lease holds on this link.
+    /// Checks with the servers whether the lease is valid on this link.
     pub fn verify(&mut self) {
         let actions = self.client.verify(boottime_ns());
         self.carry_out(actions);
     }
 
-    /// The link has carrier again: what is asked for is asked for at once.
+    /// The link has carrier again: repeats the current request at once.
     pub fn hurry(&mut self) {
         let actions = self.client.hurry(boottime_ns());
         self.carry_out(actions);
@@ -83,23 +83,23 @@ impl Session {
         self.carry_out(actions);
     }
 
-    /// Asks no more, and leaves the port to others. What it came to stays for the report.
+    /// Stops the client and releases the port. The progress stays for the report.
     pub fn close(&mut self) {
         self.socket.close();
     }
 
-    /// The address that it asks from.
+    /// The local address of the socket.
     pub fn local(&self) -> Ipv6Addr {
         self.socket.local
     }
 
-    /// The interface's name now.
+    /// Sets the current name of the interface.
     pub fn rename(&mut self, interface: &str) {
         interface.clone_into(&mut self.socket.interface);
     }
 
-    /// What a router says, for the report. One that is heard for the first time came up with its
-    /// network: the next question does not wait for its turn.
+    /// Sets what a router advertises, for the report. A first advertisement means that the network
+    /// has just come up: the next message is sent at once.
     pub fn set_router(&mut self, router: Router) {
         let is_new = self.router == Router::Silent && router != Router::Silent;
         self.router = router;
@@ -109,23 +109,23 @@ impl Session {
         }
     }
 
-    /// When [`Session::wake`] is wanted, ns since kernel start.
+    /// When [`Session::wake`] must be called, ns since kernel start.
     pub fn due(&self) -> Option<u64> {
         self.client.due()
     }
 
-    /// What is granted.
+    /// The current lease.
     pub fn lease(&self) -> Option<&Lease> {
         self.client.lease()
     }
 
-    /// So many messages went, and no server is about to grant something.
+    /// Whether the client sent at least this many messages and no server is about to grant a lease.
     pub fn is_in_vain(&self, messages: u32) -> bool {
         let is_asked = self.client.state() == State::Requesting;
         self.client.counts().sent >= messages && !is_asked
     }
 
-    /// Does what is due by now.
+    /// Does what is due now.
     pub fn wake(&mut self) {
         let actions = self.client.wake(boottime_ns());
         self.carry_out(actions);
@@ -136,7 +136,7 @@ impl Session {
         std::mem::take(&mut self.outcomes)
     }
 
-    /// For the report.
+    /// The state for the report.
     pub fn progress(&self) -> Progress {
         let mut counts = self.client.counts().clone();
         counts.malformed = self.socket.malformed;
@@ -155,7 +155,7 @@ impl Session {
         }
     }
 
-    /// Waits until a packet moved the client: its state, its next time, or the lease.
+    /// Waits until a packet changes the client: its state, its next time, or the lease.
     pub async fn changed(&mut self) {
         loop {
             let before = (self.client.state(), self.client.due());
@@ -166,7 +166,7 @@ impl Session {
             if before != (self.client.state(), self.client.due()) || !self.outcomes.is_empty() {
                 return;
             }
-            // Under a flood the others get their turn.
+            // Lets other tasks run during a flood.
             tokio::task::yield_now().await;
         }
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The client's UDP port on one interface: messages go out and come in.
+//! The client's UDP port on one interface: sends and receives messages.
 
 use std::io;
 use std::net::{Ipv6Addr, SocketAddr, SocketAddrV6, UdpSocket};
@@ -11,10 +11,10 @@ use super::{CLIENT_PORT, SERVER_PORT, SERVERS};
 use crate::error::{Error, errno_text};
 use crate::system::readiness::watched;
 
-/// Packets handed over in one piece: a flood must not keep the program from its other work.
+/// Packets handled in one batch: a flood must not keep the program from its other work.
 const BATCH: usize = 64;
 
-/// Why the port is not to be had.
+/// Why the port is not available.
 #[derive(Debug)]
 pub enum Closed {
     /// Another client has the port (EADDRINUSE).
@@ -31,18 +31,18 @@ impl From<Closed> for Error {
     }
 }
 
-/// The port of an interface.
+/// The client's port on an interface.
 #[derive(Debug)]
 pub struct Socket {
-    /// The interface's name now.
+    /// Current name of the interface.
     pub interface: String,
     /// Its index.
     pub index: u32,
-    /// The interface's link-local address: from there it asks.
+    /// The interface's link-local address: the source address of messages.
     pub local: Ipv6Addr,
     /// Why the last send failed.
     pub broken: Option<String>,
-    /// Packets that were no DHCPv6.
+    /// Packets that are not DHCPv6.
     pub malformed: u32,
     /// None: closed.
     socket: Option<AsyncFd<UdpSocket>>,
@@ -55,12 +55,12 @@ impl Socket {
         let socket = open(index, local).and_then(watched).map_err(|e| {
             let error = Error::io(
                 interface,
-                format!("DHCPv6: UDP port {CLIENT_PORT} of {local} cannot be had"),
+                format!("DHCPv6: cannot bind UDP port {CLIENT_PORT} of {local}"),
                 &e,
             );
             match e.kind() {
                 io::ErrorKind::AddrInUse => {
-                    Closed::InUse(error.hint("another DHCPv6 client runs: ss -lnup"))
+                    Closed::InUse(error.hint("another DHCPv6 client is running: see ss -lnup"))
                 }
                 _ => Closed::Failed(error),
             }
@@ -75,17 +75,17 @@ impl Socket {
         })
     }
 
-    /// The port is for others from now on: nothing is sent or heard any more.
+    /// Releases the port: sends and receives nothing from now on.
     pub fn close(&mut self) {
         self.socket = None;
     }
 
-    /// Not closed.
+    /// True until [`Socket::close`].
     pub fn is_open(&self) -> bool {
         self.socket.is_some()
     }
 
-    /// Sends it to all servers and relays of the link, and says a failure once.
+    /// Sends the message to all servers and relays of the link; logs a failure once.
     pub fn send(&mut self, message: &Message) {
         let Some(socket) = &self.socket else {
             return;
@@ -93,11 +93,11 @@ impl Socket {
         let to = SocketAddrV6::new(SERVERS, SERVER_PORT, 0, self.index);
         match socket.get_ref().send_to(&message.encode(), to) {
             Ok(_) => {
-                log::debug!("{}: DHCPv6: {} sent", self.interface, said(message));
+                log::debug!("{}: DHCPv6: {} sent", self.interface, summary(message));
                 self.broken = None;
             }
             Err(error) => {
-                let why = format!("nothing can be sent: {}", errno_text(&error));
+                let why = format!("cannot send: {}", errno_text(&error));
                 if self.broken.as_ref() != Some(&why) {
                     log::warn!("{}: DHCPv6: {why}", self.interface);
                     self.broken = Some(why);
@@ -106,7 +106,7 @@ impl Socket {
         }
     }
 
-    /// Waits for packets, and gives the messages among them with whom they are from.
+    /// Waits for packets, and returns the messages among them with their source addresses.
     pub async fn heard(&mut self) -> Vec<(Message, Ipv6Addr)> {
         let Some(socket) = &self.socket else {
             return std::future::pending().await;
@@ -122,7 +122,11 @@ impl Socket {
         for (bytes, from) in packets {
             match Message::decode(&bytes) {
                 Ok(message) => {
-                    log::debug!("{}: DHCPv6: {} from {from}", self.interface, said(&message));
+                    log::debug!(
+                        "{}: DHCPv6: {} from {from}",
+                        self.interface,
+                        summary(&message)
+                    );
                     messages.push((message, from));
                 }
                 Err(why) => {
@@ -135,16 +139,16 @@ impl Socket {
     }
 }
 
-/// Bound to the link-local address, so that the kernel hands over what is for this interface alone.
+/// Binds to the link-local address, so that the kernel delivers only packets for this interface.
 fn open(index: u32, local: Ipv6Addr) -> io::Result<UdpSocket> {
     let socket = UdpSocket::bind(SocketAddrV6::new(local, CLIENT_PORT, 0, index))?;
     socket.set_nonblocking(true)?;
     Ok(socket)
 }
 
-/// What is there, up to [`BATCH`], with whom it is from. An error is the end of it.
+/// The waiting packets, at most [`BATCH`], with their source addresses. An error ends the batch.
 fn batch(socket: &UdpSocket) -> Vec<(Vec<u8>, Ipv6Addr)> {
-    // A byte more than a message may have: what is longer is seen to be.
+    // One byte more than a message may have, so that a longer message is detected.
     let mut buffer = vec![0; LARGEST + 1];
     let mut next = || match socket.recv_from(&mut buffer) {
         Ok((length, SocketAddr::V6(from))) => Some((buffer.get(..length)?.to_vec(), *from.ip())),
@@ -154,7 +158,7 @@ fn batch(socket: &UdpSocket) -> Vec<(Vec<u8>, Ipv6Addr)> {
 }
 
 /// A message in one line of the debug log.
-fn said(message: &Message) -> String {
+fn summary(message: &Message) -> String {
     let codes: Vec<String> = message.options.codes().map(|c| c.to_string()).collect();
     format!(
         "{} transaction {:#08x}, options {}",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What must hold of every DHCPv6 lease that is taken, and of what is said without one.
+//! What must hold of every DHCPv6 lease and of all settings that the client accepts.
 
 use ibboot::dhcp::v6::lease::Lease;
 

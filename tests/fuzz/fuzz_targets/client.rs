@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A client among servers that say anything at any time: it never panics, never sends more than its
-//! timers and its state machine allow, and never takes an address that was not granted.
+//! A client among servers that send anything at any time: the client never panics, never sends more
+//! than its timers and its state machine allow, and never takes an address that was not granted.
 //!
-//! The bytes are a script: each step lets time pass or hands over a message of the current
-//! transaction made of the next bytes.
+//! The bytes are a script: each step lets time pass or delivers a message of the current
+//! transaction, made of the next bytes.
 #![no_main]
 
 use std::collections::BTreeSet;
@@ -34,12 +34,12 @@ impl Script<'_> {
         taken.to_vec()
     }
 
-    /// A message of this transaction, with the least that a lease needs and some options more.
+    /// A message of this transaction, with the options that a lease needs and some more.
     fn message(&mut self, xid: u32) -> Option<Message> {
         let what = self.byte()?;
         let mut message = Message::new(KINDS[usize::from(what & 3)], xid ^ u32::from(what >> 7));
         message.op = 2;
-        // For other hardware now and then.
+        // Sometimes for other hardware.
         message.htype = if what & 4 == 0 { 32 } else { 1 };
         message.yiaddr = [10, 0, 0, self.byte()?].into();
         let mut add = |code: u8, value: Vec<u8>| message.options.insert(code, value);
@@ -82,7 +82,7 @@ fuzz_target!(|data: &[u8]| {
                 Action::Send(message, _) => {
                     xid = message.xid;
                     sent += 1;
-                    // Repetitions differ in their numbers only.
+                    // Repetitions differ only in their numbers.
                     let shape = (message.kind.number(), message.ciaddr, message.options.len());
                     if shapes.insert(shape) {
                         assert_eq!(Message::decode(&message.encode()), Ok(message));
@@ -117,13 +117,14 @@ fuzz_target!(|data: &[u8]| {
                 client.received(now, &message)
             }
         };
-        // A message at once for an answer that moves it on, else no more than two a second.
+        // One message at once for each answer that moves the client, otherwise at most two a
+        // second.
         let seconds = (now - began) / SECOND + 1;
         assert!(
             sent <= 2 * seconds + 8 + answers.min(3 * seconds),
             "{sent} in {seconds} s"
         );
-        // No lease is longer than option 51 can say.
+        // No lease is longer than option 51 can express.
         assert!(
             client
                 .due()

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A DHCPv6 client among servers that say anything at any time: it never panics, never sends more than
-//! its timers and its state machine allow, and keeps the root's address. One that asks for no more than
-//! settings does so until it has an answer.
+//! A DHCPv6 client among servers that send anything at any time: the client never panics, never
+//! sends more than its timers and its state machine allow, and keeps the root's address. A client
+//! that requests only settings stops with the first answer.
 //!
-//! The bytes are a script: each step lets time pass, finds a duplicate address or hands over a message
-//! of the current transaction made of the next bytes. A 7 at the end makes it an inquiry.
+//! The bytes are a script: each step lets time pass, finds a duplicate address or delivers a
+//! message of the current transaction, made of the next bytes. A 7 at the end makes the script an
+//! inquiry.
 #![no_main]
 
 mod believed;
@@ -37,7 +38,7 @@ impl Script<'_> {
         taken.to_vec()
     }
 
-    /// A message of this transaction, with the least that a lease needs and some options more.
+    /// A message of this transaction, with the options that a lease needs and some more.
     fn message(&mut self, transaction: u32, duid: &[u8]) -> Option<Message> {
         let what = self.byte()?;
         let kind = KINDS[usize::from(what & 3)];
@@ -94,7 +95,7 @@ fn talk(data: &[u8]) {
     let mut actions = client.start(now, known);
     let (mut transaction, mut sent, mut moved) = (0, 0_u64, 0_u64);
     let mut is_duplicate = false;
-    // Repetitions differ in their numbers only.
+    // Repetitions differ only in their numbers.
     let (mut shapes, mut leases) = (BTreeSet::new(), BTreeSet::new());
     while let Some(step) = script.byte() {
         for action in actions.drain(..) {
@@ -116,7 +117,7 @@ fn talk(data: &[u8]) {
                 Action::Lost(_) => assert!(!keep || is_duplicate),
             }
         }
-        // Nothing else takes the root's address away.
+        // Only a duplicate removes the root's address.
         is_duplicate = step & 7 == 3;
         actions = match step & 7 {
             0 => {
@@ -143,7 +144,7 @@ fn talk(data: &[u8]) {
                 client.received(now, &message, Ipv6Addr::LOCALHOST)
             }
         };
-        // A message at once for what moves it on, else no more than two a second.
+        // One message at once for each event that moves the client, otherwise at most two a second.
         let seconds = (now - began) / SECOND + 1;
         assert!(sent <= 2 * seconds + 8 + moved, "{sent} in {seconds} s");
         assert!(
@@ -154,7 +155,7 @@ fn talk(data: &[u8]) {
     }
 }
 
-/// Where only settings are wanted: one answer, and no more questions after it.
+/// A client that requests only settings: one answer, and no further message.
 fn inquiry(data: &[u8]) {
     let mut script = Script(data);
     let Some(first) = script.byte() else { return };

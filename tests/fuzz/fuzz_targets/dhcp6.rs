@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Any bytes as a DHCPv6 message: nothing panics, what is read comes back when it is written, and what
-//! is believed of a message is clean.
+//! Any bytes as a DHCPv6 message: no panic; a decoded message survives encoding and decoding; every
+//! accepted value is clean.
 #![no_main]
 
 mod believed;

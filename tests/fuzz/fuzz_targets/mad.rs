@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What comes out of the fabric: answers of subnet administrators, behind the header of the umad device,
-//! and what the connection manager says of a server. Nothing panics, an interview ends after four
-//! questions whatever is answered, and what is believed is clean.
+//! Data from the fabric: answers of subnet administrators, behind the header of the umad device,
+//! and the connection manager's events about a server. No panic; an interview ends after four
+//! questions whatever the answers; every accepted value is clean.
 //!
-//! The bytes are read three ways: as one read of the umad device, as a script of what a subnet
-//! administrator answers to an interview, and as an event of rdma_cm.
+//! The bytes are read three ways: as one read of the umad device, as a script of a subnet
+//! administrator's answers in an interview, and as an event of rdma_cm.
 #![no_main]
 
 use std::net::Ipv6Addr;
@@ -22,7 +22,7 @@ use libfuzzer_sys::fuzz_target;
 
 const MGID: Ipv6Addr = Ipv6Addr::new(0xff12, 0x401b, 0xffff, 0, 0, 0, 0xffff, 0xffff);
 const MTUS: [u32; 5] = [256, 512, 1024, 2048, 4096];
-/// Where an answer has its status, method, RMPP header and record size.
+/// Offsets of status, method, RMPP header and record size in an answer.
 const METHOD: usize = 3;
 const STATUS: usize = 4;
 const RECORD_SIZE: usize = 44;
@@ -67,7 +67,7 @@ fn read(packet: &[u8]) {
     match umad::received(packet) {
         Ok(Received::Reply(mad)) => {
             assert!(mad.len() <= packet.len());
-            // Whatever the transaction is, so that more than a guess gets through.
+            // With the expected transaction, so that more inputs get past the first comparison.
             let tid = mad
                 .get(12..16)
                 .and_then(|tid| Some(u32::from_be_bytes(tid.try_into().ok()?)));
@@ -104,7 +104,8 @@ impl<'a> Script<'a> {
         taken
     }
 
-    /// A datagram with the question's header, made an answer, and records of the next bytes.
+    /// A datagram with the header of the question, turned into an answer, and records of the next
+    /// bytes.
     fn answer(&mut self, question: &[u8; MAD]) -> Option<Vec<u8>> {
         let what = self.byte()?;
         let mut mad = question.get(..DATA)?.to_vec();
@@ -124,20 +125,20 @@ impl<'a> Script<'a> {
         }
         let length = usize::from(self.byte()?);
         mad.extend(self.bytes(length));
-        // The kernel joins segments: more than one datagram's length is nothing odd.
+        // The kernel joins segments: an answer may be longer than one datagram.
         mad.resize(mad.len() + usize::from(what >> 4) * 64, 0);
         Some(mad)
     }
 }
 
-/// Records of more than 2 kB are rarely worth a try.
+/// Records of more than 2 kB are rarely useful.
 fn high_byte(what: u8) -> u8 {
     if what & 4 != 0 { 0xff } else { 0 }
 }
 
 fn interview(data: &[u8]) {
     let mut script = Script(data);
-    // Without a group the question is only whether anybody is there.
+    // Without a group the question only tests whether the subnet administrator answers.
     let group = data
         .last()
         .is_some_and(|last| last & 1 == 0)
@@ -169,7 +170,7 @@ fn interview(data: &[u8]) {
             );
         }
         match next {
-            // What is no answer changes nothing.
+            // A packet that is not an answer changes nothing.
             Next::Wait => assert_eq!(interview.question(), question),
             Next::Ask => {
                 asked += 1;
@@ -225,7 +226,7 @@ fn line(finding: &Finding) {
     );
 }
 
-/// The status of an event is what a peer gave as its reason.
+/// The status of an event is the reason that the peer gave.
 fn server(response: &[u8]) {
     let Some(event) = cm::event(response) else {
         assert!(response.len() < 20);

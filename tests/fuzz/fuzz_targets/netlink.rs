@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Any bytes as what the kernel's sockets and files say: answers and notifications of NETLINK_RDMA,
-//! uevents, asynchronous events of uverbs. Nothing panics, no length leads the walk backwards or
-//! beyond the end, and only the kernel's own word ends a request well.
+//! Any bytes from the kernel's sockets and files: answers and notifications of NETLINK_RDMA,
+//! uevents, asynchronous events of uverbs. No panic; no length leads the walk backwards or beyond
+//! the end; only the kernel's own acknowledgement completes a request.
 #![no_main]
 
 use std::io;
@@ -14,7 +14,7 @@ use netlink_packet_core::{DecodeError, NlasIterator};
 
 fuzz_target!(|data: &[u8]| {
     walk(data);
-    // A dump comes in several datagrams; the sequence number is the one of the first.
+    // A dump comes in several datagrams; the sequence number is the one of the first datagram.
     let seq = wire::messages(data)
         .next()
         .and_then(|first| Some(first.ok()?.sequence_number()))
@@ -37,7 +37,7 @@ fuzz_target!(|data: &[u8]| {
         }
         answers(datagrams, seq, wire::monitor_mode);
         for connections in answers(datagrams, seq, wire::connections) {
-            // A connection takes an entry with two addresses.
+            // A connection needs an entry with two addresses.
             assert!(connections.len() <= data.len() / 40);
         }
     }
@@ -45,7 +45,7 @@ fuzz_target!(|data: &[u8]| {
     read_notifications(data, &mut events);
     assert!(events.len() <= wire::messages(data).count());
     device_event(data);
-    // Half an event is none, and spoils what came before it.
+    // Half an event is an error, which also discards the events before it.
     let events = drain(Queue(data)).map(|events| events.len()).ok();
     assert_eq!(
         events,
@@ -53,7 +53,7 @@ fuzz_target!(|data: &[u8]| {
     );
 });
 
-/// A device's file with so much in it.
+/// A device file with these bytes to read.
 struct Queue<'a>(&'a [u8]);
 
 impl Read for Queue<'_> {
@@ -65,7 +65,7 @@ impl Read for Queue<'_> {
     }
 }
 
-/// Every message and every attribute takes at least its header.
+/// Every message and every attribute needs at least its header.
 fn walk(datagram: &[u8]) {
     let mut left = datagram.len() / 16 + 1;
     for message in wire::messages(datagram) {
@@ -94,7 +94,7 @@ fn nested(payload: &[u8], depth: usize) {
     }
 }
 
-/// What a request gets whose answer arrives as these datagrams; those before the end count.
+/// The result of a request whose answer arrives in these datagrams; datagrams before the end count.
 fn answers<T>(
     datagrams: [&[u8]; 2],
     seq: u32,
@@ -123,7 +123,7 @@ fn answers<T>(
     values
 }
 
-/// What is read of a uevent comes back when it is written.
+/// A decoded uevent survives encoding and decoding.
 fn device_event(message: &[u8]) {
     let Some(event) = uevent::parse(message) else {
         return;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Any bytes as the files that ibboot reads back: state.json, expected.json and check.json of
-//! /run/ibboot, and the answers in a saved tree. Nothing panics; a file that is not believed is one
-//! short line; one that is comes back when it is written, and whatever stands in it, `check`,
-//! `timeline`, `lease` and the handover make clean lines and file names of it.
+//! /run/ibboot, and the answers in a saved tree. No panic; a rejected file gives one short line; an
+//! accepted file survives writing and reading, and `check`, `timeline`, `lease` and the handover
+//! make only clean lines and file names of its content.
 //!
-//! A NUL ends a file and begins the next one; its first byte says which it is.
+//! A NUL ends a file and starts the next file; the first byte selects the kind of file.
 #![no_main]
 
 use std::fmt::Debug;
@@ -42,8 +42,8 @@ const HANDOVERS: [Handover; 5] = [
     Handover::None,
 ];
 
-/// A machine with two InfiniBand ports, the second one's interface without carrier, and what a command
-/// line wants of it.
+/// A machine with two InfiniBand ports, the second port's interface without carrier, and the
+/// expectation of a command line.
 static MACHINE: LazyLock<(Facts, Expectation)> = LazyLock::new(|| {
     let root = Root::new(Path::new(env!("CARGO_MANIFEST_DIR")).join("../sys/connectx6-hdr"));
     let mut facts = Facts::gather(&root, None, &[], Depth::All);
@@ -116,7 +116,7 @@ fuzz_target!(|data: &[u8]| {
     compare(expected.as_ref().unwrap_or(expectation), &facts, to);
 });
 
-/// As a file of this boot.
+/// Reads the bytes as a file of this boot.
 fn file<T: Stamped + Serialize + Debug + PartialEq>(
     bytes: &[u8],
     boot_id: Option<&str>,
@@ -142,7 +142,7 @@ fn file<T: Stamped + Serialize + Debug + PartialEq>(
     }
 }
 
-/// As answers in a saved tree.
+/// Reads the bytes as answers in a saved tree.
 fn saved<T: DeserializeOwned + Serialize + Debug + PartialEq>(bytes: &[u8]) -> Option<Vec<T>> {
     let read = serde_json::from_slice::<Vec<T>>(bytes).ok()?;
     let json = serde_json::to_vec(&read).expect("JSON");
@@ -189,14 +189,14 @@ fn lines(text: &str) {
         !text.contains(|c: char| c.is_control() && c != '\n'),
         "{text:?}"
     );
-    // No form of XML has these.
+    // XML cannot represent these characters.
     assert!(
         !text.contains(['\u{fffe}', '\u{ffff}']) || !text.starts_with("<svg"),
         "{text:?}"
     );
 }
 
-/// `ibboot lease` goes on with what state.json says of an interface.
+/// `ibboot lease` continues with the state of an interface in state.json.
 fn resume(progress: &Progress) {
     let (seen, hint) = progress.diagnosis();
     assert!(!seen.is_empty() || hint.is_empty());
@@ -230,12 +230,12 @@ fn resume(progress: &Progress) {
         now = client.due().unwrap_or(now).max(now);
         actions = client.wake(now);
     }
-    // Times of a damaged lease make no storm.
+    // The times of a damaged lease cause no storm.
     let seconds = (now - 3600 * SECOND) / SECOND + 1;
     assert!(sent <= 2 * seconds + 8, "{sent} in {seconds} s");
 }
 
-/// The same of DHCPv6.
+/// Like `resume`, for DHCPv6.
 fn resume6(progress: &dhcp::v6::progress::Progress) {
     let (seen, hint) = progress.diagnosis();
     assert!(!seen.is_empty() || hint.is_empty());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Any text as what a file of /sys/class/infiniband or /sys/class/net holds: nothing panics, what is
-//! refused is named in one short line, and what is read comes back when it is written.
+//! Any text as a file of /sys/class/infiniband or /sys/class/net: no panic; a rejected value gives
+//! one short line; an accepted value survives writing and reading.
 #![no_main]
 
 use std::fmt::{Debug, Display};
@@ -18,10 +18,10 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 fuzz_target!(|data: &[u8]| {
-    // As system::root hands it over.
+    // As system::root returns the text.
     let text = String::from_utf8_lossy(data);
     let raw = text.as_ref();
-    // Each names its quantity; the rest of the line is the same.
+    // Each error names its quantity; the rest of the line is the same.
     let line = ParseError::new("rate", raw).to_string();
     assert!(
         line.len() < 1000 && !line.chars().any(char::is_control),
@@ -69,7 +69,7 @@ fuzz_target!(|data: &[u8]| {
     let broadcast = unhex(raw).unwrap_or_default();
     let pkey = pkey_of_broadcast(&broadcast);
     let group = group_of_broadcast(&broadcast).map(|group| group.octets());
-    // Bytes 8 and 9 of 20, of which the group has the last 16.
+    // Bytes 8 and 9 of 20; the group has the last 16 bytes.
     if let (Some(pkey), Some([_, _, _, _, high, low, ..])) = (pkey, group) {
         assert_eq!(pkey, u16::from_be_bytes([high, low]));
     }
@@ -88,7 +88,7 @@ fn refusal<T>(raw: &str, read: Result<T, ParseError>) -> Option<T> {
     }
 }
 
-/// The same for what has a name of its own, which JSON has too.
+/// Like `refusal`, for values with names: Display and JSON must return the same value.
 fn named<T>(raw: &str, read: Result<T, ParseError>)
 where
     T: Copy

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a server's answer does to a client (RFC 2131 4.4; RFC 6842).
+//! How a client handles a server's answer (RFC 2131 4.4; RFC 6842).
 
 use std::net::Ipv4Addr;
 
@@ -11,7 +11,7 @@ use crate::error::printable;
 use crate::redact;
 
 impl Client {
-    /// A message came from the link.
+    /// Handles a message from the link.
     pub fn received(&mut self, now: u64, message: &Message) -> Vec<Action> {
         if message.op != 2 {
             return Vec::new();
@@ -22,14 +22,15 @@ impl Client {
             }
             return Vec::new();
         }
-        // Servers need not send it back; one that sends another's answers another (RFC 6842).
+        // A server need not echo the client identifier; an answer with another identifier is for
+        // another client (RFC 6842).
         let id = message.option(option::CLIENT_ID);
         if id.is_some_and(|id| id != self.config.identity.client_id) {
             self.counts.foreign += 1;
             return Vec::new();
         }
         if let Some(why) = self.not_our_hardware(message) {
-            return self.disbelieve(now, message, &why);
+            return self.reject(now, message, &why);
         }
         match (message.kind, self.state) {
             (Kind::Offer, State::Selecting | State::Requesting) => self.offered(now, message),
@@ -41,7 +42,7 @@ impl Client {
                 Kind::Nak,
                 State::Requesting | State::Rebooting | State::Renewing | State::Rebinding,
             ) => self.refused(now, message),
-            // FORCERENEW too, since nobody can tell who sent it (RFC 3203 5.4).
+            // FORCERENEW is ignored too: its sender cannot be verified (RFC 3203 5.4).
             _ => {
                 self.counts.unsolicited += 1;
                 Vec::new()
@@ -49,35 +50,36 @@ impl Client {
         }
     }
 
-    /// An answer that cannot be used is counted with its reason, and the next one awaited.
-    fn disbelieve(&mut self, now: u64, message: &Message, why: &Reason) -> Vec<Action> {
+    /// Counts an unusable answer with its reason; the client waits for the next answer.
+    fn reject(&mut self, now: u64, message: &Message, why: &Reason) -> Vec<Action> {
         self.counts.unusable = self.counts.unusable.saturating_add(1);
         let from = message
             .address(option::SERVER)
-            .map_or_else(String::new, |server| format!(" of {server}"));
+            .map_or_else(String::new, |server| format!(" from {server}"));
         let what = format!("{}{from}: {why}", message.kind);
-        let said = self.warn(now, why.kind, format!("not usable: {what}"));
-        // What the report says changes no more often than what the log does.
-        if !said.is_empty() || self.counts.why_unusable.is_none() {
+        let lines = self.warn(now, why.kind, format!("not usable: {what}"));
+        // The report changes no more often than the log.
+        if !lines.is_empty() || self.counts.why_unusable.is_none() {
             self.counts.why_unusable = Some(what);
         }
-        said
+        lines
     }
 
-    /// A warning, unless one of its kind or too many others were given since the last lease.
+    /// A warning about an answer; none after a warning of the same kind, or after too many others,
+    /// since the last lease.
     fn warn(&mut self, now: u64, kind: &'static str, line: String) -> Vec<Action> {
         let line = self.brake.pass(now, kind, line);
         line.into_iter().map(Action::warning).collect()
     }
 
-    /// The same of what becomes of a lease.
+    /// Like `warn`, about a lease.
     pub(super) fn tell(&mut self, now: u64, kind: &'static str, line: String) -> Vec<Action> {
         let line = self.of_lease.pass(now, kind, line);
         line.into_iter().map(Action::warning).collect()
     }
 
-    /// Servers send back what the client sent (RFC 2131 4.3.1, table 3): over InfiniBand no
-    /// hardware address at all (RFC 4390 2.1).
+    /// Servers echo the hardware fields of the client (RFC 2131 4.3.1, table 3): over InfiniBand
+    /// without a hardware address (RFC 4390 2.1).
     fn not_our_hardware(&self, message: &Message) -> Option<Reason> {
         let own = self.hardware();
         let length = usize::from(own.hlen).min(own.chaddr.len());
@@ -85,7 +87,7 @@ impl Client {
             && message.chaddr.get(..length) == own.chaddr.get(..length);
         let text = || {
             format!(
-                "for hardware type {} with an address of {} bytes, not {} with {}",
+                "hardware type {} with an address of {} bytes, expected {} with {}",
                 message.htype, message.hlen, own.htype, own.hlen
             )
         };
@@ -95,16 +97,16 @@ impl Client {
     fn offered(&mut self, now: u64, message: &Message) -> Vec<Action> {
         let offer = match Lease::of(message, self.asked_ns) {
             Ok(offer) => offer,
-            Err(why) => return self.disbelieve(now, message, &why),
+            Err(why) => return self.reject(now, message, &why),
         };
         if let Some(held) = self
             .held
             .as_ref()
             .filter(|held| held.address != offer.address)
         {
-            let why = format!("{} while {} is kept", offer.address, held.address);
+            let why = format!("{}, but {} is kept", offer.address, held.address);
             let why = Reason::new("another address is kept", why);
-            return self.disbelieve(now, message, &why);
+            return self.reject(now, message, &why);
         }
         self.counts.offers = self.counts.offers.saturating_add(1);
         let known = |other: &Lease| other.server == offer.server;
@@ -122,7 +124,7 @@ impl Client {
         }
         self.offers.push(offer);
         if !is_shunned {
-            // Ahead of the shunned ones that came before.
+            // Goes before the offers of shunned servers that arrived earlier.
             self.offers.rotate_right(1);
             return self.enter(now, State::Requesting);
         }
@@ -132,9 +134,9 @@ impl Client {
         Vec::new()
     }
 
-    /// Another offer, beside the one that is asked for. A server that failed us before has no place
-    /// that another one wants, and of many each has the same chance (reservoir sampling): a thousand
-    /// that answer first do not keep the one that delivers out.
+    /// Remembers another offer beside the requested one. An offer of a shunned server never takes
+    /// the place of another offer; of many other offers each has the same chance (reservoir
+    /// sampling). A thousand servers that answer first cannot keep out the server that delivers.
     fn remember(&mut self, offer: Lease, is_shunned: bool) {
         if !is_shunned {
             self.candidates = self.candidates.saturating_add(1);
@@ -152,7 +154,8 @@ impl Client {
             Some(place) => Some(place),
             None => {
                 let chance = usize::try_from(self.random.below(self.candidates));
-                // Behind the first one; beyond the last one is no place.
+                // The requested offer keeps the first place; an index beyond the last place drops
+                // the offer.
                 self.offers
                     .get_mut(chance.unwrap_or(OFFERS).saturating_add(1))
             }
@@ -162,11 +165,11 @@ impl Client {
         }
     }
 
-    /// The server that this answer must come from; none: any one.
+    /// The server that must send this answer; none: any server may.
     fn answering(&self) -> Option<Ipv4Addr> {
         match self.state {
             State::Requesting => self.offers.first().map(|offer| offer.server),
-            // It was sent to this one alone (RFC 2131 4.4.5).
+            // RENEW went to this server alone (RFC 2131 4.4.5).
             State::Renewing => self.held.as_ref().map(|held| held.server),
             _ => None,
         }
@@ -175,23 +178,23 @@ impl Client {
     fn acknowledged(&mut self, now: u64, message: &Message) -> Vec<Action> {
         let lease = match Lease::of(message, self.asked_ns) {
             Ok(lease) => lease,
-            Err(why) => return self.disbelieve(now, message, &why),
+            Err(why) => return self.reject(now, message, &why),
         };
         if self
             .answering()
             .is_some_and(|server| server != lease.server)
         {
-            return self.disbelieve(now, message, &"another server was asked".into());
+            return self.reject(now, message, &"the request went to another server".into());
         }
-        let asked_for = match self.state {
+        let requested = match self.state {
             State::Requesting => self.offers.first().map(|offer| offer.address),
-            State::Rebooting => self.wanted,
+            State::Rebooting => self.requested,
             _ => self.held.as_ref().map(|held| held.address),
         };
-        if asked_for != Some(lease.address) {
-            let why = format!("{} was not asked for", lease.address);
-            let why = Reason::new("an address that was not asked for", why);
-            return self.disbelieve(now, message, &why);
+        if requested != Some(lease.address) {
+            let why = format!("{} was not requested", lease.address);
+            let why = Reason::new("an address that was not requested", why);
+            return self.reject(now, message, &why);
         }
         self.counts.replies += 1;
         if self.held.is_some() {
@@ -200,10 +203,10 @@ impl Client {
         self.begin_probing(now, lease)
     }
 
-    /// The lease is in use from now on.
+    /// The client uses the lease from now on.
     pub(super) fn bound(&mut self, now: u64, lease: Lease) -> Vec<Action> {
         self.state = State::Bound;
-        self.wanted = Some(lease.address);
+        self.requested = Some(lease.address);
         self.held = Some(lease);
         self.offers.clear();
         self.shunned.clear();
@@ -216,10 +219,10 @@ impl Client {
 
     fn refused(&mut self, now: u64, message: &Message) -> Vec<Action> {
         let Some(server) = message.address(option::SERVER) else {
-            return self.disbelieve(now, message, &"no server identifier (option 54)".into());
+            return self.reject(now, message, &"no server identifier (option 54)".into());
         };
-        if self.answering().is_some_and(|asked| asked != server) {
-            return self.disbelieve(now, message, &"another server was asked".into());
+        if self.answering().is_some_and(|expected| expected != server) {
+            return self.reject(now, message, &"the request went to another server".into());
         }
         let words = message.option(option::MESSAGE).unwrap_or_default();
         let words = String::from_utf8_lossy(words);
@@ -239,11 +242,11 @@ impl Client {
         }
         let mut actions = self.tell(now, "NAK", why);
         if self.state == State::Rebooting {
-            self.wanted = None;
+            self.requested = None;
             actions.extend(self.enter(now, State::Selecting));
             return actions;
         }
-        // A server that offers and refuses must not make a storm.
+        // A server that offers and refuses must not cause a storm.
         self.shun(Some(server));
         self.state = State::Waiting;
         let wait = self.backoff(self.naks);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Is the address that was granted free? It is used at once and asked for beside that: a conflict in
-//! this second takes it away again (RFC 2131 4.4.1; RFC 5227 would have it the other way round).
+//! Probes whether another host has the granted address. The address is used at once and probed
+//! meanwhile; a conflict within this second removes the address (RFC 2131 4.4.1; RFC 5227 requires
+//! the probe first).
 
 use std::net::Ipv4Addr;
 
@@ -9,17 +10,18 @@ use crate::dhcp::v4::arp::Arp;
 use crate::dhcp::v4::lease::Lease;
 use crate::hardware::Hex;
 
-/// ARP probes, and from one to the next: a second in all, where RFC 5227 takes five.
+/// Number of ARP probes and the time between two of them: one second in all, where RFC 5227 takes
+/// five.
 const PROBES: u32 = 3;
 const PROBE_APART: u64 = SECOND * 3 / 10;
-/// Between two defences of an address (RFC 5227 1.1, DEFEND_INTERVAL).
+/// Time between two defences of an address (RFC 5227 1.1, DEFEND_INTERVAL).
 const DEFEND_APART: u64 = 10 * SECOND;
-/// After the first DECLINE, and after every later one (RFC 2131 3.1.5).
+/// Wait after the first DECLINE, and after every later one (RFC 2131 3.1.5).
 const DECLINED_ONCE: u64 = SECOND;
 const DECLINED: u64 = 10 * SECOND;
 
 impl Client {
-    /// A new lease is in use, and the link is asked whether somebody has its address.
+    /// Uses a new lease and starts to probe the link for another host with the address.
     pub(super) fn begin_probing(&mut self, now: u64, lease: Lease) -> Vec<Action> {
         let mut actions = self.bound(now, lease);
         self.state = State::Probing;
@@ -28,7 +30,7 @@ impl Client {
         actions
     }
 
-    /// The next ARP probe, or the end of them.
+    /// Sends the next ARP probe, or ends the probes.
     pub(super) fn probe(&mut self, now: u64) -> Vec<Action> {
         let Some(address) = self.held.as_ref().map(|lease| lease.address) else {
             return self.enter(now, State::Selecting);
@@ -44,7 +46,7 @@ impl Client {
         vec![Action::Probe(address)]
     }
 
-    /// ARP was heard on the link, from somebody else than this machine.
+    /// Handles an ARP packet from another machine on the link.
     pub fn arp(&mut self, now: u64, arp: &Arp) -> Vec<Action> {
         let Some(lease) = &self.held else {
             return Vec::new();
@@ -65,7 +67,7 @@ impl Client {
         let decline = self.decline(lease);
         self.counts.taken = Some(what.clone());
         self.held = None;
-        self.wanted = None;
+        self.requested = None;
         self.state = State::Waiting;
         self.due = Some(now.saturating_add(if self.declines == 0 {
             DECLINED_ONCE
@@ -74,16 +76,16 @@ impl Client {
         }));
         self.declines = self.declines.saturating_add(1);
         self.counts.sent += 1;
-        let line = format!("{what}: declined, and another one is asked for");
+        let line = format!("{what}: declined; requesting another address");
         let mut actions = self.tell(now, "taken", line);
-        let everybody = Destination::Link(Ipv4Addr::UNSPECIFIED);
-        actions.push(Action::Send(decline, everybody));
+        let broadcast = Destination::Link(Ipv4Addr::UNSPECIFIED);
+        actions.push(Action::Send(decline, broadcast));
         actions.push(Action::Lost(address));
         actions
     }
 
-    /// Somebody else uses the address that is ours (RFC 5227 2.4). It is defended and never given up:
-    /// what a forged packet of ARP could end would end with every one.
+    /// Another host uses our address (RFC 5227 2.4). The client defends the address and never gives
+    /// it up: otherwise one forged ARP packet could take the address of any node.
     fn conflict(&mut self, now: u64, address: Ipv4Addr, arp: &Arp) -> Vec<Action> {
         let is_soon = |at: u64| now.saturating_sub(at) < DEFEND_APART;
         if self.defended_ns.is_some_and(is_soon) {
@@ -91,7 +93,7 @@ impl Client {
         }
         self.defended_ns = Some(now);
         let line = format!(
-            "{} uses {address} too: the address stays, and is announced anew",
+            "{} also uses {address}: the address is kept and announced again",
             Hex(&arp.sender)
         );
         let mut actions = self.tell(now, "conflict", line);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a client sends in each state (RFC 2131, tables 4 and 5; RFC 4390 2).
+//! The messages that a client sends in each state (RFC 2131, tables 4 and 5; RFC 4390 2).
 
 use std::net::Ipv4Addr;
 
@@ -8,7 +8,7 @@ use crate::dhcp::v4::lease::Lease;
 use crate::dhcp::v4::packet::{Kind, Message, option};
 use crate::hardware::HardwareType;
 
-/// Option 57: what the smallest IPoIB MTU, 2044, and an Ethernet frame both carry.
+/// Option 57: a size that both the smallest IPoIB MTU, 2044, and an Ethernet frame can carry.
 const MAX_SIZE: u16 = 1472;
 /// Option 55, in the order of preference.
 const PARAMETERS: [u8; 16] = [
@@ -29,24 +29,22 @@ const PARAMETERS: [u8; 16] = [
     option::TFTP_SERVER,
     option::BOOT_FILE,
 ];
-const NOBODY: Ipv4Addr = Ipv4Addr::UNSPECIFIED;
+const UNSPECIFIED: Ipv4Addr = Ipv4Addr::UNSPECIFIED;
 
 /// Hardware fields of a message (RFC 2131 2).
 pub(super) struct Hardware {
-    /// ARP hardware type.
     pub htype: u8,
-    /// Bytes of `chaddr` that count.
+    /// Number of valid bytes in `chaddr`.
     pub hlen: u8,
-    /// Hardware address.
     pub chaddr: [u8; 16],
 }
 
 impl Client {
-    /// The message of the state, and where it goes.
+    /// The message of the state, and its destination.
     pub(super) fn message(&self) -> Option<(Message, Destination)> {
         let (kind, requested, server) = match self.state {
-            State::Selecting => (Kind::Discover, self.wanted, None),
-            State::Rebooting => (Kind::Request, self.wanted, None),
+            State::Selecting => (Kind::Discover, self.requested, None),
+            State::Rebooting => (Kind::Request, self.requested, None),
             State::Requesting => {
                 let offer = self.offers.first()?;
                 (Kind::Request, Some(offer.address), Some(offer.server))
@@ -73,7 +71,7 @@ impl Client {
         let to = match self.state {
             State::Renewing | State::Rebinding => {
                 let held = self.held.as_ref()?;
-                // The answer comes to this address: no flag (RFC 4390 2.3).
+                // The answer comes to this address: no broadcast flag (RFC 4390 2.3).
                 message.ciaddr = held.address;
                 message.broadcast = false;
                 if self.state == State::Renewing {
@@ -85,12 +83,12 @@ impl Client {
                     Destination::Link(held.address)
                 }
             }
-            _ => Destination::Link(NOBODY),
+            _ => Destination::Link(UNSPECIFIED),
         };
         Some((message, to))
     }
 
-    /// "This address is taken": without parameters (RFC 2131, table 5).
+    /// DECLINE, without a parameter request list (RFC 2131, table 5).
     pub(super) fn decline(&self, lease: &Lease) -> Message {
         let mut message = self.request(Kind::Decline);
         let mut add = |code: u8, value: &[u8]| message.options.insert(code, value.to_vec());
@@ -105,14 +103,14 @@ impl Client {
         let own = self.hardware();
         (message.htype, message.hlen, message.chaddr) = (own.htype, own.hlen, own.chaddr);
         message.secs = self.secs;
-        // Over InfiniBand nobody can be reached by `chaddr`: answers are broadcast (RFC 4390 2.1).
+        // Over InfiniBand `chaddr` reaches no host: answers are broadcast (RFC 4390 2.1).
         message.broadcast = self.config.identity.hardware_type == HardwareType::InfiniBand;
         let id = self.config.identity.client_id.clone();
         message.options.insert(option::CLIENT_ID, id);
         message
     }
 
-    /// Who asks, in the fields of a message: over InfiniBand without an address (RFC 4390 2.1).
+    /// The hardware fields of this client; over InfiniBand without an address (RFC 4390 2.1).
     pub(super) fn hardware(&self) -> Hardware {
         let identity = &self.config.identity;
         let mut own = Hardware {

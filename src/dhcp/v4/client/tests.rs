@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Conversations with servers, good and bad, on a clock of their own.
+//! Conversations with good and bad servers, on a simulated clock.
 
 use std::net::Ipv4Addr;
 
@@ -17,7 +17,7 @@ const GOOD: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 const EVIL: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
 const MINE: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 5);
 const OTHER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 6);
-const NOBODY: Destination = Destination::Link(Ipv4Addr::UNSPECIFIED);
+const UNSPECIFIED: Destination = Destination::Link(Ipv4Addr::UNSPECIFIED);
 
 struct Talk {
     client: Client,
@@ -44,7 +44,7 @@ impl Talk {
         }
     }
 
-    /// As one that is bound to MINE by GOOD for `seconds`.
+    /// A client with a lease of MINE from GOOD for `seconds`.
     fn bound(keep: bool, seconds: u32) -> Talk {
         let mut talk = Talk::new(keep);
         talk.start(None);
@@ -94,7 +94,7 @@ impl Talk {
         self.note(actions)
     }
 
-    /// Lets time pass until something is due, and does that.
+    /// Advances the clock to the next due time and wakes the client.
     fn wake(&mut self) -> &mut Talk {
         self.now = self.client.due().unwrap().max(self.now);
         let actions = self.client.wake(self.now);
@@ -132,26 +132,26 @@ fn the_usual_way_takes_four_messages_and_a_second_of_probes_beside_the_use_of_th
         ),
         (32, 0, [0; 16], true)
     );
-    assert_eq!(talk.actions[0], Action::Send(discover.clone(), NOBODY));
+    assert_eq!(talk.actions[0], Action::Send(discover.clone(), UNSPECIFIED));
     assert_eq!(talk.hear(Kind::Offer, GOOD, MINE, 600).sent(), "REQUEST");
     let request = talk.sent.clone().unwrap();
     assert_eq!(request.xid, discover.xid);
     assert_eq!(request.address(option::SERVER), Some(GOOD));
     assert_eq!(request.address(option::REQUESTED), Some(MINE));
     assert!(request.broadcast && request.ciaddr.is_unspecified());
-    let asked = talk.now;
+    let requested = talk.now;
     assert_eq!(
         talk.hear(Kind::Ack, GOOD, MINE, 600).sent(),
         "bound, probe 10.0.0.5"
     );
-    assert_eq!(talk.client.lease().unwrap().asked_ns, asked);
+    assert_eq!(talk.client.lease().unwrap().asked_ns, requested);
     assert_eq!(talk.wake().sent(), "probe 10.0.0.5");
     assert_eq!(talk.wake().sent(), "probe 10.0.0.5");
     assert!(talk.client.is_probing());
     assert_eq!(talk.wake().sent(), "unopposed 10.0.0.5");
-    assert_eq!(talk.now - asked, 9 * S / 10);
+    assert_eq!(talk.now - requested, 9 * S / 10);
     assert_eq!(talk.client.state(), State::Bound);
-    // Renewed as ever, and what is its own is asked for no more.
+    // The client renews as usual; its ARP probes are over.
     assert_eq!(talk.wake().sent(), "REQUEST to 10.0.0.1");
     assert_eq!(talk.hear(Kind::Ack, GOOD, MINE, 600).sent(), "bound");
 }
@@ -181,8 +181,8 @@ fn retries_double_with_jitter_up_to_sixteen_seconds() {
 }
 
 #[test]
-fn a_taken_address_is_given_up_and_declined_and_another_one_asked_for() {
-    // That of a root file system too: nothing hangs on it yet.
+fn a_taken_address_is_given_up_and_declined_and_another_one_requested() {
+    // Also for the root file system's address: nothing depends on a new address yet.
     let mut talk = Talk::new(true);
     talk.start(None);
     talk.hear(Kind::Offer, GOOD, MINE, 600);
@@ -197,7 +197,7 @@ fn a_taken_address_is_given_up_and_declined_and_another_one_asked_for() {
     assert_eq!(
         talk.note(actions).sent(),
         format!(
-            "\"10.0.0.5 is taken by {owner}: declined, and another one is asked for\", DECLINE, lost 10.0.0.5"
+            "\"10.0.0.5 is taken by {owner}: declined; requesting another address\", DECLINE, lost 10.0.0.5"
         )
     );
     assert_eq!(talk.client.lease(), None);
@@ -208,7 +208,7 @@ fn a_taken_address_is_given_up_and_declined_and_another_one_asked_for() {
     let before = talk.now;
     assert_eq!(talk.wake().sent(), "DISCOVER");
     assert_eq!(talk.now - before, S);
-    // The second time it takes ten.
+    // The second DECLINE waits ten seconds.
     talk.hear(Kind::Offer, GOOD, MINE, 600);
     talk.hear(Kind::Ack, GOOD, MINE, 600);
     let actions = talk.client.arp(talk.now, &reply);
@@ -218,7 +218,7 @@ fn a_taken_address_is_given_up_and_declined_and_another_one_asked_for() {
 }
 
 #[test]
-fn nobody_elses_answer_counts() {
+fn an_answer_for_another_client_does_not_count() {
     let mut talk = Talk::new(false);
     talk.start(None);
     let mut other_xid = talk.answer(Kind::Offer, GOOD, MINE, 600);
@@ -231,7 +231,7 @@ fn nobody_elses_answer_counts() {
     not_a_reply.op = 1;
     assert_eq!(talk.hear_this(&not_a_reply).sent(), "");
     assert_eq!(talk.client.counts().foreign, 2);
-    // The same identifier does; there is no hardware address to look at.
+    // An answer with our identifier counts; there is no hardware address to compare.
     let mut echoed = talk.answer(Kind::Offer, GOOD, MINE, 600);
     echoed.chaddr = [9; 16];
     let own = talk.client.config.identity.client_id.clone();
@@ -240,7 +240,7 @@ fn nobody_elses_answer_counts() {
 }
 
 #[test]
-fn what_nobody_asked_for_is_ignored_in_every_state() {
+fn unrequested_messages_are_ignored_in_every_state() {
     let mut talk = Talk::new(false);
     talk.start(None);
     for kind in [Kind::Ack, Kind::Nak, Kind::ForceRenew, Kind::Discover] {
@@ -263,21 +263,21 @@ fn a_second_server_with_nonsense_does_not_stop_the_good_one() {
     let nonsense = talk.answer(Kind::Offer, EVIL, Ipv4Addr::new(127, 0, 0, 1), 600);
     assert_eq!(
         talk.hear_this(&nonsense).sent(),
-        "\"not usable: OFFER of 10.0.0.2: 127.0.0.1 is no address for a host\""
+        "\"not usable: OFFER from 10.0.0.2: 127.0.0.1 is not a host address\""
     );
     assert_eq!(talk.hear_this(&nonsense).sent(), "");
     assert_eq!(talk.hear(Kind::Offer, GOOD, MINE, 600).sent(), "REQUEST");
     // Nor do its NAK, its ACK and its other address.
     assert_eq!(
         talk.hear(Kind::Nak, EVIL, MINE, 600).sent(),
-        "\"not usable: NAK of 10.0.0.2: another server was asked\""
+        "\"not usable: NAK from 10.0.0.2: the request went to another server\""
     );
-    // The same of another kind of message is no news.
+    // A message of another kind with the same reason is not logged.
     assert_eq!(talk.hear(Kind::Ack, EVIL, MINE, 600).sent(), "");
     assert_eq!(talk.client.counts().unusable, 4);
     assert_eq!(
         talk.hear(Kind::Ack, GOOD, OTHER, 600).sent(),
-        "\"not usable: ACK of 10.0.0.1: 10.0.0.6 was not asked for\""
+        "\"not usable: ACK from 10.0.0.1: 10.0.0.6 was not requested\""
     );
     assert_eq!(
         talk.hear(Kind::Ack, GOOD, MINE, 600).sent(),
@@ -341,26 +341,26 @@ fn a_nak_starts_anew_after_a_while_and_never_makes_a_storm() {
     let mut talk = Talk::new(false);
     talk.start(None);
     let mut messages = 0;
-    let mut said = Vec::new();
+    let mut logged = Vec::new();
     while talk.now < 160 * S {
         talk.hear(Kind::Offer, GOOD, MINE, 600);
         let mut nak = talk.answer(Kind::Nak, GOOD, MINE, 0);
         nak.options
             .insert(option::MESSAGE, b"wrong\x1b[31m network".to_vec());
         if talk.client.state() == State::Requesting {
-            said.push(talk.hear_this(&nak).sent());
+            logged.push(talk.hear_this(&nak).sent());
         }
         talk.wake();
         messages += 1;
     }
     assert!(messages < 30, "{messages} in a minute");
     let line = "\"server 10.0.0.1 refuses (NAK): wrong\\x1b[31m network\"";
-    assert_eq!(said.remove(0), line);
-    assert!(said.len() > 2 && said.concat().is_empty(), "{said:?}");
+    assert_eq!(logged.remove(0), line);
+    assert!(logged.len() > 2 && logged.concat().is_empty(), "{logged:?}");
 }
 
 #[test]
-fn a_known_address_is_asked_for_first() {
+fn a_known_address_is_requested_first() {
     let mut talk = Talk::new(false);
     assert_eq!(talk.start(Some(MINE)).sent(), "REQUEST");
     let request = talk.sent.clone().unwrap();
@@ -371,7 +371,7 @@ fn a_known_address_is_asked_for_first() {
         talk.hear(Kind::Ack, GOOD, MINE, 600).sent(),
         "bound, probe 10.0.0.5"
     );
-    // Refused: at once anew. Not answered: after two of them.
+    // After a NAK the client starts again at once; without an answer, after two REQUESTs.
     let mut talk = Talk::new(false);
     talk.start(Some(MINE));
     assert_eq!(
@@ -391,15 +391,15 @@ fn a_known_address_is_asked_for_first() {
 #[test]
 fn a_lease_is_renewed_with_its_server_then_with_any() {
     let mut talk = Talk::bound(false, 6000);
-    let asked = talk.client.lease().unwrap().asked_ns;
+    let requested = talk.client.lease().unwrap().asked_ns;
     assert_eq!(talk.wake().sent(), "REQUEST to 10.0.0.1");
-    assert!((2850 * S..=3000 * S).contains(&(talk.now - asked)));
+    assert!((2850 * S..=3000 * S).contains(&(talk.now - requested)));
     let renew = talk.sent.clone().unwrap();
     assert_eq!(renew.ciaddr, MINE);
     assert!(!renew.broadcast);
     assert_eq!(renew.address(option::REQUESTED), None);
     assert_eq!(renew.address(option::SERVER), None);
-    // Halfway to T2 each time, and not more often than once a minute.
+    // Each wait is half the time to T2, and at least a minute.
     let mut last = talk.now;
     let mut renewals = 1;
     while talk.wake().sent() == "REQUEST to 10.0.0.1" {
@@ -410,7 +410,7 @@ fn a_lease_is_renewed_with_its_server_then_with_any() {
     assert!((5..=8).contains(&renewals), "{renewals}");
     assert_eq!(talk.sent(), "REQUEST");
     assert_eq!(talk.client.state(), State::Rebinding);
-    assert_eq!(talk.now - asked, 5250 * S);
+    assert_eq!(talk.now - requested, 5250 * S);
     assert_eq!(
         talk.actions.last(),
         Some(&Action::Send(
@@ -418,7 +418,7 @@ fn a_lease_is_renewed_with_its_server_then_with_any() {
             Destination::Link(MINE)
         ))
     );
-    // Another server takes it over.
+    // Another server extends the lease.
     assert_eq!(talk.hear(Kind::Ack, EVIL, MINE, 6000).sent(), "bound");
     assert_eq!(talk.client.lease().unwrap().server, EVIL);
     assert_eq!(talk.client.lease().unwrap().asked_ns, talk.now);
@@ -430,19 +430,19 @@ fn a_lease_that_ends_takes_its_address_along() {
     while !talk.wake().sent().contains("lost") {}
     assert_eq!(
         talk.sent(),
-        "\"the lease of 10.0.0.5/24 has ended: the address goes\", lost 10.0.0.5, DISCOVER"
+        "\"the lease of 10.0.0.5/24 has ended: the address is removed\", lost 10.0.0.5, DISCOVER"
     );
     assert_eq!(talk.client.lease(), None);
-    // A refusal too.
+    // Likewise after a refusal.
     let mut talk = Talk::bound(false, 600);
     talk.wake();
     assert_eq!(
         talk.hear(Kind::Nak, EVIL, MINE, 0).sent(),
-        "\"not usable: NAK of 10.0.0.2: another server was asked\""
+        "\"not usable: NAK from 10.0.0.2: the request went to another server\""
     );
     assert_eq!(
         talk.hear(Kind::Nak, GOOD, MINE, 0).sent(),
-        "\"server 10.0.0.1 refuses (NAK): the address goes\", lost 10.0.0.5, DISCOVER"
+        "\"server 10.0.0.1 refuses (NAK): the address is removed\", lost 10.0.0.5, DISCOVER"
     );
 }
 
@@ -454,21 +454,21 @@ fn the_address_of_the_root_file_system_stays_and_only_it_is_taken_again() {
     }
     assert_eq!(
         talk.sent(),
-        "\"the lease of 10.0.0.5/24 has ended: the address stays, because the root file system hangs on it\", DISCOVER"
+        "\"the lease of 10.0.0.5/24 has ended: the address is kept, because the root file system depends on it\", DISCOVER"
     );
     assert_eq!(talk.client.lease().unwrap().address, MINE);
     assert_eq!(
         talk.hear(Kind::Offer, GOOD, OTHER, 600).sent(),
-        "\"not usable: OFFER of 10.0.0.1: 10.0.0.6 while 10.0.0.5 is kept\""
+        "\"not usable: OFFER from 10.0.0.1: 10.0.0.6, but 10.0.0.5 is kept\""
     );
     assert_eq!(talk.hear(Kind::Offer, GOOD, MINE, 600).sent(), "REQUEST");
-    // It is its own: nothing to probe for.
+    // The client had the address before: no probe.
     assert_eq!(talk.hear(Kind::Ack, GOOD, MINE, 600).sent(), "bound");
     let mut talk = Talk::bound(true, 600);
     talk.wake();
     assert_eq!(
         talk.hear(Kind::Nak, GOOD, MINE, 0).sent(),
-        "\"server 10.0.0.1 refuses (NAK): the address stays, because the root file system hangs on it\", DISCOVER"
+        "\"server 10.0.0.1 refuses (NAK): the address is kept, because the root file system depends on it\", DISCOVER"
     );
 }
 
@@ -506,7 +506,7 @@ fn a_lease_of_another_process_goes_on() {
     let actions = talk.client.resume(talk.now, lease.clone(), false);
     assert_eq!(talk.note(actions).sent(), "");
     assert_eq!(talk.wake().sent(), "REQUEST to 10.0.0.1");
-    // Stopped before its probes were over.
+    // The earlier process stopped before its probes were over.
     let mut talk = Talk::new(false);
     talk.now = lease.asked_ns + S;
     let actions = talk.client.resume(talk.now, lease, true);

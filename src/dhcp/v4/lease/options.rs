@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The options of an answer, each value checked. One that does not fit is left out and named.
+//! The options of an answer, each value checked. An invalid value is left out and reported.
 
 use std::net::Ipv4Addr;
 
@@ -9,17 +9,17 @@ use super::{Route, bounds, is_host};
 use crate::dhcp::names::{is_name, search_list};
 use crate::dhcp::v4::packet::{Message, option};
 
-/// The least MTU that is taken: every link must carry that much of IPv6 (RFC 8200 5), and servers that
-/// say 576 mean "no idea".
+/// The smallest MTU that is accepted: every link must carry IPv6 packets of this size (RFC 8200 5),
+/// and servers send 576 as a mere default.
 const MTU_MIN: u16 = 1280;
-/// What is taken of a message, and what is not.
+/// Collects the valid values of a message, and the invalid ones.
 pub(super) struct Taken<'a> {
     message: &'a Message,
     pub(super) left_out: Vec<LeftOut>,
 }
 
-/// What is not taken of one option or field. The first value stands for all of its kind: a list of a
-/// thousand is one line.
+/// The rejected values of one option or field. The first value stands for all values of its kind: a
+/// list of a thousand is one line.
 pub(super) struct LeftOut {
     object: String,
     why: String,
@@ -36,7 +36,6 @@ impl LeftOut {
 }
 
 impl Taken<'_> {
-    /// Nothing yet.
     pub(super) fn new(message: &Message) -> Taken<'_> {
         Taken {
             message,
@@ -61,7 +60,7 @@ impl Taken<'_> {
         None
     }
 
-    /// Why nothing can be sent by way of this address; none: it can.
+    /// Why this address cannot be a gateway; none: the address is a valid gateway.
     fn no_gateway(&self, gateway: Ipv4Addr) -> Option<String> {
         if gateway == self.message.yiaddr {
             return Some(format!("{gateway} is the node's own address"));
@@ -80,7 +79,7 @@ impl Taken<'_> {
         routers
     }
 
-    /// A name that tells this node from others (RFC 6761 6.3; RFC 1123 2.1).
+    /// A name that distinguishes this node from others (RFC 6761 6.3; RFC 1123 2.1).
     pub(super) fn host_name(&mut self) -> Option<String> {
         let name = self.name(option::HOST_NAME)?;
         match no_host_name(&name) {
@@ -89,7 +88,7 @@ impl Taken<'_> {
         }
     }
 
-    /// Addresses of hosts; one that is none is left out, the others stay.
+    /// Host addresses; an invalid address is left out, the others stay.
     pub(super) fn hosts(&mut self, code: u8) -> Vec<Ipv4Addr> {
         let Some(bytes) = self.message.option(code) else {
             return Vec::new();
@@ -120,7 +119,7 @@ impl Taken<'_> {
         }
     }
 
-    /// One line of text: UTF-8 without characters that hide or reorder others.
+    /// One line of text: UTF-8 without characters that hide or reorder other characters.
     pub(super) fn text(&mut self, code: u8) -> Option<String> {
         let bytes = self.message.option(code)?;
         match line_of(bytes) {
@@ -142,7 +141,7 @@ impl Taken<'_> {
         if is_name(&text) {
             return Some(text);
         }
-        self.leave_out(code, "no host or domain name")
+        self.leave_out(code, "not a valid host or domain name")
     }
 
     pub(super) fn static_routes(&mut self) -> Vec<Route> {
@@ -157,7 +156,8 @@ impl Taken<'_> {
         let mut routes = Vec::new();
         for &[a, b, c, d, gateway @ ..] in pairs {
             let (network, gateway) = (Ipv4Addr::new(a, b, c, d), Ipv4Addr::from(gateway));
-            // The class says the mask (RFC 2132 5.8); the default route is not allowed here.
+            // The class determines the mask (RFC 2132 5.8); option 33 must not contain the default
+            // route.
             let class = match a {
                 1..=126 => 8,
                 128..=191 => 16,
@@ -168,7 +168,7 @@ impl Taken<'_> {
             let no_gateway = self.no_gateway(gateway);
             if class == 0 || no_gateway.is_some() {
                 let gateway = no_gateway.unwrap_or_else(|| gateway.to_string());
-                self.leave_out::<()>(CODE, &format!("{network} by {gateway}"));
+                self.leave_out::<()>(CODE, &format!("{network} via {gateway}"));
                 continue;
             }
             routes.push(Route {
@@ -180,8 +180,8 @@ impl Taken<'_> {
         routes
     }
 
-    /// RFC 3442. One wrong route makes the whole list unreadable: there is no telling where the
-    /// next one begins.
+    /// RFC 3442. One invalid route makes the whole list unreadable: the start of the next route is
+    /// unknown.
     pub(super) fn classless_routes(&mut self) -> Option<Vec<Route>> {
         const CODE: u8 = option::CLASSLESS_ROUTES;
         let mut rest = self.message.option(CODE)?;
@@ -193,7 +193,7 @@ impl Taken<'_> {
                 .flatten()
                 .and_then(|(network, after)| Some((network, after.split_first_chunk::<4>()?)));
             let Some((network, (gateway, after))) = parts else {
-                return self.leave_out(CODE, "does not fit its length");
+                return self.leave_out(CODE, "wrong length");
             };
             let mut octets = [0; 4];
             for (to, from) in octets.iter_mut().zip(network) {
@@ -211,7 +211,7 @@ impl Taken<'_> {
                 }),
                 no_gateway => {
                     let gateway = no_gateway.unwrap_or_else(|| gateway.to_string());
-                    self.leave_out::<()>(CODE, &format!("{network}/{prefix} by {gateway}"));
+                    self.leave_out::<()>(CODE, &format!("{network}/{prefix} via {gateway}"));
                 }
             }
             rest = after;
@@ -227,14 +227,14 @@ impl Taken<'_> {
         match search_list(bytes) {
             Some(domains) => domains,
             None => {
-                self.leave_out::<()>(CODE, "no list of domains");
+                self.leave_out::<()>(CODE, "not a valid domain list");
                 Vec::new()
             }
         }
     }
 }
 
-/// Text up to trailing NULs, which old servers send; empty is none.
+/// Text without the trailing NULs that old servers send; empty text is none.
 fn line_of(bytes: &[u8]) -> Result<Option<String>, &'static str> {
     let end = bytes.iter().rposition(|byte| *byte != 0);
     let Some(bytes) = end.and_then(|end| bytes.get(..=end)) else {
@@ -242,16 +242,16 @@ fn line_of(bytes: &[u8]) -> Result<Option<String>, &'static str> {
     };
     let text = std::str::from_utf8(bytes).map_err(|_| "not UTF-8")?;
     if !text.chars().all(is_plain) {
-        return Err("a control character");
+        return Err("contains a control character");
     }
     Ok(Some(text.to_owned()))
 }
 
-/// Why a name is none of a host; none: it is one.
+/// Why a name is not a valid host name; none: the name is valid.
 fn no_host_name(name: &str) -> Option<String> {
     let first = name.split('.').next().unwrap_or_default();
     if first.eq_ignore_ascii_case("localhost") {
-        return Some(format!("{name} is every node's own name"));
+        return Some(format!("{name} refers to the node itself"));
     }
     let is_number = name.bytes().all(|b| b.is_ascii_digit() || b == b'.');
     is_number.then(|| format!("{name} is a number or an address"))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What servers say, and what is believed of it: a case per trick.
+//! What servers send, and what is accepted: one case per trick.
 
 use super::*;
 use crate::dhcp::v4::packet::{Kind, Message};
@@ -20,7 +20,7 @@ fn set(message: &mut Message, code: u8, value: &[u8]) {
     message.options.insert(code, value.to_vec());
 }
 
-/// The lease; the text of the reason where there is none.
+/// The lease, or the text of the reason for a rejection.
 fn of(message: &Message) -> Result<Lease, String> {
     Lease::of(message, ASKED).map_err(|why| why.to_string())
 }
@@ -31,7 +31,7 @@ fn with(code: u8, value: &[u8]) -> Result<Lease, String> {
     of(&message)
 }
 
-/// What is left out for one option with this value; panics if it is not one line.
+/// The line about one option with this value; panics unless there is exactly one line.
 fn left_out(code: u8, value: &[u8]) -> String {
     let lease = with(code, value).unwrap();
     let lines: [String; 1] = lease.left_out.try_into().unwrap();
@@ -70,17 +70,17 @@ fn an_address_that_no_host_can_have_is_refused() {
     ] {
         let mut message = offer();
         message.yiaddr = address.parse().unwrap();
-        let why = format!("{address} is no address for a host");
+        let why = format!("{address} is not a host address");
         assert_eq!(of(&message), Err(why));
         assert_eq!(
             with(option::SERVER, &message.yiaddr.octets()),
-            Err(format!("server identifier {address}"))
+            Err(format!("invalid server identifier {address}"))
         );
     }
     for last in [0, 255] {
         let mut message = offer();
         message.yiaddr = Ipv4Addr::new(10, 0, 0, last);
-        let why = format!("10.0.0.{last}/24 is the address of a whole network");
+        let why = format!("10.0.0.{last}/24 is a network or broadcast address");
         assert_eq!(of(&message), Err(why));
     }
 }
@@ -93,7 +93,7 @@ fn a_mask_with_holes_or_none_is_refused() {
         [128, 0, 0, 0],
         [0, 0, 0, 255],
     ] {
-        let why = format!("subnet mask {}", Ipv4Addr::from(mask));
+        let why = format!("invalid subnet mask {}", Ipv4Addr::from(mask));
         assert_eq!(with(option::MASK, &mask), Err(why));
     }
     assert_eq!(with(option::MASK, &[255; 4]).unwrap().prefix, 32);
@@ -156,21 +156,21 @@ fn absurd_times_do_not_count() {
     assert_eq!(times(0, 0, 3600), (1800, 3150));
     assert_eq!(times(200, 100, 3600), (100, 100));
     assert_eq!(times(u32::MAX, u32::MAX, 3600), (1800, 3150));
-    // No shorter than a node can keep up with.
+    // A node must be able to renew in time.
     assert_eq!(times(1, 2, 1), (5, 10));
     assert_eq!(times(1, 2, 3600), (5, 10));
     assert_eq!(times(18, 19, 20), (18, 19));
     let short = with(option::LEASE_TIME, &2_u32.to_be_bytes()).unwrap();
     assert_eq!((short.seconds, short.rebind_s), (20, 10));
-    assert_eq!(short.left_out, ["option 51: 2 s, taken for 20 s"]);
+    assert_eq!(short.left_out, ["option 51: 2 s, raised to 20 s"]);
     assert_eq!(
         with(option::LEASE_TIME, &[0; 4]),
-        Err("a lease time of 0 s".to_owned())
+        Err("lease time 0 s".to_owned())
     );
     assert_eq!(with(option::LEASE_TIME, &[255; 4]).unwrap().ends_ns(), None);
 }
 
-/// state.json is there for the life of the machine, and nobody after the boot needs them.
+/// state.json exists as long as the machine runs, and no program needs the secrets after the boot.
 #[test]
 fn secrets_of_a_server_are_not_written_down() {
     let path = "iscsi:user:SECRET@10.0.0.2::::iqn.a";
@@ -182,9 +182,9 @@ fn secrets_of_a_server_are_not_written_down() {
         b"http://10.0.0.2/?t=SECRET",
     );
     let lease = Lease::of(&message, ASKED).unwrap();
-    // dracut is told it as it is.
-    let told = ("new_root_path", path.as_bytes().to_vec());
-    assert!(lease.variables().contains(&told));
+    // dracut gets the unchanged value.
+    let variable = ("new_root_path", path.as_bytes().to_vec());
+    assert!(lease.variables().contains(&variable));
     assert!(!lease.is_redacted());
     let written = serde_json::to_string(&lease).unwrap();
     assert!(!written.contains("SECRET"), "{written}");
@@ -195,7 +195,7 @@ fn secrets_of_a_server_are_not_written_down() {
     );
     assert_eq!(read.boot_file.as_deref(), Some("http://10.0.0.2/?****"));
     assert!(read.is_redacted());
-    // Nor is that of an older version kept.
+    // A secret that an older version stored is removed as well.
     let older = written.replace("****", "u:SECRET");
     assert_eq!(serde_json::from_str::<Lease>(&older).unwrap(), read);
     let plain = with(option::ROOT_PATH, b"nfs:10.0.0.2:/@root").unwrap();
@@ -211,7 +211,7 @@ fn text_is_one_line_or_nothing() {
         ] {
             assert_eq!(
                 left_out(code, text.as_bytes()),
-                format!("option {code}: a control character")
+                format!("option {code}: contains a control character")
             );
         }
         assert_eq!(
@@ -219,7 +219,7 @@ fn text_is_one_line_or_nothing() {
             format!("option {code}: not UTF-8")
         );
     }
-    // A shell's words are text like any other: whoever writes them quotes them.
+    // Shell syntax is ordinary text: the writer of a shell file quotes it.
     let lease = with(option::ROOT_PATH, b"nfs:1.2.3.4:/$(touch /tmp/x);'\"`\0\0").unwrap();
     assert_eq!(
         lease.root_path.as_deref(),
@@ -230,7 +230,7 @@ fn text_is_one_line_or_nothing() {
     message.file = b"x\ny".to_vec();
     message.sname = b"ok".to_vec();
     let lease = of(&message).unwrap();
-    assert_eq!(lease.left_out, ["file: a control character"]);
+    assert_eq!(lease.left_out, ["file: contains a control character"]);
     assert_eq!(lease.tftp_server.as_deref(), Some("ok"));
 }
 
@@ -250,18 +250,18 @@ fn a_name_has_the_letters_of_names() {
         ] {
             assert_eq!(
                 left_out(code, name.as_bytes()),
-                format!("option {code}: no host or domain name"),
+                format!("option {code}: not a valid host or domain name"),
                 "{name}"
             );
         }
         let long = format!("{}.example", "x".repeat(64));
         assert_eq!(
             left_out(code, long.as_bytes()),
-            format!("option {code}: no host or domain name")
+            format!("option {code}: not a valid host or domain name")
         );
         assert_eq!(
             left_out(code, &[b'a'; 255]),
-            format!("option {code}: no host or domain name")
+            format!("option {code}: not a valid host or domain name")
         );
     }
     assert_eq!(
@@ -349,24 +349,24 @@ fn routes_that_cannot_be_are_left_out() {
         &[0, 10, 0, 0],
         &[255; 255],
     ] {
-        assert_eq!(left_out(CODE, value), "option 121: does not fit its length");
+        assert_eq!(left_out(CODE, value), "option 121: wrong length");
         assert_eq!(with(CODE, value).unwrap().classless_routes, None);
     }
     assert_eq!(
         left_out(CODE, &[8, 127, 10, 0, 0, 1]),
-        "option 121: 127.0.0.0/8 by 10.0.0.1"
+        "option 121: 127.0.0.0/8 via 10.0.0.1"
     );
     assert_eq!(
         left_out(CODE, &[0, 0, 0, 0, 0]),
-        "option 121: 0.0.0.0/0 by 0.0.0.0"
+        "option 121: 0.0.0.0/0 via 0.0.0.0"
     );
     assert_eq!(
         left_out(CODE, &[8, 10, 255, 255, 255, 255]),
-        "option 121: 10.0.0.0/8 by 255.255.255.255"
+        "option 121: 10.0.0.0/8 via 255.255.255.255"
     );
     assert_eq!(
         left_out(option::STATIC_ROUTES, &[0, 0, 0, 0, 10, 0, 0, 1]),
-        "option 33: 0.0.0.0 by 10.0.0.1"
+        "option 33: 0.0.0.0 via 10.0.0.1"
     );
 }
 
@@ -391,7 +391,7 @@ fn a_search_list_is_read_with_its_pointers_and_every_walk_ends() {
     ] {
         assert_eq!(
             left_out(CODE, wrong),
-            "option 119: no list of domains",
+            "option 119: not a valid domain list",
             "{wrong:?}"
         );
     }
@@ -485,11 +485,11 @@ fn the_nodes_own_address_is_no_gateway() {
     assert_eq!(lease.left_out, [format!("option 3: {own}")]);
     assert_eq!(
         left_out(option::STATIC_ROUTES, &[10, 7, 0, 0, 10, 0, 0, 5]),
-        format!("option 33: 10.7.0.0 by {own}")
+        format!("option 33: 10.7.0.0 via {own}")
     );
     assert_eq!(
         left_out(option::CLASSLESS_ROUTES, &[0, 10, 0, 0, 5]),
-        format!("option 121: 0.0.0.0/0 by {own}")
+        format!("option 121: 0.0.0.0/0 via {own}")
     );
 }
 
@@ -498,7 +498,7 @@ fn a_host_is_not_called_as_every_other_one_or_by_a_number() {
     for name in ["localhost", "LocalHost.", "localhost.localdomain"] {
         assert_eq!(
             left_out(option::HOST_NAME, name.as_bytes()),
-            format!("option 12: {name} is every node's own name")
+            format!("option 12: {name} refers to the node itself")
         );
     }
     for name in ["1.2.3.4", "17", "1.2.3.4."] {

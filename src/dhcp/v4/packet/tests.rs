@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Bytes of real servers and of hostile ones, and what must hold for any bytes.
+//! Messages of real and of hostile servers, and properties of arbitrary bytes.
 
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
@@ -102,7 +102,7 @@ fn what_does_not_fit_is_no_message() {
         decoded(&[53, 1, 2, 52, 0, 255]),
         Err(Malformed::Length(52, 0))
     );
-    // Behind END anything may be; without END the field is full.
+    // Any bytes may follow END; a full field needs no END.
     assert_eq!(decoded(&[53, 1, 2, 255, 12]), Ok(()));
     assert_eq!(decoded(&[53, 1, 2]), Ok(()));
 }

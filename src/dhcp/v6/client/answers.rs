@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a client makes of the messages that come (RFC 8415 18.2.9 and 18.2.10).
+//! How a client handles messages (RFC 8415 18.2.9 and 18.2.10).
 
 use std::net::Ipv6Addr;
 
@@ -12,10 +12,11 @@ use crate::dhcp::v6::packet::{Kind, Message, option};
 use crate::hardware::{Hex, unhex};
 
 impl Client {
-    /// A message came to the client's port, from this address.
+    /// Handles a message to the client's port from the address `from`.
     pub fn received(&mut self, now: u64, message: &Message, from: Ipv6Addr) -> Vec<Action> {
         if !matches!(message.kind, Kind::Advertise | Kind::Reply) {
-            // RECONFIGURE too: it was not agreed to (RFC 8415 18.2.11).
+            // RECONFIGURE is ignored too: the client never accepted reconfiguration (RFC 8415
+            // 18.2.11).
             self.counts.unsolicited = self.counts.unsolicited.saturating_add(1);
             return Vec::new();
         }
@@ -31,7 +32,7 @@ impl Client {
             return Vec::new();
         }
         let Some(server) = message.duid(option::SERVER_ID) else {
-            return self.disbelieve(
+            return self.reject(
                 now,
                 message,
                 from,
@@ -39,7 +40,7 @@ impl Client {
             );
         };
         if message.options.first(option::CLIENT_ID).is_none() {
-            return self.disbelieve(
+            return self.reject(
                 now,
                 message,
                 from,
@@ -57,12 +58,17 @@ impl Client {
                 self.granted(now, message, from)
             }
             (Kind::Reply, State::Requesting | State::Renewing | State::Declining) if !is_asked => {
-                self.disbelieve(now, message, from, &"another server was asked".into())
+                self.reject(
+                    now,
+                    message,
+                    from,
+                    &"the request went to another server".into(),
+                )
             }
             (Kind::Reply, State::Requesting | State::Renewing | State::Rebinding) => {
                 self.granted(now, message, from)
             }
-            // Whatever it says: it was told.
+            // Any REPLY ends the DECLINE exchange, whatever its status.
             (Kind::Reply, State::Declining) => self.after_decline(now),
             _ => {
                 self.counts.unsolicited = self.counts.unsolicited.saturating_add(1);
@@ -71,7 +77,7 @@ impl Client {
         }
     }
 
-    /// The server that must answer, by its DUID; none: any one.
+    /// DUID of the server that must answer; none: any server may.
     fn asked(&self) -> Option<&str> {
         let lease = match self.state {
             State::Requesting => self.offers.first().map(|offer| &offer.lease),
@@ -82,57 +88,52 @@ impl Client {
         lease.map(|lease| lease.server_id.as_str())
     }
 
-    /// An answer that cannot be used is counted with its reason, and the next one awaited.
-    fn disbelieve(
-        &mut self,
-        now: u64,
-        message: &Message,
-        from: Ipv6Addr,
-        why: &Reason,
-    ) -> Vec<Action> {
+    /// Counts an unusable answer with its reason; the client waits for the next answer.
+    fn reject(&mut self, now: u64, message: &Message, from: Ipv6Addr, why: &Reason) -> Vec<Action> {
         self.counts.unusable = self.counts.unusable.saturating_add(1);
-        let what = format!("{} of {from}: {why}", message.kind);
-        let said = self.warn(now, why.kind, format!("not usable: {what}"));
-        // What the report says changes no more often than what the log does.
-        if !said.is_empty() || self.counts.why_unusable.is_none() {
+        let what = format!("{} from {from}: {why}", message.kind);
+        let lines = self.warn(now, why.kind, format!("not usable: {what}"));
+        // The report changes no more often than the log.
+        if !lines.is_empty() || self.counts.why_unusable.is_none() {
             self.counts.why_unusable = Some(what);
         }
-        said
+        lines
     }
 
-    /// A warning, unless one of its kind or too many others were given since the last lease.
+    /// A warning about an answer; none after a warning of the same kind, or after too many others,
+    /// since the last lease.
     fn warn(&mut self, now: u64, kind: &'static str, line: String) -> Vec<Action> {
         let line = self.brake.pass(now, kind, line);
         line.into_iter().map(Action::warning).collect()
     }
 
-    /// The same of what becomes of a lease.
+    /// Like `warn`, about a lease.
     pub(super) fn tell(&mut self, now: u64, kind: &'static str, line: String) -> Vec<Action> {
         let line = self.of_lease.pass(now, kind, line);
         line.into_iter().map(Action::warning).collect()
     }
 
-    /// A refusal is counted with its reason, and said.
+    /// Counts a refusal with its reason, and logs it.
     fn note_refusal(&mut self, now: u64, from: Ipv6Addr, refusal: &Refusal) -> Vec<Action> {
         self.counts.refusals = self.counts.refusals.saturating_add(1);
         let what = format!("server {from} refuses: {refusal}");
-        let said = self.warn(now, refusal.kind(), what.clone());
-        if !said.is_empty() || self.counts.why_refused.is_none() {
+        let lines = self.warn(now, refusal.kind(), what.clone());
+        if !lines.is_empty() || self.counts.why_refused.is_none() {
             self.counts.why_refused = Some(what);
         }
-        said
+        lines
     }
 
     fn offered(&mut self, now: u64, message: &Message, from: Ipv6Addr) -> Vec<Action> {
         self.slow_down(message);
         let iaid = self.config.identity.iaid;
-        let lease = match Lease::of(message, from, iaid, self.wanted, self.last_ns) {
+        let lease = match Lease::of(message, from, iaid, self.requested, self.last_ns) {
             Ok(lease) => lease,
-            Err(Refusal::Unusable(why)) => return self.disbelieve(now, message, from, &why),
+            Err(Refusal::Unusable(why)) => return self.reject(now, message, from, &why),
             Err(refusal) => return self.note_refusal(now, from, &refusal),
         };
         if let Some(why) = self.is_kept_from(&lease) {
-            return self.disbelieve(now, message, from, &why);
+            return self.reject(now, message, from, &why);
         }
         self.counts.offers = self.counts.offers.saturating_add(1);
         let known = |other: &Offer| other.lease.server_id == lease.server_id;
@@ -145,8 +146,8 @@ impl Client {
         };
         let is_shunned = self.shunned.contains(&lease.server_id);
         self.offers.push(Offer { lease, preference });
-        let (shunned, wanted) = (&self.shunned, self.wanted);
-        // Stable: of equal ones the first that came.
+        let (shunned, wanted) = (&self.shunned, self.requested);
+        // The sort is stable: of equal offers the first to arrive stays first.
         self.offers.sort_by_key(|offer| {
             let is_shunned = shunned.contains(&offer.lease.server_id);
             let is_wanted = wanted == Some(offer.lease.address);
@@ -166,14 +167,14 @@ impl Client {
         Vec::new()
     }
 
-    /// Why this is not taken: another address is kept.
+    /// Why this lease is rejected: another address is kept.
     fn is_kept_from(&self, lease: &Lease) -> Option<Reason> {
         let held = self.held.as_ref().filter(|_| self.config.keep)?;
-        let why = || format!("{} while {} is kept", lease.address, held.address);
+        let why = || format!("{}, but {} is kept", lease.address, held.address);
         (held.address != lease.address).then(|| Reason::new("another address is kept", why()))
     }
 
-    /// An answer that grants, or refuses.
+    /// Handles an answer that grants or refuses.
     fn granted(&mut self, now: u64, message: &Message, from: Ipv6Addr) -> Vec<Action> {
         self.slow_down(message);
         let iaid = self.config.identity.iaid;
@@ -181,10 +182,10 @@ impl Client {
         let wanted = match self.state {
             State::Requesting => offer,
             State::Renewing | State::Rebinding => self.held.as_ref().map(|held| held.address),
-            _ => self.wanted,
+            _ => self.requested,
         };
         let is_renewal = matches!(self.state, State::Renewing | State::Rebinding);
-        // With another address in its place when the link is renumbered (18.2.10.1).
+        // A server that renumbers the link grants another address instead (18.2.10.1).
         let is_withdrawn = |wanted| Lease::is_withdrawn(message, iaid, wanted);
         let is_withdrawn = is_renewal && wanted.is_some_and(is_withdrawn);
         let lease = match Lease::of(message, from, iaid, wanted, self.last_ns) {
@@ -192,16 +193,16 @@ impl Client {
                 return self.refused(now, message, from, &Refusal::Ended);
             }
             Ok(lease) => lease,
-            Err(Refusal::Unusable(why)) => return self.disbelieve(now, message, from, &why),
+            Err(Refusal::Unusable(why)) => return self.reject(now, message, from, &why),
             Err(refusal) => return self.refused(now, message, from, &refusal),
         };
         if is_renewal && !is_withdrawn && wanted != Some(lease.address) {
-            let why = format!("{} was not asked for", lease.address);
-            let why = Reason::new("an address that was not asked for", why);
-            return self.disbelieve(now, message, from, &why);
+            let why = format!("{} was not requested", lease.address);
+            let why = Reason::new("an address that was not requested", why);
+            return self.reject(now, message, from, &why);
         }
         if let Some(why) = self.is_kept_from(&lease) {
-            return self.disbelieve(now, message, from, &why);
+            return self.reject(now, message, from, &why);
         }
         self.counts.replies = self.counts.replies.saturating_add(1);
         let mut actions = Vec::new();
@@ -217,7 +218,7 @@ impl Client {
         self.brake.loosen();
         self.of_lease.loosen();
         self.state = State::Bound;
-        self.wanted = Some(lease.address);
+        self.requested = Some(lease.address);
         self.held = Some(lease);
         self.offers.clear();
         self.shunned.clear();
@@ -226,7 +227,7 @@ impl Client {
         actions
     }
 
-    /// The server that answers refuses.
+    /// Handles the refusal of the answering server.
     fn refused(
         &mut self,
         now: u64,
@@ -239,7 +240,8 @@ impl Client {
             State::Renewing | State::Rebinding if *refusal == Refusal::Ended => {
                 return self.lost(now, refusal.kind(), &format!("server {from}: {refusal}"));
             }
-            // It has forgotten: it is asked for the same one as if it had offered it (18.2.10.1).
+            // The server has no record of the lease: the client requests the same address as if the
+            // server had offered it (18.2.10.1).
             State::Renewing | State::Rebinding if refusal.is_no_binding() => {
                 let server = message.duid(option::SERVER_ID).unwrap_or_default();
                 let lease = self.held.clone().map(|held| Lease {
@@ -262,8 +264,8 @@ impl Client {
             }
             State::Requesting => {
                 self.shun();
-                self.wanted = self.held.as_ref().map(|held| held.address);
-                let longest = match self.wanted {
+                self.requested = self.held.as_ref().map(|held| held.address);
+                let longest = match self.requested {
                     Some(_) => REFUSED_KEPT,
                     None => REFUSED_LONGEST,
                 };
@@ -274,7 +276,7 @@ impl Client {
                 self.state = State::Waiting;
                 self.due = Some(now.saturating_add(wait));
             }
-            // The others may still grant it.
+            // Other servers may still grant the address.
             _ => {}
         }
         actions

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a client sends in each exchange (RFC 8415 18.2).
+//! The messages that a client sends in each exchange (RFC 8415 18.2).
 
 use std::net::Ipv6Addr;
 
@@ -14,7 +14,7 @@ const REQUESTED: [u16; 3] = [
     option::DOMAIN_LIST,
     option::SOL_MAX_RT,
 ];
-/// A hundredth of a second, the unit of option 8.
+/// One hundredth of a second in ns, the unit of option 8.
 const HUNDREDTH: u64 = 10_000_000;
 
 /// Hundredths of a second since the exchange began (RFC 8415 21.9).
@@ -29,8 +29,8 @@ impl Client {
         let offered = self.offers.first().map(|offer| &offer.lease);
         Some(match self.state {
             State::Soliciting => {
-                let mut message = self.about(Kind::Solicit, now, None, self.wanted);
-                // An address that is kept is not exchanged for another one in two messages.
+                let mut message = self.about(Kind::Solicit, now, None, self.requested);
+                // Rapid commit could replace a kept address by another address.
                 if held.is_none() {
                     message.options.push(option::RAPID_COMMIT, []);
                 }
@@ -44,7 +44,7 @@ impl Client {
         })
     }
 
-    /// To one server, about its address.
+    /// A message to one server about the server's address.
     fn of_server(&self, kind: Kind, now: u64, lease: &Lease) -> Message {
         self.about(kind, now, Some(&lease.server_id), Some(lease.address))
     }

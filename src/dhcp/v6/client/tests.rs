@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Conversations with servers, good and bad, on a clock of their own.
+//! Conversations with good and bad servers, on a simulated clock.
 
 use super::*;
 use crate::dhcp::v6::packet::{Address, Association, Kind, Options, option};
@@ -45,7 +45,7 @@ impl Talk {
         }
     }
 
-    /// As one that is bound to MINE by GOOD for `seconds`.
+    /// A client with a lease of MINE from GOOD for `seconds`.
     fn bound(keep: bool, seconds: u32) -> Talk {
         let mut talk = Talk::new(keep);
         talk.start();
@@ -75,7 +75,7 @@ impl Talk {
         self.note(actions)
     }
 
-    /// Goes to the next time that something is due.
+    /// Advances the clock to the next due time.
     fn wake(&mut self) -> &mut Talk {
         self.now = self.client.due().unwrap();
         let actions = self.client.wake(self.now);
@@ -102,7 +102,7 @@ impl Talk {
         message
     }
 
-    /// An answer of this status and nothing else.
+    /// An answer with this status and nothing else.
     fn refusal(&self, server: u8, code: u8) -> Message {
         let mut association = Association::asking(0xffff, None);
         association
@@ -114,7 +114,7 @@ impl Talk {
         message
     }
 
-    /// A REPLY that takes MINE back and has OTHER in its place.
+    /// A REPLY that withdraws MINE and grants OTHER instead.
     fn renumbering(&self) -> Message {
         let mut association = Association::asking(0xffff, None);
         for (address, seconds) in [(OTHER, 1000), (MINE, 0)] {
@@ -149,7 +149,7 @@ impl Talk {
         self.hear(&message, server)
     }
 
-    /// What was sent last: its type, and the server and the address in it.
+    /// The last message: its type, and the server and the address in it.
     fn last(&self) -> (Kind, Option<u8>, Option<u16>) {
         let sent = self.sent.as_ref().unwrap();
         let server = sent.options.first(option::SERVER_ID);
@@ -235,7 +235,7 @@ fn silence_is_answered_by_waits_that_double_up_to_sixteen_seconds() {
         talk.wake();
         let waited = (talk.now - began) as f64 / S as f64;
         let off = (waited / f64::from(wanted) - 1.0).abs();
-        // Each is a doubling of the one before, whose jitter it has as well.
+        // Each wait doubles the wait before, including its jitter.
         assert!(off <= 0.35, "{waited} s instead of {wanted}");
         assert_eq!(talk.sent.as_ref().unwrap().transaction, transaction);
     }
@@ -305,7 +305,7 @@ fn what_is_not_for_us_is_counted_and_changes_nothing() {
     );
     assert_eq!((counts.offers, counts.refusals), (0, 0));
     talk.offer(GOOD, MINE, AT_ONCE);
-    // Late answers to the SOLICIT are nobody else's.
+    // Late answers to the SOLICIT do not count as foreign.
     talk.hear(&good, GOOD);
     assert_eq!(talk.client.counts().foreign, 2);
     let mut reply = talk.answer(Kind::Reply, EVIL, OTHER, 60);
@@ -316,7 +316,7 @@ fn what_is_not_for_us_is_counted_and_changes_nothing() {
     assert_eq!(talk.state(), State::Requesting);
     assert_eq!(
         talk.client.counts().why_unusable.as_deref(),
-        Some("REPLY of fe80::2: another server was asked")
+        Some("REPLY from fe80::2: the request went to another server")
     );
     talk.grant(GOOD, MINE, 60);
     assert_eq!(talk.actions, [Action::Bound]);
@@ -331,7 +331,8 @@ fn a_server_that_offers_and_does_not_answer_is_the_last_choice() {
     assert_eq!(talk.last(), (Kind::Request, Some(EVIL), Some(OTHER)));
     talk.wake();
     assert_eq!(talk.last(), (Kind::Request, Some(GOOD), Some(MINE)));
-    // Silent too: all anew, and the one that failed first waits for a better one.
+    // This server is silent too: the client starts again, and the server that failed first waits
+    // for a better one.
     talk.wake().wake().wake().wake();
     assert_eq!(
         (talk.last().0, talk.client.counts().unanswered_requests),
@@ -357,7 +358,7 @@ fn a_refusal_is_said_and_does_not_make_a_storm() {
     assert_eq!(talk.actions, []);
     assert_eq!(talk.client.counts().refusals, 2);
     assert_eq!(talk.client.counts().why_refused.as_ref(), Some(&line));
-    // It offers and then refuses, again and again.
+    // A server that offers and then refuses, again and again.
     let began = talk.now;
     for round in 0..6 {
         if round > 0 {
@@ -387,7 +388,7 @@ fn a_lease_is_renewed_with_its_server_then_with_any_then_given_up() {
     talk.grant(GOOD, MINE, 1000);
     assert_eq!(talk.actions, [Action::Bound]);
     let renewed = talk.now;
-    // Its server is gone.
+    // The server of the lease is gone.
     talk.wake();
     while talk.state() == State::Renewing {
         talk.wake();
@@ -400,11 +401,11 @@ fn a_lease_is_renewed_with_its_server_then_with_any_then_given_up() {
     foreign.grant(EVIL, MINE, 1000);
     assert_eq!(foreign.actions, [Action::Bound]);
     assert_eq!(foreign.client.lease().unwrap().server_id, "00:03:00:02");
-    // Nobody at all.
+    // No server answers.
     while talk.state() != State::Soliciting {
         talk.wake();
     }
-    let why = "the lease of fd00::5/128 has ended: the address goes".to_owned();
+    let why = "the lease of fd00::5/128 has ended: the address is removed".to_owned();
     assert_eq!(
         talk.actions[..2],
         [Action::Say(true, why), Action::Lost(ip(MINE))]
@@ -422,7 +423,7 @@ fn the_address_of_the_root_is_kept_and_no_other_one_taken() {
         talk.actions[0],
         Action::Say(
             true,
-            "the lease of fd00::5/128 has ended: the address stays, because the root file system hangs on it"
+            "the lease of fd00::5/128 has ended: the address is kept, because the root file system depends on it"
                 .to_owned()
         )
     );
@@ -432,9 +433,9 @@ fn the_address_of_the_root_is_kept_and_no_other_one_taken() {
     talk.offer(EVIL, OTHER, AT_ONCE);
     assert_eq!(
         talk.client.counts().why_unusable.as_deref(),
-        Some("ADVERTISE of fe80::2: fd00::6 while fd00::5 is kept")
+        Some("ADVERTISE from fe80::2: fd00::6, but fd00::5 is kept")
     );
-    // Whoever asks for peace gets it: nobody waits.
+    // A server can slow the client down: no boot waits.
     let mut slow = talk.answer(Kind::Advertise, EVIL, OTHER, 60);
     slow.options
         .push(option::SOL_MAX_RT, 86400_u32.to_be_bytes());
@@ -493,7 +494,7 @@ fn a_server_that_takes_the_address_back_is_obeyed_unless_a_root_hangs_on_it() {
     kept.wake();
     kept.grant(GOOD, MINE, 0);
     assert_eq!(kept.client.lease().unwrap().address, ip(MINE));
-    // Any other refusal of a renewal is not the end of it.
+    // Any other refusal of a renewal does not end the lease.
     let mut talk = Talk::bound(false, 1000);
     talk.wake();
     let refusal = talk.refusal(GOOD, 1);
@@ -502,7 +503,7 @@ fn a_server_that_takes_the_address_back_is_obeyed_unless_a_root_hangs_on_it() {
     talk.grant(GOOD, OTHER, 1000);
     assert_eq!(
         talk.client.counts().why_unusable.as_deref(),
-        Some("REPLY of fe80::1: fd00::6 was not asked for")
+        Some("REPLY from fe80::1: fd00::6 was not requested")
     );
 }
 
@@ -529,7 +530,7 @@ fn an_address_of_another_host_is_declined_and_another_one_asked_for() {
     );
     talk.offer(GOOD, OTHER, AT_ONCE).grant(GOOD, OTHER, 60);
     assert_eq!(talk.client.lease().unwrap().address, ip(OTHER));
-    // The next one is taken too, and the server says nothing to that.
+    // The next address is taken too, and the server does not answer the DECLINE.
     let actions = talk.client.duplicate(talk.now);
     talk.note(actions);
     let declined = talk.client.counts().sent;

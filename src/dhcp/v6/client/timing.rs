@@ -12,14 +12,15 @@ const RENEW: u64 = 10 * SECOND;
 const RENEW_LONGEST: u64 = 600 * SECOND;
 /// REQ_MAX_RT.
 const REQUEST_LONGEST: u64 = 30 * SECOND;
-/// SOLICIT is repeated no less often, where the RFC has an hour: a boot waits for it, and a server
-/// or a partition that comes late shall not cost minutes.
+/// The longest wait between two SOLICITs, where the RFC allows an hour: a boot waits for the
+/// answer, and a server or a partition that comes up late must not cost minutes.
 const SOLICIT_LONGEST: u64 = 16 * SECOND;
-/// SOL_MAX_RT, where an address is kept whose lease has ended: nobody waits for that.
+/// SOL_MAX_RT, used while an address is kept after its lease ended: no boot waits for the answer.
 const SOL_MAX_RT: u32 = 3600;
 
 impl Client {
-    /// From what is sent now to its repetition: doubling, with a tenth of jitter to either side.
+    /// The wait from the current message to its repetition: the wait doubles, with a tenth of
+    /// jitter to either side.
     pub(super) fn next_wait(&mut self) -> u64 {
         let longest_kept = u64::from(self.slowest_s.unwrap_or(SOL_MAX_RT)) * SECOND;
         let (initial, longest) = match self.state {
@@ -30,7 +31,7 @@ impl Client {
             _ => (SOON, u64::MAX / 4),
         };
         let base = match self.wait_ns {
-            // Nothing is decided before all of the first wait has passed (18.2.1).
+            // The client decides only after the whole first wait (18.2.1).
             0 if self.state == State::Soliciting => {
                 return initial + 1 + self.random.below(initial / 10);
             }
@@ -40,7 +41,7 @@ impl Client {
         base - base / 10 + self.random.below(base / 5)
     }
 
-    /// A server may ask for less (21.24).
+    /// Takes a longer SOL_MAX_RT from a server (21.24).
     pub(super) fn slow_down(&mut self, message: &Message) {
         let allowed = message.longest_wait_s(option::SOL_MAX_RT);
         self.slowest_s = allowed.or(self.slowest_s);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Questions and answers on a clock of their own.
+//! Requests and answers on a simulated clock.
 
 use super::*;
 use crate::dhcp::v6::packet::Malformed;
@@ -11,13 +11,13 @@ fn asker() -> Asker {
     Asker::new(OWN.to_vec(), 7, 100 * SECOND)
 }
 
-/// Goes to the next time that something is due.
+/// Advances the clock to the next due time.
 fn wake(asker: &mut Asker) -> (u64, Vec<Action>) {
     let now = asker.due().unwrap();
     (now, asker.wake(now))
 }
 
-/// The message among them.
+/// The message in the actions.
 fn sent(actions: &[Action]) -> Message {
     let sent = actions.iter().find_map(|action| match action {
         Action::Send(message) => Some(message.clone()),
@@ -28,8 +28,8 @@ fn sent(actions: &[Action]) -> Message {
     message
 }
 
-fn reply(asked: &Message) -> Message {
-    let mut message = Message::new(Kind::Reply, asked.transaction);
+fn reply(request: &Message) -> Message {
+    let mut message = Message::new(Kind::Reply, request.transaction);
     message.options.push(option::CLIENT_ID, OWN);
     message.options.push(option::SERVER_ID, [0, 3, 0, 1]);
     let server: Ipv6Addr = "fd00::53".parse().unwrap();
@@ -44,15 +44,15 @@ fn reply(asked: &Message) -> Message {
     message
 }
 
-fn with(asked: &Message, code: u16, value: impl Into<Vec<u8>>) -> Message {
-    let mut message = reply(asked);
+fn with(request: &Message, code: u16, value: impl Into<Vec<u8>>) -> Message {
+    let mut message = reply(request);
     message.options.remove(code);
     message.options.push(code, value);
     message
 }
 
-fn without(asked: &Message, code: u16) -> Message {
-    let mut message = reply(asked);
+fn without(request: &Message, code: u16) -> Message {
+    let mut message = reply(request);
     message.options.remove(code);
     message
 }
@@ -78,7 +78,7 @@ fn the_question_says_who_asks_and_for_what_and_asks_for_no_address() {
             .map(<[u8]>::to_vec)
     };
     assert_eq!(elapsed(&message), Some(vec![0, 0]));
-    // The same transaction, and the time since the first.
+    // The same transaction, and the time since the first message.
     let (now, actions) = wake(&mut asker);
     let again = sent(&actions);
     assert_eq!(again.transaction, message.transaction);
@@ -89,14 +89,14 @@ fn the_question_says_who_asks_and_for_what_and_asks_for_no_address() {
 #[test]
 fn an_answer_ends_it() {
     let mut asker = asker();
-    let asked = sent(&wake(&mut asker).1);
-    let actions = asker.received(&reply(&asked), SERVER);
+    let request = sent(&wake(&mut asker).1);
+    let actions = asker.received(&reply(&request), SERVER);
     assert_eq!(
         actions,
         [
             Action::Say(
                 false,
-                "name servers fd00::53, search a.example of fe80::1".to_owned()
+                "name servers fd00::53, search a.example from fe80::1".to_owned()
             ),
             Action::Say(true, "not taken: option 23: fe80::1".to_owned()),
             Action::Bound,
@@ -112,8 +112,8 @@ fn an_answer_ends_it() {
         ]
     );
     assert_eq!((asker.due(), asker.is_hopeful()), (None, false));
-    // The first one counts.
-    let other = with(&asked, option::NAME_SERVERS, [0xfd; 16]);
+    // The first answer counts.
+    let other = with(&request, option::NAME_SERVERS, [0xfd; 16]);
     assert_eq!(asker.received(&other, SERVER), []);
     assert_eq!(asker.answer(), Some(&information));
     assert_eq!((asker.counts().replies, asker.counts().unsolicited), (1, 1));
@@ -122,11 +122,11 @@ fn an_answer_ends_it() {
 #[test]
 fn an_answer_without_name_servers_is_one() {
     let mut asker = asker();
-    let asked = sent(&wake(&mut asker).1);
-    let mut empty = without(&asked, option::NAME_SERVERS);
+    let request = sent(&wake(&mut asker).1);
+    let mut empty = without(&request, option::NAME_SERVERS);
     empty.options.remove(option::DOMAIN_LIST);
     let actions = asker.received(&empty, SERVER);
-    let line = "no name servers of fe80::1".to_owned();
+    let line = "no name servers from fe80::1".to_owned();
     assert_eq!(actions, [Action::Say(false, line), Action::Bound]);
     assert_eq!(asker.answer().unwrap().variables(), []);
 }
@@ -137,20 +137,20 @@ fn what_is_no_answer_to_this_question_is_not_believed() {
     let mut early = Message::new(Kind::Reply, asker.transaction);
     early.options = reply(&early).options;
     assert_eq!(asker.received(&early, SERVER), []);
-    let asked = sent(&wake(&mut asker).1);
-    let mut other = reply(&asked);
+    let request = sent(&wake(&mut asker).1);
+    let mut other = reply(&request);
     other.transaction ^= 1;
-    let mut advertise = reply(&asked);
+    let mut advertise = reply(&request);
     advertise.kind = Kind::Advertise;
     for message in [
         other,
         advertise,
-        with(&asked, option::CLIENT_ID, [0, 3, 0, 33]),
-        without(&asked, option::CLIENT_ID),
-        without(&asked, option::SERVER_ID),
-        with(&asked, option::SERVER_ID, [1; 2]),
-        with(&asked, option::STATUS_CODE, [0]),
-        with(&asked, option::STATUS_CODE, [0, 1, b'n', b'\n']),
+        with(&request, option::CLIENT_ID, [0, 3, 0, 33]),
+        without(&request, option::CLIENT_ID),
+        without(&request, option::SERVER_ID),
+        with(&request, option::SERVER_ID, [1; 2]),
+        with(&request, option::STATUS_CODE, [0]),
+        with(&request, option::STATUS_CODE, [0, 1, b'n', b'\n']),
     ] {
         assert_eq!(asker.received(&message, SERVER), [], "{message:?}");
     }
@@ -161,11 +161,11 @@ fn what_is_no_answer_to_this_question_is_not_believed() {
     let malformed = Malformed::Length(option::STATUS_CODE, 1);
     assert_eq!(
         counts.why_unusable,
-        Some(format!("REPLY of fe80::1: {malformed}"))
+        Some(format!("REPLY from fe80::1: {malformed}"))
     );
-    // The right one still is.
+    // The right answer is still accepted.
     assert_eq!(
-        asker.received(&reply(&asked), SERVER).last(),
+        asker.received(&reply(&request), SERVER).last(),
         Some(&Action::Bound)
     );
 }
@@ -173,8 +173,8 @@ fn what_is_no_answer_to_this_question_is_not_believed() {
 #[test]
 fn values_that_do_not_fit_are_left_out_and_named() {
     let mut asker = asker();
-    let asked = sent(&wake(&mut asker).1);
-    let mut bad = with(&asked, option::NAME_SERVERS, [0xfd; 17]);
+    let request = sent(&wake(&mut asker).1);
+    let mut bad = with(&request, option::NAME_SERVERS, [0xfd; 17]);
     bad.options.remove(option::DOMAIN_LIST);
     bad.options.push(option::DOMAIN_LIST, *b"\x03$\x28)\x00");
     asker.received(&bad, SERVER);
@@ -182,7 +182,7 @@ fn values_that_do_not_fit_are_left_out_and_named() {
     assert_eq!(information.variables(), []);
     assert_eq!(
         information.left_out,
-        ["option 23: 17 bytes", "option 24: no list of domains"]
+        ["option 23: 17 bytes", "option 24: not a valid domain list"]
     );
 }
 
@@ -190,11 +190,11 @@ fn values_that_do_not_fit_are_left_out_and_named() {
 fn silence_is_said_once_and_slows_the_question_down() {
     let mut asker = asker();
     let mut last = 0;
-    let mut said = Vec::new();
+    let mut logged = Vec::new();
     for number in 1..=8 {
         assert_eq!(asker.is_hopeful(), number <= 6, "{number}");
         let (now, actions) = wake(&mut asker);
-        said.extend(actions.into_iter().filter_map(|action| match action {
+        logged.extend(actions.into_iter().filter_map(|action| match action {
             Action::Say(true, line) => Some((number, line)),
             _ => None,
         }));
@@ -202,12 +202,12 @@ fn silence_is_said_once_and_slows_the_question_down() {
         assert!(last == 0 || now - last <= longest, "{number}");
         last = now;
     }
-    let line = "no name servers, though a router says that there are some: nobody answers";
-    assert_eq!(said, [(6, line.to_owned())]);
+    let line = "no name servers, although a router advertises DHCPv6: no server answers";
+    assert_eq!(logged, [(6, line.to_owned())]);
     assert_eq!((asker.stage(), asker.give_up()), (Stage::Silent, None));
     // A late answer counts.
-    let asked = sent(&wake(&mut asker).1);
-    asker.received(&reply(&asked), SERVER);
+    let request = sent(&wake(&mut asker).1);
+    asker.received(&reply(&request), SERVER);
     assert_eq!(
         asker.stage(),
         Stage::Answered(asker.answer().unwrap().clone())
@@ -217,39 +217,39 @@ fn silence_is_said_once_and_slows_the_question_down() {
 #[test]
 fn where_it_ends_without_an_answer_that_is_said_once_with_what_is_known() {
     let line = |why: &str| {
-        let what = "no name servers, though a router says that there are some";
+        let what = "no name servers, although a router advertises DHCPv6";
         Some(format!("{what}: {why}"))
     };
-    let mut unasked = asker();
-    assert_eq!(unasked.stage(), Stage::Open);
-    assert_eq!(unasked.give_up(), line("no server was asked"));
-    assert_eq!((unasked.stage(), unasked.give_up()), (Stage::Silent, None));
-    assert!(!unasked.is_hopeful());
+    let mut unsent = asker();
+    assert_eq!(unsent.stage(), Stage::Open);
+    assert_eq!(unsent.give_up(), line("no request was sent"));
+    assert_eq!((unsent.stage(), unsent.give_up()), (Stage::Silent, None));
+    assert!(!unsent.is_hopeful());
 
-    let mut asked = asker();
-    wake(&mut asked);
-    asked.sent(None);
-    assert_eq!(asked.give_up(), line("nobody answers"));
+    let mut request = asker();
+    wake(&mut request);
+    request.sent(None);
+    assert_eq!(request.give_up(), line("no server answers"));
 
     let mut broken = asker();
     wake(&mut broken);
-    let why = "nothing can be sent: ENETUNREACH";
+    let why = "cannot send: ENETUNREACH";
     broken.sent(Some(why));
     assert_eq!(broken.give_up(), line(why));
 
     let mut answered = asker();
-    let asked = sent(&wake(&mut answered).1);
-    answered.received(&reply(&asked), SERVER);
+    let request = sent(&wake(&mut answered).1);
+    answered.received(&reply(&request), SERVER);
     assert_eq!(answered.give_up(), None);
 }
 
 #[test]
 fn a_server_that_refuses_may_want_to_be_asked_less_often() {
-    // The longest wait between two questions after that.
+    // The longest wait between two messages after that.
     let longest = |value: &[u8]| {
         let mut asker = asker();
-        let asked = sent(&wake(&mut asker).1);
-        let mut refusal = with(&asked, option::STATUS_CODE, [0, 1]);
+        let request = sent(&wake(&mut asker).1);
+        let mut refusal = with(&request, option::STATUS_CODE, [0, 1]);
         refusal.options.push(option::INF_MAX_RT, value);
         asker.received(&refusal, SERVER);
         let times: Vec<u64> = (0..12).map(|_| wake(&mut asker).0).collect();
@@ -270,10 +270,10 @@ fn a_server_that_refuses_may_want_to_be_asked_less_often() {
 #[test]
 fn a_refusal_is_the_reason_that_is_said() {
     let mut asker = asker();
-    let asked = sent(&wake(&mut asker).1);
-    let refusal = with(&asked, option::STATUS_CODE, *b"\x00\x01no\x1b[2J");
+    let request = sent(&wake(&mut asker).1);
+    let refusal = with(&request, option::STATUS_CODE, *b"\x00\x01no\x1b[2J");
     asker.received(&refusal, SERVER);
-    asker.sent(Some("nothing can be sent: ENETDOWN"));
-    let line = "no name servers, though a router says that there are some: server fe80::1 refuses: UnspecFail: no\\x1b[2J";
+    asker.sent(Some("cannot send: ENETDOWN"));
+    let line = "no name servers, although a router advertises DHCPv6: server fe80::1 refuses: UnspecFail: no\\x1b[2J";
     assert_eq!(asker.give_up(), Some(line.to_owned()));
 }

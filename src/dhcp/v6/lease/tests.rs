@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is taken of an answer, and what is not.
+//! What is accepted from an answer, and what is rejected.
 
 use proptest::prelude::*;
 
@@ -58,10 +58,10 @@ fn the_times_are_the_servers_where_they_lie_within_the_lease() {
     assert_eq!(times(0, 90, 100, 200), (50, 90, 200));
     assert_eq!(times(300, 400, 100, 200), (50, 80, 200));
     assert_eq!(times(0, 0, 0, 200), (100, 160, 200));
-    // No shorter than a node can keep up with, and duplicate address detection takes.
+    // A node must be able to renew in time, and duplicate address detection must finish.
     assert_eq!(times(0, 0, 1, 1), (5, 10, 20));
     let short = lease(&answer(0, 0, &[offered("fd00::5", 1, 2)])).unwrap();
-    assert_eq!(short.left_out, ["option 5: valid for 2 s, taken for 20 s"]);
+    assert_eq!(short.left_out, ["option 5: valid for 2 s, raised to 20 s"]);
     assert_eq!(
         times(0, 0, FOR_EVER, FOR_EVER),
         (FOR_EVER, FOR_EVER, FOR_EVER)
@@ -111,16 +111,19 @@ fn what_grants_nothing_says_why() {
     let cases = [
         (nobodys, "no server identifier (option 2)"),
         (empty, "no addresses (IA_NA) for our IAID 65535"),
-        (torn, "option 3 of 5 bytes"),
+        (torn, "option 3 has an invalid length of 5 bytes"),
         (answer(0, 0, &[]), "no address (option 5)"),
         (
             answer(9, 8, &[offered("fd00::5", 9, 9)]),
-            "T1 9 s after T2 8 s",
+            "T1 9 s is later than T2 8 s",
         ),
-        (answer(0, 0, &[vec![0; 9]]), "option 5 of 9 bytes"),
+        (
+            answer(0, 0, &[vec![0; 9]]),
+            "option 5 has an invalid length of 9 bytes",
+        ),
         (
             answer(0, 0, &[offered("fd00::5", 0, 0)]),
-            "the address is valid no longer",
+            "the address is no longer valid",
         ),
         (
             answer(0, 0, &[offered("fd00::5", 10, 9)]),
@@ -131,7 +134,10 @@ fn what_grants_nothing_says_why() {
             with_status(good(), b"\0\x01bad\nday"),
             "UnspecFail: bad\\x0aday",
         ),
-        (with_status(good(), &[9]), "option 13 of 1 bytes"),
+        (
+            with_status(good(), &[9]),
+            "option 13 has an invalid length of 1 bytes",
+        ),
         (inside, "NoAddrsAvail: no\\x1b[31m more"),
     ];
     for (message, why) in cases {
@@ -160,7 +166,7 @@ fn what_grants_nothing_says_why() {
         let refused = lease(&answer(0, 0, &[offered(address, 9, 9)]));
         assert_eq!(
             refused,
-            Err(format!("{} is no address for a host", ip(address)))
+            Err(format!("{} is not a host address", ip(address)))
         );
     }
     for address in ["2001:470::5", "2a00::5", "64:ff9c::5", "3fff:1000::5"] {
@@ -204,7 +210,7 @@ fn name_servers_and_domains_are_taken_clean_and_the_rest_named() {
     assert_eq!(lease.domain_search, Vec::<String>::new());
     assert_eq!(
         lease.left_out,
-        ["option 23: 17 bytes", "option 24: no list of domains"]
+        ["option 23: 17 bytes", "option 24: not a valid domain list"]
     );
 }
 

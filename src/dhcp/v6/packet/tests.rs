@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Bytes as servers send them, bytes that do not fit, and what must hold for any bytes.
+//! Bytes as servers send them, invalid bytes, and properties of arbitrary bytes.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -78,17 +78,17 @@ fn a_duid_has_a_type_and_a_length_that_the_rfc_allows() {
 
 #[test]
 fn a_status_is_said_by_its_name() {
-    let said = |value: &[u8]| {
+    let read = |value: &[u8]| {
         let mut options = Options::default();
         options.push(option::STATUS_CODE, value);
         let status = options.status();
         status.map(|status| status.map(|status| (status.to_string(), status.text)))
     };
     let some = |name: &str, text: &str| Ok(Some((name.to_owned(), text.to_owned())));
-    assert_eq!(said(&[0, 2]), some("NoAddrsAvail", ""));
-    assert_eq!(said(b"\0\x03gone\0"), some("NoBinding", "gone"));
-    assert_eq!(said(&[1, 0, 0xff]), some("status 256", "\u{fffd}"));
-    assert_eq!(said(&[0]), Err(Malformed::Length(13, 1)));
+    assert_eq!(read(&[0, 2]), some("NoAddrsAvail", ""));
+    assert_eq!(read(b"\0\x03gone\0"), some("NoBinding", "gone"));
+    assert_eq!(read(&[1, 0, 0xff]), some("status 256", "\u{fffd}"));
+    assert_eq!(read(&[0]), Err(Malformed::Length(13, 1)));
     assert_eq!(Options::default().status(), Ok(None));
 }
 
@@ -96,7 +96,7 @@ proptest! {
     #[test]
     fn any_bytes_are_read_or_refused_and_come_back(bytes in vec(any::<u8>(), 0..600)) {
         let mut all = vec![bytes.clone()];
-        // Half of them with a type that is one.
+        // Half of the messages have a valid type.
         all.push([&[7][..], &bytes].concat());
         for bytes in all {
             if let Ok(message) = Message::decode(&bytes) {

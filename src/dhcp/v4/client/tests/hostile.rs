@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Others on the link that send what they should not.
+//! Other hosts on the link that send wrong messages.
 
 use super::*;
 
@@ -7,16 +7,16 @@ fn server(number: u32) -> Ipv4Addr {
     Ipv4Addr::from_bits(Ipv4Addr::new(10, 66, 0, 1).to_bits() + number)
 }
 
-/// What was said of these messages, each of which has other bytes.
+/// The log lines that these messages cause; each message has different bytes.
 fn lines(talk: &mut Talk, messages: impl Iterator<Item = Message>) -> Vec<String> {
     let mut lines = Vec::new();
     for message in messages {
         talk.hear_this(&message);
-        let said = talk.actions.iter().filter_map(|action| match action {
+        let logged = talk.actions.iter().filter_map(|action| match action {
             Action::Say(_, line) => Some(line.clone()),
             _ => None,
         });
-        lines.extend(said);
+        lines.extend(logged);
     }
     lines
 }
@@ -41,15 +41,15 @@ fn a_flood_of_unusable_offers_acks_and_naks_is_a_line_for_each_kind_of_reason() 
     assert_eq!(
         lines(&mut talk, (0..FLOOD).map(offer)),
         [
-            "not usable: OFFER of 10.66.0.1: subnet mask 0.0.0.1",
-            "not usable: OFFER of 240.0.0.1: server identifier 240.0.0.1",
-            "not usable: OFFER of 10.66.0.3: no subnet mask (option 1)",
+            "not usable: OFFER from 10.66.0.1: invalid subnet mask 0.0.0.1",
+            "not usable: OFFER from 240.0.0.1: invalid server identifier 240.0.0.1",
+            "not usable: OFFER from 10.66.0.3: no subnet mask (option 1)",
         ]
     );
     assert_eq!(talk.client.counts().unusable, FLOOD);
-    // What the report says does not change with every packet.
+    // The report does not change with every packet.
     let why = talk.client.counts().why_unusable.as_deref();
-    assert_eq!(why, Some("OFFER of 10.66.0.3: no subnet mask (option 1)"));
+    assert_eq!(why, Some("OFFER from 10.66.0.3: no subnet mask (option 1)"));
     talk.hear(Kind::Offer, GOOD, MINE, 600);
     let ack = |number| {
         let mut ack = good.clone();
@@ -66,7 +66,7 @@ fn a_flood_of_unusable_offers_acks_and_naks_is_a_line_for_each_kind_of_reason() 
     };
     assert_eq!(
         lines(&mut talk, (0..FLOOD).map(ack)),
-        ["not usable: ACK of 10.66.0.1: another server was asked"]
+        ["not usable: ACK from 10.66.0.1: the request went to another server"]
     );
     let hardware = |number: u32| {
         let mut other = good.clone();
@@ -77,7 +77,7 @@ fn a_flood_of_unusable_offers_acks_and_naks_is_a_line_for_each_kind_of_reason() 
     assert_eq!(talk.client.counts().unusable, 3 * FLOOD);
     talk.hear(Kind::Ack, GOOD, MINE, 600);
     assert_eq!(talk.client.lease().unwrap().address, MINE);
-    // None of it silences what becomes of the lease.
+    // These warnings do not silence the lines about the lease.
     let taken = Arp::announcement(HardwareType::InfiniBand, &[0xee; 20], MINE);
     let actions = talk.client.arp(talk.now, &taken);
     assert!(talk.note(actions).sent().contains("declined"));
@@ -87,14 +87,14 @@ fn a_flood_of_unusable_offers_acks_and_naks_is_a_line_for_each_kind_of_reason() 
 fn leases_of_seconds_do_not_loosen_the_brake_more_than_once_a_minute() {
     let mut talk = Talk::bound(false, 10);
     let end = talk.now + 600 * S;
-    let mut said = 0;
+    let mut logged = 0;
     while talk.now < end {
         talk.wake();
         if talk.client.state() == State::Renewing {
             let flood: Vec<Message> = (0..20)
                 .map(|number| talk.answer(Kind::Ack, server(number), OTHER, number))
                 .collect();
-            said += lines(&mut talk, flood.into_iter()).len();
+            logged += lines(&mut talk, flood.into_iter()).len();
         }
         let kind = match talk.client.state() {
             State::Selecting => Kind::Offer,
@@ -102,8 +102,8 @@ fn leases_of_seconds_do_not_loosen_the_brake_more_than_once_a_minute() {
         };
         talk.hear(kind, GOOD, MINE, 10);
     }
-    // A lease time of nothing, and another server: twice a minute at most.
-    assert!((10..=20).contains(&said), "{said}");
+    // A lease time of 0 and another server: at most two lines a minute.
+    assert!((10..=20).contains(&logged), "{logged}");
 }
 
 #[test]
@@ -115,7 +115,7 @@ fn a_renewal_is_granted_by_the_server_of_the_lease_alone() {
     rogue.options.insert(option::MASK, vec![255, 0, 0, 0]);
     assert_eq!(
         talk.hear_this(&rogue).sent(),
-        "\"not usable: ACK of 10.0.0.2: another server was asked\""
+        "\"not usable: ACK from 10.0.0.2: the request went to another server\""
     );
     let lease = talk.client.lease().unwrap();
     assert_eq!((lease.server, lease.prefix), (GOOD, 24));
@@ -130,7 +130,7 @@ fn an_answer_for_other_hardware_is_not_taken() {
         let mut offer = talk.answer(Kind::Offer, GOOD, MINE, 600);
         (offer.htype, offer.hlen) = (htype, hlen);
         let what = format!(
-            "\"not usable: OFFER of 10.0.0.1: for hardware type {htype} with an address of {hlen} bytes, not 32 with 0\""
+            "\"not usable: OFFER from 10.0.0.1: hardware type {htype} with an address of {hlen} bytes, expected 32 with 0\""
         );
         assert_eq!(talk.hear_this(&offer).sent(), what);
     }
@@ -140,7 +140,7 @@ fn an_answer_for_other_hardware_is_not_taken() {
 fn servers_that_failed_keep_no_place_from_the_one_that_delivers() {
     let mut talk = Talk::new(false);
     talk.start(None);
-    // Eight that offer and are silent.
+    // Eight servers that offer and do not answer.
     for number in 0..8 {
         talk.hear(Kind::Offer, server(number), OTHER, 600);
     }
@@ -148,7 +148,7 @@ fn servers_that_failed_keep_no_place_from_the_one_that_delivers() {
         talk.wake();
     }
     assert_eq!(talk.client.shunned.len(), 8);
-    // A ninth, which takes the first place; then they are all there before the good one.
+    // A ninth server takes the first place; then all of them come before the good server.
     for number in (8..9).chain(0..8) {
         talk.hear(Kind::Offer, server(number), OTHER, 600);
     }
@@ -173,18 +173,18 @@ fn the_one_that_delivers_is_found_among_a_thousand_that_do_not() {
             for number in 0..MANY {
                 talk.hear(Kind::Offer, server(number), OTHER, 600);
             }
-            // Always the last one.
+            // The last of the thousand is always chosen.
             talk.hear(Kind::Offer, GOOD, MINE, 600);
         }
-        let asked = talk.sent.as_ref().unwrap().address(option::SERVER);
-        if asked == Some(GOOD) {
+        let requested = talk.sent.as_ref().unwrap().address(option::SERVER);
+        if requested == Some(GOOD) {
             talk.hear(Kind::Ack, GOOD, MINE, 600);
         } else {
             talk.wake();
         }
     }
     assert_eq!(talk.client.lease().unwrap().server, GOOD);
-    // All of them would take 3 s each.
+    // Trying every server would take 3 s each.
     let took = (talk.now - began) / S;
     assert!(took < u64::from(MANY) * 4, "{took} s");
 }
@@ -200,12 +200,12 @@ fn who_uses_the_address_too_is_named_and_answered_once_in_ten_seconds() {
         assert_eq!(
             talk.note(actions).sent(),
             format!(
-                "\"{name} uses 10.0.0.5 too: the address stays, and is announced anew\", defend 10.0.0.5"
+                "\"{name} also uses 10.0.0.5: the address is kept and announced again\", defend 10.0.0.5"
             )
         );
         let mut defences = 0;
         for step in 0..20_000_u64 {
-            // From another hardware address each time.
+            // Each packet has a new hardware address.
             let sender: Vec<u8> = (0..20).map(|byte| (step >> (byte % 8)) as u8 | 1).collect();
             let uses = Arp::announcement(HardwareType::InfiniBand, &sender, MINE);
             let actions = talk.client.arp(talk.now + step * S / 200, &uses);
@@ -218,7 +218,7 @@ fn who_uses_the_address_too_is_named_and_answered_once_in_ten_seconds() {
         assert_eq!(defences, 9);
         assert_eq!(talk.client.state(), State::Bound);
         assert_eq!(talk.client.lease().unwrap().address, MINE);
-        // A probe, a question and one of our own are none.
+        // A probe, a request and our own packet are not conflicts.
         let later = talk.now + 200 * S;
         for arp in [
             Arp::probe(HardwareType::InfiniBand, &other, MINE),

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A lease that another process got, and a link that was gone for a while.
+//! A lease that another process obtained, and a link that was down for a while.
 
 use super::*;
 
 const ENDED: &str =
-    "\"the lease of 10.0.0.5/24 has ended: the address goes\", lost 10.0.0.5, DISCOVER";
+    "\"the lease of 10.0.0.5/24 has ended: the address is removed\", lost 10.0.0.5, DISCOVER";
 
-/// A lease of 600 s that a client is given 601 s after it was asked for.
+/// A lease of 600 s, given to a client 601 s after the request.
 fn stale(keep: bool) -> Talk {
     let lease = Talk::bound(keep, 600).client.lease().unwrap().clone();
     let mut talk = Talk::new(keep);
@@ -21,7 +21,7 @@ fn stale(keep: bool) -> Talk {
 }
 
 #[test]
-fn a_lease_that_ended_by_what_is_written_down_is_asked_for_before_it_is_given_up() {
+fn a_lease_that_ended_on_file_is_requested_before_it_is_given_up() {
     let mut talk = stale(false);
     assert_eq!(talk.hear(Kind::Ack, GOOD, MINE, 600).sent(), "bound");
     assert_eq!(talk.client.state(), State::Bound);
@@ -33,9 +33,9 @@ fn a_lease_that_ended_by_what_is_written_down_is_asked_for_before_it_is_given_up
     let mut talk = stale(false);
     assert_eq!(
         talk.hear(Kind::Nak, GOOD, MINE, 0).sent(),
-        "\"server 10.0.0.1 refuses (NAK): the address goes\", lost 10.0.0.5, DISCOVER"
+        "\"server 10.0.0.1 refuses (NAK): the address is removed\", lost 10.0.0.5, DISCOVER"
     );
-    // Under a root file system it stays, whatever is said.
+    // Under a root file system the address is kept, whatever the servers answer.
     for refused in [false, true] {
         let mut talk = stale(true);
         if refused {
@@ -44,20 +44,24 @@ fn a_lease_that_ended_by_what_is_written_down_is_asked_for_before_it_is_given_up
             talk.wake();
             talk.wake();
         }
-        assert!(talk.sent().contains("the address stays"), "{}", talk.sent());
+        assert!(
+            talk.sent().contains("the address is kept"),
+            "{}",
+            talk.sent()
+        );
         assert_eq!(talk.client.lease().unwrap().address, MINE);
     }
 }
 
 #[test]
-fn a_lease_on_a_link_that_came_back_is_verified_and_holds_where_nobody_answers() {
+fn a_lease_on_a_link_that_came_back_is_verified_and_holds_where_no_server_answers() {
     let mut talk = Talk::bound(false, 600);
     let due = talk.client.due();
     let actions = talk.client.verify(talk.now);
     assert_eq!(talk.note(actions).sent(), "REQUEST");
     assert_eq!(talk.client.state(), State::Rebooting);
     assert_eq!(talk.wake().sent(), "REQUEST");
-    // It is half over before that: the silence makes no difference.
+    // Half of the lease passed before that; the silence changes nothing.
     talk.now = due.unwrap() + S;
     let actions = talk.client.wake(talk.now);
     assert_eq!(talk.note(actions).sent(), "REQUEST to 10.0.0.1");
@@ -71,7 +75,7 @@ fn a_lease_on_a_link_that_came_back_is_verified_and_holds_where_nobody_answers()
 
 #[test]
 fn carrier_makes_the_waits_begin_anew_and_never_a_storm() {
-    // Nobody answered for a while.
+    // No server answered for a while.
     let mut talk = Talk::new(false);
     talk.start(None);
     for _ in 0..6 {
@@ -82,7 +86,7 @@ fn carrier_makes_the_waits_begin_anew_and_never_a_storm() {
     let actions = talk.client.hurry(talk.now);
     assert_eq!(talk.note(actions).sent(), "DISCOVER");
     assert!(talk.client.due().unwrap() <= talk.now + 2 * S);
-    // A link that flaps all the time.
+    // A link that flaps continuously.
     let mut sent = 0;
     let until = talk.now + 60 * S;
     while talk.now < until {
@@ -93,14 +97,14 @@ fn carrier_makes_the_waits_begin_anew_and_never_a_storm() {
         sent += actions.len();
     }
     assert!(sent <= 120, "{sent} messages in a minute");
-    // Renewing on a silent server.
+    // Renewing while the server is silent.
     let mut talk = Talk::bound(true, 6000);
     talk.wake();
     assert_eq!(talk.client.state(), State::Renewing);
     talk.now += 30 * S;
     let actions = talk.client.hurry(talk.now);
     assert_eq!(talk.note(actions).sent(), "REQUEST to 10.0.0.1");
-    // What holds is left alone.
+    // A lease that is valid is left alone.
     assert_eq!(talk.hear(Kind::Ack, GOOD, MINE, 6000).sent(), "bound");
     assert_eq!(talk.client.hurry(talk.now), []);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A lease that another process got, and a link that was gone for a while.
+//! A lease that another process obtained, and a link that was down for a while.
 
 use super::*;
 
@@ -7,7 +7,7 @@ fn is_lost(talk: &Talk) -> bool {
     talk.actions.contains(&Action::Lost(ip(MINE)))
 }
 
-/// A lease that a client is given after its end.
+/// A client that continues with an ended lease.
 fn stale(keep: bool) -> Talk {
     let lease = Talk::bound(keep, 1000).client.lease().unwrap().clone();
     let mut talk = Talk::new(keep);
@@ -20,7 +20,7 @@ fn stale(keep: bool) -> Talk {
 }
 
 #[test]
-fn a_lease_that_ended_by_what_is_written_down_is_asked_for_before_it_is_given_up() {
+fn a_lease_that_ended_on_file_is_requested_before_it_is_given_up() {
     let mut talk = stale(false);
     talk.grant(GOOD, MINE, 1000);
     assert_eq!(talk.state(), State::Bound);
@@ -32,7 +32,7 @@ fn a_lease_that_ended_by_what_is_written_down_is_asked_for_before_it_is_given_up
     }
     assert!((CHANCE..CHANCE + 2 * S).contains(&(talk.now - began)));
     assert_eq!(talk.client.lease(), None);
-    // Under a root file system it stays.
+    // Under a root file system the address is kept.
     let mut talk = stale(true);
     while talk.state() == State::Rebinding {
         talk.wake();
@@ -67,7 +67,7 @@ fn carrier_makes_the_waits_begin_anew_and_never_a_storm() {
     assert!(talk.client.due().unwrap() < talk.now + 12 * S);
     talk.grant(GOOD, MINE, 10_000);
     assert_eq!(talk.client.hurry(talk.now), []);
-    // A link that flaps all the time, and nobody who answers.
+    // A link that flaps continuously, and no server answers.
     let mut talk = Talk::new(false);
     talk.start();
     let mut sent = 0;

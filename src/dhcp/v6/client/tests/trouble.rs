@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Leases that servers take back, forget or never deliver.
+//! Leases that servers withdraw, forget or never deliver.
 
 use super::*;
 
@@ -15,7 +15,7 @@ fn an_address_in_the_place_of_a_withdrawn_one_is_taken_unless_a_root_hangs_on_it
     kept.wake();
     let reply = kept.renumbering();
     kept.hear(&reply, GOOD);
-    let line = "server fe80::1: the address is valid no longer: the address stays, because the root file system hangs on it";
+    let line = "server fe80::1: the address is no longer valid: the address is kept, because the root file system depends on it";
     assert_eq!(kept.actions[0], Action::Say(true, line.to_owned()));
     assert_eq!(kept.last(), (Kind::Solicit, None, Some(MINE)));
     assert_eq!(kept.client.lease().unwrap().address, ip(MINE));
@@ -32,14 +32,14 @@ fn a_lease_that_its_server_forgot_is_rebound_and_ends() {
         talk.wake();
     }
     assert_eq!(talk.last(), (Kind::Rebind, None, Some(MINE)));
-    // Forgotten by the next one as well, and the end comes while that is asked.
+    // The next server has no record either, and the lease ends during that exchange.
     talk.now = began + 98 * S;
     let refusal = talk.refusal(EVIL, 3);
     talk.hear(&refusal, EVIL);
     while talk.state() == State::Requesting {
         talk.wake();
     }
-    let line = "the lease of fd00::5/128 has ended: the address goes".to_owned();
+    let line = "the lease of fd00::5/128 has ended: the address is removed".to_owned();
     assert_eq!(
         talk.actions[..2],
         [Action::Say(true, line), Action::Lost(ip(MINE))]
@@ -100,7 +100,7 @@ fn a_flood_of_nonsense_with_other_bytes_each_time_is_one_line() {
         message.options.remove(option::IA_NA);
         talk.hear(&message, last);
         lines.append(&mut talk.actions);
-        // A refusal of each code that has a name, and of many that have none.
+        // A refusal with each named code, and with many unnamed codes.
         let mut refusal = talk.answer(Kind::Advertise, last, MINE, 60);
         let text = format!("number {number}");
         let value = [&(number % 1000).to_be_bytes()[..], text.as_bytes()].concat();
@@ -113,7 +113,7 @@ fn a_flood_of_nonsense_with_other_bytes_each_time_is_one_line() {
     let lines: Vec<String> = lines.into_iter().map(|line| format!("{line:?}")).collect();
     assert_eq!(lines.len(), 7, "{lines:#?}");
     let first =
-        "Say(true, \"not usable: ADVERTISE of fe80::: no addresses (IA_NA) for our IAID 65535\")";
+        "Say(true, \"not usable: ADVERTISE from fe80::: no addresses (IA_NA) for our IAID 65535\")";
     assert_eq!(lines[0], first);
     assert_eq!(
         lines[6],
