@@ -60,15 +60,15 @@ pub enum Setting {
 impl fmt::Display for Setting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Setting::CreateChild(pkey) => write!(f, "make the child of P_Key {pkey:#06x}"),
+            Setting::CreateChild(pkey) => write!(f, "create the child for P_Key {pkey:#06x}"),
             Setting::Rename(name) => write!(f, "rename to {name}"),
             Setting::Mode(mode) => write!(f, "set mode {mode}"),
             Setting::Sysctl(name, value) => write!(f, "set IPv6 {name} to {value}"),
             Setting::Up => f.write_str("set up"),
             Setting::Down => f.write_str("set down"),
-            Setting::MakeBond => write!(f, "make the bond, {MODE}"),
+            Setting::MakeBond => write!(f, "create the bond, mode {MODE}"),
             Setting::BondOption { option, value, .. } => write!(f, "set option {option}={value}"),
-            Setting::Enslave { bond, .. } => write!(f, "put into {bond}"),
+            Setting::Enslave { bond, .. } => write!(f, "add to {bond}"),
             Setting::Mtu(bytes) => write!(f, "set MTU {bytes}"),
             Setting::AddAddress(address, None) => write!(f, "set address {address}"),
             Setting::AddAddress(address, Some(peer)) => {
@@ -132,11 +132,11 @@ impl Setting {
         let error = |what: String| Error::new(name, what);
         match self {
             Setting::Rename(to) => error(format!("cannot be renamed to {to}")).hint(
-                "kernels before 6.2 rename only what is down: load ib_ipoib no earlier than ibboot does",
+                "kernels before 6.2 rename an interface only while it is down: do not load ib_ipoib before ibboot does",
             ),
-            Setting::MakeBond => error("bond cannot be made".to_owned()),
+            Setting::MakeBond => error("bond cannot be created".to_owned()),
             Setting::Down | Setting::Enslave { .. } => {
-                error("cannot be put into its bond".to_owned()).hint("see dmesg")
+                error("cannot be added to its bond".to_owned()).hint("see dmesg")
             }
             Setting::Mtu(bytes) => error(format!("MTU {bytes} is refused")),
             Setting::AddAddress(address, _) => error(format!("address {address} cannot be set")),
@@ -154,11 +154,16 @@ fn create_child(root: &Root, parent: &str, pkey: u16) -> Result<(), Error> {
     let path = format!("/sys/class/net/{parent}/create_child");
     root.set(&path, &format!("{pkey}\n")).map_err(|e| {
         let hint = if e.raw_os_error() == Some(libc::ENOTUNIQ) {
-            "an interface with this P_Key is there already: look at ip -d link"
+            "an interface with this P_Key already exists: see `ip -d link`"
         } else {
             "see dmesg"
         };
-        Error::io(&path, format!("child of P_Key {pkey} cannot be made"), &e).hint(hint)
+        Error::io(
+            &path,
+            format!("child for P_Key {pkey} cannot be created"),
+            &e,
+        )
+        .hint(hint)
     })
 }
 
@@ -185,14 +190,14 @@ fn set_mode(root: &Root, ifname: &str, mode: Mode) -> Result<(), Error> {
             return Ok(());
         }
     }
-    Err(fail("the kernel did not take it".to_owned()))
+    Err(fail("the kernel did not accept the mode".to_owned()))
 }
 
 fn set_sysctl(root: &Root, ifname: &str, setting: &str, value: &str) -> Result<(), Error> {
     let path = sysctl(ifname, setting);
     root.set(&path, &format!("{value}\n")).map_err(|e| {
         Error::io(&path, format!("cannot be set to {value}"), &e)
-            .hint("is IPv6 in this kernel (ipv6.disable=)?")
+            .hint("check whether this kernel has IPv6 (ipv6.disable=)")
     })
 }
 
@@ -209,7 +214,7 @@ fn set_option(root: &Root, bond: &str, option: &str, value: &str) -> Result<(), 
     let set = |part: &str| {
         root.set(&path, &format!("{sign}{part}\n")).map_err(|e| {
             Error::io(bond, format!("option {option}={value} is refused"), &e)
-                .hint("see dmesg; what there is: modinfo bonding")
+                .hint("see dmesg; `modinfo bonding` lists the options")
         })
     };
     value.split(';').map(set).fold(Ok(()), Result::and)
@@ -250,7 +255,7 @@ mod tests {
         assert_eq!(text("ib0/create_child"), "0x8001\n");
         assert_eq!(
             create_child(&root, "ib1", 1).unwrap_err().to_string(),
-            "/sys/class/net/ib1/create_child: child of P_Key 0x8001 cannot be made: \
+            "/sys/class/net/ib1/create_child: child for P_Key 0x8001 cannot be created: \
              No such file or directory; see dmesg"
         );
         let (option, both) = ("arp_ip_target", "10.0.0.1;10.0.0.2");
@@ -261,7 +266,7 @@ mod tests {
                 .unwrap_err()
                 .to_string(),
             "ib0: option miimon=1 is refused: No such file or directory; \
-             see dmesg; what there is: modinfo bonding"
+             see dmesg; `modinfo bonding` lists the options"
         );
     }
 

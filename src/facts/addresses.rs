@@ -172,7 +172,7 @@ fn add_saved(netdevs: &mut [Netdev], look: &mut Look<'_>) {
     let text = look.text(V6).unwrap_or_default();
     for line in text.lines() {
         let Some((ifname, found)) = parse(line) else {
-            look.note(V6, "a line is not as the kernel writes it");
+            look.note(V6, "a line is not in the kernel's format");
             continue;
         };
         if let Some(netdev) = netdevs.iter_mut().find(|n| n.ifname == ifname) {

@@ -519,7 +519,7 @@ fn netdev(look: &mut Look<'_>, ifname: String) -> Netdev {
         }),
         pkey: look.parsed(&format!("{base}/broadcast"), |text| {
             let pkey = unhex(text).and_then(|bytes| pkey_of_broadcast(&bytes));
-            pkey.ok_or("no hardware address of IPoIB")
+            pkey.ok_or("not a hardware address of IPoIB")
         }),
         // The link of a parent is the parent itself (ipoib_get_iflink); a child that was created
         // through rtnetlink has no `parent` file.

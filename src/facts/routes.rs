@@ -75,7 +75,7 @@ fn add_saved(netdevs: &mut [Netdev], look: &mut Look<'_>) {
                 }
             }
             Some(None) => {}
-            None => look.note(path, "a line is not as the kernel writes it"),
+            None => look.note(path, "a line is not in the kernel's format"),
         }
     }
 }

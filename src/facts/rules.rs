@@ -66,7 +66,7 @@ pub fn mode(requested: WantedMode, netdev: &Netdev) -> Result<Mode, String> {
         WantedMode::Connected | WantedMode::Auto if can_connect(netdev) => Ok(Mode::Connected),
         WantedMode::Auto => Ok(Mode::Datagram),
         WantedMode::Connected => Err(format!(
-            "{} cannot do connected mode: flag 0x80 of its hardware address is not set (mlx5 with \
+            "{} does not support connected mode: flag 0x80 of its hardware address is not set (mlx5 with \
              enhanced IPoIB, or a kernel without CONFIG_INFINIBAND_IPOIB_CM); use rd.ib.mode=datagram or auto",
             netdev.ifname
         )),
@@ -184,7 +184,7 @@ mod tests {
         assert_eq!(
             mode(WantedMode::Connected, &enhanced),
             Err(
-                "ib0 cannot do connected mode: flag 0x80 of its hardware address is not set (mlx5 with \
+                "ib0 does not support connected mode: flag 0x80 of its hardware address is not set (mlx5 with \
                  enhanced IPoIB, or a kernel without CONFIG_INFINIBAND_IPOIB_CM); use rd.ib.mode=datagram or auto"
                     .to_owned()
             )

@@ -186,7 +186,7 @@ impl Leases {
         if make {
             match mkdirat(&fd, PLACE, Mode::from_bits_truncate(0o755)) {
                 Ok(()) | Err(Errno::EEXIST) => {}
-                Err(errno) => return Err(Error::new(path, "cannot be made").seen(errno.desc())),
+                Err(errno) => return Err(Error::new(path, "cannot be created").seen(errno.desc())),
             }
         }
         let fd = match openat(&fd, PLACE, OPEN, Mode::empty()) {
@@ -247,10 +247,8 @@ impl Leases {
             return Ok(());
         }
         let no_link = AtFlags::AT_SYMLINK_NOFOLLOW;
-        fchownat(&self.directory.fd, name, Some(user), Some(group), no_link).map_err(|errno| {
-            self.directory
-                .failed(name, "cannot be given to its owner", errno)
-        })
+        fchownat(&self.directory.fd, name, Some(user), Some(group), no_link)
+            .map_err(|errno| self.directory.failed(name, "owner cannot be set", errno))
     }
 }
 
@@ -261,7 +259,7 @@ fn unsafe_to_use(path: &str, stat: &FileStat) -> Error {
             stat.st_uid,
             stat.st_mode & 0o7777
         ))
-        .wanted("a directory of root, or one's own, that nobody else can write")
+        .wanted("a directory of root or of this user that no other user can write to")
 }
 
 /// The leases that `ibboot lease` keeps in this boot, if any.

@@ -307,7 +307,7 @@ pub fn parse<T: Stamped>(name: &str, bytes: &[u8], boot_id: Option<&str>) -> Res
     }
     let value: T = serde_json::from_slice(bytes).map_err(garbled)?;
     if value.boot_id() != boot_id {
-        return Err(Error::new(&path, "is of another boot")
+        return Err(Error::new(&path, "belongs to another boot")
             .seen(shown(value.boot_id().unwrap_or("no boot id")))
             .wanted(boot_id.unwrap_or("no boot id"))
             .kind(Kind::Unknown));
@@ -468,7 +468,7 @@ mod tests {
         assert_eq!(
             error.to_string(),
             format!(
-                "/run/ibboot/state.json: is of another boot: {}..., wanted {BOOT}",
+                "/run/ibboot/state.json: belongs to another boot: {}..., wanted {BOOT}",
                 "x".repeat(200)
             )
         );

@@ -210,7 +210,7 @@ impl AsyncEvents {
     pub fn open(name: &str) -> io::Result<Self> {
         let number = name.strip_prefix("uverbs").unwrap_or_default();
         if number.is_empty() || !number.bytes().all(|b| b.is_ascii_digit()) {
-            let why = format!("{name:?} is not the name of an uverbs device");
+            let why = format!("{name:?} is not the name of a uverbs device");
             return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
         }
         // std sets O_CLOEXEC.

@@ -204,9 +204,9 @@ impl fmt::Display for Error {
         match self {
             Self::Kernel(errno) => write!(f, "{errno}"),
             Self::Socket(error) => write!(f, "netlink socket: {error}"),
-            Self::Timeout => write!(f, "no answer from netlink within {ANSWER_SECONDS} s"),
+            Self::Timeout => write!(f, "no answer from the kernel within {ANSWER_SECONDS} s"),
             Self::Malformed(why) => write!(f, "malformed netlink message: {why}"),
-            Self::Name(name) => write!(f, "{name:?} is not a name the kernel takes"),
+            Self::Name(name) => write!(f, "{name:?} is not a name that the kernel accepts"),
         }
     }
 }
@@ -277,7 +277,7 @@ impl Rdma {
 
     /// Remove a software link. Needs CAP_NET_ADMIN. EINVAL: no such device, or a hardware device.
     ///
-    /// Does not return while any process, including this one, has an uverbs file of the device
+    /// Does not return while any process, including this one, has a uverbs file of the device
     /// open: close [`super::events::AsyncEvents`] first.
     pub fn delete_link(&self, dev_index: u32) -> Result<()> {
         let request = Request::ask(Op::Dellink).u32(attr::DEV_INDEX, dev_index);

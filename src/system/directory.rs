@@ -83,7 +83,7 @@ impl Directory {
                     stat.st_uid,
                     stat.st_mode & 0o7777
                 ))
-                .wanted("own directory that nobody else can write"));
+                .wanted("a directory of this user that no other user can write to"));
         }
         Ok(self)
     }
@@ -91,7 +91,7 @@ impl Directory {
     fn below(self, name: &str) -> Result<Directory> {
         match mkdirat(&self.fd, name, Mode::from_bits_truncate(0o755)) {
             Ok(()) | Err(Errno::EEXIST) => {}
-            Err(errno) => return Err(self.failed(name, "cannot be made", errno)),
+            Err(errno) => return Err(self.failed(name, "cannot be created", errno)),
         }
         let cannot = |errno| self.failed(name, "cannot be opened", errno);
         let fd = openat(&self.fd, name, OPEN, Mode::empty()).map_err(cannot)?;
@@ -237,7 +237,7 @@ impl Directory {
         let stat = fstat(&fd).map_err(fail)?;
         let regular = SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT == SFlag::S_IFREG;
         if !regular || (stat.st_uid != 0 && stat.st_uid != owner.as_raw()) {
-            let error = Error::new(format!("{}/{name}", self.path), "is not believed")
+            let error = Error::new(format!("{}/{name}", self.path), "is not trusted")
                 .seen(format!("owner {}, mode {:o}", stat.st_uid, stat.st_mode))
                 .wanted("a regular file of root");
             return Ok(Standing::Planted(error));

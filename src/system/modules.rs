@@ -248,7 +248,7 @@ pub fn init_state(root: &Root, name: &str) -> io::Result<Option<InitState>> {
         "going" => Ok(Some(InitState::Going)),
         other => Err(io::Error::new(
             io::ErrorKind::InvalidData,
-            format!("{other:?} is no state of a module"),
+            format!("{other:?} is not a module state"),
         )),
     }
 }
@@ -367,19 +367,19 @@ fn failure(name: &str, output: &str, kernel: &[String]) -> Error {
         .collect::<Vec<_>>()
         .join(", ");
     if found.is_empty() {
-        found.push_str("modprobe ended without a word and the module is not live");
+        found.push_str("modprobe reported no error, but the module is not loaded");
     }
     if !kernel.is_empty() {
         found.push_str(&format!(" (kernel: {})", kernel.join(" | ")));
     }
     let hint = if kernel.iter().any(|l| l.contains("disagrees about version")) {
-        "modules of two builds are mixed in this image: rebuild it"
+        "the image mixes modules of two builds: rebuild the image"
     } else if output.contains("Key was rejected") || output.contains("Required key not available") {
-        "the module is not signed by a key this kernel trusts"
+        "the module is not signed by a key that this kernel trusts"
     } else if output.contains("Operation not permitted") {
-        "look for module_blacklist= on the command line and for lockdown"
+        "check the command line for module_blacklist=, and the kernel for lockdown"
     } else if output.trim().is_empty() {
-        "look for an install line of it in modprobe.d"
+        "look for an install line of this module in modprobe.d"
     } else {
         "see dmesg"
     };
@@ -500,10 +500,7 @@ mod tests {
         assert_eq!(state("siw"), Ok(None));
         // Only `live` is live.
         for (name, word) in [("mlx4_core", ""), ("hfi1", "LIVE")] {
-            assert_eq!(
-                state(name),
-                Err(format!("{word:?} is no state of a module"))
-            );
+            assert_eq!(state(name), Err(format!("{word:?} is not a module state")));
             assert!(!is_live(&root, name));
         }
     }
@@ -519,7 +516,7 @@ mod tests {
             error.to_string(),
             "mlx5_core: kernel module cannot be loaded: could not insert 'mlx5_core': Invalid argument \
              (kernel: mlx5_core: disagrees about version of symbol mlxfw_firmware_flash); \
-             modules of two builds are mixed in this image: rebuild it"
+             the image mixes modules of two builds: rebuild the image"
         );
     }
 

@@ -72,7 +72,7 @@ fn fault(info: &PanicHookInfo<'_>) -> String {
         (None, Some(message)) => message.as_str(),
         (None, None) => "no message",
     };
-    printable(&format!("a fault of ibboot itself{place}: {message}"))
+    printable(&format!("internal error of ibboot{place}: {message}"))
 }
 
 #[cfg(test)]
@@ -96,7 +96,7 @@ mod tests {
             .unwrap();
         let message = String::from_utf8(run.stderr).unwrap();
         let (before, after) = message.split_once(concat!(" at ", file!(), ":")).unwrap();
-        assert_eq!(before, "ibboot: ERROR a fault of ibboot itself");
+        assert_eq!(before, "ibboot: ERROR internal error of ibboot");
         assert!(after.ends_with(": two\\x0alines\n"), "{after}");
         assert_eq!(run.status.code(), Some(3));
     }

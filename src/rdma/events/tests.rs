@@ -139,7 +139,7 @@ fn names_that_are_no_uverbs_device() {
         let error = AsyncEvents::open(name).map(drop).map_err(|e| e.to_string());
         assert_eq!(
             error,
-            Err(format!("{name:?} is not the name of an uverbs device"))
+            Err(format!("{name:?} is not the name of a uverbs device"))
         );
     }
     let absent = AsyncEvents::open("uverbs99999").map(drop);

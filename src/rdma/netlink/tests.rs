@@ -309,8 +309,8 @@ fn refusals_keep_their_errno() {
         errors,
         [
             "EEXIST: File exists",
-            "no answer from netlink within 5 s",
-            r#""a\0b" is not a name the kernel takes"#,
+            "no answer from the kernel within 5 s",
+            r#""a\0b" is not a name that the kernel accepts"#,
             "malformed netlink message: attribute length 3",
         ]
     );

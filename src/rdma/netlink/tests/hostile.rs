@@ -141,7 +141,7 @@ fn text_without_nul_and_numbers_of_odd_width() {
     assert_eq!(text(b"\xff\0"), no_text);
     assert_eq!(number(&[7]), Ok(7_u32));
     assert_eq!(number(&[7, 0, 0, 0]), Ok(7_u8));
-    let no_number = "attribute 2 is not such a number".to_owned();
+    let no_number = "attribute 2 is not a number of the expected size".to_owned();
     assert_eq!(number::<u8>(&[0, 1, 0, 0]), Err(no_number.clone()));
     assert_eq!(number::<u32>(&[7, 0]), Err(no_number.clone()));
     assert_eq!(number::<u32>(&[]), Err(no_number));
