@@ -96,7 +96,7 @@ fn nothing_is_left_without_a_request() {
 }
 
 #[test]
-fn the_hooks_know_what_to_do_in_place_of_up() {
+fn the_hooks_know_the_action_if_up_fails() {
     let script = "for line in rd.ib=1 'rd.ib=1 rd.retry=20' 'rd.ib=1 rd.ib.timeout=40 rd.retry=20 rd.ib.onfail=reboot' \
             'rd.ib=1 rd.ib.timeout=1 rd.ib.timeout=90s rd.ib.onfail=shell' 'rd.ib=1 rd.ib.onfail=bogus rd.retry=0' \
             'rd.ib=1 rd.timeout=7' 'rd.ib=1 rd.ib.onfail=reboot rd.ib.onfail=bogus rd.retry=20 rd.timeout=7' \

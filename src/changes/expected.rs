@@ -39,7 +39,7 @@ pub struct Interface<'a> {
 /// A bond of IPoIB interfaces.
 #[derive(Debug)]
 pub struct Bond<'a> {
-    /// Its name.
+    /// Name of the bond.
     pub(super) name: &'a str,
     /// What is requested of the bond.
     pub(super) bond: &'a bond::Wish,

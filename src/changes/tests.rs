@@ -330,7 +330,7 @@ fn a_link_by_a_module_that_is_not_loaded_is_not_added() {
 }
 
 #[test]
-fn a_mode_is_set_only_where_it_differs() {
+fn a_mode_is_set_only_if_it_differs() {
     let mut machine = Machine::new("connectx6-hdr", &format!("{IB} rd.ib.mode=ib0:auto"));
     let next = |machine: &Machine| lines(&machine.with(&Done::default(), |_, _| {}));
     assert_eq!(next(&machine), ["ib0: set mode connected"]);

@@ -19,7 +19,7 @@ pub const BOOTDEV: &str = "net.bootdev";
 /// A verified interface with its addresses.
 #[derive(Debug, Clone)]
 pub struct Interface<'a> {
-    /// Its name.
+    /// Name of the interface.
     pub name: &'a str,
     /// Name of the interface on the command line, if it is another name.
     pub alias: Option<&'a str>,
@@ -36,9 +36,9 @@ pub struct Interface<'a> {
 pub struct File {
     /// Name in [`TMP`].
     pub name: String,
-    /// Its bytes.
+    /// Content of the file.
     pub content: Vec<u8>,
-    /// Its permissions.
+    /// File mode.
     pub mode: u32,
 }
 

@@ -446,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_cut_anywhere_is_one_line() {
+    fn a_file_truncated_anywhere_is_one_line() {
         let whole = SAVED[0].trim_end();
         for length in 0..whole.len() {
             accepted_or_one_line(&whole.as_bytes()[..length]);

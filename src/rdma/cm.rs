@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_is_read_and_a_short_one_is_none() {
+    fn an_event_is_read_and_a_short_response_is_none() {
         let mut bytes = [0; RESPONSE];
         bytes[12] = 1;
         bytes[16..20].copy_from_slice(&(-110_i32).to_ne_bytes());
@@ -281,7 +281,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_is_read_is_survived(bytes in prop::collection::vec(any::<u8>(), 0..RESPONSE)) {
+        fn no_response_panics(bytes in prop::collection::vec(any::<u8>(), 0..RESPONSE)) {
             let event = event(&bytes);
             prop_assert_eq!(event.is_none(), bytes.len() < 20);
         }

@@ -144,7 +144,7 @@ kernel_enum!(
     Usnic = 5 "usNIC",
     /// Cisco usNIC over UDP.
     UsnicUdp = 6 "usNIC UDP",
-    /// A device without a transport.
+    /// A device with an unspecified transport.
     Unspecified = 7 "unspecified",
 );
 

@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_read_can_be_saved_and_read_again() {
+    fn recorded_files_can_be_saved_and_read_again() {
         let from = tempfile::tempdir().unwrap();
         let to = tempfile::tempdir().unwrap();
         fs::create_dir_all(from.path().join("sys/class/net/eth0")).unwrap();
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_that_was_passed_leads_somewhere_in_the_copy() {
+    fn a_link_on_a_recorded_path_has_a_target_in_the_copy() {
         let from = tempfile::tempdir().unwrap();
         let to = tempfile::tempdir().unwrap();
         let device = from.path().join("sys/devices/0000:81:00.0");
@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_large_or_no_regular_file_is_refused_at_once() {
+    fn a_large_or_special_file_is_refused_at_once() {
         let dir = tempfile::tempdir().unwrap();
         let path = |name: &str| dir.path().join(name);
         let root = Root::new(dir.path());

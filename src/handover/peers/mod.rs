@@ -42,13 +42,13 @@ const HEAD: &str = "# Written by ibboot for this boot; see rd.ib.handover= in ib
 /// A file to write, below /run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct File {
-    /// Its directory.
+    /// Directory below /run.
     pub directory: &'static str,
-    /// Its name.
+    /// Name of the file.
     pub name: String,
     /// File mode: NetworkManager ignores profiles that other users can read.
     pub mode: u32,
-    /// Its text.
+    /// Text of the file.
     pub text: String,
 }
 

@@ -38,7 +38,8 @@ fn received(kind: AsyncKind, port: Option<u32>) -> AsyncEvent {
 
 #[test]
 fn port_events_until_it_would_block() {
-    // What 6.12 sends when an rxe's network device comes up, gets an address and goes down.
+    // Events of Linux 6.12 when an rxe's network device is set up, gets an address and is set
+    // down.
     assert_eq!(
         drained([
             event(1, 9),
@@ -286,7 +287,7 @@ fn foreign_keys_may_hold_anything() {
 }
 
 #[test]
-fn a_uevent_cut_anywhere_is_none_or_the_same_device() {
+fn a_uevent_truncated_anywhere_is_none_or_the_same_device() {
     let whole = message(ADD);
     for length in 0..whole.len() {
         if let Some(event) = uevent::parse(&whole[..length]) {

@@ -317,7 +317,7 @@ fn refusals_keep_their_errno() {
 }
 
 #[test]
-fn an_errno_that_is_none_is_malformed() {
+fn an_error_without_errno_is_malformed() {
     let mut message = bytes(PORTS_EINVAL);
     message[16..].copy_from_slice(&i32::MIN.to_ne_bytes());
     assert_eq!(
