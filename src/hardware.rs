@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! PURE: the hardware of network interfaces: its type, its addresses, and their text.
+//! PURE: hardware types and hardware addresses of network interfaces, and their text.
 
 use std::fmt;
 use std::net::Ipv6Addr;
@@ -8,21 +8,21 @@ use std::str::FromStr;
 use kernel_cmdline::Guid;
 use serde::{Deserialize, Serialize, Serializer};
 
-/// ARP hardware type of an interface (ARPHRD_*, include/uapi/linux/if_arp.h). Text and JSON have its
-/// number, as the file `type` of sysfs does.
+/// ARP hardware type of an interface (ARPHRD_*, include/uapi/linux/if_arp.h). Text and JSON contain
+/// the number, as the file `type` of sysfs does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "u16", into = "u16")]
 pub enum HardwareType {
-    /// 1.
+    /// ARPHRD_ETHER, 1.
     Ethernet,
-    /// 32: IPoIB (RFC 4391 9.1.1), and a bond of IPoIB interfaces.
+    /// ARPHRD_INFINIBAND, 32: IPoIB (RFC 4391 9.1.1), and a bond of IPoIB interfaces.
     InfiniBand,
     /// Any other number.
     Other(u16),
 }
 
 impl HardwareType {
-    /// The number of the kernel, which ARP and DHCP share.
+    /// The number that the kernel, ARP and DHCP use.
     pub fn number(self) -> u16 {
         match self {
             HardwareType::Ethernet => 1,
@@ -48,7 +48,7 @@ impl From<HardwareType> for u16 {
     }
 }
 
-/// Number 0, which no interface of IP has.
+/// Number 0, which no IP interface has.
 impl Default for HardwareType {
     fn default() -> Self {
         HardwareType::Other(0)
@@ -74,19 +74,19 @@ pub const ADDRESS: usize = 32;
 /// Length of an IPoIB address in bytes (RFC 4391 9.1.1).
 const IPOIB: usize = 20;
 
-/// The hardware address of an interface, 0 to [`ADDRESS`] bytes: tunnels have 0, 4 or 16, Ethernet 6,
-/// IPoIB 20. Text and JSON are those of sysfs's file `address`.
+/// The hardware address of an interface, 0 to [`ADDRESS`] bytes: tunnels have 0, 4 or 16, Ethernet
+/// 6, IPoIB 20. Text and JSON have the format of the file `address` of sysfs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HardwareAddress(Vec<u8>);
 
 impl HardwareAddress {
-    /// The bytes.
+    /// The bytes of the address.
     pub fn bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// GUID of the port below an IPoIB interface: the last 8 of 20 bytes, all that stays the same from
-    /// boot to boot (RFC 4391 9.1.1).
+    /// GUID of the port below an IPoIB interface: the last 8 of 20 bytes, the only part that is the
+    /// same in every boot (RFC 4391 9.1.1).
     pub fn port_guid(&self) -> Option<Guid> {
         let bytes = self.0.last_chunk::<8>().filter(|_| self.0.len() == IPOIB)?;
         Some(Guid(u64::from_be_bytes(*bytes)))
@@ -119,16 +119,16 @@ impl Serialize for HardwareAddress {
     }
 }
 
-/// P_Key of an IPoIB interface, membership bit included: bytes 8 and 9 of its 20-byte broadcast address
-/// (RFC 4391 4).
+/// P_Key of an IPoIB interface, membership bit included: bytes 8 and 9 of the 20-byte broadcast
+/// address (RFC 4391 4).
 pub fn pkey_of_broadcast(broadcast: &[u8]) -> Option<u16> {
     let [_, _, _, _, group @ ..] = <[u8; IPOIB]>::try_from(broadcast).ok()?;
     let [_, _, _, _, high, low, ..] = group;
     Some(u16::from_be_bytes([high, low]))
 }
 
-/// MGID of the broadcast group of an IPoIB interface: bytes 4 to 19 of its 20-byte broadcast address
-/// (RFC 4391 4).
+/// MGID of the broadcast group of an IPoIB interface: bytes 4 to 19 of the 20-byte broadcast
+/// address (RFC 4391 4).
 pub fn group_of_broadcast(broadcast: &[u8]) -> Option<Ipv6Addr> {
     let [_, _, _, _, group @ ..] = <[u8; IPOIB]>::try_from(broadcast).ok()?;
     Some(Ipv6Addr::from(group))
@@ -147,7 +147,7 @@ impl fmt::Display for Hex<'_> {
     }
 }
 
-/// Reads what [`Hex`] writes of one byte or more.
+/// Reads the text of [`Hex`]: one byte or more.
 pub fn unhex(text: &str) -> Option<Vec<u8>> {
     let byte = |pair: &str| {
         let plain = pair.len() == 2 && pair.bytes().all(|b| b.is_ascii_hexdigit());

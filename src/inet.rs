@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// An address to set.
+/// An IP address with its prefix length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Address {
     /// IPv4 or IPv6.
@@ -41,7 +41,7 @@ impl fmt::Display for Address {
     }
 }
 
-/// Reads `ADDRESS/PREFIX`, as `Display` writes.
+/// Reads `ADDRESS/PREFIX`, the format of `Display`.
 impl FromStr for Address {
     type Err = &'static str;
 
@@ -56,12 +56,12 @@ impl FromStr for Address {
     }
 }
 
-/// A route to set.
+/// A route: destination network and next hop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Route {
-    /// Where it leads.
+    /// Destination.
     pub network: Address,
-    /// The next hop; none for what the link itself reaches.
+    /// The next hop; none for a network that is directly on the link.
     pub gateway: Option<IpAddr>,
 }
 
@@ -73,23 +73,23 @@ impl fmt::Display for Route {
     }
 }
 
-/// What a router said of DHCPv6, if one was heard.
+/// What a router advertises about DHCPv6 (M and O flag, RFC 4861 4.2).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Router {
-    /// No router advertised itself.
+    /// No router advertisement was received.
     #[default]
     Silent,
-    /// One did, and says nothing of DHCPv6 (neither M nor O flag).
+    /// Neither M nor O flag: no DHCPv6.
     Unmanaged,
-    /// Addresses do not come from DHCPv6, name servers do (O flag, RFC 4861 4.2).
+    /// O flag: name servers come from DHCPv6, addresses do not.
     Stateless,
-    /// Addresses come from DHCPv6 (M flag, RFC 4861 4.2).
+    /// M flag: addresses come from DHCPv6.
     Managed,
 }
 
 impl Router {
-    /// Whether it says that name servers come from DHCPv6: with addresses (M flag), or without.
+    /// Whether name servers come from DHCPv6: with addresses (M flag) or without (O flag).
     pub fn has_information(self) -> bool {
         matches!(self, Router::Stateless | Router::Managed)
     }

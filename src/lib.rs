@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! ibboot: bring up, verify and hand over InfiniBand and RoCE links during early boot.
 //!
-//! One direction: command line -> [`request`] -> [`plan`] -> actions ([`up`]) -> [`facts`] ->
-//! [`verify`] -> [`handover`]. Deciding is pure, doing is thin. The rooms look down only: see
-//! ARCHITECTURE.md and tests/layers.rs.
+//! Data flows in one direction: command line -> [`request`] -> [`plan`] -> actions ([`up`]) ->
+//! [`facts`] -> [`verify`] -> [`handover`]. Decisions are pure functions; the code that acts is
+//! thin. A room imports only rooms below it: see ARCHITECTURE.md and tests/layers.rs.
 
 #![deny(unsafe_code)]
 
@@ -28,5 +28,5 @@ pub mod up;
 pub mod verify;
 pub mod wish;
 
-/// Version of the shapes of the files in /run/ibboot; a reader refuses a higher one.
+/// Version of the file formats in /run/ibboot; a reader refuses a higher version.
 pub const SCHEMA: u32 = 1;

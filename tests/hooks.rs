@@ -79,16 +79,16 @@ fn play_in(shell: &[&str], test: &str, script: &str) -> Option<String> {
     Some(String::from_utf8(run.stdout).unwrap())
 }
 
-fn plays(test: &str, script: &str, wanted: &str) {
-    if let Some(seen) = play(test, script) {
-        assert_eq!(seen, wanted);
+fn plays(test: &str, script: &str, expected: &str) {
+    if let Some(output) = play(test, script) {
+        assert_eq!(output, expected);
     }
 }
 
 #[test]
-fn nothing_is_left_where_nothing_is_asked() {
+fn nothing_is_left_without_a_request() {
     plays(
-        "nothing asked",
+        "nothing requested",
         "source_hook cmdline; source_hook pre-trigger; source_hook emergency; source_hook cleanup
         source_hook ended; find /run \"$hookdir\" -type f -o -type l",
         "",
@@ -96,7 +96,7 @@ fn nothing_is_left_where_nothing_is_asked() {
 }
 
 #[test]
-fn the_hooks_know_what_to_do_in_place_of_up() {
+fn the_hooks_know_the_action_if_up_fails() {
     let script = "for line in rd.ib=1 'rd.ib=1 rd.retry=20' 'rd.ib=1 rd.ib.timeout=40 rd.retry=20 rd.ib.onfail=reboot' \
             'rd.ib=1 rd.ib.timeout=1 rd.ib.timeout=90s rd.ib.onfail=shell' 'rd.ib=1 rd.ib.onfail=bogus rd.retry=0' \
             'rd.ib=1 rd.timeout=7' 'rd.ib=1 rd.ib.onfail=reboot rd.ib.onfail=bogus rd.retry=20 rd.timeout=7' \
@@ -106,7 +106,7 @@ fn the_hooks_know_what_to_do_in_place_of_up() {
         sed \"s|^$hookdir$|hookdir|\" /run/ibboot/hookdir
         cd \"$hookdir/initqueue\"; for hook in 50-ibboot.sh finished/50-ibboot.sh; do readlink $hook; done | sed \"s|$lib/||\"";
     for shell in SHELLS {
-        let test = format!("asked, {shell:?}");
+        let test = format!("requested, {shell:?}");
         if let Some(found) = play_in(shell, &test, script) {
             let expected = "continue 180 \ncontinue 20 \nreboot 40 \nshell 1 \ncontinue 180 \ncontinue 180 \nreboot 20 \n\
                  continue 20 \nhookdir\njob.sh\nfinished.sh\n";
@@ -116,9 +116,9 @@ fn the_hooks_know_what_to_do_in_place_of_up() {
 }
 
 #[test]
-fn what_the_hooks_read_is_written_in_an_initramfs_alone_and_through_no_link() {
+fn the_hooks_files_are_written_only_in_an_initramfs_and_through_no_link() {
     plays(
-        "asked, elsewhere",
+        "requested, elsewhere",
         "cmdline rd.ib=1; ibboot plan --asked --cmdline rd.ib=1; echo \"exit $?\"; find /run -name ibboot
         mkdir /run/elsewhere; ln -s /run/elsewhere /run/ibboot
         ibboot plan --asked 2> /dev/kmsg; echo \"exit $?\"; cat /dev/kmsg; ls /run/elsewhere; rm /run/ibboot
@@ -139,14 +139,14 @@ fn nothing_happens_in_a_kernel_that_saves_a_dump() {
 }
 
 #[test]
-fn a_kernel_that_saves_a_dump_over_a_link_goes_on_without_it() {
+fn a_kernel_that_saves_a_dump_continues_without_the_link() {
     plays(
         "dump over a link",
         ": > /proc/vmcore
         for onfail in reboot shell continue; do
             cmdline rd.ib=1 rd.ib.kdump=1 rd.ib.onfail=$onfail; source_hook cmdline
             EXIT_CODE=killed EXIT_STATUS=KILL sh \"$lib/ended.sh\"; result; rm /run/ibboot/result
-            ibboot up 2> /run/said; result; rm -r /run/ibboot
+            ibboot up 2> /run/stderr; result; rm -r /run/ibboot
         done",
         &"result: failed continue|ibboot up: no verdict: killed KILL; see dmesg|\n\
           result: failed continue|/proc/sys/kernel/osrelease: cannot be read: No such file or directory|\n"
@@ -155,17 +155,17 @@ fn a_kernel_that_saves_a_dump_over_a_link_goes_on_without_it() {
 }
 
 #[test]
-fn other_network_programs_are_told_here_and_for_the_real_root() {
+fn other_network_programs_are_configured_here_and_for_the_real_root() {
     plays(
         "claim",
         "mkdir -p /proc/sys/kernel; echo 6.1.0 > /proc/sys/kernel/osrelease
-        told() { find /run/NetworkManager /run/systemd -type f | sort; }
+        configuration() { find /run/NetworkManager /run/systemd -type f | sort; }
         cmdline rd.ib.link=rxe0:rxe:eth0; source_hook cmdline; [ ! -e /run/NetworkManager ] || echo claimed
-        cmdline ip=10.0.0.1:::255.255.255.0::ib0:none; source_hook cmdline; told
+        cmdline ip=10.0.0.1:::255.255.255.0::ib0:none; source_hook cmdline; configuration
         cd /run/NetworkManager/conf.d; tail -n 2 90-ibboot.conf; stat -c %a . 90-ibboot.conf
         mkdir /run/NetworkManager/system-connections; cd /run/NetworkManager/system-connections
         echo type=infiniband > site.nmconnection
-        source_hook cleanup; told",
+        source_hook cleanup; configuration",
         "/run/NetworkManager/conf.d/90-ibboot.conf\n/run/systemd/network/00-ibboot.network\n\
          match-device=type:infiniband\nmanaged=0\n755\n644\n\
          /run/NetworkManager/system-connections/site.nmconnection\n",
@@ -173,7 +173,7 @@ fn other_network_programs_are_told_here_and_for_the_real_root() {
 }
 
 #[test]
-fn a_hung_up_is_let_go_after_its_deadline_and_dracuts_time_begins_anew() {
+fn a_hung_up_is_given_up_after_its_deadline_and_dracuts_time_restarts() {
     plays(
         "hung",
         "cmdline rd.ib=1 rd.ib.timeout=40; source_hook cmdline
@@ -189,7 +189,7 @@ fn a_hung_up_is_let_go_after_its_deadline_and_dracuts_time_begins_anew() {
 }
 
 #[test]
-fn a_crash_does_what_onfail_says() {
+fn a_crash_has_the_action_of_onfail() {
     let script = |onfail: &str, then: &str| {
         format!(
             "cmdline rd.ib=1 {onfail}; source_hook cmdline
@@ -227,43 +227,43 @@ fn a_verdict_is_not_replaced_by_a_late_crash() {
 }
 
 #[test]
-fn a_reboot_goes_the_next_way_where_one_is_not_there() {
-    let script = |there: &str| {
+fn a_reboot_tries_the_next_command_if_one_is_missing() {
+    let script = |actions: &str| {
         format!(
             "mkdir /run/ibboot; printf 'failed reboot\\nno cable\\n' > /run/ibboot/result
-            {there}; source_hook job; cat /dev/kmsg /proc/sysrq-trigger"
+            {actions}; source_hook job; cat /dev/kmsg /proc/sysrq-trigger"
         )
     };
-    let said = "<3>ibboot: rebooting in 10 s: no cable\n";
+    let reboots = "<3>ibboot: rebooting in 10 s: no cable\n";
     let systemd = "DRACUT_SYSTEMD=1; systemctl() { echo \"systemctl $*\"; }";
     plays(
         "reboot, systemd",
         &script(&format!("{systemd}; reboot() {{ echo no; }}")),
-        &format!("systemctl --no-block --force reboot\n{said}"),
+        &format!("systemctl --no-block --force reboot\n{reboots}"),
     );
     plays(
         "reboot, systemd is gone",
         &script("DRACUT_SYSTEMD=1; systemctl() { return 1; }; reboot() { echo \"reboot $*\"; }"),
-        &format!("reboot -f -f\n{said}"),
+        &format!("reboot -f -f\n{reboots}"),
     );
     plays(
         "reboot, nothing but the kernel",
         &script("DRACUT_SYSTEMD=''; reboot() { return 127; }"),
-        &format!("{said}b\n"),
+        &format!("{reboots}b\n"),
     );
 }
 
 #[test]
-fn up_that_cannot_begin_leaves_its_reason() {
+fn up_that_cannot_start_leaves_its_reason() {
     let reason = "/proc/sys/kernel/osrelease: cannot be read: No such file or directory";
     plays(
         "early error",
-        "rm /etc/initrd-release; cmdline rd.ib=1 rd.ib.onfail=reboot; ibboot up 2> /run/said; echo \"exit $?\"
-        result; grep -c osrelease /run/said; ls /run/ibboot",
+        "rm /etc/initrd-release; cmdline rd.ib=1 rd.ib.onfail=reboot; ibboot up 2> /run/stderr; echo \"exit $?\"
+        result; grep -c osrelease /run/stderr; ls /run/ibboot",
         &format!("exit 1\nresult: failed reboot|{reason}|\n2\nresult\n"),
     );
     plays(
-        "early error, nothing asked",
+        "early error, nothing requested",
         "ibboot up 2>&1; echo \"exit $?\"; [ -e /run/ibboot ] || echo none",
         &format!("ibboot: {reason}\nexit 1\nnone\n"),
     );
@@ -280,7 +280,7 @@ chmod +x "$3/sbin/netroot"
 "#;
 
 #[test]
-fn dracut_goes_on_once_over_each_verified_interface() {
+fn dracut_continues_once_over_each_verified_interface() {
     let script = format!(
         "{ONLINE} netroot=iscsi:10.0.0.2::::iqn
         printf 'online ib1\nonline ib0\noffline ib2\n' > /run/ibboot/interfaces
@@ -300,7 +300,7 @@ fn dracut_goes_on_once_over_each_verified_interface() {
 }
 
 #[test]
-fn a_mount_that_failed_is_tried_again_until_it_is_there() {
+fn a_mount_that_failed_is_tried_again_until_it_succeeds() {
     let script = format!(
         "{ONLINE} netroot='nfs4:10.0.0.2:/a\\033b'; netroot=$(printf \"$netroot\")
         echo 'online ib0' > /run/ibboot/interfaces
@@ -317,7 +317,7 @@ fn a_mount_that_failed_is_tried_again_until_it_is_there() {
 }
 
 #[test]
-fn a_root_that_a_dhcp_server_names_is_tried_again_like_one_of_the_command_line() {
+fn a_root_of_a_dhcp_server_is_tried_again_like_one_of_the_command_line() {
     let script = format!(
         "{ONLINE} netroot=dhcp
         echo ib0 > /tmp/net.bootdev
@@ -392,16 +392,16 @@ fn the_password_of_a_root_is_not_shown() {
 
 /// network-legacy calls netroot as soon as its interface has an address, inside the queue.
 #[test]
-fn what_another_network_module_would_mount_too_early_has_its_turn_after_the_verdict() {
+fn a_mount_of_another_network_module_waits_for_the_verdict() {
     let script = format!(
         "{ONLINE} mkdir -p /proc/sys/kernel; echo 6.1.0 > /proc/sys/kernel/osrelease; rm -r /run/ibboot
-        asked() {{ cmdline \"$*\"; source_hook cmdline; [ ! -e /run/ibboot/hold ] || echo held; rm -rf /run/ibboot; }}
-        asked rd.ib.link=rxe0:rxe:eth0 root=nfs:10.0.0.2:/
-        asked rd.ib.link=rxe0:rxe:eth0 root=nfs:10.0.0.2:/:rdma
-        asked ip=10.0.0.1:::24::ib0:none root=nfs:10.0.0.2:/
-        asked ip=ib0:dhcp root=dhcp
-        asked ip=eth0:dhcp ip=10.0.0.1:::24::ib0:none root=dhcp
-        rm -rf /run/NetworkManager; : > /run/NetworkManager; asked ip=ib0:dhcp root=dhcp 2> /run/said; grep -c NetworkManager /run/said
+        held_after() {{ cmdline \"$*\"; source_hook cmdline; [ ! -e /run/ibboot/hold ] || echo held; rm -rf /run/ibboot; }}
+        held_after rd.ib.link=rxe0:rxe:eth0 root=nfs:10.0.0.2:/
+        held_after rd.ib.link=rxe0:rxe:eth0 root=nfs:10.0.0.2:/:rdma
+        held_after ip=10.0.0.1:::24::ib0:none root=nfs:10.0.0.2:/
+        held_after ip=ib0:dhcp root=dhcp
+        held_after ip=eth0:dhcp ip=10.0.0.1:::24::ib0:none root=dhcp
+        rm -rf /run/NetworkManager; : > /run/NetworkManager; held_after ip=ib0:dhcp root=dhcp 2> /run/stderr; grep -c NetworkManager /run/stderr
         netroot='nfs:10.0.0.2:/:rdma' handler=nfsroot netif=eth0
         begins() {{ (source_hook hold; echo \"netroot $netif\"); }}
         mkdir /run/ibboot; begins
@@ -420,7 +420,7 @@ fn what_another_network_module_would_mount_too_early_has_its_turn_after_the_verd
 /// network-legacy treats the first `ip=` as the boot device and passes that name to netroot for
 /// every interface.
 #[test]
-fn a_turn_held_in_the_name_of_a_dead_boot_device_comes_all_the_same() {
+fn a_mount_held_for_a_dead_boot_device_follows_nevertheless() {
     let script = format!(
         "{ONLINE} printf 'failed continue\nno cable\n' > /run/ibboot/result; netroot=iscsi:10.0.0.2::::iqn
         echo 'offline ib0' > /run/ibboot/interfaces; : > /run/ibboot/held-ib0
@@ -437,7 +437,7 @@ fn a_turn_held_in_the_name_of_a_dead_boot_device_comes_all_the_same() {
 
 /// dracut tries only once, before any interface is up (95nvmf).
 #[test]
-fn nvme_servers_are_connected_to_when_there_is_a_way_to_them() {
+fn nvme_servers_are_connected_when_a_link_is_verified() {
     let script = format!(
         "{ONLINE} mount -t tmpfs etc /etc; mkdir /etc/nvme; echo --transport=rdma > /etc/nvme/discovery.conf
         nvme() {{ echo \"nvme $*\"; }}
@@ -471,7 +471,7 @@ fn a_file_of_comments_names_no_nvme_server() {
 }
 
 #[test]
-fn open_iscsi_is_told_of_iser_in_its_own_words() {
+fn open_iscsi_gets_its_own_argument_for_iser() {
     plays(
         "iser",
         "for line in rd.ib=1 'rd.ib=1 rd.iscsi.transport=qedi' 'rd.iscsi.transport=iser'; do
@@ -493,16 +493,16 @@ fn a_mount_that_never_returns_does_not_hold_the_queue() {
         done
         source_hook emergency; echo > \"$3/fifo\"; wait; (source_hook finished) && echo finished"
     );
-    let held = |seen: &str| {
-        let mut lines: Vec<&str> = seen.lines().collect();
+    let held = |output: &str| {
+        let mut lines: Vec<&str> = output.lines().collect();
         // The child runs in parallel with the queue: the order of its output is not fixed.
         lines.retain(|line| !["online ib0", "begun"].contains(line));
         lines.join("\n")
     };
     let mount = "ib0: nfs4:10.0.0.2:/";
-    if let Some(seen) = play("hangs", &script) {
+    if let Some(output) = play("hangs", &script) {
         assert_eq!(
-            held(&seen),
+            held(&output),
             format!(
                 "5.00: held\n34.99: held\n35.00: held\n\
                  <3>ibboot: {mount}: still not mounted, and the mount has not returned for 30 s\n\

@@ -71,7 +71,7 @@ const IMAGES: &[(&str, &str)] = &[
     ("- kdump --force-add ibboot", "ibboot kdump"),
 ];
 
-/// The trees with a dracut: this machine, and the trees of the boot cases.
+/// The dracut trees: this machine's, and those of the boot cases.
 fn trees() -> Vec<PathBuf> {
     let cache = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/qemu/cache");
     let kept = std::fs::read_dir(cache).into_iter().flatten().flatten();
@@ -86,7 +86,7 @@ fn trees() -> Vec<PathBuf> {
 }
 
 #[test]
-fn ibboot_is_in_every_image_but_those_for_kdump() {
+fn ibboot_is_in_every_image_except_those_for_kdump() {
     if !geteuid().is_root() {
         eprintln!("skipped: images: root is needed for namespaces");
         return;
@@ -100,7 +100,7 @@ fn ibboot_is_in_every_image_but_those_for_kdump() {
     }
     let lines: Vec<String> = IMAGES
         .iter()
-        .map(|(asked, _)| format!("{asked}\n"))
+        .map(|(request, _)| format!("{request}\n"))
         .collect();
     let expected: Vec<&str> = IMAGES.iter().map(|(_, modules)| *modules).collect();
     for tree in trees {

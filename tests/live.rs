@@ -195,10 +195,10 @@ fn all_addresses_and_routes_are_seen_on_the_machine_and_in_its_copy() {
     for count in COUNTS {
         alone("tables", move || {
             crowd(count);
-            let seen = facts(&[]);
-            assert_eq!(addresses(&seen), addresses_of_ip(), "{count}");
-            assert_eq!(routes(&seen), routes_of_ip(), "{count}");
-            assert_eq!(seen["unread"], Value::Array(Vec::new()), "{count}");
+            let found = facts(&[]);
+            assert_eq!(addresses(&found), addresses_of_ip(), "{count}");
+            assert_eq!(routes(&found), routes_of_ip(), "{count}");
+            assert_eq!(found["unread"], Value::Array(Vec::new()), "{count}");
             // The files are seq_files of several pages.
             let count = usize::try_from(count).unwrap();
             for (path, least) in [("route", 1), ("ipv6_route", 0), ("if_inet6", 0)] {
@@ -206,8 +206,8 @@ fn all_addresses_and_routes_are_seen_on_the_machine_and_in_its_copy() {
             }
             let copy = Path::new("/run/copy").to_str().unwrap();
             for again in [facts(&["--tree", copy]), facts(&["--root", copy])] {
-                assert_eq!(addresses(&again), addresses(&seen), "{count}");
-                assert_eq!(routes(&again), routes(&seen), "{count}");
+                assert_eq!(addresses(&again), addresses(&found), "{count}");
+                assert_eq!(routes(&again), routes(&found), "{count}");
             }
         });
     }
@@ -231,7 +231,7 @@ fn dress_up(cmdline: &str) {
 }
 
 #[test]
-fn a_boot_is_verified_whatever_other_routes_there_are() {
+fn a_boot_is_verified_with_any_other_routes() {
     for count in COUNTS {
         alone("up", move || {
             crowd(count);
@@ -240,18 +240,18 @@ fn a_boot_is_verified_whatever_other_routes_there_are() {
                  ip=[fd07::2]::[fd07::1]:64::ib0:none rd.route=10.77.0.0/16:10.7.0.3:ib0",
             );
             let up = ibboot(&["up"]);
-            let said = String::from_utf8_lossy(&up.stdout).into_owned()
+            let output = String::from_utf8_lossy(&up.stdout).into_owned()
                 + &String::from_utf8_lossy(&up.stderr);
-            assert_eq!(up.status.code(), Some(0), "{count}: {said}");
+            assert_eq!(up.status.code(), Some(0), "{count}: {output}");
             let check = ibboot(&["check"]);
-            let said = String::from_utf8(check.stdout).unwrap();
+            let output = String::from_utf8(check.stdout).unwrap();
             for row in [
                 "  ok        address.present            10.7.0.2/24, fd07::2/64",
                 "  ok        route.present              10.7.0.1, fd07::1, 10.77.0.0/16 via 10.7.0.3",
             ] {
-                assert!(said.contains(row), "{count}: {said}");
+                assert!(output.contains(row), "{count}: {output}");
             }
-            assert_eq!(check.status.code(), Some(0), "{count}: {said}");
+            assert_eq!(check.status.code(), Some(0), "{count}: {output}");
         });
     }
 }
@@ -279,7 +279,7 @@ fn read(path: &str) -> String {
 }
 
 #[test]
-fn what_others_wrote_for_dracut_stays_beside_what_is_ours() {
+fn files_that_others_wrote_for_dracut_keep_their_lines() {
     alone("contract", || {
         let up = in_initramfs("", || {});
         assert_eq!(up.status.code(), Some(0), "{up:?}");
@@ -291,22 +291,22 @@ fn what_others_wrote_for_dracut_stays_beside_what_is_ours() {
 }
 
 /// Whether the result is a failure with this reason.
-fn untold(before: fn(), reason: &'static str, stays: fn()) {
+fn fails_with(before: fn(), reason: &'static str, stays: fn()) {
     alone("contract", move || {
         let up = in_initramfs("", before);
         assert_eq!(up.status.code(), Some(1), "{up:?}");
         let result = format!("failed continue\n{reason}\n");
         assert_eq!(read("/run/ibboot/result"), result);
         let state: Value = serde_json::from_str(&read("/run/ibboot/state.json")).unwrap();
-        let told = (&state["outcome"], &state["reason"]);
-        assert_eq!(told, (&"continue".into(), &reason.into()));
+        let verdict = (&state["outcome"], &state["reason"]);
+        assert_eq!(verdict, (&"continue".into(), &reason.into()));
         stays();
     });
 }
 
 #[test]
 fn a_file_that_cannot_be_read_is_not_replaced_and_the_boot_is_not_verified() {
-    untold(
+    fails_with(
         || {
             fs::remove_file("/etc/resolv.conf").unwrap();
             // A socket is a file that cannot be opened.
@@ -323,7 +323,7 @@ fn a_file_that_cannot_be_read_is_not_replaced_and_the_boot_is_not_verified() {
 
 #[test]
 fn a_boot_whose_files_for_dracut_cannot_be_written_is_not_verified() {
-    untold(
+    fails_with(
         || {
             let (none, readonly) = (None::<&str>, MsFlags::MS_REMOUNT | MsFlags::MS_RDONLY);
             mount(none, "/tmp", none, readonly, none).unwrap();
@@ -334,7 +334,7 @@ fn a_boot_whose_files_for_dracut_cannot_be_written_is_not_verified() {
 }
 
 #[test]
-fn a_wrong_argument_stops_no_boot_and_is_in_its_verdict() {
+fn a_wrong_argument_stops_no_boot_and_is_in_the_verdict() {
     alone("wrong argument", || {
         let up = in_initramfs("rd.ib.rate=5O", || {});
         assert_eq!(up.status.code(), Some(0), "{up:?}");
@@ -346,10 +346,10 @@ fn a_wrong_argument_stops_no_boot_and_is_in_its_verdict() {
         fs::remove_file("/etc/initrd-release").unwrap();
         fs::write("/run/cmdline", "").unwrap();
         let check = ibboot(&["check", "--format", "nhc"]);
-        let said = String::from_utf8(check.stdout).unwrap();
+        let output = String::from_utf8(check.stdout).unwrap();
         assert!(
-            said.starts_with("ibboot: wrong argument: /proc/cmdline:92: rd.ib.rate=5O"),
-            "{said}"
+            output.starts_with("ibboot: wrong argument: /proc/cmdline:92: rd.ib.rate=5O"),
+            "{output}"
         );
         assert_eq!(check.status.code(), Some(1));
         assert_eq!(ibboot(&["check"]).status.code(), Some(3));
@@ -357,7 +357,7 @@ fn a_wrong_argument_stops_no_boot_and_is_in_its_verdict() {
 }
 
 #[test]
-fn an_earlier_verdict_that_cannot_be_taken_back_is_an_error_that_names_it() {
+fn an_earlier_verdict_that_cannot_be_removed_is_an_error_that_names_it() {
     alone("earlier verdict", || {
         crowd(1);
         dress_up("rd.ib.require=ib0");
@@ -366,9 +366,9 @@ fn an_earlier_verdict_that_cannot_be_taken_back_is_an_error_that_names_it() {
         let readonly = MsFlags::MS_REMOUNT | MsFlags::MS_RDONLY;
         mount(none, "/run", none, readonly, none).unwrap();
         let again = ibboot(&["up"]);
-        let said = String::from_utf8(again.stderr).unwrap();
+        let output = String::from_utf8(again.stderr).unwrap();
         let why = "/run/ibboot/result: cannot be removed: Read-only file system; it holds the verdict of an earlier run";
-        assert!(said.contains(why), "{said}");
+        assert!(output.contains(why), "{output}");
         assert_eq!(again.status.code(), Some(1));
     });
 }

@@ -30,7 +30,7 @@ use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
 use nix::unistd::geteuid;
 
-/// Runs `test` on a thread with its own namespaces; false if that is not possible here.
+/// Runs `test` on a thread with its own namespaces; false if namespaces are not available.
 fn alone(name: &str, flags: CloneFlags, test: impl FnOnce() + Send + 'static) {
     if !geteuid().is_root() {
         eprintln!("skipped: {name}: root is needed for namespaces");
@@ -49,8 +49,8 @@ fn ip(arguments: &str) -> String {
         .args(arguments.split(' '))
         .output()
         .expect("ip");
-    let said = String::from_utf8_lossy(&run.stderr).into_owned();
-    assert!(run.status.success(), "ip {arguments}: {said}");
+    let stderr = String::from_utf8_lossy(&run.stderr).into_owned();
+    assert!(run.status.success(), "ip {arguments}: {stderr}");
     String::from_utf8(run.stdout).expect("text")
 }
 
@@ -71,7 +71,7 @@ fn in_empty_network(name: &str, test: impl AsyncFnOnce(Net) + Send + 'static) {
             let mut test = std::pin::pin!(test(net));
             let mut limit = pace::Limit::seconds(20);
             while tokio::time::timeout(limit.left(), &mut test).await.is_err() {
-                assert!(!limit.is_over(), "nothing came of it in 20 s");
+                assert!(!limit.is_over(), "no result within 20 s");
             }
         });
     });
@@ -163,7 +163,7 @@ fn in_state(netdev: &Netdev, state: AddressState) -> Vec<String> {
 }
 
 #[test]
-fn an_address_that_somebody_else_has_is_known_at_once_or_within_a_second() {
+fn an_address_of_another_host_is_found_at_once_or_within_a_second() {
     in_empty_network("address probe", async |net: Net| {
         ip("link add near type veth peer name far");
         ip("link set far address 52:54:00:00:00:02");
@@ -181,7 +181,7 @@ fn an_address_that_somebody_else_has_is_known_at_once_or_within_a_second() {
         let mut claims = Claims::new(false);
         let near = index_of("near");
         let addresses = ["10.9.8.8/24", "10.9.8.7/24"];
-        let mut seen = [Netdev {
+        let mut netdevs = [Netdev {
             ifindex: Some(near),
             addresses: addresses.map(usable).to_vec(),
             ..Netdev::default()
@@ -190,9 +190,9 @@ fn an_address_that_somebody_else_has_is_known_at_once_or_within_a_second() {
             // The address is set at once; outside a boot it does not count before its probe ends.
             assert!(claims.claim(&hardware, address.parse().unwrap()).unwrap());
         }
-        claims.add_to(&mut seen);
+        claims.add_to(&mut netdevs);
         assert_eq!(
-            in_state(&seen[0], AddressState::Tentative),
+            in_state(&netdevs[0], AddressState::Tentative),
             ["10.9.8.8/24", "10.9.8.7/24"]
         );
         let began = Instant::now();
@@ -206,12 +206,15 @@ fn an_address_that_somebody_else_has_is_known_at_once_or_within_a_second() {
                 .claim(&hardware, "10.9.8.7".parse().unwrap())
                 .unwrap()
         );
-        seen[0].addresses = addresses.map(usable).to_vec();
-        claims.add_to(&mut seen);
+        netdevs[0].addresses = addresses.map(usable).to_vec();
+        claims.add_to(&mut netdevs);
         let words = ["10.9.8.7 is taken by 52:54:00:00:00:02".to_owned()];
-        assert_eq!(seen[0].taken, words);
-        assert_eq!(in_state(&seen[0], AddressState::Tentative), ["10.9.8.8/24"]);
-        assert_eq!(in_state(&seen[0], AddressState::Usable), ["10.9.8.7/24"]);
+        assert_eq!(netdevs[0].taken, words);
+        assert_eq!(
+            in_state(&netdevs[0], AddressState::Tentative),
+            ["10.9.8.8/24"]
+        );
+        assert_eq!(in_state(&netdevs[0], AddressState::Usable), ["10.9.8.7/24"]);
         // No answer at first, and then another host uses the address.
         let ten = "10.9.8.10".parse().unwrap();
         assert!(claims.claim(&hardware, ten).unwrap());
@@ -263,7 +266,7 @@ fn carrier_is_an_event() {
 }
 
 #[test]
-fn the_kernels_words_come_back() {
+fn the_kernels_error_texts_are_returned() {
     in_empty_network("rtnetlink errors", async |net: Net| {
         assert_eq!(
             net.rename(4711, "x").await,
@@ -337,7 +340,7 @@ fn files_are_replaced_whole_and_readable() {
 }
 
 #[test]
-fn what_is_planted_in_the_way_is_replaced_or_refused() {
+fn a_planted_file_is_replaced_or_refused() {
     on_own_run("planted files", || {
         fs::write("/run/victim", "untouched").unwrap();
         let directory = Directory::open().unwrap();
@@ -376,7 +379,7 @@ fn what_is_planted_in_the_way_is_replaced_or_refused() {
 }
 
 #[test]
-fn what_a_killed_process_left_goes_with_the_next_write_of_the_file() {
+fn the_file_of_a_killed_process_is_removed_by_the_next_write() {
     on_own_run("leftover", || {
         let directory = Directory::open().unwrap();
         let mut ended = Command::new("true").spawn().unwrap();
@@ -432,7 +435,7 @@ fn a_directory_that_others_can_write_is_refused() {
         fs::set_permissions("/run/ibboot", fs::Permissions::from_mode(0o777)).unwrap();
         assert_eq!(
             Directory::open().unwrap_err().to_string(),
-            "/run/ibboot: is not safe to write to: owner 0, mode 777, wanted own directory that nobody else can write"
+            "/run/ibboot: is not safe to write to: owner 0, mode 777, wanted a directory of this user that no other user can write to"
         );
         fs::remove_dir("/run/ibboot").unwrap();
         fs::create_dir("/run/elsewhere").unwrap();
@@ -448,13 +451,13 @@ fn a_directory_that_others_can_write_is_refused() {
         assert_eq!(fs::metadata("/run/ibboot").unwrap().uid(), 65534);
         assert_eq!(
             Directory::open().unwrap_err().to_string(),
-            "/run/ibboot: is not safe to write to: owner 65534, mode 755, wanted own directory that nobody else can write"
+            "/run/ibboot: is not safe to write to: owner 65534, mode 755, wanted a directory of this user that no other user can write to"
         );
     });
 }
 
 #[test]
-fn a_file_of_somebody_else_is_not_believed() {
+fn a_file_of_another_user_is_not_trusted() {
     on_own_run("foreign file", || {
         let directory = Directory::open().unwrap();
         directory.write("expected.json", b"{}").unwrap();
@@ -464,7 +467,7 @@ fn a_file_of_somebody_else_is_not_believed() {
             ibboot::handover::read_expected(&root)
                 .unwrap_err()
                 .to_string(),
-            "/run/ibboot/expected.json: is not believed: owner 65534, mode 100644, wanted a regular file of root"
+            "/run/ibboot/expected.json: is not trusted: owner 65534, mode 100644, wanted a regular file of root"
         );
         fs::remove_file("/run/ibboot/expected.json").unwrap();
         nix::unistd::mkfifo("/run/ibboot/expected.json", nix::sys::stat::Mode::S_IRUSR).unwrap();
@@ -472,7 +475,7 @@ fn a_file_of_somebody_else_is_not_believed() {
             ibboot::handover::read_expected(&root)
                 .unwrap_err()
                 .to_string(),
-            "/run/ibboot/expected.json: is not believed: owner 0, mode 10400, wanted a regular file of root"
+            "/run/ibboot/expected.json: is not trusted: owner 0, mode 10400, wanted a regular file of root"
         );
     });
 }

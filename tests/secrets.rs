@@ -131,9 +131,9 @@ fn shows_none(tree: &Path) {
     for call in CALLS {
         let arguments: Vec<&str> = ["-v"].into_iter().chain(call.split(' ')).collect();
         let run = run(tree, &arguments);
-        for said in [run.stdout, run.stderr] {
-            let said = String::from_utf8(said).unwrap();
-            assert!(!said.contains(SECRET), "{call}: {said}");
+        for output in [run.stdout, run.stderr] {
+            let output = String::from_utf8(output).unwrap();
+            assert!(!output.contains(SECRET), "{call}: {output}");
         }
     }
 }
@@ -160,8 +160,8 @@ fn saved(tree: &Path) -> tempfile::TempDir {
     let copy = folder.path().join("tree");
     let run = run(tree, &["-v", "facts", "--tree", copy.to_str().unwrap()]);
     assert_eq!(run.status.code(), Some(0), "{run:?}");
-    for said in [run.stdout, run.stderr] {
-        assert!(!String::from_utf8(said).unwrap().contains(SECRET));
+    for output in [run.stdout, run.stderr] {
+        assert!(!String::from_utf8(output).unwrap().contains(SECRET));
     }
     assert_eq!(
         fs::metadata(&copy).unwrap().permissions().mode() & 0o777,
@@ -220,7 +220,7 @@ fn no_command_shows_a_secret() {
 }
 
 #[test]
-fn what_an_older_ibboot_handed_over_is_shown_without_its_secrets() {
+fn files_of_an_older_ibboot_are_shown_without_their_secrets() {
     let folder = machine(CMDLINE);
     let tree = folder.path();
     hand_over(tree);
@@ -232,7 +232,7 @@ fn what_an_older_ibboot_handed_over_is_shown_without_its_secrets() {
 }
 
 #[test]
-fn a_saved_tree_has_no_secret_and_answers_the_same() {
+fn a_saved_tree_has_no_secret_and_gives_the_same_answers() {
     let folder = machine(CMDLINE);
     let tree = folder.path();
     hand_over(tree);
@@ -254,12 +254,12 @@ fn a_saved_tree_has_no_secret_and_answers_the_same() {
     }
     for call in CALLS {
         let arguments: Vec<&str> = call.split(' ').collect();
-        let (here, there) = (run(tree, &arguments), run(&copy, &arguments));
-        assert_eq!(here.status, there.status, "{call}");
+        let (original, saved) = (run(tree, &arguments), run(&copy, &arguments));
+        assert_eq!(original.status, saved.status, "{call}");
         // The column of an argument has changed.
         if !call.starts_with("plan") {
-            let text = |said: &[u8]| String::from_utf8(said.to_vec()).unwrap();
-            assert_eq!(text(&here.stdout), text(&there.stdout), "{call}");
+            let text = |output: &[u8]| String::from_utf8(output.to_vec()).unwrap();
+            assert_eq!(text(&original.stdout), text(&saved.stdout), "{call}");
         }
     }
     let steps = |tree: &Path| {

@@ -122,19 +122,19 @@ fn sourced(shell: &[&str], folder: &Path, file: &str, names: &[&str]) -> BTreeMa
 
 /// The shells of this machine; a missing shell is reported, never skipped silently.
 fn shells() -> Vec<&'static [&'static str]> {
-    let is_there = |shell: &&'static [&'static str]| {
+    let is_available = |shell: &&'static [&'static str]| {
         let mut call = Command::new(shell[0]);
         let found = call.args(&shell[1..]).args(["-c", "exit 0"]).status();
-        let there = found.is_ok_and(|status| status.success());
-        if !there {
+        let is_installed = found.is_ok_and(|status| status.success());
+        if !is_installed {
             eprintln!(
-                "skipped: hostile values in {}: not installed here",
+                "skipped: hostile values in {}: not installed",
                 shell.join(" ")
             );
         }
-        there
+        is_installed
     };
-    SHELLS.iter().copied().filter(is_there).collect()
+    SHELLS.iter().copied().filter(is_available).collect()
 }
 
 /// A directory that receives a file if a value is executed: the tests' canary is a path in it.
@@ -154,7 +154,7 @@ impl Cage {
     }
 
     /// The value with the path of our canary.
-    fn here(&self, value: &[u8]) -> Vec<u8> {
+    fn with_canary(&self, value: &[u8]) -> Vec<u8> {
         let text = value.to_vec();
         let name = self.canary();
         let name = name.to_str().unwrap().as_bytes();
@@ -173,9 +173,9 @@ impl Cage {
         let content = assignments(pairs.iter().map(|(name, value)| (*name, value.as_slice())));
         fs::write(self.folder.path().join("opts"), content).unwrap();
         let names: Vec<&str> = pairs.iter().map(|(name, _)| *name).collect();
-        let seen = sourced(shell, self.folder.path(), "opts", &names);
+        let read = sourced(shell, self.folder.path(), "opts", &names);
         for (name, value) in pairs {
-            assert_eq!(&seen[*name], value, "{shell:?}: {name}");
+            assert_eq!(&read[*name], value, "{shell:?}: {name}");
         }
         assert!(
             !self.canary().exists(),
@@ -192,7 +192,7 @@ fn hostile_values_come_back_and_nothing_is_run() {
             let pairs: Vec<(&str, Vec<u8>)> = NAMES
                 .iter()
                 .copied()
-                .zip(values.iter().map(|value| cage.here(value)))
+                .zip(values.iter().map(|value| cage.with_canary(value)))
                 .collect();
             cage.comes_back(shell, &pairs);
         }
@@ -200,7 +200,7 @@ fn hostile_values_come_back_and_nothing_is_run() {
 }
 
 #[test]
-fn whatever_bytes_come_back() {
+fn any_bytes_come_back() {
     let cage = Cage::new();
     let cases = if std::env::var_os("IBBOOT_LONG").is_some() {
         10_000
@@ -231,7 +231,7 @@ fn whatever_bytes_come_back() {
 
 /// No variable can hold a NUL; every shell loses the text behind a NUL.
 #[test]
-fn a_value_ends_at_a_nul_and_a_name_that_is_none_is_left_out() {
+fn a_value_ends_at_a_nul_and_an_invalid_name_is_left_out() {
     let cut = assignments([("filename", b"a\0'; touch /canary".as_slice())]);
     assert_eq!(cut, b"filename='a'\n");
     for name in ["", "a b", "a;b", "1a", "a=b", "a$(x)", "\u{e9}", "a\n"] {
@@ -247,7 +247,7 @@ fn all_files_of_an_interface_are_harmless() {
         address: text.parse().unwrap(),
         prefix,
     };
-    let evil = String::from_utf8(cage.here(b"$(touch /canary)'`touch /canary`")).unwrap();
+    let evil = String::from_utf8(cage.with_canary(b"$(touch /canary)'`touch /canary`")).unwrap();
     for name in ["ib0", "ib$(x)'"] {
         let wish = Wish {
             addresses: vec![address("10.0.0.1", 24)],
@@ -266,7 +266,7 @@ fn all_files_of_an_interface_are_harmless() {
             lease: &lease,
         });
         let names: Vec<&str> = written.iter().map(|file| file.name.as_str()).collect();
-        let wanted = [
+        let expected = [
             "net.IF.override",
             "net.IF.hostname",
             "net.IF.gw",
@@ -278,7 +278,7 @@ fn all_files_of_an_interface_are_harmless() {
             "net.80:00:00:48:fe:80.did-setup",
         ]
         .map(|text| text.replace("IF", name));
-        assert_eq!(names, wanted);
+        assert_eq!(names, expected);
         for shell in shells() {
             for file in written
                 .iter()
@@ -298,7 +298,7 @@ fn all_files_of_an_interface_are_harmless() {
                     .output()
                     .unwrap();
                 assert!(run.status.success(), "{shell:?} {}", file.name);
-                let said = String::from_utf8(run.stdout).unwrap();
+                let output = String::from_utf8(run.stdout).unwrap();
                 let read = |name: &str| fs::read_to_string(cage.folder.path().join(name)).unwrap();
                 if file.name.ends_with("override") {
                     assert_eq!(
@@ -314,7 +314,7 @@ fn all_files_of_an_interface_are_harmless() {
                         format!("<route><replace><default><via><{gateway}><dev><{name}>\n")
                     };
                     assert_eq!(
-                        said,
+                        output,
                         format!("{}<-6>{}", route("10.0.0.254"), route("fd00::1"))
                     );
                 }

@@ -32,16 +32,16 @@ fn run(arguments: &[&str], stderr: impl Into<Stdio>) -> Output {
 }
 
 #[test]
-fn an_error_that_cannot_be_said_keeps_its_exit_code() {
+fn an_error_that_cannot_be_written_keeps_its_exit_code() {
     for (arguments, code) in [
         (&["check", "--root", "/nonexistent"][..], 3),
         (&["timeline", "--root", "/nonexistent"], 3),
         (&["plan", "--root", "/nonexistent"], 1),
         (&["bogus"], 64),
     ] {
-        let said = run(arguments, Stdio::piped());
-        assert!(said.stderr.starts_with(b"ibboot: "), "{said:?}");
-        assert_eq!(said.status.code(), Some(code), "{arguments:?}");
+        let output = run(arguments, Stdio::piped());
+        assert!(output.stderr.starts_with(b"ibboot: "), "{output:?}");
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}");
         let full = run(arguments, full());
         assert_eq!(full.status.code(), Some(code), "{arguments:?} >/dev/full");
         let unread = run(arguments, without_reader());
@@ -50,7 +50,7 @@ fn an_error_that_cannot_be_said_keeps_its_exit_code() {
 }
 
 #[test]
-fn a_log_line_that_cannot_be_said_keeps_the_result() {
+fn a_log_line_that_cannot_be_written_keeps_the_result() {
     let tree = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/sys/connectx6-hdr");
     let facts = |stderr: Stdio| {
         let folder = tempfile::tempdir().unwrap();
@@ -62,11 +62,11 @@ fn a_log_line_that_cannot_be_said_keeps_the_result() {
         facts.as_object_mut().unwrap().remove("taken_ns");
         (facts, String::from_utf8(run.stderr).unwrap())
     };
-    let (wanted, said) = facts(Stdio::piped());
-    assert!(said.starts_with("ibboot: INFO  "), "{said}");
-    assert!(said.ends_with(" files saved\n"), "{said}");
-    assert_eq!(facts(full().into()), (wanted.clone(), String::new()));
-    assert_eq!(facts(without_reader().into()), (wanted, String::new()));
+    let (expected, log) = facts(Stdio::piped());
+    assert!(log.starts_with("ibboot: INFO  "), "{log}");
+    assert!(log.ends_with(" files saved\n"), "{log}");
+    assert_eq!(facts(full().into()), (expected.clone(), String::new()));
+    assert_eq!(facts(without_reader().into()), (expected, String::new()));
 }
 
 /// A stderr that accepts 8 bytes and no more, like the full socket of a log daemon: after a
@@ -83,7 +83,7 @@ fn with_room_for_a_word() -> (std::io::PipeReader, std::io::PipeWriter) {
 }
 
 #[test]
-fn a_second_write_that_fails_is_no_end() {
+fn a_second_write_that_fails_does_not_end_the_program() {
     let tree = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/sys/connectx6-hdr");
     let folder = tempfile::tempdir().unwrap();
     let copy = folder.path().join("tree");
@@ -103,15 +103,15 @@ fn a_second_write_that_fails_is_no_end() {
         let (mut reader, writer) = with_room_for_a_word();
         let run = run(arguments, writer);
         assert_eq!(run.status.code(), Some(code), "{arguments:?}");
-        let mut said = String::new();
-        reader.read_to_string(&mut said).unwrap();
-        assert!(!said.contains("fault"), "{said}");
+        let mut log = String::new();
+        reader.read_to_string(&mut log).unwrap();
+        assert!(!log.contains("internal error"), "{log}");
     }
 }
 
 /// The program that runs for the life of the machine.
 #[test]
-fn a_lease_is_kept_or_left_whatever_becomes_of_stderr() {
+fn a_lease_is_kept_or_released_for_any_stderr() {
     if !geteuid().is_root() {
         eprintln!("skipped: lease without stderr: root is needed for namespaces");
         return;

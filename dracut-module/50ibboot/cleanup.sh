@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
 #
-# cleanup: stop waiting for links that were not required, and configure the network programs of the
+# cleanup: stop waiting for links that are not required, and configure the network programs of the
 # real root.
 
 [ -e /run/ibboot/asked ] || return 0

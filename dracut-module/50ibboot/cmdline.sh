@@ -1,16 +1,18 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
 #
-# cmdline 93: is anything on the command line for ibboot? When not, nothing of it happens. Else `plan --asked` writes
-# /run/ibboot/asked: what the hooks do, and after how many seconds, should `ibboot up` die or hang. With systemd, this
-# file makes dracut's event queue run (initqueue.conf).
+# cmdline 93: if the command line requests nothing of ibboot, this hook ends. Otherwise
+# `plan --asked` writes /run/ibboot/asked: the action of the hooks if `ibboot up` dies or hangs, and
+# the deadline in seconds. With systemd, this file makes dracut's event queue run (initqueue.conf).
 
 /usr/sbin/ibboot plan --asked || return 0
 
-# NetworkManager, systemd-networkd and network-legacy start later, and leave the interfaces alone.
+# Before NetworkManager, systemd-networkd and network-legacy start: tell them to leave the
+# interfaces alone.
 /usr/sbin/ibboot up --claim
 
-# dracut hands this one to cards that speak iSCSI themselves; open-iscsi has a word of its own for it.
+# dracut passes this argument only to cards with their own iSCSI initiator; open-iscsi needs a
+# different argument.
 if [ "$(getarg rd.iscsi.transport=)" = iser ]; then
     mkdir -p /etc/cmdline.d
     echo rd.iscsi.param=iface.transport_name=iser > /etc/cmdline.d/93-ibboot.conf

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
 #
-# initqueue/finished: may the boot go on? Sourced by dracut in a subshell of its own.
+# initqueue/finished: reports whether the boot may continue. dracut sources this script in a
+# subshell.
 
 [ -e /run/ibboot/result ] && NEWROOT=$NEWROOT /usr/sbin/ibboot turn --finished

@@ -14,7 +14,7 @@ if [ ! -e /run/ibboot/result ]; then
     } < /run/ibboot/asked
     read -r ibboot_now _ < /proc/uptime
     ibboot_now=${ibboot_now%%.*}
-    # From the first turn on: the time of a breakpoint before does not count.
+    # Time since the first turn, so that an earlier breakpoint does not count.
     ibboot_first=${ibboot_first:-$ibboot_now}
     # Firmware that does not answer can hold a process in the kernel forever, past the deadline.
     if [ "$ibboot_now" -ge "$((ibboot_first + ibboot_timeout + 30))" ]; then

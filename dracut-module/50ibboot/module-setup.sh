@@ -15,8 +15,8 @@ ibboot_dump_drivers="mlx4_ib mlx5_ib ib_ipoib bonding"
 # name. A requested module that dracut handles after this one is not yet in dracut's list of
 # modules.
 is_for_kdump() {
-    local asked=" $dracutmodules $add_dracutmodules $force_add_dracutmodules "
-    [[ $IN_KDUMP || $asked == *" kdumpbase "* || $asked == *" kdump "* ]]
+    local requested=" $dracutmodules $add_dracutmodules $force_add_dracutmodules "
+    [[ $IN_KDUMP || $requested == *" kdumpbase "* || $requested == *" kdump "* ]]
 }
 
 # 255: not in a kdump image, unless requested (--add ibboot).

@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
 #
-# Sourced by job.sh after the verdict, on each turn of dracut's queue: `ibboot turn` prints what
-# dracut goes on with. That is done beside the queue: a mount over a path that breaks may never
-# return, and dracut's own limit must pass.
+# Sourced by job.sh after the verdict, on each turn of dracut's queue: `ibboot turn` prints the next
+# steps of dracut. A background shell carries out the steps: a mount over a broken path may never
+# return, and dracut's queue must continue until its own time limit.
 
 # shellcheck disable=SC2154
 ibboot_steps=$(hookdir=$hookdir netroot=$netroot NEWROOT=$NEWROOT /usr/sbin/ibboot turn)

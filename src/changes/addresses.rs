@@ -9,10 +9,11 @@ use crate::inet::{Address, Route};
 use crate::wish::ipoib::Wish;
 
 impl Draft<'_> {
-    /// Addresses, then the routes over them, then the gateways, which one of the routes may lead to.
+    /// Addresses first, then the routes that depend on them, then the gateways, which may depend on
+    /// a route.
     pub(super) fn addresses(&mut self, wish: &Wish, netdev: &Netdev) {
         for address in &wish.addresses {
-            // The DHCP client probes its address by itself.
+            // The DHCP client probes its address itself.
             let static4 = match address.address {
                 IpAddr::V4(v4) if wish.dhcp.is_none() => Some(v4),
                 _ => None,
@@ -49,7 +50,7 @@ impl Draft<'_> {
         }
     }
 
-    /// An address that is set, by what is known of it on the link.
+    /// Adds the change for an address, depending on the result of the ARP probe.
     fn claimed(&mut self, netdev: &Netdev, address: Address, v4: Ipv4Addr) {
         let key = netdev.ifindex.map(|index| (index, v4));
         let what = match key.and_then(|key| self.ground.claims.get(&key)) {
@@ -64,7 +65,7 @@ impl Draft<'_> {
     }
 }
 
-/// The route over a default gateway.
+/// The default route through a gateway.
 fn default_route(gateway: &IpAddr) -> Route {
     let address = match gateway {
         IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),

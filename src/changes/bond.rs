@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! PURE: a bond of IPoIB interfaces: made, options, interfaces, up, carrier, MTU, addresses, in this
-//! order. An interface gets its mode first and goes into the bond while it is down: the bond sets
-//! it up.
+//! PURE: a bond of IPoIB interfaces: create, options, slaves, up, carrier, MTU, addresses, in this
+//! order. A slave gets its mode first and joins the bond while it is down: the bond sets the slave
+//! up.
 
 use super::expected::Slave;
 use super::{Bond, Change, Draft, Need, Setting, What};
@@ -16,16 +16,16 @@ impl Draft<'_> {
         let Some(netdev) = bond.netdev else {
             return self.make(bond);
         };
-        // What is there instead, its check says.
+        // If another kind of interface has this name, its check reports that.
         let (Some(found), Some(index)) = (&netdev.bond, netdev.ifindex) else {
             return;
         };
         if !found.has("mode", MODE) && found.slaves.is_empty() {
             if netdev.up {
-                // Only a bond that is down changes its mode: the next look finds it down.
+                // A bond changes its mode only while it is down: continue when the bond is down.
                 return self.on(netdev, Need::Best, What::Set(Setting::Down));
             }
-            // Another program made it, in the driver's own mode.
+            // Another program created the bond, with the driver's default mode.
             self.option(netdev, found, "mode", MODE);
         }
         for (option, value) in found.to_set(bond.bond) {
@@ -38,13 +38,13 @@ impl Draft<'_> {
             return;
         }
         let facts = self.facts;
-        let there = found.slaves.iter().filter_map(|name| facts.netdev(name));
-        let there: Vec<&Netdev> = there.collect();
+        let slaves = found.slaves.iter().filter_map(|name| facts.netdev(name));
+        let slaves: Vec<&Netdev> = slaves.collect();
         let wish = Wish {
-            mtu: rules::bond_mtu(bond.wish.mtu, netdev, &there).map(WantedMtu::Bytes),
+            mtu: rules::bond_mtu(bond.wish.mtu, netdev, &slaves).map(WantedMtu::Bytes),
             ..bond.wish.clone()
         };
-        self.addressed(&wish, netdev, bond.max_mtu, &there);
+        self.addressed(&wish, netdev, bond.max_mtu, &slaves);
     }
 
     fn make(&mut self, bond: &Bond<'_>) {
@@ -73,19 +73,20 @@ impl Draft<'_> {
         };
         let name = slave.wish.ifname.as_ref();
         let is_named = name.is_none_or(|name| *name == netdev.ifname);
-        let has_mode = slave.wish.mode.is_none_or(|wanted| {
+        let has_mode = slave.wish.mode.is_none_or(|requested| {
             let mode = netdev.ipoib.as_ref().and_then(|seen| seen.mode);
-            rules::mode(wanted, netdev).is_ok_and(|wanted| Some(wanted) == mode)
+            rules::mode(requested, netdev).is_ok_and(|requested| Some(requested) == mode)
         });
         let is_in = found.slaves.contains(&netdev.ifname);
         if is_in || !is_named || !has_mode || !self.is_settled(netdev) {
             return;
         }
         if netdev.up {
-            // The next look finds it down.
+            // Continue when the slave is down.
             return self.set(netdev, Setting::Down);
         }
-        // What goes into a bond gets its MTU: a new one has that of Ethernet.
+        // Give the slave's MTU to the bond before the slave joins: a new bond has the MTU of
+        // Ethernet.
         let mtu = netdev.mtu.filter(|mtu| bond.mtu != Some(*mtu));
         if let Some(bytes) = mtu.filter(|_| found.slaves.is_empty()) {
             self.set(bond, Setting::Mtu(bytes));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! PURE: port types of mlx4 cards, software links and default RoCE modes. Of several arguments that
-//! mean a port the last one counts.
+//! PURE: port types of mlx4 cards, software links and default RoCE modes. If several arguments
+//! apply to a port, the last one counts.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,10 +15,10 @@ use crate::rdma::types::LinkLayer;
 use crate::system::drivers;
 use crate::wish::expectation::{Expectation, LinkWish};
 
-/// A PCI address or a device, and a port of it.
+/// A PCI address or device name, and a port number.
 type Key = (String, u32);
 
-/// A port of a card, and the type that is requested for it.
+/// A port of a card and the type that is requested for the port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CardPort {
     /// Port number, from 1.
@@ -35,7 +35,7 @@ impl fmt::Display for CardPort {
     }
 }
 
-/// Whether the file of a port shows this type. A port that senses its type shows what it sensed.
+/// Whether the text of a port's file shows this type. A port in mode auto shows the detected type.
 pub fn is_port_type(shown: &str, expected: PortType) -> bool {
     match expected {
         PortType::Auto => shown.starts_with("auto"),
@@ -44,11 +44,11 @@ pub fn is_port_type(shown: &str, expected: PortType) -> bool {
 }
 
 impl Draft<'_> {
-    /// Types that the cards do not show yet.
+    /// Adds the port types that the cards do not show yet.
     pub(super) fn port_types(&mut self, steps: &[Step]) {
-        let there = |address: &str| self.ground.functions.contains(address);
+        let is_present = |address: &str| self.ground.functions.contains(address);
         let mut cards: BTreeMap<String, Vec<CardPort>> = BTreeMap::new();
-        for ((card, number), port) in port_types(steps, self.facts, there) {
+        for ((card, number), port) in port_types(steps, self.facts, is_present) {
             let shown = self.ground.port_types.get(&(card.clone(), number));
             let differs = shown.is_some_and(|shown| !is_port_type(shown, port.value));
             if differs && self.done.allows_port_type(&card, &port) {
@@ -66,7 +66,7 @@ impl Draft<'_> {
         }
     }
 
-    /// Software links: the interface below is set up, then the link is added.
+    /// Adds software links: the interface below is set up first, then the link is added.
     pub(super) fn links(&mut self, expected: &Expected<'_>) {
         let facts = self.facts;
         for step in expected.steps {
@@ -82,7 +82,7 @@ impl Draft<'_> {
             }
             self.up(below);
             let has_driver = self.ground.drivers.contains(drivers::of_link(kind));
-            if has_driver && !is_there(name, wish, facts) {
+            if has_driver && !exists(name, wish, facts) {
                 self.push(Change {
                     object: name.clone(),
                     index: 0,
@@ -96,7 +96,8 @@ impl Draft<'_> {
         }
     }
 
-    /// The modes are set once: whether they hold shows only a directory that is made for it.
+    /// Adds default RoCE modes. Each is set once: only a new configfs directory would show the
+    /// current mode.
     pub(super) fn roce_modes(&mut self, steps: &[Step]) {
         if !self.ground.has_roce_modes() {
             return;
@@ -123,11 +124,11 @@ impl Draft<'_> {
     }
 }
 
-/// The type of each port by the last step that means it.
+/// The type of each port, from the last step that applies to the port.
 fn port_types(
     steps: &[Step],
     facts: &Facts,
-    there: impl Fn(&str) -> bool,
+    is_present: impl Fn(&str) -> bool,
 ) -> BTreeMap<Key, CardPort> {
     let mut types = BTreeMap::new();
     for (step, action) in steps.iter().map(|step| &step.action).enumerate() {
@@ -138,7 +139,7 @@ fn port_types(
         else {
             continue;
         };
-        for (address, port) in mlx4_targets(selector, facts, &there).unwrap_or_default() {
+        for (address, port) in mlx4_targets(selector, facts, &is_present).unwrap_or_default() {
             for port in port.map_or_else(|| vec![1, 2], |port| vec![port]) {
                 types.insert(
                     (address.clone(), port),
@@ -154,8 +155,8 @@ fn port_types(
     types
 }
 
-/// The order in which no write stands in the way of the next: on most cards port 1 cannot be eth
-/// while port 2 is ib (drivers/net/ethernet/mellanox/mlx4/main.c, mlx4_check_port_params).
+/// Sorts the ports so that the card accepts every write: on most cards port 1 cannot be eth while
+/// port 2 is ib (drivers/net/ethernet/mellanox/mlx4/main.c, mlx4_check_port_params).
 pub(crate) fn writing_order(ports: &mut [CardPort]) {
     ports.sort_by_key(|port| match (port.value, port.port) {
         (PortType::Eth, 2) | (PortType::Ib | PortType::Auto, 1) => (0, port.port),
@@ -163,8 +164,8 @@ pub(crate) fn writing_order(ports: &mut [CardPort]) {
     });
 }
 
-/// Step, mode and link layer of each port by the last step that means it. "All ports" are those that
-/// can have a mode.
+/// Step, mode and link layer of each port, from the last step that applies to the port. "All ports"
+/// stands for the ports that can have a mode.
 fn roce_modes(steps: &[Step], facts: &Facts) -> BTreeMap<Key, (usize, &'static str, LinkLayer)> {
     let mut modes = BTreeMap::new();
     for (step, action) in steps.iter().map(|step| &step.action).enumerate() {
@@ -189,15 +190,15 @@ fn roce_modes(steps: &[Step], facts: &Facts) -> BTreeMap<Key, (usize, &'static s
     modes
 }
 
-/// The link by its name, or the one that was taken for it under another name.
-fn is_there(name: &str, wish: Option<&LinkWish>, facts: &Facts) -> bool {
+/// Whether the link exists by its name, or was adopted under another name.
+fn exists(name: &str, wish: Option<&LinkWish>, facts: &Facts) -> bool {
     let adopted = wish.and_then(|wish| wish.identity);
     facts.devices.iter().any(|device| device.ifname == name)
         || adopted.is_some_and(|key| facts.ports().any(|port| port.identity() == Some(key)))
 }
 
-/// True for a software link of this kind on that interface, and never for the interface's own
-/// hardware. Soft-RoCE names what is below it; siw does not, and has no bus.
+/// True for a software link of this kind on this interface, never for the interface's own hardware.
+/// Soft-RoCE names the interface below; siw does not name it, and has no bus.
 fn is_link_on(netdev: &str, kind: LinkKind, found: PortRef<'_>) -> bool {
     let parent = found.device.parent.as_deref();
     match kind {
@@ -210,8 +211,8 @@ fn is_link_on(netdev: &str, kind: LinkKind, found: PortRef<'_>) -> bool {
     }
 }
 
-/// The interface carries a software link under another name (a second run after udev renamed
-/// it): the wish means that one.
+/// Adopts the software link that the interface already has under another name (a second run after
+/// udev renamed the link): the wish then means the existing link.
 pub fn adopt(
     expectation: &mut Expectation,
     name: &str,
@@ -260,12 +261,12 @@ mod tests {
         for device in &mut facts.devices {
             device.ifname = "rocep0s3".to_owned();
         }
-        assert!(!is_there("rxe0", expected.links.first(), &facts));
+        assert!(!exists("rxe0", expected.links.first(), &facts));
         let adopted = adopt(&mut expected, "rxe0", LinkKind::Rxe, "eth0", &facts);
         assert_eq!(adopted.as_deref(), Some("rocep0s3"));
-        assert!(is_there("rxe0", expected.links.first(), &facts));
+        assert!(exists("rxe0", expected.links.first(), &facts));
         facts.devices.clear();
-        assert!(!is_there("rxe0", expected.links.first(), &facts));
+        assert!(!exists("rxe0", expected.links.first(), &facts));
     }
 
     #[test]
@@ -288,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn auto_is_fulfilled_by_what_it_sensed() {
+    fn auto_is_met_by_the_detected_type() {
         assert!(is_port_type("auto (ib)", PortType::Auto));
         assert!(!is_port_type("auto (ib)", PortType::Ib));
         assert!(is_port_type("ib", PortType::Ib));
@@ -311,7 +312,7 @@ mod tests {
             types(&look("connectx3-dual")),
             [(1, PortType::Eth), (2, PortType::Auto)]
         );
-        // Before the device is there only its address means it.
+        // Before the device exists, only its PCI address selects the port.
         assert_eq!(
             types(&Facts::default()),
             [(1, PortType::Eth), (2, PortType::Eth)]
@@ -340,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn no_write_of_a_port_type_stands_in_the_way_of_the_next() {
+    fn no_write_of_a_port_type_prevents_the_next() {
         let order = |values: [PortType; 2]| {
             let port = |port, value| CardPort {
                 port,

@@ -1,36 +1,38 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! PURE: what was tried already and is not tried again at every look.
+//! PURE: remembers the changes that were tried, so that they are not tried again each time.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{CardPort, Change, Need, Setting, What};
 use crate::inet::Route;
 
-/// Nobody wins against another program that names interfaces: give up after so many times.
+/// Number of renames of one interface: against another program that renames it, more tries do not
+/// help.
 const RENAMES: u32 = 3;
 
-/// A PCI function or a device, and a port of it.
+/// A PCI function or device, and a port number.
 type Port = (String, u32);
 
-/// What was tried. What is not in here is tried at every look at which it is not found as expected.
+/// The changes that were tried. A change that is not recorded here is tried again whenever the
+/// machine differs from the expectation.
 #[derive(Debug, Clone, Default)]
 pub struct Done {
-    /// The last step of the plan that was carried out for each port: a later one may come to mean the
+    /// The last step of the plan that was carried out for each port: a later step may apply to the
     /// same port when its device appears.
     port_types: BTreeMap<Port, usize>,
     roce_modes: BTreeMap<Port, usize>,
-    /// How often each interface index was renamed.
+    /// Number of renames of each interface index.
     renames: BTreeMap<u32, u32>,
-    /// (interface index, bytes) since the last carrier.
+    /// Interface index and bytes, since the interface last got carrier.
     mtus: BTreeSet<(u32, u32)>,
-    /// Suggested routes that were set since the last carrier, by interface index.
+    /// Suggested routes by interface index, since the interface last got carrier.
     routes: BTreeSet<(u32, String)>,
-    /// Bond, option and value, and how many interfaces the bond had.
+    /// Bond, option, value, and the number of slaves at that time.
     options: BTreeSet<(String, String, String, usize)>,
 }
 
 impl Done {
-    /// Whether the change may be tried (again).
+    /// Whether the change may be tried, for the first time or again.
     pub fn allows(&self, change: &Change) -> bool {
         let object = &change.object;
         match &change.what {
@@ -58,19 +60,19 @@ impl Done {
         }
     }
 
-    /// Whether no step from this one on was carried out for the port of a card.
+    /// Whether neither this step nor a later one was carried out for the port of a card.
     pub fn allows_port_type(&self, card: &str, port: &CardPort) -> bool {
         let done = self.port_types.get(&(card.to_owned(), port.port));
         done.is_none_or(|done| *done < port.step)
     }
 
-    /// The type of this port was tried.
+    /// Records that the type of this port was tried.
     pub fn record_port_type(&mut self, card: &str, port: &CardPort) {
         self.port_types
             .insert((card.to_owned(), port.port), port.step);
     }
 
-    /// The change is tried now.
+    /// Records that the change is tried now.
     pub fn record(&mut self, change: &Change) {
         match &change.what {
             What::RoceMode { port, step, .. } => {
@@ -97,13 +99,13 @@ impl Done {
         }
     }
 
-    /// The suggested route was set: whether it is there then, its check says.
+    /// Records that the suggested route was set; its check reports whether the route exists.
     pub fn record_route(&mut self, index: u32, route: &Route) {
         self.routes.insert(key(index, route));
     }
 
-    /// The carrier or the lease of the interface went: the next one may bring another MTU, and routes
-    /// are to be set anew.
+    /// Forgets MTUs and routes after the interface lost its carrier or lease: the next carrier may
+    /// allow another MTU, and routes must be set again.
     pub fn forget(&mut self, index: u32) {
         self.mtus.retain(|(of, _)| *of != index);
         self.routes.retain(|(of, _)| *of != index);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! PURE: the expectation, resolved against one look: which interfaces it means, and what is requested
-//! of each, with what leases granted.
+//! PURE: the expectation, resolved against one snapshot: the interfaces it means, and what is
+//! requested of each interface, including what leases granted.
 
 use super::Ground;
 use crate::facts::select::Ports;
@@ -10,14 +10,14 @@ use crate::wish::bond;
 use crate::wish::expectation::{Expectation, LinkWish};
 use crate::wish::ipoib::Wish;
 
-/// What is expected of the machine.
+/// The expected state of the machine.
 #[derive(Debug)]
 pub struct Expected<'a> {
-    /// The plan: port types, software links and RoCE modes.
+    /// The steps of the plan: port types, software links and RoCE modes.
     pub(super) steps: &'a [Step],
     /// The links.
     pub(super) links: &'a [LinkWish],
-    /// IPoIB interfaces, those of bonds among them.
+    /// IPoIB interfaces, including bonds' slaves.
     pub interfaces: Vec<Interface<'a>>,
     /// Bonds.
     pub bonds: Vec<Bond<'a>>,
@@ -26,11 +26,11 @@ pub struct Expected<'a> {
 /// An IPoIB interface on one port.
 #[derive(Debug)]
 pub struct Interface<'a> {
-    /// What is requested, with what leases granted.
+    /// What is requested, including what leases granted.
     pub wish: Wish,
-    /// The largest MTU in bytes that the driver takes, where that is known.
+    /// The largest MTU in bytes that the driver accepts, if known.
     pub max_mtu: Option<u32>,
-    /// The interface; none: it is not there.
+    /// The interface; none if it does not exist.
     pub(super) netdev: Option<&'a Netdev>,
     /// The parent of a child.
     pub(super) parent: Option<&'a Netdev>,
@@ -39,33 +39,33 @@ pub struct Interface<'a> {
 /// A bond of IPoIB interfaces.
 #[derive(Debug)]
 pub struct Bond<'a> {
-    /// Its name.
+    /// Name of the bond.
     pub(super) name: &'a str,
     /// What is requested of the bond.
     pub(super) bond: &'a bond::Wish,
-    /// What is requested of the bond as an interface, with what leases granted.
+    /// What is requested of the bond as an interface, including what leases granted.
     pub wish: Wish,
     /// As [`Interface::max_mtu`].
     pub max_mtu: Option<u32>,
-    /// The interface of that name; none: it is not there.
+    /// The interface of the bond's name; none if it does not exist.
     pub(super) netdev: Option<&'a Netdev>,
-    /// Its interfaces that are not refused.
+    /// The slaves that are not refused.
     pub(super) slaves: Vec<Slave<'a>>,
 }
 
-/// An interface that goes into a bond.
+/// A slave of a bond.
 #[derive(Debug)]
 pub(super) struct Slave<'a> {
-    /// What the bond calls it.
+    /// Name of the slave in `bond=`.
     name: &'a str,
-    /// What is requested of the interface.
+    /// What is requested of the slave.
     pub(super) wish: &'a Wish,
-    /// The interface; none: it is not there.
+    /// The interface; none if it does not exist.
     pub(super) netdev: Option<&'a Netdev>,
 }
 
 impl<'a> Expected<'a> {
-    /// Resolves `expectation`; nothing is granted.
+    /// Resolves `expectation`; no leases are included.
     pub fn new(steps: &'a [Step], expectation: &'a Expectation, facts: &'a Facts) -> Expected<'a> {
         let ports = Ports::new(facts);
         let named = rules::named_interfaces(expectation, &ports);
@@ -104,7 +104,7 @@ impl<'a> Interface<'a> {
         }
     }
 
-    /// The interface and its index, where it has its name and may have addresses of its own.
+    /// The interface and its index, if it has its name and may have addresses.
     pub fn ready(&self, ground: &Ground) -> Option<(&'a Netdev, u32)> {
         let netdev = self.netdev.filter(|netdev| ground.is_settled(netdev))?;
         let name = self.wish.ifname.as_ref();
@@ -137,14 +137,14 @@ impl<'a> Bond<'a> {
         })
     }
 
-    /// The bond, its state and its index, where it has interfaces.
+    /// The bond, its state and its index, if the bond has slaves.
     pub fn ready(&self) -> Option<(&'a Netdev, &'a bond::Seen, u32)> {
         let netdev = self.netdev?;
         let seen = netdev.bond.as_ref().filter(|b| !b.slaves.is_empty())?;
         Some((netdev, seen, netdev.ifindex?))
     }
 
-    /// Its interfaces in the order in which the command line names them; none: not there.
+    /// The slaves in the order of the command line; none for a slave that does not exist.
     pub fn named(&self) -> Vec<Option<&'a Netdev>> {
         let find = |name: &String| self.slaves.iter().find(|slave| slave.name == *name)?.netdev;
         self.bond.slaves.iter().map(find).collect()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What changes depend on and facts do not show: udev's work, loaded drivers, types of mlx4 ports,
-//! settings of IPv6, and who has an address.
+//! State that changes depend on and facts do not show: udev's progress, loaded drivers, types of
+//! mlx4 ports, IPv6 settings, and address conflicts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -16,38 +16,38 @@ use crate::system::modules::{self, Found, Index};
 use crate::system::root::Root;
 use crate::wish::ipoib::{Autoconf, Wish};
 
-/// Its configfs directory has the default RoCE modes.
+/// The module whose configfs directory has the default RoCE modes.
 const RDMA_CM: &str = "rdma_cm";
 
-/// What is known of a static IPv4 address on its link.
+/// Result of the ARP probe for a static IPv4 address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Claim {
-    /// The address is set, and ARP has still to probe it.
+    /// The address is set, but not yet probed.
     Open,
-    /// Another host has it, in words.
+    /// Another host has the address; the text names the host.
     Taken(String),
 }
 
-/// What facts do not show.
+/// State that facts do not show.
 #[derive(Debug, Default)]
 pub struct Ground {
-    /// Indices of interfaces that udev has still to name.
+    /// Indices of interfaces that udev has not named yet.
     pub unnamed: BTreeSet<u32>,
     /// Static IPv4 addresses, by interface index.
     pub claims: BTreeMap<(u32, Ipv4Addr), Claim>,
-    /// Drivers that work, of those that the plan needs.
+    /// Drivers that are live, of the drivers in the plan.
     pub(super) drivers: BTreeSet<String>,
-    /// PCI functions that are there, of those that the plan names.
+    /// PCI functions that exist, of the functions in the plan.
     pub(super) functions: BTreeSet<String>,
-    /// The type of each port by PCI address and number, as the driver shows it; empty: the file cannot
-    /// be read.
+    /// The type of each port by PCI address and number, as the driver shows the type; empty if the
+    /// file cannot be read.
     pub(super) port_types: BTreeMap<(String, u32), String>,
-    /// Settings of IPv6, by path.
+    /// IPv6 settings, by path.
     pub(super) sysctls: BTreeMap<String, String>,
 }
 
 impl Ground {
-    /// Reads the machine; nobody has an address.
+    /// Reads the machine; claims are empty.
     pub fn read(root: &Root, index: &Index, expected: &Expected<'_>, facts: &Facts) -> Ground {
         let mut ground = Ground {
             unnamed: unnamed(root, facts),
@@ -97,8 +97,8 @@ impl Ground {
                 self.functions.insert(address);
             }
         }
-        let there = |address: &str| self.functions.contains(address);
-        let targets = mlx4_targets(selector, facts, there).unwrap_or_default();
+        let is_present = |address: &str| self.functions.contains(address);
+        let targets = mlx4_targets(selector, facts, is_present).unwrap_or_default();
         for (address, port) in targets {
             for port in port.map_or_else(|| vec![1, 2], |port| vec![port]) {
                 let text = match root.text(&format!("{}/mlx4_port{port}", function(&address))) {
@@ -110,18 +110,18 @@ impl Ground {
         }
     }
 
-    /// Whether the RoCE modes can be set.
+    /// Whether RoCE modes can be set.
     pub(super) fn has_roce_modes(&self) -> bool {
         self.drivers.contains(RDMA_CM)
     }
 
-    /// Whether a setting of IPv6 has this value.
+    /// Whether an IPv6 setting has this value.
     pub(super) fn has_sysctl(&self, ifname: &str, name: &str, value: &str) -> bool {
         let found = self.sysctls.get(&setting::sysctl(ifname, name));
         found.is_some_and(|found| found == value)
     }
 
-    /// Whether udev is through with the interface. What is in use already is not kept waiting.
+    /// Whether udev has finished with the interface. An interface that is already up does not wait.
     pub fn is_settled(&self, netdev: &Netdev) -> bool {
         netdev
             .ifindex
@@ -129,7 +129,7 @@ impl Ground {
     }
 }
 
-/// The settings of IPv6 that are requested, and their values.
+/// The requested IPv6 settings and their values.
 pub(super) fn sysctls(wish: &Wish) -> impl Iterator<Item = (&'static str, &'static str)> {
     let settings = wish.kernel_autoconf().map(Autoconf::settings);
     settings.into_iter().flatten()
@@ -139,7 +139,7 @@ fn is_live(root: &Root, index: &Index, module: &str) -> bool {
     index.find(module) == Found::Builtin || modules::is_live(root, module)
 }
 
-/// The interfaces that are down and that udev has not named. Without udev there are none.
+/// Indices of the interfaces that are down and that udev has not named; empty without udev.
 fn unnamed(root: &Root, facts: &Facts) -> BTreeSet<u32> {
     if !root.exists("/run/udev/control") {
         return BTreeSet::new();
@@ -149,9 +149,9 @@ fn unnamed(root: &Root, facts: &Facts) -> BTreeSet<u32> {
     indices.filter(|index| !is_named(root, *index)).collect()
 }
 
-/// udev keeps a file for each network interface (/run/udev/data/nIFINDEX). Its line `I:` is written when all
-/// rules are applied and the interface has its name; the file itself is there before that (systemd 247 on,
-/// udev-event.c, rename_netif: ID_RENAMING).
+/// udev keeps a file for each network interface (/run/udev/data/nIFINDEX). udev writes the line
+/// `I:` after all rules are applied and the interface has its name; the file itself exists earlier
+/// (systemd 247 on, udev-event.c, rename_netif: ID_RENAMING).
 fn is_named(root: &Root, index: u32) -> bool {
     let entry = root.text(&format!("/run/udev/data/n{index}"));
     entry.is_ok_and(|text| text.lines().any(|line| line.starts_with("I:")))

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! PURE: an IPoIB interface: child, name, mode, up, carrier, MTU, addresses, in this order. The mode
-//! before up, because some drivers take it only then; the MTU after carrier, because the broadcast
-//! group decides it.
+//! PURE: an IPoIB interface: child, name, mode, up, carrier, MTU, addresses, in this order. The
+//! mode precedes up, because some drivers accept it only then; the MTU follows the carrier, because
+//! the broadcast group limits it.
 
 use super::{Draft, Expected, Interface, Need, Setting, What, ground};
 use crate::error::Error;
@@ -24,18 +24,18 @@ impl Draft<'_> {
             return self.rename(netdev, name);
         }
         self.mode(wish, netdev);
-        // A child is up only while its parent is.
+        // A child is up only while its parent is up.
         if let Some(parent) = interface.parent {
             self.up(parent);
         }
-        // Its bond sets it up, and has what follows.
+        // A slave stops here: the bond sets it up, and has the MTU and the addresses.
         if wish.bond.is_none() {
             self.addressed(wish, netdev, interface.max_mtu, &[]);
         }
     }
 
     fn child(&mut self, interface: &Interface<'_>) {
-        // The kernel makes the child's name out of its parent's.
+        // The kernel derives the child's name from the parent's name.
         if let (Some(pkey), Some(parent)) = (interface.wish.pkey, interface.parent)
             && self.is_settled(parent)
         {
@@ -54,7 +54,7 @@ impl Draft<'_> {
                 .hint("choose another name in ifname=");
             return self.refuse(netdev, error);
         }
-        // Another interface in the way steps aside: ifname= may swap ib0 and ib1.
+        // Rename an InfiniBand interface that has the name, because ifname= may swap ib0 and ib1.
         if self.is_settled(other) {
             let aside = format!("ib-aside{}", other.ifindex.unwrap_or(0));
             self.set(other, Setting::Rename(aside));
@@ -63,16 +63,16 @@ impl Draft<'_> {
 
     fn mode(&mut self, wish: &Wish, netdev: &Netdev) {
         let found = netdev.ipoib.as_ref().and_then(|seen| seen.mode);
-        match wish.mode.map(|wanted| rules::mode(wanted, netdev)) {
+        match wish.mode.map(|requested| rules::mode(requested, netdev)) {
             Some(Ok(mode)) if found != Some(mode) => self.set(netdev, Setting::Mode(mode)),
-            // The check of the mode says that waiting does not help.
+            // The check of the mode reports that waiting does not help.
             Some(Err(reason)) => self.refuse(netdev, Error::new(&netdev.ifname, reason)),
             _ => {}
         }
     }
 
-    /// What an interface and a bond have in common. IPv6 is set before the interface is up: the kernel
-    /// solicits routers then.
+    /// Changes that an interface and a bond have in common. IPv6 settings precede up: the kernel
+    /// solicits routers when the interface is up.
     pub(super) fn addressed(
         &mut self,
         wish: &Wish,
@@ -89,11 +89,11 @@ impl Draft<'_> {
         if netdev.carrier != Some(true) {
             return;
         }
-        if let Some(wanted) = wish.mtu
-            && let Some(bytes) = rules::mtu_to_set(wanted, netdev)
+        if let Some(requested) = wish.mtu
+            && let Some(bytes) = rules::mtu_to_set(requested, netdev)
         {
-            // "As much as there is" is no failure where the device has less.
-            let need = match wanted {
+            // For "max", a smaller MTU of the device is not a failure.
+            let need = match requested {
                 WantedMtu::Max => Need::Best,
                 WantedMtu::Bytes(_) => Need::Requested,
             };
@@ -101,15 +101,16 @@ impl Draft<'_> {
         }
         let suggested = &wish.suggested;
         if let Some(bytes) = rules::suggested_mtu(suggested, netdev, max_mtu, slaves) {
-            // What the device makes of it, its check says.
+            // The check of the MTU reports the value that the device accepted.
             let need = Need::Suggested(suggested.by);
             self.on(netdev, need, What::Set(Setting::Mtu(bytes)));
         }
         self.addresses(wish, netdev);
     }
 
-    /// A RoCE port is ACTIVE only while its interface is up: nothing else in an initramfs sets
-    /// an interface up that carries no address. Only what is named: the others are not ours.
+    /// Sets the Ethernet interfaces of named links up: a RoCE port is ACTIVE only while its
+    /// interface is up, and no other program of the initramfs sets an interface without address up.
+    /// Other interfaces are not ours.
     pub(super) fn ethernet(&mut self, expected: &Expected<'_>) {
         let facts = self.facts;
         let selectors = expected

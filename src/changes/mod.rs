@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The difference between what is expected and what is found, as a list of changes in the order in
-//! which they are made. [`changes`] is pure; `ground` reads what facts do not show, `setting` applies
-//! what is set on one interface.
+//! The difference between expected and found state, as a list of changes in the order in which they
+//! are made. [`changes`] is pure; `ground` reads state that facts do not show, `setting` applies
+//! the settings of one interface.
 
 mod addresses;
 mod bond;
@@ -38,36 +38,36 @@ pub struct Change {
     pub object: String,
     /// Index of the network interface; 0 for any other object.
     pub index: u32,
-    /// Who needs the change: what its failure means.
+    /// The reason of the change, which decides the meaning of a failure.
     pub need: Need,
-    /// What is changed.
+    /// The change itself.
     pub what: What,
 }
 
-/// Who needs a change.
+/// Why a change is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Need {
-    /// The command line requests it: a refusal is a failure.
+    /// The command line requests the change: a refusal is a failure.
     Requested,
-    /// "As much as there is", or a means to an end: a refusal is an answer.
+    /// "max", or a preparation of another change: a refusal is not a failure.
     Best,
-    /// A DHCP server suggests it, the one with this address where that is known.
+    /// A DHCP server suggests the change; the address of the server, if known.
     Suggested(Option<Ipv4Addr>),
 }
 
 /// What is changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum What {
-    /// The types of the ports of an mlx4 card, in the order in which the card takes them.
+    /// The types of the ports of an mlx4 card, in the order that the card accepts.
     PortTypes(Vec<CardPort>),
-    /// A software RDMA link is added on this interface.
+    /// Add a software RDMA link on an interface.
     AddLink {
         /// Soft-RoCE or Soft-iWARP.
         kind: LinkKind,
         /// The interface below.
         netdev: String,
     },
-    /// The default RoCE mode of a port, as configfs spells it.
+    /// Set the default RoCE mode of a port, in the spelling of configfs.
     RoceMode {
         /// Port number, from 1.
         port: u32,
@@ -76,21 +76,21 @@ pub enum What {
         /// Position of the step of the plan that requests it.
         step: usize,
     },
-    /// udev has not named the interface yet: it is left alone.
+    /// Wait: udev has not named the interface yet.
     AwaitName,
-    /// ARP probes the address (RFC 5227). What follows for the same interface waits while another host
-    /// has the address.
+    /// Probe the address by ARP (RFC 5227). Later changes of the same interface wait while another
+    /// host has the address.
     Claim(Ipv4Addr),
-    /// Another host has the address: it is taken away again.
+    /// Remove the address: another host has it.
     Yield {
         /// The address.
         address: Address,
-        /// Who has it, in words.
+        /// Text that names the host with the address.
         owner: String,
     },
-    /// The interface itself is changed.
+    /// Change a setting of the interface.
     Set(Setting),
-    /// This cannot be had on this machine.
+    /// The request is not possible on this machine.
     Impossible(Error),
 }
 
@@ -123,8 +123,8 @@ impl fmt::Display for Change {
     }
 }
 
-/// The changes that are possible now, in order. Level triggered: what depends on a change that was
-/// not found made yet is in the list of a later look.
+/// The changes that are possible now, in order. Level-triggered: a change that depends on another
+/// one follows in a later list, when the other one is found done.
 pub fn changes(
     expected: &Expected<'_>,
     facts: &Facts,
@@ -150,7 +150,7 @@ pub fn changes(
     draft.changes
 }
 
-/// The list while it is made.
+/// The list under construction.
 struct Draft<'a> {
     facts: &'a Facts,
     ground: &'a Ground,
@@ -159,8 +159,8 @@ struct Draft<'a> {
 }
 
 impl Draft<'_> {
-    /// Adds a change, unless it is in the list or was tried in vain. What is renamed has another name
-    /// when the next change is made: the rest waits for the next look.
+    /// Adds a change, unless the list has it or it was tried in vain. After a rename the interface
+    /// has another name, so its later changes wait for the next list.
     fn push(&mut self, change: Change) {
         let is_renamed = |other: &Change| {
             let is_name = matches!(other.what, What::Set(Setting::Rename(_)));
@@ -187,12 +187,12 @@ impl Draft<'_> {
         self.on(netdev, Need::Requested, What::Set(setting));
     }
 
-    /// Adds what cannot be had.
+    /// Adds a request that is not possible.
     fn refuse(&mut self, netdev: &Netdev, error: Error) {
         self.on(netdev, Need::Requested, What::Impossible(error));
     }
 
-    /// Whether the interface may be set up, renamed or built upon. If not, udev is waited for.
+    /// Whether the interface may be set up, renamed or used; if not, adds the wait for udev.
     fn is_settled(&mut self, netdev: &Netdev) -> bool {
         let is_settled = self.ground.is_settled(netdev);
         if !is_settled && netdev.ifindex.is_some() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is set on one network interface, and the request to the kernel that sets it.
+//! A setting of one network interface, and the request to the kernel that applies it.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -11,63 +11,64 @@ use crate::system::root::Root;
 use crate::wish::bond::MODE;
 use crate::wish::ipoib::{FULL_MEMBER, Mode};
 
-/// What is set on a network interface.
+/// A setting of a network interface.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Setting {
-    /// A child for this P_Key is made.
+    /// Create a child for this P_Key.
     CreateChild(u16),
-    /// The interface is renamed.
+    /// Rename the interface.
     Rename(String),
-    /// The transport mode of IPoIB.
+    /// Set the transport mode of IPoIB.
     Mode(Mode),
-    /// A setting of IPv6 below `/proc/sys/net/ipv6/conf/IF`, and its value.
+    /// Write an IPv6 setting below `/proc/sys/net/ipv6/conf/IF`.
     Sysctl(&'static str, &'static str),
-    /// Administratively up.
+    /// Set administratively up.
     Up,
-    /// Administratively down: a bond before its mode is set, an interface before it goes into its bond.
+    /// Set administratively down: a bond before its mode is set, a slave before it joins its bond.
     Down,
-    /// The bond of this name is made.
+    /// Create the bond of this name.
     MakeBond,
-    /// An option of a bond.
+    /// Set an option of a bond.
     BondOption {
-        /// Name of its file.
+        /// File name of the option.
         option: String,
-        /// Value; the addresses of a list with `;` between them.
+        /// Value; `;` separates the addresses of a list.
         value: String,
-        /// How many interfaces the bond has: what the driver refuses it may take with one more.
+        /// Number of slaves of the bond: the driver may accept a refused option after another slave
+        /// has joined.
         slaves: usize,
     },
-    /// The interface goes into this bond.
+    /// Add the interface to a bond.
     Enslave {
         /// Name of the bond.
         bond: String,
-        /// Its interface index.
+        /// Interface index of the bond.
         index: u32,
     },
-    /// MTU in bytes.
+    /// Set the MTU in bytes.
     Mtu(u32),
-    /// An address is set, with the other end of a point-to-point link where there is one.
+    /// Add an address, on a point-to-point link with the peer's address.
     AddAddress(Address, Option<IpAddr>),
-    /// An address goes.
+    /// Remove an address.
     RemoveAddress(Address),
-    /// A route is set; that to 0.0.0.0/0 or ::/0 over a gateway is a default gateway.
+    /// Add a route; a route to 0.0.0.0/0 or ::/0 through a gateway is a default gateway.
     AddRoute(Route),
-    /// A route goes.
+    /// Remove a route.
     RemoveRoute(Route),
 }
 
 impl fmt::Display for Setting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Setting::CreateChild(pkey) => write!(f, "make the child of P_Key {pkey:#06x}"),
+            Setting::CreateChild(pkey) => write!(f, "create the child for P_Key {pkey:#06x}"),
             Setting::Rename(name) => write!(f, "rename to {name}"),
             Setting::Mode(mode) => write!(f, "set mode {mode}"),
             Setting::Sysctl(name, value) => write!(f, "set IPv6 {name} to {value}"),
             Setting::Up => f.write_str("set up"),
             Setting::Down => f.write_str("set down"),
-            Setting::MakeBond => write!(f, "make the bond, {MODE}"),
+            Setting::MakeBond => write!(f, "create the bond, mode {MODE}"),
             Setting::BondOption { option, value, .. } => write!(f, "set option {option}={value}"),
-            Setting::Enslave { bond, .. } => write!(f, "put into {bond}"),
+            Setting::Enslave { bond, .. } => write!(f, "add to {bond}"),
             Setting::Mtu(bytes) => write!(f, "set MTU {bytes}"),
             Setting::AddAddress(address, None) => write!(f, "set address {address}"),
             Setting::AddAddress(address, Some(peer)) => {
@@ -80,7 +81,7 @@ impl fmt::Display for Setting {
     }
 }
 
-/// A route in words, a default gateway by that name.
+/// Text of a route; a default route through a gateway is called default gateway.
 pub fn route_text(route: &Route) -> String {
     match route.gateway {
         Some(gateway) if route.network.prefix == 0 => format!("default gateway {gateway}"),
@@ -88,7 +89,7 @@ pub fn route_text(route: &Route) -> String {
     }
 }
 
-/// The network of a route, as [`Net`] takes it: none for that of a default gateway.
+/// The network of a route in the form of [`Net`]: none for a default gateway.
 fn network(route: &Route) -> Option<Address> {
     let is_default = route.network.prefix == 0 && route.gateway.is_some();
     (!is_default).then_some(route.network)
@@ -126,16 +127,16 @@ impl Setting {
         set.map_err(|why| self.refused(name).seen(why))
     }
 
-    /// What it means that the kernel refuses.
+    /// The error for a setting that the kernel refuses.
     fn refused(&self, name: &str) -> Error {
         let error = |what: String| Error::new(name, what);
         match self {
             Setting::Rename(to) => error(format!("cannot be renamed to {to}")).hint(
-                "kernels before 6.2 rename only what is down: load ib_ipoib no earlier than ibboot does",
+                "kernels before 6.2 rename an interface only while it is down: do not load ib_ipoib before ibboot does",
             ),
-            Setting::MakeBond => error("bond cannot be made".to_owned()),
+            Setting::MakeBond => error("bond cannot be created".to_owned()),
             Setting::Down | Setting::Enslave { .. } => {
-                error("cannot be put into its bond".to_owned()).hint("see dmesg")
+                error("cannot be added to its bond".to_owned()).hint("see dmesg")
             }
             Setting::Mtu(bytes) => error(format!("MTU {bytes} is refused")),
             Setting::AddAddress(address, _) => error(format!("address {address} cannot be set")),
@@ -145,27 +146,32 @@ impl Setting {
     }
 }
 
-/// The P_Key as `create_child` takes it. Full membership always: the kernel compares before it sets
-/// the bit, and would make a second child for the limited spelling of the same partition
-/// (ipoib_vlan.c).
+/// Writes the P_Key to `create_child`, always as full member: the kernel compares the P_Key before
+/// it sets the membership bit, and would create a second child for the limited spelling of the same
+/// partition (ipoib_vlan.c).
 fn create_child(root: &Root, parent: &str, pkey: u16) -> Result<(), Error> {
     let pkey = format!("{:#06x}", pkey | FULL_MEMBER);
     let path = format!("/sys/class/net/{parent}/create_child");
     root.set(&path, &format!("{pkey}\n")).map_err(|e| {
         let hint = if e.raw_os_error() == Some(libc::ENOTUNIQ) {
-            "an interface with this P_Key is there already: look at ip -d link"
+            "an interface with this P_Key already exists: see `ip -d link`"
         } else {
             "see dmesg"
         };
-        Error::io(&path, format!("child of P_Key {pkey} cannot be made"), &e).hint(hint)
+        Error::io(
+            &path,
+            format!("child for P_Key {pkey} cannot be created"),
+            &e,
+        )
+        .hint(hint)
     })
 }
 
-/// Writes the mode and reads it back: the kernel reports some failures as success
-/// (ipoib_main.c, ipoib_set_mode, -EBUSY).
+/// Writes the mode and reads it back: the kernel reports some failures as success (ipoib_main.c,
+/// ipoib_set_mode, -EBUSY).
 fn set_mode(root: &Root, ifname: &str, mode: Mode) -> Result<(), Error> {
     let path = format!("/sys/class/net/{ifname}/mode");
-    // The newline is part of the word (ipoib_set_mode compares with it).
+    // The newline is part of the text (ipoib_set_mode compares it).
     let word = format!("{mode}\n");
     let fail = |why: String| {
         Error::new(ifname, "mode cannot be set")
@@ -184,30 +190,31 @@ fn set_mode(root: &Root, ifname: &str, mode: Mode) -> Result<(), Error> {
             return Ok(());
         }
     }
-    Err(fail("the kernel did not take it".to_owned()))
+    Err(fail("the kernel did not accept the mode".to_owned()))
 }
 
 fn set_sysctl(root: &Root, ifname: &str, setting: &str, value: &str) -> Result<(), Error> {
     let path = sysctl(ifname, setting);
     root.set(&path, &format!("{value}\n")).map_err(|e| {
         Error::io(&path, format!("cannot be set to {value}"), &e)
-            .hint("is IPv6 in this kernel (ipv6.disable=)?")
+            .hint("check whether this kernel has IPv6 (ipv6.disable=)")
     })
 }
 
-/// Where the kernel has a setting of IPv6.
+/// Path of an IPv6 setting.
 pub(super) fn sysctl(ifname: &str, setting: &str) -> String {
     format!("/proc/sys/net/ipv6/conf/{ifname}/{setting}")
 }
 
-/// The driver takes the addresses of a list one by one; all are tried.
+/// Sets an option of a bond. The driver accepts the addresses of a list one at a time; all are
+/// tried.
 fn set_option(root: &Root, bond: &str, option: &str, value: &str) -> Result<(), Error> {
     let path = format!("/sys/class/net/{bond}/bonding/{option}");
     let sign = if option.ends_with("_target") { "+" } else { "" };
     let set = |part: &str| {
         root.set(&path, &format!("{sign}{part}\n")).map_err(|e| {
             Error::io(bond, format!("option {option}={value} is refused"), &e)
-                .hint("see dmesg; what there is: modinfo bonding")
+                .hint("see dmesg; `modinfo bonding` lists the options")
         })
     };
     value.split(';').map(set).fold(Ok(()), Result::and)
@@ -248,7 +255,7 @@ mod tests {
         assert_eq!(text("ib0/create_child"), "0x8001\n");
         assert_eq!(
             create_child(&root, "ib1", 1).unwrap_err().to_string(),
-            "/sys/class/net/ib1/create_child: child of P_Key 0x8001 cannot be made: \
+            "/sys/class/net/ib1/create_child: child for P_Key 0x8001 cannot be created: \
              No such file or directory; see dmesg"
         );
         let (option, both) = ("arp_ip_target", "10.0.0.1;10.0.0.2");
@@ -259,7 +266,7 @@ mod tests {
                 .unwrap_err()
                 .to_string(),
             "ib0: option miimon=1 is refused: No such file or directory; \
-             see dmesg; what there is: modinfo bonding"
+             see dmesg; `modinfo bonding` lists the options"
         );
     }
 

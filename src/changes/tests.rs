@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a case on a saved machine cannot express: what was tried, leases, and what the link answers.
-//! The order of the changes is in `tests/cases`.
+//! Rules that a case on a saved machine cannot express: changes that were tried, leases, and
+//! answers of the link. `tests/cases` tests the order of the changes.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use crate::request::Request;
 use crate::system::root::Root;
 use crate::wish::ipoib::Mode;
 
-/// A saved machine and what is requested of it.
+/// A saved machine and its request.
 struct Machine {
     root: Root,
     inventory: Inventory,
@@ -50,7 +50,7 @@ impl Machine {
         changes(&expected, &self.facts, &ground, done)
     }
 
-    /// The next changes; all of them are tried then.
+    /// Returns the next changes and records all of them as tried.
     fn tried(&self, done: &mut Done) -> Vec<String> {
         let changes = self.with(done, |_, _| {});
         changes.iter().for_each(|change| done.record(change));
@@ -81,7 +81,7 @@ fn an_mtu_is_tried_once_until_the_carrier_goes() {
 }
 
 #[test]
-fn an_mtu_that_is_requested_fails_and_the_largest_one_does_not() {
+fn a_requested_mtu_can_fail_and_the_largest_one_cannot() {
     let need = |mtu: &str| {
         let machine = Machine::new("connectx6-hdr", &format!("{IB} rd.ib.mtu=ib0:{mtu}"));
         let changes = machine.with(&Done::default(), |_, _| {});
@@ -92,7 +92,7 @@ fn an_mtu_that_is_requested_fails_and_the_largest_one_does_not() {
 }
 
 #[test]
-fn nobody_wins_against_another_program_that_names_interfaces() {
+fn a_rename_is_given_up_after_some_tries() {
     let address = "80:00:00:02:fe:80:00:00:00:00:00:00:b8:59:9f:03:00:fc:1a:2c";
     let cmdline = format!("{IB} ifname=x:{address} ip=10.0.0.5:::24::x:none");
     let machine = Machine::new("connectx6-hdr", &cmdline);
@@ -104,7 +104,7 @@ fn nobody_wins_against_another_program_that_names_interfaces() {
 }
 
 #[test]
-fn a_mode_and_an_address_are_tried_at_every_look() {
+fn a_mode_and_an_address_are_tried_every_time() {
     let cmdline = format!("{IB} rd.ib.mode=ib0:connected ip=[fd00::5]:::64::ib0:none");
     let mut machine = Machine::new("connectx6-hdr", &cmdline);
     let mut done = Done::default();
@@ -114,7 +114,7 @@ fn a_mode_and_an_address_are_tried_at_every_look() {
             ["ib0: set mode connected", "ib0: set address fd00::5/64"]
         );
     }
-    // Another host has it: the kernel would not take it back.
+    // Another host has the address: the kernel would not accept the address again.
     machine.netdev("ib0").addresses = vec![FoundAddress {
         address: "fd00::5/64".parse().unwrap(),
         state: AddressState::Duplicate,
@@ -123,7 +123,7 @@ fn a_mode_and_an_address_are_tried_at_every_look() {
 }
 
 #[test]
-fn a_port_type_is_tried_once_by_each_step_that_means_the_port() {
+fn a_port_type_is_tried_once_by_each_step_for_the_port() {
     let machine = Machine::new(
         "connectx3-dual",
         "rd.ib.porttype=pci=0000:05:00.0:auto rd.ib.porttype=mlx4_0:2:eth",
@@ -160,7 +160,7 @@ fn a_port_type_is_tried_once_by_each_step_that_means_the_port() {
         step,
     };
     done.record_port_type("0000:05:00.0", &port(1, auto));
-    // Before its device was there, an earlier step meant the second port.
+    // Before its device existed, an earlier step applied to the second port.
     done.record_port_type("0000:05:00.0", &port(2, auto));
     assert_eq!(ports(&done), [(2, PortType::Eth, eth)]);
     done.record_port_type("0000:05:00.0", &port(2, eth));
@@ -184,7 +184,7 @@ fn a_roce_mode_is_set_once() {
 }
 
 #[test]
-fn what_the_driver_of_bonds_refuses_is_tried_with_another_interface() {
+fn a_refused_bond_option_is_tried_again_with_another_slave() {
     let mut machine = Machine::new("connectx6-hdr", &format!("{IB} bond=b:ib0,ib1:miimon=50"));
     machine
         .plan
@@ -217,7 +217,7 @@ fn what_the_driver_of_bonds_refuses_is_tried_with_another_interface() {
 }
 
 #[test]
-fn what_a_lease_grants_is_set_and_what_it_suggests_is_tried() {
+fn granted_values_are_set_and_suggested_values_are_tried() {
     let mut machine = Machine::new("connectx6-hdr", &format!("{IB} ip=ib0:dhcp"));
     machine.netdev("ib0").mtu = Some(1500);
     let lease = serde_json::from_str(
@@ -241,7 +241,7 @@ fn what_a_lease_grants_is_set_and_what_it_suggests_is_tried() {
         lines(&changes),
         [
             "ib0: set MTU 2044, suggested by 10.0.0.1",
-            // Without a claim: the client probes the address by itself.
+            // Without a probe: the DHCP client probes the address itself.
             address,
             "ib0: set route 10.7.0.0/16 via 10.0.0.7, suggested by 10.0.0.1",
             "ib0: set default gateway 10.0.0.2, suggested by 10.0.0.1",
@@ -259,7 +259,7 @@ fn what_a_lease_grants_is_set_and_what_it_suggests_is_tried() {
 }
 
 #[test]
-fn an_address_goes_that_another_host_has() {
+fn an_address_of_another_host_is_removed() {
     let mut machine = Machine::new("connectx6-hdr", &format!("{IB} ip=10.0.0.5:::24::ib0:none"));
     machine.netdev("ib0").addresses = vec!["10.0.0.5/24".parse::<Address>().unwrap().into()];
     let next = |claim: Option<Claim>| {
@@ -281,7 +281,7 @@ fn an_address_goes_that_another_host_has() {
 }
 
 #[test]
-fn only_what_udev_has_still_to_name_is_left_alone() {
+fn only_an_interface_without_its_name_waits_for_udev() {
     let mut machine = Machine::new("connectx6-hdr", &format!("{IB} rd.ib.mode=connected"));
     machine.netdev("ib0").up = false;
     let next = |unnamed: &[u32]| {
@@ -330,7 +330,7 @@ fn a_link_by_a_module_that_is_not_loaded_is_not_added() {
 }
 
 #[test]
-fn a_mode_is_set_only_where_it_differs() {
+fn a_mode_is_set_only_if_it_differs() {
     let mut machine = Machine::new("connectx6-hdr", &format!("{IB} rd.ib.mode=ib0:auto"));
     let next = |machine: &Machine| lines(&machine.with(&Done::default(), |_, _| {}));
     assert_eq!(next(&machine), ["ib0: set mode connected"]);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! IP addresses: of the running machine from rtnetlink, of a saved one as /proc/net/if_inet6 shows
-//! those of IPv6 (net/ipv6/addrconf.c, if6_seq_show). One that duplicate address detection still
-//! looks at is no address yet.
+//! IP addresses. Source on a running machine: rtnetlink; in a saved tree: /proc/net/if_inet6 for
+//! IPv6 (net/ipv6/addrconf.c, if6_seq_show). An address is not usable before duplicate address
+//! detection is complete.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -11,11 +11,12 @@ use serde::{Serialize, Serializer};
 use super::{Look, Netdev, rtnetlink};
 use crate::inet::Address;
 
-/// The note of a dump that gave no answer.
+/// Name of the rtnetlink dump in a note about a failure.
 pub const DUMP: &str = "rtnetlink addresses";
-/// Where a saved tree has those of IPv6.
+/// File with the IPv6 addresses of a saved tree.
 pub const V6: &str = "/proc/net/if_inet6";
-/// Those of IPv4 in a saved tree, which no file of the kernel shows: by interface, as JSON.
+/// File with the IPv4 addresses of a saved tree, which no file of the kernel contains: by
+/// interface, as JSON.
 pub const V4: &str = "/ibboot-addresses.json";
 
 /// IFA_F_OPTIMISTIC, IFA_F_DADFAILED, IFA_F_TENTATIVE (linux/if_addr.h).
@@ -26,25 +27,25 @@ const TENTATIVE: u32 = 0x40;
 /// An IP address of an interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FoundAddress {
-    /// The address with the prefix length of its network.
+    /// The address with its prefix length.
     pub address: Address,
-    /// Whether it can be used.
+    /// State of the address.
     pub state: AddressState,
 }
 
-/// What duplicate address detection says of an address.
+/// State of an address according to duplicate address detection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AddressState {
-    /// In use.
+    /// The address can be used.
     Usable,
-    /// Not known yet: the kernel looks at IPv6 addresses, `up` at IPv4 addresses.
+    /// Detection is not complete: the kernel probes IPv6 addresses, `up` probes IPv4 addresses.
     Tentative,
     /// Another host has the address (IPv6).
     Duplicate,
 }
 
 impl AddressState {
-    /// Of the kernel's flags, IFA_F_*.
+    /// The state for the kernel's flags IFA_F_*.
     fn of(flags: u32) -> AddressState {
         if flags & FAILED != 0 {
             AddressState::Duplicate
@@ -56,7 +57,7 @@ impl AddressState {
     }
 }
 
-/// In use.
+/// A usable address.
 impl From<Address> for FoundAddress {
     fn from(address: Address) -> FoundAddress {
         FoundAddress {
@@ -66,7 +67,8 @@ impl From<Address> for FoundAddress {
     }
 }
 
-/// JSON has a list of texts for each state, the latter two where they are not empty.
+/// Serializes a list of texts for each state; empty lists of tentative and duplicate addresses are
+/// left out.
 pub(super) fn by_state<S: Serializer>(
     found: &[FoundAddress],
     serializer: S,
@@ -101,7 +103,8 @@ impl Netdev {
             .map(|found| found.address)
     }
 
-    /// The state of the address with this prefix length; none: the interface does not have the address.
+    /// The state of the address with this prefix length; none if the interface does not have the
+    /// address.
     pub fn state_of(&self, address: &Address) -> Option<AddressState> {
         let mut found = self.addresses.iter();
         found
@@ -109,7 +112,7 @@ impl Netdev {
             .map(|found| found.state)
     }
 
-    /// The address as the kernel shows it, of whatever prefix length and state.
+    /// The address as the kernel shows it, with any prefix length and state.
     pub fn shown6(&self, address: Ipv6Addr) -> Option<Address> {
         let mut found = self.addresses.iter().map(|found| found.address);
         found.find(|found| found.address == address)
@@ -121,7 +124,7 @@ impl Netdev {
         duplicates.any(|duplicate| duplicate.address == address)
     }
 
-    /// A link-local IPv6 address in use: DHCPv6 clients ask from there.
+    /// A usable link-local IPv6 address, the source address of DHCPv6 clients.
     pub fn link_local(&self) -> Option<Ipv6Addr> {
         let mut usable = self.addresses_in(AddressState::Usable);
         usable.find_map(|usable| match usable.address {
@@ -169,7 +172,7 @@ fn add_saved(netdevs: &mut [Netdev], look: &mut Look<'_>) {
     let text = look.text(V6).unwrap_or_default();
     for line in text.lines() {
         let Some((ifname, found)) = parse(line) else {
-            look.note(V6, "a line is not as the kernel writes it");
+            look.note(V6, "a line is not in the kernel's format");
             continue;
         };
         if let Some(netdev) = netdevs.iter_mut().find(|n| n.ifname == ifname) {
@@ -178,7 +181,7 @@ fn add_saved(netdevs: &mut [Netdev], look: &mut Look<'_>) {
     }
 }
 
-/// `fe80... 02 40 20 80 ib0`: address, index, prefix length, scope, flags, name.
+/// Parses `fe80... 02 40 20 80 ib0`: address, index, prefix length, scope, flags, name.
 fn parse(line: &str) -> Option<(&str, FoundAddress)> {
     let fields: Vec<&str> = line.split_ascii_whitespace().collect();
     let [address, _, prefix, _, flags, ifname] = fields.as_slice() else {
@@ -211,8 +214,8 @@ mod tests {
             ("c8", AddressState::Duplicate),
         ] {
             let line = line.replace("c0 ", &format!("{flags} "));
-            let wanted = found("fe80::b859:9f03:fc:1a2c/64", state);
-            assert_eq!(parse(&line), Some(("ib0", wanted)), "{flags}");
+            let expected = found("fe80::b859:9f03:fc:1a2c/64", state);
+            assert_eq!(parse(&line), Some(("ib0", expected)), "{flags}");
         }
         assert_eq!(parse("fe80 02 40 20 80"), None);
         assert_eq!(parse("x 02 40 20 80 ib0"), None);
@@ -267,7 +270,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn any_line_is_survived(line in "\\PC*|([0-9a-fx+-]{1,33} ){5}ib0") {
+        fn no_line_panics(line in "\\PC*|([0-9a-fx+-]{1,33} ){5}ib0") {
             if let Some((ifname, found)) = parse(&line) {
                 proptest::prop_assert!(line.contains(ifname) && found.address.address.is_ipv6());
             }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The RDMA devices of the machine, from sysfs (drivers/infiniband/core/sysfs.c) and, for what
-//! sysfs does not tell, from NETLINK_RDMA.
+//! The RDMA devices of the machine, from sysfs (drivers/infiniband/core/sysfs.c) and, where sysfs
+//! has no answer, from NETLINK_RDMA.
 
 use std::collections::BTreeSet;
 
@@ -13,15 +13,15 @@ use crate::wish::ipoib::FULL_MEMBER;
 
 const CLASS: &str = "/sys/class/infiniband";
 
-/// What NETLINK_RDMA told of one device.
-struct Told {
+/// One device as NETLINK_RDMA reports it.
+struct Reported {
     device: netlink::Device,
     ports: Vec<netlink::Port>,
 }
 
-/// Asks NETLINK_RDMA. A device that comes or goes meanwhile is left as sysfs shows it: the next
-/// look sees it whole.
-fn ask(rdma: &Rdma, look: &mut Look<'_>) -> Vec<Told> {
+/// Queries NETLINK_RDMA. A device that is added or removed during the query keeps the values of
+/// sysfs: the next snapshot is complete.
+fn query(rdma: &Rdma, look: &mut Look<'_>) -> Vec<Reported> {
     let devices = match rdma.devices() {
         Ok(devices) => devices,
         Err(e) => {
@@ -29,26 +29,28 @@ fn ask(rdma: &Rdma, look: &mut Look<'_>) -> Vec<Told> {
             return Vec::new();
         }
     };
-    let mut told = Vec::with_capacity(devices.len());
+    let mut reported = Vec::with_capacity(devices.len());
     for device in devices {
         match rdma.ports(device.index) {
-            Ok(ports) => told.push(Told { device, ports }),
+            Ok(ports) => reported.push(Reported { device, ports }),
             Err(e) => look.note(format!("NETLINK_RDMA ports of {}", device.name), e),
         }
     }
-    told
+    reported
 }
 
-/// All devices in /sys/class/infiniband, by name; with netlink, where given, for what sysfs does
-/// not tell and for what it would ask the firmware once per file.
+/// All devices in /sys/class/infiniband, by name. `rdma`, if given, adds values that sysfs does not
+/// have, and values for which each read of a sysfs file would query the firmware.
 pub fn devices(look: &mut Look<'_>, rdma: Option<&Rdma>) -> Vec<Device> {
-    let told = rdma.map(|rdma| ask(rdma, look)).unwrap_or_default();
+    let reported = rdma.map(|rdma| query(rdma, look)).unwrap_or_default();
     let names = look.list(CLASS);
     names
         .into_iter()
         .map(|name| {
-            let told = told.iter().find(|told| told.device.name == name);
-            device(look, name, told)
+            let reported = reported
+                .iter()
+                .find(|reported| reported.device.name == name);
+            device(look, name, reported)
         })
         .collect()
 }
@@ -65,7 +67,8 @@ pub fn connections(look: &mut Look<'_>, rdma: &Rdma, devices: &[Device]) -> Vec<
     found
 }
 
-/// Without a socket nobody knows of connections, unless there is no ib_core to make any.
+/// Notes that the connections are unknown without a NETLINK_RDMA socket, unless ib_core is absent
+/// and no connections can exist.
 pub fn note_silence(look: &mut Look<'_>) {
     if let Err(e) = Rdma::open()
         && e.raw_os_error() != Some(libc::EPROTONOSUPPORT)
@@ -74,10 +77,10 @@ pub fn note_silence(look: &mut Look<'_>) {
     }
 }
 
-fn device(look: &mut Look<'_>, ifname: String, told: Option<&Told>) -> Device {
+fn device(look: &mut Look<'_>, ifname: String, reported: Option<&Reported>) -> Device {
     let base = format!("{CLASS}/{ifname}");
     let free = |look: &mut Look<'_>, file: &str| {
-        // Only people want to know these.
+        // Only for people: no decision needs these values.
         if look.depth < Depth::All && file != "parent" {
             return None;
         }
@@ -93,7 +96,7 @@ fn device(look: &mut Look<'_>, ifname: String, told: Option<&Told>) -> Device {
     let bus_address = look.link_name(&format!("{base}/device"));
     let driver = look.link_name(&format!("{base}/device/driver"));
     Device {
-        ifindex: told.map(|told| told.device.index),
+        ifindex: reported.map(|reported| reported.device.index),
         node_guid: look.parsed(&format!("{base}/node_guid"), parse::guid),
         sys_image_guid: free(look, "sys_image_guid").and_then(|raw| parse::guid(&raw).ok()),
         node_type: look.parsed(&format!("{base}/node_type"), parse::node_type),
@@ -108,18 +111,19 @@ fn device(look: &mut Look<'_>, ifname: String, told: Option<&Told>) -> Device {
         ports: numbers
             .into_iter()
             .map(|number| {
-                let told = told.and_then(|told| told.ports.iter().find(|p| p.port == number));
-                port(look, &base, number, told)
+                let reported =
+                    reported.and_then(|reported| reported.ports.iter().find(|p| p.port == number));
+                port(look, &base, number, reported)
             })
             .collect(),
         ifname,
     }
 }
 
-fn port(look: &mut Look<'_>, device: &str, number: u32, told: Option<&netlink::Port>) -> Port {
+fn port(look: &mut Look<'_>, device: &str, number: u32, reported: Option<&netlink::Port>) -> Port {
     let base = format!("{device}/ports/{number}");
     let gid = look.parsed(&format!("{base}/gids/0"), parse::gid);
-    // An empty slot is all zero: RoCE before its netdev is up.
+    // An empty slot is all zero: RoCE before its network device is up.
     let gid = gid.filter(|gid| !gid.is_unspecified());
     let link_layer = look.parsed(&format!("{base}/link_layer"), parse::link_layer);
     let mut port = Port {
@@ -131,28 +135,28 @@ fn port(look: &mut Look<'_>, device: &str, number: u32, told: Option<&netlink::P
         pkeys: pkeys(look, &base),
         ..Port::default()
     };
-    // Every state file of sysfs asks the driver anew, on mlx5 by a firmware command.
-    if let Some(told) = told {
-        port.state = Some(told.state);
-        port.physical_state = Some(told.phys_state);
-        port.lid = told.lid;
-        port.sm_lid = told.sm_lid;
-        port.lmc = told.lmc.map(u32::from);
+    // Each read of a state file in sysfs queries the driver, on mlx5 with a firmware command.
+    if let Some(reported) = reported {
+        port.state = Some(reported.state);
+        port.physical_state = Some(reported.phys_state);
+        port.lid = reported.lid;
+        port.sm_lid = reported.sm_lid;
+        port.lmc = reported.lmc.map(u32::from);
         // The upper half is CapabilityMask2.
-        port.cap_mask = told.cap_flags.map(|flags| flags as u32);
-        port.netdev.clone_from(&told.netdev);
-        port.netdev_index = told.netdev_index;
+        port.cap_mask = reported.cap_flags.map(|flags| flags as u32);
+        port.netdev.clone_from(&reported.netdev);
+        port.netdev_index = reported.netdev_index;
     } else {
         port.state = look.parsed(&format!("{base}/state"), parse::port_state);
         port.physical_state = look.parsed(&format!("{base}/phys_state"), parse::phys_state);
-        // EINVAL where no netdev is attached (InfiniBand, an empty slot).
+        // EINVAL if no network device is attached (InfiniBand, or an empty slot).
         port.netdev = look
             .text_or(&format!("{base}/gid_attrs/ndevs/0"), libc::EINVAL)
             .and_then(|raw| parse::text(&raw));
     }
-    // LIDs mean something on InfiniBand only; elsewhere netlink does not tell them.
-    let wanted = look.depth == Depth::All || link_layer != Some(LinkLayer::Ethernet);
-    if port.lid.is_none() && wanted {
+    // LIDs exist only on InfiniBand; NETLINK_RDMA does not report them for other link layers.
+    let reads_lid = look.depth == Depth::All || link_layer != Some(LinkLayer::Ethernet);
+    if port.lid.is_none() && reads_lid {
         port.lid = look.parsed(&format!("{base}/lid"), parse::lid);
         port.sm_lid = look.parsed(&format!("{base}/sm_lid"), parse::lid);
         port.lmc = look.parsed(&format!("{base}/lid_mask_count"), |raw| {
@@ -163,11 +167,11 @@ fn port(look: &mut Look<'_>, device: &str, number: u32, told: Option<&netlink::P
     port
 }
 
-/// The partition table, as far as it is wanted; iWARP ports have none.
+/// The P_Key table, up to the depth of the snapshot; iWARP ports have no table.
 fn pkeys(look: &mut Look<'_>, port: &str) -> Vec<u16> {
     let mut missing = match &look.depth {
         Depth::Interfaces | Depth::Ports => return Vec::new(),
-        Depth::Partitions(wanted) => Some(wanted.clone()),
+        Depth::Partitions(required) => Some(required.clone()),
         Depth::All => None,
     };
     let mut found = Vec::new();
@@ -177,7 +181,8 @@ fn pkeys(look: &mut Look<'_>, port: &str) -> Vec<u16> {
             continue;
         };
         if let Some(missing) = &mut missing {
-            // The first slot is the partition of the port's own interface (ipoib_main.c, ipoib_add_port).
+            // The first slot is the partition of the port's own interface (ipoib_main.c,
+            // ipoib_add_port).
             if found.is_empty() {
                 missing.insert(pkey | FULL_MEMBER);
             }
@@ -191,8 +196,8 @@ fn pkeys(look: &mut Look<'_>, port: &str) -> Vec<u16> {
     found
 }
 
-/// Where neither netlink nor the GID table names the netdev yet: Soft-RoCE's parent, and the
-/// index of a name.
+/// Adds the network device if neither netlink nor the GID table names it: the parent of Soft-RoCE.
+/// Also adds the interface index for a name.
 pub fn bind_netdevs(devices: &mut [Device], netdevs: &[Netdev]) {
     for device in devices {
         let parent = device.parent.clone();
@@ -218,7 +223,7 @@ mod tests {
     use crate::system::root::Root;
 
     #[test]
-    fn a_partition_table_is_read_as_far_as_it_is_wanted() {
+    fn a_partition_table_is_read_as_far_as_required() {
         let dir = tempfile::tempdir().unwrap();
         let table = dir.path().join("port/pkeys");
         std::fs::create_dir_all(&table).unwrap();
@@ -232,9 +237,9 @@ mod tests {
             look.depth = depth;
             pkeys(&mut look, "/port")
         };
-        let until = |wanted: &[u16]| read(Depth::Partitions(wanted.iter().copied().collect()));
+        let until = |required: &[u16]| read(Depth::Partitions(required.iter().copied().collect()));
         assert_eq!(read(Depth::Ports), [0u16; 0]);
-        // The first slot's partition, as a full member, is wanted always.
+        // The first slot's partition is always needed, as a full member.
         assert_eq!(until(&[]), [0x7fff, 0x8001, 0xffff]);
         assert_eq!(until(&[0x8002]), [0x7fff, 0x8001, 0xffff, 0x8002]);
         assert_eq!(until(&[0x8003]), read(Depth::All));

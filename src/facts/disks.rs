@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which way the kernel reaches the disk below the root file system: iSCSI sessions and NVMe
-//! controllers, as sysfs has them.
+//! The path from the kernel to the disk of the root file system: iSCSI sessions and NVMe
+//! controllers, as sysfs shows them.
 
 use std::net::IpAddr;
 
@@ -9,29 +9,28 @@ use serde::Serialize;
 use super::Look;
 use crate::wish::storage::Protocol;
 
-/// Disks over disks that are looked through (device mapper, md).
+/// Maximum depth of stacked block devices (device mapper, md).
 const LAYERS_MAX: usize = 8;
 
-/// One way to the root file system's disk. A disk has several with multipath.
+/// One path to the disk of the root file system. With multipath a disk has several.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DiskPath {
-    /// Where it begins here: the disk of an iSCSI session (`sda`), the NVMe controller (`nvme0`),
-    /// a disk of this machine (`vda`).
+    /// The local end: the disk of an iSCSI session (`sda`), the NVMe controller (`nvme0`), or a
+    /// disk of this machine (`vda`).
     pub device: String,
-    /// What is spoken to the other end; none for a disk of this machine.
+    /// Protocol towards the target; none for a disk of this machine.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub protocol: Option<Protocol>,
-    /// What carries it, in the kernel's word: `tcp` or `iser` for iSCSI, `tcp`, `rdma` or `fc` for
-    /// NVMe.
+    /// Transport in the kernel's word: `tcp` or `iser` for iSCSI, `tcp`, `rdma` or `fc` for NVMe.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub transport: Option<String>,
-    /// Address of the other end.
+    /// Address of the target.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server: Option<IpAddr>,
 }
 
-/// The ways to the disk of this number (`8:1`) or source (`/dev/sda1`): a file system over several
-/// devices has no number of its own.
+/// The paths to the disk with this device number (`8:1`) or source (`/dev/sda1`): a file system
+/// over several devices has its own number, which is not the number of a disk.
 pub(super) fn of(look: &mut Look<'_>, number: &str, source: &str) -> Vec<DiskPath> {
     let place = match source.strip_prefix("/dev/") {
         Some(name) if number.starts_with("0:") && !name.contains('/') => {
@@ -84,12 +83,13 @@ fn below(look: &mut Look<'_>, place: &str, layers: usize, found: &mut Vec<DiskPa
     found.extend(ways);
 }
 
-/// scsi_transport_iscsi: the name of the driver is in its SCSI host, where iscsiadm(8) has it from.
+/// A disk of scsi_transport_iscsi. The name of the driver is in the SCSI host, where iscsiadm(8)
+/// also reads it.
 fn iscsi(look: &mut Look<'_>, device: &str, session: &str, host: Option<&str>) -> DiskPath {
     let driver = host.and_then(|host| look.text(&format!("/sys/class/scsi_host/{host}/proc_name")));
     let number = session.trim_start_matches("session");
     let connection = format!("/sys/class/iscsi_connection/connection{number}:0");
-    // The one that the login was asked for stays known while the connection is away.
+    // The address of the login remains known while the connection is down.
     let address = look.text(&format!("{connection}/persistent_address"));
     DiskPath {
         device: device.to_owned(),
@@ -99,7 +99,7 @@ fn iscsi(look: &mut Look<'_>, device: &str, session: &str, host: Option<&str>) -
     }
 }
 
-/// drivers/nvme/host/sysfs.c; `address` is `traddr=10.0.0.2,trsvcid=4420`.
+/// A controller of drivers/nvme/host/sysfs.c; `address` is `traddr=10.0.0.2,trsvcid=4420`.
 fn nvme(look: &mut Look<'_>, controller: &str, place: &str) -> DiskPath {
     let transport = look.text(&format!("{place}/transport"));
     let is_local = transport.as_deref() == Some("pcie");
@@ -121,7 +121,7 @@ fn is_numbered(name: &str, prefix: &str) -> bool {
     !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit())
 }
 
-/// The node that is `prefix` and a number.
+/// The node whose name is `prefix` and a number.
 fn numbered<'a>(nodes: &[&'a str], prefix: &str) -> Option<&'a str> {
     let mut nodes = nodes.iter().copied();
     nodes.find(|node| is_numbered(node, prefix))
@@ -147,7 +147,7 @@ mod tests {
         symlink(target, path).unwrap();
     }
 
-    fn seen(tree: &Path, number: &str, source: &str) -> String {
+    fn paths(tree: &Path, number: &str, source: &str) -> String {
         let root = Root::new(tree);
         let ways = of(&mut Look::new(&root), number, source);
         serde_json::to_string(&ways).unwrap()
@@ -172,11 +172,11 @@ mod tests {
         iscsi_tree(tree);
         link(tree, "sys/dev/block/8:1", &format!("{SESSION}/sda1"));
         let way = r#"{"device":"sda1","protocol":"iscsi","transport":"iser","server":"10.0.0.2"}"#;
-        assert_eq!(seen(tree, "8:1", "/dev/root"), format!("[{way}]"));
+        assert_eq!(paths(tree, "8:1", "/dev/root"), format!("[{way}]"));
     }
 
     #[test]
-    fn a_mapped_disk_is_reached_by_all_that_is_below_it() {
+    fn a_mapped_disk_has_the_paths_of_all_disks_below() {
         let tree = tempfile::tempdir().unwrap();
         let tree = tree.path();
         iscsi_tree(tree);
@@ -190,7 +190,7 @@ mod tests {
             "../../../../pci0000:00/0000:00:03.0/virtio1/block/vda",
         );
         assert_eq!(
-            seen(tree, "253:0", "/dev/mapper/vg-root"),
+            paths(tree, "253:0", "/dev/mapper/vg-root"),
             r#"[{"device":"sda","protocol":"iscsi","transport":"iser","server":"10.0.0.2"},{"device":"vda"}]"#
         );
     }
@@ -211,7 +211,7 @@ mod tests {
         }
         file(tree, &format!("{place}/nvme0n1/size"), "8\n");
         assert_eq!(
-            seen(tree, "259:2", "/dev/nvme0n1p2"),
+            paths(tree, "259:2", "/dev/nvme0n1p2"),
             r#"[{"device":"nvme0","protocol":"nvme","transport":"rdma","server":"10.0.0.2"},{"device":"nvme1","protocol":"nvme","transport":"rdma","server":"fd00::2"}]"#
         );
     }
@@ -224,11 +224,11 @@ mod tests {
         link(tree, "sys/class/block/nvme1n1", card);
         file(tree, "sys/class/nvme/nvme1/transport", "pcie\n");
         file(tree, "sys/class/nvme/nvme1/address", "0000:00:04.0\n");
-        // btrfs: the number is the file system's, not a disk's.
+        // btrfs: the number belongs to the file system, not to a disk.
         assert_eq!(
-            seen(tree, "0:33", "/dev/nvme1n1"),
+            paths(tree, "0:33", "/dev/nvme1n1"),
             r#"[{"device":"nvme1","transport":"pcie"}]"#
         );
-        assert_eq!(seen(tree, "0:33", "10.0.0.2:/"), "[]");
+        assert_eq!(paths(tree, "0:33", "10.0.0.2:/"), "[]");
     }
 }

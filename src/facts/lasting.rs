@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! PURE: what an interface is known by after its card was reset or its driver loaded anew: the index
-//! and perhaps the name are other ones then.
+//! PURE: identifies an interface after its card was reset or its driver was loaded again: the
+//! interface index and possibly the name are then different.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,24 +8,24 @@ use super::Netdev;
 use crate::hardware::{HardwareType, Hex};
 use crate::wish::ipoib::FULL_MEMBER;
 
-/// What an interface is known by.
+/// Properties that identify an interface for the whole boot.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
     /// ARP hardware type.
     pub hardware_type: HardwareType,
-    /// Port GUID on InfiniBand, else the hardware address; the name of a bond, whose address
-    /// changes with a failover.
+    /// Port GUID on InfiniBand, the name of a bond (whose address changes with a failover),
+    /// otherwise the hardware address.
     pub lasting: String,
     /// P_Key of an IPoIB interface without the membership bit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pkey: Option<u16>,
-    /// What kind of virtual interface, `vlan`: it has the address of the one below.
+    /// Kind of a virtual interface, such as `vlan`: it has the address of the interface below.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
 }
 
 impl Identity {
-    /// `None` where the interface does not show a hardware address.
+    /// `None` if the interface does not have a hardware address.
     pub fn of(netdev: &Netdev) -> Option<Identity> {
         let hardware_type = netdev.hardware_type?;
         let address = netdev.address.as_ref()?;
@@ -45,7 +45,8 @@ impl Identity {
         })
     }
 
-    /// Enough for an interface that never went: its address may have been changed by hand.
+    /// Compares type and kind only. Sufficient for an interface that still exists under the same
+    /// index: its address may have been changed by hand.
     pub fn is_kind_of(&self, netdev: &Netdev) -> bool {
         netdev.hardware_type == Some(self.hardware_type) && netdev.kind == self.kind
     }

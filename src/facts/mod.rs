@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One snapshot of what the machine shows: RDMA devices and ports, netdevs, modules. Everything
-//! that decides reads this and never the machine, so a saved tree gives the same answers.
+//! One snapshot of the machine: RDMA devices and ports, network interfaces, modules. Every decision
+//! reads the snapshot and never the machine, so a saved tree gives the same answers.
 
 pub mod addresses;
 mod devices;
@@ -39,20 +39,20 @@ pub use addresses::{AddressState, FoundAddress};
 pub use disks::DiskPath;
 pub use rootfs::RootMount;
 
-/// Version of the JSON's shape.
+/// Version of the JSON format.
 pub const SCHEMA: u32 = 1;
 
 /// The answers of subnet administrators in a saved tree: [`Facts::subnet_administrator`] as JSON.
 const SA_ANSWERS: &str = "/ibboot-sa.json";
-/// The same of [`Facts::subnet_managers`].
+/// [`Facts::subnet_managers`] in a saved tree, as JSON.
 const SM_ANSWERS: &str = "/ibboot-sm.json";
-/// The same of those of [`Facts::unread`] that no file of the tree shows.
+/// The entries of [`Facts::unread`] that no file of a saved tree shows, as JSON.
 pub const UNREAD: &str = "/ibboot-unread.json";
-/// The same of [`Facts::servers`].
+/// [`Facts::servers`] in a saved tree, as JSON.
 pub const SERVERS: &str = "/ibboot-servers.json";
 
-/// The snapshot, as `ibboot facts` prints it. Names of fields follow `rdma -j` (iproute2) where
-/// that has one.
+/// The snapshot, as `ibboot facts` prints it. Field names are those of `rdma -j` (iproute2), where
+/// it has the field.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Facts {
     /// [`SCHEMA`].
@@ -61,57 +61,56 @@ pub struct Facts {
     pub boot_id: Option<String>,
     /// Release of the running kernel.
     pub kernel: Option<String>,
-    /// When it was taken, ns since kernel start; 0 for a fixture tree.
+    /// Time of the snapshot, ns since kernel start; 0 for a saved tree.
     pub taken_ns: u64,
-    /// State of the modules that matter here; absent ones are not listed.
+    /// State of the relevant modules; a module that is not loaded is not listed.
     pub modules: BTreeMap<String, InitState>,
     /// RDMA devices, by name.
     pub devices: Vec<Device>,
     /// Network interfaces, by name.
     pub netdevs: Vec<Netdev>,
-    /// What the subnet administrators said of the interfaces that have no carrier, where they were
-    /// asked.
+    /// Answers of the subnet administrators about interfaces without carrier, if they were queried.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub subnet_administrator: Vec<sa::Seen>,
-    /// Whether the subnet administrators of the other ports answer, where they were asked.
+    /// Whether the subnet administrators of the other ports answer, if they were queried.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub subnet_managers: Vec<sa::Contact>,
-    /// What the servers said that were asked over RDMA.
+    /// Answers of the servers that were tested over RDMA.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub servers: Vec<reach::Seen>,
-    /// How far DHCP came where it is asked, or what it was granted in this boot.
+    /// Progress of DHCP, or the lease that was granted in this boot.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub dhcp: Vec<Progress>,
-    /// The same of DHCPv6.
+    /// Progress of DHCPv6, or the lease that was granted in this boot.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub dhcp6: Vec<dhcp::v6::progress::Progress>,
-    /// What is mounted as the root directory.
+    /// The mount of the root directory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub root: Option<RootMount>,
-    /// RDMA connections that are established.
+    /// Established RDMA connections.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub connections: Vec<Connection>,
-    /// Attributes that could not be read or understood: the rest still counts.
+    /// Attributes that could not be read or parsed: the rest of the snapshot is valid.
     pub unread: Vec<Unread>,
 }
 
-/// An attribute that gave no answer.
+/// An attribute that could not be read or parsed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unread {
-    /// The file.
+    /// Path of the file, or name of the query.
     pub path: String,
-    /// errno text or what did not parse.
+    /// errno text or parse error.
     pub why: String,
 }
 
 /// An RDMA device: /sys/class/infiniband/NAME and NETLINK_RDMA.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Device {
-    /// Name; udev may change it.
+    /// Name; udev may rename the device.
     pub ifname: String,
-    /// NETLINK_RDMA index, stable across a rename; none in a fixture tree.
+    /// NETLINK_RDMA index, stable across a rename; none in a saved tree.
     pub ifindex: Option<u32>,
-    /// `node_guid`: with the port number the key of a link inside one boot.
+    /// `node_guid`: together with the port number, the key of a link inside one boot.
     pub node_guid: Option<Guid>,
     /// `sys_image_guid`.
     pub sys_image_guid: Option<Guid>,
@@ -125,13 +124,13 @@ pub struct Device {
     pub hw_rev: Option<String>,
     /// `board_id`, the PSID of NVIDIA cards.
     pub board_id: Option<String>,
-    /// `node_desc`, what the subnet manager's log shows.
+    /// `node_desc`, which the subnet manager's log shows.
     pub node_desc: Option<String>,
     /// The bus driver; absent for Soft-RoCE.
     pub driver: Option<String>,
-    /// Name on its bus, for a PCI card its address `0000:81:00.0`; absent for Soft-RoCE.
+    /// Name on its bus, `0000:81:00.0` for a PCI card; absent for Soft-RoCE.
     pub bus_address: Option<String>,
-    /// `parent`: the netdev below a Soft-RoCE device.
+    /// `parent`: the network device below a Soft-RoCE device.
     pub parent: Option<String>,
     /// The ports, from 1.
     pub ports: Vec<Port>,
@@ -162,11 +161,11 @@ pub struct Port {
     pub port_guid: Option<Guid>,
     /// The high half of `gids/0`.
     pub subnet_prefix: Option<Guid>,
-    /// `pkeys`, the empty slots left out, as far as they were read; bit 15 is full membership.
+    /// `pkeys` without empty slots, as far as the table was read; bit 15 is full membership.
     pub pkeys: Vec<u16>,
-    /// The netdev attached to the port (RoCE, Soft-RoCE); never an IPoIB interface.
+    /// The network device attached to the port (RoCE, Soft-RoCE); never an IPoIB interface.
     pub netdev: Option<String>,
-    /// Its interface index.
+    /// Interface index of the attached network device.
     pub netdev_index: Option<u32>,
 }
 
@@ -187,27 +186,27 @@ pub struct Netdev {
     pub up: bool,
     /// Carrier; absent while the interface is down.
     pub carrier: Option<bool>,
-    /// RFC 2863 state.
+    /// Operational state (RFC 2863).
     pub operstate: Option<String>,
-    /// What kind of virtual interface (`DEVTYPE` of its uevent: `vlan`, `bond`), if any.
+    /// Kind of a virtual interface (`DEVTYPE` in its uevent: `vlan`, `bond`).
     pub kind: Option<String>,
-    /// Name of the device below on its bus.
+    /// Name of the underlying device on its bus.
     pub bus_address: Option<String>,
-    /// What only an IPoIB interface has.
+    /// Attributes of an IPoIB interface.
     pub ipoib: Option<ipoib::Seen>,
-    /// What only a bond has.
+    /// Attributes of a bond.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bond: Option<bond::Seen>,
-    /// IP addresses, link-local ones too (rtnetlink).
+    /// IP addresses, including link-local ones (rtnetlink).
     #[serde(flatten, serialize_with = "addresses::by_state")]
     pub addresses: Vec<FoundAddress>,
-    /// Gateways of default routes through it (rtnetlink: what /proc/net/route and
-    /// /proc/net/ipv6_route show).
+    /// Gateways of default routes through the interface (rtnetlink: the routes that /proc/net/route
+    /// and /proc/net/ipv6_route show).
     pub gateways: Vec<IpAddr>,
-    /// Its other routes; those to its own addresses are left out.
+    /// Other routes through the interface; routes to its own addresses are left out.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub routes: Vec<Route>,
-    /// Wanted addresses that somebody else on the link has, in words.
+    /// Requested addresses that another host on the link has, as text.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub taken: Vec<String>,
 }
@@ -222,7 +221,8 @@ pub struct PortRef<'a> {
 }
 
 impl PortRef<'_> {
-    /// Node GUID and port number; none while the node GUID cannot be read or is unset (an unconfigured VF).
+    /// Node GUID and port number; none if the node GUID is unreadable or unset (an unconfigured
+    /// VF).
     pub fn identity(&self) -> Option<Identity> {
         let node_guid = self.device.node_guid?;
         (node_guid.0 != 0).then_some(Identity {
@@ -231,7 +231,7 @@ impl PortRef<'_> {
         })
     }
 
-    /// `rxe0/1`, as rdma(8) writes it.
+    /// `rxe0/1`, the spelling of rdma(8).
     pub fn name(&self) -> String {
         format!("{}/{}", self.device.ifname, self.port.port)
     }
@@ -245,8 +245,8 @@ impl Netdev {
 }
 
 impl Facts {
-    /// Looks at the machine. Netlink, where given, adds what sysfs does not tell (device index,
-    /// attached netdev).
+    /// Takes a snapshot of the machine. `rdma`, if given, adds values that sysfs does not have
+    /// (device index, attached network device).
     pub fn gather(root: &Root, rdma: Option<&Rdma>, modules: &[String], depth: Depth) -> Facts {
         let mut look = Look::new(root);
         look.depth = depth;
@@ -265,7 +265,7 @@ impl Facts {
             .collect();
         let boot_id = look.text(BOOT_ID);
         let kernel = look.text("/proc/sys/kernel/osrelease");
-        // A saved tree has the answers beside its files: a file cannot be asked.
+        // A saved tree has the answers in files: it has no servers to query.
         let (subnet_administrator, subnet_managers, servers) = if root.is_live() {
             (Vec::new(), Vec::new(), Vec::new())
         } else {
@@ -299,7 +299,7 @@ impl Facts {
         }
     }
 
-    /// Adds what DHCP servers granted, which no file of the kernel tells.
+    /// Adds the leases of DHCP servers, which no file of the kernel shows.
     pub fn add_leases(&mut self, leases: Result<Leases>) {
         match leases {
             Ok(leases) => (self.dhcp, self.dhcp6) = (leases.dhcp, leases.dhcp6),
@@ -316,7 +316,7 @@ impl Facts {
         }
     }
 
-    /// Looks at what carries the root file system too: before it is mounted nobody wants to know.
+    /// Adds the root file system and its transport, which matter only after it is mounted.
     pub fn add_root(&mut self, root: &Root, rdma: Option<&Rdma>) {
         let mut look = Look::new(root);
         self.root = rootfs::root(&mut look);
@@ -341,7 +341,7 @@ impl Facts {
         })
     }
 
-    /// Why it is not known which interfaces and addresses there are.
+    /// The reason why the list of interfaces and addresses is incomplete, if it is.
     pub fn unread_interfaces(&self) -> Option<&Unread> {
         let is_index =
             |path: &str| path.starts_with("/sys/class/net/") && path.ends_with("/ifindex");
@@ -354,23 +354,23 @@ impl Facts {
         })
     }
 
-    /// The interface of that name.
+    /// The interface with this name.
     pub fn netdev(&self, name: &str) -> Option<&Netdev> {
         self.netdevs.iter().find(|netdev| netdev.ifname == name)
     }
 }
 
-/// Reading attributes, with a list of those that gave no answer.
+/// Reads attributes and lists those that could not be read.
 #[derive(Debug)]
 pub struct Look<'a> {
     root: &'a Root,
     unread: Vec<Unread>,
-    /// How much is read.
+    /// Which attributes are read.
     pub depth: Depth,
 }
 
 impl<'a> Look<'a> {
-    /// Nothing read yet.
+    /// Creates a reader without notes.
     pub fn new(root: &'a Root) -> Self {
         Look {
             root,
@@ -379,12 +379,12 @@ impl<'a> Look<'a> {
         }
     }
 
-    /// The tree.
+    /// The root of the tree that is read.
     pub fn root(&self) -> &'a Root {
         self.root
     }
 
-    /// Notes an attribute that gave no answer.
+    /// Notes an attribute that could not be read.
     pub fn note(&mut self, path: impl Into<String>, why: impl ToString) {
         self.unread.push(Unread {
             path: path.into(),
@@ -392,7 +392,7 @@ impl<'a> Look<'a> {
         });
     }
 
-    /// The attribute's text. That it does not exist is an answer, not a problem.
+    /// The attribute's text. A missing file is a valid answer and is not noted.
     pub fn text(&mut self, path: &str) -> Option<String> {
         match self.root.text(path) {
             Ok(text) => Some(text),
@@ -404,7 +404,7 @@ impl<'a> Look<'a> {
         }
     }
 
-    /// The same, where the kernel says by `nothing` (an errno) that there is nothing to tell.
+    /// Like [`Look::text`]; the errno `nothing` means that the attribute has no value.
     pub fn text_or(&mut self, path: &str, nothing: i32) -> Option<String> {
         match self.root.text(path) {
             Err(e) if e.raw_os_error() == Some(nothing) => None,
@@ -412,13 +412,13 @@ impl<'a> Look<'a> {
         }
     }
 
-    /// The last name in a link's target.
+    /// The last component of a link's target.
     pub fn link_name(&mut self, path: &str) -> Option<String> {
         let target = self.link(path)?;
         target.rsplit('/').next().map(str::to_owned)
     }
 
-    /// A link's target. What is no link, or not there, leads nowhere.
+    /// A link's target; none if the path is not a link or does not exist.
     fn link(&mut self, path: &str) -> Option<String> {
         match self.root.link(path) {
             Ok(target) => Some(target),
@@ -441,20 +441,20 @@ impl<'a> Look<'a> {
         }
     }
 
-    /// Has the copy of this machine show the file, whose content is asked for elsewhere.
+    /// Records the file for the copy of this machine; its content comes from another source.
     fn keep(&mut self, path: &str) {
         if self.root.is_recording() {
             self.text(path);
         }
     }
 
-    /// JSON that somebody put beside a saved tree's files.
+    /// Reads a JSON file that was saved together with the files of the machine.
     fn saved<T: Default + serde::de::DeserializeOwned>(&mut self, path: &str) -> T {
         self.parsed(path, |text| serde_json::from_str(text))
             .unwrap_or_default()
     }
 
-    /// The attribute, parsed.
+    /// The attribute's parsed value.
     pub fn parsed<T, E: ToString>(
         &mut self,
         path: &str,
@@ -470,7 +470,7 @@ impl<'a> Look<'a> {
         }
     }
 
-    /// The names in a directory; one that does not exist is empty.
+    /// The names in a directory; a missing directory is empty.
     pub fn list(&mut self, path: &str) -> Vec<String> {
         match self.root.list(path) {
             Ok(names) => names,
@@ -500,7 +500,7 @@ fn netdev(look: &mut Look<'_>, ifname: String) -> Netdev {
     let up = look
         .parsed(&format!("{base}/flags"), hexadecimal)
         .is_some_and(|flags| flags & 1 != 0);
-    // Reading carrier of an interface that is down is EINVAL (net/core/net-sysfs.c).
+    // A read of the carrier of an interface that is down fails with EINVAL (net/core/net-sysfs.c).
     let carrier = look
         .text_or(&format!("{base}/carrier"), libc::EINVAL)
         .map(|text| text == "1");
@@ -511,7 +511,7 @@ fn netdev(look: &mut Look<'_>, ifname: String) -> Netdev {
     });
     let ifindex = look.parsed(&format!("{base}/ifindex"), number);
     let hardware_type = look.parsed(&format!("{base}/type"), str::parse);
-    // A bond of IPoIB interfaces has their hardware type, and the address of one of them.
+    // A bond of IPoIB interfaces has their hardware type and the address of one of them.
     let bond = (kind.as_deref() == Some("bond")).then(|| bond(look, &base));
     let is_ipoib = hardware_type == Some(HardwareType::InfiniBand) && bond.is_none();
     let ipoib = is_ipoib.then(|| ipoib::Seen {
@@ -520,10 +520,10 @@ fn netdev(look: &mut Look<'_>, ifname: String) -> Netdev {
         }),
         pkey: look.parsed(&format!("{base}/broadcast"), |text| {
             let pkey = unhex(text).and_then(|bytes| pkey_of_broadcast(&bytes));
-            pkey.ok_or("no hardware address of IPoIB")
+            pkey.ok_or("not a hardware address of IPoIB")
         }),
-        // A parent is its own lower link (ipoib_get_iflink); a child made through rtnetlink has
-        // no `parent` file.
+        // The link of a parent is the parent itself (ipoib_get_iflink); a child that was created
+        // through rtnetlink has no `parent` file.
         child: look
             .parsed(&format!("{base}/iflink"), number)
             .is_some_and(|lower| Some(lower) != ifindex),
@@ -548,10 +548,10 @@ fn netdev(look: &mut Look<'_>, ifname: String) -> Netdev {
     }
 }
 
-/// A bond's own directory. State beside options: which interfaces, which of them is used, and what
-/// only 802.3ad has.
+/// Reads a bond's own directory. Besides options it contains state: the slaves, the active slave,
+/// and the values of 802.3ad.
 fn bond(look: &mut Look<'_>, base: &str) -> bond::Seen {
-    let mut seen = bond::Seen::default();
+    let mut found = bond::Seen::default();
     for name in look.list(&format!("{base}/bonding")) {
         let is_state =
             matches!(name.as_str(), "mii_status" | "queue_id") || name.starts_with("ad_");
@@ -562,20 +562,20 @@ fn bond(look: &mut Look<'_>, base: &str) -> bond::Seen {
             continue;
         };
         match name.as_str() {
-            "slaves" => seen.slaves = text.split_ascii_whitespace().map(str::to_owned).collect(),
-            "active_slave" => seen.active_slave = Some(text).filter(|text| !text.is_empty()),
-            _ => seen.options.push(format!("{name}={text}")),
+            "slaves" => found.slaves = text.split_ascii_whitespace().map(str::to_owned).collect(),
+            "active_slave" => found.active_slave = Some(text).filter(|text| !text.is_empty()),
+            _ => found.options.push(format!("{name}={text}")),
         }
     }
-    seen
+    found
 }
 
-/// What DHCP servers granted in this boot.
+/// Leases of DHCP servers in this boot.
 #[derive(Debug, Clone, Default)]
 pub struct Leases {
-    /// Those of IPv4.
+    /// Leases of DHCP (IPv4).
     pub dhcp: Vec<Progress>,
-    /// Those of IPv6.
+    /// Leases of DHCPv6.
     pub dhcp6: Vec<dhcp::v6::progress::Progress>,
 }
 
@@ -584,7 +584,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_no_kernel_writes_of_an_interface_is_noted_as_unread() {
+    fn an_attribute_in_an_unknown_format_is_noted_as_unread() {
         let dir = tempfile::tempdir().unwrap();
         let base = dir.path().join("sys/class/net/ib0");
         std::fs::create_dir_all(&base).unwrap();

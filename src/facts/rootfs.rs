@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is mounted as the root directory, and the RDMA connections of this machine.
+//! The mount of the root directory, and the RDMA connections of this machine.
 
 use std::net::IpAddr;
 
@@ -8,15 +8,15 @@ use serde::Serialize;
 use super::{DiskPath, Look, disks};
 use crate::redact;
 
-/// The connections in a saved tree, as JSON.
+/// File with the connections of a saved tree, as JSON.
 pub const CONNECTIONS: &str = "/ibboot-connections.json";
 
 /// The mount at `/` (/proc/self/mountinfo, proc(5)).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RootMount {
-    /// Kind of file system: `nfs4`, `ext4`.
+    /// File system type: `nfs4`, `ext4`.
     pub fstype: String,
-    /// What is mounted: `10.0.0.2:/root`, `/dev/vda`; without the user and password of a URL.
+    /// Source of the mount: `10.0.0.2:/root`, `/dev/vda`; without user and password of a URL.
     pub source: String,
     /// `proto=` of an NFS mount: `tcp`, `rdma`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -24,20 +24,20 @@ pub struct RootMount {
     /// `addr=` of an NFS mount, the server's address.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server: Option<IpAddr>,
-    /// The ways to its disk, where it is on one.
+    /// The paths to the disk of the file system, if it has one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub paths: Vec<DiskPath>,
 }
 
 pub(super) fn root(look: &mut Look<'_>) -> Option<RootMount> {
     let mounts = look.text("/proc/self/mountinfo")?;
-    // Of several on one place the last one is seen.
+    // Of several mounts on one directory, the last one is visible.
     let (number, mut mount) = mounts.lines().filter_map(mount_at_root).next_back()?;
     mount.paths = disks::of(look, number, &mount.source);
     Some(mount)
 }
 
-/// The mount and its device's number.
+/// The device number and the mount.
 fn mount_at_root(line: &str) -> Option<(&str, RootMount)> {
     let (place, what) = line.split_once(" - ")?;
     let mut words = place.split(' ').skip(2);
@@ -99,7 +99,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn any_line_is_survived(line in "\\PC*|[0-9: /]{0,20} - nfs4? [ -~]{0,60}") {
+        fn no_line_panics(line in "\\PC*|[0-9: /]{0,20} - nfs4? [ -~]{0,60}") {
             let mount = mount_at_root(&line);
             proptest::prop_assert!(mount.is_none() || line.contains(" - "));
         }

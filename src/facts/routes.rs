@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Routes: of the running machine from rtnetlink, of a saved one as /proc/net/route and
-//! /proc/net/ipv6_route show them.
+//! Routes. Source on a running machine: rtnetlink; in a saved tree: /proc/net/route and
+//! /proc/net/ipv6_route.
 
 use std::net::IpAddr;
 
@@ -20,20 +20,20 @@ impl Netdev {
         }
     }
 
-    /// Whether the route is there.
+    /// Whether the route exists.
     pub fn has_route(&self, route: &Route) -> bool {
         self.routes.contains(route)
     }
 }
 
-/// The note of a dump that gave no answer.
+/// Name of the rtnetlink dump in a note about a failure.
 pub const DUMP: &str = "rtnetlink routes";
-/// Where a saved tree has those of IPv4.
+/// File with the IPv4 routes of a saved tree.
 pub const V4: &str = "/proc/net/route";
-/// Where a saved tree has those of IPv6.
+/// File with the IPv6 routes of a saved tree.
 pub const V6: &str = "/proc/net/ipv6_route";
 
-/// One line of either file.
+/// A route of one line of either file.
 struct Line<'a> {
     ifname: &'a str,
     route: Route,
@@ -59,11 +59,11 @@ pub(super) fn add(netdevs: &mut [Netdev], look: &mut Look<'_>) {
     }
 }
 
-/// As /proc shows them.
+/// Adds the routes of a saved tree, as /proc shows them.
 fn add_saved(netdevs: &mut [Netdev], look: &mut Look<'_>) {
     let v4 = look.text(V4).unwrap_or_default();
     let v6 = look.text(V6).unwrap_or_default();
-    // The file of IPv4 begins with the names of its columns.
+    // The IPv4 file begins with a header line.
     let v4 = v4.lines().filter(|line| !line.starts_with("Iface"));
     let v4 = v4.map(|line| (V4, of_v4(line)));
     let lines = v4.chain(v6.lines().map(|line| (V6, of_v6(line))));
@@ -75,13 +75,13 @@ fn add_saved(netdevs: &mut [Netdev], look: &mut Look<'_>) {
                 }
             }
             Some(None) => {}
-            None => look.note(path, "a line is not as the kernel writes it"),
+            None => look.note(path, "a line is not in the kernel's format"),
         }
     }
 }
 
-/// Words of the machine's byte order (net/ipv4/fib_trie.c, fib_route_seq_show). None: not such a line;
-/// inside of it none: not a route that leads anywhere else.
+/// Parses a line of hexadecimal words in the machine's byte order (net/ipv4/fib_trie.c,
+/// fib_route_seq_show). `None`: not such a line; `Some(None)`: a route that is down or rejects.
 fn of_v4(line: &str) -> Option<Option<Line<'_>>> {
     let fields: Vec<&str> = line.split_ascii_whitespace().collect();
     let [ifname, network, gateway, flags, _, _, _, mask, ..] = fields.as_slice() else {
@@ -100,8 +100,8 @@ fn of_v4(line: &str) -> Option<Option<Line<'_>>> {
     Some(leads.then_some(Line { ifname, route }))
 }
 
-/// Plain hexadecimal (net/ipv6/route.c, rt6_info_route); a route without an interface, as one that
-/// rejects, may lack the name.
+/// Parses a line of hexadecimal numbers (net/ipv6/route.c, rt6_info_route); a route without an
+/// interface, such as a reject route, may lack the name. The result is as for [`of_v4`].
 fn of_v6(line: &str) -> Option<Option<Line<'_>>> {
     let fields: Vec<&str> = line.split_ascii_whitespace().collect();
     let (network, length, gateway, flags, ifname) = match fields.as_slice() {
@@ -157,7 +157,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_line_is_survived(line in "\\PC*|(ib0 )?([0-9A-Fx+-]{1,33} ){7,10}(ib0)?") {
+        fn no_line_panics(line in "\\PC*|(ib0 )?([0-9A-Fx+-]{1,33} ){7,10}(ib0)?") {
             if let Some(Some(found)) = of_v4(&line) {
                 prop_assert!(found.route.network.prefix <= 32 && found.route.network.address.is_ipv4());
             }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The addresses and the routes of this network namespace, each as one complete dump of
-//! rtnetlink(7), or an error.
+//! The addresses and routes of this network namespace: each a complete dump of rtnetlink(7), or an
+//! error.
 
 use std::net::IpAddr;
 
@@ -21,7 +21,7 @@ use crate::rdma::netlink::{Error, Socket};
 pub(super) struct Address {
     /// Index of the interface.
     pub index: u32,
-    /// The interface's own address with the prefix length of its network.
+    /// The interface's own address with its prefix length.
     pub address: inet::Address,
     /// `IFA_F_*`.
     pub flags: u32,
@@ -41,8 +41,8 @@ pub(super) fn addresses() -> Result<Vec<Address>, Error> {
     dump(libc::RTM_GETADDR, &AddressHeader::default(), address)
 }
 
-/// The routes that /proc/net/route and /proc/net/ipv6_route show: of IPv4 the main table and the
-/// first next hop, of IPv6 all tables and all next hops; no route that rejects or is local.
+/// The routes that /proc/net/route and /proc/net/ipv6_route show. IPv4: the main table and the
+/// first next hop. IPv6: all tables and all next hops. Reject routes and local routes are left out.
 pub(super) fn routes() -> Result<Vec<Through>, Error> {
     dump(libc::RTM_GETROUTE, &RouteHeader::default(), route)
 }
@@ -136,7 +136,7 @@ fn is_shown(header: &RouteHeader) -> bool {
             header.table == RouteHeader::RT_TABLE_MAIN
                 && matches!(kind, RouteType::Unicast | RouteType::Local)
         }
-        // RTM_F_CLONED marks a cached exception, such as a path MTU: no route.
+        // RTM_F_CLONED marks a cached exception, such as a path MTU, which is not a route.
         AddressFamily::Inet6 => {
             !header.flags.contains(RouteFlags::Cloned)
                 && matches!(
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn the_requests_ask_for_every_family_without_a_filter() {
+    fn the_requests_are_for_every_family_without_a_filter() {
         let addresses = Request::dump_of(libc::RTM_GETADDR, &AddressHeader::default());
         assert_eq!(addresses.bytes(7)[16..], [0; 8]);
         let routes = Request::dump_of(libc::RTM_GETROUTE, &RouteHeader::default());
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn of_an_ipv4_route_the_first_next_hop_counts_as_in_proc() {
+    fn an_ipv4_route_has_its_first_next_hop_as_in_proc() {
         let main = [V4, 16, 0, 0, 254, 3, 0, 1, 0, 0, 0, 0];
         let to = attribute(libc::RTA_DST, &[10, 20, 0, 0]);
         let hops = [hop(7, [10, 0, 0, 1]), hop(8, [10, 0, 0, 2])].concat();
@@ -254,14 +254,14 @@ mod tests {
     }
 
     #[test]
-    fn an_address_of_another_family_is_passed_over() {
+    fn an_address_of_another_family_is_skipped() {
         let phonet = [35, 0, 0, 0, 7, 0, 0, 0];
         let message = [&phonet[..], &attribute(IFA_LOCAL, &[0x6c])].concat();
         assert_eq!(address(&message).unwrap(), None);
     }
 
     #[test]
-    fn an_own_address_is_told_from_the_other_ends() {
+    fn an_own_address_differs_from_the_peers() {
         let header = [V4, 32, 0x80, 0, 7, 0, 0, 0];
         let header = if cfg!(target_endian = "big") {
             [V4, 32, 0x80, 0, 0, 0, 0, 7]
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_as_the_headers_say_is_an_error_and_not_left_out() {
+    fn a_malformed_message_is_an_error_and_not_left_out() {
         let header = [V4, 16, 0, 0, 254, 3, 0, 1, 0, 0, 0, 0];
         let cut_hop = hop(7, [10, 0, 0, 1])[..12].to_vec();
         for (kind, value) in [
@@ -301,7 +301,7 @@ mod tests {
             is_ipv4: bool,
             mut message in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..200),
         ) {
-            // The header of a route that is shown, so that the attributes are read.
+            // The header of a shown route, so that the attributes are parsed.
             let family = if is_ipv4 { V4 } else { V6 };
             for (at, byte) in [(0, family), (4, libc::RT_TABLE_MAIN), (7, libc::RTN_UNICAST)] {
                 if let Some(found) = message.get_mut(at) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! PURE: which interface a wish means, and what its driver and its broadcast group allow.
+//! PURE: the interface that a wish means, and the limits of its driver and its broadcast group.
 //!
 //! Sources: drivers/infiniband/ulp/ipoib/ipoib_main.c, ipoib_vlan.c, ipoib_cm.c.
 
@@ -14,11 +14,11 @@ use crate::wish::ipoib::{
     self, CONNECTED_MAX, DATAGRAM_MAX, FULL_MEMBER, Mode, Suggested, WantedMode, WantedMtu,
 };
 
-/// Byte 0 of an IPoIB hardware address: the device can do connected mode (RFC 4755, 3.1).
+/// Byte 0 of an IPoIB hardware address: the device supports connected mode (RFC 4755, 3.1).
 const CONNECTED_CAPABLE: u8 = 0x80;
 
-/// The IPoIB interface of a wish on its port: by the port GUID in its address and by its P_Key,
-/// never by name.
+/// The IPoIB interface of a wish on its port: found by the port GUID in its address and by its
+/// P_Key, never by name.
 pub fn interface<'f>(
     wish: &ipoib::Wish,
     port: PortRef<'_>,
@@ -46,12 +46,12 @@ fn is_on_port(netdev: &Netdev, port: PortRef<'_>) -> bool {
         && port.port.port_guid == guid
 }
 
-/// Two interfaces on one port: the last 8 bytes of their addresses are its GUID.
+/// Whether two interfaces are on one port: the last 8 bytes of their addresses are the port GUID.
 pub fn same_port(one: &Netdev, other: &Netdev) -> bool {
     one.port_guid().is_some() && one.port_guid() == other.port_guid()
 }
 
-/// The device can do connected mode: it says so in its hardware address.
+/// Whether the device supports connected mode, according to its hardware address.
 pub fn can_connect(netdev: &Netdev) -> bool {
     let address = netdev.address.as_ref();
     let ipoib = address.filter(|address| address.port_guid().is_some());
@@ -59,36 +59,37 @@ pub fn can_connect(netdev: &Netdev) -> bool {
     flags.is_some_and(|flags| flags & CONNECTED_CAPABLE != 0)
 }
 
-/// The mode to set, or why it cannot be had.
-pub fn mode(wanted: WantedMode, netdev: &Netdev) -> Result<Mode, String> {
-    match wanted {
+/// The mode to set, or why the requested mode is not possible.
+pub fn mode(requested: WantedMode, netdev: &Netdev) -> Result<Mode, String> {
+    match requested {
         WantedMode::Datagram => Ok(Mode::Datagram),
         WantedMode::Connected | WantedMode::Auto if can_connect(netdev) => Ok(Mode::Connected),
         WantedMode::Auto => Ok(Mode::Datagram),
         WantedMode::Connected => Err(format!(
-            "{} cannot do connected mode: flag 0x80 of its hardware address is not set (mlx5 with \
+            "{} does not support connected mode: flag 0x80 of its hardware address is not set (mlx5 with \
              enhanced IPoIB, or a kernel without CONFIG_INFINIBAND_IPOIB_CM); use rd.ib.mode=datagram or auto",
             netdev.ifname
         )),
     }
 }
 
-/// The MTU to try, once there is carrier: before that the broadcast group has not decided.
-pub fn mtu_to_set(wanted: WantedMtu, netdev: &Netdev) -> Option<u32> {
+/// The MTU to set after the interface has carrier: before, the broadcast group has not decided the
+/// limit.
+pub fn mtu_to_set(requested: WantedMtu, netdev: &Netdev) -> Option<u32> {
     let connected = netdev.ipoib.as_ref().and_then(|seen| seen.mode) == Some(Mode::Connected);
-    let target = match (wanted, connected) {
+    let target = match (requested, connected) {
         (WantedMtu::Bytes(bytes), _) => bytes,
-        // The change of mode set the largest one already.
+        // The change of the mode has already set the largest MTU.
         (WantedMtu::Max, true) => return None,
         (WantedMtu::Max, false) => DATAGRAM_MAX,
     };
     (netdev.mtu != Some(target)).then_some(target)
 }
 
-/// The MTU that the bond gets next: what is wanted of it, or not more than its interfaces have. Each of
-/// these may have got less from its broadcast group after it went into the bond.
-pub fn bond_mtu(wanted: Option<WantedMtu>, bond: &Netdev, slaves: &[&Netdev]) -> Option<u32> {
-    let target = match wanted {
+/// The next MTU of the bond: the requested one, or at most the least of its slaves. The broadcast
+/// group may have reduced the MTU of a slave after it joined the bond.
+pub fn bond_mtu(requested: Option<WantedMtu>, bond: &Netdev, slaves: &[&Netdev]) -> Option<u32> {
+    let target = match requested {
         Some(WantedMtu::Bytes(bytes)) => Some(bytes),
         Some(WantedMtu::Max) | None => {
             let least = slaves.iter().filter_map(|slave| slave.mtu).min();
@@ -98,9 +99,8 @@ pub fn bond_mtu(wanted: Option<WantedMtu>, bond: &Netdev, slaves: &[&Netdev]) ->
     target.filter(|target| bond.mtu != Some(*target))
 }
 
-/// The MTU to try where a DHCP server suggests one: no more than the device takes. That is what its
-/// mode allows, `device_max` of the kernel (IFLA_MAX_MTU), and in a bond the least that its interfaces
-/// have.
+/// The MTU to set if a DHCP server suggests one: limited by the mode, by the driver (`device_max`,
+/// IFLA_MAX_MTU), and in a bond by the least MTU of the slaves.
 pub fn suggested_mtu(
     suggested: &Suggested,
     netdev: &Netdev,
@@ -122,15 +122,16 @@ pub fn suggested_mtu(
     (netdev.mtu != Some(target)).then_some(target)
 }
 
-/// Whether `ipoib` of a link is wanted on this port. What is wanted of all interfaces is not wanted of
-/// one that another link names (`named`, of [`named_interfaces`]), nor of Ethernet, which has none.
+/// Whether a link requests an IPoIB interface on this port. A request for all interfaces excludes
+/// an interface that another link names (`named`, of [`named_interfaces`]), and Ethernet ports,
+/// which have none.
 pub fn wants_interface(link: &LinkWish, port: PortRef<'_>, named: &BTreeSet<String>) -> bool {
     let is_ethernet = port.port.link_layer == Some(LinkLayer::Ethernet);
     let is_without = is_ethernet && link.link_layer != Some(LinkLayer::InfiniBand);
     link.ipoib.is_some() && !(link.of_all && (is_without || named.contains(&port.name())))
 }
 
-/// The ports whose own IPoIB interface, not a child of it, a link names.
+/// The ports whose own IPoIB interface (not a child) a link names.
 pub fn named_interfaces(expectation: &Expectation, ports: &Ports<'_>) -> BTreeSet<String> {
     let mut links = expectation.links.iter().chain(&expectation.any_port);
     if !links.any(|link| link.of_all) {
@@ -173,7 +174,7 @@ mod tests {
     const ENHANCED: &str = "00:00:00:48:fe:80:00:00:00:00:00:00:b8:59:9f:03:00:fc:1a:2c";
 
     #[test]
-    fn connected_is_refused_where_the_address_says_so() {
+    fn connected_mode_needs_the_flag_in_the_address() {
         let capable = ipoib(CAPABLE, Some(Mode::Datagram), 2044);
         let enhanced = ipoib(ENHANCED, Some(Mode::Datagram), 2044);
         assert_eq!(mode(WantedMode::Connected, &capable), Ok(Mode::Connected));
@@ -183,7 +184,7 @@ mod tests {
         assert_eq!(
             mode(WantedMode::Connected, &enhanced),
             Err(
-                "ib0 cannot do connected mode: flag 0x80 of its hardware address is not set (mlx5 with \
+                "ib0 does not support connected mode: flag 0x80 of its hardware address is not set (mlx5 with \
                  enhanced IPoIB, or a kernel without CONFIG_INFINIBAND_IPOIB_CM); use rd.ib.mode=datagram or auto"
                     .to_owned()
             )
@@ -191,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn the_mtu_is_tried_only_where_it_differs() {
+    fn the_mtu_is_set_only_if_it_differs() {
         let datagram = ipoib(CAPABLE, Some(Mode::Datagram), 2044);
         assert_eq!(mtu_to_set(WantedMtu::Max, &datagram), Some(4092));
         assert_eq!(mtu_to_set(WantedMtu::Bytes(2044), &datagram), None);
@@ -219,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_is_tried_than_the_device_takes() {
+    fn a_suggested_mtu_is_limited_by_the_device() {
         let netdev = |mode: Option<Option<Mode>>, mtu: u32| Netdev {
             hardware_type: Some(HardwareType::InfiniBand),
             mtu: Some(mtu),

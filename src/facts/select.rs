@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which ports of a snapshot a selector means.
+//! PURE: the ports of a snapshot that a selector means.
 
 use std::collections::BTreeMap;
 
@@ -10,8 +10,8 @@ use crate::hardware::HardwareType;
 use crate::rdma::types::Identity;
 use crate::wish::expectation::{LinkWish, Target};
 
-/// The ports of a snapshot, by identity. Several with one node GUID happen: a card's VFs, software devices on
-/// interfaces that share a MAC address.
+/// The ports of a snapshot, by identity. Several ports can share a node GUID: a card's VFs, or
+/// software devices on interfaces that share a MAC address.
 #[derive(Debug)]
 pub struct Ports<'f> {
     facts: &'f Facts,
@@ -19,7 +19,7 @@ pub struct Ports<'f> {
 }
 
 impl<'f> Ports<'f> {
-    /// The ports of `facts`.
+    /// Indexes the ports of `facts`.
     pub fn new(facts: &'f Facts) -> Ports<'f> {
         let mut by_identity: BTreeMap<Identity, Vec<PortRef<'f>>> = BTreeMap::new();
         for port in facts.ports() {
@@ -30,8 +30,8 @@ impl<'f> Ports<'f> {
         Ports { facts, by_identity }
     }
 
-    /// The ports that a link means: the one that it is pinned to, whatever this is called now, else those of its
-    /// selector.
+    /// The ports of a link: the port that the link is pinned to, under any name, otherwise the
+    /// ports of its selector.
     pub fn of(&self, link: &LinkWish) -> Vec<PortRef<'f>> {
         if let Some(identity) = link.identity {
             return self.pinned(link, identity).into_iter().collect();
@@ -55,7 +55,8 @@ impl<'f> Ports<'f> {
     }
 }
 
-/// The ports that `selector` means, in the order of the snapshot. A device means all its ports.
+/// The ports that `selector` means, in the order of the snapshot. A device stands for all its
+/// ports.
 pub fn ports<'f>(selector: &Selector<'_>, facts: &'f Facts) -> Vec<PortRef<'f>> {
     match selector {
         Selector::Name(name) => {
@@ -89,8 +90,8 @@ pub fn ports<'f>(selector: &Selector<'_>, facts: &'f Facts) -> Vec<PortRef<'f>> 
     }
 }
 
-/// The port that carries a network interface: by attachment (RoCE, Soft-RoCE), or by the port
-/// GUID in the last 8 bytes of an IPoIB address, which is all of it that is stable.
+/// The port below a network interface: by attachment (RoCE, Soft-RoCE), or by the port GUID in the
+/// last 8 bytes of an IPoIB address, the only stable part of the address.
 fn below<'f>(netdev: &Netdev, facts: &'f Facts) -> Vec<PortRef<'f>> {
     if netdev.hardware_type == Some(HardwareType::InfiniBand) {
         let guid = netdev.port_guid();
@@ -111,7 +112,8 @@ mod tests {
     use crate::facts::{Device, Port};
     use crate::rdma::types::Guid;
 
-    /// Two devices of one node GUID with a port each, and one of another with two.
+    /// Two devices with the same node GUID and one port each, and a device with another GUID and
+    /// two ports.
     fn facts() -> Facts {
         let port = |port: u32| Port {
             port,
@@ -141,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_means_the_ports_of_its_selector_or_every_port() {
+    fn a_link_has_the_ports_of_its_selector_or_every_port() {
         let named = |wanted: &str, port: Option<&str>| LinkWish {
             wanted: Target::from(wanted.to_owned()),
             port: port.map(str::to_owned),
@@ -157,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pinned_link_means_one_port_whatever_it_is_called() {
+    fn a_pinned_link_has_one_port_under_any_name() {
         let pinned = |guid: u64, port: u32, index: Option<u32>| LinkWish {
             wanted: Target::Named("mlx4_0:1".to_owned()),
             identity: Some(Identity {

@@ -1,33 +1,33 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! PURE: what dracut's other modules read once an interface is up: the files of /tmp that its own
-//! network modules leave (dracut 057 to 106, `ifup.sh`, `net-lib.sh`, `nfs-lib.sh`).
+//! PURE: the files in /tmp through which dracut's network modules report an interface to dracut's
+//! other modules (dracut 057 to 106, `ifup.sh`, `net-lib.sh`, `nfs-lib.sh`).
 //!
-//! A root shell sources most of them, and a value may come from a DHCP server: nothing stands in
-//! one without [`quoted`].
+//! A root shell sources most of these files, and a value may come from a DHCP server: every value
+//! is written by [`quoted`].
 
 use std::net::IpAddr;
 
 use crate::wish::ipoib::Wish;
 
-/// Directory of the files, in the initramfs only: it is lost at switch_root.
+/// Directory of the files, which exists only in the initramfs: it is lost at switch_root.
 pub const TMP: &str = "/tmp";
 /// The configured interfaces, the boot device first, in [`TMP`].
 pub const IFACES: &str = "net.ifaces";
-/// The interface that `netroot` works with, in [`TMP`].
+/// The interface that `netroot` uses, in [`TMP`].
 pub const BOOTDEV: &str = "net.bootdev";
 
-/// An interface that is verified and has its addresses.
+/// A verified interface with its addresses.
 #[derive(Debug, Clone)]
 pub struct Interface<'a> {
-    /// Its name.
+    /// Name of the interface.
     pub name: &'a str,
-    /// What the command line calls it, where that is another name.
+    /// Name of the interface on the command line, if it is another name.
     pub alias: Option<&'a str>,
-    /// Its hardware address as sysfs writes it.
+    /// Hardware address in the format of sysfs.
     pub hardware_address: Option<&'a str>,
-    /// What was wanted of it.
+    /// The request for the interface.
     pub wish: &'a Wish,
-    /// What a DHCP server said: dhclient-script's names (`new_root_path`), and bytes.
+    /// DHCP options: the names of dhclient-script (`new_root_path`) and the bytes.
     pub lease: &'a [(&'static str, Vec<u8>)],
 }
 
@@ -36,14 +36,14 @@ pub struct Interface<'a> {
 pub struct File {
     /// Name in [`TMP`].
     pub name: String,
-    /// Its bytes.
+    /// Content of the file.
     pub content: Vec<u8>,
-    /// Its permissions.
+    /// File mode.
     pub mode: u32,
 }
 
 impl File {
-    /// A file that everybody may read, as dracut's own.
+    /// A file that all users may read, like dracut's own files.
     pub fn new(name: impl Into<String>, content: impl Into<Vec<u8>>) -> File {
         File {
             name: name.into(),
@@ -53,8 +53,8 @@ impl File {
     }
 }
 
-/// `value` as one word of a POSIX shell, whatever bytes it has. A NUL, which no shell variable can
-/// hold, ends it.
+/// `value` as one word of a POSIX shell, for any bytes. A NUL, which no shell variable can hold,
+/// ends the value.
 pub fn quoted(value: &[u8]) -> Vec<u8> {
     let mut word = vec![b'\''];
     for &byte in value.iter().take_while(|byte| **byte != 0) {
@@ -67,7 +67,7 @@ pub fn quoted(value: &[u8]) -> Vec<u8> {
     word
 }
 
-/// Lines of `NAME='VALUE'`. A name that is none of a shell's is left out.
+/// Lines of `NAME='VALUE'`. A name that is not a shell variable is left out.
 pub fn assignments<'v>(pairs: impl IntoIterator<Item = (&'v str, &'v [u8])>) -> Vec<u8> {
     let mut lines = Vec::new();
     for (name, value) in pairs.into_iter().filter(|(name, _)| is_variable(name)) {
@@ -79,8 +79,8 @@ pub fn assignments<'v>(pairs: impl IntoIterator<Item = (&'v str, &'v [u8])>) -> 
     lines
 }
 
-/// The value of the last assignment to `name` in a file of such lines. network-legacy writes one
-/// with `set`: a value may have no quotes, and escapes in the `$'...'` of bash are not read.
+/// The value of the last assignment to `name` in a file of assignments. network-legacy writes such
+/// a file with `set`: a value may have no quotes. The escapes in bash's `$'...'` are not read.
 pub fn assigned(file: &[u8], name: &str) -> Option<Vec<u8>> {
     let mut found = None;
     let mut line: Vec<u8> = Vec::new();
@@ -111,7 +111,7 @@ fn is_variable(name: &str) -> bool {
             .is_some_and(|first| !first.is_ascii_digit())
 }
 
-/// A line of a command that a shell is to run: the words that are ours as they are, `value` quoted.
+/// A command line for a shell: `before` and `after` unchanged, `value` quoted.
 fn command(before: &str, value: &str, after: &str) -> Vec<u8> {
     [
         before.as_bytes(),
@@ -122,8 +122,8 @@ fn command(before: &str, value: &str, after: &str) -> Vec<u8> {
     .concat()
 }
 
-/// The files of one interface, in the order in which they are written: `did-setup`, which says that
-/// the others are there, last.
+/// The files of one interface, in the order in which they are written: `did-setup` is the last,
+/// because it reports that the others exist.
 pub fn files(interface: &Interface<'_>) -> Vec<File> {
     let Interface {
         name, wish, lease, ..
@@ -155,8 +155,8 @@ pub fn files(interface: &Interface<'_>) -> Vec<File> {
     }
     if !lease.is_empty() {
         let pairs = lease.iter().map(|(name, value)| (*name, value.as_slice()));
-        // The root path may have a password in it, which iscsiroot needs. Modules that copy the file
-        // for the real root keep its mode.
+        // The root path may contain a password, which iscsiroot needs. Modules that copy the file
+        // for the real root keep the file mode.
         files.push(File {
             mode: 0o600,
             ..File::new(format!("dhclient.{name}.dhcpopts"), assignments(pairs))
@@ -164,7 +164,7 @@ pub fn files(interface: &Interface<'_>) -> Vec<File> {
     }
     for flag in ["up", "did-setup"] {
         let names = [Some(*name), interface.alias, interface.hardware_address];
-        // A name is a file's name here; the kernel has no interface with a slash in it.
+        // The name is part of a file name; a kernel interface has no slash in its name.
         for name in names
             .into_iter()
             .flatten()
@@ -176,7 +176,7 @@ pub fn files(interface: &Interface<'_>) -> Vec<File> {
     files
 }
 
-/// The fields of `ip=` under the names that `ip_to_var` gives them, those that are empty left out.
+/// The non-empty fields of `ip=`, under the names that `ip_to_var` gives them.
 fn overrides(wish: &Wish) -> Vec<u8> {
     let address = wish.addresses.first();
     let mask = address.map(|address| match address.address {
@@ -197,11 +197,15 @@ fn overrides(wish: &Wish) -> Vec<u8> {
         ("dns1", wish.dns.first().map(ToString::to_string)),
         ("dns2", wish.dns.get(1).map(ToString::to_string)),
     ];
-    let there: Vec<(&str, String)> = pairs
+    let present: Vec<(&str, String)> = pairs
         .into_iter()
         .filter_map(|(name, value)| Some((name, value?)))
         .collect();
-    assignments(there.iter().map(|(name, value)| (*name, value.as_bytes())))
+    assignments(
+        present
+            .iter()
+            .map(|(name, value)| (*name, value.as_bytes())),
+    )
 }
 
 fn netmask(prefix: u8) -> std::net::Ipv4Addr {
@@ -217,12 +221,12 @@ fn resolver(servers: &[IpAddr], domains: &[String]) -> String {
     search.into_iter().chain(servers).collect()
 }
 
-/// /etc/resolv.conf with `more` behind what is there, each line once.
-pub fn merged_resolver(there: &str, more: &[u8]) -> String {
+/// The lines of /etc/resolv.conf followed by those of `more`, each line once.
+pub fn merged_resolver(current: &str, more: &[u8]) -> String {
     let more = String::from_utf8_lossy(more);
     let mut lines: Vec<&str> = Vec::new();
-    for line in there.lines().chain(more.lines()) {
-        // net-lib.sh writes this where it took an interface down.
+    for line in current.lines().chain(more.lines()) {
+        // net-lib.sh writes this line after it took an interface down.
         if line != "#empty" && !lines.contains(&line) {
             lines.push(line);
         }
@@ -230,10 +234,10 @@ pub fn merged_resolver(there: &str, more: &[u8]) -> String {
     lines.iter().map(|line| format!("{line}\n")).collect()
 }
 
-/// The content of [`IFACES`]: the verified ones first, then those of other modules; `ours` that are
-/// not verified are taken out, or whoever waits for all of the list would wait for them.
-pub fn merged_ifaces(there: &str, verified: &[&str], ours: &[&str]) -> String {
-    let others = there
+/// The content of [`IFACES`]: the verified interfaces, then those of other modules. Interfaces in
+/// `ours` that are not verified are removed, because dracut waits for every interface in the list.
+pub fn merged_ifaces(current: &str, verified: &[&str], ours: &[&str]) -> String {
+    let others = current
         .split_ascii_whitespace()
         .filter(|name| !verified.contains(name) && !ours.contains(name));
     let all: Vec<&str> = verified.iter().copied().chain(others).collect();
@@ -270,21 +274,21 @@ mod tests {
     }
 
     #[test]
-    fn what_others_wrote_stays_and_every_line_stands_once() {
-        let there = "#empty\nnameserver 10.0.0.53\nsearch example.org\n";
+    fn lines_of_other_modules_stay_and_no_line_is_repeated() {
+        let current = "#empty\nnameserver 10.0.0.53\nsearch example.org\n";
         let more = b"nameserver 10.0.0.53\nnameserver fd00::53\n";
         assert_eq!(
-            merged_resolver(there, more),
+            merged_resolver(current, more),
             "nameserver 10.0.0.53\nsearch example.org\nnameserver fd00::53\n"
         );
         assert_eq!(merged_resolver("", b""), "");
     }
 
     #[test]
-    fn the_list_of_interfaces_has_the_verified_ones_first_and_none_that_is_waited_for() {
-        let there = " ib1 eth0  ib0\n";
+    fn the_list_of_interfaces_has_the_verified_ones_first_and_no_failed_one() {
+        let current = " ib1 eth0  ib0\n";
         assert_eq!(
-            merged_ifaces(there, &["ib0"], &["ib0", "ib1"]),
+            merged_ifaces(current, &["ib0"], &["ib0", "ib1"]),
             "ib0 eth0\n"
         );
         assert_eq!(merged_ifaces("", &["ib1", "ib0"], &[]), "ib1 ib0\n");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What `ibboot lease` keeps, in a directory of its own below /run/ibboot: the program that listens
-//! to the network for the life of the machine has a user of its own, which can write nowhere else.
+//! The leases that `ibboot lease` keeps, in a separate directory below /run/ibboot: the program
+//! listens to the network for the life of the machine, so it runs as its own user, who can write to
+//! no other directory.
 
 use std::fs::File;
 
@@ -19,52 +20,54 @@ use crate::system::directory::{Directory, OPEN};
 use crate::system::root::Root;
 use crate::{SCHEMA, dhcp};
 
-/// The file of [`Kept`] below [`DIRECTORY`].
+/// Path of the file with [`Kept`], below [`DIRECTORY`].
 pub const KEPT: &str = "lease/leases.json";
-/// Below [`DIRECTORY`]; it belongs to the keeper's user.
+/// Directory below [`DIRECTORY`], owned by the keeper's user.
 const PLACE: &str = "lease";
-/// The leases: [`Kept`].
+/// The file with the leases: [`Kept`].
 const LEASES: &str = "leases.json";
-/// Held by the one that keeps them. Nobody else may open it: whoever can, can lock it.
+/// Lock file of the keeper. No other user may open the file, because whoever can open it can lock
+/// it.
 const LOCK: &str = "lock";
 const PRIVATE: Mode = Mode::S_IRUSR.union(Mode::S_IWUSR);
 const OTHERS_WRITE: u32 = 0o022;
 
-/// `/run/ibboot/lease/leases.json`: where it is there, what it has of DHCP takes the place of what
-/// state.json has.
+/// `/run/ibboot/lease/leases.json`: if the file exists, its DHCP leases replace those of
+/// state.json.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Kept {
     /// [`SCHEMA`].
     pub schema: u32,
-    /// The kernel's boot id: leases of another boot mean nothing.
+    /// The kernel's boot id: leases of another boot are not valid.
     pub boot_id: Option<String>,
-    /// When it was written, ns since kernel start.
+    /// Time of the last write, ns since kernel start.
     pub written_ns: u64,
-    /// What was handed over of DHCP, as it is now.
+    /// The DHCP leases that were handed over, in their current state.
     pub dhcp: Vec<Progress>,
-    /// The same of DHCPv6.
+    /// The DHCPv6 leases that were handed over, in their current state.
     pub dhcp6: Vec<dhcp::v6::progress::Progress>,
-    /// Those of them that are kept; the others never came to a lease, or have another owner now.
+    /// The leases that are kept; the others were never granted, or now belong to another program.
     pub kept: Vec<Entry>,
 }
 
-/// What is kept of an interface.
+/// One kept lease of an interface.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
-    /// DHCPv6.
+    /// Whether the lease is of DHCPv6.
     pub is_v6: bool,
     /// Index of the interface.
     pub index: u32,
-    /// What it is known by when its index is another one.
+    /// Identity of the interface, to find it under another index.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub identity: Option<Identity>,
-    /// Routes of earlier leases that stay because they lead to the servers of the root file system.
+    /// Routes of earlier leases that are kept because they lead to the servers of the root file
+    /// system.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub routes: Vec<Route>,
 }
 
 impl Kept {
-    /// Nothing yet, of this boot.
+    /// No leases, for this boot.
     pub fn new(boot_id: Option<String>) -> Kept {
         Kept {
             schema: SCHEMA,
@@ -76,28 +79,28 @@ impl Kept {
         }
     }
 
-    /// With what `up` handed over that is not known here, or that was granted after this was
-    /// written: a second run of it asks anew.
+    /// Adds the leases of `up` that are unknown here, or that were granted after this file was
+    /// written: a second run of `up` requests new leases.
     pub fn join(&mut self, state: &State) {
         let written_ns = self.written_ns;
         for progress in &state.dhcp {
-            // One that no server granted has failed; one that was found to be another's is asked
-            // for anew.
+            // A request without a lease has failed; but after an address conflict a new lease is
+            // requested.
             let is_ours = progress.lease.is_some() || progress.counts.taken.is_some();
             let lease = progress.lease.as_ref();
             let is_later = lease.is_some_and(|lease| lease.asked_ns > written_ns);
             let known = self.dhcp.iter().position(|one| one.index == progress.index);
-            // The interface of the lease has another index by now. Interfaces that are both there may share an
-            // identifier: a parent and its child do.
+            // The interface of the lease may have another index now. Two existing interfaces may
+            // share an identifier: a parent and its child do.
             let is_gone = |one: &Progress| !state.dhcp.iter().any(|p| p.index == one.index);
             let is_same = |one: &Progress| one.client_id == progress.client_id && is_gone(one);
             let known = known.or_else(|| self.dhcp.iter().position(is_same));
             match known.and_then(|at| self.dhcp.get_mut(at)) {
                 Some(_) if !is_later => continue,
-                Some(there) => {
+                Some(known) => {
                     self.kept
-                        .retain(|entry| entry.is_v6 || entry.index != there.index);
-                    *there = progress.clone();
+                        .retain(|entry| entry.is_v6 || entry.index != known.index);
+                    *known = progress.clone();
                 }
                 None => self.dhcp.push(progress.clone()),
             }
@@ -118,10 +121,10 @@ impl Kept {
             let known = known.or_else(|| self.dhcp6.iter().position(is_same));
             match known.and_then(|at| self.dhcp6.get_mut(at)) {
                 Some(_) if !is_later => continue,
-                Some(there) => {
+                Some(known) => {
                     self.kept
-                        .retain(|entry| !entry.is_v6 || entry.index != there.index);
-                    *there = progress.clone();
+                        .retain(|entry| !entry.is_v6 || entry.index != known.index);
+                    *known = progress.clone();
                 }
                 None => self.dhcp6.push(progress.clone()),
             }
@@ -156,8 +159,8 @@ pub struct Leases {
 }
 
 impl Leases {
-    /// Makes (0755) or opens it. Nobody but root can have made it for somebody else, in a directory
-    /// that root alone can write to.
+    /// Creates (0755) or opens the directory. Only root can have created it for another user,
+    /// because only root can write to the parent directory.
     pub fn open() -> Result<Leases> {
         Leases::at(true)?.ok_or_else(|| {
             Error::new(format!("{DIRECTORY}/{PLACE}"), "cannot be opened")
@@ -165,7 +168,7 @@ impl Leases {
         })
     }
 
-    /// `None`: it is not there.
+    /// Opens the directory, and creates it first if `make` is set; `None` if it does not exist.
     fn at(make: bool) -> Result<Option<Leases>> {
         let cannot =
             |path: &str, errno: Errno| Error::new(path, "cannot be opened").seen(errno.desc());
@@ -183,7 +186,7 @@ impl Leases {
         if make {
             match mkdirat(&fd, PLACE, Mode::from_bits_truncate(0o755)) {
                 Ok(()) | Err(Errno::EEXIST) => {}
-                Err(errno) => return Err(Error::new(path, "cannot be made").seen(errno.desc())),
+                Err(errno) => return Err(Error::new(path, "cannot be created").seen(errno.desc())),
             }
         }
         let fd = match openat(&fd, PLACE, OPEN, Mode::empty()) {
@@ -201,7 +204,7 @@ impl Leases {
         }))
     }
 
-    /// Replaces the leases (0600: a root path of DHCP may have a password) in one step.
+    /// Replaces the leases in one step (0600: a root path of DHCP may contain a password).
     pub fn write(&self, kept: &Kept) -> Result<()> {
         let text = super::json(kept)?;
         self.directory
@@ -209,7 +212,8 @@ impl Leases {
         self.belongs_to_owner(LEASES)
     }
 
-    /// The lock that one keeper alone holds, for as long as it lives; `None`: another one does.
+    /// Takes the keeper's lock, which is held until it is dropped; `None` if another keeper holds
+    /// the lock.
     pub fn lock(&self) -> Result<Option<Flock<File>>> {
         let flags = OFlag::O_RDWR | OFlag::O_CREAT | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
         let fail = |errno| self.directory.failed(LOCK, "cannot be locked", errno);
@@ -223,7 +227,7 @@ impl Leases {
         }
     }
 
-    /// Removes what keepers that were killed while they wrote have left. Only with the lock.
+    /// Removes the temporary files of killed keepers. The caller must hold the lock.
     pub fn clear(&self) -> Result<()> {
         let cannot = |e: std::io::Error| Error::io(&self.directory.path, "cannot be read", &e);
         for entry in std::fs::read_dir(&self.directory.path).map_err(cannot)? {
@@ -236,17 +240,15 @@ impl Leases {
         Ok(())
     }
 
-    /// What root writes by hand, the keeper's user must be able to replace.
+    /// Gives a file that root wrote to the keeper's user, who must be able to replace the file.
     fn belongs_to_owner(&self, name: &str) -> Result<()> {
         let (user, group) = self.owner;
         if !geteuid().is_root() || user.is_root() {
             return Ok(());
         }
         let no_link = AtFlags::AT_SYMLINK_NOFOLLOW;
-        fchownat(&self.directory.fd, name, Some(user), Some(group), no_link).map_err(|errno| {
-            self.directory
-                .failed(name, "cannot be given to its owner", errno)
-        })
+        fchownat(&self.directory.fd, name, Some(user), Some(group), no_link)
+            .map_err(|errno| self.directory.failed(name, "owner cannot be set", errno))
     }
 }
 
@@ -257,10 +259,10 @@ fn unsafe_to_use(path: &str, stat: &FileStat) -> Error {
             stat.st_uid,
             stat.st_mode & 0o7777
         ))
-        .wanted("a directory of root, or one's own, that nobody else can write")
+        .wanted("a directory of root or of this user that no other user can write to")
 }
 
-/// What `ibboot lease` keeps in this boot, if anything.
+/// The leases that `ibboot lease` keeps in this boot, if any.
 pub fn read(root: &Root) -> Result<Option<Kept>> {
     let name = KEPT;
     let bytes = if root.is_live() {
@@ -313,56 +315,57 @@ mod tests {
         }
     }
 
-    /// Index, when it was asked for, and whether it is kept.
-    fn seen(kept: &Kept) -> Vec<(u32, Option<u64>, bool)> {
+    /// Index, time of the request, and whether the lease is kept.
+    fn summary(kept: &Kept) -> Vec<(u32, Option<u64>, bool)> {
         let one = |progress: &Progress| {
-            let asked = progress.lease.as_ref().map(|lease| lease.asked_ns);
+            let requested_ns = progress.lease.as_ref().map(|lease| lease.asked_ns);
             let is_kept = kept.kept.iter().any(|entry| entry.index == progress.index);
-            (progress.index, asked, is_kept)
+            (progress.index, requested_ns, is_kept)
         };
         kept.dhcp.iter().map(one).collect()
     }
 
     #[test]
-    fn of_two_files_the_later_lease_counts() {
+    fn the_later_lease_of_two_files_counts() {
         let mut kept = Kept::new(None);
         kept.join(&state(vec![
             progress(4, "a", Some(10)),
             progress(5, "b", None),
         ]));
-        assert_eq!(seen(&kept), [(4, Some(10), true), (5, None, false)]);
-        // Renewed, and then back from a reset with another index; what was handed over is older.
+        assert_eq!(summary(&kept), [(4, Some(10), true), (5, None, false)]);
+        // The lease was renewed, and its interface has another index after a reset; the handed over
+        // lease is older.
         kept.dhcp[0] = progress(9, "a", Some(20));
         kept.kept[0].index = 9;
         kept.written_ns = 20;
         kept.join(&state(vec![progress(4, "a", Some(10))]));
-        assert_eq!(seen(&kept), [(9, Some(20), true), (5, None, false)]);
-        // Its lease has ended, and nobody granted another one.
+        assert_eq!(summary(&kept), [(9, Some(20), true), (5, None, false)]);
+        // The lease has ended, and no server granted another one.
         kept.dhcp[0].lease = None;
         kept.join(&state(vec![progress(4, "a", Some(10))]));
-        assert_eq!(seen(&kept)[0], (9, None, true));
-        // Left to another owner, and then `up` ran again, on one more interface too.
+        assert_eq!(summary(&kept)[0], (9, None, true));
+        // The lease was left to another program; then `up` ran again, on one more interface.
         kept.kept.clear();
         kept.join(&state(vec![progress(9, "a", Some(20))]));
-        assert_eq!(seen(&kept)[0], (9, None, false));
+        assert_eq!(summary(&kept)[0], (9, None, false));
         kept.join(&state(vec![
             progress(9, "a", Some(30)),
             progress(6, "c", Some(30)),
         ]));
         assert_eq!(
-            seen(&kept),
+            summary(&kept),
             [(9, Some(30), true), (5, None, false), (6, Some(30), true)]
         );
     }
 
     #[test]
     fn interfaces_that_share_an_identifier_have_a_lease_each() {
-        // A parent and its child: the identifier of the card's firmware has no P_Key.
+        // A parent and its child: the identifier of the card's firmware does not include the P_Key.
         let both = vec![progress(4, "a", Some(10)), progress(5, "a", Some(11))];
         let mut kept = Kept::new(None);
         kept.join(&state(both.clone()));
-        assert_eq!(seen(&kept), [(4, Some(10), true), (5, Some(11), true)]);
+        assert_eq!(summary(&kept), [(4, Some(10), true), (5, Some(11), true)]);
         kept.join(&state(both));
-        assert_eq!(seen(&kept), [(4, Some(10), true), (5, Some(11), true)]);
+        assert_eq!(summary(&kept), [(4, Some(10), true), (5, Some(11), true)]);
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! PURE: what `facts --tree` saves of a file: without what may be a secret.
+//! PURE: the content of a file in a tree of `facts --tree`, without secrets.
 
 use std::borrow::Cow;
 
@@ -11,8 +11,8 @@ use crate::redact::place;
 use crate::verify::report::Report;
 use crate::wish::expectation::Expectation;
 
-/// The file at `path`, as `facts --tree` saves it: it answers the same questions, and what nobody asks
-/// of it is left out where it may be a secret.
+/// The content of the file at `path` for `facts --tree`. ibboot reads the same from it; other
+/// content that may hold secrets is left out.
 pub fn saved<'a>(path: &str, bytes: &'a [u8]) -> Cow<'a, [u8]> {
     let path = path.trim_start_matches('/');
     let is_below = |directory: &str| path.strip_prefix(directory).is_some();
@@ -42,7 +42,7 @@ fn command_line(bytes: &[u8]) -> Vec<u8> {
     shown
 }
 
-/// The lines of the root directory (proc(5)).
+/// The lines of mounts at the root directory (proc(5)).
 fn mounts(text: &str) -> Vec<u8> {
     let mut shown = String::new();
     for line in text.lines() {
@@ -60,28 +60,29 @@ fn mounts(text: &str) -> Vec<u8> {
     shown.into_bytes()
 }
 
-/// `install` and `options` lines may say anything (modprobe.d(5)).
+/// The `blacklist` lines only: `install` and `options` lines may contain secrets (modprobe.d(5)).
 fn blacklist(text: &str) -> Vec<u8> {
-    let is_it = |line: &&str| line.trim_start().starts_with("blacklist");
-    let lines = text.lines().filter(is_it);
+    let is_blacklist = |line: &&str| line.trim_start().starts_with("blacklist");
+    let lines = text.lines().filter(is_blacklist);
     lines
         .flat_map(|line| [line, "\n"])
         .collect::<String>()
         .into_bytes()
 }
 
-/// A file of ours, as this version writes it; nothing of one that it does not understand.
+/// A file of /run/ibboot in the format of this version; empty if this version cannot parse the
+/// file.
 fn handed_over(name: &str, bytes: &[u8]) -> Vec<u8> {
-    fn again<T: serde::de::DeserializeOwned + Serialize>(bytes: &[u8]) -> Vec<u8> {
+    fn rewritten<T: serde::de::DeserializeOwned + Serialize>(bytes: &[u8]) -> Vec<u8> {
         let value: Option<T> = serde_json::from_slice(bytes).ok();
         let text = value.and_then(|value| handover::json(&value).ok());
         text.unwrap_or_default().into_bytes()
     }
     match name {
-        STATE => again::<State>(bytes),
-        EXPECTED => again::<Expectation>(bytes),
-        CHECK => again::<Report>(bytes),
-        KEPT => again::<Kept>(bytes),
+        STATE => rewritten::<State>(bytes),
+        EXPECTED => rewritten::<Expectation>(bytes),
+        CHECK => rewritten::<Report>(bytes),
+        KEPT => rewritten::<Kept>(bytes),
         _ => Vec::new(),
     }
 }
@@ -90,12 +91,12 @@ fn handed_over(name: &str, bytes: &[u8]) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    fn seen(path: &str, text: &str) -> String {
+    fn saved_text(path: &str, text: &str) -> String {
         String::from_utf8(saved(path, text.as_bytes()).into_owned()).unwrap()
     }
 
     #[test]
-    fn a_saved_command_line_has_the_values_that_are_read_alone() {
+    fn a_saved_command_line_has_only_the_values_that_are_read() {
         let line = "quiet  rd.ib.mode=connected\tBOOT_IMAGE=SECRET rd.iscsi.password=SECRET\n\
                     netroot=iscsi:u:SECRET@10.0.0.2::::iqn.a inst.ks=http://h/?t=SECRET other=\"SECRET\n";
         for path in [
@@ -105,7 +106,7 @@ mod tests {
             "/run/initramfs/cmdline.d/a.conf",
         ] {
             assert_eq!(
-                seen(path, line),
+                saved_text(path, line),
                 "quiet  rd.ib.mode=connected\tBOOT_IMAGE=**** rd.iscsi.password=****\n\
                  netroot=iscsi:****@10.0.0.2::::iqn.a inst.ks=http://h/?**** other=\"****\n"
             );
@@ -113,16 +114,16 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_asked_is_not_saved() {
+    fn content_that_is_not_read_is_not_saved() {
         assert_eq!(
-            seen(
+            saved_text(
                 "/etc/modprobe.d/a.conf",
                 "options x key=SECRET\n blacklist mlx5_ib\ninstall y curl -u u:SECRET h\n"
             ),
             " blacklist mlx5_ib\n"
         );
         assert_eq!(
-            seen(
+            saved_text(
                 "/proc/self/mountinfo",
                 "23 1 0:21 / / rw - fuse.x https://u:SECRET@h/x?SECRET rw\n\
                  24 23 0:22 / /home rw - cifs //h/x rw,username=SECRET\n"
@@ -130,8 +131,8 @@ mod tests {
             "23 1 0:21 / / rw - fuse.x https://****@h/x?**** rw\n"
         );
         for name in [STATE, EXPECTED, CHECK, "result", "asked"] {
-            assert_eq!(seen(&format!("/run/ibboot/{name}"), "SECRET"), "");
+            assert_eq!(saved_text(&format!("/run/ibboot/{name}"), "SECRET"), "");
         }
-        assert_eq!(seen("/proc/net/route", "as it is\n"), "as it is\n");
+        assert_eq!(saved_text("/proc/net/route", "as it is\n"), "as it is\n");
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where the boot time went: marks to text bars and JSON. Pure.
+//! PURE: the times of the boot as text bars, SVG and JSON.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +14,7 @@ impl Phase {
             Phase::KernelStart => "kernel start",
             Phase::Started => "ibboot up started",
             Phase::Driver => "driver",
-            Phase::DeviceSeen => "device seen",
+            Phase::DeviceSeen => "device found",
             Phase::PortActive => "port ACTIVE",
             Phase::Lease => "DHCP lease",
             Phase::Lease6 => "DHCPv6 lease",
@@ -29,13 +29,13 @@ impl Phase {
 /// `ibboot timeline --format json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Timeline {
-    /// Version of the shape.
+    /// Version of the JSON format.
     pub schema: u32,
-    /// In order of time.
+    /// The marks in order of time.
     pub marks: Vec<Mark>,
 }
 
-/// Puts together what the initramfs left and what the check after boot recorded.
+/// Combines the marks of the initramfs with those of the check after boot.
 pub fn timeline(state: &State, check: Option<&Report>) -> Timeline {
     let moment = |phase, start_ns| Mark {
         phase,
@@ -56,7 +56,7 @@ pub fn timeline(state: &State, check: Option<&Report>) -> Timeline {
 const BAR: u64 = 40;
 
 impl Timeline {
-    /// A line per mark: seconds since kernel start, a bar, what happened.
+    /// Text with one line per mark: seconds since kernel start, a bar, the phase.
     pub fn text(&self) -> String {
         let last = |mark: &Mark| mark.end_ns.unwrap_or(mark.start_ns);
         let end = self.marks.iter().map(last).max().unwrap_or(0).max(1);
@@ -89,7 +89,8 @@ impl Timeline {
         out
     }
 
-    /// A picture of the same: a line per mark, time to the right, seconds at both ends.
+    /// The same content as an SVG picture: one line per mark, time to the right, seconds at both
+    /// ends.
     pub fn svg(&self) -> String {
         const WIDTH: u64 = 960;
         const LEFT: u64 = 260;
@@ -147,7 +148,7 @@ impl Timeline {
     }
 }
 
-/// Text for XML: an object's name comes from the command line.
+/// Escapes text for XML: the name of an object comes from the command line.
 fn markup(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -155,7 +156,7 @@ fn markup(text: &str) -> String {
             '&' => out.push_str("&amp;"),
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
-            // No XML has these (XML 1.0, 2.2).
+            // Characters that XML excludes (XML 1.0, 2.2).
             '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
             c => out.push(c),
         }

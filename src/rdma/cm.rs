@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! /dev/infiniband/rdma_cm: does a server answer over RDMA? A host that answers to TCP alone does
-//! not (include/uapi/rdma/rdma_user_cm.h, drivers/infiniband/core/ucma.c).
+//! /dev/infiniband/rdma_cm: tests whether a server answers over RDMA. A host that answers only over
+//! TCP is not reachable by this test (include/uapi/rdma/rdma_user_cm.h,
+//! drivers/infiniband/core/ucma.c).
 
 use std::fs::OpenOptions;
 use std::io;
@@ -27,15 +28,15 @@ enum Command {
 
 /// RDMA_PS_TCP: the port space of NFS/RDMA, iSER and NVMe/RDMA.
 const PORT_SPACE_TCP: u16 = 0x0106;
-/// RDMA_PS_UDP: asking for a service there needs no queue pair (SIDR, IBTA 12.11).
+/// RDMA_PS_UDP: a request for a service in this port space needs no queue pair (SIDR, IBTA 12.11).
 const PORT_SPACE_UDP: u16 = 0x0111;
 const QPT_RC: u8 = 2;
 const QPT_UD: u8 = 4;
 /// The kernel drops the events of an identifier with user id 0 (`ucma_event_handler`).
 const USER_ID: u64 = 1;
-/// Nobody looks at the queue pair of a connection that is never made.
+/// Any number does: no connection is made, so the kernel never uses the queue pair.
 const NO_QP: u32 = 0x12_3456;
-/// A service nobody has: the answer that there is none is answer enough.
+/// A service that no host offers: the refusal proves that the host answers.
 const NO_SERVICE: u16 = 1;
 
 /// Size of the largest response, `struct rdma_ucm_event_resp`.
@@ -46,13 +47,13 @@ const QUERY_RESPONSE: usize = 280;
 /// An event of the connection manager (`enum rdma_cm_event_type`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// Its number.
+    /// Number of the event type.
     pub kind: u32,
-    /// 0, a negative errno, or the other side's reason.
+    /// 0, a negative errno, or the reason that the server gave.
     pub status: i32,
 }
 
-/// One question to one server. Non-blocking and close-on-exec; closing it takes everything back.
+/// One request to one server. Non-blocking and close-on-exec; closing the file cancels the request.
 #[derive(Debug)]
 pub struct Cm {
     file: OwnedFd,
@@ -65,12 +66,12 @@ pub struct Cm {
 unsafe impl OwnsDescriptor for Cm {}
 
 impl Cm {
-    /// Begins: the server's address is resolved to an RDMA device and a neighbour. Without `port`
-    /// the host itself is asked.
+    /// Starts to resolve the server's address to an RDMA device and a neighbour. Without `port` the
+    /// test is for the host itself, not for a service.
     ///
     /// ENOENT: rdma_ucm is not loaded. ENETUNREACH: no route to the address.
     pub fn begin(address: IpAddr, port: Option<u16>, timeout_ms: u32) -> io::Result<Self> {
-        // O_CLOEXEC is std's habit.
+        // std sets O_CLOEXEC.
         let file: OwnedFd = OpenOptions::new()
             .read(true)
             .write(true)
@@ -88,32 +89,32 @@ impl Cm {
         };
         let mut request = Vec::with_capacity(24);
         request.extend(USER_ID.to_ne_bytes());
-        let response = cm.answered(Command::CreateId, &request, 4, |request| {
+        let response = cm.query(Command::CreateId, &request, 4, |request| {
             request.extend(space.to_ne_bytes());
             request.extend([kind, 0, 0, 0, 0, 0]);
         })?;
         cm.id = native(&response, 0).ok_or(io::ErrorKind::UnexpectedEof)?;
 
-        let mut request = vec![0; 28]; // from whatever address
+        let mut request = vec![0; 28]; // any source address
         request.extend(sockaddr(SocketAddr::new(
             address,
             port.unwrap_or(NO_SERVICE),
         )));
         request.extend(cm.id.to_ne_bytes());
         request.extend(timeout_ms.to_ne_bytes());
-        cm.told(Command::ResolveIp, &request)?;
+        cm.send(Command::ResolveIp, &request)?;
         Ok(cm)
     }
 
-    /// The path: on InfiniBand the subnet administrator is asked for it.
+    /// Resolves the path to the server; on InfiniBand the kernel queries the subnet administrator.
     pub fn resolve_route(&self, timeout_ms: u32) -> io::Result<()> {
         let mut request = Vec::with_capacity(8);
         request.extend(self.id.to_ne_bytes());
         request.extend(timeout_ms.to_ne_bytes());
-        self.told(Command::ResolveRoute, &request)
+        self.send(Command::ResolveRoute, &request)
     }
 
-    /// The question itself, over the wire.
+    /// Sends the connection request or SIDR request to the server.
     pub fn connect(&self) -> io::Result<()> {
         let mut request = Vec::with_capacity(288);
         let qp_num = if self.is_service { NO_QP } else { 0 };
@@ -124,12 +125,13 @@ impl Cm {
         request.extend([0, 0, 0, 0, 0, 7, 7, 1]);
         request.extend(self.id.to_ne_bytes());
         request.resize(288, 0);
-        self.told(Command::Connect, &request)
+        self.send(Command::Connect, &request)
     }
 
-    /// Node GUID and port number by which the server is reached, once its address is resolved.
+    /// Node GUID and port number of the local port towards the server, after its address is
+    /// resolved.
     pub fn way(&self) -> io::Result<(u64, u32)> {
-        let response = self.answered(Command::Query, &[], QUERY_RESPONSE, |request| {
+        let response = self.query(Command::Query, &[], QUERY_RESPONSE, |request| {
             request.extend(self.id.to_ne_bytes());
             request.extend(0_u32.to_ne_bytes()); // RDMA_USER_CM_QUERY_ADDR
         })?;
@@ -139,27 +141,27 @@ impl Cm {
         Ok((u64::from_be_bytes(*guid), u32::from(*port)))
     }
 
-    /// The next event; `None` when there is none yet.
+    /// The next event; `None` if no event is queued.
     pub fn event(&self) -> io::Result<Option<Event>> {
-        match self.answered(Command::GetEvent, &[], RESPONSE, |_| {}) {
+        match self.query(Command::GetEvent, &[], RESPONSE, |_| {}) {
             Ok(response) => Ok(event(&response)),
             Err(e) if e.raw_os_error() == Some(libc::EAGAIN) => Ok(None),
             Err(e) => Err(e),
         }
     }
 
-    /// A command without response.
-    fn told(&self, command: Command, request: &[u8]) -> io::Result<()> {
+    /// Sends a command without a response.
+    fn send(&self, command: Command, request: &[u8]) -> io::Result<()> {
         write(&self.file, &framed(command, request, 0))
     }
 
-    /// A command whose response the kernel writes to the address after `before`; `after` adds what
-    /// follows it.
+    /// Sends a command with a response. The kernel writes the response to the address that follows
+    /// `before` in the request; `after` follows this address.
     #[allow(
         unsafe_code,
         reason = "the kernel writes through a pointer inside the request"
     )]
-    fn answered(
+    fn query(
         &self,
         command: Command,
         before: &[u8],
@@ -172,11 +174,11 @@ impl Cm {
         let mut request = before.to_vec();
         request.extend((address as u64).to_ne_bytes());
         after(&mut request);
-        // The kernel writes at most `length` bytes, which framed() announces and `response` has; its
-        // provenance is exposed, so that the compiler expects the write.
+        // The kernel writes at most `length` bytes, which framed() announces; `response` has that
+        // length. The provenance of `response` is exposed, so the compiler expects the write.
         write(&self.file, &framed(command, &request, length))?;
-        // SAFETY: `response` is an initialised array, which the kernel may have written to behind
-        // the compiler's back.
+        // SAFETY: `response` is an initialised array. The kernel may have written to it without the
+        // compiler's knowledge.
         let response = unsafe { std::ptr::read_volatile(&raw const response) };
         Ok(response.get(..length).unwrap_or_default().to_vec())
     }
@@ -188,7 +190,7 @@ impl AsRawFd for Cm {
     }
 }
 
-/// `struct rdma_ucm_cmd_hdr` and the request behind it.
+/// `struct rdma_ucm_cmd_hdr`, followed by the request.
 fn framed(command: Command, request: &[u8], out: usize) -> Vec<u8> {
     let length = |bytes: usize| u16::try_from(bytes).unwrap_or(u16::MAX).to_ne_bytes();
     let mut whole = Vec::with_capacity(8 + request.len());
@@ -233,7 +235,7 @@ fn native(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_ne_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
-/// Reads `struct rdma_ucm_event_resp`; none where that is cut.
+/// Reads `struct rdma_ucm_event_resp`; `None` if the response is too short.
 pub fn event(response: &[u8]) -> Option<Event> {
     Some(Event {
         kind: native(response, 12)?,
@@ -265,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_is_read_and_a_short_one_is_none() {
+    fn an_event_is_read_and_a_short_response_is_none() {
         let mut bytes = [0; RESPONSE];
         bytes[12] = 1;
         bytes[16..20].copy_from_slice(&(-110_i32).to_ne_bytes());
@@ -279,7 +281,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_is_read_is_survived(bytes in prop::collection::vec(any::<u8>(), 0..RESPONSE)) {
+        fn no_response_panics(bytes in prop::collection::vec(any::<u8>(), 0..RESPONSE)) {
             let event = event(&bytes);
             prop_assert_eq!(event.is_none(), bytes.len() < 20);
         }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What to wait on: [`Uevents`] (devices that come and go) and [`AsyncEvents`] (port states).
+//! Event sources: [`Uevents`] (devices that come and go) and [`AsyncEvents`] (port states).
 //!
-//! Both are non-blocking file descriptors for the event loop. Every event is a hint that something
-//! is to be read again: events may be repeated (rxe of Linux 6.12 reports PORT_ACTIVE twice) and may
-//! be lost (the kernel drops them when memory is short), so a slow look remains necessary.
+//! Both are non-blocking file descriptors for the event loop. Every event is only a hint to read
+//! again: the kernel may repeat events (rxe of Linux 6.12 reports PORT_ACTIVE twice) and may drop
+//! them when memory is short, so slow polling remains necessary.
 
 use std::fmt;
 use std::fs::OpenOptions;
@@ -28,7 +28,8 @@ const UEVENT: usize = 8 << 10;
 /// Group of the kernel's own messages; group 2 is udev's.
 const KERNEL_GROUP: u32 = 1;
 
-/// Coldplug sends thousands of uevents in a burst. Kernel memory, taken only while queued.
+/// Queue for the thousands of uevents of a coldplug. The kernel takes the memory only while
+/// messages are queued.
 const UEVENT_QUEUE: usize = 4 << 20;
 
 /// The kernel's uevents, on a non-blocking socket.
@@ -46,18 +47,19 @@ impl Uevents {
     pub fn open() -> io::Result<Self> {
         let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
         let socket = netlink::open(flags, SockProtocol::NetlinkKObjectUEvent, KERNEL_GROUP)?;
-        // Without CAP_NET_ADMIN the queue stays at its default, and a burst is told as lost.
+        // Without CAP_NET_ADMIN the queue keeps its default size, and drain() reports a burst as
+        // lost.
         if let Err(errno) = setsockopt(&socket, sockopt::RcvBufForce, &UEVENT_QUEUE) {
             log::debug!("uevent queue of {UEVENT_QUEUE} bytes: {errno}");
         }
         Ok(Self { socket })
     }
 
-    /// All that is queued, until the socket would block. Messages that another process sent, and
-    /// ones that are no uevents, are left out.
+    /// All queued uevents, until the socket would block. Messages from another process and messages
+    /// that are not uevents are left out.
     ///
-    /// ENOBUFS: uevents were lost, so what the rest of them said is not the whole truth. The queue is
-    /// empty; look at everything again.
+    /// ENOBUFS: uevents were lost, so the uevents of this call are incomplete. The queue is empty;
+    /// read all state again.
     pub fn drain(&self) -> io::Result<Vec<Uevent>> {
         let mut buffer = vec![0; UEVENT];
         let mut events = Ok(Vec::new());
@@ -92,7 +94,7 @@ impl AsFd for Uevents {
 /// What an [`AsyncEvent`] is about (`enum ib_event_type` of include/rdma/ib_verbs.h).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AsyncKind {
-    /// The device failed or is being removed: drop the descriptor, and look for the device anew.
+    /// The device failed or is being removed: drop the descriptor and look for the device again.
     DeviceFatal,
     /// The port became ACTIVE.
     PortActive,
@@ -104,19 +106,20 @@ pub enum AsyncKind {
     PkeyChange,
     /// The port has another subnet manager.
     SmChange,
-    /// The subnet manager wants subscriptions made anew.
+    /// The subnet manager requests that subscriptions are registered again.
     ClientReregister,
     /// The port's GID table changed.
     GidChange,
-    /// Another event, by number: of a queue pair, or a newer kernel's.
+    /// Another event, by number: an event of a queue pair, or of a newer kernel.
     Other(u32),
-    /// Not an event of the kernel but its EIO: the device is gone and the descriptor is dead. Not
-    /// every kernel says so to a non-blocking reader, so [`AsyncKind::DeviceFatal`] has to do.
+    /// Not an event, but the kernel's EIO: the device is gone and the descriptor is dead. Not every
+    /// kernel reports EIO to a non-blocking reader, so do not rely on it: use
+    /// [`AsyncKind::DeviceFatal`].
     Gone,
 }
 
 impl AsyncKind {
-    /// Is this the last event of its device? Drop the [`AsyncEvents`] then.
+    /// Whether this is the last event of its device: drop the [`AsyncEvents`] then.
     pub fn is_final(self) -> bool {
         matches!(self, Self::DeviceFatal | Self::Gone)
     }
@@ -167,27 +170,29 @@ pub struct AsyncEvent {
 /// Size of `struct ib_uverbs_async_event_desc`.
 const EVENT: usize = 16;
 
-/// Size of the core's part of `struct ib_uverbs_get_context_resp`, and room for the driver's: mlx4
-/// refuses less than 16 bytes, siw less than 8; the others take what is there.
+/// Size of the core's part of `struct ib_uverbs_get_context_resp`, and room for the driver's part:
+/// mlx4 refuses less than 16 bytes, siw less than 8; the other drivers accept any size.
 const RESPONSE: usize = 8 + 64;
 
-/// GET_CONTEXT: `struct ib_uverbs_cmd_hdr`, the response's address, and the driver's part.
+/// Size of GET_CONTEXT: `struct ib_uverbs_cmd_hdr`, the address of the response, and the driver's
+/// part.
 const REQUEST: usize = 8 + 8 + 8;
 
-/// The asynchronous events of one RDMA device, through its uverbs file: the only place where the
-/// kernel tells that a port became ACTIVE. Non-blocking and close-on-exec.
+/// The asynchronous events of one RDMA device, read from its uverbs file: the only interface on
+/// which the kernel reports that a port became ACTIVE. Non-blocking and close-on-exec.
 ///
-/// Open this, *then* read the port's state, then wait: the other way round an event between the two
+/// Open this, *then* read the port's state, then wait: in any other order, an event between the two
 /// is lost.
 ///
 /// **Drop it before the device is removed, and before the program ends its work.** rxe, siw and
-/// rdmavt have no `disassociate_ucontext`: the kernel's removal of such a device, by
-/// [`netlink::Rdma::delete_link`] as by the network device going away, waits in the kernel for every
-/// open uverbs file. A process that sends DELLINK while it holds one waits for itself, and a file
-/// left open over switch_root blocks whoever removes the device later. Drop closes both files.
+/// rdmavt have no `disassociate_ucontext`: when such a device is removed, by
+/// [`netlink::Rdma::delete_link`] or with its network device, the kernel waits until every uverbs
+/// file of the device is closed. A process that sends DELLINK while it holds such a file waits for
+/// itself. A file that is left open over switch_root blocks the program that removes the device
+/// later. Drop closes both files.
 #[derive(Debug)]
 pub struct AsyncEvents {
-    // Fields are dropped in this order: the event file first, then the context it belongs to.
+    // Fields are dropped in this order: the event file first, then its context.
     events: OwnedFd,
     _context: OwnedFd,
 }
@@ -200,15 +205,15 @@ impl AsyncEvents {
     /// Open a device by the name of its uverbs file, `uverbs0` ([`netlink::Rdma::chardev`]).
     ///
     /// Would-block: the driver is not ready (mlx5 while it resets); try again. ENOENT: no device
-    /// node. EINVAL and others: the driver wants a request of its own (irdma, bnxt_re); poll the
-    /// port instead.
+    /// node. EINVAL and others: the driver requires its own request format (irdma, bnxt_re); poll
+    /// the port instead.
     pub fn open(name: &str) -> io::Result<Self> {
         let number = name.strip_prefix("uverbs").unwrap_or_default();
         if number.is_empty() || !number.bytes().all(|b| b.is_ascii_digit()) {
-            let why = format!("{name:?} is not the name of an uverbs device");
+            let why = format!("{name:?} is not the name of a uverbs device");
             return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
         }
-        // O_CLOEXEC is std's habit.
+        // std sets O_CLOEXEC.
         let context: OwnedFd = OpenOptions::new()
             .read(true)
             .write(true)
@@ -224,8 +229,8 @@ impl AsyncEvents {
         })
     }
 
-    /// All that is queued, until the descriptor would block. After an event that
-    /// [is final](AsyncKind::is_final) nothing more will come.
+    /// All queued events, until the descriptor would block. After an event that [is
+    /// final](AsyncKind::is_final) no more events follow.
     pub fn drain(&self) -> io::Result<Vec<AsyncEvent>> {
         drain(Descriptor(self.events.as_fd()))
     }
@@ -243,8 +248,8 @@ impl AsFd for AsyncEvents {
     }
 }
 
-/// GET_CONTEXT by `write` (`ib_uverbs_write`, `ib_uverbs_get_context`), with a driver's part that
-/// mlx5 needs ({16 bfregs, 4 of them of low latency}) and mlx4, hfi1, rxe and siw do not mind.
+/// Sends GET_CONTEXT by `write` (`ib_uverbs_write`, `ib_uverbs_get_context`). mlx5 requires the
+/// driver's part ({16 bfregs, 4 of them low-latency}); mlx4, hfi1, rxe and siw ignore it.
 #[allow(
     unsafe_code,
     reason = "the kernel writes through a pointer inside the request"
@@ -254,17 +259,18 @@ fn get_context(context: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     let address = response.as_mut_ptr().expose_provenance();
     let request = get_context_request(address as u64);
     // SAFETY: `request` is readable for its whole length. The kernel also writes to the address in
-    // it, at most the RESPONSE bytes that out_words announces and `response` has; `response` lives
-    // until after the call, and its provenance is exposed, so that the compiler expects the write.
+    // it, at most the RESPONSE bytes that out_words announces; `response` has that length and lives
+    // until after the call. The provenance of `response` is exposed, so the compiler expects the
+    // write.
     let written =
         unsafe { libc::write(context.as_raw_fd(), request.as_ptr().cast(), request.len()) };
     Errno::result(written)?;
-    // SAFETY: `response` is an initialised array, which the kernel may have written to behind the
-    // compiler's back.
+    // SAFETY: `response` is an initialised array. The kernel may have written to it without the
+    // compiler's knowledge.
     let response = unsafe { std::ptr::read_volatile(&raw const response) };
     let fd = async_fd(&response).ok_or(Errno::EBADF)?;
-    // SAFETY: GET_CONTEXT succeeded, so this is a descriptor that the kernel has just made for us
-    // and that nobody else knows.
+    // SAFETY: GET_CONTEXT succeeded, so `fd` is a descriptor that the kernel has just created for
+    // this process and that no other code owns.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
@@ -287,8 +293,8 @@ fn get_context_request(response: u64) -> [u8; REQUEST] {
     request
 }
 
-/// `async_fd` of the response. A driver that answers 0 has not answered: 0 is taken in every
-/// process that talks to a console, and would be closed by mistake.
+/// `async_fd` of the response. 0 means that the driver wrote no descriptor: a process with a
+/// console already uses 0, and an OwnedFd of 0 would close standard input.
 fn async_fd(response: &[u8]) -> Option<RawFd> {
     let fd = response
         .first_chunk()
@@ -296,7 +302,7 @@ fn async_fd(response: &[u8]) -> Option<RawFd> {
     (fd > 0).then_some(fd)
 }
 
-/// A borrowed descriptor as a reader.
+/// Implements `Read` for a borrowed descriptor.
 #[derive(Debug)]
 struct Descriptor<'a>(BorrowedFd<'a>);
 
@@ -306,7 +312,8 @@ impl Read for Descriptor<'_> {
     }
 }
 
-/// Reads `struct ib_uverbs_async_event_desc` until the reader would block. Half an event is an error.
+/// Reads `struct ib_uverbs_async_event_desc` until the reader would block. A partial event is an
+/// error.
 pub fn drain(mut events: impl Read) -> io::Result<Vec<AsyncEvent>> {
     let mut found = Vec::new();
     loop {
@@ -328,7 +335,7 @@ pub fn drain(mut events: impl Read) -> io::Result<Vec<AsyncEvent>> {
     }
 }
 
-/// `{u64 element, u32 event_type, u32 reserved}`; the element of a port's event is its number.
+/// `{u64 element, u32 event_type, u32 reserved}`; `element` of a port's event is the port number.
 fn async_event(bytes: &[u8; EVENT]) -> AsyncEvent {
     let [e0, e1, e2, e3, e4, e5, e6, e7, t0, t1, t2, t3, ..] = *bytes;
     let element = u64::from_ne_bytes([e0, e1, e2, e3, e4, e5, e6, e7]);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! PURE: what is asked of the subnet administrator and what it answers, as bytes (IBTA 13.4 and
-//! 15.2). Whatever comes from the wire is hostile: a record that is cut short or made up is no
-//! record, and never a panic.
+//! PURE: requests to the subnet administrator and their answers, as bytes (IBTA 13.4 and 15.2).
+//! Input from the wire is hostile: a truncated or forged record is ignored and never causes a
+//! panic.
 
 use std::net::Ipv6Addr;
 
@@ -12,9 +12,9 @@ mod tests;
 
 /// Bytes of a management datagram on the wire.
 pub const MAD: usize = 256;
-/// SubnAdm, and its version.
+/// Management class SubnAdm.
 pub const SA_CLASS: u8 = 0x03;
-/// Version of the class.
+/// Class version of [`SA_CLASS`].
 pub const SA_CLASS_VERSION: u8 = 2;
 
 const BASE_VERSION: u8 = 1;
@@ -22,10 +22,10 @@ const GET: u8 = 0x01;
 const GET_TABLE: u8 = 0x12;
 const RESPONSE: u8 = 0x80;
 
-/// Where the fields stand.
+/// Offsets of the fields.
 mod at {
     pub const STATUS: usize = 4;
-    /// The low half: the kernel puts its own number of the agent into the high one.
+    /// The low half: the kernel writes its own number of the agent into the high half.
     pub const TID_LOW: usize = 12;
     pub const ATTRIBUTE: usize = 16;
     pub const RECORD_SIZE: usize = 44;
@@ -42,10 +42,10 @@ const COMPONENT_LID: u64 = 1;
 /// MTUCap in a PortInfoRecord: 4 bytes of keys, then PortInfo.
 const PORT_INFO_MTU: usize = 4 + 41;
 
-/// What is asked.
+/// A request to the subnet administrator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Question {
-    /// ClassPortInfo: nothing costs the subnet administrator less.
+    /// ClassPortInfo: the cheapest request for the subnet administrator.
     ClassPortInfo,
     /// MCMemberRecord of one group, by its MGID.
     Group(Ipv6Addr),
@@ -69,7 +69,7 @@ impl Question {
         }
     }
 
-    /// The datagram. `tid` comes back in the answer.
+    /// The datagram of the request. The answer carries the same `tid`.
     pub fn bytes(self, tid: u32) -> [u8; MAD] {
         let mut mad = [0; MAD];
         put(
@@ -93,7 +93,7 @@ impl Question {
         mad
     }
 
-    /// Reads the answer to this question; `None` if it is none.
+    /// Reads the answer to this request; `None` if `mad` is not that answer.
     pub fn answer(self, tid: u32, mad: &[u8]) -> Option<Reply<'_>> {
         let [BASE_VERSION, SA_CLASS, SA_CLASS_VERSION, method, ..] = *mad else {
             return None;
@@ -108,31 +108,31 @@ impl Question {
     }
 }
 
-/// The status field: generic bits below, the class's own code in the high byte.
+/// The status field: generic bits in the low byte, the code of the class in the high byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Status(pub u16);
 
 impl Status {
-    /// Answered as asked.
+    /// Success.
     pub const OK: Status = Status(0);
-    /// No record has what was asked for.
+    /// No record matches the request.
     pub const NO_RECORDS: Status = Status(0x0300);
-    /// Bit 1: somebody else answers for this class. It lives.
+    /// Bit 1: another port answers for this class. The subnet administrator is alive.
     const REDIRECT: u16 = 0x0002;
 
-    /// The subnet administrator lives, and another place answers for it.
+    /// Whether the subnet administrator is alive and redirects to another port.
     pub fn is_redirect(self) -> bool {
         self.0 & Self::REDIRECT != 0
     }
 
-    /// Bits 2 to 4: the method with this attribute is not supported. A host says so of a class that
-    /// no program of it serves (drivers/infiniband/core/mad.c, generate_unmatched_resp).
+    /// Bits 2 to 4: the method with this attribute is not supported. A host answers so for a class
+    /// that none of its programs serves (drivers/infiniband/core/mad.c, generate_unmatched_resp).
     pub fn is_unserved(self) -> bool {
         self.0 & 0x1c == 0x0c
     }
 
-    /// In the specification's words (IBTA tables 103 and 186).
+    /// Text of the status in the words of the specification (IBTA tables 103 and 186).
     pub fn words(self) -> &'static str {
         match (self.0 >> 8, self.0 & 0x1f) {
             (1, _) => "no resources",
@@ -152,15 +152,15 @@ impl Status {
     }
 }
 
-/// An answer.
+/// An answer of the subnet administrator.
 #[derive(Clone, Copy, Debug)]
 pub struct Reply<'a> {
-    /// Its status.
+    /// Status of the answer.
     pub status: Status,
     mad: &'a [u8],
 }
 
-/// What MCMemberRecord says of a multicast group.
+/// The fields of an MCMemberRecord that describe a multicast group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Group {
     /// Address of the group.
@@ -171,33 +171,33 @@ pub struct Group {
     pub qkey: u32,
     /// P_Key.
     pub pkey: u16,
-    /// IB MTU in bytes; none for a code that is not known.
+    /// IB MTU in bytes; none for an unknown code.
     pub mtu: Option<u32>,
-    /// Mb/s; none for a code that is not known.
+    /// Mb/s; none for an unknown code.
     pub megabits: Option<u32>,
     /// Service level.
     pub sl: u8,
     /// Scope: 2 link-local, 5 site-local.
     pub scope: u8,
-    /// Bits: full member, non-member, send-only member, of the port that asks.
+    /// Bits: full member, non-member, send-only member, of the requesting port.
     pub join_state: u8,
 }
 
 impl<'a> Reply<'a> {
-    /// The records of a table, at their distance from one another.
+    /// The records of the table; the header gives their distance in bytes.
     fn records(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
-        // In units of 8 bytes. 0 stands where there is no record.
+        // In units of 8 bytes. 0 means that no record follows.
         let size = usize::from(be16(self.mad, at::RECORD_SIZE).unwrap_or(0)) * 8;
         let data = self.mad.get(at::DATA..).filter(|_| size > 0);
         data.unwrap_or_default().chunks_exact(size.max(1))
     }
 
-    /// The groups.
+    /// The multicast groups of the table.
     pub fn groups(&self) -> impl Iterator<Item = Group> + use<'a> {
         self.records().filter_map(group)
     }
 
-    /// Largest MTU, in bytes, that the subnet administrator believes the port to be capable of.
+    /// Largest MTU of the port in bytes, as the subnet administrator reports it.
     pub fn port_mtu(&self) -> Option<u32> {
         let code = self.records().next()?.get(PORT_INFO_MTU)? & 0x0f;
         mtu(code)
@@ -211,7 +211,7 @@ fn group(record: &[u8]) -> Option<Group> {
         mgid: Ipv6Addr::from(*record.first_chunk::<16>()?),
         qkey: be32(record, 32)?,
         mlid: be16(record, 36)?,
-        // The two bits above are a selector, which means something in requests only.
+        // The two high bits are a selector, which has a meaning only in requests.
         mtu: mtu(byte(38)? & 0x3f),
         pkey: be16(record, 40)?,
         megabits: rate(byte(42)? & 0x3f),
@@ -221,12 +221,12 @@ fn group(record: &[u8]) -> Option<Group> {
     })
 }
 
-/// Bytes of an MTU code.
+/// MTU in bytes of an MTU code.
 fn mtu(code: u8) -> Option<u32> {
     matches!(code, 1..=5).then(|| 128 << code)
 }
 
-/// Mb/s of a rate code (IBTA 15.2.5.16; `enum ib_rate` of include/rdma/ib_verbs.h).
+/// Rate in Mb/s of a rate code (IBTA 15.2.5.16; `enum ib_rate` of include/rdma/ib_verbs.h).
 fn rate(code: u8) -> Option<u32> {
     Some(match code {
         2 => 2_500,

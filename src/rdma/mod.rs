@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the kernel's RDMA stack tells and takes: sysfs text, NETLINK_RDMA, uverbs events, umad,
-//! rdma_cm.
+//! The interfaces of the kernel's RDMA stack: sysfs, NETLINK_RDMA, uverbs events, umad and rdma_cm.
 
 pub mod cm;
 pub mod events;

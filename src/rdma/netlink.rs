@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! NETLINK_RDMA: devices, ports, software links, and notice of devices that come and go.
+//! NETLINK_RDMA: devices, ports, software links, and notifications about devices that come and go.
 //!
-//! The stack's own interface (include/uapi/rdma/rdma_netlink.h, drivers/infiniband/core/nldev.c),
-//! so no library and no walk through sysfs is needed. [`wire`] is the encoding, without a socket.
+//! This is the native interface of the stack (include/uapi/rdma/rdma_netlink.h,
+//! drivers/infiniband/core/nldev.c); neither a library nor a walk through sysfs is needed. [`wire`]
+//! is the encoding, without a socket.
 
 use std::cell::Cell;
 use std::fmt;
@@ -32,10 +33,10 @@ mod tests;
 /// The kernel builds no netlink datagram beyond 32 KiB (`netlink_dump` of af_netlink.c).
 const DATAGRAM: usize = 32 << 10;
 
-/// The kernel answers inside `send`, so an answer that is not there after this long was lost.
+/// The kernel answers inside `send`: an answer that is not queued after this time was lost.
 const ANSWER_SECONDS: i64 = 5;
 
-/// How often a dump is begun again when devices changed under it or its answers did not fit.
+/// Tries of a dump, if devices change during the dump or its answers do not fit.
 const DUMP_ATTEMPTS: u32 = 4;
 
 /// IB_DEVICE_NAME_MAX, with the NUL.
@@ -47,31 +48,31 @@ const SHORT_NAME: usize = 16;
 /// Bit of RDMA_NL_GROUP_NOTIFY (4) in `nl_groups`.
 const NOTIFY_GROUP: u32 = 1 << (4 - 1);
 
-/// An RDMA device, as NETLINK_RDMA tells it.
+/// An RDMA device, as NETLINK_RDMA reports it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Device {
-    /// Kernel's number of it: stable across renames, until it is removed.
+    /// Kernel index of the device: stable across renames, until the device is removed.
     pub index: u32,
-    /// Name at this moment: `mlx5_0`, `ibp129s0`, `rxe0`.
+    /// Current name: `mlx5_0`, `ibp129s0`, `rxe0`.
     pub name: String,
-    /// Number of its ports, which count from 1.
+    /// Number of ports; ports are counted from 1.
     pub ports: u32,
     /// `device_cap_flags` of include/rdma/ib_verbs.h.
     pub cap_flags: u64,
     /// Firmware version; software devices have none.
     pub fw_version: Option<String>,
-    /// GUID of the node: the name that lasts.
+    /// GUID of the node: stable across renames and reboots.
     pub node_guid: Guid,
-    /// GUID of the card or system it belongs to.
+    /// GUID of the card or system of this device.
     pub sys_image_guid: Guid,
     /// Channel adapter, RNIC or other.
     pub node_type: NodeType,
-    /// `ib`, `roce`, `iw`, `opa` or `usnic`, decided by the first port alone: a card of mixed ports
-    /// has its other ports' link layer in sysfs only. Absent before Linux 5.1.
+    /// `ib`, `roce`, `iw`, `opa` or `usnic`, decided by the first port alone: on a card with mixed
+    /// ports, only sysfs shows the link layer of the other ports. Absent before Linux 5.1.
     pub protocol: Option<String>,
 }
 
-/// A port of an RDMA device, as NETLINK_RDMA tells it.
+/// A port of an RDMA device, as NETLINK_RDMA reports it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Port {
     /// [`Device::index`].
@@ -84,9 +85,9 @@ pub struct Port {
     pub state: PortState,
     /// Physical state.
     pub phys_state: PhysState,
-    /// LID; InfiniBand only, 0 until a subnet manager gave one.
+    /// LID; InfiniBand only, 0 until a subnet manager assigns one.
     pub lid: Option<u32>,
-    /// LID of the subnet manager; InfiniBand only, 0 until one swept this port.
+    /// LID of the subnet manager; InfiniBand only, 0 until a subnet manager has swept this port.
     pub sm_lid: Option<u32>,
     /// LID mask count; InfiniBand only.
     pub lmc: Option<u8>,
@@ -94,10 +95,10 @@ pub struct Port {
     pub cap_flags: Option<u64>,
     /// Subnet prefix, high half of the port's GIDs; InfiniBand only.
     pub subnet_prefix: Option<u64>,
-    /// Index of the network device the port lives on: RoCE and iWARP in this network namespace.
-    /// Never there for IPoIB, which lives on the port instead.
+    /// Index of the network device below the port: RoCE and iWARP, in this network namespace. Never
+    /// set for IPoIB, whose network device is above the port.
     pub netdev_index: Option<u32>,
-    /// Its name.
+    /// Name of the network device below the port.
     pub netdev: Option<String>,
 }
 
@@ -106,9 +107,9 @@ pub struct Port {
 pub struct Chardev {
     /// Name below /dev/infiniband: `uverbs0`.
     pub name: String,
-    /// Device number as `huge_encode_dev` packs it.
+    /// Device number in the encoding of `huge_encode_dev`.
     pub dev_t: u64,
-    /// ABI version of the driver behind it.
+    /// ABI version of the driver.
     pub abi: u64,
 }
 
@@ -120,25 +121,25 @@ impl Chardev {
     }
 }
 
-/// What a [`MonitorEvent`] is about (`enum rdma_nl_notify_event_type`). Port states are not among
-/// them: those come from [`super::events::AsyncEvents`].
+/// Kind of a [`MonitorEvent`] (`enum rdma_nl_notify_event_type`). There is no event for a port
+/// state: see [`super::events::AsyncEvents`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MonitorKind {
-    /// A device is there.
+    /// A device was registered.
     Register,
-    /// A device is gone.
+    /// A device was removed.
     Unregister,
-    /// A port has its network device.
+    /// A port got its network device.
     NetdevAttach,
     /// A port lost its network device.
     NetdevDetach,
-    /// A device has another name.
+    /// A device was renamed.
     Rename,
-    /// A port's network device has another name.
+    /// A port's network device was renamed.
     NetdevRename,
-    /// A newer kernel's event.
+    /// An event of a newer kernel.
     Other(u8),
-    /// Not an event of the kernel: events were lost or not understood. Look at everything again.
+    /// Not an event of the kernel: events were lost or not understood. Read all state again.
     Lost,
 }
 
@@ -156,7 +157,7 @@ impl From<u8> for MonitorKind {
     }
 }
 
-/// A change of the set of devices. A hint: read the devices again.
+/// A change of the set of devices. It is only a hint: read the devices again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MonitorEvent {
     /// What happened.
@@ -173,23 +174,23 @@ pub struct MonitorEvent {
     pub netdev: Option<String>,
 }
 
-/// Why a request has no answer.
+/// Why a request failed.
 #[derive(Debug)]
 pub enum Error {
-    /// The kernel's refusal.
+    /// The kernel refused the request.
     Kernel(Errno),
     /// The socket failed.
     Socket(io::Error),
     /// No answer within 5 s.
     Timeout,
-    /// An answer that is not what the kernel's headers say.
+    /// The answer contradicts the kernel's headers.
     Malformed(DecodeError),
-    /// A name the kernel cannot take: empty, too long, or with a NUL.
+    /// A name that the kernel cannot accept: empty, too long, or with a NUL.
     Name(String),
 }
 
 impl Error {
-    /// The kernel's refusal, for callers that tell EEXIST from ENODEV.
+    /// The errno of the kernel's refusal, for callers that distinguish EEXIST from ENODEV.
     pub fn errno(&self) -> Option<Errno> {
         match self {
             Self::Kernel(errno) => Some(*errno),
@@ -203,9 +204,9 @@ impl fmt::Display for Error {
         match self {
             Self::Kernel(errno) => write!(f, "{errno}"),
             Self::Socket(error) => write!(f, "netlink socket: {error}"),
-            Self::Timeout => write!(f, "no answer from netlink within {ANSWER_SECONDS} s"),
+            Self::Timeout => write!(f, "no answer from the kernel within {ANSWER_SECONDS} s"),
             Self::Malformed(why) => write!(f, "malformed netlink message: {why}"),
-            Self::Name(name) => write!(f, "{name:?} is not a name the kernel takes"),
+            Self::Name(name) => write!(f, "{name:?} is not a name that the kernel accepts"),
         }
     }
 }
@@ -229,7 +230,7 @@ impl From<DecodeError> for Error {
 
 type Result<T> = std::result::Result<T, Error>;
 
-/// A NETLINK_RDMA socket to ask on.
+/// A NETLINK_RDMA socket for requests.
 #[derive(Debug)]
 pub struct Rdma {
     socket: Socket,
@@ -263,8 +264,9 @@ impl Rdma {
 
     /// Add a software link on a network device. Needs CAP_NET_ADMIN.
     ///
-    /// EEXIST: `netdev` carries one already. ENFILE: the name is taken. ENODEV: no such network
-    /// device. EINVAL: the module of the kind is not there to be loaded, or the name has a `%`. EPERM: not for this network device (rxe on a VLAN).
+    /// EEXIST: `netdev` already has a link of this kind. ENFILE: the name is taken. ENODEV: no such
+    /// network device. EINVAL: the module of the kind is not available, or the name has a `%`.
+    /// EPERM: not possible on this network device (rxe on a VLAN).
     pub fn new_link(&self, name: &str, kind: LinkKind, netdev: &str) -> Result<()> {
         let request = Request::ask(Op::Newlink)
             .text(attr::DEV_NAME, bounded(name, DEVICE_NAME)?)
@@ -273,10 +275,10 @@ impl Rdma {
         self.socket.exchange(&request, &mut |_| Ok(()))
     }
 
-    /// Remove a software link. Needs CAP_NET_ADMIN. EINVAL: no such device, or a real one.
+    /// Remove a software link. Needs CAP_NET_ADMIN. EINVAL: no such device, or a hardware device.
     ///
-    /// Does not return while any process, this one included, holds an uverbs file of the device:
-    /// close [`super::events::AsyncEvents`] first.
+    /// Does not return while any process, including this one, has a uverbs file of the device
+    /// open: close [`super::events::AsyncEvents`] first.
     pub fn delete_link(&self, dev_index: u32) -> Result<()> {
         let request = Request::ask(Op::Dellink).u32(attr::DEV_INDEX, dev_index);
         self.socket.exchange(&request, &mut |_| Ok(()))
@@ -291,7 +293,7 @@ impl Rdma {
 
     /// Character device of a device's client, `uverbs`; the kernel loads the client's module.
     ///
-    /// EOPNOTSUPP: no such client, its module is not there, or it does not serve this device.
+    /// EOPNOTSUPP: no such client, its module is not available, or it does not serve this device.
     /// EINVAL: no such device.
     pub fn chardev(&self, dev_index: u32, kind: &str) -> Result<Chardev> {
         let request = Request::ask(Op::GetChardev)
@@ -316,14 +318,14 @@ impl Rdma {
         self.socket.ask(&request, wire::chardev)
     }
 
-    /// Does this kernel feed [`Monitor`]? Linux 6.12 does, 6.1 does not.
+    /// Whether this kernel sends events to [`Monitor`]: Linux 6.12 does, 6.1 does not.
     pub fn monitor_supported(&self) -> Result<bool> {
         self.socket
             .ask(&Request::ask(Op::SysGet), wire::monitor_mode)
     }
 }
 
-/// A socket to ask the kernel on, of whichever protocol, one question at a time.
+/// A socket for requests to the kernel, of any netlink protocol; one request at a time.
 #[derive(Debug)]
 pub struct Socket {
     socket: OwnedFd,
@@ -331,7 +333,7 @@ pub struct Socket {
 }
 
 impl Socket {
-    /// Open a socket on which the kernel's silence is an error.
+    /// Open a socket on which a missing answer is an error.
     pub fn open(protocol: SockProtocol) -> io::Result<Self> {
         let socket = open(SockFlag::SOCK_CLOEXEC, protocol, 0)?;
         let patience = TimeVal::seconds(ANSWER_SECONDS);
@@ -342,7 +344,7 @@ impl Socket {
         })
     }
 
-    /// One answer.
+    /// Sends a request and returns the single answer.
     fn ask<T>(
         &self,
         request: &Request,
@@ -353,11 +355,11 @@ impl Socket {
             answer = Some(read(payload)?);
             Ok(())
         })?;
-        // An acknowledged question without an answer.
+        // The kernel acknowledged the request without an answer.
         answer.ok_or(Error::Kernel(Errno::ENODATA))
     }
 
-    /// All answers of one consistent walk.
+    /// Sends a dump request and returns all answers of one consistent dump.
     pub fn dump<T>(
         &self,
         request: &Request,
@@ -379,7 +381,7 @@ impl Socket {
         }
     }
 
-    /// Send, and hand every answer to `each` until the kernel says that it is done.
+    /// Send a request, and pass every answer to `each` until the kernel reports the end.
     fn exchange(&self, request: &Request, each: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
         let seq = self.seq.get().wrapping_add(1).max(1);
         self.seq.set(seq);
@@ -413,14 +415,14 @@ impl Socket {
     }
 }
 
-/// How far the answers to one request have come.
+/// State of the answers to one request.
 #[derive(Debug, Default)]
 pub struct Progress {
     interrupted: bool,
 }
 
 impl Progress {
-    /// Pass the payload of each answer in a datagram to `each`; true after the last answer.
+    /// Pass the payload of each answer in a datagram to `each`; returns true after the last answer.
     pub fn digest(
         &mut self,
         datagram: &[u8],
@@ -429,7 +431,7 @@ impl Progress {
     ) -> Result<bool> {
         for message in wire::messages(datagram) {
             let message = message?;
-            // The late answer to a request that timed out.
+            // A late answer to a request that timed out.
             if message.sequence_number() != seq {
                 continue;
             }
@@ -443,8 +445,8 @@ impl Progress {
                     None if self.interrupted => return Err(Error::Kernel(Errno::EINTR)),
                     None => return Ok(true),
                 },
-                // The answer to a single PORT_GET carries GET's type (5121), the answers to a
-                // dump PORT_GET's own (5125): the type does not tell the operation.
+                // The answer to a single PORT_GET has the type of GET (5121), the answers to a dump
+                // have the type of PORT_GET (5125): the type does not identify the operation.
                 _ => each(message.payload())?,
             }
         }
@@ -452,8 +454,8 @@ impl Progress {
     }
 }
 
-/// A second socket, on which the kernel tells of devices that come, go and are renamed. Never
-/// blocks. On a kernel without it ([`Rdma::monitor_supported`]) it stays silent.
+/// A second socket, on which the kernel reports devices that are added, removed and renamed. Never
+/// blocks. A kernel without notifications ([`Rdma::monitor_supported`]) sends nothing.
 #[derive(Debug)]
 pub struct Monitor {
     socket: OwnedFd,
@@ -471,7 +473,7 @@ impl Monitor {
         Ok(Self { socket })
     }
 
-    /// All that is queued, until the socket would block. A socket that fails reports itself as
+    /// All queued events, until the socket would block. An error of the socket is returned as
     /// [`MonitorKind::Lost`].
     pub fn drain(&self) -> Vec<MonitorEvent> {
         let mut buffer = vec![0; DATAGRAM];
@@ -484,7 +486,8 @@ impl Monitor {
                 Err(errno) => {
                     log::debug!("RDMA netlink notifications: {errno}");
                     events.push(lost());
-                    // The queue was full: the error is told once, and what did fit follows.
+                    // The queue was full: the kernel reports the error once; the events that fit
+                    // follow.
                     if errno != Errno::ENOBUFS {
                         return events;
                     }
@@ -517,7 +520,7 @@ fn lost() -> MonitorEvent {
     }
 }
 
-/// Adds the events of a datagram; what cannot be read is [`MonitorKind::Lost`].
+/// Appends the events of a datagram; an unreadable event becomes [`MonitorKind::Lost`].
 pub fn read_notifications(datagram: &[u8], events: &mut Vec<MonitorEvent>) {
     for message in wire::messages(datagram) {
         match message.and_then(|message| wire::monitor_event(&message)) {
@@ -530,7 +533,8 @@ pub fn read_notifications(datagram: &[u8], events: &mut Vec<MonitorEvent>) {
     }
 }
 
-/// The kernel would answer ERANGE or EINVAL, which also have other causes.
+/// Checks the length of a name: the kernel's errno would be ERANGE or EINVAL, which also have other
+/// causes.
 fn bounded(name: &str, limit: usize) -> Result<&str> {
     if name.is_empty() || name.len() >= limit || name.contains('\0') {
         return Err(Error::Name(name.to_owned()));
@@ -545,8 +549,8 @@ pub(super) fn open(flags: SockFlag, protocol: SockProtocol, groups: u32) -> io::
     Ok(socket)
 }
 
-/// One datagram of the kernel; `None` for one that another process sent. EMSGSIZE when it did not
-/// fit.
+/// Receives one datagram of the kernel; `None` for a datagram of another process. EMSGSIZE if the
+/// datagram did not fit.
 pub(super) fn receive<'a>(
     socket: BorrowedFd<'_>,
     buffer: &'a mut [u8],
@@ -565,7 +569,7 @@ pub(super) fn receive<'a>(
     Ok(buffer.get(..length))
 }
 
-/// Again, when a signal came.
+/// Repeats a system call that a signal interrupted.
 pub(super) fn retry<T>(mut call: impl FnMut() -> nix::Result<T>) -> nix::Result<T> {
     loop {
         match call() {

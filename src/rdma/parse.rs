@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Text of `/sys/class/infiniband` to values. Pure: whoever reads the file hands in what it held.
+//! PURE: text of `/sys/class/infiniband` to values; the caller reads the files.
 //!
-//! Formats: drivers/infiniband/core/sysfs.c of Linux 6.1 and 6.12, and older ones where they
-//! differed. Every parser takes the file as read (a line end or not) and refuses what it does not
-//! know, with the text in the error: a value that was not understood must not become a guess.
+//! Formats: drivers/infiniband/core/sysfs.c of Linux 6.1 and 6.12, and of older kernels where they
+//! differ. Every parser takes the file's text with or without a line end and refuses unknown text,
+//! with the text in the error: a value that was not understood must not become a guess.
 
 use std::fmt;
 use std::net::Ipv6Addr;
 
 use super::types::{Guid, LinkLayer, NodeType, PhysState, PortState, Rate};
 
-/// sysfs shows at most one page; a message shows at most this much of it.
+/// sysfs shows at most one page; a message shows at most this many characters of it.
 const SHOWN_CHARS: usize = 64;
 
 /// Text that is not in the format the kernel documents.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseError {
-    /// The quantity, in the field's words: `port state`, `GUID`.
+    /// Name of the quantity: `port state`, `GUID`.
     pub what: &'static str,
-    /// The text as it was read, whole.
+    /// The whole text that was read.
     pub raw: String,
 }
 
 impl ParseError {
-    /// An error about `raw`, which should have held a `what`.
+    /// An error about the text `raw` of the quantity `what`.
     pub fn new(what: &'static str, raw: &str) -> Self {
         Self {
             what,
@@ -70,8 +70,8 @@ pub fn link_layer(raw: &str) -> Result<LinkLayer> {
         .map_err(|_: ParseError| ParseError::new("link layer", raw))
 }
 
-/// `ports/N/rate`: `200 Gb/sec (4X HDR)`, `2.5 Gb/sec (1X SDR)`; `10 Gb/sec (4X)` on kernels
-/// which did not spell SDR out.
+/// `ports/N/rate`: `200 Gb/sec (4X HDR)`, `2.5 Gb/sec (1X SDR)`; `10 Gb/sec (4X)` on kernels that
+/// did not print SDR.
 pub fn rate(raw: &str) -> Result<Rate> {
     let text = raw.trim();
     rate_parts(text).ok_or_else(|| ParseError::new("rate", raw))
@@ -98,8 +98,8 @@ fn rate_parts(text: &str) -> Option<Rate> {
     })
 }
 
-/// `ports/N/lid`, `ports/N/sm_lid`: `0x1`. 16 bits on InfiniBand, up to 32 on Omni-Path;
-/// 0 is "none yet", 0xffff the permissive LID of a port nobody configured.
+/// `ports/N/lid`, `ports/N/sm_lid`: `0x1`. 16 bits on InfiniBand, up to 32 on Omni-Path; 0 means
+/// that no LID was assigned, 0xffff is the permissive LID of an unconfigured port.
 pub fn lid(raw: &str) -> Result<u32> {
     hexadecimal("LID", raw)
 }
@@ -120,7 +120,7 @@ pub fn number(what: &'static str, raw: &str) -> Result<u32> {
 }
 
 /// `ports/N/counters/*`: a decimal number, or `None` for `N/A (no PMA)`, which a port without
-/// performance management says.
+/// performance management shows.
 pub fn counter(raw: &str) -> Result<Option<u64>> {
     let text = raw.trim();
     if text.starts_with("N/A") {
@@ -131,8 +131,8 @@ pub fn counter(raw: &str) -> Result<Option<u64>> {
         .ok_or_else(|| ParseError::new("counter", raw))
 }
 
-/// `node_guid`, `sys_image_guid`: `5054:00ff:fe00:0001`; also `0x505400fffe000001`, as [`Guid`]
-/// displays itself.
+/// `node_guid`, `sys_image_guid`: `5054:00ff:fe00:0001`; also `0x505400fffe000001`, the `Display`
+/// text of [`Guid`].
 pub fn guid(raw: &str) -> Result<Guid> {
     Guid::parse_written(raw.trim()).ok_or_else(|| ParseError::new("GUID", raw))
 }
@@ -160,9 +160,9 @@ pub fn device_number(raw: &str) -> Result<(u32, u32)> {
         .ok_or_else(|| ParseError::new("device number", raw))
 }
 
-/// `fw_ver`, `hca_type`, `board_id`, `hw_rev`, `node_desc`, `ibdev`: free text. Empty (`fw_ver` of
-/// rxe and siw) is `None`. Control characters, which a firmware string may hold, become `?` so that
-/// the text is safe to show.
+/// `fw_ver`, `hca_type`, `board_id`, `hw_rev`, `node_desc`, `ibdev`: free text. Empty text
+/// (`fw_ver` of rxe and siw) is `None`. Control characters, which a firmware string may hold,
+/// become `?`, so that the text is safe to print.
 pub fn text(raw: &str) -> Option<String> {
     let trimmed = raw.trim_matches(|c: char| c.is_whitespace() || c == '\0');
     (!trimmed.is_empty()).then(|| {
@@ -183,7 +183,7 @@ fn numbered<T: From<u8>>(what: &'static str, raw: &str) -> Result<T> {
         .ok_or_else(|| ParseError::new(what, raw))
 }
 
-/// Digits only: `FromStr` of the integers also takes a `+`.
+/// Digits only: `FromStr` of the integers also accepts a `+`.
 fn decimal<T: std::str::FromStr>(text: &str) -> Option<T> {
     text.bytes()
         .all(|b| b.is_ascii_digit())
@@ -238,8 +238,8 @@ mod tests {
             ("5: ACTIVE_DEFER\n", PortState::ActiveDefer),
             ("6: UNKNOWN\n", PortState::Unknown(6)),
         ];
-        for (raw, wanted) in table {
-            assert_eq!(port_state(raw), Ok(wanted), "{raw:?}");
+        for (raw, expected) in table {
+            assert_eq!(port_state(raw), Ok(expected), "{raw:?}");
         }
         for raw in [
             "",
@@ -284,13 +284,13 @@ mod tests {
             ("2400 Gb/sec (12X XDR)", 2400.0, 12, "XDR"),
         ];
         for (raw, gbps, width, speed) in table {
-            let wanted = Rate {
+            let expected = Rate {
                 text: raw.trim().to_owned(),
                 gbps,
                 width,
                 speed: speed.to_owned(),
             };
-            assert_eq!(rate(raw), Ok(wanted), "{raw:?}");
+            assert_eq!(rate(raw), Ok(expected), "{raw:?}");
         }
         for raw in [
             "",
@@ -339,9 +339,9 @@ mod tests {
 
     #[test]
     fn guids_and_gids() {
-        let wanted = Guid(0x5054_00ff_fe00_0001);
-        assert_eq!(guid("5054:00ff:fe00:0001\n"), Ok(wanted));
-        assert_eq!(guid("0x505400fffe000001"), Ok(wanted));
+        let expected = Guid(0x5054_00ff_fe00_0001);
+        assert_eq!(guid("5054:00ff:fe00:0001\n"), Ok(expected));
+        assert_eq!(guid("0x505400fffe000001"), Ok(expected));
         for raw in [
             "",
             "5054:00ff:fe00",
@@ -359,7 +359,7 @@ mod tests {
             link_local,
             Ok(Ipv6Addr::new(0xfe80, 0, 0, 0, 0x5054, 0xff, 0xfe00, 1))
         );
-        assert_eq!(link_local.map(gid_port_guid), Ok(wanted));
+        assert_eq!(link_local.map(gid_port_guid), Ok(expected));
         assert_eq!(
             gid("0000:0000:0000:0000:0000:0000:0000:0000\n"),
             Ok(Ipv6Addr::UNSPECIFIED)
@@ -391,7 +391,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever was read: an answer, and an error that names the very text.
+        /// Every parser accepts any text or returns an error that holds the whole text.
         #[test]
         fn any_text_is_answered(raw in "\\PC*|[0-9a-fx:. X()GSbec/]{0,40}") {
             let errors = [

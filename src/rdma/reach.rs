@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! PURE: what the connection manager's events mean for the question whether a server answers over
-//! RDMA (drivers/infiniband/core/cma.c).
+//! PURE: interprets the connection manager's events: whether a server answers over RDMA
+//! (drivers/infiniband/core/cma.c).
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -12,9 +12,9 @@ use super::types::Guid;
 /// A server that must answer (`rd.ib.probe=`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Server {
-    /// Its address.
+    /// IP address of the server.
     pub address: IpAddr,
-    /// The service that must listen, in RDMA_PS_TCP's numbers; none: the host itself.
+    /// Required service, as a port number of RDMA_PS_TCP; none: only the host must answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port: Option<u16>,
 }
@@ -28,57 +28,57 @@ impl std::fmt::Display for Server {
     }
 }
 
-/// What was learnt of a server.
+/// Result of the test of one server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Seen {
-    /// Which.
+    /// The server that was tested.
     #[serde(flatten)]
     pub server: Server,
-    /// What it said.
+    /// Answer of the server.
     pub answer: Answer,
 }
 
-/// What came of a question.
+/// Result of a connection request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
-    /// It answers, and it is reached by this port.
+    /// The server answers; the local port towards it is known.
     Reached {
         /// GUID of the RDMA device.
         node_guid: Guid,
         /// Port number, from 1.
         port: u32,
     },
-    /// The host answers that nobody listens there.
+    /// The host answers that the service is not offered.
     NoService,
-    /// The service's host turns connections away; the reason is IBTA 12.6.7.2's.
+    /// The host of the service rejects connections, with this reason of IBTA 12.6.7.2.
     Rejected(i32),
-    /// The question went out, and nothing came back.
+    /// The request was sent; no answer came.
     Silent,
     /// No ARP or neighbour discovery answer.
     NoNeighbour,
-    /// The address lies behind an interface that is of no RDMA device.
+    /// The address is reached through an interface that belongs to no RDMA device.
     NoDevice,
     /// No route to the address.
     NoRoute,
-    /// The subnet administrator knows no path.
+    /// The subnet administrator knows no path; the text is the kernel's error.
     NoPath(String),
-    /// It could not be asked, and why.
+    /// The request could not be sent; the text is the reason.
     NotAsked(String),
 }
 
-/// What to do next.
+/// Next step of the test.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// Ask for the path.
+    /// Resolve the path.
     ResolveRoute,
-    /// Ask the server.
+    /// Send the connection request.
     Connect,
-    /// It answers.
+    /// The server answers.
     Reached,
-    /// It does not, or not as wanted.
+    /// The test failed.
     Failed(Answer),
-    /// Not for us.
+    /// The event is not relevant: wait for the next event.
     Wait,
 }
 
@@ -95,16 +95,16 @@ const DEVICE_REMOVAL: u32 = 11;
 
 /// IB_CM_REJ_INVALID_SERVICE_ID.
 const NO_SUCH_SERVICE: i32 = 8;
-/// IB_CM_REJ_CONSUMER_DEFINED: the one that says so listens.
+/// IB_CM_REJ_CONSUMER_DEFINED: the program that sends this reason listens.
 const BY_CONSUMER: i32 = 28;
 
-/// What an event means.
+/// The step that follows an event.
 pub fn hear(event: Event) -> Next {
     match (event.kind, event.status) {
         (ADDR_RESOLVED, _) => Next::ResolveRoute,
         (ROUTE_RESOLVED, _) => Next::Connect,
         (CONNECT_RESPONSE | ESTABLISHED, _) => Next::Reached,
-        // A host without the service answers too, and says so with a status of its own.
+        // A host without the service also answers, with a positive status.
         (UNREACHABLE, 0..) => Next::Reached,
         (REJECTED, NO_SUCH_SERVICE) => Next::Failed(Answer::NoService),
         (REJECTED, BY_CONSUMER) => Next::Reached,
@@ -127,7 +127,7 @@ fn unresolved(status: i32) -> Answer {
     }
 }
 
-/// The kernel's words for a negative errno.
+/// The kernel's text for a negative errno.
 fn words(status: i32) -> String {
     nix::errno::Errno::from_raw(status.saturating_neg())
         .desc()
@@ -144,14 +144,14 @@ mod tests {
     }
 
     #[test]
-    fn a_host_that_has_not_the_service_answers_all_the_same() {
+    fn a_host_without_the_service_still_answers() {
         // IB_SIDR_UNSUPPORTED
         assert_eq!(heard(UNREACHABLE, 1), Next::Reached);
         assert_eq!(heard(UNREACHABLE, -110), Next::Failed(Answer::Silent));
     }
 
     #[test]
-    fn a_service_that_nobody_offers_is_not_one_that_is_silent() {
+    fn a_missing_service_differs_from_a_silent_one() {
         assert_eq!(heard(REJECTED, 8), Next::Failed(Answer::NoService));
         assert_eq!(heard(REJECTED, 28), Next::Reached);
         assert_eq!(heard(REJECTED, 3), Next::Failed(Answer::Rejected(3)));
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_does_not_resolve_says_why() {
+    fn an_unresolved_address_has_a_reason() {
         assert_eq!(heard(ADDR_ERROR, -110), Next::Failed(Answer::NoNeighbour));
         assert_eq!(heard(ADDR_ERROR, -19), Next::Failed(Answer::NoDevice));
         let other = Answer::NotAsked("Invalid argument".to_owned());
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn the_way_is_address_route_question() {
+    fn the_order_is_address_route_request() {
         assert_eq!(heard(ADDR_RESOLVED, 0), Next::ResolveRoute);
         assert_eq!(heard(ROUTE_RESOLVED, 0), Next::Connect);
         assert_eq!(heard(14, 0), Next::Wait);
@@ -193,9 +193,9 @@ mod tests {
     }
 
     proptest! {
-        /// The status is the kernel's word or a peer's, and any number.
+        /// The status comes from the kernel or from another host and can be any number.
         #[test]
-        fn whatever_is_heard_means_something(kind in 0_u32..20, status: i32) {
+        fn every_event_has_a_meaning(kind in 0_u32..20, status: i32) {
             let next = heard(kind, status);
             let is_end = matches!(kind, ADDR_ERROR | ROUTE_ERROR | CONNECT_ERROR | DEVICE_REMOVAL);
             prop_assert!(!is_end || matches!(next, Next::Failed(_)));

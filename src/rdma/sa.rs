@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! PURE: the questions to the subnet administrator about an IPoIB interface without carrier, one
-//! after the other, and what its answers come to; the first of them alone tells whether it lives.
+//! PURE: the sequence of requests to the subnet administrator about an IPoIB interface without
+//! carrier, and the result of the answers. The first request alone shows whether the subnet
+//! administrator is alive.
 
 use std::net::Ipv6Addr;
 
@@ -8,47 +9,47 @@ use serde::{Deserialize, Serialize};
 
 use super::mad::{Group, Question, Status};
 
-/// What was learnt for one interface.
+/// Result of the requests for one interface.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Seen {
     /// The IPoIB interface.
     pub interface: String,
-    /// LID of the subnet manager that was asked.
+    /// LID of the subnet manager that received the requests.
     pub sm_lid: u32,
-    /// What it said.
+    /// Answer of the subnet administrator.
     pub answer: Answer,
 }
 
-/// What was learnt for a port that wants nothing of it.
+/// Result of the first request alone, for a port without an interface in question.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Contact {
     /// The port, `mlx5_0/1`.
     pub port: String,
-    /// LID of the subnet manager that was asked.
+    /// LID of the subnet manager that received the request.
     pub sm_lid: u32,
-    /// What it said.
+    /// Answer of the subnet administrator.
     pub answer: Answer,
 }
 
-/// What the subnet administrator said.
+/// Answer of the subnet administrator, over all requests.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
-    /// It could not be asked, and why.
+    /// The request could not be sent; the text is the reason.
     NotAsked(String),
-    /// Nothing.
+    /// No answer came.
     Silent,
-    /// It answers; nothing else was asked.
+    /// The subnet administrator answers; no further request was sent.
     Alive,
-    /// An error.
+    /// The subnet administrator returned an error.
     Refused(Status),
-    /// There is no such broadcast group.
+    /// The broadcast group does not exist.
     NoGroup,
-    /// The broadcast group is there.
+    /// The broadcast group exists.
     Joinable {
         /// The group.
         group: Group,
-        /// Largest MTU in bytes of the port, in the eyes of the subnet administrator.
+        /// Largest MTU of the port in bytes, as the subnet administrator reports it.
         port_mtu: Option<u32>,
     },
 }
@@ -56,20 +57,20 @@ pub enum Answer {
 /// How long the kernel waits for an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Patience {
-    /// To each try, milliseconds.
+    /// Timeout of each try in milliseconds.
     pub timeout_ms: u32,
-    /// Tries after the first.
+    /// Number of tries after the first.
     pub retries: u32,
 }
 
-/// One interview. Ask [`Interview::question`], hand what came to [`Interview::hear`], until that
-/// gives the result.
+/// One sequence of requests. Send [`Interview::question`] and pass the outcome to
+/// [`Interview::hear`], until the result is returned.
 #[derive(Clone, Debug)]
 pub struct Interview {
     mgid: Option<Ipv6Addr>,
     lid: u16,
     tid: u32,
-    /// Milliseconds to wait for the first answer.
+    /// Timeout of each try of the first request in milliseconds.
     timeout_ms: u32,
     step: Step,
 }
@@ -81,36 +82,38 @@ enum Step {
     Port { grh: bool, group: Group },
 }
 
-/// What came.
+/// Outcome of a request.
 #[derive(Clone, Copy, Debug)]
 pub enum Heard<'a> {
-    /// A datagram.
+    /// A datagram was received.
     Reply(&'a [u8]),
-    /// The kernel gave up waiting.
+    /// The kernel reported the timeout.
     Silence,
 }
 
-/// What follows from it.
+/// Next step of the sequence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// It was no answer: wait on.
+    /// The datagram was not the answer: wait for the next one.
     Wait,
-    /// Ask the next question.
+    /// Send the next request.
     Ask,
-    /// That was all.
+    /// The sequence is complete.
     Done(Answer),
 }
 
-/// Enough where the subnet administrator lives: 1.5 s with the two retries.
+/// Timeout per try when an answer is expected: 1.5 s with two retries.
 pub const QUICK_MS: u32 = 500;
-/// For one that works, as far as is known: 3 s before it is called silent.
+/// Timeout per try for a subnet administrator with no known fault: 3 s with two retries, before it
+/// is reported as silent.
 pub const CALM_MS: u32 = 1000;
-/// For one that was silent before: the kernel keeps asking, we sleep.
+/// Timeout per try for a subnet administrator that was silent before: the kernel repeats the
+/// request while this program sleeps.
 pub const PATIENT_MS: u32 = 2000;
 
 impl Interview {
-    /// About the group `mgid`, or none, by the port with this LID. `tid` is increased with every
-    /// question.
+    /// Requests about the group `mgid`, or without a group only the first request, by the port with
+    /// this LID. `tid` is increased with every request.
     pub fn new(mgid: Option<Ipv6Addr>, lid: u16, tid: u32, timeout_ms: u32) -> Self {
         Self {
             mgid,
@@ -129,24 +132,25 @@ impl Interview {
         }
     }
 
-    /// The datagram to send.
+    /// The datagram to send next.
     pub fn question(&self) -> [u8; super::mad::MAD] {
         self.subject().bytes(self.tid)
     }
 
-    /// Whether to send it with a global route header. A virtualised port's subnet administrator
-    /// answers no other, and sysfs does not tell that: silence is believed after both ways.
+    /// Whether to send the request with a global route header. The subnet administrator of a
+    /// virtualised port answers only requests with this header, and sysfs does not show such a
+    /// port: the result is silence only after a try without and a try with the header.
     pub fn grh(&self) -> bool {
         match self.step {
             Step::Alive { grh } | Step::Group { grh, .. } | Step::Port { grh, .. } => grh,
         }
     }
 
-    /// How long to wait for the answer.
+    /// Timeout and number of retries for the next request.
     pub fn patience(&self) -> Patience {
         let (timeout_ms, retries) = match self.step {
             Step::Alive { grh: false } => (self.timeout_ms, 2),
-            // Rarely the one that is heard: short.
+            // Rarely answered with a GRH, so the timeout is short.
             Step::Alive { grh: true } => (QUICK_MS, 1),
             Step::Group { .. } | Step::Port { .. } => (QUICK_MS, 2),
         };
@@ -156,7 +160,7 @@ impl Interview {
         }
     }
 
-    /// Takes what came.
+    /// Takes the outcome of the last request and returns the next step.
     pub fn hear(&mut self, heard: Heard<'_>) -> Next {
         let reply = match heard {
             Heard::Reply(mad) => match self.subject().answer(self.tid, mad) {
@@ -168,7 +172,8 @@ impl Interview {
         let next = match (self.step, reply) {
             (Step::Alive { grh: false }, None) => Step::Alive { grh: true },
             (Step::Alive { .. } | Step::Group { .. }, None) => return Next::Done(Answer::Silent),
-            // Busy or redirected, it lives.
+            // An error such as busy or redirected also proves that the subnet administrator is
+            // alive.
             (Step::Alive { grh }, Some(reply)) => match self.mgid {
                 Some(mgid) => Step::Group { grh, mgid },
                 None if reply.status.is_unserved() => {
@@ -187,8 +192,8 @@ impl Interview {
                 }
             }
             (Step::Port { group, .. }, reply) => {
-                let told = reply.filter(|reply| reply.status == Status::OK);
-                let port_mtu = told.and_then(|reply| reply.port_mtu());
+                let answered = reply.filter(|reply| reply.status == Status::OK);
+                let port_mtu = answered.and_then(|reply| reply.port_mtu());
                 return Next::Done(Answer::Joinable { group, port_mtu });
             }
         };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Words of the RDMA stack as types. `Display` and JSON use the kernel's spelling in sysfs
-//! (drivers/infiniband/core/sysfs.c); numbers are those of include/rdma/ib_verbs.h, which
+//! Types for the terms of the RDMA stack. `Display` and JSON use the kernel's spelling in sysfs
+//! (drivers/infiniband/core/sysfs.c); the numbers are those of include/rdma/ib_verbs.h, which
 //! NETLINK_RDMA, uverbs and sysfs share.
 
 use std::fmt;
@@ -13,7 +13,7 @@ use super::parse::ParseError;
 
 pub use kernel_cmdline::Guid;
 
-/// Gives an enum its kernel number, its kernel name, and JSON in that name.
+/// Defines an enum with the kernel's number, the kernel's name, and JSON with this name.
 macro_rules! kernel_enum {
     ($(#[$meta:meta])* $name:ident, $unknown:literal, $what:literal,
      $($(#[$vmeta:meta])* $variant:ident = $number:literal $text:literal),+ $(,)?) => {
@@ -22,7 +22,7 @@ macro_rules! kernel_enum {
         #[serde(into = "String", try_from = "String")]
         pub enum $name {
             $($(#[$vmeta])* $variant,)+
-            /// A number this program has no name for; displayed with the number in brackets.
+            /// A number without a known name; displayed with the number in brackets.
             Unknown(u8),
         }
 
@@ -100,13 +100,13 @@ kernel_enum!(
     Nop = 0 "NOP",
     /// No physical link, or disabled.
     Down = 1 "DOWN",
-    /// The wire is up; only subnet management packets pass. Waits for a subnet manager.
+    /// The link is up; only subnet management packets pass. The port waits for a subnet manager.
     Init = 2 "INIT",
     /// Configured by the subnet manager, not yet switched to ACTIVE.
     Armed = 3 "ARMED",
     /// Data passes.
     Active = 4 "ACTIVE",
-    /// ACTIVE, with the wire gone for a moment.
+    /// ACTIVE, while the link is interrupted for a moment.
     ActiveDefer = 5 "ACTIVE_DEFER",
 );
 
@@ -115,7 +115,7 @@ kernel_enum!(
     PhysState, "<unknown>", "physical port state",
     /// The port does not drive the wire.
     Sleep = 1 "Sleep",
-    /// Looking for a partner: cable, transceiver or switch port.
+    /// Searching for a link partner: cable, transceiver or switch port.
     Polling = 2 "Polling",
     /// Switched off by management.
     Disabled = 3 "Disabled",
@@ -144,7 +144,7 @@ kernel_enum!(
     Usnic = 5 "usNIC",
     /// Cisco usNIC over UDP.
     UsnicUdp = 6 "usNIC UDP",
-    /// A device of no transport of its own.
+    /// A device with an unspecified transport.
     Unspecified = 7 "unspecified",
 );
 
@@ -152,11 +152,11 @@ kernel_enum!(
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub enum LinkLayer {
-    /// A port of an InfiniBand fabric, run by a subnet manager.
+    /// A port of an InfiniBand fabric, configured by a subnet manager.
     InfiniBand,
     /// RoCE or iWARP.
     Ethernet,
-    /// The driver does not say.
+    /// The driver does not report the link layer.
     Unknown,
 }
 
@@ -187,14 +187,14 @@ string_conversions!(LinkLayer);
 
 /// Data rate of a port (sysfs `ports/N/rate`).
 ///
-/// A port that is DOWN tells the slowest rate, not zero: meaningful only while LinkUp.
+/// A port that is DOWN reports the slowest rate, not zero: the rate is valid only while LinkUp.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Rate {
-    /// As read, trimmed: `200 Gb/sec (4X HDR)`.
+    /// The text as read, trimmed: `200 Gb/sec (4X HDR)`.
     pub text: String,
-    /// Signalling rate over all lanes in Gb/s; the kernel's resolution is 0.5.
+    /// Signalling rate over all lanes in Gb/s, in steps of 0.5 Gb/s.
     pub gbps: f64,
-    /// Lanes: 1, 2, 4, 8 or 12.
+    /// Number of lanes: 1, 2, 4, 8 or 12.
     pub width: u8,
     /// Speed of one lane: SDR, DDR, QDR, FDR10, FDR, EDR, HDR, NDR, XDR.
     pub speed: String,
@@ -206,22 +206,22 @@ impl fmt::Display for Rate {
     }
 }
 
-/// A connection of rdma_cm that is established (`rdma resource show cm_id`).
+/// An established connection of rdma_cm (`rdma resource show cm_id`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Connection {
     /// RDMA device.
     pub ifname: String,
-    /// Its port; none where the connection manager does not say.
+    /// Port number; none if the connection manager does not report it.
     pub port: Option<u32>,
-    /// Kernel module that made it; none for a program.
+    /// Kernel module that owns the connection; none for a user program.
     pub owner: Option<String>,
-    /// Own address.
+    /// Local address.
     pub source: SocketAddr,
-    /// The other end's.
+    /// Remote address.
     pub destination: SocketAddr,
 }
 
-/// The key of a link inside one boot and across the handover: names may change, this does not.
+/// The key of a link inside one boot and across the handover: it does not change when names change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Identity {
     /// GUID of the RDMA device.
@@ -297,7 +297,7 @@ mod tests {
             refused.map_err(|e| e.to_string()),
             Err(r#"cannot read port state from "Active""#.to_owned())
         );
-        // Only as it is written: `guid=` of the command line takes more.
+        // JSON accepts only the written form; `guid=` on the command line accepts more forms.
         for other in ["0x1", "505400fffe000001", "50:54:00:ff:fe:00:00:01"] {
             assert!(Guid::parse(other).is_some());
             let refused = serde_json::from_str::<Guid>(&format!("{other:?}"));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! /dev/infiniband/umadN: management datagrams to the subnet administrator and back
-//! (include/uapi/rdma/ib_user_mad.h, drivers/infiniband/core/user_mad.c).
+//! /dev/infiniband/umadN: sends management datagrams to the subnet administrator and receives the
+//! answers (include/uapi/rdma/ib_user_mad.h, drivers/infiniband/core/user_mad.c).
 
 use std::fs::OpenOptions;
 use std::io;
@@ -19,17 +19,17 @@ mod tests;
 
 /// `struct ib_user_mad_hdr` with its P_Key index.
 const HEADER: usize = 64;
-/// Room for the answers that are expected: one record.
+/// Buffer size for the usual answer, which has one record.
 const USUAL: usize = HEADER + 4 * MAD;
-/// An answer larger than this is none of ours.
+/// Size limit of an answer: no expected answer is larger.
 const LARGEST: usize = HEADER + (64 << 10);
 
 /// IB_USER_MAD_ENABLE_PKEY: without it the kernel warns, and the header is 56 bytes.
 const ENABLE_PKEY: libc::Ioctl = 0x1b03;
-/// IB_USER_MAD_REGISTER_AGENT, a `struct ib_user_mad_reg_req` in and out.
+/// IB_USER_MAD_REGISTER_AGENT: reads and writes a `struct ib_user_mad_reg_req`.
 const REGISTER_AGENT: libc::Ioctl = 0xc01c_1b01_u32 as libc::Ioctl;
 
-/// General management: every port has it as queue pair 1.
+/// Queue pair of general management, which exists on every port.
 const GSI_QP: u8 = 1;
 /// The well-known Q_Key of queue pair 1 (IBTA 10.2.5).
 const GSI_QKEY: u32 = 0x8001_0000;
@@ -48,30 +48,30 @@ struct Registration {
     rmpp_version: u8,
 }
 
-/// The way to a port's subnet administrator.
+/// Address of a port's subnet administrator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Administrator {
     /// LID of the subnet manager.
     pub lid: u16,
     /// Service level towards it (`sm_sl`).
     pub sl: u8,
-    /// Where in the port's table 0xffff or 0x7fff stands.
+    /// Index of 0xffff or 0x7fff in the port's P_Key table.
     pub pkey_index: u16,
     /// High half of the port's GIDs.
     pub subnet_prefix: u64,
 }
 
-/// What was received.
+/// A message of the kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Received {
-    /// A datagram; several joined to one where the answer was longer.
+    /// A datagram; the kernel has joined the parts of a longer answer.
     Reply(Vec<u8>),
-    /// The kernel's word that a question has no answer.
+    /// The kernel reports that a request has no answer.
     Silence,
 }
 
-/// An agent for questions to the subnet administrator on one port. Non-blocking and
-/// close-on-exec. Closing it takes back what is still asked.
+/// An agent for requests to the subnet administrator on one port. Non-blocking and close-on-exec.
+/// Closing the file cancels the pending requests.
 #[derive(Debug)]
 pub struct Umad {
     file: OwnedFd,
@@ -86,14 +86,14 @@ impl Umad {
     /// Opens a port by the name of its umad file, `umad0`
     /// ([`super::netlink::Rdma::port_chardev`]).
     ///
-    /// ENOENT: no device node. EACCES: not root. ENOMEM: 32 agents are there already.
+    /// ENOENT: no device node. EACCES: not root. ENOMEM: 32 agents already exist.
     pub fn open(name: &str) -> io::Result<Self> {
         let number = name.strip_prefix("umad").unwrap_or_default();
         if number.is_empty() || !number.bytes().all(|b| b.is_ascii_digit()) {
             let why = format!("{name:?} is not the name of a umad device");
             return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
         }
-        // O_CLOEXEC is std's habit.
+        // std sets O_CLOEXEC.
         let file: OwnedFd = OpenOptions::new()
             .read(true)
             .write(true)
@@ -104,8 +104,8 @@ impl Umad {
         Ok(Self { file, agent })
     }
 
-    /// Sends a question. The kernel repeats it and says when it gives up, so exactly one
-    /// [`Received`] follows, unless the port goes away.
+    /// Sends a request. The kernel repeats the request and reports when it gives up, so exactly one
+    /// [`Received`] follows, unless the port is removed.
     pub fn send(
         &self,
         to: &Administrator,
@@ -122,14 +122,14 @@ impl Umad {
         }
     }
 
-    /// The next one; `None` when there is none yet.
+    /// The next message; `None` if no message is queued.
     pub fn receive(&self) -> io::Result<Option<Received>> {
         let mut buffer = vec![0; USUAL];
         loop {
             match super::netlink::retry(|| nix::unistd::read(&self.file, &mut buffer)) {
                 Ok(length) => return received(buffer.get(..length).unwrap_or_default()).map(Some),
                 Err(Errno::EAGAIN) => return Ok(None),
-                // Its length stands in the header that was read all the same.
+                // The read failed, but filled the header, which contains the length.
                 Err(Errno::ENOSPC) if buffer.len() == USUAL => {
                     let length =
                         header_length(&buffer).filter(|length| *length <= LARGEST - HEADER);
@@ -154,7 +154,7 @@ fn register(file: BorrowedFd<'_>) -> io::Result<u32> {
     Errno::result(unsafe { libc::ioctl(file.as_raw_fd(), ENABLE_PKEY) })?;
     let mut registration = Registration {
         id: 0,
-        // Answers only: nobody's requests are ours.
+        // Receive answers only: this agent serves no requests.
         method_mask: [0; 4],
         qpn: GSI_QP,
         mgmt_class: SA_CLASS,
@@ -162,7 +162,7 @@ fn register(file: BorrowedFd<'_>) -> io::Result<u32> {
         oui: [0; 3],
         rmpp_version: 1,
     };
-    // SAFETY: the descriptor is open. The kernel reads and writes the 28 bytes that the request's
+    // SAFETY: the descriptor is open. The kernel reads and writes the 28 bytes that the request
     // number announces, which are the whole of `registration`, and keeps no pointer to it.
     let done = unsafe {
         libc::ioctl(
@@ -175,7 +175,7 @@ fn register(file: BorrowedFd<'_>) -> io::Result<u32> {
     Ok(registration.id)
 }
 
-/// `struct ib_user_mad_hdr` and the datagram behind it.
+/// `struct ib_user_mad_hdr`, followed by the datagram.
 fn packet(
     agent: u32,
     to: &Administrator,
@@ -188,11 +188,11 @@ fn packet(
     packet.extend(0_u32.to_ne_bytes()); // status
     packet.extend(patience.timeout_ms.to_ne_bytes());
     packet.extend(patience.retries.to_ne_bytes());
-    packet.extend(0_u32.to_ne_bytes()); // length: set on receipt
+    packet.extend(0_u32.to_ne_bytes()); // length: set in received packets
     packet.extend(u32::from(GSI_QP).to_be_bytes());
     packet.extend(GSI_QKEY.to_be_bytes());
     packet.extend(to.lid.to_be_bytes());
-    // path bits 0; GID 0 is the port's own; a hop limit of 1 stays in the subnet.
+    // path bits 0; GID index 0 is the port's own GID; a hop limit of 1 stays in the subnet.
     packet.extend([to.sl, 0, u8::from(grh), 0, u8::from(grh), 0]);
     let gid = if grh {
         (u128::from(to.subnet_prefix) << 64) | u128::from(SA_GUID)
@@ -211,13 +211,14 @@ fn native(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_ne_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
-/// Bytes of the whole answer, as the header in front of its first part says; none where that is cut.
+/// Length of the whole answer in bytes, from the header before its first part; `None` if the header
+/// is too short.
 pub fn header_length(packet: &[u8]) -> Option<usize> {
     usize::try_from(native(packet, 16)?).ok()
 }
 
-/// What was read of the device: a header and what an answer brought. EINVAL and others: the question
-/// could not be sent.
+/// Reads a packet of the device: a header and an answer. EINVAL and other errors: the request could
+/// not be sent.
 pub fn received(packet: &[u8]) -> io::Result<Received> {
     let status = native(packet, 4).ok_or(io::ErrorKind::UnexpectedEof)?;
     match i32::try_from(status) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One timer on the event loop. tokio's own wakes several times on the way to a far deadline
-//! (it moves down its wheel level by level); this one wakes once.
+//! One timer for the event loop. tokio's own timer wakes several times before a far deadline (it
+//! moves down its wheel level by level); this timer wakes once.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
@@ -19,7 +19,7 @@ pub struct Alarm {
     timer: AsyncFd<Timer>,
 }
 
-/// nix's, which tells its descriptor only by borrowing it.
+/// Wraps nix's TimerFd, which gives out its descriptor only as a borrow.
 #[derive(Debug)]
 pub struct Timer(TimerFd);
 
@@ -30,7 +30,7 @@ impl AsRawFd for Timer {
 }
 
 impl Alarm {
-    /// Not set; runs on the current tokio runtime.
+    /// Creates a timer that is not set; needs the current tokio runtime.
     pub fn new() -> io::Result<Alarm> {
         let flags = TimerFlags::TFD_NONBLOCK | TimerFlags::TFD_CLOEXEC;
         let timer = TimerFd::new(ClockId::CLOCK_BOOTTIME, flags)?;
@@ -39,9 +39,9 @@ impl Alarm {
         })
     }
 
-    /// Waits for `after`, from now. An earlier setting is forgotten.
+    /// Waits for `after` from now. A new call replaces an earlier setting.
     pub async fn rings(&self, after: Duration) {
-        // Zero would switch the timer off.
+        // Zero would disable the timer.
         let after = TimeSpec::from(after.max(Duration::from_nanos(1)));
         let set = self
             .timer

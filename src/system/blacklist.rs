@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The `blacklist` lines of modprobe.d(5). modprobe obeys them where it resolves an alias, as udev
-//! has it do, and not where it loads a module by its name.
+//! The `blacklist` lines of modprobe.d(5). modprobe obeys them when it resolves an alias, as it
+//! does for udev, but not when it loads a module by name.
 
 use std::collections::BTreeMap;
 
 use super::modules::normal;
 use super::root::Root;
 
-/// Of two files with one name that of the earlier directory counts.
+/// Directories in order of precedence: of two files with one name, the file in the earlier
+/// directory counts.
 const DIRECTORIES: [&str; 5] = [
     "/etc/modprobe.d",
     "/run/modprobe.d",
@@ -16,14 +17,14 @@ const DIRECTORIES: [&str; 5] = [
     "/lib/modprobe.d",
 ];
 
-/// Modules that no device may load by itself, and the file that says so.
+/// Modules that are not loaded for a device, each with the file that forbids it.
 #[derive(Debug, Default)]
 pub struct Blacklist {
     modules: BTreeMap<String, String>,
 }
 
 impl Blacklist {
-    /// Reads the files. One that cannot be read forbids nothing.
+    /// Reads the files. An unreadable file forbids nothing.
     pub fn read(root: &Root) -> Blacklist {
         let mut files: BTreeMap<String, String> = BTreeMap::new();
         for directory in DIRECTORIES {

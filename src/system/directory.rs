@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Safe files below /run and in the initramfs: no link is followed, a file is the old one or the new one.
+//! Safe files below /run and in the initramfs: links are not followed, and a file is replaced in
+//! one step.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -13,28 +14,29 @@ use nix::unistd::{Pid, Uid, UnlinkatFlags, geteuid, unlinkat};
 
 use crate::error::{Error, Result};
 
-/// A directory below /run (or of the initramfs), held open: later path changes do not lead a write elsewhere.
+/// An open directory below /run or of the initramfs: later changes of the path do not redirect a
+/// write.
 #[derive(Debug)]
 pub struct Directory {
     pub(crate) fd: OwnedFd,
     pub(crate) path: String,
 }
 
-/// Largest file that is read back: 4,096 ports take about 4 MiB.
+/// Size limit of a file that is read back: 4,096 ports need about 4 MiB.
 const FILE_MAX: u64 = 16 << 20;
 
 pub(crate) const OPEN: OFlag = OFlag::O_DIRECTORY
     .union(OFlag::O_NOFOLLOW)
     .union(OFlag::O_CLOEXEC);
 
-/// What stands where a file is to be.
+/// What exists under the name of a file.
 #[derive(Debug)]
 pub enum Standing {
-    /// Nothing.
+    /// No file has this name.
     Nothing,
-    /// A regular file of root's or ours.
+    /// A regular file of root or of this process's user.
     Ours(Vec<u8>),
-    /// A link, or what is no such file: why it is not believed.
+    /// A link or another file that is not trusted; the error gives the reason.
     Planted(Error),
 }
 
@@ -44,8 +46,8 @@ impl Directory {
         Directory::below_run("ibboot")
     }
 
-    /// Makes (0755) or opens `/run/PATH`, one name after another; refuses links and what somebody
-    /// else can write to.
+    /// Creates (0755) or opens `/run/PATH`, one name after another; refuses links, and directories
+    /// that another user can write to.
     pub fn below_run(path: &str) -> Result<Directory> {
         let run = nix::fcntl::open("/run", OPEN, Mode::empty())
             .map_err(|errno| Error::new("/run", "cannot be opened").seen(errno.desc()))?;
@@ -59,8 +61,8 @@ impl Directory {
         Ok(directory)
     }
 
-    /// Opens a directory of the initramfs; where everybody may make files in it, nobody else may
-    /// rename ours (the sticky bit).
+    /// Opens a directory of the initramfs. In a directory that is writable for all users, the
+    /// sticky bit must prevent other users from renaming our files.
     pub fn existing(path: &str) -> Result<Directory> {
         let cannot = |errno: Errno| Error::new(path, "cannot be opened").seen(errno.desc());
         let fd = nix::fcntl::open(path, OPEN, Mode::empty()).map_err(cannot)?;
@@ -70,7 +72,8 @@ impl Directory {
         Directory { fd, path }.checked(others)
     }
 
-    /// Refuses a directory of somebody else, and one with any of the permissions in `others`.
+    /// Refuses a directory of another user, and a directory with any of the permissions in
+    /// `others`.
     pub(crate) fn checked(self, others: u32) -> Result<Directory> {
         let stat = fstat(&self.fd).map_err(|errno| self.failed("", "cannot be opened", errno))?;
         if stat.st_uid != geteuid().as_raw() || stat.st_mode & others != 0 {
@@ -80,7 +83,7 @@ impl Directory {
                     stat.st_uid,
                     stat.st_mode & 0o7777
                 ))
-                .wanted("own directory that nobody else can write"));
+                .wanted("a directory of this user that no other user can write to"));
         }
         Ok(self)
     }
@@ -88,7 +91,7 @@ impl Directory {
     fn below(self, name: &str) -> Result<Directory> {
         match mkdirat(&self.fd, name, Mode::from_bits_truncate(0o755)) {
             Ok(()) | Err(Errno::EEXIST) => {}
-            Err(errno) => return Err(self.failed(name, "cannot be made", errno)),
+            Err(errno) => return Err(self.failed(name, "cannot be created", errno)),
         }
         let cannot = |errno| self.failed(name, "cannot be opened", errno);
         let fd = openat(&self.fd, name, OPEN, Mode::empty()).map_err(cannot)?;
@@ -125,7 +128,7 @@ impl Directory {
             )
         };
         let file = match create() {
-            // Left by a killed process that had our number.
+            // Left by a killed process with the process id of this one.
             Err(Errno::EEXIST) => {
                 unlinkat(&self.fd, temporary.as_str(), UnlinkatFlags::NoRemoveDir).map_err(fail)?;
                 create()
@@ -156,8 +159,8 @@ impl Directory {
         Ok(())
     }
 
-    /// Removes what processes left that were killed while they wrote `name`. A number that a process
-    /// has again stays until that one has ended.
+    /// Removes the temporary files of processes that were killed while they wrote `name`. A file
+    /// stays while a process with the process id in its name exists.
     pub(crate) fn sweep(&self, name: &str) {
         let prefix = format!(".{name}.");
         let entries = std::fs::read_dir(&self.path).into_iter().flatten();
@@ -175,7 +178,7 @@ impl Directory {
         }
     }
 
-    /// Removes `name`; not there is success.
+    /// Removes `name`; a missing file is success.
     pub fn remove(&self, name: &str) -> Result<()> {
         match unlinkat(&self.fd, name, UnlinkatFlags::NoRemoveDir) {
             Ok(()) | Err(Errno::ENOENT) => Ok(()),
@@ -183,7 +186,7 @@ impl Directory {
         }
     }
 
-    /// Removes the files whose text is `unwanted`. What cannot be read stays.
+    /// Removes the files whose text is `unwanted`. An unreadable file stays.
     pub fn remove_if(&self, unwanted: impl Fn(&str) -> bool) -> Result<()> {
         let names = match std::fs::read_dir(&self.path) {
             Ok(entries) => entries.flatten().map(|entry| entry.file_name()),
@@ -200,12 +203,13 @@ impl Directory {
         Ok(())
     }
 
-    /// Reads `name`: a regular file of root's or ours, `None` if it is not there.
+    /// Reads `name`: a regular file of root or of this process's user; `None` if the file does not
+    /// exist.
     pub fn read(&self, name: &str) -> Result<Option<Vec<u8>>> {
         self.read_of(name, geteuid())
     }
 
-    /// The same, of root's or of `owner`'s.
+    /// Like [`Directory::read`], for a file of root or `owner`.
     pub(crate) fn read_of(&self, name: &str, owner: Uid) -> Result<Option<Vec<u8>>> {
         match self.standing(name, owner)? {
             Standing::Nothing => Ok(None),
@@ -214,15 +218,15 @@ impl Directory {
         }
     }
 
-    /// What stands there as `name`. An error: nobody knows.
+    /// Checks what exists under `name`. An error means that the answer is unknown.
     pub fn look_at(&self, name: &str) -> Result<Standing> {
         self.standing(name, geteuid())
     }
 
-    /// The same where root or `owner` may own the file.
+    /// Like [`Directory::look_at`], for a file of root or `owner`.
     pub(crate) fn standing(&self, name: &str, owner: Uid) -> Result<Standing> {
         let fail = |errno| self.failed(name, "cannot be read", errno);
-        // O_NONBLOCK: a planted fifo must not hold us.
+        // O_NONBLOCK: the open of a planted fifo must not block.
         let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
         let fd = match openat(&self.fd, name, flags, Mode::empty()) {
             Ok(fd) => fd,
@@ -233,7 +237,7 @@ impl Directory {
         let stat = fstat(&fd).map_err(fail)?;
         let regular = SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT == SFlag::S_IFREG;
         if !regular || (stat.st_uid != 0 && stat.st_uid != owner.as_raw()) {
-            let error = Error::new(format!("{}/{name}", self.path), "is not believed")
+            let error = Error::new(format!("{}/{name}", self.path), "is not trusted")
                 .seen(format!("owner {}, mode {:o}", stat.st_uid, stat.st_mode))
                 .wanted("a regular file of root");
             return Ok(Standing::Planted(error));

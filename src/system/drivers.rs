@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is known of kernel modules by their names: which drive HCAs, which make software links,
-//! and where the kernel's tree has them.
+//! Knowledge about kernel modules by name: the drivers of HCAs, the modules of software links, and
+//! their paths in the kernel's tree.
 
 use kernel_cmdline::LinkKind;
 
-/// The RDMA half of a card whose PCI driver makes no RDMA device by itself.
+/// PCI drivers that create no RDMA device, each with the module that creates it.
 const RDMA_HALF: &[(&str, &str)] = &[("mlx4_core", "mlx4_ib"), ("mlx5_core", "mlx5_ib")];
 /// PCI drivers that are InfiniBand drivers themselves.
 const HCA: &[&str] = &["hfi1", "ib_mthca", "ib_qib"];
-/// By these, programs use RDMA devices: no link needs them.
+/// Modules that give programs access to RDMA devices: no link needs them.
 const FOR_PROGRAMS: &[&str] = &["ib_umad", "ib_uverbs", "rdma_ucm"];
 /// The driver of bonds.
 pub const BONDING: &str = "bonding";
 
-/// Where the kernel's tree has the usual modules: the file to look for when one is missing.
+/// Paths of the usual modules in the kernel's tree, to name the file of a missing module.
 const PLACES: &[(&str, &str)] = &[
     ("ib_core", "drivers/infiniband/core"),
     ("ib_ipoib", "drivers/infiniband/ulp/ipoib"),
@@ -33,29 +33,29 @@ const PLACES: &[(&str, &str)] = &[
     ("siw", "drivers/infiniband/sw/siw"),
 ];
 
-/// The RDMA half of the PCI driver `core`.
+/// The RDMA module that belongs to the PCI driver `core`.
 pub fn half_of(core: &str) -> Option<&'static str> {
     let found = RDMA_HALF.iter().find(|(name, _)| *name == core);
     found.map(|(_, half)| *half)
 }
 
-/// True for a PCI driver that makes RDMA devices, alone or by its half.
+/// True for a PCI driver that creates RDMA devices, alone or through its RDMA module.
 pub fn binds_hcas(name: &str) -> bool {
     half_of(name).is_some() || HCA.contains(&name)
 }
 
-/// True for a module by which an HCA becomes an RDMA device.
+/// True for a module that creates the RDMA device of an HCA.
 pub fn makes_hcas(name: &str) -> bool {
     HCA.contains(&name) || RDMA_HALF.iter().any(|(_, half)| *half == name)
 }
 
-/// True for a module by which programs use RDMA devices.
+/// True for a module that gives programs access to RDMA devices.
 pub fn is_for_programs(name: &str) -> bool {
     FOR_PROGRAMS.contains(&name)
 }
 
-/// The driver whose devices the kernel calls by names such as `device`: mlx5_ib of `mlx5_0`, ib_qib of `qib0`.
-/// None for a name that udev gave (`ibp129s0`), and for that of a network interface.
+/// The driver that gave a device its kernel name: mlx5_ib for `mlx5_0`, ib_qib for `qib0`. None for
+/// a name that udev gave (`ibp129s0`), and for the name of a network interface.
 pub fn by_device_name(device: &str) -> Option<&'static str> {
     let is_number = |c: char| c == '_' || c.is_ascii_digit();
     let stem = |driver: &'static str| driver.trim_start_matches("ib_").trim_end_matches("_ib");
@@ -67,7 +67,7 @@ pub fn by_device_name(device: &str) -> Option<&'static str> {
     halves.chain(HCA.iter().copied()).find(names)
 }
 
-/// The module that makes software links of this kind.
+/// The module that creates software links of this kind.
 pub fn of_link(kind: LinkKind) -> &'static str {
     match kind {
         LinkKind::Rxe => "rdma_rxe",
@@ -75,7 +75,7 @@ pub fn of_link(kind: LinkKind) -> &'static str {
     }
 }
 
-/// The file of a module as modules.dep of an uncompressed tree names it.
+/// Path of a module in modules.dep of a tree without compression.
 pub fn usual_file(name: &str) -> String {
     let place = PLACES.iter().find(|(module, _)| *module == name);
     place.map_or_else(

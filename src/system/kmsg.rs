@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The kernel log: our lines into it, and the kernel's own words out of it.
+//! The kernel log: writes this program's lines and reads the kernel's lines.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -11,9 +11,9 @@ use crate::error::printable;
 use crate::system::stderr;
 
 const KMSG: &str = "/dev/kmsg";
-/// syslog facility `daemon` (RFC 5424, 6.2.1), as other programs of the initramfs use.
+/// syslog facility `daemon` (RFC 5424, 6.2.1), which other programs of the initramfs also use.
 const FACILITY_DAEMON: u8 = 3 << 3;
-/// The kernel cuts a record near 976 bytes (printk's LOG_LINE_MAX less the prefix).
+/// The kernel truncates a record near 976 bytes (printk's LOG_LINE_MAX less the prefix).
 const LINE_MAX: usize = 900;
 
 const CONSOLE: &str = "/dev/console";
@@ -21,8 +21,8 @@ const CONSOLE: &str = "/dev/console";
 /// A [`Log`] that writes one kmsg record per line: `<30>ibboot: ...`.
 #[derive(Debug)]
 struct KmsgLog {
-    /// Lines of this severity and less urgent ones are written to the console too, because the
-    /// kernel keeps them from it (`quiet`).
+    /// Records with this severity or a less urgent one are also written to the console, because the
+    /// kernel does not print them there (`quiet`).
     console_from: Option<u8>,
 }
 
@@ -35,7 +35,7 @@ fn severity(level: Level) -> u8 {
     }
 }
 
-/// One record as /dev/kmsg takes it (Documentation/ABI/testing/dev-kmsg).
+/// One record in the format of /dev/kmsg (Documentation/ABI/testing/dev-kmsg).
 fn record(level: Level, text: &str) -> String {
     let mut text = printable(text);
     if text.len() > LINE_MAX {
@@ -59,7 +59,7 @@ impl Log for KmsgLog {
             return;
         }
         let line = record(entry.level(), &entry.args().to_string());
-        // Opened anew for each record: the kernel throttles (10 lines in 5 s) per open file.
+        // Opened for each record: the kernel limits the rate (10 lines in 5 s) per open file.
         let written = OpenOptions::new()
             .write(true)
             .open(KMSG)
@@ -78,7 +78,7 @@ impl Log for KmsgLog {
     fn flush(&self) {}
 }
 
-/// The text of a record on the console, which may be a raw terminal.
+/// Writes the text of a record to the console, which may be a raw terminal.
 fn say_on_console(record: &str) {
     let text = record
         .split_once('>')
@@ -88,14 +88,15 @@ fn say_on_console(record: &str) {
         .write(true)
         .open(CONSOLE)
         .and_then(|mut file| file.write_all(format!("{text}\r\n").as_bytes()));
-    // A node without a console still has its kernel log.
+    // A write error is ignored: a node without a console still has its kernel log.
     drop(written);
 }
 
-/// Sends the log to the kernel log, as in an initramfs; where that cannot be written, to stderr.
-/// With `on_console` (`rd.info`, `rd.debug`) a `quiet` console shows it as well.
+/// Sends log lines to the kernel log, or to stderr if /dev/kmsg cannot be written. With
+/// `on_console` (`rd.info`, `rd.debug`) the lines also appear on a `quiet` console.
 pub fn init(level: LevelFilter, on_console: bool) {
-    // console_loglevel is the first number: the kernel shows what is more urgent (proc(5)).
+    // console_loglevel is the first number: the kernel prints records that are more urgent
+    // (proc(5)).
     let loglevel = std::fs::read_to_string("/proc/sys/kernel/printk")
         .ok()
         .and_then(|text| text.split_ascii_whitespace().next()?.parse().ok());
@@ -105,14 +106,14 @@ pub fn init(level: LevelFilter, on_console: bool) {
     }
 }
 
-/// What the kernel says from now on.
+/// The kernel's records from a point in time on.
 #[derive(Debug)]
 pub struct KernelWords {
     file: Option<File>,
 }
 
 impl KernelWords {
-    /// Starts listening behind the newest record. Without /dev/kmsg nothing is ever heard.
+    /// Starts after the newest record. Without /dev/kmsg no record is ever returned.
     pub fn from_now() -> Self {
         let open = || -> io::Result<File> {
             let mut file = OpenOptions::new()
@@ -125,7 +126,8 @@ impl KernelWords {
         KernelWords { file: open().ok() }
     }
 
-    /// The kernel's own records since the last call that name one of `words`, without ours.
+    /// The kernel's own records since the last call that contain one of `words`; records of
+    /// programs are left out.
     pub fn about(&mut self, words: &[&str]) -> Vec<String> {
         let mut found = Vec::new();
         let Some(file) = &mut self.file else {
@@ -143,7 +145,7 @@ impl KernelWords {
                         found.push(line.to_owned());
                     }
                 }
-                // EPIPE: records were overwritten before they were read; the rest follows.
+                // EPIPE: records were overwritten before they were read; the next records follow.
                 Err(e) if e.raw_os_error() == Some(libc::EPIPE) => {}
                 Err(_) => break,
             }
@@ -152,8 +154,8 @@ impl KernelWords {
     }
 }
 
-/// The message of a /dev/kmsg record `PRIO,SEQ,USEC,FLAGS;TEXT`, if the kernel itself (facility
-/// 0) said it.
+/// The message of a /dev/kmsg record `PRIO,SEQ,USEC,FLAGS;TEXT` if the kernel wrote it (facility
+/// 0).
 fn kernel_line(text: &str) -> Option<&str> {
     let (head, message) = text.split_once(';')?;
     let priority: u32 = head.split(',').next()?.parse().ok()?;

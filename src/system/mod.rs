@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The machine below: files, clock, kernel log, modules, blacklists, network links, service manager.
+//! Access to the machine: files, clock, kernel log, modules, blacklists, network links, service
+//! manager.
 
 pub mod alarm;
 pub mod blacklist;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Kernel modules: what the image has of them (modules.dep(5), modules.builtin), what is loaded,
-//! and modprobe(8) to load them. modprobe and not finit_module(2), because `install` lines,
-//! options, soft dependencies and compressed modules are its job.
+//! Kernel modules: which modules the image has (modules.dep(5), modules.builtin), which are loaded,
+//! and modprobe(8) to load them. modprobe instead of finit_module(2), because modprobe handles
+//! `install` lines, options, soft dependencies and compressed modules.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -16,15 +16,15 @@ use super::root::Root;
 use crate::error::{Error, Result, printable};
 use crate::system::drivers;
 
-/// Where modprobe lives in the images that dracut makes and in real roots.
+/// Paths of modprobe in dracut's images and in real roots.
 const MODPROBE: [&str; 4] = [
     "/sbin/modprobe",
     "/usr/sbin/modprobe",
     "/bin/modprobe",
     "/usr/bin/modprobe",
 ];
-/// Another loader's failed attempt gives EBUSY for a moment (kernel/module/main.c,
-/// module_patient_check_exists): look again after these pauses.
+/// Pauses before another try: EBUSY is temporary while another program's attempt to load the module
+/// fails (kernel/module/main.c, module_patient_check_exists).
 const RETRY: [Duration; 4] = [
     Duration::from_millis(100),
     Duration::from_millis(400),
@@ -40,7 +40,7 @@ pub enum Found {
     Builtin,
     /// A file below /lib/modules/RELEASE.
     File(String),
-    /// Neither.
+    /// Neither builtin nor in the index.
     Missing,
 }
 
@@ -51,14 +51,14 @@ pub struct Index {
     pub directory: String,
     files: BTreeMap<String, (String, Vec<String>)>,
     builtin: BTreeSet<String>,
-    /// PCI aliases of the drivers of HCAs by pattern, for devices that nothing has bound yet.
+    /// PCI aliases of HCA drivers, by pattern, for devices without a driver.
     aliases: Vec<(String, String)>,
-    /// Modules of the RDMA half that bind devices of a bus themselves, and not what another driver
-    /// made of one.
+    /// Modules of the RDMA stack that bind devices of a bus directly, not a device that another
+    /// driver created.
     drivers: BTreeSet<String>,
 }
 
-/// The kernel's spelling: `-` and `_` are the same in a module's name.
+/// The kernel's spelling of a module name: `-` and `_` are equal.
 pub fn normal(name: &str) -> String {
     name.replace('-', "_")
 }
@@ -69,23 +69,23 @@ fn name_of(path: &str) -> String {
     normal(file.split_once(".ko").map_or(file, |(name, _)| name))
 }
 
-/// The lines of an index; one that is not UTF-8 names no module of the kernel's.
+/// The lines of an index; a line that is not UTF-8 names no module of the kernel.
 fn lines(bytes: &[u8]) -> impl Iterator<Item = &str> {
     bytes
         .split(|byte| *byte == b'\n')
         .filter_map(|line| std::str::from_utf8(line).ok())
 }
 
-/// `(pattern, module)` of an alias of the buses that have cards: what an auxiliary driver binds
-/// (mlx5_ib) was made by another driver.
+/// `(pattern, module)` of an alias, for the buses of cards only: an auxiliary driver (mlx5_ib)
+/// binds a device that another driver created.
 fn device_alias(line: &str) -> Option<(&str, &str)> {
     let (pattern, module) = line.strip_prefix("alias ")?.rsplit_once(' ')?;
     let is_card = pattern.starts_with("pci:") || pattern.starts_with("platform:");
     is_card.then_some((pattern, module))
 }
 
-/// A module of the RDMA stack, one that needs it, or the one of bonds: what this program may have to load. A
-/// distribution's index names some 4,000 others.
+/// Whether a module belongs to the RDMA stack, needs the stack, or is the bonding driver: the
+/// modules that this program may have to load. A distribution's index has some 4,000 others.
 fn is_of_rdma(path: &str, needs: &str) -> bool {
     let of_tree = |text: &str| text.contains("/infiniband/") || text.contains("/mellanox/");
     let name = name_of(path);
@@ -97,8 +97,8 @@ fn is_of_rdma(path: &str, needs: &str) -> bool {
 }
 
 impl Index {
-    /// Reads the RDMA half of the index of the running kernel (of the tree's `/proc/sys/kernel/osrelease`). A
-    /// missing index is an empty one: everything is then builtin or missing.
+    /// Reads the RDMA part of the index of the running kernel (of `/proc/sys/kernel/osrelease` in
+    /// the tree). A missing index is an empty index: every module is then builtin or missing.
     pub fn read(root: &Root) -> Result<Index> {
         let release = root
             .text("/proc/sys/kernel/osrelease")
@@ -132,7 +132,8 @@ impl Index {
             if files.contains_key(&module) {
                 bus_drivers.insert(module.clone());
             }
-            // Only what can bind an HCA: the rest of a full tree would be held for nothing.
+            // Only drivers that can bind an HCA: other aliases of a full tree would only use
+            // memory.
             if drivers::binds_hcas(&module) && pattern.starts_with("pci:") {
                 aliases.push((pattern.to_owned(), module));
             }
@@ -146,7 +147,7 @@ impl Index {
         })
     }
 
-    /// Where `name` is.
+    /// Where the running kernel finds `name`.
     pub fn find(&self, name: &str) -> Found {
         let name = normal(name);
         if let Some((path, _)) = self.files.get(&name) {
@@ -158,11 +159,11 @@ impl Index {
         }
     }
 
-    /// `name` and everything modules.dep says it needs, the needed ones first.
+    /// `name` and all its dependencies in modules.dep, dependencies first.
     pub fn closure(&self, name: &str) -> Vec<String> {
         let name = normal(name);
         let mut all = match self.files.get(&name) {
-            // modules.dep lists direct and indirect needs, the deepest last.
+            // modules.dep lists direct and indirect dependencies, the deepest last.
             Some((_, needs)) => needs.iter().rev().cloned().collect(),
             None => Vec::new(),
         };
@@ -170,13 +171,13 @@ impl Index {
         all
     }
 
-    /// True if `name` is of the RDMA stack and binds devices of a bus itself: it has aliases of
-    /// that bus.
+    /// True if `name` belongs to the RDMA stack and binds devices of a bus directly: it has aliases
+    /// of this bus.
     pub fn drives_devices(&self, name: &str) -> bool {
         self.drivers.contains(name)
     }
 
-    /// The drivers of HCAs whose PCI aliases fit `modalias`.
+    /// The HCA drivers whose PCI aliases match `modalias`.
     pub fn for_modalias(&self, modalias: &str) -> Vec<String> {
         let mut found: Vec<String> = self
             .aliases
@@ -189,8 +190,8 @@ impl Index {
     }
 }
 
-/// fnmatch(3) with `*` and `?`, all that PCI aliases use. At worst each byte of one text is compared
-/// with each of the other.
+/// fnmatch(3) with `*` and `?`; PCI aliases use no other pattern. The worst case compares each byte
+/// of one text with each byte of the other.
 fn glob(pattern: &[u8], text: &[u8]) -> bool {
     let (mut p, mut t) = (0usize, 0usize);
     let mut star: Option<(usize, usize)> = None;
@@ -217,25 +218,25 @@ fn glob(pattern: &[u8], text: &[u8]) -> bool {
     pattern.iter().skip(p).all(|&c| c == b'*')
 }
 
-/// What the kernel says of a module (`/sys/module/NAME/initstate`).
+/// State of a module (`/sys/module/NAME/initstate`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum InitState {
-    /// Loaded and initialised; builtin modules are always so.
+    /// Loaded and initialised; a builtin module is always live.
     Live,
-    /// Its init function runs.
+    /// The init function runs.
     Coming,
-    /// It is being removed.
+    /// The module is being removed.
     Going,
 }
 
-/// The state of `name`; `None` if the kernel does not have it. A word that is none of these is
-/// `InvalidData`. A builtin module without parameters has no directory in /sys/module: [`Index::find`]
-/// knows those.
+/// The state of `name`; `None` if the kernel does not have the module. An unknown state is
+/// `InvalidData`. A builtin module without parameters has no directory in /sys/module: use
+/// [`Index::find`] for builtin modules.
 pub fn init_state(root: &Root, name: &str) -> io::Result<Option<InitState>> {
     let directory = format!("/sys/module/{}", normal(name));
     let state = match root.text(&format!("{directory}/initstate")) {
-        // Only a builtin module has a directory without this file.
+        // Only the directory of a builtin module lacks this file.
         Err(e) if e.kind() == io::ErrorKind::NotFound => {
             return Ok(root.is_there(&directory)?.then_some(InitState::Live));
         }
@@ -247,19 +248,19 @@ pub fn init_state(root: &Root, name: &str) -> io::Result<Option<InitState>> {
         "going" => Ok(Some(InitState::Going)),
         other => Err(io::Error::new(
             io::ErrorKind::InvalidData,
-            format!("{other:?} is no state of a module"),
+            format!("{other:?} is not a module state"),
         )),
     }
 }
 
-/// Whether the kernel says that `name` is there and initialised.
+/// Whether the kernel reports `name` as loaded and initialised.
 pub fn is_live(root: &Root, name: &str) -> bool {
     matches!(init_state(root, name), Ok(Some(InitState::Live)))
 }
 
-/// Loads `name` by modprobe with `parameters`, and believes only the kernel's own state
-/// afterwards. Other loaders beside us are no error. The error carries modprobe's words and the
-/// kernel's.
+/// Loads `name` with modprobe and `parameters`, and succeeds only if the kernel then reports the
+/// module as live. It is not an error if another program loads the module at the same time. The
+/// error quotes modprobe and the kernel.
 pub async fn load(root: &Root, index: &Index, name: &str, parameters: &[String]) -> Result<()> {
     let name = normal(name);
     if index.find(&name) == Found::Builtin {
@@ -281,7 +282,7 @@ pub async fn load(root: &Root, index: &Index, name: &str, parameters: &[String])
             .arg(&name)
             .args(parameters)
             .env_clear()
-            // `install` lines of a site are shell text and look for their programs.
+            // `install` lines in modprobe.d are shell text and find their programs through PATH.
             .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -292,23 +293,23 @@ pub async fn load(root: &Root, index: &Index, name: &str, parameters: &[String])
         if is_live(root, &name) {
             return Ok(());
         }
-        let said = String::from_utf8_lossy(&child.stderr).into_owned();
+        let output = String::from_utf8_lossy(&child.stderr).into_owned();
         if let Some(pause) = pauses.next()
-            && is_passing(&said, init_state(root, &name).ok().flatten())
+            && is_temporary(&output, init_state(root, &name).ok().flatten())
         {
             tokio::time::sleep(*pause).await;
             continue;
         }
         return Err(failure(
             &name,
-            &said,
+            &output,
             &kernel_words(index, &name, &mut words),
         ));
     }
 }
 
-/// What the kernel said of the module or, where nothing, of those it needs: modprobe loads them
-/// first, and stops at the one that fails.
+/// The kernel's log lines about the module or, if there are none, about its dependencies: modprobe
+/// loads these first and stops at the first failure.
 fn kernel_words(index: &Index, name: &str, words: &mut KernelWords) -> Vec<String> {
     let closure = index.closure(name);
     let spellings: Vec<String> = closure
@@ -319,14 +320,15 @@ fn kernel_words(index: &Index, name: &str, words: &mut KernelWords) -> Vec<Strin
     chosen(words.about(&spellings), name, &closure)
 }
 
-/// The lines about `name`, else the last ones about what it needs.
+/// The lines about `name`; without any, the last lines about its dependencies.
 fn chosen(lines: Vec<String>, name: &str, closure: &[String]) -> Vec<String> {
-    /// A dependency that came up well may have said a lot.
+    /// Number of lines about dependencies: a dependency that was loaded successfully may have
+    /// logged many.
     const OF_OTHERS: usize = 3;
     let (own, others): (Vec<_>, Vec<_>) = lines
         .into_iter()
-        .filter(|line| closure.iter().any(|module| speaks_of(line, module)))
-        .partition(|line| speaks_of(line, name));
+        .filter(|line| closure.iter().any(|module| mentions(line, module)))
+        .partition(|line| mentions(line, name));
     if !own.is_empty() {
         return own;
     }
@@ -335,22 +337,22 @@ fn chosen(lines: Vec<String>, name: &str, closure: &[String]) -> Vec<String> {
 }
 
 /// True if a word of `line` is the module, in either spelling.
-fn speaks_of(line: &str, module: &str) -> bool {
+fn mentions(line: &str, module: &str) -> bool {
     line.split(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != '-')
         .any(|word| normal(word) == module)
 }
 
-/// A state that another loader leaves behind for a moment.
-fn is_passing(said: &str, state: Option<InitState>) -> bool {
+/// Whether the failure is temporary, because another program is loading the module.
+fn is_temporary(output: &str, state: Option<InitState>) -> bool {
     state.is_some()
-        || said.contains("Device or resource busy")
-        || said.contains("Resource temporarily unavailable")
-        || said.contains("err -16")
+        || output.contains("Device or resource busy")
+        || output.contains("Resource temporarily unavailable")
+        || output.contains("err -16")
 }
 
-/// One line out of what modprobe and the kernel said.
-fn failure(name: &str, said: &str, kernel: &[String]) -> Error {
-    let mut seen = said
+/// Combines the messages of modprobe and of the kernel to one error.
+fn failure(name: &str, output: &str, kernel: &[String]) -> Error {
+    let mut found = output
         .lines()
         .map(|line| {
             let line = line.trim();
@@ -364,25 +366,25 @@ fn failure(name: &str, said: &str, kernel: &[String]) -> Error {
         .filter(|line| !line.is_empty())
         .collect::<Vec<_>>()
         .join(", ");
-    if seen.is_empty() {
-        seen.push_str("modprobe ended without a word and the module is not live");
+    if found.is_empty() {
+        found.push_str("modprobe reported no error, but the module is not loaded");
     }
     if !kernel.is_empty() {
-        seen.push_str(&format!(" (kernel: {})", kernel.join(" | ")));
+        found.push_str(&format!(" (kernel: {})", kernel.join(" | ")));
     }
     let hint = if kernel.iter().any(|l| l.contains("disagrees about version")) {
-        "modules of two builds are mixed in this image: rebuild it"
-    } else if said.contains("Key was rejected") || said.contains("Required key not available") {
-        "the module is not signed by a key this kernel trusts"
-    } else if said.contains("Operation not permitted") {
-        "look for module_blacklist= on the command line and for lockdown"
-    } else if said.trim().is_empty() {
-        "look for an install line of it in modprobe.d"
+        "the image mixes modules of two builds: rebuild the image"
+    } else if output.contains("Key was rejected") || output.contains("Required key not available") {
+        "the module is not signed by a key that this kernel trusts"
+    } else if output.contains("Operation not permitted") {
+        "check the command line for module_blacklist=, and the kernel for lockdown"
+    } else if output.trim().is_empty() {
+        "look for an install line of this module in modprobe.d"
     } else {
         "see dmesg"
     };
     Error::new(name, "kernel module cannot be loaded")
-        .seen(printable(&seen))
+        .seen(printable(&found))
         .hint(hint)
 }
 
@@ -420,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn the_index_says_where_a_module_is() {
+    fn the_index_finds_a_module() {
         let dir = tree();
         let index = Index::read(&Root::new(dir.path())).unwrap();
         assert_eq!(
@@ -430,7 +432,7 @@ mod tests {
             )
         );
         assert_eq!(index.find("iw-cm"), Found::Builtin);
-        // Not of the RDMA stack: somebody else's.
+        // Not part of the RDMA stack.
         assert_eq!(index.find("ext4"), Found::Missing);
         assert_eq!(index.find("siw"), Found::Missing);
         assert_eq!(
@@ -444,14 +446,14 @@ mod tests {
             ]
         );
         assert!(index.drives_devices("mlx5_core") && !index.drives_devices("mlx5_ib"));
-        // Whoever made it: what needs the RDMA stack is part of it.
+        // A module of any vendor that needs the RDMA stack belongs to it.
         assert!(index.drives_devices("erdma") && index.drives_devices("hns_roce"));
         assert_eq!(
             index.for_modalias("pci:v000015B3d0000101Bsv000015B3sd00000007bc02sc07i00"),
             ["mlx5_core"]
         );
         assert!(index.for_modalias("pci:v00008086d0000101B").is_empty());
-        // A driver that makes no RDMA device is none of ours.
+        // A driver that creates no RDMA device is left out.
         let network = "pci:v00008086d000010D3sv00008086sd0000A01Fbc02sc00i00";
         assert!(index.for_modalias(network).is_empty() && !index.drives_devices("e1000e"));
     }
@@ -498,16 +500,13 @@ mod tests {
         assert_eq!(state("siw"), Ok(None));
         // Only `live` is live.
         for (name, word) in [("mlx4_core", ""), ("hfi1", "LIVE")] {
-            assert_eq!(
-                state(name),
-                Err(format!("{word:?} is no state of a module"))
-            );
+            assert_eq!(state(name), Err(format!("{word:?} is not a module state")));
             assert!(!is_live(&root, name));
         }
     }
 
     #[test]
-    fn a_failure_carries_both_voices() {
+    fn a_failure_quotes_modprobe_and_the_kernel() {
         let error = failure(
             "mlx5_core",
             "modprobe: ERROR: could not insert 'mlx5_core': Invalid argument\n",
@@ -517,12 +516,12 @@ mod tests {
             error.to_string(),
             "mlx5_core: kernel module cannot be loaded: could not insert 'mlx5_core': Invalid argument \
              (kernel: mlx5_core: disagrees about version of symbol mlxfw_firmware_flash); \
-             modules of two builds are mixed in this image: rebuild it"
+             the image mixes modules of two builds: rebuild the image"
         );
     }
 
     #[test]
-    fn the_kernel_may_speak_of_a_dependency() {
+    fn the_kernel_may_name_a_dependency() {
         let dir = tree();
         let index = Index::read(&Root::new(dir.path())).unwrap();
         let closure = index.closure("mlx5_ib");
@@ -534,7 +533,7 @@ mod tests {
         );
         let hyphen = "pci-hyperv-intf: Unknown symbol (err -22)";
         assert_eq!(chosen(lines(&[hyphen]), "mlx5_ib", &closure), [hyphen]);
-        // Its own words go before those of a dependency that came up.
+        // Lines about the module itself take precedence over lines about a dependency.
         let own = "mlx5_ib: Unknown symbol ib_alloc (err -2)";
         let up = "mlx5_core 0000:81:00.0: firmware version: 20.31.1014";
         assert_eq!(chosen(lines(&[up, own]), "mlx5_ib", &closure), [own]);
@@ -545,12 +544,15 @@ mod tests {
     }
 
     #[test]
-    fn a_second_loader_is_waited_for() {
-        assert!(is_passing(
+    fn a_failure_beside_another_loader_is_temporary() {
+        assert!(is_temporary(
             "could not insert 'x': Device or resource busy",
             None
         ));
-        assert!(is_passing("", Some(InitState::Coming)));
-        assert!(!is_passing("could not insert 'x': Exec format error", None));
+        assert!(is_temporary("", Some(InitState::Coming)));
+        assert!(!is_temporary(
+            "could not insert 'x': Exec format error",
+            None
+        ));
     }
 }

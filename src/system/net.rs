@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Network links through rtnetlink: bring one up, and hear of changes (carrier, names).
+//! Network links through rtnetlink: changes of links, addresses and routes, and notifications about
+//! changes.
 
 use std::collections::BTreeSet;
 use std::future::Future;
@@ -20,25 +21,25 @@ use tokio::task::JoinHandle;
 use crate::error::{Error, Result, errno_text};
 use crate::inet::{Address, Router};
 
-/// The kernel answers at once; an answer that was lost would be awaited for ever.
+/// Time limit for an answer. The kernel answers at once; a lost answer would never come.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// The kernel's words for a refused request.
-fn words(error: &rtnetlink::Error) -> String {
+/// The kernel's text for a refused request.
+fn text_of(error: &rtnetlink::Error) -> String {
     match error {
         rtnetlink::Error::NetlinkError(message) => errno_text(&message.to_io()),
         other => other.to_string(),
     }
 }
 
-/// The answer to a request; the error is the kernel's words, or that there was no answer.
+/// The answer to a request; the error is the kernel's text, or that no answer came.
 async fn answer<T>(
     request: impl Future<Output = std::result::Result<T, rtnetlink::Error>>,
 ) -> std::result::Result<T, String> {
-    within_limit(request).await?.map_err(|e| words(&e))
+    within_limit(request).await?.map_err(|e| text_of(&e))
 }
 
-/// What comes of `request`, unless the kernel is silent for [`LIMIT`].
+/// The result of `request`; an error if the kernel does not answer within [`LIMIT`].
 async fn within_limit<T>(request: impl Future<Output = T>) -> std::result::Result<T, String> {
     tokio::time::timeout(LIMIT, request)
         .await
@@ -47,7 +48,8 @@ async fn within_limit<T>(request: impl Future<Output = T>) -> std::result::Resul
 
 type Messages = futures_util::stream::BoxStream<'static, NetlinkMessage<RouteNetlinkMessage>>;
 
-/// A connection to rtnetlink(7), subscribed to changes of links, of IPv6 addresses, and to what routers advertise.
+/// A connection to rtnetlink(7), subscribed to changes of links and IPv6 addresses and to router
+/// advertisements.
 pub struct Net {
     handle: Handle,
     messages: Messages,
@@ -67,18 +69,18 @@ impl Drop for Net {
 }
 
 impl Net {
-    /// Opens the socket; runs on the current tokio runtime. Whoever opens it reads what it is
-    /// subscribed to: messages that nobody takes pile up in memory.
+    /// Opens the socket; needs the current tokio runtime. The owner must read the subscribed
+    /// messages: unread messages pile up in memory.
     pub fn open() -> Result<Net> {
         Net::subscribed(&[
             MulticastGroup::Link,
             MulticastGroup::Ipv6Ifaddr,
-            // What a router advertises.
+            // Flags of router advertisements.
             MulticastGroup::Ipv6Ifinfo,
         ])
     }
 
-    /// The same, subscribed to changes of links and of addresses of both families.
+    /// Like [`Net::open`], subscribed to changes of links and of addresses of both families.
     pub fn of_addresses() -> Result<Net> {
         Net::subscribed(&[
             MulticastGroup::Link,
@@ -97,19 +99,20 @@ impl Net {
         })
     }
 
-    /// The connection has ended: nothing is heard any more, and nothing can be asked for.
+    /// Whether the connection has ended: no messages arrive and no requests are possible.
     pub fn is_closed(&self) -> bool {
         self.connection.is_finished()
     }
 
-    /// Sets the interface with this index administratively up; already up is success.
+    /// Sets the interface with this index administratively up; an interface that is already up is
+    /// success.
     pub async fn set_up(&self, name: &str, index: u32) -> Result<()> {
         self.change(LinkUnspec::new_with_index(index).up().build())
             .await
             .map_err(|why| Error::new(name, "cannot be set up").seen(why))
     }
 
-    /// Sets it administratively down; the error is the kernel's words.
+    /// Sets the interface administratively down; the error is the kernel's text.
     pub async fn set_down(&self, index: u32) -> std::result::Result<(), String> {
         self.change(LinkUnspec::new_with_index(index).down().build())
             .await
@@ -120,44 +123,44 @@ impl Net {
         answer(request.execute()).await
     }
 
-    /// Renames the interface; the error is the kernel's words.
+    /// Renames the interface; the error is the kernel's text.
     pub async fn rename(&self, index: u32, name: &str) -> std::result::Result<(), String> {
         self.change(LinkUnspec::new_with_index(index).name(name).build())
             .await
     }
 
-    /// Sets the MTU in bytes; what the kernel makes of it must be read back.
+    /// Sets the MTU in bytes; the kernel may set another value, so read the MTU back.
     pub async fn set_mtu(&self, index: u32, bytes: u32) -> std::result::Result<(), String> {
         self.change(LinkUnspec::new_with_index(index).mtu(bytes).build())
             .await
     }
 
-    /// The largest MTU in bytes that the device's driver lets be set (IFLA_MAX_MTU); none: unknown.
+    /// The largest MTU in bytes that the driver accepts (IFLA_MAX_MTU); none if unknown.
     pub async fn max_mtu(&self, index: u32) -> Option<u32> {
         let mut found = self.handle.link().get().match_index(index).execute();
         let message = within_limit(found.next()).await.ok()??.ok()?;
         let mut attributes = message.attributes.iter();
         attributes.find_map(|attribute| match attribute {
-            // Zero: the driver checks by itself (net/core/dev.c, dev_validate_mtu).
+            // Zero: the driver itself checks the MTU (net/core/dev.c, dev_validate_mtu).
             LinkAttribute::MaxMtu(bytes) if *bytes > 0 => Some(*bytes),
             _ => None,
         })
     }
 
-    /// Makes a bond in active-backup mode; the error is the kernel's words.
+    /// Creates a bond in active-backup mode; the error is the kernel's text.
     pub async fn add_bond(&self, name: &str) -> std::result::Result<(), String> {
         let bond = LinkBond::new(name).mode(BondMode::ActiveBackup).build();
         let request = self.handle.link().add(bond);
         answer(request.execute()).await
     }
 
-    /// Puts the interface, which must be down, into the bond with the index `bond`.
+    /// Adds the interface, which must be down, to the bond with the index `bond`.
     pub async fn enslave(&self, index: u32, bond: u32) -> std::result::Result<(), String> {
         let message = LinkUnspec::new_with_index(index).controller(bond);
         self.change(message.build()).await
     }
 
-    /// Takes an IP address away, with this prefix or with any; the error is the kernel's words.
+    /// Removes an IP address, with this prefix or with any prefix; the error is the kernel's text.
     pub async fn delete_address(
         &self,
         index: u32,
@@ -172,7 +175,7 @@ impl Net {
             .set_address_filter(address)
             .execute();
         while let Some(message) = within_limit(found.next()).await? {
-            let message = message.map_err(|e| words(&e))?;
+            let message = message.map_err(|e| text_of(&e))?;
             if prefix.is_some_and(|prefix| prefix != message.header.prefix_len) {
                 continue;
             }
@@ -182,8 +185,8 @@ impl Net {
         Ok(())
     }
 
-    /// Adds an IP address, with the other end of a point-to-point link where there is one; there
-    /// already is success.
+    /// Adds an IP address, on a point-to-point link with the peer's address; an address that
+    /// already exists is success.
     pub async fn add_address(
         &self,
         index: u32,
@@ -193,7 +196,7 @@ impl Net {
     ) -> std::result::Result<(), String> {
         let mut request = self.handle.address().add(index, address, prefix);
         if let Some(peer) = peer {
-            // IFA_LOCAL stays the own address, IFA_ADDRESS is the other end (if_addr.h).
+            // IFA_LOCAL stays the own address, IFA_ADDRESS becomes the peer's address (if_addr.h).
             let attributes = &mut request.message_mut().attributes;
             attributes.retain(|attribute| {
                 !matches!(
@@ -206,7 +209,8 @@ impl Net {
         answer(request.replace().execute()).await
     }
 
-    /// Adds a route to `network`, or a default route where it is none; there already is success.
+    /// Adds a route to `network`, or a default route if `network` is none; a route that already
+    /// exists is success.
     pub async fn add_route(
         &self,
         index: u32,
@@ -218,7 +222,7 @@ impl Net {
         answer(request.replace().execute()).await
     }
 
-    /// As [`Net::add_route`], but a route of another interface that stands in its place is an error.
+    /// Like [`Net::add_route`], but an existing route of another interface is an error.
     pub async fn restore_route(
         &self,
         index: u32,
@@ -229,7 +233,7 @@ impl Net {
         answer(self.handle.route().add(message).execute()).await
     }
 
-    /// Takes away what [`Net::add_route`] added; gone already is success.
+    /// Removes a route of [`Net::add_route`]; a missing route is success.
     pub async fn delete_route(
         &self,
         index: u32,
@@ -244,11 +248,11 @@ impl Net {
             {
                 Ok(())
             }
-            other => other.map_err(|e| words(&e)),
+            other => other.map_err(|e| text_of(&e)),
         }
     }
 
-    /// What a router said on this link of DHCPv6, in the flags of its last advertisement.
+    /// The DHCPv6 flags of the last router advertisement on this link.
     pub async fn router(&self, index: u32) -> Router {
         let mut found = self.handle.link().get().match_index(index).execute();
         let Ok(Some(Ok(message))) = within_limit(found.next()).await else {
@@ -279,18 +283,18 @@ impl Net {
         }
     }
 
-    /// Waits for the next link message and takes the ones already queued behind it. A lost
-    /// message (socket overrun) counts as one: the caller looks at the whole state anyway.
+    /// Waits for the next link message, and takes all messages queued after it. A lost message
+    /// (socket overrun) counts as a message: the caller reads the whole state anyway.
     pub async fn changed(&mut self) {
         self.told().await;
     }
 
-    /// The same, with what the messages told.
+    /// Like [`Net::changed`], and returns the content of the messages.
     pub async fn told(&mut self) -> Told {
         let mut told = Told::default();
         match self.messages.next().await {
             Some(message) => told.add(&message),
-            // The connection is gone; never ready again, the safety look goes on.
+            // The connection has ended: never ready again; the periodic checks continue.
             None => std::future::pending().await,
         }
         while let Some(Some(message)) = futures_util::FutureExt::now_or_never(self.messages.next())
@@ -301,22 +305,22 @@ impl Net {
     }
 }
 
-/// What messages told that a look at the machine behind them may not show any more.
+/// Content of messages that the current state of the machine may no longer show.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Told {
-    /// Indices of the links that went down or had no carrier in between, or are gone.
+    /// Indices of the links that went down, lost the carrier or were removed in between.
     faltered: BTreeSet<u32>,
     /// Messages were lost (socket overrun): any link may have been down.
     overrun: bool,
 }
 
 impl Told {
-    /// Whether the link may have been down since.
+    /// Whether the link may have been down since the last call.
     pub fn has_faltered(&self, index: u32) -> bool {
         self.overrun || self.faltered.contains(&index)
     }
 
-    /// Any link may have been down.
+    /// A value for which any link may have been down.
     pub fn everything() -> Told {
         Told {
             overrun: true,
@@ -324,7 +328,7 @@ impl Told {
         }
     }
 
-    /// With what was told later.
+    /// Adds the content of later messages.
     pub fn join(&mut self, mut later: Told) {
         self.faltered.append(&mut later.faltered);
         self.overrun |= later.overrun;
@@ -367,7 +371,7 @@ fn route_message(index: u32, network: Option<Address>, gateway: Option<IpAddr>) 
             }
             match gateway {
                 Some(IpAddr::V4(gateway)) => route.gateway(gateway).build(),
-                // Reached directly: without a gateway the kernel wants to be told (rtnetlink(7)).
+                // Reached directly: without a gateway the kernel requires the scope (rtnetlink(7)).
                 _ => route.scope(RouteScope::Link).build(),
             }
         }
@@ -389,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_that_was_down_between_two_looks_is_known() {
+    fn a_link_that_was_down_between_two_reads_is_known() {
         let whole = LinkFlags::Up | LinkFlags::LowerUp;
         let mut told = Told::default();
         told.add(&link(2, whole, false));
@@ -405,8 +409,8 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_kernel_that_does_not_answer_is_not_awaited_for_ever() {
-        // Nobody carries the requests on: as if the answers were lost.
+    async fn a_missing_answer_of_the_kernel_is_an_error() {
+        // The connection is not polled, so no request is sent: as if the answers were lost.
         let (connection, handle, messages) = rtnetlink::new_connection().unwrap();
         let net = Net {
             handle,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the service manager is told (sd_notify(3)): that the service runs, and that it is not stuck.
+//! Notifications to the service manager (sd_notify(3)): the service is ready, and it is alive.
 
 use std::ffi::OsStr;
 use std::os::linux::net::SocketAddrExt;
@@ -10,7 +10,7 @@ use std::{env, io};
 
 use crate::error::errno_text;
 
-/// The service manager, if there is one that wants to hear.
+/// The service manager, if it requested notifications.
 #[derive(Debug)]
 pub struct Manager {
     socket: Option<(UnixDatagram, SocketAddr)>,
@@ -18,7 +18,7 @@ pub struct Manager {
 }
 
 impl Manager {
-    /// From `NOTIFY_SOCKET` and `WATCHDOG_USEC` of the environment.
+    /// Reads `NOTIFY_SOCKET` and `WATCHDOG_USEC` of the environment.
     pub fn of_environment() -> Manager {
         let socket = env::var_os("NOTIFY_SOCKET").and_then(|name| match connect(&name) {
             Ok(socket) => Some(socket),
@@ -35,25 +35,25 @@ impl Manager {
         }
     }
 
-    /// Whoever waits for the service need not wait any longer.
+    /// Reports that the service is ready.
     pub fn ready(&self) {
-        self.say("READY=1");
+        self.send("READY=1");
     }
 
-    /// Everything that was due is done: the watchdog starts anew.
+    /// Reports that the program has done all due work: the watchdog restarts.
     pub fn alive(&self) {
         if self.watchdog.is_some() {
-            self.say("WATCHDOG=1");
+            self.send("WATCHDOG=1");
         }
     }
 
-    /// It must be told at least this often; twice within the watchdog's time, as sd_watchdog_enabled(3)
-    /// recommends.
+    /// Longest time between two calls of [`Manager::alive`]: half of the watchdog's time, as
+    /// sd_watchdog_enabled(3) recommends.
     pub fn patience(&self) -> Option<Duration> {
         self.watchdog.map(|whole| whole / 2)
     }
 
-    fn say(&self, what: &str) {
+    fn send(&self, what: &str) {
         if let Some((socket, address)) = &self.socket
             && let Err(error) = socket.send_to_addr(what.as_bytes(), address)
         {
@@ -68,7 +68,7 @@ fn connect(name: &OsStr) -> io::Result<(UnixDatagram, SocketAddr)> {
         _ => SocketAddr::from_pathname(name)?,
     };
     let socket = UnixDatagram::unbound()?;
-    // A manager that is busy must not hold the leases up.
+    // A busy service manager must not delay the leases.
     socket.set_nonblocking(true)?;
     Ok((socket, address))
 }
@@ -78,12 +78,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_manager_hears_what_it_is_told_and_the_watchdog_only_where_there_is_one() {
+    fn the_manager_is_notified_and_the_watchdog_only_if_requested() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("notify");
         let abstract_name = format!("ibboot-test-{}", std::process::id());
         let address = SocketAddr::from_abstract_name(&abstract_name).unwrap();
-        for (ears, name) in [
+        for (receiver, name) in [
             (
                 UnixDatagram::bind(&path).unwrap(),
                 path.as_os_str().to_owned(),
@@ -93,7 +93,7 @@ mod tests {
                 format!("@{abstract_name}").into(),
             ),
         ] {
-            ears.set_nonblocking(true).unwrap();
+            receiver.set_nonblocking(true).unwrap();
             let mut manager = Manager {
                 socket: Some(connect(&name).unwrap()),
                 watchdog: None,
@@ -102,12 +102,12 @@ mod tests {
             manager.alive();
             manager.watchdog = Some(Duration::from_secs(60));
             manager.alive();
-            let mut said = Vec::new();
+            let mut received = Vec::new();
             let mut bytes = [0; 64];
-            while let Ok(length) = ears.recv(&mut bytes) {
-                said.push(String::from_utf8_lossy(&bytes[..length]).into_owned());
+            while let Ok(length) = receiver.recv(&mut bytes) {
+                received.push(String::from_utf8_lossy(&bytes[..length]).into_owned());
             }
-            assert_eq!(said, ["READY=1", "WATCHDOG=1"]);
+            assert_eq!(received, ["READY=1", "WATCHDOG=1"]);
             assert_eq!(manager.patience(), Some(Duration::from_secs(30)));
         }
     }

@@ -12,26 +12,26 @@ use tokio::io::unix::AsyncFd;
 
 use crate::system::alarm::Timer;
 
-/// A value that owns one open descriptor for as long as it lives.
+/// A value that owns one open descriptor for its whole lifetime.
 ///
 /// # Safety
 ///
 /// `as_raw_fd` returns the same open descriptor on every call until the value is dropped.
 pub unsafe trait OwnsDescriptor: AsRawFd {}
 
-// SAFETY: it holds a TimerFd, which owns its descriptor and never replaces it.
+// SAFETY: Timer holds a TimerFd, which owns its descriptor and never replaces it.
 unsafe impl OwnsDescriptor for Timer {}
-// SAFETY: the standard library's socket is an OwnedFd too.
+// SAFETY: the standard library's socket is also an OwnedFd.
 unsafe impl OwnsDescriptor for UdpSocket {}
 
-/// Puts a nonblocking event file on the current event loop.
+/// Registers a nonblocking event file with the current event loop.
 pub fn watched<T: OwnsDescriptor>(inner: T) -> io::Result<AsyncFd<T>> {
-    // SAFETY: OwnsDescriptor promises what is asked for: one descriptor, open for the whole
-    // life of `inner`, which the AsyncFd owns.
+    // SAFETY: OwnsDescriptor guarantees the requirement: one descriptor, open for the whole life of
+    // `inner`, which the AsyncFd owns.
     unsafe { AsyncFd::register_with_interest(inner, Interest::READABLE) }.map_err(io::Error::from)
 }
 
-/// The program's event loop, on its one thread.
+/// Creates the program's event loop, which runs on one thread.
 pub fn event_loop() -> crate::error::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()

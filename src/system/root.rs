@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Every file access of the program, under a prefix: `/` on a machine, a fixture tree in a test
-//! or in a bug report.
+//! Every file access of the program, below a prefix: `/` on a machine, another directory for a
+//! saved tree in a test or bug report.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -12,9 +12,9 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-/// Largest file ever read whole; modules.alias of a full distribution kernel has about 1.5 MB.
+/// Size limit of a file; modules.alias of a full distribution kernel has about 1.5 MB.
 const FILE_MAX: u64 = 16 << 20;
-/// Most that sysfs has in one attribute (fs/sysfs/file.c).
+/// Largest size of a sysfs attribute (fs/sysfs/file.c).
 const PAGE: usize = 4096;
 
 /// What was read below the prefix, for `ibboot facts --tree`.
@@ -33,7 +33,7 @@ pub struct Root {
 }
 
 impl Root {
-    /// Paths are resolved below `prefix`.
+    /// Creates a root with all paths below `prefix`.
     pub fn new(prefix: impl Into<PathBuf>) -> Self {
         Root {
             prefix: prefix.into(),
@@ -41,7 +41,7 @@ impl Root {
         }
     }
 
-    /// As [`Root::new`], and what is read is remembered for [`Root::save`].
+    /// Like [`Root::new`], and records every file for [`Root::save`].
     pub fn recording(prefix: impl Into<PathBuf>) -> Self {
         Root {
             prefix: prefix.into(),
@@ -49,29 +49,29 @@ impl Root {
         }
     }
 
-    /// True when this is the running machine and not a fixture tree.
+    /// True for the running machine, false for a saved tree.
     pub fn is_live(&self) -> bool {
         self.prefix == Path::new("/")
     }
 
-    /// True when what is read is remembered for [`Root::save`].
+    /// True if files are recorded for [`Root::save`].
     pub fn is_recording(&self) -> bool {
         self.record.is_some()
     }
 
-    /// Puts what no file of the machine says beside its files in the copy, as JSON.
+    /// Stores a value that no file of the machine contains in the copy, as JSON.
     pub fn keep(&self, path: &str, value: &impl Serialize) {
         if let Ok(bytes) = serde_json::to_vec_pretty(value) {
             self.remember(path, || Seen::File(bytes));
         }
     }
 
-    /// The path on this machine of `path`, which is absolute inside the tree.
+    /// Path on this machine of `path`, which is absolute inside the tree.
     pub fn path(&self, path: &str) -> PathBuf {
         self.prefix.join(path.trim_start_matches('/'))
     }
 
-    /// The kernel's id of this boot; none where it cannot be read.
+    /// The kernel's id of this boot; none if the file cannot be read.
     pub fn boot_id(&self) -> Option<String> {
         self.text(BOOT_ID).ok()
     }
@@ -84,20 +84,20 @@ impl Root {
         }
     }
 
-    /// Notes a file that was read otherwise, with more care.
+    /// Records a file that [`Root::read`] did not read.
     pub fn remember_file(&self, path: &str, bytes: &[u8]) {
         self.remember(path, || Seen::File(bytes.to_vec()));
     }
 
-    /// Whether the copy will have it.
+    /// Whether the copy will have the file.
     pub fn is_remembered(&self, path: &str) -> bool {
         let path = Path::new(path.trim_start_matches('/'));
         let record = self.record.as_ref().map(RefCell::borrow);
         record.is_some_and(|record| record.contains_key(path))
     }
 
-    /// What gave no answer is somewhere: the copy has at least the directory, as of a device whose files
-    /// all fail.
+    /// Records the directory of a file that exists but could not be read: the copy needs the
+    /// directory of a device whose files all fail.
     fn missed<T>(&self, path: &str, result: io::Result<T>) -> io::Result<T> {
         if let (Some(record), Err(error)) = (&self.record, &result)
             && error.kind() != io::ErrorKind::NotFound
@@ -109,8 +109,8 @@ impl Root {
         result
     }
 
-    /// The whole regular file: `FileTooLarge` beyond 16 MiB, `IsADirectory` and `Unsupported` for what
-    /// is no regular file. All of sysfs and procfs that is read here is regular.
+    /// Reads a whole regular file: `FileTooLarge` beyond 16 MiB, `IsADirectory` and `Unsupported`
+    /// for other files. All files of sysfs and procfs that this program reads are regular.
     pub fn read(&self, path: &str) -> io::Result<Vec<u8>> {
         let bytes = self.missed(path, self.bytes(path))?;
         self.remember(path, || Seen::File(bytes.clone()));
@@ -120,7 +120,7 @@ impl Root {
     fn bytes(&self, path: &str) -> io::Result<Vec<u8>> {
         let file = OpenOptions::new()
             .read(true)
-            // The open of a planted fifo must not wait for its writer.
+            // O_NONBLOCK: the open of a planted fifo must not wait for a writer.
             .custom_flags(libc::O_NONBLOCK)
             .open(self.path(path))?;
         let kind = file.metadata()?.file_type();
@@ -136,7 +136,8 @@ impl Root {
         to_the_end(file)
     }
 
-    /// The file as text without the white space around it; bytes that are not UTF-8 become U+FFFD.
+    /// Reads a file as text, without the white space around it; bytes that are not UTF-8 become
+    /// U+FFFD.
     pub fn text(&self, path: &str) -> io::Result<String> {
         let bytes = self.read(path)?;
         Ok(String::from_utf8_lossy(&bytes).trim().to_owned())
@@ -153,26 +154,26 @@ impl Root {
         Ok(names)
     }
 
-    /// The target of a symbolic link, as it is written there.
+    /// The target of a symbolic link, unresolved.
     pub fn link(&self, path: &str) -> io::Result<String> {
         let target = fs::read_link(self.path(path))?;
         self.remember(path, || Seen::Link(target.clone()));
         Ok(target.to_string_lossy().into_owned())
     }
 
-    /// The last component of a symbolic link's target: sysfs' way to name a device or driver.
+    /// The last component of a symbolic link's target, which names a device or driver in sysfs.
     pub fn link_name(&self, path: &str) -> io::Result<String> {
         let target = self.link(path)?;
         let name = Path::new(&target).file_name().unwrap_or_default();
         Ok(name.to_string_lossy().into_owned())
     }
 
-    /// True if something has this name, a dangling link included.
+    /// True if the name exists, even as a dangling link.
     pub fn exists(&self, path: &str) -> bool {
         self.is_there(path).unwrap_or(false)
     }
 
-    /// The same, where it matters that nobody can tell.
+    /// Like [`Root::exists`], for callers to which an unknown answer matters.
     pub fn is_there(&self, path: &str) -> io::Result<bool> {
         match self.path(path).symlink_metadata() {
             Ok(_) => Ok(true),
@@ -181,19 +182,20 @@ impl Root {
         }
     }
 
-    /// Writes a kernel attribute (sysfs, procfs, configfs): the file must exist, one write.
+    /// Writes a kernel attribute (sysfs, procfs, configfs): an existing file, in one write.
     pub fn set(&self, path: &str, value: &str) -> io::Result<()> {
         OpenOptions::new()
             .write(true)
-            // A kernel attribute does not care; a fixture file must hold the new value alone.
+            // A kernel attribute ignores O_TRUNC; a file of a saved tree must contain only the new
+            // value.
             .truncate(true)
             .custom_flags(libc::O_NOFOLLOW)
             .open(self.path(path))?
             .write_all(value.as_bytes())
     }
 
-    /// Writes all that was read so far below `to`, as `shown` says of a path and its bytes, so that
-    /// `--root TO` sees the same machine.
+    /// Writes all recorded files below `to`, so that `--root TO` reads the same machine. `shown`
+    /// gives the bytes to write for a path and its bytes.
     pub fn save(
         &self,
         to: &Path,
@@ -205,7 +207,7 @@ impl Root {
         let record = record.borrow();
         for (path, seen) in record.iter() {
             let target = to.join(path);
-            // A link below which something was read must lead to a directory of the copy.
+            // A link on the path of a recorded file must lead to a directory of the copy.
             let is_passed = |link: &Path| {
                 record
                     .range(link.join("")..)
@@ -237,10 +239,10 @@ impl Root {
     }
 }
 
-/// Everything up to the end of the file. A seq_file (Documentation/filesystems/seq_file.rst) gives whole
-/// records, so a read that is shorter than its buffer says nothing of the end.
+/// Reads to the end of the file. A seq_file (Documentation/filesystems/seq_file.rst) returns whole
+/// records, so a read that is shorter than its buffer does not mark the end.
 fn to_the_end(file: impl Read) -> io::Result<Vec<u8>> {
-    // A sysfs attribute fits: one read for its text, one for the end.
+    // Large enough for a sysfs attribute: one read for its text, one for the end.
     let mut bytes = Vec::with_capacity(PAGE);
     file.take(FILE_MAX + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > FILE_MAX {
@@ -249,7 +251,7 @@ fn to_the_end(file: impl Read) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Where a relative link of the copy leads, if that is inside of the copy.
+/// The target of a relative link of the copy, if the target is inside the copy.
 fn inside(to: &Path, path: &Path, link: &Path) -> Option<PathBuf> {
     let mut place: Vec<_> = path.parent()?.components().collect();
     for part in link.components() {
@@ -264,7 +266,7 @@ fn inside(to: &Path, path: &Path, link: &Path) -> Option<PathBuf> {
     Some(to.join(place.into_iter().collect::<PathBuf>()))
 }
 
-/// Sort key that puts `mlx5_10` behind `mlx5_9`.
+/// Sort key that puts `mlx5_10` after `mlx5_9`.
 pub fn natural(name: &str) -> Vec<(String, u64)> {
     let mut key = Vec::new();
     let mut rest = name;
@@ -299,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_read_can_be_saved_and_read_again() {
+    fn recorded_files_can_be_saved_and_read_again() {
         let from = tempfile::tempdir().unwrap();
         let to = tempfile::tempdir().unwrap();
         fs::create_dir_all(from.path().join("sys/class/net/eth0")).unwrap();
@@ -326,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_that_was_passed_leads_somewhere_in_the_copy() {
+    fn a_link_on_a_recorded_path_has_a_target_in_the_copy() {
         let from = tempfile::tempdir().unwrap();
         let to = tempfile::tempdir().unwrap();
         let device = from.path().join("sys/devices/0000:81:00.0");
@@ -351,7 +353,7 @@ mod tests {
         }
     }
 
-    /// Gives its parts one read each, and is interrupted between them.
+    /// A reader that returns one part per read, with an interruption between the parts.
     struct Records {
         parts: Vec<&'static str>,
         interrupted: bool,
@@ -388,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_large_or_no_regular_file_is_refused_at_once() {
+    fn a_large_or_special_file_is_refused_at_once() {
         let dir = tempfile::tempdir().unwrap();
         let path = |name: &str| dir.path().join(name);
         let root = Root::new(dir.path());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Standard error that may be closed, full or without a reader: none of this may change what the
+//! Standard error, which may be closed, full or without a reader: this must not change what the
 //! program does or how it ends.
 
 use std::fmt::Display;
@@ -11,16 +11,16 @@ use simple_logger::SimpleLogger;
 
 use crate::error::{Error, Kind, Result, printable};
 
-/// Begins each line.
+/// Prefix of each line.
 const NAME: &str = "ibboot: ";
 
-/// Writes `ibboot: LINE`. There is nobody left to be told of a line that is lost.
+/// Writes `ibboot: LINE`. A write error is ignored, because no other channel is left.
 pub fn say(line: impl Display) {
     drop(io::stderr().write_all(format!("{NAME}{line}\n").as_bytes()));
 }
 
-/// [`SimpleLogger`] decides what is said. It would panic where it cannot write, so the line is written
-/// here.
+/// [`SimpleLogger`] selects the lines. This type writes them, because SimpleLogger panics if a
+/// write fails.
 struct Lines(SimpleLogger);
 
 impl Log for Lines {
@@ -50,8 +50,8 @@ pub fn init(level: LevelFilter) -> Result<()> {
     Ok(())
 }
 
-/// What a fault of the program itself becomes: a line in the log, where an initramfs without
-/// systemd keeps it too, and the exit code of `kind` in place of a signal.
+/// Makes a panic of the program a log line, which an initramfs without systemd also keeps, and the
+/// exit code of `kind` instead of a signal.
 pub fn on_panic(kind: Kind) {
     std::panic::set_hook(Box::new(move |info: &PanicHookInfo<'_>| {
         log::error!("{}", fault(info));
@@ -64,15 +64,15 @@ fn fault(info: &PanicHookInfo<'_>) -> String {
         .location()
         .map_or_else(String::new, |at| format!(" at {}:{}", at.file(), at.line()));
     let payload = info.payload();
-    let said = match (
+    let message = match (
         payload.downcast_ref::<&str>(),
         payload.downcast_ref::<String>(),
     ) {
-        (Some(said), _) => said,
-        (None, Some(said)) => said.as_str(),
+        (Some(message), _) => message,
+        (None, Some(message)) => message.as_str(),
         (None, None) => "no message",
     };
-    printable(&format!("a fault of ibboot itself{place}: {said}"))
+    printable(&format!("internal error of ibboot{place}: {message}"))
 }
 
 #[cfg(test)]
@@ -94,9 +94,9 @@ mod tests {
             .env(CHILD, "1")
             .output()
             .unwrap();
-        let said = String::from_utf8(run.stderr).unwrap();
-        let (before, after) = said.split_once(concat!(" at ", file!(), ":")).unwrap();
-        assert_eq!(before, "ibboot: ERROR a fault of ibboot itself");
+        let message = String::from_utf8(run.stderr).unwrap();
+        let (before, after) = message.split_once(concat!(" at ", file!(), ":")).unwrap();
+        assert_eq!(before, "ibboot: ERROR internal error of ibboot");
         assert!(after.ends_with(": two\\x0alines\n"), "{after}");
         assert_eq!(run.status.code(), Some(3));
     }

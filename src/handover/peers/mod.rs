@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! PURE: what NetworkManager, systemd-networkd and network-legacy are told of the interfaces that ibboot brings up.
+//! PURE: configuration files that tell NetworkManager, systemd-networkd and network-legacy how to
+//! treat ibboot's interfaces.
 //!
-//! In the initramfs: hands off. For the real root what `rd.ib.handover=` says. Sources:
-//! NetworkManager.conf(5), nm-settings-keyfile(5), systemd.network(5).
+//! In the initramfs these programs leave the interfaces alone. For the real root `rd.ib.handover=`
+//! decides. Sources: NetworkManager.conf(5), nm-settings-keyfile(5), systemd.network(5).
 
 mod profiles;
 
@@ -15,24 +16,25 @@ use crate::verify::report::{LinkReport, Report};
 use crate::wish::expectation::{Expectation, LinkWish};
 use crate::wish::ipoib::{self, Mode};
 
-/// Where NetworkManager reads settings, below /run.
+/// Settings of NetworkManager, below /run.
 pub const NM_SETTINGS: &str = "NetworkManager/conf.d";
-/// Where it reads profiles; nm-initrd-generator writes there too.
+/// Profiles of NetworkManager; nm-initrd-generator also writes to this directory.
 pub const NM_PROFILES: &str = "NetworkManager/system-connections";
-/// Where systemd-networkd reads, beside /etc and /usr/lib.
+/// Files of systemd-networkd, which also reads /etc and /usr/lib.
 pub const NETWORKD: &str = "systemd/network";
 
-/// Of [`NM_SETTINGS`].
+/// File name in [`NM_SETTINGS`].
 const NM_HANDS_OFF: &str = "90-ibboot.conf";
-/// Of [`NETWORKD`]: the first file that matches an interface is its only one, whatever directory
-/// it is in, and the other ones that an initramfs has begin with 70 and more.
+/// File name in [`NETWORKD`]: systemd-networkd uses only the first file that matches an interface,
+/// in the order of file names across all directories. The other files of an initramfs begin with 70
+/// or more.
 const NETWORKD_HANDS_OFF: &str = "00-ibboot.network";
-/// Where udev reads rules. Those of network-legacy, which has no other way to be told, are
-/// 90-net.rules and 91-default-net.rules.
+/// Rules of udev. The rules of network-legacy, which has no other configuration, are 90-net.rules
+/// and 91-default-net.rules.
 pub const UDEV: &str = "udev/rules.d";
-/// Of [`UDEV`].
+/// File name in [`UDEV`].
 const LEGACY_HANDS_OFF: &str = "92-ibboot.rules";
-/// What the names of the profiles begin with.
+/// Prefix of the profiles' names.
 const PROFILE: &str = "10-ibboot-";
 
 const HEAD: &str = "# Written by ibboot for this boot; see rd.ib.handover= in ibboot.cmdline(7).\n";
@@ -40,20 +42,21 @@ const HEAD: &str = "# Written by ibboot for this boot; see rd.ib.handover= in ib
 /// A file to write, below /run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct File {
-    /// Its directory.
+    /// Directory below /run.
     pub directory: &'static str,
-    /// Its name.
+    /// Name of the file.
     pub name: String,
-    /// Access mode: NetworkManager does not read profiles that others can.
+    /// File mode: NetworkManager ignores profiles that other users can read.
     pub mode: u32,
-    /// Its text.
+    /// Text of the file.
     pub text: String,
 }
 
-/// For the initramfs. Nothing is known of the hardware yet and an interface may get another name on
-/// the way: every InfiniBand interface is meant, but for those that are left to these programs. Nobody
-/// configures the ones there that are not named: where these programs shall address whichever interface
-/// comes up, and none of ours is given an address here, nothing is taken from them.
+/// The files for the initramfs. The hardware is not known yet, and an interface may be renamed
+/// later: the files apply to every InfiniBand interface except those that are left to these
+/// programs. No program then configures an InfiniBand interface that is not named. Therefore no
+/// files are written if these programs shall address any interface and ibboot gives no interface an
+/// address.
 pub fn claim(request: &Request) -> Vec<File> {
     let (left, ours): (Vec<_>, Vec<_>) = request
         .interfaces
@@ -74,7 +77,7 @@ pub fn claim(request: &Request) -> Vec<File> {
         return Vec::new();
     }
     let left: Vec<&str> = left.iter().map(|left| left.name.as_str()).collect();
-    // One that cannot be told by its name is not taken away from them.
+    // A name that the files cannot express: leave all interfaces to these programs.
     if !left.iter().all(|name| is_plain(name)) {
         return Vec::new();
     }
@@ -92,8 +95,9 @@ pub fn claim(request: &Request) -> Vec<File> {
     files
 }
 
-/// network-legacy has udev run `ifup`, which flushes the addresses it finds. An assignment empties
-/// the list of programs; looking up the device's path once more is no harm (udev(7)).
+/// network-legacy makes udev run `ifup`, which flushes the addresses of the interface. The
+/// assignment to RUN empties the list of programs; a second lookup of the device's path is harmless
+/// (udev(7)).
 fn legacy_hands_off(left: &[&str]) -> File {
     let mut rule = format!("{HEAD}SUBSYSTEM==\"net\", ATTR{{type}}==\"32\", ");
     if !left.is_empty() {
@@ -108,7 +112,8 @@ fn legacy_hands_off(left: &[&str]) -> File {
     }
 }
 
-/// Both programs are told, or one of them. A bond has no address of its own and is told by its name.
+/// The files for one or both programs. A bond is matched by its name, because it has no address of
+/// its own.
 fn hands_off(device: &str, network: &str, bonds: &[&str], nm: bool, networkd: bool) -> Vec<File> {
     let bonds = bonds.iter().filter(|name| is_plain(name));
     let mut files = Vec::new();
@@ -129,7 +134,7 @@ fn hands_off(device: &str, network: &str, bonds: &[&str], nm: bool, networkd: bo
     files
 }
 
-/// For the real root: what `handover` says of the interfaces in `report`.
+/// The files for the real root, according to `handover`, for the interfaces in `report`.
 pub fn hand_over(
     handover: Handover,
     expectation: &Expectation,
@@ -139,7 +144,7 @@ pub fn hand_over(
     let owned = owned(expectation, report, facts);
     let kept: Vec<&Owned<'_>> = match handover {
         Handover::None => return Vec::new(),
-        // What is not verified may be better off with somebody else.
+        // Another program may succeed with an interface that is not verified.
         Handover::Auto => owned
             .iter()
             .filter(|interface| interface.verified)
@@ -148,7 +153,7 @@ pub fn hand_over(
     };
     let mut addresses: Vec<String> = Vec::new();
     for interface in &kept {
-        // Whoever takes a parent down takes its children along.
+        // A program that takes a parent down also takes the children down.
         for netdev in facts.netdevs.iter().filter(|netdev| {
             netdev.ifname == interface.netdev.ifname
                 || (interface.wish.pkey.is_some()
@@ -198,8 +203,8 @@ pub fn hand_over(
     files
 }
 
-/// Whether a profile that nm-initrd-generator wrote is for one of the interfaces in `report`. It was
-/// never in force, and in the real root it would set datagram mode.
+/// Whether nm-initrd-generator wrote the profile for one of the interfaces in `report`. Such a
+/// profile was never active, and in the real root it would set datagram mode.
 pub fn is_generated_for(profile: &str, report: &Report, facts: &Facts) -> bool {
     let value = |key: &str| profile.lines().find_map(|line| line.strip_prefix(key));
     let generated = value("org.freedesktop.NetworkManager.origin=") == Some("nm-initrd-generator");
@@ -217,7 +222,7 @@ pub fn is_generated_for(profile: &str, report: &Report, facts: &Facts) -> bool {
     })
 }
 
-/// An interface that is there, and what was wanted of it.
+/// An existing interface and its request.
 struct Owned<'a> {
     wish: &'a ipoib::Wish,
     netdev: &'a Netdev,
@@ -232,7 +237,7 @@ impl Owned<'_> {
         seen.unwrap_or(Mode::Datagram)
     }
 
-    /// The bond it is in, if that has a name for a file.
+    /// The bond of the interface, if the bond's name is plain.
     fn bond(&self) -> Option<&str> {
         self.wish.bond.as_deref().filter(|name| is_plain(name))
     }
@@ -244,7 +249,7 @@ impl Owned<'_> {
         })
     }
 
-    /// The MTU, where one was wanted: what it is, not what "max" was.
+    /// The current MTU if one is requested: the actual value, not "max".
     fn mtu(&self) -> Option<u32> {
         self.wish.mtu.and(self.netdev.mtu)
     }
@@ -273,14 +278,14 @@ fn owned<'a>(expectation: &'a Expectation, report: &Report, facts: &'a Facts) ->
             wish,
             netdev,
             parent: wish.pkey.and_then(|_| facts.netdevs.iter().find(parent)),
-            // With its bond the one goes that has no cable.
+            // A slave without a cable counts as verified if its bond is verified.
             verified: link.is_good() || wish.bond.as_deref().is_some_and(is_good),
         })
     };
     report.links.iter().filter_map(of_link).collect()
 }
 
-/// A name that means nothing but itself in every format here: no separator, no glob, no quote, and no
+/// Whether a name is literal in every file format used here: no separator, no glob, no quote, no
 /// newline.
 fn is_plain(name: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! PURE: the profiles of interfaces and bonds that another program gets.
+//! PURE: profiles of interfaces and bonds for another program.
 
 use std::net::IpAddr;
 
@@ -7,7 +7,7 @@ use crate::handover::peers::{File, HEAD, NETWORKD, NM_PROFILES, Owned, PROFILE, 
 use crate::inet::Address;
 use crate::wish::{bond, ipoib};
 
-/// A profile with what the interface was given; none where its name does not fit into one.
+/// A NetworkManager profile with the settings of the interface; none if its name is not plain.
 pub(super) fn nm_profile(interface: &Owned<'_>) -> Option<File> {
     let name = interface.netdev.ifname.as_str();
     if !is_plain(name) {
@@ -64,7 +64,7 @@ fn nm_addresses(wish: &ipoib::Wish) -> String {
     text
 }
 
-/// A bond's options for a profile; what means more than itself there is left out.
+/// A bond's options for a profile; a value with a special character is left out.
 fn plain_options(wish: &bond::Wish) -> impl Iterator<Item = (&str, &str)> {
     let is_plain = |value: &str| {
         let plain =
@@ -88,7 +88,7 @@ pub(super) fn nm_bond(name: &str, bond: &bond::Wish, wish: &ipoib::Wish) -> File
     nm_file(name, text)
 }
 
-/// networkd takes a bond that is there as it is, and needs a file for it to know its name.
+/// Files for a bond: networkd keeps an existing bond as it is, but knows its name only from a file.
 pub(super) fn networkd_bond(name: &str, bond: &bond::Wish, wish: &ipoib::Wish) -> [File; 2] {
     let file = |kind: &str, text: String| File {
         directory: NETWORKD,
@@ -129,11 +129,11 @@ fn networkd_addresses(wish: &ipoib::Wish) -> String {
 }
 
 fn of_family(addresses: &[Address], is_ipv6: bool) -> Vec<&Address> {
-    let of_it = |address: &&Address| matches!(address.address, IpAddr::V6(_)) == is_ipv6;
-    addresses.iter().filter(of_it).collect()
+    let is_of_family = |address: &&Address| matches!(address.address, IpAddr::V6(_)) == is_ipv6;
+    addresses.iter().filter(is_of_family).collect()
 }
 
-/// The same for systemd-networkd, which keeps what is there already.
+/// A systemd-networkd profile with the settings of the interface; networkd keeps existing settings.
 pub(super) fn networkd_profile(interface: &Owned<'_>) -> Option<File> {
     let name = interface.netdev.ifname.as_str();
     if !is_plain(name) {

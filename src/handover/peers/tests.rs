@@ -17,7 +17,7 @@ fn body(file: &File) -> String {
     format!("{}/{} {:o}\n{text}", file.directory, file.name, file.mode)
 }
 
-/// What is handed over on a machine whose tree is `tests/sys/TREES`, laid over one another.
+/// The files for a machine whose tree is `tests/sys/TREES`, merged in this order.
 fn handed(cmdline: &str, trees: &[&str], change: impl Fn(&mut Facts)) -> Vec<String> {
     let sys = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sys");
     let over = tempfile::tempdir().unwrap();
@@ -51,7 +51,7 @@ fn with_address(facts: &mut Facts) {
 }
 
 #[test]
-fn every_infiniband_interface_is_claimed_but_those_that_are_left() {
+fn every_infiniband_interface_is_claimed_except_those_left_to_others() {
     assert_eq!(
         claimed("ip=10.0.0.1:::255.255.255.0::ib0:none"),
         [
@@ -80,13 +80,13 @@ fn every_infiniband_interface_is_claimed_but_those_that_are_left() {
 }
 
 #[test]
-fn what_nobody_asks_for_is_not_claimed() {
+fn an_interface_without_a_request_is_not_claimed() {
     for cmdline in [
         "ip=10.0.0.1:::255.255.255.0::eth0:none",
         "rd.ib.link=rxe0:rxe:eth0 ip=eth0:dhcp",
         "rd.ib=0 ip=10.0.0.1:::255.255.255.0::ib0:none",
         "ip=ib0:link-local",
-        // Left, and not to be told by a name.
+        // Left to other programs, under a name that the files cannot express.
         "ip=10.0.0.1:::255.255.255.0::ib0:none ip=ib;type:link-local",
         "ip=10.0.0.1:::255.255.255.0::ib0:none ip=ib*:link-local",
     ] {
@@ -108,7 +108,7 @@ fn set_up(cmdline: &str) -> (bool, bool) {
 }
 
 #[test]
-fn what_is_claimed_is_set_up_and_what_others_shall_address_is_not_claimed() {
+fn claimed_interfaces_are_set_up_and_those_that_others_address_are_not_claimed() {
     const NFS: &str = "root=nfs:10.0.0.1:/x";
     let dhcp = "ip=dhcp";
     for (cmdline, is_claimed) in [
@@ -140,7 +140,7 @@ fn what_is_claimed_is_set_up_and_what_others_shall_address_is_not_claimed() {
         let (_, is_addressed) = set_up(&cmdline);
         assert_eq!(is_addressed, is_claimed, "{cmdline}");
     }
-    // Where nobody needs a network, or it is Ethernet's, no address is missed.
+    // No program needs a network, or the network is Ethernet: no address is missing.
     for cmdline in [
         "rd.ib.mode=connected",
         "root=/dev/sda1 bootdev=ib0",
@@ -163,7 +163,7 @@ fn a_verified_interface_stays_as_it_is() {
              [Link]\nUnmanaged=yes\n",
     ];
     assert_eq!(handed(cmdline, &MACHINE, with_address), kept);
-    // Without its address it is not verified.
+    // Without its address the interface is not verified.
     assert_eq!(handed(cmdline, &MACHINE, |_| ()), [""; 0]);
     let keep = format!("{cmdline} rd.ib.handover=keep");
     assert_eq!(handed(&keep, &MACHINE, |_| ()), kept);
@@ -172,7 +172,7 @@ fn a_verified_interface_stays_as_it_is() {
 }
 
 #[test]
-fn a_profile_has_what_the_interface_was_given() {
+fn a_profile_has_the_settings_of_the_interface() {
     let cmdline = "ip=10.0.0.1::10.0.0.254:255.255.255.0::ib0:none ip=[fd00::1/64]::::h:ib0:none \
                        rd.ib.mode=connected rd.ib.mtu=max";
     let files = handed(&format!("{cmdline} rd.ib.handover=nm"), &MACHINE, |_| ());
@@ -204,7 +204,7 @@ fn a_profile_has_what_the_interface_was_given() {
 }
 
 #[test]
-fn what_a_server_granted_is_asked_for_again() {
+fn a_leased_address_is_requested_again() {
     let cmdline = "ip=ib0:dhcp rd.ib.mode=connected";
     let files = handed(&format!("{cmdline} rd.ib.handover=nm"), &MACHINE, |_| ());
     assert!(
@@ -230,7 +230,8 @@ fn a_hostile_name_gets_no_profile() {
         };
         for to in ["nm", "networkd"] {
             let cmdline = format!("{} rd.ib.handover={to}", cmdline.replace("ib0", "guid"));
-            // By its GUID: the name comes from elsewhere.
+            // Select the interface by its GUID, so that its name does not come from the command
+            // line.
             let cmdline = cmdline.replace(":guid:", ":b8-59-9f-03-00-fc-1a-2c:");
             let files = handed(&cmdline, &MACHINE, rename);
             assert_eq!(files.len(), 1, "{name:?} {files:?}");
@@ -243,7 +244,7 @@ fn a_hostile_name_gets_no_profile() {
 }
 
 #[test]
-fn only_generated_profiles_of_our_interfaces_go() {
+fn only_generated_profiles_of_our_interfaces_are_removed() {
     let cmdline = "ip=10.0.0.1:::255.255.255.0::ib0:none";
     let sys = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sys/connectx6-hdr");
     let root = Root::new(sys);
@@ -280,14 +281,14 @@ fn bonded(facts: &mut Facts) {
             .addresses
             .push("10.0.0.1/24".parse::<Address>().unwrap().into());
     }
-    // A port without cable: the bond is verified all the same.
+    // A port without cable: the bond is verified nevertheless.
     for netdev in facts.netdevs.iter_mut().filter(|n| n.ifname == "ib1") {
         netdev.carrier = Some(false);
     }
 }
 
 #[test]
-fn a_bond_is_told_by_its_name_and_its_interfaces_go_with_it() {
+fn a_bond_is_matched_by_name_and_its_slaves_with_it() {
     assert_eq!(
         claimed(BOND),
         [

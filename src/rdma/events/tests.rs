@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Events as Linux 6.1.192 and 6.12.117 sent them for an rxe link, and events made up.
+//! Events as Linux 6.1.192 and 6.12.117 sent them for an rxe link, and invented events.
 
 use std::collections::VecDeque;
 
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// A reader that answers as told, in order.
+/// A reader that returns these results in order.
 struct Script(VecDeque<io::Result<Vec<u8>>>);
 
 impl Read for Script {
@@ -32,13 +32,14 @@ fn drained<const N: usize>(
     drain(Script(script.into())).map_err(|error| error.kind())
 }
 
-fn seen(kind: AsyncKind, port: Option<u32>) -> AsyncEvent {
+fn received(kind: AsyncKind, port: Option<u32>) -> AsyncEvent {
     AsyncEvent { kind, port }
 }
 
 #[test]
 fn port_events_until_it_would_block() {
-    // What 6.12 sends when an rxe's network device comes up, gets an address and goes down.
+    // Events of Linux 6.12 when an rxe's network device is set up, gets an address and is set
+    // down.
     assert_eq!(
         drained([
             event(1, 9),
@@ -49,23 +50,23 @@ fn port_events_until_it_would_block() {
             errno(Errno::EAGAIN),
         ]),
         Ok(vec![
-            seen(AsyncKind::PortActive, Some(1)),
-            seen(AsyncKind::PortActive, Some(1)),
-            seen(AsyncKind::GidChange, Some(1)),
-            seen(AsyncKind::PortErr, Some(1)),
+            received(AsyncKind::PortActive, Some(1)),
+            received(AsyncKind::PortActive, Some(1)),
+            received(AsyncKind::GidChange, Some(1)),
+            received(AsyncKind::PortErr, Some(1)),
         ])
     );
     assert_eq!(drained([errno(Errno::EAGAIN)]), Ok(vec![]));
 }
 
 #[test]
-fn a_device_that_goes_keeps_what_was_queued() {
+fn events_queued_before_a_removal_are_kept() {
     assert_eq!(
         drained([event(2, 10), event(0, 8), errno(Errno::EIO)]),
         Ok(vec![
-            seen(AsyncKind::PortErr, Some(2)),
-            seen(AsyncKind::DeviceFatal, None),
-            seen(AsyncKind::Gone, None),
+            received(AsyncKind::PortErr, Some(2)),
+            received(AsyncKind::DeviceFatal, None),
+            received(AsyncKind::Gone, None),
         ])
     );
     assert!(AsyncKind::DeviceFatal.is_final() && AsyncKind::Gone.is_final());
@@ -73,7 +74,7 @@ fn a_device_that_goes_keeps_what_was_queued() {
 }
 
 #[test]
-fn short_events_and_other_errors_are_told() {
+fn short_events_and_other_errors_are_reported() {
     assert_eq!(
         drained([Ok(vec![0; 15])]),
         Err(io::ErrorKind::UnexpectedEof)
@@ -109,20 +110,20 @@ fn kinds_and_their_names() {
     let Ok(events) = drained([event(1, 3), errno(Errno::EAGAIN)]) else {
         panic!("no events");
     };
-    assert_eq!(events, [seen(AsyncKind::Other(3), None)]);
+    assert_eq!(events, [received(AsyncKind::Other(3), None)]);
 }
 
 #[test]
 fn get_context_announces_its_sizes_in_words() {
     let address = 0x1122_3344_5566_7788_u64;
-    let mut wanted = Vec::new();
-    wanted.extend_from_slice(&0_u32.to_ne_bytes());
-    wanted.extend_from_slice(&6_u16.to_ne_bytes());
-    wanted.extend_from_slice(&18_u16.to_ne_bytes());
-    wanted.extend_from_slice(&address.to_ne_bytes());
-    wanted.extend_from_slice(&16_u32.to_ne_bytes());
-    wanted.extend_from_slice(&4_u32.to_ne_bytes());
-    assert_eq!(get_context_request(address).as_slice(), wanted);
+    let mut expected = Vec::new();
+    expected.extend_from_slice(&0_u32.to_ne_bytes());
+    expected.extend_from_slice(&6_u16.to_ne_bytes());
+    expected.extend_from_slice(&18_u16.to_ne_bytes());
+    expected.extend_from_slice(&address.to_ne_bytes());
+    expected.extend_from_slice(&16_u32.to_ne_bytes());
+    expected.extend_from_slice(&4_u32.to_ne_bytes());
+    assert_eq!(get_context_request(address).as_slice(), expected);
 }
 
 #[test]
@@ -139,7 +140,7 @@ fn names_that_are_no_uverbs_device() {
         let error = AsyncEvents::open(name).map(drop).map_err(|e| e.to_string());
         assert_eq!(
             error,
-            Err(format!("{name:?} is not the name of an uverbs device"))
+            Err(format!("{name:?} is not the name of a uverbs device"))
         );
     }
     let absent = AsyncEvents::open("uverbs99999").map(drop);
@@ -156,11 +157,11 @@ fn the_uevent_socket_is_not_inherited_and_does_not_block() {
     assert_eq!(FdFlag::from_bits_retain(flags), FdFlag::FD_CLOEXEC);
     let flags = OFlag::from_bits_retain(fcntl(&uevents.socket, FcntlArg::F_GETFL).unwrap());
     assert!(flags.contains(OFlag::O_NONBLOCK));
-    // Whatever this machine's devices do meanwhile: it returns.
+    // Devices of this machine may send events at the same time: the call must return.
     uevents.drain().unwrap();
 }
 
-/// rxe0 as 6.1 announces it.
+/// rxe0, as Linux 6.1 announces it.
 const ADD: &str = "add@/devices/virtual/infiniband/rxe0|ACTION=add|\
     DEVPATH=/devices/virtual/infiniband/rxe0|SUBSYSTEM=infiniband|NAME=rxe0|SEQNUM=3108|";
 const ADD_UVERBS: &str = "add@/devices/virtual/infiniband_verbs/uverbs0|ACTION=add|\
@@ -237,13 +238,13 @@ fn uevents_of_the_stack() {
             "d0",
         ),
     ];
-    for (text, wanted, name) in table {
+    for (text, expected, name) in table {
         assert_eq!(
             uevent::parse(&message(text)),
-            Some(wanted.clone()),
+            Some(expected.clone()),
             "{text}"
         );
-        assert_eq!(wanted.name(), name);
+        assert_eq!(expected.name(), name);
     }
 }
 
@@ -267,7 +268,7 @@ fn messages_that_are_no_uevents() {
         "add@/devices/x|ACTION=remove|DEVPATH=/devices/x|SUBSYSTEM=net|",
         "add@/devices/x|ACTION=add|DEVPATH=/devices/y|SUBSYSTEM=net|",
         "add@devices/x|ACTION=add|DEVPATH=devices/x|SUBSYSTEM=net|",
-        // Cut: the last string has no end.
+        // Truncated: the last string has no NUL.
         "add@/devices/x|ACTION=add|DEVPATH=/devices/x|SUBSYSTEM=net",
         "libudev|\u{fe}\u{ed}ACTION=add|DEVPATH=/devices/x|SUBSYSTEM=net|",
     ] {
@@ -286,7 +287,7 @@ fn foreign_keys_may_hold_anything() {
 }
 
 #[test]
-fn a_uevent_cut_anywhere_is_none_or_the_same_device() {
+fn a_uevent_truncated_anywhere_is_none_or_the_same_device() {
     let whole = message(ADD);
     for length in 0..whole.len() {
         if let Some(event) = uevent::parse(&whole[..length]) {
@@ -298,13 +299,13 @@ fn a_uevent_cut_anywhere_is_none_or_the_same_device() {
 
 proptest! {
     #[test]
-    fn any_message_is_survived(bytes in prop::collection::vec(any::<u8>(), 0..256)) {
+    fn no_message_panics(bytes in prop::collection::vec(any::<u8>(), 0..256)) {
         let event = uevent::parse(&bytes);
         prop_assert!(event.is_none_or(|event| event.devpath.starts_with('/')));
     }
 
     #[test]
-    fn any_flipped_byte_is_survived(at: prop::sample::Index, with: u8) {
+    fn no_flipped_byte_panics(at: prop::sample::Index, with: u8) {
         let mut bytes = message(MOVE);
         let at = at.index(bytes.len());
         bytes[at] ^= with;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A uevent's bytes, without a socket.
+//! The bytes of a uevent, without a socket.
 //!
 //! `ACTION@DEVPATH`, then `KEY=VALUE` strings, each ended by a NUL (lib/kobject_uevent.c).
 
@@ -8,23 +8,23 @@ use std::fmt;
 /// What happened to the device (`enum kobject_action`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// The device is there, its sysfs files too.
+    /// The device was added; its sysfs files exist.
     Add,
-    /// The device is gone.
+    /// The device was removed.
     Remove,
-    /// Something of the device changed.
+    /// An attribute of the device changed.
     Change,
-    /// The device has another name or place.
+    /// The device was renamed or moved to another parent.
     Move,
-    /// A driver took the device.
+    /// A driver was bound to the device.
     Bind,
-    /// A driver left the device.
+    /// A driver was unbound from the device.
     Unbind,
-    /// The device was switched on.
+    /// The device was set online.
     Online,
-    /// The device was switched off.
+    /// The device was set offline.
     Offline,
-    /// A newer kernel's action.
+    /// An action of a newer kernel.
     Other(String),
 }
 
@@ -60,7 +60,7 @@ impl fmt::Display for Action {
     }
 }
 
-/// A uevent. A hint: read the device again.
+/// A uevent. It is only a hint: read the device again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Uevent {
     /// ACTION.
@@ -71,11 +71,11 @@ pub struct Uevent {
     pub devpath: String,
     /// DEVPATH_OLD, with [`Action::Move`].
     pub devpath_old: Option<String>,
-    /// INTERFACE, of network devices: the name.
+    /// INTERFACE: name of a network device.
     pub interface: Option<String>,
-    /// DEVNAME, of devices with a node: its path below /dev.
+    /// DEVNAME: path of the device node below /dev.
     pub devname: Option<String>,
-    /// DRIVER, of devices with one.
+    /// DRIVER: name of the bound driver.
     pub driver: Option<String>,
 }
 
@@ -86,10 +86,10 @@ impl Uevent {
     }
 }
 
-/// Read a message; `None` when it is not a uevent of the kernel, has no ACTION, DEVPATH or
+/// Read a message; `None` if the message is not a uevent of the kernel, has no ACTION, DEVPATH or
 /// SUBSYSTEM, or contradicts itself.
 pub fn parse(message: &[u8]) -> Option<Uevent> {
-    // Whole strings only: what lacks its NUL was cut.
+    // Complete strings only: a string without its NUL was truncated.
     let end = message.iter().rposition(|&byte| byte == 0)?;
     let mut strings = message
         .get(..end)?
@@ -107,7 +107,7 @@ pub fn parse(message: &[u8]) -> Option<Uevent> {
     };
     let mut whole = (false, false, false);
     for string in strings {
-        // Keys of other subsystems may hold anything.
+        // Keys of other subsystems may have any content.
         let Some((key, value)) = string.ok().and_then(|text| text.split_once('=')) else {
             continue;
         };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Datagrams as opensm 3.3.23 sent them to softib under Linux 6.12.107, and what is made of them
-//! when they are cut, flipped or made up; the interview over them.
+//! Datagrams as opensm 3.3.23 sent them to softib under Linux 6.12.107; the parsing of truncated,
+//! flipped and forged datagrams; the interview.
 
 use proptest::prelude::*;
 
@@ -22,7 +22,7 @@ const GROUP: &str = "0103029200000000000000124864ce0e003800000000000001010700000
 const PORT_INFO: &str = "0103029200000000000000124864ce0f001200000000000001010700000000010000005c000000000000000000\
     0900000000000000000001000201000000000000000000fe800000000000000002000102010840000000000113\
     1302745200475010000000050010000000000000011208000000000000000000000000000000";
-/// The same question where partitions.conf has no ipoib flag: a table without a record.
+/// The request for GROUP where partitions.conf has no ipoib flag: a table without a record.
 const NO_GROUP: &str = "010302920000000000000022e4ee210e0038000000000000010107000000000100000014000000000000000000\
     0000000000000000000001";
 
@@ -44,7 +44,7 @@ fn answer(question: Question, tid: u32, status: u16, size: usize, records: &[u8]
     let mut mad = question.bytes(tid)[..at::DATA].to_vec();
     mad[3] |= RESPONSE;
     put(&mut mad, at::STATUS, &status.to_be_bytes());
-    // The kernel's number of the agent.
+    // The number of the agent, which the kernel writes.
     put(&mut mad, 8, &[0xde, 0xad, 0xbe, 0xef]);
     let units = u16::try_from(size / 8).unwrap();
     put(&mut mad, at::RECORD_SIZE, &units.to_be_bytes());
@@ -88,7 +88,7 @@ fn questions_are_as_the_specification_draws_them() {
 }
 
 #[test]
-fn opensm_is_understood() {
+fn answers_of_opensm_are_read() {
     let (first, second, third) = (bytes(CLASS_PORT_INFO), bytes(GROUP), bytes(PORT_INFO));
     let mut interview = Interview::new(Some(mgid()), 2, 0x4864ce0d, QUICK_MS);
     assert_eq!(interview.hear(Heard::Reply(&first)), Next::Ask);
@@ -110,7 +110,7 @@ fn opensm_is_understood() {
         port_mtu: Some(4096),
     };
     assert_eq!(interview.hear(Heard::Reply(&third)), Next::Done(answer));
-    // Of another interview: its TID is put in the place of this one's.
+    // From another interview: replace its TID with the TID of this one.
     let mut none = bytes(NO_GROUP);
     put(&mut none, at::TID_LOW, &0x4864ce0e_u32.to_be_bytes());
     assert_eq!(
@@ -147,7 +147,7 @@ fn a_table_of_groups_is_read() {
 }
 
 #[test]
-fn only_the_answer_to_the_question_is_one() {
+fn only_the_answer_to_the_request_is_accepted() {
     let question = Question::Group(mgid());
     let good = answer(question, 9, 0, 56, &record(mgid()));
     assert!(question.answer(9, &good).is_some());
@@ -159,12 +159,12 @@ fn only_the_answer_to_the_question_is_one() {
         bad[position] ^= 0x20;
         assert!(question.answer(9, &bad).is_none(), "byte {position}");
     }
-    // The question itself is none.
+    // The request itself is not an answer.
     assert!(question.answer(9, &question.bytes(9)).is_none());
 }
 
 #[test]
-fn records_cut_short_are_none() {
+fn truncated_records_are_ignored() {
     let question = Question::Group(mgid());
     let whole = answer(question, 9, 0, 56, &record(mgid()));
     for length in 0..whole.len() {
@@ -223,7 +223,7 @@ fn alive(interview: &mut Interview, tid: u32) {
 }
 
 #[test]
-fn silence_is_believed_after_asking_with_a_global_route_header() {
+fn silence_is_final_only_after_a_request_with_a_global_route_header() {
     let mut interview = begun();
     assert!(!interview.grh());
     assert_eq!(interview.hear(Heard::Silence), Next::Ask);
@@ -241,7 +241,7 @@ fn an_answer_is_a_sign_of_life() {
             Next::Done(Answer::Alive)
         );
     }
-    // The kernel of a host answers where its subnet manager has ended.
+    // The host's kernel answers after its subnet manager has ended.
     let mut interview = Interview::new(None, 2, 7, QUICK_MS);
     let mad = answer(Question::ClassPortInfo, 7, 0x000c, 0, &[0; 200]);
     assert_eq!(
@@ -254,7 +254,7 @@ fn an_answer_is_a_sign_of_life() {
 }
 
 #[test]
-fn an_administrator_that_wants_the_header_gets_it_to_the_end() {
+fn the_header_stays_once_an_answer_needed_it() {
     let mut interview = begun();
     assert_eq!(interview.hear(Heard::Silence), Next::Ask);
     alive(&mut interview, 8);
@@ -277,7 +277,7 @@ fn a_missing_group_has_three_spellings() {
 }
 
 #[test]
-fn a_group_is_told_with_what_the_port_can_do() {
+fn a_group_is_reported_with_the_mtu_of_the_port() {
     let mut interview = begun();
     alive(&mut interview, 7);
     let mad = answer(Question::Group(mgid()), 8, 0, 56, &record(mgid()));
@@ -301,7 +301,7 @@ fn a_group_is_told_with_what_the_port_can_do() {
 }
 
 #[test]
-fn an_error_is_kept_and_a_late_answer_is_not_taken_for_the_next() {
+fn an_error_is_kept_and_a_late_answer_is_ignored() {
     let mut interview = begun();
     alive(&mut interview, 7);
     let late = answer(Question::ClassPortInfo, 7, 0, 0, &[0; 200]);
@@ -315,7 +315,7 @@ fn an_error_is_kept_and_a_late_answer_is_not_taken_for_the_next() {
 
 proptest! {
     #[test]
-    fn whatever_comes_is_survived(
+    fn no_datagram_panics(
         mut mad in proptest::collection::vec(any::<u8>(), 0..1200),
         step in 0_usize..3,
         looks_right: bool,
@@ -338,7 +338,7 @@ proptest! {
         prop_assert!(matches!(next, Next::Wait | Next::Ask));
     }
 
-    /// Whatever is answered in its form, and whatever is not answered.
+    /// For every valid answer and every silence.
     #[test]
     fn an_interview_ends_after_four_questions(
         answers in proptest::collection::vec(

@@ -14,7 +14,7 @@ const SEQ: u32 = 7;
 const DEVICE_6_1: &str = "6c00000001140200070000004c63d590080001000300000009000200727865300000000008\
     000300010000000c000400763c2201000000000c000600563412feff0054500c000700563412feff00545005000e000100\
     0000050054000000000009004300726f636500000000";
-/// The same of 6.12: with NAME_ASSIGN_TYPE, and capabilities beyond 32 bits.
+/// Dump of GET, one device: 6.12, with NAME_ASSIGN_TYPE and capabilities beyond 32 bits.
 const DEVICE_6_12: &str = "740000000114020007000000f3b328f50800010003000000090002007278653000000000\
     08000300010000000c000400763c2201c00100000c000600563412feff0054500c000700563412feff00545005000e0001\
     0000000500540000000000050065000100000009004300726f636500000000";
@@ -22,7 +22,8 @@ const DEVICE_6_12: &str = "740000000114020007000000f3b328f5080001000300000009000
 const IB_DEVICE: &str = "7000000001140200070000009532ee91080001007d0000000c000200736f66746962300008000300020000000c\
     000400801c20000000000008000500302e31000c00060000a0000000f750020c00070000a0000000f750020500\
     0e000100000005005400000000000700430069620000";
-/// Dump of PORT_GET of it, both ports in one datagram: ACTIVE beside opensm, and INIT without one.
+/// Dump of PORT_GET of this HCA, both ports in one datagram: ACTIVE beside opensm, and INIT without
+/// a subnet manager.
 const IB_PORTS: &str = "6c0000000514020007000000853428ba080001007d0000000c000200736f66746962300008000300010000000c\
     00040048080102000000000c00080000000000000080fe080009000200000008000a000100000005000b000000\
     000005000c000400000005000d00050000006c0000000514020007000000853428ba080001007d0000000c0002\
@@ -36,20 +37,20 @@ const PORT_DUMP: &str = "5000000005140200070000004f0f2ec308000100030000000900020
 /// Single PORT_GET, answered as GET (5121).
 const PORT_SINGLE: &str = "5000000001140000070000004e07dde608000100030000000900020072786530000000000800\
     03000100000005000c000400000005000d00050000000800320002000000090033006574683000000000";
-/// The acknowledgement that follows.
+/// The acknowledgement that follows PORT_SINGLE.
 const PORT_ACK: &str = "2400000002000001070000004e07dde60000000020000000051405000700000000000000";
-/// Single PORT_GET of a port that is not there: EINVAL, with the request quoted.
+/// Single PORT_GET of a missing port: EINVAL, with a copy of the request.
 const PORT_EINVAL: &str = "34000000020000000700000009194fbeeaffffff2000000005140500070000000000000008000100\
     030000000800030002000000";
-/// Dump of PORT_GET for a device that is not there: EINVAL in NLMSG_DONE.
+/// Dump of PORT_GET of a missing device: EINVAL in NLMSG_DONE.
 const PORTS_EINVAL: &str = "14000000030002000700000095392c8ceaffffff";
 /// NEWLINK, acknowledged.
 const NEWLINK_ACK: &str =
     "240000000200000107000000347763cd0000000030000000031405000700000000000000";
-/// NEWLINK on a network device that has one.
+/// NEWLINK on a network device that already has a link.
 const NEWLINK_EEXIST: &str = "44000000020000000700000019cef3d6efffffff3000000003140500070000000000000009000200\
     72786531000000000800410072786500090033006574683000000000";
-/// NEWLINK on a network device that is not there.
+/// NEWLINK on a missing network device.
 const NEWLINK_ENODEV: &str = "440000000200000007000000aaecf4a8edffffff3000000003140500070000000000000009000200\
     727865310000000008004100727865000a0033006e6f706530000000";
 /// GET_CHARDEV of uverbs.
@@ -58,7 +59,7 @@ const CHARDEV: &str = "3c0000000f1400000700000023a8c1ac080049000e0000000c004800c
 /// SYS_GET: 6.1, without MONITOR_MODE.
 const SYS_6_1: &str =
     "28000000061400000700000077f6e0cd0500420001000000050060000000000005005d0001000000";
-/// SYS_GET: 6.12, with it.
+/// SYS_GET: 6.12, with MONITOR_MODE.
 const SYS_6_12: &str = "300000000614000007000000aae88cb9050042000100000005006000000000000500670001000000\
     05005d0001000000";
 /// Notifications of 6.12.
@@ -183,14 +184,14 @@ fn requests_are_the_bytes_that_the_kernel_took() {
         ),
         (Request::ask(Op::SysGet), "10000000061405000700000000000000"),
     ];
-    for (request, wanted) in table {
-        assert_eq!(request.bytes(SEQ), bytes(wanted), "{request:?}");
+    for (request, expected) in table {
+        assert_eq!(request.bytes(SEQ), bytes(expected), "{request:?}");
     }
 }
 
 #[test]
 fn devices_of_both_kernels() {
-    // The whole dump in one datagram, or each message in its own.
+    // The whole dump in one datagram, or each message in a datagram of its own.
     let dump = vec![bytes(DEVICE_6_1), bytes(DONE)];
     assert_eq!(outcome(&dump, wire::device), (vec![rxe0()], Ok(true)));
     let newer = Device {
@@ -267,8 +268,8 @@ fn infiniband_ports_before_and_after_the_subnet_manager() {
 }
 
 #[test]
-fn padding_and_attributes_of_a_kernel_to_come_are_passed_over() {
-    // PAD (0) of nla_put_64bit, and number 9999 of an odd length, between the known ones.
+fn padding_and_unknown_attributes_are_skipped() {
+    // PAD (0) of nla_put_64bit, and number 9999 of an odd length, between the known attributes.
     let extra = [4, 0, 0, 0, 7, 0, 0x0f, 0x27, 1, 2, 3, 0];
     let mut message = bytes(PORT_DUMP);
     message.splice(24..24, extra);
@@ -288,10 +289,10 @@ fn refusals_keep_their_errno() {
         (NEWLINK_ENODEV, Err("ENODEV".to_owned())),
         (NEWLINK_ACK, Ok(true)),
     ];
-    for (hex, wanted) in table {
+    for (hex, expected) in table {
         assert_eq!(
             outcome(&[bytes(hex)], wire::port),
-            (vec![], wanted),
+            (vec![], expected),
             "{hex}"
         );
     }
@@ -308,15 +309,15 @@ fn refusals_keep_their_errno() {
         errors,
         [
             "EEXIST: File exists",
-            "no answer from netlink within 5 s",
-            r#""a\0b" is not a name the kernel takes"#,
+            "no answer from the kernel within 5 s",
+            r#""a\0b" is not a name that the kernel accepts"#,
             "malformed netlink message: attribute length 3",
         ]
     );
 }
 
 #[test]
-fn an_errno_that_is_none_is_malformed() {
+fn an_error_without_errno_is_malformed() {
     let mut message = bytes(PORTS_EINVAL);
     message[16..].copy_from_slice(&i32::MIN.to_ne_bytes());
     assert_eq!(
@@ -326,7 +327,7 @@ fn an_errno_that_is_none_is_malformed() {
 }
 
 #[test]
-fn answers_to_an_earlier_request_are_passed_over() {
+fn answers_to_an_earlier_request_are_skipped() {
     let mut late = [bytes(DEVICE_6_1), bytes(NEWLINK_EEXIST)].concat();
     let second = bytes(DEVICE_6_1).len();
     late[8] = 6;
@@ -336,7 +337,7 @@ fn answers_to_an_earlier_request_are_passed_over() {
 }
 
 #[test]
-fn a_dump_that_devices_changed_under_is_told() {
+fn a_dump_during_which_devices_changed_is_an_error() {
     let mut first = bytes(DEVICE_6_1);
     // NLM_F_DUMP_INTR
     first[6] |= 0x10;
@@ -345,7 +346,7 @@ fn a_dump_that_devices_changed_under_is_told() {
 }
 
 #[test]
-fn a_reply_without_what_it_always_has_is_refused() {
+fn a_reply_without_a_required_attribute_is_refused() {
     let (values, end) = outcome(&[bytes(PORT_DUMP)], wire::device);
     assert_eq!(
         (values, end),
@@ -358,13 +359,13 @@ fn a_reply_without_what_it_always_has_is_refused() {
 
 #[test]
 fn character_device() {
-    let wanted = Chardev {
+    let expected = Chardev {
         name: "uverbs0".to_owned(),
         dev_t: 0xe7c0,
         abi: 2,
     };
     let (values, end) = outcome(&[bytes(CHARDEV)], wire::chardev);
-    assert_eq!((&values[..], end), (&[wanted][..], Ok(false)));
+    assert_eq!((&values[..], end), (&[expected][..], Ok(false)));
     assert_eq!(values[0].major_minor(), (231, 192));
     // rdma_cm of 6.12, a misc device with a minor number beyond 255.
     let rdma_cm = Chardev {
@@ -397,7 +398,7 @@ fn storage(family: i32, port: u16, address: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn established_connections_are_told_from_listeners_and_from_those_that_end() {
+fn only_established_connections_are_read() {
     const NESTED: u16 = 0x8000;
     let entry = |state: u8, port: Option<u32>, from: Vec<u8>, to: Vec<u8>| {
         let port = port.map(|port| put(attr::PORT_INDEX, &port.to_ne_bytes()));
@@ -419,7 +420,7 @@ fn established_connections_are_told_from_listeners_and_from_those_that_end() {
         entry(5, Some(1), v4(1, 34203), v4(2, 20049)),
         entry(6, Some(1), v4(1, 34204), v4(2, 20049)),
         entry(5, Some(2), v6.clone(), v6),
-        // No address that means anything here (AF_IB).
+        // An address of an unknown family (AF_IB).
         entry(5, Some(1), storage(27, 0, &[]), v4(2, 20049)),
     ];
     let body = [
@@ -444,11 +445,11 @@ fn established_connections_are_told_from_listeners_and_from_those_that_end() {
         source: source.parse().unwrap(),
         destination: destination.parse().unwrap(),
     };
-    let wanted = vec![
+    let expected = vec![
         connection(1, "10.0.0.1:34203", "10.0.0.2:20049"),
         connection(2, "[fd00::2]:20049", "[fd00::2]:20049"),
     ];
-    assert_eq!(read(&datagram(&body)).unwrap(), wanted);
+    assert_eq!(read(&datagram(&body)).unwrap(), expected);
     for length in 0..body.len() {
         let found = read(&datagram(&body[..length])).unwrap_or_default();
         assert!(found.len() <= 2, "cut at {length}");
@@ -498,7 +499,7 @@ fn names_the_kernel_cannot_take() {
     assert_eq!(bounded(&longest, DEVICE_NAME).unwrap(), longest);
     for name in ["", "a\0b", "sixteen-bytes-xx"] {
         match bounded(name, SHORT_NAME) {
-            Err(Error::Name(told)) => assert_eq!(told, name),
+            Err(Error::Name(found)) => assert_eq!(found, name),
             other => panic!("{name:?}: {other:?}"),
         }
     }

@@ -196,7 +196,13 @@ pub fn number<T: TryFrom<u64>>(attribute: &Attribute<'_>) -> Result<T, DecodeErr
         _ => None,
     };
     let value = wide.and_then(|wide| T::try_from(wide).ok());
-    value.ok_or_else(|| format!("attribute {} is not such a number", attribute.kind()).into())
+    value.ok_or_else(|| {
+        format!(
+            "attribute {} is not a number of the expected size",
+            attribute.kind()
+        )
+        .into()
+    })
 }
 
 /// Text up to its NUL.

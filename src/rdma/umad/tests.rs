@@ -21,7 +21,7 @@ fn field<const N: usize>(packet: &[u8], at: usize) -> [u8; N] {
 }
 
 #[test]
-fn fields_stand_where_the_kernel_looks_for_them() {
+fn fields_have_the_offsets_of_the_kernel() {
     assert_eq!(std::mem::size_of::<Registration>(), 28);
     assert_eq!(std::mem::offset_of!(Registration, qpn), 20);
     assert_eq!(std::mem::offset_of!(Registration, rmpp_version), 26);
@@ -53,7 +53,7 @@ fn a_global_route_header_names_the_subnet_administrator() {
 }
 
 #[test]
-fn silence_and_errors_are_told_apart() {
+fn silence_differs_from_errors() {
     let with_status = |status: i32| {
         let mut packet = vec![0; HEADER + 24];
         packet[4..8].copy_from_slice(&status.to_ne_bytes());
@@ -82,7 +82,7 @@ fn a_name_that_is_no_device_opens_no_file() {
 
 proptest! {
     #[test]
-    fn whatever_is_read_is_survived(packet in proptest::collection::vec(any::<u8>(), 0..600)) {
+    fn no_packet_panics(packet in proptest::collection::vec(any::<u8>(), 0..600)) {
         let reply = received(&packet);
         prop_assert_eq!(reply.is_err_and(|e| e.kind() == io::ErrorKind::UnexpectedEof), packet.len() < 8);
         prop_assert_eq!(header_length(&packet).is_none(), packet.len() < 20);

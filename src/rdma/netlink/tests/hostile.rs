@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Datagrams that are cut, flipped or made up.
+//! Datagrams that are truncated, flipped or forged.
 
 use netlink_packet_core::NlasIterator;
 use proptest::prelude::*;
 
 use super::*;
 
-/// Everything that reads a datagram, on this one.
+/// Passes a datagram to every parser.
 fn read_all(datagram: &[u8]) {
-    // Each message takes at least its header: more of them would be no progress.
+    // Each message has at least its header: a larger count would mean that the walk does not
+    // advance.
     assert!(wire::messages(datagram).count() <= datagram.len() / 16 + 1);
     for message in wire::messages(datagram).flatten() {
         assert!(NlasIterator::new(message.payload()).count() <= datagram.len() / 4 + 1);
@@ -20,7 +21,7 @@ fn read_all(datagram: &[u8]) {
         outcome(&[datagram.to_vec()], wire::monitor_mode).1,
         outcome(&[datagram.to_vec()], wire::connections).1,
     ] {
-        // Nothing but NLMSG_DONE or an acknowledgement ends a request well.
+        // Only NLMSG_DONE or an acknowledgement ends a request with success.
         let ends = wire::messages(datagram)
             .flatten()
             .any(|message| matches!(message.message_type(), 2 | 3));
@@ -95,7 +96,7 @@ fn connection(state: u8, from: &[u8], to: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn only_whole_connections_that_stand_are_told() {
+fn only_complete_established_connections_are_read() {
     let (own, other) = (storage(40000, [10, 0, 0, 1]), storage(20049, [10, 0, 0, 2]));
     let entries = [
         connection(5, &own, &other),
@@ -114,18 +115,18 @@ fn only_whole_connections_that_stand_are_told() {
     message[..4].copy_from_slice(&length.to_ne_bytes());
     let (found, end) = outcome(&[message, bytes(DONE)], wire::connections);
     assert_eq!(end, Ok(true));
-    let wanted = Connection {
+    let expected = Connection {
         ifname: "mlx5_0".to_owned(),
         port: Some(1),
         owner: Some("rpcrdma".to_owned()),
         source: "10.0.0.1:40000".parse().unwrap(),
         destination: "10.0.0.2:20049".parse().unwrap(),
     };
-    assert_eq!(found, [vec![wanted]]);
+    assert_eq!(found, [vec![expected]]);
 }
 
 #[test]
-fn text_without_its_end_and_numbers_of_odd_width() {
+fn text_without_nul_and_numbers_of_odd_width() {
     let text = |value: &[u8]| {
         let bytes = attribute(2, value);
         wire::text(&wire::Attribute::new(&bytes)).map_err(|why| why.to_string())
@@ -140,7 +141,7 @@ fn text_without_its_end_and_numbers_of_odd_width() {
     assert_eq!(text(b"\xff\0"), no_text);
     assert_eq!(number(&[7]), Ok(7_u32));
     assert_eq!(number(&[7, 0, 0, 0]), Ok(7_u8));
-    let no_number = "attribute 2 is not such a number".to_owned();
+    let no_number = "attribute 2 is not a number of the expected size".to_owned();
     assert_eq!(number::<u8>(&[0, 1, 0, 0]), Err(no_number.clone()));
     assert_eq!(number::<u32>(&[7, 0]), Err(no_number.clone()));
     assert_eq!(number::<u32>(&[]), Err(no_number));
@@ -148,7 +149,7 @@ fn text_without_its_end_and_numbers_of_odd_width() {
 
 proptest! {
     #[test]
-    fn any_flipped_byte_is_survived(which in 0..ALL.len(), at: prop::sample::Index, with: u8) {
+    fn no_flipped_byte_panics(which in 0..ALL.len(), at: prop::sample::Index, with: u8) {
         let mut datagram = [bytes(ALL[which]), bytes(DONE)].concat();
         let at = at.index(datagram.len());
         datagram[at] ^= with;
@@ -156,11 +157,11 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_survived(datagram in prop::collection::vec(any::<u8>(), 0..512)) {
+    fn no_datagram_panics(datagram in prop::collection::vec(any::<u8>(), 0..512)) {
         read_all(&datagram);
     }
 
-    /// What is encoded is what is read: the same walk serves both.
+    /// The decoder reads what the encoder writes.
     #[test]
     fn requests_are_well_formed(index: u32, name in "[a-z0-9_]{1,63}") {
         let request = Request::ask(Op::Newlink)
