@@ -97,6 +97,8 @@ static void device_setup(struct sib_device *dev, struct sib_hca *hca)
 	ib_set_device_ops(ib, &sib_mr_ops);
 	if (ibv)
 		ib_set_device_ops(ib, &sib_rxe_ops);
+	if (sib_is_enhanced(hca))
+		ib_set_device_ops(ib, &sib_enhanced_ops);
 }
 
 static int sib_probe(struct platform_device *pdev)

@@ -282,6 +282,10 @@ int sib_hca_insert(struct sib_hca *hca);
 int sib_hca_pull(struct sib_hca *hca);
 int sib_hca_reset(struct sib_hca *hca, u32 ms);
 
+/* enhanced.c */
+extern const struct ib_device_ops sib_enhanced_ops;
+bool sib_is_enhanced(const struct sib_hca *hca);
+
 /* device.c, cq.c, qp.c, mr.c, mad.c, port.c: the verbs */
 extern const struct ib_device_ops sib_device_ops, sib_rxe_ops;
 extern const struct ib_device_ops sib_port_ops;
