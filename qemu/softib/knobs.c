@@ -148,11 +148,23 @@ static int ops_show(struct seq_file *m, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(ops);
 
+/* The parent as the kernel names it: softib.N or a PCI address; an empty line without a driver. */
+static int device_show(struct seq_file *m, void *unused)
+{
+	struct sib_hca *hca = m->private;
+
+	spin_lock_irq(&sib_lock);
+	seq_printf(m, "%s\n", hca->dev ? dev_name(hca->dev->ib.dev.parent) : "");
+	spin_unlock_irq(&sib_lock);
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(device);
+
 static int present_show(struct seq_file *m, void *unused)
 {
 	struct sib_hca *hca = m->private;
 
-	seq_printf(m, "%d\n", READ_ONCE(hca->pdev) ? 1 : 0);
+	seq_printf(m, "%d\n", READ_ONCE(hca->pdev) || sib_pci_present(hca) ? 1 : 0);
 	return 0;
 }
 
@@ -445,6 +457,7 @@ void sib_knobs_add(struct sib_hca *hca)
 	struct dentry *dir = debugfs_create_dir(hca->name, root);
 	int n;
 
+	debugfs_create_file("device", 0400, dir, hca, &device_fops);
 	debugfs_create_file("ops", 0400, dir, hca, &ops_fops);
 	debugfs_create_file("present", 0600, dir, hca, &present_fops);
 	debugfs_create_file("reset", 0600, dir, hca, &reset_fops);

@@ -2,8 +2,8 @@
 /*
  * The module, its slots and the HCAs in them.
  *
- * An HCA is a platform device bound by a platform driver, like a PCI card by its
- * driver, so that async_probe, bind and unbind of the kernel work.
+ * An HCA is a platform device bound by a platform driver, or a PCI function bound
+ * by a PCI driver (pci.c), so that async_probe, bind and unbind of the kernel work.
  * The values of the card and of its cables (GUIDs, knobs) outlive the bound
  * device; the values that firmware loses (LID, M_Key, P_Keys, counters) do not.
  */
@@ -52,6 +52,12 @@ LIST_HEAD(sib_all_qps);
 static struct sib_hca *slots[SIB_MAX_HCAS];
 static struct sib_link links[SIB_MAX_HCAS / 2][SIB_MAX_PORTS];
 
+/* NULL past the last one. */
+struct sib_hca *sib_hca_slot(int i)
+{
+	return i < hcas ? slots[i] : NULL;
+}
+
 static void hca_power(struct sib_hca *hca, bool on)
 {
 	int n;
@@ -65,7 +71,7 @@ static void hca_power(struct sib_hca *hca, bool on)
  * their multicast groups and close their connections over a working link; the
  * other end loses the link only after that.
  */
-static void hca_down(void *data)
+void sib_hca_down(void *data)
 {
 	struct sib_hca *hca = data;
 	struct sib_device *dev = hca->dev;
@@ -78,7 +84,7 @@ static void hca_down(void *data)
 	ib_dealloc_device(&dev->ib);
 }
 
-static void device_setup(struct sib_device *dev, struct sib_hca *hca)
+static void device_setup(struct sib_device *dev, struct sib_hca *hca, struct device *parent)
 {
 	struct ib_device *ib = &dev->ib;
 
@@ -88,7 +94,7 @@ static void device_setup(struct sib_device *dev, struct sib_hca *hca)
 	ib->num_comp_vectors = 1;
 	ib->node_guid = hca->node_guid;
 	ib->local_dma_lkey = SIB_LOCAL_LKEY;
-	ib->dev.parent = &hca->pdev->dev;
+	ib->dev.parent = parent;
 	strscpy(ib->node_desc, hca->name, sizeof(ib->node_desc));
 	ib_set_device_ops(ib, &sib_device_ops);
 	ib_set_device_ops(ib, &sib_port_ops);
@@ -97,22 +103,24 @@ static void device_setup(struct sib_device *dev, struct sib_hca *hca)
 	ib_set_device_ops(ib, &sib_mr_ops);
 	if (ibv)
 		ib_set_device_ops(ib, &sib_rxe_ops);
+	if (sib_is_enhanced(hca))
+		ib_set_device_ops(ib, &sib_enhanced_ops);
 }
 
-static int sib_probe(struct platform_device *pdev)
+/* The driver's probe on either bus: parent is the platform device or the PCI function. */
+int sib_hca_up(struct sib_hca *hca, struct device *parent)
 {
-	struct sib_hca *hca = slots[pdev->id];
 	struct sib_device *dev;
 	int ret, n;
 
 	if (probe_ms) {
-		dev_info(&pdev->dev, "initialising, %u ms\n", probe_ms);
+		dev_info(parent, "initialising, %u ms\n", probe_ms);
 		msleep(probe_ms);
 	}
 	dev = ib_alloc_device(sib_device, ib);
 	if (!dev)
 		return -ENOMEM;
-	device_setup(dev, hca);
+	device_setup(dev, hca, parent);
 	for (n = 0; n < sib_num_ports; n++)
 		sib_port_reset(&hca->port[n]);
 	spin_lock_irq(&sib_lock);
@@ -128,9 +136,14 @@ static int sib_probe(struct platform_device *pdev)
 		return ret;
 	}
 	hca_power(hca, true);
-	dev_info(&pdev->dev, "%s\n", hca->name);
+	dev_info(parent, "%s\n", hca->name);
 	/* not .remove, whose return type differs between 6.1 and 6.12 */
-	return devm_add_action_or_reset(&pdev->dev, hca_down, hca);
+	return devm_add_action_or_reset(parent, sib_hca_down, hca);
+}
+
+static int sib_probe(struct platform_device *pdev)
+{
+	return sib_hca_up(slots[pdev->id], &pdev->dev);
 }
 
 static struct platform_driver sib_driver = {
@@ -145,7 +158,9 @@ int sib_hca_insert(struct sib_hca *hca)
 	int ret = 0;
 
 	mutex_lock(&hca->slot);
-	if (hca->pdev)
+	if (sib_on_pci)
+		ret = sib_pci_insert(hca);
+	if (sib_on_pci || hca->pdev)
 		goto out;
 	pdev = platform_device_alloc("softib", hca->index);
 	if (!pdev) {
@@ -163,16 +178,23 @@ out:
 	return ret;
 }
 
+/* The device is gone while its driver still holds it. */
+void sib_hca_lost(struct sib_hca *hca)
+{
+	sib_port_events(&hca->port[0], SIB_EV(DEVICE_FATAL));
+	hca_power(hca, false);
+}
+
 static int hca_remove(struct sib_hca *hca, bool surprise)
 {
 	int ret = -ENODEV;
 
 	mutex_lock(&hca->slot);
-	if (hca->pdev) {
-		if (surprise) {
-			sib_port_events(&hca->port[0], SIB_EV(DEVICE_FATAL));
-			hca_power(hca, false);
-		}
+	if (sib_on_pci && surprise) {
+		ret = sib_pci_pull(hca);
+	} else if (hca->pdev) {
+		if (surprise)
+			sib_hca_lost(hca);
 		platform_device_unregister(hca->pdev);
 		hca->pdev = NULL;
 		ret = 0;
@@ -297,7 +319,7 @@ static int __init sib_init(void)
 	if (ret)
 		goto err_slots;
 	/* the cards exist before their driver, as on hardware */
-	for (i = 0; present && i < hcas; i++) {
+	for (i = 0; present && !sib_on_pci && i < hcas; i++) {
 		ret = sib_hca_insert(slots[i]);
 		if (ret)
 			goto err_wire;
@@ -306,7 +328,7 @@ static int __init sib_init(void)
 	sib_knobs_init();
 	for (i = 0; i < hcas; i++)
 		sib_knobs_add(slots[i]);
-	ret = platform_driver_register(&sib_driver);
+	ret = sib_on_pci ? sib_pci_register() : platform_driver_register(&sib_driver);
 	if (ret)
 		goto err_knobs;
 	return 0;
@@ -325,8 +347,11 @@ err_slots:
 static void __exit sib_exit(void)
 {
 	sib_knobs_exit();
+	if (sib_on_pci)
+		sib_pci_unregister();
 	remove_all();
-	platform_driver_unregister(&sib_driver);
+	if (!sib_on_pci)
+		platform_driver_unregister(&sib_driver);
 	sib_wire_exit();
 }
 

@@ -138,6 +138,7 @@ struct sib_hca {
 	__be64			node_guid;
 	struct mutex		slot;		/* guards pdev */
 	struct platform_device	*pdev;		/* NULL: the slot is empty */
+	u32			function;	/* PCI: domain << 16 | bus << 8 | devfn; 0: none yet */
 	struct delayed_work	insert;		/* end of a reset */
 	struct sib_device	*dev;		/* NULL: no driver bound */
 	bool			powered;	/* the ports have power */
@@ -281,6 +282,22 @@ extern unsigned int sib_num_ports;
 int sib_hca_insert(struct sib_hca *hca);
 int sib_hca_pull(struct sib_hca *hca);
 int sib_hca_reset(struct sib_hca *hca, u32 ms);
+int sib_hca_up(struct sib_hca *hca, struct device *parent);
+void sib_hca_down(void *hca);
+void sib_hca_lost(struct sib_hca *hca);
+struct sib_hca *sib_hca_slot(int i);
+
+/* pci.c */
+extern bool sib_on_pci;
+bool sib_pci_present(const struct sib_hca *hca);
+int sib_pci_insert(struct sib_hca *hca);
+int sib_pci_pull(struct sib_hca *hca);
+int sib_pci_register(void);
+void sib_pci_unregister(void);
+
+/* enhanced.c */
+extern const struct ib_device_ops sib_enhanced_ops;
+bool sib_is_enhanced(const struct sib_hca *hca);
 
 /* device.c, cq.c, qp.c, mr.c, mad.c, port.c: the verbs */
 extern const struct ib_device_ops sib_device_ops, sib_rxe_ops;
