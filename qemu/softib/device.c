@@ -7,6 +7,10 @@
 static int query_device(struct ib_device *ibdev, struct ib_device_attr *a,
 			struct ib_udata *udata)
 {
+	int ret = sib_command(sib_hca_of(ibdev));
+
+	if (ret)
+		return ret;
 	a->fw_ver = 1;
 	a->sys_image_guid = sib_hca_of(ibdev)->node_guid;
 	a->max_mr_size = ~0ULL;
@@ -66,11 +70,12 @@ static void get_dev_fw_str(struct ib_device *ibdev, char *s)
  */
 static int alloc_ucontext(struct ib_ucontext *c, struct ib_udata *u)
 {
-	return 0;
+	return sib_command(sib_hca_of(c->device));
 }
 
 static void dealloc_ucontext(struct ib_ucontext *c)
 {
+	sib_command(sib_hca_of(c->device));
 }
 
 /* There is nothing to unmap; without it neither removal nor a netns move is possible. */

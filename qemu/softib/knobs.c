@@ -4,9 +4,8 @@
  * port.  They belong to the slot, so they are there before the device is.
  * README.md says what each is for.
  */
-#include <linux/seq_file.h>
 #include <linux/string.h>
-#include <linux/uaccess.h>
+#include "knobs.h"
 #include "softib.h"
 
 static struct dentry *root;
@@ -96,39 +95,20 @@ int sib_parse_mtu(const char *name, u8 *mtu)
 	return 0;
 }
 
-/* ---- files of one line: a show and a store function make a knob ---- */
-
-typedef int (*store_fn)(void *data, char *text);
-
-#define LINE_MAX_LEN 64
-
-static ssize_t store_line(struct file *file, const char __user *from, size_t len, store_fn store)
+ssize_t sib_store_text(struct file *file, const char __user *from, size_t len, size_t max,
+		       sib_store_fn store)
 {
-	char text[LINE_MAX_LEN];
+	char *text;
 	int ret;
 
-	if (len >= sizeof(text))
+	if (len > max)
 		return -EINVAL;
-	if (copy_from_user(text, from, len))
-		return -EFAULT;
-	text[len] = '\0';
+	text = memdup_user_nul(from, len);
+	if (IS_ERR(text))
+		return PTR_ERR(text);
 	ret = store(((struct seq_file *)file->private_data)->private, strim(text));
+	kfree(text);
 	return ret ?: len;
-}
-
-#define LINE_KNOB(name)									\
-static int name##_open(struct inode *inode, struct file *file)				\
-{											\
-	return single_open(file, name##_show, inode->i_private);			\
-}											\
-static ssize_t name##_write(struct file *file, const char __user *from, size_t len,	\
-			    loff_t *pos)						\
-{											\
-	return store_line(file, from, len, name##_store);				\
-}											\
-static const struct file_operations name##_fops = {					\
-	.owner = THIS_MODULE, .open = name##_open, .read = seq_read,			\
-	.write = name##_write, .llseek = seq_lseek, .release = single_release,		\
 }
 
 /* ---- HCA ---- */
@@ -448,6 +428,7 @@ void sib_knobs_add(struct sib_hca *hca)
 	debugfs_create_file("ops", 0400, dir, hca, &ops_fops);
 	debugfs_create_file("present", 0600, dir, hca, &present_fops);
 	debugfs_create_file("reset", 0600, dir, hca, &reset_fops);
+	sib_fault_knobs(hca, dir);
 	for (n = 0; n < sib_num_ports; n++)
 		port_add(&hca->port[n], dir);
 }

@@ -17,6 +17,9 @@ int sib_process_mad(struct ib_device *ibdev, int flags, u32 port_num,
 {
 	struct sib_port *p = sib_port_of(ibdev, port_num);
 
+	/* the kernel reads counters; what a wire brings, firmware answers by itself */
+	if (!wc && sib_command(p->hca))
+		return IB_MAD_RESULT_FAILURE;
 	switch (in->mad_hdr.mgmt_class) {
 	case IB_MGMT_CLASS_SUBN_DIRECTED_ROUTE:
 	case IB_MGMT_CLASS_SUBN_LID_ROUTED:

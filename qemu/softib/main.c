@@ -7,7 +7,6 @@
  * What belongs to the card or to its cables (GUIDs, knobs) outlives the bound
  * device; what firmware forgets (LID, M_Key, P_Keys, counters) does not.
  */
-#include <linux/delay.h>
 #include "softib.h"
 
 static unsigned int hcas = 2;
@@ -34,9 +33,6 @@ MODULE_PARM_DESC(mtu, "MTUCap at load: 256 512 1024 2048 4096");
 static unsigned int train_ms;
 module_param(train_ms, uint, 0444);
 MODULE_PARM_DESC(train_ms, "how long a link trains, at load");
-static unsigned int probe_ms;
-module_param(probe_ms, uint, 0644);
-MODULE_PARM_DESC(probe_ms, "how long the driver takes to probe one HCA");
 static bool ibv;
 module_param(ibv, bool, 0444);
 MODULE_PARM_DESC(ibv, "pose as rxe towards libibverbs, so that ibv_devinfo works");
@@ -105,10 +101,9 @@ static int sib_probe(struct platform_device *pdev)
 	struct sib_device *dev;
 	int ret, n;
 
-	if (probe_ms) {
-		dev_info(&pdev->dev, "initialising, %u ms\n", probe_ms);
-		msleep(probe_ms);
-	}
+	ret = sib_fault_probe(hca, &pdev->dev);
+	if (ret)
+		return ret;
 	dev = ib_alloc_device(sib_device, ib);
 	if (!dev)
 		return -ENOMEM;
@@ -153,6 +148,7 @@ int sib_hca_insert(struct sib_hca *hca)
 		goto out;
 	}
 	hca->pdev = pdev;
+	WRITE_ONCE(hca->gone, false);
 	ret = platform_device_add(pdev);
 	if (ret) {
 		hca->pdev = NULL;
@@ -170,6 +166,7 @@ static int hca_remove(struct sib_hca *hca, bool surprise)
 	mutex_lock(&hca->slot);
 	if (hca->pdev) {
 		if (surprise) {
+			WRITE_ONCE(hca->gone, true);
 			sib_port_events(&hca->port[0], SIB_EV(DEVICE_FATAL));
 			hca_power(hca, false);
 		}
@@ -243,6 +240,7 @@ static int make_slot(int i)
 	hca->node_guid = cpu_to_be64(0x0250f7000000a000ULL + i * 0x10);
 	mutex_init(&hca->slot);
 	INIT_DELAYED_WORK(&hca->insert, insert_work);
+	sib_fault_init(hca);
 	for (n = 0; n < sib_num_ports; n++) {
 		p = &hca->port[n];
 		sib_port_init(p, hca, n + 1);

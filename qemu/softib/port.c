@@ -344,8 +344,11 @@ void sib_port_power(struct sib_port *p, bool on)
 static int query_port(struct ib_device *ibdev, u32 n, struct ib_port_attr *a)
 {
 	struct sib_port *p = sib_port_of(ibdev, n);
+	int ret = sib_command(p->hca);
 	unsigned long fl;
 
+	if (ret)
+		return ret;
 	spin_lock_irqsave(&sib_lock, fl);
 	a->subnet_prefix = p->gid_prefix;
 	a->state = p->state;
@@ -374,8 +377,11 @@ static int query_port(struct ib_device *ibdev, u32 n, struct ib_port_attr *a)
 static int modify_port(struct ib_device *ibdev, u32 n, int mask, struct ib_port_modify *m)
 {
 	struct sib_port *p = sib_port_of(ibdev, n);
+	int ret = sib_command(p->hca);
 	unsigned long fl;
 
+	if (ret)
+		return ret;
 	spin_lock_irqsave(&sib_lock, fl);
 	p->cap_mask = (p->cap_mask | m->set_port_cap_mask) & ~m->clr_port_cap_mask;
 	if (mask & IB_PORT_RESET_QKEY_CNTR)
@@ -401,9 +407,10 @@ static enum rdma_link_layer get_link_layer(struct ib_device *ibdev, u32 n)
 static int query_gid(struct ib_device *ibdev, u32 n, int i, union ib_gid *gid)
 {
 	struct sib_port *p = sib_port_of(ibdev, n);
+	int ret = sib_command(p->hca);
 
-	if (i)
-		return -EINVAL;
+	if (ret || i)
+		return ret ?: -EINVAL;
 	gid->global.subnet_prefix = cpu_to_be64(READ_ONCE(p->gid_prefix));
 	gid->global.interface_id = p->guid;
 	return 0;
@@ -411,9 +418,12 @@ static int query_gid(struct ib_device *ibdev, u32 n, int i, union ib_gid *gid)
 
 static int query_pkey(struct ib_device *ibdev, u32 n, u16 i, u16 *pkey)
 {
-	if (i >= SIB_PKEYS)
-		return -EINVAL;
-	*pkey = be16_to_cpu(READ_ONCE(sib_port_of(ibdev, n)->pkeys[i]));
+	struct sib_port *p = sib_port_of(ibdev, n);
+	int ret = sib_command(p->hca);
+
+	if (ret || i >= SIB_PKEYS)
+		return ret ?: -EINVAL;
+	*pkey = be16_to_cpu(READ_ONCE(p->pkeys[i]));
 	return 0;
 }
 

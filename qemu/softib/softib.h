@@ -141,8 +141,13 @@ struct sib_hca {
 	struct delayed_work	insert;		/* end of a reset */
 	struct sib_device	*dev;		/* NULL: no driver bound */
 	bool			powered;	/* the ports have power */
+	bool			gone;		/* out of its slot; the driver may not know yet */
 	struct sib_port		port[SIB_MAX_PORTS];
 	u64			ops[SIB_OPS];	/* RC requests executed, by requester */
+
+	/* knobs of fault.c */
+	u32			hang_ms, probe_ms;
+	int			query_error, probe_error;	/* 0 or a negative errno */
 };
 
 struct sib_ucontext { struct ib_ucontext ib; };
@@ -272,6 +277,12 @@ static inline bool sib_link_up(const struct sib_port *p)
 	       p->peer->phys == IB_PORT_PHYS_STATE_LINK_UP;
 }
 
+/* A list parameter has a value for each HCA; the last stands for those that follow. */
+static inline unsigned int sib_list_index(const struct sib_hca *hca, unsigned int count)
+{
+	return min_t(unsigned int, hca->index, count ? count - 1 : 0);
+}
+
 extern spinlock_t sib_lock;
 extern struct xarray sib_qps, sib_mrs;
 extern struct list_head sib_all_qps;
@@ -307,6 +318,12 @@ void sib_link_update(struct sib_port *p);
 void sib_link_reset(struct sib_port *p);
 void sib_link_init(struct sib_link *link, struct sib_port *a, struct sib_port *b);
 void sib_link_exit(struct sib_link *link);
+
+/* fault.c */
+void sib_fault_init(struct sib_hca *hca);
+int sib_fault_probe(struct sib_hca *hca, struct device *dev);
+int sib_command(struct sib_hca *hca);
+void sib_fault_knobs(struct sib_hca *hca, struct dentry *dir);
 
 /* sma.c, pma.c: the agents; the results are process_mad's */
 int sib_sma(struct sib_port *p, int flags, const struct ib_smp *in, struct ib_smp *out);
