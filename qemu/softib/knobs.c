@@ -85,6 +85,16 @@ int sib_parse_speed(const char *name, u16 *mask)
 	return 0;
 }
 
+int sib_parse_state(const char *name, u8 *state)
+{
+	int i = FIND(states, name);
+
+	if (i < 0)
+		return i;
+	*state = states[i].value;
+	return 0;
+}
+
 int sib_parse_mtu(const char *name, u8 *mtu)
 {
 	int i = FIND(mtus, name);
@@ -257,12 +267,12 @@ static int force_state_show(struct seq_file *m, void *unused)
 
 static int force_state_store(void *data, char *text)
 {
-	int i = FIND(states, text);
+	u8 state;
+	int ret = sib_parse_state(text, &state);
 
-	if (i < 0)
-		return i;
-	sib_port_force(data, states[i].value);
-	return 0;
+	if (!ret)
+		sib_port_force(data, state);
+	return ret;
 }
 LINE_KNOB(force_state);
 
@@ -270,7 +280,7 @@ static int phys_state_show(struct seq_file *m, void *unused)
 {
 	struct sib_port *p = m->private;
 
-	seq_printf(m, "%s\n", NAME_OF(physes, p->phys));
+	seq_printf(m, "%s\n", NAME_OF(physes, sib_port_phys(p)));
 	return 0;
 }
 
@@ -409,7 +419,9 @@ static void port_add(struct sib_port *p, struct dentry *hca)
 	debugfs_create_u32("drop_above", 0600, dir, &p->drop_above);
 	debugfs_create_u32("fail_joins", 0600, dir, &p->fail_joins);
 	debugfs_create_x16("fail_joins_status", 0600, dir, &p->fail_joins_status);
+	debugfs_create_u32("sweep_ms", 0600, dir, &p->sweep_ms);
 	debugfs_create_u32("train_ms", 0600, dir, &p->train_ms);
+	sib_events_knobs(p, dir);
 	counters = debugfs_create_dir("counters", dir);
 	for (i = 0; i < SIB_COUNTERS; i++)
 		debugfs_create_u64(sib_counter_name[i], 0600, counters, &p->counter[i]);

@@ -48,15 +48,6 @@ static enum sib_mad_class class_of(const struct ib_mad_hdr *mad)
 	}
 }
 
-static bool take_drop(struct sib_mad_rule *rule)
-{
-	if (!rule->drop)
-		return false;
-	if (rule->drop != U32_MAX)
-		rule->drop--;
-	return true;
-}
-
 static bool is_join(const struct ib_mad_hdr *mad)
 {
 	return mad->mgmt_class == IB_MGMT_CLASS_SUBN_ADM && mad->method == IB_MGMT_METHOD_SET &&
@@ -81,7 +72,7 @@ enum sib_verdict sib_mad_filter(struct sib_packet *pkt, struct sib_port *to, u32
 		return SIB_REFUSE;
 	}
 	class = class_of(mad);
-	if (take_drop(&from->mad[class]) || take_drop(&to->mad[class]))
+	if (sib_take(&from->mad[class].drop) || sib_take(&to->mad[class].drop))
 		return SIB_DROP;
 	*delay_ms = max(from->mad[class].delay_ms, to->mad[class].delay_ms);
 	return *delay_ms ? SIB_DELAY : SIB_PASS;

@@ -33,6 +33,9 @@ MODULE_PARM_DESC(mtu, "MTUCap at load: 256 512 1024 2048 4096");
 static unsigned int train_ms;
 module_param(train_ms, uint, 0444);
 MODULE_PARM_DESC(train_ms, "how long a link trains, at load");
+static bool warm;
+module_param(warm, bool, 0444);
+MODULE_PARM_DESC(warm, "the links are up and ACTIVE before the driver registers");
 static bool ibv;
 module_param(ibv, bool, 0444);
 MODULE_PARM_DESC(ibv, "pose as rxe towards libibverbs, so that ibv_devinfo works");
@@ -108,7 +111,8 @@ static int sib_probe(struct platform_device *pdev)
 	if (!dev)
 		return -ENOMEM;
 	device_setup(dev, hca);
-	for (n = 0; n < sib_num_ports; n++)
+	/* powered by nobody else yet, unless the links are warm */
+	for (n = 0; !hca->powered && n < sib_num_ports; n++)
 		sib_port_reset(&hca->port[n]);
 	spin_lock_irq(&sib_lock);
 	hca->dev = dev;
@@ -222,6 +226,8 @@ static void remove_all(void)
 		for (n = 0; n < sib_num_ports; n++)
 			sib_link_exit(&links[i / 2][n]);
 	for (i = 0; i < hcas; i++) {
+		for (n = 0; slots[i] && n < sib_num_ports; n++)
+			sib_port_exit(&slots[i]->port[n]);
 		kfree(slots[i]);
 		slots[i] = NULL;
 	}
@@ -243,10 +249,10 @@ static int make_slot(int i)
 	sib_fault_init(hca);
 	for (n = 0; n < sib_num_ports; n++) {
 		p = &hca->port[n];
-		sib_port_init(p, hca, n + 1);
 		p->cable = cable;
 		p->train_ms = train_ms;
-		ret = sib_parse_width(width, &p->width_supported) ?:
+		ret = sib_port_init(p, hca, n + 1) ?:
+		      sib_parse_width(width, &p->width_supported) ?:
 		      sib_parse_speed(speed, &p->speed_supported) ?:
 		      sib_parse_mtu(mtu, &p->mtu_cap);
 		if (ret) {
@@ -280,6 +286,18 @@ static int make_slots(void)
 	return 0;
 }
 
+/* Every card has power before any driver is bound to one. */
+static void warm_up(void)
+{
+	int i, n;
+
+	for (i = 0; i < hcas; i++)
+		slots[i]->powered = slots[i]->pdev;
+	for (i = 0; i < hcas; i += 2)
+		for (n = 0; n < sib_num_ports; n++)
+			sib_link_warm(&links[i / 2][n]);
+}
+
 static int __init sib_init(void)
 {
 	int i, ret;
@@ -304,6 +322,8 @@ static int __init sib_init(void)
 	sib_knobs_init();
 	for (i = 0; i < hcas; i++)
 		sib_knobs_add(slots[i]);
+	if (warm)
+		warm_up();
 	ret = platform_driver_register(&sib_driver);
 	if (ret)
 		goto err_knobs;

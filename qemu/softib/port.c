@@ -1,17 +1,57 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Ports: the link below them (cable, training, width and speed), their state,
- * the events the consumers hear of it, and the port verbs.
+ * Ports: the link below them (cable, training, width and speed), their state, and
+ * the port verbs.
  */
 #include "softib.h"
 
-void sib_port_init(struct sib_port *p, struct sib_hca *hca, int num)
+/* What opensm gives to two HCAs without a switch; the SM is at the odd end. */
+#define WARM_SM_LID		1
+#define WARM_LID		2
+#define WARM_SUBNET_TIMEOUT	18	/* 4.096 us << 18 is about 1 s */
+
+static char *unplugged = "polling";
+module_param(unplugged, charp, 0444);
+MODULE_PARM_DESC(unplugged, "physical state of a port without a cable: polling, disabled (mlx5)");
+static char *force_state[SIB_MAX_HCAS] = { "none" };
+static unsigned int force_state_count;
+module_param_array(force_state, charp, &force_state_count, 0444);
+MODULE_PARM_DESC(force_state, "state that the ports of each HCA are held in from load on");
+static unsigned int sweep_ms[SIB_MAX_HCAS], sweep_ms_count;
+module_param_array(sweep_ms, uint, &sweep_ms_count, 0444);
+MODULE_PARM_DESC(sweep_ms, "how long the SM takes from the LID to the port state, per HCA");
+
+static bool empty_is_disabled;
+
+static void sweep_work(struct work_struct *work);
+
+static int port_params(struct sib_port *p)
+{
+	p->sweep_ms = sweep_ms[sib_list_index(p->hca, sweep_ms_count)];
+	empty_is_disabled = !strcmp(unplugged, "disabled");
+	if (!empty_is_disabled && strcmp(unplugged, "polling"))
+		return -EINVAL;
+	return sib_parse_state(force_state[sib_list_index(p->hca, force_state_count)],
+			       &p->forced_state);
+}
+
+int sib_port_init(struct sib_port *p, struct sib_hca *hca, int num)
 {
 	p->hca = hca;
+	INIT_DELAYED_WORK(&p->sweep, sweep_work);
 	p->num = num;
 	p->guid = cpu_to_be64(be64_to_cpu(hca->node_guid) + num);
 	/* what opensm answers when a group may not be joined: ERR_REQ_INVALID */
 	p->fail_joins_status = 0x0200;
+	sib_events_init(p);
+	return port_params(p);
+}
+
+/* When neither a device nor a knob is left. */
+void sib_port_exit(struct sib_port *p)
+{
+	cancel_delayed_work_sync(&p->sweep);
+	sib_events_exit(p);
 }
 
 static void link_idle_rate(struct sib_port *p)
@@ -42,6 +82,8 @@ void sib_port_reset(struct sib_port *p)
 	spin_lock_irqsave(&sib_lock, fl);
 	p->state = p->forced_state ?: IB_PORT_DOWN;
 	p->phys = IB_PORT_PHYS_STATE_POLLING;
+	p->swept = false;
+	p->sweep_state = IB_PORT_NOP;
 	p->lid = 0;
 	p->sm_lid = 0;
 	p->lmc = 0;
@@ -66,47 +108,6 @@ void sib_port_reset(struct sib_port *p)
 	spin_unlock_irqrestore(&sib_lock, fl);
 }
 
-/* ---- events ---- */
-
-/* In an order that lets a consumer find all it needs when it hears of ACTIVE. */
-static const enum ib_event_type event_order[] = {
-	IB_EVENT_GID_CHANGE, IB_EVENT_LID_CHANGE, IB_EVENT_PKEY_CHANGE, IB_EVENT_SM_CHANGE,
-	IB_EVENT_CLIENT_REREGISTER, IB_EVENT_PORT_ACTIVE, IB_EVENT_PORT_ERR,
-	IB_EVENT_DEVICE_FATAL,
-};
-
-/* Not under sib_lock.  The reference keeps the device registered meanwhile. */
-void sib_port_events(struct sib_port *p, unsigned long events)
-{
-	struct sib_device *dev;
-	struct ib_event ev;
-	unsigned long fl;
-	int i;
-
-	if (!events)
-		return;
-	spin_lock_irqsave(&sib_lock, fl);
-	dev = p->hca->dev;
-	if (dev && !ib_device_try_get(&dev->ib))
-		dev = NULL;
-	spin_unlock_irqrestore(&sib_lock, fl);
-	if (!dev)
-		return;
-	for (i = 0; i < ARRAY_SIZE(event_order); i++) {
-		if (!(events & BIT(event_order[i])))
-			continue;
-		ev = (struct ib_event){
-			.device = &dev->ib, .element.port_num = p->num, .event = event_order[i],
-		};
-		/* Tests measure from here: hardware has no word for it. */
-		if (ev.event == IB_EVENT_PORT_ACTIVE || ev.event == IB_EVENT_PORT_ERR)
-			ibdev_info(&dev->ib, "port %u: %s\n", p->num,
-				   ev.event == IB_EVENT_PORT_ACTIVE ? "ACTIVE" : "not ACTIVE");
-		ib_dispatch_event(&ev);
-	}
-	ib_device_put(&dev->ib);
-}
-
 /* ---- port state; under sib_lock ---- */
 
 /* The state asked for, unless a knob forces another; the events of the change. */
@@ -114,11 +115,60 @@ unsigned long sib_port_set_state(struct sib_port *p, u8 state)
 {
 	bool was = p->state == IB_PORT_ACTIVE, is;
 
+	if (state <= IB_PORT_INIT) {
+		p->swept = false;
+		p->sweep_state = IB_PORT_NOP;
+	}
 	p->state = p->forced_state ?: state;
 	is = p->state == IB_PORT_ACTIVE;
 	if (is == was)
 		return 0;
 	return is ? SIB_EV(PORT_ACTIVE) : SIB_EV(PORT_ERR);
+}
+
+/*
+ * The SM of a big fabric gives a port its LID long before its state: from its first
+ * Set(PortInfo) on the state that it sets counts sweep_ms later.
+ */
+void sib_port_sweep(struct sib_port *p)
+{
+	if (!p->sweep_ms || p->swept || p->state != IB_PORT_INIT || p->forced_state)
+		return;
+	p->swept = true;
+	p->sweep_state = IB_PORT_INIT;
+	p->sweep_ends = jiffies + msecs_to_jiffies(p->sweep_ms);
+	mod_delayed_work(system_wq, &p->sweep, msecs_to_jiffies(p->sweep_ms));
+}
+
+static void sweep_work(struct work_struct *work)
+{
+	struct sib_port *p = container_of(to_delayed_work(work), struct sib_port, sweep);
+	unsigned long ev = 0;
+	u8 state;
+
+	spin_lock_irq(&sib_lock);
+	/* a link that was lost since then has moved it */
+	if (time_after_eq(jiffies, p->sweep_ends)) {
+		state = p->sweep_state;
+		p->sweep_state = IB_PORT_NOP;
+		if (state > IB_PORT_INIT)
+			ev = sib_port_set_state(p, state);
+	}
+	spin_unlock_irq(&sib_lock);
+	sib_port_events(p, ev);
+}
+
+static bool port_is_empty(const struct sib_port *p)
+{
+	return !p->peer || !p->cable || !p->peer->cable;
+}
+
+/* As the port tells it. */
+u8 sib_port_phys(const struct sib_port *p)
+{
+	if (empty_is_disabled && port_is_empty(p))
+		return IB_PORT_PHYS_STATE_DISABLED;
+	return p->phys;
 }
 
 static unsigned long port_link_lost(struct sib_port *p)
@@ -277,6 +327,29 @@ void sib_port_set_caps(struct sib_port *p, u8 width, u16 speed, u8 mtu)
 	link_retrain(p);
 }
 
+/* As a boot loader leaves it: trained, configured, and no driver has heard of it. */
+void sib_link_warm(struct sib_link *link)
+{
+	struct sib_port *p, *sm = link->end[1];
+	unsigned long unheard[2] = { 0, 0 };
+	unsigned long fl;
+	int i;
+
+	spin_lock_irqsave(&sib_lock, fl);
+	if (link_present(link->end[0], sm))
+		link_train(link, unheard);
+	for (i = 0; i < 2; i++) {
+		p = link->end[i];
+		if (!p || p->phys != IB_PORT_PHYS_STATE_LINK_UP)
+			continue;
+		p->lid = p == sm ? WARM_SM_LID : WARM_LID;
+		p->sm_lid = WARM_SM_LID;
+		p->subnet_timeout = WARM_SUBNET_TIMEOUT;
+		sib_port_set_state(p, IB_PORT_ACTIVE);
+	}
+	spin_unlock_irqrestore(&sib_lock, fl);
+}
+
 void sib_link_init(struct sib_link *link, struct sib_port *a, struct sib_port *b)
 {
 	INIT_DELAYED_WORK(&link->train, train_work);
@@ -352,7 +425,7 @@ static int query_port(struct ib_device *ibdev, u32 n, struct ib_port_attr *a)
 	spin_lock_irqsave(&sib_lock, fl);
 	a->subnet_prefix = p->gid_prefix;
 	a->state = p->state;
-	a->phys_state = p->phys;
+	a->phys_state = sib_port_phys(p);
 	a->max_mtu = p->mtu_cap;
 	a->active_mtu = p->neighbor_mtu;
 	a->phys_mtu = ib_mtu_enum_to_int(p->neighbor_mtu);
@@ -364,7 +437,8 @@ static int query_port(struct ib_device *ibdev, u32 n, struct ib_port_attr *a)
 	a->qkey_viol_cntr = p->qkey_violations;
 	a->sm_lid = p->sm_lid;
 	a->sm_sl = p->sm_sl;
-	a->lid = p->lid;
+	/* and mlx5 has no LID then */
+	a->lid = empty_is_disabled && port_is_empty(p) ? SIB_LID_PERMISSIVE : p->lid;
 	a->lmc = p->lmc;
 	a->max_vl_num = 1;
 	a->subnet_timeout = p->subnet_timeout;

@@ -78,8 +78,9 @@ static void get_port_info(struct sib_port *p, u8 *data, bool show_m_key)
 	pi->link_width_enabled = p->width_enabled;
 	pi->link_width_supported = p->width_supported;
 	pi->link_width_active = p->width_active;
-	pi->linkspeed_portstate = (p->speed_supported & SPEED_LEGACY) << 4 | p->state;
-	pi->portphysstate_linkdown = p->phys << 4 | IB_PORT_PHYS_STATE_POLLING;
+	pi->linkspeed_portstate = (p->speed_supported & SPEED_LEGACY) << 4 |
+				  (p->sweep_state ?: p->state);
+	pi->portphysstate_linkdown = sib_port_phys(p) << 4 | IB_PORT_PHYS_STATE_POLLING;
 	pi->mkeyprot_resv_lmc = p->m_key_protect << 6 | p->lmc;
 	pi->linkspeedactive_enabled = legacy << 4 | (p->speed_enabled & SPEED_LEGACY);
 	pi->neighbormtu_mastersmsl = p->neighbor_mtu << 4 | p->sm_sl;
@@ -147,14 +148,18 @@ static unsigned long set_addresses(struct sib_port *p, const struct ib_port_info
 /* PortState may only be moved one step up: INIT, ARMED, ACTIVE.  Under sib_lock. */
 static __be16 set_port_state(struct sib_port *p, u8 want, unsigned long *ev)
 {
+	u8 state = p->sweep_state ?: p->state;
+
 	if (want == IB_PORT_NOP || want == IB_PORT_DOWN || p->forced_state)
 		return 0;
-	if ((want == IB_PORT_ARMED && (p->state == IB_PORT_INIT || p->state == IB_PORT_ARMED)) ||
-	    (want == IB_PORT_ACTIVE && (p->state == IB_PORT_ARMED || p->state == IB_PORT_ACTIVE))) {
+	if (!(want == IB_PORT_ARMED && (state == IB_PORT_INIT || state == IB_PORT_ARMED)) &&
+	    !(want == IB_PORT_ACTIVE && (state == IB_PORT_ARMED || state == IB_PORT_ACTIVE)))
+		return SMP_BAD_FIELD;
+	if (p->sweep_state)
+		p->sweep_state = want;
+	else
 		*ev |= sib_port_set_state(p, want);
-		return 0;
-	}
-	return SMP_BAD_FIELD;
+	return 0;
 }
 
 static __be16 set_port_info(struct sib_port *p, const u8 *data)
@@ -191,6 +196,7 @@ static __be16 set_port_info(struct sib_port *p, const u8 *data)
 	if (!pi->qkey_violations)
 		p->qkey_violations = 0;
 	set_link_enabled(p, data);
+	sib_port_sweep(p);
 	status = set_port_state(p, want, &ev);
 	spin_unlock_irqrestore(&sib_lock, fl);
 

@@ -10,6 +10,7 @@
 #define SOFTIB_H
 
 #include <linux/debugfs.h>
+#include <linux/hrtimer.h>
 #include <linux/kernel.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
@@ -70,6 +71,21 @@ struct sib_mad_rule {
 	u32		delay_ms;
 };
 
+#define SIB_EVENTS 8	/* the kinds that a port reports */
+
+/* What happens to the events of one kind.  Counts: how many more; U32_MAX is all. */
+struct sib_event_rule {
+	u32		drop, dup;
+	u32		delay_ms;
+};
+
+/* What a test makes of the events of a port. */
+struct sib_script {
+	struct sib_event_rule rule[SIB_EVENTS];
+	int		start;		/* the event that starts the trace, or negative */
+	struct list_head trace;		/* waits for it */
+};
+
 /* A cable, and the training of the link over it. */
 struct sib_link {
 	struct sib_port		*end[2];	/* the second is NULL on an odd HCA out */
@@ -104,6 +120,9 @@ struct sib_port {
 	u8		m_key_protect;
 	u16		m_key_violations, pkey_violations, qkey_violations;
 	unsigned long	m_key_expires;	/* jiffies; 0 when no lease is running out */
+	bool		swept;		/* the SM has been here since the last INIT */
+	unsigned long	sweep_ends;	/* jiffies */
+	u8		sweep_state;	/* what the SM has set meanwhile; IB_PORT_NOP: no sweep */
 	__be16		pkeys[SIB_PKEYS];
 	u64		counter[SIB_COUNTERS];
 
@@ -114,10 +133,15 @@ struct sib_port {
 	u8		mtu_cap;	/* enum ib_mtu */
 	u8		forced_state;	/* IB_PORT_NOP: none */
 	u32		train_ms;
+	u32		sweep_ms;
+	struct delayed_work sweep;	/* its end */
 	u32		drop_above;	/* octets; 0: no black hole */
 	u32		fail_joins;
 	u16		fail_joins_status;
 	struct sib_mad_rule mad[SIB_MAD_CLASSES];
+	struct sib_script script;
+	struct list_head late;		/* events to come, the next one first */
+	struct hrtimer	late_timer;
 };
 
 enum sib_op {
@@ -271,6 +295,15 @@ static inline struct sib_port *sib_qp_port(struct sib_qp *qp)
 	return &qp->hca->port[qp->attr.port_num - 1];
 }
 
+/* One more of a counted rule, whose U32_MAX is all? */
+static inline bool sib_take(u32 *count)
+{
+	if (!*count)
+		return false;
+	*count -= *count != U32_MAX;
+	return true;
+}
+
 static inline bool sib_link_up(const struct sib_port *p)
 {
 	return p->peer && p->phys == IB_PORT_PHYS_STATE_LINK_UP &&
@@ -304,18 +337,27 @@ int sib_process_mad(struct ib_device *ibdev, int flags, u32 port_num,
 		    const struct ib_mad *in, struct ib_mad *out,
 		    size_t *out_size, u16 *out_pkey);
 
-/* port.c */
+/* events.c */
 #define SIB_EV(type) BIT(IB_EVENT_##type)
-void sib_port_init(struct sib_port *p, struct sib_hca *hca, int num);
+void sib_events_init(struct sib_port *p);
+void sib_events_exit(struct sib_port *p);
+void sib_events_knobs(struct sib_port *p, struct dentry *dir);
+void sib_port_events(struct sib_port *p, unsigned long events);
+
+/* port.c */
+int sib_port_init(struct sib_port *p, struct sib_hca *hca, int num);
+void sib_port_exit(struct sib_port *p);
 void sib_port_reset(struct sib_port *p);
 void sib_port_power(struct sib_port *p, bool on);
-void sib_port_events(struct sib_port *p, unsigned long events);
 unsigned long sib_port_set_state(struct sib_port *p, u8 state);
 void sib_port_set_phys(struct sib_port *p, u8 phys);
 void sib_port_force(struct sib_port *p, u8 state);
+void sib_port_sweep(struct sib_port *p);
+u8 sib_port_phys(const struct sib_port *p);
 void sib_port_set_caps(struct sib_port *p, u8 width, u16 speed, u8 mtu);
 void sib_link_update(struct sib_port *p);
 void sib_link_reset(struct sib_port *p);
+void sib_link_warm(struct sib_link *link);
 void sib_link_init(struct sib_link *link, struct sib_port *a, struct sib_port *b);
 void sib_link_exit(struct sib_link *link);
 
@@ -407,5 +449,6 @@ void sib_knobs_exit(void);
 int sib_parse_width(const char *name, u8 *mask);
 int sib_parse_speed(const char *name, u16 *mask);
 int sib_parse_mtu(const char *name, u8 *mtu);
+int sib_parse_state(const char *name, u8 *state);
 
 #endif
