@@ -157,6 +157,46 @@ static int present_store(void *data, char *text)
 }
 LINE_KNOB(present);
 
+static int guid_show(struct seq_file *m, void *unused)
+{
+	struct sib_port *p = m->private;
+
+	seq_printf(m, "%#018llx\n", be64_to_cpu(READ_ONCE(p->guids[0])));
+	return 0;
+}
+
+static int guid_store(void *data, char *text)
+{
+	u64 guid;
+	int ret = kstrtou64(text, 0, &guid);
+
+	if (!ret)
+		sib_port_set_guid(data, cpu_to_be64(guid));
+	return ret;
+}
+LINE_KNOB(guid);
+
+static int node_guid_show(struct seq_file *m, void *unused)
+{
+	struct sib_hca *hca = m->private;
+
+	seq_printf(m, "%#018llx\n", be64_to_cpu(READ_ONCE(hca->node_guid)));
+	return 0;
+}
+
+/* Counts from the next probe on. */
+static int node_guid_store(void *data, char *text)
+{
+	struct sib_hca *hca = data;
+	u64 guid;
+	int ret = kstrtou64(text, 0, &guid);
+
+	if (!ret)
+		WRITE_ONCE(hca->node_guid, cpu_to_be64(guid));
+	return ret;
+}
+LINE_KNOB(node_guid);
+
 static int reset_show(struct seq_file *m, void *unused)
 {
 	struct sib_hca *hca = m->private;
@@ -397,6 +437,7 @@ LINE_KNOB(m_key_protect);
 static const struct { const char *name; const struct file_operations *fops; } port_knobs[] = {
 	{ "cable", &cable_fops },
 	{ "force_state", &force_state_fops },
+	{ "guid", &guid_fops },
 	{ "m_key", &m_key_fops },
 	{ "m_key_protect", &m_key_protect_fops },
 	{ "mad", &mad_fops },
@@ -437,6 +478,8 @@ void sib_knobs_add(struct sib_hca *hca)
 	struct dentry *dir = debugfs_create_dir(hca->name, root);
 	int n;
 
+	debugfs_create_bool("grh_required", 0600, dir, &hca->grh_required);
+	debugfs_create_file("node_guid", 0600, dir, hca, &node_guid_fops);
 	debugfs_create_file("ops", 0400, dir, hca, &ops_fops);
 	debugfs_create_file("present", 0600, dir, hca, &present_fops);
 	debugfs_create_file("reset", 0600, dir, hca, &reset_fops);

@@ -14,7 +14,21 @@ module_param(hcas, uint, 0444);
 MODULE_PARM_DESC(hcas, "number of HCAs; 0-1, 2-3, ... are cabled together");
 unsigned int sib_num_ports = 1;
 module_param_named(ports, sib_num_ports, uint, 0444);
-MODULE_PARM_DESC(ports, "ports per HCA, 1 or 2");
+MODULE_PARM_DESC(ports, "ports per HCA, 1 to 16");
+unsigned int sib_num_pkeys = SIB_PKEY_BLOCK;
+module_param_named(pkeys, sib_num_pkeys, uint, 0444);
+MODULE_PARM_DESC(pkeys, "entries of a P_Key table, 1 to 128");
+unsigned int sib_num_gids = 1;
+module_param_named(gids, sib_num_gids, uint, 0444);
+MODULE_PARM_DESC(gids, "entries of a GID table, 1 to 16");
+static u64 node_guid[SIB_MAX_HCAS];
+static unsigned int node_guid_count;
+module_param_array(node_guid, ullong, &node_guid_count, 0444);
+MODULE_PARM_DESC(node_guid, "node GUID of each HCA, 0: none; those that follow have their own");
+static bool grh_required[SIB_MAX_HCAS];
+static unsigned int grh_required_count;
+module_param_array(grh_required, bool, &grh_required_count, 0444);
+MODULE_PARM_DESC(grh_required, "the ports of each HCA want a GRH, as a virtual function's do");
 static bool present = true;
 module_param(present, bool, 0444);
 MODULE_PARM_DESC(present, "the HCAs are in their slots at load");
@@ -243,7 +257,9 @@ static int make_slot(int i)
 		return -ENOMEM;
 	hca->index = i;
 	snprintf(hca->name, sizeof(hca->name), "softib%d", i);
-	hca->node_guid = cpu_to_be64(0x0250f7000000a000ULL + i * 0x10);
+	hca->guid = cpu_to_be64(0x0250f7000000a000ULL + i * 0x10);
+	hca->node_guid = i < node_guid_count ? cpu_to_be64(node_guid[i]) : hca->guid;
+	hca->grh_required = grh_required[sib_list_index(hca, grh_required_count)];
 	mutex_init(&hca->slot);
 	INIT_DELAYED_WORK(&hca->insert, insert_work);
 	sib_fault_init(hca);
@@ -302,8 +318,11 @@ static int __init sib_init(void)
 {
 	int i, ret;
 
-	if (!hcas || hcas > SIB_MAX_HCAS || !sib_num_ports || sib_num_ports > SIB_MAX_PORTS) {
-		pr_err("softib: hcas is 1 to %d, ports 1 to %d\n", SIB_MAX_HCAS, SIB_MAX_PORTS);
+	if (!in_range(hcas, 1, SIB_MAX_HCAS) || !in_range(sib_num_ports, 1, SIB_MAX_PORTS) ||
+	    !in_range(sib_num_pkeys, 1, SIB_MAX_PKEYS) ||
+	    !in_range(sib_num_gids, 1, SIB_MAX_GIDS)) {
+		pr_err("softib: hcas is 1 to %d, ports 1 to %d, pkeys 1 to %d, gids 1 to %d\n",
+		       SIB_MAX_HCAS, SIB_MAX_PORTS, SIB_MAX_PKEYS, SIB_MAX_GIDS);
 		return -EINVAL;
 	}
 	ret = make_slots();

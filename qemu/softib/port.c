@@ -1,14 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/*
- * Ports: the link below them (cable, training, width and speed), their state, and
- * the port verbs.
- */
+/* Ports: their state, and the port verbs. */
 #include "softib.h"
 
-/* What opensm gives to two HCAs without a switch; the SM is at the odd end. */
-#define WARM_SM_LID		1
-#define WARM_LID		2
-#define WARM_SUBNET_TIMEOUT	18	/* 4.096 us << 18 is about 1 s */
+#define PORT_16	0x1000	/* its GUID, from the HCA's */
 
 static char *unplugged = "polling";
 module_param(unplugged, charp, 0444);
@@ -20,6 +14,11 @@ MODULE_PARM_DESC(force_state, "state that the ports of each HCA are held in from
 static unsigned int sweep_ms[SIB_MAX_HCAS], sweep_ms_count;
 module_param_array(sweep_ms, uint, &sweep_ms_count, 0444);
 MODULE_PARM_DESC(sweep_ms, "how long the SM takes from the LID to the port state, per HCA");
+
+static u64 port_guid[SIB_MAX_HCAS];
+static unsigned int port_guid_count;
+module_param_array(port_guid, ullong, &port_guid_count, 0444);
+MODULE_PARM_DESC(port_guid, "GUID of port 1 of each HCA; those that follow have their own");
 
 static bool empty_is_disabled;
 
@@ -40,7 +39,10 @@ int sib_port_init(struct sib_port *p, struct sib_hca *hca, int num)
 	p->hca = hca;
 	INIT_DELAYED_WORK(&p->sweep, sweep_work);
 	p->num = num;
-	p->guid = cpu_to_be64(be64_to_cpu(hca->node_guid) + num);
+	/* the 16th would be the next HCA's */
+	p->guids[0] = cpu_to_be64(be64_to_cpu(hca->guid) + (num < 16 ? num : PORT_16));
+	if (num == 1 && hca->index < port_guid_count)
+		p->guids[0] = cpu_to_be64(port_guid[hca->index]);
 	/* what opensm answers when a group may not be joined: ERR_REQ_INVALID */
 	p->fail_joins_status = 0x0200;
 	sib_events_init(p);
@@ -52,26 +54,6 @@ void sib_port_exit(struct sib_port *p)
 {
 	cancel_delayed_work_sync(&p->sweep);
 	sib_events_exit(p);
-}
-
-static void link_idle_rate(struct sib_port *p)
-{
-	p->width_active = p->width_supported & IB_WIDTH_4X ? IB_WIDTH_4X : IB_WIDTH_1X;
-	p->speed_active = IB_SPEED_SDR;
-}
-
-/* What follows from the knobs width, speed and mtu. */
-static void link_caps(struct sib_port *p)
-{
-	p->width_enabled = p->width_supported;
-	p->speed_enabled = p->speed_supported;
-	if (p->speed_supported >= IB_SPEED_FDR)
-		p->cap_mask |= IB_PORT_EXTENDED_SPEEDS_SUP;
-	else
-		p->cap_mask &= ~IB_PORT_EXTENDED_SPEEDS_SUP;
-	p->neighbor_mtu = min(p->neighbor_mtu, p->mtu_cap);
-	if (p->phys != IB_PORT_PHYS_STATE_LINK_UP)
-		link_idle_rate(p);
 }
 
 /* As after power-on: what firmware keeps in volatile memory is gone. */
@@ -94,7 +76,7 @@ void sib_port_reset(struct sib_port *p)
 	p->operational_vls = 1;
 	p->vl_high_limit = 0;
 	p->subnet_timeout = 0;
-	link_caps(p);
+	sib_link_caps(p);
 	p->m_key = 0;
 	p->m_key_lease = 0;
 	p->m_key_protect = 0;
@@ -102,6 +84,7 @@ void sib_port_reset(struct sib_port *p)
 	p->pkey_violations = 0;
 	p->qkey_violations = 0;
 	p->m_key_expires = 0;
+	memset(&p->guids[1], 0, sizeof(p->guids) - sizeof(p->guids[0]));
 	memset(p->pkeys, 0, sizeof(p->pkeys));
 	p->pkeys[0] = cpu_to_be16(0xffff);
 	memset(p->counter, 0, sizeof(p->counter));
@@ -171,216 +154,11 @@ u8 sib_port_phys(const struct sib_port *p)
 	return p->phys;
 }
 
-static unsigned long port_link_lost(struct sib_port *p)
+/* As when a hypervisor gives a virtual function its GUID. */
+void sib_port_set_guid(struct sib_port *p, __be64 guid)
 {
-	if (!p || p->phys != IB_PORT_PHYS_STATE_LINK_UP)
-		return 0;
-	p->phys = IB_PORT_PHYS_STATE_POLLING;
-	p->counter[SIB_CNT_LINK_DOWNED]++;
-	link_idle_rate(p);
-	return sib_port_set_state(p, IB_PORT_DOWN);
-}
-
-static unsigned long port_link_found(struct sib_port *p, u8 width, u16 speed)
-{
-	p->phys = IB_PORT_PHYS_STATE_LINK_UP;
-	p->width_active = width;
-	p->speed_active = speed;
-	return sib_port_set_state(p, IB_PORT_INIT);
-}
-
-/* ---- the link ---- */
-
-static u8 widest(u8 mask)
-{
-	static const u8 order[] = {
-		IB_WIDTH_12X, IB_WIDTH_8X, IB_WIDTH_4X, IB_WIDTH_2X, IB_WIDTH_1X
-	};
-	int i;
-
-	for (i = 0; i < ARRAY_SIZE(order); i++)
-		if (mask & order[i])
-			return order[i];
-	return 0;
-}
-
-/* Does the physical layer see a partner it can train with? */
-static bool link_present(const struct sib_port *a, const struct sib_port *b)
-{
-	return b && a->cable && b->cable && a->hca->powered && b->hca->powered &&
-	       a->phys != IB_PORT_PHYS_STATE_DISABLED && a->phys != IB_PORT_PHYS_STATE_SLEEP &&
-	       b->phys != IB_PORT_PHYS_STATE_DISABLED && b->phys != IB_PORT_PHYS_STATE_SLEEP &&
-	       (a->width_enabled & b->width_enabled) && (a->speed_enabled & b->speed_enabled);
-}
-
-static void link_train(struct sib_link *link, unsigned long events[2])
-{
-	struct sib_port *a = link->end[0], *b = link->end[1];
-	u8 width = widest(a->width_enabled & b->width_enabled);
-	u16 speed = BIT(__fls(a->speed_enabled & b->speed_enabled));
-
-	link->training = false;
-	events[0] |= port_link_found(a, width, speed);
-	events[1] |= port_link_found(b, width, speed);
-}
-
-static void link_events(struct sib_link *link, unsigned long events[2])
-{
-	sib_port_events(link->end[0], events[0]);
-	if (link->end[1])
-		sib_port_events(link->end[1], events[1]);
-}
-
-/* Something changed at an end: lose the link, or begin to train it. */
-void sib_link_update(struct sib_port *p)
-{
-	struct sib_link *link = p->link;
-	struct sib_port *a = link->end[0], *b = link->end[1];
-	unsigned long events[2] = { 0, 0 };
-	unsigned long fl;
-	u32 ms;
-
-	spin_lock_irqsave(&sib_lock, fl);
-	if (!link_present(a, b) || a->phys != b->phys) {
-		link->training = false;
-		events[0] = port_link_lost(a);
-		events[1] = port_link_lost(b);
-	}
-	if (link_present(a, b) && a->phys == IB_PORT_PHYS_STATE_POLLING && !link->training) {
-		ms = max(a->train_ms, b->train_ms);
-		if (ms) {
-			link->training = true;
-			link->trained_at = jiffies + msecs_to_jiffies(ms);
-			mod_delayed_work(system_wq, &link->train, msecs_to_jiffies(ms));
-		} else {
-			link_train(link, events);
-		}
-	}
-	spin_unlock_irqrestore(&sib_lock, fl);
-	link_events(link, events);
-}
-
-static void train_work(struct work_struct *work)
-{
-	struct sib_link *link = container_of(to_delayed_work(work), struct sib_link, train);
-	unsigned long events[2] = { 0, 0 };
-
-	spin_lock_irq(&sib_lock);
-	/* a pull since then has cancelled it, a replug has moved it */
-	if (link->training && time_after_eq(jiffies, link->trained_at) &&
-	    link_present(link->end[0], link->end[1]))
-		link_train(link, events);
-	spin_unlock_irq(&sib_lock);
-	link_events(link, events);
-}
-
-/* Down, Polling and up again, so that new widths, speeds or MTUs count. */
-static void link_retrain(struct sib_port *p)
-{
-	unsigned long events[2];
-	unsigned long fl;
-
-	spin_lock_irqsave(&sib_lock, fl);
-	p->link->training = false;
-	events[0] = port_link_lost(p->link->end[0]);
-	events[1] = port_link_lost(p->link->end[1]);
-	spin_unlock_irqrestore(&sib_lock, fl);
-	link_events(p->link, events);
-	sib_link_update(p);
-}
-
-static unsigned long port_state_reset(struct sib_port *p)
-{
-	if (!p || p->phys != IB_PORT_PHYS_STATE_LINK_UP)
-		return 0;
-	return sib_port_set_state(p, IB_PORT_INIT);
-}
-
-/*
- * Set(PortInfo):PortState of Down with no physical state resets the link's state
- * machine (IBA 7.2.7): the wire stays trained, both ends begin anew at INIT.
- * opensm does so when it changes NeighborMTU.
- */
-void sib_link_reset(struct sib_port *p)
-{
-	unsigned long events[2];
-	unsigned long fl;
-
-	spin_lock_irqsave(&sib_lock, fl);
-	events[0] = port_state_reset(p->link->end[0]);
-	events[1] = port_state_reset(p->link->end[1]);
-	spin_unlock_irqrestore(&sib_lock, fl);
-	link_events(p->link, events);
-}
-
-/* Knobs: what the port supports from now on; zero leaves a field alone. */
-void sib_port_set_caps(struct sib_port *p, u8 width, u16 speed, u8 mtu)
-{
-	unsigned long fl;
-
-	spin_lock_irqsave(&sib_lock, fl);
-	p->width_supported = width ?: p->width_supported;
-	p->speed_supported = speed ?: p->speed_supported;
-	p->mtu_cap = mtu ?: p->mtu_cap;
-	link_caps(p);
-	spin_unlock_irqrestore(&sib_lock, fl);
-	link_retrain(p);
-}
-
-/* As a boot loader leaves it: trained, configured, and no driver has heard of it. */
-void sib_link_warm(struct sib_link *link)
-{
-	struct sib_port *p, *sm = link->end[1];
-	unsigned long unheard[2] = { 0, 0 };
-	unsigned long fl;
-	int i;
-
-	spin_lock_irqsave(&sib_lock, fl);
-	if (link_present(link->end[0], sm))
-		link_train(link, unheard);
-	for (i = 0; i < 2; i++) {
-		p = link->end[i];
-		if (!p || p->phys != IB_PORT_PHYS_STATE_LINK_UP)
-			continue;
-		p->lid = p == sm ? WARM_SM_LID : WARM_LID;
-		p->sm_lid = WARM_SM_LID;
-		p->subnet_timeout = WARM_SUBNET_TIMEOUT;
-		sib_port_set_state(p, IB_PORT_ACTIVE);
-	}
-	spin_unlock_irqrestore(&sib_lock, fl);
-}
-
-void sib_link_init(struct sib_link *link, struct sib_port *a, struct sib_port *b)
-{
-	INIT_DELAYED_WORK(&link->train, train_work);
-	link->end[0] = a;
-	link->end[1] = b;
-	a->link = link;
-	a->peer = b;
-	if (b) {
-		b->link = link;
-		b->peer = a;
-	}
-}
-
-void sib_link_exit(struct sib_link *link)
-{
-	if (link->end[0])
-		cancel_delayed_work_sync(&link->train);
-}
-
-/* Set(PortInfo):PortPhysicalState, or a knob: Polling, Sleep or Disabled. */
-void sib_port_set_phys(struct sib_port *p, u8 phys)
-{
-	unsigned long ev, fl;
-
-	spin_lock_irqsave(&sib_lock, fl);
-	ev = port_link_lost(p);
-	p->phys = phys;
-	ev |= sib_port_set_state(p, IB_PORT_DOWN);
-	spin_unlock_irqrestore(&sib_lock, fl);
-	sib_port_events(p, ev);
-	sib_link_update(p);
+	WRITE_ONCE(p->guids[0], guid);
+	sib_port_events(p, SIB_EV(GID_CHANGE));
 }
 
 /* IB_PORT_NOP lets go: the port is where its link says, and the SM may move it. */
@@ -429,8 +207,8 @@ static int query_port(struct ib_device *ibdev, u32 n, struct ib_port_attr *a)
 	a->max_mtu = p->mtu_cap;
 	a->active_mtu = p->neighbor_mtu;
 	a->phys_mtu = ib_mtu_enum_to_int(p->neighbor_mtu);
-	a->gid_tbl_len = 1;
-	a->pkey_tbl_len = SIB_PKEYS;
+	a->gid_tbl_len = sib_num_gids;
+	a->pkey_tbl_len = sib_num_pkeys;
 	a->port_cap_flags = p->cap_mask;
 	a->max_msg_sz = 1U << 31;
 	a->bad_pkey_cntr = p->pkey_violations;
@@ -466,9 +244,11 @@ static int modify_port(struct ib_device *ibdev, u32 n, int mask, struct ib_port_
 
 static int get_port_immutable(struct ib_device *ibdev, u32 n, struct ib_port_immutable *im)
 {
-	im->pkey_tbl_len = SIB_PKEYS;
-	im->gid_tbl_len = 1;
+	im->pkey_tbl_len = sib_num_pkeys;
+	im->gid_tbl_len = sib_num_gids;
 	im->core_cap_flags = RDMA_CORE_PORT_IBA_IB;
+	if (READ_ONCE(sib_hca_of(ibdev)->grh_required))
+		im->core_cap_flags |= RDMA_CORE_CAP_IB_GRH_REQUIRED;
 	im->max_mad_size = IB_MGMT_MAD_SIZE;
 	return 0;
 }
@@ -483,10 +263,10 @@ static int query_gid(struct ib_device *ibdev, u32 n, int i, union ib_gid *gid)
 	struct sib_port *p = sib_port_of(ibdev, n);
 	int ret = sib_command(p->hca);
 
-	if (ret || i)
+	if (ret || i >= sib_num_gids)
 		return ret ?: -EINVAL;
 	gid->global.subnet_prefix = cpu_to_be64(READ_ONCE(p->gid_prefix));
-	gid->global.interface_id = p->guid;
+	gid->global.interface_id = READ_ONCE(p->guids[i]);
 	return 0;
 }
 
@@ -495,7 +275,7 @@ static int query_pkey(struct ib_device *ibdev, u32 n, u16 i, u16 *pkey)
 	struct sib_port *p = sib_port_of(ibdev, n);
 	int ret = sib_command(p->hca);
 
-	if (ret || i >= SIB_PKEYS)
+	if (ret || i >= sib_num_pkeys)
 		return ret ?: -EINVAL;
 	*pkey = be16_to_cpu(READ_ONCE(p->pkeys[i]));
 	return 0;

@@ -51,10 +51,10 @@ static void get_node_info(struct sib_port *p, struct ib_node_info *ni)
 	ni->class_version = 1;
 	ni->node_type = 1;			/* channel adapter */
 	ni->num_ports = sib_num_ports;
-	ni->sys_guid = p->hca->node_guid;
-	ni->node_guid = p->hca->node_guid;
-	ni->port_guid = p->guid;
-	ni->partition_cap = cpu_to_be16(SIB_PKEYS);
+	ni->sys_guid = sib_fabric_guid(p->hca);
+	ni->node_guid = sib_fabric_guid(p->hca);
+	ni->port_guid = p->guids[0];
+	ni->partition_cap = cpu_to_be16(sib_num_pkeys);
 	ni->device_id = cpu_to_be16(SIB_DEVICE_ID);
 	ni->revision = cpu_to_be32(1);
 	ni->local_port_num = p->num;
@@ -91,7 +91,7 @@ static void get_port_info(struct sib_port *p, u8 *data, bool show_m_key)
 	pi->mkey_violations = cpu_to_be16(p->m_key_violations);
 	pi->pkey_violations = cpu_to_be16(p->pkey_violations);
 	pi->qkey_violations = cpu_to_be16(p->qkey_violations);
-	pi->guid_cap = 1;
+	pi->guid_cap = sib_num_gids;
 	pi->clientrereg_resv_subnetto = p->subnet_timeout;
 	pi->resv_resptimevalue = 8;
 	data[PI_SPEED_EXT] = ext << 4 | (p->speed_supported >> SPEED_EXT_SHIFT);
@@ -214,17 +214,51 @@ static __be16 set_port_info(struct sib_port *p, const u8 *data)
 	return status;
 }
 
-static void set_pkey_table(struct sib_port *p, const u8 *data)
+/* One block of a table in PortInfo's reach; a Set tells the consumers what has changed. */
+static void table_block(struct sib_port *p, bool set, void *table, u8 *out, const u8 *in,
+			size_t len, unsigned long event)
 {
+	bool changed = false;
 	unsigned long fl;
-	bool changed;
 
 	spin_lock_irqsave(&sib_lock, fl);
-	changed = memcmp(p->pkeys, data, sizeof(p->pkeys));
-	memcpy(p->pkeys, data, sizeof(p->pkeys));
+	if (set) {
+		changed = memcmp(table, in, len);
+		memcpy(table, in, len);
+	}
+	memcpy(out, table, len);
 	spin_unlock_irqrestore(&sib_lock, fl);
 	if (changed)
-		sib_port_events(p, SIB_EV(PKEY_CHANGE));
+		sib_port_events(p, event);
+}
+
+static __be16 pkey_table(struct sib_port *p, u32 mod, bool set, u8 *out, const u8 *in)
+{
+	u32 first = (mod & 0xffff) * SIB_PKEY_BLOCK;
+	u32 n;
+
+	if (first >= sib_num_pkeys)
+		return SMP_BAD_FIELD;
+	n = min_t(u32, sib_num_pkeys - first, SIB_PKEY_BLOCK);
+	table_block(p, set, &p->pkeys[first], out, in, n * sizeof(p->pkeys[0]),
+		    SIB_EV(PKEY_CHANGE));
+	return 0;
+}
+
+static __be16 guid_info(struct sib_port *p, u32 mod, bool set, u8 *out, const u8 *in)
+{
+	u32 first = mod * SIB_GUID_BLOCK, burned_in = mod ? 0 : 1;
+	u32 n;
+
+	if (mod >= SIB_MAX_GIDS / SIB_GUID_BLOCK || first >= sib_num_gids)
+		return SMP_BAD_FIELD;
+	n = min_t(u32, sib_num_gids - first, SIB_GUID_BLOCK);
+	if (burned_in)
+		memcpy(out, &p->guids[0], sizeof(p->guids[0]));
+	table_block(p, set, &p->guids[first + burned_in],
+		    out + burned_in * sizeof(p->guids[0]), in + burned_in * sizeof(p->guids[0]),
+		    (n - burned_in) * sizeof(p->guids[0]), SIB_EV(GID_CHANGE));
+	return 0;
 }
 
 /* One attribute, set and read back.  Returns the status of the reply. */
@@ -243,10 +277,7 @@ static __be16 attribute(struct sib_port *p, const struct ib_smp *in, u8 *out, bo
 		get_node_info(p, (void *)out);
 		return 0;
 	case IB_SMP_ATTR_GUID_INFO:
-		if (mod)
-			return SMP_BAD_FIELD;
-		memcpy(out, &p->guid, sizeof(p->guid));
-		return 0;
+		return guid_info(p, mod, set, out, in->data);
 	case IB_SMP_ATTR_PORT_INFO:
 		if (mod > sib_num_ports)
 			return SMP_BAD_FIELD;
@@ -259,12 +290,7 @@ static __be16 attribute(struct sib_port *p, const struct ib_smp *in, u8 *out, bo
 		spin_unlock_irqrestore(&sib_lock, fl);
 		return status;
 	case IB_SMP_ATTR_PKEY_TABLE:
-		if (mod & 0xffff)
-			return SMP_BAD_FIELD;
-		if (set)
-			set_pkey_table(p, in->data);
-		memcpy(out, p->pkeys, sizeof(p->pkeys));
-		return 0;
+		return pkey_table(p, mod, set, out, in->data);
 	case IB_SMP_ATTR_SL_TO_VL_TABLE:	/* all SLs on VL0, nothing to arbitrate */
 	case IB_SMP_ATTR_VL_ARB_TABLE:
 	case IB_SMP_ATTR_LED_INFO:

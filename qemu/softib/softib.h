@@ -27,8 +27,11 @@
 #include <rdma/ib_verbs.h>
 
 #define SIB_MAX_HCAS	16
-#define SIB_MAX_PORTS	2
-#define SIB_PKEYS	32		/* one P_KeyTable block */
+#define SIB_MAX_PORTS	16
+#define SIB_PKEY_BLOCK	32		/* entries in a P_KeyTable attribute */
+#define SIB_MAX_PKEYS	128
+#define SIB_GUID_BLOCK	8		/* entries in a GUIDInfo attribute */
+#define SIB_MAX_GIDS	16
 #define SIB_MAX_SGE	32
 #define SIB_MAX_WR	16384
 #define SIB_MAX_CQE	BIT(20)
@@ -108,7 +111,7 @@ struct sib_port {
 	u16		lid, sm_lid;
 	u8		lmc, sm_sl;
 	u64		gid_prefix;
-	__be64		guid;
+	__be64		guids[SIB_MAX_GIDS];	/* the port's own, then those that the SM has set */
 	u32		cap_mask;
 	u8		neighbor_mtu;	/* enum ib_mtu */
 	u8		operational_vls, vl_high_limit;
@@ -123,7 +126,7 @@ struct sib_port {
 	bool		swept;		/* the SM has been here since the last INIT */
 	unsigned long	sweep_ends;	/* jiffies */
 	u8		sweep_state;	/* what the SM has set meanwhile; IB_PORT_NOP: no sweep */
-	__be16		pkeys[SIB_PKEYS];
+	__be16		pkeys[SIB_MAX_PKEYS];
 	u64		counter[SIB_COUNTERS];
 
 	/* knobs: what the test sets stays through removal and reset */
@@ -159,7 +162,9 @@ struct sib_device {
 struct sib_hca {
 	int			index;
 	char			name[16];
-	__be64			node_guid;
+	__be64			guid;		/* burned in: what the fabric knows the node by */
+	__be64			node_guid;	/* what the driver reads; 0: nobody has set it */
+	bool			grh_required;
 	struct mutex		slot;		/* guards pdev */
 	struct platform_device	*pdev;		/* NULL: the slot is empty */
 	struct delayed_work	insert;		/* end of a reset */
@@ -304,6 +309,12 @@ static inline bool sib_take(u32 *count)
 	return true;
 }
 
+/* As the subnet manager sees it, which asks the firmware and not the driver. */
+static inline __be64 sib_fabric_guid(const struct sib_hca *hca)
+{
+	return hca->node_guid ?: hca->guid;
+}
+
 static inline bool sib_link_up(const struct sib_port *p)
 {
 	return p->peer && p->phys == IB_PORT_PHYS_STATE_LINK_UP &&
@@ -321,7 +332,7 @@ extern struct xarray sib_qps, sib_mrs;
 extern struct list_head sib_all_qps;
 
 /* main.c */
-extern unsigned int sib_num_ports;
+extern unsigned int sib_num_ports, sib_num_pkeys, sib_num_gids;
 int sib_hca_insert(struct sib_hca *hca);
 int sib_hca_pull(struct sib_hca *hca);
 int sib_hca_reset(struct sib_hca *hca, u32 ms);
@@ -350,11 +361,15 @@ void sib_port_exit(struct sib_port *p);
 void sib_port_reset(struct sib_port *p);
 void sib_port_power(struct sib_port *p, bool on);
 unsigned long sib_port_set_state(struct sib_port *p, u8 state);
-void sib_port_set_phys(struct sib_port *p, u8 phys);
 void sib_port_force(struct sib_port *p, u8 state);
+void sib_port_set_guid(struct sib_port *p, __be64 guid);
 void sib_port_sweep(struct sib_port *p);
 u8 sib_port_phys(const struct sib_port *p);
+
+/* link.c */
+void sib_port_set_phys(struct sib_port *p, u8 phys);
 void sib_port_set_caps(struct sib_port *p, u8 width, u16 speed, u8 mtu);
+void sib_link_caps(struct sib_port *p);
 void sib_link_update(struct sib_port *p);
 void sib_link_reset(struct sib_port *p);
 void sib_link_warm(struct sib_link *link);

@@ -26,7 +26,7 @@ static void make_grh(struct sib_packet *pkt, const struct ib_global_route *g)
 		.next_hdr = GRH_NEXT_HDR_IBA,
 		.hop_limit = g->hop_limit,
 		.sgid.global.subnet_prefix = cpu_to_be64(from->gid_prefix),
-		.sgid.global.interface_id = from->guid,
+		.sgid.global.interface_id = from->guids[0],
 		.dgid = g->dgid,
 	};
 }
@@ -40,7 +40,7 @@ static enum ib_wc_status make_packet(struct sib_packet *pkt, struct sib_qp *qp, 
 		return IB_WC_LOC_LEN_ERR;
 	if (!sib_sg_ok(qp->ib.pd, sib_ring_sge(&qp->sq), w->num_sge, 0))
 		return IB_WC_LOC_PROT_ERR;
-	if (w->pkey_index >= SIB_PKEYS)
+	if (w->pkey_index >= sib_num_pkeys)
 		return IB_WC_LOC_QP_OP_ERR;
 	sib_copy((struct sib_cursor){ .s = &to, .n = 1 }, sib_ring_cursor(&qp->sq));
 
@@ -74,7 +74,7 @@ static int check_pkey(struct sib_qp *qp, struct sib_port *to, u16 pkey)
 	if (qp->ib.qp_type == IB_QPT_UD)
 		return sib_pkey_match(be16_to_cpu(to->pkeys[qp->attr.pkey_index]), pkey) ?
 		       qp->attr.pkey_index : -1;
-	for (i = 0; i < SIB_PKEYS; i++)
+	for (i = 0; i < sib_num_pkeys; i++)
 		if (sib_pkey_match(be16_to_cpu(to->pkeys[i]), pkey))
 			return i;
 	return -1;
@@ -186,6 +186,9 @@ static void over_the_wire(struct sib_packet *pkt)
 	u32 delay_ms = 0;
 
 	if (!wire_open(pkt))
+		return;
+	/* behind a LID that it shares, only the GID tells a virtual function's packets */
+	if (to->hca->grh_required && !pkt->has_grh && pkt->src_type != IB_QPT_SMI)
 		return;
 	if ((from->drop_above && pkt->len > from->drop_above) ||
 	    (to->drop_above && pkt->len > to->drop_above))
