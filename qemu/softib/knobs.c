@@ -481,6 +481,7 @@ void sib_knobs_add(struct sib_hca *hca)
 	debugfs_create_bool("grh_required", 0600, dir, &hca->grh_required);
 	debugfs_create_file("node_guid", 0600, dir, hca, &node_guid_fops);
 	debugfs_create_file("ops", 0400, dir, hca, &ops_fops);
+	debugfs_create_u32("planes", 0600, dir, &hca->planes);
 	debugfs_create_file("present", 0600, dir, hca, &present_fops);
 	debugfs_create_file("reset", 0600, dir, hca, &reset_fops);
 	sib_fault_knobs(hca, dir);

@@ -62,6 +62,7 @@ static u8 widest(u8 mask)
 static bool link_present(const struct sib_port *a, const struct sib_port *b)
 {
 	return b && a->cable && b->cable && a->hca->powered && b->hca->powered &&
+	       a->hca->ethernet == b->hca->ethernet &&
 	       a->phys != IB_PORT_PHYS_STATE_DISABLED && a->phys != IB_PORT_PHYS_STATE_SLEEP &&
 	       b->phys != IB_PORT_PHYS_STATE_DISABLED && b->phys != IB_PORT_PHYS_STATE_SLEEP &&
 	       (a->width_enabled & b->width_enabled) && (a->speed_enabled & b->speed_enabled);
@@ -80,9 +81,12 @@ static void link_train(struct sib_link *link, unsigned long events[2])
 
 static void link_events(struct sib_link *link, unsigned long events[2])
 {
-	sib_port_events(link->end[0], events[0]);
-	if (link->end[1])
-		sib_port_events(link->end[1], events[1]);
+	int i;
+
+	for (i = 0; i < 2 && link->end[i]; i++) {
+		sib_port_events(link->end[i], events[i]);
+		sib_ether_update(link->end[i]);
+	}
 }
 
 /* Something changed at an end: lose the link, or begin to train it. */

@@ -89,9 +89,10 @@ static void hca_down(void *data)
 	hca->dev = NULL;
 	spin_unlock_irq(&sib_lock);
 	ib_dealloc_device(&dev->ib);
+	sib_ether_del(hca);
 }
 
-static void device_setup(struct sib_device *dev, struct sib_hca *hca)
+void sib_device_setup(struct sib_device *dev, struct sib_hca *hca)
 {
 	struct ib_device *ib = &dev->ib;
 
@@ -124,26 +125,32 @@ static int sib_probe(struct platform_device *pdev)
 	dev = ib_alloc_device(sib_device, ib);
 	if (!dev)
 		return -ENOMEM;
-	device_setup(dev, hca);
+	if (hca->ethernet)
+		ib_set_device_ops(&dev->ib, &sib_ether_ops);
+	ib_set_device_ops(&dev->ib, &sib_smi_parent_ops);
+	sib_device_setup(dev, hca);
 	/* powered by nobody else yet, unless the links are warm */
 	for (n = 0; !hca->powered && n < sib_num_ports; n++)
 		sib_port_reset(&hca->port[n]);
 	spin_lock_irq(&sib_lock);
 	hca->dev = dev;
 	spin_unlock_irq(&sib_lock);
+	ret = sib_ether_add(dev);
 	/* a NULL dma_device: SGE addresses are kernel virtual ones, a copy is a memcpy */
-	ret = ib_register_device(&dev->ib, hca->name, NULL);
+	if (!ret)
+		ret = ib_register_device(&dev->ib, hca->name, NULL);
 	if (ret) {
 		spin_lock_irq(&sib_lock);
 		hca->dev = NULL;
 		spin_unlock_irq(&sib_lock);
 		ib_dealloc_device(&dev->ib);
+		sib_ether_del(hca);
 		return ret;
 	}
 	hca_power(hca, true);
 	dev_info(&pdev->dev, "%s\n", hca->name);
 	/* not .remove, whose return type differs between 6.1 and 6.12 */
-	return devm_add_action_or_reset(&pdev->dev, hca_down, hca);
+	return devm_add_action_or_reset(&pdev->dev, hca_down, hca) ?: sib_smi_add(hca);
 }
 
 static struct platform_driver sib_driver = {
@@ -263,6 +270,12 @@ static int make_slot(int i)
 	mutex_init(&hca->slot);
 	INIT_DELAYED_WORK(&hca->insert, insert_work);
 	sib_fault_init(hca);
+	sib_smi_init(hca);
+	ret = sib_ether_init(hca);
+	if (ret) {
+		kfree(hca);
+		return ret;
+	}
 	for (n = 0; n < sib_num_ports; n++) {
 		p = &hca->port[n];
 		p->cable = cable;

@@ -172,6 +172,7 @@ void sib_port_force(struct sib_port *p, u8 state)
 									   IB_PORT_DOWN);
 	spin_unlock_irqrestore(&sib_lock, fl);
 	sib_port_events(p, ev);
+	sib_ether_update(p);
 }
 
 /* Without power every request of the HCA fails, as on a card that is gone. */

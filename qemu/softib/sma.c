@@ -50,7 +50,7 @@ static void get_node_info(struct sib_port *p, struct ib_node_info *ni)
 	ni->base_version = IB_MGMT_BASE_VERSION;
 	ni->class_version = 1;
 	ni->node_type = 1;			/* channel adapter */
-	ni->num_ports = sib_num_ports;
+	ni->num_ports = p->hca->dev->ib.phys_port_cnt;
 	ni->sys_guid = sib_fabric_guid(p->hca);
 	ni->node_guid = sib_fabric_guid(p->hca);
 	ni->port_guid = p->guids[0];
@@ -279,7 +279,7 @@ static __be16 attribute(struct sib_port *p, const struct ib_smp *in, u8 *out, bo
 	case IB_SMP_ATTR_GUID_INFO:
 		return guid_info(p, mod, set, out, in->data);
 	case IB_SMP_ATTR_PORT_INFO:
-		if (mod > sib_num_ports)
+		if (mod > p->hca->dev->ib.phys_port_cnt)
 			return SMP_BAD_FIELD;
 		if (mod)
 			p = &p->hca->port[mod - 1];

@@ -104,6 +104,7 @@ struct sib_port {
 	struct sib_link	*link;
 	struct sib_port	*peer;		/* the other end of the cable; never changes */
 	struct sib_qp	*special[2];	/* QP0, QP1 */
+	struct net_device *netdev;	/* Ethernet */
 
 	/* PortInfo and the tables beside it: lost when the HCA is reset */
 	u8		state;		/* enum ib_port_state */
@@ -165,6 +166,8 @@ struct sib_hca {
 	__be64			guid;		/* burned in: what the fabric knows the node by */
 	__be64			node_guid;	/* what the driver reads; 0: nobody has set it */
 	bool			grh_required;
+	bool			ethernet;	/* the link layer */
+	u32			planes;		/* of the SMI sub-device; 0: there is none */
 	struct mutex		slot;		/* guards pdev */
 	struct platform_device	*pdev;		/* NULL: the slot is empty */
 	struct delayed_work	insert;		/* end of a reset */
@@ -336,6 +339,20 @@ extern unsigned int sib_num_ports, sib_num_pkeys, sib_num_gids;
 int sib_hca_insert(struct sib_hca *hca);
 int sib_hca_pull(struct sib_hca *hca);
 int sib_hca_reset(struct sib_hca *hca, u32 ms);
+
+void sib_device_setup(struct sib_device *dev, struct sib_hca *hca);
+
+/* ether.c */
+extern const struct ib_device_ops sib_ether_ops;
+int sib_ether_init(struct sib_hca *hca);
+int sib_ether_add(struct sib_device *dev);
+void sib_ether_del(struct sib_hca *hca);
+void sib_ether_update(struct sib_port *p);
+
+/* smi.c */
+extern const struct ib_device_ops sib_smi_parent_ops;
+void sib_smi_init(struct sib_hca *hca);
+int sib_smi_add(struct sib_hca *hca);
 
 /* device.c, cq.c, qp.c, mr.c, mad.c, port.c: the verbs */
 extern const struct ib_device_ops sib_device_ops, sib_rxe_ops;
