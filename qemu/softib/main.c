@@ -241,6 +241,8 @@ static void remove_all(void)
 		if (!slots[i])
 			continue;
 		cancel_delayed_work_sync(&slots[i]->insert);
+		/* the knob that could end a hang is gone */
+		WRITE_ONCE(slots[i]->hang_ms, 0);
 		hca_remove(slots[i], false);
 	}
 	for (i = 0; i < hcas; i += 2)

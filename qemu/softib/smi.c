@@ -8,7 +8,7 @@
 
 static unsigned int smi[SIB_MAX_HCAS], smi_count;
 module_param_array(smi, uint, &smi_count, 0444);
-MODULE_PARM_DESC(smi, "planes of the SMI sub-device of each HCA, 0: it has none; from Linux 6.11 on");
+MODULE_PARM_DESC(smi, "planes of each HCA's SMI sub-device, 0: none; from Linux 6.11 on");
 
 void sib_smi_init(struct sib_hca *hca)
 {

@@ -54,8 +54,10 @@ at=$(seconds)
 echo softib.0 > /sys/bus/platform/drivers/softib/unbind
 check "a driver that is unbound waits: $(since "$at") s" '! less "$(since "$at")" 1.5 && [ ! -e $dir ]'
 echo softib.0 > /sys/bus/platform/drivers/softib/bind
+modprobe -r ib_ipoib
+knob softib0 hang_ms 600000
 cat $dir/state > /dev/null &
 wait_for 5 "a reader hangs" "sleeps $!"
-modprobe -r ib_ipoib
+at=$(seconds)
 modprobe -r softib || fail "modprobe -r"
-check "the module goes as well" '[ -z "$(ls /sys/class/infiniband)" ]'
+check "the module goes as well: $(since "$at") s" '[ -z "$(ls /sys/class/infiniband)" ] && less "$(since "$at")" 3'
