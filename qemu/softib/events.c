@@ -62,12 +62,12 @@ static void report(struct sib_port *p, struct sib_device *dev, int event)
 
 static void insert_late(struct list_head *list, struct late_event *new)
 {
-	struct late_event *e;
+	struct list_head *before;
 
-	list_for_each_entry_reverse(e, list, node)
-		if (e->at <= new->at)
+	list_for_each_prev(before, list)
+		if (list_entry(before, struct late_event, node)->at <= new->at)
 			break;
-	list_add(&new->node, &e->node);
+	list_add(&new->node, before);
 }
 
 static void arm(struct sib_port *p)

@@ -202,6 +202,7 @@ void sib_link_warm(struct sib_link *link)
 			continue;
 		p->lid = p == sm ? WARM_SM_LID : WARM_LID;
 		p->sm_lid = WARM_SM_LID;
+		p->neighbor_mtu = min(p->mtu_cap, p->peer->mtu_cap);
 		p->subnet_timeout = WARM_SUBNET_TIMEOUT;
 		sib_port_set_state(p, IB_PORT_ACTIVE);
 	}

@@ -31,6 +31,20 @@ static void make_grh(struct sib_packet *pkt, const struct ib_global_route *g)
 	};
 }
 
+/*
+ * On hardware firmware answers the SMPs for a virtual function.  Here the kernel does,
+ * which needs a GRH to answer by where the port requires one.
+ */
+static void smp_grh(struct sib_packet *pkt, const struct sib_port *to)
+{
+	struct ib_global_route g = {
+		.dgid.global.subnet_prefix = cpu_to_be64(to->gid_prefix),
+		.dgid.global.interface_id = to->guids[0],
+	};
+
+	make_grh(pkt, &g);
+}
+
 static enum ib_wc_status make_packet(struct sib_packet *pkt, struct sib_qp *qp, struct sib_wqe *w)
 {
 	struct sib_port *from = sib_qp_port(qp);
@@ -188,8 +202,11 @@ static void over_the_wire(struct sib_packet *pkt)
 	if (!wire_open(pkt))
 		return;
 	/* behind a LID that it shares, only the GID tells a virtual function's packets */
-	if (to->hca->grh_required && !pkt->has_grh && pkt->src_type != IB_QPT_SMI)
-		return;
+	if (to->hca->grh_required && !pkt->has_grh) {
+		if (pkt->src_type != IB_QPT_SMI)
+			return;
+		smp_grh(pkt, to);
+	}
 	if ((from->drop_above && pkt->len > from->drop_above) ||
 	    (to->drop_above && pkt->len > to->drop_above))
 		return;

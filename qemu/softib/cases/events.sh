@@ -35,7 +35,7 @@ start port_err
 200000000 pkey_change
 0 port_err
 300000000 client_reregister
-1500000000 gid_change'
+1500000000 lid_change'
 check "the trace waits" '[ "$(knob softib0/1 events | sed -n "/^start/,\$p" | sed -n 2p)" = "0 port_err" ]'
 lines=$(heard | wc -l)
 stays 1 "for its start" '[ "$(heard | wc -l)" = "$lines" ]'
@@ -43,7 +43,7 @@ knob softib0/1 phys_state polling
 at=$(seconds)
 wait_for 3 "five events" '[ "$(heard | wc -l)" = $((lines + 5)) ]'
 check "in the order of their times" '[ "$(heard | tail -5 | tr "\n" " ")" = "PORT_ERR LID_CHANGE PKEY_CHANGE CLIENT_REREGISTER PORT_ACTIVE " ]'
-wait_for 5 "the sixth" '[ "$(heard | tail -1)" = GID_CHANGE ]'
+wait_for 5 "the sixth" '[ "$(heard | tail -1)" = LID_CHANGE ]'
 check "at its time: $(since "$at") s" '! less "$(since "$at")" 1.4'
 check "its own events are still lost" '[ "$(heard | wc -l)" = $((lines + 6)) ]'
 

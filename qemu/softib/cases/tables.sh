@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # a card with 16 ports; 128 P_Keys and 16 GIDs, which the SM sets block by block
+# memory: 1536
 load ports=16 pkeys=128 gids=16
 ports=/sys/class/infiniband/softib0/ports
 check "16 ports" '[ "$(ls $ports | wc -l)" = 16 ]'
