@@ -5,6 +5,8 @@
  */
 #include "softib.h"
 
+#define PATH_HOP_LIMIT	(IB_MGMT_SA_HDR + 47)	/* in a PathRecord, IBA 15.2.5.16 */
+
 const char *const sib_mad_class_name[SIB_MAD_CLASSES] = {
 	[SIB_MAD_SMP] = "smp", [SIB_MAD_SA] = "sa", [SIB_MAD_PERF] = "perf",
 	[SIB_MAD_CM] = "cm", [SIB_MAD_OTHER] = "other",
@@ -76,6 +78,24 @@ enum sib_verdict sib_mad_filter(struct sib_packet *pkt, struct sib_port *to, u32
 		return SIB_DROP;
 	*delay_ms = max(from->mad[class].delay_ms, to->mad[class].delay_ms);
 	return *delay_ms ? SIB_DELAY : SIB_PASS;
+}
+
+/*
+ * The SM of a fabric with virtual functions behind shared LIDs asks for a GRH by the
+ * hop limit of its paths.  opensm does not know of them.
+ */
+void sib_mad_path(struct sib_packet *pkt)
+{
+	const struct sib_port *from = pkt->from, *peer = from->peer;
+	struct ib_mad_hdr *mad = (void *)pkt->data;
+
+	if (!from->hca->grh_required && !(peer && peer->hca->grh_required))
+		return;
+	if (pkt->dest_qpn == 1 && pkt->len > PATH_HOP_LIMIT &&
+	    mad->mgmt_class == IB_MGMT_CLASS_SUBN_ADM &&
+	    mad->method == IB_MGMT_METHOD_GET_RESP &&
+	    mad->attr_id == cpu_to_be16(IB_SA_ATTR_PATH_REC))
+		pkt->data[PATH_HOP_LIMIT] = max_t(u8, pkt->data[PATH_HOP_LIMIT], 1);
 }
 
 /* Answer in the SA's place: the request comes back with a status. */

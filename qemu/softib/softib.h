@@ -408,6 +408,7 @@ enum sib_verdict { SIB_PASS, SIB_DROP, SIB_DELAY, SIB_REFUSE };
 extern const char *const sib_mad_class_name[SIB_MAD_CLASSES];
 enum sib_verdict sib_mad_filter(struct sib_packet *pkt, struct sib_port *to, u32 *delay_ms);
 void sib_mad_refuse(struct sib_packet *pkt);
+void sib_mad_path(struct sib_packet *pkt);
 
 /* mr.c: under sib_lock */
 bool sib_sg_ok(struct ib_pd *pd, const struct ib_sge *s, int n, int access);

@@ -240,6 +240,7 @@ void sib_ud_tx(struct sib_qp *qp)
 		return;
 	}
 	count(from, SIB_CNT_XMIT_DATA, SIB_CNT_XMIT_PACKETS, pkt.len);
+	sib_mad_path(&pkt);
 	mcast = pkt.dlid >= SIB_LID_FIRST_MCAST && pkt.dlid != SIB_LID_PERMISSIVE;
 	self = sib_lid_match(from, pkt.dlid);
 	if (self || (mcast && from->state == IB_PORT_ACTIVE))
