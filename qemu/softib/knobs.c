@@ -478,7 +478,7 @@ void sib_knobs_add(struct sib_hca *hca)
 	struct dentry *dir = debugfs_create_dir(hca->name, root);
 	int n;
 
-	debugfs_create_bool("grh_required", 0600, dir, &hca->grh_required);
+	debugfs_create_bool("grh_required", 0600, dir, &hca->grh_knob);
 	debugfs_create_file("node_guid", 0600, dir, hca, &node_guid_fops);
 	debugfs_create_file("ops", 0400, dir, hca, &ops_fops);
 	debugfs_create_u32("planes", 0600, dir, &hca->planes);

@@ -97,6 +97,7 @@ void sib_device_setup(struct sib_device *dev, struct sib_hca *hca)
 	struct ib_device *ib = &dev->ib;
 
 	dev->hca = hca;
+	hca->grh_required = READ_ONCE(hca->grh_knob);
 	ib->node_type = RDMA_NODE_IB_CA;
 	ib->phys_port_cnt = sib_num_ports;
 	ib->num_comp_vectors = 1;
@@ -268,7 +269,7 @@ static int make_slot(int i)
 	snprintf(hca->name, sizeof(hca->name), "softib%d", i);
 	hca->guid = cpu_to_be64(0x0250f7000000a000ULL + i * 0x10);
 	hca->node_guid = i < node_guid_count ? cpu_to_be64(node_guid[i]) : hca->guid;
-	hca->grh_required = grh_required[sib_list_index(hca, grh_required_count)];
+	hca->grh_knob = grh_required[sib_list_index(hca, grh_required_count)];
 	mutex_init(&hca->slot);
 	INIT_DELAYED_WORK(&hca->insert, insert_work);
 	sib_fault_init(hca);

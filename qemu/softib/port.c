@@ -157,7 +157,11 @@ u8 sib_port_phys(const struct sib_port *p)
 /* As when a hypervisor gives a virtual function its GUID. */
 void sib_port_set_guid(struct sib_port *p, __be64 guid)
 {
-	WRITE_ONCE(p->guids[0], guid);
+	unsigned long fl;
+
+	spin_lock_irqsave(&sib_lock, fl);
+	p->guids[0] = guid;
+	spin_unlock_irqrestore(&sib_lock, fl);
 	sib_port_events(p, SIB_EV(GID_CHANGE));
 }
 
@@ -248,7 +252,7 @@ static int get_port_immutable(struct ib_device *ibdev, u32 n, struct ib_port_imm
 	im->pkey_tbl_len = sib_num_pkeys;
 	im->gid_tbl_len = sib_num_gids;
 	im->core_cap_flags = RDMA_CORE_PORT_IBA_IB;
-	if (READ_ONCE(sib_hca_of(ibdev)->grh_required))
+	if (sib_hca_of(ibdev)->grh_required)
 		im->core_cap_flags |= RDMA_CORE_CAP_IB_GRH_REQUIRED;
 	im->max_mad_size = IB_MGMT_MAD_SIZE;
 	return 0;

@@ -165,6 +165,7 @@ struct sib_hca {
 	char			name[16];
 	__be64			guid;		/* burned in: what the fabric knows the node by */
 	__be64			node_guid;	/* what the driver reads; 0: nobody has set it */
+	bool			grh_knob;	/* grh_required from the next probe on */
 	bool			grh_required;
 	bool			ethernet;	/* the link layer */
 	u32			planes;		/* of the SMI sub-device; 0: there is none */
