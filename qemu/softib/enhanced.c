@@ -50,7 +50,7 @@ struct sib_netdev {
 
 bool sib_is_enhanced(const struct sib_hca *hca)
 {
-	return num_enhanced && enhanced[min_t(unsigned int, hca->index, num_enhanced - 1)];
+	return num_enhanced && enhanced[sib_list_index(hca, num_enhanced)];
 }
 
 /* ---- receiving; softirq ---- */

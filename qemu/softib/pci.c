@@ -69,6 +69,7 @@ static int sib_pci_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	ret = pcim_enable_device(pdev);
 	if (ret)
 		return ret;
+	WRITE_ONCE(hca->gone, false);
 	pci_set_drvdata(pdev, hca);
 	pci_save_state(pdev);
 	return sib_hca_up(hca, &pdev->dev);
@@ -98,8 +99,11 @@ static pci_ers_result_t slot_reset(struct pci_dev *pdev)
 
 static void resume(struct pci_dev *pdev)
 {
-	int ret = sib_hca_up(pci_get_drvdata(pdev), &pdev->dev);
+	struct sib_hca *hca = pci_get_drvdata(pdev);
+	int ret;
 
+	WRITE_ONCE(hca->gone, false);
+	ret = sib_hca_up(hca, &pdev->dev);
 	if (ret)
 		pci_err(pdev, "no return after a PCI error: %d\n", ret);
 }
@@ -153,13 +157,17 @@ int sib_pci_pull(struct sib_hca *hca)
 	return 0;
 }
 
-int sib_pci_register(void)
+/* Slots in the order of the bus, whichever is probed first. */
+void sib_pci_scan(void)
 {
 	struct pci_dev *pdev = NULL;
 
-	/* slots in the order of the bus, whichever is probed first */
 	while ((pdev = pci_get_device(PCI_VENDOR_ID_REDHAT, QEMU_PCI_TESTDEV, pdev)))
 		slot_of(pdev);
+}
+
+int sib_pci_register(void)
+{
 	return pci_register_driver(&sib_pci_driver);
 }
 
