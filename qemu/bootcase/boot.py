@@ -134,7 +134,8 @@ def payload(case, release):
         if path := case.script(name):
             files[f"ibboot-test/{name}"] = path.read_bytes()
     if case.fabric is not None:
-        files["ibboot-fabric/parameters"] = f"{case.fabric}\n".encode()
+        on_pci = f"pci=1 hcas={case.pci} " if case.pci else ""
+        files["ibboot-fabric/parameters"] = f"{on_pci}{case.fabric}\n".encode()
         if case.far_here:
             files["ibboot-fabric/here"] = b""
         if path := case.script("far.sh"):
@@ -167,6 +168,8 @@ class Script:
                 self.machine.monitor.set_link(action.cable_in, True)
             if action.cable_out:
                 self.machine.monitor.set_link(action.cable_out, False)
+            if action.device_del:
+                self.machine.monitor.device_del(action.device_del)
             if action.type is not None:
                 self.machine.type(action.type)
 
@@ -213,7 +216,7 @@ def boot(case, release, label, watch=None):
     words = f"{append(case, release)} {case.cmdline}"
     served = netboot.prepare(folder, case.firmware, kernel, initrd, words) if case.firmware else None
     start = served.machine() if served else given(kernel, initrd, words)
-    machine = Machine(folder, start, root, case.nics, other and other.plug, served, case.counted)
+    machine = Machine(folder, start, root, case.nics, other and other.plug, served, case.counted, case.pci)
     limit = Limit(case.time_limit, label)
     timed_out = False
     try:

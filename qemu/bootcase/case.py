@@ -31,6 +31,7 @@ class Action:
     after: float = 0.0
     cable_in: str | None = None
     cable_out: str | None = None
+    device_del: str | None = None
     type: str | None = None
 
 
@@ -52,6 +53,7 @@ class Case:
     names: str = "kernel"
     firmware: str | None = None
     fabric: str | None = None
+    pci: int = 0
     far_here: bool = False
     crash: bool = False
     cables_out: tuple = ()
@@ -100,6 +102,7 @@ KINDS = {
     "names": str,
     "firmware": str,
     "fabric": str,
+    "pci": int,
     "far_here": bool,
     "crash": bool,
     "cables_out": list,
@@ -113,7 +116,7 @@ KINDS = {
     "kmsg": list,
     "action": list,
 }
-ACTION_KINDS = {"when": str, "after": (int, float), "cable_in": str, "cable_out": str, "type": str}
+ACTION_KINDS = {"when": str, "after": (int, float), "cable_in": str, "cable_out": str, "device_del": str, "type": str}
 
 
 def checked(where, table, kinds):
@@ -154,6 +157,8 @@ def load(name):
         raise Failed(f"{path}: names: one of {', '.join(NAMES)}")
     if table.get("firmware", "bios") not in LOADERS:
         raise Failed(f"{path}: firmware: one of {', '.join(LOADERS)}")
+    if table.get("pci") and "fabric" not in table:
+        raise Failed(f"{path}: pci: HCAs are those of a fabric: fabric is needed")
     tuples = {key: tuple(value) for key, value in table.items() if isinstance(value, list)}
     for pattern in (*tuples.get("console", ()), *tuples.get("console_not", ()), *tuples.get("kmsg", ())):
         re.compile(pattern)

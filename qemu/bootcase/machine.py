@@ -47,6 +47,10 @@ class Monitor:
         """Plug a network card's cable in or out."""
         self.send({"execute": "set_link", "arguments": {"name": device, "up": up}})
 
+    def device_del(self, device):
+        """Unplug a device as its slot's attention button does."""
+        self.send({"execute": "device_del", "arguments": {"id": device}})
+
     def drain(self):
         """Log QEMU's output; False after QEMU has ended."""
         data = self.here.recv(65536)
@@ -78,6 +82,17 @@ def argv_of(start, root, memory, counted=True):
     argv += ["-device", "virtio-rng-pci,rng=rng"]
     argv += ["-drive", f"file={root},if=none,id=root,format=raw,snapshot=on,cache=unsafe", "-device", "virtio-blk-pci,drive=root"]
     return argv + start
+
+
+def functions(count):
+    """PCI functions for softib's HCAs, `hca0` at 0000:01:00.0 and so on: each behind a root port of its own, `port0` ...,
+    whose native hot plug it is (q35 would have ACPI do it)."""
+    argv = ["-machine", "q35", "-global", "ICH9-LPC.acpi-pci-hotplug-with-bridge-support=off"]
+    for number in range(count):
+        # out of the way of the devices whose places on the root bus follow from their order
+        port = f"pcie-root-port,id=port{number},chassis={number + 1},slot={number + 1},addr={16 + number:#x}"
+        argv += ["-device", port, "-device", f"pci-testdev,id=hca{number},bus=port{number}"]
+    return argv
 
 
 def card(number, backend, address):
@@ -119,7 +134,7 @@ class Peer:
 class Machine:
     """A running guest. Iterate over `lines(...)` until it ends or the time is over."""
 
-    def __init__(self, folder, start, root, nics, plug=None, netboot=None, counted=True):
+    def __init__(self, folder, start, root, nics, plug=None, netboot=None, counted=True, hcas=0):
         self.folder = folder
         self.qmp_log = open(folder / "qmp.log", "w")
         self.monitor = Monitor(self.qmp_log)
@@ -128,6 +143,7 @@ class Machine:
         argv += ["-chardev", "stdio,id=console,signal=off", "-serial", "chardev:console"]
         argv += ["-chardev", f"file,id=files,path={folder / 'files.tar'}", "-serial", "chardev:files"]
         argv += ["-chardev", f"socket,id=qmp,fd={fd}", "-mon", "chardev=qmp,mode=control"]
+        argv += functions(hcas) if hcas else []
         for number in range(nics):
             address = f"52:54:00:1b:b0:{number:02x}"
             if netboot and number == 0:

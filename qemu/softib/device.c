@@ -7,8 +7,12 @@
 static int query_device(struct ib_device *ibdev, struct ib_device_attr *a,
 			struct ib_udata *udata)
 {
+	int ret = sib_command(sib_hca_of(ibdev));
+
+	if (ret)
+		return ret;
 	a->fw_ver = 1;
-	a->sys_image_guid = sib_hca_of(ibdev)->node_guid;
+	a->sys_image_guid = sib_fabric_guid(sib_hca_of(ibdev));
 	a->max_mr_size = ~0ULL;
 	a->page_size_cap = PAGE_SIZE;
 	a->vendor_id = 1;
@@ -41,7 +45,7 @@ static int query_device(struct ib_device *ibdev, struct ib_device_attr *a,
 	a->max_srq_wr = SIB_MAX_WR;
 	/* IPoIB's connected MTU is this many pages, less 16 octets */
 	a->max_srq_sge = SIB_MAX_SGE;
-	a->max_pkeys = SIB_PKEYS;
+	a->max_pkeys = sib_num_pkeys;
 	a->local_ca_ack_delay = 15;
 	return 0;
 }
@@ -66,11 +70,12 @@ static void get_dev_fw_str(struct ib_device *ibdev, char *s)
  */
 static int alloc_ucontext(struct ib_ucontext *c, struct ib_udata *u)
 {
-	return 0;
+	return sib_command(sib_hca_of(c->device));
 }
 
 static void dealloc_ucontext(struct ib_ucontext *c)
 {
+	sib_command(sib_hca_of(c->device));
 }
 
 /* Nothing to unmap, but removal and a netns move require this callback. */

@@ -134,13 +134,14 @@ partitions() {
 	return 0
 }
 
-# The parent interface of a port, found by its platform device because names change.
+# The parent interface of a port, found by its device because names change.
 netdev_here() { # HCA PORT
+	parent=$(knob "$1" device) || return 1
 	for net in /sys/class/net/*; do
 		[ -e "$net/device" ] || continue
 		[ -e "$net/parent" ] && continue
 		device=$(readlink -f "$net/device")
-		[ "${device##*/}" = "softib.${1#softib}" ] || continue
+		[ "${device##*/}" = "$parent" ] || continue
 		[ "$(cat "$net/dev_port")" = $(($2 - 1)) ] && { echo "${net##*/}"; return 0; }
 	done
 	return 1

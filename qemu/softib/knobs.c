@@ -4,9 +4,8 @@
  * port.  They belong to the slot, so they exist before the device.
  * README.md describes each knob.
  */
-#include <linux/seq_file.h>
 #include <linux/string.h>
-#include <linux/uaccess.h>
+#include "knobs.h"
 #include "softib.h"
 
 static struct dentry *root;
@@ -86,6 +85,16 @@ int sib_parse_speed(const char *name, u16 *mask)
 	return 0;
 }
 
+int sib_parse_state(const char *name, u8 *state)
+{
+	int i = FIND(states, name);
+
+	if (i < 0)
+		return i;
+	*state = states[i].value;
+	return 0;
+}
+
 int sib_parse_mtu(const char *name, u8 *mtu)
 {
 	int i = FIND(mtus, name);
@@ -96,39 +105,20 @@ int sib_parse_mtu(const char *name, u8 *mtu)
 	return 0;
 }
 
-/* ---- files of one line: a show and a store function make a knob ---- */
-
-typedef int (*store_fn)(void *data, char *text);
-
-#define LINE_MAX_LEN 64
-
-static ssize_t store_line(struct file *file, const char __user *from, size_t len, store_fn store)
+ssize_t sib_store_text(struct file *file, const char __user *from, size_t len, size_t max,
+		       sib_store_fn store)
 {
-	char text[LINE_MAX_LEN];
+	char *text;
 	int ret;
 
-	if (len >= sizeof(text))
+	if (len > max)
 		return -EINVAL;
-	if (copy_from_user(text, from, len))
-		return -EFAULT;
-	text[len] = '\0';
+	text = memdup_user_nul(from, len);
+	if (IS_ERR(text))
+		return PTR_ERR(text);
 	ret = store(((struct seq_file *)file->private_data)->private, strim(text));
+	kfree(text);
 	return ret ?: len;
-}
-
-#define LINE_KNOB(name)									\
-static int name##_open(struct inode *inode, struct file *file)				\
-{											\
-	return single_open(file, name##_show, inode->i_private);			\
-}											\
-static ssize_t name##_write(struct file *file, const char __user *from, size_t len,	\
-			    loff_t *pos)						\
-{											\
-	return store_line(file, from, len, name##_store);				\
-}											\
-static const struct file_operations name##_fops = {					\
-	.owner = THIS_MODULE, .open = name##_open, .read = seq_read,			\
-	.write = name##_write, .llseek = seq_lseek, .release = single_release,		\
 }
 
 /* ---- HCA ---- */
@@ -148,11 +138,23 @@ static int ops_show(struct seq_file *m, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(ops);
 
+/* The parent as the kernel names it: softib.N or a PCI address; an empty line without a driver. */
+static int device_show(struct seq_file *m, void *unused)
+{
+	struct sib_hca *hca = m->private;
+
+	spin_lock_irq(&sib_lock);
+	seq_printf(m, "%s\n", hca->dev ? dev_name(hca->dev->ib.dev.parent) : "");
+	spin_unlock_irq(&sib_lock);
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(device);
+
 static int present_show(struct seq_file *m, void *unused)
 {
 	struct sib_hca *hca = m->private;
 
-	seq_printf(m, "%d\n", READ_ONCE(hca->pdev) ? 1 : 0);
+	seq_printf(m, "%d\n", READ_ONCE(hca->pdev) || sib_pci_present(hca) ? 1 : 0);
 	return 0;
 }
 
@@ -166,6 +168,46 @@ static int present_store(void *data, char *text)
 	return on ? sib_hca_insert(data) : sib_hca_pull(data);
 }
 LINE_KNOB(present);
+
+static int guid_show(struct seq_file *m, void *unused)
+{
+	struct sib_port *p = m->private;
+
+	seq_printf(m, "%#018llx\n", be64_to_cpu(READ_ONCE(p->guids[0])));
+	return 0;
+}
+
+static int guid_store(void *data, char *text)
+{
+	u64 guid;
+	int ret = kstrtou64(text, 0, &guid);
+
+	if (!ret)
+		sib_port_set_guid(data, cpu_to_be64(guid));
+	return ret;
+}
+LINE_KNOB(guid);
+
+static int node_guid_show(struct seq_file *m, void *unused)
+{
+	struct sib_hca *hca = m->private;
+
+	seq_printf(m, "%#018llx\n", be64_to_cpu(READ_ONCE(hca->node_guid)));
+	return 0;
+}
+
+/* Counts from the next probe on. */
+static int node_guid_store(void *data, char *text)
+{
+	struct sib_hca *hca = data;
+	u64 guid;
+	int ret = kstrtou64(text, 0, &guid);
+
+	if (!ret)
+		WRITE_ONCE(hca->node_guid, cpu_to_be64(guid));
+	return ret;
+}
+LINE_KNOB(node_guid);
 
 static int reset_show(struct seq_file *m, void *unused)
 {
@@ -277,12 +319,12 @@ static int force_state_show(struct seq_file *m, void *unused)
 
 static int force_state_store(void *data, char *text)
 {
-	int i = FIND(states, text);
+	u8 state;
+	int ret = sib_parse_state(text, &state);
 
-	if (i < 0)
-		return i;
-	sib_port_force(data, states[i].value);
-	return 0;
+	if (!ret)
+		sib_port_force(data, state);
+	return ret;
 }
 LINE_KNOB(force_state);
 
@@ -290,7 +332,7 @@ static int phys_state_show(struct seq_file *m, void *unused)
 {
 	struct sib_port *p = m->private;
 
-	seq_printf(m, "%s\n", NAME_OF(physes, p->phys));
+	seq_printf(m, "%s\n", NAME_OF(physes, sib_port_phys(p)));
 	return 0;
 }
 
@@ -407,6 +449,7 @@ LINE_KNOB(m_key_protect);
 static const struct { const char *name; const struct file_operations *fops; } port_knobs[] = {
 	{ "cable", &cable_fops },
 	{ "force_state", &force_state_fops },
+	{ "guid", &guid_fops },
 	{ "m_key", &m_key_fops },
 	{ "m_key_protect", &m_key_protect_fops },
 	{ "mad", &mad_fops },
@@ -429,7 +472,9 @@ static void port_add(struct sib_port *p, struct dentry *hca)
 	debugfs_create_u32("drop_above", 0600, dir, &p->drop_above);
 	debugfs_create_u32("fail_joins", 0600, dir, &p->fail_joins);
 	debugfs_create_x16("fail_joins_status", 0600, dir, &p->fail_joins_status);
+	debugfs_create_u32("sweep_ms", 0600, dir, &p->sweep_ms);
 	debugfs_create_u32("train_ms", 0600, dir, &p->train_ms);
+	sib_events_knobs(p, dir);
 	counters = debugfs_create_dir("counters", dir);
 	for (i = 0; i < SIB_COUNTERS; i++)
 		debugfs_create_u64(sib_counter_name[i], 0600, counters, &p->counter[i]);
@@ -445,9 +490,14 @@ void sib_knobs_add(struct sib_hca *hca)
 	struct dentry *dir = debugfs_create_dir(hca->name, root);
 	int n;
 
+	debugfs_create_file("device", 0400, dir, hca, &device_fops);
+	debugfs_create_bool("grh_required", 0600, dir, &hca->grh_knob);
+	debugfs_create_file("node_guid", 0600, dir, hca, &node_guid_fops);
 	debugfs_create_file("ops", 0400, dir, hca, &ops_fops);
+	debugfs_create_u32("planes", 0600, dir, &hca->planes);
 	debugfs_create_file("present", 0600, dir, hca, &present_fops);
 	debugfs_create_file("reset", 0600, dir, hca, &reset_fops);
+	sib_fault_knobs(hca, dir);
 	for (n = 0; n < sib_num_ports; n++)
 		port_add(&hca->port[n], dir);
 }

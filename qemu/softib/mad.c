@@ -5,6 +5,8 @@
  */
 #include "softib.h"
 
+#define PATH_HOP_LIMIT	(IB_MGMT_SA_HDR + 47)	/* in a PathRecord, IBA 15.2.5.16 */
+
 const char *const sib_mad_class_name[SIB_MAD_CLASSES] = {
 	[SIB_MAD_SMP] = "smp", [SIB_MAD_SA] = "sa", [SIB_MAD_PERF] = "perf",
 	[SIB_MAD_CM] = "cm", [SIB_MAD_OTHER] = "other",
@@ -17,6 +19,9 @@ int sib_process_mad(struct ib_device *ibdev, int flags, u32 port_num,
 {
 	struct sib_port *p = sib_port_of(ibdev, port_num);
 
+	/* the kernel reads counters; what a wire brings, firmware answers by itself */
+	if (!wc && sib_command(p->hca))
+		return IB_MAD_RESULT_FAILURE;
 	switch (in->mad_hdr.mgmt_class) {
 	case IB_MGMT_CLASS_SUBN_DIRECTED_ROUTE:
 	case IB_MGMT_CLASS_SUBN_LID_ROUTED:
@@ -45,15 +50,6 @@ static enum sib_mad_class class_of(const struct ib_mad_hdr *mad)
 	}
 }
 
-static bool take_drop(struct sib_mad_rule *rule)
-{
-	if (!rule->drop)
-		return false;
-	if (rule->drop != U32_MAX)
-		rule->drop--;
-	return true;
-}
-
 static bool is_join(const struct ib_mad_hdr *mad)
 {
 	return mad->mgmt_class == IB_MGMT_CLASS_SUBN_ADM && mad->method == IB_MGMT_METHOD_SET &&
@@ -78,10 +74,28 @@ enum sib_verdict sib_mad_filter(struct sib_packet *pkt, struct sib_port *to, u32
 		return SIB_REFUSE;
 	}
 	class = class_of(mad);
-	if (take_drop(&from->mad[class]) || take_drop(&to->mad[class]))
+	if (sib_take(&from->mad[class].drop) || sib_take(&to->mad[class].drop))
 		return SIB_DROP;
 	*delay_ms = max(from->mad[class].delay_ms, to->mad[class].delay_ms);
 	return *delay_ms ? SIB_DELAY : SIB_PASS;
+}
+
+/*
+ * The SM of a fabric with virtual functions behind shared LIDs asks for a GRH by the
+ * hop limit of its paths.  opensm does not know of them.
+ */
+void sib_mad_path(struct sib_packet *pkt)
+{
+	const struct sib_port *from = pkt->from, *peer = from->peer;
+	struct ib_mad_hdr *mad = (void *)pkt->data;
+
+	if (!from->hca->grh_required && !(peer && peer->hca->grh_required))
+		return;
+	if (pkt->dest_qpn == 1 && pkt->len > PATH_HOP_LIMIT &&
+	    mad->mgmt_class == IB_MGMT_CLASS_SUBN_ADM &&
+	    mad->method == IB_MGMT_METHOD_GET_RESP &&
+	    mad->attr_id == cpu_to_be16(IB_SA_ATTR_PATH_REC))
+		pkt->data[PATH_HOP_LIMIT] = max_t(u8, pkt->data[PATH_HOP_LIMIT], 1);
 }
 
 /* Answer in place of the SA: return the request with a status. */

@@ -1,37 +1,59 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/*
- * Ports: the link below them (cable, training, width and speed), their state,
- * the events for consumers, and the port verbs.
- */
+/* Ports: their state, and the port verbs. */
 #include "softib.h"
 
-void sib_port_init(struct sib_port *p, struct sib_hca *hca, int num)
+#define PORT_16	0x1000	/* its GUID, from the HCA's */
+
+static char *unplugged = "polling";
+module_param(unplugged, charp, 0444);
+MODULE_PARM_DESC(unplugged, "physical state of a port without a cable: polling, disabled (mlx5)");
+static char *force_state[SIB_MAX_HCAS] = { "none" };
+static unsigned int force_state_count;
+module_param_array(force_state, charp, &force_state_count, 0444);
+MODULE_PARM_DESC(force_state, "state that the ports of each HCA are held in from load on");
+static unsigned int sweep_ms[SIB_MAX_HCAS], sweep_ms_count;
+module_param_array(sweep_ms, uint, &sweep_ms_count, 0444);
+MODULE_PARM_DESC(sweep_ms, "how long the SM takes from the LID to the port state, per HCA");
+
+static u64 port_guid[SIB_MAX_HCAS];
+static unsigned int port_guid_count;
+module_param_array(port_guid, ullong, &port_guid_count, 0444);
+MODULE_PARM_DESC(port_guid, "GUID of port 1 of each HCA; those that follow have their own");
+
+static bool empty_is_disabled;
+
+static void sweep_work(struct work_struct *work);
+
+static int port_params(struct sib_port *p)
+{
+	p->sweep_ms = sweep_ms[sib_list_index(p->hca, sweep_ms_count)];
+	empty_is_disabled = !strcmp(unplugged, "disabled");
+	if (!empty_is_disabled && strcmp(unplugged, "polling"))
+		return -EINVAL;
+	return sib_parse_state(force_state[sib_list_index(p->hca, force_state_count)],
+			       &p->forced_state);
+}
+
+int sib_port_init(struct sib_port *p, struct sib_hca *hca, int num)
 {
 	p->hca = hca;
+	INIT_DELAYED_WORK(&p->sweep, sweep_work);
 	p->num = num;
-	p->guid = cpu_to_be64(be64_to_cpu(hca->node_guid) + num);
+	/* the 16th would be the next HCA's */
+	p->guids[0] = cpu_to_be64(be64_to_cpu(hca->guid) + (num < 16 ? num : PORT_16));
+	if (num == 1 && hca->index < port_guid_count)
+		p->guids[0] = cpu_to_be64(port_guid[hca->index]);
 	/* the status of opensm for a rejected join: ERR_REQ_INVALID */
 	p->fail_joins_status = 0x0200;
+	sib_events_init(p);
+	return port_params(p);
 }
 
-static void link_idle_rate(struct sib_port *p)
+/* When neither a device nor a knob is left. */
+void sib_port_exit(struct sib_port *p)
 {
-	p->width_active = p->width_supported & IB_WIDTH_4X ? IB_WIDTH_4X : IB_WIDTH_1X;
-	p->speed_active = IB_SPEED_SDR;
-}
-
-/* Derive the port attributes from the knobs width, speed and mtu. */
-static void link_caps(struct sib_port *p)
-{
-	p->width_enabled = p->width_supported;
-	p->speed_enabled = p->speed_supported;
-	if (p->speed_supported >= IB_SPEED_FDR)
-		p->cap_mask |= IB_PORT_EXTENDED_SPEEDS_SUP;
-	else
-		p->cap_mask &= ~IB_PORT_EXTENDED_SPEEDS_SUP;
-	p->neighbor_mtu = min(p->neighbor_mtu, p->mtu_cap);
-	if (p->phys != IB_PORT_PHYS_STATE_LINK_UP)
-		link_idle_rate(p);
+	cancel_delayed_work_sync(&p->sweep);
+	sib_events_exit(p);
 }
 
 /* The state after power-on: the volatile memory of the firmware is reset. */
@@ -42,6 +64,8 @@ void sib_port_reset(struct sib_port *p)
 	spin_lock_irqsave(&sib_lock, fl);
 	p->state = p->forced_state ?: IB_PORT_DOWN;
 	p->phys = IB_PORT_PHYS_STATE_POLLING;
+	p->swept = false;
+	p->sweep_state = IB_PORT_NOP;
 	p->lid = 0;
 	p->sm_lid = 0;
 	p->lmc = 0;
@@ -52,7 +76,7 @@ void sib_port_reset(struct sib_port *p)
 	p->operational_vls = 1;
 	p->vl_high_limit = 0;
 	p->subnet_timeout = 0;
-	link_caps(p);
+	sib_link_caps(p);
 	p->m_key = 0;
 	p->m_key_lease = 0;
 	p->m_key_protect = 0;
@@ -60,51 +84,11 @@ void sib_port_reset(struct sib_port *p)
 	p->pkey_violations = 0;
 	p->qkey_violations = 0;
 	p->m_key_expires = 0;
+	memset(&p->guids[1], 0, sizeof(p->guids) - sizeof(p->guids[0]));
 	memset(p->pkeys, 0, sizeof(p->pkeys));
 	p->pkeys[0] = cpu_to_be16(0xffff);
 	memset(p->counter, 0, sizeof(p->counter));
 	spin_unlock_irqrestore(&sib_lock, fl);
-}
-
-/* ---- events ---- */
-
-/* In this order a consumer finds all other changes when it gets PORT_ACTIVE. */
-static const enum ib_event_type event_order[] = {
-	IB_EVENT_GID_CHANGE, IB_EVENT_LID_CHANGE, IB_EVENT_PKEY_CHANGE, IB_EVENT_SM_CHANGE,
-	IB_EVENT_CLIENT_REREGISTER, IB_EVENT_PORT_ACTIVE, IB_EVENT_PORT_ERR,
-	IB_EVENT_DEVICE_FATAL,
-};
-
-/* Not under sib_lock.  The reference keeps the device registered during the callbacks. */
-void sib_port_events(struct sib_port *p, unsigned long events)
-{
-	struct sib_device *dev;
-	struct ib_event ev;
-	unsigned long fl;
-	int i;
-
-	if (!events)
-		return;
-	spin_lock_irqsave(&sib_lock, fl);
-	dev = p->hca->dev;
-	if (dev && !ib_device_try_get(&dev->ib))
-		dev = NULL;
-	spin_unlock_irqrestore(&sib_lock, fl);
-	if (!dev)
-		return;
-	for (i = 0; i < ARRAY_SIZE(event_order); i++) {
-		if (!(events & BIT(event_order[i])))
-			continue;
-		ev = (struct ib_event){
-			.device = &dev->ib, .element.port_num = p->num, .event = event_order[i],
-		};
-		/* Tests measure from this message; hardware has no such message. */
-		if (ev.event == IB_EVENT_PORT_ACTIVE || ev.event == IB_EVENT_PORT_ERR)
-			ibdev_info(&dev->ib, "port %u: %s\n", p->num,
-				   ev.event == IB_EVENT_PORT_ACTIVE ? "ACTIVE" : "not ACTIVE");
-		ib_dispatch_event(&ev);
-	}
-	ib_device_put(&dev->ib);
 }
 
 /* ---- port state; under sib_lock ---- */
@@ -114,6 +98,10 @@ unsigned long sib_port_set_state(struct sib_port *p, u8 state)
 {
 	bool was = p->state == IB_PORT_ACTIVE, is;
 
+	if (state <= IB_PORT_INIT) {
+		p->swept = false;
+		p->sweep_state = IB_PORT_NOP;
+	}
 	p->state = p->forced_state ?: state;
 	is = p->state == IB_PORT_ACTIVE;
 	if (is == was)
@@ -121,193 +109,60 @@ unsigned long sib_port_set_state(struct sib_port *p, u8 state)
 	return is ? SIB_EV(PORT_ACTIVE) : SIB_EV(PORT_ERR);
 }
 
-static unsigned long port_link_lost(struct sib_port *p)
+/*
+ * The SM of a big fabric gives a port its LID long before its state: from its first
+ * Set(PortInfo) on the state that it sets counts sweep_ms later.
+ */
+void sib_port_sweep(struct sib_port *p)
 {
-	if (!p || p->phys != IB_PORT_PHYS_STATE_LINK_UP)
-		return 0;
-	p->phys = IB_PORT_PHYS_STATE_POLLING;
-	p->counter[SIB_CNT_LINK_DOWNED]++;
-	link_idle_rate(p);
-	return sib_port_set_state(p, IB_PORT_DOWN);
+	if (!p->sweep_ms || p->swept || p->state != IB_PORT_INIT || p->forced_state)
+		return;
+	p->swept = true;
+	p->sweep_state = IB_PORT_INIT;
+	p->sweep_ends = jiffies + msecs_to_jiffies(p->sweep_ms);
+	mod_delayed_work(system_wq, &p->sweep, msecs_to_jiffies(p->sweep_ms));
 }
 
-static unsigned long port_link_found(struct sib_port *p, u8 width, u16 speed)
+static void sweep_work(struct work_struct *work)
 {
-	p->phys = IB_PORT_PHYS_STATE_LINK_UP;
-	p->width_active = width;
-	p->speed_active = speed;
-	return sib_port_set_state(p, IB_PORT_INIT);
-}
-
-/* ---- the link ---- */
-
-static u8 widest(u8 mask)
-{
-	static const u8 order[] = {
-		IB_WIDTH_12X, IB_WIDTH_8X, IB_WIDTH_4X, IB_WIDTH_2X, IB_WIDTH_1X
-	};
-	int i;
-
-	for (i = 0; i < ARRAY_SIZE(order); i++)
-		if (mask & order[i])
-			return order[i];
-	return 0;
-}
-
-/* Whether the physical layer has a partner to train with. */
-static bool link_present(const struct sib_port *a, const struct sib_port *b)
-{
-	return b && a->cable && b->cable && a->hca->powered && b->hca->powered &&
-	       a->phys != IB_PORT_PHYS_STATE_DISABLED && a->phys != IB_PORT_PHYS_STATE_SLEEP &&
-	       b->phys != IB_PORT_PHYS_STATE_DISABLED && b->phys != IB_PORT_PHYS_STATE_SLEEP &&
-	       (a->width_enabled & b->width_enabled) && (a->speed_enabled & b->speed_enabled);
-}
-
-static void link_train(struct sib_link *link, unsigned long events[2])
-{
-	struct sib_port *a = link->end[0], *b = link->end[1];
-	u8 width = widest(a->width_enabled & b->width_enabled);
-	u16 speed = BIT(__fls(a->speed_enabled & b->speed_enabled));
-
-	link->training = false;
-	events[0] |= port_link_found(a, width, speed);
-	events[1] |= port_link_found(b, width, speed);
-}
-
-static void link_events(struct sib_link *link, unsigned long events[2])
-{
-	sib_port_events(link->end[0], events[0]);
-	if (link->end[1])
-		sib_port_events(link->end[1], events[1]);
-}
-
-/* An end has changed: drop the link, or start training. */
-void sib_link_update(struct sib_port *p)
-{
-	struct sib_link *link = p->link;
-	struct sib_port *a = link->end[0], *b = link->end[1];
-	unsigned long events[2] = { 0, 0 };
-	unsigned long fl;
-	u32 ms;
-
-	spin_lock_irqsave(&sib_lock, fl);
-	if (!link_present(a, b) || a->phys != b->phys) {
-		link->training = false;
-		events[0] = port_link_lost(a);
-		events[1] = port_link_lost(b);
-	}
-	if (link_present(a, b) && a->phys == IB_PORT_PHYS_STATE_POLLING && !link->training) {
-		ms = max(a->train_ms, b->train_ms);
-		if (ms) {
-			link->training = true;
-			link->trained_at = jiffies + msecs_to_jiffies(ms);
-			mod_delayed_work(system_wq, &link->train, msecs_to_jiffies(ms));
-		} else {
-			link_train(link, events);
-		}
-	}
-	spin_unlock_irqrestore(&sib_lock, fl);
-	link_events(link, events);
-}
-
-static void train_work(struct work_struct *work)
-{
-	struct sib_link *link = container_of(to_delayed_work(work), struct sib_link, train);
-	unsigned long events[2] = { 0, 0 };
+	struct sib_port *p = container_of(to_delayed_work(work), struct sib_port, sweep);
+	unsigned long ev = 0;
+	u8 state;
 
 	spin_lock_irq(&sib_lock);
-	/* a pull cancels the training, a replug delays it */
-	if (link->training && time_after_eq(jiffies, link->trained_at) &&
-	    link_present(link->end[0], link->end[1]))
-		link_train(link, events);
-	spin_unlock_irq(&sib_lock);
-	link_events(link, events);
-}
-
-/* Down, Polling and up again, to apply new widths, speeds or MTUs. */
-static void link_retrain(struct sib_port *p)
-{
-	unsigned long events[2];
-	unsigned long fl;
-
-	spin_lock_irqsave(&sib_lock, fl);
-	p->link->training = false;
-	events[0] = port_link_lost(p->link->end[0]);
-	events[1] = port_link_lost(p->link->end[1]);
-	spin_unlock_irqrestore(&sib_lock, fl);
-	link_events(p->link, events);
-	sib_link_update(p);
-}
-
-static unsigned long port_state_reset(struct sib_port *p)
-{
-	if (!p || p->phys != IB_PORT_PHYS_STATE_LINK_UP)
-		return 0;
-	return sib_port_set_state(p, IB_PORT_INIT);
-}
-
-/*
- * Set(PortInfo):PortState of Down with no physical state resets the link's state
- * machine (IBA 7.2.7): the link stays trained, both ends restart at INIT.
- * opensm does this when it changes NeighborMTU.
- */
-void sib_link_reset(struct sib_port *p)
-{
-	unsigned long events[2];
-	unsigned long fl;
-
-	spin_lock_irqsave(&sib_lock, fl);
-	events[0] = port_state_reset(p->link->end[0]);
-	events[1] = port_state_reset(p->link->end[1]);
-	spin_unlock_irqrestore(&sib_lock, fl);
-	link_events(p->link, events);
-}
-
-/* Knobs: the maxima of the port from now on; zero leaves a field unchanged. */
-void sib_port_set_caps(struct sib_port *p, u8 width, u16 speed, u8 mtu)
-{
-	unsigned long fl;
-
-	spin_lock_irqsave(&sib_lock, fl);
-	p->width_supported = width ?: p->width_supported;
-	p->speed_supported = speed ?: p->speed_supported;
-	p->mtu_cap = mtu ?: p->mtu_cap;
-	link_caps(p);
-	spin_unlock_irqrestore(&sib_lock, fl);
-	link_retrain(p);
-}
-
-void sib_link_init(struct sib_link *link, struct sib_port *a, struct sib_port *b)
-{
-	INIT_DELAYED_WORK(&link->train, train_work);
-	link->end[0] = a;
-	link->end[1] = b;
-	a->link = link;
-	a->peer = b;
-	if (b) {
-		b->link = link;
-		b->peer = a;
+	/* a link that was lost since then has moved it */
+	if (time_after_eq(jiffies, p->sweep_ends)) {
+		state = p->sweep_state;
+		p->sweep_state = IB_PORT_NOP;
+		if (state > IB_PORT_INIT)
+			ev = sib_port_set_state(p, state);
 	}
+	spin_unlock_irq(&sib_lock);
+	sib_port_events(p, ev);
 }
 
-void sib_link_exit(struct sib_link *link)
+static bool port_is_empty(const struct sib_port *p)
 {
-	if (link->end[0])
-		cancel_delayed_work_sync(&link->train);
+	return !p->peer || !p->cable || !p->peer->cable;
 }
 
-/* Set(PortInfo):PortPhysicalState, or a knob: Polling, Sleep or Disabled. */
-void sib_port_set_phys(struct sib_port *p, u8 phys)
+/* As the port tells it. */
+u8 sib_port_phys(const struct sib_port *p)
 {
-	unsigned long ev, fl;
+	if (empty_is_disabled && port_is_empty(p))
+		return IB_PORT_PHYS_STATE_DISABLED;
+	return p->phys;
+}
+
+/* As when a hypervisor gives a virtual function its GUID. */
+void sib_port_set_guid(struct sib_port *p, __be64 guid)
+{
+	unsigned long fl;
 
 	spin_lock_irqsave(&sib_lock, fl);
-	ev = port_link_lost(p);
-	p->phys = phys;
-	ev |= sib_port_set_state(p, IB_PORT_DOWN);
+	p->guids[0] = guid;
 	spin_unlock_irqrestore(&sib_lock, fl);
-	sib_port_events(p, ev);
-	sib_link_update(p);
+	sib_port_events(p, SIB_EV(GID_CHANGE));
 }
 
 /* IB_PORT_NOP releases the port: its state follows the link, and the SM may change it. */
@@ -321,6 +176,7 @@ void sib_port_force(struct sib_port *p, u8 state)
 									   IB_PORT_DOWN);
 	spin_unlock_irqrestore(&sib_lock, fl);
 	sib_port_events(p, ev);
+	sib_ether_update(p);
 }
 
 /* Without power every request of the HCA fails, as on a removed card. */
@@ -344,24 +200,28 @@ void sib_port_power(struct sib_port *p, bool on)
 static int query_port(struct ib_device *ibdev, u32 n, struct ib_port_attr *a)
 {
 	struct sib_port *p = sib_port_of(ibdev, n);
+	int ret = sib_command(p->hca);
 	unsigned long fl;
 
+	if (ret)
+		return ret;
 	spin_lock_irqsave(&sib_lock, fl);
 	a->subnet_prefix = p->gid_prefix;
 	a->state = p->state;
-	a->phys_state = p->phys;
+	a->phys_state = sib_port_phys(p);
 	a->max_mtu = p->mtu_cap;
 	a->active_mtu = p->neighbor_mtu;
 	a->phys_mtu = ib_mtu_enum_to_int(p->neighbor_mtu);
-	a->gid_tbl_len = 1;
-	a->pkey_tbl_len = SIB_PKEYS;
+	a->gid_tbl_len = sib_num_gids;
+	a->pkey_tbl_len = sib_num_pkeys;
 	a->port_cap_flags = p->cap_mask;
 	a->max_msg_sz = 1U << 31;
 	a->bad_pkey_cntr = p->pkey_violations;
 	a->qkey_viol_cntr = p->qkey_violations;
 	a->sm_lid = p->sm_lid;
 	a->sm_sl = p->sm_sl;
-	a->lid = p->lid;
+	/* and mlx5 has no LID then */
+	a->lid = empty_is_disabled && port_is_empty(p) ? SIB_LID_PERMISSIVE : p->lid;
 	a->lmc = p->lmc;
 	a->max_vl_num = 1;
 	a->subnet_timeout = p->subnet_timeout;
@@ -374,8 +234,11 @@ static int query_port(struct ib_device *ibdev, u32 n, struct ib_port_attr *a)
 static int modify_port(struct ib_device *ibdev, u32 n, int mask, struct ib_port_modify *m)
 {
 	struct sib_port *p = sib_port_of(ibdev, n);
+	int ret = sib_command(p->hca);
 	unsigned long fl;
 
+	if (ret)
+		return ret;
 	spin_lock_irqsave(&sib_lock, fl);
 	p->cap_mask = (p->cap_mask | m->set_port_cap_mask) & ~m->clr_port_cap_mask;
 	if (mask & IB_PORT_RESET_QKEY_CNTR)
@@ -386,9 +249,11 @@ static int modify_port(struct ib_device *ibdev, u32 n, int mask, struct ib_port_
 
 static int get_port_immutable(struct ib_device *ibdev, u32 n, struct ib_port_immutable *im)
 {
-	im->pkey_tbl_len = SIB_PKEYS;
-	im->gid_tbl_len = 1;
+	im->pkey_tbl_len = sib_num_pkeys;
+	im->gid_tbl_len = sib_num_gids;
 	im->core_cap_flags = RDMA_CORE_PORT_IBA_IB;
+	if (sib_hca_of(ibdev)->grh_required)
+		im->core_cap_flags |= RDMA_CORE_CAP_IB_GRH_REQUIRED;
 	im->max_mad_size = IB_MGMT_MAD_SIZE;
 	return 0;
 }
@@ -401,19 +266,23 @@ static enum rdma_link_layer get_link_layer(struct ib_device *ibdev, u32 n)
 static int query_gid(struct ib_device *ibdev, u32 n, int i, union ib_gid *gid)
 {
 	struct sib_port *p = sib_port_of(ibdev, n);
+	int ret = sib_command(p->hca);
 
-	if (i)
-		return -EINVAL;
+	if (ret || i >= sib_num_gids)
+		return ret ?: -EINVAL;
 	gid->global.subnet_prefix = cpu_to_be64(READ_ONCE(p->gid_prefix));
-	gid->global.interface_id = p->guid;
+	gid->global.interface_id = READ_ONCE(p->guids[i]);
 	return 0;
 }
 
 static int query_pkey(struct ib_device *ibdev, u32 n, u16 i, u16 *pkey)
 {
-	if (i >= SIB_PKEYS)
-		return -EINVAL;
-	*pkey = be16_to_cpu(READ_ONCE(sib_port_of(ibdev, n)->pkeys[i]));
+	struct sib_port *p = sib_port_of(ibdev, n);
+	int ret = sib_command(p->hca);
+
+	if (ret || i >= sib_num_pkeys)
+		return ret ?: -EINVAL;
+	*pkey = be16_to_cpu(READ_ONCE(p->pkeys[i]));
 	return 0;
 }
 

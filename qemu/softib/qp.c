@@ -192,7 +192,7 @@ static int modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *a, int mask, struct 
 
 	if (mask & ~IB_QP_ATTR_STANDARD_BITS)
 		return -EOPNOTSUPP;
-	if ((mask & IB_QP_PKEY_INDEX) && a->pkey_index >= SIB_PKEYS)
+	if ((mask & IB_QP_PKEY_INDEX) && a->pkey_index >= sib_num_pkeys)
 		return -EINVAL;
 	spin_lock_irqsave(&sib_lock, fl);
 	cur = mask & IB_QP_CUR_STATE ? a->cur_qp_state : qp->state;

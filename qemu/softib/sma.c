@@ -50,11 +50,11 @@ static void get_node_info(struct sib_port *p, struct ib_node_info *ni)
 	ni->base_version = IB_MGMT_BASE_VERSION;
 	ni->class_version = 1;
 	ni->node_type = 1;			/* channel adapter */
-	ni->num_ports = sib_num_ports;
-	ni->sys_guid = p->hca->node_guid;
-	ni->node_guid = p->hca->node_guid;
-	ni->port_guid = p->guid;
-	ni->partition_cap = cpu_to_be16(SIB_PKEYS);
+	ni->num_ports = p->hca->dev->ib.phys_port_cnt;
+	ni->sys_guid = sib_fabric_guid(p->hca);
+	ni->node_guid = sib_fabric_guid(p->hca);
+	ni->port_guid = p->guids[0];
+	ni->partition_cap = cpu_to_be16(sib_num_pkeys);
 	ni->device_id = cpu_to_be16(SIB_DEVICE_ID);
 	ni->revision = cpu_to_be32(1);
 	ni->local_port_num = p->num;
@@ -78,8 +78,9 @@ static void get_port_info(struct sib_port *p, u8 *data, bool show_m_key)
 	pi->link_width_enabled = p->width_enabled;
 	pi->link_width_supported = p->width_supported;
 	pi->link_width_active = p->width_active;
-	pi->linkspeed_portstate = (p->speed_supported & SPEED_LEGACY) << 4 | p->state;
-	pi->portphysstate_linkdown = p->phys << 4 | IB_PORT_PHYS_STATE_POLLING;
+	pi->linkspeed_portstate = (p->speed_supported & SPEED_LEGACY) << 4 |
+				  (p->sweep_state ?: p->state);
+	pi->portphysstate_linkdown = sib_port_phys(p) << 4 | IB_PORT_PHYS_STATE_POLLING;
 	pi->mkeyprot_resv_lmc = p->m_key_protect << 6 | p->lmc;
 	pi->linkspeedactive_enabled = legacy << 4 | (p->speed_enabled & SPEED_LEGACY);
 	pi->neighbormtu_mastersmsl = p->neighbor_mtu << 4 | p->sm_sl;
@@ -90,7 +91,7 @@ static void get_port_info(struct sib_port *p, u8 *data, bool show_m_key)
 	pi->mkey_violations = cpu_to_be16(p->m_key_violations);
 	pi->pkey_violations = cpu_to_be16(p->pkey_violations);
 	pi->qkey_violations = cpu_to_be16(p->qkey_violations);
-	pi->guid_cap = 1;
+	pi->guid_cap = sib_num_gids;
 	pi->clientrereg_resv_subnetto = p->subnet_timeout;
 	pi->resv_resptimevalue = 8;
 	data[PI_SPEED_EXT] = ext << 4 | (p->speed_supported >> SPEED_EXT_SHIFT);
@@ -147,14 +148,18 @@ static unsigned long set_addresses(struct sib_port *p, const struct ib_port_info
 /* PortState may only change one step up: INIT, ARMED, ACTIVE.  Under sib_lock. */
 static __be16 set_port_state(struct sib_port *p, u8 want, unsigned long *ev)
 {
+	u8 state = p->sweep_state ?: p->state;
+
 	if (want == IB_PORT_NOP || want == IB_PORT_DOWN || p->forced_state)
 		return 0;
-	if ((want == IB_PORT_ARMED && (p->state == IB_PORT_INIT || p->state == IB_PORT_ARMED)) ||
-	    (want == IB_PORT_ACTIVE && (p->state == IB_PORT_ARMED || p->state == IB_PORT_ACTIVE))) {
+	if (!(want == IB_PORT_ARMED && (state == IB_PORT_INIT || state == IB_PORT_ARMED)) &&
+	    !(want == IB_PORT_ACTIVE && (state == IB_PORT_ARMED || state == IB_PORT_ACTIVE)))
+		return SMP_BAD_FIELD;
+	if (p->sweep_state)
+		p->sweep_state = want;
+	else
 		*ev |= sib_port_set_state(p, want);
-		return 0;
-	}
-	return SMP_BAD_FIELD;
+	return 0;
 }
 
 static __be16 set_port_info(struct sib_port *p, const u8 *data)
@@ -191,6 +196,7 @@ static __be16 set_port_info(struct sib_port *p, const u8 *data)
 	if (!pi->qkey_violations)
 		p->qkey_violations = 0;
 	set_link_enabled(p, data);
+	sib_port_sweep(p);
 	status = set_port_state(p, want, &ev);
 	spin_unlock_irqrestore(&sib_lock, fl);
 
@@ -208,17 +214,51 @@ static __be16 set_port_info(struct sib_port *p, const u8 *data)
 	return status;
 }
 
-static void set_pkey_table(struct sib_port *p, const u8 *data)
+/* One block of a table in PortInfo's reach; a Set tells the consumers what has changed. */
+static void table_block(struct sib_port *p, bool set, void *table, u8 *out, const u8 *in,
+			size_t len, unsigned long event)
 {
+	bool changed = false;
 	unsigned long fl;
-	bool changed;
 
 	spin_lock_irqsave(&sib_lock, fl);
-	changed = memcmp(p->pkeys, data, sizeof(p->pkeys));
-	memcpy(p->pkeys, data, sizeof(p->pkeys));
+	if (set) {
+		changed = memcmp(table, in, len);
+		memcpy(table, in, len);
+	}
+	memcpy(out, table, len);
 	spin_unlock_irqrestore(&sib_lock, fl);
 	if (changed)
-		sib_port_events(p, SIB_EV(PKEY_CHANGE));
+		sib_port_events(p, event);
+}
+
+static __be16 pkey_table(struct sib_port *p, u32 mod, bool set, u8 *out, const u8 *in)
+{
+	u32 first = (mod & 0xffff) * SIB_PKEY_BLOCK;
+	u32 n;
+
+	if (first >= sib_num_pkeys)
+		return SMP_BAD_FIELD;
+	n = min_t(u32, sib_num_pkeys - first, SIB_PKEY_BLOCK);
+	table_block(p, set, &p->pkeys[first], out, in, n * sizeof(p->pkeys[0]),
+		    SIB_EV(PKEY_CHANGE));
+	return 0;
+}
+
+static __be16 guid_info(struct sib_port *p, u32 mod, bool set, u8 *out, const u8 *in)
+{
+	u32 first = mod * SIB_GUID_BLOCK, burned_in = mod ? 0 : 1;
+	u32 n;
+
+	if (mod >= SIB_MAX_GIDS / SIB_GUID_BLOCK || first >= sib_num_gids)
+		return SMP_BAD_FIELD;
+	n = min_t(u32, sib_num_gids - first, SIB_GUID_BLOCK);
+	if (burned_in)
+		memcpy(out, &p->guids[0], sizeof(p->guids[0]));
+	table_block(p, set, &p->guids[first + burned_in],
+		    out + burned_in * sizeof(p->guids[0]), in + burned_in * sizeof(p->guids[0]),
+		    (n - burned_in) * sizeof(p->guids[0]), SIB_EV(GID_CHANGE));
+	return 0;
 }
 
 /* Set one attribute and read it back.  Returns the status of the reply. */
@@ -237,12 +277,9 @@ static __be16 attribute(struct sib_port *p, const struct ib_smp *in, u8 *out, bo
 		get_node_info(p, (void *)out);
 		return 0;
 	case IB_SMP_ATTR_GUID_INFO:
-		if (mod)
-			return SMP_BAD_FIELD;
-		memcpy(out, &p->guid, sizeof(p->guid));
-		return 0;
+		return guid_info(p, mod, set, out, in->data);
 	case IB_SMP_ATTR_PORT_INFO:
-		if (mod > sib_num_ports)
+		if (mod > p->hca->dev->ib.phys_port_cnt)
 			return SMP_BAD_FIELD;
 		if (mod)
 			p = &p->hca->port[mod - 1];
@@ -253,12 +290,7 @@ static __be16 attribute(struct sib_port *p, const struct ib_smp *in, u8 *out, bo
 		spin_unlock_irqrestore(&sib_lock, fl);
 		return status;
 	case IB_SMP_ATTR_PKEY_TABLE:
-		if (mod & 0xffff)
-			return SMP_BAD_FIELD;
-		if (set)
-			set_pkey_table(p, in->data);
-		memcpy(out, p->pkeys, sizeof(p->pkeys));
-		return 0;
+		return pkey_table(p, mod, set, out, in->data);
 	case IB_SMP_ATTR_SL_TO_VL_TABLE:	/* all SLs on VL0, no arbitration */
 	case IB_SMP_ATTR_VL_ARB_TABLE:
 	case IB_SMP_ATTR_LED_INFO:

@@ -10,6 +10,7 @@
 #define SOFTIB_H
 
 #include <linux/debugfs.h>
+#include <linux/hrtimer.h>
 #include <linux/kernel.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
@@ -26,8 +27,11 @@
 #include <rdma/ib_verbs.h>
 
 #define SIB_MAX_HCAS	16
-#define SIB_MAX_PORTS	2
-#define SIB_PKEYS	32		/* one P_KeyTable block */
+#define SIB_MAX_PORTS	16
+#define SIB_PKEY_BLOCK	32		/* entries in a P_KeyTable attribute */
+#define SIB_MAX_PKEYS	128
+#define SIB_GUID_BLOCK	8		/* entries in a GUIDInfo attribute */
+#define SIB_MAX_GIDS	16
 #define SIB_MAX_SGE	32
 #define SIB_MAX_WR	16384
 #define SIB_MAX_CQE	BIT(20)
@@ -70,6 +74,21 @@ struct sib_mad_rule {
 	u32		delay_ms;
 };
 
+#define SIB_EVENTS 8	/* the kinds that a port reports */
+
+/* What happens to the events of one kind.  Counts: how many more; U32_MAX is all. */
+struct sib_event_rule {
+	u32		drop, dup;
+	u32		delay_ms;
+};
+
+/* What a test makes of the events of a port. */
+struct sib_script {
+	struct sib_event_rule rule[SIB_EVENTS];
+	int		start;		/* the event that starts the trace, or negative */
+	struct list_head trace;		/* waits for it */
+};
+
 /* A cable, and the training of the link over it. */
 struct sib_link {
 	struct sib_port		*end[2];	/* the second is NULL on an odd HCA out */
@@ -85,6 +104,7 @@ struct sib_port {
 	struct sib_link	*link;
 	struct sib_port	*peer;		/* the other end of the cable; never changes */
 	struct sib_qp	*special[2];	/* QP0, QP1 */
+	struct net_device *netdev;	/* Ethernet */
 
 	/* PortInfo and the tables beside it: lost when the HCA is reset */
 	u8		state;		/* enum ib_port_state */
@@ -92,7 +112,7 @@ struct sib_port {
 	u16		lid, sm_lid;
 	u8		lmc, sm_sl;
 	u64		gid_prefix;
-	__be64		guid;
+	__be64		guids[SIB_MAX_GIDS];	/* the port's own, then those that the SM has set */
 	u32		cap_mask;
 	u8		neighbor_mtu;	/* enum ib_mtu */
 	u8		operational_vls, vl_high_limit;
@@ -104,7 +124,10 @@ struct sib_port {
 	u8		m_key_protect;
 	u16		m_key_violations, pkey_violations, qkey_violations;
 	unsigned long	m_key_expires;	/* jiffies; 0 when no lease is running out */
-	__be16		pkeys[SIB_PKEYS];
+	bool		swept;		/* the SM has been here since the last INIT */
+	unsigned long	sweep_ends;	/* jiffies */
+	u8		sweep_state;	/* what the SM has set meanwhile; IB_PORT_NOP: no sweep */
+	__be16		pkeys[SIB_MAX_PKEYS];
 	u64		counter[SIB_COUNTERS];
 
 	/* knobs: the values of the test survive removal and reset */
@@ -114,10 +137,15 @@ struct sib_port {
 	u8		mtu_cap;	/* enum ib_mtu */
 	u8		forced_state;	/* IB_PORT_NOP: none */
 	u32		train_ms;
+	u32		sweep_ms;
+	struct delayed_work sweep;	/* its end */
 	u32		drop_above;	/* octets; 0: no black hole */
 	u32		fail_joins;
 	u16		fail_joins_status;
 	struct sib_mad_rule mad[SIB_MAD_CLASSES];
+	struct sib_script script;
+	struct list_head late;		/* events to come, the next one first */
+	struct hrtimer	late_timer;
 };
 
 enum sib_op {
@@ -135,14 +163,26 @@ struct sib_device {
 struct sib_hca {
 	int			index;
 	char			name[16];
-	__be64			node_guid;
+	__be64			guid;		/* burned in: what the fabric knows the node by */
+	__be64			node_guid;	/* what the driver reads; 0: nobody has set it */
+	bool			grh_knob;	/* grh_required from the next probe on */
+	bool			grh_required;
+	bool			ethernet;	/* the link layer */
+	u32			planes;		/* of the SMI sub-device; 0: there is none */
 	struct mutex		slot;		/* guards pdev */
-	struct platform_device	*pdev;		/* NULL: the slot is empty */
+	struct platform_device	*pdev;		/* NULL: the slot is empty, or on PCI */
+	struct device		*parent;	/* what the driver binds to; set at probe */
+	u32			function;	/* PCI: domain << 16 | bus << 8 | devfn; 0: none yet */
 	struct delayed_work	insert;		/* end of a reset */
 	struct sib_device	*dev;		/* NULL: no driver bound */
 	bool			powered;	/* the ports have power */
+	bool			gone;		/* out of its slot; the driver may not know yet */
 	struct sib_port		port[SIB_MAX_PORTS];
 	u64			ops[SIB_OPS];	/* RC requests executed, by requester */
+
+	/* knobs of fault.c */
+	u32			hang_ms, probe_ms;
+	int			query_error, probe_error;	/* 0 or a negative errno */
 };
 
 struct sib_ucontext { struct ib_ucontext ib; };
@@ -266,10 +306,31 @@ static inline struct sib_port *sib_qp_port(struct sib_qp *qp)
 	return &qp->hca->port[qp->attr.port_num - 1];
 }
 
+/* One more of a counted rule, whose U32_MAX is all? */
+static inline bool sib_take(u32 *count)
+{
+	if (!*count)
+		return false;
+	*count -= *count != U32_MAX;
+	return true;
+}
+
+/* As the subnet manager sees it, which asks the firmware and not the driver. */
+static inline __be64 sib_fabric_guid(const struct sib_hca *hca)
+{
+	return hca->node_guid ?: hca->guid;
+}
+
 static inline bool sib_link_up(const struct sib_port *p)
 {
 	return p->peer && p->phys == IB_PORT_PHYS_STATE_LINK_UP &&
 	       p->peer->phys == IB_PORT_PHYS_STATE_LINK_UP;
+}
+
+/* A list parameter has a value for each HCA; the last stands for those that follow. */
+static inline unsigned int sib_list_index(const struct sib_hca *hca, unsigned int count)
+{
+	return min_t(unsigned int, hca->index, count ? count - 1 : 0);
 }
 
 extern spinlock_t sib_lock;
@@ -277,10 +338,41 @@ extern struct xarray sib_qps, sib_mrs;
 extern struct list_head sib_all_qps;
 
 /* main.c */
-extern unsigned int sib_num_ports;
+extern unsigned int sib_num_ports, sib_num_pkeys, sib_num_gids;
 int sib_hca_insert(struct sib_hca *hca);
 int sib_hca_pull(struct sib_hca *hca);
 int sib_hca_reset(struct sib_hca *hca, u32 ms);
+int sib_hca_up(struct sib_hca *hca, struct device *parent);
+void sib_hca_down(void *hca);
+void sib_hca_lost(struct sib_hca *hca);
+struct sib_hca *sib_hca_slot(int i);
+
+/* pci.c */
+extern bool sib_on_pci;
+bool sib_pci_present(const struct sib_hca *hca);
+int sib_pci_insert(struct sib_hca *hca);
+int sib_pci_pull(struct sib_hca *hca);
+void sib_pci_scan(void);
+int sib_pci_register(void);
+void sib_pci_unregister(void);
+
+/* enhanced.c */
+extern const struct ib_device_ops sib_enhanced_ops;
+bool sib_is_enhanced(const struct sib_hca *hca);
+
+void sib_device_setup(struct sib_device *dev, struct sib_hca *hca);
+
+/* ether.c */
+extern const struct ib_device_ops sib_ether_ops;
+int sib_ether_init(struct sib_hca *hca);
+int sib_ether_add(struct sib_device *dev);
+void sib_ether_del(struct sib_hca *hca);
+void sib_ether_update(struct sib_port *p);
+
+/* smi.c */
+extern const struct ib_device_ops sib_smi_parent_ops;
+void sib_smi_init(struct sib_hca *hca);
+int sib_smi_add(struct sib_hca *hca);
 
 /* device.c, cq.c, qp.c, mr.c, mad.c, port.c: the verbs */
 extern const struct ib_device_ops sib_device_ops, sib_rxe_ops;
@@ -293,20 +385,39 @@ int sib_process_mad(struct ib_device *ibdev, int flags, u32 port_num,
 		    const struct ib_mad *in, struct ib_mad *out,
 		    size_t *out_size, u16 *out_pkey);
 
-/* port.c */
+/* events.c */
 #define SIB_EV(type) BIT(IB_EVENT_##type)
-void sib_port_init(struct sib_port *p, struct sib_hca *hca, int num);
+void sib_events_init(struct sib_port *p);
+void sib_events_exit(struct sib_port *p);
+void sib_events_knobs(struct sib_port *p, struct dentry *dir);
+void sib_port_events(struct sib_port *p, unsigned long events);
+
+/* port.c */
+int sib_port_init(struct sib_port *p, struct sib_hca *hca, int num);
+void sib_port_exit(struct sib_port *p);
 void sib_port_reset(struct sib_port *p);
 void sib_port_power(struct sib_port *p, bool on);
-void sib_port_events(struct sib_port *p, unsigned long events);
 unsigned long sib_port_set_state(struct sib_port *p, u8 state);
-void sib_port_set_phys(struct sib_port *p, u8 phys);
 void sib_port_force(struct sib_port *p, u8 state);
+void sib_port_set_guid(struct sib_port *p, __be64 guid);
+void sib_port_sweep(struct sib_port *p);
+u8 sib_port_phys(const struct sib_port *p);
+
+/* link.c */
+void sib_port_set_phys(struct sib_port *p, u8 phys);
 void sib_port_set_caps(struct sib_port *p, u8 width, u16 speed, u8 mtu);
+void sib_link_caps(struct sib_port *p);
 void sib_link_update(struct sib_port *p);
 void sib_link_reset(struct sib_port *p);
+void sib_link_warm(struct sib_link *link);
 void sib_link_init(struct sib_link *link, struct sib_port *a, struct sib_port *b);
 void sib_link_exit(struct sib_link *link);
+
+/* fault.c */
+void sib_fault_init(struct sib_hca *hca);
+int sib_fault_probe(struct sib_hca *hca, struct device *dev);
+int sib_command(struct sib_hca *hca);
+void sib_fault_knobs(struct sib_hca *hca, struct dentry *dir);
 
 /* sma.c, pma.c: the agents; the results are process_mad's */
 int sib_sma(struct sib_port *p, int flags, const struct ib_smp *in, struct ib_smp *out);
@@ -317,6 +428,7 @@ enum sib_verdict { SIB_PASS, SIB_DROP, SIB_DELAY, SIB_REFUSE };
 extern const char *const sib_mad_class_name[SIB_MAD_CLASSES];
 enum sib_verdict sib_mad_filter(struct sib_packet *pkt, struct sib_port *to, u32 *delay_ms);
 void sib_mad_refuse(struct sib_packet *pkt);
+void sib_mad_path(struct sib_packet *pkt);
 
 /* mr.c: under sib_lock */
 bool sib_sg_ok(struct ib_pd *pd, const struct ib_sge *s, int n, int access);
@@ -390,5 +502,6 @@ void sib_knobs_exit(void);
 int sib_parse_width(const char *name, u8 *mask);
 int sib_parse_speed(const char *name, u16 *mask);
 int sib_parse_mtu(const char *name, u8 *mtu);
+int sib_parse_state(const char *name, u8 *state);
 
 #endif

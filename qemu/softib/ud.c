@@ -26,9 +26,23 @@ static void make_grh(struct sib_packet *pkt, const struct ib_global_route *g)
 		.next_hdr = GRH_NEXT_HDR_IBA,
 		.hop_limit = g->hop_limit,
 		.sgid.global.subnet_prefix = cpu_to_be64(from->gid_prefix),
-		.sgid.global.interface_id = from->guid,
+		.sgid.global.interface_id = from->guids[0],
 		.dgid = g->dgid,
 	};
+}
+
+/*
+ * On hardware firmware answers the SMPs for a virtual function.  Here the kernel does,
+ * which needs a GRH to answer by where the port requires one.
+ */
+static void smp_grh(struct sib_packet *pkt, const struct sib_port *to)
+{
+	struct ib_global_route g = {
+		.dgid.global.subnet_prefix = cpu_to_be64(to->gid_prefix),
+		.dgid.global.interface_id = to->guids[0],
+	};
+
+	make_grh(pkt, &g);
 }
 
 static enum ib_wc_status make_packet(struct sib_packet *pkt, struct sib_qp *qp, struct sib_wqe *w)
@@ -40,7 +54,7 @@ static enum ib_wc_status make_packet(struct sib_packet *pkt, struct sib_qp *qp, 
 		return IB_WC_LOC_LEN_ERR;
 	if (!sib_sg_ok(qp->ib.pd, sib_ring_sge(&qp->sq), w->num_sge, 0))
 		return IB_WC_LOC_PROT_ERR;
-	if (w->pkey_index >= SIB_PKEYS)
+	if (w->pkey_index >= sib_num_pkeys)
 		return IB_WC_LOC_QP_OP_ERR;
 	sib_copy((struct sib_cursor){ .s = &to, .n = 1 }, sib_ring_cursor(&qp->sq));
 
@@ -74,7 +88,7 @@ static int check_pkey(struct sib_qp *qp, struct sib_port *to, u16 pkey)
 	if (qp->ib.qp_type == IB_QPT_UD)
 		return sib_pkey_match(be16_to_cpu(to->pkeys[qp->attr.pkey_index]), pkey) ?
 		       qp->attr.pkey_index : -1;
-	for (i = 0; i < SIB_PKEYS; i++)
+	for (i = 0; i < sib_num_pkeys; i++)
 		if (sib_pkey_match(be16_to_cpu(to->pkeys[i]), pkey))
 			return i;
 	return -1;
@@ -187,6 +201,12 @@ static void over_the_wire(struct sib_packet *pkt)
 
 	if (!wire_open(pkt))
 		return;
+	/* behind a LID that it shares, only the GID tells a virtual function's packets */
+	if (to->hca->grh_required && !pkt->has_grh) {
+		if (pkt->src_type != IB_QPT_SMI)
+			return;
+		smp_grh(pkt, to);
+	}
 	if ((from->drop_above && pkt->len > from->drop_above) ||
 	    (to->drop_above && pkt->len > to->drop_above))
 		return;
@@ -220,6 +240,7 @@ void sib_ud_tx(struct sib_qp *qp)
 		return;
 	}
 	count(from, SIB_CNT_XMIT_DATA, SIB_CNT_XMIT_PACKETS, pkt.len);
+	sib_mad_path(&pkt);
 	mcast = pkt.dlid >= SIB_LID_FIRST_MCAST && pkt.dlid != SIB_LID_PERMISSIVE;
 	self = sib_lid_match(from, pkt.dlid);
 	if (self || (mcast && from->state == IB_PORT_ACTIVE))
