@@ -150,7 +150,7 @@ impl std::str::FromStr for Format {
         match text {
             "text" => Ok(Format::Text),
             "json" => Ok(Format::Json),
-            _ => Err("wanted text or json".to_owned()),
+            _ => Err("expected text or json".to_owned()),
         }
     }
 }
@@ -180,7 +180,7 @@ impl std::str::FromStr for CheckFormat {
             "nagios" => Ok(CheckFormat::Nagios),
             "prom" => Ok(CheckFormat::Prom),
             "nhc" => Ok(CheckFormat::Nhc),
-            _ => Err("wanted text, json, nagios, prom or nhc".to_owned()),
+            _ => Err("expected text, json, nagios, prom or nhc".to_owned()),
         }
     }
 }
@@ -204,7 +204,7 @@ impl std::str::FromStr for TimelineFormat {
             "text" => Ok(TimelineFormat::Text),
             "json" => Ok(TimelineFormat::Json),
             "svg" => Ok(TimelineFormat::Svg),
-            _ => Err("wanted text, json or svg".to_owned()),
+            _ => Err("expected text, json or svg".to_owned()),
         }
     }
 }

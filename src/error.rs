@@ -31,7 +31,7 @@ impl Kind {
     }
 }
 
-/// `OBJECT: WHAT: seen SEEN, wanted WANTED; HINT`, absent parts left out.
+/// `OBJECT: WHAT: FOUND, expected EXPECTED; HINT`, absent parts left out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error {
     /// Exit class.
@@ -102,9 +102,9 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut line = format!("{}: {}", self.object, self.what);
         match (&self.seen, &self.wanted) {
-            (Some(seen), Some(wanted)) => line.push_str(&format!(": {seen}, wanted {wanted}")),
+            (Some(seen), Some(wanted)) => line.push_str(&format!(": {seen}, expected {wanted}")),
             (Some(seen), None) => line.push_str(&format!(": {seen}")),
-            (None, Some(wanted)) => line.push_str(&format!(": wanted {wanted}")),
+            (None, Some(wanted)) => line.push_str(&format!(": expected {wanted}")),
             (None, None) => {}
         }
         if let Some(hint) = &self.hint {
@@ -152,7 +152,7 @@ mod tests {
             .hint("check the cable");
         assert_eq!(
             error.to_string(),
-            "rxe0/1: port is not ACTIVE: DOWN, wanted ACTIVE; check the cable"
+            "rxe0/1: port is not ACTIVE: DOWN, expected ACTIVE; check the cable"
         );
         assert_eq!(error.kind.exit_code(), 1);
     }

@@ -432,7 +432,7 @@ fn a_directory_that_others_can_write_is_refused() {
         fs::set_permissions("/run/ibboot", fs::Permissions::from_mode(0o777)).unwrap();
         assert_eq!(
             Directory::open().unwrap_err().to_string(),
-            "/run/ibboot: is not safe to write to: owner 0, mode 777, wanted own directory that nobody else can write"
+            "/run/ibboot: is not safe to write to: owner 0, mode 777, expected own directory that nobody else can write"
         );
         fs::remove_dir("/run/ibboot").unwrap();
         fs::create_dir("/run/elsewhere").unwrap();
@@ -448,7 +448,7 @@ fn a_directory_that_others_can_write_is_refused() {
         assert_eq!(fs::metadata("/run/ibboot").unwrap().uid(), 65534);
         assert_eq!(
             Directory::open().unwrap_err().to_string(),
-            "/run/ibboot: is not safe to write to: owner 65534, mode 755, wanted own directory that nobody else can write"
+            "/run/ibboot: is not safe to write to: owner 65534, mode 755, expected own directory that nobody else can write"
         );
     });
 }
@@ -464,7 +464,7 @@ fn a_file_of_somebody_else_is_not_believed() {
             ibboot::handover::read_expected(&root)
                 .unwrap_err()
                 .to_string(),
-            "/run/ibboot/expected.json: is not believed: owner 65534, mode 100644, wanted a regular file of root"
+            "/run/ibboot/expected.json: is not believed: owner 65534, mode 100644, expected a regular file of root"
         );
         fs::remove_file("/run/ibboot/expected.json").unwrap();
         nix::unistd::mkfifo("/run/ibboot/expected.json", nix::sys::stat::Mode::S_IRUSR).unwrap();
@@ -472,7 +472,7 @@ fn a_file_of_somebody_else_is_not_believed() {
             ibboot::handover::read_expected(&root)
                 .unwrap_err()
                 .to_string(),
-            "/run/ibboot/expected.json: is not believed: owner 0, mode 10400, wanted a regular file of root"
+            "/run/ibboot/expected.json: is not believed: owner 0, mode 10400, expected a regular file of root"
         );
     });
 }

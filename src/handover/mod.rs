@@ -463,7 +463,7 @@ mod tests {
         assert_eq!(
             said.to_string(),
             format!(
-                "/run/ibboot/state.json: is of another boot: {}..., wanted {BOOT}",
+                "/run/ibboot/state.json: is of another boot: {}..., expected {BOOT}",
                 "x".repeat(200)
             )
         );

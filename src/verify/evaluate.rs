@@ -125,7 +125,7 @@ fn shortfall(require: Require, links: &[LinkReport]) -> Option<String> {
     let ports = if good == 1 { "port is" } else { "ports are" };
     (good < n as usize).then(|| {
         format!(
-            "rd.ib.require={n}: only {good} {ports} verified, wanted {n}; \
+            "rd.ib.require={n}: only {good} {ports} verified, expected {n}; \
              look for HCAs and ports that are missing here (lspci, rdma link)"
         )
     })

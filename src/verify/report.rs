@@ -156,7 +156,7 @@ impl Finding {
         self
     }
 
-    /// `WHAT FAILED: SEEN, wanted WANTED; HINT`, or that it is not known.
+    /// `WHAT FAILED: FOUND, expected EXPECTED; HINT`, or that it is not known.
     pub fn sentence(&self) -> String {
         let row = self.check.row();
         let mut line = match self.status {
@@ -167,7 +167,7 @@ impl Finding {
             line.push_str(&format!(": {seen}"));
         }
         if let Some(wanted) = &self.wanted {
-            line.push_str(&format!(", wanted {wanted}"));
+            line.push_str(&format!(", expected {wanted}"));
         }
         if let Some(hint) = &self.hint {
             line.push_str(&format!("; {hint}"));

@@ -82,7 +82,7 @@ fn advice(out: &mut String, finding: &Finding) {
         let wanted = finding
             .wanted
             .as_deref()
-            .map_or(String::new(), |w| format!("wanted {w}; "));
+            .map_or(String::new(), |w| format!("expected {w}; "));
         let text = printable(&format!("{wanted}{hint}"));
         out.push_str(&format!("{:14}{text}\n", ""));
     }

@@ -17,6 +17,6 @@ ip link set ib0 down
 ip link set ib0 up
 check 2 \
     'CRITICAL  ipoib.carrier              the subnet administrator at LID 1 does not answer' \
-    '          wanted carrier; the subnet manager that brought the port up hangs, is overloaded or is gone: see its log, restart it'
+    '          expected carrier; the subnet manager that brought the port up hangs, is overloaded or is gone: see its log, restart it'
 fabric sm start
 wait_for 120 '[ "$(cat /sys/class/net/ib0/carrier)" = 1 ]'
