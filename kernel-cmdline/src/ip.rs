@@ -284,8 +284,7 @@ impl<'a> Ip<'a> {
         if self.dns1.is_none() && self.dns2.is_none() {
             return self.with_macaddr(rest);
         }
-        let hint =
-            "write at most two name servers, without an MTU or a hardware address";
+        let hint = "write at most two name servers, without an MTU or a hardware address";
         match (self.dns2, more.first()) {
             (Some(_), None) => Ok(self),
             (Some(_), Some(text)) => Err(Problem::Malformed {
@@ -336,7 +335,8 @@ impl<'a> Ip<'a> {
             return Ok(self);
         };
         if client.prefix.is_none() && self.peer.is_none_or(|peer| peer.prefix.is_none()) {
-            let hint = "write the netmask as the fourth field; the address does not imply a netmask";
+            let hint =
+                "write the netmask as the fourth field; the address does not imply a netmask";
             return Err(Problem::Missing {
                 what: "the netmask",
                 hint,

@@ -207,7 +207,7 @@ fn set_option(root: &Root, bond: &str, option: &str, value: &str) -> Result<(), 
     let set = |part: &str| {
         root.set(&path, &format!("{sign}{part}\n")).map_err(|e| {
             Error::io(bond, format!("option {option}={value} is refused"), &e)
-                .hint("see dmesg; what there is: modinfo bonding")
+                .hint("see dmesg; modinfo bonding lists the options")
         })
     };
     value.split(';').map(set).fold(Ok(()), Result::and)
@@ -259,7 +259,7 @@ mod tests {
                 .unwrap_err()
                 .to_string(),
             "ib0: option miimon=1 is refused: No such file or directory; \
-             see dmesg; what there is: modinfo bonding"
+             see dmesg; modinfo bonding lists the options"
         );
     }
 

@@ -21,10 +21,12 @@ pub fn carrier(netdev: &Netdev, bond: &Seen) -> Finding {
     let id = Id::BondCarrier;
     match (netdev.up, netdev.carrier, &bond.active_slave) {
         (false, ..) => Finding::failed(id, "down", "carrier")
-            .hint("look for another program that sets it down"),
+            .hint("look for another program that sets the interface down"),
         (true, Some(true), Some(active)) => Finding::ok(id, &format!("by {active}")),
-        (true, Some(true), None) => Finding::failed(id, "no active interface", "one"),
-        _ => Finding::failed(id, "by none", "one of its interfaces"),
+        (true, Some(true), None) => {
+            Finding::failed(id, "no active interface", "an active interface")
+        }
+        _ => Finding::failed(id, "no carrier", "carrier"),
     }
 }
 
@@ -72,7 +74,7 @@ pub fn slaves(slaves: &[(String, Option<String>)], bond: &Seen) -> Finding {
 
 pub fn options(wish: &Wish, bond: &Seen) -> Finding {
     let id = Id::BondOptions;
-    let text = |option: &str| bond.option(option).unwrap_or("not there");
+    let text = |option: &str| bond.option(option).unwrap_or("missing");
     let wrong: Vec<_> = wish
         .options
         .iter()
@@ -118,8 +120,8 @@ mod tests {
         for (up, has_carrier, active, status, found) in [
             (true, Some(true), Some("ib1"), ok, "by ib1"),
             (true, Some(true), None, critical, "no active interface"),
-            (true, Some(false), Some("ib1"), critical, "by none"),
-            (true, None, Some("ib1"), critical, "by none"),
+            (true, Some(false), Some("ib1"), critical, "no carrier"),
+            (true, None, Some("ib1"), critical, "no carrier"),
             (false, Some(true), Some("ib1"), critical, "down"),
         ] {
             assert_eq!(finding(up, has_carrier, active), (status, found.to_owned()));

@@ -26,10 +26,10 @@ pub fn missing(netdev: &Netdev, port: PortRef<'_>, facts: &Facts) -> Finding {
         Answer::Alive => failed("no carrier"),
         Answer::NotAsked(why) => {
             let usual = Id::IpoibCarrier.row().hint;
-            failed("no carrier").hint(&format!("{usual} (not asked: {why})"))
+            failed("no carrier").hint(&format!("{usual} (not queried: {why})"))
         }
         Answer::Silent => failed(&format!("the subnet administrator at LID {lid} does not answer"))
-            .hint("the subnet manager that brought the port up hangs, is overloaded or is gone: see its log, restart it"),
+            .hint("the subnet manager that brought the port up hangs, is overloaded or is gone: see its log and restart it"),
         Answer::Refused(status) => failed(&format!(
             "the subnet administrator at LID {lid} refuses: status {:#06x} ({})",
             status.0,
@@ -43,7 +43,7 @@ pub fn missing(netdev: &Netdev, port: PortRef<'_>, facts: &Facts) -> Finding {
         Answer::Joinable { group, port_mtu } => {
             if let Some(limited) = pkey.and_then(|pkey| limited(pkey, port)) {
                 return failed(&format!(
-                    "the broadcast group of {partition} is there and this port is only a limited member ({limited:#06x})"
+                    "the broadcast group of {partition} exists, but this port is only a limited member ({limited:#06x})"
                 ))
                 .hint("make the port a full member of this partition in partitions.conf");
             }
@@ -51,7 +51,7 @@ pub fn missing(netdev: &Netdev, port: PortRef<'_>, facts: &Facts) -> Finding {
                 failed(&format!(
                     "the subnet administrator at LID {lid} answers and has the broadcast group of {partition}"
                 ))
-                .hint("the kernel tries to join again within 16 s: if that lasts, look for \"multicast join failed\" in dmesg")
+                .hint("the kernel joins again within 16 s: if the error persists, look for \"multicast join failed\" in dmesg")
             })
         }
     }
@@ -70,18 +70,18 @@ fn unfit(group: &Group, port_mtu: Option<u32>, port: PortRef<'_>) -> Option<Find
     if let (Some(wanted), Some(there)) = (group.mtu, port_mtu)
         && wanted > there
     {
-        let seen = format!("the broadcast group has MTU {wanted} and this port can do {there}");
-        return Some(
-            failed(&seen)
-                .hint("lower the group's mtu= in partitions.conf to what every member can do"),
-        );
+        let seen =
+            format!("the broadcast group has MTU {wanted}, but this port supports only {there}");
+        return Some(failed(&seen).hint(
+            "lower the group's mtu= in partitions.conf to a value that every member supports",
+        ));
     }
     let wanted = f64::from(group.megabits?) / 1000.0;
     let there = port.port.rate.as_ref()?.gbps;
     (wanted > there).then(|| {
         failed(&format!(
-            "the broadcast group has rate {wanted} Gb/sec and this port runs at {there} Gb/sec"
+            "the broadcast group has rate {wanted} Gb/sec, but this port runs at {there} Gb/sec"
         ))
-        .hint("lower the group's rate= in partitions.conf, or see why the port is slow (cable, lanes)")
+        .hint("lower the group's rate= in partitions.conf, or find out why the port is slow (cable, lanes)")
     })
 }

@@ -126,7 +126,7 @@ fn shortfall(require: Require, links: &[LinkReport]) -> Option<String> {
     (good < n as usize).then(|| {
         format!(
             "rd.ib.require={n}: only {good} {ports} verified, expected {n}; \
-             look for HCAs and ports that are missing here (lspci, rdma link)"
+             look for missing HCAs and ports (lspci, rdma link)"
         )
     })
 }
@@ -350,7 +350,7 @@ fn any_port(wish: &LinkWish, lookup: &Lookup<'_>, out: &mut Vec<LinkReport>) {
         out.push(without_port(wish, lookup));
     } else if out.is_empty() {
         // Known whatever else could not be read: the devices were listed.
-        let finding = Finding::failed(Id::DevicePresent, "no RDMA device at all", "any port");
+        let finding = Finding::failed(Id::DevicePresent, "no RDMA device", "any port");
         out.push(LinkReport::new(wish, None, vec![finding]));
     }
 }

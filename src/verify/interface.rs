@@ -44,7 +44,11 @@ pub fn carrier(ipoib: &Ipoib<'_>, facts: &Facts) -> Finding {
 
 fn absent(wish: &Wish, port: PortRef<'_>, facts: &Facts) -> Finding {
     let Some(pkey) = wish.pkey else {
-        return Finding::failed(Id::IpoibPresent, "none", &format!("one on {}", port.name()));
+        return Finding::failed(
+            Id::IpoibPresent,
+            "none",
+            &format!("an interface on {}", port.name()),
+        );
     };
     let parent = rules::interface(&Wish::default(), port, facts);
     let wanted = format!("a child of P_Key {pkey:#06x}");
@@ -54,7 +58,9 @@ fn absent(wish: &Wish, port: PortRef<'_>, facts: &Facts) -> Finding {
             &format!("only {}", parent.ifname),
             &wanted,
         )
-        .hint("ibboot up makes it; by hand: echo the P_Key into create_child of the parent"),
+        .hint(
+            "ibboot up creates the child; by hand: write the P_Key to create_child of the parent",
+        ),
         None => Finding::failed(Id::IpoibPresent, "none", &wanted),
     }
 }
@@ -87,7 +93,7 @@ pub fn pkey(netdev: &Netdev, port: PortRef<'_>) -> Finding {
     }
     if table.contains(&limited) {
         return Finding::failed(Id::PortPkey, &format!("{limited:#06x}, limited member"), "full membership")
-            .hint("limited members do not hear each other: make the port a full member in partitions.conf")
+            .hint("limited members cannot reach each other: make the port a full member in partitions.conf")
             .as_warning();
     }
     let there: Vec<String> = table.iter().map(|pkey| format!("{pkey:#06x}")).collect();
@@ -118,7 +124,7 @@ pub fn mtu(wish: &Wish, netdev: &Netdev) -> Finding {
         (None, Some(mtu)) if mtu != seen => {
             let found = format!("found {seen}, {mtu}{}", suggested.by_whom());
             Finding::failed(ID, &found, "")
-                .hint("nothing depends on it: the device takes no other MTU, or another program set it; correct the DHCP server's option 26")
+                .hint("nothing depends on this MTU: the device refused it, or another program changed it; correct option 26 of the DHCP server")
                 .as_warning()
         }
         _ => Finding::ok(ID, &seen.to_string()),
@@ -152,7 +158,7 @@ pub fn routes(wish: &Wish, netdev: &Netdev) -> Finding {
     let warning = |seen: &str, wanted: String| {
         let wanted = format!("{wanted},{}", suggested.by_whom());
         Finding::failed(ID, seen, &wanted)
-            .hint("nothing depends on it: correct the DHCP server's options 3, 33 and 121, or look for another program that removes routes")
+            .hint("nothing depends on this route: correct options 3, 33 and 121 of the DHCP server, or look for another program that removes routes")
             .as_warning()
     };
     if let Some(gateway) = suggested.gateway.iter().find(missing) {
@@ -191,7 +197,7 @@ pub fn addresses(wish: &Wish, netdev: &Netdev) -> Finding {
     if missing && !netdev.taken.is_empty() {
         let seen = netdev.taken.join(", ");
         return Finding::failed(Id::AddressPresent, &seen, &wanted.join(", "))
-            .hint("give this node another address with ip=, or find the other one by its GUID");
+            .hint("give this node another address with ip=, or find the other host by its GUID");
     }
     match (wish.autoconf, found) {
         (_, Some(Some(address))) => wanted.push(address.to_string()),
@@ -203,7 +209,7 @@ pub fn addresses(wish: &Wish, netdev: &Netdev) -> Finding {
     if let Some(address) = tentative.find(awaited).filter(|_| missing) {
         let seen = format!("{address} is tentative");
         return Finding::failed(Id::AddressPresent, &seen, &wanted.join(", "))
-            .hint("duplicate address detection takes a second; where it lasts: ip -6 addr");
+            .hint("duplicate address detection takes one second; if the address stays tentative, see ip -6 addr");
     }
     if missing {
         let usable = netdev.addresses_in(AddressState::Usable);

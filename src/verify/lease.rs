@@ -9,7 +9,7 @@ use crate::verify::report::Finding;
 use crate::wish::ipoib::{Autoconf, Wish};
 
 /// The hint where no server was asked.
-const NOT_RUN: &str = "ibboot up asks: was it run?";
+const NOT_RUN: &str = "ibboot up requests the lease: check that it ran";
 
 fn progress<'f>(netdev: &Netdev, facts: &'f Facts) -> Option<&'f v4::progress::Progress> {
     let mut all = facts.dhcp.iter();
@@ -57,7 +57,7 @@ pub fn has_router_address(wish: &Wish, netdev: &Netdev) -> bool {
 pub fn evaluate(netdev: &Netdev, facts: &Facts) -> Finding {
     const ID: Id = Id::LeasePresent;
     let Some(progress) = progress(netdev, facts) else {
-        return missing(ID, "no server was asked", NOT_RUN);
+        return missing(ID, "no lease was requested", NOT_RUN);
     };
     let granted = progress.lease.as_ref().map(v4::lease::Lease::granted);
     let diagnosis = progress.diagnosis();
@@ -97,9 +97,9 @@ fn of_client(
     match granted.ends_ns {
         Some(ends) if now_ns >= ends => {
             let seconds = (now_ns - ends) / SECOND;
-            let found = format!("{what}, which ended {seconds} s ago");
-            Finding::failed(id, &found, "one that holds")
-                .hint("the address is kept and asked for anew: see the log of ibboot-lease.service and of the server")
+            let found = format!("{what}, expired {seconds} s ago");
+            Finding::failed(id, &found, "a valid lease")
+                .hint("the address is kept and a new lease is requested: see the logs of ibboot-lease.service and of the server")
                 .as_warning()
         }
         _ => Finding::ok(id, &format!("{what}, {}", granted.length)),
@@ -113,23 +113,23 @@ fn not_begun(netdev: &Netdev) -> (String, &'static str) {
         all.find(|found| Autoconf::LinkLocal.is_met_by(found.address))
     };
     if netdev.link_local().is_some() {
-        return ("no server was asked".to_owned(), NOT_RUN);
+        return ("no lease was requested".to_owned(), NOT_RUN);
     }
     if let Some(address) = of_link(AddressState::Duplicate) {
         return (
             format!("another host has the link-local address {address}"),
-            "two ports with one GUID: see ibstat on both",
+            "two ports have the same GUID: see ibstat on both hosts",
         );
     }
     if let Some(address) = of_link(AddressState::Tentative) {
         return (
             format!("the link-local address {address} is tentative"),
-            "duplicate address detection takes a second; where it lasts: ip -6 addr",
+            "duplicate address detection takes one second; if the address stays tentative, see ip -6 addr",
         );
     }
     (
-        "no link-local address to ask from".to_owned(),
-        "is IPv6 in this kernel (ipv6.disable=), and addr_gen_mode 0?",
+        "no link-local address to send from".to_owned(),
+        "check that the kernel has IPv6 (ipv6.disable=) and that addr_gen_mode is 0",
     )
 }
 
@@ -165,7 +165,7 @@ mod tests {
             ..usable("fe80::5/64")
         };
         let mut one = netdev(&["fd00::9/64"]);
-        let none = "no link-local address to ask from".to_owned();
+        let none = "no link-local address to send from".to_owned();
         assert_eq!(seen(&one, &facts), (Status::Critical, none));
         one.addresses.push(link(AddressState::Tentative));
         let tentative = "the link-local address fe80::5/64 is tentative".to_owned();
@@ -174,7 +174,7 @@ mod tests {
         let taken = "another host has the link-local address fe80::5/64".to_owned();
         assert_eq!(seen(&one, &facts), (Status::Critical, taken));
         one.addresses.push(link(AddressState::Usable));
-        let unasked = "no server was asked".to_owned();
+        let unasked = "no lease was requested".to_owned();
         assert_eq!(seen(&one, &facts), (Status::Critical, unasked));
     }
 
@@ -198,7 +198,7 @@ mod tests {
             (Status::Ok, format!("{what}, for 60 s"))
         );
         facts.taken_ns = 95 * SECOND;
-        let ended = format!("{what}, which ended 30 s ago");
+        let ended = format!("{what}, expired 30 s ago");
         assert_eq!(seen(&one, &facts), (Status::Warning, ended));
     }
 
@@ -252,10 +252,10 @@ mod tests {
         let what = "10.0.0.5/24 of 10.0.0.1".to_owned();
         assert_eq!(seen(&facts), (Status::Ok, format!("{what}, for 60 s")));
         facts.taken_ns = 95 * SECOND;
-        let ended = format!("{what}, which ended 30 s ago");
+        let ended = format!("{what}, expired 30 s ago");
         assert_eq!(seen(&facts), (Status::Warning, ended));
         facts.dhcp.clear();
-        let nobody = "no server was asked".to_owned();
+        let nobody = "no lease was requested".to_owned();
         assert_eq!(seen(&facts), (Status::Critical, nobody));
     }
 }

@@ -122,13 +122,13 @@ pub fn prometheus(report: &Report) -> String {
     family(
         &mut out,
         "ibboot_satisfied",
-        "Whether all that is required is there.",
+        "Whether everything that is required is verified.",
         &whole(u8::from(report.satisfied)),
     );
     family(
         &mut out,
         "ibboot_wrong_arguments",
-        "How many arguments could not be understood.",
+        "Number of invalid arguments.",
         &[format!(" {}", report.complaints.len())],
     );
     let modules: Vec<String> = report
@@ -142,7 +142,7 @@ pub fn prometheus(report: &Report) -> String {
     family(
         &mut out,
         "ibboot_module_live",
-        "Whether a kernel module is there.",
+        "Whether a kernel module is loaded.",
         &modules,
     );
     let servers: Vec<String> = report
@@ -174,7 +174,7 @@ pub fn prometheus(report: &Report) -> String {
         &verified,
     );
     let info: Vec<String> = report.links.iter().map(info).collect();
-    family(&mut out, "ibboot_link_info", "What a link is.", &info);
+    family(&mut out, "ibboot_link_info", "Properties of a link.", &info);
     let mut checks = Vec::new();
     for link in &report.links {
         for finding in link
@@ -191,7 +191,7 @@ pub fn prometheus(report: &Report) -> String {
     family(
         &mut out,
         "ibboot_link_check",
-        "Result of a check that was made: 0 ok, 1 warning, 2 critical, 3 unknown.",
+        "Result of a check that ran: 0 ok, 1 warning, 2 critical, 3 unknown.",
         &checks,
     );
     out

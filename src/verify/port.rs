@@ -33,14 +33,14 @@ fn absent(wish: &LinkWish, facts: &Facts) -> Finding {
     let failed = |found: &str, wanted: &str| Finding::failed(Id::DevicePresent, found, wanted);
     let names: Vec<String> = facts.ports().map(|port| port.name()).collect();
     let there = match names.len() {
-        0 => "no RDMA device at all".to_owned(),
+        0 => "no RDMA device".to_owned(),
         1..=8 => format!("only {}", names.join(", ")),
         n => format!("{n} other ports"),
     };
     if let Some(identity) = wish.identity {
         let wanted = format!("{} (node GUID {})", wish.wanted, identity.node_guid);
         return failed(&there, &wanted)
-            .hint("the device was there in the initramfs: look for its removal in dmesg");
+            .hint("the device existed in the initramfs: look for its removal in dmesg");
     }
     let is_missing = |name: &&str| facts.netdev(name).is_none();
     if let Some(below) = wish.netdev.as_deref().filter(is_missing) {
@@ -58,7 +58,7 @@ fn absent(wish: &LinkWish, facts: &Facts) -> Finding {
         };
         let found = format!("{kind} interface without an RDMA port below it");
         return failed(&found, "a port")
-            .hint("load the HCA's *_ib driver, or make a port with rd.ib.link=");
+            .hint("load the HCA's *_ib driver, or create a port with rd.ib.link=");
     }
     match unnamed(wish, facts) {
         Some(found) if !names.is_empty() => {
@@ -87,11 +87,11 @@ fn renamed(facts: &Facts) -> String {
         .take(SHOWN)
         .collect();
     if found.is_empty() {
-        return "see whether ib_ipoib is loaded; a name may change, guid= and pci= do not"
+        return "check that ib_ipoib is loaded; a name may change, guid= and pci= do not"
             .to_owned();
     }
     format!(
-        "the IPoIB interfaces are {}: udev names them unless net.ifnames=0; use such a name, guid= or pci=",
+        "the IPoIB interfaces are {}: udev names them unless net.ifnames=0; use one of these names, guid= or pci=",
         found.join(", ")
     )
 }
@@ -105,7 +105,7 @@ pub fn link_layer(port: &Port<'_>) -> Finding {
             seen: Some(LinkLayer::Unknown.to_string()),
             ..Finding::unknown(id)
         }
-        .hint("its driver says neither InfiniBand nor Ethernet"),
+        .hint("the driver reports neither InfiniBand nor Ethernet"),
         (Some(seen), Some(wanted)) if seen != wanted => {
             Finding::failed(id, &seen.to_string(), &wanted.to_string())
         }
@@ -157,9 +157,8 @@ pub fn physical_state(found: PortRef<'_>, facts: &Facts) -> Finding {
         PhysState::Disabled => finding.hint(
             "the port is disabled: enable it (ibportstate, or the other end's configuration)",
         ),
-        PhysState::PortConfigurationTraining | PhysState::LinkErrorRecovery => {
-            finding.hint("the link trains; if it stays so, the cable or the transceiver is bad")
-        }
+        PhysState::PortConfigurationTraining | PhysState::LinkErrorRecovery => finding
+            .hint("the link is training; if this persists, the cable or the transceiver is bad"),
         _ => finding,
     }
 }
@@ -180,8 +179,9 @@ pub fn state(found: PortRef<'_>) -> Finding {
         (PortState::Init, Some(0) | None) => Finding::failed(id, "INIT, LinkUp, SM LID 0", &wanted)
             .hint("no subnet manager sees this port: start one (opensm, or the switch's)"),
         (PortState::Init, Some(lid)) => {
-            Finding::failed(id, &format!("INIT, SM LID {lid}"), &wanted)
-                .hint("the subnet manager knew this port and does not bring it up: see its log")
+            Finding::failed(id, &format!("INIT, SM LID {lid}"), &wanted).hint(
+                "the subnet manager has found this port but does not bring it up: see its log",
+            )
         }
         (PortState::Armed, _) => Finding::failed(id, "ARMED", &wanted)
             .hint("the subnet manager stopped half way: see its log"),
@@ -203,12 +203,16 @@ pub fn administrator(port: PortRef<'_>, facts: &Facts) -> Finding {
     let lid = contact.sm_lid;
     match &contact.answer {
         Answer::NotAsked(why) => {
-            Finding::failed(id, &format!("not asked: {why}"), "an answer").hint("")
+            Finding::failed(id, &format!("not queried: {why}"), "an answer").hint("")
         }
-        Answer::Silent => Finding::failed(id, &format!("no answer from LID {lid}"), "one in 3 s"),
+        Answer::Silent => Finding::failed(
+            id,
+            &format!("no answer from LID {lid} within 3 s"),
+            "an answer",
+        ),
         Answer::Refused(_) => Finding::failed(
             id,
-            &format!("none at LID {lid}, only its host answers"),
+            &format!("the host at LID {lid} answers, without a subnet administrator"),
             "an answer",
         ),
         _ => Finding::ok(id, &format!("LID {lid} answers")),
@@ -218,7 +222,7 @@ pub fn administrator(port: PortRef<'_>, facts: &Facts) -> Finding {
 /// The index counts once it is known: udev may rename the interface.
 pub fn netdev(wish: &LinkWish, port: &facts::Port) -> Finding {
     let id = Id::PortNetdev;
-    let wanted = wish.netdev.as_deref().unwrap_or("one");
+    let wanted = wish.netdev.as_deref().unwrap_or("a network interface");
     let Some(seen) = port.netdev.as_deref() else {
         return Finding::failed(id, "none", wanted);
     };

@@ -115,10 +115,10 @@ impl Finding {
     /// The kernel does not tell.
     pub fn unknown(check: Id) -> Finding {
         Finding {
-            seen: some("not told"),
+            seen: some("not reported"),
             ..Finding::new(check, Status::Unknown)
         }
-        .hint("the kernel has no such file of this device")
+        .hint("the kernel has no such file for this device")
     }
 
     /// What the check rests on could not be read.
@@ -126,7 +126,7 @@ impl Finding {
         let hint = match unread.path.strip_prefix("/run/") {
             // A file of ours: what is wrong with it says the rest.
             Some(_) => "",
-            None => "see dmesg, and whether root can read it",
+            None => "see dmesg, and check that root can read the file",
         };
         Finding {
             seen: some(&format!("{}: {}", unread.path, unread.why)),

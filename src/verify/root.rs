@@ -64,7 +64,7 @@ fn disk_mounted(wish: &RootWish, mount: &RootMount) -> Finding {
     if let Some(other) = mount.paths.iter().find(|p| p.protocol != Some(protocol)) {
         let by = match other.protocol {
             Some(by) => format!("by {by}"),
-            None => "a disk of this machine".to_owned(),
+            None => "a local disk".to_owned(),
         };
         return Finding::failed(id, &format!("{seen}: {}, {by}", other.device), &wanted);
     }
@@ -152,7 +152,11 @@ fn connection(server: IpAddr, links: &[LinkReport], facts: &Facts) -> Finding {
     let to_server = |c: &&crate::rdma::types::Connection| c.destination.ip() == server;
     let connections: Vec<_> = facts.connections.iter().filter(to_server).collect();
     let Some(first) = connections.first() else {
-        return Finding::failed(id, "no RDMA connection", &format!("one to {server}"));
+        return Finding::failed(
+            id,
+            "no RDMA connection",
+            &format!("a connection to {server}"),
+        );
     };
     let port = |c: &crate::rdma::types::Connection| match c.port {
         Some(port) => format!("{}/{port}", c.ifname),
@@ -190,7 +194,7 @@ fn unsure(seen: &str) -> Finding {
         seen: Some(seen.to_owned()),
         ..Finding::unknown(Id::RootPath)
     }
-    .hint("see what is not known of its link")
+    .hint("see the unknown checks of this link")
 }
 
 /// Over TCP the routing table says it: the longest prefix counts.
@@ -201,7 +205,7 @@ fn route(server: IpAddr, links: &[LinkReport], facts: &Facts) -> Finding {
         Some((prefix, netdev))
     });
     let Some((_, netdev)) = best.max_by_key(|(prefix, _)| *prefix) else {
-        return Finding::failed(id, "no route", &format!("one to {server}"));
+        return Finding::failed(id, "no route", &format!("a route to {server}"));
     };
     let name = netdev.ifname.as_str();
     let carriers = carriers(links, |link| {

@@ -3,7 +3,7 @@
 
 WARNING = (
     "ibboot: ib0 (softib0/1): not in the partition: 0x7fff, limited member, expected full membership; "
-    "limited members do not hear each other: make the port a full member in partitions.conf"
+    "limited members cannot reach each other: make the port a full member in partitions.conf"
 )
 VERIFIED = "ibboot: ib0 (softib0/1): verified: InfiniBand, 40 Gb/sec (4X QDR), port GUID 0x0250f7000000a001, softib.0"
 
