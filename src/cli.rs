@@ -10,20 +10,20 @@ use crate::error::{Error, Kind, Result};
 /// Bring up, verify and hand over InfiniBand and RoCE links during early boot.
 #[derive(FromArgs, Debug)]
 #[argh(
-    note = "Global options stand anywhere: --root TREE reads files below TREE instead of /; -v says more.",
+    note = "Global options stand anywhere: --root TREE reads files below TREE instead of /; -v prints more.",
     example = "What would a command line do, without any hardware:\n  {command_name} plan --cmdline 'rd.ib.link=rxe0:rxe:eth0 rd.neednet=1'",
     example = "Are the links still as the initramfs verified them:\n  {command_name} check",
     error_code(
         0,
-        "done; plan --asked: there is something to do; up: verified; check: ok"
+        "done; plan --asked: the command line requests something; up: verified; check: ok"
     ),
     error_code(
         1,
         "failed; plan, up --dry-run: something is wrong or refused; check: warning; turn --finished: not yet"
     ),
-    error_code(2, "nothing asked; check: critical"),
+    error_code(2, "nothing requested; check: critical"),
     error_code(3, "check, timeline: nothing to compare with"),
-    error_code(64, "the call is wrong")
+    error_code(64, "wrong usage")
 )]
 pub struct Arguments {
     #[argh(subcommand)]
@@ -51,7 +51,7 @@ pub enum Command {
     Turn(TurnArguments),
 }
 
-/// Show what the kernel command line asks for, step by step, and what of it cannot be had.
+/// Show the steps that the kernel command line requests, and what is refused on this machine.
 #[derive(FromArgs, Debug)]
 #[argh(subcommand, name = "plan")]
 pub struct PlanArguments {
@@ -61,21 +61,22 @@ pub struct PlanArguments {
     /// text or json
     #[argh(option, default = "Format::Text", arg_name = "format")]
     pub format: Format,
-    /// print nothing; exit 0 if something is asked for, 2 if not; in an initramfs also write
+    /// print nothing; exit 0 if something is requested, 2 if not; in an initramfs also write
     /// /run/ibboot/asked (dracut's cmdline hook)
     #[argh(switch)]
     pub asked: bool,
 }
 
-/// Carry the plan out: load, make, wait, verify, hand over. Safe to repeat.
+/// Carry out the plan: load, create, wait, verify, hand over. Safe to repeat.
 #[derive(FromArgs, Debug)]
 #[argh(subcommand, name = "up")]
 pub struct UpArguments {
-    /// only tell the network modules of the initramfs to leave the interfaces alone, and what comes
-    /// over them (dracut's cmdline hook)
+    /// only tell the network modules of the initramfs to leave the interfaces, and a root file
+    /// system over them, alone (dracut's cmdline hook)
     #[argh(switch)]
     pub claim: bool,
-    /// only tell those of the real root what rd.ib.handover= says (dracut's cleanup hook)
+    /// only tell the network programs of the real root what rd.ib.handover= requests (dracut's
+    /// cleanup hook)
     #[argh(switch)]
     pub hand_over: bool,
     /// only print the next changes, one a line; works on a saved machine too (--root)
@@ -83,14 +84,14 @@ pub struct UpArguments {
     pub dry_run: bool,
 }
 
-/// Compare the machine with what was handed over, or with what the command line asks for.
+/// Compare the machine with what was handed over, or with what the command line requests.
 #[derive(FromArgs, Debug)]
 #[argh(subcommand, name = "check")]
 pub struct CheckArguments {
     /// text, json, nagios, prom or nhc
     #[argh(option, default = "CheckFormat::Text", arg_name = "format")]
     pub format: CheckFormat,
-    /// also ask the subnet managers of ports that work whether they live
+    /// also query the subnet managers of ports that work
     #[argh(switch)]
     pub sm: bool,
     /// keep the report in /run/ibboot/check.json, for the timeline
@@ -98,12 +99,12 @@ pub struct CheckArguments {
     pub record: bool,
 }
 
-/// Print what is seen of RDMA on this machine, as JSON.
+/// Print the RDMA state of this machine as JSON.
 #[derive(FromArgs, Debug)]
 #[argh(subcommand, name = "facts")]
 pub struct FactsArguments {
-    /// also save every file that was read below this new directory: for a bug report, and as a
-    /// tree for --root
+    /// also save every file that was read in this new directory, for a bug report and as a tree
+    /// for --root
     #[argh(option, arg_name = "directory")]
     pub tree: Option<PathBuf>,
 }
@@ -122,7 +123,7 @@ pub struct TimelineArguments {
     pub format: TimelineFormat,
 }
 
-/// Tell dracut's hooks what to do after the verdict, and keep how far they are in /run/ibboot.
+/// Tell dracut's hooks what to do after the verdict, and keep their progress in /run/ibboot.
 #[derive(FromArgs, Debug)]
 #[argh(subcommand, name = "turn")]
 pub struct TurnArguments {
@@ -247,7 +248,7 @@ pub fn parse(arguments: &[String]) -> Result<Parsed> {
             "--root" => {
                 root = PathBuf::from(
                     rest.next()
-                        .ok_or_else(|| usage("--root wants a directory"))?,
+                        .ok_or_else(|| usage("--root needs a directory"))?,
                 )
             }
             "--version" => {

@@ -187,7 +187,7 @@ fn show_check(root: &Root, arguments: &CheckArguments) -> Result<u8> {
     // 1 and 2 mean warning and critical here: any failure to look is 3, unknown.
     let unknown = |error: Error| error.kind(Kind::Unknown);
     let expectation = check::expectation(root).map_err(unknown)?.ok_or_else(|| {
-        let nothing = "no /run/ibboot/expected.json, and the command line asks for nothing";
+        let nothing = "no /run/ibboot/expected.json, and the command line requests nothing";
         // A file that could not be read may ask for anything.
         let complaints = Request::read(root).complaints;
         let seen = [vec![nothing.to_owned()], complaints].concat().join("; ");

@@ -169,7 +169,7 @@ impl Draft<'_> {
         if makers.len() > 1 {
             let makers: Vec<&str> = makers.into_iter().collect();
             self.left.push(format!(
-                "rd.ib.kdump=: no selector tells which HCA is wanted, so all drivers count: {}; write pci= in \
+                "rd.ib.kdump=: no selector identifies the HCA, so the drivers of all HCAs are loaded: {}; write pci= in \
                  rd.ib.require= or name one driver in rd.driver.post=",
                 makers.join(" and ")
             ));
@@ -187,7 +187,7 @@ impl Draft<'_> {
 
     fn leave(&mut self, name: &str, by: &str) {
         let line = format!(
-            "{by}: {name} is not loaded for its HCA; name it in rd.driver.post= to load it all the same"
+            "{by}: {name} is not loaded for its HCA; name it in rd.driver.post= to load it anyway"
         );
         if !self.left.contains(&line) {
             self.left.push(line);

@@ -52,7 +52,7 @@ impl Draft<'_> {
         // Two software devices on one interface: rdma_cm would use whichever came first.
         if let Some(other) = before.iter().find(|other| &other.value.netdev == netdev) {
             return Some(format!(
-                "{netdev} carries {} already: one software link per interface",
+                "{netdev} already carries {}: only one software link per interface",
                 other.value.name
             ));
         }
@@ -203,12 +203,12 @@ fn unfit(netdev: &Netdev, kind: LinkKind) -> Option<String> {
     let name = &netdev.ifname;
     if netdev.hardware_type == Some(HardwareType::InfiniBand) {
         return Some(format!(
-            "{name} is an IPoIB interface: a software link needs an Ethernet one"
+            "{name} is an IPoIB interface: a software link needs an Ethernet interface"
         ));
     }
     if kind == LinkKind::Rxe && netdev.kind.as_deref() == Some("vlan") {
         return Some(format!(
-            "{name} is a VLAN: the kernel makes Soft-RoCE only on its parent"
+            "{name} is a VLAN: the kernel creates Soft-RoCE only on the parent interface"
         ));
     }
     let loopback = name == "lo";

@@ -32,7 +32,7 @@ impl Draft<'_> {
             None | Some("mlx4_core") => {}
             Some("mlx5_core") => {
                 return Some(format!(
-                    "{address} is driven by mlx5_core: its port type is firmware; set LINK_TYPE_P1 with mlxconfig"
+                    "{address} is driven by mlx5_core, whose port type is set in the firmware: set LINK_TYPE_P1 with mlxconfig"
                 ));
             }
             Some(other) => {
@@ -60,13 +60,8 @@ impl Draft<'_> {
                     .is_some_and(|t| t.iter().any(|(a, port)| a == address && *port == Some(2)))
         });
         // drivers/net/ethernet/mellanox/mlx4/main.c, mlx4_check_port_params.
-        (port_type == PortType::Eth && only_first && other_is_ib && !second_becomes_eth).then(
-            || {
-                format!(
-                    "{address}: port 1 cannot be eth while port 2 is ib on this family of cards"
-                )
-            },
-        )
+        (port_type == PortType::Eth && only_first && other_is_ib && !second_becomes_eth)
+            .then(|| format!("{address}: port 1 cannot be eth while port 2 is ib on these cards"))
     }
 
     fn targets(&self, selector: &str) -> Option<Vec<(String, Option<u32>)>> {

@@ -25,10 +25,10 @@ pub enum Dump {
 
 /// Takes out of `request`, which has the wishes in `arguments`, what such a kernel does not do.
 pub(super) fn narrow(request: &mut Request, arguments: &Arguments<'_>) {
-    const ON_FAILURE: &str = "this kernel saves a dump: kdump goes on after a failure";
-    const SERVER: &str = "this kernel saves a dump: no server is asked over RDMA";
-    const ROOT: &str = "this kernel saves a dump: nothing is loaded for the root file system, and it is not looked at";
-    const MODULES: &str = "this kernel saves a dump: ib_umad, ib_uverbs and rdma_ucm are not loaded, no link needs them";
+    const ON_FAILURE: &str = "this kernel saves a crash dump: kdump continues after a failure";
+    const SERVER: &str = "this kernel saves a crash dump: no server is queried over RDMA";
+    const ROOT: &str = "this kernel saves a crash dump: no module is loaded for the root file system, and the root file system is not checked";
+    const MODULES: &str = "this kernel saves a crash dump: ib_umad, ib_uverbs and rdma_ucm are not loaded, because no link needs them";
     if request.asked.is_none() {
         return;
     }

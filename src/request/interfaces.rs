@@ -163,7 +163,7 @@ fn refuse_shared_names(found: &mut [Requested<InterfaceWish>]) {
         match names.iter().find(|(taken, _)| *taken == name) {
             Some((_, port)) => {
                 interface.value.refused =
-                    Some(format!("ifname= gives the name {name} to {port} already"));
+                    Some(format!("ifname= already gives the name {name} to {port}"));
             }
             None => names.push((name, interface.value.port.clone())),
         }

@@ -31,13 +31,13 @@ fn ethernet_booted_from<'a>(
 
 /// The addresses of whichever interface comes up.
 fn left_anywhere(arguments: &Arguments<'_>) -> Vec<Requested<&'static str>> {
-    const WHICH: &str = "which interface is not said: it is left to the image's network module; \
+    const WHICH: &str = "the argument names no interface: it is left to the image's network module; \
          for InfiniBand write ip=INTERFACE:dhcp or bootdev=";
-    const WHOSE: &str = "which interface is not said: it is left to the image's network module; \
-         for InfiniBand write the interface into it or bootdev=";
-    const ANOTHER: &str = "another ip= names the boot device, and which other interface is not said: \
+    const WHOSE: &str = "the argument names no interface: it is left to the image's network module; \
+         for InfiniBand add the interface or write bootdev=";
+    const ANOTHER: &str = "another ip= names the boot device, and this argument names no interface: \
          it is left to the image's network module";
-    const NOWHERE: &str = "no ip= and no bootdev= says which interface: its address is left to the image's \
+    const NOWHERE: &str = "no ip= and no bootdev= names an interface: the address is left to the image's \
          network module; for InfiniBand write ip=INTERFACE:dhcp or bootdev=";
     let booted = boot_device(arguments);
     let ip = &arguments.net.ip;
@@ -68,8 +68,8 @@ pub(super) fn left(
     arguments: &Arguments<'_>,
     interfaces: &[Requested<InterfaceWish>],
 ) -> Vec<Requested<&'static str>> {
-    const BOOTIF: &str = "dracut's network module takes this interface for the boot device and sets it up; \
-         rd.bootif=0 keeps it from that";
+    const BOOTIF: &str = "dracut's network module uses this interface as the boot device and sets it up; \
+         rd.bootif=0 prevents that";
     // Bonds among them.
     let is_ours = |interface: Interface<'_>| {
         let mut known = interfaces.iter().map(|known| known.value.name.as_str());
@@ -94,10 +94,10 @@ fn left_of_ip(
 ) -> Vec<Requested<&'static str>> {
     const ADDRESS: &str = "this address is left to the image's network module";
     const REST: &str =
-        "link-local and ibft are left to the image's network module, the rest is carried out";
+        "link-local and ibft are left to the image's network module; ibboot carries out the others";
     const OTHERS: [Method; 2] = [Method::LinkLocal, Method::Ibft];
-    const HARDWARE: &str = "the hardware address is not set: an IPoIB interface has the number of its queue pair \
-         and its port's GUID for one, and the kernel lets only its GUID be changed";
+    const HARDWARE: &str = "the hardware address is not set: that of an IPoIB interface is its queue pair number and \
+         its port's GUID, and the kernel lets only the GUID be changed";
     let mut left = Vec::new();
     let is_booted = unaddressed(arguments).is_some();
     let ip = arguments.net.ip.iter();
@@ -123,7 +123,7 @@ fn left_behind_addresses(
     is_ours: impl Fn(Interface<'_>) -> bool,
 ) -> Vec<Requested<&'static str>> {
     const NAMES: &str = "name servers are left to the image's network module";
-    const ROUTE: &str = "no address of an InfiniBand interface reaches its gateway: it is left to the image's network module";
+    const ROUTE: &str = "no address of an InfiniBand interface reaches the gateway of this route: the route is left to the image's network module";
     let net = &arguments.net;
     let mut left = Vec::new();
     if !interfaces.iter().any(|i| i.value.ipoib.is_addressed()) {

@@ -22,7 +22,7 @@ pub fn bonds(
         let entry = position.map(|position| interfaces.remove(position).value);
         let mut refused = match entry {
             Some(_) => None,
-            None => Some(format!("a bond {name} is asked for already")),
+            None => Some(format!("an earlier bond= requests a bond {name}")),
         };
         for slave in &asked.value.slaves {
             let key = key(arguments, slave);
@@ -33,12 +33,12 @@ pub fn bonds(
             match found.map(|found| (&found.value.name, found.value.ipoib.bond.as_deref())) {
                 None => {
                     refused.get_or_insert(format!(
-                        "{slave} is not an InfiniBand interface: the kernel does not mix them with others \
-                         in one bond"
+                        "{slave} is not an InfiniBand interface: the kernel does not mix InfiniBand and \
+                         other interfaces in one bond"
                     ));
                 }
                 Some((known, Some(other))) if other != name => {
-                    refused.get_or_insert(format!("{known} is in {other} already"));
+                    refused.get_or_insert(format!("{known} is already in {other}"));
                 }
                 Some((known, _)) if slaves.contains(known) => {}
                 Some((known, _)) => slaves.push(known.clone()),
@@ -56,11 +56,12 @@ pub fn bonds(
         let of_it =
             |bond: &&Requested<BondWish>| bond.value.name == name && bond.value.refused.is_some();
         if bonds.iter().any(|bond| of_it(&bond)) {
-            let reason = format!("its bond {name} cannot be made");
+            let reason = format!("the bond {name} of this interface cannot be created");
             interface.refused.get_or_insert(reason);
         } else if interface.ipoib.is_addressed() || interface.left {
-            let reason =
-                format!("it is in {name}: give the address to the bond, ip=...:{name}:none");
+            let reason = format!(
+                "this interface is in {name}: give the address to the bond, ip=...:{name}:none"
+            );
             interface.refused.get_or_insert(reason);
         }
     }
@@ -97,7 +98,7 @@ fn bond_wish(
     let refused = refused.or_else(|| match (value_of("mode"), value_of("fail_over_mac")) {
         (Some(mode), _) if mode != MODE && mode != "1" => Some(format!(
             "mode={mode} is not possible: InfiniBand interfaces keep their hardware addresses, and the kernel \
-             takes them in active-backup mode only"
+             accepts them in active-backup mode only"
         )),
         (_, Some(policy)) if policy != "active" && policy != "1" => Some(format!(
             "fail_over_mac={policy} is not possible: the kernel sets it to active for InfiniBand interfaces"
