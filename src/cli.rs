@@ -210,27 +210,27 @@ impl std::str::FromStr for TimelineFormat {
     }
 }
 
-/// The call, understood.
+/// The parsed arguments.
 #[derive(Debug)]
 pub struct Call {
     /// Prefix of all paths.
     pub root: PathBuf,
-    /// Say more.
+    /// Log at debug level.
     pub verbose: bool,
     /// The command.
     pub command: Command,
 }
 
-/// What came of the arguments.
+/// Result of [`parse`].
 #[derive(Debug)]
 pub enum Parsed {
     /// A command to run.
     Call(Box<Call>),
-    /// Help that was asked for.
+    /// Help or version text to print.
     Help(String),
 }
 
-/// Understands the program's arguments (without its name). The error is of kind `Usage`.
+/// Parses the program's arguments (without the program's name). The error is of kind `Usage`.
 pub fn parse(arguments: &[String]) -> Result<Parsed> {
     let usage = |what: &str| {
         Error::new("usage", what.trim())
@@ -241,7 +241,7 @@ pub fn parse(arguments: &[String]) -> Result<Parsed> {
     let mut verbose = false;
     let mut own: Vec<&str> = Vec::new();
     let mut rest = arguments.iter().map(String::as_str);
-    // argh knows no options that stand on either side of the command.
+    // argh does not support options that may stand before or after the command.
     while let Some(argument) = rest.next() {
         match argument {
             "-v" | "--verbose" => verbose = true,
@@ -257,14 +257,14 @@ pub fn parse(arguments: &[String]) -> Result<Parsed> {
                     env!("CARGO_PKG_VERSION")
                 )));
             }
-            // The value of another option may look like one of ours.
+            // The value of these options may look like a global option.
             "--cmdline" | "--format" | "--tree" => {
                 own.push(argument);
                 own.extend(rest.next());
             }
             _ => match argument.split_once('=') {
                 Some(("--root", directory)) => root = PathBuf::from(directory),
-                // argh wants the value as an argument of its own.
+                // argh expects the value as a separate argument.
                 Some((option @ ("--cmdline" | "--format" | "--tree"), value)) => {
                     own.extend([option, value]);
                 }

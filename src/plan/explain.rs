@@ -13,7 +13,7 @@ use crate::wish::bond;
 use crate::wish::ipoib::{self, WantedMode, WantedMtu};
 use kernel_cmdline::Handover;
 
-/// What a step does, in words.
+/// A step in words.
 fn action(action: &Action) -> String {
     match action {
         Action::LoadModule {
@@ -45,7 +45,7 @@ fn action(action: &Action) -> String {
     }
 }
 
-/// What is done for the expectation, in words.
+/// The work for the expectation, in words.
 fn expected(action: &Expected<'_>) -> String {
     match action {
         Expected::BringUpInterface { name, port, ipoib } => interface(name, port, ipoib),
@@ -82,7 +82,7 @@ fn expected(action: &Expected<'_>) -> String {
     }
 }
 
-/// What is done to an IPoIB interface, in the order in which it is done.
+/// The work on an IPoIB interface, in order.
 fn interface(name: &str, port: &str, wish: &ipoib::Wish) -> String {
     let mut parts = Vec::new();
     if let Some(pkey) = wish.pkey {
@@ -95,7 +95,7 @@ fn interface(name: &str, port: &str, wish: &ipoib::Wish) -> String {
     format!("bring up IPoIB interface {name}: {}", parts.join(", "))
 }
 
-/// What is done to an interface that is there.
+/// The work on an existing interface.
 fn configuring(wish: &ipoib::Wish) -> Vec<String> {
     let mut parts = Vec::new();
     parts.extend(wish.mode.map(|mode| {
@@ -114,7 +114,7 @@ fn configuring(wish: &ipoib::Wish) -> Vec<String> {
     parts
 }
 
-/// MTU, addresses and what goes with them.
+/// MTU, addresses, routes, names and DHCP.
 fn addressing(wish: &ipoib::Wish) -> Vec<String> {
     let mut parts = Vec::new();
     parts.extend(wish.mtu.map(|mtu| match mtu {
@@ -175,7 +175,7 @@ fn asking6(wish: &dhcp::v6::Wish) -> String {
     format!("DHCPv6 ({})", how.join(", "))
 }
 
-/// What is done to a bond.
+/// The work on a bond.
 fn make_bond(name: &str, bond: &bond::Wish, wish: &ipoib::Wish) -> String {
     let mut parts = vec![format!("mode {}", bond::MODE)];
     let options = bond.options.iter();
@@ -186,7 +186,7 @@ fn make_bond(name: &str, bond: &bond::Wish, wish: &ipoib::Wish) -> String {
     format!("create bond {name} of {slaves}: {}", parts.join(", "))
 }
 
-/// The plan for people: a numbered line per step with the argument that asked for it.
+/// The plan as text: one numbered line for each step, with the argument that requested it.
 pub fn text(plan: &Plan) -> String {
     let mut out = String::new();
     for complaint in &plan.complaints {

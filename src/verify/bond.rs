@@ -36,35 +36,35 @@ pub fn mode(bond: &Seen) -> Finding {
         text.split(' ').next().unwrap_or_default().to_owned()
     };
     let (mode, policy) = (word("mode"), word("fail_over_mac"));
-    let seen = format!("{mode}, fail_over_mac {policy}");
-    // Without an interface the driver has no reason yet to change the policy.
+    let found = format!("{mode}, fail_over_mac {policy}");
+    // The driver changes the policy only once the bond has an interface.
     if mode != MODE || (policy != "active" && !bond.slaves.is_empty()) {
         return Finding::failed(
             Id::BondMode,
-            &seen,
+            &found,
             &format!("{MODE}, fail_over_mac active"),
         );
     }
-    Finding::ok(Id::BondMode, &seen)
+    Finding::ok(Id::BondMode, &found)
 }
 
 pub fn slaves(slaves: &[(String, Option<String>)], bond: &Seen) -> Finding {
     let id = Id::BondSlaves;
     let is_in = |name: &Option<String>| name.as_ref().is_some_and(|n| bond.slaves.contains(n));
     let missing = slaves.iter().any(|(_, name)| !is_in(name));
-    let seen = match bond.slaves.len() {
+    let found = match bond.slaves.len() {
         0 => "none".to_owned(),
         _ => bond.slaves.join(", "),
     };
     if !missing {
-        return Finding::ok(id, &seen);
+        return Finding::ok(id, &found);
     }
-    let wanted: Vec<&str> = slaves
+    let expected: Vec<&str> = slaves
         .iter()
-        .map(|(wanted, name)| name.as_deref().unwrap_or(wanted))
+        .map(|(requested, name)| name.as_deref().unwrap_or(requested))
         .collect();
-    let finding = Finding::failed(id, &seen, &wanted.join(", "));
-    // It carries traffic all the same; what is wrong with the other one its own checks say.
+    let finding = Finding::failed(id, &found, &expected.join(", "));
+    // The bond carries traffic with one interface; the checks of the missing interface say why.
     if slaves.iter().any(|(_, name)| is_in(name)) {
         finding.as_warning()
     } else {
@@ -88,12 +88,12 @@ pub fn options(wish: &Wish, bond: &Seen) -> Finding {
             .collect();
         return Finding::ok(id, &all.join(", "));
     }
-    let seen: Vec<String> = wrong
+    let found: Vec<String> = wrong
         .iter()
         .map(|(o, _)| format!("{o}={}", text(o)))
         .collect();
-    let wanted: Vec<String> = wrong.iter().map(|(o, v)| format!("{o}={v}")).collect();
-    Finding::failed(id, &seen.join(", "), &wanted.join(", "))
+    let expected: Vec<String> = wrong.iter().map(|(o, v)| format!("{o}={v}")).collect();
+    Finding::failed(id, &found.join(", "), &expected.join(", "))
 }
 
 #[cfg(test)]

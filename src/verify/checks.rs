@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The checks, one static table: what each proves, which ones must pass before it means anything,
-//! how bad a failure is, what to do about it, which files it rests on, when it applies and what
-//! evaluates it.
+//! The checks, one static table. A row says what the check proves, which checks must pass first,
+//! how severe a failure is, what to do about a failure, which files the check needs, when the check
+//! applies and which function evaluates it.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,37 +12,38 @@ use crate::facts::{Facts, SERVERS};
 use crate::verify::report::Finding;
 use crate::wish::storage::Protocol;
 
-/// How bad a failed check is.
+/// Severity of a failed check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Severity {
-    /// The link cannot be used as wanted.
+    /// The link is not usable as requested.
     Critical,
-    /// It works, and somebody should look.
+    /// The link works, but needs attention.
     Warning,
 }
 
 /// One row of the table.
 #[derive(Debug)]
 pub struct Check {
-    /// Its name.
+    /// Identity of the check.
     pub id: Id,
     /// The name as written in reports.
     pub name: &'static str,
-    /// The checks that must pass first; when one fails this one is skipped, not failed.
+    /// The checks that must pass first; if one fails, this check is skipped.
     pub parents: &'static [Id],
-    /// How bad a failure is.
+    /// Severity of a failure.
     pub severity: Severity,
-    /// What to call its failure.
+    /// The failure in words.
     pub failure: &'static str,
-    /// What it proves.
+    /// What a pass proves.
     pub why: &'static str,
-    /// What to do when it fails and the case at hand suggests nothing better.
+    /// What to do on a failure for which the check has no better hint.
     pub hint: &'static str,
-    /// The files that it rests on, as groups of patterns (`unread`).
+    /// The files that the check needs, as groups of patterns (`unread`).
     pub(super) files: &'static [&'static [&'static str]],
-    /// It passes only if all these files were read: a pass is true of everything together.
+    /// The check passes only if all these files were read: a pass is a statement about all of them.
     pub(super) complete: bool,
-    /// The finding about an object, skipped unless the parents passed; none: it does not apply.
+    /// The finding about an object, skipped unless the parents passed; none if the check does not
+    /// apply.
     pub(super) rule: fn(&Object<'_>, &Facts, bool) -> Option<Finding>,
 }
 

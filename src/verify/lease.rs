@@ -8,7 +8,7 @@ use crate::system::clock::SECOND;
 use crate::verify::report::Finding;
 use crate::wish::ipoib::{Autoconf, Wish};
 
-/// The hint where no server was asked.
+/// The hint if no lease was requested.
 const NOT_RUN: &str = "ibboot up requests the lease: check that it ran";
 
 fn progress<'f>(netdev: &Netdev, facts: &'f Facts) -> Option<&'f v4::progress::Progress> {
@@ -21,7 +21,7 @@ fn progress6<'f>(netdev: &Netdev, facts: &'f Facts) -> Option<&'f v6::progress::
     all.find(|progress| netdev.ifindex == Some(progress.index))
 }
 
-/// The wish with what DHCP servers granted to the interface, where a lease was requested.
+/// The wish plus what DHCP servers granted to the interface, if the wish requests a lease.
 pub fn granted_to(wish: &Wish, netdev: &Netdev, facts: &Facts) -> Wish {
     let lease = wish.dhcp.as_ref().and_then(|_| progress(netdev, facts));
     let lease = lease.and_then(|progress| progress.lease.as_ref());
@@ -33,8 +33,8 @@ pub fn granted_to(wish: &Wish, netdev: &Netdev, facts: &Facts) -> Wish {
     }
 }
 
-/// Whether a DHCPv6 lease is wanted: with `either6` not where a router gave an address, nor while one is
-/// waited for.
+/// Whether a DHCPv6 lease is expected. With `either6` none is expected if a router gave an address,
+/// or while the wait for a router lasts.
 pub fn is_wanted6(wish: &Wish, netdev: &Netdev, facts: &Facts) -> bool {
     let Some(dhcp6) = &wish.dhcp6 else {
         return false;
@@ -46,7 +46,7 @@ pub fn is_wanted6(wish: &Wish, netdev: &Netdev, facts: &Facts) -> bool {
     progress6(netdev, facts).is_some_and(|progress| progress.lease.is_some() || !of_router)
 }
 
-/// Whether there is an address of a router's prefix beside those that are written.
+/// Whether the interface has an address of a router's prefix in addition to the requested ones.
 pub fn has_router_address(wish: &Wish, netdev: &Netdev) -> bool {
     let usable = netdev.addresses_in(AddressState::Usable);
     let mut others = usable.filter(|a| !wish.addresses.contains(a));
@@ -80,7 +80,8 @@ fn missing(id: Id, found: &str, hint: &str) -> Finding {
     Finding::failed(id, found, "a lease").hint(hint)
 }
 
-/// What a client came to, at `now_ns` since kernel start; without a lease `diagnosis` tells why.
+/// The finding about a client at `now_ns`, ns since kernel start; `diagnosis` is the reason and the
+/// hint if there is no lease.
 fn of_client(
     id: Id,
     granted: Option<Granted>,
@@ -106,7 +107,7 @@ fn of_client(
     }
 }
 
-/// Why no server was asked: it is done from the link-local address.
+/// Why no lease was requested: the request needs a link-local address.
 fn not_begun(netdev: &Netdev) -> (String, &'static str) {
     let of_link = |state| {
         let mut all = netdev.addresses_in(state);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Does a server answer over RDMA: what it said, as a finding.
+//! The check of a server: its answer over RDMA as a finding.
 
 use super::checks::Id;
 use super::object::Server;
@@ -7,19 +7,19 @@ use crate::facts::Facts;
 use crate::rdma::reach::{self, Answer};
 use crate::verify::report::Finding;
 
-/// It is asked only where the links are as wanted.
+/// The finding about a server; skipped unless the links are as expected.
 pub fn answers(server: &Server<'_>, facts: &Facts) -> Finding {
-    let wanted = &server.wish.server;
-    let asked = facts.servers.iter().find(|seen| seen.server == *wanted);
-    match asked {
+    let expected = &server.wish.server;
+    let queried = facts.servers.iter().find(|found| found.server == *expected);
+    match queried {
         _ if !server.is_connected => Finding::skipped(Id::ServerRdma),
         None => failed("not queried yet"),
-        Some(seen) => finding(wanted, &seen.answer, facts),
+        Some(found) => finding(expected, &found.answer, facts),
     }
 }
 
-fn failed(seen: &str) -> Finding {
-    Finding::failed(Id::ServerRdma, seen, "an answer")
+fn failed(found: &str) -> Finding {
+    Finding::failed(Id::ServerRdma, found, "an answer")
 }
 
 fn finding(server: &reach::Server, answer: &Answer, facts: &Facts) -> Finding {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! PURE: the bonds of IPoIB interfaces, out of the interfaces that are named.
+//! PURE: the bonds of IPoIB interfaces, from the named interfaces.
 
 use kernel_cmdline::{Arguments, Bond};
 
@@ -8,7 +8,8 @@ use crate::wish::bond::{self, MODE};
 use crate::wish::ipoib;
 use crate::wish::origin::{Requested, requested};
 
-/// Takes the bonds out of `interfaces`. Interfaces that cannot be had because of them are refused.
+/// Moves the bonds out of `interfaces`. Refuses the interfaces that are not possible because of a
+/// bond.
 pub fn bonds(
     arguments: &Arguments<'_>,
     interfaces: &mut Vec<Requested<InterfaceWish>>,
@@ -68,23 +69,23 @@ pub fn bonds(
     bonds
 }
 
-/// Everything that one `bond=` means: the bond, and why it cannot be had.
+/// Everything that one `bond=` requests, and why it is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BondWish {
     /// Its name.
     pub name: String,
-    /// What it is made of.
+    /// Its interfaces and options.
     pub bond: bond::Wish,
     /// MTU and addresses.
     pub ipoib: ipoib::Wish,
-    /// Why that cannot be.
+    /// Why the bond is not possible.
     pub refused: Option<String>,
-    /// Its addresses are left to the image's network module.
+    /// The addresses are left to the image's network module.
     pub left: bool,
 }
 
-/// The wish of one argument. `slaves` are its interfaces as they are called in the wishes, `entry` is
-/// what the other arguments want of it, `refused` says why it cannot be had.
+/// The wish of one `bond=`. `slaves` are the names of its interfaces in the wishes, `entry` is what
+/// the other arguments request of the bond, `refused` is why the bond is not possible.
 fn bond_wish(
     bond: &Bond<'_>,
     slaves: Vec<String>,
@@ -120,7 +121,7 @@ fn bond_wish(
         bond: bond::Wish { slaves, options },
         left: entry.as_ref().is_some_and(|entry| entry.left),
         ipoib: ipoib::Wish {
-            // Its interfaces have it.
+            // The mode belongs to the slaves, not to the bond.
             mode: None,
             ..entry.map(|entry| entry.ipoib).unwrap_or_default()
         },
@@ -128,6 +129,5 @@ fn bond_wish(
     }
 }
 
-/// Milliseconds between two looks at the links, where nothing else is written: the driver's own
-/// default is never to look.
+/// Default interval of link monitoring, in milliseconds: the driver's default is no monitoring.
 const MIIMON: &str = "100";
