@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `ibboot check`: the machine against what was handed over, or against what the command line requests.
+//! `ibboot check`: compares the machine with what was handed over, or with what the command line
+//! requests.
 
 use crate::ask::{administrators, servers};
 use crate::error::Result;
@@ -13,7 +14,7 @@ use crate::verify::report::Report;
 use crate::wish::expectation::Expectation;
 use crate::{handover, verify};
 
-/// One look at what `expectation` is about.
+/// One snapshot of everything that `expectation` needs.
 pub fn look(root: &Root, expectation: &Expectation, rdma: Option<&Rdma>) -> Facts {
     let names: Vec<String> = expectation.modules.iter().map(|m| m.name.clone()).collect();
     let mut facts = Facts::gather(root, rdma, &names, expectation.depth());
@@ -22,7 +23,8 @@ pub fn look(root: &Root, expectation: &Expectation, rdma: Option<&Rdma>) -> Fact
     facts
 }
 
-/// What to compare with: what was handed over in this boot, else what the command line asks.
+/// What to compare with: what was handed over in this boot, otherwise what the command line
+/// requests.
 pub fn expectation(root: &Root) -> Result<Option<Expectation>> {
     if let Some(expected) = handover::read_expected(root)? {
         return Ok(Some(expected));
@@ -36,8 +38,8 @@ pub fn expectation(root: &Root) -> Result<Option<Expectation>> {
     ))
 }
 
-/// One look at the machine; where an interface has no carrier, its subnet administrator is asked,
-/// with `--sm` those of the other ports are too, and where all have what they need, the servers are.
+/// Compares one snapshot of the machine. If an interface has no carrier, queries its subnet
+/// administrator; with `sm` also those of the other ports; if all links are verified, the servers.
 pub fn compare(root: &Root, expectation: &Expectation, sm: bool) -> Report {
     let rdma = root.is_live().then(|| Rdma::open().ok()).flatten();
     let mut facts = look(root, expectation, rdma.as_ref());

@@ -10,20 +10,20 @@ use crate::error::{Error, Kind, Result};
 /// Bring up, verify and hand over InfiniBand and RoCE links during early boot.
 #[derive(FromArgs, Debug)]
 #[argh(
-    note = "Global options stand anywhere: --root TREE reads files below TREE instead of /; -v says more.",
+    note = "Global options stand anywhere: --root TREE reads files below TREE instead of /; -v prints more.",
     example = "What would a command line do, without any hardware:\n  {command_name} plan --cmdline 'rd.ib.link=rxe0:rxe:eth0 rd.neednet=1'",
     example = "Are the links still as the initramfs verified them:\n  {command_name} check",
     error_code(
         0,
-        "done; plan --asked: there is something to do; up: verified; check: ok"
+        "done; plan --asked: the command line requests something; up: verified; check: ok"
     ),
     error_code(
         1,
         "failed; plan, up --dry-run: something is wrong or refused; check: warning; turn --finished: not yet"
     ),
-    error_code(2, "nothing asked; check: critical"),
+    error_code(2, "nothing requested; check: critical"),
     error_code(3, "check, timeline: nothing to compare with"),
-    error_code(64, "the call is wrong")
+    error_code(64, "wrong usage")
 )]
 pub struct Arguments {
     #[argh(subcommand)]
@@ -51,7 +51,7 @@ pub enum Command {
     Turn(TurnArguments),
 }
 
-/// Show what the kernel command line asks for, step by step, and what of it cannot be had.
+/// Show the steps that the kernel command line requests, and what is refused on this machine.
 #[derive(FromArgs, Debug)]
 #[argh(subcommand, name = "plan")]
 pub struct PlanArguments {
@@ -61,21 +61,22 @@ pub struct PlanArguments {
     /// text or json
     #[argh(option, default = "Format::Text", arg_name = "format")]
     pub format: Format,
-    /// print nothing; exit 0 if something is asked for, 2 if not; in an initramfs also write
+    /// print nothing; exit 0 if something is requested, 2 if not; in an initramfs also write
     /// /run/ibboot/asked (dracut's cmdline hook)
     #[argh(switch)]
     pub asked: bool,
 }
 
-/// Carry the plan out: load, make, wait, verify, hand over. Safe to repeat.
+/// Carry out the plan: load, create, wait, verify, hand over. Safe to repeat.
 #[derive(FromArgs, Debug)]
 #[argh(subcommand, name = "up")]
 pub struct UpArguments {
-    /// only tell the network modules of the initramfs to leave the interfaces alone, and what comes
-    /// over them (dracut's cmdline hook)
+    /// only tell the network modules of the initramfs to leave the interfaces, and a root file
+    /// system over them, alone (dracut's cmdline hook)
     #[argh(switch)]
     pub claim: bool,
-    /// only tell those of the real root what rd.ib.handover= says (dracut's cleanup hook)
+    /// only tell the network programs of the real root what rd.ib.handover= requests (dracut's
+    /// cleanup hook)
     #[argh(switch)]
     pub hand_over: bool,
     /// only print the next changes, one a line; works on a saved machine too (--root)
@@ -83,14 +84,14 @@ pub struct UpArguments {
     pub dry_run: bool,
 }
 
-/// Compare the machine with what was handed over, or with what the command line asks for.
+/// Compare the machine with what was handed over, or with what the command line requests.
 #[derive(FromArgs, Debug)]
 #[argh(subcommand, name = "check")]
 pub struct CheckArguments {
     /// text, json, nagios, prom or nhc
     #[argh(option, default = "CheckFormat::Text", arg_name = "format")]
     pub format: CheckFormat,
-    /// also ask the subnet managers of ports that work whether they live
+    /// also query the subnet managers of ports that work
     #[argh(switch)]
     pub sm: bool,
     /// keep the report in /run/ibboot/check.json, for the timeline
@@ -98,12 +99,12 @@ pub struct CheckArguments {
     pub record: bool,
 }
 
-/// Print what is seen of RDMA on this machine, as JSON.
+/// Print the RDMA state of this machine as JSON.
 #[derive(FromArgs, Debug)]
 #[argh(subcommand, name = "facts")]
 pub struct FactsArguments {
-    /// also save every file that was read below this new directory: for a bug report, and as a
-    /// tree for --root
+    /// also save every file that was read in this new directory, for a bug report and as a tree
+    /// for --root
     #[argh(option, arg_name = "directory")]
     pub tree: Option<PathBuf>,
 }
@@ -122,7 +123,7 @@ pub struct TimelineArguments {
     pub format: TimelineFormat,
 }
 
-/// Tell dracut's hooks what to do after the verdict, and keep how far they are in /run/ibboot.
+/// Tell dracut's hooks what to do after the verdict, and keep their progress in /run/ibboot.
 #[derive(FromArgs, Debug)]
 #[argh(subcommand, name = "turn")]
 pub struct TurnArguments {
@@ -150,7 +151,7 @@ impl std::str::FromStr for Format {
         match text {
             "text" => Ok(Format::Text),
             "json" => Ok(Format::Json),
-            _ => Err("wanted text or json".to_owned()),
+            _ => Err("expected text or json".to_owned()),
         }
     }
 }
@@ -180,7 +181,7 @@ impl std::str::FromStr for CheckFormat {
             "nagios" => Ok(CheckFormat::Nagios),
             "prom" => Ok(CheckFormat::Prom),
             "nhc" => Ok(CheckFormat::Nhc),
-            _ => Err("wanted text, json, nagios, prom or nhc".to_owned()),
+            _ => Err("expected text, json, nagios, prom or nhc".to_owned()),
         }
     }
 }
@@ -204,32 +205,32 @@ impl std::str::FromStr for TimelineFormat {
             "text" => Ok(TimelineFormat::Text),
             "json" => Ok(TimelineFormat::Json),
             "svg" => Ok(TimelineFormat::Svg),
-            _ => Err("wanted text, json or svg".to_owned()),
+            _ => Err("expected text, json or svg".to_owned()),
         }
     }
 }
 
-/// The call, understood.
+/// The parsed arguments.
 #[derive(Debug)]
 pub struct Call {
     /// Prefix of all paths.
     pub root: PathBuf,
-    /// Say more.
+    /// Log at debug level.
     pub verbose: bool,
     /// The command.
     pub command: Command,
 }
 
-/// What came of the arguments.
+/// Result of [`parse`].
 #[derive(Debug)]
 pub enum Parsed {
     /// A command to run.
     Call(Box<Call>),
-    /// Help that was asked for.
+    /// Help or version text to print.
     Help(String),
 }
 
-/// Understands the program's arguments (without its name). The error is of kind `Usage`.
+/// Parses the program's arguments (without the program's name). The error is of kind `Usage`.
 pub fn parse(arguments: &[String]) -> Result<Parsed> {
     let usage = |what: &str| {
         Error::new("usage", what.trim())
@@ -240,14 +241,14 @@ pub fn parse(arguments: &[String]) -> Result<Parsed> {
     let mut verbose = false;
     let mut own: Vec<&str> = Vec::new();
     let mut rest = arguments.iter().map(String::as_str);
-    // argh knows no options that stand on either side of the command.
+    // argh does not support options that may stand before or after the command.
     while let Some(argument) = rest.next() {
         match argument {
             "-v" | "--verbose" => verbose = true,
             "--root" => {
                 root = PathBuf::from(
                     rest.next()
-                        .ok_or_else(|| usage("--root wants a directory"))?,
+                        .ok_or_else(|| usage("--root needs a directory"))?,
                 )
             }
             "--version" => {
@@ -256,14 +257,14 @@ pub fn parse(arguments: &[String]) -> Result<Parsed> {
                     env!("CARGO_PKG_VERSION")
                 )));
             }
-            // The value of another option may look like one of ours.
+            // The value of these options may look like a global option.
             "--cmdline" | "--format" | "--tree" => {
                 own.push(argument);
                 own.extend(rest.next());
             }
             _ => match argument.split_once('=') {
                 Some(("--root", directory)) => root = PathBuf::from(directory),
-                // argh wants the value as an argument of its own.
+                // argh expects the value as a separate argument.
                 Some((option @ ("--cmdline" | "--format" | "--tree"), value)) => {
                     own.extend([option, value]);
                 }

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The one error of the program: it names the object, what failed, what was seen and wanted,
-//! and one thing to do, in one line.
+//! The error type of the program. One line names the object, what failed, what was found and
+//! expected, and one thing to do.
 
 use std::fmt;
 
 use kernel_cmdline::is_plain;
 
-/// Why the program ends, and with which exit code (ibboot(8), EXIT STATUS).
+/// Why the program ends, and the exit code (ibboot(8), EXIT STATUS).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// The call itself is wrong: exit 64 (`EX_USAGE`).
+    /// Invalid arguments: exit 64 (`EX_USAGE`).
     Usage,
     /// Something on the machine failed: exit 1.
     Failed,
-    /// The command line asks for nothing: exit 2.
+    /// The command line requests nothing: exit 2.
     NothingAsked,
     /// The question cannot be answered: exit 3.
     Unknown,
@@ -31,18 +31,18 @@ impl Kind {
     }
 }
 
-/// `OBJECT: WHAT: seen SEEN, wanted WANTED; HINT`, absent parts left out.
+/// `OBJECT: WHAT: FOUND, expected EXPECTED; HINT`, without the parts that are absent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error {
     /// Exit class.
     pub kind: Kind,
-    /// File, module, device or argument the failure is about.
+    /// The file, module, device or argument that failed.
     pub object: String,
     /// What failed.
     pub what: String,
-    /// What was seen.
+    /// What was found.
     pub seen: Option<String>,
-    /// What was wanted.
+    /// What was expected.
     pub wanted: Option<String>,
     /// One thing to do.
     pub hint: Option<String>,
@@ -64,7 +64,7 @@ impl Error {
         }
     }
 
-    /// A failed system call or file access; the errno text becomes what was seen.
+    /// A failed system call or file access; the errno text is what was found.
     pub fn io(object: impl fmt::Display, what: impl Into<String>, error: &std::io::Error) -> Self {
         Error::new(object.to_string(), what).seen(errno_text(error))
     }
@@ -76,14 +76,14 @@ impl Error {
         self
     }
 
-    /// Adds what was seen.
+    /// Adds what was found.
     #[must_use]
     pub fn seen(mut self, seen: impl Into<String>) -> Self {
         self.seen = Some(seen.into());
         self
     }
 
-    /// Adds what was wanted.
+    /// Adds what was expected.
     #[must_use]
     pub fn wanted(mut self, wanted: impl Into<String>) -> Self {
         self.wanted = Some(wanted.into());
@@ -102,9 +102,9 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut line = format!("{}: {}", self.object, self.what);
         match (&self.seen, &self.wanted) {
-            (Some(seen), Some(wanted)) => line.push_str(&format!(": {seen}, wanted {wanted}")),
+            (Some(seen), Some(wanted)) => line.push_str(&format!(": {seen}, expected {wanted}")),
             (Some(seen), None) => line.push_str(&format!(": {seen}")),
-            (None, Some(wanted)) => line.push_str(&format!(": wanted {wanted}")),
+            (None, Some(wanted)) => line.push_str(&format!(": expected {wanted}")),
             (None, None) => {}
         }
         if let Some(hint) = &self.hint {
@@ -124,8 +124,8 @@ pub fn errno_text(error: &std::io::Error) -> String {
     }
 }
 
-/// Text that came from outside, safe for a terminal and for one log line: of characters that are not
-/// plain the bytes are written, as `\xNN`.
+/// External text made safe for a terminal and for one log line: each byte of a character that is
+/// not plain becomes `\xNN`.
 pub fn printable(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -152,7 +152,7 @@ mod tests {
             .hint("check the cable");
         assert_eq!(
             error.to_string(),
-            "rxe0/1: port is not ACTIVE: DOWN, wanted ACTIVE; check the cable"
+            "rxe0/1: port is not ACTIVE: DOWN, expected ACTIVE; check the cable"
         );
         assert_eq!(error.kind.exit_code(), 1);
     }
@@ -173,7 +173,7 @@ mod tests {
         fn any_text_is_one_plain_line(text in ".*|\\PC*|[\\p{Cf}\\p{Zl}\\p{Zp}\\p{Cc}]*") {
             let line = printable(&text);
             proptest::prop_assert!(line.chars().all(is_plain));
-            // Nothing else is changed.
+            // Plain text is unchanged.
             let is_same = text.chars().all(is_plain);
             proptest::prop_assert_eq!(line == text, is_same);
         }

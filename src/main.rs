@@ -37,7 +37,7 @@ fn main() -> ExitCode {
 }
 
 fn run() -> Result<u8> {
-    // A name that is not UTF-8 is wrong wherever it stands; it must not panic.
+    // No argument may contain invalid UTF-8; the program must report it, not panic.
     let arguments: Vec<String> = std::env::args_os()
         .skip(1)
         .map(|argument| argument.to_string_lossy().into_owned())
@@ -57,7 +57,7 @@ fn run() -> Result<u8> {
     if !matches!(call.command, Command::Up(_)) {
         stderr::init(match call.command {
             _ if call.verbose => LevelFilter::Debug,
-            // A service: its journal tells when it renewed.
+            // A service: its journal shows each renewal.
             Command::Lease(_) => LevelFilter::Info,
             _ => LevelFilter::Warn,
         })?;
@@ -73,7 +73,7 @@ fn run() -> Result<u8> {
     }
 }
 
-/// Results go to stdout; a reader that went away is not an error worth a word.
+/// Prints a result to stdout. A reader that closed the pipe is not an error.
 fn print(text: &str) -> Result<()> {
     match io::stdout()
         .write_all(text.as_bytes())
@@ -172,7 +172,7 @@ fn carry_out(root: &Root, request: &Request) -> Result<End> {
     event_loop()?.block_on(up::run(root, &plan, &inventory.modules))
 }
 
-/// Renews what DHCP servers granted in the initramfs, unless the interfaces have another owner now.
+/// Renews the DHCP leases of the initramfs, unless another program now owns the interfaces.
 fn keep_leases(root: &Root) -> Result<u8> {
     if !root.is_live() {
         return Err(
@@ -184,11 +184,11 @@ fn keep_leases(root: &Root) -> Result<u8> {
 }
 
 fn show_check(root: &Root, arguments: &CheckArguments) -> Result<u8> {
-    // 1 and 2 mean warning and critical here: any failure to look is 3, unknown.
+    // Exit codes 1 and 2 mean warning and critical here: a failure to read is 3, unknown.
     let unknown = |error: Error| error.kind(Kind::Unknown);
     let expectation = check::expectation(root).map_err(unknown)?.ok_or_else(|| {
-        let nothing = "no /run/ibboot/expected.json, and the command line asks for nothing";
-        // A file that could not be read may ask for anything.
+        let nothing = "no /run/ibboot/expected.json, and the command line requests nothing";
+        // An unreadable file may request anything.
         let complaints = Request::read(root).complaints;
         let seen = [vec![nothing.to_owned()], complaints].concat().join("; ");
         Error::new("check", "nothing to compare with")
@@ -232,7 +232,8 @@ fn facts(root: &Root, tree: Option<&std::path::Path>) -> Result<u8> {
     facts.add_root(root, rdma.as_ref());
     facts.add_leases(handover::leases(root));
     if let Some(tree) = tree {
-        // What is read for the plan and its next changes too, so that the tree answers every command.
+        // Also reads what the plan and its next changes need, so that the tree serves every
+        // command.
         up::Next::look(root, &Request::read(root))?;
         handover::read_expected(root)?;
         handover::read_state(root)?;
@@ -243,7 +244,7 @@ fn facts(root: &Root, tree: Option<&std::path::Path>) -> Result<u8> {
         if !lost.is_empty() {
             root.keep(UNREAD, &lost);
         }
-        // What was read is not for everybody.
+        // The files may hold secrets.
         let mut folder = std::fs::DirBuilder::new();
         folder.mode(0o700).create(tree).map_err(save)?;
         let files = root.save(tree, handover::saved::saved).map_err(save)?;
@@ -273,7 +274,7 @@ fn show_timeline(root: &Root, format: TimelineFormat) -> Result<u8> {
     Ok(0)
 }
 
-/// What dracut's hooks do after the verdict; they set the environment.
+/// Prints what dracut's hooks do after the verdict; the hooks set the environment.
 fn take_turn(root: &Root, arguments: &TurnArguments) -> Result<u8> {
     if !root.is_live() {
         return Err(

@@ -59,7 +59,7 @@ fn every_output_in_the_readme_is_one_of_a_case() {
             .split_once(". ")
             .is_some_and(|(n, _)| n.parse::<u8>().is_ok());
         let begins = [
-            "asked by: ",
+            "requested by: ",
             "required: ",
             "left: ",
             "refused: ",

@@ -435,7 +435,7 @@ fn a_directory_that_others_can_write_is_refused() {
         fs::set_permissions("/run/ibboot", fs::Permissions::from_mode(0o777)).unwrap();
         assert_eq!(
             Directory::open().unwrap_err().to_string(),
-            "/run/ibboot: is not safe to write to: owner 0, mode 777, wanted a directory of this user that no other user can write to"
+            "/run/ibboot: is not safe to write to: owner 0, mode 777, expected a directory of this user that no other user can write to"
         );
         fs::remove_dir("/run/ibboot").unwrap();
         fs::create_dir("/run/elsewhere").unwrap();
@@ -451,7 +451,7 @@ fn a_directory_that_others_can_write_is_refused() {
         assert_eq!(fs::metadata("/run/ibboot").unwrap().uid(), 65534);
         assert_eq!(
             Directory::open().unwrap_err().to_string(),
-            "/run/ibboot: is not safe to write to: owner 65534, mode 755, wanted a directory of this user that no other user can write to"
+            "/run/ibboot: is not safe to write to: owner 65534, mode 755, expected a directory of this user that no other user can write to"
         );
     });
 }
@@ -467,7 +467,7 @@ fn a_file_of_another_user_is_not_trusted() {
             ibboot::handover::read_expected(&root)
                 .unwrap_err()
                 .to_string(),
-            "/run/ibboot/expected.json: is not trusted: owner 65534, mode 100644, wanted a regular file of root"
+            "/run/ibboot/expected.json: is not trusted: owner 65534, mode 100644, expected a regular file of root"
         );
         fs::remove_file("/run/ibboot/expected.json").unwrap();
         nix::unistd::mkfifo("/run/ibboot/expected.json", nix::sys::stat::Mode::S_IRUSR).unwrap();
@@ -475,7 +475,7 @@ fn a_file_of_another_user_is_not_trusted() {
             ibboot::handover::read_expected(&root)
                 .unwrap_err()
                 .to_string(),
-            "/run/ibboot/expected.json: is not trusted: owner 0, mode 10400, wanted a regular file of root"
+            "/run/ibboot/expected.json: is not trusted: owner 0, mode 10400, expected a regular file of root"
         );
     });
 }

@@ -52,7 +52,7 @@ impl<'a> Bond<'a> {
                 options,
                 mtu,
             }),
-            Some(more) => Err(malformed("the end of a bond", more)),
+            Some(more) => Err(malformed("allowed after the MTU of a bond", more)),
         }
     }
 

@@ -180,12 +180,12 @@ impl fmt::Display for Problem<'_> {
         match *self {
             Self::Unknown { nearest: Some(name) } => write!(f, "unknown argument; did you mean {name}?"),
             Self::Unknown { nearest: None } => {
-                f.write_str("unknown argument; ibboot.cmdline(7) lists those that exist")
+                f.write_str("unknown argument; see ibboot.cmdline(7) for all arguments")
             }
-            Self::NoValue => f.write_str("a value is missing; write it after a ="),
-            Self::NotText => f.write_str("holds bytes that are not text, so it is not read; write it in plain ASCII"),
+            Self::NoValue => f.write_str("the value is missing; write = and a value after the name"),
+            Self::NotText => f.write_str("contains bytes that are not text, so the argument is ignored; write the argument in plain ASCII"),
             Self::UnclosedQuote => {
-                f.write_str("a \" is never closed, so all that follows belongs to this argument; add the second \"")
+                f.write_str("a \" is never closed, so everything after it belongs to this argument; add the closing \"")
             }
             Self::NotOneOf { what, text, choices } => {
                 write!(f, "'{}' is not {what}; ", Escaped(text.as_bytes()))?;
@@ -208,7 +208,7 @@ impl fmt::Display for Problem<'_> {
             Self::CountsAsTrue { text } => {
                 write!(f, "'{}' counts as 1; write 0, no or off to turn it off", Escaped(text.as_bytes()))
             }
-            Self::TooMany { what, limit } => write!(f, "too many: at most {limit} {what} fit; leave some out"),
+            Self::TooMany { what, limit } => write!(f, "too many {what}: the limit is {limit}; remove some"),
         }
     }
 }

@@ -201,7 +201,7 @@ impl<'a> Ip<'a> {
             let Some(client) = client.as_mut() else {
                 return Err(Problem::Missing {
                     what: "the address of the netmask",
-                    hint: "write it as the first field",
+                    hint: "write the address as the first field",
                 });
             };
             let prefix = prefix_length(text, client.address).ok_or(Problem::Malformed {
@@ -212,7 +212,7 @@ impl<'a> Ip<'a> {
             if client.prefix.is_some_and(|written| written != prefix) {
                 return Err(Problem::Contradiction {
                     what: "the prefix of the address and the netmask differ",
-                    hint: "leave one of them out",
+                    hint: "remove one of them",
                 });
             }
             client.prefix = Some(prefix);
@@ -284,12 +284,11 @@ impl<'a> Ip<'a> {
         if self.dns1.is_none() && self.dns2.is_none() {
             return self.with_macaddr(rest);
         }
-        let hint =
-            "write at most two name servers, and neither an MTU nor a hardware address with them";
+        let hint = "write at most two name servers, without an MTU or a hardware address";
         match (self.dns2, more.first()) {
             (Some(_), None) => Ok(self),
             (Some(_), Some(text)) => Err(Problem::Malformed {
-                what: "wanted behind the name servers",
+                what: "allowed after the name servers",
                 text,
                 hint,
             }),
@@ -324,19 +323,20 @@ impl<'a> Ip<'a> {
             if self.methods.is_empty() {
                 return Err(Problem::Missing {
                     what: "the method",
-                    hint: "write it behind the interface",
+                    hint: "write the method after the interface",
                 });
             }
             if self.methods.iter().any(|method| method.is_static()) {
                 return Err(Problem::Missing {
                     what: "the address",
-                    hint: "write it as the first field, or ip=INTERFACE:off for none",
+                    hint: "write the address as the first field, or ip=INTERFACE:off for no address",
                 });
             }
             return Ok(self);
         };
         if client.prefix.is_none() && self.peer.is_none_or(|peer| peer.prefix.is_none()) {
-            let hint = "write the netmask as the fourth field; it is not guessed from the address";
+            let hint =
+                "write the netmask as the fourth field; the address does not imply a netmask";
             return Err(Problem::Missing {
                 what: "the netmask",
                 hint,
@@ -350,7 +350,7 @@ impl<'a> Ip<'a> {
         {
             return Err(Problem::Contradiction {
                 what: "the address, its peer and its gateway are not all IPv4 or all IPv6",
-                hint: "write one ip= for each",
+                hint: "write one ip= for each address family",
             });
         }
         Ok(self)
@@ -420,7 +420,7 @@ fn methods(text: &str) -> Result<Methods, Problem<'_>> {
     if methods.len() > 1 && methods.iter().any(alone) {
         return Err(Problem::Contradiction {
             what: "none, off and ibft exclude every other method",
-            hint: "leave one of them out",
+            hint: "remove one of them",
         });
     }
     Ok(methods)

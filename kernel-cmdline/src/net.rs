@@ -97,7 +97,7 @@ pub(crate) fn fields(text: &str) -> Result<Vec<&str, FIELDS>, Problem<'_>> {
     let mut rest = text;
     loop {
         // A colon between brackets belongs to an IPv6 address.
-        let hint = "close the bracket behind the address";
+        let hint = "close the bracket after the address";
         let open = Problem::Malformed {
             what: "a field",
             text: rest,

@@ -386,7 +386,7 @@ pub(crate) fn nvmf_discover(text: &str) -> Parsed<'_, NvmfDiscover<'_>> {
     match parts.next() {
         // Not shown: the field may be a key for the server.
         Some(_) => Err(Problem::Contradiction {
-            what: "nothing is wanted behind the service",
+            what: "no field is allowed after the service",
             hint: HINT,
         }),
         None => Ok(NvmfDiscover {

@@ -155,7 +155,7 @@ fn a_full_list_is_said() {
             .map(|number| {
                 let column = repeated(argument, number).len() + 1;
                 format!(
-                    "line:{column}: {}: too many: at most {limit} {what} fit; leave some out",
+                    "line:{column}: {}: too many {what}: the limit is {limit}; remove some",
                     argument(number)
                 )
             })
@@ -219,7 +219,7 @@ fn names_and_arguments_are_escaped() {
         lines(&parse(&sources)),
         [
             "/etc/cmdline.d/a\\x0ab.conf:1: rd.ib.mode=\\x1b]0;x\\x07=\\xff\\xc2\\x9b: \
-          holds bytes that are not text, so it is not read; write it in plain ASCII"
+          contains bytes that are not text, so the argument is ignored; write the argument in plain ASCII"
         ]
     );
 }

@@ -237,7 +237,7 @@ mod tests {
             set_mode(&root, "ib1", Mode::Connected)
                 .unwrap_err()
                 .to_string(),
-            "ib1: mode cannot be set: No such file or directory, wanted connected; see dmesg"
+            "ib1: mode cannot be set: No such file or directory, expected connected; see dmesg"
         );
     }
 

@@ -468,7 +468,7 @@ mod tests {
         assert_eq!(
             error.to_string(),
             format!(
-                "/run/ibboot/state.json: belongs to another boot: {}..., wanted {BOOT}",
+                "/run/ibboot/state.json: belongs to another boot: {}..., expected {BOOT}",
                 "x".repeat(200)
             )
         );

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The modules of the plan: those that are named, those that follow, and the drivers of the HCAs
-//! that are there.
+//! The modules of the plan: those that arguments name, those that follow from other requests, and
+//! the drivers of the HCAs in this machine.
 
 use std::collections::BTreeSet;
 
@@ -20,13 +20,13 @@ struct Hca<'a> {
 }
 
 impl Hca<'_> {
-    /// The module by which it becomes an RDMA device.
+    /// The module that makes an RDMA device of it.
     fn maker(&self) -> &str {
         drivers::half_of(&self.driver).unwrap_or(&self.driver)
     }
 }
 
-/// What a selector tells of an HCA that has no RDMA device yet.
+/// How a selector identifies an HCA that has no RDMA device yet.
 enum Wanted {
     At(PciAddress),
     By(&'static str),
@@ -41,8 +41,9 @@ impl Wanted {
     }
 }
 
-/// None for the name of an interface, for one that udev gave, and for a GUID.
-fn told(selector: &str) -> Option<Wanted> {
+/// The HCA that a selector identifies; none for the name of an interface, for a name from udev and
+/// for a GUID.
+fn identified(selector: &str) -> Option<Wanted> {
     match Selector::parse(selector)? {
         Selector::Pci(address) => Some(Wanted::At(address)),
         Selector::Name(device) | Selector::Port { device, .. } => {
@@ -94,7 +95,7 @@ impl Draft<'_> {
         }
     }
 
-    /// Whether a port is wanted that no software link of ours makes.
+    /// Whether a port is required that is not a software link of this request.
     fn wants_hca(&self) -> bool {
         let request = self.request;
         let is_made = |port: &str| {
@@ -110,8 +111,8 @@ impl Draft<'_> {
             || matches!(request.required, Required::Count(n) if n as usize > request.links.len())
     }
 
-    /// A PCI driver that is named alone makes no RDMA device: its half belongs to it. Where no HCA
-    /// is wanted it is enough if the image has it.
+    /// Loads the RDMA half of a named PCI driver, which alone makes no RDMA device. If no HCA is
+    /// required, a half that is missing in the image is not an error.
     fn half(&mut self, core: &Requested<String>, wants_hca: bool) {
         let Some(half) = drivers::half_of(&core.value) else {
             return;
@@ -129,54 +130,58 @@ impl Draft<'_> {
         }
     }
 
-    /// The drivers of the HCAs on the PCI bus, where the command line names none.
+    /// Loads the drivers of the HCAs on the PCI bus, if the command line names none.
     fn hca_drivers(&mut self) {
         let inventory = self.inventory;
-        let asked = self.request.asked.clone();
+        let requested = self.request.asked.clone();
         let mut hcas: Vec<Hca<'_>> = Vec::new();
         for function in &inventory.pci {
             let found = inventory.modules.for_modalias(&function.modalias);
             hcas.extend(found.into_iter().map(|driver| Hca { function, driver }));
         }
         if self.request.dump.is_some() {
-            self.keep_the_wanted(&mut hcas);
+            self.keep_required(&mut hcas);
         }
         for hca in &hcas {
-            // A module that is loaded brings those it needs, whatever blacklists say of them.
+            // Loading a module also loads the modules that it needs, even if a blacklist has them.
             let by = self
                 .blacklisted(hca.maker())
                 .or_else(|| self.blacklisted(&hca.driver));
             match by {
                 Some(by) => self.leave(hca.maker(), &by),
                 None => {
-                    self.load(hca.maker(), asked.as_ref());
+                    self.load(hca.maker(), requested.as_ref());
                 }
             }
         }
     }
 
-    /// A kernel that saves a dump has memory for one driver: that of the HCAs which the selectors of the wanted ports
-    /// mean. Where none of them tells an HCA, all stay, since the dump may need any.
-    fn keep_the_wanted(&mut self, hcas: &mut Vec<Hca<'_>>) {
+    /// A kernel that saves a dump has memory for one driver: keeps the HCAs that the selectors of
+    /// the required ports identify. If no selector identifies an HCA, keeps all, because the dump
+    /// may need any of them.
+    fn keep_required(&mut self, hcas: &mut Vec<Hca<'_>>) {
         let request = self.request;
         let ports = request.ports.iter().map(|port| &port.value);
         let interfaces = request.interfaces.iter().map(|known| &known.value.port);
-        let wanted: Vec<Wanted> = ports.chain(interfaces).filter_map(|p| told(p)).collect();
-        if !wanted.is_empty() {
-            hcas.retain(|hca| wanted.iter().any(|wanted| wanted.is(hca)));
+        let required: Vec<Wanted> = ports
+            .chain(interfaces)
+            .filter_map(|p| identified(p))
+            .collect();
+        if !required.is_empty() {
+            hcas.retain(|hca| required.iter().any(|wanted| wanted.is(hca)));
         }
         let makers: BTreeSet<&str> = hcas.iter().map(Hca::maker).collect();
         if makers.len() > 1 {
             let makers: Vec<&str> = makers.into_iter().collect();
             self.left.push(format!(
-                "rd.ib.kdump=: no selector tells which HCA is wanted, so all drivers count: {}; write pci= in \
+                "rd.ib.kdump=: no selector identifies the HCA, so the drivers of all HCAs are loaded: {}; write pci= in \
                  rd.ib.require= or name one driver in rd.driver.post=",
                 makers.join(" and ")
             ));
         }
     }
 
-    /// Who forbids to load the module where nobody named it: an argument or a file.
+    /// The argument or file that forbids loading the module unless an argument names it.
     fn blacklisted(&self, name: &str) -> Option<String> {
         let argument = self.request.blacklist.iter().find(|b| b.value == name);
         let file = || self.inventory.blacklist.by(name);
@@ -187,14 +192,14 @@ impl Draft<'_> {
 
     fn leave(&mut self, name: &str, by: &str) {
         let line = format!(
-            "{by}: {name} is not loaded for its HCA; name it in rd.driver.post= to load it all the same"
+            "{by}: {name} is not loaded for its HCA; name it in rd.driver.post= to load it anyway"
         );
         if !self.left.contains(&line) {
             self.left.push(line);
         }
     }
 
-    /// Part of the RDMA stack: by its name, or because it needs ib_core.
+    /// Whether a module is part of the RDMA stack: by its name, or because it needs ib_core.
     fn is_rdma(&self, name: &str) -> bool {
         is_rdma_module(name)
             || drivers::half_of(name).is_some()
@@ -247,8 +252,8 @@ impl Draft<'_> {
         true
     }
 
-    /// A dependency that binds the cards must itself get `async_probe`: modprobe passes
-    /// parameters only to the module it is called for.
+    /// Loads the dependencies that bind the cards, because they need `async_probe` themselves:
+    /// modprobe passes parameters only to the module that it is called for.
     fn probe_side_by_side(&mut self, name: &str, asked_by: Option<&Origin>) {
         let index = &self.inventory.modules;
         let cores = index
@@ -264,7 +269,7 @@ impl Draft<'_> {
         if self.request.async_probe && self.inventory.modules.drives_devices(name) {
             vec!["async_probe=1".to_owned()]
         } else if name == drivers::BONDING {
-            // Or it makes a bond0 of its own, in a mode of its own.
+            // Otherwise the module creates a bond0 with its default mode.
             vec!["max_bonds=0".to_owned()]
         } else {
             Vec::new()
@@ -272,7 +277,7 @@ impl Draft<'_> {
     }
 }
 
-/// The refusal of a module that is not in the image: it names the module and the file.
+/// The refusal of a module that is not in the image; the reason names the module and the file.
 fn missing(name: &str, index: &Index, asked_by: Option<&Origin>) -> Refusal {
     let file = drivers::usual_file(name);
     Refusal {

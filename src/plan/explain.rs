@@ -13,7 +13,7 @@ use crate::wish::bond;
 use crate::wish::ipoib::{self, WantedMode, WantedMtu};
 use kernel_cmdline::Handover;
 
-/// What a step does, in words.
+/// A step in words.
 fn action(action: &Action) -> String {
     match action {
         Action::LoadModule {
@@ -45,7 +45,7 @@ fn action(action: &Action) -> String {
     }
 }
 
-/// What is done for the expectation, in words.
+/// The work for the expectation, in words.
 fn expected(action: &Expected<'_>) -> String {
     match action {
         Expected::BringUpInterface { name, port, ipoib } => interface(name, port, ipoib),
@@ -56,7 +56,7 @@ fn expected(action: &Expected<'_>) -> String {
             };
             let parts = configuring(ipoib).join(", ");
             format!(
-                "bring up the IPoIB interface of {ports}, where no other step names it: {parts}"
+                "bring up the IPoIB interface of {ports}, unless another step names it: {parts}"
             )
         }
         Expected::WaitFor { port, gates_boot } => format!(
@@ -67,14 +67,14 @@ fn expected(action: &Expected<'_>) -> String {
                 " (the boot does not wait for it)"
             }
         ),
-        Expected::AskServer { server } => format!("ask {server} over RDMA"),
+        Expected::AskServer { server } => format!("query {server} over RDMA"),
         Expected::MakeBond { name, bond, ipoib } => make_bond(name, bond, ipoib),
         Expected::HandOver { to } => {
             let owner = match to {
                 Some(Handover::Keep) => "; the interfaces stay as they are",
                 Some(Handover::Nm) => "; NetworkManager gets the interfaces",
                 Some(Handover::Networkd) => "; systemd-networkd gets the interfaces",
-                Some(Handover::None) => "; nobody is told of the interfaces",
+                Some(Handover::None) => "; no program is told about the interfaces",
                 Some(Handover::Auto) | None => "",
             };
             format!("hand over to the real root{owner}")
@@ -82,7 +82,7 @@ fn expected(action: &Expected<'_>) -> String {
     }
 }
 
-/// What is done to an IPoIB interface, in the order in which it is done.
+/// The work on an IPoIB interface, in order.
 fn interface(name: &str, port: &str, wish: &ipoib::Wish) -> String {
     let mut parts = Vec::new();
     if let Some(pkey) = wish.pkey {
@@ -95,7 +95,7 @@ fn interface(name: &str, port: &str, wish: &ipoib::Wish) -> String {
     format!("bring up IPoIB interface {name}: {}", parts.join(", "))
 }
 
-/// What is done to an interface that is there.
+/// The work on an existing interface.
 fn configuring(wish: &ipoib::Wish) -> Vec<String> {
     let mut parts = Vec::new();
     parts.extend(wish.mode.map(|mode| {
@@ -114,7 +114,7 @@ fn configuring(wish: &ipoib::Wish) -> Vec<String> {
     parts
 }
 
-/// MTU, addresses and what goes with them.
+/// MTU, addresses, routes, names and DHCP.
 fn addressing(wish: &ipoib::Wish) -> Vec<String> {
     let mut parts = Vec::new();
     parts.extend(wish.mtu.map(|mtu| match mtu {
@@ -140,7 +140,7 @@ fn addressing(wish: &ipoib::Wish) -> Vec<String> {
     parts.extend(wish.hostname.iter().map(|name| format!("host name {name}")));
     parts.extend(wish.dhcp.as_ref().map(|dhcp| {
         let id = match &dhcp.client_id {
-            WantedId::Firmware => "as the card's firmware".to_owned(),
+            WantedId::Firmware => "of the card's firmware".to_owned(),
             WantedId::Hardware => "20 and the port GUID".to_owned(),
             WantedId::Bytes(bytes) => Hex(bytes).to_string(),
         };
@@ -151,7 +151,7 @@ fn addressing(wish: &ipoib::Wish) -> Vec<String> {
     }));
     parts.extend(wish.dhcp6.as_ref().map(asking6));
     let informed = wish.information();
-    parts.extend(informed.map(|_| "name servers of DHCPv6 where a router says so".to_owned()));
+    parts.extend(informed.map(|_| "name servers from DHCPv6 if a router requests it".to_owned()));
     parts
 }
 
@@ -163,20 +163,19 @@ fn asking6(wish: &dhcp::v6::Wish) -> String {
     };
     how.push(match written {
         Some(identity) => format!("DUID {}, IAID {}", Hex(&identity.duid), identity.iaid),
-        None => "DUID of the port GUID".to_owned(),
+        None => "DUID from the port GUID".to_owned(),
     });
     how.extend(
         wish.limit_s
             .map(|limit| format!("{} times {limit} s", wish.tries)),
     );
-    how.extend(
-        wish.after_router_s
-            .map(|seconds| format!("where a router says so or gave no address for {seconds} s")),
-    );
+    how.extend(wish.after_router_s.map(|seconds| {
+        format!("if a router requests DHCPv6 or gives no address within {seconds} s")
+    }));
     format!("DHCPv6 ({})", how.join(", "))
 }
 
-/// What is done to a bond.
+/// The work on a bond.
 fn make_bond(name: &str, bond: &bond::Wish, wish: &ipoib::Wish) -> String {
     let mut parts = vec![format!("mode {}", bond::MODE)];
     let options = bond.options.iter();
@@ -184,10 +183,10 @@ fn make_bond(name: &str, bond: &bond::Wish, wish: &ipoib::Wish) -> String {
     parts.push("up, carrier".to_owned());
     parts.extend(addressing(wish));
     let slaves = bond.slaves.join(" and ");
-    format!("make bond {name} of {slaves}: {}", parts.join(", "))
+    format!("create bond {name} of {slaves}: {}", parts.join(", "))
 }
 
-/// The plan for people: a numbered line per step with the argument that asked for it.
+/// The plan as text: one numbered line for each step, with the argument that requested it.
 pub fn text(plan: &Plan) -> String {
     let mut out = String::new();
     for complaint in &plan.complaints {
@@ -195,15 +194,15 @@ pub fn text(plan: &Plan) -> String {
     }
     if plan.dump == Some(Dump::Undisturbed) {
         out.push_str(
-            "nothing is done: this kernel saves the dump of one that crashed (/proc/vmcore); rd.ib.kdump=1 asks for links in it\n",
+            "nothing to do: this kernel saves a crash dump (/proc/vmcore); rd.ib.kdump=1 requests links in this kernel\n",
         );
         return out;
     }
     let Some(asked) = &plan.asked_by else {
-        out.push_str("nothing on this command line is for ibboot\n");
+        out.push_str("this command line requests nothing from ibboot\n");
         return out;
     };
-    out.push_str(&format!("asked by: {}\n", printable(&asked.argument)));
+    out.push_str(&format!("requested by: {}\n", printable(&asked.argument)));
     for (number, line) in plan.lines().iter().enumerate() {
         let what = printable(&match &line.what {
             What::Step(step) => action(step),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The links of the plan: software links, IPoIB interfaces, and any port at all.
+//! The links of the plan: software links, IPoIB interfaces, bonds, and any port.
 
 use kernel_cmdline::LinkKind;
 
@@ -49,10 +49,10 @@ impl Draft<'_> {
         before: &[Requested<SoftLink>],
     ) -> Option<String> {
         let SoftLink { kind, netdev, .. } = &link.value;
-        // Two software devices on one interface: rdma_cm would use whichever came first.
+        // With two software devices on one interface rdma_cm would use the first one.
         if let Some(other) = before.iter().find(|other| &other.value.netdev == netdev) {
             return Some(format!(
-                "{netdev} carries {} already: one software link per interface",
+                "{netdev} already carries {}: only one software link per interface",
                 other.value.name
             ));
         }
@@ -67,14 +67,14 @@ impl Draft<'_> {
         if self.load(drivers::of_link(*kind), Some(&link.origin)) {
             return None;
         }
-        // The refusal of the module says it all; the link's names the module.
+        // The refusal of the module has the details; the refusal of the link names the module.
         Some(match kind {
             LinkKind::Rxe => "kernel module rdma_rxe is not in this image".to_owned(),
             LinkKind::Siw => "kernel module siw is not in this image (many distribution kernels are built without it)".to_owned(),
         })
     }
 
-    /// The IPoIB interface of a port; the port may be listed by the same name already.
+    /// Plans the IPoIB interface of a port; `links` may have the port under the same name already.
     pub(super) fn interface(
         &mut self,
         interface: &Requested<InterfaceWish>,
@@ -83,7 +83,7 @@ impl Draft<'_> {
         let InterfaceWish {
             name, port, ipoib, ..
         } = &interface.value;
-        // rd.ib.require= may list the interface, or its port.
+        // rd.ib.require= may list the interface or its port.
         let listed = |link: &&mut LinkWish| {
             link.ipoib.is_none()
                 && (link.wanted == *name || (link.wanted == *port && ipoib.pkey.is_none()))
@@ -122,7 +122,7 @@ impl Draft<'_> {
         }
     }
 
-    /// A bond of interfaces that are planned already.
+    /// Plans a bond of interfaces that are already planned.
     pub(super) fn bond(&mut self, bond: &Requested<BondWish>, links: &mut Vec<LinkWish>) {
         let name = &bond.value.name;
         let mut refused = bond.value.refused.clone();
@@ -131,7 +131,7 @@ impl Draft<'_> {
         } else if !self.load(drivers::BONDING, Some(&bond.origin)) {
             refused = Some("kernel module bonding is not in this image".to_owned());
         }
-        // rd.ib.require= may list it.
+        // rd.ib.require= may list the bond.
         links.retain(|link| link.wanted != *name);
         links.push(LinkWish {
             wanted: Target::Named(name.clone()),
@@ -143,8 +143,8 @@ impl Draft<'_> {
         });
     }
 
-    /// `rd.ib.mode=` and `rd.ib.mtu=` of all: the interfaces of the ports that `rd.ib.require=` lists, where
-    /// nothing names them.
+    /// Applies `rd.ib.mode=` and `rd.ib.mtu=` without an interface to the ports that
+    /// `rd.ib.require=` lists, if no argument names their interfaces.
     pub(super) fn all_interfaces(&self, links: &mut [LinkWish]) {
         let Some(all) = self.request.any_interface.as_ref() else {
             return;
@@ -165,7 +165,7 @@ impl Draft<'_> {
         }
     }
 
-    /// Nothing is named: any port will do. Impossible only if no driver can ever make one.
+    /// The wish for any port. Refused only if no driver can make an RDMA device.
     pub(super) fn any_port(&mut self, require: Require) -> LinkWish {
         let refused = (self.modules.iter().all(|module| module.refused.is_some())
             && self.request.links.is_empty()
@@ -178,16 +178,16 @@ impl Draft<'_> {
                 missing.join(", ")
             )
         });
-        let asked = self.request.asked.as_ref();
+        let requested = self.request.asked.as_ref();
         if let Some(reason) = &refused {
-            self.refuse(Target::Any.as_str(), reason, asked);
+            self.refuse(Target::Any.as_str(), reason, requested);
         }
         let all = self.request.any_interface.as_ref();
-        // A port without such an interface is none of those that will do.
+        // A port without an IPoIB interface does not qualify.
         let infiniband = all.filter(|_| require != Require::All);
         LinkWish {
             wanted: Target::Any,
-            asked_by: asked.cloned(),
+            asked_by: requested.cloned(),
             link_layer: infiniband.map(|_| LinkLayer::InfiniBand),
             refused,
             required: require == Require::All,
@@ -198,17 +198,17 @@ impl Draft<'_> {
     }
 }
 
-/// Why a software link cannot be made on this interface.
+/// Why a software link on this interface is not possible.
 fn unfit(netdev: &Netdev, kind: LinkKind) -> Option<String> {
     let name = &netdev.ifname;
     if netdev.hardware_type == Some(HardwareType::InfiniBand) {
         return Some(format!(
-            "{name} is an IPoIB interface: a software link needs an Ethernet one"
+            "{name} is an IPoIB interface: a software link needs an Ethernet interface"
         ));
     }
     if kind == LinkKind::Rxe && netdev.kind.as_deref() == Some("vlan") {
         return Some(format!(
-            "{name} is a VLAN: the kernel makes Soft-RoCE only on its parent"
+            "{name} is a VLAN: the kernel creates Soft-RoCE only on the parent interface"
         ));
     }
     let loopback = name == "lo";

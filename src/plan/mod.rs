@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! PURE: wishes and inventory in, steps and expectation out. What cannot be had on this machine
-//! is refused here, before anything is written.
+//! PURE: makes steps and an expectation from a request and an inventory. A request that is not
+//! possible on this machine is refused here, before anything is written.
 
 mod drivers;
 pub mod explain;
@@ -47,14 +47,14 @@ pub struct PciFunction {
     pub mlx4_ports: Vec<(u32, String)>,
 }
 
-/// What is known of the machine before anything is done.
+/// The state of the machine before any change.
 #[derive(Debug)]
 pub struct Inventory {
     /// The image's modules.
     pub modules: Index,
     /// What modprobe.d(5) forbids.
     pub blacklist: Blacklist,
-    /// Devices and interfaces that are there already.
+    /// Existing devices and interfaces.
     pub facts: Facts,
     /// PCI functions of RDMA makers.
     pub pci: Vec<PciFunction>,
@@ -90,15 +90,15 @@ impl Inventory {
     }
 }
 
-/// What `up` does besides the work that the expectation asks for.
+/// What `up` does in addition to the work for the expectation.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "action", rename_all = "snake_case")]
 pub enum Action {
-    /// Load a kernel module with parameters, beside the other modules.
+    /// Load a kernel module with parameters, concurrently with the other modules.
     LoadModule {
         /// Name in the kernel's spelling.
         module: String,
-        /// Where it is; none for a builtin one.
+        /// The module's file; none if the module is builtin.
         file: Option<String>,
         /// `NAME=VALUE`, added to those of the site.
         parameters: Vec<String>,
@@ -123,24 +123,24 @@ pub enum Action {
     },
     /// Set the default RoCE mode.
     SetRoceMode {
-        /// Which ports; all where absent.
+        /// Which ports; none for all.
         selector: Option<String>,
         /// As configfs spells it: `IB/RoCE v1` or `RoCE v2`.
         mode: &'static str,
     },
 }
 
-/// A step and who asked for it.
+/// A step and the argument that requested it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Step {
     /// What is done.
     #[serde(flatten)]
     pub action: Action,
-    /// The argument; none for what follows from another step.
+    /// The argument; none if the step follows from another step.
     pub asked_by: Option<Origin>,
 }
 
-/// A wish that cannot be met here.
+/// A request that is not possible on this machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Refusal {
     /// What is refused.
@@ -156,39 +156,38 @@ pub struct Refusal {
 pub struct Interface {
     /// Its name on the command line.
     pub name: String,
-    /// The link of the expectation that says what is expected of it.
+    /// The link of the expectation that describes the interface.
     pub link: Target,
 }
 
 /// What will be done, and what is expected afterwards.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
-    /// The argument that turned ibboot on; none: nothing is done.
+    /// The argument that turned ibboot on; none if nothing is done.
     pub asked_by: Option<Origin>,
-    /// What is done besides the expectation, in order; [`Plan::lines`] has both.
+    /// What is done in addition to the expectation, in order; [`Plan::lines`] has both.
     pub steps: Vec<Step>,
-    /// The IPoIB interfaces that are named, in order.
+    /// The named IPoIB interfaces, in order.
     pub interfaces: Vec<Requested<Interface>>,
-    /// The argument that asks something of all other IPoIB interfaces.
+    /// The argument that applies to all other IPoIB interfaces.
     pub of_all: Option<Origin>,
-    /// Who owns the interfaces in the real root, where an argument says so.
+    /// Who owns the interfaces in the real root, if an argument says so.
     pub handover: Option<Requested<Handover>>,
-    /// Wishes that cannot be met.
+    /// Requests that are not possible.
     pub refusals: Vec<Refusal>,
-    /// Arguments that are wrong, a line each.
+    /// Invalid arguments, one line each.
     pub complaints: Vec<String>,
-    /// Arguments that are understood and left to somebody else, and drivers that are left alone, a
-    /// line each.
+    /// Arguments that are left to another program, and drivers that are not loaded, one line each.
     pub left: Vec<String>,
     /// Deadline in seconds from the start of `up`.
     pub timeout: Duration,
     /// What happens at the deadline.
     pub onfail: OnFailure,
-    /// In a kernel that saves the dump of one that crashed: what is done of what is asked for.
+    /// In a kernel that saves a crash dump: which part of the request is carried out.
     pub dump: Option<Dump>,
-    /// Where the DHCP server of the boot device names the root file system.
+    /// Set if the DHCP server of the boot device names the root file system.
     pub root_of_lease: Option<OfLease>,
-    /// What is known of the root file system's server may be told to its boot device alone.
+    /// Only the DHCP server of the boot device may name the server of the root file system.
     pub needs_boot_device: bool,
     /// What `verify` will compare with.
     pub expectation: Expectation,
@@ -199,7 +198,7 @@ impl Serialize for Plan {
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("schema", &SCHEMA)?;
         map.serialize_entry("asked_by", &self.asked_by)?;
-        // Without an argument there is no line, not even that of the handover.
+        // Without an argument there are no lines, not even the handover.
         let lines = self.asked_by.as_ref().map(|_| self.lines());
         map.serialize_entry("steps", &lines.unwrap_or_default())?;
         map.serialize_entry("refusals", &self.refusals)?;
@@ -225,7 +224,7 @@ fn as_word<T: Display, S: Serializer>(
     serializer.collect_str(word)
 }
 
-/// Decides.
+/// Makes the plan for a request on this machine.
 pub fn plan(request: &Request, inventory: &Inventory) -> Plan {
     let mut draft = Draft {
         request,
@@ -290,7 +289,7 @@ struct Draft<'a> {
 }
 
 impl Draft<'_> {
-    /// The servers to ask, and the module that asks them.
+    /// The servers to query; also plans the module that queries them.
     fn servers(&mut self) -> Vec<ServerWish> {
         let named = self.request.servers.clone();
         let servers = if named.is_empty() {
@@ -308,8 +307,8 @@ impl Draft<'_> {
         servers.into_iter().map(wish).collect()
     }
 
-    /// The server of a root file system that goes by RDMA. Nobody asked for the question itself, so
-    /// an image that cannot ask is none the worse.
+    /// The server of a root file system over RDMA. No argument requests this query, so an image
+    /// without the module for it omits the query.
     fn root_server(&self) -> Option<Requested<Server>> {
         let root = self.request.root.as_ref()?;
         let is_rdma = root.value.transport == Transport::Rdma;
@@ -355,11 +354,11 @@ impl Draft<'_> {
         for link in &mut links {
             link.required = self.is_required(link, require);
         }
-        // `rxe0:1` of a list is the port of a link that is made here: one wish, not two.
+        // `rxe0:1` in a list is the port of a link that ibboot creates: one wish, not two.
         let made = self.request.links.iter();
         let made: Vec<String> = made.map(|l| format!("{}:1", l.value.name)).collect();
         links.retain(|link| made.iter().all(|made| link.wanted != *made));
-        // Where nothing is named, or any will do, or all are wanted, every port is a candidate.
+        // If no port is named, or any N or all are required, every port is a candidate.
         let any_port = (require != Require::Listed).then(|| self.any_port(require));
         Expectation {
             require,
@@ -376,7 +375,7 @@ impl Draft<'_> {
 
     fn is_required(&self, link: &LinkWish, require: Require) -> bool {
         if require != Require::Listed || !self.request.listed {
-            // Of a bond's interfaces one is enough, which its own checks see to.
+            // One interface of a bond is enough; the checks of the bond require it.
             let is_in_bond = |ipoib: &ipoib::Wish| ipoib.bond.is_some();
             return match require {
                 Require::Listed => !link.ipoib.as_ref().is_some_and(is_in_bond),
@@ -385,7 +384,7 @@ impl Draft<'_> {
             };
         }
         self.request.ports.iter().any(|port| {
-            // A link that is made here is also meant by the name of its port.
+            // The name of its port also selects a link that ibboot creates.
             let device = port.value.strip_suffix(":1");
             link.wanted == port.value || device.is_some_and(|device| link.wanted == device)
         })

@@ -23,7 +23,7 @@ impl Draft<'_> {
         }
     }
 
-    /// Only what is certain already: a card that is there and is not an mlx4.
+    /// Refuses only what is certain now: an existing card that is not an mlx4.
     fn refuse_port_type(&self, selector: &str, port_type: PortType) -> Option<String> {
         let functions = self.targets(selector)?;
         let (address, _) = functions.first()?;
@@ -32,7 +32,7 @@ impl Draft<'_> {
             None | Some("mlx4_core") => {}
             Some("mlx5_core") => {
                 return Some(format!(
-                    "{address} is driven by mlx5_core: its port type is firmware; set LINK_TYPE_P1 with mlxconfig"
+                    "{address} is driven by mlx5_core, whose port type is set in the firmware: set LINK_TYPE_P1 with mlxconfig"
                 ));
             }
             Some(other) => {
@@ -60,19 +60,14 @@ impl Draft<'_> {
                     .is_some_and(|t| t.iter().any(|(a, port)| a == address && *port == Some(2)))
         });
         // drivers/net/ethernet/mellanox/mlx4/main.c, mlx4_check_port_params.
-        (port_type == PortType::Eth && only_first && other_is_ib && !second_becomes_eth).then(
-            || {
-                format!(
-                    "{address}: port 1 cannot be eth while port 2 is ib on this family of cards"
-                )
-            },
-        )
+        (port_type == PortType::Eth && only_first && other_is_ib && !second_becomes_eth)
+            .then(|| format!("{address}: port 1 cannot be eth while port 2 is ib on these cards"))
     }
 
     fn targets(&self, selector: &str) -> Option<Vec<(String, Option<u32>)>> {
         let pci = &self.inventory.pci;
-        let there = |address: &str| pci.iter().any(|function| function.address == address);
-        mlx4_targets(selector, &self.inventory.facts, there)
+        let exists = |address: &str| pci.iter().any(|function| function.address == address);
+        mlx4_targets(selector, &self.inventory.facts, exists)
     }
 
     pub(super) fn roce(&mut self) {
@@ -93,17 +88,17 @@ impl Draft<'_> {
     }
 }
 
-/// PCI address and port number (none: all ports) that a port type selector means, as far as the
-/// machine shows it yet; `there` knows the PCI functions.
+/// PCI addresses and port numbers (none: all ports) of a port type selector; none if the machine
+/// does not show them yet. `exists` tells whether a PCI function exists.
 pub fn mlx4_targets(
     selector: &str,
     facts: &Facts,
-    there: impl Fn(&str) -> bool,
+    exists: impl Fn(&str) -> bool,
 ) -> Option<Vec<(String, Option<u32>)>> {
     let parsed = Selector::parse(selector)?;
     if let Selector::Pci(address) = &parsed {
         let address = address.to_string();
-        return there(&address).then(|| vec![(address, None)]);
+        return exists(&address).then(|| vec![(address, None)]);
     }
     let found = select::ports(&parsed, facts);
     let targets: Vec<_> = found

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! PURE: which interfaces the root file system comes over.
+//! PURE: whether the root file system uses an interface of ibboot.
 
 use crate::request::Request;
 use crate::wish::expectation::RootWish;
 use crate::wish::ipoib;
 use crate::wish::storage::{Protocol, Transport};
 
-/// The root file system, where an interface of ours leads to its server; over RDMA there is no other
-/// way.
+/// The root file system, if an interface of ibboot leads to its server; over RDMA always.
 pub fn carried(request: &Request) -> Option<RootWish> {
     let wish = request.root.as_ref()?;
     let server = wish.value.server;
@@ -15,7 +14,7 @@ pub fn carried(request: &Request) -> Option<RootWish> {
         let routes = ipoib.routes.iter().map(|route| &route.network);
         let mut networks = ipoib.addresses.iter().chain(routes);
         let near = server.is_some_and(|server| networks.any(|n| n.reaches(server)));
-        near || is_told_the_root(ipoib) || !ipoib.gateways.is_empty()
+        near || may_learn_root(ipoib) || !ipoib.gateways.is_empty()
     });
     (leads || wish.value.transport == Transport::Rdma).then(|| RootWish {
         root: wish.value,
@@ -27,26 +26,26 @@ pub fn carried(request: &Request) -> Option<RootWish> {
     })
 }
 
-/// `netroot` has to wait for the verdict: the root file system comes over a link of ours, or the DHCP
-/// server of a boot device of ours may yet say so.
+/// Whether `netroot` must wait for the verdict: the root file system uses a link of ibboot, or the
+/// DHCP server of a boot device of ibboot may still name it.
 pub fn holds_netroot(request: &Request) -> bool {
-    let may_be_told = request.root_of_lease.is_some() && interfaces(request).any(is_told_the_root);
-    request.asked.is_some() && (carried(request).is_some() || may_be_told)
+    let may_be_named = request.root_of_lease.is_some() && interfaces(request).any(may_learn_root);
+    request.asked.is_some() && (carried(request).is_some() || may_be_named)
 }
 
-/// Bonds among them.
+/// All IPoIB interfaces, bonds included.
 fn interfaces(request: &Request) -> impl Iterator<Item = &ipoib::Wish> {
     let bonds = request.bonds.iter().map(|b| &b.value.ipoib);
     let interfaces = request.interfaces.iter().map(|i| &i.value.ipoib);
     interfaces.chain(bonds)
 }
 
-/// Its DHCP server may name the root file system, or the server of it.
-fn is_told_the_root(ipoib: &ipoib::Wish) -> bool {
+/// Whether the DHCP server of this interface may name the root file system or its server.
+fn may_learn_root(ipoib: &ipoib::Wish) -> bool {
     ipoib.boot && (ipoib.dhcp.is_some() || ipoib.dhcp6.is_some())
 }
 
-/// The command line does not name the server of the root file system by its address.
+/// Whether the command line lacks the address of the root file system's server.
 pub(super) fn leaves_server_out(request: &Request) -> bool {
     let named = request.root.as_ref().map(|root| root.value);
     let is_nfs = named.is_some_and(|root| root.protocol == Protocol::Nfs && root.server.is_none());

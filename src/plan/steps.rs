@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! PURE: the plan in order, as `ibboot plan` shows it: the steps that stand in the plan, and what the expectation asks
-//! of the walk.
+//! PURE: the plan in order, as `ibboot plan` shows it: the steps of the plan, and the work that
+//! `up` does for the expectation.
 
 use kernel_cmdline::Handover;
 use serde::{Serialize, Serializer};
@@ -11,7 +11,8 @@ use crate::wish::expectation::{Expectation, LinkWish, Require};
 use crate::wish::origin::Origin;
 use crate::wish::{bond, ipoib};
 
-/// A line of the plan, and the argument that asks for it; none for what follows from another line.
+/// A line of the plan, and the argument that requests it; none if the line follows from another
+/// line.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Shown<'a> {
     /// What is done.
@@ -27,11 +28,11 @@ pub struct Shown<'a> {
 pub enum What<'a> {
     /// A step of the plan.
     Step(&'a Action),
-    /// The expectation: the walk works until it is met.
+    /// Work for the expectation: `up` continues until the expectation is met.
     Expected(Expected<'a>),
 }
 
-/// What the walk does to meet the expectation.
+/// What `up` does to meet the expectation.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "action", rename_all = "snake_case")]
 pub enum Expected<'a> {
@@ -41,21 +42,21 @@ pub enum Expected<'a> {
         name: &'a str,
         /// Selector of its port.
         port: &'a str,
-        /// What is wanted of it.
+        /// What is requested of the interface.
         ipoib: &'a ipoib::Wish,
     },
-    /// The same of the IPoIB interfaces of several ports, but for those that another line names.
+    /// Bring up the IPoIB interfaces of several ports, except those that another line names.
     BringUpInterfaces {
-        /// Selectors of the ports; empty: every port there is.
+        /// Selectors of the ports; empty for every port.
         ports: Vec<&'a str>,
-        /// What is wanted of each.
+        /// What is requested of each interface.
         ipoib: &'a ipoib::Wish,
     },
-    /// Make a bond of IPoIB interfaces; addresses, when it has carrier.
+    /// Create a bond of IPoIB interfaces; set addresses when the bond has carrier.
     MakeBond {
         /// Its name.
         name: &'a str,
-        /// What it is made of.
+        /// Its interfaces and options.
         bond: &'a bond::Wish,
         /// MTU and addresses.
         ipoib: &'a ipoib::Wish,
@@ -67,21 +68,21 @@ pub enum Expected<'a> {
         /// The boot waits for it.
         gates_boot: bool,
     },
-    /// Ask a server over RDMA when the links are verified.
+    /// Query a server over RDMA when the links are verified.
     AskServer {
-        /// Its address, with the port where a service is meant.
+        /// Its address, with the port if a service is requested.
         server: String,
     },
-    /// Write the handover and let the boot go on.
+    /// Write the handover and let the boot continue.
     HandOver {
-        /// Who owns the interfaces then, where an argument says so.
+        /// Who owns the interfaces afterwards, if an argument says so.
         #[serde(skip_serializing_if = "Option::is_none", serialize_with = "owner")]
         to: Option<Handover>,
     },
 }
 
 impl Plan {
-    /// All lines, in the order of the walk.
+    /// All lines, in the order in which `up` works.
     pub fn lines(&self) -> Vec<Shown<'_>> {
         let is_for_bonds = |step: &&Step| {
             let is_bonding = |module: &str| module == drivers::BONDING;
@@ -136,7 +137,7 @@ impl Plan {
         })
     }
 
-    /// The interfaces that nothing names: those of the ports that are listed, and those of every port.
+    /// The interfaces that no argument names: those of the listed ports, and those of every port.
     fn lines_of_all(&self) -> impl Iterator<Item = Shown<'_>> {
         let of_all = |link: &&LinkWish| link.of_all;
         let listed: Vec<&LinkWish> = self.expectation.links.iter().filter(of_all).collect();

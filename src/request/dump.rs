@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! PURE: what is left of the wishes in a kernel that saves the dump of one that crashed. Its memory is some 256 MB, and
-//! nothing that the fabric does may keep the dump from being written.
+//! PURE: reduces the request in a kernel that saves a crash dump. Such a kernel has about 256 MB of
+//! memory, and no failure of the fabric may prevent the dump.
 
 use kernel_cmdline::{Arguments, OnFail};
 use serde::Serialize;
@@ -9,26 +9,26 @@ use super::{OnFailure, Request};
 use crate::system::drivers;
 use crate::wish::origin::requested;
 
-/// The memory of the kernel that crashed, where the running one was started to save it
+/// The memory of the crashed kernel, if the running kernel was started to save it
 /// (`vmcore_init`, fs/proc/vmcore.c).
 pub const VMCORE: &str = "/proc/vmcore";
 
-/// What such a kernel does of what its command line asks for.
+/// Which part of its command line such a kernel carries out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Dump {
     /// Nothing.
     Undisturbed,
-    /// The links, as `rd.ib.kdump=1` has it.
+    /// The links, as `rd.ib.kdump=1` requests.
     OverLinks,
 }
 
-/// Takes out of `request`, which has the wishes in `arguments`, what such a kernel does not do.
+/// Removes from `request`, made from `arguments`, what such a kernel does not do.
 pub(super) fn narrow(request: &mut Request, arguments: &Arguments<'_>) {
-    const ON_FAILURE: &str = "this kernel saves a dump: kdump goes on after a failure";
-    const SERVER: &str = "this kernel saves a dump: no server is asked over RDMA";
-    const ROOT: &str = "this kernel saves a dump: nothing is loaded for the root file system, and it is not looked at";
-    const MODULES: &str = "this kernel saves a dump: ib_umad, ib_uverbs and rdma_ucm are not loaded, no link needs them";
+    const ON_FAILURE: &str = "this kernel saves a crash dump: kdump continues after a failure";
+    const SERVER: &str = "this kernel saves a crash dump: no server is queried over RDMA";
+    const ROOT: &str = "this kernel saves a crash dump: no module is loaded for the root file system, and the root file system is not checked";
+    const MODULES: &str = "this kernel saves a crash dump: ib_umad, ib_uverbs and rdma_ucm are not loaded, because no link needs them";
     if request.asked.is_none() {
         return;
     }
@@ -52,7 +52,7 @@ pub(super) fn narrow(request: &mut Request, arguments: &Arguments<'_>) {
         .partition(|module| drivers::is_for_programs(&module.value));
     request.modules = modules;
     left.extend(of_programs.into_iter().map(|module| module.with(MODULES)));
-    // A list names several of them.
+    // One list may name several modules.
     left.dedup();
     request.left.extend(left);
 }
@@ -95,8 +95,8 @@ mod tests {
             let request = narrowed(&line);
             assert_eq!(request.onfail, OnFailure::Continue, "{line}");
             assert_eq!(request.dump, Some(Dump::OverLinks), "{line}");
-            let told = usize::from(["shell", "reboot"].contains(&onfail));
-            assert_eq!(request.left.len(), told, "{line}");
+            let expected = usize::from(["shell", "reboot"].contains(&onfail));
+            assert_eq!(request.left.len(), expected, "{line}");
         }
     }
 }

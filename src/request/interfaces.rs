@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! PURE: the IPoIB interfaces that a command line names, out of the many arguments that do:
+//! PURE: the IPoIB interfaces that a command line names, from the arguments that name interfaces:
 //! `ip=`, `ifname=`, `bond=`, `bootdev=`, `BOOTIF=`, `ib.pkey=`, `rd.ib.mode=`, `rd.ib.mtu=`.
 
 mod addressing;
@@ -22,7 +22,7 @@ pub use addressing::is_addressed;
 pub use bonds::{BondWish, bonds};
 pub use boot::{boot_device, is_anywhere, is_named, is_without_ip, unaddressed};
 
-/// What makes two names mean one interface: the selector of its port, and its P_Key.
+/// Identity of an interface: two names with the same port selector and P_Key mean one interface.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Key {
     port: String,
@@ -35,7 +35,7 @@ impl InterfaceWish {
     }
 }
 
-/// A hardware address as a selector text: only its GUID stays the same.
+/// The selector text for a hardware address: only its GUID is persistent.
 fn guid_selector(address: &HwAddr) -> String {
     match address.guid() {
         Some(guid) => format!("guid={guid}"),
@@ -54,8 +54,8 @@ fn split_child(name: &str) -> (&str, Option<u16>) {
     }
 }
 
-/// The `ifname=` of InfiniBand interfaces: six bytes are what firmware makes of a port GUID, where
-/// the name says that it is one.
+/// The `ifname=` of InfiniBand interfaces. An address of six bytes is one if the name is an
+/// InfiniBand name: firmware makes such addresses from a port GUID.
 fn ifnames<'a, 'b>(
     arguments: &'a Arguments<'b>,
 ) -> impl Iterator<Item = &'a Spanned<'b, Ifname<'b>>> {
@@ -72,8 +72,8 @@ fn named_address<'a>(arguments: &'a Arguments<'_>, name: &str) -> Option<&'a HwA
         .map(|ifname| &ifname.value.address)
 }
 
-/// `bootdev=` names the interface that the firmware booted from, and `BOOTIF=` tells its address:
-/// they are one, whatever the interface is called here.
+/// The address of the interface `name` if `bootdev=` names it and `BOOTIF=` gives its address: both
+/// mean the interface that the firmware booted from.
 fn booted_from(arguments: &Arguments<'_>, name: &str) -> Option<HwAddr> {
     let bootdev = arguments.net.bootdev?;
     let bootif = arguments.boot_interface()?.value;
@@ -97,14 +97,14 @@ fn key(arguments: &Arguments<'_>, interface: &Interface<'_>) -> Key {
     }
 }
 
-/// By its name or address, or because `ifname=` gives its name to an InfiniBand address; or a bond
-/// of such interfaces.
+/// Whether an interface is InfiniBand: by its name or address, by an `ifname=` that gives its name
+/// to an InfiniBand address, or as a bond of such interfaces.
 fn means_infiniband(arguments: &Arguments<'_>, interface: &Interface<'_>) -> bool {
     is_single(arguments, interface)
         || bonds_of(arguments).any(|bond| *interface == Interface::Name(bond.value.name))
 }
 
-/// The same of what is no bond, whose name may begin with ib too.
+/// Like `means_infiniband`, without bonds: a bond's name may also begin with `ib`.
 fn is_single(arguments: &Arguments<'_>, interface: &Interface<'_>) -> bool {
     let named = |name: &str| named_address(arguments, split_child(name).0).is_some();
     let bond = |name: &str| {
@@ -130,8 +130,8 @@ fn bonds_of<'a, 'b>(
     })
 }
 
-/// All interfaces that are named, each once, with everything that is wanted of it. First whatever names an interface,
-/// then what is said of those that are named.
+/// All named interfaces, each once, with everything requested of it. First the arguments that name
+/// interfaces, then those that apply to named interfaces.
 pub fn named(arguments: &Arguments<'_>) -> Vec<Requested<InterfaceWish>> {
     let mut collected = Collected {
         arguments,
@@ -153,7 +153,7 @@ pub fn named(arguments: &Arguments<'_>) -> Vec<Requested<InterfaceWish>> {
     collected.found
 }
 
-/// Two interfaces of one name would push each other aside for ever: the first one gets it.
+/// Refuses the second interface of one name: two of them would rename each other for ever.
 fn refuse_shared_names(found: &mut [Requested<InterfaceWish>]) {
     let mut names: Vec<(String, String)> = Vec::new();
     for interface in found {
@@ -163,14 +163,14 @@ fn refuse_shared_names(found: &mut [Requested<InterfaceWish>]) {
         match names.iter().find(|(taken, _)| *taken == name) {
             Some((_, port)) => {
                 interface.value.refused =
-                    Some(format!("ifname= gives the name {name} to {port} already"));
+                    Some(format!("ifname= already gives the name {name} to {port}"));
             }
             None => names.push((name, interface.value.port.clone())),
         }
     }
 }
 
-/// What is wanted of whatever interface there is, where none is named.
+/// What `rd.ib.mode=` and `rd.ib.mtu=` without an interface request of every interface.
 pub fn unnamed(arguments: &Arguments<'_>) -> Option<Requested<ipoib::Wish>> {
     let mode = arguments
         .ib
@@ -216,7 +216,7 @@ impl Collected<'_, '_> {
         self.found.iter().position(|found| found.value.is(key))
     }
 
-    /// As [`Collected::change`], of what is wanted of the interface.
+    /// Like [`Collected::change`], for the wish of the interface.
     fn add(
         &mut self,
         interface: &Spanned<'_, Interface<'_>>,
@@ -225,7 +225,8 @@ impl Collected<'_, '_> {
         self.change(interface, |found| change(&mut found.ipoib));
     }
 
-    /// Changes the entry of this interface, made when it is named for the first time.
+    /// Changes the entry of this interface; adds the entry if this is the first argument that names
+    /// it.
     fn change(
         &mut self,
         interface: &Spanned<'_, Interface<'_>>,
@@ -280,14 +281,14 @@ impl Collected<'_, '_> {
 
     fn children(&mut self) {
         for pkey in &self.arguments.pkeys {
-            // The parent must be up and need not have carrier: its own partition may not exist.
+            // The parent must be up, but needs no carrier: its own partition may not exist.
             let parent = &pkey.value.parent;
             let port = key(self.arguments, parent).port;
             self.child(pkey, &parent.to_string(), &port, pkey.value.full());
         }
     }
 
-    /// The interfaces of bonds, and the bonds.
+    /// Adds the interfaces of bonds, and the bonds.
     fn bonds(&mut self) {
         let arguments = self.arguments;
         for bond in bonds_of(arguments) {
@@ -316,7 +317,7 @@ impl Collected<'_, '_> {
         }
     }
 
-    /// What an `ip=` wants of this interface.
+    /// Adds what an `ip=` requests of this interface.
     fn ip(&mut self, ip: &Ip<'_>, interface: &Spanned<'_, Interface<'_>>) {
         let arguments = self.arguments;
         let is_static = ip.methods.iter().all(|method| method.is_static());
@@ -339,7 +340,7 @@ impl Collected<'_, '_> {
         });
     }
 
-    /// What is wanted of the boot device by an `ip=` without an interface, or by none at all.
+    /// Adds what an `ip=` without an interface, or no `ip=`, requests of the boot device.
     fn boot_addresses(&mut self) {
         let arguments = self.arguments;
         let Some(device) = boot::unaddressed(arguments) else {
@@ -354,8 +355,8 @@ impl Collected<'_, '_> {
         }
     }
 
-    /// Client identifiers: those for all first, then those with an interface in front; bytes that are
-    /// written go before both.
+    /// Sets client identifiers. Those for one interface precede those for all; an identifier that
+    /// the command line gives as bytes precedes both.
     fn client_ids(&mut self) {
         let arguments = self.arguments;
         let of_form = |form: ClientIdForm| match form {
@@ -374,8 +375,8 @@ impl Collected<'_, '_> {
             for id in all.chain(named) {
                 wanted = of_form(id.value.form);
             }
-            let written = arguments.net.dhcp.client_ids.iter();
-            for id in written.filter(|id| means(&id.value.interface)) {
+            let explicit = arguments.net.dhcp.client_ids.iter();
+            for id in explicit.filter(|id| means(&id.value.interface)) {
                 wanted = WantedId::Bytes(id.value.id.bytes().collect());
             }
             if let Some(dhcp6) = &mut found.value.ipoib.dhcp6 {
@@ -390,8 +391,8 @@ impl Collected<'_, '_> {
         }
     }
 
-    /// The child of a partition, called as the kernel will call it.
-    fn child<T>(&mut self, asked: &Spanned<'_, T>, parent: &str, port: &str, pkey: u16) {
+    /// Adds the child of a partition, with the name that the kernel will give it.
+    fn child<T>(&mut self, argument: &Spanned<'_, T>, parent: &str, port: &str, pkey: u16) {
         let key = Key {
             port: port.to_owned(),
             pkey: Some(pkey),
@@ -407,12 +408,12 @@ impl Collected<'_, '_> {
                 refused: None,
                 left: false,
             };
-            self.found.push(requested(asked, entry));
+            self.found.push(requested(argument, entry));
         }
     }
 
-    /// The interface that the root file system comes over: the boot device, else the first `ip=`, as
-    /// dracut has it.
+    /// Marks the interface that the root file system uses: the boot device, otherwise the interface
+    /// of the first `ip=`, as in dracut.
     fn boot_device(&mut self) {
         let arguments = self.arguments;
         let device = boot_device(arguments).map(|device| device.value);
@@ -424,8 +425,8 @@ impl Collected<'_, '_> {
         }
     }
 
-    /// `nameserver=` is for every interface with an address, behind those of its own `ip=` and before
-    /// those of its servers.
+    /// `nameserver=` applies to every interface with an address, after the name servers of its own
+    /// `ip=` and before those of its DHCP servers.
     fn nameservers(&mut self) {
         for found in &mut self.found {
             let entry = &mut found.value.ipoib;
@@ -436,8 +437,8 @@ impl Collected<'_, '_> {
         }
     }
 
-    /// Each `rd.route=` belongs to one interface: the one it names, the one whose address reaches
-    /// the gateway, else the one the root file system comes over.
+    /// Each `rd.route=` belongs to one interface: the named one, the one whose address reaches the
+    /// gateway, otherwise the one that the root file system uses.
     fn routes(&mut self) {
         for route in &self.arguments.net.routes {
             let route = &route.value;
@@ -469,7 +470,7 @@ impl Collected<'_, '_> {
         first.or_else(|| self.found.iter().position(boot))
     }
 
-    /// Modes: that of all, then those with an interface in front.
+    /// Sets modes: first the mode for all, then those with an interface.
     fn modes(&mut self) {
         let arguments = self.arguments;
         let all = unnamed(arguments).and_then(|wish| wish.value.mode);
@@ -479,7 +480,7 @@ impl Collected<'_, '_> {
         }
         for mode in &arguments.ib.modes {
             let wanted = wanted_mode(mode.value.mode);
-            // The mode of a bond is that of its interfaces.
+            // The mode belongs to the slaves, not to the bond.
             let bond = bonds_of(arguments)
                 .find(|bond| mode.value.interface == Some(Interface::Name(bond.value.name)));
             let slaves = bond.map_or(&[][..], |bond| &bond.value.slaves);
@@ -490,7 +491,8 @@ impl Collected<'_, '_> {
         }
     }
 
-    /// MTUs: that of all, then those with an interface in front; the MTU field of `ip=` wins over both.
+    /// Sets MTUs: first the MTU for all, then those with an interface; the MTU field of `ip=`
+    /// precedes both.
     fn mtus(&mut self) {
         let arguments = self.arguments;
         let all = unnamed(arguments).and_then(|wish| wish.value.mtu);
@@ -518,14 +520,15 @@ impl Collected<'_, '_> {
 /// An IPoIB interface.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InterfaceWish {
-    /// What to call it: as the command line does.
+    /// Its name, as on the command line.
     pub name: String,
     /// Selector text of its port.
     pub port: String,
-    /// What is wanted of it.
+    /// What is requested of the interface.
     pub ipoib: ipoib::Wish,
-    /// Why that cannot be.
+    /// Why the interface is not possible.
     pub refused: Option<String>,
-    /// Its addresses are left to the image's network module, which must be able to set it up.
+    /// The addresses are left to the image's network module, which must be able to set the
+    /// interface up.
     pub left: bool,
 }

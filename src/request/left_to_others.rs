@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! PURE: the arguments that are understood and that the image's network module carries out, or nobody.
+//! PURE: the valid arguments that ibboot does not carry out: the image's network module does, or no
+//! program does.
 
 use kernel_cmdline::{Arguments, HwAddr, Interface, Method, Net, Route, Spanned};
 
@@ -9,8 +10,8 @@ use super::interfaces::{
 use crate::wish::ipoib;
 use crate::wish::origin::{Requested, requested};
 
-/// `BOOTIF=` of Ethernet firmware, where a root file system on the network is wanted over ours:
-/// `bootdev=` says so, or nothing else has an address. dracut lets `BOOTIF=` win over both.
+/// `BOOTIF=` of Ethernet firmware, if a network root file system is to use an interface of ibboot:
+/// `bootdev=` names it, or no other interface has an address. In dracut `BOOTIF=` precedes both.
 fn ethernet_booted_from<'a>(
     arguments: &Arguments<'a>,
     is_ours: impl Fn(Interface<'_>) -> bool,
@@ -29,20 +30,20 @@ fn ethernet_booted_from<'a>(
         .filter(|_| over_ours && arguments.network_root().is_some())
 }
 
-/// The addresses of whichever interface comes up.
+/// The arguments that address an interface without naming one.
 fn left_anywhere(arguments: &Arguments<'_>) -> Vec<Requested<&'static str>> {
-    const WHICH: &str = "which interface is not said: it is left to the image's network module; \
+    const WHICH: &str = "the argument names no interface: it is left to the image's network module; \
          for InfiniBand write ip=INTERFACE:dhcp or bootdev=";
-    const WHOSE: &str = "which interface is not said: it is left to the image's network module; \
-         for InfiniBand write the interface into it or bootdev=";
-    const ANOTHER: &str = "another ip= names the boot device, and which other interface is not said: \
+    const WHOSE: &str = "the argument names no interface: it is left to the image's network module; \
+         for InfiniBand add the interface or write bootdev=";
+    const ANOTHER: &str = "another ip= names the boot device, and this argument names no interface: \
          it is left to the image's network module";
-    const NOWHERE: &str = "no ip= and no bootdev= says which interface: its address is left to the image's \
+    const NOWHERE: &str = "no ip= and no bootdev= names an interface: the address is left to the image's \
          network module; for InfiniBand write ip=INTERFACE:dhcp or bootdev=";
     let booted = boot_device(arguments);
     let ip = &arguments.net.ip;
     let is_boot_devices = unaddressed(arguments).is_some();
-    // Where Ethernet is booted from, they are for that.
+    // If the boot device is Ethernet, the addresses belong to it.
     let is_ethernets = booted.is_none() && is_named(arguments);
     if arguments.asked().is_none() || is_boot_devices || is_ethernets {
         return Vec::new();
@@ -63,14 +64,14 @@ fn left_anywhere(arguments: &Arguments<'_>) -> Vec<Requested<&'static str>> {
         .collect()
 }
 
-/// What was understood and is not done by this program.
+/// The valid arguments that ibboot does not carry out, with the reason.
 pub(super) fn left(
     arguments: &Arguments<'_>,
     interfaces: &[Requested<InterfaceWish>],
 ) -> Vec<Requested<&'static str>> {
-    const BOOTIF: &str = "dracut's network module takes this interface for the boot device and sets it up; \
-         rd.bootif=0 keeps it from that";
-    // Bonds among them.
+    const BOOTIF: &str = "dracut's network module uses this interface as the boot device and sets it up; \
+         rd.bootif=0 prevents that";
+    // Bonds included.
     let is_ours = |interface: Interface<'_>| {
         let mut known = interfaces.iter().map(|known| known.value.name.as_str());
         interface.is_infiniband() || known.any(|name| interface == Interface::Name(name))
@@ -87,17 +88,18 @@ pub(super) fn left(
     left
 }
 
-/// The methods and hardware addresses in `ip=` of interfaces of ours.
+/// The methods and hardware addresses in `ip=` of ibboot's interfaces that ibboot does not carry
+/// out.
 fn left_of_ip(
     arguments: &Arguments<'_>,
     is_ours: impl Fn(Interface<'_>) -> bool,
 ) -> Vec<Requested<&'static str>> {
     const ADDRESS: &str = "this address is left to the image's network module";
     const REST: &str =
-        "link-local and ibft are left to the image's network module, the rest is carried out";
+        "link-local and ibft are left to the image's network module; ibboot carries out the others";
     const OTHERS: [Method; 2] = [Method::LinkLocal, Method::Ibft];
-    const HARDWARE: &str = "the hardware address is not set: an IPoIB interface has the number of its queue pair \
-         and its port's GUID for one, and the kernel lets only its GUID be changed";
+    const HARDWARE: &str = "the hardware address is not set: that of an IPoIB interface is its queue pair number and \
+         its port's GUID, and the kernel lets only the GUID be changed";
     let mut left = Vec::new();
     let is_booted = unaddressed(arguments).is_some();
     let ip = arguments.net.ip.iter();
@@ -116,14 +118,14 @@ fn left_of_ip(
     left
 }
 
-/// The name servers and routes that no address of an interface of ours takes along.
+/// The name servers and routes that belong to no address of ibboot's interfaces.
 fn left_behind_addresses(
     arguments: &Arguments<'_>,
     interfaces: &[Requested<InterfaceWish>],
     is_ours: impl Fn(Interface<'_>) -> bool,
 ) -> Vec<Requested<&'static str>> {
     const NAMES: &str = "name servers are left to the image's network module";
-    const ROUTE: &str = "no address of an InfiniBand interface reaches its gateway: it is left to the image's network module";
+    const ROUTE: &str = "no address of an InfiniBand interface reaches the gateway of this route: the route is left to the image's network module";
     let net = &arguments.net;
     let mut left = Vec::new();
     if !interfaces.iter().any(|i| i.value.ipoib.is_addressed()) {

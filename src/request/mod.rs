@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Typed wishes out of the parsed command line, each with the argument that asked for it.
+//! The request: typed wishes from the parsed command line, each with the argument that requested
+//! it.
 
 mod dump;
 mod left_to_others;
@@ -26,11 +27,11 @@ use crate::wish::{ipoib, storage};
 
 pub use dump::Dump;
 
-/// Deadline where neither `rd.ib.timeout=` nor `rd.retry=` says one: dracut's own.
+/// Deadline if neither `rd.ib.timeout=` nor `rd.retry=` gives one: dracut's default.
 const TIMEOUT: Duration = Duration::from_secs(180);
 
 impl<T> Requested<T> {
-    /// `value`, asked for by the same argument.
+    /// `value`, requested by the same argument.
     fn with<U>(self, value: U) -> Requested<U> {
         Requested {
             value,
@@ -42,66 +43,66 @@ impl<T> Requested<T> {
 /// `rd.ib.link=NAME:KIND:NETDEV`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SoftLink {
-    /// Name of the RDMA device to make.
+    /// Name of the RDMA device to create.
     pub name: String,
     /// rxe or siw.
     pub kind: LinkKind,
-    /// The interface below it.
+    /// The network interface below the device.
     pub netdev: String,
 }
 
-/// How many ports (`rd.ib.require=`), the named ones being in [`Request::ports`].
+/// How many ports are required (`rd.ib.require=`); the named ones are in [`Request::ports`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Required {
-    /// All that are named; without names, any one.
+    /// All named ports; without names, any one port.
     Named,
-    /// That many, whichever.
+    /// Any ports of this number.
     Count(u32),
-    /// Every port there is.
+    /// Every port of the machine.
     All,
 }
 
-/// What happens when the deadline passes and what is required is not verified (`rd.ib.onfail=`).
+/// What happens if the deadline passes before everything required is verified (`rd.ib.onfail=`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OnFailure {
     /// An emergency shell.
     Shell,
-    /// The boot goes on.
+    /// The boot continues.
     Continue,
     /// The machine reboots.
     Reboot,
-    /// The boot goes on, and dracut, which waits for the network with a deadline of its own, decides.
+    /// The boot continues, and dracut, which waits for the network with its own deadline, decides.
     Dracut,
 }
 
-/// Everything the command line wants of us.
+/// Everything that the command line requests of ibboot.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
-    /// The argument that turns ibboot on; `None`: there is nothing to do.
+    /// The argument that turns ibboot on; none if there is nothing to do.
     pub asked: Option<Origin>,
     /// Modules of `rd.driver.pre=` and `rd.driver.post=`, in the kernel's spelling.
     pub modules: Vec<Requested<String>>,
     /// Modules that no device may load by itself (`rd.driver.blacklist=`, `modprobe.blacklist=`).
     pub blacklist: Vec<Requested<String>>,
-    /// Software links to make.
+    /// Software links to create.
     pub links: Vec<Requested<SoftLink>>,
     /// Default RoCE modes; selector text or all.
     pub roce: Vec<Requested<(Option<String>, RoceMode)>>,
     /// mlx4 port types by selector text.
     pub port_types: Vec<Requested<(String, PortType)>>,
-    /// Ports that something names, as selector texts, without repetition.
+    /// Named ports, as selector texts, without repetition.
     pub ports: Vec<Requested<String>>,
-    /// IPoIB interfaces that something names, without repetition.
+    /// Named IPoIB interfaces, without repetition.
     pub interfaces: Vec<Requested<InterfaceWish>>,
     /// Bonds of such interfaces.
     pub bonds: Vec<Requested<BondWish>>,
-    /// What `rd.ib.mode=` and `rd.ib.mtu=` without an interface want, where that may be of interfaces
-    /// beside those that are named.
+    /// What `rd.ib.mode=` and `rd.ib.mtu=` without an interface request, if they may apply to
+    /// interfaces other than the named ones.
     pub any_interface: Option<Requested<ipoib::Wish>>,
-    /// The image's network module is asked to address whichever interface comes up.
+    /// The image's network module is to address any interface that comes up.
     pub anywhere: bool,
-    /// Ports that `rd.ib.require=` lists: then only these gate the boot.
+    /// `rd.ib.require=` lists ports: only these gate the boot.
     pub listed: bool,
     /// How many of them gate the boot.
     pub required: Required,
@@ -113,25 +114,25 @@ pub struct Request {
     pub async_probe: bool,
     /// The deadline, from the start of `up`.
     pub timeout: Duration,
-    /// What happens when it passes.
+    /// What happens when the deadline passes.
     pub onfail: OnFailure,
-    /// Who owns the interfaces in the real root, where something says so.
+    /// Who owns the interfaces in the real root, if an argument says so.
     pub handover: Option<Requested<Handover>>,
-    /// The server that the root file system comes from, where it is named.
+    /// The root file system on a server, if an argument names one.
     pub root: Option<Requested<storage::Root>>,
-    /// Its servers, where several are named; none: one that is not known.
+    /// The servers of the root file system, if several are named; none for an unknown address.
     pub portals: Vec<Option<std::net::IpAddr>>,
-    /// Where a DHCP server names it.
+    /// Set if a DHCP server names the root file system.
     pub root_of_lease: Option<storage::OfLease>,
-    /// Log as much as `rd.debug` wants.
+    /// Log level: debug with `rd.debug`, otherwise info.
     pub verbosity: log::LevelFilter,
-    /// `rd.info` or `rd.debug`: also on a console that is quiet.
+    /// `rd.info` or `rd.debug`: log also on a quiet console.
     pub on_console: bool,
-    /// One line for each argument that is wrong.
+    /// One line for each invalid argument.
     pub complaints: Vec<String>,
-    /// Arguments that were understood and that somebody else carries out, or nobody yet.
+    /// Valid arguments that ibboot does not carry out, with the reason.
     pub left: Vec<Requested<&'static str>>,
-    /// This kernel saves the dump of one that crashed, and what it does of the command line.
+    /// Set if this kernel saves a crash dump: which part of the command line it carries out.
     pub dump: Option<Dump>,
 }
 
@@ -170,7 +171,7 @@ impl Request {
             .collect();
         let saves_dump = root.exists(dump::VMCORE);
         if saves_dump {
-            // Of a saved machine that it is there is enough.
+            // A saved tree needs only the existence of the file.
             root.remember_file(dump::VMCORE, b"");
         }
         let mut request = Request::from_sources(&sources, saves_dump);
@@ -267,7 +268,7 @@ fn modules(arguments: &Arguments<'_>) -> Vec<Requested<String>> {
     modules
 }
 
-/// The software links, the last one of each name, and the arguments that this replaces.
+/// The software links, the last one of each name, and the arguments that it replaces.
 fn soft_links(
     arguments: &Arguments<'_>,
 ) -> (Vec<Requested<SoftLink>>, Vec<Requested<&'static str>>) {
@@ -308,7 +309,7 @@ fn required(arguments: &Arguments<'_>) -> (bool, Required) {
 
 fn timeout(arguments: &Arguments<'_>) -> Duration {
     let seconds = arguments.ib.timeout.or(arguments.retry);
-    // rd.retry=0 is dracut's to make sense of; here it would mean not to look at all.
+    // rd.retry=0 has a meaning only for dracut; here the deadline would pass at once.
     let seconds = seconds.filter(|seconds| seconds.value > 0);
     seconds.map_or(TIMEOUT, |seconds| Duration::from_secs(seconds.value.into()))
 }
@@ -322,7 +323,7 @@ fn on_failure(arguments: &Arguments<'_>) -> OnFailure {
     }
 }
 
-/// A line for each wrong argument.
+/// One line for each invalid argument.
 fn complaints(arguments: &Arguments<'_>) -> Vec<String> {
     let lost = arguments.complaints_lost;
     let lost = (lost > 0).then(|| format!("{lost} more wrong arguments"));

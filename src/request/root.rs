@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! PURE: the server of the root file system, as `root=`, `netroot=` and `rd.nvmf.discover=` name it.
+//! PURE: the server of the root file system, as `root=`, `netroot=` and `rd.nvmf.discover=` name
+//! it.
 
 use std::net::IpAddr;
 
@@ -36,8 +37,8 @@ pub fn named(arguments: &Arguments<'_>) -> Option<Requested<Root>> {
         })
 }
 
-/// The servers of a disk with several ways to it: one of each `netroot=iscsi:`, none where its address
-/// is not known. Empty where there is not more than one.
+/// The servers of a disk with several paths: one for each `netroot=iscsi:`, none if its address is
+/// not known. Empty unless there are several.
 pub fn portals(arguments: &Arguments<'_>) -> Vec<Option<IpAddr>> {
     let named = arguments.root.netroot.iter();
     let disks = named.filter_map(|argument| storage::parse(argument.value, false));
@@ -54,7 +55,7 @@ pub fn portals(arguments: &Arguments<'_>) -> Vec<Option<IpAddr>> {
     }
 }
 
-/// Where `root=` or `netroot=` leaves it to a DHCP server.
+/// The argument by which `root=` or `netroot=` leaves the root file system to a DHCP server.
 pub fn left_to_dhcp(arguments: &Arguments<'_>) -> Option<OfLease> {
     let all = arguments.root.netroot.iter().chain(&arguments.root.root);
     let mut dhcp = all.filter(|argument| argument.value == "dhcp");
@@ -141,7 +142,7 @@ mod tests {
             let shown = kernel_cmdline::Shown(cmdline.as_bytes()).to_string();
             let wanted = format!("{wanted} <- {shown}");
             assert_eq!(seen(cmdline).as_ref(), Some(&wanted), "{cmdline}");
-            // A saved tree has no other.
+            // A saved tree has only the redacted form.
             assert_eq!(seen(&shown), Some(wanted), "{cmdline}");
         }
         for cmdline in [

@@ -231,7 +231,7 @@ impl Walk<'_> {
         let name = &change.object;
         let error = Error::new(name, format!("address {address} is taken away"))
             .seen(format!("{owner} has it"))
-            .hint("give this node another address with ip=, or find the other one by its GUID");
+            .hint("give this node another address with ip=, or find the other host by its GUID");
         // Once, whoever else says that he has it.
         let taken = format!("{address} is taken");
         if self.journal.is_first_time(name, &taken) {

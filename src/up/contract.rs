@@ -366,7 +366,7 @@ mod tests {
         assert!(!root(false, "null").unwrap());
         assert_eq!(
             root(true, "null").unwrap_err().to_string(),
-            "ib0: no root file system named by DHCP: no root path (option 17), wanted one, for root=dhcp; \
+            "ib0: no root file system named by DHCP: no root path (option 17), expected one, for root=dhcp; \
              add it to the DHCP server's answer, as in nfs:SERVER:/PATH"
         );
     }

@@ -216,7 +216,7 @@ mod tests {
         );
         let mut waiting = Waiting::default();
         let told =
-            vec!["INFO waiting: mlx5_0/1: port is not ACTIVE: INIT, wanted ACTIVE".to_owned()];
+            vec!["INFO waiting: mlx5_0/1: port is not ACTIVE: INIT, expected ACTIVE".to_owned()];
         assert_eq!(
             said(waiting.news(of(std::slice::from_ref(&down)), 5)),
             told.clone()
@@ -227,7 +227,7 @@ mod tests {
         );
         assert_eq!(
             said(waiting.news(of(&[gone]), 7)),
-            ["INFO waiting: ib0: no such RDMA port: none, wanted ib0"]
+            ["INFO waiting: ib0: no such RDMA port: none, expected ib0"]
         );
         assert_eq!(said(waiting.news(of(std::slice::from_ref(&down)), 8)), told);
         assert_eq!(
@@ -280,7 +280,7 @@ mod tests {
         );
         assert_eq!(
             said(waiting.news(of(&state("INIT")), WINDOW_NS)),
-            ["INFO waiting: mlx5_0/1: port is not ACTIVE: INIT, wanted ACTIVE"]
+            ["INFO waiting: mlx5_0/1: port is not ACTIVE: INIT, expected ACTIVE"]
         );
         assert_eq!(
             waiting
@@ -303,7 +303,7 @@ mod tests {
             said(waiting.news(of(&[link("ib0", Some("mlx5_0/1"), limited)]), 1)),
             [
                 "INFO mlx5_0/1: verified: ",
-                "WARN mlx5_0/1: not in the partition: 0x7fff, wanted full membership",
+                "WARN mlx5_0/1: not in the partition: 0x7fff, expected full membership",
             ]
         );
     }

@@ -21,10 +21,12 @@ pub fn carrier(netdev: &Netdev, bond: &Seen) -> Finding {
     let id = Id::BondCarrier;
     match (netdev.up, netdev.carrier, &bond.active_slave) {
         (false, ..) => Finding::failed(id, "down", "carrier")
-            .hint("look for another program that sets it down"),
+            .hint("look for another program that sets the interface down"),
         (true, Some(true), Some(active)) => Finding::ok(id, &format!("by {active}")),
-        (true, Some(true), None) => Finding::failed(id, "no active interface", "one"),
-        _ => Finding::failed(id, "by none", "one of its interfaces"),
+        (true, Some(true), None) => {
+            Finding::failed(id, "no active interface", "an active interface")
+        }
+        _ => Finding::failed(id, "no carrier", "carrier"),
     }
 }
 
@@ -34,35 +36,35 @@ pub fn mode(bond: &Seen) -> Finding {
         text.split(' ').next().unwrap_or_default().to_owned()
     };
     let (mode, policy) = (word("mode"), word("fail_over_mac"));
-    let seen = format!("{mode}, fail_over_mac {policy}");
-    // Without an interface the driver has no reason yet to change the policy.
+    let found = format!("{mode}, fail_over_mac {policy}");
+    // The driver changes the policy only once the bond has an interface.
     if mode != MODE || (policy != "active" && !bond.slaves.is_empty()) {
         return Finding::failed(
             Id::BondMode,
-            &seen,
+            &found,
             &format!("{MODE}, fail_over_mac active"),
         );
     }
-    Finding::ok(Id::BondMode, &seen)
+    Finding::ok(Id::BondMode, &found)
 }
 
 pub fn slaves(slaves: &[(String, Option<String>)], bond: &Seen) -> Finding {
     let id = Id::BondSlaves;
     let is_in = |name: &Option<String>| name.as_ref().is_some_and(|n| bond.slaves.contains(n));
     let missing = slaves.iter().any(|(_, name)| !is_in(name));
-    let seen = match bond.slaves.len() {
+    let found = match bond.slaves.len() {
         0 => "none".to_owned(),
         _ => bond.slaves.join(", "),
     };
     if !missing {
-        return Finding::ok(id, &seen);
+        return Finding::ok(id, &found);
     }
-    let wanted: Vec<&str> = slaves
+    let expected: Vec<&str> = slaves
         .iter()
-        .map(|(wanted, name)| name.as_deref().unwrap_or(wanted))
+        .map(|(requested, name)| name.as_deref().unwrap_or(requested))
         .collect();
-    let finding = Finding::failed(id, &seen, &wanted.join(", "));
-    // It carries traffic all the same; what is wrong with the other one its own checks say.
+    let finding = Finding::failed(id, &found, &expected.join(", "));
+    // The bond carries traffic with one interface; the checks of the missing interface say why.
     if slaves.iter().any(|(_, name)| is_in(name)) {
         finding.as_warning()
     } else {
@@ -72,7 +74,7 @@ pub fn slaves(slaves: &[(String, Option<String>)], bond: &Seen) -> Finding {
 
 pub fn options(wish: &Wish, bond: &Seen) -> Finding {
     let id = Id::BondOptions;
-    let text = |option: &str| bond.option(option).unwrap_or("not there");
+    let text = |option: &str| bond.option(option).unwrap_or("missing");
     let wrong: Vec<_> = wish
         .options
         .iter()
@@ -86,12 +88,12 @@ pub fn options(wish: &Wish, bond: &Seen) -> Finding {
             .collect();
         return Finding::ok(id, &all.join(", "));
     }
-    let seen: Vec<String> = wrong
+    let found: Vec<String> = wrong
         .iter()
         .map(|(o, _)| format!("{o}={}", text(o)))
         .collect();
-    let wanted: Vec<String> = wrong.iter().map(|(o, v)| format!("{o}={v}")).collect();
-    Finding::failed(id, &seen.join(", "), &wanted.join(", "))
+    let expected: Vec<String> = wrong.iter().map(|(o, v)| format!("{o}={v}")).collect();
+    Finding::failed(id, &found.join(", "), &expected.join(", "))
 }
 
 #[cfg(test)]
@@ -118,8 +120,8 @@ mod tests {
         for (up, has_carrier, active, status, found) in [
             (true, Some(true), Some("ib1"), ok, "by ib1"),
             (true, Some(true), None, critical, "no active interface"),
-            (true, Some(false), Some("ib1"), critical, "by none"),
-            (true, None, Some("ib1"), critical, "by none"),
+            (true, Some(false), Some("ib1"), critical, "no carrier"),
+            (true, None, Some("ib1"), critical, "no carrier"),
             (false, Some(true), Some("ib1"), critical, "down"),
         ] {
             assert_eq!(finding(up, has_carrier, active), (status, found.to_owned()));

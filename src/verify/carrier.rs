@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The port is ACTIVE and the interface has no carrier: which of the reasons it is, by what the
-//! subnet administrator said.
+//! The port is ACTIVE, but the interface has no carrier: finds the reason from the answer of the
+//! subnet administrator.
 
 use super::checks::Id;
 use crate::facts::{Facts, Netdev, PortRef};
@@ -11,25 +11,25 @@ use crate::wish::ipoib::FULL_MEMBER;
 
 /// The finding for an interface that should have carrier.
 pub fn missing(netdev: &Netdev, port: PortRef<'_>, facts: &Facts) -> Finding {
-    let failed = |seen: &str| Finding::failed(Id::IpoibCarrier, seen, "carrier");
-    let is_it = |seen: &&crate::rdma::sa::Seen| seen.interface == netdev.ifname;
-    let Some(asked) = facts.subnet_administrator.iter().find(is_it) else {
+    let failed = |found: &str| Finding::failed(Id::IpoibCarrier, found, "carrier");
+    let is_of_interface = |sa: &&crate::rdma::sa::Seen| sa.interface == netdev.ifname;
+    let Some(contact) = facts.subnet_administrator.iter().find(is_of_interface) else {
         return failed("no carrier");
     };
-    let lid = asked.sm_lid;
-    let pkey = netdev.ipoib.as_ref().and_then(|seen| seen.pkey);
+    let lid = contact.sm_lid;
+    let pkey = netdev.ipoib.as_ref().and_then(|ipoib| ipoib.pkey);
     let partition = pkey.map_or_else(
         || "this P_Key".to_owned(),
         |pkey| format!("P_Key {:#06x}", pkey | FULL_MEMBER),
     );
-    match &asked.answer {
+    match &contact.answer {
         Answer::Alive => failed("no carrier"),
         Answer::NotAsked(why) => {
             let usual = Id::IpoibCarrier.row().hint;
-            failed("no carrier").hint(&format!("{usual} (not asked: {why})"))
+            failed("no carrier").hint(&format!("{usual} (not queried: {why})"))
         }
         Answer::Silent => failed(&format!("the subnet administrator at LID {lid} does not answer"))
-            .hint("the subnet manager that brought the port up hangs, is overloaded or is gone: see its log, restart it"),
+            .hint("the subnet manager that brought the port up hangs, is overloaded or is gone: see its log and restart it"),
         Answer::Refused(status) => failed(&format!(
             "the subnet administrator at LID {lid} refuses: status {:#06x} ({})",
             status.0,
@@ -43,7 +43,7 @@ pub fn missing(netdev: &Netdev, port: PortRef<'_>, facts: &Facts) -> Finding {
         Answer::Joinable { group, port_mtu } => {
             if let Some(limited) = pkey.and_then(|pkey| limited(pkey, port)) {
                 return failed(&format!(
-                    "the broadcast group of {partition} is there and this port is only a limited member ({limited:#06x})"
+                    "the broadcast group of {partition} exists, but this port is only a limited member ({limited:#06x})"
                 ))
                 .hint("make the port a full member of this partition in partitions.conf");
             }
@@ -51,37 +51,39 @@ pub fn missing(netdev: &Netdev, port: PortRef<'_>, facts: &Facts) -> Finding {
                 failed(&format!(
                     "the subnet administrator at LID {lid} answers and has the broadcast group of {partition}"
                 ))
-                .hint("the kernel tries to join again within 16 s: if that lasts, look for \"multicast join failed\" in dmesg")
+                .hint("the kernel joins again within 16 s: if the error persists, look for \"multicast join failed\" in dmesg")
             })
         }
     }
 }
 
-/// The limited P_Key, where the port's table has no other for this partition.
+/// The limited P_Key, if the port's table has no full one for this partition.
 fn limited(pkey: u16, port: PortRef<'_>) -> Option<u16> {
     let table = &port.port.pkeys;
     let limited = pkey & !FULL_MEMBER;
     (table.contains(&limited) && !table.contains(&(pkey | FULL_MEMBER))).then_some(limited)
 }
 
-/// The group asks more than the port can do: a subnet administrator lets no such port join.
+/// The finding if the group requires more than the port supports: the subnet administrator refuses
+/// such a port.
 fn unfit(group: &Group, port_mtu: Option<u32>, port: PortRef<'_>) -> Option<Finding> {
-    let failed = |seen: &str| Finding::failed(Id::IpoibCarrier, seen, "carrier");
-    if let (Some(wanted), Some(there)) = (group.mtu, port_mtu)
-        && wanted > there
+    let failed = |found: &str| Finding::failed(Id::IpoibCarrier, found, "carrier");
+    if let (Some(required), Some(supported)) = (group.mtu, port_mtu)
+        && required > supported
     {
-        let seen = format!("the broadcast group has MTU {wanted} and this port can do {there}");
-        return Some(
-            failed(&seen)
-                .hint("lower the group's mtu= in partitions.conf to what every member can do"),
+        let found = format!(
+            "the broadcast group has MTU {required}, but this port supports only {supported}"
         );
+        return Some(failed(&found).hint(
+            "lower the group's mtu= in partitions.conf to a value that every member supports",
+        ));
     }
-    let wanted = f64::from(group.megabits?) / 1000.0;
-    let there = port.port.rate.as_ref()?.gbps;
-    (wanted > there).then(|| {
+    let required = f64::from(group.megabits?) / 1000.0;
+    let actual = port.port.rate.as_ref()?.gbps;
+    (required > actual).then(|| {
         failed(&format!(
-            "the broadcast group has rate {wanted} Gb/sec and this port runs at {there} Gb/sec"
+            "the broadcast group has rate {required} Gb/sec, but this port runs at {actual} Gb/sec"
         ))
-        .hint("lower the group's rate= in partitions.conf, or see why the port is slow (cable, lanes)")
+        .hint("lower the group's rate= in partitions.conf, or find out why the port is slow (cable, lanes)")
     })
 }

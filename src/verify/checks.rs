@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The checks, one static table: what each proves, which ones must pass before it means anything,
-//! how bad a failure is, what to do about it, which files it rests on, when it applies and what
-//! evaluates it.
+//! The checks, one static table. A row says what the check proves, which checks must pass first,
+//! how severe a failure is, what to do about a failure, which files the check needs, when the check
+//! applies and which function evaluates it.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,37 +12,38 @@ use crate::facts::{Facts, SERVERS};
 use crate::verify::report::Finding;
 use crate::wish::storage::Protocol;
 
-/// How bad a failed check is.
+/// Severity of a failed check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Severity {
-    /// The link cannot be used as wanted.
+    /// The link is not usable as requested.
     Critical,
-    /// It works, and somebody should look.
+    /// The link works, but needs attention.
     Warning,
 }
 
 /// One row of the table.
 #[derive(Debug)]
 pub struct Check {
-    /// Its name.
+    /// Identity of the check.
     pub id: Id,
     /// The name as written in reports.
     pub name: &'static str,
-    /// The checks that must pass first; when one fails this one is skipped, not failed.
+    /// The checks that must pass first; if one fails, this check is skipped.
     pub parents: &'static [Id],
-    /// How bad a failure is.
+    /// Severity of a failure.
     pub severity: Severity,
-    /// What to call its failure.
+    /// The failure in words.
     pub failure: &'static str,
-    /// What it proves.
+    /// What a pass proves.
     pub why: &'static str,
-    /// What to do when it fails and the case at hand suggests nothing better.
+    /// What to do on a failure for which the check has no better hint.
     pub hint: &'static str,
-    /// The files that it rests on, as groups of patterns (`unread`).
+    /// The files that the check needs, as groups of patterns (`unread`).
     pub(super) files: &'static [&'static [&'static str]],
-    /// It passes only if all these files were read: a pass is true of everything together.
+    /// The check passes only if all these files were read: a pass is a statement about all of them.
     pub(super) complete: bool,
-    /// The finding about an object, skipped unless the parents passed; none: it does not apply.
+    /// The finding about an object, skipped unless the parents passed; none if the check does not
+    /// apply.
     pub(super) rule: fn(&Object<'_>, &Facts, bool) -> Option<Finding>,
 }
 
@@ -103,7 +104,7 @@ table! {
         parents: [],
         severity: Critical,
         failure: "kernel module is not loaded",
-        why: "the kernel module that was asked for is loaded and initialised",
+        why: "the requested kernel module is loaded and initialised",
         hint: "see dmesg",
         files: [&["{module}/**"]],
         applies: module(|_, _| true),
@@ -113,8 +114,8 @@ table! {
         name: "wish.possible",
         parents: [],
         severity: Critical,
-        failure: "cannot be had here",
-        why: "this machine and image can do what was asked for",
+        failure: "not possible on this machine",
+        why: "this machine and image can meet the request",
         hint: "run: ibboot plan",
         files: [],
         applies: link(|link, _| link.is_refused()),
@@ -136,7 +137,7 @@ table! {
         parents: [DevicePresent],
         severity: Critical,
         failure: "wrong link layer",
-        why: "the port speaks the link layer that was asked for",
+        why: "the port has the requested link layer",
         hint: "set the port type (rd.ib.porttype= for mlx4, LINK_TYPE in the firmware for mlx5)",
         files: [&["{port}/link_layer"]],
         applies: port(|_, _| true),
@@ -147,7 +148,7 @@ table! {
         parents: [DevicePresent],
         severity: Critical,
         failure: "wrong network interface",
-        why: "the port is bound to the network interface that was asked for",
+        why: "the port is bound to the requested network interface",
         hint: "look at: rdma link",
         files: [&["{port}/gid_attrs/ndevs/0", "{port}/link_layer", "{device}/parent"]],
         applies: port(|port, _| port.wish.netdev.is_some()),
@@ -158,7 +159,7 @@ table! {
         parents: [PortLinkLayer],
         severity: Critical,
         failure: "no physical link",
-        why: "the wire is trained",
+        why: "the physical link is trained",
         hint: "check the cable, the transceiver and the switch port",
         files: [&["{port}/phys_state"]],
         applies: port(|_, _| true),
@@ -169,7 +170,7 @@ table! {
         parents: [PortPhysicalState],
         severity: Critical,
         failure: "port is not ACTIVE",
-        why: "the port carries data",
+        why: "the port can carry data",
         hint: "check the subnet manager",
         files: [&["{port}/state"]],
         applies: port(|_, _| true),
@@ -201,9 +202,9 @@ table! {
         name: "port.sa",
         parents: [PortLid, PortSmLid],
         severity: Warning,
-        failure: "no word from the subnet administrator",
+        failure: "the subnet administrator does not answer",
         why: "the subnet manager that brought the port up still answers",
-        hint: "what is up goes on, and nothing new comes: no other port, no other path; see the subnet manager's log, restart it",
+        hint: "active ports keep working, but no port and no path can be added; see the subnet manager's log and restart it",
         files: [IDENTITY],
         applies: port(|port, facts| port::contact(port.found, facts).is_some()),
         evaluate: |port, facts| port::administrator(port.found, facts),
@@ -213,7 +214,7 @@ table! {
         parents: [PortState],
         severity: Critical,
         failure: "too slow",
-        why: "the port is as fast as was asked for",
+        why: "the port has at least the requested rate",
         hint: "check the cable and the switch port's speed; a degraded link often trains with fewer lanes",
         files: [&["{port}/rate"]],
         applies: port(|port, _| port.least_rate.is_some()),
@@ -224,7 +225,7 @@ table! {
         parents: [PortLinkLayer],
         severity: Critical,
         failure: "no IPoIB interface",
-        why: "the port has the IPoIB interface that was asked for",
+        why: "the port has the requested IPoIB interface",
         hint: "load ib_ipoib (rd.driver.post=ib_ipoib)",
         files: [IDENTITY],
         applies: ipoib(|_, _| true),
@@ -246,8 +247,8 @@ table! {
         parents: [IpoibPresent],
         severity: Critical,
         failure: "wrong IPoIB mode",
-        why: "the interface is in the mode that was asked for",
-        hint: "look for another program that sets it (NetworkManager sets its profile's transport-mode)",
+        why: "the interface is in the requested mode",
+        hint: "look for another program that sets the mode (NetworkManager sets its profile's transport-mode)",
         files: [&["{netdev}/mode", "{netdev}/address"]],
         applies: ipoib(|ipoib, _| ipoib.interface.wish.mode.is_some()),
         evaluate: |ipoib, _| interface::mode(ipoib.interface.wish, ipoib.interface.netdev),
@@ -269,7 +270,7 @@ table! {
         severity: Critical,
         failure: "interface is down",
         why: "the interface is administratively up",
-        hint: "look for another program that sets it down",
+        hint: "look for another program that sets the interface down",
         files: [&["{netdev}/flags"]],
         applies: ipoib(|_, _| true),
         evaluate: |ipoib, _| interface::up(ipoib.interface.netdev),
@@ -280,7 +281,7 @@ table! {
         severity: Critical,
         failure: "port is ACTIVE and the interface has no carrier",
         why: "the subnet administrator let the interface into its broadcast group",
-        hint: "the subnet administrator is silent, or has no broadcast group for this P_Key (ipoib flag in partitions.conf)",
+        hint: "the subnet administrator does not answer, or has no broadcast group for this P_Key (ipoib flag in partitions.conf)",
         files: [&["{netdev}/flags", "{netdev}/carrier"]],
         applies: ipoib(|_, _| true),
         evaluate: interface::carrier,
@@ -290,8 +291,8 @@ table! {
         parents: [],
         severity: Critical,
         failure: "no such bond",
-        why: "the bond that was asked for is there",
-        hint: "ibboot up makes it; look for another program that removes it",
+        why: "the requested bond exists",
+        hint: "ibboot up creates the bond; look for another program that removes it",
         files: [&["{netdev}/uevent", "{netdev}/bonding"]],
         applies: bond(|_, _| true),
         evaluate: bond::present,
@@ -302,7 +303,7 @@ table! {
         severity: Critical,
         failure: "wrong bonding mode",
         why: "the bond is in the only mode that works with InfiniBand",
-        hint: "look for another program that made it",
+        hint: "look for another program that created the bond",
         files: [&["{netdev}/bonding/**"]],
         applies: bond(|_, _| true),
         evaluate: |bond, _| bond::mode(bond.seen),
@@ -312,8 +313,8 @@ table! {
         parents: [BondPresent],
         severity: Critical,
         failure: "interfaces are missing in the bond",
-        why: "the bond has the interfaces that were asked for; a warning while it has one of them",
-        hint: "see the checks of the interface that is missing, and dmesg",
+        why: "the bond has all requested interfaces; a warning while it has at least one",
+        hint: "see the checks of the missing interface, and dmesg",
         files: [&["{netdev}/bonding/**"], IDENTITY],
         applies: bond(|_, _| true),
         evaluate: |bond, _| bond::slaves(bond.slaves, bond.seen),
@@ -322,9 +323,9 @@ table! {
         name: "bond.options",
         parents: [BondPresent],
         severity: Warning,
-        failure: "options are not as asked for",
-        why: "the bonding driver took the options that were asked for",
-        hint: "see dmesg; what there is: modinfo bonding",
+        failure: "wrong bonding options",
+        why: "the bonding driver accepted the requested options",
+        hint: "see dmesg; modinfo bonding lists the options",
         files: [&["{netdev}/bonding/**"]],
         applies: bond(|bond, _| !bond.wish.options.is_empty()),
         evaluate: |bond, _| bond::options(bond.wish, bond.seen),
@@ -335,7 +336,7 @@ table! {
         severity: Critical,
         failure: "the bond has no carrier",
         why: "the bond is up and one of its interfaces carries its traffic",
-        hint: "none of its interfaces has carrier: see their checks",
+        hint: "no interface of the bond has carrier: see the checks of the interfaces",
         files: [&["{netdev}/flags", "{netdev}/carrier", "{netdev}/bonding/**"]],
         applies: bond(|_, _| true),
         evaluate: |bond, _| bond::carrier(bond.netdev, bond.seen),
@@ -345,7 +346,7 @@ table! {
         parents: [IpoibCarrier, IpoibMode, BondCarrier],
         severity: Critical,
         failure: "wrong MTU",
-        why: "the interface has the MTU that was asked for",
+        why: "the interface has the requested MTU",
         hint: "the broadcast group grants no more in datagram mode: mtu=5 in partitions.conf gives 4092, connected mode up to 65520",
         files: [&["{netdev}/mtu"], GRANTED],
         applies: interface(|interface, _| !interface.is_bond || interface::has_mtu(interface.wish)),
@@ -356,7 +357,7 @@ table! {
         parents: [IpoibCarrier, BondCarrier],
         severity: Critical,
         failure: "no DHCP lease",
-        why: "a DHCP server granted an address, and it still holds",
+        why: "a DHCP server granted an address, and the lease is valid",
         hint: "a DHCP server or relay must listen on this network",
         files: [&["{netdev}/ifindex"], GRANTED],
         applies: interface(|interface, _| interface.wish.dhcp.is_some()),
@@ -367,7 +368,7 @@ table! {
         parents: [IpoibCarrier, BondCarrier],
         severity: Critical,
         failure: "no DHCPv6 lease",
-        why: "a DHCPv6 server granted an address, and it still holds",
+        why: "a DHCPv6 server granted an address, and the lease is valid",
         hint: "a DHCPv6 server or relay must listen on this network",
         files: [&["{netdev}/ifindex"], GRANTED, ADDRESSES],
         applies: interface(|interface, facts| lease::is_wanted6(interface.wish, interface.netdev, facts)),
@@ -378,7 +379,7 @@ table! {
         parents: [IpoibCarrier, BondCarrier, LeasePresent, Lease6Present],
         severity: Critical,
         failure: "address is missing",
-        why: "the interface has the IP addresses that were asked for",
+        why: "the interface has the requested IP addresses",
         hint: "look for another program that removes addresses",
         files: [&["{netdev}/ifindex"], GRANTED, ADDRESSES],
         applies: interface(|interface, _| interface.wish.is_addressed()),
@@ -389,7 +390,7 @@ table! {
         parents: [AddressPresent],
         severity: Critical,
         failure: "route is missing",
-        why: "the default route leads through the gateway that was asked for, and the other routes are there",
+        why: "the default route uses the requested gateway, and the other routes exist",
         hint: "the gateway must be reachable by the interface's own prefix; look at: ip route",
         files: [&["{netdev}/ifindex"], GRANTED, ROUTES],
         applies: interface(|interface, _| interface::has_routes(interface.wish)),
@@ -400,7 +401,7 @@ table! {
         parents: [],
         severity: Critical,
         failure: "does not answer over RDMA",
-        why: "the server answers to RDMA's connection manager, not to TCP alone",
+        why: "the server answers the RDMA connection manager, not only TCP",
         hint: "load rdma_cm on the server; look for a firewall on UDP port 4791 (RoCE)",
         files: [&[SERVERS]],
         applies: server(|_, _| true),
@@ -410,8 +411,8 @@ table! {
         name: "root.mounted",
         parents: [],
         severity: Critical,
-        failure: "root is not the file system that was asked for",
-        why: "the root file system is the one of the server that was asked for",
+        failure: "wrong root file system",
+        why: "the root file system is on the requested server",
         hint: "look at: findmnt /",
         files: [ROOT],
         complete: true,
@@ -422,8 +423,8 @@ table! {
         name: "root.transport",
         parents: [RootMounted],
         severity: Critical,
-        failure: "root does not come by the transport that was asked for",
-        why: "the mount options of NFS, the iSCSI session or the NVMe controller name the transport that was asked for",
+        failure: "wrong transport of the root file system",
+        why: "the mount options of NFS, the iSCSI session or the NVMe controller name the requested transport",
         hint: "look at: findmnt -o OPTIONS /",
         files: [ROOT],
         complete: true,
@@ -434,8 +435,8 @@ table! {
         name: "root.path",
         parents: [RootMounted, RootTransport],
         severity: Critical,
-        failure: "root does not come over a verified link",
-        why: "the connection to the server, or the route to it, goes by a verified link",
+        failure: "the root file system does not use a verified link",
+        why: "the connection or the route to the server uses a verified link",
         hint: "look at: rdma resource show cm_id; ip route get the server's address",
         files: [ROOT, ROUTES, CONNECTIONS],
         applies: root(|_, _| true),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The pure function of the program: expectation and snapshot in, report out.
+//! Compares an expectation with a snapshot and makes the report. Pure.
 
 use std::collections::BTreeSet;
 
@@ -18,15 +18,15 @@ use crate::verify::report::{
 use crate::wish::expectation::{Expectation, LinkWish, ModuleWish, Require, RootWish, ServerWish};
 use crate::wish::{bond, ipoib};
 
-/// What `verify` looks up more than once.
+/// Results that `verify` uses more than once.
 struct Lookup<'a> {
     facts: &'a Facts,
-    /// The links that are named.
+    /// The named links.
     links: &'a [LinkWish],
     ports: Ports<'a>,
-    /// For every `rd.ib.rate=` the ports it means; none: all.
+    /// The ports of each `rd.ib.rate=`, none for all ports, and the rate in Mb/s.
     rates: Vec<(Option<BTreeSet<String>>, u32)>,
-    /// The ports whose interface a link names.
+    /// The ports whose interface is named by a link.
     named: BTreeSet<String>,
 }
 
@@ -53,7 +53,7 @@ impl<'a> Lookup<'a> {
         }
     }
 
-    /// Mb/s this port must reach at least: the last argument that means it.
+    /// Minimum rate of this port in Mb/s: the last matching argument counts.
     fn least_rate(&self, wish: &LinkWish, port: PortRef<'_>) -> Option<u32> {
         wish.megabits.or_else(|| {
             let means = |ports: &Option<BTreeSet<String>>| {
@@ -70,7 +70,7 @@ impl<'a> Lookup<'a> {
     }
 }
 
-/// Compares. No I/O, no clock; linear in the ports.
+/// Compares the snapshot with the expectation. No I/O, no clock; linear in the number of ports.
 pub fn verify(expectation: &Expectation, facts: &Facts) -> Report {
     let lookup = Lookup::new(expectation, facts);
     let modules: Vec<ModuleReport> = expectation
@@ -117,7 +117,7 @@ pub fn verify(expectation: &Expectation, facts: &Facts) -> Report {
     report
 }
 
-/// What to say where every link may be good and there are too few of them.
+/// The message if too few ports are verified for `rd.ib.require=N`.
 fn shortfall(require: Require, links: &[LinkReport]) -> Option<String> {
     let Require::Count(n) = require else {
         return None;
@@ -126,13 +126,14 @@ fn shortfall(require: Require, links: &[LinkReport]) -> Option<String> {
     let ports = if good == 1 { "port is" } else { "ports are" };
     (good < n as usize).then(|| {
         format!(
-            "rd.ib.require={n}: only {good} {ports} verified, wanted {n}; \
-             look for HCAs and ports that are missing here (lspci, rdma link)"
+            "rd.ib.require={n}: only {good} {ports} verified, expected {n}; \
+             look for missing HCAs and ports (lspci, rdma link)"
         )
     })
 }
 
-/// How many ports are such links: two wishes may mean one, and a bond is none.
+/// Number of ports whose link satisfies `is_one`. Two wishes may mean the same port; a bond has
+/// none.
 fn ports(links: &[LinkReport], is_one: fn(&LinkReport) -> bool) -> usize {
     let ports: BTreeSet<_> = links
         .iter()
@@ -142,7 +143,7 @@ fn ports(links: &[LinkReport], is_one: fn(&LinkReport) -> bool) -> usize {
     ports.len()
 }
 
-/// Whether enough of the links are such.
+/// Whether enough links satisfy `is_one`.
 fn is_met(require: Require, links: &[LinkReport], is_one: fn(&LinkReport) -> bool) -> bool {
     match require {
         Require::Listed => links.iter().all(|link| is_one(link) || !link.required),
@@ -151,13 +152,13 @@ fn is_met(require: Require, links: &[LinkReport], is_one: fn(&LinkReport) -> boo
     }
 }
 
-/// The verdict. Critical is only what would be so whatever stood in the files that could not be read.
+/// The verdict. Critical only if no content of the unreadable files could change it.
 fn whole(require: Require, report: &Report, facts: &Facts) -> Status {
     let (modules, links) = (&report.modules, &report.links);
     if links.is_empty() && modules.is_empty() {
         return Status::Unknown;
     }
-    // There may be any number of ports where not all can be listed.
+    // If a list of ports is unreadable, the number of ports is unknown.
     let is_hidden = require != Require::Listed && unread::hidden(facts).next().is_some();
     let may_be_met = match require {
         Require::All if is_hidden => links.iter().all(LinkReport::may_be_good),
@@ -171,7 +172,7 @@ fn whole(require: Require, report: &Report, facts: &Facts) -> Status {
     let modules = modules.iter().map(|module| module.finding.status);
     let mut statuses = modules.chain(links.iter().map(|link| link.status));
     let is_all_ok = statuses.clone().all(|status| status == Status::Ok);
-    // Nobody knows what a wrong argument was to require.
+    // What an invalid argument was meant to require is unknown.
     let is_any_unknown =
         !report.complaints.is_empty() || statuses.any(|status| status == Status::Unknown);
     match report.satisfied {
@@ -220,7 +221,7 @@ fn root(wish: &RootWish, links: &[LinkReport], facts: &Facts) -> RootReport {
     }
 }
 
-/// One report per port that the wish means; one that says what is missing if there is none.
+/// One report for each port that matches the wish; if no port matches, one report that says so.
 fn link(wish: &LinkWish, lookup: &Lookup<'_>, out: &mut Vec<LinkReport>) {
     if wish.refused.is_some() {
         out.push(without_port(wish, lookup));
@@ -247,14 +248,14 @@ fn without_port(wish: &LinkWish, lookup: &Lookup<'_>) -> LinkReport {
     LinkReport::new(wish, None, findings(&object, lookup.facts))
 }
 
-/// A bond is reported as a link of its own, which has an interface and no port.
+/// A bond is reported as a separate link, which has an interface and no port.
 fn on_bond(
     wish: &LinkWish,
     (bond, ipoib): (&bond::Wish, &ipoib::Wish),
     lookup: &Lookup<'_>,
 ) -> LinkReport {
     let facts = lookup.facts;
-    let here = |slave: &String| {
+    let netdev_of = |slave: &String| {
         let link = lookup.links.iter().find(|link| link.wanted == *slave)?;
         let ipoib = link.ipoib.as_ref()?;
         let mut ports = lookup.ports.of(link).into_iter();
@@ -264,14 +265,14 @@ fn on_bond(
         .slaves
         .iter()
         .map(|slave| {
-            let name = here(slave).map(|netdev| netdev.ifname.clone());
+            let name = netdev_of(slave).map(|netdev| netdev.ifname.clone());
             (slave.clone(), name)
         })
         .collect();
     let found = facts.netdev(wish.wanted.as_str());
-    let seen = found.and_then(|netdev| netdev.bond.as_ref());
+    let state = found.and_then(|netdev| netdev.bond.as_ref());
     let absent = (Netdev::default(), bond::Seen::default());
-    let (netdev, seen) = found.zip(seen).unwrap_or((&absent.0, &absent.1));
+    let (netdev, state) = found.zip(state).unwrap_or((&absent.0, &absent.1));
     let name = found.map(|netdev| netdev.ifname.as_str());
     let object = Object {
         bond: Some(Bond {
@@ -279,7 +280,7 @@ fn on_bond(
             wish: bond,
             slaves: &slaves,
             netdev,
-            seen,
+            seen: state,
         }),
         interface: Some(Interface {
             wish: &granted(ipoib, netdev, &facts.dhcp, &facts.dhcp6),
@@ -297,8 +298,8 @@ fn on_bond(
 
 fn on_port(wish: &LinkWish, lookup: &Lookup<'_>, port: PortRef<'_>) -> LinkReport {
     let facts = lookup.facts;
-    let is_wanted = rules::wants_interface(wish, port, &lookup.named);
-    let ipoib = wish.ipoib.as_ref().filter(|_| is_wanted);
+    let is_expected = rules::wants_interface(wish, port, &lookup.named);
+    let ipoib = wish.ipoib.as_ref().filter(|_| is_expected);
     let found = ipoib.and_then(|wish| rules::interface(wish, port, facts));
     let absent = Netdev::default();
     let netdev = found.unwrap_or(&absent);
@@ -332,8 +333,8 @@ fn on_port(wish: &LinkWish, lookup: &Lookup<'_>, port: PortRef<'_>) -> LinkRepor
     }
 }
 
-/// Every port that no other wish means already; one report that says what is missing if there
-/// is nothing at all.
+/// One report for each port that no other wish matched; if there is no port, one report that says
+/// so.
 fn any_port(wish: &LinkWish, lookup: &Lookup<'_>, out: &mut Vec<LinkReport>) {
     let named: BTreeSet<String> = out.iter().filter_map(|link| link.name.clone()).collect();
     for port in lookup
@@ -350,8 +351,8 @@ fn any_port(wish: &LinkWish, lookup: &Lookup<'_>, out: &mut Vec<LinkReport>) {
     if out.is_empty() && wish.refused.is_some() {
         out.push(without_port(wish, lookup));
     } else if out.is_empty() {
-        // Known whatever else could not be read: the devices were listed.
-        let finding = Finding::failed(Id::DevicePresent, "no RDMA device at all", "any port");
+        // Certain even if other files are unreadable: the devices were listed.
+        let finding = Finding::failed(Id::DevicePresent, "no RDMA device", "any port");
         out.push(LinkReport::new(wish, None, vec![finding]));
     }
 }

@@ -21,7 +21,7 @@ pub fn present(ipoib: &Ipoib<'_>, facts: &Facts) -> Finding {
 pub fn name(interface: &Interface<'_>) -> Finding {
     let found = interface.netdev.ifname.as_str();
     match interface.wish.ifname.as_deref() {
-        Some(wanted) if wanted != found => Finding::failed(Id::IpoibName, found, wanted),
+        Some(expected) if expected != found => Finding::failed(Id::IpoibName, found, expected),
         _ => Finding::ok(Id::IpoibName, found),
     }
 }
@@ -44,93 +44,99 @@ pub fn carrier(ipoib: &Ipoib<'_>, facts: &Facts) -> Finding {
 
 fn absent(wish: &Wish, port: PortRef<'_>, facts: &Facts) -> Finding {
     let Some(pkey) = wish.pkey else {
-        return Finding::failed(Id::IpoibPresent, "none", &format!("one on {}", port.name()));
+        return Finding::failed(
+            Id::IpoibPresent,
+            "none",
+            &format!("an interface on {}", port.name()),
+        );
     };
     let parent = rules::interface(&Wish::default(), port, facts);
-    let wanted = format!("a child of P_Key {pkey:#06x}");
+    let expected = format!("a child of P_Key {pkey:#06x}");
     match parent {
         Some(parent) => Finding::failed(
             Id::IpoibPresent,
             &format!("only {}", parent.ifname),
-            &wanted,
+            &expected,
         )
-        .hint("ibboot up makes it; by hand: echo the P_Key into create_child of the parent"),
-        None => Finding::failed(Id::IpoibPresent, "none", &wanted),
+        .hint(
+            "ibboot up creates the child; by hand: write the P_Key to create_child of the parent",
+        ),
+        None => Finding::failed(Id::IpoibPresent, "none", &expected),
     }
 }
 
 pub fn mode(wish: &Wish, netdev: &Netdev) -> Finding {
-    let seen = netdev.ipoib.as_ref().and_then(|seen| seen.mode);
-    let seen_word = seen.map_or("unknown", ipoib::Mode::word);
-    match wish.mode.map(|wanted| rules::mode(wanted, netdev)) {
-        Some(Ok(wanted)) if seen != Some(wanted) => {
-            Finding::failed(Id::IpoibMode, seen_word, wanted.word())
+    let found = netdev.ipoib.as_ref().and_then(|ipoib| ipoib.mode);
+    let found_word = found.map_or("unknown", ipoib::Mode::word);
+    match wish.mode.map(|mode| rules::mode(mode, netdev)) {
+        Some(Ok(expected)) if found != Some(expected) => {
+            Finding::failed(Id::IpoibMode, found_word, expected.word())
         }
-        Some(Err(reason)) => Finding::failed(Id::IpoibMode, seen_word, "connected")
+        Some(Err(reason)) => Finding::failed(Id::IpoibMode, found_word, "connected")
             .hint(&reason)
             .lasting(),
-        _ => Finding::ok(Id::IpoibMode, seen_word),
+        _ => Finding::ok(Id::IpoibMode, found_word),
     }
 }
 
-/// The kernel keeps every interface's P_Key with the full membership bit; what the port really is
-/// in the partition only its table tells.
+/// The kernel sets the full membership bit in the P_Key of every interface; only the port's P_Key
+/// table shows the real membership.
 pub fn pkey(netdev: &Netdev, port: PortRef<'_>) -> Finding {
-    let Some(wanted) = netdev.ipoib.as_ref().and_then(|seen| seen.pkey) else {
+    let Some(pkey) = netdev.ipoib.as_ref().and_then(|ipoib| ipoib.pkey) else {
         return Finding::unknown(Id::PortPkey);
     };
     let table = &port.port.pkeys;
-    let full = wanted | FULL_MEMBER;
-    let limited = wanted & !FULL_MEMBER;
+    let full = pkey | FULL_MEMBER;
+    let limited = pkey & !FULL_MEMBER;
     if table.contains(&full) {
         return Finding::ok(Id::PortPkey, &format!("{full:#06x}, full member"));
     }
     if table.contains(&limited) {
         return Finding::failed(Id::PortPkey, &format!("{limited:#06x}, limited member"), "full membership")
-            .hint("limited members do not hear each other: make the port a full member in partitions.conf")
+            .hint("limited members cannot reach each other: make the port a full member in partitions.conf")
             .as_warning();
     }
-    let there: Vec<String> = table.iter().map(|pkey| format!("{pkey:#06x}")).collect();
-    let seen = if there.is_empty() {
+    let present: Vec<String> = table.iter().map(|pkey| format!("{pkey:#06x}")).collect();
+    let found = if present.is_empty() {
         "no P_Key".to_owned()
     } else {
-        format!("only {}", there.join(", "))
+        format!("only {}", present.join(", "))
     };
-    Finding::failed(Id::PortPkey, &seen, &format!("{full:#06x}"))
+    Finding::failed(Id::PortPkey, &found, &format!("{full:#06x}"))
 }
 
-/// Whether any MTU is asked for or suggested.
+/// Whether an MTU is requested or suggested.
 pub fn has_mtu(wish: &Wish) -> bool {
     wish.mtu.is_some() || wish.suggested.mtu.is_some()
 }
 
-/// The MTU: one that is asked for is a must, one that a server suggests at most a warning.
+/// The MTU: a requested MTU is required, a suggested one is at most a warning.
 pub fn mtu(wish: &Wish, netdev: &Netdev) -> Finding {
     const ID: Id = Id::IpoibMtu;
-    let Some(seen) = netdev.mtu else {
+    let Some(found) = netdev.mtu else {
         return Finding::unknown(ID);
     };
     let suggested = &wish.suggested;
     match (wish.mtu, suggested.mtu) {
-        (Some(WantedMtu::Bytes(wanted)), _) if wanted != seen => {
-            Finding::failed(ID, &seen.to_string(), &wanted.to_string())
+        (Some(WantedMtu::Bytes(expected)), _) if expected != found => {
+            Finding::failed(ID, &found.to_string(), &expected.to_string())
         }
-        (None, Some(mtu)) if mtu != seen => {
-            let found = format!("found {seen}, {mtu}{}", suggested.by_whom());
+        (None, Some(mtu)) if mtu != found => {
+            let found = format!("found {found}, {mtu}{}", suggested.by_whom());
             Finding::failed(ID, &found, "")
-                .hint("nothing depends on it: the device takes no other MTU, or another program set it; correct the DHCP server's option 26")
+                .hint("nothing depends on this MTU: the device refused it, or another program changed it; correct option 26 of the DHCP server")
                 .as_warning()
         }
-        _ => Finding::ok(ID, &seen.to_string()),
+        _ => Finding::ok(ID, &found.to_string()),
     }
 }
 
-/// Whether any route is asked for or suggested.
+/// Whether a route is requested or suggested.
 pub fn has_routes(wish: &Wish) -> bool {
     wish.all_gateways().next().is_some() || wish.all_routes().next().is_some()
 }
 
-/// The routes: those that are asked for are a must, those that a server suggests at most a warning.
+/// The routes: requested routes are required, suggested ones are at most a warning.
 pub fn routes(wish: &Wish, netdev: &Netdev) -> Finding {
     const ID: Id = Id::RoutePresent;
     let list = |gateways: &[IpAddr]| {
@@ -149,10 +155,10 @@ pub fn routes(wish: &Wish, netdev: &Netdev) -> Finding {
         return Finding::failed(ID, "none", &route.to_string());
     }
     let suggested = &wish.suggested;
-    let warning = |seen: &str, wanted: String| {
-        let wanted = format!("{wanted},{}", suggested.by_whom());
-        Finding::failed(ID, seen, &wanted)
-            .hint("nothing depends on it: correct the DHCP server's options 3, 33 and 121, or look for another program that removes routes")
+    let warning = |found: &str, route: String| {
+        let expected = format!("{route},{}", suggested.by_whom());
+        Finding::failed(ID, found, &expected)
+            .hint("nothing depends on this route: correct options 3, 33 and 121 of the DHCP server, or look for another program that removes routes")
             .as_warning()
     };
     if let Some(gateway) = suggested.gateway.iter().find(missing) {
@@ -171,16 +177,16 @@ pub fn routes(wish: &Wish, netdev: &Netdev) -> Finding {
 
 pub fn addresses(wish: &Wish, netdev: &Netdev) -> Finding {
     let has = |address: &Address, state| netdev.state_of(address) == Some(state);
-    let mut wanted: Vec<String> = wish.addresses.iter().map(ToString::to_string).collect();
-    let mut written = wish.addresses.iter();
-    if let Some(address) = written.find(|a| has(a, AddressState::Duplicate)) {
-        let seen = format!("another host has {address}");
-        return Finding::failed(Id::AddressPresent, &seen, &wanted.join(", "))
+    let mut expected: Vec<String> = wish.addresses.iter().map(ToString::to_string).collect();
+    let mut requested = wish.addresses.iter();
+    if let Some(address) = requested.find(|a| has(a, AddressState::Duplicate)) {
+        let found = format!("another host has {address}");
+        return Finding::failed(Id::AddressPresent, &found, &expected.join(", "))
             .hint("give this node another address with ip=, or take it from the other host");
     }
     let has_all = || {
-        let mut written = wish.addresses.iter();
-        written.all(|a| has(a, AddressState::Usable))
+        let mut requested = wish.addresses.iter();
+        requested.all(|a| has(a, AddressState::Usable))
     };
     let found = wish.autoconf.map(|autoconf| {
         let usable = netdev.addresses_in(AddressState::Usable);
@@ -189,38 +195,38 @@ pub fn addresses(wish: &Wish, netdev: &Netdev) -> Finding {
     });
     let missing = found == Some(None) || !has_all();
     if missing && !netdev.taken.is_empty() {
-        let seen = netdev.taken.join(", ");
-        return Finding::failed(Id::AddressPresent, &seen, &wanted.join(", "))
-            .hint("give this node another address with ip=, or find the other one by its GUID");
+        let found = netdev.taken.join(", ");
+        return Finding::failed(Id::AddressPresent, &found, &expected.join(", "))
+            .hint("give this node another address with ip=, or find the other host by its GUID");
     }
     match (wish.autoconf, found) {
-        (_, Some(Some(address))) => wanted.push(address.to_string()),
-        (Some(autoconf), _) => wanted.push(autoconf.word().to_owned()),
+        (_, Some(Some(address))) => expected.push(address.to_string()),
+        (Some(autoconf), _) => expected.push(autoconf.word().to_owned()),
         _ => {}
     }
     let awaited = |a: &Address| wish.autoconf.is_some() || wish.addresses.contains(a);
     let mut tentative = netdev.addresses_in(AddressState::Tentative);
     if let Some(address) = tentative.find(awaited).filter(|_| missing) {
-        let seen = format!("{address} is tentative");
-        return Finding::failed(Id::AddressPresent, &seen, &wanted.join(", "))
-            .hint("duplicate address detection takes a second; where it lasts: ip -6 addr");
+        let found = format!("{address} is tentative");
+        return Finding::failed(Id::AddressPresent, &found, &expected.join(", "))
+            .hint("duplicate address detection takes one second; if the address stays tentative, see ip -6 addr");
     }
     if missing {
         let usable = netdev.addresses_in(AddressState::Usable);
         let usable: Vec<String> = usable.map(|address| address.to_string()).collect();
-        let seen = if usable.is_empty() {
+        let found = if usable.is_empty() {
             "none".to_owned()
         } else {
             usable.join(", ")
         };
-        let finding = Finding::failed(Id::AddressPresent, &seen, &wanted.join(", "));
+        let finding = Finding::failed(Id::AddressPresent, &found, &expected.join(", "));
         return if wish.autoconf == Some(Autoconf::Router) && has_all() {
             finding.hint("see whether a router advertises a prefix on this partition (radvd; tcpdump -i icmp6)")
         } else {
             finding
         };
     }
-    Finding::ok(Id::AddressPresent, &wanted.join(", "))
+    Finding::ok(Id::AddressPresent, &expected.join(", "))
 }
 
 #[cfg(test)]
@@ -275,14 +281,15 @@ mod tests {
             mtu: Some(2044),
             ..Netdev::default()
         };
-        let said = |finding: Finding| {
-            let wanted = finding.wanted.unwrap_or_default();
-            (finding.status, finding.seen.unwrap_or_default(), wanted)
+        let reported = |finding: Finding| {
+            let expected = finding.wanted.unwrap_or_default();
+            (finding.status, finding.seen.unwrap_or_default(), expected)
         };
-        let row = |status, seen: &str, wanted: &str| (status, seen.to_owned(), wanted.to_owned());
+        let row =
+            |status, found: &str, expected: &str| (status, found.to_owned(), expected.to_owned());
         assert!(has_routes(&wish));
         assert_eq!(
-            said(mtu(&wish, &netdev)),
+            reported(mtu(&wish, &netdev)),
             row(
                 Status::Warning,
                 "found 2044, 65520 suggested by 10.0.0.1",
@@ -290,12 +297,12 @@ mod tests {
             )
         );
         assert_eq!(
-            said(routes(&wish, &netdev)),
+            reported(routes(&wish, &netdev)),
             row(Status::Warning, "none", "10.0.0.9, suggested by 10.0.0.1")
         );
         netdev.gateways.push("10.0.0.9".parse().unwrap());
         assert_eq!(
-            said(routes(&wish, &netdev)),
+            reported(routes(&wish, &netdev)),
             row(
                 Status::Warning,
                 "none",
@@ -304,16 +311,16 @@ mod tests {
         );
         netdev.routes = wish.suggested.routes.clone();
         let all = "10.0.0.9, 10.7.0.0/16 via 10.0.0.7";
-        assert_eq!(said(routes(&wish, &netdev)), row(Status::Ok, all, ""));
-        // What the command line asks for is a must.
+        assert_eq!(reported(routes(&wish, &netdev)), row(Status::Ok, all, ""));
+        // What the command line requests is required.
         wish.mtu = Some(WantedMtu::Bytes(65520));
         wish.gateways = vec!["10.0.0.2".parse().unwrap()];
         assert_eq!(
-            said(mtu(&wish, &netdev)),
+            reported(mtu(&wish, &netdev)),
             row(Status::Critical, "2044", "65520")
         );
         assert_eq!(
-            said(routes(&wish, &netdev)),
+            reported(routes(&wish, &netdev)),
             row(Status::Critical, "10.0.0.9", "10.0.0.2")
         );
     }

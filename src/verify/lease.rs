@@ -8,8 +8,8 @@ use crate::system::clock::SECOND;
 use crate::verify::report::Finding;
 use crate::wish::ipoib::{Autoconf, Wish};
 
-/// The hint where no server was asked.
-const NOT_RUN: &str = "ibboot up asks: was it run?";
+/// The hint if no lease was requested.
+const NOT_RUN: &str = "ibboot up requests the lease: check that it ran";
 
 fn progress<'f>(netdev: &Netdev, facts: &'f Facts) -> Option<&'f v4::progress::Progress> {
     let mut all = facts.dhcp.iter();
@@ -21,8 +21,8 @@ fn progress6<'f>(netdev: &Netdev, facts: &'f Facts) -> Option<&'f v6::progress::
     all.find(|progress| netdev.ifindex == Some(progress.index))
 }
 
-/// Whether a DHCPv6 lease is wanted: with `either6` not where a router gave an address, nor while one is
-/// waited for.
+/// Whether a DHCPv6 lease is expected. With `either6` none is expected if a router gave an address,
+/// or while the wait for a router lasts.
 pub fn is_wanted6(wish: &Wish, netdev: &Netdev, facts: &Facts) -> bool {
     let Some(dhcp6) = &wish.dhcp6 else {
         return false;
@@ -34,7 +34,7 @@ pub fn is_wanted6(wish: &Wish, netdev: &Netdev, facts: &Facts) -> bool {
     progress6(netdev, facts).is_some_and(|progress| progress.lease.is_some() || !of_router)
 }
 
-/// Whether there is an address of a router's prefix beside those that are written.
+/// Whether the interface has an address of a router's prefix in addition to the requested ones.
 pub fn has_router_address(wish: &Wish, netdev: &Netdev) -> bool {
     let usable = netdev.addresses_in(AddressState::Usable);
     let mut others = usable.filter(|a| !wish.addresses.contains(a));
@@ -45,7 +45,7 @@ pub fn has_router_address(wish: &Wish, netdev: &Netdev) -> bool {
 pub fn evaluate(netdev: &Netdev, facts: &Facts) -> Finding {
     const ID: Id = Id::LeasePresent;
     let Some(progress) = progress(netdev, facts) else {
-        return missing(ID, "no server was asked", NOT_RUN);
+        return missing(ID, "no lease was requested", NOT_RUN);
     };
     let granted = progress.lease.as_ref().map(v4::lease::Lease::granted);
     let diagnosis = progress.diagnosis();
@@ -68,7 +68,8 @@ fn missing(id: Id, found: &str, hint: &str) -> Finding {
     Finding::failed(id, found, "a lease").hint(hint)
 }
 
-/// What a client came to, at `now_ns` since kernel start; without a lease `diagnosis` tells why.
+/// The finding about a client at `now_ns`, ns since kernel start; `diagnosis` is the reason and the
+/// hint if there is no lease.
 fn of_client(
     id: Id,
     granted: Option<Granted>,
@@ -85,39 +86,39 @@ fn of_client(
     match granted.ends_ns {
         Some(ends) if now_ns >= ends => {
             let seconds = (now_ns - ends) / SECOND;
-            let found = format!("{what}, which ended {seconds} s ago");
-            Finding::failed(id, &found, "one that holds")
-                .hint("the address is kept and asked for anew: see the log of ibboot-lease.service and of the server")
+            let found = format!("{what}, expired {seconds} s ago");
+            Finding::failed(id, &found, "a valid lease")
+                .hint("the address is kept and a new lease is requested: see the logs of ibboot-lease.service and of the server")
                 .as_warning()
         }
         _ => Finding::ok(id, &format!("{what}, {}", granted.length)),
     }
 }
 
-/// Why no server was asked: it is done from the link-local address.
+/// Why no lease was requested: the request needs a link-local address.
 fn not_begun(netdev: &Netdev) -> (String, &'static str) {
     let of_link = |state| {
         let mut all = netdev.addresses_in(state);
         all.find(|found| Autoconf::LinkLocal.is_met_by(found.address))
     };
     if netdev.link_local().is_some() {
-        return ("no server was asked".to_owned(), NOT_RUN);
+        return ("no lease was requested".to_owned(), NOT_RUN);
     }
     if let Some(address) = of_link(AddressState::Duplicate) {
         return (
             format!("another host has the link-local address {address}"),
-            "two ports with one GUID: see ibstat on both",
+            "two ports have the same GUID: see ibstat on both hosts",
         );
     }
     if let Some(address) = of_link(AddressState::Tentative) {
         return (
             format!("the link-local address {address} is tentative"),
-            "duplicate address detection takes a second; where it lasts: ip -6 addr",
+            "duplicate address detection takes one second; if the address stays tentative, see ip -6 addr",
         );
     }
     (
-        "no link-local address to ask from".to_owned(),
-        "is IPv6 in this kernel (ipv6.disable=), and addr_gen_mode 0?",
+        "no link-local address to send from".to_owned(),
+        "check that the kernel has IPv6 (ipv6.disable=) and that addr_gen_mode is 0",
     )
 }
 
@@ -153,7 +154,7 @@ mod tests {
             ..usable("fe80::5/64")
         };
         let mut one = netdev(&["fd00::9/64"]);
-        let none = "no link-local address to ask from".to_owned();
+        let none = "no link-local address to send from".to_owned();
         assert_eq!(seen(&one, &facts), (Status::Critical, none));
         one.addresses.push(link(AddressState::Tentative));
         let tentative = "the link-local address fe80::5/64 is tentative".to_owned();
@@ -162,7 +163,7 @@ mod tests {
         let taken = "another host has the link-local address fe80::5/64".to_owned();
         assert_eq!(seen(&one, &facts), (Status::Critical, taken));
         one.addresses.push(link(AddressState::Usable));
-        let unasked = "no server was asked".to_owned();
+        let unasked = "no lease was requested".to_owned();
         assert_eq!(seen(&one, &facts), (Status::Critical, unasked));
     }
 
@@ -186,7 +187,7 @@ mod tests {
             (Status::Ok, format!("{what}, for 60 s"))
         );
         facts.taken_ns = 95 * SECOND;
-        let ended = format!("{what}, which ended 30 s ago");
+        let ended = format!("{what}, expired 30 s ago");
         assert_eq!(seen(&one, &facts), (Status::Warning, ended));
     }
 
@@ -240,10 +241,10 @@ mod tests {
         let what = "10.0.0.5/24 of 10.0.0.1".to_owned();
         assert_eq!(seen(&facts), (Status::Ok, format!("{what}, for 60 s")));
         facts.taken_ns = 95 * SECOND;
-        let ended = format!("{what}, which ended 30 s ago");
+        let ended = format!("{what}, expired 30 s ago");
         assert_eq!(seen(&facts), (Status::Warning, ended));
         facts.dhcp.clear();
-        let nobody = "no server was asked".to_owned();
+        let nobody = "no lease was requested".to_owned();
         assert_eq!(seen(&facts), (Status::Critical, nobody));
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Wanted against seen. Pure: no file, no clock, no device is touched here, so the initramfs, the
-//! real root and a test on a saved tree run the very same code.
+//! Compares the expectation with the facts. Pure: no file, clock or device is used, so the
+//! initramfs, the real root and a test on a saved tree run the same code.
 
 mod bond;
 pub mod carrier;

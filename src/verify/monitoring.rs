@@ -20,14 +20,14 @@ fn word(status: Status) -> &'static str {
     }
 }
 
-/// What a Nagios plugin prints: the verdict and the worst trouble with performance data, then the
-/// other troubles, a line each. The exit code is that of [`Status::exit_code`].
+/// The output of a Nagios plugin: the verdict and the worst trouble with performance data, then one
+/// line for each other trouble. The exit code is that of [`Status::exit_code`].
 pub fn nagios(report: &Report) -> String {
-    // "|" begins the performance data wherever it stands.
+    // Any "|" begins the performance data.
     let plain = |text: String| text.replace('|', "/");
     let troubles = report.troubles();
     let worst = report.reason().or_else(|| troubles.first().cloned());
-    let told = match (&worst, report.status) {
+    let summary = match (&worst, report.status) {
         (Some(worst), status) if status != Status::Ok => {
             plain(format!("{worst} ({})", count(report)))
         }
@@ -35,7 +35,7 @@ pub fn nagios(report: &Report) -> String {
     };
     let good = report.links.iter().filter(|link| link.is_good()).count();
     let mut out = format!(
-        "IBBOOT {} - {told} | verified={good};;;0;{}\n",
+        "IBBOOT {} - {summary} | verified={good};;;0;{}\n",
         word(report.status),
         report.links.len()
     );
@@ -49,7 +49,7 @@ pub fn nagios(report: &Report) -> String {
     out
 }
 
-/// One line for LBNL Node Health Check and its like.
+/// One line for LBNL Node Health Check and similar programs.
 pub fn nhc(report: &Report) -> String {
     match report
         .reason()
@@ -60,7 +60,7 @@ pub fn nhc(report: &Report) -> String {
     }
 }
 
-/// 1 on any failure, as a node health check's `die 1`: a warning is none.
+/// 1 on any failure, as a node health check's `die 1`; a warning is not a failure.
 pub fn nhc_exit_code(report: &Report) -> u8 {
     u8::from(report.status > Status::Warning)
 }
@@ -71,7 +71,7 @@ fn label(value: &str) -> String {
     for c in value.chars() {
         match c {
             '\n' => out.push_str("\\n"),
-            // Allowed there, and no good to whoever looks at it on a terminal.
+            // Prometheus allows these characters, but they can alter a terminal.
             c if !is_plain(c) => out.push('\u{fffd}'),
             '\\' => out.push_str("\\\\"),
             '"' => out.push_str("\\\""),
@@ -100,7 +100,8 @@ fn family(out: &mut String, name: &str, help: &str, samples: &[String]) {
     }
 }
 
-/// What names a link in every sample: the selector that asked for it, its port and interface.
+/// The labels that identify a link in every sample: the requested selector, the port and the
+/// interface.
 fn names(link: &LinkReport) -> [(&'static str, &str); 3] {
     [
         ("wanted", link.wanted.as_str()),
@@ -122,13 +123,13 @@ pub fn prometheus(report: &Report) -> String {
     family(
         &mut out,
         "ibboot_satisfied",
-        "Whether all that is required is there.",
+        "Whether everything that is required is verified.",
         &whole(u8::from(report.satisfied)),
     );
     family(
         &mut out,
         "ibboot_wrong_arguments",
-        "How many arguments could not be understood.",
+        "Number of invalid arguments.",
         &[format!(" {}", report.complaints.len())],
     );
     let modules: Vec<String> = report
@@ -142,7 +143,7 @@ pub fn prometheus(report: &Report) -> String {
     family(
         &mut out,
         "ibboot_module_live",
-        "Whether a kernel module is there.",
+        "Whether a kernel module is loaded.",
         &modules,
     );
     let servers: Vec<String> = report
@@ -174,7 +175,7 @@ pub fn prometheus(report: &Report) -> String {
         &verified,
     );
     let info: Vec<String> = report.links.iter().map(info).collect();
-    family(&mut out, "ibboot_link_info", "What a link is.", &info);
+    family(&mut out, "ibboot_link_info", "Properties of a link.", &info);
     let mut checks = Vec::new();
     for link in &report.links {
         for finding in link
@@ -191,7 +192,7 @@ pub fn prometheus(report: &Report) -> String {
     family(
         &mut out,
         "ibboot_link_check",
-        "Result of a check that was made: 0 ok, 1 warning, 2 critical, 3 unknown.",
+        "Result of a check that ran: 0 ok, 1 warning, 2 critical, 3 unknown.",
         &checks,
     );
     out

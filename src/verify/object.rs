@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What one report is about, and the one loop over the table of checks.
+//! The object of one report, and the loop over the table of checks.
 
 use super::checks::{Id, Severity, TABLE};
 use super::unread;
@@ -9,7 +9,7 @@ use crate::verify::report::{Finding, LinkReport, Status};
 use crate::wish::expectation::{LinkWish, ModuleWish, RootWish, ServerWish};
 use crate::wish::{bond, ipoib};
 
-/// The object of one report: a check applies to the part that its row names.
+/// The object of one report. A check applies to the part that its row names.
 #[derive(Default)]
 pub struct Object<'a> {
     pub module: Option<&'a ModuleWish>,
@@ -22,15 +22,15 @@ pub struct Object<'a> {
     pub root: Option<Root<'a>>,
 }
 
-/// A link that is no bond.
+/// A link that is not a bond.
 pub struct Link<'a> {
     pub wish: &'a LinkWish,
-    /// None: no port fits.
+    /// None if no port matches.
     pub port: Option<PortRef<'a>>,
 }
 
 impl Link<'_> {
-    /// The link was refused before any port was looked for.
+    /// Whether the link was refused before any port was searched.
     pub fn is_refused(&self) -> bool {
         self.port.is_none() && self.wish.refused.is_some()
     }
@@ -40,7 +40,7 @@ impl Link<'_> {
 pub struct Port<'a> {
     pub wish: &'a LinkWish,
     pub found: PortRef<'a>,
-    /// Mb/s.
+    /// Minimum rate in Mb/s.
     pub least_rate: Option<u32>,
 }
 
@@ -57,14 +57,14 @@ pub struct Ipoib<'a> {
     pub port: PortRef<'a>,
 }
 
-/// An interface: of a port, or a bond.
+/// The interface of a port, or a bond.
 #[derive(Clone, Copy)]
 pub struct Interface<'a> {
-    /// With what DHCP servers granted.
+    /// The wish plus what DHCP servers granted.
     pub wish: &'a ipoib::Wish,
-    /// Empty while `name` is none, and where the bond is an interface of another kind.
+    /// Empty if `name` is none, or if the interface of the bond's name is not a bond.
     pub netdev: &'a Netdev,
-    /// None: there is no such interface.
+    /// None if the interface does not exist.
     pub name: Option<&'a str>,
     pub is_bond: bool,
 }
@@ -73,9 +73,9 @@ pub struct Interface<'a> {
 pub struct Bond<'a> {
     pub name: &'a str,
     pub wish: &'a bond::Wish,
-    /// What each interface is called on the command line, and here.
+    /// For each interface, the name on the command line and the name on this machine.
     pub slaves: &'a [(String, Option<String>)],
-    /// Both are empty where there is no such bond.
+    /// `netdev` and `seen` are empty if the bond does not exist.
     pub netdev: &'a Netdev,
     pub seen: &'a bond::Seen,
 }
@@ -83,7 +83,7 @@ pub struct Bond<'a> {
 /// A server.
 pub struct Server<'a> {
     pub wish: &'a ServerWish,
-    /// The links are as expected: only then the server is asked.
+    /// Whether the links are as expected; the server is queried only then.
     pub is_connected: bool,
 }
 
@@ -93,7 +93,7 @@ pub struct Root<'a> {
     pub links: &'a [LinkReport],
 }
 
-/// The finding of a check about this part of an object, skipped where a parent did not pass; none where
+/// The finding of a check about this part of an object: skipped if a parent did not pass, none if
 /// the check does not apply.
 pub fn judge<T>(
     id: Id,
@@ -110,7 +110,7 @@ pub fn judge<T>(
     }
 }
 
-/// Runs the table over one object, in its order.
+/// Runs the checks on one object, in the order of the table.
 pub fn findings(object: &Object<'_>, facts: &Facts) -> Vec<Finding> {
     let mut findings: Vec<Finding> = Vec::with_capacity(TABLE.len());
     for row in TABLE {
@@ -199,7 +199,7 @@ mod tests {
             ]
         };
         let (ok, skipped) = (Status::Ok, Status::Skipped);
-        // The row of the options warns; a warning and a pass do not keep children from being looked at.
+        // The row of the options warns; children are evaluated after a warning and after a pass.
         let (warning, critical) = (Status::Warning, Status::Critical);
         assert_eq!(of(&seen, true, None), all(ok, warning, ok, critical));
         assert_eq!(of(&seen, false, None), all(ok, warning, critical, skipped));

@@ -12,7 +12,7 @@ use crate::rdma::types::{LinkLayer, PhysState, PortState};
 use crate::verify::report::Finding;
 use crate::wish::expectation::LinkWish;
 
-/// A link that cannot be had on this machine.
+/// The finding for a link that is not possible on this machine.
 pub fn refused(wish: &LinkWish) -> Finding {
     let reason = wish.refused.as_deref().unwrap_or_default();
     Finding::failed(Id::WishPossible, reason, "").lasting()
@@ -25,22 +25,22 @@ pub fn present(link: &Link<'_>, facts: &Facts) -> Finding {
     }
 }
 
-/// Names of interfaces that a line shows.
+/// Maximum of interface names in one line.
 const SHOWN: usize = 8;
 
-/// The finding for a link that no port fits.
+/// The finding for a link without a matching port.
 fn absent(wish: &LinkWish, facts: &Facts) -> Finding {
-    let failed = |found: &str, wanted: &str| Finding::failed(Id::DevicePresent, found, wanted);
+    let failed = |found: &str, expected: &str| Finding::failed(Id::DevicePresent, found, expected);
     let names: Vec<String> = facts.ports().map(|port| port.name()).collect();
-    let there = match names.len() {
-        0 => "no RDMA device at all".to_owned(),
+    let present = match names.len() {
+        0 => "no RDMA device".to_owned(),
         1..=8 => format!("only {}", names.join(", ")),
         n => format!("{n} other ports"),
     };
     if let Some(identity) = wish.identity {
-        let wanted = format!("{} (node GUID {})", wish.wanted, identity.node_guid);
-        return failed(&there, &wanted)
-            .hint("the device was there in the initramfs: look for its removal in dmesg");
+        let expected = format!("{} (node GUID {})", wish.wanted, identity.node_guid);
+        return failed(&present, &expected)
+            .hint("the device existed in the initramfs: look for its removal in dmesg");
     }
     let is_missing = |name: &&str| facts.netdev(name).is_none();
     if let Some(below) = wish.netdev.as_deref().filter(is_missing) {
@@ -53,22 +53,22 @@ fn absent(wish: &LinkWish, facts: &Facts) -> Finding {
         let kind = match netdev.hardware_type {
             Some(HardwareType::InfiniBand) => "IPoIB",
             Some(_) => "Ethernet",
-            // It is being removed.
+            // The interface is being removed.
             None => "vanishing",
         };
         let found = format!("{kind} interface without an RDMA port below it");
         return failed(&found, "a port")
-            .hint("load the HCA's *_ib driver, or make a port with rd.ib.link=");
+            .hint("load the HCA's *_ib driver, or create a port with rd.ib.link=");
     }
     match unnamed(wish, facts) {
         Some(found) if !names.is_empty() => {
-            failed(&format!("{found}, {there}"), wish.wanted.as_str()).hint(&renamed(facts))
+            failed(&format!("{found}, {present}"), wish.wanted.as_str()).hint(&renamed(facts))
         }
-        _ => failed(&there, wish.wanted.as_str()),
+        _ => failed(&present, wish.wanted.as_str()),
     }
 }
 
-/// The port of an IPoIB interface is named by the interface, and that is not there.
+/// The text if a wish names its port by an IPoIB interface that does not exist.
 fn unnamed(wish: &LinkWish, facts: &Facts) -> Option<String> {
     wish.ipoib.as_ref()?;
     let name = wish.port.as_deref().unwrap_or(wish.wanted.as_str());
@@ -76,9 +76,9 @@ fn unnamed(wish: &LinkWish, facts: &Facts) -> Option<String> {
     (is_name && facts.netdev(name).is_none()).then(|| format!("no network interface {name}"))
 }
 
-/// What to do where an interface is not there by its name: another one may be it.
+/// The hint if an interface of this name does not exist: it may have another name.
 fn renamed(facts: &Facts) -> String {
-    let is_parent = |netdev: &&Netdev| netdev.ipoib.as_ref().is_some_and(|seen| !seen.child);
+    let is_parent = |netdev: &&Netdev| netdev.ipoib.as_ref().is_some_and(|ipoib| !ipoib.child);
     let found: Vec<&str> = facts
         .netdevs
         .iter()
@@ -87,11 +87,11 @@ fn renamed(facts: &Facts) -> String {
         .take(SHOWN)
         .collect();
     if found.is_empty() {
-        return "see whether ib_ipoib is loaded; a name may change, guid= and pci= do not"
+        return "check that ib_ipoib is loaded; a name may change, guid= and pci= do not"
             .to_owned();
     }
     format!(
-        "the IPoIB interfaces are {}: udev names them unless net.ifnames=0; use such a name, guid= or pci=",
+        "the IPoIB interfaces are {}: udev names them unless net.ifnames=0; use one of these names, guid= or pci=",
         found.join(", ")
     )
 }
@@ -100,26 +100,26 @@ pub fn link_layer(port: &Port<'_>) -> Finding {
     let id = Id::PortLinkLayer;
     match (port.found.port.link_layer, port.wish.link_layer) {
         (None, _) => Finding::unknown(id),
-        // As EFA's devices answer.
+        // EFA devices report this link layer.
         (Some(LinkLayer::Unknown), _) => Finding {
             seen: Some(LinkLayer::Unknown.to_string()),
             ..Finding::unknown(id)
         }
-        .hint("its driver says neither InfiniBand nor Ethernet"),
-        (Some(seen), Some(wanted)) if seen != wanted => {
-            Finding::failed(id, &seen.to_string(), &wanted.to_string())
+        .hint("the driver reports neither InfiniBand nor Ethernet"),
+        (Some(found), Some(expected)) if found != expected => {
+            Finding::failed(id, &found.to_string(), &expected.to_string())
         }
-        (Some(seen), _) => Finding::ok(id, &seen.to_string()),
+        (Some(found), _) => Finding::ok(id, &found.to_string()),
     }
 }
 
 pub fn rate(port: &Port<'_>) -> Finding {
     let id = Id::PortRate;
-    let wanted = f64::from(port.least_rate.unwrap_or(0));
+    let required = f64::from(port.least_rate.unwrap_or(0));
     match &port.found.port.rate {
         None => Finding::unknown(id),
-        Some(rate) if rate.gbps * 1000.0 < wanted => {
-            Finding::failed(id, &rate.text, &format!("{} Gb/sec", wanted / 1000.0))
+        Some(rate) if rate.gbps * 1000.0 < required => {
+            Finding::failed(id, &rate.text, &format!("{} Gb/sec", required / 1000.0))
         }
         Some(rate) => Finding::ok(id, &rate.text),
     }
@@ -133,7 +133,7 @@ pub fn physical_state(found: PortRef<'_>, facts: &Facts) -> Finding {
     if seen == PhysState::LinkUp {
         return Finding::ok(id, &seen.to_string());
     }
-    let wanted = PhysState::LinkUp.to_string();
+    let expected = PhysState::LinkUp.to_string();
     let netdev = found
         .port
         .netdev
@@ -142,24 +142,23 @@ pub fn physical_state(found: PortRef<'_>, facts: &Facts) -> Finding {
     if let Some(netdev) = netdev.filter(|_| found.port.link_layer == Some(LinkLayer::Ethernet)) {
         let name = &netdev.ifname;
         return match (netdev.up, netdev.carrier) {
-            (false, _) => Finding::failed(id, &format!("{seen}, {name} is down"), &wanted)
+            (false, _) => Finding::failed(id, &format!("{seen}, {name} is down"), &expected)
                 .hint(&format!("set it up: ip link set {name} up")),
             (true, Some(false) | None) => {
-                Finding::failed(id, &format!("{seen}, {name} has no carrier"), &wanted)
+                Finding::failed(id, &format!("{seen}, {name} has no carrier"), &expected)
             }
-            // The RDMA port follows its netdev within the same event.
-            (true, Some(true)) => Finding::failed(id, &seen.to_string(), &wanted)
+            // The RDMA port follows the state of its netdev within the same event.
+            (true, Some(true)) => Finding::failed(id, &seen.to_string(), &expected)
                 .hint(&format!("{name} has carrier: see dmesg")),
         };
     }
-    let finding = Finding::failed(id, &seen.to_string(), &wanted);
+    let finding = Finding::failed(id, &seen.to_string(), &expected);
     match seen {
         PhysState::Disabled => finding.hint(
             "the port is disabled: enable it (ibportstate, or the other end's configuration)",
         ),
-        PhysState::PortConfigurationTraining | PhysState::LinkErrorRecovery => {
-            finding.hint("the link trains; if it stays so, the cable or the transceiver is bad")
-        }
+        PhysState::PortConfigurationTraining | PhysState::LinkErrorRecovery => finding
+            .hint("the link is training; if this persists, the cable or the transceiver is bad"),
         _ => finding,
     }
 }
@@ -172,24 +171,27 @@ pub fn state(found: PortRef<'_>) -> Finding {
     if seen == PortState::Active {
         return Finding::ok(id, &seen.to_string());
     }
-    let wanted = PortState::Active.to_string();
+    let expected = PortState::Active.to_string();
     if found.port.link_layer != Some(LinkLayer::InfiniBand) {
-        return Finding::failed(id, &seen.to_string(), &wanted).hint("see dmesg");
+        return Finding::failed(id, &seen.to_string(), &expected).hint("see dmesg");
     }
     match (seen, found.port.sm_lid) {
-        (PortState::Init, Some(0) | None) => Finding::failed(id, "INIT, LinkUp, SM LID 0", &wanted)
-            .hint("no subnet manager sees this port: start one (opensm, or the switch's)"),
-        (PortState::Init, Some(lid)) => {
-            Finding::failed(id, &format!("INIT, SM LID {lid}"), &wanted)
-                .hint("the subnet manager knew this port and does not bring it up: see its log")
+        (PortState::Init, Some(0) | None) => {
+            Finding::failed(id, "INIT, LinkUp, SM LID 0", &expected)
+                .hint("no subnet manager sees this port: start one (opensm, or the switch's)")
         }
-        (PortState::Armed, _) => Finding::failed(id, "ARMED", &wanted)
+        (PortState::Init, Some(lid)) => {
+            Finding::failed(id, &format!("INIT, SM LID {lid}"), &expected).hint(
+                "the subnet manager has found this port but does not bring it up: see its log",
+            )
+        }
+        (PortState::Armed, _) => Finding::failed(id, "ARMED", &expected)
             .hint("the subnet manager stopped half way: see its log"),
-        _ => Finding::failed(id, &seen.to_string(), &wanted),
+        _ => Finding::failed(id, &seen.to_string(), &expected),
     }
 }
 
-/// What the subnet administrator of the port said, where it was asked.
+/// The answer of the port's subnet administrator, if it was queried.
 pub fn contact<'a>(port: PortRef<'_>, facts: &'a Facts) -> Option<&'a Contact> {
     let name = port.name();
     facts.subnet_managers.iter().find(|c| c.port == name)
@@ -203,40 +205,45 @@ pub fn administrator(port: PortRef<'_>, facts: &Facts) -> Finding {
     let lid = contact.sm_lid;
     match &contact.answer {
         Answer::NotAsked(why) => {
-            Finding::failed(id, &format!("not asked: {why}"), "an answer").hint("")
+            Finding::failed(id, &format!("not queried: {why}"), "an answer").hint("")
         }
-        Answer::Silent => Finding::failed(id, &format!("no answer from LID {lid}"), "one in 3 s"),
+        Answer::Silent => Finding::failed(
+            id,
+            &format!("no answer from LID {lid} within 3 s"),
+            "an answer",
+        ),
         Answer::Refused(_) => Finding::failed(
             id,
-            &format!("none at LID {lid}, only its host answers"),
+            &format!("the host at LID {lid} answers, without a subnet administrator"),
             "an answer",
         ),
         _ => Finding::ok(id, &format!("LID {lid} answers")),
     }
 }
 
-/// The index counts once it is known: udev may rename the interface.
+/// Compares the indexes if both are known, because udev may rename the interface.
 pub fn netdev(wish: &LinkWish, port: &facts::Port) -> Finding {
     let id = Id::PortNetdev;
-    let wanted = wish.netdev.as_deref().unwrap_or("one");
+    let expected = wish.netdev.as_deref().unwrap_or("a network interface");
     let Some(seen) = port.netdev.as_deref() else {
-        return Finding::failed(id, "none", wanted);
+        return Finding::failed(id, "none", expected);
     };
     let same = match (wish.netdev_index, port.netdev_index) {
-        (Some(wanted), Some(seen)) => wanted == seen,
-        _ => wanted == seen,
+        (Some(expected), Some(seen)) => expected == seen,
+        _ => expected == seen,
     };
     if same {
         Finding::ok(id, seen)
     } else {
-        Finding::failed(id, seen, wanted)
+        Finding::failed(id, seen, expected)
     }
 }
 
 pub fn lid(id: Id, lid: Option<u32>) -> Finding {
     match lid {
         None => Finding::unknown(id),
-        // Unicast LIDs (IBTA 4.1.3); 0xffff is the permissive one of a port nobody configured.
+        // Unicast LIDs (IBTA 4.1.3); 0xffff is the permissive LID, of a port without a subnet
+        // manager.
         Some(lid @ 1..=0xbfff) => Finding::ok(id, &lid.to_string()),
         Some(lid) => Finding::failed(id, &lid.to_string(), "1 to 49151"),
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What `verify` found, and how it is shown. Pure.
+//! The result of `verify`, and its lines of text. Pure.
 
 use std::cmp::Reverse;
 
@@ -13,25 +13,25 @@ use crate::verify::checks::Id;
 use crate::wish::expectation::{LinkWish, Target};
 use crate::wish::origin::Origin;
 
-/// Result of a check, of a link or of the whole; the order is the one of badness.
+/// Result of a check, of a link or of the whole report, in ascending order of severity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
     /// Passed.
     Ok,
-    /// Not looked at, because its parent failed.
+    /// Not evaluated, because a parent failed.
     Skipped,
-    /// Somebody should look.
+    /// Works, but needs attention.
     Warning,
-    /// No answer to be had.
+    /// Could not be determined.
     Unknown,
     /// Failed.
     Critical,
 }
 
 impl Status {
-    /// Exit code of `ibboot check`: the one of monitoring plugins (0 ok, 1 warning, 2 critical,
-    /// 3 unknown).
+    /// Exit code of `ibboot check`, as of monitoring plugins (0 ok, 1 warning, 2 critical, 3
+    /// unknown).
     pub fn exit_code(self) -> u8 {
         match self {
             Status::Ok | Status::Skipped => 0,
@@ -60,13 +60,13 @@ pub struct Finding {
     pub check: Id,
     /// Its result.
     pub status: Status,
-    /// What was seen.
+    /// What was found.
     pub seen: Option<String>,
-    /// What was wanted, for one that failed.
+    /// What was expected, if the check failed.
     pub wanted: Option<String>,
-    /// What to do, for one that failed.
+    /// What to do, if the check failed.
     pub hint: Option<String>,
-    /// Waiting does not help.
+    /// Waiting does not resolve the failure.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub lasting: bool,
 }
@@ -87,7 +87,7 @@ impl Finding {
         }
     }
 
-    /// A failure that waiting does not mend.
+    /// Marks a failure that waiting does not resolve.
     #[must_use]
     pub fn lasting(mut self) -> Finding {
         self.lasting = true;
@@ -95,38 +95,38 @@ impl Finding {
     }
 
     /// Passed.
-    pub fn ok(check: Id, seen: &str) -> Finding {
+    pub fn ok(check: Id, found: &str) -> Finding {
         Finding {
-            seen: some(seen),
+            seen: some(found),
             ..Finding::new(check, Status::Ok)
         }
     }
 
     /// Failed, with the table's hint.
-    pub fn failed(id: Id, seen: &str, wanted: &str) -> Finding {
+    pub fn failed(id: Id, found: &str, expected: &str) -> Finding {
         Finding {
-            seen: some(seen),
-            wanted: some(wanted),
+            seen: some(found),
+            wanted: some(expected),
             hint: some(id.row().hint),
             ..Finding::new(id, Status::Critical)
         }
     }
 
-    /// The kernel does not tell.
+    /// The kernel does not report it.
     pub fn unknown(check: Id) -> Finding {
         Finding {
-            seen: some("not told"),
+            seen: some("not reported"),
             ..Finding::new(check, Status::Unknown)
         }
-        .hint("the kernel has no such file of this device")
+        .hint("the kernel has no such file for this device")
     }
 
-    /// What the check rests on could not be read.
+    /// A file that the check needs could not be read.
     pub fn unread(check: Id, unread: &Unread) -> Finding {
         let hint = match unread.path.strip_prefix("/run/") {
-            // A file of ours: what is wrong with it says the rest.
+            // A file of ibboot: the reason is enough.
             Some(_) => "",
-            None => "see dmesg, and whether root can read it",
+            None => "see dmesg, and check that root can read the file",
         };
         Finding {
             seen: some(&format!("{}: {}", unread.path, unread.why)),
@@ -135,7 +135,7 @@ impl Finding {
         .hint(hint)
     }
 
-    /// Not looked at.
+    /// Not evaluated.
     pub fn skipped(check: Id) -> Finding {
         Finding::new(check, Status::Skipped)
     }
@@ -147,7 +147,7 @@ impl Finding {
         self
     }
 
-    /// A failure that only warns.
+    /// Turns a failure into a warning.
     #[must_use]
     pub fn as_warning(mut self) -> Finding {
         if self.status == Status::Critical {
@@ -156,18 +156,19 @@ impl Finding {
         self
     }
 
-    /// `WHAT FAILED: SEEN, wanted WANTED; HINT`, or that it is not known.
+    /// `WHAT FAILED: FOUND, expected EXPECTED; HINT`, or `CHECK is not known` in place of the
+    /// failure.
     pub fn sentence(&self) -> String {
         let row = self.check.row();
         let mut line = match self.status {
             Status::Unknown => format!("{} is not known", row.name),
             _ => row.failure.to_owned(),
         };
-        if let Some(seen) = &self.seen {
-            line.push_str(&format!(": {seen}"));
+        if let Some(found) = &self.seen {
+            line.push_str(&format!(": {found}"));
         }
-        if let Some(wanted) = &self.wanted {
-            line.push_str(&format!(", wanted {wanted}"));
+        if let Some(expected) = &self.wanted {
+            line.push_str(&format!(", expected {expected}"));
         }
         if let Some(hint) = &self.hint {
             line.push_str(&format!("; {hint}"));
@@ -181,7 +182,7 @@ impl Finding {
 pub struct ModuleReport {
     /// Name in the kernel's spelling.
     pub name: String,
-    /// The argument that asked.
+    /// The argument that requested it.
     pub asked_by: Option<Origin>,
     /// The check.
     pub finding: Finding,
@@ -190,10 +191,10 @@ pub struct ModuleReport {
 /// A server's check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerReport {
-    /// Which.
+    /// The server.
     #[serde(flatten)]
     pub server: Server,
-    /// The argument that asked.
+    /// The argument that requested it.
     pub asked_by: Option<Origin>,
     /// The check.
     pub finding: Finding,
@@ -202,19 +203,19 @@ pub struct ServerReport {
 /// The root file system's checks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RootReport {
-    /// The argument that asked.
+    /// The argument that requested it.
     pub asked_by: Option<Origin>,
     /// The checks, in the table's order.
     pub findings: Vec<Finding>,
 }
 
 impl RootReport {
-    /// Something is known to be wrong.
+    /// True if a check failed.
     pub fn is_wrong(&self) -> bool {
         self.status() == Status::Critical
     }
 
-    /// Nothing is wrong; before the switch into it nothing is known.
+    /// True unless a check failed or is unknown; before switch_root the checks are skipped.
     pub fn is_good(&self) -> bool {
         self.diagnosis().is_none()
     }
@@ -225,7 +226,7 @@ impl RootReport {
         statuses.max().unwrap_or(Status::Unknown)
     }
 
-    /// `root: ` and what is wrong; none while nothing is.
+    /// `root: ` and what is wrong; none if nothing is wrong.
     pub fn diagnosis(&self) -> Option<String> {
         let wrong = |f: &&Finding| matches!(f.status, Status::Unknown | Status::Critical);
         let finding = self.findings.iter().find(wrong)?;
@@ -234,7 +235,7 @@ impl RootReport {
 }
 
 impl ServerReport {
-    /// `ADDRESS: ` and what is wrong; none while nothing is.
+    /// `ADDRESS: ` and what is wrong; none if nothing is wrong.
     pub fn diagnosis(&self) -> Option<String> {
         let wrong = matches!(self.finding.status, Status::Unknown | Status::Critical);
         wrong.then(|| format!("{}: {}", self.server, self.finding.sentence()))
@@ -244,13 +245,13 @@ impl ServerReport {
 /// A link's checks.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LinkReport {
-    /// What it was asked for by.
+    /// The requested port, interface or bond.
     pub wanted: Target,
-    /// The argument that asked.
+    /// The argument that requested it.
     pub asked_by: Option<Origin>,
     /// The boot depends on it.
     pub required: bool,
-    /// `mlx5_0/1`; none while no port fits.
+    /// `mlx5_0/1`; none while no port matches.
     pub name: Option<String>,
     /// Node GUID and port.
     pub identity: Option<Identity>,
@@ -263,17 +264,17 @@ pub struct LinkReport {
     pub link_layer: Option<LinkLayer>,
     /// Rate as sysfs spells it.
     pub rate: Option<String>,
-    /// The netdev attached to it.
+    /// The netdev attached to the port.
     pub netdev: Option<String>,
-    /// Its interface index.
+    /// Interface index of the netdev.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub netdev_index: Option<u32>,
-    /// The IPoIB interface on it, where one is wanted.
+    /// The IPoIB interface on the port, if one is expected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interface: Option<String>,
     /// PCI address of its HCA.
     pub bus_address: Option<String>,
-    /// Least rate that was asked of it, Mb/s.
+    /// Minimum rate that was requested, Mb/s.
     pub megabits: Option<u32>,
     /// Worst of the checks.
     pub status: Status,
@@ -308,7 +309,8 @@ impl LinkReport {
         }
     }
 
-    /// What to call it: the interface on its port, the port, or the selector while no port fits.
+    /// The name in messages: the interface and its port, the port, or the selector while no port
+    /// matches.
     pub fn object(&self) -> String {
         match (&self.interface, &self.name) {
             (Some(interface), Some(port)) => format!("{interface} ({port})"),
@@ -317,18 +319,18 @@ impl LinkReport {
         }
     }
 
-    /// The link can be used: every check passed, or only warns.
+    /// The link is usable: every check passed or only warns.
     pub fn is_good(&self) -> bool {
         matches!(self.status, Status::Ok | Status::Warning)
     }
 
-    /// Nothing is known to be wrong with it.
+    /// No check of the link failed.
     pub fn may_be_good(&self) -> bool {
         self.status != Status::Critical
     }
 
-    /// The first check that failed, or, where none did, the first that warns: what is waited for,
-    /// and the diagnosis at the end.
+    /// The first check that failed or is unknown, otherwise the first that warns: what `up` waits
+    /// for, and the diagnosis at the end.
     pub fn trouble(&self) -> Option<&Finding> {
         let failed = |f: &&Finding| matches!(f.status, Status::Unknown | Status::Critical);
         let warns = |f: &&Finding| f.status == Status::Warning;
@@ -346,7 +348,7 @@ impl LinkReport {
         ))
     }
 
-    /// What the link is, for a good one: `InfiniBand, 200 Gb/sec (4X HDR), GUID 0x..., ib0`.
+    /// Description of a good link: `InfiniBand, 200 Gb/sec (4X HDR), GUID 0x..., ib0`.
     pub fn description(&self) -> String {
         let mut parts = Vec::new();
         parts.extend(self.link_layer.map(|l| l.to_string()));
@@ -354,35 +356,35 @@ impl LinkReport {
         parts.extend(self.port_guid.map(|guid| format!("port GUID {guid}")));
         parts.extend(self.netdev.clone());
         parts.extend(self.bus_address.clone());
-        // A bond has no port to speak of.
-        let seen = |id: Id| {
+        // A bond has no port: its interfaces describe it.
+        let found = |id: Id| {
             let is_it = |f: &&Finding| f.check == id && f.status == Status::Ok;
             self.checks.iter().find(is_it)?.seen.clone()
         };
-        parts.extend(seen(Id::BondSlaves).map(|slaves| format!("bond of {slaves}")));
-        parts.extend(seen(Id::BondCarrier).map(|by| format!("carried {by}")));
+        parts.extend(found(Id::BondSlaves).map(|slaves| format!("bond of {slaves}")));
+        parts.extend(found(Id::BondCarrier).map(|by| format!("carried {by}")));
         printable(&parts.join(", "))
     }
 }
 
-/// The whole, as `ibboot check --format json` prints it.
+/// The whole report, as `ibboot check --format json` prints it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     /// Version of the shape.
     pub schema: u32,
     /// The kernel's boot id.
     pub boot_id: Option<String>,
-    /// When the machine was looked at, ns since kernel start.
+    /// Time of the snapshot, ns since kernel start.
     pub taken_ns: u64,
-    /// Ok: all is as wanted. Warning: what is required is, something else is not. Critical: what
-    /// is required is not. Unknown: nothing to compare, or something could not be read and nothing
-    /// that is required is known to be missing.
+    /// Ok: everything is as expected. Warning: everything required is as expected, something else
+    /// is not. Critical: something required failed. Unknown: nothing to compare with, or something
+    /// could not be read and nothing required is known to have failed.
     pub status: Status,
-    /// What is required is there.
+    /// Everything required is verified.
     pub satisfied: bool,
     /// How many links are required.
     pub require: String,
-    /// Too few ports are verified though every link found is good.
+    /// Set if too few ports are verified, although every link found may be good.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shortfall: Option<String>,
     /// The modules.
@@ -392,16 +394,16 @@ pub struct Report {
     /// The servers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub servers: Vec<ServerReport>,
-    /// The root file system, where a link must carry it.
+    /// The root file system, if a link must carry it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub root: Option<RootReport>,
-    /// Arguments that are wrong, a line each: what they want was not looked at.
+    /// Invalid arguments, one line each: what they request was not checked.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub complaints: Vec<String>,
 }
 
 impl Report {
-    /// One line per thing that is not as wanted, modules first.
+    /// One line for each object that is not as expected, modules first.
     pub fn troubles(&self) -> Vec<String> {
         let modules = self
             .modules
@@ -416,16 +418,16 @@ impl Report {
             .collect()
     }
 
-    /// A line for each wrong argument.
+    /// One line for each invalid argument.
     fn wrong_arguments(&self) -> impl Iterator<Item = String> {
         let lines = self.complaints.iter();
         lines.map(|complaint| format!("wrong argument: {}", printable(complaint)))
     }
 
-    /// The one line that explains a report that is not satisfied: the worst trouble of a required link,
-    /// else of any, the first of equals. A link that only warns is verified: a server or the root file
-    /// system that fails goes before it. Where no port is there at all, a driver that is not loaded says
-    /// more than that.
+    /// The one line that explains a report that is not satisfied: the worst trouble of a required
+    /// link, otherwise of any link; the first of equals. A link that only warns is verified, so a
+    /// failed server or root file system precedes it. If the link has no port, a driver that is not
+    /// loaded explains more.
     pub fn reason(&self) -> Option<String> {
         let troubled = self.links.iter().filter(|link| link.trouble().is_some());
         let link = troubled.min_by_key(|link| Reverse((link.required, link.status)));

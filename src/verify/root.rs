@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What carries the root file system: its mount, and the way to its server.
+//! The checks of the root file system: its mount, its transport and the path to its server.
 
 use std::net::IpAddr;
 
@@ -24,49 +24,52 @@ pub fn mounted(wish: &RootWish, facts: &Facts) -> Finding {
     }
 }
 
-/// As dracut's dmsquash-live names its overlay, and its snapshot where there is no overlayfs.
+/// The names that dracut's dmsquash-live gives to its overlay and, without overlayfs, to its
+/// snapshot.
 fn live_mounted(mount: &RootMount) -> Finding {
-    let seen = format!("{} {}", mount.fstype, mount.source);
+    let found = format!("{} {}", mount.fstype, mount.source);
     match mount.source.as_str() {
-        "LiveOS_rootfs" | "/dev/mapper/live-rw" => Finding::ok(Id::RootMounted, &seen),
-        _ => Finding::failed(Id::RootMounted, &seen, "a live image"),
+        "LiveOS_rootfs" | "/dev/mapper/live-rw" => Finding::ok(Id::RootMounted, &found),
+        _ => Finding::failed(Id::RootMounted, &found, "a live image"),
     }
 }
 
-fn nfs_mounted(wanted: Option<IpAddr>, mount: &RootMount) -> Finding {
+fn nfs_mounted(expected: Option<IpAddr>, mount: &RootMount) -> Finding {
     let id = Id::RootMounted;
-    let seen = format!("{} {}", mount.fstype, mount.source);
+    let found = format!("{} {}", mount.fstype, mount.source);
     if !mount.fstype.starts_with("nfs") {
-        return Finding::failed(id, &seen, "nfs");
+        return Finding::failed(id, &found, "nfs");
     }
-    match (wanted, mount.server) {
-        (Some(wanted), Some(server)) if wanted != server => {
-            Finding::failed(id, &format!("{seen}, server {server}"), &wanted.to_string())
-        }
-        _ => Finding::ok(id, &seen),
+    match (expected, mount.server) {
+        (Some(expected), Some(server)) if expected != server => Finding::failed(
+            id,
+            &format!("{found}, server {server}"),
+            &expected.to_string(),
+        ),
+        _ => Finding::ok(id, &found),
     }
 }
 
-/// Every way to the disk must be one of the protocol. The server of NVMe may be another one than
-/// the discovery controller that told of it.
+/// Every path to the disk must use the protocol. The server of an NVMe disk may differ from the
+/// discovery controller that reported it.
 fn disk_mounted(wish: &RootWish, mount: &RootMount) -> Finding {
     let id = Id::RootMounted;
     let protocol = wish.root.protocol;
-    let seen = format!("{} {}", mount.fstype, mount.source);
-    let wanted = format!("a server's disk by {protocol}");
+    let found = format!("{} {}", mount.fstype, mount.source);
+    let expected = format!("a server's disk by {protocol}");
     if mount.fstype.starts_with("nfs") {
-        return Finding::failed(id, &seen, &wanted);
+        return Finding::failed(id, &found, &expected);
     }
-    // What an overlay lies on is not known.
+    // The layers below an overlay are not known.
     if mount.paths.is_empty() {
         return Finding::skipped(id);
     }
     if let Some(other) = mount.paths.iter().find(|p| p.protocol != Some(protocol)) {
         let by = match other.protocol {
             Some(by) => format!("by {by}"),
-            None => "a disk of this machine".to_owned(),
+            None => "a local disk".to_owned(),
         };
-        return Finding::failed(id, &format!("{seen}: {}, {by}", other.device), &wanted);
+        return Finding::failed(id, &format!("{found}: {}, {by}", other.device), &expected);
     }
     let asked = match protocol {
         Protocol::Iscsi => servers(wish),
@@ -76,13 +79,17 @@ fn disk_mounted(wish: &RootWish, mount: &RootMount) -> Finding {
     match servers.find(|server| !asked.is_empty() && !asked.contains(server)) {
         Some(server) => {
             let asked: Vec<String> = asked.iter().map(ToString::to_string).collect();
-            Finding::failed(id, &format!("{seen}, server {server}"), &asked.join(" or "))
+            Finding::failed(
+                id,
+                &format!("{found}, server {server}"),
+                &asked.join(" or "),
+            )
         }
-        None => Finding::ok(id, &format!("{seen} by {protocol}")),
+        None => Finding::ok(id, &format!("{found} by {protocol}")),
     }
 }
 
-/// The servers that are named; none where one of them is not known by its address.
+/// The addresses of the named servers; empty if an address is not known.
 fn servers(wish: &RootWish) -> Vec<IpAddr> {
     match wish.portals.as_slice() {
         [] => wish.root.server.into_iter().collect(),
@@ -98,7 +105,7 @@ pub fn transport(wish: &RootWish, facts: &Facts) -> Finding {
     let mount = facts.root.as_ref();
     let disks = mount.map_or(&[][..], |mount| mount.paths.as_slice());
     let disks: Vec<_> = disks.iter().map(|path| path.transport.as_deref()).collect();
-    let (seen, hint) = match wish.root.protocol {
+    let (found, hint) = match wish.root.protocol {
         Protocol::Nfs => {
             let option = mount.and_then(|mount| mount.transport.as_deref());
             (vec![option], "look at: findmnt -o OPTIONS /")
@@ -107,17 +114,18 @@ pub fn transport(wish: &RootWish, facts: &Facts) -> Finding {
         Protocol::Nvme => (disks, "look at: nvme list-subsys"),
         Protocol::Live => return Finding::skipped(id),
     };
-    let wanted = wish.root.carrier();
-    // tcp6 and rdma6 are the same.
-    let other = |seen: &&Option<&str>| seen.map(|seen| seen.trim_end_matches('6')) != Some(wanted);
-    match (seen.iter().find(other), seen.first()) {
-        (Some(Some(seen)), _) => Finding::failed(id, seen, wanted).hint(hint),
-        (None, Some(Some(seen))) => Finding::ok(id, seen),
+    let expected = wish.root.carrier();
+    // tcp6 and rdma6 are the same transports.
+    let other =
+        |found: &&Option<&str>| found.map(|found| found.trim_end_matches('6')) != Some(expected);
+    match (found.iter().find(other), found.first()) {
+        (Some(Some(found)), _) => Finding::failed(id, found, expected).hint(hint),
+        (None, Some(Some(found))) => Finding::ok(id, found),
         _ => Finding::unknown(id).hint(hint),
     }
 }
 
-/// The way to each server of the file system; the first that is not as it should be counts.
+/// The path to each server of the file system; the first one that is wrong counts.
 pub fn path(wish: &RootWish, links: &[LinkReport], facts: &Facts) -> Finding {
     let mount = facts.root.as_ref();
     let disks = mount.map_or(&[][..], |mount| mount.paths.as_slice());
@@ -140,19 +148,24 @@ pub fn path(wish: &RootWish, links: &[LinkReport], facts: &Facts) -> Finding {
     let wrong = found.iter().find(|finding| finding.status != Status::Ok);
     match wrong.or(found.first()) {
         Some(finding) => finding.clone(),
-        // Its name is in the command line, and nothing depends on it any more.
+        // The command line names the server by host name, and nothing depends on the server any
+        // more.
         None if wish.root.protocol == Protocol::Live => Finding::skipped(Id::RootPath),
         None => Finding::unknown(Id::RootPath).hint("the address of the server is not known"),
     }
 }
 
-/// Over RDMA the connection manager knows which port each connection goes by.
+/// Over RDMA: the connection manager knows the port of each connection.
 fn connection(server: IpAddr, links: &[LinkReport], facts: &Facts) -> Finding {
     let id = Id::RootPath;
     let to_server = |c: &&crate::rdma::types::Connection| c.destination.ip() == server;
     let connections: Vec<_> = facts.connections.iter().filter(to_server).collect();
     let Some(first) = connections.first() else {
-        return Finding::failed(id, "no RDMA connection", &format!("one to {server}"));
+        return Finding::failed(
+            id,
+            "no RDMA connection",
+            &format!("a connection to {server}"),
+        );
     };
     let port = |c: &crate::rdma::types::Connection| match c.port {
         Some(port) => format!("{}/{port}", c.ifname),
@@ -160,7 +173,7 @@ fn connection(server: IpAddr, links: &[LinkReport], facts: &Facts) -> Finding {
     };
     let verified = |name: &str| carriers(links, |link| link.name.as_deref() == Some(name));
     let stray = connections.iter().find(|c| !verified(&port(c)).0);
-    let seen = |c: &crate::rdma::types::Connection| {
+    let found = |c: &crate::rdma::types::Connection| {
         let owner = c
             .owner
             .as_deref()
@@ -168,14 +181,14 @@ fn connection(server: IpAddr, links: &[LinkReport], facts: &Facts) -> Finding {
         format!("{} to {}{owner}", port(c), c.destination)
     };
     match stray {
-        Some(stray) if verified(&port(stray)).1 => unsure(&seen(stray)),
-        Some(stray) => Finding::failed(id, &seen(stray), "a verified link"),
-        None => Finding::ok(id, &seen(first)),
+        Some(stray) if verified(&port(stray)).1 => unsure(&found(stray)),
+        Some(stray) => Finding::failed(id, &found(stray), "a verified link"),
+        None => Finding::ok(id, &found(first)),
     }
 }
 
-/// Whether a link that is meant is verified, and whether one is that could not be looked at whole: it may
-/// be one that no port was found for.
+/// Whether a matching link is verified, and whether a link that may match is unknown: a link
+/// without an interface may match too.
 fn carriers(links: &[LinkReport], is_meant: impl Fn(&LinkReport) -> bool) -> (bool, bool) {
     let unknown = |link: &LinkReport| {
         link.status == Status::Unknown && (is_meant(link) || link.interface.is_none())
@@ -184,16 +197,16 @@ fn carriers(links: &[LinkReport], is_meant: impl Fn(&LinkReport) -> bool) -> (bo
     (good, links.iter().any(unknown))
 }
 
-/// It goes by a link of which not all is known.
-fn unsure(seen: &str) -> Finding {
+/// The path uses a link that could not be checked completely.
+fn unsure(found: &str) -> Finding {
     Finding {
-        seen: Some(seen.to_owned()),
+        seen: Some(found.to_owned()),
         ..Finding::unknown(Id::RootPath)
     }
-    .hint("see what is not known of its link")
+    .hint("see the unknown checks of this link")
 }
 
-/// Over TCP the routing table says it: the longest prefix counts.
+/// Over TCP: the route with the longest prefix counts.
 fn route(server: IpAddr, links: &[LinkReport], facts: &Facts) -> Finding {
     let id = Id::RootPath;
     let best = facts.netdevs.iter().filter_map(|netdev| {
@@ -201,17 +214,17 @@ fn route(server: IpAddr, links: &[LinkReport], facts: &Facts) -> Finding {
         Some((prefix, netdev))
     });
     let Some((_, netdev)) = best.max_by_key(|(prefix, _)| *prefix) else {
-        return Finding::failed(id, "no route", &format!("one to {server}"));
+        return Finding::failed(id, "no route", &format!("a route to {server}"));
     };
     let name = netdev.ifname.as_str();
     let carriers = carriers(links, |link| {
         link.interface.as_deref() == Some(name) || link.netdev.as_deref() == Some(name)
     });
-    let seen = format!("{server} through {name}");
+    let found = format!("{server} through {name}");
     match carriers {
-        (true, _) => Finding::ok(id, &seen),
-        (_, true) => unsure(&seen),
-        _ => Finding::failed(id, &seen, "the interface of a verified link"),
+        (true, _) => Finding::ok(id, &found),
+        (_, true) => unsure(&found),
+        _ => Finding::failed(id, &found, "the interface of a verified link"),
     }
 }
 

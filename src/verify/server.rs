@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Does a server answer over RDMA: what it said, as a finding.
+//! The check of a server: its answer over RDMA as a finding.
 
 use super::checks::Id;
 use super::object::Server;
@@ -7,19 +7,19 @@ use crate::facts::Facts;
 use crate::rdma::reach::{self, Answer};
 use crate::verify::report::Finding;
 
-/// It is asked only where the links are as wanted.
+/// The finding about a server; skipped unless the links are as expected.
 pub fn answers(server: &Server<'_>, facts: &Facts) -> Finding {
-    let wanted = &server.wish.server;
-    let asked = facts.servers.iter().find(|seen| seen.server == *wanted);
-    match asked {
+    let expected = &server.wish.server;
+    let queried = facts.servers.iter().find(|found| found.server == *expected);
+    match queried {
         _ if !server.is_connected => Finding::skipped(Id::ServerRdma),
-        None => failed("not asked yet"),
-        Some(seen) => finding(wanted, &seen.answer, facts),
+        None => failed("not queried yet"),
+        Some(found) => finding(expected, &found.answer, facts),
     }
 }
 
-fn failed(seen: &str) -> Finding {
-    Finding::failed(Id::ServerRdma, seen, "an answer")
+fn failed(found: &str) -> Finding {
+    Finding::failed(Id::ServerRdma, found, "an answer")
 }
 
 fn finding(server: &reach::Server, answer: &Answer, facts: &Facts) -> Finding {
@@ -35,25 +35,25 @@ fn finding(server: &reach::Server, answer: &Answer, facts: &Facts) -> Finding {
         }
         Answer::NoService => {
             let port = server.port.unwrap_or(0);
-            failed(&format!("the host answers, nobody listens on port {port}"))
+            failed(&format!("the host answers, but no program listens on port {port}"))
                 .hint("start the RDMA listener on the server (NFS: /proc/fs/nfsd/portlist)")
         }
         Answer::Rejected(reason) => {
-            failed(&format!("the host turns connections away, reason {reason}"))
-                .hint("see the log of the server")
+            failed(&format!("the host rejects connections, reason {reason}"))
+                .hint("see the server's log")
         }
-        Answer::Silent => failed("the question went out and nothing came back"),
+        Answer::Silent => failed("the request was sent, but no answer came"),
         Answer::NoNeighbour => failed("no host answers for this address (ARP, ND)")
-            .hint("see whether the server is up and in this subnet"),
-        Answer::NoDevice => failed("its way leads through an interface that no RDMA device has")
+            .hint("check that the server is up and in this subnet"),
+        Answer::NoDevice => failed("the route uses an interface without an RDMA device")
             .hint(&format!("look at: ip route get {address}; rdma link")),
-        Answer::NoRoute => failed("no route to it").hint("give an address or a gateway with ip="),
+        Answer::NoRoute => failed("no route to the server").hint("give an address or a gateway with ip="),
         Answer::NoPath(why) => failed(&format!(
-            "the subnet administrator has no path to it: {why}"
+            "the subnet administrator has no path to the server: {why}"
         ))
-        .hint("see the subnet manager's log; a gateway cannot be passed over InfiniBand"),
+        .hint("see the subnet manager's log; an RDMA connection over InfiniBand cannot cross a gateway"),
         Answer::NotAsked(why) => {
-            failed(&format!("cannot be asked: {why}")).hint("look at: lsmod (rdma_ucm), dmesg")
+            failed(&format!("cannot be queried: {why}")).hint("look at: lsmod (rdma_ucm), dmesg")
         }
     }
 }

@@ -5,7 +5,7 @@ use crate::error::printable;
 use crate::verify::report::{Finding, Report, Status};
 
 impl Report {
-    /// A line for each module, link, server and argument that is wrong; the checks are below their link.
+    /// One line for each module, link, server and invalid argument; the checks follow their link.
     pub fn text(&self) -> String {
         let mut out = String::new();
         for module in &self.modules {
@@ -35,13 +35,13 @@ impl Report {
             advice(&mut out, &server.finding);
         }
         if let Some(root) = &self.root {
-            let asked = root.asked_by.as_ref().map(ToString::to_string);
+            let requested = root.asked_by.as_ref().map(ToString::to_string);
             line(
                 &mut out,
                 0,
                 root.status(),
                 "root",
-                &asked.unwrap_or_default(),
+                &requested.unwrap_or_default(),
             );
             checks(&mut out, &root.findings);
         }
@@ -74,27 +74,27 @@ fn checks(out: &mut String, findings: &[Finding]) {
     }
 }
 
-/// What was wanted and what to do, below a check that failed.
+/// What was expected and what to do, below a failed check.
 fn advice(out: &mut String, finding: &Finding) {
     if let (Status::Critical | Status::Warning | Status::Unknown, Some(hint)) =
         (finding.status, &finding.hint)
     {
-        let wanted = finding
+        let expected = finding
             .wanted
             .as_deref()
-            .map_or(String::new(), |w| format!("wanted {w}; "));
-        let text = printable(&format!("{wanted}{hint}"));
+            .map_or(String::new(), |text| format!("expected {text}; "));
+        let text = printable(&format!("{expected}{hint}"));
         out.push_str(&format!("{:14}{text}\n", ""));
     }
 }
 
-fn line(out: &mut String, indent: usize, status: Status, name: &str, seen: &str) {
+fn line(out: &mut String, indent: usize, status: Status, name: &str, found: &str) {
     let text = format!(
         "{:indent$}{:<10}{:<26} {}",
         "",
         status.word(),
         printable(name),
-        printable(seen)
+        printable(found)
     );
     out.push_str(text.trim_end());
     out.push('\n');

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What could not be read proves nothing: a check that did not pass, and that rests on such a file, is
-//! unknown and names the file. The table names files by patterns: `*` stands for the rest of one name of a path,
-//! `**` at the end for all below, `{module}`, `{device}`, `{port}` and `{netdev}` at the beginning for the directory
-//! of what the check is about.
+//! Unreadable files: a check that did not pass and that needs an unreadable file is unknown and
+//! names the file. The table names files by patterns: `*` stands for the rest of one name of a
+//! path, `**` at the end for everything below, `{module}`, `{device}`, `{port}` and `{netdev}` at
+//! the beginning for the directory of the checked object.
 
 use super::checks::Check;
 use super::object::Object;
@@ -10,7 +10,8 @@ use crate::facts::{Facts, Unread, addresses, rootfs, routes};
 use crate::system::root::BOOT_ID;
 use crate::verify::report::{Finding, Status};
 
-/// By which a port or an interface is found: while one of these is unread, none is known to be absent.
+/// Files that identify ports and interfaces: while one of these is unread, no port or interface is
+/// known to be absent.
 pub const IDENTITY: &[&str] = &[
     "/sys/class/infiniband",
     "/sys/class/infiniband/*/ports",
@@ -36,7 +37,7 @@ pub const ADDRESSES: &[&str] = &[addresses::DUMP, addresses::V6, addresses::V4];
 /// The routes of all interfaces.
 pub const ROUTES: &[&str] = &[routes::DUMP, routes::V4, routes::V6];
 
-/// The mount at `/` and what is below it.
+/// The mount at `/` and the devices below it.
 pub const ROOT: &[&str] = &[
     "/proc/self/mountinfo",
     "/sys/dev/block/**",
@@ -47,7 +48,7 @@ pub const ROOT: &[&str] = &[
     "/sys/class/iscsi_connection/**",
 ];
 
-/// The connections of rdma_cm, and the interfaces by their indexes.
+/// The connections of rdma_cm, and the indexes of the interfaces.
 pub const CONNECTIONS: &[&str] = &[
     "/sys/class/net",
     "/sys/class/net/*/ifindex",
@@ -55,7 +56,7 @@ pub const CONNECTIONS: &[&str] = &[
     rootfs::CONNECTIONS,
 ];
 
-/// The finding, unless something that its check rests on could not be read.
+/// The finding, or an unknown one if a file that the check needs could not be read.
 pub fn settle(finding: Finding, row: &Check, object: &Object<'_>, facts: &Facts) -> Finding {
     if !row.complete && matches!(finding.status, Status::Ok | Status::Skipped) {
         return finding;
@@ -67,7 +68,7 @@ pub fn settle(finding: Finding, row: &Check, object: &Object<'_>, facts: &Facts)
     }
 }
 
-/// Whether the check of this object rests on the file.
+/// Whether the check of this object needs the file.
 fn rests_on(row: &Check, object: &Object<'_>, path: &str) -> bool {
     let mut patterns = row.files.iter().copied().flatten();
     patterns.any(|pattern| match place(pattern, object) {
@@ -76,8 +77,8 @@ fn rests_on(row: &Check, object: &Object<'_>, path: &str) -> bool {
     })
 }
 
-/// The pattern with the directory of the object's module, device, port or interface; none: the object has no
-/// such thing, as far as is known.
+/// The pattern with the directory of the object's module, device, port or interface; none if the
+/// object is not known to have one.
 fn place(pattern: &str, object: &Object<'_>) -> Option<String> {
     let device = || Some(object.port.as_ref()?.found);
     Some(match pattern.split_once('}') {
@@ -95,7 +96,7 @@ fn place(pattern: &str, object: &Object<'_>) -> Option<String> {
     })
 }
 
-/// Whether the pattern means the path.
+/// Whether the pattern matches the path.
 fn covers(pattern: &str, path: &str) -> bool {
     let mut names = path.split('/');
     for part in pattern.split('/') {
@@ -114,7 +115,7 @@ fn covers(pattern: &str, path: &str) -> bool {
     names.next().is_none()
 }
 
-/// The devices whose ports could not be listed: nobody knows how many ports there are.
+/// The unreadable lists of devices and ports: with one of them the number of ports is unknown.
 pub fn hidden(facts: &Facts) -> impl Iterator<Item = &Unread> {
     let lists = ["/sys/class/infiniband", "/sys/class/infiniband/*/ports"];
     let is_list = move |unread: &&Unread| lists.iter().any(|list| covers(list, &unread.path));
@@ -201,7 +202,7 @@ mod tests {
         ] {
             assert!(!rests(id, &object, path), "{path}");
         }
-        // While the interface is not known, whatever could tell of one counts.
+        // While the interface is not known, every file that could identify one counts.
         object.interface = None;
         assert!(rests(Id::IpoibUp, &object, "/sys/class/net/ib1/type"));
         assert!(!rests(Id::IpoibUp, &object, "/sys/class/net/ib1/flags"));

@@ -5,17 +5,17 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The only mode in which the kernel takes InfiniBand interfaces: their address cannot be set.
+/// The only mode in which the kernel accepts InfiniBand interfaces: their address cannot be set.
 pub const MODE: &str = "active-backup";
-/// Options that the kernel takes only once their interface is in the bond.
+/// Options that the kernel accepts only once their interface is in the bond.
 const AFTER_SLAVES: [&str; 2] = ["primary", "active_slave"];
 
-/// What is wanted of a bond beside what is wanted of any interface.
+/// What is requested of a bond in addition to what is requested of any interface.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Wish {
-    /// What its interfaces are called in the wishes.
+    /// The names of its interfaces in the wishes.
     pub slaves: Vec<String>,
-    /// Options of the driver and their values, but for the mode.
+    /// Options of the driver and their values, without the mode.
     pub options: Vec<(String, String)>,
 }
 
@@ -24,7 +24,7 @@ pub struct Wish {
 pub struct Seen {
     /// Its interfaces.
     pub slaves: Vec<String>,
-    /// The one that carries the traffic.
+    /// The interface that carries the traffic.
     pub active_slave: Option<String>,
     /// Options as the driver writes them: `mode=active-backup 1`, `miimon=100`.
     pub options: Vec<String>,
@@ -37,8 +37,8 @@ impl Seen {
         options.find(|(name, _)| *name == option).map(|(_, v)| v)
     }
 
-    /// Whether the option is as it is written on the command line. The driver shows the name and the
-    /// number of what has both, and the addresses of a list with spaces between them.
+    /// Whether the option has the value from the command line. The driver shows the name and the
+    /// number of a value that has both, and separates the addresses of a list with spaces.
     pub fn has(&self, option: &str, wanted: &str) -> bool {
         let Some(seen) = self.option(option) else {
             return false;
@@ -51,7 +51,7 @@ impl Seen {
         }
     }
 
-    /// The options that are not as wanted and can be set now, in the order written.
+    /// The options that differ and can be set now, in the order of the command line.
     pub fn to_set<'w>(&self, wish: &'w Wish) -> Vec<&'w (String, String)> {
         let now = |option: &str| !AFTER_SLAVES.contains(&option) || !self.slaves.is_empty();
         let options = wish.options.iter();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is expected, as `verify` takes it and as it survives switch_root.
+//! The expectation: the input of `verify`, which survives switch_root.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -19,7 +19,7 @@ use crate::wish::{bond, storage};
 pub enum Require {
     /// Every link in the list that is marked required.
     Listed,
-    /// That many, whichever.
+    /// Any links of this number.
     Count(u32),
     /// Every port of the machine, and at least one.
     All,
@@ -36,14 +36,14 @@ impl fmt::Display for Require {
     }
 }
 
-/// What a link is called: on the command line, in reports and in the JSON, where `Any` is `any port`.
+/// The name of a link on the command line, in reports and in the JSON; `Any` is `any port`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
 pub enum Target {
     /// Every port of the machine.
     #[default]
     Any,
-    /// A selector as written (`mlx5_0:1`, `guid=0x...`, `ib0`), or an interface or bond that is to be there.
+    /// A selector as written (`mlx5_0:1`, `guid=0x...`, `ib0`), or a requested interface or bond.
     Named(String),
 }
 
@@ -84,66 +84,66 @@ impl fmt::Display for Target {
     }
 }
 
-/// One wanted link.
+/// One requested link.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct LinkWish {
-    /// What it is called.
+    /// The name of the link.
     pub wanted: Target,
-    /// The selector of the port where `wanted` is not one: the parent of an interface.
+    /// The selector of the port, if `wanted` is not a selector: the parent of an interface.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port: Option<String>,
-    /// The argument that asked.
+    /// The argument that requested it.
     pub asked_by: Option<Origin>,
     /// Under [`Require::Listed`]: the boot depends on it.
     pub required: bool,
-    /// Which port it was when it was verified; none before.
+    /// The port that was verified; none before.
     pub identity: Option<Identity>,
-    /// Link layer wanted.
+    /// The requested link layer.
     pub link_layer: Option<LinkLayer>,
-    /// NETLINK_RDMA index of the device, constant within a boot: tells devices of one node GUID
-    /// apart.
+    /// NETLINK_RDMA index of the device, constant within a boot: distinguishes devices with the
+    /// same node GUID.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device_index: Option<u32>,
-    /// The netdev it must be bound to.
+    /// The netdev that the port must be bound to.
     pub netdev: Option<String>,
-    /// Index of that netdev once it was seen: its name may change.
+    /// Index of that netdev once it was found: its name may change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub netdev_index: Option<u32>,
-    /// The IPoIB interface wanted on the port.
+    /// The IPoIB interface requested on the port.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ipoib: Option<ipoib::Wish>,
-    /// `ipoib` is what is wanted of all interfaces (`rd.ib.mode=` and `rd.ib.mtu=` without one): of those
-    /// that no other link names.
+    /// `ipoib` applies to all interfaces that no other link names (`rd.ib.mode=` and `rd.ib.mtu=`
+    /// without an interface).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub of_all: bool,
-    /// `wanted` is a bond, and this is what is wanted of it; it has no port of its own.
+    /// Set if `wanted` is a bond: what is requested of the bond, which has no port.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bond: Option<bond::Wish>,
-    /// Least rate in Mb/s, once the port is known; before that see [`Expectation::rates`].
+    /// Minimum rate in Mb/s, once the port is known; before that see [`Expectation::rates`].
     pub megabits: Option<u32>,
-    /// Why it cannot be had on this machine, decided before anything was touched.
+    /// Why the link is not possible on this machine, decided before any change.
     pub refused: Option<String>,
 }
 
-/// A least rate (`rd.ib.rate=`).
+/// A minimum rate (`rd.ib.rate=`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rate {
-    /// Which ports, as written; all where absent.
+    /// Which ports, as written; none for all.
     pub selector: Option<String>,
     /// Mb/s.
     pub megabits: u32,
 }
 
-/// A wanted kernel module.
+/// A requested kernel module.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModuleWish {
     /// Name in the kernel's spelling.
     pub name: String,
-    /// The argument that asked.
+    /// The argument that requested it.
     pub asked_by: Option<Origin>,
     /// Part of the kernel image: nothing to load.
     pub builtin: bool,
-    /// Why it cannot be loaded here, known before anything was tried.
+    /// Why the module cannot be loaded on this machine, decided before any attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<String>,
 }
@@ -151,23 +151,23 @@ pub struct ModuleWish {
 /// A server that must answer over RDMA (`rd.ib.probe=`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerWish {
-    /// Which.
+    /// The server.
     #[serde(flatten)]
     pub server: Server,
-    /// The argument that asked.
+    /// The argument that requested it.
     pub asked_by: Option<Origin>,
 }
 
 /// The root file system that a link must carry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RootWish {
-    /// Which.
+    /// The root file system.
     #[serde(flatten)]
     pub root: storage::Root,
-    /// iSCSI: the addresses of all its servers, where several are named; none: not known.
+    /// iSCSI: the addresses of all its servers, if several are named; none for an unknown address.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub portals: Vec<Option<IpAddr>>,
-    /// The argument that asked.
+    /// The argument that requested it.
     pub asked_by: Option<Origin>,
 }
 
@@ -180,28 +180,27 @@ pub struct Expectation {
     pub boot_id: Option<String>,
     /// How many links must be verified.
     pub require: Require,
-    /// The links that are named.
+    /// The named links.
     pub links: Vec<LinkWish>,
-    /// Nothing is named: every port of the machine is a candidate, and this is what is wanted of
-    /// each.
+    /// Set if every port of the machine is a candidate: what is requested of each port.
     pub any_port: Option<LinkWish>,
-    /// Least rates, the last one that fits a port counts.
+    /// Minimum rates; the last one that matches a port counts.
     pub rates: Vec<Rate>,
     /// The modules.
     pub modules: Vec<ModuleWish>,
-    /// The servers, asked when the links are verified.
+    /// The servers, queried when the links are verified.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub servers: Vec<ServerWish>,
-    /// The root file system; it is there after the switch into it.
+    /// The root file system, which exists after switch_root.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub root: Option<RootWish>,
-    /// Arguments that are wrong, a line each: what they want is in none of the above.
+    /// Invalid arguments, one line each: the expectation does not contain what they request.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub complaints: Vec<String>,
 }
 
 impl Expectation {
-    /// How much must be read: the partition tables matter where an IPoIB interface is wanted.
+    /// How much must be read: the partition tables are needed for a requested IPoIB interface.
     pub fn depth(&self) -> Depth {
         let links = self.links.iter().chain(&self.any_port);
         let mut wishes = links.filter_map(|link| link.ipoib.as_ref()).peekable();
@@ -216,12 +215,12 @@ impl Expectation {
 /// How much of the machine is read.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Depth {
-    /// Network interfaces, addresses and routes: no RDMA device, whose firmware may take its time.
+    /// Network interfaces, addresses and routes: no RDMA device, because its firmware may be slow.
     Interfaces,
     /// What the checks of ports need.
     Ports,
-    /// The partition tables too, from the first slot until these P_Keys of full members are found: there
-    /// are 128 slots a port on mlx5, and each costs a firmware command.
+    /// The partition tables too, from the first slot until these P_Keys of full members are found:
+    /// there are 128 slots a port on mlx5, and each costs a firmware command.
     Partitions(BTreeSet<u16>),
     /// Everything, for `ibboot facts`.
     All,

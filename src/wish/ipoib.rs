@@ -61,19 +61,19 @@ impl fmt::Display for Mode {
     }
 }
 
-/// The mode that is asked for.
+/// The requested mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum WantedMode {
-    /// Connected where the device can, else datagram.
+    /// Connected if the device supports it, otherwise datagram.
     Auto,
-    /// This or nothing.
+    /// Only connected.
     Connected,
-    /// This or nothing.
+    /// Only datagram.
     Datagram,
 }
 
-/// The MTU that is asked for.
+/// The requested MTU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum WantedMtu {
@@ -95,60 +95,61 @@ impl From<lease::Route> for Route {
     }
 }
 
-/// What is wanted of the IPoIB interface on a port.
+/// What is requested of the IPoIB interface on a port.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Wish {
-    /// The name it shall have; none: whatever it has.
+    /// The requested name; none for any name.
     pub ifname: Option<String>,
     /// The P_Key of a child, full membership bit set; none: the parent interface.
     pub pkey: Option<u16>,
-    /// Mode; none: the kernel's own is left alone.
+    /// Mode; none if the kernel's mode is not changed.
     pub mode: Option<WantedMode>,
-    /// MTU; none: what the mode gives.
+    /// MTU; none for the MTU of the mode.
     pub mtu: Option<WantedMtu>,
     /// Static addresses.
     pub addresses: Vec<Address>,
     /// Default gateways.
     pub gateways: Vec<IpAddr>,
-    /// The other end of a point-to-point link, which the kernel's own `ip=` calls the boot server.
+    /// The other end of a point-to-point link; the kernel's `ip=` has the boot server in this
+    /// field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peer: Option<IpAddr>,
     /// Routes other than the default one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub routes: Vec<Route>,
-    /// The host's name.
+    /// Host name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hostname: Option<String>,
     /// Name servers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dns: Vec<IpAddr>,
-    /// Domains that are searched.
+    /// Search domains.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub domains: Vec<String>,
-    /// The interface that the root file system comes over.
+    /// The root file system uses this interface.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub boot: bool,
-    /// What IPv6 shall configure by itself; none: the kernel's own setting is left alone.
+    /// IPv6 autoconfiguration; none if the kernel's setting is not changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub autoconf: Option<Autoconf>,
-    /// A DHCP server is asked for the rest.
+    /// A DHCP lease is requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dhcp: Option<dhcp::v4::Wish>,
-    /// A DHCPv6 server is asked for an address.
+    /// A DHCPv6 lease is requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dhcp6: Option<dhcp::v6::Wish>,
-    /// Name servers are asked for where a router's address is enough.
+    /// Name servers are requested by DHCPv6 if a router's address is enough.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub information: Option<dhcp::v6::information::Wish>,
-    /// The bond that it belongs to, which sets it up and decides its MTU.
+    /// The bond of the interface; the bond sets the interface up and decides its MTU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bond: Option<String>,
-    /// What a DHCP server suggests: never written down, because it comes with each lease.
+    /// What a DHCP server suggests: not saved, because each lease has it.
     #[serde(skip)]
     pub suggested: Suggested,
 }
 
-/// How far IPv6 autoconfiguration shall go.
+/// Extent of IPv6 autoconfiguration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Autoconf {
@@ -159,7 +160,7 @@ pub enum Autoconf {
 }
 
 impl Autoconf {
-    /// What is waited for, in words.
+    /// The expected address, in words.
     pub fn word(self) -> &'static str {
         match self {
             Autoconf::LinkLocal => "a link-local IPv6 address",
@@ -167,7 +168,7 @@ impl Autoconf {
         }
     }
 
-    /// Whether an address is one of these.
+    /// Whether an address meets the expectation.
     pub fn is_met_by(self, address: IpAddr) -> bool {
         match address {
             IpAddr::V6(v6) => v6.is_unicast_link_local() == (self == Autoconf::LinkLocal),
@@ -190,14 +191,15 @@ impl Autoconf {
 }
 
 impl Wish {
-    /// Whether any address shall be on it.
+    /// Whether any address is requested for the interface.
     pub fn is_addressed(&self) -> bool {
         let asks = self.dhcp.is_some() || self.dhcp6.is_some();
         !self.addresses.is_empty() || asks || self.autoconf.is_some()
     }
 
-    /// The other end of the link for this address. A server beyond its network is none: PXELINUX and the
-    /// kernel's own `ip=` (nfsroot.rst) have the boot server in this field.
+    /// The other end of the link for this address. A server outside the network of the address is
+    /// not a peer: PXELINUX and the kernel's `ip=` (nfsroot.rst) have the boot server in this
+    /// field.
     pub fn peer_of(&self, address: &Address) -> Option<IpAddr> {
         let whole = if address.address.is_ipv6() { 128 } else { 32 };
         self.peer
@@ -205,20 +207,21 @@ impl Wish {
             .filter(|peer| address.prefix == whole || address.reaches(*peer))
     }
 
-    /// What IPv6 of the kernel shall do; the routes around a DHCPv6 address come from routers.
+    /// The autoconfiguration to set in the kernel: with DHCPv6 the routes come from routers.
     pub fn kernel_autoconf(&self) -> Option<Autoconf> {
         let routers = self.dhcp6.as_ref().map(|_| Autoconf::Router);
         routers.or(self.autoconf)
     }
 
-    /// What is asked for of name servers: a lease that is certain to be asked for brings its own.
+    /// The request for name servers; none if a lease is always requested, because it has name
+    /// servers.
     pub fn information(&self) -> Option<&dhcp::v6::information::Wish> {
         let dhcp6 = self.dhcp6.as_ref();
         let has_lease = dhcp6.is_some_and(|dhcp6| dhcp6.after_router_s.is_none());
         self.information.as_ref().filter(|_| !has_lease)
     }
 
-    /// With what a DHCPv6 server said to a node with a router's address.
+    /// The wish plus what a DHCPv6 server reported to a node with a router's address.
     pub fn informed(&self, information: &dhcp::v6::information::Information) -> Wish {
         let mut wish = self.clone();
         let servers = information.name_servers.iter().copied();
@@ -228,20 +231,21 @@ impl Wish {
         wish
     }
 
-    /// With what a DHCPv6 server granted, which is as good as what a router would have given: an
-    /// address that the kernel made of a router's prefix already keeps that length, because it
-    /// takes none twice. `shown` is the address as the interface has it.
+    /// The wish plus what a DHCPv6 server granted, which replaces an address from a router. If the
+    /// kernel has already made the same address from a router's prefix, the address keeps that
+    /// prefix length, because the kernel accepts no address twice. `shown` is the address as the
+    /// interface has it.
     pub fn granted6(&self, lease: &dhcp::v6::lease::Lease, shown: Option<Address>) -> Wish {
         let mut wish = self.clone();
         wish.addresses.push(shown.unwrap_or(Address {
             address: lease.address.into(),
             prefix: dhcp::v6::lease::PREFIX,
         }));
-        let asked = self.dhcp6.as_ref();
-        if asked.is_some_and(|asked| asked.after_router_s.is_some()) {
+        let requested = self.dhcp6.as_ref();
+        if requested.is_some_and(|dhcp6| dhcp6.after_router_s.is_some()) {
             wish.autoconf = None;
         }
-        if !asked.is_some_and(|asked| asked.ignore_dns) {
+        if !requested.is_some_and(|dhcp6| dhcp6.ignore_dns) {
             let servers = lease.name_servers.iter().copied();
             wish.dns.extend(servers.map(IpAddr::from));
             wish.domains.extend(lease.domain_search.iter().cloned());
@@ -253,10 +257,10 @@ impl Wish {
 /// What sysfs shows of an IPoIB interface.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Seen {
-    /// Transport mode; none where the file is missing (a kernel without CONFIG_INFINIBAND_IPOIB_CM,
+    /// Transport mode; none if the file is missing (a kernel without CONFIG_INFINIBAND_IPOIB_CM,
     /// a child made through rtnetlink).
     pub mode: Option<Mode>,
-    /// P_Key with the membership bit, from the broadcast address: there for every interface.
+    /// P_Key with the membership bit, from the broadcast address: every interface has it.
     pub pkey: Option<u16>,
     /// A child of another interface.
     pub child: bool,

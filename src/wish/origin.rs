@@ -8,13 +8,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::redact;
 
-/// Where on the command line a wish stands.
+/// The position of a wish on the command line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Origin {
-    /// The argument as people may see it ([`kernel_cmdline::Shown`]).
+    /// The argument as text without secrets ([`kernel_cmdline::Shown`]).
     #[serde(deserialize_with = "redact::argument")]
     pub argument: String,
-    /// The file it stands in.
+    /// The file of the argument.
     pub source: String,
     /// Byte column, from 1.
     pub column: usize,
@@ -26,10 +26,10 @@ impl fmt::Display for Origin {
     }
 }
 
-/// A value and who asked for it.
+/// A value and the argument that requested it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Requested<T> {
-    /// What is wanted.
+    /// The requested value.
     pub value: T,
     /// The argument.
     pub origin: Origin,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! PURE: a root file system that a server has, in dracut's spelling, and what its protocol needs of the
-//! kernel. Which argument names it is in `request/root.rs`.
+//! PURE: a root file system on a server, in dracut's spelling, and the kernel module that its
+//! protocol needs. `request/root.rs` finds the argument that names it.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
@@ -19,15 +19,15 @@ pub enum Protocol {
     Iscsi,
     /// NVMe over Fabrics.
     Nvme,
-    /// A live image, which is fetched once and then in memory.
+    /// A live image, which is fetched once and then stays in memory.
     Live,
 }
 
-/// What carries the protocol.
+/// The transport of the protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Transport {
-    /// TCP, over IPoIB then.
+    /// TCP, over IPoIB.
     Tcp,
     /// RDMA.
     Rdma,
@@ -53,19 +53,19 @@ impl fmt::Display for Transport {
     }
 }
 
-/// The root file system of a server.
+/// A root file system on a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Root {
     /// The protocol.
     pub protocol: Protocol,
-    /// What carries it.
+    /// The transport.
     pub transport: Transport,
-    /// Address of the server; none where a DHCP server tells it, or a name server.
+    /// Address of the server; none if a DHCP server or a name server gives it.
     pub server: Option<IpAddr>,
 }
 
 impl Root {
-    /// What carries it, in the word of its protocol's own tools.
+    /// The transport, in the word that the tools of the protocol use.
     pub fn carrier(&self) -> &'static str {
         match (self.protocol, self.transport) {
             (_, Transport::Tcp) => "tcp",
@@ -74,7 +74,7 @@ impl Root {
         }
     }
 
-    /// The client's kernel module, where the protocol goes by RDMA: nothing else asks for it.
+    /// The client's kernel module for RDMA: no other program loads it.
     pub fn module(&self) -> Option<&'static str> {
         let module = match self.protocol {
             Protocol::Nfs => "rpcrdma",
@@ -89,15 +89,15 @@ impl Root {
 /// A DHCP server names the root file system.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct OfLease {
-    /// The argument that leaves it to that.
+    /// The argument that leaves the root file system to DHCP.
     pub asked_by: Origin,
-    /// iSCSI goes by iSER, which a path need not say.
+    /// iSCSI uses iSER, even if a path does not say so.
     pub is_iser: bool,
 }
 
 impl OfLease {
-    /// The root file system that the DHCP server names (option 17): as `root=` does, or with `nfs:`
-    /// left out. `otherwise` is the server of one that names none.
+    /// The root file system that the DHCP server names (option 17): as in `root=`, or without
+    /// `nfs:`. `otherwise` is the server if the option names none.
     pub fn granted(&self, path: &str, otherwise: Ipv4Addr) -> Option<Root> {
         let is_plain = path.starts_with('/')
             || (path.starts_with(|first: char| first.is_ascii_digit()) && path.contains(":/"));
@@ -119,7 +119,8 @@ fn names_no_server(path: &str) -> bool {
     bare.starts_with('/') && !bare.starts_with("//")
 }
 
-/// A root file system in dracut's spelling (`nfs:...`, `iscsi:...`, `live:URL`); none for another kind.
+/// A root file system in dracut's spelling (`nfs:...`, `iscsi:...`, `live:URL`); none for another
+/// kind.
 pub fn parse(text: &str, is_iser: bool) -> Option<Root> {
     let (kind, rest) = text.split_once(':')?;
     match kind {
@@ -130,7 +131,8 @@ pub fn parse(text: &str, is_iser: bool) -> Option<Root> {
     }
 }
 
-/// `SCHEME://[USER@]SERVER[:PORT]/PATH`; other live images lie on a disk, or are no single server's.
+/// `SCHEME://[USER@]SERVER[:PORT]/PATH`; other live images are on a disk, or not on a single
+/// server.
 fn live(url: &str) -> Option<Root> {
     let (scheme, rest) = url.split_once("://")?;
     ["http", "https", "ftp"].contains(&scheme).then_some(())?;

@@ -5,7 +5,7 @@ fabric cable out
 wait_for 30 '[ "$(cat /sys/class/net/ib0/carrier)" = 0 ]'
 check 2 \
     'CRITICAL  port.physical_state        Polling' \
-    '          wanted LinkUp; check the cable, the transceiver and the switch port' \
+    '          expected LinkUp; check the cable, the transceiver and the switch port' \
     'CRITICAL: 0 of 1 links verified, required: every port that is named'
 fabric cable in
 wait_for 60 '[ "$(cat /sys/class/net/ib0/carrier)" = 1 ]'

@@ -7,5 +7,5 @@ ibboot check > /run/said || [ $? = 1 ]
 cat /run/said
 grep -q 'WARNING   ipoib.mtu .*found 2044, 65520 suggested by 10.0.0.2' /run/said
 grep -q 'WARNING   route.present' /run/said
-grep -q 'wanted 10.7.0.0/16 via 10.0.0.255, suggested by 10.0.0.2' /run/said
+grep -q 'expected 10.7.0.0/16 via 10.0.0.255, suggested by 10.0.0.2' /run/said
 talk 10.0.0.10 10.0.0.2

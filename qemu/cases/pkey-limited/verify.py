@@ -2,8 +2,8 @@
 """The warning, word for word, and the link verified all the same."""
 
 WARNING = (
-    "ibboot: ib0 (softib0/1): not in the partition: 0x7fff, limited member, wanted full membership; "
-    "limited members do not hear each other: make the port a full member in partitions.conf"
+    "ibboot: ib0 (softib0/1): not in the partition: 0x7fff, limited member, expected full membership; "
+    "limited members cannot reach each other: make the port a full member in partitions.conf"
 )
 VERIFIED = "ibboot: ib0 (softib0/1): verified: InfiniBand, 40 Gb/sec (4X QDR), port GUID 0x0250f7000000a001, softib.0"
 

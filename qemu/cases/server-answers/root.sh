@@ -14,6 +14,6 @@ no_answer() {
     cat no-answer.txt
     [ "$code" -eq 2 ] && grep -x "CRITICAL  *server $1  *$2" no-answer.txt
 }
-no_answer 10.0.0.2:20049 'the host answers, nobody listens on port 20049' || exit 1
+no_answer 10.0.0.2:20049 'the host answers, but no program listens on port 20049' || exit 1
 no_answer 10.0.0.99 'no host answers for this address (ARP, ND)' || exit 1
-no_answer 192.0.2.1 'no route to it' || exit 1
+no_answer 192.0.2.1 'no route to the server' || exit 1

@@ -11,12 +11,12 @@ code=0
 ibboot check --sm > check.sm || code=$?
 cat check.sm
 [ "$code" = 1 ]
-grep -qFx '  WARNING   port.sa                    none at LID 1, only its host answers' check.sm
+grep -qFx '  WARNING   port.sa                    the host at LID 1 answers, without a subnet administrator' check.sm
 talk 10.0.0.1 10.0.0.2
 ip link set ib0 down
 ip link set ib0 up
 check 2 \
     'CRITICAL  ipoib.carrier              the subnet administrator at LID 1 does not answer' \
-    '          wanted carrier; the subnet manager that brought the port up hangs, is overloaded or is gone: see its log, restart it'
+    '          expected carrier; the subnet manager that brought the port up hangs, is overloaded or is gone: see its log and restart it'
 fabric sm start
 wait_for 120 '[ "$(cat /sys/class/net/ib0/carrier)" = 1 ]'

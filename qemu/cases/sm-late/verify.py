@@ -3,7 +3,7 @@
 
 WAITED_AT_LEAST = 14.0
 WAITING = (
-    "ibboot: waiting: ib0 (softib0/1): port is not ACTIVE: INIT, LinkUp, SM LID 0, wanted ACTIVE; "
+    "ibboot: waiting: ib0 (softib0/1): port is not ACTIVE: INIT, LinkUp, SM LID 0, expected ACTIVE; "
     "no subnet manager sees this port: start one (opensm, or the switch's)"
 )
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! PURE: what an `ip=` wants beyond the addresses that are written in it: DHCP, DHCPv6, IPv6
+//! PURE: what an `ip=` requests in addition to its static addresses: DHCP, DHCPv6, IPv6
 //! autoconfiguration.
 
 use kernel_cmdline::{Arguments, Ip, Limit, Method};
@@ -9,31 +9,32 @@ use crate::dhcp::identity::WantedId;
 use crate::dhcp::v6::information;
 use crate::wish::ipoib::{self, Autoconf};
 
-/// `either6`: seconds that a router is waited for (`rd.net.timeout.ipv6auto=`): it has been
-/// solicited three times by then (RFC 4861 6.3.7).
+/// `either6`: seconds to wait for a router (`rd.net.timeout.ipv6auto=`); the kernel has sent three
+/// solicitations by then (RFC 4861 6.3.7).
 const ROUTER_S: u32 = 10;
-/// Characters of option 60: it has one byte for its length, and a character has up to four.
+/// Maximum of characters in option 60: its length is one byte, and a character has up to four
+/// bytes.
 const VENDOR_CLASS: usize = 63;
 
-/// What an `ip=` wants of IPv6 autoconfiguration, if it does. `either6` is router first.
+/// The IPv6 autoconfiguration that an `ip=` requests, if any. `either6` tries a router first.
 fn autoconf(ip: &Ip<'_>) -> Option<Autoconf> {
-    let wants = |wanted: &[Method]| ip.methods.iter().any(|method| wanted.contains(method));
-    if wants(&[Method::Auto6, Method::Either6, Method::Auto]) {
+    let has_any = |listed: &[Method]| ip.methods.iter().any(|method| listed.contains(method));
+    if has_any(&[Method::Auto6, Method::Either6, Method::Auto]) {
         Some(Autoconf::Router)
-    } else if wants(&[Method::Link6]) {
+    } else if has_any(&[Method::Link6]) {
         Some(Autoconf::LinkLocal)
     } else {
         None
     }
 }
 
-/// Whether an `ip=` asks for an address that is not written in it, in a way that is ours.
+/// Whether an `ip=` requests a dynamic address by a method that ibboot carries out.
 pub fn is_addressed(ip: &Ip<'_>) -> bool {
     let asks = |method: &Method| method.is_dhcp4() || method.is_dhcp6();
     ip.methods.iter().any(asks) || autoconf(ip).is_some()
 }
 
-/// Adds what an `ip=` wants beyond what is written in it; false: nothing that is ours.
+/// Adds the dynamic methods of an `ip=`; false if it has none that ibboot carries out.
 pub(super) fn addressed(arguments: &Arguments<'_>, ip: &Ip<'_>, ipoib: &mut ipoib::Wish) -> bool {
     ipoib.dhcp = dhcp(arguments, ip).or(ipoib.dhcp.take());
     ipoib.dhcp6 = dhcp6(arguments, ip).or(ipoib.dhcp6.take());
@@ -42,16 +43,16 @@ pub(super) fn addressed(arguments: &Arguments<'_>, ip: &Ip<'_>, ipoib: &mut ipoi
     is_addressed(ip)
 }
 
-/// Seconds that a try of DHCP takes at most.
+/// Maximum of seconds for one DHCP try.
 fn limit_s(arguments: &Arguments<'_>) -> Option<u32> {
     match arguments.net.timeouts.dhcp.map(|limit| limit.value) {
-        // 0 is dracut's to make sense of, as that of rd.retry=.
+        // 0 has a meaning only for dracut, as in rd.retry=.
         None | Some(Limit::Infinite | Limit::Seconds(0)) => None,
         Some(Limit::Seconds(seconds)) => Some(seconds),
     }
 }
 
-/// What an `ip=` wants of DHCPv6, if it does.
+/// The DHCPv6 that an `ip=` requests, if any.
 fn dhcp6(arguments: &Arguments<'_>, ip: &Ip<'_>) -> Option<dhcp::v6::Wish> {
     let net = &arguments.net;
     let methods = &ip.methods;
@@ -67,14 +68,14 @@ fn dhcp6(arguments: &Arguments<'_>, ip: &Ip<'_>) -> Option<dhcp::v6::Wish> {
     })
 }
 
-/// Whether an `ip=` wants the name servers that a router's DHCPv6 server knows.
+/// The name servers from the DHCPv6 server of a router, if an `ip=` requests them.
 fn information(arguments: &Arguments<'_>, ip: &Ip<'_>) -> Option<information::Wish> {
     let is_ignored = arguments.net.peerdns.is_some_and(|peerdns| !peerdns.value);
-    let is_wanted = autoconf(ip) == Some(Autoconf::Router) && !is_ignored;
-    is_wanted.then(information::Wish::default)
+    let is_requested = autoconf(ip) == Some(Autoconf::Router) && !is_ignored;
+    is_requested.then(information::Wish::default)
 }
 
-/// What an `ip=` wants of DHCP, if it does.
+/// The DHCP that an `ip=` requests, if any.
 fn dhcp(arguments: &Arguments<'_>, ip: &Ip<'_>) -> Option<dhcp::v4::Wish> {
     let net = &arguments.net;
     let limit_s = limit_s(arguments);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! PURE: the bonds of IPoIB interfaces, out of the interfaces that are named.
+//! PURE: the bonds of IPoIB interfaces, from the named interfaces.
 
 use kernel_cmdline::{Arguments, Bond};
 
@@ -8,7 +8,8 @@ use crate::wish::bond::{self, MODE};
 use crate::wish::ipoib;
 use crate::wish::origin::{Requested, requested};
 
-/// Takes the bonds out of `interfaces`. Interfaces that cannot be had because of them are refused.
+/// Moves the bonds out of `interfaces`. Refuses the interfaces that are not possible because of a
+/// bond.
 pub fn bonds(
     arguments: &Arguments<'_>,
     interfaces: &mut Vec<Requested<InterfaceWish>>,
@@ -22,7 +23,7 @@ pub fn bonds(
         let entry = position.map(|position| interfaces.remove(position).value);
         let mut refused = match entry {
             Some(_) => None,
-            None => Some(format!("a bond {name} is asked for already")),
+            None => Some(format!("an earlier bond= requests a bond {name}")),
         };
         for slave in &asked.value.slaves {
             let key = key(arguments, slave);
@@ -33,12 +34,12 @@ pub fn bonds(
             match found.map(|found| (&found.value.name, found.value.ipoib.bond.as_deref())) {
                 None => {
                     refused.get_or_insert(format!(
-                        "{slave} is not an InfiniBand interface: the kernel does not mix them with others \
-                         in one bond"
+                        "{slave} is not an InfiniBand interface: the kernel does not mix InfiniBand and \
+                         other interfaces in one bond"
                     ));
                 }
                 Some((known, Some(other))) if other != name => {
-                    refused.get_or_insert(format!("{known} is in {other} already"));
+                    refused.get_or_insert(format!("{known} is already in {other}"));
                 }
                 Some((known, _)) if slaves.contains(known) => {}
                 Some((known, _)) => slaves.push(known.clone()),
@@ -56,34 +57,35 @@ pub fn bonds(
         let of_it =
             |bond: &&Requested<BondWish>| bond.value.name == name && bond.value.refused.is_some();
         if bonds.iter().any(|bond| of_it(&bond)) {
-            let reason = format!("its bond {name} cannot be made");
+            let reason = format!("the bond {name} of this interface cannot be created");
             interface.refused.get_or_insert(reason);
         } else if interface.ipoib.is_addressed() || interface.left {
-            let reason =
-                format!("it is in {name}: give the address to the bond, ip=...:{name}:none");
+            let reason = format!(
+                "this interface is in {name}: give the address to the bond, ip=...:{name}:none"
+            );
             interface.refused.get_or_insert(reason);
         }
     }
     bonds
 }
 
-/// Everything that one `bond=` means: the bond, and why it cannot be had.
+/// Everything that one `bond=` requests, and why it is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BondWish {
     /// Its name.
     pub name: String,
-    /// What it is made of.
+    /// Its interfaces and options.
     pub bond: bond::Wish,
     /// MTU and addresses.
     pub ipoib: ipoib::Wish,
-    /// Why that cannot be.
+    /// Why the bond is not possible.
     pub refused: Option<String>,
-    /// Its addresses are left to the image's network module.
+    /// The addresses are left to the image's network module.
     pub left: bool,
 }
 
-/// The wish of one argument. `slaves` are its interfaces as they are called in the wishes, `entry` is
-/// what the other arguments want of it, `refused` says why it cannot be had.
+/// The wish of one `bond=`. `slaves` are the names of its interfaces in the wishes, `entry` is what
+/// the other arguments request of the bond, `refused` is why the bond is not possible.
 fn bond_wish(
     bond: &Bond<'_>,
     slaves: Vec<String>,
@@ -97,7 +99,7 @@ fn bond_wish(
     let refused = refused.or_else(|| match (value_of("mode"), value_of("fail_over_mac")) {
         (Some(mode), _) if mode != MODE && mode != "1" => Some(format!(
             "mode={mode} is not possible: InfiniBand interfaces keep their hardware addresses, and the kernel \
-             takes them in active-backup mode only"
+             accepts them in active-backup mode only"
         )),
         (_, Some(policy)) if policy != "active" && policy != "1" => Some(format!(
             "fail_over_mac={policy} is not possible: the kernel sets it to active for InfiniBand interfaces"
@@ -119,7 +121,7 @@ fn bond_wish(
         bond: bond::Wish { slaves, options },
         left: entry.as_ref().is_some_and(|entry| entry.left),
         ipoib: ipoib::Wish {
-            // Its interfaces have it.
+            // The mode belongs to the slaves, not to the bond.
             mode: None,
             ..entry.map(|entry| entry.ipoib).unwrap_or_default()
         },
@@ -127,6 +129,5 @@ fn bond_wish(
     }
 }
 
-/// Milliseconds between two looks at the links, where nothing else is written: the driver's own
-/// default is never to look.
+/// Default interval of link monitoring, in milliseconds: the driver's default is no monitoring.
 const MIIMON: &str = "100";

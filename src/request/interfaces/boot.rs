@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! PURE: the interface that the machine boots from, and whose an `ip=` is that names no interface.
+//! PURE: the interface that the machine boots from, and the interface of an `ip=` that names none.
 //! Sources: dracut 059, `parse-ip-opts.sh`, `net-genrules.sh`, `ifup.sh` of network-legacy.
 
 use kernel_cmdline::{Arguments, Interface, Ip, Method, Methods, Spanned};
 
 use crate::request::interfaces::{bonds_of, is_single, key, means_infiniband};
 
-/// `bootdev=`, else `BOOTIF=`, whatever kind of interface it is.
+/// The interface of `bootdev=`, otherwise of `BOOTIF=`, of any kind.
 fn named<'b>(arguments: &Arguments<'b>) -> Option<Spanned<'b, Interface<'b>>> {
     let firmware = || {
         let bootif = arguments.boot_interface()?;
@@ -20,9 +20,9 @@ pub fn is_named(arguments: &Arguments<'_>) -> bool {
     named(arguments).is_some()
 }
 
-/// The InfiniBand interface that `bootdev=` names, else `BOOTIF=`; its bond, where it is in one: a bond
-/// has the addresses of its interfaces. Where neither argument is given and no `ip=` names an interface,
-/// the only bond: dracut sets up no other interface then.
+/// The InfiniBand interface of `bootdev=`, otherwise of `BOOTIF=`; if it is in a bond, the bond,
+/// which has the addresses. Without both arguments, and if no `ip=` names an interface, the only
+/// bond: dracut then sets up no other interface.
 pub fn boot_device<'b>(arguments: &Arguments<'b>) -> Option<Spanned<'b, Interface<'b>>> {
     let Some(device) = named(arguments) else {
         return only_bond(arguments);
@@ -45,7 +45,7 @@ fn only_bond<'b>(arguments: &Arguments<'b>) -> Option<Spanned<'b, Interface<'b>>
     is_only.then(|| bond.with(Interface::Name(bond.value.name)))
 }
 
-/// The boot device, where no `ip=` names it: an `ip=` that names no interface is for it.
+/// The boot device, if no `ip=` names it: an `ip=` without an interface belongs to it.
 pub fn unaddressed<'b>(arguments: &Arguments<'b>) -> Option<Spanned<'b, Interface<'b>>> {
     let device = boot_device(arguments)?;
     let own = key(arguments, &device.value);
@@ -53,8 +53,8 @@ pub fn unaddressed<'b>(arguments: &Arguments<'b>) -> Option<Spanned<'b, Interfac
     (!named.any(|interface| key(arguments, &interface) == own)).then_some(device)
 }
 
-/// What is asked for on such a boot device where there is no `ip=` for it at all: DHCP, where a network
-/// is needed (`ifup.sh`, "no ip option directed at our interface"; nm-initrd-generator: method=auto).
+/// The implied `ip=` of a boot device without any `ip=`: DHCP, if a network is needed (`ifup.sh`,
+/// "no ip option directed at our interface"; nm-initrd-generator: method=auto).
 pub fn implied<'b>(arguments: &Arguments<'b>) -> Option<Ip<'b>> {
     let method = match arguments.network_root().map(|root| root.value) {
         Some("dhcp6") => Method::Dhcp6,
@@ -62,22 +62,22 @@ pub fn implied<'b>(arguments: &Arguments<'b>) -> Option<Ip<'b>> {
         _ => Method::Dhcp,
     };
     let mut all = arguments.net.ip.iter();
-    let is_said = has_wrong_ip(arguments) || all.any(|ip| ip.value.interface.is_none());
-    (needs_network(arguments) && !is_said).then(|| Ip {
+    let is_given = has_wrong_ip(arguments) || all.any(|ip| ip.value.interface.is_none());
+    (needs_network(arguments) && !is_given).then(|| Ip {
         methods: Methods::from_slice(&[method]).unwrap_or_default(),
         ..Ip::default()
     })
 }
 
-/// Whether the image's network module is asked to address whichever interface comes up.
+/// Whether the image's network module is to address any interface that comes up.
 pub fn is_anywhere(arguments: &Arguments<'_>) -> bool {
     let mut all = arguments.net.ip.iter();
-    let is_asked = all.any(|ip| ip.value.interface.is_none())
+    let is_requested = all.any(|ip| ip.value.interface.is_none())
         || (is_without_ip(arguments) && needs_network(arguments));
-    is_asked && !is_named(arguments) && boot_device(arguments).is_none()
+    is_requested && !is_named(arguments) && boot_device(arguments).is_none()
 }
 
-/// Whether there is no `ip=`, not even a wrong one: what that means nobody can tell.
+/// Whether there is no `ip=`, not even an invalid one, whose intent is unknown.
 pub fn is_without_ip(arguments: &Arguments<'_>) -> bool {
     arguments.net.ip.is_empty() && !has_wrong_ip(arguments)
 }
@@ -100,7 +100,7 @@ mod tests {
     const PXELINUX: &str = "ip=10.0.0.5:10.0.0.1:10.0.0.254:255.255.255.0";
     const BOOTIF: &str = "BOOTIF=20-b8-59-9f-03-00-fc-1a-2c";
 
-    /// Each interface and bond with what gives it addresses, and `*` behind the boot device.
+    /// Each interface and bond with its address methods, and `*` after the boot device.
     fn addressed(cmdline: &str) -> Vec<String> {
         let request = Request::from_text(cmdline);
         let text = |name: &str, ipoib: &ipoib::Wish| {
@@ -192,7 +192,7 @@ mod tests {
                 "ib0*: dhcp",
             ),
             ("root=nfs:10.0.0.1:/x bootdev=ib0 ip=link-local", "ib0*: "),
-            // What was meant for it nobody can tell.
+            // The intent of an invalid ip= is unknown.
             (
                 "root=nfs:10.0.0.1:/x bootdev=ib0 ip=10.0.0.1:::24::ib0:noen",
                 "ib0*: ",

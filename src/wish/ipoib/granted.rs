@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! PURE: what a DHCP server grants, and what it merely suggests. The address is what was asked for; an
-//! MTU, a host name, routes and name servers are tried, and nothing depends on them.
+//! PURE: what a DHCP server grants and what it only suggests. The address is granted. An MTU, a
+//! host name, routes and name servers are suggestions: ibboot tries to set them, and nothing
+//! depends on them.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -8,10 +9,10 @@ use crate::dhcp::v4::lease::Lease;
 use crate::inet::{Address, Route};
 use crate::wish::ipoib::Wish;
 
-/// What a server would like, where the command line asks for nothing else.
+/// What a server suggests, if the command line requests nothing else.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Suggested {
-    /// The server; none: there is no lease.
+    /// The server; none if there is no lease.
     pub by: Option<Ipv4Addr>,
     /// MTU in bytes.
     pub mtu: Option<u32>,
@@ -30,21 +31,22 @@ impl Suggested {
 }
 
 impl Wish {
-    /// With what a DHCP server granted. What the command line says goes before what it suggests.
+    /// The wish plus what a DHCP server granted. The command line precedes the suggestions of the
+    /// server.
     pub fn granted(&self, lease: &Lease) -> Wish {
         let mut wish = self.clone();
         let own = lease.interface_address();
         wish.addresses.push(own);
         let has_gateway = self.gateways.iter().any(IpAddr::is_ipv4);
         let gateway = lease.gateway().filter(|_| !has_gateway).map(IpAddr::from);
-        let is_asked = |route: &Route| {
-            let mut asked = self.routes.iter();
-            asked.any(|asked| asked.network == route.network)
+        let is_requested = |route: &Route| {
+            let mut requested = self.routes.iter();
+            requested.any(|requested| requested.network == route.network)
         };
         let granted = lease.routes().into_iter().filter(|route| route.prefix > 0);
         let granted: Vec<Route> = granted
             .map(Route::from)
-            .filter(|route| !is_asked(route))
+            .filter(|route| !is_requested(route))
             .collect();
         let routes = neighbours(own, &granted, gateway);
         let (direct, others): (Vec<Route>, Vec<Route>) = granted
@@ -66,8 +68,8 @@ impl Wish {
         wish
     }
 
-    /// The routes to set, those that are asked for first: a gateway may be reached by one of the others
-    /// only.
+    /// The routes to set, the requested ones first: a gateway may be reachable only by one of the
+    /// others.
     pub fn all_routes(&self) -> impl Iterator<Item = &Route> {
         self.routes.iter().chain(&self.suggested.routes)
     }
@@ -78,8 +80,8 @@ impl Wish {
     }
 }
 
-/// Routes to the next hops that neither the address nor a route without a next hop reaches: where the
-/// address has no network around it, they are neighbours all the same.
+/// Routes to the next hops that neither the address nor a route without a next hop reaches: if the
+/// address is a single host, the next hops are neighbours nevertheless.
 fn neighbours(own: Address, granted: &[Route], gateway: Option<IpAddr>) -> Vec<Route> {
     let on_link = |hop: &IpAddr| {
         let mut direct = granted.iter().filter(|route| route.gateway.is_none());
@@ -128,7 +130,7 @@ mod tests {
         };
         assert_eq!(granted.suggested, suggested);
         assert_eq!(granted.hostname.as_deref(), Some("other"));
-        // An address alone: the gateway and the next hop are told to be neighbours first.
+        // A host address: the gateway and the next hop become neighbours first.
         let granted = Wish::default().granted(&lease(
             r#""address":"10.0.0.5","prefix":32,
                "classless_routes":[{"network":"10.7.0.0","prefix":16,"gateway":"10.9.0.1"},
