@@ -30,7 +30,7 @@ pub fn expectation(root: &Root) -> Result<Option<Expectation>> {
         return Ok(Some(expected));
     }
     let request = Request::read(root);
-    if request.asked.is_none() {
+    if request.requested_by.is_none() {
         return Ok(None);
     }
     Ok(Some(

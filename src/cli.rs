@@ -274,7 +274,7 @@ pub fn parse(arguments: &[String]) -> Result<Parsed> {
     }
     if own.is_empty() {
         return Err(
-            usage("a command is missing").wanted("plan, up, check, facts, lease or timeline")
+            usage("a command is missing").expected("plan, up, check, facts, lease or timeline")
         );
     }
     match Arguments::from_args(&["ibboot"], &own) {

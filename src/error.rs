@@ -41,9 +41,9 @@ pub struct Error {
     /// What failed.
     pub what: String,
     /// What was found.
-    pub seen: Option<String>,
+    pub found: Option<String>,
     /// What was expected.
-    pub wanted: Option<String>,
+    pub expected: Option<String>,
     /// One thing to do.
     pub hint: Option<String>,
 }
@@ -58,15 +58,15 @@ impl Error {
             kind: Kind::Failed,
             object: object.into(),
             what: what.into(),
-            seen: None,
-            wanted: None,
+            found: None,
+            expected: None,
             hint: None,
         }
     }
 
     /// A failed system call or file access; the errno text is what was found.
     pub fn io(object: impl fmt::Display, what: impl Into<String>, error: &std::io::Error) -> Self {
-        Error::new(object.to_string(), what).seen(errno_text(error))
+        Error::new(object.to_string(), what).found(errno_text(error))
     }
 
     /// Sets the exit class.
@@ -78,15 +78,15 @@ impl Error {
 
     /// Adds what was found.
     #[must_use]
-    pub fn seen(mut self, seen: impl Into<String>) -> Self {
-        self.seen = Some(seen.into());
+    pub fn found(mut self, found: impl Into<String>) -> Self {
+        self.found = Some(found.into());
         self
     }
 
     /// Adds what was expected.
     #[must_use]
-    pub fn wanted(mut self, wanted: impl Into<String>) -> Self {
-        self.wanted = Some(wanted.into());
+    pub fn expected(mut self, expected: impl Into<String>) -> Self {
+        self.expected = Some(expected.into());
         self
     }
 
@@ -101,10 +101,12 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut line = format!("{}: {}", self.object, self.what);
-        match (&self.seen, &self.wanted) {
-            (Some(seen), Some(wanted)) => line.push_str(&format!(": {seen}, expected {wanted}")),
-            (Some(seen), None) => line.push_str(&format!(": {seen}")),
-            (None, Some(wanted)) => line.push_str(&format!(": expected {wanted}")),
+        match (&self.found, &self.expected) {
+            (Some(found), Some(expected)) => {
+                line.push_str(&format!(": {found}, expected {expected}"))
+            }
+            (Some(found), None) => line.push_str(&format!(": {found}")),
+            (None, Some(expected)) => line.push_str(&format!(": expected {expected}")),
             (None, None) => {}
         }
         if let Some(hint) = &self.hint {
@@ -147,8 +149,8 @@ mod tests {
     #[test]
     fn all_parts_make_one_line() {
         let error = Error::new("rxe0/1", "port is not ACTIVE")
-            .seen("DOWN")
-            .wanted("ACTIVE")
+            .found("DOWN")
+            .expected("ACTIVE")
             .hint("check the cable");
         assert_eq!(
             error.to_string(),
@@ -161,7 +163,7 @@ mod tests {
     fn control_characters_never_reach_the_console() {
         let error = Error::new("a\nb", "\x1b[31m");
         assert_eq!(error.to_string(), "a\\x0ab: \\x1b[31m");
-        let error = Error::new("\u{202e}sknil", "a\u{2028}b").seen("\u{9b}2J\u{feff}");
+        let error = Error::new("\u{202e}sknil", "a\u{2028}b").found("\u{9b}2J\u{feff}");
         assert_eq!(
             error.to_string(),
             "\\xe2\\x80\\xaesknil: a\\xe2\\x80\\xa8b: \\xc2\\x9b2J\\xef\\xbb\\xbf"

@@ -92,7 +92,7 @@ fn show_plan(root: &Root, arguments: &PlanArguments) -> Result<u8> {
         None => Request::read(root),
     };
     if arguments.asked {
-        if request.asked.is_none() {
+        if request.requested_by.is_none() {
             return Ok(Kind::NothingAsked.exit_code());
         }
         if root.is_live() && arguments.cmdline.is_none() && in_initramfs(root) {
@@ -106,7 +106,7 @@ fn show_plan(root: &Root, arguments: &PlanArguments) -> Result<u8> {
         Format::Text => explain::text(&plan),
         Format::Json => handover::json(&plan)?,
     })?;
-    Ok(match plan.asked_by {
+    Ok(match plan.requested_by {
         Some(_) if plan.refusals.is_empty() && plan.complaints.is_empty() => 0,
         Some(_) => Kind::Failed.exit_code(),
         None => Kind::NothingAsked.exit_code(),
@@ -132,7 +132,7 @@ fn bring_up(root: &Root, arguments: &UpArguments, verbose: bool) -> Result<u8> {
         stderr::init(level)?;
     }
     if arguments.claim || arguments.hand_over {
-        if request.asked.is_none() {
+        if request.requested_by.is_none() {
             return Ok(Kind::NothingAsked.exit_code());
         }
         return if arguments.claim {
@@ -142,7 +142,7 @@ fn bring_up(root: &Root, arguments: &UpArguments, verbose: bool) -> Result<u8> {
         };
     }
     let end = carry_out(root, &request).inspect_err(|error| {
-        if request.asked.is_some() {
+        if request.requested_by.is_some() {
             up::stillborn(request.onfail, error);
         }
     })?;
@@ -190,9 +190,9 @@ fn show_check(root: &Root, arguments: &CheckArguments) -> Result<u8> {
         let nothing = "no /run/ibboot/expected.json, and the command line requests nothing";
         // An unreadable file may request anything.
         let complaints = Request::read(root).complaints;
-        let seen = [vec![nothing.to_owned()], complaints].concat().join("; ");
+        let found = [vec![nothing.to_owned()], complaints].concat().join("; ");
         Error::new("check", "nothing to compare with")
-            .seen(seen)
+            .found(found)
             .kind(Kind::Unknown)
     })?;
     let report = check::compare(root, &expectation, arguments.sm);
@@ -259,7 +259,7 @@ fn show_timeline(root: &Root, format: TimelineFormat) -> Result<u8> {
     let state = handover::read_state(root).map_err(unknown)?;
     let state = state.ok_or_else(|| {
         Error::new("timeline", "nothing was handed over in this boot")
-            .seen("no /run/ibboot/state.json")
+            .found("no /run/ibboot/state.json")
             .kind(Kind::Unknown)
     })?;
     let timeline = timeline::timeline(

@@ -17,7 +17,7 @@ use std::process::Command;
 
 use ibboot::handover::dracut::{Interface, assignments, files};
 use ibboot::inet::Address;
-use ibboot::wish::ipoib::Wish;
+use ibboot::wish::ipoib::IpoibWish;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
@@ -249,13 +249,13 @@ fn all_files_of_an_interface_are_harmless() {
     };
     let evil = String::from_utf8(cage.with_canary(b"$(touch /canary)'`touch /canary`")).unwrap();
     for name in ["ib0", "ib$(x)'"] {
-        let wish = Wish {
+        let wish = IpoibWish {
             addresses: vec![address("10.0.0.1", 24)],
             gateways: vec!["10.0.0.254".parse().unwrap(), "fd00::1".parse().unwrap()],
             peer: Some("10.0.0.9".parse().unwrap()),
             hostname: Some(evil.clone()),
             dns: vec!["10.0.0.53".parse().unwrap(), "fd00::53".parse().unwrap()],
-            ..Wish::default()
+            ..IpoibWish::default()
         };
         let lease = [("new_root_path", evil.clone().into_bytes())];
         let written = files(&Interface {

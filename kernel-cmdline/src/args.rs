@@ -253,7 +253,7 @@ impl<'a> Arguments<'a> {
     /// `ifname=`, `bond=`, `bootdev=` or `BOOTIF=` that means an InfiniBand device (a name that
     /// starts with `ib`, or an address that only InfiniBand has); or `rd.neednet` together with
     /// one of [`crate::RDMA_MODULES`] in `rd.driver.pre=` or `rd.driver.post=`.
-    pub fn asked(&self) -> Single<'a, Reason> {
+    pub fn requested_by(&self) -> Single<'a, Reason> {
         if let Some(enabled) = &self.ib.enabled {
             return enabled.value.then(|| enabled.with(Reason::Switch));
         }
@@ -264,18 +264,18 @@ impl<'a> Arguments<'a> {
         };
         self.first_reason
             .or_else(|| boot_device().map(|bootdev| bootdev.with(Reason::Interface)))
-            .or_else(|| self.asked_by_firmware())
-            .or_else(|| self.asked_by_driver())
+            .or_else(|| self.requested_by_firmware())
+            .or_else(|| self.requested_by_driver())
     }
 
-    fn asked_by_firmware(&self) -> Single<'a, Reason> {
+    fn requested_by_firmware(&self) -> Single<'a, Reason> {
         let bootif = self
             .boot_interface()
             .filter(|bootif| bootif.value.is_infiniband())?;
         Some(bootif.with(Reason::Interface))
     }
 
-    fn asked_by_driver(&self) -> Single<'a, Reason> {
+    fn requested_by_driver(&self) -> Single<'a, Reason> {
         self.neednet.filter(|neednet| neednet.value)?;
         let mut drivers = self.drivers.pre.iter().chain(&self.drivers.post);
         let driver = drivers.find(|driver| is_rdma_module(driver.value))?;

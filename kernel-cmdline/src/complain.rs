@@ -28,8 +28,8 @@ impl fmt::Display for Escaped<'_> {
 /// Writes the concatenation of `pieces` as one [`Escaped`].
 pub(crate) fn escape(f: &mut fmt::Formatter<'_>, pieces: &[&[u8]]) -> fmt::Result {
     let mut shown = 0_usize;
-    let mut room = |wanted: usize| {
-        shown = shown.saturating_add(wanted);
+    let mut room = |length: usize| {
+        shown = shown.saturating_add(length);
         shown <= Escaped::LIMIT
     };
     for chunk in pieces.iter().flat_map(|piece| piece.utf8_chunks()) {

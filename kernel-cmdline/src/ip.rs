@@ -46,7 +46,7 @@ words! {
 }
 
 impl Method {
-    /// Whether an IPv4 address is asked of a DHCP server.
+    /// Whether an IPv4 address is requested from a DHCP server.
     pub const fn is_dhcp4(self) -> bool {
         matches!(
             self,
@@ -54,7 +54,7 @@ impl Method {
         )
     }
 
-    /// Whether a DHCPv6 server may be asked for an address.
+    /// Whether an address may be requested from a DHCPv6 server.
     pub const fn is_dhcp6(self) -> bool {
         matches!(self, Self::Dhcp6 | Self::Either6)
     }
@@ -363,7 +363,7 @@ impl<'a> Ip<'a> {
             || self.macaddr.is_some_and(|address| address.is_infiniband())
     }
 
-    /// Whether an IPv4 address is asked of a DHCP server.
+    /// Whether an IPv4 address is requested from a DHCP server.
     pub fn wants_dhcp4(&self) -> bool {
         self.methods.iter().any(|method| method.is_dhcp4())
     }

@@ -116,12 +116,12 @@ impl<'a> Reader<'a> {
     /// An argument that includes everything behind an open quote. Returns whether it includes
     /// other arguments: then its value cannot be read.
     fn read_open_quote(&mut self, token: &Token<'a>, ours: bool) -> bool {
-        let mut wanted = ours;
+        let mut is_ours = ours;
         for name in swallowed(token.raw) {
-            wanted = true;
+            is_ours = true;
             self.ask(token, name);
         }
-        if wanted {
+        if is_ours {
             self.complain(token, Problem::UnclosedQuote);
         }
         token.raw.iter().any(|&byte| is_space(byte))

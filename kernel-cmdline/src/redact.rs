@@ -191,9 +191,9 @@ pub fn place(text: &[u8]) -> Pieces<'_, 4> {
         }
         None => (b"".as_slice(), b"".as_slice(), text),
     };
-    let asked = rest.iter().position(|byte| matches!(byte, b'?' | b'#'));
-    match asked.and_then(|at| rest.split_at_checked(at.saturating_add(1))) {
-        Some((rest, asked)) => [before, user, rest, hidden(!asked.is_empty())],
+    let query = rest.iter().position(|byte| matches!(byte, b'?' | b'#'));
+    match query.and_then(|at| rest.split_at_checked(at.saturating_add(1))) {
+        Some((rest, query)) => [before, user, rest, hidden(!query.is_empty())],
         None => [before, user, rest, b""],
     }
 }
@@ -238,7 +238,7 @@ mod tests {
 
     #[test]
     fn a_place_is_shown_without_its_user_and_its_query() {
-        for (text, wanted) in [
+        for (text, expected) in [
             (
                 "iscsi:user:SECRET@10.0.0.2::::iqn.a:b",
                 "iscsi:****@10.0.0.2::::iqn.a:b",
@@ -288,13 +288,13 @@ mod tests {
             ("dhcp", "dhcp"),
             ("", ""),
         ] {
-            assert_eq!(read(&place(text.as_bytes())), wanted, "{text}");
+            assert_eq!(read(&place(text.as_bytes())), expected, "{text}");
         }
     }
 
     #[test]
     fn an_argument_is_shown_without_its_secrets() {
-        for (raw, wanted) in [
+        for (raw, expected) in [
             ("netroot=iscsi:u:SECRET@h::::t", "netroot=iscsi:****@h::::t"),
             (
                 "\"root=live:http://u:SECRET@h/ x\"",
@@ -346,8 +346,8 @@ mod tests {
             ("words\" rd.iscsi.password=SECRET", "words\" ****"),
             ("words\" SECRET", "words\" ****"),
         ] {
-            assert_eq!(read(&Shown(raw.as_bytes()).pieces()), wanted, "{raw}");
-            assert_eq!(Shown(raw.as_bytes()).to_string(), wanted, "{raw}");
+            assert_eq!(read(&Shown(raw.as_bytes()).pieces()), expected, "{raw}");
+            assert_eq!(Shown(raw.as_bytes()).to_string(), expected, "{raw}");
         }
     }
 

@@ -51,7 +51,7 @@ fn sources_are_read_in_order() {
         (timeout.value, timeout.source, timeout.column),
         (7, "/etc/cmdline.d/50-site.conf", 24)
     );
-    assert_eq!(arguments.asked().unwrap().raw, b"ip=ib1:dhcp");
+    assert_eq!(arguments.requested_by().unwrap().raw, b"ip=ib1:dhcp");
     assert_eq!(
         lines(&arguments),
         [

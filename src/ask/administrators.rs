@@ -39,53 +39,53 @@ pub async fn once(
     facts: &Facts,
     report: &Report,
     sm: bool,
-) -> (Vec<sa::Seen>, Vec<sa::Contact>) {
-    let mut ports: BTreeMap<String, Vec<Asked>> = BTreeMap::new();
+) -> (Vec<sa::SaAnswer>, Vec<sa::Contact>) {
+    let mut ports: BTreeMap<String, Vec<Question>> = BTreeMap::new();
     for (interface, port) in report
         .links
         .iter()
         .filter_map(|link| in_trouble(link, facts))
     {
-        let asked = about_interface(root, rdma, interface, port, QUICK_MS);
-        ports.entry(port.name()).or_default().push(asked);
+        let question = about_interface(root, rdma, interface, port, QUICK_MS);
+        ports.entry(port.name()).or_default().push(question);
     }
-    let others: BTreeMap<String, Asked> = report
+    let others: BTreeMap<String, Question> = report
         .links
         .iter()
         .filter_map(|link| on_subnet(link, facts))
         .filter(|port| sm && !ports.contains_key(&port.name()))
         .map(|port| (port.name(), about_port(root, rdma, port)))
         .collect();
-    let contacts = others.into_iter().map(|(port, asked)| async move {
-        let sm_lid = asked.sm_lid;
-        let seen = timeout(CONTACT, interview(asked)).await;
+    let contacts = others.into_iter().map(|(port, question)| async move {
+        let sm_lid = question.sm_lid;
+        let reply = timeout(CONTACT, interview(question)).await;
         sa::Contact {
             port,
             sm_lid,
-            answer: seen.map_or(Answer::Silent, |seen| seen.answer),
+            answer: reply.map_or(Answer::Silent, |reply| reply.answer),
         }
     });
     let deadline = Instant::now() + CHECK;
-    let interviews = ports.into_values().map(|asked| async move {
-        let mut seen = Vec::new();
-        for asked in asked {
+    let interviews = ports.into_values().map(|questions| async move {
+        let mut replies = Vec::new();
+        for question in questions {
             let left = deadline.saturating_duration_since(Instant::now());
-            seen.extend(timeout(left, interview(asked)).await);
+            replies.extend(timeout(left, interview(question)).await);
         }
-        seen
+        replies
     });
-    let (seen, contacts) = join(join_all(interviews), join_all(contacts)).await;
-    (seen.into_iter().flatten().collect(), contacts)
+    let (replies, contacts) = join(join_all(interviews), join_all(contacts)).await;
+    (replies.into_iter().flatten().collect(), contacts)
 }
 
-/// Whether anything is to be asked.
+/// Whether anybody is to be asked.
 pub fn is_needed(facts: &Facts, report: &Report, sm: bool) -> bool {
     let mut links = report.links.iter();
-    let asked = |link: &LinkReport| match sm {
+    let is_asked = |link: &LinkReport| match sm {
         true => on_subnet(link, facts).is_some(),
         false => in_trouble(link, facts).is_some(),
     };
-    links.any(asked)
+    links.any(is_asked)
 }
 
 /// The port of a link that a subnet manager brought up.
@@ -112,7 +112,7 @@ pub fn in_trouble<'a>(link: &'a LinkReport, facts: &'a Facts) -> Option<(&'a str
 
 /// An interview ready to begin, or why it cannot.
 #[derive(Debug)]
-pub struct Asked {
+pub struct Question {
     /// The interface, or the port.
     about: String,
     sm_lid: u32,
@@ -133,9 +133,9 @@ pub fn about_interface(
     interface: &str,
     port: PortRef<'_>,
     wait_ms: u32,
-) -> Asked {
+) -> Question {
     let group = broadcast_group(root, interface);
-    Asked {
+    Question {
         about: interface.to_owned(),
         sm_lid: port.port.sm_lid.unwrap_or(0),
         ready: group.and_then(|group| ready(root, rdma, Some(group), port, wait_ms)),
@@ -143,8 +143,8 @@ pub fn about_interface(
 }
 
 /// Whether anybody answers.
-fn about_port(root: &Root, rdma: Option<&Rdma>, port: PortRef<'_>) -> Asked {
-    Asked {
+fn about_port(root: &Root, rdma: Option<&Rdma>, port: PortRef<'_>) -> Question {
+    Question {
         about: port.name(),
         sm_lid: port.port.sm_lid.unwrap_or(0),
         ready: ready(root, rdma, None, port, CALM_MS),
@@ -212,21 +212,21 @@ fn default_pkey_index(root: &Root, port: &str) -> Option<u16> {
         .iter()
         .filter_map(|slot| Some((slot.parse().ok()?, pkey(slot)?)))
         .collect();
-    DEFAULT_PKEYS.iter().find_map(|wanted| {
-        let found = table.iter().find(|(_, pkey)| pkey == wanted);
+    DEFAULT_PKEYS.iter().find_map(|default| {
+        let found = table.iter().find(|(_, pkey)| pkey == default);
         found.map(|(index, _)| *index)
     })
 }
 
 /// From the first question to the result.
-pub async fn interview(asked: Asked) -> sa::Seen {
-    let answer = match asked.ready {
+pub async fn interview(question: Question) -> sa::SaAnswer {
+    let answer = match question.ready {
         Ok(ready) => questions(ready).await.unwrap_or_else(Answer::NotAsked),
         Err(why) => Answer::NotAsked(why),
     };
-    sa::Seen {
-        interface: asked.about,
-        sm_lid: asked.sm_lid,
+    sa::SaAnswer {
+        interface: question.about,
+        sm_lid: question.sm_lid,
         answer,
     }
 }

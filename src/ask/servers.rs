@@ -10,7 +10,7 @@ use tokio::time::timeout;
 
 use crate::error::errno_text;
 use crate::rdma::cm::{Cm, DEVICE};
-use crate::rdma::reach::{Answer, Next, Seen, Server, hear};
+use crate::rdma::reach::{Answer, Next, Server, ServerAnswer, hear};
 use crate::rdma::types::Guid;
 use crate::system::readiness::watched;
 use crate::verify::report::{Report, Status};
@@ -20,7 +20,7 @@ const RESOLVE_MS: u32 = 3000;
 /// For all of it. The kernel asks a second time after 4.1 s (CMA_CM_RESPONSE_TIMEOUT).
 const PATIENCE: Duration = Duration::from_secs(9);
 /// Asks each server once, side by side, for `check`.
-pub async fn once(report: &Report) -> Vec<Seen> {
+pub async fn once(report: &Report) -> Vec<ServerAnswer> {
     let due = report
         .servers
         .iter()
@@ -29,13 +29,13 @@ pub async fn once(report: &Report) -> Vec<Seen> {
 }
 
 /// Asks one server, and waits for its answer for 9 s.
-pub async fn ask(server: Server) -> Seen {
+pub async fn ask(server: Server) -> ServerAnswer {
     let answer = match timeout(PATIENCE, question(server)).await {
         Ok(Ok(answer)) => answer,
         Ok(Err(e)) => refused(&e),
         Err(_) => Answer::Silent,
     };
-    Seen { server, answer }
+    ServerAnswer { server, answer }
 }
 
 /// The kernel did not even begin.

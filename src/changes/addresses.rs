@@ -6,12 +6,12 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use super::{Claim, Draft, Need, Setting, What};
 use crate::facts::{AddressState, Netdev};
 use crate::inet::{Address, Route};
-use crate::wish::ipoib::Wish;
+use crate::wish::ipoib::IpoibWish;
 
 impl Draft<'_> {
     /// Addresses first, then the routes that depend on them, then the gateways, which may depend on
     /// a route.
-    pub(super) fn addresses(&mut self, wish: &Wish, netdev: &Netdev) {
+    pub(super) fn addresses(&mut self, wish: &IpoibWish, netdev: &Netdev) {
         for address in &wish.addresses {
             // The DHCP client probes its address itself.
             let static4 = match address.address {

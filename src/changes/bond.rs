@@ -7,8 +7,8 @@ use super::expected::Slave;
 use super::{Bond, Change, Draft, Need, Setting, What};
 use crate::facts::{Netdev, rules};
 use crate::system::drivers;
-use crate::wish::bond::{MODE, Seen};
-use crate::wish::ipoib::{WantedMtu, Wish};
+use crate::wish::bond::{BondFacts, MODE};
+use crate::wish::ipoib::{IpoibWish, RequestedMtu};
 
 impl Draft<'_> {
     /// The next changes of a bond.
@@ -40,8 +40,8 @@ impl Draft<'_> {
         let facts = self.facts;
         let slaves = found.slaves.iter().filter_map(|name| facts.netdev(name));
         let slaves: Vec<&Netdev> = slaves.collect();
-        let wish = Wish {
-            mtu: rules::bond_mtu(bond.wish.mtu, netdev, &slaves).map(WantedMtu::Bytes),
+        let wish = IpoibWish {
+            mtu: rules::bond_mtu(bond.wish.mtu, netdev, &slaves).map(RequestedMtu::Bytes),
             ..bond.wish.clone()
         };
         self.addressed(&wish, netdev, bond.max_mtu, &slaves);
@@ -58,7 +58,7 @@ impl Draft<'_> {
         }
     }
 
-    fn option(&mut self, netdev: &Netdev, found: &Seen, option: &str, value: &str) {
+    fn option(&mut self, netdev: &Netdev, found: &BondFacts, option: &str, value: &str) {
         let option = Setting::BondOption {
             option: option.to_owned(),
             value: value.to_owned(),
@@ -67,14 +67,14 @@ impl Draft<'_> {
         self.set(netdev, option);
     }
 
-    fn slave(&mut self, slave: &Slave<'_>, bond: &Netdev, index: u32, found: &Seen) {
+    fn slave(&mut self, slave: &Slave<'_>, bond: &Netdev, index: u32, found: &BondFacts) {
         let Some(netdev) = slave.netdev.filter(|netdev| netdev.ifindex.is_some()) else {
             return;
         };
         let name = slave.wish.ifname.as_ref();
         let is_named = name.is_none_or(|name| *name == netdev.ifname);
         let has_mode = slave.wish.mode.is_none_or(|requested| {
-            let mode = netdev.ipoib.as_ref().and_then(|seen| seen.mode);
+            let mode = netdev.ipoib.as_ref().and_then(|ipoib| ipoib.mode);
             rules::mode(requested, netdev).is_ok_and(|requested| Some(requested) == mode)
         });
         let is_in = found.slaves.contains(&netdev.ifname);

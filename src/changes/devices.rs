@@ -73,7 +73,7 @@ impl Draft<'_> {
             let Action::AddLink { name, kind, netdev } = &step.action else {
                 continue;
             };
-            let wish = expected.links.iter().find(|link| link.wanted == *name);
+            let wish = expected.links.iter().find(|link| link.target == *name);
             let (kind, Some(below)) = (*kind, facts.netdev(netdev)) else {
                 continue;
             };
@@ -110,8 +110,8 @@ impl Draft<'_> {
                         format!("{device}/{port}"),
                         "default RoCE mode cannot be set",
                     )
-                    .seen(other.to_string())
-                    .wanted(LinkLayer::Ethernet.to_string()),
+                    .found(other.to_string())
+                    .expected(LinkLayer::Ethernet.to_string()),
                 ),
             };
             self.push(Change {
@@ -227,7 +227,7 @@ pub fn adopt(
     let wish = expectation
         .links
         .iter_mut()
-        .find(|wish| wish.wanted == name)?;
+        .find(|wish| wish.target == name)?;
     wish.identity = Some(key);
     Some(found.device.ifname.clone())
 }

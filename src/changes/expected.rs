@@ -6,9 +6,9 @@ use super::Ground;
 use crate::facts::select::Ports;
 use crate::facts::{Facts, Netdev, PortRef, rules};
 use crate::plan::Step;
-use crate::wish::bond;
+use crate::wish::bond::{BondFacts, BondWish};
 use crate::wish::expectation::{Expectation, LinkWish};
-use crate::wish::ipoib::Wish;
+use crate::wish::ipoib::IpoibWish;
 
 /// The expected state of the machine.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ pub struct Expected<'a> {
 #[derive(Debug)]
 pub struct Interface<'a> {
     /// What is requested, including what leases granted.
-    pub wish: Wish,
+    pub wish: IpoibWish,
     /// The largest MTU in bytes that the driver accepts, if known.
     pub max_mtu: Option<u32>,
     /// The interface; none if it does not exist.
@@ -42,9 +42,9 @@ pub struct Bond<'a> {
     /// Name of the bond.
     pub(super) name: &'a str,
     /// What is requested of the bond.
-    pub(super) bond: &'a bond::Wish,
+    pub(super) bond: &'a BondWish,
     /// What is requested of the bond as an interface, including what leases granted.
-    pub wish: Wish,
+    pub wish: IpoibWish,
     /// As [`Interface::max_mtu`].
     pub max_mtu: Option<u32>,
     /// The interface of the bond's name; none if it does not exist.
@@ -59,7 +59,7 @@ pub(super) struct Slave<'a> {
     /// Name of the slave in `bond=`.
     name: &'a str,
     /// What is requested of the slave.
-    pub(super) wish: &'a Wish,
+    pub(super) wish: &'a IpoibWish,
     /// The interface; none if it does not exist.
     pub(super) netdev: Option<&'a Netdev>,
 }
@@ -92,10 +92,10 @@ impl<'a> Expected<'a> {
 }
 
 impl<'a> Interface<'a> {
-    fn new(wish: &Wish, port: PortRef<'_>, facts: &'a Facts) -> Interface<'a> {
+    fn new(wish: &IpoibWish, port: PortRef<'_>, facts: &'a Facts) -> Interface<'a> {
         let parent = wish
             .pkey
-            .and_then(|_| rules::interface(&Wish::default(), port, facts));
+            .and_then(|_| rules::interface(&IpoibWish::default(), port, facts));
         Interface {
             wish: wish.clone(),
             max_mtu: None,
@@ -118,30 +118,30 @@ impl<'a> Bond<'a> {
     fn new(link: &'a LinkWish, expectation: &'a Expectation, facts: &'a Facts) -> Option<Bond<'a>> {
         let bond = link.bond.as_ref().filter(|_| link.refused.is_none())?;
         let links = expectation.links.iter();
-        let links = links.filter(|link| bond.slaves.iter().any(|slave| link.wanted == *slave));
+        let links = links.filter(|link| bond.slaves.iter().any(|slave| link.target == *slave));
         let slaves = links.filter(|link| link.refused.is_none());
         let slaves = slaves.filter_map(|link| {
             Some(Slave {
-                name: link.wanted.as_str(),
+                name: link.target.as_str(),
                 wish: link.ipoib.as_ref()?,
                 netdev: interface_of(link, facts),
             })
         });
         Some(Bond {
-            name: link.wanted.as_str(),
+            name: link.target.as_str(),
             bond,
             wish: link.ipoib.clone()?,
             max_mtu: None,
-            netdev: facts.netdev(link.wanted.as_str()),
+            netdev: facts.netdev(link.target.as_str()),
             slaves: slaves.collect(),
         })
     }
 
     /// The bond, its state and its index, if the bond has slaves.
-    pub fn ready(&self) -> Option<(&'a Netdev, &'a bond::Seen, u32)> {
+    pub fn ready(&self) -> Option<(&'a Netdev, &'a BondFacts, u32)> {
         let netdev = self.netdev?;
-        let seen = netdev.bond.as_ref().filter(|b| !b.slaves.is_empty())?;
-        Some((netdev, seen, netdev.ifindex?))
+        let found = netdev.bond.as_ref().filter(|b| !b.slaves.is_empty())?;
+        Some((netdev, found, netdev.ifindex?))
     }
 
     /// The slaves in the order of the command line; none for a slave that does not exist.

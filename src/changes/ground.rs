@@ -14,7 +14,7 @@ use crate::plan::{Action, mlx4_targets};
 use crate::system::drivers;
 use crate::system::modules::{self, Found, Index};
 use crate::system::root::Root;
-use crate::wish::ipoib::{Autoconf, Wish};
+use crate::wish::ipoib::{Autoconf, IpoibWish};
 
 /// The module whose configfs directory has the default RoCE modes.
 const RDMA_CM: &str = "rdma_cm";
@@ -130,7 +130,7 @@ impl Ground {
 }
 
 /// The requested IPv6 settings and their values.
-pub(super) fn sysctls(wish: &Wish) -> impl Iterator<Item = (&'static str, &'static str)> {
+pub(super) fn sysctls(wish: &IpoibWish) -> impl Iterator<Item = (&'static str, &'static str)> {
     let settings = wish.kernel_autoconf().map(Autoconf::settings);
     settings.into_iter().flatten()
 }

@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::facts::{Netdev, rules, select};
 use crate::hardware::HardwareType;
 use crate::rdma::types::LinkLayer;
-use crate::wish::ipoib::{FULL_MEMBER, WantedMtu, Wish};
+use crate::wish::ipoib::{FULL_MEMBER, IpoibWish, RequestedMtu};
 
 impl Draft<'_> {
     /// The next changes of an interface.
@@ -50,7 +50,7 @@ impl Draft<'_> {
         };
         if other.hardware_type != Some(HardwareType::InfiniBand) {
             let error = Error::new(&netdev.ifname, format!("cannot be renamed to {name}"))
-                .seen("an interface that is not InfiniBand has this name")
+                .found("an interface that is not InfiniBand has this name")
                 .hint("choose another name in ifname=");
             return self.refuse(netdev, error);
         }
@@ -61,8 +61,8 @@ impl Draft<'_> {
         }
     }
 
-    fn mode(&mut self, wish: &Wish, netdev: &Netdev) {
-        let found = netdev.ipoib.as_ref().and_then(|seen| seen.mode);
+    fn mode(&mut self, wish: &IpoibWish, netdev: &Netdev) {
+        let found = netdev.ipoib.as_ref().and_then(|ipoib| ipoib.mode);
         match wish.mode.map(|requested| rules::mode(requested, netdev)) {
             Some(Ok(mode)) if found != Some(mode) => self.set(netdev, Setting::Mode(mode)),
             // The check of the mode reports that waiting does not help.
@@ -75,7 +75,7 @@ impl Draft<'_> {
     /// solicits routers when the interface is up.
     pub(super) fn addressed(
         &mut self,
-        wish: &Wish,
+        wish: &IpoibWish,
         netdev: &Netdev,
         max_mtu: Option<u32>,
         slaves: &[&Netdev],
@@ -94,8 +94,8 @@ impl Draft<'_> {
         {
             // For "max", a smaller MTU of the device is not a failure.
             let need = match requested {
-                WantedMtu::Max => Need::Best,
-                WantedMtu::Bytes(_) => Need::Requested,
+                RequestedMtu::Max => Need::Best,
+                RequestedMtu::Bytes(_) => Need::Requested,
             };
             self.on(netdev, need, What::Set(Setting::Mtu(bytes)));
         }
@@ -116,7 +116,7 @@ impl Draft<'_> {
         let selectors = expected
             .links
             .iter()
-            .filter_map(|link| kernel_cmdline::Selector::parse(link.wanted.as_str()));
+            .filter_map(|link| kernel_cmdline::Selector::parse(link.target.as_str()));
         let mut names: Vec<&str> = selectors
             .flat_map(|selector| select::ports(&selector, facts))
             .filter(|found| found.port.link_layer == Some(LinkLayer::Ethernet))

@@ -96,7 +96,7 @@ fn network(route: &Route) -> Option<Address> {
 }
 
 impl Setting {
-    /// Applies the setting to the interface `name` with this index. [`Error::seen`] is the kernel's
+    /// Applies the setting to the interface `name` with this index. [`Error::found`] is the kernel's
     /// answer.
     pub async fn apply(&self, name: &str, index: u32, root: &Root, net: &Net) -> Result<(), Error> {
         let set = match self {
@@ -124,7 +124,7 @@ impl Setting {
                 net.delete_route(index, network(route), route.gateway).await
             }
         };
-        set.map_err(|why| self.refused(name).seen(why))
+        set.map_err(|why| self.refused(name).found(why))
     }
 
     /// The error for a setting that the kernel refuses.
@@ -175,8 +175,8 @@ fn set_mode(root: &Root, ifname: &str, mode: Mode) -> Result<(), Error> {
     let word = format!("{mode}\n");
     let fail = |why: String| {
         Error::new(ifname, "mode cannot be set")
-            .seen(why)
-            .wanted(mode.word())
+            .found(why)
+            .expected(mode.word())
             .hint("see dmesg")
     };
     for _ in 0..3 {

@@ -11,6 +11,7 @@ use crate::facts::{AddressState, FoundAddress};
 use crate::plan::{Inventory, Plan, plan};
 use crate::request::Request;
 use crate::system::root::Root;
+use crate::wish::bond::BondFacts;
 use crate::wish::ipoib::Mode;
 
 /// A saved machine and its request.
@@ -195,10 +196,10 @@ fn a_refused_bond_option_is_tried_again_with_another_slave() {
     let bond = |slaves: &[&str]| Netdev {
         ifname: "b".to_owned(),
         ifindex: Some(9),
-        bond: Some(crate::wish::bond::Seen {
+        bond: Some(BondFacts {
             slaves: slaves.iter().map(ToString::to_string).collect(),
             options: vec!["mode=active-backup 1".to_owned()],
-            ..crate::wish::bond::Seen::default()
+            ..BondFacts::default()
         }),
         mtu: Some(2044),
         up: true,

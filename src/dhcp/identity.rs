@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// The requested client identifier (option 61).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum WantedId {
+pub enum RequestedId {
     /// On InfiniBand the identifier that the card's boot firmware sends, so that one reservation
     /// fits both; on Ethernet 01 and the address.
     #[default]

@@ -5,10 +5,10 @@ use super::Netdev;
 use crate::dhcp::v4::lease::Lease;
 use crate::dhcp::v4::progress::Progress;
 use crate::dhcp::v6;
-use crate::wish::ipoib::Wish;
+use crate::wish::ipoib::IpoibWish;
 
 /// The DHCP lease of the interface, where one is requested.
-pub fn lease<'p>(wish: &Wish, netdev: &Netdev, progress: &'p [Progress]) -> Option<&'p Lease> {
+pub fn lease<'p>(wish: &IpoibWish, netdev: &Netdev, progress: &'p [Progress]) -> Option<&'p Lease> {
     wish.dhcp.as_ref()?;
     let mut all = progress.iter();
     let one = all.find(|one| netdev.ifindex == Some(one.index))?;
@@ -17,7 +17,7 @@ pub fn lease<'p>(wish: &Wish, netdev: &Netdev, progress: &'p [Progress]) -> Opti
 
 /// The DHCPv6 lease of the interface, where one is requested.
 pub fn lease6<'p>(
-    wish: &Wish,
+    wish: &IpoibWish,
     netdev: &Netdev,
     progress: &'p [v6::progress::Progress],
 ) -> Option<&'p v6::lease::Lease> {
@@ -29,11 +29,11 @@ pub fn lease6<'p>(
 
 /// What is requested of the interface, with the leases that clients have for it.
 pub fn granted(
-    wish: &Wish,
+    wish: &IpoibWish,
     netdev: &Netdev,
     dhcp: &[Progress],
     dhcp6: &[v6::progress::Progress],
-) -> Wish {
+) -> IpoibWish {
     let wish4 = lease(wish, netdev, dhcp).map(|lease| wish.granted(lease));
     let wish = wish4.unwrap_or_else(|| wish.clone());
     match lease6(&wish, netdev, dhcp6) {
@@ -45,7 +45,8 @@ pub fn granted(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dhcp::v4;
+    use crate::dhcp::v4::Dhcp4Wish;
+    use crate::dhcp::v6::Dhcp6Wish;
 
     fn progress(index: u32) -> Progress {
         let lease = r#"{"address":"10.0.0.5","prefix":24,"server":"10.0.0.1","asked_ns":0,
@@ -67,7 +68,7 @@ mod tests {
         }
     }
 
-    fn addresses(wish: &Wish, netdev: &Netdev) -> Vec<String> {
+    fn addresses(wish: &IpoibWish, netdev: &Netdev) -> Vec<String> {
         let (dhcp, dhcp6) = ([progress(3), progress(4)], [progress6(4), progress6(5)]);
         let granted = granted(wish, netdev, &dhcp, &dhcp6);
         granted.addresses.iter().map(ToString::to_string).collect()
@@ -79,17 +80,17 @@ mod tests {
             ifindex: Some(index),
             ..Netdev::default()
         };
-        let both = Wish {
-            dhcp: Some(v4::Wish::default()),
-            dhcp6: Some(v6::Wish::default()),
-            ..Wish::default()
+        let both = IpoibWish {
+            dhcp: Some(Dhcp4Wish::default()),
+            dhcp6: Some(Dhcp6Wish::default()),
+            ..IpoibWish::default()
         };
         assert_eq!(addresses(&both, &netdev(3)), ["10.0.0.5/24"]);
         assert_eq!(addresses(&both, &netdev(4)), ["10.0.0.5/24", "fd00::5/128"]);
         assert_eq!(addresses(&both, &netdev(5)), ["fd00::5/128"]);
         assert_eq!(addresses(&both, &Netdev::default()), Vec::<String>::new());
         let none = Vec::<String>::new();
-        assert_eq!(addresses(&Wish::default(), &netdev(4)), none);
+        assert_eq!(addresses(&IpoibWish::default(), &netdev(4)), none);
         let mut routed = netdev(5);
         routed
             .addresses

@@ -36,7 +36,7 @@ impl Identity {
         } else {
             address.to_string()
         };
-        let pkey = netdev.ipoib.as_ref().and_then(|seen| seen.pkey);
+        let pkey = netdev.ipoib.as_ref().and_then(|ipoib| ipoib.pkey);
         Some(Identity {
             hardware_type,
             lasting,

@@ -32,8 +32,10 @@ use crate::rdma::{reach, sa};
 use crate::system::clock;
 use crate::system::modules::{InitState, init_state, normal};
 use crate::system::root::{BOOT_ID, Root};
+use crate::wish::bond::BondFacts;
 use crate::wish::expectation::Depth;
-use crate::wish::{bond, ipoib};
+use crate::wish::ipoib;
+use crate::wish::ipoib::IpoibFacts;
 
 pub use addresses::{AddressState, FoundAddress};
 pub use disks::DiskPath;
@@ -71,13 +73,13 @@ pub struct Facts {
     pub netdevs: Vec<Netdev>,
     /// Answers of the subnet administrators about interfaces without carrier, if they were queried.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub subnet_administrator: Vec<sa::Seen>,
+    pub subnet_administrator: Vec<sa::SaAnswer>,
     /// Whether the subnet administrators of the other ports answer, if they were queried.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub subnet_managers: Vec<sa::Contact>,
     /// Answers of the servers that were tested over RDMA.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub servers: Vec<reach::Seen>,
+    pub servers: Vec<reach::ServerAnswer>,
     /// Progress of DHCP, or the lease that was granted in this boot.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub dhcp: Vec<Progress>,
@@ -193,10 +195,10 @@ pub struct Netdev {
     /// Name of the underlying device on its bus.
     pub bus_address: Option<String>,
     /// Attributes of an IPoIB interface.
-    pub ipoib: Option<ipoib::Seen>,
+    pub ipoib: Option<IpoibFacts>,
     /// Attributes of a bond.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub bond: Option<bond::Seen>,
+    pub bond: Option<BondFacts>,
     /// IP addresses, including link-local ones (rtnetlink).
     #[serde(flatten, serialize_with = "addresses::by_state")]
     pub addresses: Vec<FoundAddress>,
@@ -514,7 +516,7 @@ fn netdev(look: &mut Look<'_>, ifname: String) -> Netdev {
     // A bond of IPoIB interfaces has their hardware type and the address of one of them.
     let bond = (kind.as_deref() == Some("bond")).then(|| bond(look, &base));
     let is_ipoib = hardware_type == Some(HardwareType::InfiniBand) && bond.is_none();
-    let ipoib = is_ipoib.then(|| ipoib::Seen {
+    let ipoib = is_ipoib.then(|| IpoibFacts {
         mode: look.parsed(&format!("{base}/mode"), |text| {
             ipoib::Mode::parse(text).ok_or("neither datagram nor connected")
         }),
@@ -550,8 +552,8 @@ fn netdev(look: &mut Look<'_>, ifname: String) -> Netdev {
 
 /// Reads a bond's own directory. Besides options it contains state: the slaves, the active slave,
 /// and the values of 802.3ad.
-fn bond(look: &mut Look<'_>, base: &str) -> bond::Seen {
-    let mut found = bond::Seen::default();
+fn bond(look: &mut Look<'_>, base: &str) -> BondFacts {
+    let mut found = BondFacts::default();
     for name in look.list(&format!("{base}/bonding")) {
         let is_state =
             matches!(name.as_str(), "mii_status" | "queue_id") || name.starts_with("ad_");

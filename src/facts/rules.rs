@@ -10,8 +10,9 @@ use crate::facts::{Facts, Netdev, PortRef};
 use crate::hardware::HardwareType;
 use crate::rdma::types::LinkLayer;
 use crate::wish::expectation::{Expectation, LinkWish};
+use crate::wish::ipoib::IpoibWish;
 use crate::wish::ipoib::{
-    self, CONNECTED_MAX, DATAGRAM_MAX, FULL_MEMBER, Mode, Suggested, WantedMode, WantedMtu,
+    CONNECTED_MAX, DATAGRAM_MAX, FULL_MEMBER, Mode, RequestedMode, RequestedMtu, Suggested,
 };
 
 /// Byte 0 of an IPoIB hardware address: the device supports connected mode (RFC 4755, 3.1).
@@ -19,19 +20,15 @@ const CONNECTED_CAPABLE: u8 = 0x80;
 
 /// The IPoIB interface of a wish on its port: found by the port GUID in its address and by its
 /// P_Key, never by name.
-pub fn interface<'f>(
-    wish: &ipoib::Wish,
-    port: PortRef<'_>,
-    facts: &'f Facts,
-) -> Option<&'f Netdev> {
+pub fn interface<'f>(wish: &IpoibWish, port: PortRef<'_>, facts: &'f Facts) -> Option<&'f Netdev> {
     facts.netdevs.iter().find(|netdev| {
-        let seen = netdev.ipoib.as_ref();
+        let ipoib = netdev.ipoib.as_ref();
         is_on_port(netdev, port)
             && match wish.pkey {
-                None => seen.is_some_and(|seen| !seen.child),
-                Some(pkey) => seen.is_some_and(|seen| {
-                    seen.child
-                        && seen
+                None => ipoib.is_some_and(|ipoib| !ipoib.child),
+                Some(pkey) => ipoib.is_some_and(|ipoib| {
+                    ipoib.child
+                        && ipoib
                             .pkey
                             .is_some_and(|p| p | FULL_MEMBER == pkey | FULL_MEMBER)
                 }),
@@ -60,12 +57,14 @@ pub fn can_connect(netdev: &Netdev) -> bool {
 }
 
 /// The mode to set, or why the requested mode is not possible.
-pub fn mode(requested: WantedMode, netdev: &Netdev) -> Result<Mode, String> {
+pub fn mode(requested: RequestedMode, netdev: &Netdev) -> Result<Mode, String> {
     match requested {
-        WantedMode::Datagram => Ok(Mode::Datagram),
-        WantedMode::Connected | WantedMode::Auto if can_connect(netdev) => Ok(Mode::Connected),
-        WantedMode::Auto => Ok(Mode::Datagram),
-        WantedMode::Connected => Err(format!(
+        RequestedMode::Datagram => Ok(Mode::Datagram),
+        RequestedMode::Connected | RequestedMode::Auto if can_connect(netdev) => {
+            Ok(Mode::Connected)
+        }
+        RequestedMode::Auto => Ok(Mode::Datagram),
+        RequestedMode::Connected => Err(format!(
             "{} does not support connected mode: flag 0x80 of its hardware address is not set (mlx5 with \
              enhanced IPoIB, or a kernel without CONFIG_INFINIBAND_IPOIB_CM); use rd.ib.mode=datagram or auto",
             netdev.ifname
@@ -75,23 +74,23 @@ pub fn mode(requested: WantedMode, netdev: &Netdev) -> Result<Mode, String> {
 
 /// The MTU to set after the interface has carrier: before, the broadcast group has not decided the
 /// limit.
-pub fn mtu_to_set(requested: WantedMtu, netdev: &Netdev) -> Option<u32> {
-    let connected = netdev.ipoib.as_ref().and_then(|seen| seen.mode) == Some(Mode::Connected);
+pub fn mtu_to_set(requested: RequestedMtu, netdev: &Netdev) -> Option<u32> {
+    let connected = netdev.ipoib.as_ref().and_then(|ipoib| ipoib.mode) == Some(Mode::Connected);
     let target = match (requested, connected) {
-        (WantedMtu::Bytes(bytes), _) => bytes,
+        (RequestedMtu::Bytes(bytes), _) => bytes,
         // The change of the mode has already set the largest MTU.
-        (WantedMtu::Max, true) => return None,
-        (WantedMtu::Max, false) => DATAGRAM_MAX,
+        (RequestedMtu::Max, true) => return None,
+        (RequestedMtu::Max, false) => DATAGRAM_MAX,
     };
     (netdev.mtu != Some(target)).then_some(target)
 }
 
 /// The next MTU of the bond: the requested one, or at most the least of its slaves. The broadcast
 /// group may have reduced the MTU of a slave after it joined the bond.
-pub fn bond_mtu(requested: Option<WantedMtu>, bond: &Netdev, slaves: &[&Netdev]) -> Option<u32> {
+pub fn bond_mtu(requested: Option<RequestedMtu>, bond: &Netdev, slaves: &[&Netdev]) -> Option<u32> {
     let target = match requested {
-        Some(WantedMtu::Bytes(bytes)) => Some(bytes),
-        Some(WantedMtu::Max) | None => {
+        Some(RequestedMtu::Bytes(bytes)) => Some(bytes),
+        Some(RequestedMtu::Max) | None => {
             let least = slaves.iter().filter_map(|slave| slave.mtu).min();
             least.filter(|least| bond.mtu.is_some_and(|mtu| *least < mtu))
         }
@@ -107,7 +106,7 @@ pub fn suggested_mtu(
     device_max: Option<u32>,
     slaves: &[&Netdev],
 ) -> Option<u32> {
-    let mode = netdev.ipoib.as_ref().map(|seen| seen.mode);
+    let mode = netdev.ipoib.as_ref().map(|ipoib| ipoib.mode);
     let is_infiniband = netdev.hardware_type == Some(HardwareType::InfiniBand);
     let of_mode = match mode {
         Some(Some(Mode::Connected)) => CONNECTED_MAX,
@@ -149,10 +148,9 @@ pub fn named_interfaces(expectation: &Expectation, ports: &Ports<'_>) -> BTreeSe
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wish::ipoib;
-    use crate::wish::ipoib::Mode;
-    use crate::wish::ipoib::Suggested;
-    use crate::wish::ipoib::WantedMode;
+    use crate::wish::ipoib::IpoibFacts;
+
+    use crate::wish::ipoib::{Mode, RequestedMode, Suggested};
 
     fn ipoib(address: &str, mode: Option<Mode>, mtu: u32) -> Netdev {
         Netdev {
@@ -160,7 +158,7 @@ mod tests {
             hardware_type: Some(HardwareType::InfiniBand),
             address: Some(address.parse().unwrap()),
             mtu: Some(mtu),
-            ipoib: Some(ipoib::Seen {
+            ipoib: Some(IpoibFacts {
                 mode,
                 pkey: Some(0xffff),
                 child: false,
@@ -177,12 +175,15 @@ mod tests {
     fn connected_mode_needs_the_flag_in_the_address() {
         let capable = ipoib(CAPABLE, Some(Mode::Datagram), 2044);
         let enhanced = ipoib(ENHANCED, Some(Mode::Datagram), 2044);
-        assert_eq!(mode(WantedMode::Connected, &capable), Ok(Mode::Connected));
-        assert_eq!(mode(WantedMode::Auto, &capable), Ok(Mode::Connected));
-        assert_eq!(mode(WantedMode::Auto, &enhanced), Ok(Mode::Datagram));
-        assert_eq!(mode(WantedMode::Datagram, &capable), Ok(Mode::Datagram));
         assert_eq!(
-            mode(WantedMode::Connected, &enhanced),
+            mode(RequestedMode::Connected, &capable),
+            Ok(Mode::Connected)
+        );
+        assert_eq!(mode(RequestedMode::Auto, &capable), Ok(Mode::Connected));
+        assert_eq!(mode(RequestedMode::Auto, &enhanced), Ok(Mode::Datagram));
+        assert_eq!(mode(RequestedMode::Datagram, &capable), Ok(Mode::Datagram));
+        assert_eq!(
+            mode(RequestedMode::Connected, &enhanced),
             Err(
                 "ib0 does not support connected mode: flag 0x80 of its hardware address is not set (mlx5 with \
                  enhanced IPoIB, or a kernel without CONFIG_INFINIBAND_IPOIB_CM); use rd.ib.mode=datagram or auto"
@@ -194,11 +195,14 @@ mod tests {
     #[test]
     fn the_mtu_is_set_only_if_it_differs() {
         let datagram = ipoib(CAPABLE, Some(Mode::Datagram), 2044);
-        assert_eq!(mtu_to_set(WantedMtu::Max, &datagram), Some(4092));
-        assert_eq!(mtu_to_set(WantedMtu::Bytes(2044), &datagram), None);
+        assert_eq!(mtu_to_set(RequestedMtu::Max, &datagram), Some(4092));
+        assert_eq!(mtu_to_set(RequestedMtu::Bytes(2044), &datagram), None);
         let connected = ipoib(CAPABLE, Some(Mode::Connected), 65520);
-        assert_eq!(mtu_to_set(WantedMtu::Max, &connected), None);
-        assert_eq!(mtu_to_set(WantedMtu::Bytes(9000), &connected), Some(9000));
+        assert_eq!(mtu_to_set(RequestedMtu::Max, &connected), None);
+        assert_eq!(
+            mtu_to_set(RequestedMtu::Bytes(9000), &connected),
+            Some(9000)
+        );
     }
 
     #[test]
@@ -210,11 +214,11 @@ mod tests {
         let (bond, one, other) = (netdev(4092), netdev(4092), netdev(2044));
         let slaves = [&one, &other];
         assert_eq!(bond_mtu(None, &bond, &slaves), Some(2044));
-        let max = Some(WantedMtu::Max);
+        let max = Some(RequestedMtu::Max);
         assert_eq!(bond_mtu(max, &bond, &slaves), Some(2044));
         assert_eq!(bond_mtu(max, &bond, &[&one]), None);
         assert_eq!(bond_mtu(max, &other, &[&one]), None);
-        let bytes = Some(WantedMtu::Bytes(4092));
+        let bytes = Some(RequestedMtu::Bytes(4092));
         assert_eq!(bond_mtu(bytes, &bond, &slaves), None);
         assert_eq!(bond_mtu(bytes, &other, &slaves), Some(4092));
     }
@@ -224,7 +228,7 @@ mod tests {
         let netdev = |mode: Option<Option<Mode>>, mtu: u32| Netdev {
             hardware_type: Some(HardwareType::InfiniBand),
             mtu: Some(mtu),
-            ipoib: mode.map(|mode| ipoib::Seen {
+            ipoib: mode.map(|mode| IpoibFacts {
                 mode,
                 pkey: None,
                 child: false,

@@ -36,7 +36,7 @@ impl<'f> Ports<'f> {
         if let Some(identity) = link.identity {
             return self.pinned(link, identity).into_iter().collect();
         }
-        match (&link.port, &link.wanted) {
+        match (&link.port, &link.target) {
             (None, Target::Any) => self.facts.ports().collect(),
             (Some(text), _) | (None, Target::Named(text)) => match Selector::parse(text) {
                 Some(selector) => ports(&selector, self.facts),
@@ -144,8 +144,8 @@ mod tests {
 
     #[test]
     fn a_link_has_the_ports_of_its_selector_or_every_port() {
-        let named = |wanted: &str, port: Option<&str>| LinkWish {
-            wanted: Target::from(wanted.to_owned()),
+        let named = |target: &str, port: Option<&str>| LinkWish {
+            target: Target::from(target.to_owned()),
             port: port.map(str::to_owned),
             ..LinkWish::default()
         };
@@ -161,7 +161,7 @@ mod tests {
     #[test]
     fn a_pinned_link_has_one_port_under_any_name() {
         let pinned = |guid: u64, port: u32, index: Option<u32>| LinkWish {
-            wanted: Target::Named("mlx4_0:1".to_owned()),
+            target: Target::Named("mlx4_0:1".to_owned()),
             identity: Some(Identity {
                 node_guid: Guid(guid),
                 port,

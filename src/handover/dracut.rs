@@ -7,7 +7,7 @@
 
 use std::net::IpAddr;
 
-use crate::wish::ipoib::Wish;
+use crate::wish::ipoib::IpoibWish;
 
 /// Directory of the files, which exists only in the initramfs: it is lost at switch_root.
 pub const TMP: &str = "/tmp";
@@ -26,7 +26,7 @@ pub struct Interface<'a> {
     /// Hardware address in the format of sysfs.
     pub hardware_address: Option<&'a str>,
     /// The request for the interface.
-    pub wish: &'a Wish,
+    pub wish: &'a IpoibWish,
     /// DHCP options: the names of dhclient-script (`new_root_path`) and the bytes.
     pub lease: &'a [(&'static str, Vec<u8>)],
 }
@@ -177,15 +177,15 @@ pub fn files(interface: &Interface<'_>) -> Vec<File> {
 }
 
 /// The non-empty fields of `ip=`, under the names that `ip_to_var` gives them.
-fn overrides(wish: &Wish) -> Vec<u8> {
+fn overrides(wish: &IpoibWish) -> Vec<u8> {
     let address = wish.addresses.first();
     let mask = address.map(|address| match address.address {
         IpAddr::V4(_) => netmask(address.prefix).to_string(),
         IpAddr::V6(_) => address.prefix.to_string(),
     });
     let mtu = wish.mtu.and_then(|mtu| match mtu {
-        crate::wish::ipoib::WantedMtu::Bytes(bytes) => Some(bytes.to_string()),
-        crate::wish::ipoib::WantedMtu::Max => None,
+        crate::wish::ipoib::RequestedMtu::Bytes(bytes) => Some(bytes.to_string()),
+        crate::wish::ipoib::RequestedMtu::Max => None,
     });
     let pairs = [
         ("ip", address.map(|address| address.address.to_string())),
@@ -296,21 +296,21 @@ mod tests {
 
     #[test]
     fn a_prefix_becomes_the_netmask_that_scripts_compare() {
-        let wish = |text: &str, prefix| Wish {
+        let wish = |text: &str, prefix| IpoibWish {
             addresses: vec![crate::inet::Address {
                 address: text.parse().unwrap(),
                 prefix,
             }],
-            ..Wish::default()
+            ..IpoibWish::default()
         };
-        let text = |wish: &Wish| String::from_utf8(overrides(wish)).unwrap();
+        let text = |wish: &IpoibWish| String::from_utf8(overrides(wish)).unwrap();
         for (prefix, mask) in [
             (0, "0.0.0.0"),
             (20, "255.255.240.0"),
             (32, "255.255.255.255"),
         ] {
-            let seen = text(&wish("10.1.2.3", prefix));
-            assert_eq!(seen, format!("ip='10.1.2.3'\nmask='{mask}'\n"));
+            let shown = text(&wish("10.1.2.3", prefix));
+            assert_eq!(shown, format!("ip='10.1.2.3'\nmask='{mask}'\n"));
         }
         assert_eq!(text(&wish("fd00::3", 64)), "ip='fd00::3'\nmask='64'\n");
     }

@@ -164,14 +164,14 @@ impl Leases {
     pub fn open() -> Result<Leases> {
         Leases::at(true)?.ok_or_else(|| {
             Error::new(format!("{DIRECTORY}/{PLACE}"), "cannot be opened")
-                .seen(Errno::ENOENT.desc())
+                .found(Errno::ENOENT.desc())
         })
     }
 
     /// Opens the directory, and creates it first if `make` is set; `None` if it does not exist.
     fn at(make: bool) -> Result<Option<Leases>> {
         let cannot =
-            |path: &str, errno: Errno| Error::new(path, "cannot be opened").seen(errno.desc());
+            |path: &str, errno: Errno| Error::new(path, "cannot be opened").found(errno.desc());
         let fd = match nix::fcntl::open(DIRECTORY, OPEN, Mode::empty()) {
             Ok(fd) => fd,
             Err(Errno::ENOENT) => return Ok(None),
@@ -186,7 +186,7 @@ impl Leases {
         if make {
             match mkdirat(&fd, PLACE, Mode::from_bits_truncate(0o755)) {
                 Ok(()) | Err(Errno::EEXIST) => {}
-                Err(errno) => return Err(Error::new(path, "cannot be created").seen(errno.desc())),
+                Err(errno) => return Err(Error::new(path, "cannot be created").found(errno.desc())),
             }
         }
         let fd = match openat(&fd, PLACE, OPEN, Mode::empty()) {
@@ -254,12 +254,12 @@ impl Leases {
 
 fn unsafe_to_use(path: &str, stat: &FileStat) -> Error {
     Error::new(path, "is not safe to use")
-        .seen(format!(
+        .found(format!(
             "owner {}, mode {:o}",
             stat.st_uid,
             stat.st_mode & 0o7777
         ))
-        .wanted("a directory of root or of this user that no other user can write to")
+        .expected("a directory of root or of this user that no other user can write to")
 }
 
 /// The leases that `ibboot lease` keeps in this boot, if any.

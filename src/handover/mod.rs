@@ -136,7 +136,7 @@ pub struct Link {
     /// The network device attached to the port (RoCE, Soft-RoCE).
     pub netdev: Option<String>,
     /// The argument that requested the link; none if any port was accepted.
-    pub asked_by: Option<Origin>,
+    pub requested_by: Option<Origin>,
     /// Whether the boot requires the link.
     pub required: bool,
     /// All checks passed.
@@ -192,7 +192,7 @@ pub fn write_state(directory: &Directory, state: &State) -> Result<()> {
 /// written as `\uNNNN` (RFC 8259 7).
 pub fn json<T: Serialize>(value: &T) -> Result<String> {
     let text = serde_json::to_string_pretty(value)
-        .map_err(|e| Error::new("JSON", "cannot be written").seen(e.to_string()))?;
+        .map_err(|e| Error::new("JSON", "cannot be written").found(e.to_string()))?;
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         if c == '\n' || is_plain(c) {
@@ -221,7 +221,7 @@ fn bytes_of(root: &Root, name: &str) -> Result<Option<Vec<u8>>> {
                 Ok(bytes)
             }
             Err(Errno::ENOENT) => Ok(None),
-            Err(errno) => Err(Error::new(DIRECTORY, "cannot be opened").seen(errno.desc())),
+            Err(errno) => Err(Error::new(DIRECTORY, "cannot be opened").found(errno.desc())),
         };
     }
     bytes_in_tree(root, name)
@@ -293,23 +293,23 @@ pub fn parse<T: Stamped>(name: &str, bytes: &[u8], boot_id: Option<&str>) -> Res
     let path = format!("{DIRECTORY}/{name}");
     let garbled = |e: serde_json::Error| {
         Error::new(&path, "does not parse")
-            .seen(shown(&e.to_string()))
+            .found(shown(&e.to_string()))
             .kind(Kind::Unknown)
     };
     // Read the schema first: another version may have another format.
     let Stamp { schema } = serde_json::from_slice(bytes).map_err(garbled)?;
     if schema > SCHEMA {
         return Err(Error::new(&path, "has another schema")
-            .seen(schema.to_string())
-            .wanted(SCHEMA.to_string())
+            .found(schema.to_string())
+            .expected(SCHEMA.to_string())
             .hint("use the ibboot of the same version as in the initramfs")
             .kind(Kind::Unknown));
     }
     let value: T = serde_json::from_slice(bytes).map_err(garbled)?;
     if value.boot_id() != boot_id {
         return Err(Error::new(&path, "belongs to another boot")
-            .seen(shown(value.boot_id().unwrap_or("no boot id")))
-            .wanted(boot_id.unwrap_or("no boot id"))
+            .found(shown(value.boot_id().unwrap_or("no boot id")))
+            .expected(boot_id.unwrap_or("no boot id"))
             .kind(Kind::Unknown));
     }
     Ok(value)
@@ -377,7 +377,8 @@ pub enum Phase {
     /// A kernel module was loaded; a span.
     Driver,
     /// An RDMA device was found.
-    DeviceSeen,
+    #[serde(rename = "device_seen")]
+    DeviceFound,
     /// A port was found ACTIVE.
     PortActive,
     /// DHCP, from carrier to the granted address; a span.

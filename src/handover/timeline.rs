@@ -14,7 +14,7 @@ impl Phase {
             Phase::KernelStart => "kernel start",
             Phase::Started => "ibboot up started",
             Phase::Driver => "driver",
-            Phase::DeviceSeen => "device found",
+            Phase::DeviceFound => "device found",
             Phase::PortActive => "port ACTIVE",
             Phase::Lease => "DHCP lease",
             Phase::Lease6 => "DHCPv6 lease",

@@ -4,11 +4,12 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 use crate::changes::Setting;
-use crate::dhcp::v4::Wish;
+use crate::dhcp::v4::Dhcp4Wish;
 use crate::dhcp::v4::lease::Lease;
 use crate::facts::{Netdev, rules};
 use crate::inet::{Address, Route};
 use crate::wish::ipoib;
+use crate::wish::ipoib::IpoibWish;
 
 /// A change in the words of the log.
 pub fn words(change: &Setting) -> String {
@@ -24,7 +25,7 @@ pub fn words(change: &Setting) -> String {
 
 /// All routes of a lease, including the default route.
 pub fn routes(lease: &Lease) -> Vec<Route> {
-    let wish = ipoib::Wish::default().granted(lease);
+    let wish = IpoibWish::default().granted(lease);
     let everywhere = Address {
         address: Ipv4Addr::UNSPECIFIED.into(),
         prefix: 0,
@@ -102,7 +103,7 @@ pub fn changes(
     had: &[Route],
     after: &Lease,
     kept: &[Route],
-    wish: &Wish,
+    wish: &Dhcp4Wish,
     netdev: &Netdev,
 ) -> Vec<Setting> {
     let mut changes = Vec::new();
@@ -129,7 +130,12 @@ pub fn changes(
 
 /// What the server changed and this program does not apply, in words: name servers and host name
 /// belong to the real root.
-pub fn not_applied(before: &Lease, after: &Lease, kept: &[Route], wish: &Wish) -> Option<String> {
+pub fn not_applied(
+    before: &Lease,
+    after: &Lease,
+    kept: &[Route],
+    wish: &Dhcp4Wish,
+) -> Option<String> {
     let mut words = Vec::new();
     let list = |items: Vec<String>| match items.join(" ") {
         none if none.is_empty() => "none".to_owned(),
@@ -158,6 +164,7 @@ pub fn not_applied(before: &Lease, after: &Lease, kept: &[Route], wish: &Wish) -
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wish::ipoib::IpoibFacts;
 
     fn lease(more: &str) -> Lease {
         let text = format!(
@@ -167,11 +174,11 @@ mod tests {
         serde_json::from_str(&text).unwrap()
     }
 
-    fn lines(before: &str, after: &str, wish: &Wish) -> Vec<String> {
+    fn lines(before: &str, after: &str, wish: &Dhcp4Wish) -> Vec<String> {
         lines_for(before, after, wish, &None)
     }
 
-    fn lines_for(before: &str, after: &str, wish: &Wish, servers: &Servers) -> Vec<String> {
+    fn lines_for(before: &str, after: &str, wish: &Dhcp4Wish, servers: &Servers) -> Vec<String> {
         let (before, after) = (lease(before), lease(after));
         let had = routes(&before);
         let stay = if wish.keep {
@@ -188,7 +195,7 @@ mod tests {
     #[test]
     fn what_is_the_same_changes_nothing() {
         let all = r#","mtu":2000,"routers":["10.0.0.1"],"name_servers":["10.0.0.3"]"#;
-        assert_eq!(lines(all, all, &Wish::default()), Vec::<String>::new());
+        assert_eq!(lines(all, all, &Dhcp4Wish::default()), Vec::<String>::new());
     }
 
     #[test]
@@ -198,7 +205,7 @@ mod tests {
         let after = r#","routers":["10.0.0.2"],
             "static_routes":[{"network":"10.8.0.0","prefix":16,"gateway":"10.0.0.7"}]"#;
         assert_eq!(
-            lines(before, after, &Wish::default()),
+            lines(before, after, &Dhcp4Wish::default()),
             [
                 "route 10.8.0.0/16 via 10.0.0.7 set",
                 "route 0.0.0.0/0 via 10.0.0.2 set",
@@ -210,9 +217,9 @@ mod tests {
 
     #[test]
     fn the_way_to_a_network_root_stays_until_there_is_another_one() {
-        let root = Wish {
+        let root = Dhcp4Wish {
             keep: true,
-            ..Wish::default()
+            ..Dhcp4Wish::default()
         };
         let before = r#","routers":["10.0.0.1"],
             "static_routes":[{"network":"10.7.0.0","prefix":16,"gateway":"10.0.0.7"}]"#;
@@ -233,9 +240,9 @@ mod tests {
 
     #[test]
     fn only_the_routes_to_the_servers_of_the_root_stay() {
-        let root = Wish {
+        let root = Dhcp4Wish {
             keep: true,
-            ..Wish::default()
+            ..Dhcp4Wish::default()
         };
         let before = r#","routers":["10.0.0.1"],
             "static_routes":[{"network":"10.7.0.0","prefix":16,"gateway":"10.0.0.7"},
@@ -302,9 +309,9 @@ mod tests {
     #[test]
     fn a_server_that_brings_new_routes_each_time_does_not_make_them_grow() {
         let servers = Some(vec!["10.200.0.2".parse().unwrap()]);
-        let root = Wish {
+        let root = Dhcp4Wish {
             keep: true,
-            ..Wish::default()
+            ..Dhcp4Wish::default()
         };
         for servers in [servers, None] {
             let first = lease(r#","routers":["10.0.0.1"]"#);
@@ -342,7 +349,7 @@ mod tests {
             &[],
             &wide,
             &[],
-            &Wish::default(),
+            &Dhcp4Wish::default(),
             &Netdev::default(),
         );
         let lines: Vec<String> = changes.iter().map(words).collect();
@@ -355,11 +362,14 @@ mod tests {
     #[test]
     fn the_mtu_follows_unless_the_command_line_has_one() {
         let (before, after) = (r#","mtu":2000"#, r#","mtu":1500"#);
-        assert_eq!(lines(before, after, &Wish::default()), ["MTU 1500 set"]);
-        assert_eq!(lines(before, "", &Wish::default()), ["no MTU"]);
-        let fixed = Wish {
+        assert_eq!(
+            lines(before, after, &Dhcp4Wish::default()),
+            ["MTU 1500 set"]
+        );
+        assert_eq!(lines(before, "", &Dhcp4Wish::default()), ["no MTU"]);
+        let fixed = Dhcp4Wish {
             ignore_mtu: true,
-            ..Wish::default()
+            ..Dhcp4Wish::default()
         };
         assert_eq!(lines(before, after, &fixed), Vec::<String>::new());
         assert_eq!(lines(before, "", &fixed), Vec::<String>::new());
@@ -369,7 +379,7 @@ mod tests {
     fn no_larger_mtu_is_set_than_the_interface_takes() {
         let datagram = Netdev {
             mtu: Some(1500),
-            ipoib: Some(ipoib::Seen {
+            ipoib: Some(IpoibFacts {
                 mode: Some(ipoib::Mode::Datagram),
                 pkey: None,
                 child: false,
@@ -377,7 +387,7 @@ mod tests {
             ..Netdev::default()
         };
         let (before, after) = (lease(r#","mtu":1500"#), lease(r#","mtu":65520"#));
-        let changes = changes(&before, &[], &after, &[], &Wish::default(), &datagram);
+        let changes = changes(&before, &[], &after, &[], &Dhcp4Wish::default(), &datagram);
         assert_eq!(changes, [Setting::Mtu(ipoib::DATAGRAM_MAX)]);
     }
 
@@ -386,12 +396,12 @@ mod tests {
         let before = r#","name_servers":["10.0.0.3"],"host_name":"a""#;
         let after = r#","name_servers":["10.0.0.4","10.0.0.5"],"domain_search":["a.example"]"#;
         assert_eq!(
-            lines(before, after, &Wish::default()),
+            lines(before, after, &Dhcp4Wish::default()),
             ["name servers 10.0.0.4 10.0.0.5, domains a.example, host name none"]
         );
-        let other_dns = Wish {
+        let other_dns = Dhcp4Wish {
             ignore_dns: true,
-            ..Wish::default()
+            ..Dhcp4Wish::default()
         };
         assert_eq!(lines(before, after, &other_dns), ["host name none"]);
     }

@@ -9,7 +9,7 @@ use super::held::{Accepted, Client, Event, Renewal};
 use super::place::Place;
 use crate::dhcp::Granted;
 use crate::dhcp::hardware::Hardware;
-use crate::dhcp::identity::WantedId;
+use crate::dhcp::identity::RequestedId;
 use crate::dhcp::v4::client::Config;
 use crate::dhcp::v4::identity::Identity;
 use crate::dhcp::v4::lease::Lease;
@@ -119,12 +119,12 @@ impl Client for Four {
 
     fn open(&mut self, root: &Root, netdev: &Netdev) -> Result<bool> {
         let name = &netdev.ifname;
-        let cannot = |why: &str| Error::new(name, "lease cannot be renewed").seen(why);
+        let cannot = |why: &str| Error::new(name, "lease cannot be renewed").found(why);
         let hardware = Hardware::read(root, name)
             .map_err(|e| Error::io(name, "hardware address cannot be read", &e))?;
         let client_id = unhex(&self.before.client_id);
         let expected =
-            WantedId::Bytes(client_id.ok_or_else(|| cannot("invalid client identifier"))?);
+            RequestedId::Bytes(client_id.ok_or_else(|| cannot("invalid client identifier"))?);
         let identity = Identity::new(hardware.hardware_type, &hardware.address, &expected);
         let wish = &self.before.wish;
         let config = Config {

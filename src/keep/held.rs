@@ -8,7 +8,7 @@ use futures_util::future::LocalBoxFuture;
 
 use super::changes::{Servers, needed, words};
 use super::place::{Place, Present};
-use super::reconcile::{Seen, Verdict};
+use super::reconcile::{Holdings, Verdict};
 use super::{Doubt, Renewals, Troubles, Turn, arrive};
 use crate::changes::Setting;
 use crate::dhcp::Granted;
@@ -109,7 +109,7 @@ pub(super) trait Client {
 pub(super) struct Held {
     client: Box<dyn Client>,
     place: Place,
-    seen: Seen,
+    found: Holdings,
     /// The interface came back: the client must check whether the lease is valid on its link.
     is_unverified: bool,
     /// When a new address is checked again, ns since kernel start.
@@ -131,14 +131,14 @@ impl Held {
         index: u32,
         identity: Option<Identity>,
     ) -> Held {
-        let seen = match client.granted() {
-            Some(_) => Seen::handed_over(),
-            None => Seen::nothing(),
+        let found = match client.granted() {
+            Some(_) => Holdings::handed_over(),
+            None => Holdings::nothing(),
         };
         Held {
             client,
             place: Place::new(interface, index, identity),
-            seen,
+            found,
             is_unverified: false,
             look: None,
             troubles: Troubles::default(),
@@ -194,7 +194,7 @@ impl Held {
         };
         if present.is_back {
             self.close();
-            self.seen = Seen::nothing();
+            self.found = Holdings::nothing();
             self.is_unverified = true;
             self.has_news = true;
         }
@@ -286,7 +286,7 @@ impl Held {
         } else {
             Vec::new()
         };
-        self.seen
+        self.found
             .compare(present, has_address, &expected, keep, &needed)
     }
 
@@ -307,7 +307,7 @@ impl Held {
         else {
             self.doubt = doubt;
             if !self.doubt.is_certain() {
-                self.seen.set_address();
+                self.found.set_address();
                 return true;
             }
             log::warn!("{name}: {what} was removed by another program: no longer renewed");
@@ -330,7 +330,7 @@ impl Held {
                 self.troubles.say(line);
                 return true;
             }
-            self.seen.set_address();
+            self.found.set_address();
             log::info!("{name}: {what} set again");
         }
         self.restore(turn.net, name, routes).await;
@@ -357,7 +357,7 @@ impl Held {
             let set = net.restore_route(self.place.index, network, route.gateway);
             match set.await {
                 Ok(()) => {
-                    self.seen.set_route(route);
+                    self.found.set_route(route);
                     log::info!("{name}: route {route} set again");
                 }
                 Err(why) => {
@@ -378,7 +378,7 @@ impl Held {
             }
         }
         self.client.forget();
-        self.seen = Seen::nothing();
+        self.found = Holdings::nothing();
         match turn
             .net
             .delete_address(self.place.index, address, None)
@@ -426,7 +426,7 @@ impl Held {
             Accepted::Other => {}
         }
         log::info!("{name}: {what} of {server}, {length}");
-        self.seen = Seen::nothing();
+        self.found = Holdings::nothing();
         if let Err(why) = self.set_address(net, &granted).await {
             self.troubles
                 .say(format!("{name}: {what} cannot be set: {why}"));

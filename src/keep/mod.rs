@@ -26,7 +26,7 @@ use crate::facts::Facts;
 use crate::handover::{self, Kept, LeaseDirectory};
 use crate::system::alarm::Alarm;
 use crate::system::clock::boottime_ns;
-use crate::system::net::{Net, Told};
+use crate::system::net::{LinkEvents, Net};
 use crate::system::notify::Manager;
 use crate::system::root::Root;
 use crate::wish::expectation::Depth;
@@ -46,7 +46,7 @@ struct Turn<'a> {
     facts: &'a Facts,
     net: &'a Net,
     /// What happened to links since the last check.
-    told: &'a Told,
+    told: &'a LinkEvents,
     servers: &'a Servers,
 }
 
@@ -72,7 +72,7 @@ pub async fn keep(root: &Root) -> Result<()> {
         servers: servers(root),
         leases,
         notes: Notes::of(handed_over),
-        told: Told::default(),
+        told: LinkEvents::default(),
         blind_looks: 0,
     };
     loop {
@@ -97,7 +97,7 @@ struct Keeper<'a> {
     servers: Servers,
     leases: Vec<Held>,
     notes: Notes,
-    told: Told,
+    told: LinkEvents,
     /// Number of checks in a row that could not read interfaces, addresses or routes.
     blind_looks: u32,
 }
@@ -108,7 +108,7 @@ impl Keeper<'_> {
     async fn turn(&mut self) -> Result<bool> {
         if self.net.is_closed() {
             self.net = Net::of_addresses()?;
-            self.told = Told::everything();
+            self.told = LinkEvents::everything();
         }
         let facts = Facts::gather(self.root, None, &[], Depth::Interfaces);
         if let Some(unread) = facts.unread_interfaces() {

@@ -7,7 +7,7 @@
 
 use crate::facts::lasting::Identity;
 use crate::facts::{Facts, Netdev};
-use crate::system::net::Told;
+use crate::system::net::LinkEvents;
 
 /// The interface of a lease.
 #[derive(Debug)]
@@ -65,7 +65,7 @@ impl Place {
     }
 
     /// Looks for the interface; `told` is what happened to links since the last check.
-    pub(super) fn look<'a>(&mut self, facts: &'a Facts, told: &Told) -> Found<'a> {
+    pub(super) fn look<'a>(&mut self, facts: &'a Facts, told: &LinkEvents) -> Found<'a> {
         let Some((netdev, index)) = self.find(facts) else {
             self.works = false;
             return Found::Gone(std::mem::take(&mut self.is_present));
@@ -127,8 +127,9 @@ impl Place {
 mod tests {
     use super::*;
     use crate::hardware::{HardwareAddress, HardwareType};
-    use crate::wish::bond;
-    use crate::wish::ipoib::Seen;
+    use crate::wish::bond::BondFacts;
+
+    use crate::wish::ipoib::IpoibFacts;
 
     const GUID: &str = "b8:59:9f:03:00:fc:1a:2c";
 
@@ -145,7 +146,7 @@ mod tests {
             up: true,
             carrier: Some(true),
             mtu: Some(2044),
-            ipoib: Some(Seen {
+            ipoib: Some(IpoibFacts {
                 mode: None,
                 pkey: Some(pkey),
                 child: pkey != 0xffff,
@@ -177,7 +178,7 @@ mod tests {
     fn a_device_that_was_reset_is_known_by_its_guid_and_pkey() {
         let before = ib("ib0", 4, "80:00:00:48", 0xffff);
         let mut place = place(&before);
-        let quiet = Told::default();
+        let quiet = LinkEvents::default();
         assert!(
             matches!(place.look(&facts(vec![before]), &quiet), Found::Present(t) if t.is_settled)
         );
@@ -217,8 +218,8 @@ mod tests {
     fn down_and_up_between_two_looks_is_not_missed() {
         let netdev = ib("ib0", 4, "80:00:00:48", 0xffff);
         let mut place = place(&netdev);
-        let quiet = Told::default();
-        let lost = Told::everything();
+        let quiet = LinkEvents::default();
+        let lost = LinkEvents::everything();
         let all = facts(vec![netdev.clone()]);
         assert!(
             matches!(place.look(&all, &quiet), Found::Present(t) if t.is_settled && !t.came_up)
@@ -247,7 +248,7 @@ mod tests {
             kind: kind.map(str::to_owned),
             ..Netdev::default()
         };
-        let quiet = Told::default();
+        let quiet = LinkEvents::default();
         let vlan = |name: &str, index| plain(name, index, Some("vlan"));
         let mut of_vlan = place(&vlan("e.5", 3));
         let all = facts(vec![
@@ -260,7 +261,7 @@ mod tests {
         let nameless = facts(vec![vlan("a", 9), vlan("b", 10)]);
         assert_eq!(index_of(&of_vlan.look(&nameless, &quiet)), None);
         let mut bond = plain("bond0", 5, Some("bond"));
-        bond.bond = Some(bond::Seen::default());
+        bond.bond = Some(BondFacts::default());
         let mut of_bond = place(&bond);
         bond.address = Some(address("52:54:00:00:00:02"));
         bond.ifindex = Some(12);

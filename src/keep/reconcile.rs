@@ -10,7 +10,7 @@ use crate::inet::Route;
 
 /// The settings of a lease that were on the interface at the last check.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Seen {
+pub(super) struct Holdings {
     address: bool,
     routes: Vec<Route>,
     /// Routes that another program removed.
@@ -33,18 +33,18 @@ pub(super) enum Verdict {
     Left,
 }
 
-impl Seen {
+impl Holdings {
     /// The state after the handover: the address is set.
-    pub(super) fn handed_over() -> Seen {
-        Seen {
+    pub(super) fn handed_over() -> Holdings {
+        Holdings {
             address: true,
-            ..Seen::default()
+            ..Holdings::default()
         }
     }
 
     /// No setting of ours is on the interface.
-    pub(super) fn nothing() -> Seen {
-        Seen::default()
+    pub(super) fn nothing() -> Holdings {
+        Holdings::default()
     }
 
     /// Records that the address was set: a later removal is deliberate.
@@ -154,10 +154,10 @@ mod tests {
         let expected = [route("10.8.0.0", 16), route("0.0.0.0", 0)];
         let (whole, bare) = (netdev(&expected), netdev(&[]));
         for keep in [false, true] {
-            let mut seen = Seen::handed_over();
+            let mut found = Holdings::handed_over();
             let mut look = |netdev: &Netdev, is_settled, has_address| {
                 let present = present(netdev, is_settled);
-                seen.compare(&present, has_address, &expected, keep, &[])
+                found.compare(&present, has_address, &expected, keep, &[])
             };
             assert_eq!(look(&bare, true, true), set(false, &expected, &[]));
             assert_eq!(look(&whole, true, true), set(false, &[], &[]));
@@ -174,15 +174,15 @@ mod tests {
     fn a_removal_right_after_setting_is_respected() {
         let expected = [route("0.0.0.0", 0)];
         let bare = netdev(&[]);
-        let mut seen = Seen::nothing();
-        let look = |seen: &mut Seen, has_address| {
-            seen.compare(&present(&bare, true), has_address, &expected, false, &[])
+        let mut found = Holdings::nothing();
+        let look = |found: &mut Holdings, has_address| {
+            found.compare(&present(&bare, true), has_address, &expected, false, &[])
         };
-        assert_eq!(look(&mut seen, false), set(true, &expected, &[]));
-        seen.set_address();
-        seen.set_route(expected[0]);
-        assert_eq!(look(&mut seen, true), set(false, &[], &expected));
-        assert_eq!(look(&mut seen, false), Verdict::Left);
+        assert_eq!(look(&mut found, false), set(true, &expected, &[]));
+        found.set_address();
+        found.set_route(expected[0]);
+        assert_eq!(look(&mut found, true), set(false, &[], &expected));
+        assert_eq!(look(&mut found, false), Verdict::Left);
     }
 
     #[test]
@@ -192,10 +192,10 @@ mod tests {
         let whole = netdev(&expected);
         for keep in [false, true] {
             let needed: &[Route] = if keep { &[way] } else { &[] };
-            let mut seen = Seen::handed_over();
+            let mut found = Holdings::handed_over();
             let mut look = |netdev: &Netdev, is_settled, has_address| {
                 let present = present(netdev, is_settled);
-                seen.compare(&present, has_address, &expected, keep, needed)
+                found.compare(&present, has_address, &expected, keep, needed)
             };
             assert_eq!(look(&whole, true, true), set(false, &[], &[]));
             let verdict = if keep {

@@ -85,7 +85,7 @@ impl Client for Six {
         let (Some(local), Some(index)) = (netdev.link_local(), netdev.ifindex) else {
             return Ok(false);
         };
-        let cannot = |why: &str| Error::new(name, "DHCPv6 lease cannot be renewed").seen(why);
+        let cannot = |why: &str| Error::new(name, "DHCPv6 lease cannot be renewed").found(why);
         let config = Config {
             identity: Identity {
                 duid: unhex(&self.before.duid).ok_or_else(|| cannot("invalid DUID"))?,

@@ -27,27 +27,27 @@ impl Hca<'_> {
 }
 
 /// How a selector identifies an HCA that has no RDMA device yet.
-enum Wanted {
+enum Demand {
     At(PciAddress),
     By(&'static str),
 }
 
-impl Wanted {
+impl Demand {
     fn is(&self, hca: &Hca<'_>) -> bool {
         match self {
-            Wanted::At(address) => hca.function.address == address.to_string(),
-            Wanted::By(maker) => hca.maker() == *maker,
+            Demand::At(address) => hca.function.address == address.to_string(),
+            Demand::By(maker) => hca.maker() == *maker,
         }
     }
 }
 
 /// The HCA that a selector identifies; none for the name of an interface, for a name from udev and
 /// for a GUID.
-fn identified(selector: &str) -> Option<Wanted> {
+fn identified(selector: &str) -> Option<Demand> {
     match Selector::parse(selector)? {
-        Selector::Pci(address) => Some(Wanted::At(address)),
+        Selector::Pci(address) => Some(Demand::At(address)),
         Selector::Name(device) | Selector::Port { device, .. } => {
-            drivers::by_device_name(device).map(Wanted::By)
+            drivers::by_device_name(device).map(Demand::By)
         }
         Selector::Guid(_) => None,
     }
@@ -133,7 +133,7 @@ impl Draft<'_> {
     /// Loads the drivers of the HCAs on the PCI bus, if the command line names none.
     fn hca_drivers(&mut self) {
         let inventory = self.inventory;
-        let requested = self.request.asked.clone();
+        let requested = self.request.requested_by.clone();
         let mut hcas: Vec<Hca<'_>> = Vec::new();
         for function in &inventory.pci {
             let found = inventory.modules.for_modalias(&function.modalias);
@@ -163,12 +163,12 @@ impl Draft<'_> {
         let request = self.request;
         let ports = request.ports.iter().map(|port| &port.value);
         let interfaces = request.interfaces.iter().map(|known| &known.value.port);
-        let required: Vec<Wanted> = ports
+        let required: Vec<Demand> = ports
             .chain(interfaces)
             .filter_map(|p| identified(p))
             .collect();
         if !required.is_empty() {
-            hcas.retain(|hca| required.iter().any(|wanted| wanted.is(hca)));
+            hcas.retain(|hca| required.iter().any(|required| required.is(hca)));
         }
         let makers: BTreeSet<&str> = hcas.iter().map(Hca::maker).collect();
         if makers.len() > 1 {
@@ -212,7 +212,7 @@ impl Draft<'_> {
     }
 
     /// Plans a module once; false if the image does not have it.
-    pub(super) fn load(&mut self, name: &str, asked_by: Option<&Origin>) -> bool {
+    pub(super) fn load(&mut self, name: &str, requested_by: Option<&Origin>) -> bool {
         if let Some(known) = self.modules.iter().find(|module| module.name == name) {
             return known.refused.is_none();
         }
@@ -221,10 +221,10 @@ impl Draft<'_> {
             Found::Builtin => (true, None),
             Found::File(file) => (false, Some(file)),
             Found::Missing => {
-                let refusal = missing(name, index, asked_by);
+                let refusal = missing(name, index, requested_by);
                 self.modules.push(ModuleWish {
                     name: name.to_owned(),
-                    asked_by: asked_by.cloned(),
+                    requested_by: requested_by.cloned(),
                     builtin: false,
                     refused: Some(refusal.reason.clone()),
                 });
@@ -233,11 +233,11 @@ impl Draft<'_> {
             }
         };
         if self.request.async_probe {
-            self.probe_side_by_side(name, asked_by);
+            self.probe_side_by_side(name, requested_by);
         }
         self.modules.push(ModuleWish {
             name: name.to_owned(),
-            asked_by: asked_by.cloned(),
+            requested_by: requested_by.cloned(),
             builtin,
             refused: None,
         });
@@ -247,21 +247,21 @@ impl Draft<'_> {
                 file,
                 parameters: self.parameters(name),
             },
-            asked_by: asked_by.cloned(),
+            requested_by: requested_by.cloned(),
         });
         true
     }
 
     /// Loads the dependencies that bind the cards, because they need `async_probe` themselves:
     /// modprobe passes parameters only to the module that it is called for.
-    fn probe_side_by_side(&mut self, name: &str, asked_by: Option<&Origin>) {
+    fn probe_side_by_side(&mut self, name: &str, requested_by: Option<&Origin>) {
         let index = &self.inventory.modules;
         let cores = index
             .closure(name)
             .into_iter()
             .filter(|m| m != name && drivers::half_of(m).is_some() && index.drives_devices(m));
         for core in cores.collect::<Vec<_>>() {
-            self.load(&core, asked_by);
+            self.load(&core, requested_by);
         }
     }
 
@@ -278,7 +278,7 @@ impl Draft<'_> {
 }
 
 /// The refusal of a module that is not in the image; the reason names the module and the file.
-fn missing(name: &str, index: &Index, asked_by: Option<&Origin>) -> Refusal {
+fn missing(name: &str, index: &Index, requested_by: Option<&Origin>) -> Refusal {
     let file = drivers::usual_file(name);
     Refusal {
         object: name.to_owned(),
@@ -286,6 +286,6 @@ fn missing(name: &str, index: &Index, asked_by: Option<&Origin>) -> Refusal {
             "kernel module is not in this image: {file} is not in {}/modules.dep; add it (dracut --add-drivers {name}, or ibboot_drivers= in dracut.conf.d)",
             index.directory
         ),
-        asked_by: asked_by.cloned(),
+        requested_by: requested_by.cloned(),
     }
 }

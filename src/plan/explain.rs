@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! PURE: a plan as text.
 
-use crate::dhcp;
-use crate::dhcp::identity::WantedId;
+use crate::dhcp::identity::RequestedId;
+use crate::dhcp::v6::Dhcp6Wish;
 use crate::dhcp::v6::identity::of_rfc4361;
 use crate::error::printable;
 use crate::hardware::Hex;
@@ -10,7 +10,8 @@ use crate::plan::steps::{Expected, What};
 use crate::plan::{Action, Plan};
 use crate::request::{Dump, OnFailure};
 use crate::wish::bond;
-use crate::wish::ipoib::{self, WantedMode, WantedMtu};
+use crate::wish::bond::BondWish;
+use crate::wish::ipoib::{IpoibWish, RequestedMode, RequestedMtu};
 use kernel_cmdline::Handover;
 
 /// A step in words.
@@ -83,7 +84,7 @@ fn expected(action: &Expected<'_>) -> String {
 }
 
 /// The work on an IPoIB interface, in order.
-fn interface(name: &str, port: &str, wish: &ipoib::Wish) -> String {
+fn interface(name: &str, port: &str, wish: &IpoibWish) -> String {
     let mut parts = Vec::new();
     if let Some(pkey) = wish.pkey {
         parts.push(format!("child of P_Key {pkey:#06x} on {port}"));
@@ -96,13 +97,13 @@ fn interface(name: &str, port: &str, wish: &ipoib::Wish) -> String {
 }
 
 /// The work on an existing interface.
-fn configuring(wish: &ipoib::Wish) -> Vec<String> {
+fn configuring(wish: &IpoibWish) -> Vec<String> {
     let mut parts = Vec::new();
     parts.extend(wish.mode.map(|mode| {
         let mode = match mode {
-            WantedMode::Auto => "connected if the device can, else datagram",
-            WantedMode::Connected => "connected",
-            WantedMode::Datagram => "datagram",
+            RequestedMode::Auto => "connected if the device can, else datagram",
+            RequestedMode::Connected => "connected",
+            RequestedMode::Datagram => "datagram",
         };
         format!("mode {mode}")
     }));
@@ -115,11 +116,11 @@ fn configuring(wish: &ipoib::Wish) -> Vec<String> {
 }
 
 /// MTU, addresses, routes, names and DHCP.
-fn addressing(wish: &ipoib::Wish) -> Vec<String> {
+fn addressing(wish: &IpoibWish) -> Vec<String> {
     let mut parts = Vec::new();
     parts.extend(wish.mtu.map(|mtu| match mtu {
-        WantedMtu::Max => "MTU max".to_owned(),
-        WantedMtu::Bytes(bytes) => format!("MTU {bytes}"),
+        RequestedMtu::Max => "MTU max".to_owned(),
+        RequestedMtu::Bytes(bytes) => format!("MTU {bytes}"),
     }));
     parts.extend(wish.addresses.iter().map(ToString::to_string));
     parts.extend(wish.autoconf.map(|autoconf| autoconf.word().to_owned()));
@@ -140,9 +141,9 @@ fn addressing(wish: &ipoib::Wish) -> Vec<String> {
     parts.extend(wish.hostname.iter().map(|name| format!("host name {name}")));
     parts.extend(wish.dhcp.as_ref().map(|dhcp| {
         let id = match &dhcp.client_id {
-            WantedId::Firmware => "of the card's firmware".to_owned(),
-            WantedId::Hardware => "20 and the port GUID".to_owned(),
-            WantedId::Bytes(bytes) => Hex(bytes).to_string(),
+            RequestedId::Firmware => "of the card's firmware".to_owned(),
+            RequestedId::Hardware => "20 and the port GUID".to_owned(),
+            RequestedId::Bytes(bytes) => Hex(bytes).to_string(),
         };
         let limit = dhcp.limit_s.map_or(String::new(), |limit| {
             format!(", {} times {limit} s", dhcp.tries)
@@ -155,11 +156,11 @@ fn addressing(wish: &ipoib::Wish) -> Vec<String> {
     parts
 }
 
-fn asking6(wish: &dhcp::v6::Wish) -> String {
+fn asking6(wish: &Dhcp6Wish) -> String {
     let mut how = Vec::new();
     let written = match &wish.client_id {
-        WantedId::Bytes(bytes) => of_rfc4361(bytes),
-        WantedId::Firmware | WantedId::Hardware => None,
+        RequestedId::Bytes(bytes) => of_rfc4361(bytes),
+        RequestedId::Firmware | RequestedId::Hardware => None,
     };
     how.push(match written {
         Some(identity) => format!("DUID {}, IAID {}", Hex(&identity.duid), identity.iaid),
@@ -176,7 +177,7 @@ fn asking6(wish: &dhcp::v6::Wish) -> String {
 }
 
 /// The work on a bond.
-fn make_bond(name: &str, bond: &bond::Wish, wish: &ipoib::Wish) -> String {
+fn make_bond(name: &str, bond: &BondWish, wish: &IpoibWish) -> String {
     let mut parts = vec![format!("mode {}", bond::MODE)];
     let options = bond.options.iter();
     parts.extend(options.map(|(option, value)| format!("{option} {value}")));
@@ -198,7 +199,7 @@ pub fn text(plan: &Plan) -> String {
         );
         return out;
     }
-    let Some(asked) = &plan.asked_by else {
+    let Some(asked) = &plan.requested_by else {
         out.push_str("this command line requests nothing from ibboot\n");
         return out;
     };
@@ -208,7 +209,7 @@ pub fn text(plan: &Plan) -> String {
             What::Step(step) => action(step),
             What::Expected(wish) => expected(wish),
         });
-        match line.asked_by {
+        match line.requested_by {
             Some(origin) => {
                 out.push_str(&format!(
                     "{:>3}. {what}  <- {}\n",
@@ -225,7 +226,7 @@ pub fn text(plan: &Plan) -> String {
             printable(&refusal.object),
             printable(&refusal.reason)
         ));
-        if let Some(origin) = &refusal.asked_by {
+        if let Some(origin) = &refusal.requested_by {
             out.push_str(&format!("  <- {}", printable(&origin.argument)));
         }
         out.push('\n');

@@ -8,7 +8,7 @@ use crate::facts::Netdev;
 use crate::hardware::HardwareType;
 use crate::rdma::types::LinkLayer;
 use crate::request::SoftLink;
-use crate::request::interfaces::{BondWish, InterfaceWish};
+use crate::request::interfaces::{InterfaceWish, RequestedBond};
 use crate::system::drivers;
 use crate::wish::expectation::{LinkWish, Require, Target};
 use crate::wish::origin::Requested;
@@ -28,12 +28,12 @@ impl Draft<'_> {
                         kind: link.value.kind,
                         netdev: link.value.netdev.clone(),
                     },
-                    asked_by: Some(link.origin.clone()),
+                    requested_by: Some(link.origin.clone()),
                 }),
             }
             wishes.push(LinkWish {
-                wanted: Target::Named(link.value.name.clone()),
-                asked_by: Some(link.origin.clone()),
+                target: Target::Named(link.value.name.clone()),
+                requested_by: Some(link.origin.clone()),
                 link_layer: Some(LinkLayer::Ethernet),
                 netdev: Some(link.value.netdev.clone()),
                 refused,
@@ -86,20 +86,20 @@ impl Draft<'_> {
         // rd.ib.require= may list the interface or its port.
         let listed = |link: &&mut LinkWish| {
             link.ipoib.is_none()
-                && (link.wanted == *name || (link.wanted == *port && ipoib.pkey.is_none()))
+                && (link.target == *name || (link.target == *port && ipoib.pkey.is_none()))
         };
         if let Some(link) = links.iter_mut().find(listed) {
-            link.port = (link.wanted != *port).then(|| port.clone());
+            link.port = (link.target != *port).then(|| port.clone());
             link.link_layer = Some(LinkLayer::InfiniBand);
             link.refused.clone_from(&interface.value.refused);
             link.ipoib = Some(ipoib.clone());
-            let wanted = link.wanted.clone();
-            return self.plan_interface(interface, wanted);
+            let target = link.target.clone();
+            return self.plan_interface(interface, target);
         }
         links.push(LinkWish {
-            wanted: Target::Named(name.clone()),
+            target: Target::Named(name.clone()),
             port: (name != port).then(|| port.clone()),
-            asked_by: Some(interface.origin.clone()),
+            requested_by: Some(interface.origin.clone()),
             link_layer: Some(LinkLayer::InfiniBand),
             ipoib: Some(ipoib.clone()),
             refused: interface.value.refused.clone(),
@@ -123,7 +123,7 @@ impl Draft<'_> {
     }
 
     /// Plans a bond of interfaces that are already planned.
-    pub(super) fn bond(&mut self, bond: &Requested<BondWish>, links: &mut Vec<LinkWish>) {
+    pub(super) fn bond(&mut self, bond: &Requested<RequestedBond>, links: &mut Vec<LinkWish>) {
         let name = &bond.value.name;
         let mut refused = bond.value.refused.clone();
         if let Some(reason) = &refused {
@@ -132,10 +132,10 @@ impl Draft<'_> {
             refused = Some("kernel module bonding is not in this image".to_owned());
         }
         // rd.ib.require= may list the bond.
-        links.retain(|link| link.wanted != *name);
+        links.retain(|link| link.target != *name);
         links.push(LinkWish {
-            wanted: Target::Named(name.clone()),
-            asked_by: Some(bond.origin.clone()),
+            target: Target::Named(name.clone()),
+            requested_by: Some(bond.origin.clone()),
             ipoib: Some(bond.value.ipoib.clone()),
             bond: Some(bond.value.bond.clone()),
             refused,
@@ -151,12 +151,12 @@ impl Draft<'_> {
         };
         let made = |link: &LinkWish| {
             let mut links = self.request.links.iter().map(|made| &made.value.name);
-            let wanted = link.wanted.as_str();
-            links.any(|name| wanted.strip_suffix(":1").unwrap_or(wanted) == name)
+            let target = link.target.as_str();
+            links.any(|name| target.strip_suffix(":1").unwrap_or(target) == name)
         };
         let listed = |link: &LinkWish| {
             let mut ports = self.request.ports.iter();
-            ports.any(|port| link.wanted == port.value)
+            ports.any(|port| link.target == port.value)
         };
         let is_bare = |link: &&mut LinkWish| listed(link) && link.ipoib.is_none() && !made(link);
         for link in links.iter_mut().filter(is_bare) {
@@ -178,7 +178,7 @@ impl Draft<'_> {
                 missing.join(", ")
             )
         });
-        let requested = self.request.asked.as_ref();
+        let requested = self.request.requested_by.as_ref();
         if let Some(reason) = &refused {
             self.refuse(Target::Any.as_str(), reason, requested);
         }
@@ -186,8 +186,8 @@ impl Draft<'_> {
         // A port without an IPoIB interface does not qualify.
         let infiniband = all.filter(|_| require != Require::All);
         LinkWish {
-            wanted: Target::Any,
-            asked_by: requested.cloned(),
+            target: Target::Any,
+            requested_by: requested.cloned(),
             link_layer: infiniband.map(|_| LinkLayer::InfiniBand),
             refused,
             required: require == Require::All,

@@ -27,7 +27,7 @@ use crate::system::root::Root;
 use crate::wish::expectation::{
     Depth, Expectation, LinkWish, ModuleWish, Require, ServerWish, Target,
 };
-use crate::wish::ipoib;
+use crate::wish::ipoib::IpoibWish;
 use crate::wish::origin::{Origin, Requested};
 use crate::wish::storage::{OfLease, Transport};
 
@@ -137,7 +137,8 @@ pub struct Step {
     #[serde(flatten)]
     pub action: Action,
     /// The argument; none if the step follows from another step.
-    pub asked_by: Option<Origin>,
+    #[serde(rename = "asked_by")]
+    pub requested_by: Option<Origin>,
 }
 
 /// A request that is not possible on this machine.
@@ -148,7 +149,8 @@ pub struct Refusal {
     /// Why, and what to do.
     pub reason: String,
     /// The argument.
-    pub asked_by: Option<Origin>,
+    #[serde(rename = "asked_by")]
+    pub requested_by: Option<Origin>,
 }
 
 /// An IPoIB interface that an argument names.
@@ -164,7 +166,7 @@ pub struct Interface {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
     /// The argument that turned ibboot on; none if nothing is done.
-    pub asked_by: Option<Origin>,
+    pub requested_by: Option<Origin>,
     /// What is done in addition to the expectation, in order; [`Plan::lines`] has both.
     pub steps: Vec<Step>,
     /// The named IPoIB interfaces, in order.
@@ -197,9 +199,9 @@ impl Serialize for Plan {
     fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("schema", &SCHEMA)?;
-        map.serialize_entry("asked_by", &self.asked_by)?;
+        map.serialize_entry("asked_by", &self.requested_by)?;
         // Without an argument there are no lines, not even the handover.
-        let lines = self.asked_by.as_ref().map(|_| self.lines());
+        let lines = self.requested_by.as_ref().map(|_| self.lines());
         map.serialize_entry("steps", &lines.unwrap_or_default())?;
         map.serialize_entry("refusals", &self.refusals)?;
         map.serialize_entry("complaints", &self.complaints)?;
@@ -235,13 +237,13 @@ pub fn plan(request: &Request, inventory: &Inventory) -> Plan {
         modules: Vec::new(),
         left: Vec::new(),
     };
-    let expectation = if request.asked.is_some() {
+    let expectation = if request.requested_by.is_some() {
         draft.make()
     } else {
         nothing()
     };
     Plan {
-        asked_by: request.asked.clone(),
+        requested_by: request.requested_by.clone(),
         steps: draft.steps,
         interfaces: draft.interfaces,
         of_all: request.any_interface.as_ref().map(|all| all.origin.clone()),
@@ -302,7 +304,7 @@ impl Draft<'_> {
         }
         let wish = |server: Requested<Server>| ServerWish {
             server: server.value,
-            asked_by: Some(server.origin),
+            requested_by: Some(server.origin),
         };
         servers.into_iter().map(wish).collect()
     }
@@ -330,10 +332,10 @@ impl Draft<'_> {
         let mut links = self.soft_links();
         self.roce();
         for port in &self.request.ports {
-            if links.iter().all(|link| link.wanted != port.value) {
+            if links.iter().all(|link| link.target != port.value) {
                 links.push(LinkWish {
-                    wanted: Target::Named(port.value.clone()),
-                    asked_by: Some(port.origin.clone()),
+                    target: Target::Named(port.value.clone()),
+                    requested_by: Some(port.origin.clone()),
                     ..LinkWish::default()
                 });
             }
@@ -357,7 +359,7 @@ impl Draft<'_> {
         // `rxe0:1` in a list is the port of a link that ibboot creates: one wish, not two.
         let made = self.request.links.iter();
         let made: Vec<String> = made.map(|l| format!("{}:1", l.value.name)).collect();
-        links.retain(|link| made.iter().all(|made| link.wanted != *made));
+        links.retain(|link| made.iter().all(|made| link.target != *made));
         // If no port is named, or any N or all are required, every port is a candidate.
         let any_port = (require != Require::Listed).then(|| self.any_port(require));
         Expectation {
@@ -376,7 +378,7 @@ impl Draft<'_> {
     fn is_required(&self, link: &LinkWish, require: Require) -> bool {
         if require != Require::Listed || !self.request.listed {
             // One interface of a bond is enough; the checks of the bond require it.
-            let is_in_bond = |ipoib: &ipoib::Wish| ipoib.bond.is_some();
+            let is_in_bond = |ipoib: &IpoibWish| ipoib.bond.is_some();
             return match require {
                 Require::Listed => !link.ipoib.as_ref().is_some_and(is_in_bond),
                 Require::All => true,
@@ -386,15 +388,15 @@ impl Draft<'_> {
         self.request.ports.iter().any(|port| {
             // The name of its port also selects a link that ibboot creates.
             let device = port.value.strip_suffix(":1");
-            link.wanted == port.value || device.is_some_and(|device| link.wanted == device)
+            link.target == port.value || device.is_some_and(|device| link.target == device)
         })
     }
 
-    fn refuse(&mut self, object: &str, reason: &str, asked_by: Option<&Origin>) {
+    fn refuse(&mut self, object: &str, reason: &str, requested_by: Option<&Origin>) {
         self.refusals.push(Refusal {
             object: object.to_owned(),
             reason: reason.to_owned(),
-            asked_by: asked_by.cloned(),
+            requested_by: requested_by.cloned(),
         });
     }
 }

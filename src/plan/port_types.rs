@@ -17,7 +17,7 @@ impl Draft<'_> {
                         selector: selector.clone(),
                         port_type: *port_type,
                     },
-                    asked_by: Some(wish.origin.clone()),
+                    requested_by: Some(wish.origin.clone()),
                 }),
             }
         }
@@ -81,7 +81,7 @@ impl Draft<'_> {
                         RoceMode::V2 => "RoCE v2",
                     },
                 },
-                asked_by: Some(roce.origin.clone()),
+                requested_by: Some(roce.origin.clone()),
             };
             self.steps.push(steps);
         }

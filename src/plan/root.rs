@@ -3,7 +3,7 @@
 
 use crate::request::Request;
 use crate::wish::expectation::RootWish;
-use crate::wish::ipoib;
+use crate::wish::ipoib::IpoibWish;
 use crate::wish::storage::{Protocol, Transport};
 
 /// The root file system, if an interface of ibboot leads to its server; over RDMA always.
@@ -22,7 +22,7 @@ pub fn carried(request: &Request) -> Option<RootWish> {
             Protocol::Iscsi => request.portals.clone(),
             _ => Vec::new(),
         },
-        asked_by: Some(wish.origin.clone()),
+        requested_by: Some(wish.origin.clone()),
     })
 }
 
@@ -30,18 +30,18 @@ pub fn carried(request: &Request) -> Option<RootWish> {
 /// DHCP server of a boot device of ibboot may still name it.
 pub fn holds_netroot(request: &Request) -> bool {
     let may_be_named = request.root_of_lease.is_some() && interfaces(request).any(may_learn_root);
-    request.asked.is_some() && (carried(request).is_some() || may_be_named)
+    request.requested_by.is_some() && (carried(request).is_some() || may_be_named)
 }
 
 /// All IPoIB interfaces, bonds included.
-fn interfaces(request: &Request) -> impl Iterator<Item = &ipoib::Wish> {
+fn interfaces(request: &Request) -> impl Iterator<Item = &IpoibWish> {
     let bonds = request.bonds.iter().map(|b| &b.value.ipoib);
     let interfaces = request.interfaces.iter().map(|i| &i.value.ipoib);
     interfaces.chain(bonds)
 }
 
 /// Whether the DHCP server of this interface may name the root file system or its server.
-fn may_learn_root(ipoib: &ipoib::Wish) -> bool {
+fn may_learn_root(ipoib: &IpoibWish) -> bool {
     ipoib.boot && (ipoib.dhcp.is_some() || ipoib.dhcp6.is_some())
 }
 
@@ -58,7 +58,7 @@ mod tests {
 
     #[test]
     fn a_root_left_to_dhcp_waits_for_us_where_the_boot_device_is_ours_and_asks() {
-        for (cmdline, wanted) in [
+        for (cmdline, expected) in [
             ("ip=ib0:dhcp root=dhcp", true),
             ("bootdev=ib0 root=dhcp", true),
             ("bond=bond0:ib0,ib1 root=dhcp", true),
@@ -72,14 +72,14 @@ mod tests {
             ("ip=dhcp ip=10.0.0.1:::24::ib0:none root=dhcp", false),
         ] {
             let request = Request::from_text(cmdline);
-            assert!(request.asked.is_some(), "{cmdline}");
-            assert_eq!(holds_netroot(&request), wanted, "{cmdline}");
+            assert!(request.requested_by.is_some(), "{cmdline}");
+            assert_eq!(holds_netroot(&request), expected, "{cmdline}");
         }
     }
 
     #[test]
     fn a_server_without_an_address_is_the_boot_devices_to_say() {
-        for (cmdline, wanted) in [
+        for (cmdline, expected) in [
             ("root=dhcp", true),
             ("root=nfs:/srv/root", true),
             ("root=nfs:10.0.0.2:/srv/root", false),
@@ -87,7 +87,7 @@ mod tests {
             ("root=/dev/vda", false),
         ] {
             let request = Request::from_text(cmdline);
-            assert_eq!(leaves_server_out(&request), wanted, "{cmdline}");
+            assert_eq!(leaves_server_out(&request), expected, "{cmdline}");
         }
     }
 }

@@ -7,9 +7,10 @@ use serde::{Serialize, Serializer};
 
 use super::{Action, Plan, Step};
 use crate::system::drivers;
+use crate::wish::bond::BondWish;
 use crate::wish::expectation::{Expectation, LinkWish, Require};
+use crate::wish::ipoib::IpoibWish;
 use crate::wish::origin::Origin;
-use crate::wish::{bond, ipoib};
 
 /// A line of the plan, and the argument that requests it; none if the line follows from another
 /// line.
@@ -19,7 +20,8 @@ pub struct Shown<'a> {
     #[serde(flatten)]
     pub what: What<'a>,
     /// The argument.
-    pub asked_by: Option<&'a Origin>,
+    #[serde(rename = "asked_by")]
+    pub requested_by: Option<&'a Origin>,
 }
 
 /// Where a line comes from.
@@ -43,23 +45,23 @@ pub enum Expected<'a> {
         /// Selector of its port.
         port: &'a str,
         /// What is requested of the interface.
-        ipoib: &'a ipoib::Wish,
+        ipoib: &'a IpoibWish,
     },
     /// Bring up the IPoIB interfaces of several ports, except those that another line names.
     BringUpInterfaces {
         /// Selectors of the ports; empty for every port.
         ports: Vec<&'a str>,
         /// What is requested of each interface.
-        ipoib: &'a ipoib::Wish,
+        ipoib: &'a IpoibWish,
     },
     /// Create a bond of IPoIB interfaces; set addresses when the bond has carrier.
     MakeBond {
         /// Its name.
         name: &'a str,
         /// Its interfaces and options.
-        bond: &'a bond::Wish,
+        bond: &'a BondWish,
         /// MTU and addresses.
-        ipoib: &'a ipoib::Wish,
+        ipoib: &'a IpoibWish,
     },
     /// Wait until the port is verified.
     WaitFor {
@@ -98,12 +100,12 @@ impl Plan {
         let servers = self.expectation.servers.iter();
         lines.extend(servers.map(|wish| {
             let server = wish.server.to_string();
-            line(Expected::AskServer { server }, wish.asked_by.as_ref())
+            line(Expected::AskServer { server }, wish.requested_by.as_ref())
         }));
         let handover = self.handover.as_ref();
         let to = handover.map(|to| to.value);
-        let asked_by = handover.map(|to| &to.origin);
-        lines.push(line(Expected::HandOver { to }, asked_by));
+        let requested_by = handover.map(|to| &to.origin);
+        lines.push(line(Expected::HandOver { to }, requested_by));
         lines
     }
 
@@ -116,10 +118,10 @@ impl Plan {
         self.interfaces.iter().filter_map(|interface| {
             let name = &interface.value.name;
             let mut links = self.possible();
-            let link = links.find(|link| link.wanted == interface.value.link)?;
+            let link = links.find(|link| link.target == interface.value.link)?;
             let action = Expected::BringUpInterface {
                 name,
-                port: link.port.as_deref().unwrap_or(link.wanted.as_str()),
+                port: link.port.as_deref().unwrap_or(link.target.as_str()),
                 ipoib: link.ipoib.as_ref()?,
             };
             Some(line(action, Some(&interface.origin)))
@@ -129,11 +131,11 @@ impl Plan {
     fn bond_lines(&self) -> impl Iterator<Item = Shown<'_>> {
         self.possible().filter_map(|link| {
             let action = Expected::MakeBond {
-                name: link.wanted.as_str(),
+                name: link.target.as_str(),
                 bond: link.bond.as_ref()?,
                 ipoib: link.ipoib.as_ref()?,
             };
-            Some(line(action, link.asked_by.as_ref()))
+            Some(line(action, link.requested_by.as_ref()))
         })
     }
 
@@ -141,7 +143,7 @@ impl Plan {
     fn lines_of_all(&self) -> impl Iterator<Item = Shown<'_>> {
         let of_all = |link: &&LinkWish| link.of_all;
         let listed: Vec<&LinkWish> = self.expectation.links.iter().filter(of_all).collect();
-        let ports = listed.iter().map(|link| link.wanted.as_str()).collect();
+        let ports = listed.iter().map(|link| link.target.as_str()).collect();
         let listed = listed.first().map(|link| (ports, *link));
         let any_port = self.expectation.any_port.as_ref().filter(of_all);
         let any_port = any_port.map(|link| (Vec::new(), link));
@@ -170,11 +172,11 @@ impl Plan {
             let action = Expected::WaitFor {
                 port: match is_every {
                     true => "every port",
-                    false => link.wanted.as_str(),
+                    false => link.target.as_str(),
                 },
                 gates_boot: link.required || *require != Require::Listed,
             };
-            line(action, link.asked_by.as_ref())
+            line(action, link.requested_by.as_ref())
         })
     }
 }
@@ -187,15 +189,15 @@ impl<'a> From<&'a Step> for Shown<'a> {
     fn from(step: &'a Step) -> Shown<'a> {
         Shown {
             what: What::Step(&step.action),
-            asked_by: step.asked_by.as_ref(),
+            requested_by: step.requested_by.as_ref(),
         }
     }
 }
 
-fn line<'a>(action: Expected<'a>, asked_by: Option<&'a Origin>) -> Shown<'a> {
+fn line<'a>(action: Expected<'a>, requested_by: Option<&'a Origin>) -> Shown<'a> {
     Shown {
         what: What::Expected(action),
-        asked_by,
+        requested_by,
     }
 }
 
@@ -214,7 +216,7 @@ mod tests {
             let json = serde_json::to_value(&line).unwrap();
             let object = ["module", "name", "port", "server"].map(|key| json[key].as_str());
             let object = object.into_iter().flatten().next().unwrap_or_default();
-            let argument = line.asked_by.map_or("", |origin| &origin.argument);
+            let argument = line.requested_by.map_or("", |origin| &origin.argument);
             let action = json["action"].as_str().unwrap();
             format!("{action} {object} <- {argument}")
         });

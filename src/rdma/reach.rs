@@ -30,7 +30,7 @@ impl std::fmt::Display for Server {
 
 /// Result of the test of one server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Seen {
+pub struct ServerAnswer {
     /// The server that was tested.
     #[serde(flatten)]
     pub server: Server,

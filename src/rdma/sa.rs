@@ -11,7 +11,7 @@ use super::mad::{Group, Question, Status};
 
 /// Result of the requests for one interface.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Seen {
+pub struct SaAnswer {
     /// The IPoIB interface.
     pub interface: String,
     /// LID of the subnet manager that received the requests.

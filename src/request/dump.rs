@@ -29,12 +29,12 @@ pub(super) fn narrow(request: &mut Request, arguments: &Arguments<'_>) {
     const SERVER: &str = "this kernel saves a crash dump: no server is queried over RDMA";
     const ROOT: &str = "this kernel saves a crash dump: no module is loaded for the root file system, and the root file system is not checked";
     const MODULES: &str = "this kernel saves a crash dump: ib_umad, ib_uverbs and rdma_ucm are not loaded, because no link needs them";
-    if request.asked.is_none() {
+    if request.requested_by.is_none() {
         return;
     }
     request.onfail = OnFailure::Continue;
     if !arguments.ib.kdump.is_some_and(|on| on.value) {
-        request.asked = None;
+        request.requested_by = None;
         request.dump = Some(Dump::Undisturbed);
         return;
     }
@@ -79,12 +79,12 @@ mod tests {
             "ip=ib0:dhcp rd.ib.kdump=1 rd.ib.kdump=0",
         ] {
             let request = narrowed(line);
-            assert_eq!(request.asked, None, "{line}");
+            assert_eq!(request.requested_by, None, "{line}");
             assert_eq!(request.dump, Some(Dump::Undisturbed), "{line}");
         }
         for line in ["quiet", "rd.ib.kdump=1", "rd.ib=0 rd.ib.kdump=1"] {
             let request = narrowed(line);
-            assert_eq!((request.asked, request.dump), (None, None), "{line}");
+            assert_eq!((request.requested_by, request.dump), (None, None), "{line}");
         }
     }
 

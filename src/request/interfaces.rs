@@ -13,13 +13,13 @@ use kernel_cmdline::{
     Arguments, Bond, ClientIdForm, HwAddr, Ifname, Interface, Ip, Mode, Mtu, Spanned,
 };
 
-use crate::dhcp::identity::WantedId;
+use crate::dhcp::identity::RequestedId;
 use crate::inet::{Address, Route};
-use crate::wish::ipoib::{self, FULL_MEMBER, WantedMode, WantedMtu};
+use crate::wish::ipoib::{self, FULL_MEMBER, IpoibWish, RequestedMode, RequestedMtu};
 use crate::wish::origin::{Requested, requested};
 
 pub use addressing::is_addressed;
-pub use bonds::{BondWish, bonds};
+pub use bonds::{RequestedBond, bonds};
 pub use boot::{boot_device, is_anywhere, is_named, is_without_ip, unaddressed};
 
 /// Identity of an interface: two names with the same port selector and P_Key mean one interface.
@@ -171,7 +171,7 @@ fn refuse_shared_names(found: &mut [Requested<InterfaceWish>]) {
 }
 
 /// What `rd.ib.mode=` and `rd.ib.mtu=` without an interface request of every interface.
-pub fn unnamed(arguments: &Arguments<'_>) -> Option<Requested<ipoib::Wish>> {
+pub fn unnamed(arguments: &Arguments<'_>) -> Option<Requested<IpoibWish>> {
     let mode = arguments
         .ib
         .modes
@@ -182,27 +182,27 @@ pub fn unnamed(arguments: &Arguments<'_>) -> Option<Requested<ipoib::Wish>> {
         .mtus
         .iter()
         .rfind(|mtu| mtu.value.interface.is_none());
-    let wanted = ipoib::Wish {
-        mode: mode.map(|mode| wanted_mode(mode.value.mode)),
-        mtu: mtu.map(|mtu| wanted_mtu(mtu.value.mtu)),
-        ..ipoib::Wish::default()
+    let wish = IpoibWish {
+        mode: mode.map(|mode| requested_mode(mode.value.mode)),
+        mtu: mtu.map(|mtu| requested_mtu(mtu.value.mtu)),
+        ..IpoibWish::default()
     };
-    mode.map(|mode| requested(mode, wanted.clone()))
-        .or_else(|| mtu.map(|mtu| requested(mtu, wanted.clone())))
+    mode.map(|mode| requested(mode, wish.clone()))
+        .or_else(|| mtu.map(|mtu| requested(mtu, wish.clone())))
 }
 
-fn wanted_mode(mode: Mode) -> WantedMode {
+fn requested_mode(mode: Mode) -> RequestedMode {
     match mode {
-        Mode::Auto => WantedMode::Auto,
-        Mode::Connected => WantedMode::Connected,
-        Mode::Datagram => WantedMode::Datagram,
+        Mode::Auto => RequestedMode::Auto,
+        Mode::Connected => RequestedMode::Connected,
+        Mode::Datagram => RequestedMode::Datagram,
     }
 }
 
-fn wanted_mtu(mtu: Mtu) -> WantedMtu {
+fn requested_mtu(mtu: Mtu) -> RequestedMtu {
     match mtu {
-        Mtu::Bytes(bytes) => WantedMtu::Bytes(bytes),
-        Mtu::Max => WantedMtu::Max,
+        Mtu::Bytes(bytes) => RequestedMtu::Bytes(bytes),
+        Mtu::Max => RequestedMtu::Max,
     }
 }
 
@@ -217,11 +217,7 @@ impl Collected<'_, '_> {
     }
 
     /// Like [`Collected::change`], for the wish of the interface.
-    fn add(
-        &mut self,
-        interface: &Spanned<'_, Interface<'_>>,
-        change: impl FnOnce(&mut ipoib::Wish),
-    ) {
+    fn add(&mut self, interface: &Spanned<'_, Interface<'_>>, change: impl FnOnce(&mut IpoibWish)) {
         self.change(interface, |found| change(&mut found.ipoib));
     }
 
@@ -242,9 +238,9 @@ impl Collected<'_, '_> {
         let mut entry = InterfaceWish {
             name: interface.value.to_string(),
             port: key.port,
-            ipoib: ipoib::Wish {
+            ipoib: IpoibWish {
                 pkey: key.pkey,
-                ..ipoib::Wish::default()
+                ..IpoibWish::default()
             },
             refused: None,
             left: false,
@@ -299,7 +295,7 @@ impl Collected<'_, '_> {
                 });
             }
             self.add(&bond.with(Interface::Name(bond.value.name)), |ipoib| {
-                ipoib.mtu = ipoib.mtu.or(bond.value.mtu.map(WantedMtu::Bytes));
+                ipoib.mtu = ipoib.mtu.or(bond.value.mtu.map(RequestedMtu::Bytes));
             });
         }
     }
@@ -336,7 +332,7 @@ impl Collected<'_, '_> {
             let hostname = ip.hostname.map(str::to_owned);
             ipoib.hostname = hostname.or_else(|| ipoib.hostname.take());
             ipoib.dns.extend(ip.dns1.into_iter().chain(ip.dns2));
-            ipoib.mtu = ip.mtu.map(WantedMtu::Bytes).or(ipoib.mtu);
+            ipoib.mtu = ip.mtu.map(RequestedMtu::Bytes).or(ipoib.mtu);
         });
     }
 
@@ -360,12 +356,12 @@ impl Collected<'_, '_> {
     fn client_ids(&mut self) {
         let arguments = self.arguments;
         let of_form = |form: ClientIdForm| match form {
-            ClientIdForm::Firmware => WantedId::Firmware,
-            ClientIdForm::Guid => WantedId::Hardware,
+            ClientIdForm::Firmware => RequestedId::Firmware,
+            ClientIdForm::Guid => RequestedId::Hardware,
         };
         for found in &mut self.found {
             let means = |interface: &Interface<'_>| found.value.is(&key(arguments, interface));
-            let mut wanted = WantedId::default();
+            let mut client_id = RequestedId::default();
             let forms = &arguments.ib.client_ids;
             let all = forms.iter().filter(|id| id.value.interface.is_none());
             let named = forms.iter().filter(|id| {
@@ -373,20 +369,20 @@ impl Collected<'_, '_> {
                 interface.is_some_and(means)
             });
             for id in all.chain(named) {
-                wanted = of_form(id.value.form);
+                client_id = of_form(id.value.form);
             }
             let explicit = arguments.net.dhcp.client_ids.iter();
             for id in explicit.filter(|id| means(&id.value.interface)) {
-                wanted = WantedId::Bytes(id.value.id.bytes().collect());
+                client_id = RequestedId::Bytes(id.value.id.bytes().collect());
             }
             if let Some(dhcp6) = &mut found.value.ipoib.dhcp6 {
-                dhcp6.client_id = wanted.clone();
+                dhcp6.client_id = client_id.clone();
             }
             if let Some(information) = &mut found.value.ipoib.information {
-                information.client_id = wanted.clone();
+                information.client_id = client_id.clone();
             }
             if let Some(dhcp) = &mut found.value.ipoib.dhcp {
-                dhcp.client_id = wanted;
+                dhcp.client_id = client_id;
             }
         }
     }
@@ -401,9 +397,9 @@ impl Collected<'_, '_> {
             let entry = InterfaceWish {
                 name: ipoib::child_name(parent, pkey),
                 port: port.to_owned(),
-                ipoib: ipoib::Wish {
+                ipoib: IpoibWish {
                     pkey: Some(pkey),
-                    ..ipoib::Wish::default()
+                    ..IpoibWish::default()
                 },
                 refused: None,
                 left: false,
@@ -479,14 +475,14 @@ impl Collected<'_, '_> {
             entry.mode = entry.mode.or(all);
         }
         for mode in &arguments.ib.modes {
-            let wanted = wanted_mode(mode.value.mode);
+            let requested = requested_mode(mode.value.mode);
             // The mode belongs to the slaves, not to the bond.
             let bond = bonds_of(arguments)
                 .find(|bond| mode.value.interface == Some(Interface::Name(bond.value.name)));
             let slaves = bond.map_or(&[][..], |bond| &bond.value.slaves);
             let single = mode.value.interface.filter(|_| bond.is_none());
             for interface in slaves.iter().copied().chain(single) {
-                self.add(&mode.with(interface), |ipoib| ipoib.mode = Some(wanted));
+                self.add(&mode.with(interface), |ipoib| ipoib.mode = Some(requested));
             }
         }
     }
@@ -496,7 +492,8 @@ impl Collected<'_, '_> {
     fn mtus(&mut self) {
         let arguments = self.arguments;
         let all = unnamed(arguments).and_then(|wish| wish.value.mtu);
-        let by_ip: Vec<Option<WantedMtu>> = self.found.iter().map(|f| f.value.ipoib.mtu).collect();
+        let by_ip: Vec<Option<RequestedMtu>> =
+            self.found.iter().map(|f| f.value.ipoib.mtu).collect();
         for found in &mut self.found {
             let entry = &mut found.value.ipoib;
             entry.mtu = entry.mtu.or(all);
@@ -507,8 +504,8 @@ impl Collected<'_, '_> {
             };
             let position = self.position(&key(arguments, &interface));
             let fixed = position.and_then(|p| by_ip.get(p).copied().flatten());
-            let wanted = fixed.or(Some(wanted_mtu(mtu.value.mtu)));
-            self.add(&mtu.with(interface), |ipoib| ipoib.mtu = wanted);
+            let mtu_wish = fixed.or(Some(requested_mtu(mtu.value.mtu)));
+            self.add(&mtu.with(interface), |ipoib| ipoib.mtu = mtu_wish);
         }
         for found in &mut self.found {
             let entry = &mut found.value.ipoib;
@@ -525,7 +522,7 @@ pub struct InterfaceWish {
     /// Selector text of its port.
     pub port: String,
     /// What is requested of the interface.
-    pub ipoib: ipoib::Wish,
+    pub ipoib: IpoibWish,
     /// Why the interface is not possible.
     pub refused: Option<String>,
     /// The addresses are left to the image's network module, which must be able to set the

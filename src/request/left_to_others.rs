@@ -7,7 +7,7 @@ use kernel_cmdline::{Arguments, HwAddr, Interface, Method, Net, Route, Spanned};
 use super::interfaces::{
     InterfaceWish, boot_device, is_addressed, is_named, is_without_ip, unaddressed,
 };
-use crate::wish::ipoib;
+use crate::wish::ipoib::IpoibWish;
 use crate::wish::origin::{Requested, requested};
 
 /// `BOOTIF=` of Ethernet firmware, if a network root file system is to use an interface of ibboot:
@@ -45,7 +45,7 @@ fn left_anywhere(arguments: &Arguments<'_>) -> Vec<Requested<&'static str>> {
     let is_boot_devices = unaddressed(arguments).is_some();
     // If the boot device is Ethernet, the addresses belong to it.
     let is_ethernets = booted.is_none() && is_named(arguments);
-    if arguments.asked().is_none() || is_boot_devices || is_ethernets {
+    if arguments.requested_by().is_none() || is_boot_devices || is_ethernets {
         return Vec::new();
     }
     let anywhere = ip.iter().filter(|ip| ip.value.interface.is_none());
@@ -79,7 +79,7 @@ pub(super) fn left(
     let mut left = left_of_ip(arguments, is_ours);
     left.extend(left_anywhere(arguments));
     left.extend(ethernet_booted_from(arguments, is_ours).map(|bootif| requested(&bootif, BOOTIF)));
-    let is_without = |ipoib: &ipoib::Wish| {
+    let is_without = |ipoib: &IpoibWish| {
         ipoib.addresses.is_empty() && ipoib.dhcp.is_none() && ipoib.dhcp6.is_none()
     };
     if !left.is_empty() || !interfaces.iter().all(|i| is_without(&i.value.ipoib)) {

@@ -18,12 +18,13 @@ use serde::Serialize;
 
 use crate::error::Error;
 use crate::rdma::reach::Server;
-use crate::request::interfaces::{BondWish, InterfaceWish, is_anywhere};
+use crate::request::interfaces::{InterfaceWish, RequestedBond, is_anywhere};
 use crate::system::modules::normal;
 use crate::system::root::Root;
 use crate::wish::expectation::Rate;
+use crate::wish::ipoib::IpoibWish;
 use crate::wish::origin::{Origin, Requested, origin, requested};
-use crate::wish::{ipoib, storage};
+use crate::wish::storage;
 
 pub use dump::Dump;
 
@@ -80,7 +81,7 @@ pub enum OnFailure {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
     /// The argument that turns ibboot on; none if there is nothing to do.
-    pub asked: Option<Origin>,
+    pub requested_by: Option<Origin>,
     /// Modules of `rd.driver.pre=` and `rd.driver.post=`, in the kernel's spelling.
     pub modules: Vec<Requested<String>>,
     /// Modules that no device may load by itself (`rd.driver.blacklist=`, `modprobe.blacklist=`).
@@ -96,10 +97,10 @@ pub struct Request {
     /// Named IPoIB interfaces, without repetition.
     pub interfaces: Vec<Requested<InterfaceWish>>,
     /// Bonds of such interfaces.
-    pub bonds: Vec<Requested<BondWish>>,
+    pub bonds: Vec<Requested<RequestedBond>>,
     /// What `rd.ib.mode=` and `rd.ib.mtu=` without an interface request, if they may apply to
     /// interfaces other than the named ones.
-    pub any_interface: Option<Requested<ipoib::Wish>>,
+    pub any_interface: Option<Requested<IpoibWish>>,
     /// The image's network module is to address any interface that comes up.
     pub anywhere: bool,
     /// `rd.ib.require=` lists ports: only these gate the boot.
@@ -220,7 +221,7 @@ impl Request {
             megabits: rate.value.megabits,
         });
         Request {
-            asked: arguments.asked().as_ref().map(origin),
+            requested_by: arguments.requested_by().as_ref().map(origin),
             modules: modules(arguments),
             blacklist: blacklist
                 .map(|driver| requested(driver, normal(driver.value)))

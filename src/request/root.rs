@@ -61,7 +61,7 @@ pub fn left_to_dhcp(arguments: &Arguments<'_>) -> Option<OfLease> {
     let mut dhcp = all.filter(|argument| argument.value == "dhcp");
     let argument = dhcp.next().filter(|_| named(arguments).is_none())?;
     Some(OfLease {
-        asked_by: origin(argument),
+        requested_by: origin(argument),
         is_iser: is_iser(arguments),
     })
 }
@@ -80,7 +80,7 @@ mod tests {
     use kernel_cmdline::Source;
     use std::net::Ipv4Addr;
 
-    fn seen(cmdline: &str) -> Option<String> {
+    fn found(cmdline: &str) -> Option<String> {
         let sources = [Source::new("test", cmdline.as_bytes())];
         let root = named(&kernel_cmdline::parse(&sources))?;
         let Root {
@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn every_spelling_of_a_root_says_its_server_and_its_transport() {
-        for (cmdline, wanted) in [
+        for (cmdline, expected) in [
             ("root=nfs:10.0.0.2:/root", "Nfs tcp 10.0.0.2 -"),
             ("root=nfs4:10.0.0.2:/rdma", "Nfs tcp 10.0.0.2 -"),
             (
@@ -140,10 +140,10 @@ mod tests {
             ("root=live:http://server/b.img", "Live tcp - -"),
         ] {
             let shown = kernel_cmdline::Shown(cmdline.as_bytes()).to_string();
-            let wanted = format!("{wanted} <- {shown}");
-            assert_eq!(seen(cmdline).as_ref(), Some(&wanted), "{cmdline}");
+            let expected = format!("{expected} <- {shown}");
+            assert_eq!(found(cmdline).as_ref(), Some(&expected), "{cmdline}");
             // A saved tree has only the redacted form.
-            assert_eq!(seen(&shown), Some(wanted), "{cmdline}");
+            assert_eq!(found(&shown), Some(expected), "{cmdline}");
         }
         for cmdline in [
             "root=/dev/vda",
@@ -153,35 +153,35 @@ mod tests {
             "root=live:/dev/sr0",
             "root=live:torrent://10.0.0.2/a",
         ] {
-            assert_eq!(seen(cmdline), None, "{cmdline}");
+            assert_eq!(found(cmdline), None, "{cmdline}");
         }
         for transport in [
             "rd.iscsi.transport=iser",
             "rd.iscsi.param=iface.transport_name=iser",
         ] {
             assert_eq!(
-                seen(&format!("{transport} netroot=iscsi:10.0.0.2::::iqn.a")).unwrap(),
+                found(&format!("{transport} netroot=iscsi:10.0.0.2::::iqn.a")).unwrap(),
                 "Iscsi rdma 10.0.0.2 ib_iser <- netroot=iscsi:10.0.0.2::::iqn.a",
                 "{transport}"
             );
         }
         // The disk is named by root=, where it comes from by netroot=.
         assert_eq!(
-            seen("root=LABEL=r netroot=iscsi:10.0.0.2::::iqn.a").unwrap(),
+            found("root=LABEL=r netroot=iscsi:10.0.0.2::::iqn.a").unwrap(),
             "Iscsi tcp 10.0.0.2 - <- netroot=iscsi:10.0.0.2::::iqn.a"
         );
     }
 
     #[test]
     fn a_disk_may_have_several_servers() {
-        let seen = |cmdline: &str| {
+        let found = |cmdline: &str| {
             let sources = [Source::new("test", cmdline.as_bytes())];
             let portals = portals(&kernel_cmdline::parse(&sources));
             let word = |server: &Option<IpAddr>| server.map_or("-".to_owned(), |s| s.to_string());
             portals.iter().map(word).collect::<Vec<_>>().join(" ")
         };
         let one = "netroot=iscsi:10.0.0.2::::iqn.a";
-        for (cmdline, wanted) in [
+        for (cmdline, expected) in [
             (one.to_owned(), ""),
             (format!("{one} {one} netroot=nfs:10.1.0.2:/"), ""),
             (
@@ -190,7 +190,7 @@ mod tests {
             ),
             (format!("{one} netroot=iscsi:server::::iqn.a"), "10.0.0.2 -"),
         ] {
-            assert_eq!(seen(&cmdline), wanted, "{cmdline}");
+            assert_eq!(found(&cmdline), expected, "{cmdline}");
         }
     }
 
@@ -206,7 +206,7 @@ mod tests {
         };
         let root = over.granted("iscsi:10.0.0.2::::iqn.a", otherwise).unwrap();
         assert_eq!(root.transport, Transport::Rdma);
-        for (path, wanted) in [
+        for (path, expected) in [
             ("nfs:10.0.0.2:/srv/root", "Nfs tcp 10.0.0.2"),
             ("10.0.0.2:/srv/root", "Nfs tcp 10.0.0.2"),
             ("nfs4:10.0.0.2:/:rdma,port=20049", "Nfs rdma 10.0.0.2"),
@@ -219,8 +219,8 @@ mod tests {
         ] {
             let root = granted(path).unwrap();
             let server = root.server.map_or("-".to_owned(), |s| s.to_string());
-            let seen = format!("{:?} {} {server}", root.protocol, root.transport);
-            assert_eq!(seen, wanted, "{path}");
+            let found = format!("{:?} {} {server}", root.protocol, root.transport);
+            assert_eq!(found, expected, "{path}");
         }
         for path in ["", "dhcp", "http://10.0.0.2/x", "10.0.0.2", "\u{fffd}:/"] {
             assert_eq!(granted(path), None, "{path}");
@@ -231,7 +231,7 @@ mod tests {
     fn the_root_is_left_to_dhcp_where_nothing_else_names_it() {
         let left = |cmdline: &str| {
             let sources = [Source::new("test", cmdline.as_bytes())];
-            left_to_dhcp(&kernel_cmdline::parse(&sources)).map(|left| left.asked_by.argument)
+            left_to_dhcp(&kernel_cmdline::parse(&sources)).map(|left| left.requested_by.argument)
         };
         for cmdline in ["root=dhcp", "root=/dev/vda netroot=dhcp"] {
             let argument = cmdline.split(' ').next_back().map(str::to_owned);

@@ -50,7 +50,7 @@ impl Directory {
     /// that another user can write to.
     pub fn below_run(path: &str) -> Result<Directory> {
         let run = nix::fcntl::open("/run", OPEN, Mode::empty())
-            .map_err(|errno| Error::new("/run", "cannot be opened").seen(errno.desc()))?;
+            .map_err(|errno| Error::new("/run", "cannot be opened").found(errno.desc()))?;
         let mut directory = Directory {
             fd: run,
             path: "/run".to_owned(),
@@ -64,7 +64,7 @@ impl Directory {
     /// Opens a directory of the initramfs. In a directory that is writable for all users, the
     /// sticky bit must prevent other users from renaming our files.
     pub fn existing(path: &str) -> Result<Directory> {
-        let cannot = |errno: Errno| Error::new(path, "cannot be opened").seen(errno.desc());
+        let cannot = |errno: Errno| Error::new(path, "cannot be opened").found(errno.desc());
         let fd = nix::fcntl::open(path, OPEN, Mode::empty()).map_err(cannot)?;
         let sticky = fstat(&fd).map_err(cannot)?.st_mode & 0o1000 != 0;
         let others = if sticky { 0 } else { 0o022 };
@@ -78,12 +78,12 @@ impl Directory {
         let stat = fstat(&self.fd).map_err(|errno| self.failed("", "cannot be opened", errno))?;
         if stat.st_uid != geteuid().as_raw() || stat.st_mode & others != 0 {
             return Err(Error::new(self.path, "is not safe to write to")
-                .seen(format!(
+                .found(format!(
                     "owner {}, mode {:o}",
                     stat.st_uid,
                     stat.st_mode & 0o7777
                 ))
-                .wanted("a directory of this user that no other user can write to"));
+                .expected("a directory of this user that no other user can write to"));
         }
         Ok(self)
     }
@@ -101,7 +101,7 @@ impl Directory {
 
     pub(crate) fn failed(&self, name: &str, what: &str, errno: Errno) -> Error {
         let path = format!("{}/{name}", self.path);
-        Error::new(path.trim_end_matches('/'), what).seen(errno.desc())
+        Error::new(path.trim_end_matches('/'), what).found(errno.desc())
     }
 
     /// Replaces `name` (0644) by `content` in one step.
@@ -238,8 +238,8 @@ impl Directory {
         let regular = SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT == SFlag::S_IFREG;
         if !regular || (stat.st_uid != 0 && stat.st_uid != owner.as_raw()) {
             let error = Error::new(format!("{}/{name}", self.path), "is not trusted")
-                .seen(format!("owner {}, mode {:o}", stat.st_uid, stat.st_mode))
-                .wanted("a regular file of root");
+                .found(format!("owner {}, mode {:o}", stat.st_uid, stat.st_mode))
+                .expected("a regular file of root");
             return Ok(Standing::Planted(error));
         }
         let mut bytes = Vec::new();

@@ -271,7 +271,7 @@ pub async fn load(root: &Root, index: &Index, name: &str, parameters: &[String])
     }
     let Some(modprobe) = MODPROBE.iter().find(|path| root.exists(path)) else {
         return Err(Error::new(&name, "cannot be loaded")
-            .seen("no modprobe in this image")
+            .found("no modprobe in this image")
             .hint("install kmod into the image"));
     };
     let mut words = KernelWords::from_now();
@@ -384,7 +384,7 @@ fn failure(name: &str, output: &str, kernel: &[String]) -> Error {
         "see dmesg"
     };
     Error::new(name, "kernel module cannot be loaded")
-        .seen(printable(&found))
+        .found(printable(&found))
         .hint(hint)
 }
 

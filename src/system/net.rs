@@ -109,7 +109,7 @@ impl Net {
     pub async fn set_up(&self, name: &str, index: u32) -> Result<()> {
         self.change(LinkUnspec::new_with_index(index).up().build())
             .await
-            .map_err(|why| Error::new(name, "cannot be set up").seen(why))
+            .map_err(|why| Error::new(name, "cannot be set up").found(why))
     }
 
     /// Sets the interface administratively down; the error is the kernel's text.
@@ -290,8 +290,8 @@ impl Net {
     }
 
     /// Like [`Net::changed`], and returns the content of the messages.
-    pub async fn told(&mut self) -> Told {
-        let mut told = Told::default();
+    pub async fn told(&mut self) -> LinkEvents {
+        let mut told = LinkEvents::default();
         match self.messages.next().await {
             Some(message) => told.add(&message),
             // The connection has ended: never ready again; the periodic checks continue.
@@ -307,29 +307,29 @@ impl Net {
 
 /// Content of messages that the current state of the machine may no longer show.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Told {
+pub struct LinkEvents {
     /// Indices of the links that went down, lost the carrier or were removed in between.
     faltered: BTreeSet<u32>,
     /// Messages were lost (socket overrun): any link may have been down.
     overrun: bool,
 }
 
-impl Told {
+impl LinkEvents {
     /// Whether the link may have been down since the last call.
     pub fn has_faltered(&self, index: u32) -> bool {
         self.overrun || self.faltered.contains(&index)
     }
 
     /// A value for which any link may have been down.
-    pub fn everything() -> Told {
-        Told {
+    pub fn everything() -> LinkEvents {
+        LinkEvents {
             overrun: true,
-            ..Told::default()
+            ..LinkEvents::default()
         }
     }
 
     /// Adds the content of later messages.
-    pub fn join(&mut self, mut later: Told) {
+    pub fn join(&mut self, mut later: LinkEvents) {
         self.faltered.append(&mut later.faltered);
         self.overrun |= later.overrun;
     }
@@ -395,11 +395,11 @@ mod tests {
     #[test]
     fn a_link_that_was_down_between_two_reads_is_known() {
         let whole = LinkFlags::Up | LinkFlags::LowerUp;
-        let mut told = Told::default();
+        let mut told = LinkEvents::default();
         told.add(&link(2, whole, false));
         told.add(&link(3, LinkFlags::Up, false));
         told.add(&link(4, whole, true));
-        let mut later = Told::default();
+        let mut later = LinkEvents::default();
         later.add(&link(5, LinkFlags::empty(), false));
         told.join(later);
         let all: Vec<u32> = (1..7).filter(|index| told.has_faltered(*index)).collect();

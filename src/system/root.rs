@@ -19,7 +19,7 @@ const PAGE: usize = 4096;
 
 /// What was read below the prefix, for `ibboot facts --tree`.
 #[derive(Debug, Clone)]
-enum Seen {
+enum Recorded {
     File(Vec<u8>),
     Link(PathBuf),
     Dir,
@@ -29,7 +29,7 @@ enum Seen {
 #[derive(Debug)]
 pub struct Root {
     prefix: PathBuf,
-    record: Option<RefCell<BTreeMap<PathBuf, Seen>>>,
+    record: Option<RefCell<BTreeMap<PathBuf, Recorded>>>,
 }
 
 impl Root {
@@ -62,7 +62,7 @@ impl Root {
     /// Stores a value that no file of the machine contains in the copy, as JSON.
     pub fn keep(&self, path: &str, value: &impl Serialize) {
         if let Ok(bytes) = serde_json::to_vec_pretty(value) {
-            self.remember(path, || Seen::File(bytes));
+            self.remember(path, || Recorded::File(bytes));
         }
     }
 
@@ -76,17 +76,17 @@ impl Root {
         self.text(BOOT_ID).ok()
     }
 
-    fn remember(&self, path: &str, seen: impl FnOnce() -> Seen) {
+    fn remember(&self, path: &str, recorded: impl FnOnce() -> Recorded) {
         if let Some(record) = &self.record {
             record
                 .borrow_mut()
-                .insert(PathBuf::from(path.trim_start_matches('/')), seen());
+                .insert(PathBuf::from(path.trim_start_matches('/')), recorded());
         }
     }
 
     /// Records a file that [`Root::read`] did not read.
     pub fn remember_file(&self, path: &str, bytes: &[u8]) {
-        self.remember(path, || Seen::File(bytes.to_vec()));
+        self.remember(path, || Recorded::File(bytes.to_vec()));
     }
 
     /// Whether the copy will have the file.
@@ -104,7 +104,7 @@ impl Root {
             && let Some(parent) = Path::new(path.trim_start_matches('/')).parent()
         {
             let mut record = record.borrow_mut();
-            record.entry(parent.to_path_buf()).or_insert(Seen::Dir);
+            record.entry(parent.to_path_buf()).or_insert(Recorded::Dir);
         }
         result
     }
@@ -113,7 +113,7 @@ impl Root {
     /// for other files. All files of sysfs and procfs that this program reads are regular.
     pub fn read(&self, path: &str) -> io::Result<Vec<u8>> {
         let bytes = self.missed(path, self.bytes(path))?;
-        self.remember(path, || Seen::File(bytes.clone()));
+        self.remember(path, || Recorded::File(bytes.clone()));
         Ok(bytes)
     }
 
@@ -150,14 +150,14 @@ impl Root {
             names.push(entry?.file_name().to_string_lossy().into_owned());
         }
         names.sort_by_key(|name| natural(name));
-        self.remember(path, || Seen::Dir);
+        self.remember(path, || Recorded::Dir);
         Ok(names)
     }
 
     /// The target of a symbolic link, unresolved.
     pub fn link(&self, path: &str) -> io::Result<String> {
         let target = fs::read_link(self.path(path))?;
-        self.remember(path, || Seen::Link(target.clone()));
+        self.remember(path, || Recorded::Link(target.clone()));
         Ok(target.to_string_lossy().into_owned())
     }
 
@@ -205,7 +205,7 @@ impl Root {
             return Ok(0);
         };
         let record = record.borrow();
-        for (path, seen) in record.iter() {
+        for (path, recorded) in record.iter() {
             let target = to.join(path);
             // A link on the path of a recorded file must lead to a directory of the copy.
             let is_passed = |link: &Path| {
@@ -214,19 +214,19 @@ impl Root {
                     .next()
                     .is_some_and(|(next, _)| next.starts_with(link))
             };
-            if let Seen::Link(link) = seen
+            if let Recorded::Link(link) = recorded
                 && is_passed(path)
                 && let Some(inside) = inside(to, path, link)
             {
                 fs::create_dir_all(inside)?;
             }
-            match seen {
-                Seen::Dir => fs::create_dir_all(&target)?,
-                Seen::File(bytes) => {
+            match recorded {
+                Recorded::Dir => fs::create_dir_all(&target)?,
+                Recorded::File(bytes) => {
                     fs::create_dir_all(target.parent().unwrap_or(to))?;
                     fs::write(&target, shown(&path.to_string_lossy(), bytes))?;
                 }
-                Seen::Link(link) => {
+                Recorded::Link(link) => {
                     fs::create_dir_all(target.parent().unwrap_or(to))?;
                     match std::os::unix::fs::symlink(link, &target) {
                         Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}

@@ -45,7 +45,7 @@ pub fn init(level: LevelFilter) -> Result<()> {
         .with_module_level("ibboot", level);
     let most = logger.max_level();
     log::set_boxed_logger(Box::new(Lines(logger)))
-        .map_err(|e| Error::new("log", "cannot be started").seen(e.to_string()))?;
+        .map_err(|e| Error::new("log", "cannot be started").found(e.to_string()))?;
     log::set_max_level(most);
     Ok(())
 }

@@ -115,7 +115,7 @@ fn uptime(root: &Root) -> Result<u64> {
         .split(['.', ' '])
         .next()
         .and_then(|seconds| seconds.parse().ok());
-    seconds.ok_or_else(|| Error::new(UPTIME, "does not parse").seen(text))
+    seconds.ok_or_else(|| Error::new(UPTIME, "does not parse").found(text))
 }
 
 fn attempt(text: &str, reported: &str) -> Option<Attempt> {

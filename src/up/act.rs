@@ -16,7 +16,7 @@ use crate::facts::{Facts, Netdev};
 use crate::plan::{Action, Plan};
 use crate::system::drivers;
 use crate::wish::expectation::Expectation;
-use crate::wish::ipoib::Wish;
+use crate::wish::ipoib::IpoibWish;
 
 /// What was tried or logged, and is not at every look.
 #[derive(Debug, Default)]
@@ -49,9 +49,9 @@ pub(super) fn module_failed(name: &str, error: &Error, expectation: &mut Expecta
     }
 }
 
-pub(super) fn refuse(expectation: &mut Expectation, wanted: &str, reason: &str) {
+pub(super) fn refuse(expectation: &mut Expectation, target: &str, reason: &str) {
     let links = expectation.links.iter_mut();
-    for wish in links.filter(|wish| wish.wanted == wanted) {
+    for wish in links.filter(|wish| wish.target == target) {
         wish.refused = Some(reason.to_owned());
     }
 }
@@ -101,11 +101,11 @@ impl Walk<'_> {
     /// Moves the clients of an interface on. Gives what is requested of it, with what servers granted.
     async fn granted(
         &mut self,
-        wish: &Wish,
+        wish: &IpoibWish,
         netdev: &Netdev,
         index: u32,
         speaker: &Speaker,
-    ) -> Wish {
+    ) -> IpoibWish {
         let site = Site {
             wish,
             netdev,
@@ -125,7 +125,7 @@ impl Walk<'_> {
     }
 
     /// The largest MTU of the driver, where a server suggests one.
-    async fn max_mtu(&self, wish: &Wish, netdev: &Netdev, index: u32) -> Option<u32> {
+    async fn max_mtu(&self, wish: &IpoibWish, netdev: &Netdev, index: u32) -> Option<u32> {
         let suggested = wish.suggested.mtu?;
         let is_open = netdev.carrier == Some(true) && netdev.mtu != Some(suggested);
         if is_open {
@@ -135,7 +135,7 @@ impl Walk<'_> {
         }
     }
 
-    fn claimed(&self, wish: &Wish, index: u32, ground: &mut Ground) {
+    fn claimed(&self, wish: &IpoibWish, index: u32, ground: &mut Ground) {
         for address in &wish.addresses {
             let IpAddr::V4(v4) = address.address else {
                 continue;
@@ -167,7 +167,7 @@ mod tests {
         let plan = crate::plan::plan(&request, &inventory);
         let mut expected = plan.expectation.clone();
         let error =
-            Error::new("rdma_rxe", "kernel module cannot be loaded").seen("Exec format error");
+            Error::new("rdma_rxe", "kernel module cannot be loaded").found("Exec format error");
         module_failed("rdma_rxe", &error, &mut expected, &plan);
         let reason = "kernel module cannot be loaded: Exec format error";
         let module = |name: &str| expected.modules.iter().find(|m| m.name == name).unwrap();

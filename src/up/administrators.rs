@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use super::part::{Part, Verdict, Wake};
 use crate::ask::administrators::{about_interface, in_trouble, interview};
 use crate::facts::{Facts, PortRef};
-use crate::rdma::sa::{Answer, PATIENT_MS, QUICK_MS, Seen};
+use crate::rdma::sa::{Answer, PATIENT_MS, QUICK_MS, SaAnswer};
 use crate::system::clock::boottime_ns;
 
 /// A join takes a moment, and right after ACTIVE a subnet manager is still busy.
@@ -31,7 +31,7 @@ struct Case {
     port: String,
     due: Instant,
     asking: bool,
-    seen: Option<Seen>,
+    reply: Option<SaAnswer>,
     /// The subnet administrator was silent and answers again: when its silence can no longer be
     /// what keeps the carrier away.
     rejoin: Option<Instant>,
@@ -41,7 +41,7 @@ struct Case {
 #[derive(Debug, Default)]
 pub struct Administrators {
     cases: BTreeMap<String, Case>,
-    running: FuturesUnordered<LocalBoxFuture<'static, Seen>>,
+    running: FuturesUnordered<LocalBoxFuture<'static, SaAnswer>>,
 }
 
 impl Administrators {
@@ -57,7 +57,7 @@ impl Administrators {
                     port: port.clone(),
                     due: now + GRACE + later,
                     asking: false,
-                    seen: None,
+                    reply: None,
                     rejoin: None,
                 });
         }
@@ -72,8 +72,8 @@ impl Administrators {
         }
         let case = self.cases.get_mut(interface).filter(|c| c.due <= now)?;
         case.asking = true;
-        let seen = case.seen.as_ref();
-        let is_silent = seen.is_some_and(|seen| seen.answer == Answer::Silent);
+        let reply = case.reply.as_ref();
+        let is_silent = reply.is_some_and(|reply| reply.answer == Answer::Silent);
         Some(if is_silent { PATIENT_MS } else { QUICK_MS })
     }
 
@@ -83,20 +83,20 @@ impl Administrators {
     }
 
     /// An interview has ended. `later`: the jitter of the next one.
-    fn heard(&mut self, seen: Seen, now: Instant, later: Duration) {
-        log::debug!("{}: {seen:?}", seen.interface);
-        if let Some(case) = self.cases.get_mut(&seen.interface) {
-            let was = case.seen.as_ref().map(|seen| &seen.answer);
-            if was == Some(&Answer::Silent) && matches!(seen.answer, Answer::Joinable { .. }) {
+    fn heard(&mut self, reply: SaAnswer, now: Instant, later: Duration) {
+        log::debug!("{}: {reply:?}", reply.interface);
+        if let Some(case) = self.cases.get_mut(&reply.interface) {
+            let was = case.reply.as_ref().map(|reply| &reply.answer);
+            if was == Some(&Answer::Silent) && matches!(reply.answer, Answer::Joinable { .. }) {
                 case.rejoin = Some(now + JOIN);
             }
             case.asking = false;
             // One question at a time stands with the kernel for as long as there is silence.
-            case.due = match seen.answer {
+            case.due = match reply.answer {
                 Answer::Silent => now,
                 _ => now + AGAIN + later,
             };
-            case.seen = Some(seen);
+            case.reply = Some(reply);
         }
     }
 
@@ -115,8 +115,8 @@ impl Administrators {
 
 impl Part for Administrators {
     fn add_to(&self, facts: &mut Facts) {
-        let seen = self.cases.values().filter_map(|case| case.seen.clone());
-        facts.subnet_administrator = seen.collect();
+        let reply = self.cases.values().filter_map(|case| case.reply.clone());
+        facts.subnet_administrator = reply.collect();
     }
 
     fn judged(&mut self, verdict: Verdict<'_>) {
@@ -144,10 +144,10 @@ impl Part for Administrators {
 
     fn changed(&mut self) -> LocalBoxFuture<'_, Wake> {
         let next = async move {
-            let Some(seen) = self.running.next().await else {
+            let Some(reply) = self.running.next().await else {
                 return std::future::pending().await;
             };
-            self.heard(seen, Instant::now(), jitter());
+            self.heard(reply, Instant::now(), jitter());
             Wake::Look
         };
         next.boxed_local()
@@ -166,8 +166,8 @@ mod tests {
 
     const NO_JITTER: Duration = Duration::ZERO;
 
-    fn seen(answer: Answer) -> Seen {
-        Seen {
+    fn reply(answer: Answer) -> SaAnswer {
+        SaAnswer {
             interface: "ib0".to_owned(),
             sm_lid: 1,
             answer,
@@ -190,10 +190,10 @@ mod tests {
         assert_eq!(all.begin("ib0", first), Some(QUICK_MS));
         assert_eq!(all.begin("ib0.8001", first), None);
         assert_eq!(all.due(), None);
-        all.heard(seen(Answer::Silent), first, NO_JITTER);
+        all.heard(reply(Answer::Silent), first, NO_JITTER);
         assert_eq!(all.due(), Some(first));
         assert_eq!(all.begin("ib0", first), Some(PATIENT_MS));
-        all.heard(seen(Answer::NoGroup), first, NO_JITTER);
+        all.heard(reply(Answer::NoGroup), first, NO_JITTER);
         assert_eq!(all.begin("ib0", first), None);
         assert_eq!(all.begin("ib0.8001", first), Some(QUICK_MS));
         all.notice(&BTreeMap::new(), first, NO_JITTER);
@@ -203,7 +203,7 @@ mod tests {
     #[test]
     fn an_interface_joins_again_when_a_silent_administrator_answers() {
         let joinable = || {
-            seen(Answer::Joinable {
+            reply(Answer::Joinable {
                 group: Group {
                     mgid: "ff12:401b:ffff::ffff:ffff".parse().unwrap(),
                     mlid: 0xc000,
@@ -223,7 +223,7 @@ mod tests {
         all.notice(&two_on_one_port(), now, NO_JITTER);
         all.heard(joinable(), now, NO_JITTER);
         assert_eq!(all.rejoins(now + JOIN), Vec::<String>::new());
-        all.heard(seen(Answer::Silent), now, NO_JITTER);
+        all.heard(reply(Answer::Silent), now, NO_JITTER);
         all.heard(joinable(), now, NO_JITTER);
         assert_eq!(all.rejoins(now), Vec::<String>::new());
         assert_eq!(all.rejoins(now + JOIN), ["ib0"]);

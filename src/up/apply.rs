@@ -230,7 +230,7 @@ impl Walk<'_> {
     ) -> Applied {
         let name = &change.object;
         let error = Error::new(name, format!("address {address} is taken away"))
-            .seen(format!("{owner} has it"))
+            .found(format!("{owner} has it"))
             .hint("give this node another address with ip=, or find the other host by its GUID");
         // Once, whoever else says that he has it.
         let taken = format!("{address} is taken");
@@ -241,7 +241,7 @@ impl Walk<'_> {
         if let Err(why) = gone.await {
             let what = format!("address {address} cannot be taken away");
             self.journal
-                .tell_once(name, &Error::new(name, what).seen(why));
+                .tell_once(name, &Error::new(name, what).found(why));
             return Applied::Same;
         }
         Applied::Changed

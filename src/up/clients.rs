@@ -23,12 +23,12 @@ use crate::rdma::netlink::Rdma;
 use crate::system::clock::boottime_ns;
 use crate::system::net::Net;
 use crate::system::root::Root;
-use crate::wish::ipoib;
+use crate::wish::ipoib::IpoibWish;
 
 /// An interface that is up, and who speaks for it.
 #[derive(Debug, Clone, Copy)]
 pub struct Site<'a> {
-    pub wish: &'a ipoib::Wish,
+    pub wish: &'a IpoibWish,
     pub netdev: &'a Netdev,
     pub index: u32,
     pub speaker: &'a Speaker,
@@ -226,7 +226,7 @@ impl<C: Lessee> Clients<C> {
         for address in &lost {
             if let Err(why) = means.net.delete_address(site.index, *address, None).await {
                 let what = format!("{address} cannot be taken away");
-                let error = Error::new(name, what).seen(why);
+                let error = Error::new(name, what).found(why);
                 means.journal.tell_once(name, &error);
             }
         }
@@ -283,8 +283,8 @@ pub fn identity<I>(
         Some(identity) => Ok((hardware, identity)),
         None => Err(
             Error::new(name, format!("{protocol}: not on this hardware"))
-                .seen(format!("ARP hardware type {}", hardware.hardware_type))
-                .wanted("InfiniBand or Ethernet"),
+                .found(format!("ARP hardware type {}", hardware.hardware_type))
+                .expected("InfiniBand or Ethernet"),
         ),
     }
 }

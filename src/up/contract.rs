@@ -19,7 +19,7 @@ use crate::system::directory::{Directory, Standing};
 use crate::system::root::Root;
 use crate::verify::report::LinkReport;
 use crate::wish::expectation::{LinkWish, RootWish};
-use crate::wish::ipoib::Wish;
+use crate::wish::ipoib::IpoibWish;
 use crate::wish::storage::OfLease;
 
 const ETC: &str = "/etc";
@@ -53,8 +53,8 @@ pub(super) fn call_queue(root: &Root) {
 /// An interface with addresses of ours that is verified.
 struct Online<'a> {
     wish: &'a LinkWish,
-    /// What was wanted of it, with what a DHCP server granted.
-    ipoib: Wish,
+    /// What was targets of it, with what a DHCP server granted.
+    ipoib: IpoibWish,
     lease: Option<Lease>,
     lease6: Option<dhcp::v6::lease::Lease>,
     information: Option<Information>,
@@ -118,22 +118,22 @@ pub(super) fn granted_root(source: &Source<'_>, journal: &mut Journal) -> Option
 
 /// `netroot` takes it from the boot device, and from no other interface.
 fn root_of_lease(of_lease: &OfLease, online: &[Online<'_>]) -> Result<Option<RootWish>> {
-    let asked_by = &of_lease.asked_by;
+    let requested_by = &of_lease.requested_by;
     let boot = online.first().filter(|first| is_boot(first.wish));
     let Some((name, lease)) = boot.and_then(|boot| Some((boot.name, boot.lease.as_ref()?))) else {
         return Ok(None);
     };
     let Some(path) = &lease.root_path else {
         return Err(Error::new(name, "no root file system named by DHCP")
-            .seen("no root path (option 17)")
-            .wanted(format!("one, for {asked_by}"))
+            .found("no root path (option 17)")
+            .expected(format!("one, for {requested_by}"))
             .hint("add it to the DHCP server's answer, as in nfs:SERVER:/PATH"));
     };
     let root = of_lease.granted(path, lease.next_server.unwrap_or(lease.server));
     Ok(root.map(|root| RootWish {
         root,
         portals: Vec::new(),
-        asked_by: Some(asked_by.clone()),
+        requested_by: Some(requested_by.clone()),
     }))
 }
 
@@ -147,7 +147,7 @@ fn boot_device<'a>(online: &[Online<'a>], needs_it: bool) -> Option<&'a str> {
 
 fn is_addressed(wish: &LinkWish) -> bool {
     let ipoib = wish.ipoib.as_ref();
-    ipoib.is_some_and(crate::wish::ipoib::Wish::is_addressed)
+    ipoib.is_some_and(IpoibWish::is_addressed)
 }
 
 fn is_boot(wish: &LinkWish) -> bool {
@@ -161,7 +161,7 @@ fn online<'a>(
 ) -> Option<Online<'a>> {
     let ipoib = wish.ipoib.as_ref()?;
     let mut links = source.report.links.iter();
-    let is_it = |link: &&LinkReport| link.wanted == wish.wanted && link.is_good();
+    let is_it = |link: &&LinkReport| link.target == wish.target && link.is_good();
     let name = links.find(is_it)?.interface.as_deref()?;
     let netdev = source.facts.netdev(name)?;
     let (dhcp, dhcp6) = (&source.facts.dhcp, &source.facts.dhcp6);
@@ -220,9 +220,9 @@ fn write(
     }
     let waiting = ours
         .iter()
-        .filter(|wish| online.iter().all(|up| up.wish.wanted != wish.wanted));
+        .filter(|wish| online.iter().all(|up| up.wish.target != wish.target));
     let lines = verified.iter().map(|name| format!("online {name}\n"));
-    let others = waiting.map(|wish| format!("offline {}\n", wish.wanted));
+    let others = waiting.map(|wish| format!("offline {}\n", wish.target));
     let all: String = lines.chain(others).collect();
     errors.extend(run.write(INTERFACES, all.as_bytes()).err());
     errors
@@ -232,9 +232,9 @@ fn write(
 fn files(ours: &[&LinkWish], online: &[Online<'_>]) -> Vec<File> {
     let mut files = Vec::new();
     for interface in online {
-        let alias = interface.wish.wanted.as_str();
+        let alias = interface.wish.target.as_str();
         let is_anothers = online.iter().any(|other| other.name == alias)
-            || ours.iter().filter(|wish| wish.wanted == alias).count() > 1;
+            || ours.iter().filter(|wish| wish.target == alias).count() > 1;
         files.extend(dracut::files(&Interface {
             name: interface.name,
             alias: (!is_anothers).then_some(alias),
@@ -257,8 +257,8 @@ fn variables(interface: &Online<'_>) -> Vec<(&'static str, Vec<u8>)> {
 
 /// The list of interfaces, with those of other modules that stand there.
 fn ifaces(tmp: &Directory, ours: &[&LinkWish], verified: &[&str]) -> Result<File> {
-    let wanted: Vec<&str> = ours.iter().map(|wish| wish.wanted.as_str()).collect();
-    let all = dracut::merged_ifaces(&text(tmp, IFACES)?, verified, &wanted);
+    let targets: Vec<&str> = ours.iter().map(|wish| wish.target.as_str()).collect();
+    let all = dracut::merged_ifaces(&text(tmp, IFACES)?, verified, &targets);
     Ok(File::new(IFACES, all))
 }
 
@@ -289,21 +289,21 @@ mod tests {
     fn online<'a>(wish: &'a LinkWish, lease: Option<Lease>) -> Online<'a> {
         Online {
             wish,
-            ipoib: Wish::default(),
+            ipoib: IpoibWish::default(),
             lease,
             lease6: None,
             information: None,
-            name: wish.wanted.as_str(),
+            name: wish.target.as_str(),
             hardware_address: None,
         }
     }
 
     fn wish(name: &str, boot: bool) -> LinkWish {
         LinkWish {
-            wanted: name.to_owned().into(),
-            ipoib: Some(Wish {
+            target: name.to_owned().into(),
+            ipoib: Some(IpoibWish {
                 boot,
-                ..Wish::default()
+                ..IpoibWish::default()
             }),
             ..LinkWish::default()
         }
@@ -341,14 +341,14 @@ mod tests {
 
     #[test]
     fn what_the_boot_device_is_told_is_looked_for_at_no_other_interface() {
-        for (is_boot, needs_it, wanted) in [
+        for (is_boot, needs_it, targets) in [
             (true, true, Some("ib0")),
             (true, false, Some("ib0")),
             (false, false, Some("ib0")),
             (false, true, None),
         ] {
             let wish = wish("ib0", is_boot);
-            assert_eq!(boot_device(&[online(&wish, None)], needs_it), wanted);
+            assert_eq!(boot_device(&[online(&wish, None)], needs_it), targets);
         }
         assert_eq!(boot_device(&[], false), None);
     }

@@ -6,7 +6,7 @@ use tokio::time::Instant;
 use super::clients::{Client, Clients, Lessee, Means, News, Site, identity};
 use super::speaker::Speaker;
 use super::tries::Tries;
-use crate::dhcp::v4::Wish;
+use crate::dhcp::v4::Dhcp4Wish;
 use crate::dhcp::v4::client::Config;
 use crate::dhcp::v4::identity::Identity;
 use crate::dhcp::v4::lease::Lease;
@@ -26,7 +26,7 @@ pub struct Leases {
 }
 
 impl Client for Session {
-    type Wish = Wish;
+    type Wish = Dhcp4Wish;
     type Progress = Progress;
 
     fn wake(&mut self) {
@@ -49,7 +49,7 @@ impl Client for Session {
         Session::changed(self).await;
     }
 
-    fn progress(&self, wish: &Wish, gave_up: bool) -> Progress {
+    fn progress(&self, wish: &Dhcp4Wish, gave_up: bool) -> Progress {
         Progress {
             wish: wish.clone(),
             gave_up,
@@ -106,7 +106,7 @@ impl Leases {
         let Some(dhcp) = &site.wish.dhcp else {
             return false;
         };
-        let dhcp = Wish {
+        let dhcp = Dhcp4Wish {
             ignore_mtu: site.wish.mtu.is_some(),
             ..dhcp.clone()
         };
@@ -123,7 +123,7 @@ impl Leases {
         self.clients.settle(site, means).await
     }
 
-    fn begin(&mut self, dhcp: Wish, site: &Site<'_>, means: &mut Means<'_>) {
+    fn begin(&mut self, dhcp: Dhcp4Wish, site: &Site<'_>, means: &mut Means<'_>) {
         let has_room = self.clients.has_room(site.index, |client| {
             let address = &client.hardware().address;
             stays(address, client.is_answered(), site.netdev, site.speaker)
@@ -141,7 +141,12 @@ impl Leases {
         }
     }
 
-    fn open(&self, dhcp: &Wish, site: &Site<'_>, means: &mut Means<'_>) -> Result<Session, Error> {
+    fn open(
+        &self,
+        dhcp: &Dhcp4Wish,
+        site: &Site<'_>,
+        means: &mut Means<'_>,
+    ) -> Result<Session, Error> {
         let name = &site.netdev.ifname;
         let (hardware, identity) = identity("DHCP", site, means.root, |hardware, speaks| {
             let kind = hardware.hardware_type;
@@ -217,7 +222,7 @@ mod tests {
         };
         let (own, slave) = (Speaker::Own, Speaker::Slave(vec![0x80, 9]));
         let here = [0x80, 1];
-        for (address, carrier, has_lease, speaker, wanted) in [
+        for (address, carrier, has_lease, speaker, expected) in [
             ("80:01", true, false, &own, true),
             ("80:01", false, true, &own, true),
             ("80:01", false, false, &own, false),
@@ -229,7 +234,11 @@ mod tests {
         ] {
             let netdev = netdev(address, carrier);
             let what = format!("{address} {carrier} {has_lease} {speaker:?}");
-            assert_eq!(stays(&here, has_lease, &netdev, speaker), wanted, "{what}");
+            assert_eq!(
+                stays(&here, has_lease, &netdev, speaker),
+                expected,
+                "{what}"
+            );
         }
     }
 }

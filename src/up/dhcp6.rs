@@ -17,8 +17,8 @@ use super::information::Inquiries;
 use super::part::{Part, Wake};
 use super::speaker::Speaker;
 use super::tries::Tries;
-use crate::dhcp::identity::WantedId;
-use crate::dhcp::v6::Wish;
+use crate::dhcp::identity::RequestedId;
+use crate::dhcp::v6::Dhcp6Wish;
 use crate::dhcp::v6::client::Config;
 use crate::dhcp::v6::identity::Identity;
 use crate::dhcp::v6::information::NO_NAME_SERVERS;
@@ -60,7 +60,7 @@ pub struct Leases {
 }
 
 impl Client for Session {
-    type Wish = Wish;
+    type Wish = Dhcp6Wish;
     type Progress = Progress;
 
     fn wake(&mut self) {
@@ -83,7 +83,7 @@ impl Client for Session {
         Session::changed(self).await;
     }
 
-    fn progress(&self, wish: &Wish, gave_up: bool) -> Progress {
+    fn progress(&self, wish: &Dhcp6Wish, gave_up: bool) -> Progress {
         Progress {
             wish: wish.clone(),
             gave_up,
@@ -227,7 +227,7 @@ impl Leases {
 
     /// `either6`: where a router says that addresses come from DHCPv6, and gives one itself, the
     /// client asks for some time. Whoever gave up leaves the port to the question for name servers.
-    fn rest(&mut self, wish: &Wish, netdev: &Netdev, index: u32) {
+    fn rest(&mut self, wish: &Dhcp6Wish, netdev: &Netdev, index: u32) {
         let is_enough = wish.after_router_s.is_some() && self.has_router_address(netdev, index);
         let Some(running) = self.clients.get_mut(index) else {
             return;
@@ -254,7 +254,7 @@ impl Leases {
     }
 
     /// `either6`: a router's address makes a client that has no lease yet needless.
-    fn yield_to_router(&mut self, wish: &Wish, netdev: &Netdev, index: u32, router: Router) {
+    fn yield_to_router(&mut self, wish: &Dhcp6Wish, netdev: &Netdev, index: u32, router: Router) {
         let running = self.clients.get(index);
         let is_asking = running.is_some_and(|running| running.client.lease().is_none());
         let is_enough = wish.after_router_s.is_some() && router != Router::Managed;
@@ -291,7 +291,7 @@ impl Leases {
     }
 
     /// Whether DHCPv6 has its turn: at once, or after the routers.
-    fn has_turn(&mut self, wish: &Wish, netdev: &Netdev, index: u32, router: Router) -> bool {
+    fn has_turn(&mut self, wish: &Dhcp6Wish, netdev: &Netdev, index: u32, router: Router) -> bool {
         let Some(seconds) = wish.after_router_s else {
             return true;
         };
@@ -324,7 +324,7 @@ impl Leases {
 
     fn begin(
         &mut self,
-        dhcp: &Wish,
+        dhcp: &Dhcp6Wish,
         site: &Site<'_>,
         means: &mut Means<'_>,
         inquiries: &mut Inquiries,
@@ -354,7 +354,7 @@ impl Leases {
     /// The session; none: another process has the port, and keeps the lease of an earlier run.
     fn open(
         &mut self,
-        dhcp: &Wish,
+        dhcp: &Dhcp6Wish,
         site: &Site<'_>,
         local: Ipv6Addr,
         means: &mut Means<'_>,
@@ -406,7 +406,7 @@ fn stays(asks_from: Ipv6Addr, has_lease: bool, local: Option<Ipv6Addr>, carrier:
 pub fn identity6(
     site: &Site<'_>,
     root: &Root,
-    client_id: &WantedId,
+    client_id: &RequestedId,
 ) -> Result<(u32, Identity), Error> {
     let (hardware, identity) = identity("DHCPv6", site, root, |hardware, speaks| {
         let kind = hardware.hardware_type;

@@ -57,7 +57,7 @@ impl Next {
 
     /// Tells what is wrong or refused; gives the text of the rest, and the exit code.
     pub fn tell(&self) -> (String, u8) {
-        if self.plan.asked_by.is_none() {
+        if self.plan.requested_by.is_none() {
             return (explain::text(&self.plan), Kind::NothingAsked.exit_code());
         }
         tell_plan(&self.plan);

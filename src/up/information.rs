@@ -10,7 +10,7 @@ use super::clients::{Client, Clients, Means, Site};
 use super::dhcp6::{Leases, identity6};
 use super::speaker::Speaker;
 use super::tries::Tries;
-use crate::dhcp::v6::information::{Progress, Stage, Wish};
+use crate::dhcp::v6::information::{InformationWish, Progress, Stage};
 use crate::dhcp::v6::inquiry::Inquiry;
 use crate::error::Error;
 
@@ -86,8 +86,8 @@ impl Inquiries {
     /// The question of an interface: begun where a router says that there is something, repeated where
     /// its time has come.
     pub async fn step(&mut self, site: &Site<'_>, means: &mut Means<'_>, leases: &Leases) {
-        let wanted = site.wish.information().filter(|_| self.is_boot);
-        let Some(wanted) = wanted.filter(|_| !leases.is_asking(site.index)) else {
+        let wish = site.wish.information().filter(|_| self.is_boot);
+        let Some(wish) = wish.filter(|_| !leases.is_asking(site.index)) else {
             return;
         };
         let local = site.netdev.link_local();
@@ -108,7 +108,7 @@ impl Inquiries {
         if !means.net.router(site.index).await.has_information() {
             return;
         }
-        match open(wanted, site, local, means) {
+        match open(wish, site, local, means) {
             Ok(inquiry) => {
                 let tries = Tries::begin(None, 1, Instant::now());
                 self.clients.begin(site.index, (), inquiry, tries);
@@ -128,13 +128,13 @@ fn asks_from(site: &Site<'_>, has_router_address: bool) -> Option<Ipv6Addr> {
 }
 
 fn open(
-    wanted: &Wish,
+    wish: &InformationWish,
     site: &Site<'_>,
     local: Ipv6Addr,
     means: &mut Means<'_>,
 ) -> Result<Inquiry, Error> {
     let name = &site.netdev.ifname;
-    let (index, identity) = identity6(site, means.root, &wanted.client_id)?;
+    let (index, identity) = identity6(site, means.root, &wish.client_id)?;
     let asks = "DHCPv6: name servers are asked for, as the router says";
     // Not at every flap of the port.
     if means.journal.is_first_time(name, asks) {
@@ -146,9 +146,10 @@ fn open(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dhcp::v6;
+    use crate::dhcp::v6::Dhcp6Wish;
+    use crate::wish::ipoib::IpoibWish;
+
     use crate::facts::Netdev;
-    use crate::wish::ipoib;
 
     #[test]
     fn name_servers_are_asked_for_where_no_lease_brings_them() {
@@ -160,10 +161,10 @@ mod tests {
                 .collect(),
             ..Netdev::default()
         };
-        let alone = ipoib::Wish::default();
-        let beside = ipoib::Wish {
-            dhcp6: Some(v6::Wish::default()),
-            ..ipoib::Wish::default()
+        let alone = IpoibWish::default();
+        let beside = IpoibWish {
+            dhcp6: Some(Dhcp6Wish::default()),
+            ..IpoibWish::default()
         };
         let local = ["fe80::5/64"];
         let here = "fe80::5".parse().ok();

@@ -7,7 +7,7 @@ use super::dhcp6;
 use super::information::Inquiries;
 use crate::facts;
 use crate::facts::granted::granted;
-use crate::wish::ipoib::Wish;
+use crate::wish::ipoib::IpoibWish;
 
 /// The clients of all kinds.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub struct Leasing {
 #[derive(Debug)]
 pub struct Granted {
     /// What is requested of the interface, with what servers granted.
-    pub wish: Wish,
+    pub wish: IpoibWish,
     /// An IPv4 address was lost: the next lease may bring another MTU and other routes.
     pub is_lost: bool,
 }

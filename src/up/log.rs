@@ -45,7 +45,7 @@ impl Brake {
 /// A link or a server, as it is spoken of.
 struct Subject {
     /// What was asked for: this is what the brake counts.
-    wanted: String,
+    target: String,
     /// What is asked for, and what was found for it.
     key: String,
     object: String,
@@ -53,7 +53,7 @@ struct Subject {
 }
 
 fn key(link: &LinkReport) -> String {
-    format!("{} {}", link.wanted, link.object())
+    format!("{} {}", link.target, link.object())
 }
 
 fn server_key(server: &ServerReport) -> String {
@@ -63,7 +63,7 @@ fn server_key(server: &ServerReport) -> String {
 fn of_link(link: &LinkReport) -> Subject {
     Subject {
         // Any port may be meant by one request: each has a brake of its own.
-        wanted: key(link),
+        target: key(link),
         key: key(link),
         object: link.object(),
         lines: lines(link),
@@ -74,14 +74,14 @@ fn subjects(report: &Report) -> Vec<Subject> {
     let links = report.links.iter().map(of_link);
     let asked = |server: &&ServerReport| server.finding.status != Status::Skipped;
     let servers = report.servers.iter().filter(asked).map(|server| Subject {
-        wanted: server_key(server),
+        target: server_key(server),
         key: server_key(server),
         object: server.server.to_string(),
         lines: vec![match server.diagnosis() {
             Some(trouble) => (log::Level::Info, format!("waiting: {trouble}")),
             None => {
-                let seen = server.finding.seen.as_deref().unwrap_or("answers");
-                (log::Level::Info, format!("{}: {seen}", server.server))
+                let found = server.finding.found.as_deref().unwrap_or("answers");
+                (log::Level::Info, format!("{}: {found}", server.server))
             }
         }],
     });
@@ -126,7 +126,7 @@ impl Waiting {
                 Some((same, since, false)) if *same == sentence => *since,
                 _ => now_ns,
             };
-            let times = self.brakes.entry(subject.wanted).or_default().count(now_ns);
+            let times = self.brakes.entry(subject.target).or_default().count(now_ns);
             self.said
                 .insert(subject.key, (sentence, since, times <= SAYINGS));
             if times <= SAYINGS {
@@ -182,9 +182,9 @@ mod tests {
     use crate::verify::report::Finding;
     use crate::wish::expectation::LinkWish;
 
-    fn link(wanted: &str, name: Option<&str>, finding: Finding) -> LinkReport {
+    fn link(target: &str, name: Option<&str>, finding: Finding) -> LinkReport {
         let wish = LinkWish {
-            wanted: wanted.to_owned().into(),
+            target: target.to_owned().into(),
             ..LinkWish::default()
         };
         LinkReport {
@@ -242,31 +242,31 @@ mod tests {
 
     #[test]
     fn forty_ports_that_any_port_means_do_not_silence_each_other() {
-        let state = |seen: &str| -> Vec<LinkReport> {
+        let state = |found: &str| -> Vec<LinkReport> {
             let one = |port: u32| {
-                let finding = Finding::failed(Id::PortState, seen, "ACTIVE").hint("");
+                let finding = Finding::failed(Id::PortState, found, "ACTIVE").hint("");
                 link("any port", Some(&format!("mlx5_{port}/1")), finding)
             };
             (0..40).map(one).collect()
         };
         let mut waiting = Waiting::default();
-        for (round, seen) in ["DOWN", "INIT"].into_iter().enumerate() {
-            let told = said(waiting.news(of(&state(seen)), round as u64));
+        for (round, found) in ["DOWN", "INIT"].into_iter().enumerate() {
+            let told = said(waiting.news(of(&state(found)), round as u64));
             assert_eq!(told.len(), 40, "{told:?}");
         }
     }
 
     #[test]
     fn a_port_that_flaps_does_not_fill_the_log_and_its_last_state_is_told() {
-        let state = |seen: &str| {
-            let finding = Finding::failed(Id::PortState, seen, "ACTIVE").hint("");
+        let state = |found: &str| {
+            let finding = Finding::failed(Id::PortState, found, "ACTIVE").hint("");
             [link("ib0", Some("mlx5_0/1"), finding)]
         };
         let mut waiting = Waiting::default();
         let mut told = Vec::new();
         for round in 0..1000_u64 {
-            let seen = if round % 2 == 0 { "DOWN" } else { "INIT" };
-            told.extend(said(waiting.news(of(&state(seen)), round)));
+            let found = if round % 2 == 0 { "DOWN" } else { "INIT" };
+            told.extend(said(waiting.news(of(&state(found)), round)));
         }
         assert_eq!(told.len(), 31);
         assert_eq!(

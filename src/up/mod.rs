@@ -99,7 +99,7 @@ fn tell_plan(plan: &Plan) {
 /// Carries `plan` out.
 pub async fn run(root: &Root, plan: &Plan, index: &Index) -> Result<End> {
     tell_plan(plan);
-    if plan.asked_by.is_none() {
+    if plan.requested_by.is_none() {
         return Ok(End {
             code: Kind::NothingAsked.exit_code(),
             report: None,
@@ -324,7 +324,7 @@ impl<'a> Walk<'a> {
     fn note(&mut self, facts: &Facts, report: &Report) {
         let at = Some(facts.taken_ns);
         for device in &facts.devices {
-            self.journal.mark(Phase::DeviceSeen, &device.ifname, at);
+            self.journal.mark(Phase::DeviceFound, &device.ifname, at);
         }
         for port in facts.ports() {
             if port.port.state == Some(PortState::Active) {

@@ -23,7 +23,7 @@ use crate::wish::expectation::{Expectation, LinkWish, Require, Target};
 
 /// What the files say already: they are written anew when that changes.
 #[derive(Debug, PartialEq, Eq)]
-struct Told {
+struct Announced {
     outcome: Outcome,
     /// Of links and servers.
     statuses: Vec<(Option<String>, Status)>,
@@ -73,7 +73,7 @@ pub fn is_hopeless(expectation: &Expectation, report: &Report) -> bool {
     }
 }
 
-/// The second line of the result: the reason, and that something else may have been wanted.
+/// The second line of the result: the reason, and that something else may have been target.
 fn words(reason: Option<String>, complaints: &[String]) -> String {
     let wrong = complaints
         .first()
@@ -92,9 +92,9 @@ fn pinned(expectation: &Expectation, report: &Report, boot_id: Option<String>) -
     let verified = |link: &&LinkReport| link.is_good() && link.identity.is_some();
     let selector = |link: &LinkReport| link.name.as_ref().map(|name| name.replace('/', ":"));
     let pin = |wish: &LinkWish, link: &LinkReport| LinkWish {
-        wanted: match (&wish.ipoib, selector(link)) {
+        target: match (&wish.ipoib, selector(link)) {
             (None, Some(port)) => Target::Named(port),
-            _ => wish.wanted.clone(),
+            _ => wish.target.clone(),
         },
         port: wish.ipoib.as_ref().and_then(|_| selector(link)),
         identity: link.identity,
@@ -109,13 +109,13 @@ fn pinned(expectation: &Expectation, report: &Report, boot_id: Option<String>) -
         let found: Vec<&LinkReport> = report
             .links
             .iter()
-            .filter(|link| link.wanted == wish.wanted)
+            .filter(|link| link.target == wish.target)
             .filter(verified)
             .collect();
         let whole = report
             .links
             .iter()
-            .filter(|link| link.wanted == wish.wanted)
+            .filter(|link| link.target == wish.target)
             .all(LinkReport::is_good);
         if found.is_empty() || !whole {
             links.push(wish.clone());
@@ -129,7 +129,7 @@ fn pinned(expectation: &Expectation, report: &Report, boot_id: Option<String>) -
             .links
             .iter()
             .filter(verified)
-            .filter(|link| link.wanted == wish.wanted)
+            .filter(|link| link.target == wish.target)
             .filter(|link| {
                 link.identity
                     .is_some_and(|identity| !pinned_already.contains(&identity))
@@ -160,7 +160,7 @@ pub struct Source<'a> {
 pub struct Files {
     directory: Directory,
     /// What they say already.
-    told: Option<Told>,
+    told: Option<Announced>,
 }
 
 impl Files {
@@ -208,7 +208,7 @@ impl Files {
         journal: &mut Journal,
     ) -> Result<()> {
         let report = source.report;
-        let mut now = Told {
+        let mut now = Announced {
             // What the hooks were told stands: the boot has gone on by it.
             outcome: self.told.as_ref().map_or(outcome, |told| told.outcome),
             statuses: statuses(report),
@@ -302,7 +302,7 @@ fn links(report: &Report, marks: &[Mark]) -> Vec<Link> {
                 link_layer: link.link_layer,
                 rate: link.rate.clone(),
                 netdev: link.netdev.clone(),
-                asked_by: link.asked_by.clone(),
+                requested_by: link.requested_by.clone(),
                 required: link.required,
                 verified: link.is_good(),
                 verified_ns: verified_ns(link).filter(|_| link.is_good()),
@@ -338,26 +338,26 @@ mod tests {
         crate::plan::plan(&request, &inventory)
     }
 
-    fn link(wanted: &str, finding: Finding) -> LinkReport {
+    fn link(target: &str, finding: Finding) -> LinkReport {
         let wish = LinkWish {
-            wanted: wanted.to_owned().into(),
-            required: wanted != "optional",
+            target: target.to_owned().into(),
+            required: target != "optional",
             ..LinkWish::default()
         };
         LinkReport::new(&wish, None, vec![finding])
     }
 
-    fn good(wanted: &str) -> LinkReport {
-        link(wanted, Finding::ok(Id::PortState, "ACTIVE"))
+    fn good(target: &str) -> LinkReport {
+        link(target, Finding::ok(Id::PortState, "ACTIVE"))
     }
 
-    fn waiting(wanted: &str) -> LinkReport {
-        link(wanted, Finding::failed(Id::PortState, "INIT", "ACTIVE"))
+    fn waiting(target: &str) -> LinkReport {
+        link(target, Finding::failed(Id::PortState, "INIT", "ACTIVE"))
     }
 
-    fn lost(wanted: &str) -> LinkReport {
+    fn lost(target: &str) -> LinkReport {
         let finding = Finding::failed(Id::PortLinkLayer, "Ethernet", "InfiniBand");
-        link(wanted, finding.lasting())
+        link(target, finding.lasting())
     }
 
     fn report(links: Vec<LinkReport>) -> Report {
@@ -381,7 +381,7 @@ mod tests {
     fn there_is_no_hope_when_what_is_required_has_failed_for_good() {
         let any_port = || {
             Some(LinkWish {
-                wanted: Target::Any,
+                target: Target::Any,
                 ..LinkWish::default()
             })
         };
@@ -435,13 +435,13 @@ mod tests {
 
     #[test]
     fn a_failure_does_what_onfail_requests() {
-        for (argument, wanted) in [
+        for (argument, target) in [
             ("", Outcome::Continue),
             ("rd.ib.onfail=continue", Outcome::Continue),
             ("rd.ib.onfail=shell", Outcome::Shell),
             ("rd.ib.onfail=reboot", Outcome::Reboot),
         ] {
-            assert_eq!(Outcome::from(plan(argument).onfail), wanted, "{argument}");
+            assert_eq!(Outcome::from(plan(argument).onfail), target, "{argument}");
         }
     }
 

@@ -38,12 +38,12 @@ fn in_use(netdev: &Netdev, facts: &Facts) -> Option<String> {
         return Some(format!("it has the address {address}"));
     }
     // A parent takes its children down with it.
-    let is_parent = netdev.ipoib.as_ref().is_some_and(|seen| !seen.child);
+    let is_parent = netdev.ipoib.as_ref().is_some_and(|ipoib| !ipoib.child);
     let mut others = facts.netdevs.iter();
     let child = others.find(|other| {
         is_parent
             && other.carrier == Some(true)
-            && other.ipoib.as_ref().is_some_and(|seen| seen.child)
+            && other.ipoib.as_ref().is_some_and(|ipoib| ipoib.child)
             && rules::same_port(netdev, other)
     });
     child.map(|child| format!("its child {} has carrier", child.ifname))
@@ -54,7 +54,7 @@ mod tests {
     use super::*;
     use crate::facts::FoundAddress;
     use crate::inet::Address;
-    use crate::wish::ipoib::Seen;
+    use crate::wish::ipoib::IpoibFacts;
 
     fn usable(text: &str) -> FoundAddress {
         text.parse::<Address>().unwrap().into()
@@ -68,7 +68,7 @@ mod tests {
             address: Some(address.parse().unwrap()),
             carrier: Some(carrier),
             addresses: vec![usable("fe80::1/64")],
-            ipoib: Some(Seen {
+            ipoib: Some(IpoibFacts {
                 mode: None,
                 pkey: None,
                 child,

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use super::part::{Part, Verdict, Wake};
 use crate::ask::servers::ask;
 use crate::facts::Facts;
-use crate::rdma::reach::{Answer, Seen, Server};
+use crate::rdma::reach::{Answer, Server, ServerAnswer};
 use crate::verify::report::{Report, Status};
 
 /// Between the end of a question and the next one to the same server.
@@ -30,7 +30,7 @@ struct Case {
 #[derive(Debug, Default)]
 pub struct Servers {
     cases: BTreeMap<Server, Case>,
-    running: FuturesUnordered<LocalBoxFuture<'static, Seen>>,
+    running: FuturesUnordered<LocalBoxFuture<'static, ServerAnswer>>,
 }
 
 impl Servers {
@@ -56,30 +56,30 @@ impl Servers {
         begun
     }
 
-    fn heard(&mut self, seen: Seen, now: Instant) {
-        log::debug!("{}: {:?}", seen.server, seen.answer);
-        if let Some(case) = self.cases.get_mut(&seen.server) {
+    fn heard(&mut self, reply: ServerAnswer, now: Instant) {
+        log::debug!("{}: {:?}", reply.server, reply.answer);
+        if let Some(case) = self.cases.get_mut(&reply.server) {
             case.asking = false;
             case.due = now + AGAIN;
-            case.answer = Some(seen.answer);
+            case.answer = Some(reply.answer);
         }
     }
 
-    fn seen(&self) -> Vec<Seen> {
-        let seen = |(server, case): (&Server, &Case)| {
+    fn replies(&self) -> Vec<ServerAnswer> {
+        let reply = |(server, case): (&Server, &Case)| {
             let answer = case.answer.clone()?;
-            Some(Seen {
+            Some(ServerAnswer {
                 server: *server,
                 answer,
             })
         };
-        self.cases.iter().filter_map(seen).collect()
+        self.cases.iter().filter_map(reply).collect()
     }
 }
 
 impl Part for Servers {
     fn add_to(&self, facts: &mut Facts) {
-        facts.servers = self.seen();
+        facts.servers = self.replies();
     }
 
     fn judged(&mut self, verdict: Verdict<'_>) {
@@ -97,10 +97,10 @@ impl Part for Servers {
 
     fn changed(&mut self) -> LocalBoxFuture<'_, Wake> {
         let next = async move {
-            let Some(seen) = self.running.next().await else {
+            let Some(reply) = self.running.next().await else {
                 return std::future::pending().await;
             };
-            self.heard(seen, Instant::now());
+            self.heard(reply, Instant::now());
             Wake::Look
         };
         next.boxed_local()
@@ -123,7 +123,7 @@ mod tests {
     fn report(finding: Finding) -> Report {
         let servers = vec![ServerReport {
             server: server(),
-            asked_by: None,
+            requested_by: None,
             finding,
         }];
         Report {
@@ -154,17 +154,17 @@ mod tests {
         assert_eq!(servers.begin(&open, now), [server()]);
         assert_eq!(servers.begin(&open, now), []);
         assert_eq!(servers.due(), None);
-        let silent = Seen {
+        let silent = ServerAnswer {
             server: server(),
             answer: Answer::Silent,
         };
         servers.heard(silent.clone(), now);
-        assert_eq!(servers.seen(), [silent]);
+        assert_eq!(servers.replies(), [silent]);
         assert_eq!(servers.due(), Some(now + AGAIN));
         assert_eq!(servers.begin(&open, now), []);
         assert_eq!(servers.begin(&open, now + AGAIN), [server()]);
         servers.begin(&skipped, now);
-        assert_eq!(servers.seen(), []);
+        assert_eq!(servers.replies(), []);
     }
 
     #[test]
@@ -178,7 +178,7 @@ mod tests {
             port: 1,
         };
         servers.heard(
-            Seen {
+            ServerAnswer {
                 server: server(),
                 answer: reached,
             },
@@ -197,6 +197,6 @@ mod tests {
         // This machine has no route there, or no rdma_cm: in both cases it is tried again.
         assert_eq!(servers.changed().await, Wake::Look);
         assert!(servers.due().is_some());
-        assert_eq!(servers.seen().len(), 1);
+        assert_eq!(servers.replies().len(), 1);
     }
 }

@@ -38,10 +38,10 @@ pub(super) fn set_mlx4_port(
     root: &Root,
     address: &str,
     port: u32,
-    wanted: PortType,
+    requested: PortType,
 ) -> Result<Option<bool>, Error> {
     let path = format!("/sys/bus/pci/devices/{address}/mlx4_port{port}");
-    let is_so = |text: &str| is_port_type(text, wanted);
+    let is_so = |text: &str| is_port_type(text, requested);
     let read = || match root.text(&path) {
         Ok(text) => Ok(Some(text)),
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -53,18 +53,18 @@ pub(super) fn set_mlx4_port(
     if is_so(&before) {
         return Ok(Some(false));
     }
-    root.set(&path, &format!("{}\n", wanted.as_str()))
+    root.set(&path, &format!("{}\n", requested.as_str()))
         .map_err(|e| {
             Error::new(&path, "port type cannot be set")
-                .seen(format!("{before}, {}", errno_text(&e)))
-                .wanted(wanted.as_str())
+                .found(format!("{before}, {}", errno_text(&e)))
+                .expected(requested.as_str())
                 .hint("see dmesg; many cards cannot have port 1 eth and port 2 ib")
         })?;
     match read()? {
         Some(after) if is_so(&after) => Ok(Some(true)),
         after => Err(Error::new(&path, "port type is not as written")
-            .seen(after.unwrap_or_else(|| "gone".to_owned()))
-            .wanted(wanted.as_str())),
+            .found(after.unwrap_or_else(|| "gone".to_owned()))
+            .expected(requested.as_str())),
     }
 }
 
@@ -85,11 +85,11 @@ pub(super) fn set_default_roce_mode(
             nix::mount::MsFlags::empty(),
             None::<&str>,
         )
-        .map_err(|e| Error::new(CONFIGFS, "cannot be mounted").seen(e.desc()))?;
+        .map_err(|e| Error::new(CONFIGFS, "cannot be mounted").found(e.desc()))?;
     }
     if !root.exists(&base) {
         return Err(Error::new(&base, "default RoCE mode cannot be set")
-            .seen("no such directory")
+            .found("no such directory")
             .hint("the kernel needs CONFIG_INFINIBAND_ADDR_TRANS_CONFIGFS"));
     }
     let directory = format!("{base}/{device}");
@@ -108,8 +108,8 @@ pub(super) fn set_default_roce_mode(
                 Ok(())
             } else {
                 Err(Error::new(&path, "default RoCE mode is not as written")
-                    .seen(after)
-                    .wanted(mode))
+                    .found(after)
+                    .expected(mode))
             }
         });
     if made && let Err(e) = std::fs::remove_dir(root.path(&directory)) {
@@ -204,7 +204,7 @@ mod tests {
 
     #[test]
     fn port_types_are_written_in_the_order_the_card_takes() {
-        for (before, wanted) in [
+        for (before, requested) in [
             ([PortType::Ib, PortType::Ib], [PortType::Eth, PortType::Eth]),
             ([PortType::Eth, PortType::Eth], [PortType::Ib, PortType::Ib]),
             ([PortType::Ib, PortType::Ib], [PortType::Ib, PortType::Eth]),
@@ -218,12 +218,16 @@ mod tests {
             ),
         ] {
             for ports in [
-                [(1, wanted[0]), (2, wanted[1])],
-                [(2, wanted[1]), (1, wanted[0])],
+                [(1, requested[0]), (2, requested[1])],
+                [(2, requested[1]), (1, requested[0])],
             ] {
-                let different = before.iter().zip(wanted).filter(|(a, b)| **a != *b).count();
+                let different = before
+                    .iter()
+                    .zip(requested)
+                    .filter(|(a, b)| **a != *b)
+                    .count();
                 let (card, writes) = on_a_card(before, &ports);
-                assert_eq!((card, writes), (wanted, different));
+                assert_eq!((card, writes), (requested, different));
             }
         }
     }

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::part::Part;
 use crate::facts::Netdev;
-use crate::wish::bond::Seen;
+use crate::wish::bond::BondFacts;
 
 /// How long the first interface of a bond is waited for.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -28,9 +28,9 @@ pub enum Speaker {
 impl Speaker {
     /// Who asks for a bond: of its interfaces as the command line names them (none: not there) the
     /// first; the first that is in it where that did not come in time.
-    fn of_bond(named: &[Option<&Netdev>], seen: &Seen, is_late: bool) -> Speaker {
+    fn of_bond(named: &[Option<&Netdev>], found: &BondFacts, is_late: bool) -> Speaker {
         let mut there = named.iter().map(|netdev| {
-            let netdev = netdev.filter(|netdev| seen.slaves.contains(&netdev.ifname))?;
+            let netdev = netdev.filter(|netdev| found.slaves.contains(&netdev.ifname))?;
             Some(netdev.address.as_ref()?.bytes().to_vec())
         });
         let found = if is_late {
@@ -63,18 +63,18 @@ impl Speakers {
     /// waited for from the bond's carrier on.
     pub fn of_bond(
         &mut self,
-        bond: (&Netdev, u32, &Seen),
+        bond: (&Netdev, u32, &BondFacts),
         named: &[Option<&Netdev>],
         now: Instant,
     ) -> Speaker {
-        let (netdev, index, seen) = bond;
-        let speaker = Speaker::of_bond(named, seen, false);
+        let (netdev, index, found) = bond;
+        let speaker = Speaker::of_bond(named, found, false);
         if speaker != Speaker::Awaited || netdev.carrier != Some(true) {
             self.awaiting.remove(&index);
             return speaker;
         }
         let since = *self.awaiting.entry(index).or_insert(now);
-        Speaker::of_bond(named, seen, now - since >= PATIENCE)
+        Speaker::of_bond(named, found, now - since >= PATIENCE)
     }
 
     /// The next time after `now` at which the patience with an interface ends.
@@ -105,30 +105,30 @@ mod tests {
     #[test]
     fn the_first_interface_of_a_bond_speaks_for_it_whichever_carries_the_traffic() {
         let (ib0, ib1) = (netdev("ib0", "80:01"), netdev("ib1", "80:02"));
-        let seen = |slaves: &[&str], active: &str| Seen {
+        let found = |slaves: &[&str], active: &str| BondFacts {
             slaves: slaves.iter().map(ToString::to_string).collect(),
             active_slave: Some(active.to_owned()),
-            ..Seen::default()
+            ..BondFacts::default()
         };
         let both = [Some(&ib0), Some(&ib1)];
         let first = Speaker::Slave(vec![0x80, 1]);
         for active in ["ib0", "ib1"] {
-            let seen = seen(&["ib1", "ib0"], active);
-            assert_eq!(Speaker::of_bond(&both, &seen, false), first);
-            assert_eq!(Speaker::of_bond(&both, &seen, true), first);
+            let found = found(&["ib1", "ib0"], active);
+            assert_eq!(Speaker::of_bond(&both, &found, false), first);
+            assert_eq!(Speaker::of_bond(&both, &found, true), first);
         }
         // As it is named, not as it was put in.
         let second = Speaker::Slave(vec![0x80, 2]);
         let turned = [Some(&ib1), Some(&ib0)];
-        let seen_both = seen(&["ib0", "ib1"], "ib0");
+        let seen_both = found(&["ib0", "ib1"], "ib0");
         assert_eq!(Speaker::of_bond(&turned, &seen_both, false), second);
         // One that is not there, or there and not in the bond, is waited for.
-        let alone = seen(&["ib1"], "ib1");
+        let alone = found(&["ib1"], "ib1");
         for named in [both, [None, Some(&ib1)]] {
             assert_eq!(Speaker::of_bond(&named, &alone, false), Speaker::Awaited);
             assert_eq!(Speaker::of_bond(&named, &alone, true), second);
         }
-        let none = Seen::default();
+        let none = BondFacts::default();
         assert_eq!(Speaker::of_bond(&both, &none, true), Speaker::Awaited);
     }
 
@@ -144,9 +144,9 @@ mod tests {
     fn a_bonds_first_interface_is_waited_for_from_the_carrier_on() {
         let second = netdev("ib1", "80:02");
         let named = [None, Some(&second)];
-        let seen = Seen {
+        let found = BondFacts {
             slaves: vec!["ib1".to_owned()],
-            ..Seen::default()
+            ..BondFacts::default()
         };
         let bond = |carrier| Netdev {
             carrier: Some(carrier),
@@ -157,25 +157,25 @@ mod tests {
         let now = Instant::now();
         let late = now + PATIENCE;
         assert_eq!(
-            speakers.of_bond((&dark, 4, &seen), &named, now),
+            speakers.of_bond((&dark, 4, &found), &named, now),
             Speaker::Awaited
         );
         assert_eq!(speakers.due_after(now), None);
         assert_eq!(
-            speakers.of_bond((&lit, 4, &seen), &named, now),
+            speakers.of_bond((&lit, 4, &found), &named, now),
             Speaker::Awaited
         );
         assert_eq!(speakers.due_after(now), Some(late));
         let other = Speaker::Slave(vec![0x80, 2]);
-        assert_eq!(speakers.of_bond((&lit, 4, &seen), &named, late), other);
+        assert_eq!(speakers.of_bond((&lit, 4, &found), &named, late), other);
         assert_eq!(speakers.due_after(late), None);
         // Without carrier the patience begins anew.
         assert_eq!(
-            speakers.of_bond((&dark, 4, &seen), &named, late),
+            speakers.of_bond((&dark, 4, &found), &named, late),
             Speaker::Awaited
         );
         assert_eq!(
-            speakers.of_bond((&lit, 4, &seen), &named, late),
+            speakers.of_bond((&lit, 4, &found), &named, late),
             Speaker::Awaited
         );
         assert_eq!(speakers.due_after(late), Some(late + PATIENCE));

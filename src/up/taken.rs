@@ -276,7 +276,7 @@ impl Claims {
         matches!(self.known.get(&(index, address)), Some(State::Open))
     }
 
-    /// Adds what was heard to what was seen: who has an address, and which do not count yet.
+    /// Adds what was heard to what was found: who has an address, and which do not count yet.
     pub fn add_to(&self, netdevs: &mut [Netdev]) {
         for netdev in netdevs {
             for ((index, address), state) in &self.known {
@@ -330,7 +330,7 @@ mod tests {
 
     #[test]
     fn a_question_is_repeated_once_and_the_address_is_free_after_a_silent_second() {
-        for (age, repeated, wanted) in [
+        for (age, repeated, expected) in [
             (0, false, Next::Wait),
             (399, false, Next::Wait),
             (400, false, Next::Ask),
@@ -339,7 +339,7 @@ mod tests {
             (1000, true, Next::Free),
             (1000, false, Next::Free),
         ] {
-            assert_eq!(next(Heard::Nothing, age * MS, repeated), wanted, "{age}");
+            assert_eq!(next(Heard::Nothing, age * MS, repeated), expected, "{age}");
         }
         let owner = || Heard::Owner("port GUID 1".to_owned());
         let taken = Next::Taken("port GUID 1".to_owned());

@@ -5,7 +5,7 @@ use super::checks::Id;
 use super::object::Bond;
 use crate::facts::{Facts, Netdev};
 use crate::verify::report::Finding;
-use crate::wish::bond::{MODE, Seen, Wish};
+use crate::wish::bond::{BondFacts, BondWish, MODE};
 
 pub fn present(bond: &Bond<'_>, facts: &Facts) -> Finding {
     let (id, name) = (Id::BondPresent, bond.name);
@@ -17,7 +17,7 @@ pub fn present(bond: &Bond<'_>, facts: &Facts) -> Finding {
     }
 }
 
-pub fn carrier(netdev: &Netdev, bond: &Seen) -> Finding {
+pub fn carrier(netdev: &Netdev, bond: &BondFacts) -> Finding {
     let id = Id::BondCarrier;
     match (netdev.up, netdev.carrier, &bond.active_slave) {
         (false, ..) => Finding::failed(id, "down", "carrier")
@@ -30,7 +30,7 @@ pub fn carrier(netdev: &Netdev, bond: &Seen) -> Finding {
     }
 }
 
-pub fn mode(bond: &Seen) -> Finding {
+pub fn mode(bond: &BondFacts) -> Finding {
     let word = |option: &str| {
         let text = bond.option(option).unwrap_or("unknown");
         text.split(' ').next().unwrap_or_default().to_owned()
@@ -48,7 +48,7 @@ pub fn mode(bond: &Seen) -> Finding {
     Finding::ok(Id::BondMode, &found)
 }
 
-pub fn slaves(slaves: &[(String, Option<String>)], bond: &Seen) -> Finding {
+pub fn slaves(slaves: &[(String, Option<String>)], bond: &BondFacts) -> Finding {
     let id = Id::BondSlaves;
     let is_in = |name: &Option<String>| name.as_ref().is_some_and(|n| bond.slaves.contains(n));
     let missing = slaves.iter().any(|(_, name)| !is_in(name));
@@ -72,7 +72,7 @@ pub fn slaves(slaves: &[(String, Option<String>)], bond: &Seen) -> Finding {
     }
 }
 
-pub fn options(wish: &Wish, bond: &Seen) -> Finding {
+pub fn options(wish: &BondWish, bond: &BondFacts) -> Finding {
     let id = Id::BondOptions;
     let text = |option: &str| bond.option(option).unwrap_or("missing");
     let wrong: Vec<_> = wish
@@ -109,12 +109,12 @@ mod tests {
                 carrier: has_carrier,
                 ..Netdev::default()
             };
-            let seen = Seen {
+            let found = BondFacts {
                 active_slave: active.map(str::to_owned),
-                ..Seen::default()
+                ..BondFacts::default()
             };
-            let finding = carrier(&netdev, &seen);
-            (finding.status, finding.seen.unwrap())
+            let finding = carrier(&netdev, &found);
+            (finding.status, finding.found.unwrap())
         };
         let (ok, critical) = (Status::Ok, Status::Critical);
         for (up, has_carrier, active, status, found) in [
@@ -131,17 +131,17 @@ mod tests {
     #[test]
     fn a_bond_is_not_an_interface_of_another_kind() {
         let mut facts = Facts::default();
-        let absent = (Netdev::default(), Seen::default());
+        let absent = (Netdev::default(), BondFacts::default());
         let finding = |facts: &Facts| {
             let bond = Bond {
                 name: "b0",
-                wish: &Wish::default(),
+                wish: &BondWish::default(),
                 slaves: &[],
                 netdev: &absent.0,
-                seen: &absent.1,
+                found: &absent.1,
             };
             let finding = present(&bond, facts);
-            (finding.status, finding.seen.unwrap())
+            (finding.status, finding.found.unwrap())
         };
         assert_eq!(finding(&facts), (Status::Critical, "none".to_owned()));
         facts.netdevs.push(Netdev {
@@ -150,7 +150,7 @@ mod tests {
         });
         let other = "an interface that is not a bond".to_owned();
         assert_eq!(finding(&facts), (Status::Critical, other));
-        facts.netdevs[0].bond = Some(Seen::default());
+        facts.netdevs[0].bond = Some(BondFacts::default());
         assert_eq!(finding(&facts), (Status::Ok, "b0".to_owned()));
     }
 }

@@ -12,7 +12,7 @@ use crate::wish::ipoib::FULL_MEMBER;
 /// The finding for an interface that should have carrier.
 pub fn missing(netdev: &Netdev, port: PortRef<'_>, facts: &Facts) -> Finding {
     let failed = |found: &str| Finding::failed(Id::IpoibCarrier, found, "carrier");
-    let is_of_interface = |sa: &&crate::rdma::sa::Seen| sa.interface == netdev.ifname;
+    let is_of_interface = |sa: &&crate::rdma::sa::SaAnswer| sa.interface == netdev.ifname;
     let Some(contact) = facts.subnet_administrator.iter().find(is_of_interface) else {
         return failed("no carrier");
     };

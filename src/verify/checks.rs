@@ -306,7 +306,7 @@ table! {
         hint: "look for another program that created the bond",
         files: [&["{netdev}/bonding/**"]],
         applies: bond(|_, _| true),
-        evaluate: |bond, _| bond::mode(bond.seen),
+        evaluate: |bond, _| bond::mode(bond.found),
     }
     BondSlaves {
         name: "bond.slaves",
@@ -317,7 +317,7 @@ table! {
         hint: "see the checks of the missing interface, and dmesg",
         files: [&["{netdev}/bonding/**"], IDENTITY],
         applies: bond(|_, _| true),
-        evaluate: |bond, _| bond::slaves(bond.slaves, bond.seen),
+        evaluate: |bond, _| bond::slaves(bond.slaves, bond.found),
     }
     BondOptions {
         name: "bond.options",
@@ -328,7 +328,7 @@ table! {
         hint: "see dmesg; modinfo bonding lists the options",
         files: [&["{netdev}/bonding/**"]],
         applies: bond(|bond, _| !bond.wish.options.is_empty()),
-        evaluate: |bond, _| bond::options(bond.wish, bond.seen),
+        evaluate: |bond, _| bond::options(bond.wish, bond.found),
     }
     BondCarrier {
         name: "bond.carrier",
@@ -339,7 +339,7 @@ table! {
         hint: "no interface of the bond has carrier: see the checks of the interfaces",
         files: [&["{netdev}/flags", "{netdev}/carrier", "{netdev}/bonding/**"]],
         applies: bond(|_, _| true),
-        evaluate: |bond, _| bond::carrier(bond.netdev, bond.seen),
+        evaluate: |bond, _| bond::carrier(bond.netdev, bond.found),
     }
     IpoibMtu {
         name: "ipoib.mtu",

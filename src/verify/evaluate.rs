@@ -15,8 +15,9 @@ use crate::facts::{Facts, Netdev, PortRef, rules};
 use crate::verify::report::{
     Finding, LinkReport, ModuleReport, Report, RootReport, ServerReport, Status,
 };
+use crate::wish::bond::{BondFacts, BondWish};
 use crate::wish::expectation::{Expectation, LinkWish, ModuleWish, Require, RootWish, ServerWish};
-use crate::wish::{bond, ipoib};
+use crate::wish::ipoib::IpoibWish;
 
 /// Results that `verify` uses more than once.
 struct Lookup<'a> {
@@ -191,7 +192,7 @@ fn module(wish: &ModuleWish, facts: &Facts) -> Vec<ModuleReport> {
     };
     let report = |finding| ModuleReport {
         name: wish.name.clone(),
-        asked_by: wish.asked_by.clone(),
+        requested_by: wish.requested_by.clone(),
         finding,
     };
     findings(&object, facts).into_iter().map(report).collect()
@@ -204,7 +205,7 @@ fn server(wish: &ServerWish, is_connected: bool, facts: &Facts) -> Vec<ServerRep
     };
     let report = |finding| ServerReport {
         server: wish.server,
-        asked_by: wish.asked_by.clone(),
+        requested_by: wish.requested_by.clone(),
         finding,
     };
     findings(&object, facts).into_iter().map(report).collect()
@@ -216,7 +217,7 @@ fn root(wish: &RootWish, links: &[LinkReport], facts: &Facts) -> RootReport {
         ..Object::default()
     };
     RootReport {
-        asked_by: wish.asked_by.clone(),
+        requested_by: wish.requested_by.clone(),
         findings: findings(&object, facts),
     }
 }
@@ -251,12 +252,12 @@ fn without_port(wish: &LinkWish, lookup: &Lookup<'_>) -> LinkReport {
 /// A bond is reported as a separate link, which has an interface and no port.
 fn on_bond(
     wish: &LinkWish,
-    (bond, ipoib): (&bond::Wish, &ipoib::Wish),
+    (bond, ipoib): (&BondWish, &IpoibWish),
     lookup: &Lookup<'_>,
 ) -> LinkReport {
     let facts = lookup.facts;
     let netdev_of = |slave: &String| {
-        let link = lookup.links.iter().find(|link| link.wanted == *slave)?;
+        let link = lookup.links.iter().find(|link| link.target == *slave)?;
         let ipoib = link.ipoib.as_ref()?;
         let mut ports = lookup.ports.of(link).into_iter();
         ports.find_map(|port| rules::interface(ipoib, port, facts))
@@ -269,18 +270,18 @@ fn on_bond(
             (slave.clone(), name)
         })
         .collect();
-    let found = facts.netdev(wish.wanted.as_str());
+    let found = facts.netdev(wish.target.as_str());
     let state = found.and_then(|netdev| netdev.bond.as_ref());
-    let absent = (Netdev::default(), bond::Seen::default());
+    let absent = (Netdev::default(), BondFacts::default());
     let (netdev, state) = found.zip(state).unwrap_or((&absent.0, &absent.1));
     let name = found.map(|netdev| netdev.ifname.as_str());
     let object = Object {
         bond: Some(Bond {
-            name: wish.wanted.as_str(),
+            name: wish.target.as_str(),
             wish: bond,
             slaves: &slaves,
             netdev,
-            seen: state,
+            found: state,
         }),
         interface: Some(Interface {
             wish: &granted(ipoib, netdev, &facts.dhcp, &facts.dhcp6),

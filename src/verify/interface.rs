@@ -9,7 +9,7 @@ use super::object::{Interface, Ipoib};
 use crate::facts::{AddressState, Facts, Netdev, PortRef, rules};
 use crate::inet::Address;
 use crate::verify::report::Finding;
-use crate::wish::ipoib::{self, Autoconf, FULL_MEMBER, WantedMtu, Wish};
+use crate::wish::ipoib::{self, Autoconf, FULL_MEMBER, IpoibWish, RequestedMtu};
 
 pub fn present(ipoib: &Ipoib<'_>, facts: &Facts) -> Finding {
     match ipoib.interface.name {
@@ -42,7 +42,7 @@ pub fn carrier(ipoib: &Ipoib<'_>, facts: &Facts) -> Finding {
     }
 }
 
-fn absent(wish: &Wish, port: PortRef<'_>, facts: &Facts) -> Finding {
+fn absent(wish: &IpoibWish, port: PortRef<'_>, facts: &Facts) -> Finding {
     let Some(pkey) = wish.pkey else {
         return Finding::failed(
             Id::IpoibPresent,
@@ -50,7 +50,7 @@ fn absent(wish: &Wish, port: PortRef<'_>, facts: &Facts) -> Finding {
             &format!("an interface on {}", port.name()),
         );
     };
-    let parent = rules::interface(&Wish::default(), port, facts);
+    let parent = rules::interface(&IpoibWish::default(), port, facts);
     let expected = format!("a child of P_Key {pkey:#06x}");
     match parent {
         Some(parent) => Finding::failed(
@@ -65,7 +65,7 @@ fn absent(wish: &Wish, port: PortRef<'_>, facts: &Facts) -> Finding {
     }
 }
 
-pub fn mode(wish: &Wish, netdev: &Netdev) -> Finding {
+pub fn mode(wish: &IpoibWish, netdev: &Netdev) -> Finding {
     let found = netdev.ipoib.as_ref().and_then(|ipoib| ipoib.mode);
     let found_word = found.map_or("unknown", ipoib::Mode::word);
     match wish.mode.map(|mode| rules::mode(mode, netdev)) {
@@ -106,19 +106,19 @@ pub fn pkey(netdev: &Netdev, port: PortRef<'_>) -> Finding {
 }
 
 /// Whether an MTU is requested or suggested.
-pub fn has_mtu(wish: &Wish) -> bool {
+pub fn has_mtu(wish: &IpoibWish) -> bool {
     wish.mtu.is_some() || wish.suggested.mtu.is_some()
 }
 
 /// The MTU: a requested MTU is required, a suggested one is at most a warning.
-pub fn mtu(wish: &Wish, netdev: &Netdev) -> Finding {
+pub fn mtu(wish: &IpoibWish, netdev: &Netdev) -> Finding {
     const ID: Id = Id::IpoibMtu;
     let Some(found) = netdev.mtu else {
         return Finding::unknown(ID);
     };
     let suggested = &wish.suggested;
     match (wish.mtu, suggested.mtu) {
-        (Some(WantedMtu::Bytes(expected)), _) if expected != found => {
+        (Some(RequestedMtu::Bytes(expected)), _) if expected != found => {
             Finding::failed(ID, &found.to_string(), &expected.to_string())
         }
         (None, Some(mtu)) if mtu != found => {
@@ -132,12 +132,12 @@ pub fn mtu(wish: &Wish, netdev: &Netdev) -> Finding {
 }
 
 /// Whether a route is requested or suggested.
-pub fn has_routes(wish: &Wish) -> bool {
+pub fn has_routes(wish: &IpoibWish) -> bool {
     wish.all_gateways().next().is_some() || wish.all_routes().next().is_some()
 }
 
 /// The routes: requested routes are required, suggested ones are at most a warning.
-pub fn routes(wish: &Wish, netdev: &Netdev) -> Finding {
+pub fn routes(wish: &IpoibWish, netdev: &Netdev) -> Finding {
     const ID: Id = Id::RoutePresent;
     let list = |gateways: &[IpAddr]| {
         let texts: Vec<String> = gateways.iter().map(ToString::to_string).collect();
@@ -175,7 +175,7 @@ pub fn routes(wish: &Wish, netdev: &Netdev) -> Finding {
     Finding::ok(ID, &all.join(", "))
 }
 
-pub fn addresses(wish: &Wish, netdev: &Netdev) -> Finding {
+pub fn addresses(wish: &IpoibWish, netdev: &Netdev) -> Finding {
     let has = |address: &Address, state| netdev.state_of(address) == Some(state);
     let mut expected: Vec<String> = wish.addresses.iter().map(ToString::to_string).collect();
     let mut requested = wish.addresses.iter();
@@ -241,22 +241,22 @@ mod tests {
         let lease = r#"{"address":"fd00::5","server":"fe80::1","server_id":"00:03:00:01",
             "asked_ns":0,"seconds":60,"preferred_s":60,"renew_s":30,"rebind_s":50}"#;
         let lease: Lease = serde_json::from_str(lease).unwrap();
-        let seen = |shown: &str| {
+        let found = |shown: &str| {
             let netdev = Netdev {
                 addresses: ["fe80::5/64", shown]
                     .map(|text| text.parse::<Address>().unwrap().into())
                     .to_vec(),
                 ..Netdev::default()
             };
-            let wish = Wish::default().granted6(&lease, netdev.shown6(lease.address));
+            let wish = IpoibWish::default().granted6(&lease, netdev.shown6(lease.address));
             let finding = addresses(&wish, &netdev);
-            (finding.status, finding.seen.unwrap_or_default())
+            (finding.status, finding.found.unwrap_or_default())
         };
         for same in ["fd00::5/64", "fd00::5/128"] {
-            assert_eq!(seen(same), (Status::Ok, same.to_owned()));
+            assert_eq!(found(same), (Status::Ok, same.to_owned()));
         }
         let other = "fe80::5/64, fd00::6/64".to_owned();
-        assert_eq!(seen("fd00::6/64"), (Status::Critical, other));
+        assert_eq!(found("fd00::6/64"), (Status::Critical, other));
         let dead = FoundAddress {
             address: "fd00::5/64".parse().unwrap(),
             state: AddressState::Duplicate,
@@ -276,14 +276,14 @@ mod tests {
             {"network":"0.0.0.0","prefix":0,"gateway":"10.0.0.9"},
             {"network":"10.7.0.0","prefix":16,"gateway":"10.0.0.7"}]}"#;
         let lease = serde_json::from_str(lease).unwrap();
-        let mut wish = Wish::default().granted(&lease);
+        let mut wish = IpoibWish::default().granted(&lease);
         let mut netdev = Netdev {
             mtu: Some(2044),
             ..Netdev::default()
         };
         let reported = |finding: Finding| {
-            let expected = finding.wanted.unwrap_or_default();
-            (finding.status, finding.seen.unwrap_or_default(), expected)
+            let expected = finding.expected.unwrap_or_default();
+            (finding.status, finding.found.unwrap_or_default(), expected)
         };
         let row =
             |status, found: &str, expected: &str| (status, found.to_owned(), expected.to_owned());
@@ -313,7 +313,7 @@ mod tests {
         let all = "10.0.0.9, 10.7.0.0/16 via 10.0.0.7";
         assert_eq!(reported(routes(&wish, &netdev)), row(Status::Ok, all, ""));
         // What the command line requests is required.
-        wish.mtu = Some(WantedMtu::Bytes(65520));
+        wish.mtu = Some(RequestedMtu::Bytes(65520));
         wish.gateways = vec!["10.0.0.2".parse().unwrap()];
         assert_eq!(
             reported(mtu(&wish, &netdev)),

@@ -6,7 +6,7 @@ use crate::dhcp::{Granted, v4, v6};
 use crate::facts::{AddressState, Facts, Netdev};
 use crate::system::clock::SECOND;
 use crate::verify::report::Finding;
-use crate::wish::ipoib::{Autoconf, Wish};
+use crate::wish::ipoib::{Autoconf, IpoibWish};
 
 /// The hint if no lease was requested.
 const NOT_RUN: &str = "ibboot up requests the lease: check that it ran";
@@ -23,7 +23,7 @@ fn progress6<'f>(netdev: &Netdev, facts: &'f Facts) -> Option<&'f v6::progress::
 
 /// Whether a DHCPv6 lease is expected. With `either6` none is expected if a router gave an address,
 /// or while the wait for a router lasts.
-pub fn is_wanted6(wish: &Wish, netdev: &Netdev, facts: &Facts) -> bool {
+pub fn is_wanted6(wish: &IpoibWish, netdev: &Netdev, facts: &Facts) -> bool {
     let Some(dhcp6) = &wish.dhcp6 else {
         return false;
     };
@@ -35,7 +35,7 @@ pub fn is_wanted6(wish: &Wish, netdev: &Netdev, facts: &Facts) -> bool {
 }
 
 /// Whether the interface has an address of a router's prefix in addition to the requested ones.
-pub fn has_router_address(wish: &Wish, netdev: &Netdev) -> bool {
+pub fn has_router_address(wish: &IpoibWish, netdev: &Netdev) -> bool {
     let usable = netdev.addresses_in(AddressState::Usable);
     let mut others = usable.filter(|a| !wish.addresses.contains(a));
     others.any(|other| Autoconf::Router.is_met_by(other.address))
@@ -125,13 +125,14 @@ fn not_begun(netdev: &Netdev) -> (String, &'static str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dhcp::v6::Dhcp6Wish;
     use crate::facts::FoundAddress;
     use crate::inet::Address;
     use crate::verify::report::Status;
 
-    fn seen(netdev: &Netdev, facts: &Facts) -> (Status, String) {
+    fn found(netdev: &Netdev, facts: &Facts) -> (Status, String) {
         let finding = evaluate6(netdev, facts);
-        (finding.status, finding.seen.unwrap_or_default())
+        (finding.status, finding.found.unwrap_or_default())
     }
 
     fn netdev(addresses: &[&str]) -> Netdev {
@@ -155,16 +156,16 @@ mod tests {
         };
         let mut one = netdev(&["fd00::9/64"]);
         let none = "no link-local address to send from".to_owned();
-        assert_eq!(seen(&one, &facts), (Status::Critical, none));
+        assert_eq!(found(&one, &facts), (Status::Critical, none));
         one.addresses.push(link(AddressState::Tentative));
         let tentative = "the link-local address fe80::5/64 is tentative".to_owned();
-        assert_eq!(seen(&one, &facts), (Status::Critical, tentative));
+        assert_eq!(found(&one, &facts), (Status::Critical, tentative));
         one.addresses.push(link(AddressState::Duplicate));
         let taken = "another host has the link-local address fe80::5/64".to_owned();
-        assert_eq!(seen(&one, &facts), (Status::Critical, taken));
+        assert_eq!(found(&one, &facts), (Status::Critical, taken));
         one.addresses.push(link(AddressState::Usable));
         let unasked = "no lease was requested".to_owned();
-        assert_eq!(seen(&one, &facts), (Status::Critical, unasked));
+        assert_eq!(found(&one, &facts), (Status::Critical, unasked));
     }
 
     #[test]
@@ -183,23 +184,23 @@ mod tests {
         let one = netdev(&[]);
         let what = "fd00::5/128 of fe80::1".to_owned();
         assert_eq!(
-            seen(&one, &facts),
+            found(&one, &facts),
             (Status::Ok, format!("{what}, for 60 s"))
         );
         facts.taken_ns = 95 * SECOND;
         let ended = format!("{what}, expired 30 s ago");
-        assert_eq!(seen(&one, &facts), (Status::Warning, ended));
+        assert_eq!(found(&one, &facts), (Status::Warning, ended));
     }
 
     #[test]
     fn with_either6_a_routers_address_is_as_good_as_a_lease() {
-        let mut wish = Wish {
+        let mut wish = IpoibWish {
             autoconf: Some(Autoconf::Router),
-            dhcp6: Some(v6::Wish {
+            dhcp6: Some(Dhcp6Wish {
                 after_router_s: Some(10),
-                ..v6::Wish::default()
+                ..Dhcp6Wish::default()
             }),
-            ..Wish::default()
+            ..IpoibWish::default()
         };
         let mut facts = Facts::default();
         let bare = netdev(&["fe80::5/64"]);
@@ -211,7 +212,7 @@ mod tests {
         });
         assert!(is_wanted6(&wish, &bare, &facts));
         assert!(!is_wanted6(&wish, &routed, &facts));
-        wish.dhcp6 = Some(v6::Wish::default());
+        wish.dhcp6 = Some(Dhcp6Wish::default());
         assert!(is_wanted6(&wish, &routed, &Facts::default()));
         wish.dhcp6 = None;
         assert!(!is_wanted6(&wish, &bare, &facts));
@@ -233,18 +234,18 @@ mod tests {
             }],
             ..Facts::default()
         };
-        let seen = |facts: &Facts| {
+        let found = |facts: &Facts| {
             let finding = evaluate(&netdev, facts);
-            (finding.status, finding.seen.unwrap_or_default())
+            (finding.status, finding.found.unwrap_or_default())
         };
         facts.taken_ns = 64 * SECOND;
         let what = "10.0.0.5/24 of 10.0.0.1".to_owned();
-        assert_eq!(seen(&facts), (Status::Ok, format!("{what}, for 60 s")));
+        assert_eq!(found(&facts), (Status::Ok, format!("{what}, for 60 s")));
         facts.taken_ns = 95 * SECOND;
         let ended = format!("{what}, expired 30 s ago");
-        assert_eq!(seen(&facts), (Status::Warning, ended));
+        assert_eq!(found(&facts), (Status::Warning, ended));
         facts.dhcp.clear();
         let nobody = "no lease was requested".to_owned();
-        assert_eq!(seen(&facts), (Status::Critical, nobody));
+        assert_eq!(found(&facts), (Status::Critical, nobody));
     }
 }

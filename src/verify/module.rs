@@ -30,7 +30,7 @@ mod tests {
     fn a_module_is_live_once_its_init_function_has_returned() {
         let mut wish = ModuleWish {
             name: "mlx5_ib".to_owned(),
-            asked_by: None,
+            requested_by: None,
             builtin: false,
             refused: None,
         };
@@ -40,7 +40,7 @@ mod tests {
                 .modules
                 .extend(Option::map(state, |s| (wish.name.clone(), s)));
             let finding = live(wish, &facts);
-            (finding.status, finding.seen.unwrap(), finding.lasting)
+            (finding.status, finding.found.unwrap(), finding.lasting)
         };
         let is = |status, found: &str, lasting| (status, found.to_owned(), lasting);
         let (ok, critical) = (Status::Ok, Status::Critical);

@@ -104,7 +104,7 @@ fn family(out: &mut String, name: &str, help: &str, samples: &[String]) {
 /// interface.
 fn names(link: &LinkReport) -> [(&'static str, &str); 3] {
     [
-        ("wanted", link.wanted.as_str()),
+        ("wanted", link.target.as_str()),
         ("port", link.name.as_deref().unwrap_or("")),
         ("interface", link.interface.as_deref().unwrap_or("")),
     ]
@@ -184,8 +184,8 @@ pub fn prometheus(report: &Report) -> String {
             .filter(|one| one.status != Status::Skipped)
         {
             let name = finding.check.row().name;
-            let [wanted, port, interface] = names(link);
-            let labels = labels(&[wanted, port, interface, ("check", name)]);
+            let [target, port, interface] = names(link);
+            let labels = labels(&[target, port, interface, ("check", name)]);
             checks.push(format!("{labels} {}", finding.status.exit_code()));
         }
     }
@@ -199,7 +199,7 @@ pub fn prometheus(report: &Report) -> String {
 }
 
 fn info(link: &LinkReport) -> String {
-    let [wanted, port, interface] = names(link);
+    let [target, port, interface] = names(link);
     let guid = link
         .port_guid
         .map_or(String::new(), |guid| guid.to_string());
@@ -213,7 +213,7 @@ fn info(link: &LinkReport) -> String {
         ("bus_address", link.bus_address.as_deref().unwrap_or("")),
     ];
     let [guid, layer, rate, bus_address] = rest;
-    let pairs = [wanted, port, interface, guid, layer, rate, bus_address];
+    let pairs = [target, port, interface, guid, layer, rate, bus_address];
     format!("{} 1", labels(&pairs))
 }
 

@@ -6,8 +6,9 @@ use super::unread;
 use crate::facts::{Facts, Netdev, PortRef};
 use crate::rdma::types::LinkLayer;
 use crate::verify::report::{Finding, LinkReport, Status};
+use crate::wish::bond::{BondFacts, BondWish};
 use crate::wish::expectation::{LinkWish, ModuleWish, RootWish, ServerWish};
-use crate::wish::{bond, ipoib};
+use crate::wish::ipoib::IpoibWish;
 
 /// The object of one report. A check applies to the part that its row names.
 #[derive(Default)]
@@ -61,7 +62,7 @@ pub struct Ipoib<'a> {
 #[derive(Clone, Copy)]
 pub struct Interface<'a> {
     /// The wish plus what DHCP servers granted.
-    pub wish: &'a ipoib::Wish,
+    pub wish: &'a IpoibWish,
     /// Empty if `name` is none, or if the interface of the bond's name is not a bond.
     pub netdev: &'a Netdev,
     /// None if the interface does not exist.
@@ -72,12 +73,12 @@ pub struct Interface<'a> {
 /// A bond of IPoIB interfaces.
 pub struct Bond<'a> {
     pub name: &'a str,
-    pub wish: &'a bond::Wish,
+    pub wish: &'a BondWish,
     /// For each interface, the name on the command line and the name on this machine.
     pub slaves: &'a [(String, Option<String>)],
-    /// `netdev` and `seen` are empty if the bond does not exist.
+    /// `netdev` and `found` are empty if the bond does not exist.
     pub netdev: &'a Netdev,
-    pub seen: &'a bond::Seen,
+    pub found: &'a BondFacts,
 }
 
 /// A server.
@@ -136,24 +137,25 @@ pub fn findings(object: &Object<'_>, facts: &Facts) -> Vec<Finding> {
 mod tests {
     use super::*;
     use crate::facts::Unread;
+    use crate::wish::ipoib::Autoconf;
 
     #[test]
     fn parents_severity_and_unread_files_count_for_every_object() {
         let words = |words: &[&str]| words.iter().map(ToString::to_string).collect();
-        let mut seen = bond::Seen {
+        let mut found = BondFacts {
             slaves: words(&["ib0"]),
             active_slave: Some("ib0".to_owned()),
             options: words(&["mode=active-backup 1", "fail_over_mac=active 1"]),
         };
-        let netdev = |seen: &bond::Seen, carrier| Netdev {
+        let netdev = |found: &BondFacts, carrier| Netdev {
             ifname: "b0".to_owned(),
             up: true,
             carrier: Some(carrier),
-            bond: Some(seen.clone()),
+            bond: Some(found.clone()),
             ..Netdev::default()
         };
-        let of = |seen: &bond::Seen, carrier, unread: Option<&str>| {
-            let netdev = netdev(seen, carrier);
+        let of = |found: &BondFacts, carrier, unread: Option<&str>| {
+            let netdev = netdev(found, carrier);
             let facts = Facts {
                 netdevs: vec![netdev.clone()],
                 unread: Vec::from_iter(unread.map(|path| Unread {
@@ -162,20 +164,20 @@ mod tests {
                 })),
                 ..Facts::default()
             };
-            let wish = ipoib::Wish {
-                autoconf: Some(ipoib::Autoconf::Router),
-                ..ipoib::Wish::default()
+            let wish = IpoibWish {
+                autoconf: Some(Autoconf::Router),
+                ..IpoibWish::default()
             };
             let object = Object {
                 bond: Some(Bond {
                     name: "b0",
-                    wish: &bond::Wish {
+                    wish: &BondWish {
                         slaves: vec!["ib0".to_owned()],
                         options: vec![("miimon".to_owned(), "100".to_owned())],
                     },
                     slaves: &[("ib0".to_owned(), Some("ib0".to_owned()))],
                     netdev: &netdev,
-                    seen,
+                    found,
                 }),
                 interface: Some(Interface {
                     wish: &wish,
@@ -201,13 +203,13 @@ mod tests {
         let (ok, skipped) = (Status::Ok, Status::Skipped);
         // The row of the options warns; children are evaluated after a warning and after a pass.
         let (warning, critical) = (Status::Warning, Status::Critical);
-        assert_eq!(of(&seen, true, None), all(ok, warning, ok, critical));
-        assert_eq!(of(&seen, false, None), all(ok, warning, critical, skipped));
-        let unread = of(&seen, false, Some("/sys/class/net/b0/carrier"));
+        assert_eq!(of(&found, true, None), all(ok, warning, ok, critical));
+        assert_eq!(of(&found, false, None), all(ok, warning, critical, skipped));
+        let unread = of(&found, false, Some("/sys/class/net/b0/carrier"));
         assert_eq!(unread, all(ok, warning, Status::Unknown, skipped));
-        let of_another = of(&seen, false, Some("/sys/class/net/b1/carrier"));
+        let of_another = of(&found, false, Some("/sys/class/net/b1/carrier"));
         assert_eq!(of_another, all(ok, warning, critical, skipped));
-        seen.options = words(&["mode=802.3ad 4", "miimon=100"]);
-        assert_eq!(of(&seen, true, None), all(critical, ok, skipped, skipped));
+        found.options = words(&["mode=802.3ad 4", "miimon=100"]);
+        assert_eq!(of(&found, true, None), all(critical, ok, skipped, skipped));
     }
 }

@@ -38,7 +38,7 @@ fn absent(wish: &LinkWish, facts: &Facts) -> Finding {
         n => format!("{n} other ports"),
     };
     if let Some(identity) = wish.identity {
-        let expected = format!("{} (node GUID {})", wish.wanted, identity.node_guid);
+        let expected = format!("{} (node GUID {})", wish.target, identity.node_guid);
         return failed(&present, &expected)
             .hint("the device existed in the initramfs: look for its removal in dmesg");
     }
@@ -46,10 +46,10 @@ fn absent(wish: &LinkWish, facts: &Facts) -> Finding {
     if let Some(below) = wish.netdev.as_deref().filter(is_missing) {
         let names: Vec<&str> = facts.netdevs.iter().map(|n| n.ifname.as_str()).collect();
         let found = format!("no network interface {below}, only {}", names.join(", "));
-        return failed(&found, wish.wanted.as_str())
+        return failed(&found, wish.target.as_str())
             .hint("check the interface's driver and its name (net.ifnames=0 keeps eth0)");
     }
-    if let Some(netdev) = facts.netdev(wish.wanted.as_str()) {
+    if let Some(netdev) = facts.netdev(wish.target.as_str()) {
         let kind = match netdev.hardware_type {
             Some(HardwareType::InfiniBand) => "IPoIB",
             Some(_) => "Ethernet",
@@ -62,16 +62,16 @@ fn absent(wish: &LinkWish, facts: &Facts) -> Finding {
     }
     match unnamed(wish, facts) {
         Some(found) if !names.is_empty() => {
-            failed(&format!("{found}, {present}"), wish.wanted.as_str()).hint(&renamed(facts))
+            failed(&format!("{found}, {present}"), wish.target.as_str()).hint(&renamed(facts))
         }
-        _ => failed(&present, wish.wanted.as_str()),
+        _ => failed(&present, wish.target.as_str()),
     }
 }
 
 /// The text if a wish names its port by an IPoIB interface that does not exist.
 fn unnamed(wish: &LinkWish, facts: &Facts) -> Option<String> {
     wish.ipoib.as_ref()?;
-    let name = wish.port.as_deref().unwrap_or(wish.wanted.as_str());
+    let name = wish.port.as_deref().unwrap_or(wish.target.as_str());
     let is_name = matches!(Selector::parse(name)?, Selector::Name(_));
     (is_name && facts.netdev(name).is_none()).then(|| format!("no network interface {name}"))
 }
@@ -102,7 +102,7 @@ pub fn link_layer(port: &Port<'_>) -> Finding {
         (None, _) => Finding::unknown(id),
         // EFA devices report this link layer.
         (Some(LinkLayer::Unknown), _) => Finding {
-            seen: Some(LinkLayer::Unknown.to_string()),
+            found: Some(LinkLayer::Unknown.to_string()),
             ..Finding::unknown(id)
         }
         .hint("the driver reports neither InfiniBand nor Ethernet"),
@@ -127,11 +127,11 @@ pub fn rate(port: &Port<'_>) -> Finding {
 
 pub fn physical_state(found: PortRef<'_>, facts: &Facts) -> Finding {
     let id = Id::PortPhysicalState;
-    let Some(seen) = found.port.physical_state else {
+    let Some(physical_state) = found.port.physical_state else {
         return Finding::unknown(id);
     };
-    if seen == PhysState::LinkUp {
-        return Finding::ok(id, &seen.to_string());
+    if physical_state == PhysState::LinkUp {
+        return Finding::ok(id, &physical_state.to_string());
     }
     let expected = PhysState::LinkUp.to_string();
     let netdev = found
@@ -142,18 +142,22 @@ pub fn physical_state(found: PortRef<'_>, facts: &Facts) -> Finding {
     if let Some(netdev) = netdev.filter(|_| found.port.link_layer == Some(LinkLayer::Ethernet)) {
         let name = &netdev.ifname;
         return match (netdev.up, netdev.carrier) {
-            (false, _) => Finding::failed(id, &format!("{seen}, {name} is down"), &expected)
-                .hint(&format!("set it up: ip link set {name} up")),
-            (true, Some(false) | None) => {
-                Finding::failed(id, &format!("{seen}, {name} has no carrier"), &expected)
+            (false, _) => {
+                Finding::failed(id, &format!("{physical_state}, {name} is down"), &expected)
+                    .hint(&format!("set it up: ip link set {name} up"))
             }
+            (true, Some(false) | None) => Finding::failed(
+                id,
+                &format!("{physical_state}, {name} has no carrier"),
+                &expected,
+            ),
             // The RDMA port follows the state of its netdev within the same event.
-            (true, Some(true)) => Finding::failed(id, &seen.to_string(), &expected)
+            (true, Some(true)) => Finding::failed(id, &physical_state.to_string(), &expected)
                 .hint(&format!("{name} has carrier: see dmesg")),
         };
     }
-    let finding = Finding::failed(id, &seen.to_string(), &expected);
-    match seen {
+    let finding = Finding::failed(id, &physical_state.to_string(), &expected);
+    match physical_state {
         PhysState::Disabled => finding.hint(
             "the port is disabled: enable it (ibportstate, or the other end's configuration)",
         ),
@@ -165,17 +169,17 @@ pub fn physical_state(found: PortRef<'_>, facts: &Facts) -> Finding {
 
 pub fn state(found: PortRef<'_>) -> Finding {
     let id = Id::PortState;
-    let Some(seen) = found.port.state else {
+    let Some(state) = found.port.state else {
         return Finding::unknown(id);
     };
-    if seen == PortState::Active {
-        return Finding::ok(id, &seen.to_string());
+    if state == PortState::Active {
+        return Finding::ok(id, &state.to_string());
     }
     let expected = PortState::Active.to_string();
     if found.port.link_layer != Some(LinkLayer::InfiniBand) {
-        return Finding::failed(id, &seen.to_string(), &expected).hint("see dmesg");
+        return Finding::failed(id, &state.to_string(), &expected).hint("see dmesg");
     }
-    match (seen, found.port.sm_lid) {
+    match (state, found.port.sm_lid) {
         (PortState::Init, Some(0) | None) => {
             Finding::failed(id, "INIT, LinkUp, SM LID 0", &expected)
                 .hint("no subnet manager sees this port: start one (opensm, or the switch's)")
@@ -187,7 +191,7 @@ pub fn state(found: PortRef<'_>) -> Finding {
         }
         (PortState::Armed, _) => Finding::failed(id, "ARMED", &expected)
             .hint("the subnet manager stopped half way: see its log"),
-        _ => Finding::failed(id, &seen.to_string(), &expected),
+        _ => Finding::failed(id, &state.to_string(), &expected),
     }
 }
 
@@ -225,17 +229,17 @@ pub fn administrator(port: PortRef<'_>, facts: &Facts) -> Finding {
 pub fn netdev(wish: &LinkWish, port: &facts::Port) -> Finding {
     let id = Id::PortNetdev;
     let expected = wish.netdev.as_deref().unwrap_or("a network interface");
-    let Some(seen) = port.netdev.as_deref() else {
+    let Some(found) = port.netdev.as_deref() else {
         return Finding::failed(id, "none", expected);
     };
     let same = match (wish.netdev_index, port.netdev_index) {
-        (Some(expected), Some(seen)) => expected == seen,
-        _ => expected == seen,
+        (Some(expected), Some(found)) => expected == found,
+        _ => expected == found,
     };
     if same {
-        Finding::ok(id, seen)
+        Finding::ok(id, found)
     } else {
-        Finding::failed(id, seen, expected)
+        Finding::failed(id, found, expected)
     }
 }
 

@@ -61,9 +61,11 @@ pub struct Finding {
     /// Its result.
     pub status: Status,
     /// What was found.
-    pub seen: Option<String>,
+    #[serde(rename = "seen")]
+    pub found: Option<String>,
     /// What was expected, if the check failed.
-    pub wanted: Option<String>,
+    #[serde(rename = "wanted")]
+    pub expected: Option<String>,
     /// What to do, if the check failed.
     pub hint: Option<String>,
     /// Waiting does not resolve the failure.
@@ -80,8 +82,8 @@ impl Finding {
         Finding {
             check,
             status,
-            seen: None,
-            wanted: None,
+            found: None,
+            expected: None,
             hint: None,
             lasting: false,
         }
@@ -97,7 +99,7 @@ impl Finding {
     /// Passed.
     pub fn ok(check: Id, found: &str) -> Finding {
         Finding {
-            seen: some(found),
+            found: some(found),
             ..Finding::new(check, Status::Ok)
         }
     }
@@ -105,8 +107,8 @@ impl Finding {
     /// Failed, with the table's hint.
     pub fn failed(id: Id, found: &str, expected: &str) -> Finding {
         Finding {
-            seen: some(found),
-            wanted: some(expected),
+            found: some(found),
+            expected: some(expected),
             hint: some(id.row().hint),
             ..Finding::new(id, Status::Critical)
         }
@@ -115,7 +117,7 @@ impl Finding {
     /// The kernel does not report it.
     pub fn unknown(check: Id) -> Finding {
         Finding {
-            seen: some("not reported"),
+            found: some("not reported"),
             ..Finding::new(check, Status::Unknown)
         }
         .hint("the kernel has no such file for this device")
@@ -129,7 +131,7 @@ impl Finding {
             None => "see dmesg, and check that root can read the file",
         };
         Finding {
-            seen: some(&format!("{}: {}", unread.path, unread.why)),
+            found: some(&format!("{}: {}", unread.path, unread.why)),
             ..Finding::new(check, Status::Unknown)
         }
         .hint(hint)
@@ -164,10 +166,10 @@ impl Finding {
             Status::Unknown => format!("{} is not known", row.name),
             _ => row.failure.to_owned(),
         };
-        if let Some(found) = &self.seen {
+        if let Some(found) = &self.found {
             line.push_str(&format!(": {found}"));
         }
-        if let Some(expected) = &self.wanted {
+        if let Some(expected) = &self.expected {
             line.push_str(&format!(", expected {expected}"));
         }
         if let Some(hint) = &self.hint {
@@ -183,7 +185,8 @@ pub struct ModuleReport {
     /// Name in the kernel's spelling.
     pub name: String,
     /// The argument that requested it.
-    pub asked_by: Option<Origin>,
+    #[serde(rename = "asked_by")]
+    pub requested_by: Option<Origin>,
     /// The check.
     pub finding: Finding,
 }
@@ -195,7 +198,8 @@ pub struct ServerReport {
     #[serde(flatten)]
     pub server: Server,
     /// The argument that requested it.
-    pub asked_by: Option<Origin>,
+    #[serde(rename = "asked_by")]
+    pub requested_by: Option<Origin>,
     /// The check.
     pub finding: Finding,
 }
@@ -204,7 +208,8 @@ pub struct ServerReport {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RootReport {
     /// The argument that requested it.
-    pub asked_by: Option<Origin>,
+    #[serde(rename = "asked_by")]
+    pub requested_by: Option<Origin>,
     /// The checks, in the table's order.
     pub findings: Vec<Finding>,
 }
@@ -246,9 +251,11 @@ impl ServerReport {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LinkReport {
     /// The requested port, interface or bond.
-    pub wanted: Target,
+    #[serde(rename = "wanted")]
+    pub target: Target,
     /// The argument that requested it.
-    pub asked_by: Option<Origin>,
+    #[serde(rename = "asked_by")]
+    pub requested_by: Option<Origin>,
     /// The boot depends on it.
     pub required: bool,
     /// `mlx5_0/1`; none while no port matches.
@@ -286,8 +293,8 @@ impl LinkReport {
     /// The report of one wish and the port found for it.
     pub fn new(wish: &LinkWish, port: Option<PortRef<'_>>, checks: Vec<Finding>) -> LinkReport {
         LinkReport {
-            wanted: wish.wanted.clone(),
-            asked_by: wish.asked_by.clone(),
+            target: wish.target.clone(),
+            requested_by: wish.requested_by.clone(),
             required: wish.required,
             name: port.map(|p| p.name()),
             identity: port.and_then(|port| port.identity()).or(wish.identity),
@@ -315,7 +322,7 @@ impl LinkReport {
         match (&self.interface, &self.name) {
             (Some(interface), Some(port)) => format!("{interface} ({port})"),
             (_, Some(port)) => port.clone(),
-            _ => self.wanted.to_string(),
+            _ => self.target.to_string(),
         }
     }
 
@@ -359,7 +366,7 @@ impl LinkReport {
         // A bond has no port: its interfaces describe it.
         let found = |id: Id| {
             let is_it = |f: &&Finding| f.check == id && f.status == Status::Ok;
-            self.checks.iter().find(is_it)?.seen.clone()
+            self.checks.iter().find(is_it)?.found.clone()
         };
         parts.extend(found(Id::BondSlaves).map(|slaves| format!("bond of {slaves}")));
         parts.extend(found(Id::BondCarrier).map(|by| format!("carried {by}")));

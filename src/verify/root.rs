@@ -200,7 +200,7 @@ fn carriers(links: &[LinkReport], is_meant: impl Fn(&LinkReport) -> bool) -> (bo
 /// The path uses a link that could not be checked completely.
 fn unsure(found: &str) -> Finding {
     Finding {
-        seen: Some(found.to_owned()),
+        found: Some(found.to_owned()),
         ..Finding::unknown(Id::RootPath)
     }
     .hint("see the unknown checks of this link")

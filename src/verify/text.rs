@@ -35,7 +35,7 @@ impl Report {
             advice(&mut out, &server.finding);
         }
         if let Some(root) = &self.root {
-            let requested = root.asked_by.as_ref().map(ToString::to_string);
+            let requested = root.requested_by.as_ref().map(ToString::to_string);
             line(
                 &mut out,
                 0,
@@ -63,7 +63,7 @@ impl Report {
 }
 
 fn found(finding: &Finding) -> &str {
-    finding.seen.as_deref().unwrap_or("")
+    finding.found.as_deref().unwrap_or("")
 }
 
 fn checks(out: &mut String, findings: &[Finding]) {
@@ -80,7 +80,7 @@ fn advice(out: &mut String, finding: &Finding) {
         (finding.status, &finding.hint)
     {
         let expected = finding
-            .wanted
+            .expected
             .as_deref()
             .map_or(String::new(), |text| format!("expected {text}; "));
         let text = printable(&format!("{expected}{hint}"));

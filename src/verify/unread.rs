@@ -129,7 +129,7 @@ mod tests {
     use crate::verify::checks::{Id, TABLE};
     use crate::verify::object::{Interface, Port};
     use crate::wish::expectation::{LinkWish, ModuleWish};
-    use crate::wish::ipoib;
+    use crate::wish::ipoib::IpoibWish;
 
     #[test]
     fn a_pattern_means_a_path_and_what_it_says_below_it() {
@@ -162,7 +162,7 @@ mod tests {
         let netdev = Netdev::default();
         let module = ModuleWish {
             name: "ib_ipoib".to_owned(),
-            asked_by: None,
+            requested_by: None,
             builtin: false,
             refused: None,
         };
@@ -177,7 +177,7 @@ mod tests {
                 least_rate: None,
             }),
             interface: Some(Interface {
-                wish: &ipoib::Wish::default(),
+                wish: &IpoibWish::default(),
                 netdev: &netdev,
                 name: Some("ib0"),
                 is_bond: false,

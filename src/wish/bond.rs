@@ -12,7 +12,7 @@ const AFTER_SLAVES: [&str; 2] = ["primary", "active_slave"];
 
 /// What is requested of a bond in addition to what is requested of any interface.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Wish {
+pub struct BondWish {
     /// The names of its interfaces in the wishes.
     pub slaves: Vec<String>,
     /// Options of the driver and their values, without the mode.
@@ -21,7 +21,7 @@ pub struct Wish {
 
 /// What sysfs shows of a bond.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Seen {
+pub struct BondFacts {
     /// Its interfaces.
     pub slaves: Vec<String>,
     /// The interface that carries the traffic.
@@ -30,7 +30,7 @@ pub struct Seen {
     pub options: Vec<String>,
 }
 
-impl Seen {
+impl BondFacts {
     /// The option as the driver writes it.
     pub fn option(&self, option: &str) -> Option<&str> {
         let mut options = self.options.iter().filter_map(|o| o.split_once('='));
@@ -39,20 +39,20 @@ impl Seen {
 
     /// Whether the option has the value from the command line. The driver shows the name and the
     /// number of a value that has both, and separates the addresses of a list with spaces.
-    pub fn has(&self, option: &str, wanted: &str) -> bool {
-        let Some(seen) = self.option(option) else {
+    pub fn has(&self, option: &str, expected: &str) -> bool {
+        let Some(found) = self.option(option) else {
             return false;
         };
-        let words: Vec<&str> = seen.split_ascii_whitespace().collect();
-        let wanted: Vec<&str> = wanted.split(';').collect();
-        match (words.as_slice(), wanted.as_slice()) {
+        let words: Vec<&str> = found.split_ascii_whitespace().collect();
+        let expected: Vec<&str> = expected.split(';').collect();
+        match (words.as_slice(), expected.as_slice()) {
             ([name, number], [one]) => name == one || number == one,
-            (seen, wanted) => seen == wanted,
+            (found, expected) => found == expected,
         }
     }
 
     /// The options that differ and can be set now, in the order of the command line.
-    pub fn to_set<'w>(&self, wish: &'w Wish) -> Vec<&'w (String, String)> {
+    pub fn to_set<'w>(&self, wish: &'w BondWish) -> Vec<&'w (String, String)> {
         let now = |option: &str| !AFTER_SLAVES.contains(&option) || !self.slaves.is_empty();
         let options = wish.options.iter();
         options
@@ -65,19 +65,19 @@ impl Seen {
 mod tests {
     use super::*;
 
-    fn seen(options: &[(&str, &str)]) -> Seen {
-        Seen {
+    fn found(options: &[(&str, &str)]) -> BondFacts {
+        BondFacts {
             options: options
                 .iter()
                 .map(|(option, value)| format!("{option}={value}"))
                 .collect(),
-            ..Seen::default()
+            ..BondFacts::default()
         }
     }
 
     #[test]
     fn an_option_is_read_as_the_driver_writes_it() {
-        let bond = seen(&[
+        let bond = found(&[
             ("mode", "active-backup 1"),
             ("miimon", "100"),
             ("arp_ip_target", "10.0.0.1 10.0.0.2"),
@@ -95,15 +95,15 @@ mod tests {
 
     #[test]
     fn primary_waits_for_its_interface() {
-        let wish = Wish {
+        let wish = BondWish {
             slaves: vec!["ib0".to_owned()],
             options: vec![
                 ("primary".to_owned(), "ib0".to_owned()),
                 ("miimon".to_owned(), "50".to_owned()),
             ],
         };
-        let mut bond = seen(&[("miimon", "0"), ("primary", "")]);
-        let names = |bond: &Seen| -> Vec<String> {
+        let mut bond = found(&[("miimon", "0"), ("primary", "")]);
+        let names = |bond: &BondFacts| -> Vec<String> {
             bond.to_set(&wish).iter().map(|(o, _)| o.clone()).collect()
         };
         assert_eq!(names(&bond), ["miimon"]);

@@ -9,9 +9,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::rdma::reach::Server;
 use crate::rdma::types::{Identity, LinkLayer};
-use crate::wish::ipoib::{self, FULL_MEMBER};
+use crate::wish::bond::BondWish;
+use crate::wish::ipoib::{FULL_MEMBER, IpoibWish};
 use crate::wish::origin::Origin;
-use crate::wish::{bond, storage};
+use crate::wish::storage;
 
 /// How many of the links must be verified (`rd.ib.require=`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -88,12 +89,14 @@ impl fmt::Display for Target {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct LinkWish {
     /// The name of the link.
-    pub wanted: Target,
+    #[serde(rename = "wanted")]
+    pub target: Target,
     /// The selector of the port, if `wanted` is not a selector: the parent of an interface.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port: Option<String>,
     /// The argument that requested it.
-    pub asked_by: Option<Origin>,
+    #[serde(rename = "asked_by")]
+    pub requested_by: Option<Origin>,
     /// Under [`Require::Listed`]: the boot depends on it.
     pub required: bool,
     /// The port that was verified; none before.
@@ -111,14 +114,14 @@ pub struct LinkWish {
     pub netdev_index: Option<u32>,
     /// The IPoIB interface requested on the port.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ipoib: Option<ipoib::Wish>,
+    pub ipoib: Option<IpoibWish>,
     /// `ipoib` applies to all interfaces that no other link names (`rd.ib.mode=` and `rd.ib.mtu=`
     /// without an interface).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub of_all: bool,
     /// Set if `wanted` is a bond: what is requested of the bond, which has no port.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub bond: Option<bond::Wish>,
+    pub bond: Option<BondWish>,
     /// Minimum rate in Mb/s, once the port is known; before that see [`Expectation::rates`].
     pub megabits: Option<u32>,
     /// Why the link is not possible on this machine, decided before any change.
@@ -140,7 +143,8 @@ pub struct ModuleWish {
     /// Name in the kernel's spelling.
     pub name: String,
     /// The argument that requested it.
-    pub asked_by: Option<Origin>,
+    #[serde(rename = "asked_by")]
+    pub requested_by: Option<Origin>,
     /// Part of the kernel image: nothing to load.
     pub builtin: bool,
     /// Why the module cannot be loaded on this machine, decided before any attempt.
@@ -155,7 +159,8 @@ pub struct ServerWish {
     #[serde(flatten)]
     pub server: Server,
     /// The argument that requested it.
-    pub asked_by: Option<Origin>,
+    #[serde(rename = "asked_by")]
+    pub requested_by: Option<Origin>,
 }
 
 /// The root file system that a link must carry.
@@ -168,7 +173,8 @@ pub struct RootWish {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub portals: Vec<Option<IpAddr>>,
     /// The argument that requested it.
-    pub asked_by: Option<Origin>,
+    #[serde(rename = "asked_by")]
+    pub requested_by: Option<Origin>,
 }
 
 /// `/run/ibboot/expected.json`.

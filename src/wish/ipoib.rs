@@ -12,7 +12,9 @@ use std::net::IpAddr;
 use serde::{Deserialize, Serialize};
 
 use crate::dhcp;
-use crate::dhcp::v4::lease;
+use crate::dhcp::v4::{Dhcp4Wish, lease};
+use crate::dhcp::v6::Dhcp6Wish;
+use crate::dhcp::v6::information::InformationWish;
 use crate::inet::{Address, Route};
 
 pub use granted::Suggested;
@@ -64,7 +66,7 @@ impl fmt::Display for Mode {
 /// The requested mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum WantedMode {
+pub enum RequestedMode {
     /// Connected if the device supports it, otherwise datagram.
     Auto,
     /// Only connected.
@@ -76,7 +78,7 @@ pub enum WantedMode {
 /// The requested MTU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum WantedMtu {
+pub enum RequestedMtu {
     /// As much as mode and group allow.
     Max,
     /// Bytes.
@@ -97,15 +99,15 @@ impl From<lease::Route> for Route {
 
 /// What is requested of the IPoIB interface on a port.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Wish {
+pub struct IpoibWish {
     /// The requested name; none for any name.
     pub ifname: Option<String>,
     /// The P_Key of a child, full membership bit set; none: the parent interface.
     pub pkey: Option<u16>,
     /// Mode; none if the kernel's mode is not changed.
-    pub mode: Option<WantedMode>,
+    pub mode: Option<RequestedMode>,
     /// MTU; none for the MTU of the mode.
-    pub mtu: Option<WantedMtu>,
+    pub mtu: Option<RequestedMtu>,
     /// Static addresses.
     pub addresses: Vec<Address>,
     /// Default gateways.
@@ -134,13 +136,13 @@ pub struct Wish {
     pub autoconf: Option<Autoconf>,
     /// A DHCP lease is requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub dhcp: Option<dhcp::v4::Wish>,
+    pub dhcp: Option<Dhcp4Wish>,
     /// A DHCPv6 lease is requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub dhcp6: Option<dhcp::v6::Wish>,
+    pub dhcp6: Option<Dhcp6Wish>,
     /// Name servers are requested by DHCPv6 if a router's address is enough.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub information: Option<dhcp::v6::information::Wish>,
+    pub information: Option<InformationWish>,
     /// The bond of the interface; the bond sets the interface up and decides its MTU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bond: Option<String>,
@@ -190,7 +192,7 @@ impl Autoconf {
     }
 }
 
-impl Wish {
+impl IpoibWish {
     /// Whether any address is requested for the interface.
     pub fn is_addressed(&self) -> bool {
         let asks = self.dhcp.is_some() || self.dhcp6.is_some();
@@ -215,14 +217,14 @@ impl Wish {
 
     /// The request for name servers; none if a lease is always requested, because it has name
     /// servers.
-    pub fn information(&self) -> Option<&dhcp::v6::information::Wish> {
+    pub fn information(&self) -> Option<&InformationWish> {
         let dhcp6 = self.dhcp6.as_ref();
         let has_lease = dhcp6.is_some_and(|dhcp6| dhcp6.after_router_s.is_none());
         self.information.as_ref().filter(|_| !has_lease)
     }
 
     /// The wish plus what a DHCPv6 server reported to a node with a router's address.
-    pub fn informed(&self, information: &dhcp::v6::information::Information) -> Wish {
+    pub fn informed(&self, information: &dhcp::v6::information::Information) -> IpoibWish {
         let mut wish = self.clone();
         let servers = information.name_servers.iter().copied();
         wish.dns.extend(servers.map(IpAddr::from));
@@ -235,7 +237,7 @@ impl Wish {
     /// kernel has already made the same address from a router's prefix, the address keeps that
     /// prefix length, because the kernel accepts no address twice. `shown` is the address as the
     /// interface has it.
-    pub fn granted6(&self, lease: &dhcp::v6::lease::Lease, shown: Option<Address>) -> Wish {
+    pub fn granted6(&self, lease: &dhcp::v6::lease::Lease, shown: Option<Address>) -> IpoibWish {
         let mut wish = self.clone();
         wish.addresses.push(shown.unwrap_or(Address {
             address: lease.address.into(),
@@ -256,7 +258,7 @@ impl Wish {
 
 /// What sysfs shows of an IPoIB interface.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Seen {
+pub struct IpoibFacts {
     /// Transport mode; none if the file is missing (a kernel without CONFIG_INFINIBAND_IPOIB_CM,
     /// a child made through rtnetlink).
     pub mode: Option<Mode>,
@@ -293,12 +295,12 @@ mod tests {
                 prefix,
             };
             let peer = other.parse().ok();
-            let wish = Wish {
+            let wish = IpoibWish {
                 peer,
-                ..Wish::default()
+                ..IpoibWish::default()
             };
-            let wanted = peer.filter(|_| is_peer);
-            assert_eq!(wish.peer_of(&address), wanted, "{own}/{prefix} {other}");
+            let expected = peer.filter(|_| is_peer);
+            assert_eq!(wish.peer_of(&address), expected, "{own}/{prefix} {other}");
         }
     }
 

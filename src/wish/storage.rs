@@ -90,7 +90,8 @@ impl Root {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct OfLease {
     /// The argument that leaves the root file system to DHCP.
-    pub asked_by: Origin,
+    #[serde(rename = "asked_by")]
+    pub requested_by: Origin,
     /// iSCSI uses iSER, even if a path does not say so.
     pub is_iser: bool,
 }

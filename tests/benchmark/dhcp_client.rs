@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use ibboot::dhcp::hardware::Hardware;
-use ibboot::dhcp::identity::WantedId;
+use ibboot::dhcp::identity::RequestedId;
 use ibboot::dhcp::v4::client::Config;
 use ibboot::dhcp::v4::identity::Identity;
 use ibboot::dhcp::v4::session::{Outcome, Session};
@@ -26,7 +26,7 @@ fn as_infiniband(hardware: &[u8]) -> Vec<u8> {
 async fn lease(interface: &str, is_infiniband: bool) -> Result<(), Error> {
     let hardware = Hardware::read(&Root::new("/"), interface)
         .map_err(|e| Error::io(interface, "hardware address cannot be read", &e))?;
-    let wanted = WantedId::Firmware;
+    let wanted = RequestedId::Firmware;
     let identity = if is_infiniband {
         Identity::new(
             HardwareType::InfiniBand,

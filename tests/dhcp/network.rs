@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use ibboot::dhcp::hardware::Hardware;
-use ibboot::dhcp::identity::WantedId;
+use ibboot::dhcp::identity::RequestedId;
 use ibboot::dhcp::v4::client::Config;
 use ibboot::dhcp::v4::identity::Identity;
 use ibboot::dhcp::v4::lease::Lease;
@@ -204,7 +204,7 @@ impl Drop for Server {
 /// The identity of an InfiniBand node in DHCP messages, although the wire is Ethernet.
 pub fn infiniband() -> Config {
     Config {
-        identity: Identity::new(HardwareType::InfiniBand, &IPOIB, &WantedId::Firmware).unwrap(),
+        identity: Identity::new(HardwareType::InfiniBand, &IPOIB, &RequestedId::Firmware).unwrap(),
         vendor_class: None,
         host_name: None,
         keep: false,
@@ -215,7 +215,7 @@ pub fn infiniband() -> Config {
 pub fn ethernet() -> Config {
     let near = hardware();
     Config {
-        identity: Identity::new(near.hardware_type, &near.address, &WantedId::Firmware).unwrap(),
+        identity: Identity::new(near.hardware_type, &near.address, &RequestedId::Firmware).unwrap(),
         ..infiniband()
     }
 }

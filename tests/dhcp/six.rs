@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::network::{Server, hardware, ip, until, with_network};
 use crate::pace::Limit;
-use ibboot::dhcp::identity::WantedId;
+use ibboot::dhcp::identity::RequestedId;
 use ibboot::dhcp::v6::client::Config;
 use ibboot::dhcp::v6::identity::Identity;
 use ibboot::dhcp::v6::information::Progress as InformationProgress;
@@ -65,7 +65,7 @@ impl Node {
                 0, 0xff, 0xff, 0xff, 0xff, 0x12, 0x40, 0x1b, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0xff,
                 0xff, 0xff, 0xff,
             ],
-            &WantedId::Firmware,
+            &RequestedId::Firmware,
         ))
     }
 
@@ -295,12 +295,12 @@ fn the_flags_of_a_router_are_seen() {
             .build()
             .unwrap();
         let index = hardware().index;
-        let see = |wanted: Router| {
+        let see = |expected: Router| {
             runtime.block_on(async {
                 let net = Net::open().unwrap();
                 let mut limit = Limit::seconds(20);
-                while net.router(index).await != wanted {
-                    assert!(!limit.is_over(), "never {wanted:?}");
+                while net.router(index).await != expected {
+                    assert!(!limit.is_over(), "never {expected:?}");
                     tokio::time::sleep(Duration::from_millis(50)).await;
                 }
             });

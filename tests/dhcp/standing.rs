@@ -103,7 +103,7 @@ fn root_is_on(server: &str) {
     let boot_id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
     let text = format!(
         r#"{{"schema": 1, "boot_id": "{}", "require": "listed", "links": [], "any_port": null, "rates": [],
-            "modules": [], "root": {{"protocol": "nfs", "transport": "tcp", "server": "{server}", "asked_by": null}}}}"#,
+            "modules": [], "root": {{"protocol": "nfs", "transport": "tcp", "server": "{server}", "requested_by": null}}}}"#,
         boot_id.trim()
     );
     fs::write(format!("{PLACE}/expected.json"), text).unwrap();

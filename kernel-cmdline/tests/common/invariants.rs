@@ -143,7 +143,7 @@ fn check_places(sources: &[Source<'_>], arguments: &Arguments<'_>) {
     spans(sources, &ib.rates);
     spans(sources, &ib.probes);
     spans(sources, &ib.require);
-    spans(sources, &arguments.asked());
+    spans(sources, &arguments.requested_by());
     spans(sources, &arguments.waits_for_network());
 }
 

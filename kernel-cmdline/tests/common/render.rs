@@ -168,7 +168,9 @@ pub fn render(arguments: &Arguments<'_>) -> String {
         &arguments.waits_for_network(),
         |text| text.to_string(),
     );
-    page.single("asked", &arguments.asked(), |reason| format!("{reason:?}"));
+    page.single("asked", &arguments.requested_by(), |reason| {
+        format!("{reason:?}")
+    });
     for complaint in &arguments.complaints {
         writeln!(page.0, "! {complaint}").unwrap();
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! PURE: the identity of a client: hardware type, hardware address and client identifier.
 
-use crate::dhcp::identity::WantedId;
+use crate::dhcp::identity::RequestedId;
 use crate::hardware::HardwareType;
 
 /// The prefix that FlexBoot and UEFI of ConnectX cards put before the port GUID: type 255, IAID 0,
@@ -24,7 +24,7 @@ impl Identity {
     pub fn new(
         hardware_type: HardwareType,
         hardware: &[u8],
-        requested: &WantedId,
+        requested: &RequestedId,
     ) -> Option<Identity> {
         // Only the last 8 bytes of an IPoIB address stay the same across boots.
         let lasting = match (hardware_type, hardware.len()) {
@@ -33,11 +33,11 @@ impl Identity {
             _ => return None,
         };
         let client_id = match requested {
-            WantedId::Bytes(bytes) => bytes.clone(),
-            WantedId::Firmware if hardware_type == HardwareType::InfiniBand => {
+            RequestedId::Bytes(bytes) => bytes.clone(),
+            RequestedId::Firmware if hardware_type == HardwareType::InfiniBand => {
                 [&FLEXBOOT, lasting].concat()
             }
-            WantedId::Firmware | WantedId::Hardware => {
+            RequestedId::Firmware | RequestedId::Hardware => {
                 let kind = u8::try_from(hardware_type.number()).ok()?;
                 [&[kind], lasting].concat()
             }
@@ -62,7 +62,7 @@ mod tests {
 
     const IPOIB: &str = "80:00:00:48:fe:80:00:00:00:00:00:00:b8:59:9f:03:00:fc:1a:2c";
 
-    fn id(hardware_type: HardwareType, hardware: &str, requested: &WantedId) -> Option<String> {
+    fn id(hardware_type: HardwareType, hardware: &str, requested: &RequestedId) -> Option<String> {
         let hardware = unhex(hardware).unwrap();
         let identity = Identity::new(hardware_type, &hardware, requested)?;
         Some(Hex(&identity.client_id).to_string())
@@ -72,24 +72,27 @@ mod tests {
     fn the_identifier_is_the_firmwares_unless_configured_otherwise() {
         let ib = |requested| id(HardwareType::InfiniBand, IPOIB, &requested).unwrap();
         assert_eq!(
-            ib(WantedId::Firmware),
+            ib(RequestedId::Firmware),
             "ff:00:00:00:00:00:02:00:00:02:c9:00:b8:59:9f:03:00:fc:1a:2c"
         );
-        assert_eq!(ib(WantedId::Hardware), "20:b8:59:9f:03:00:fc:1a:2c");
-        assert_eq!(ib(WantedId::Bytes(b"node5".to_vec())), "6e:6f:64:65:35");
+        assert_eq!(ib(RequestedId::Hardware), "20:b8:59:9f:03:00:fc:1a:2c");
+        assert_eq!(ib(RequestedId::Bytes(b"node5".to_vec())), "6e:6f:64:65:35");
         let ethernet = "52:54:00:12:34:56";
-        for requested in [WantedId::Firmware, WantedId::Hardware] {
+        for requested in [RequestedId::Firmware, RequestedId::Hardware] {
             assert_eq!(
                 id(HardwareType::Ethernet, ethernet, &requested).unwrap(),
                 "01:52:54:00:12:34:56"
             );
         }
-        assert_eq!(id(HardwareType::Ethernet, IPOIB, &WantedId::Firmware), None);
+        assert_eq!(
+            id(HardwareType::Ethernet, IPOIB, &RequestedId::Firmware),
+            None
+        );
         assert_eq!(
             id(
                 HardwareType::Other(772),
                 "00:00:00:00:00:00",
-                &WantedId::Firmware
+                &RequestedId::Firmware
             ),
             None
         );

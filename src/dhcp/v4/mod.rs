@@ -15,13 +15,13 @@ pub mod socket;
 
 use serde::{Deserialize, Serialize};
 
-use crate::dhcp::identity::WantedId;
+use crate::dhcp::identity::RequestedId;
 
 /// The requested settings of DHCP on an interface.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Wish {
+pub struct Dhcp4Wish {
     /// Option 61.
-    pub client_id: WantedId,
+    pub client_id: RequestedId,
     /// Option 60 (`rd.net.dhcp.vendor-class=`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vendor_class: Option<String>,

@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Wish;
+use super::Dhcp4Wish;
 use super::lease::Lease;
 use crate::dhcp::progress::{Counts, Diagnosis, Words};
 use crate::hardware::HardwareType;
@@ -77,7 +77,7 @@ pub struct Progress {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease: Option<Lease>,
     /// The requested settings.
-    pub wish: Wish,
+    pub wish: Dhcp4Wish,
     /// `rd.net.timeout.dhcp=` expired as often as `rd.net.dhcp.retry=` allows.
     pub gave_up: bool,
     /// Why the client cannot send.

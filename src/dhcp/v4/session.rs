@@ -12,7 +12,7 @@ use super::lease::Lease;
 use super::packet::{Message, option};
 use super::progress::Progress;
 use super::socket::{PacketSocket, Protocol, Received, send_to_server};
-use super::{Wish, frame};
+use super::{Dhcp4Wish, frame};
 use crate::dhcp::hardware::{Hardware, own_addresses};
 use crate::dhcp::random;
 use crate::error::{Error, Result, errno_text};
@@ -159,7 +159,7 @@ impl Session {
             state: self.client.state(),
             counts,
             lease: self.client.lease().cloned(),
-            wish: Wish::default(),
+            wish: Dhcp4Wish::default(),
             gave_up: false,
             broken: self.broken.clone(),
         }

@@ -3,7 +3,7 @@
 //! and 12).
 
 use super::packet::DUID;
-use crate::dhcp::identity::WantedId;
+use crate::dhcp::identity::RequestedId;
 use crate::hardware::{HardwareType, pkey_of_broadcast};
 
 /// Type of a DUID that is based on the link-layer address (RFC 8415 11.4).
@@ -31,7 +31,7 @@ impl Identity {
         hardware_type: HardwareType,
         hardware: &[u8],
         broadcast: &[u8],
-        requested: &WantedId,
+        requested: &RequestedId,
     ) -> Option<Identity> {
         let (lasting, iaid) = match (hardware_type, hardware.len()) {
             (HardwareType::Ethernet, 6) => (hardware, 0),
@@ -40,7 +40,7 @@ impl Identity {
             }
             _ => return None,
         };
-        if let WantedId::Bytes(bytes) = requested
+        if let RequestedId::Bytes(bytes) = requested
             && let Some(identity) = of_rfc4361(bytes)
         {
             return Some(identity);
@@ -74,7 +74,7 @@ mod tests {
     fn id(
         hardware_type: HardwareType,
         hardware: &str,
-        requested: &WantedId,
+        requested: &RequestedId,
     ) -> Option<(String, u32)> {
         let (hardware, broadcast) = (unhex(hardware).unwrap(), unhex(PARTITION).unwrap());
         let identity = Identity::new(hardware_type, &hardware, &broadcast, requested)?;
@@ -85,11 +85,11 @@ mod tests {
     fn the_duid_is_the_ports_and_the_number_its_partition() {
         let port = ("00:03:00:20:b8:59:9f:03:00:fc:1a:2c".to_owned(), 0x8001);
         for requested in [
-            WantedId::Firmware,
-            WantedId::Hardware,
-            WantedId::Bytes(b"node5".to_vec()),
-            WantedId::Bytes(vec![255, 0, 0, 0, 7, 0, 4]),
-            WantedId::Bytes(vec![255; 136]),
+            RequestedId::Firmware,
+            RequestedId::Hardware,
+            RequestedId::Bytes(b"node5".to_vec()),
+            RequestedId::Bytes(vec![255, 0, 0, 0, 7, 0, 4]),
+            RequestedId::Bytes(vec![255; 136]),
         ] {
             assert_eq!(
                 id(HardwareType::InfiniBand, IPOIB, &requested),
@@ -100,15 +100,18 @@ mod tests {
         let found = id(
             HardwareType::Ethernet,
             "52:54:00:12:34:56",
-            &WantedId::Firmware,
+            &RequestedId::Firmware,
         );
         assert_eq!(found, Some(ethernet));
-        assert_eq!(id(HardwareType::Ethernet, IPOIB, &WantedId::Firmware), None);
+        assert_eq!(
+            id(HardwareType::Ethernet, IPOIB, &RequestedId::Firmware),
+            None
+        );
         assert_eq!(
             id(
                 HardwareType::Other(772),
                 "00:00:00:00:00:00",
-                &WantedId::Firmware
+                &RequestedId::Firmware
             ),
             None,
             "loopback"
@@ -118,7 +121,7 @@ mod tests {
     #[test]
     fn an_identifier_of_rfc_4361_is_one_for_both_protocols() {
         let written = vec![255, 0, 0, 0, 7, 0, 2, 0, 0, 2, 0xc9, 0xaa];
-        let requested = WantedId::Bytes(written);
+        let requested = RequestedId::Bytes(written);
         let found = id(HardwareType::InfiniBand, IPOIB, &requested);
         assert_eq!(found, Some(("00:02:00:00:02:c9:aa".to_owned(), 7)));
     }

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::client::{Action, elapsed};
 use super::lease::{Refusal, domain_search, failed, name_servers, resolver_variables};
 use super::packet::{Kind, Message, TRANSACTION, option};
-use crate::dhcp::identity::WantedId;
+use crate::dhcp::identity::RequestedId;
 use crate::dhcp::progress::Counts;
 use crate::dhcp::random::Random;
 use crate::hardware::Hex;
@@ -42,9 +42,9 @@ pub const NO_NAME_SERVERS: &str = "no name servers, although a router advertises
 
 /// The requested settings: requested if a router sets the O or M flag.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Wish {
-    /// The client identifier, as in [`super::Wish`].
-    pub client_id: WantedId,
+pub struct InformationWish {
+    /// The client identifier, as in [`super::InformationWish`].
+    pub client_id: RequestedId,
 }
 
 /// The settings of a server.

@@ -19,7 +19,7 @@ use std::net::Ipv6Addr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::dhcp::identity::WantedId;
+use crate::dhcp::identity::RequestedId;
 
 /// UDP port of clients (RFC 8415 7.2).
 pub const CLIENT_PORT: u16 = 546;
@@ -30,10 +30,10 @@ pub const SERVERS: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 1, 2);
 
 /// The requested settings of DHCPv6 on an interface.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Wish {
+pub struct Dhcp6Wish {
     /// The client identifier: bytes of RFC 4361 contain a DUID; any other value means the DUID of
     /// the hardware.
-    pub client_id: WantedId,
+    pub client_id: RequestedId,
     /// Longest duration of one try in seconds (`rd.net.timeout.dhcp=`); none: until the deadline.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit_s: Option<u32>,

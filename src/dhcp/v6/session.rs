@@ -3,7 +3,7 @@
 
 use std::net::Ipv6Addr;
 
-use super::Wish;
+use super::Dhcp6Wish;
 use super::client::{Action, Client, Config};
 use super::lease::Lease;
 use super::progress::{Progress, State};
@@ -149,7 +149,7 @@ impl Session {
             counts,
             router: self.router,
             lease: self.client.lease().cloned(),
-            wish: Wish::default(),
+            wish: Dhcp6Wish::default(),
             gave_up: false,
             broken: self.socket.broken.clone(),
         }

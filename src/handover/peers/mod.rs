@@ -14,7 +14,7 @@ use crate::facts::{Facts, Netdev, rules};
 use crate::request::Request;
 use crate::verify::report::{LinkReport, Report};
 use crate::wish::expectation::{Expectation, LinkWish};
-use crate::wish::ipoib::{self, Mode};
+use crate::wish::ipoib::{IpoibWish, Mode};
 
 /// Settings of NetworkManager, below /run.
 pub const NM_SETTINGS: &str = "NetworkManager/conf.d";
@@ -64,7 +64,7 @@ pub fn claim(request: &Request) -> Vec<File> {
         .map(|interface| &interface.value)
         .filter(|interface| interface.left || interface.refused.is_none())
         .partition(|interface| interface.left);
-    if request.asked.is_none() || (ours.is_empty() && request.any_interface.is_none()) {
+    if request.requested_by.is_none() || (ours.is_empty() && request.any_interface.is_none()) {
         return Vec::new();
     }
     let bonds = request.bonds.iter().map(|bond| &bond.value);
@@ -73,7 +73,7 @@ pub fn claim(request: &Request) -> Vec<File> {
         .collect();
     let wishes = ours.iter().map(|interface| &interface.ipoib);
     let mut wishes = wishes.chain(bonds.iter().map(|bond| &bond.ipoib));
-    if request.anywhere && !wishes.any(ipoib::Wish::is_addressed) {
+    if request.anywhere && !wishes.any(IpoibWish::is_addressed) {
         return Vec::new();
     }
     let left: Vec<&str> = left.iter().map(|left| left.name.as_str()).collect();
@@ -157,7 +157,7 @@ pub fn hand_over(
         for netdev in facts.netdevs.iter().filter(|netdev| {
             netdev.ifname == interface.netdev.ifname
                 || (interface.wish.pkey.is_some()
-                    && netdev.ipoib.as_ref().is_some_and(|seen| !seen.child)
+                    && netdev.ipoib.as_ref().is_some_and(|ipoib| !ipoib.child)
                     && rules::same_port(netdev, interface.netdev))
         }) {
             addresses.extend(netdev.address.as_ref().map(ToString::to_string));
@@ -179,7 +179,7 @@ pub fn hand_over(
         .filter(|link| link.name.is_none() && link.interface.is_some())
         .filter(|link| link.is_good() || handover != Handover::Auto)
         .collect();
-    let names: Vec<&str> = bonds.iter().map(|bond| bond.wanted.as_str()).collect();
+    let names: Vec<&str> = bonds.iter().map(|bond| bond.target.as_str()).collect();
     let (nm, networkd) = (handover != Handover::Nm, handover != Handover::Networkd);
     let mut files = hands_off(&device.join(";"), &network, &names, nm, networkd);
     for interface in kept {
@@ -189,7 +189,7 @@ pub fn hand_over(
             Handover::Auto | Handover::Keep | Handover::None => {}
         }
     }
-    let wish_of = |name: &str| expectation.links.iter().find(|link| link.wanted == name);
+    let wish_of = |name: &str| expectation.links.iter().find(|link| link.target == name);
     for name in names.into_iter().filter(|name| is_plain(name)) {
         let wish = wish_of(name).and_then(|link| link.bond.as_ref().zip(link.ipoib.as_ref()));
         match (handover, wish) {
@@ -224,7 +224,7 @@ pub fn is_generated_for(profile: &str, report: &Report, facts: &Facts) -> bool {
 
 /// An existing interface and its request.
 struct Owned<'a> {
-    wish: &'a ipoib::Wish,
+    wish: &'a IpoibWish,
     netdev: &'a Netdev,
     /// The parent of a child.
     parent: Option<&'a Netdev>,
@@ -233,8 +233,8 @@ struct Owned<'a> {
 
 impl Owned<'_> {
     fn mode(&self) -> Mode {
-        let seen = self.netdev.ipoib.as_ref().and_then(|seen| seen.mode);
-        seen.unwrap_or(Mode::Datagram)
+        let mode = self.netdev.ipoib.as_ref().and_then(|ipoib| ipoib.mode);
+        mode.unwrap_or(Mode::Datagram)
     }
 
     /// The bond of the interface, if the bond's name is plain.
@@ -259,19 +259,20 @@ fn owned<'a>(expectation: &'a Expectation, report: &Report, facts: &'a Facts) ->
     let wish_of = |link: &LinkReport| -> Option<&'a LinkWish> {
         let mut wishes = expectation.links.iter().chain(&expectation.any_port);
         wishes.find(|wish| {
-            wish.wanted == link.wanted
+            wish.target == link.target
                 && (wish.identity.is_none() || wish.identity == link.identity)
         })
     };
     let is_good = |name: &str| {
         let mut links = report.links.iter();
-        links.any(|link| link.wanted == name && link.is_good())
+        links.any(|link| link.target == name && link.is_good())
     };
     let of_link = |link: &LinkReport| {
         let netdev = facts.netdev(link.interface.as_deref()?)?;
         netdev.ipoib.as_ref()?;
         let parent = |other: &&Netdev| {
-            other.ipoib.as_ref().is_some_and(|seen| !seen.child) && rules::same_port(other, netdev)
+            other.ipoib.as_ref().is_some_and(|ipoib| !ipoib.child)
+                && rules::same_port(other, netdev)
         };
         let wish = wish_of(link)?.ipoib.as_ref()?;
         Some(Owned {

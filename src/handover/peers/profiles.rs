@@ -5,6 +5,8 @@ use std::net::IpAddr;
 
 use crate::handover::peers::{File, HEAD, NETWORKD, NM_PROFILES, Owned, PROFILE, is_plain};
 use crate::inet::Address;
+use crate::wish::bond::BondWish;
+use crate::wish::ipoib::IpoibWish;
 use crate::wish::{bond, ipoib};
 
 /// A NetworkManager profile with the settings of the interface; none if its name is not plain.
@@ -43,7 +45,7 @@ fn nm_file(name: &str, text: String) -> File {
     }
 }
 
-fn nm_addresses(wish: &ipoib::Wish) -> String {
+fn nm_addresses(wish: &IpoibWish) -> String {
     let mut text = String::new();
     for (section, is_ipv6, otherwise) in [("ipv4", false, "disabled"), ("ipv6", true, "auto")] {
         let addresses = of_family(&wish.addresses, is_ipv6);
@@ -65,7 +67,7 @@ fn nm_addresses(wish: &ipoib::Wish) -> String {
 }
 
 /// A bond's options for a profile; a value with a special character is left out.
-fn plain_options(wish: &bond::Wish) -> impl Iterator<Item = (&str, &str)> {
+fn plain_options(wish: &BondWish) -> impl Iterator<Item = (&str, &str)> {
     let is_plain = |value: &str| {
         let plain =
             |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_' | b';');
@@ -75,7 +77,7 @@ fn plain_options(wish: &bond::Wish) -> impl Iterator<Item = (&str, &str)> {
     options.filter(move |(_, value)| is_plain(value))
 }
 
-pub(super) fn nm_bond(name: &str, bond: &bond::Wish, wish: &ipoib::Wish) -> File {
+pub(super) fn nm_bond(name: &str, bond: &BondWish, wish: &IpoibWish) -> File {
     let mut text = format!(
         "{HEAD}[connection]\nid={PROFILE}{name}\ntype=bond\ninterface-name={name}\n\
          autoconnect-priority=100\nautoconnect-slaves=1\n\n[bond]\nmode={}\n",
@@ -89,7 +91,7 @@ pub(super) fn nm_bond(name: &str, bond: &bond::Wish, wish: &ipoib::Wish) -> File
 }
 
 /// Files for a bond: networkd keeps an existing bond as it is, but knows its name only from a file.
-pub(super) fn networkd_bond(name: &str, bond: &bond::Wish, wish: &ipoib::Wish) -> [File; 2] {
+pub(super) fn networkd_bond(name: &str, bond: &BondWish, wish: &IpoibWish) -> [File; 2] {
     let file = |kind: &str, text: String| File {
         directory: NETWORKD,
         name: format!("{PROFILE}{name}.{kind}"),
@@ -108,7 +110,7 @@ pub(super) fn networkd_bond(name: &str, bond: &bond::Wish, wish: &ipoib::Wish) -
     [file("netdev", netdev), file("network", network)]
 }
 
-fn networkd_addresses(wish: &ipoib::Wish) -> String {
+fn networkd_addresses(wish: &IpoibWish) -> String {
     let mut text = "\n[Network]\nKeepConfiguration=yes\n".to_owned();
     match (&wish.dhcp, &wish.dhcp6) {
         (Some(_), Some(_)) => text.push_str("DHCP=yes\n"),

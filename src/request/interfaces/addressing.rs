@@ -4,10 +4,11 @@
 
 use kernel_cmdline::{Arguments, Ip, Limit, Method};
 
-use crate::dhcp;
-use crate::dhcp::identity::WantedId;
-use crate::dhcp::v6::information;
-use crate::wish::ipoib::{self, Autoconf};
+use crate::dhcp::identity::RequestedId;
+use crate::dhcp::v4::Dhcp4Wish;
+use crate::dhcp::v6::Dhcp6Wish;
+use crate::dhcp::v6::information::InformationWish;
+use crate::wish::ipoib::{Autoconf, IpoibWish};
 
 /// `either6`: seconds to wait for a router (`rd.net.timeout.ipv6auto=`); the kernel has sent three
 /// solicitations by then (RFC 4861 6.3.7).
@@ -35,7 +36,7 @@ pub fn is_addressed(ip: &Ip<'_>) -> bool {
 }
 
 /// Adds the dynamic methods of an `ip=`; false if it has none that ibboot carries out.
-pub(super) fn addressed(arguments: &Arguments<'_>, ip: &Ip<'_>, ipoib: &mut ipoib::Wish) -> bool {
+pub(super) fn addressed(arguments: &Arguments<'_>, ip: &Ip<'_>, ipoib: &mut IpoibWish) -> bool {
     ipoib.dhcp = dhcp(arguments, ip).or(ipoib.dhcp.take());
     ipoib.dhcp6 = dhcp6(arguments, ip).or(ipoib.dhcp6.take());
     ipoib.autoconf = autoconf(ip).or(ipoib.autoconf);
@@ -53,13 +54,13 @@ fn limit_s(arguments: &Arguments<'_>) -> Option<u32> {
 }
 
 /// The DHCPv6 that an `ip=` requests, if any.
-fn dhcp6(arguments: &Arguments<'_>, ip: &Ip<'_>) -> Option<dhcp::v6::Wish> {
+fn dhcp6(arguments: &Arguments<'_>, ip: &Ip<'_>) -> Option<Dhcp6Wish> {
     let net = &arguments.net;
     let methods = &ip.methods;
     let patience = net.timeouts.ipv6auto.map_or(ROUTER_S, |limit| limit.value);
     let is_certain = methods.contains(&Method::Dhcp6);
-    (is_certain || methods.contains(&Method::Either6)).then(|| dhcp::v6::Wish {
-        client_id: WantedId::default(),
+    (is_certain || methods.contains(&Method::Either6)).then(|| Dhcp6Wish {
+        client_id: RequestedId::default(),
         limit_s: limit_s(arguments),
         tries: net.dhcp.retry.map_or(1, |tries| tries.value),
         keep: arguments.network_root().is_some(),
@@ -69,18 +70,18 @@ fn dhcp6(arguments: &Arguments<'_>, ip: &Ip<'_>) -> Option<dhcp::v6::Wish> {
 }
 
 /// The name servers from the DHCPv6 server of a router, if an `ip=` requests them.
-fn information(arguments: &Arguments<'_>, ip: &Ip<'_>) -> Option<information::Wish> {
+fn information(arguments: &Arguments<'_>, ip: &Ip<'_>) -> Option<InformationWish> {
     let is_ignored = arguments.net.peerdns.is_some_and(|peerdns| !peerdns.value);
     let is_requested = autoconf(ip) == Some(Autoconf::Router) && !is_ignored;
-    is_requested.then(information::Wish::default)
+    is_requested.then(InformationWish::default)
 }
 
 /// The DHCP that an `ip=` requests, if any.
-fn dhcp(arguments: &Arguments<'_>, ip: &Ip<'_>) -> Option<dhcp::v4::Wish> {
+fn dhcp(arguments: &Arguments<'_>, ip: &Ip<'_>) -> Option<Dhcp4Wish> {
     let net = &arguments.net;
     let limit_s = limit_s(arguments);
-    ip.wants_dhcp4().then(|| dhcp::v4::Wish {
-        client_id: WantedId::default(),
+    ip.wants_dhcp4().then(|| Dhcp4Wish {
+        client_id: RequestedId::default(),
         vendor_class: net
             .dhcp
             .vendor_class
@@ -100,9 +101,9 @@ mod tests {
 
     use super::*;
 
-    fn wish(text: &str) -> ipoib::Wish {
+    fn wish(text: &str) -> IpoibWish {
         let arguments = parse(&[Source::new("--cmdline", text.as_bytes())]);
-        let mut wish = ipoib::Wish::default();
+        let mut wish = IpoibWish::default();
         for ip in &arguments.net.ip {
             addressed(&arguments, &ip.value, &mut wish);
         }

@@ -4,8 +4,8 @@
 use kernel_cmdline::{Arguments, Bond};
 
 use crate::request::interfaces::{InterfaceWish, bonds_of, is_single, key};
-use crate::wish::bond::{self, MODE};
-use crate::wish::ipoib;
+use crate::wish::bond::{BondWish, MODE};
+use crate::wish::ipoib::IpoibWish;
 use crate::wish::origin::{Requested, requested};
 
 /// Moves the bonds out of `interfaces`. Refuses the interfaces that are not possible because of a
@@ -13,8 +13,8 @@ use crate::wish::origin::{Requested, requested};
 pub fn bonds(
     arguments: &Arguments<'_>,
     interfaces: &mut Vec<Requested<InterfaceWish>>,
-) -> Vec<Requested<BondWish>> {
-    let mut bonds: Vec<Requested<BondWish>> = Vec::new();
+) -> Vec<Requested<RequestedBond>> {
+    let mut bonds: Vec<Requested<RequestedBond>> = Vec::new();
     for asked in bonds_of(arguments) {
         let name = asked.value.name;
         let mut slaves = Vec::new();
@@ -54,8 +54,9 @@ pub fn bonds(
         let Some(name) = interface.ipoib.bond.clone() else {
             continue;
         };
-        let of_it =
-            |bond: &&Requested<BondWish>| bond.value.name == name && bond.value.refused.is_some();
+        let of_it = |bond: &&Requested<RequestedBond>| {
+            bond.value.name == name && bond.value.refused.is_some()
+        };
         if bonds.iter().any(|bond| of_it(&bond)) {
             let reason = format!("the bond {name} of this interface cannot be created");
             interface.refused.get_or_insert(reason);
@@ -71,13 +72,13 @@ pub fn bonds(
 
 /// Everything that one `bond=` requests, and why it is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BondWish {
+pub struct RequestedBond {
     /// Its name.
     pub name: String,
     /// Its interfaces and options.
-    pub bond: bond::Wish,
+    pub bond: BondWish,
     /// MTU and addresses.
-    pub ipoib: ipoib::Wish,
+    pub ipoib: IpoibWish,
     /// Why the bond is not possible.
     pub refused: Option<String>,
     /// The addresses are left to the image's network module.
@@ -91,7 +92,7 @@ fn bond_wish(
     slaves: Vec<String>,
     entry: Option<InterfaceWish>,
     refused: Option<String>,
-) -> BondWish {
+) -> RequestedBond {
     let value_of = |option: &str| {
         let mut options = bond.options.iter().rev();
         options.find(|(name, _)| *name == option).map(|(_, v)| *v)
@@ -116,11 +117,11 @@ fn bond_wish(
     if value_of("miimon").is_none() && value_of("arp_interval").is_none() {
         options.push(("miimon".to_owned(), MIIMON.to_owned()));
     }
-    BondWish {
+    RequestedBond {
         name: bond.name.to_owned(),
-        bond: bond::Wish { slaves, options },
+        bond: BondWish { slaves, options },
         left: entry.as_ref().is_some_and(|entry| entry.left),
-        ipoib: ipoib::Wish {
+        ipoib: IpoibWish {
             // The mode belongs to the slaves, not to the bond.
             mode: None,
             ..entry.map(|entry| entry.ipoib).unwrap_or_default()

@@ -95,7 +95,7 @@ fn needs_network(arguments: &Arguments<'_>) -> bool {
 #[cfg(test)]
 mod tests {
     use crate::request::Request;
-    use crate::wish::ipoib;
+    use crate::wish::ipoib::IpoibWish;
 
     const PXELINUX: &str = "ip=10.0.0.5:10.0.0.1:10.0.0.254:255.255.255.0";
     const BOOTIF: &str = "BOOTIF=20-b8-59-9f-03-00-fc-1a-2c";
@@ -103,7 +103,7 @@ mod tests {
     /// Each interface and bond with its address methods, and `*` after the boot device.
     fn addressed(cmdline: &str) -> Vec<String> {
         let request = Request::from_text(cmdline);
-        let text = |name: &str, ipoib: &ipoib::Wish| {
+        let text = |name: &str, ipoib: &IpoibWish| {
             let mut how: Vec<String> = ipoib.addresses.iter().map(ToString::to_string).collect();
             how.extend(ipoib.dhcp.as_ref().map(|_| "dhcp".to_owned()));
             how.extend(ipoib.dhcp6.as_ref().map(|dhcp6| {
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn an_address_without_an_interface_is_the_boot_devices() {
-        for (cmdline, wanted) in [
+        for (cmdline, expected) in [
             (
                 format!("{PXELINUX} {BOOTIF}"),
                 vec!["guid=0xb8599f0300fc1a2c*: 10.0.0.5/24"],
@@ -171,13 +171,13 @@ mod tests {
                 vec!["ib0: ", "ib1: ", "bond0: "],
             ),
         ] {
-            assert_eq!(addressed(&cmdline), wanted, "{cmdline}");
+            assert_eq!(addressed(&cmdline), expected, "{cmdline}");
         }
     }
 
     #[test]
     fn a_boot_device_that_no_ip_is_for_asks_dhcp_where_a_network_is_needed() {
-        for (cmdline, wanted) in [
+        for (cmdline, expected) in [
             ("root=nfs:10.0.0.1:/x bootdev=ib0", "ib0*: dhcp"),
             ("root=dhcp bootdev=ib0", "ib0*: dhcp"),
             ("root=dhcp6 bootdev=ib0", "ib0*: dhcp6"),
@@ -199,11 +199,17 @@ mod tests {
             ),
             ("root=nfs:10.0.0.1:/x rd.ib.mode=ib0:connected", "ib0: "),
         ] {
-            assert_eq!(addressed(cmdline), [wanted], "{cmdline}");
+            assert_eq!(addressed(cmdline), [expected], "{cmdline}");
         }
-        let wanted = ["guid=0xb8599f0300fc1a2c*: dhcp"];
-        assert_eq!(addressed(&format!("root=nfs:10.0.0.1:/x {BOOTIF}")), wanted);
-        let wanted = ["ib0: ", "ib1: ", "bond0*: dhcp"];
-        assert_eq!(addressed("root=nfs:10.0.0.1:/x bond=bond0:ib0,ib1"), wanted);
+        let expected = ["guid=0xb8599f0300fc1a2c*: dhcp"];
+        assert_eq!(
+            addressed(&format!("root=nfs:10.0.0.1:/x {BOOTIF}")),
+            expected
+        );
+        let expected = ["ib0: ", "ib1: ", "bond0*: dhcp"];
+        assert_eq!(
+            addressed("root=nfs:10.0.0.1:/x bond=bond0:ib0,ib1"),
+            expected
+        );
     }
 }

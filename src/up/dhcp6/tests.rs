@@ -74,7 +74,7 @@ fn the_address_that_a_lease_gave_is_no_routers() {
 fn a_client_goes_on_while_it_asks_from_its_address_with_carrier_or_has_a_lease() {
     let here: Ipv6Addr = "fe80::5".parse().unwrap();
     let other: Ipv6Addr = "fe80::6".parse().unwrap();
-    for (local, carrier, has_lease, wanted) in [
+    for (local, carrier, has_lease, expected) in [
         (Some(here), true, false, true),
         (Some(here), false, true, true),
         (Some(here), false, false, false),
@@ -83,15 +83,15 @@ fn a_client_goes_on_while_it_asks_from_its_address_with_carrier_or_has_a_lease()
         (None, true, false, false),
     ] {
         let what = format!("{local:?} {carrier} {has_lease}");
-        assert_eq!(stays(here, has_lease, local, carrier), wanted, "{what}");
+        assert_eq!(stays(here, has_lease, local, carrier), expected, "{what}");
     }
 }
 
 #[test]
 fn with_either6_the_routers_have_the_first_turn_unless_they_leave_addresses_to_dhcpv6() {
-    let either6 = |seconds| Wish {
+    let either6 = |seconds| Dhcp6Wish {
         after_router_s: seconds,
-        ..Wish::default()
+        ..Dhcp6Wish::default()
     };
     let netdev = |addresses: &[&str]| Netdev {
         ifindex: Some(4),
@@ -104,7 +104,8 @@ fn with_either6_the_routers_have_the_first_turn_unless_they_leave_addresses_to_d
     };
     let bare = netdev(&["fe80::5/64"]);
     let mut leases = Leases::default();
-    let mut turn = |wish: &Wish, netdev: &Netdev, router| leases.has_turn(wish, netdev, 4, router);
+    let mut turn =
+        |wish: &Dhcp6Wish, netdev: &Netdev, router| leases.has_turn(wish, netdev, 4, router);
     assert!(turn(&either6(None), &bare, Router::Silent));
     assert!(turn(&either6(Some(10)), &bare, Router::Managed));
     assert!(!turn(&either6(Some(10)), &bare, Router::Silent));

@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use crate::dhcp::v4::lease::Lease;
 use crate::inet::{Address, Route};
-use crate::wish::ipoib::Wish;
+use crate::wish::ipoib::IpoibWish;
 
 /// What a server suggests, if the command line requests nothing else.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -30,10 +30,10 @@ impl Suggested {
     }
 }
 
-impl Wish {
+impl IpoibWish {
     /// The wish plus what a DHCP server granted. The command line precedes the suggestions of the
     /// server.
-    pub fn granted(&self, lease: &Lease) -> Wish {
+    pub fn granted(&self, lease: &Lease) -> IpoibWish {
         let mut wish = self.clone();
         let own = lease.interface_address();
         wish.addresses.push(own);
@@ -104,7 +104,7 @@ fn neighbours(own: Address, granted: &[Route], gateway: Option<IpAddr>) -> Vec<R
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wish::ipoib::WantedMtu;
+    use crate::wish::ipoib::RequestedMtu;
 
     fn lease(json: &str) -> Lease {
         let common = r#""server":"10.0.0.1","asked_ns":0,"seconds":60,"renew_s":30,"rebind_s":50"#;
@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn the_address_is_asked_for_and_the_rest_suggested() {
-        let granted = Wish::default().granted(&lease(
+        let granted = IpoibWish::default().granted(&lease(
             r#""address":"10.0.0.5","prefix":24,"mtu":1500,"host_name":"other","routers":["10.0.0.1"]"#,
         ));
         assert_eq!(granted.addresses[0].to_string(), "10.0.0.5/24");
@@ -131,7 +131,7 @@ mod tests {
         assert_eq!(granted.suggested, suggested);
         assert_eq!(granted.hostname.as_deref(), Some("other"));
         // A host address: the gateway and the next hop become neighbours first.
-        let granted = Wish::default().granted(&lease(
+        let granted = IpoibWish::default().granted(&lease(
             r#""address":"10.0.0.5","prefix":32,
                "classless_routes":[{"network":"10.7.0.0","prefix":16,"gateway":"10.9.0.1"},
                                    {"network":"10.9.0.0","prefix":24,"gateway":"0.0.0.0"},
@@ -153,12 +153,12 @@ mod tests {
             },
             gateway: Some("10.0.0.7".parse().unwrap()),
         };
-        let written = Wish {
-            mtu: Some(WantedMtu::Max),
+        let written = IpoibWish {
+            mtu: Some(RequestedMtu::Max),
             hostname: Some("node5".to_owned()),
             gateways: vec!["10.0.0.254".parse().unwrap()],
             routes: vec![route],
-            ..Wish::default()
+            ..IpoibWish::default()
         };
         let granted = written.granted(&lease(
             r#""address":"10.0.0.5","prefix":24,"mtu":1500,"host_name":"other",
@@ -166,7 +166,7 @@ mod tests {
                                    {"network":"10.8.0.0","prefix":16,"gateway":"10.0.0.9"},
                                    {"network":"0.0.0.0","prefix":0,"gateway":"10.0.0.1"}]"#,
         ));
-        assert_eq!(granted.mtu, Some(WantedMtu::Max));
+        assert_eq!(granted.mtu, Some(RequestedMtu::Max));
         assert_eq!(granted.hostname.as_deref(), Some("node5"));
         assert_eq!(
             (&granted.gateways, &granted.routes),

@@ -8,7 +8,7 @@
 
 use std::collections::BTreeSet;
 
-use ibboot::dhcp::identity::WantedId;
+use ibboot::dhcp::identity::RequestedId;
 use ibboot::dhcp::v4::arp::Arp;
 use ibboot::dhcp::v4::client::{Action, Client, Config};
 use ibboot::dhcp::v4::identity::Identity;
@@ -60,7 +60,7 @@ fuzz_target!(|data: &[u8]| {
     let mut script = Script(data);
     let Some(first) = script.byte() else { return };
     let hardware: Vec<u8> = (0..20).collect();
-    let identity = Identity::new(HardwareType::InfiniBand, &hardware, &WantedId::Firmware).expect("InfiniBand");
+    let identity = Identity::new(HardwareType::InfiniBand, &hardware, &RequestedId::Firmware).expect("InfiniBand");
     let config = Config {
         identity,
         vendor_class: None,

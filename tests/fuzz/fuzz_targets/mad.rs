@@ -13,7 +13,7 @@ use std::sync::LazyLock;
 use ibboot::facts::{Device, Facts, Netdev, Port};
 use ibboot::rdma::mad::{MAD, Question};
 use ibboot::rdma::{reach, umad, cm};
-use ibboot::rdma::sa::{Answer, Heard, Interview, Next, PATIENT_MS, QUICK_MS, Seen};
+use ibboot::rdma::sa::{Answer, Heard, Interview, Next, PATIENT_MS, QUICK_MS, SaAnswer};
 use ibboot::rdma::umad::Received;
 use ibboot::rdma::types::Rate;
 use ibboot::verify::report::Finding;
@@ -182,7 +182,7 @@ fn interview(data: &[u8]) {
     }
 }
 
-fn believed(wanted: Option<Ipv6Addr>, answer: Answer) {
+fn believed(target: Option<Ipv6Addr>, answer: Answer) {
     match &answer {
         Answer::Joinable { group, port_mtu } => {
             assert_eq!(Some(group.mgid), wanted);
@@ -209,7 +209,7 @@ fn believed(wanted: Option<Ipv6Addr>, answer: Answer) {
     let json = serde_json::to_string(&answer).expect("JSON");
     assert_eq!(serde_json::from_str(&json).ok().as_ref(), Some(&answer));
     let mut facts = FACTS.clone();
-    facts.subnet_administrator = vec![Seen {
+    facts.subnet_administrator = vec![SaAnswer {
         interface: "ib0".to_owned(),
         sm_lid: 1,
         answer,

@@ -11,7 +11,7 @@ use std::fmt::Debug;
 use std::path::Path;
 use std::sync::LazyLock;
 
-use ibboot::dhcp::identity::WantedId;
+use ibboot::dhcp::identity::RequestedId;
 use ibboot::dhcp::v4::client::{Action, Client, Config};
 use ibboot::dhcp::v4::identity::Identity;
 use ibboot::dhcp::v4::packet::Message;
@@ -204,7 +204,7 @@ fn resume(progress: &Progress) {
         return;
     };
     let hardware: Vec<u8> = (0..20).collect();
-    let identity = Identity::new(HardwareType::InfiniBand, &hardware, &WantedId::Bytes(client_id));
+    let identity = Identity::new(HardwareType::InfiniBand, &hardware, &RequestedId::Bytes(client_id));
     let wish = &progress.wish;
     let config = Config {
         identity: identity.expect("InfiniBand"),

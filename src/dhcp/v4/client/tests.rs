@@ -4,7 +4,7 @@
 use std::net::Ipv4Addr;
 
 use super::*;
-use crate::dhcp::identity::WantedId;
+use crate::dhcp::identity::RequestedId;
 use crate::dhcp::v4::arp::Arp;
 use crate::dhcp::v4::packet::{COOKIE, Kind, option};
 use crate::hardware::HardwareType;
@@ -30,7 +30,7 @@ impl Talk {
     fn new(keep: bool) -> Talk {
         let hardware: Vec<u8> = (0..20).collect();
         let config = Config {
-            identity: Identity::new(HardwareType::InfiniBand, &hardware, &WantedId::Firmware)
+            identity: Identity::new(HardwareType::InfiniBand, &hardware, &RequestedId::Firmware)
                 .unwrap(),
             vendor_class: Some("ibboot".to_owned()),
             host_name: None,

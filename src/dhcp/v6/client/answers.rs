@@ -146,12 +146,12 @@ impl Client {
         };
         let is_shunned = self.shunned.contains(&lease.server_id);
         self.offers.push(Offer { lease, preference });
-        let (shunned, wanted) = (&self.shunned, self.requested);
+        let (shunned, requested) = (&self.shunned, self.requested);
         // The sort is stable: of equal offers the first to arrive stays first.
         self.offers.sort_by_key(|offer| {
             let is_shunned = shunned.contains(&offer.lease.server_id);
-            let is_wanted = wanted == Some(offer.lease.address);
-            (is_shunned, 255 - offer.preference, !is_wanted)
+            let is_requested = requested == Some(offer.lease.address);
+            (is_shunned, 255 - offer.preference, !is_requested)
         });
         self.offers.truncate(OFFERS);
         let first_wait_is_over = self.sent > 1;
@@ -179,16 +179,16 @@ impl Client {
         self.slow_down(message);
         let iaid = self.config.identity.iaid;
         let offer = self.offers.first().map(|offer| offer.lease.address);
-        let wanted = match self.state {
+        let requested = match self.state {
             State::Requesting => offer,
             State::Renewing | State::Rebinding => self.held.as_ref().map(|held| held.address),
             _ => self.requested,
         };
         let is_renewal = matches!(self.state, State::Renewing | State::Rebinding);
         // A server that renumbers the link grants another address instead (18.2.10.1).
-        let is_withdrawn = |wanted| Lease::is_withdrawn(message, iaid, wanted);
-        let is_withdrawn = is_renewal && wanted.is_some_and(is_withdrawn);
-        let lease = match Lease::of(message, from, iaid, wanted, self.last_ns) {
+        let is_withdrawn = |requested| Lease::is_withdrawn(message, iaid, requested);
+        let is_withdrawn = is_renewal && requested.is_some_and(is_withdrawn);
+        let lease = match Lease::of(message, from, iaid, requested, self.last_ns) {
             answer if is_withdrawn && (self.config.keep || answer.is_err()) => {
                 return self.refused(now, message, from, &Refusal::Ended);
             }
@@ -196,7 +196,7 @@ impl Client {
             Err(Refusal::Unusable(why)) => return self.reject(now, message, from, &why),
             Err(refusal) => return self.refused(now, message, from, &refusal),
         };
-        if is_renewal && !is_withdrawn && wanted != Some(lease.address) {
+        if is_renewal && !is_withdrawn && requested != Some(lease.address) {
             let why = format!("{} was not requested", lease.address);
             let why = Reason::new("an address that was not requested", why);
             return self.reject(now, message, from, &why);

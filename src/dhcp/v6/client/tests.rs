@@ -230,13 +230,13 @@ fn silence_is_answered_by_waits_that_double_up_to_sixteen_seconds() {
     let mut talk = Talk::new(false);
     talk.start();
     let transaction = talk.sent.as_ref().unwrap().transaction;
-    for wanted in [1, 2, 4, 8, 16, 16, 16] {
+    for expected in [1, 2, 4, 8, 16, 16, 16] {
         let began = talk.now;
         talk.wake();
         let waited = (talk.now - began) as f64 / S as f64;
-        let off = (waited / f64::from(wanted) - 1.0).abs();
+        let off = (waited / f64::from(expected) - 1.0).abs();
         // Each wait doubles the wait before, including its jitter.
-        assert!(off <= 0.35, "{waited} s instead of {wanted}");
+        assert!(off <= 0.35, "{waited} s instead of {expected}");
         assert_eq!(talk.sent.as_ref().unwrap().transaction, transaction);
     }
     let elapsed = talk
