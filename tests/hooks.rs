@@ -40,6 +40,7 @@ uptime() { echo "$1 1.00" > /proc/uptime; }
 cmdline() { echo "$*" > /proc/cmdline; }
 getarg() { tr ' ' '\n' < /proc/cmdline | sed -n "s/^$1//p" | tail -n 1; }
 emergency_shell() { echo "emergency_shell $*"; }
+warn() { echo "warn $*"; }
 sleep() { :; }
 result() { echo "result: $(tr '\n' '|' < /run/ibboot/result)"; }
 source_hook() { if [ "$1" = initqueue/online ]; then echo "online $2"; else . "$lib/$1.sh"; fi; }
@@ -124,6 +125,30 @@ fn the_hooks_files_are_written_only_in_an_initramfs_and_through_no_link() {
         ibboot plan --asked 2> /dev/kmsg; echo \"exit $?\"; cat /dev/kmsg; ls /run/elsewhere; rm /run/ibboot
         rm /etc/initrd-release; ibboot plan --asked; echo \"exit $?\"; find /run -name ibboot",
         "exit 0\nexit 1\nibboot: /run/ibboot: cannot be opened: Not a directory\nexit 0\n",
+    );
+}
+
+#[test]
+fn a_failed_question_is_not_taken_for_a_line_without_requests() {
+    plays(
+        "requested, unknown",
+        "cmdline rd.ib=1; mkdir /run/elsewhere; ln -s /run/elsewhere /run/ibboot; source_hook cmdline 2> /dev/null
+        cat /run/ibboot/asked; cd \"$hookdir/initqueue\"; ls 50-ibboot.sh finished/50-ibboot.sh",
+        "warn ibboot plan --asked failed: the defaults of rd.ib.timeout and rd.ib.onfail apply\n\
+         continue\n180\n50-ibboot.sh\nfinished/50-ibboot.sh\n",
+    );
+}
+
+#[test]
+fn a_hook_that_exits_ends_only_itself() {
+    let script = format!(
+        "{ONLINE} source_hook() {{ if [ \"$1\" = initqueue/online ]; then echo \"online $2\"; exit 1; else . \"$lib/$1.sh\"; fi; }}
+        netroot=iscsi:10.0.0.2::::iqn; printf 'online ib0\nonline ib1\n' > /run/ibboot/interfaces; turn"
+    );
+    plays(
+        "a hook that exits",
+        &script,
+        "online ib0\nnetroot ib0\nonline ib1\nnetroot ib1\nfinished\n",
     );
 }
 

@@ -1,11 +1,22 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
 #
-# cmdline 93: if the command line requests nothing of ibboot, this hook ends. Otherwise
+# cmdline 93: if the command line requests nothing of ibboot (exit 2), this hook ends. Otherwise
 # `plan --asked` writes /run/ibboot/asked: the action of the hooks if `ibboot up` dies or hangs, and
 # the deadline in seconds. With systemd, this file makes dracut's event queue run (initqueue.conf).
 
-/usr/sbin/ibboot plan --asked || return 0
+/usr/sbin/ibboot plan --asked
+case $? in
+    0) ;;
+    2) return 0 ;;
+    *)
+        # Whether anything is requested is not known. The links are set up with the default deadline
+        # and reaction, so that a fault of this step is never a silent boot without links.
+        warn "ibboot plan --asked failed: the defaults of rd.ib.timeout and rd.ib.onfail apply"
+        mkdir -p /run/ibboot
+        printf 'continue\n180\n' > /run/ibboot/asked
+        ;;
+esac
 
 # Before NetworkManager, systemd-networkd and network-legacy start: tell them to leave the
 # interfaces alone.

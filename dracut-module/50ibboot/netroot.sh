@@ -11,7 +11,8 @@ if [ -n "$ibboot_steps" ]; then
     (
         printf '%s\n' "$ibboot_steps" | while read -r ibboot_word ibboot_name; do
             case $ibboot_word in
-                online) source_hook initqueue/online "$ibboot_name" ;;
+                # A hook may exit: the next steps follow all the same.
+                online) (source_hook initqueue/online "$ibboot_name") ;;
                 mount) [ ! -x /sbin/netroot ] || IBBOOT_TURN=1 /sbin/netroot "$ibboot_name" ;;
                 nvme) nvme connect-all ;;
             esac < /dev/null

@@ -23,7 +23,7 @@ impl Draft<'_> {
         if !found.has("mode", MODE) && found.slaves.is_empty() {
             if netdev.up {
                 // A bond changes its mode only while it is down: continue when the bond is down.
-                return self.on(netdev, Need::Best, What::Set(Setting::Down));
+                return self.set(netdev, Setting::Down);
             }
             // Another program created the bond, with the driver's default mode.
             self.option(netdev, found, "mode", MODE);

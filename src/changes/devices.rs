@@ -7,7 +7,7 @@ use std::fmt;
 
 use kernel_cmdline::{LinkKind, PortType, Selector};
 
-use super::{Change, Draft, Expected, Need, What};
+use super::{Change, Done, Draft, Expected, Ground, Need, What};
 use crate::error::Error;
 use crate::facts::{Facts, PortRef, select};
 use crate::plan::{Action, Step, mlx4_targets};
@@ -43,15 +43,30 @@ pub fn is_port_type(shown: &str, expected: PortType) -> bool {
     }
 }
 
+impl Done {
+    /// Records the ports that have their type already. When the device is renamed, an argument that
+    /// names the device no longer applies, and an earlier one for the whole card must not replace
+    /// the type.
+    pub fn record_right_port_types(
+        &mut self,
+        expected: &Expected<'_>,
+        facts: &Facts,
+        ground: &Ground,
+    ) {
+        for (card, port, is_right) in shown_port_types(expected.steps, facts, ground) {
+            if is_right && self.allows_port_type(&card, &port) {
+                self.record_port_type(&card, &port);
+            }
+        }
+    }
+}
+
 impl Draft<'_> {
     /// Adds the port types that the cards do not show yet.
     pub(super) fn port_types(&mut self, steps: &[Step]) {
-        let is_present = |address: &str| self.ground.functions.contains(address);
         let mut cards: BTreeMap<String, Vec<CardPort>> = BTreeMap::new();
-        for ((card, number), port) in port_types(steps, self.facts, is_present) {
-            let shown = self.ground.port_types.get(&(card.clone(), number));
-            let differs = shown.is_some_and(|shown| !is_port_type(shown, port.value));
-            if differs && self.done.allows_port_type(&card, &port) {
+        for (card, port, is_right) in shown_port_types(steps, self.facts, self.ground) {
+            if !is_right && self.done.allows_port_type(&card, &port) {
                 cards.entry(card).or_default().push(port);
             }
         }
@@ -122,6 +137,23 @@ impl Draft<'_> {
             });
         }
     }
+}
+
+/// Card, port and whether the card shows the requested type; cards without files of port types are
+/// left out.
+fn shown_port_types(
+    steps: &[Step],
+    facts: &Facts,
+    ground: &Ground,
+) -> Vec<(String, CardPort, bool)> {
+    let is_present = |address: &str| ground.functions.contains(address);
+    let shown = |((card, number), port): (Key, CardPort)| {
+        let shown = ground.port_types.get(&(card.clone(), number))?;
+        let is_right = is_port_type(shown, port.value);
+        Some((card, port, is_right))
+    };
+    let requested = port_types(steps, facts, is_present);
+    requested.into_iter().filter_map(shown).collect()
 }
 
 /// The type of each port, from the last step that applies to the port.

@@ -135,8 +135,9 @@ impl Setting {
                 "kernels before 6.2 rename an interface only while it is down: do not load ib_ipoib before ibboot does",
             ),
             Setting::MakeBond => error("bond cannot be created".to_owned()),
-            Setting::Down | Setting::Enslave { .. } => {
-                error("cannot be added to its bond".to_owned()).hint("see dmesg")
+            Setting::Down => error("cannot be set down".to_owned()).hint("see dmesg"),
+            Setting::Enslave { bond, .. } => {
+                error(format!("cannot be added to {bond}")).hint("see dmesg")
             }
             Setting::Mtu(bytes) => error(format!("MTU {bytes} is refused")),
             Setting::AddAddress(address, _) => error(format!("address {address} cannot be set")),

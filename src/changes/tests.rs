@@ -53,7 +53,10 @@ impl Machine {
 
     /// Returns the next changes and records all of them as tried.
     fn tried(&self, done: &mut Done) -> Vec<String> {
-        let changes = self.with(done, |_, _| {});
+        let before = done.clone();
+        let changes = self.with(&before, |expected, ground| {
+            done.record_right_port_types(expected, &self.facts, ground);
+        });
         changes.iter().for_each(|change| done.record(change));
         lines(&changes)
     }
@@ -166,6 +169,19 @@ fn a_port_type_is_tried_once_by_each_step_for_the_port() {
     assert_eq!(ports(&done), [(2, PortType::Eth, eth)]);
     done.record_port_type("0000:05:00.0", &port(2, eth));
     assert_eq!(ports(&done), []);
+}
+
+#[test]
+fn a_type_that_is_right_already_outlives_the_name_of_its_device() {
+    let cmdline = "rd.ib.porttype=pci=0000:05:00.0:eth rd.ib.porttype=mlx4_0:1:ib";
+    let mut machine = Machine::new("connectx3-dual", cmdline);
+    let mut done = Done::default();
+    let port_2 = ["0000:05:00.0: set port 2 to type eth"];
+    assert_eq!(machine.tried(&mut done), port_2);
+    for device in &mut machine.facts.devices {
+        device.ifname = "ibp5s0".to_owned();
+    }
+    assert_eq!(machine.tried(&mut done), port_2);
 }
 
 #[test]

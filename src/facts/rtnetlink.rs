@@ -4,17 +4,20 @@
 
 use std::net::IpAddr;
 
-use netlink_packet_core::{DecodeError, Emitable, Parseable};
+use netlink_packet_core::{DecodeError, Emitable, NlasIterator};
 use nix::sys::socket::SockProtocol;
 use rtnetlink::packet_route::AddressFamily;
-use rtnetlink::packet_route::address::{AddressAttribute, AddressHeader, AddressMessage};
-use rtnetlink::packet_route::route::{
-    RouteAddress, RouteAttribute, RouteFlags, RouteHeader, RouteMessage, RouteType,
-};
+use rtnetlink::packet_route::address::AddressHeader;
+use rtnetlink::packet_route::route::{RouteFlags, RouteHeader, RouteType};
 
 use crate::inet::{self, Route};
-use crate::rdma::netlink::wire::Request;
+use crate::rdma::netlink::wire::{Attribute, Request, number};
 use crate::rdma::netlink::{Error, Socket};
+
+/// linux/if_addr.h.
+const IFA_FLAGS: u16 = 8;
+/// Bytes of struct rtnexthop (linux/rtnetlink.h).
+const NEXT_HOP: usize = 8;
 
 /// An IP address of an interface.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,13 +69,14 @@ fn address(message: &[u8]) -> Result<Option<Address>, DecodeError> {
         return Ok(None);
     }
     let (mut local, mut peer, mut flags) = (None, None, u32::from(header.flags.bits()));
-    for attribute in AddressMessage::parse(message)?.attributes {
-        match attribute {
-            AddressAttribute::Local(address) => local = Some(address),
+    for attribute in attributes(message, &header) {
+        let attribute = attribute?;
+        match attribute.kind() {
+            libc::IFA_LOCAL => local = Some(ip(&attribute)?),
             // The peer's address on a point-to-point interface, otherwise the interface's own.
-            AddressAttribute::Address(address) => peer = Some(address),
+            libc::IFA_ADDRESS => peer = Some(ip(&attribute)?),
             // 32 bits; the header has the lowest 8 of them.
-            AddressAttribute::Flags(all) => flags = all.bits(),
+            IFA_FLAGS => flags = number(&attribute)?,
             _ => {}
         }
     }
@@ -96,26 +100,26 @@ fn route(message: &[u8]) -> Result<Vec<Through>, DecodeError> {
         true => IpAddr::from([0; 4]),
         false => IpAddr::from([0; 16]),
     };
-    let attributes = RouteMessage::parse(message)?.attributes;
-    let mut hops = Vec::new();
-    let mut output = None;
-    for attribute in &attributes {
-        match attribute {
-            RouteAttribute::Destination(to) => address = ip(to).unwrap_or(address),
-            RouteAttribute::Oif(index) => output = Some((*index, gateway(&attributes))),
-            RouteAttribute::MultiPath(found) => {
-                hops.extend(
-                    found
-                        .iter()
-                        .map(|hop| (hop.interface_index, gateway(&hop.attributes))),
-                );
-            }
+    let (mut hops, mut output) = (Vec::new(), None);
+    for attribute in attributes(message, &header) {
+        let attribute = attribute?;
+        match attribute.kind() {
+            libc::RTA_DST => address = ip(&attribute)?,
+            libc::RTA_OIF => output = Some(number(&attribute)?),
+            libc::RTA_MULTIPATH => hops = next_hops(attribute.value())?,
             _ => {}
         }
     }
-    hops.extend(output);
+    if let Some(index) = output {
+        hops.push((index, gateway(attributes(message, &header))?));
+    }
     if is_ipv4 {
         hops.truncate(1);
+    }
+    let of_family = |address: &IpAddr| address.is_ipv4() == is_ipv4;
+    let mut gateways = hops.iter().filter_map(|(_, gateway)| gateway.as_ref());
+    if !of_family(&address) || !gateways.all(of_family) {
+        return Err("address of another family".into());
     }
     let network = inet::Address {
         address,
@@ -126,6 +130,31 @@ fn route(message: &[u8]) -> Result<Vec<Through>, DecodeError> {
         route: Route { network, gateway },
     };
     Ok(hops.into_iter().map(through).collect())
+}
+
+/// The attributes of a message. Only those that are needed are decoded: one attribute that a later
+/// kernel or another program spells differently must not hide all addresses.
+fn attributes<'a>(message: &'a [u8], header: &impl Emitable) -> NlasIterator<&'a [u8]> {
+    NlasIterator::new(message.get(header.buffer_len()..).unwrap_or_default())
+}
+
+/// Index and gateway of each next hop (struct rtnexthop of linux/rtnetlink.h).
+fn next_hops(mut rest: &[u8]) -> Result<Vec<(u32, Option<IpAddr>)>, DecodeError> {
+    let mut hops = Vec::new();
+    while !rest.is_empty() {
+        let (Some([a, b]), Some([c, d, e, f])) = (
+            rest.get(..2).and_then(|length| length.first_chunk()),
+            rest.get(4..8).and_then(|index| index.first_chunk()),
+        ) else {
+            return Err("next hop is cut off".into());
+        };
+        let length = usize::from(u16::from_ne_bytes([*a, *b]));
+        let attributes = rest.get(NEXT_HOP..length).ok_or("next hop is cut off")?;
+        let gateway = gateway(NlasIterator::new(attributes))?;
+        hops.push((u32::from_ne_bytes([*c, *d, *e, *f]), gateway));
+        rest = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
+    }
+    Ok(hops)
 }
 
 /// Whether the files of /proc/net show the route.
@@ -148,20 +177,21 @@ fn is_shown(header: &RouteHeader) -> bool {
     }
 }
 
-fn gateway(attributes: &[RouteAttribute]) -> Option<IpAddr> {
-    let found = attributes.iter().find_map(|attribute| match attribute {
-        RouteAttribute::Gateway(address) => ip(address),
-        _ => None,
-    });
-    found.filter(|gateway| !gateway.is_unspecified())
+fn gateway(attributes: NlasIterator<&[u8]>) -> Result<Option<IpAddr>, DecodeError> {
+    for attribute in attributes {
+        let attribute = attribute?;
+        if attribute.kind() == libc::RTA_GATEWAY {
+            return Ok(Some(ip(&attribute)?).filter(|gateway| !gateway.is_unspecified()));
+        }
+    }
+    Ok(None)
 }
 
-fn ip(address: &RouteAddress) -> Option<IpAddr> {
-    match address {
-        RouteAddress::Inet(address) => Some(IpAddr::V4(*address)),
-        RouteAddress::Inet6(address) => Some(IpAddr::V6(*address)),
-        _ => None,
-    }
+fn ip(attribute: &Attribute<'_>) -> Result<IpAddr, DecodeError> {
+    let value = attribute.value();
+    let v4 = <[u8; 4]>::try_from(value).map(IpAddr::from);
+    v4.or_else(|_| <[u8; 16]>::try_from(value).map(IpAddr::from))
+        .map_err(|_| format!("attribute {} is not an IP address", attribute.kind()).into())
 }
 
 #[cfg(test)]
@@ -170,10 +200,6 @@ mod tests {
 
     const V4: u8 = libc::AF_INET as u8;
     const V6: u8 = libc::AF_INET6 as u8;
-    /// linux/if_addr.h.
-    const IFA_ADDRESS: u16 = 1;
-    const IFA_LOCAL: u16 = 2;
-    const IFA_FLAGS: u16 = 8;
 
     fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
         let length = u16::try_from(4 + value.len()).unwrap();
@@ -256,7 +282,7 @@ mod tests {
     #[test]
     fn an_address_of_another_family_is_skipped() {
         let phonet = [35, 0, 0, 0, 7, 0, 0, 0];
-        let message = [&phonet[..], &attribute(IFA_LOCAL, &[0x6c])].concat();
+        let message = [&phonet[..], &attribute(libc::IFA_LOCAL, &[0x6c])].concat();
         assert_eq!(address(&message).unwrap(), None);
     }
 
@@ -269,9 +295,11 @@ mod tests {
             header
         };
         let attributes = [
-            attribute(IFA_ADDRESS, &[10, 0, 0, 1]),
-            attribute(IFA_LOCAL, &[10, 0, 0, 2]),
+            attribute(libc::IFA_ADDRESS, &[10, 0, 0, 1]),
+            attribute(libc::IFA_LOCAL, &[10, 0, 0, 2]),
             attribute(IFA_FLAGS, &0x280u32.to_ne_bytes()),
+            // A label that is not UTF-8 hides no address.
+            attribute(libc::IFA_LABEL, b"\xff\xfe\0"),
         ];
         let message = [&header[..], &attributes.concat()].concat();
         let found = address(&message).unwrap();

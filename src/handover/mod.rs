@@ -136,6 +136,7 @@ pub struct Link {
     /// The network device attached to the port (RoCE, Soft-RoCE).
     pub netdev: Option<String>,
     /// The argument that requested the link; none if any port was accepted.
+    #[serde(rename = "asked_by")]
     pub requested_by: Option<Origin>,
     /// Whether the boot requires the link.
     pub required: bool,
@@ -414,12 +415,13 @@ mod tests {
     use proptest::prelude::*;
 
     const BOOT: &str = "7f3c1d0e-5b6a-4c1e-9d2f-0a1b2c3d4e5f";
-    const SAVED: [&str; 3] = [
+    const SAVED: [&str; 4] = [
         include_str!(
             "../../tests/cases/dhcp/holds-and-its-address-is-gone/tree/run/ibboot/state.json"
         ),
         include_str!("../../tests/cases/dhcp6/holds/tree/run/ibboot/state.json"),
         include_str!("../../tests/cases/output/timeline/tree/run/ibboot/state.json"),
+        include_str!("../../tests/cases/output/timeline-of-a-bond/tree/run/ibboot/state.json"),
     ];
 
     fn state(bytes: &[u8]) -> Result<State> {
@@ -443,6 +445,19 @@ mod tests {
                 "{line}"
             );
             assert_eq!(error.kind, Kind::Unknown);
+        }
+    }
+
+    /// Other programs read the file.
+    #[test]
+    fn the_keys_of_the_state_stay() {
+        for text in SAVED {
+            let before: serde_json::Value = serde_json::from_str(text).unwrap();
+            let state: State = serde_json::from_str(text).unwrap();
+            let after = serde_json::to_value(&state).unwrap();
+            for (key, value) in before.as_object().unwrap() {
+                assert_eq!(after.get(key), Some(value), "{key}");
+            }
         }
     }
 

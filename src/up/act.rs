@@ -72,7 +72,9 @@ impl Walk<'_> {
         let mut ground = Ground::read(self.root, self.index, &expected, facts);
         self.parts.naming.begin(&mut ground.unnamed);
         self.grant(&mut expected, &mut ground).await;
-        let changes = changes(&expected, facts, &ground, &self.tried.done);
+        let done = &mut self.tried.done;
+        done.record_right_port_types(&expected, facts, &ground);
+        let changes = changes(&expected, facts, &ground, done);
         self.apply(&changes, facts).await
     }
 

@@ -388,7 +388,8 @@ fn what_comes_in_the_wrong_way_is_not_looked_at() {
             let lease = node.boot(None);
             assert_eq!((lease.address, lease.server), (MINE, GOOD), "{name}");
             let counts = node.session.progress().counts;
-            assert_eq!((counts.sent, counts.offers), (2, 1), "{name}");
+            // One offer at most for each DISCOVER: one that came in the wrong way would be one more.
+            assert!(counts.offers < counts.sent, "{name}: {counts:?}");
         }
     });
 }
@@ -458,8 +459,18 @@ pub fn resident() -> u64 {
         .unwrap()
 }
 
+/// Set for the process of one test.
+const ALONE: &str = "IBBOOT_TEST_ALONE";
+
 #[test]
 fn a_flood_of_a_million_answers_to_others_costs_no_memory() {
+    // Memory is counted by process, and other tests run in this one.
+    if std::env::var_os(ALONE).is_none() {
+        let name = "hostile::a_flood_of_a_million_answers_to_others_costs_no_memory";
+        let mut alone = Command::new(std::env::current_exe().unwrap());
+        let alone = alone.args(["--exact", name, "--nocapture"]).env(ALONE, "");
+        return assert!(alone.status().unwrap().success());
+    }
     with_network("flood", &[], || {
         const FLOOD: usize = 1_000_000;
         let _server = Evil::start(|request| {
