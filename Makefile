@@ -64,6 +64,7 @@ install:
 	install -D -m 644 man/ibboot.8 $(DESTDIR)$(MANDIR)/man8/ibboot.8
 	install -D -m 644 man/ibboot.cmdline.7 $(DESTDIR)$(MANDIR)/man7/ibboot.cmdline.7
 	install -D -m 644 -t $(DESTDIR)$(DOCDIR) README.md CHANGELOG.md LICENSE-MIT LICENSE-APACHE kernel-cmdline/REFERENCE.md
+	install -D -m 644 -t $(DESTDIR)$(DOCDIR)/docs docs/*.md
 
 clean:
 	rm -rf target

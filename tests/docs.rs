@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! README.md and ibboot(8) agree with the tables of the program and with the outputs of the cases.
+//! README.md, docs/ and ibboot(8) agree with the tables of the program and with the outputs of the cases.
 //! BLESS=1 has no effect here: the pages are written by hand.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
@@ -35,7 +35,7 @@ fn outputs() -> Vec<String> {
     all
 }
 
-/// `(/lib/modules/.../mlx5_ib.ko)` shortened as in the README: `(.../mlx5_ib.ko)`.
+/// `(/lib/modules/.../mlx5_ib.ko)` shortened as in README and docs: `(.../mlx5_ib.ko)`.
 fn shortened(line: &str) -> String {
     let Some((before, rest)) = line.split_once("(/lib/modules/") else {
         return line.to_owned();
@@ -46,13 +46,18 @@ fn shortened(line: &str) -> String {
 }
 
 #[test]
-fn every_output_in_the_readme_is_one_of_a_case() {
+fn every_output_in_readme_and_docs_is_one_of_a_case() {
     let known: BTreeSet<String> = outputs()
         .iter()
         .flat_map(|output| output.lines())
         .map(shortened)
         .collect();
-    let readme = read("README.md");
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs");
+    let pages = fs::read_dir(docs).unwrap().map(|entry| entry.unwrap().path());
+    let pages: String = pages
+        .map(|page| fs::read_to_string(page).unwrap())
+        .chain([read("README.md")])
+        .collect();
     let is_output = |line: &&str| {
         let text = line.trim_start();
         let numbered = text
@@ -69,7 +74,7 @@ fn every_output_in_the_readme_is_one_of_a_case() {
         ];
         numbered || begins.iter().any(|begin| text.starts_with(begin))
     };
-    let lines: Vec<&str> = readme
+    let lines: Vec<&str> = pages
         .lines()
         .filter_map(|line| line.strip_prefix("    "))
         .filter(is_output)

@@ -169,7 +169,7 @@ fn saved(tree: &Path) -> tempfile::TempDir {
     );
     for (path, text) in files(&copy) {
         assert!(!text.contains(SECRET), "{}: {text}", path.display());
-        // README.md, "Reporting a bug".
+        // docs/reporting-a-bug.md.
         let inside = path.strip_prefix(&copy).unwrap();
         let places = [
             "sys",
