@@ -6,6 +6,7 @@
 # make test-all the same with the boot cases that make test leaves out for time
 # make bench    the budgets of this build
 # make install  DESTDIR=... PREFIX=/usr
+# make dist     target/dist: the source, and the installed files with the static program, as tar files
 # make docs     write the reference pages anew from the parameter table
 
 SHELL = /bin/bash
@@ -19,10 +20,11 @@ SYSUSERSDIR ?= $(PREFIX)/lib/sysusers.d
 MANDIR ?= $(PREFIX)/share/man
 DOCDIR ?= $(PREFIX)/share/doc/ibboot
 
+VERSION = $(shell sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"/\1/p' Cargo.toml)
 PROGRAM = target/$(TARGET)/release/ibboot
 STATIC = RUSTFLAGS="-C target-feature=+crt-static"
 
-.PHONY: all build setup boot test test-all bench docs install clean
+.PHONY: all build setup boot test test-all bench docs install dist clean
 
 all: build
 
@@ -65,6 +67,18 @@ install:
 	install -D -m 644 man/ibboot.cmdline.7 $(DESTDIR)$(MANDIR)/man7/ibboot.cmdline.7
 	install -D -m 644 -t $(DESTDIR)$(DOCDIR) README.md CHANGELOG.md LICENSE-MIT LICENSE-APACHE kernel-cmdline/REFERENCE.md
 	install -D -m 644 -t $(DESTDIR)$(DOCDIR)/docs docs/*.md
+
+# The same commit gives the same bytes: names sorted, no owners, the time of the commit.
+TAR = tar --sort=name --owner=0 --group=0 --numeric-owner --mtime=@$(or $(SOURCE_DATE_EPOCH),$(shell git log -1 --format=%ct))
+BINARY = ibboot-$(VERSION)-$(TARGET)
+
+dist: build
+	rm -rf target/dist
+	$(MAKE) install DESTDIR=target/dist/$(BINARY)
+	$(TAR) -C target/dist -cf - $(BINARY) | gzip -9n > target/dist/$(BINARY).tar.gz
+	rm -r target/dist/$(BINARY)
+	git archive --prefix=ibboot-$(VERSION)/ HEAD | gzip -9n > target/dist/ibboot-$(VERSION).tar.gz
+	cd target/dist && sha256sum *.tar.gz > SHA256SUMS && cat SHA256SUMS
 
 clean:
 	rm -rf target
