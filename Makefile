@@ -22,7 +22,9 @@ DOCDIR ?= $(PREFIX)/share/doc/ibboot
 
 VERSION = $(shell sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"/\1/p' Cargo.toml)
 PROGRAM = target/$(TARGET)/release/ibboot
-STATIC = RUSTFLAGS="-C target-feature=+crt-static"
+# No path of the machine that builds is in the program.
+CRATES = $(or $(CARGO_HOME),$(HOME)/.cargo)/registry/src
+STATIC = RUSTFLAGS="-C target-feature=+crt-static --remap-path-prefix=$(CRATES)=crates --remap-path-prefix=$(CURDIR)=ibboot"
 
 .PHONY: all build setup boot test test-all bench docs install dist clean
 
