@@ -98,7 +98,7 @@ fn an_answer_ends_it() {
                 false,
                 "name servers fd00::53, search a.example from fe80::1".to_owned()
             ),
-            Action::Say(true, "not taken: option 23: fe80::1".to_owned()),
+            Action::Say(true, "not used: option 23: fe80::1".to_owned()),
             Action::Bound,
         ]
     );
