@@ -159,7 +159,7 @@ fn a_new_address_that_another_host_has_is_declined() {
         lease.seconds = 1;
         node.session.resume(lease);
         let (_, mut program) = hand_over(node, false);
-        program.says(&format!("{taken} is taken by another host: declined"));
+        program.says(&format!("{taken} is in use by another host: declined"));
         until("another address", || {
             let seen = addresses();
             seen.contains("/128") && !seen.contains(&taken.to_string())

@@ -393,7 +393,7 @@ impl Client {
         let Some(lease) = self.held.take() else {
             return Vec::new();
         };
-        let what = format!("{} is taken by another host", lease.address);
+        let what = format!("{} is in use by another host", lease.address);
         self.counts.taken = Some(what.clone());
         self.requested = None;
         let mut actions = self.tell(now, "taken", format!("{what}: declined"));

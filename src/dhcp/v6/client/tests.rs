@@ -512,7 +512,7 @@ fn an_address_of_another_host_is_declined_and_another_one_asked_for() {
     let mut talk = Talk::bound(false, 1000);
     let actions = talk.client.duplicate(talk.now);
     talk.note(actions);
-    let line = "fd00::5 is taken by another host: declined".to_owned();
+    let line = "fd00::5 is in use by another host: declined".to_owned();
     assert_eq!(
         talk.actions[..2],
         [Action::Say(true, line), Action::Lost(ip(MINE))]
