@@ -20,7 +20,9 @@ pub fn claim(request: &Request) -> Result<()> {
     if plan::holds_netroot(request) {
         Directory::open()?.write(handover::HOLD, b"")?;
     }
-    peers::claim(request).iter().try_for_each(handover::tell)?;
+    peers::claim(request)
+        .iter()
+        .try_for_each(handover::write_for)?;
     Ok(())
 }
 
@@ -42,7 +44,7 @@ pub fn hand_over(root: &Root, request: &Request) -> Result<()> {
         .as_ref()
         .map_or(Handover::Auto, |to| to.value);
     for file in peers::hand_over(to, &expectation, &report, &facts) {
-        handover::tell(&file)?;
+        handover::write_for(&file)?;
         log::info!("/run/{}/{}: written", file.directory, file.name);
     }
     Ok(())

@@ -57,7 +57,7 @@ impl Next {
 
     /// Logs the refusals and complaints of the plan. Returns the text of the changes and the exit
     /// code.
-    pub fn tell(&self) -> (String, u8) {
+    pub fn report(&self) -> (String, u8) {
         if self.plan.requested_by.is_none() {
             return (explain::text(&self.plan), Kind::NothingAsked.exit_code());
         }
