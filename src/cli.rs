@@ -109,7 +109,7 @@ pub struct FactsArguments {
     pub tree: Option<PathBuf>,
 }
 
-/// Keep the DHCP leases of the initramfs: renew them until told to stop (ibboot-lease.service).
+/// Keep the DHCP leases of the initramfs: renew them until stopped (ibboot-lease.service).
 #[derive(FromArgs, Debug)]
 #[argh(subcommand, name = "lease")]
 pub struct LeaseArguments {}

@@ -162,7 +162,7 @@ fn dry_run(root: &Root, arguments: &UpArguments, verbose: bool) -> Result<u8> {
     } else {
         LevelFilter::Warn
     })?;
-    let (text, code) = up::Next::look(root, &Request::read(root))?.tell();
+    let (text, code) = up::Next::look(root, &Request::read(root))?.report();
     print(&text).map(|()| code)
 }
 

@@ -145,20 +145,20 @@ def load(name):
         checked(path, entry, ACTION_KINDS)
         actions.append(Action(**dict(entry, when=re.compile(entry["when"]))))
     if table.get("ends") not in ENDS:
-        raise Failed(f"{path}: ends: one of {', '.join(ENDS)} is needed")
+        raise Failed(f"{path}: ends: expected one of {', '.join(ENDS)}")
     for key in ("kernels", "thorough"):
         if unknown := [kernel for kernel in table.get(key, []) if kernel not in RELEASES]:
-            raise Failed(f"{path}: {key}: {unknown[0]}: there are {', '.join(RELEASES)}")
+            raise Failed(f"{path}: {key}: {unknown[0]}: expected one of {', '.join(RELEASES)}")
     if table.get("network", "systemd-networkd") not in NETWORK_SERVICES:
-        raise Failed(f"{path}: network: one of {', '.join(NETWORK_SERVICES)}")
+        raise Failed(f"{path}: network: expected one of {', '.join(NETWORK_SERVICES)}")
     if table.get("storage", "nfs") not in STORAGE:
-        raise Failed(f"{path}: storage: one of {', '.join(STORAGE)}")
+        raise Failed(f"{path}: storage: expected one of {', '.join(STORAGE)}")
     if table.get("names", "kernel") not in NAMES:
-        raise Failed(f"{path}: names: one of {', '.join(NAMES)}")
+        raise Failed(f"{path}: names: expected one of {', '.join(NAMES)}")
     if table.get("firmware", "bios") not in LOADERS:
-        raise Failed(f"{path}: firmware: one of {', '.join(LOADERS)}")
+        raise Failed(f"{path}: firmware: expected one of {', '.join(LOADERS)}")
     if table.get("pci") and "fabric" not in table:
-        raise Failed(f"{path}: pci: HCAs are those of a fabric: fabric is needed")
+        raise Failed(f"{path}: pci: only HCAs of a fabric are PCI devices: add fabric")
     tuples = {key: tuple(value) for key, value in table.items() if isinstance(value, list)}
     for pattern in (*tuples.get("console", ()), *tuples.get("console_not", ()), *tuples.get("kmsg", ())):
         re.compile(pattern)

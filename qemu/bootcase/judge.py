@@ -29,7 +29,7 @@ def ending(case, boot):
     if case.ends == "dump":
         return dump(boot, stages)
     if case.ends == "root" and "root" not in stages:
-        return [f"the real root was not reached ({boot.shutdown or 'no shutdown seen'}); last line: {last_line(boot)}"]
+        return [f"the real root was not reached ({boot.shutdown or 'no shutdown found'}); last line: {last_line(boot)}"]
     if case.ends != "root" and "root" in stages:
         return ["the real root was reached; expected: not reached"]
     if case.ends == "emergency" and "emergency" not in stages:
@@ -42,11 +42,11 @@ def ending(case, boot):
 def dump(boot, stages):
     """The faults of a crash: the dump must be written before anything else ends the guest."""
     if "dump" not in stages:
-        said = (boot.text("out/root.txt") or "").strip()
-        return [f"no dump was written ({boot.shutdown or 'no shutdown seen'}); last line: {last_line(boot)} {said}".rstrip()]
+        output = (boot.text("out/root.txt") or "").strip()
+        return [f"no dump was written ({boot.shutdown or 'no shutdown found'}); last line: {last_line(boot)} {output}".rstrip()]
     text = boot.text("out/dump.txt") or ""
-    wanted = (r"^written$", r"^CRASHTIME=\d+$")
-    return [f"dump.txt: no line matches {want!r}: {text!r}" for want in wanted if not re.search(want, text, re.M)]
+    patterns = (r"^written$", r"^CRASHTIME=\d+$")
+    return [f"dump.txt: no line matches {pattern!r}: {text!r}" for pattern in patterns if not re.search(pattern, text, re.M)]
 
 
 def unbroken(case, lines):
@@ -68,13 +68,13 @@ def verdict(case, boot):
     """The faults of /run/ibboot/result: the verdict, and the reason on the second line."""
     text = boot.text("run/result")
     if case.result is None:
-        return [] if text is None else [f"result: there is one, {text.strip()!r}, and nobody asked"]
+        return [] if text is None else [f"result: {text.strip()!r}, expected: none"]
     if text is None:
-        return [f"result: absent, wanted {case.result!r}"]
+        return [f"result: absent, expected {case.result!r}"]
     first, _, rest = text.partition("\n")
     found = []
     if first != case.result:
-        found.append(f"result: {first!r}, wanted {case.result!r}: {rest.strip()}")
+        found.append(f"result: {first!r}, expected {case.result!r}: {rest.strip()}")
     elif case.reason is not None and not re.fullmatch(case.reason, rest.strip()):
         found.append(f"reason: {rest.strip()!r} does not match {case.reason!r}")
     return found
@@ -82,10 +82,10 @@ def verdict(case, boot):
 
 def console(case, boot):
     """The faults of the console: required and forbidden lines."""
-    found = [f"console: no line matches {want!r}" for want in case.console if not any(re.search(want, line) for line in boot.console)]
-    for unwanted in case.console_not:
-        if line := next((line for line in boot.console if re.search(unwanted, line)), None):
-            found.append(f"console: {line.strip()!r} matches {unwanted!r}")
+    found = [f"console: no line matches {pattern!r}" for pattern in case.console if not any(re.search(pattern, line) for line in boot.console)]
+    for pattern in case.console_not:
+        if line := next((line for line in boot.console if re.search(pattern, line)), None):
+            found.append(f"console: {line.strip()!r} matches {pattern!r}, expected: no such line")
     for name, lines in (("console", unbroken(case, boot.console)), ("peer.log", boot.peer)):
         if line := next((line for line in lines if BROKEN.search(line)), None):
             found.append(f"{name}: {line.strip()}")
@@ -95,11 +95,11 @@ def console(case, boot):
 def kmsg(case, boot):
     """The faults of the kernel's log: whole lines in the required order."""
     rest = [text for _, text in boot.kmsg]
-    for want in case.kmsg:
-        at = next((number for number, text in enumerate(rest) if re.fullmatch(want, text)), None)
+    for pattern in case.kmsg:
+        at = next((number for number, text in enumerate(rest) if re.fullmatch(pattern, text)), None)
         if at is None:
-            where = "in the rest of the log" if want != case.kmsg[0] else "in it"
-            return [f"kmsg: no line {where} is {want!r}"]
+            where = "after the previous one " if pattern != case.kmsg[0] else ""
+            return [f"kmsg: no line {where}matches {pattern!r}"]
         rest = rest[at + 1 :]
     return []
 
@@ -114,15 +114,15 @@ def real_root(case, boot):
         if unit.get("ConditionResult") != "yes":
             found.append("ibboot-check.service: did not run")
         elif unit.get("ExecMainStatus") != str(case.check_exit):
-            found.append(f"ibboot-check.service: exit {unit.get('ExecMainStatus')}, wanted {case.check_exit}")
+            found.append(f"ibboot-check.service: exit {unit.get('ExecMainStatus')}, expected {case.check_exit}")
         by_hand = (boot.text("out/check.exit") or "").strip()
         if by_hand != str(case.check_exit):
-            found.append(f"ibboot check: exit {by_hand or 'unknown'}, wanted {case.check_exit}: {first_line(boot.text('out/check.txt'))}")
+            found.append(f"ibboot check: exit {by_hand or 'unknown'}, expected {case.check_exit}: {first_line(boot.text('out/check.txt'))}")
     if case.script("root.sh"):
         code = (boot.text("out/root.exit") or "").strip()
         if code != "0":
-            said = (boot.text("out/root.txt") or "").strip().splitlines()
-            found.append(f"root.sh: exit {code or 'unknown'}: {said[-1] if said else 'nothing said'}")
+            output = (boot.text("out/root.txt") or "").strip().splitlines()
+            found.append(f"root.sh: exit {code or 'unknown'}: {output[-1] if output else 'no output'}")
     return found
 
 

@@ -74,7 +74,7 @@ def prepare(folder, firmware, kernel, initrd, append):
     """Create the folder of the served files."""
     for path in [TUN, *LOADERS[firmware]]:
         if not path.exists():
-            raise Failed(f"{path}: not there: run tests/setup, or load the module tun")
+            raise Failed(f"{path}: missing: run tests/setup, or load the module tun")
     served = folder / "netboot" / "served"
     served.mkdir(parents=True)
     shutil.copyfile(kernel, served / "kernel")

@@ -259,8 +259,8 @@ static int netdev_stop(struct net_device *dev)
 }
 
 /*
- * ib_ipoib turns the carrier off before and on after.  As with mlx5i the queues are
- * opened anew also where the group's MTU has made the value what it was.
+ * ib_ipoib turns the carrier off before the change and on after it.  Like mlx5i, this
+ * reopens the queues even if the MTU of the group keeps the old value.
  */
 static int netdev_change_mtu(struct net_device *dev, int mtu)
 {

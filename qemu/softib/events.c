@@ -139,9 +139,9 @@ static enum hrtimer_restart late_events(struct hrtimer *timer)
 	return HRTIMER_NORESTART;
 }
 
-/* ---- what becomes of an event of the port's own ---- */
+/* ---- scripts for events of a port ---- */
 
-/* How many times it is reported now. */
+/* How many times the event is reported now. */
 static int run_script(struct sib_port *p, int event)
 {
 	struct sib_event_rule *rule = &p->script.rule[event];

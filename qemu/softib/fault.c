@@ -47,8 +47,8 @@ static bool is_hung(struct sib_hca *hca, unsigned long began)
 }
 
 /*
- * A verb that is a command of the firmware: waits in vain for hang_ms as mlx5 does,
- * where no signal reaches it, and then fails with query_error.
+ * A verb that is a command of the firmware.  Like mlx5, it waits without a reply for
+ * hang_ms, ignores signals, and then fails with query_error.
  */
 int sib_command(struct sib_hca *hca)
 {

@@ -185,7 +185,7 @@ void sib_port_set_caps(struct sib_port *p, u8 width, u16 speed, u8 mtu)
 	link_retrain(p);
 }
 
-/* As a boot loader leaves it: trained, configured, and no driver has heard of it. */
+/* The link that a boot loader leaves: trained and configured, without events for a driver. */
 void sib_link_warm(struct sib_link *link)
 {
 	struct sib_port *p, *sm = link->end[1];

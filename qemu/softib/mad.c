@@ -81,8 +81,8 @@ enum sib_verdict sib_mad_filter(struct sib_packet *pkt, struct sib_port *to, u32
 }
 
 /*
- * The SM of a fabric with virtual functions behind shared LIDs asks for a GRH by the
- * hop limit of its paths.  opensm does not know of them.
+ * The SM of a fabric with virtual functions behind shared LIDs requests a GRH with
+ * the hop limit of its paths.  opensm does not support this.
  */
 void sib_mad_path(struct sib_packet *pkt)
 {

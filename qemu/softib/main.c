@@ -139,7 +139,7 @@ int sib_hca_up(struct sib_hca *hca, struct device *parent)
 		ib_set_device_ops(&dev->ib, &sib_ether_ops);
 	ib_set_device_ops(&dev->ib, &sib_smi_parent_ops);
 	sib_device_setup(dev, hca);
-	/* powered by nobody else yet, unless the links are warm */
+	/* the first driver powers the ports, unless the links are warm */
 	for (n = 0; !hca->powered && n < sib_num_ports; n++)
 		sib_port_reset(&hca->port[n]);
 	spin_lock_irq(&sib_lock);

@@ -146,7 +146,7 @@ static bool port_is_empty(const struct sib_port *p)
 	return !p->peer || !p->cable || !p->peer->cable;
 }
 
-/* As the port tells it. */
+/* The physical port state that the port reports. */
 u8 sib_port_phys(const struct sib_port *p)
 {
 	if (empty_is_disabled && port_is_empty(p))
@@ -154,7 +154,7 @@ u8 sib_port_phys(const struct sib_port *p)
 	return p->phys;
 }
 
-/* As when a hypervisor gives a virtual function its GUID. */
+/* Like a hypervisor that gives a virtual function its GUID. */
 void sib_port_set_guid(struct sib_port *p, __be64 guid)
 {
 	unsigned long fl;

@@ -214,7 +214,7 @@ static __be16 set_port_info(struct sib_port *p, const u8 *data)
 	return status;
 }
 
-/* One block of a table in PortInfo's reach; a Set tells the consumers what has changed. */
+/* One block of a table beside PortInfo; a Set sends the consumers an event for a change. */
 static void table_block(struct sib_port *p, bool set, void *table, u8 *out, const u8 *in,
 			size_t len, unsigned long event)
 {

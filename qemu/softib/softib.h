@@ -112,7 +112,7 @@ struct sib_port {
 	u16		lid, sm_lid;
 	u8		lmc, sm_sl;
 	u64		gid_prefix;
-	__be64		guids[SIB_MAX_GIDS];	/* the port's own, then those that the SM has set */
+	__be64		guids[SIB_MAX_GIDS];	/* of the port, then those that the SM set */
 	u32		cap_mask;
 	u8		neighbor_mtu;	/* enum ib_mtu */
 	u8		operational_vls, vl_high_limit;
@@ -163,12 +163,12 @@ struct sib_device {
 struct sib_hca {
 	int			index;
 	char			name[16];
-	__be64			guid;		/* burned in: what the fabric knows the node by */
-	__be64			node_guid;	/* what the driver reads; 0: nobody has set it */
+	__be64			guid;		/* burned in: the node GUID on the fabric */
+	__be64			node_guid;	/* what the driver reads; 0: not set */
 	bool			grh_knob;	/* grh_required from the next probe on */
 	bool			grh_required;
 	bool			ethernet;	/* the link layer */
-	u32			planes;		/* of the SMI sub-device; 0: there is none */
+	u32			planes;		/* of the SMI sub-device; 0: no sub-device */
 	struct mutex		slot;		/* guards pdev */
 	struct platform_device	*pdev;		/* NULL: the slot is empty, or on PCI */
 	struct device		*parent;	/* what the driver binds to; set at probe */
@@ -306,7 +306,7 @@ static inline struct sib_port *sib_qp_port(struct sib_qp *qp)
 	return &qp->hca->port[qp->attr.port_num - 1];
 }
 
-/* One more of a counted rule, whose U32_MAX is all? */
+/* Consume one use of a counted rule; U32_MAX never runs out. */
 static inline bool sib_take(u32 *count)
 {
 	if (!*count)
@@ -315,7 +315,7 @@ static inline bool sib_take(u32 *count)
 	return true;
 }
 
-/* As the subnet manager sees it, which asks the firmware and not the driver. */
+/* The GUID that the subnet manager reads: from the firmware, not from the driver. */
 static inline __be64 sib_fabric_guid(const struct sib_hca *hca)
 {
 	return hca->node_guid ?: hca->guid;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is asked of others over RDMA, for `up` and for `check`: subnet administrators why an interface has no
-//! carrier, and servers whether they answer.
+//! Queries over RDMA, for `up` and `check`: subnet administrators report why an interface has no
+//! carrier, and servers show whether they answer.
 
 pub mod administrators;
 pub mod servers;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The servers that the command line names are asked over RDMA.
+//! Tests over RDMA whether the servers that the command line names answer.
 
 use std::io;
 use std::time::Duration;
@@ -15,11 +15,13 @@ use crate::rdma::types::Guid;
 use crate::system::readiness::watched;
 use crate::verify::report::{Report, Status};
 
-/// For the neighbour's address, and for the path.
+/// Timeout for the address of the neighbour, and for the path (ms).
 const RESOLVE_MS: u32 = 3000;
-/// For all of it. The kernel asks a second time after 4.1 s (CMA_CM_RESPONSE_TIMEOUT).
+/// Timeout for the whole test. The kernel repeats the connection request after 4.1 s
+/// (CMA_CM_RESPONSE_TIMEOUT).
 const PATIENCE: Duration = Duration::from_secs(9);
-/// Asks each server once, side by side, for `check`.
+
+/// Tests each server once, in parallel, for `check`.
 pub async fn once(report: &Report) -> Vec<ServerAnswer> {
     let due = report
         .servers
@@ -28,9 +30,9 @@ pub async fn once(report: &Report) -> Vec<ServerAnswer> {
     join_all(due.map(|server| ask(server.server))).await
 }
 
-/// Asks one server, and waits for its answer for 9 s.
+/// Tests one server, and waits up to 9 s for its answer.
 pub async fn ask(server: Server) -> ServerAnswer {
-    let answer = match timeout(PATIENCE, question(server)).await {
+    let answer = match timeout(PATIENCE, connect(server)).await {
         Ok(Ok(answer)) => answer,
         Ok(Err(e)) => refused(&e),
         Err(_) => Answer::Silent,
@@ -38,7 +40,7 @@ pub async fn ask(server: Server) -> ServerAnswer {
     ServerAnswer { server, answer }
 }
 
-/// The kernel did not even begin.
+/// The answer if the kernel rejects the request.
 fn refused(error: &io::Error) -> Answer {
     match error.raw_os_error() {
         Some(libc::ENETUNREACH) => Answer::NoRoute,
@@ -47,7 +49,7 @@ fn refused(error: &io::Error) -> Answer {
     }
 }
 
-async fn question(server: Server) -> io::Result<Answer> {
+async fn connect(server: Server) -> io::Result<Answer> {
     let cm = watched(Cm::begin(server.address, server.port, RESOLVE_MS)?)?;
     loop {
         match next(&cm).await? {

@@ -180,7 +180,7 @@ pub struct State {
 }
 
 /// Writes a file for another program.
-pub fn tell(file: &peers::File) -> Result<()> {
+pub fn write_for(file: &peers::File) -> Result<()> {
     Directory::below_run(file.directory)?.write_as(&file.name, file.text.as_bytes(), file.mode)
 }
 

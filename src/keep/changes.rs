@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_the_same_changes_nothing() {
+    fn an_equal_lease_changes_nothing() {
         let all = r#","mtu":2000,"routers":["10.0.0.1"],"name_servers":["10.0.0.3"]"#;
         assert_eq!(lines(all, all, &Dhcp4Wish::default()), Vec::<String>::new());
     }

@@ -46,7 +46,7 @@ struct Turn<'a> {
     facts: &'a Facts,
     net: &'a Net,
     /// What happened to links since the last check.
-    told: &'a LinkEvents,
+    events: &'a LinkEvents,
     servers: &'a Servers,
 }
 
@@ -72,7 +72,7 @@ pub async fn keep(root: &Root) -> Result<()> {
         servers: servers(root),
         leases,
         notes: Notes::of(handed_over),
-        told: LinkEvents::default(),
+        events: LinkEvents::default(),
         blind_looks: 0,
     };
     loop {
@@ -97,7 +97,7 @@ struct Keeper<'a> {
     servers: Servers,
     leases: Vec<Held>,
     notes: Notes,
-    told: LinkEvents,
+    events: LinkEvents,
     /// Number of checks in a row that could not read interfaces, addresses or routes.
     blind_looks: u32,
 }
@@ -108,7 +108,7 @@ impl Keeper<'_> {
     async fn turn(&mut self) -> Result<bool> {
         if self.net.is_closed() {
             self.net = Net::of_addresses()?;
-            self.told = LinkEvents::everything();
+            self.events = LinkEvents::everything();
         }
         let facts = Facts::gather(self.root, None, &[], Depth::Interfaces);
         if let Some(unread) = facts.unread_interfaces() {
@@ -128,12 +128,12 @@ impl Keeper<'_> {
         if std::mem::take(&mut self.blind_looks) >= BLIND_LOOKS {
             log::info!("interfaces, addresses and routes can be read again");
         }
-        let told = std::mem::take(&mut self.told);
+        let events = std::mem::take(&mut self.events);
         let turn = Turn {
             root: self.root,
             facts: &facts,
             net: &self.net,
-            told: &told,
+            events: &events,
             servers: &self.servers,
         };
         let mut stay = Vec::with_capacity(self.leases.len());
@@ -168,8 +168,8 @@ impl Keeper<'_> {
             tokio::select! {
                 _ = changed => return,
                 () = alarm.rings(wait) => return,
-                told = self.net.told() => {
-                    self.told.join(told);
+                events = self.net.events() => {
+                    self.events.join(events);
                     due = due.min(after(PAUSE));
                 }
             }
@@ -312,7 +312,7 @@ impl Notes {
 /// Finds the interface of a lease, and sets the interface up if it came back with the kernel's
 /// defaults. `None`: the interface does not exist, which is logged once.
 async fn arrive<'a>(place: &mut Place, turn: &Turn<'a>, what: &str) -> Option<Present<'a>> {
-    let present = match place.look(turn.facts, turn.told) {
+    let present = match place.look(turn.facts, turn.events) {
         Found::Gone(true) => {
             log::warn!(
                 "{}: the interface is gone: {what} waits for the interface",

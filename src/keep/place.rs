@@ -64,14 +64,14 @@ impl Place {
         }
     }
 
-    /// Looks for the interface; `told` is what happened to links since the last check.
-    pub(super) fn look<'a>(&mut self, facts: &'a Facts, told: &LinkEvents) -> Found<'a> {
+    /// Looks for the interface; `events` are the link events since the last check.
+    pub(super) fn look<'a>(&mut self, facts: &'a Facts, events: &LinkEvents) -> Found<'a> {
         let Some((netdev, index)) = self.find(facts) else {
             self.works = false;
             return Found::Gone(std::mem::take(&mut self.is_present));
         };
         let is_back = !self.is_present || index != self.index;
-        let faltered = is_back || told.has_faltered(index);
+        let faltered = is_back || events.has_faltered(index);
         let works = netdev.up && netdev.carrier == Some(true);
         self.is_bare |= is_back;
         let present = Present {

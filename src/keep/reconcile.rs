@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn what_went_with_the_link_is_set_again() {
+    fn settings_that_vanished_with_the_link_are_set_again() {
         let expected = [route("10.8.0.0", 16), route("0.0.0.0", 0)];
         let (whole, bare) = (netdev(&expected), netdev(&[]));
         for keep in [false, true] {
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn what_another_program_removed_stays_removed_unless_the_root_needs_it() {
+    fn settings_that_another_program_removed_stay_removed_unless_the_root_needs_them() {
         let expected = [route("10.8.0.0", 16), route("0.0.0.0", 0)];
         let [way, default] = expected;
         let whole = netdev(&expected);

@@ -286,22 +286,22 @@ impl Net {
     /// Waits for the next link message, and takes all messages queued after it. A lost message
     /// (socket overrun) counts as a message: the caller reads the whole state anyway.
     pub async fn changed(&mut self) {
-        self.told().await;
+        self.events().await;
     }
 
     /// Like [`Net::changed`], and returns the content of the messages.
-    pub async fn told(&mut self) -> LinkEvents {
-        let mut told = LinkEvents::default();
+    pub async fn events(&mut self) -> LinkEvents {
+        let mut events = LinkEvents::default();
         match self.messages.next().await {
-            Some(message) => told.add(&message),
+            Some(message) => events.add(&message),
             // The connection has ended: never ready again; the periodic checks continue.
             None => std::future::pending().await,
         }
         while let Some(Some(message)) = futures_util::FutureExt::now_or_never(self.messages.next())
         {
-            told.add(&message);
+            events.add(&message);
         }
-        told
+        events
     }
 }
 
@@ -395,17 +395,17 @@ mod tests {
     #[test]
     fn a_link_that_was_down_between_two_reads_is_known() {
         let whole = LinkFlags::Up | LinkFlags::LowerUp;
-        let mut told = LinkEvents::default();
-        told.add(&link(2, whole, false));
-        told.add(&link(3, LinkFlags::Up, false));
-        told.add(&link(4, whole, true));
+        let mut events = LinkEvents::default();
+        events.add(&link(2, whole, false));
+        events.add(&link(3, LinkFlags::Up, false));
+        events.add(&link(4, whole, true));
         let mut later = LinkEvents::default();
         later.add(&link(5, LinkFlags::empty(), false));
-        told.join(later);
-        let all: Vec<u32> = (1..7).filter(|index| told.has_faltered(*index)).collect();
+        events.join(later);
+        let all: Vec<u32> = (1..7).filter(|index| events.has_faltered(*index)).collect();
         assert_eq!(all, [3, 4, 5]);
-        told.overrun = true;
-        assert!(told.has_faltered(2));
+        events.overrun = true;
+        assert!(events.has_faltered(2));
     }
 
     #[tokio::test(start_paused = true)]

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whose the interfaces are: what the network programs of the initramfs, and then those of the real
-//! root, are told.
+//! Writes the files that tell the network programs of the initramfs, and later those of the real
+//! root, which interfaces belong to ibboot.
 
 use kernel_cmdline::Handover;
 
@@ -13,17 +13,21 @@ use crate::system::directory::Directory;
 use crate::system::root::Root;
 use crate::{plan, verify};
 
-/// The interfaces are ours: the network programs of the initramfs do not mount what comes over them,
-/// whatever becomes of what they are told.
+/// `up --claim`: makes the network programs of the initramfs leave our interfaces alone. Holds
+/// netroot first, so that nothing is mounted over our interfaces even if the other files cannot be
+/// written.
 pub fn claim(request: &Request) -> Result<()> {
     if plan::holds_netroot(request) {
         Directory::open()?.write(handover::HOLD, b"")?;
     }
-    peers::claim(request).iter().try_for_each(handover::tell)?;
+    peers::claim(request)
+        .iter()
+        .try_for_each(handover::write_for)?;
     Ok(())
 }
 
-/// What the initramfs told its network programs gives way to what those of the real root are told.
+/// `up --hand-over`: removes the files for the network programs of the initramfs, and writes those
+/// for the programs of the real root.
 pub fn hand_over(root: &Root, request: &Request) -> Result<()> {
     for claim in peers::claim(request) {
         Directory::below_run(claim.directory)?.remove(&claim.name)?;
@@ -40,7 +44,7 @@ pub fn hand_over(root: &Root, request: &Request) -> Result<()> {
         .as_ref()
         .map_or(Handover::Auto, |to| to.value);
     for file in peers::hand_over(to, &expectation, &report, &facts) {
-        handover::tell(&file)?;
+        handover::write_for(&file)?;
         log::info!("/run/{}/{}: written", file.directory, file.name);
     }
     Ok(())

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Clients of DHCP, DHCPv6 and for name servers: one for each interface, begun, moved on and ended in
-//! the same way.
+//! What DHCP clients, DHCPv6 clients and inquiries for name servers share: one client for each
+//! interface begins, continues and ends.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -25,7 +25,7 @@ use crate::system::net::Net;
 use crate::system::root::Root;
 use crate::wish::ipoib::IpoibWish;
 
-/// An interface that is up, and who speaks for it.
+/// An interface that is up, with its speaker.
 #[derive(Debug, Clone, Copy)]
 pub struct Site<'a> {
     pub wish: &'a IpoibWish,
@@ -34,7 +34,7 @@ pub struct Site<'a> {
     pub speaker: &'a Speaker,
 }
 
-/// What clients work with.
+/// What a client needs from the walk.
 #[derive(Debug)]
 pub struct Means<'a> {
     pub root: &'a Root,
@@ -47,51 +47,52 @@ pub trait Client {
     type Wish: Debug;
     type Progress;
 
-    /// Does what is due by now.
+    /// Does what is due now.
     fn wake(&mut self);
-    /// Asks anew, for any address.
+    /// Starts again, and requests any address.
     fn start_anew(&mut self);
-    /// The server has given what it was asked for.
+    /// True: a server granted the request.
     fn is_answered(&self) -> bool;
-    /// When [`Client::wake`] has something to do, ns since kernel start.
+    /// When [`Client::wake`] must be called, ns since kernel start; none: only a message moves the
+    /// client.
     fn due(&self) -> Option<u64>;
-    /// Waits until the link has moved the client.
+    /// Waits until a message has moved the client.
     async fn changed(&mut self);
     fn progress(&self, wish: &Self::Wish, gave_up: bool) -> Self::Progress;
 
-    /// After the link has moved it, the client has something for its interface.
+    /// True: after a message the client has a result for its interface.
     fn has_news(&self) -> bool {
         true
     }
 
-    /// The walk does not end yet because of this client.
+    /// True: the walk must not end yet because of this client.
     fn is_open(&self) -> bool {
         false
     }
 
-    /// The walk waits for this client no longer.
+    /// Ends the wait of the walk for this client.
     fn end(&mut self) {}
 }
 
 /// A client that is granted a lease.
 pub trait Lessee: Client {
-    /// Its name in the log.
+    /// Name of the protocol in the log.
     const PROTOCOL: &'static str;
-    /// From its first message to the granted address.
+    /// The phase of the timeline from the first message to the granted address.
     const PHASE: Phase;
 
-    /// What happened since the last call.
+    /// The events since the last call.
     fn news(&mut self) -> News;
-    /// `ADDRESS/PREFIX of SERVER, for N s`, and what was not taken of the answer.
+    /// `ADDRESS/PREFIX of SERVER, for N s`, and the parts of the answer that are not used.
     fn granted(&self) -> Option<(String, &[String])>;
 }
 
-/// What happened to a client.
+/// Events of a client.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct News {
-    /// There is a lease, or a renewed one.
+    /// A lease was granted or renewed.
     pub is_bound: bool,
-    /// Addresses that must go.
+    /// Addresses that must be removed.
     pub lost: Vec<IpAddr>,
 }
 
@@ -101,14 +102,14 @@ pub struct Running<C: Client> {
     pub wish: C::Wish,
     pub client: C,
     pub tries: Tries,
-    /// When it began, ns since kernel start.
+    /// When the client began, ns since kernel start.
     began_ns: u64,
-    /// The timeline has its lease.
+    /// The timeline has a mark of the current lease.
     is_marked: bool,
 }
 
 impl<C: Client> Running<C> {
-    /// Does what is due: the client's own, and the end of a try.
+    /// Lets the client do what is due, and begins the next try when the time of one is over.
     pub fn go_on(&mut self, now: Instant) {
         if !self.tries.gave_up() {
             self.client.wake();
@@ -151,7 +152,7 @@ impl<C: Client> Clients<C> {
         self.0.iter().map(|(index, running)| (*index, running))
     }
 
-    /// Whether a client may begin: there is none, or it does not stay and has ended now.
+    /// Ends a client that does not stay. True: the interface has no client, so one may begin.
     pub fn has_room(&mut self, index: u32, stays: impl Fn(&C) -> bool) -> bool {
         let stays_here = self.0.get(&index).map(|running| stays(&running.client));
         if stays_here == Some(false) {
@@ -175,7 +176,7 @@ impl<C: Client> Clients<C> {
         self.0.remove(&index);
     }
 
-    /// How far each of them came.
+    /// The progress of each client.
     pub fn progress(&self) -> Vec<C::Progress> {
         let progress = |one: &Running<C>| one.client.progress(&one.wish, one.tries.gave_up());
         self.0.values().map(progress).collect()
@@ -183,7 +184,7 @@ impl<C: Client> Clients<C> {
 }
 
 impl<C: Client> Part for Clients<C> {
-    /// Clients of interfaces that are gone are given up: nothing moves them any more.
+    /// Ends the clients of interfaces that no longer exist.
     fn follow(&mut self, facts: &Facts, _rdma: Option<&Rdma>) -> bool {
         self.0.retain(|index, _| is_there(facts, *index));
         false
@@ -198,7 +199,7 @@ impl<C: Client> Part for Clients<C> {
             let going = self.0.values_mut().filter(|one| !one.tries.gave_up());
             let waiting = going.map(|one| one.client.changed().boxed_local());
             any(waiting.collect()).await;
-            // Without news a client has only sent its next message.
+            // A client without news has only sent its next message.
             if self.0.values().any(|one| one.client.has_news()) {
                 Wake::Look
             } else {
@@ -218,14 +219,14 @@ impl<C: Client> Part for Clients<C> {
 }
 
 impl<C: Lessee> Clients<C> {
-    /// Takes the news of a client, as [`Clients::take_news`], and takes lost addresses away. True if one
-    /// was lost.
+    /// Takes the news of a client, as [`Clients::take_news`], and removes lost addresses. True: an
+    /// address was lost.
     pub async fn settle(&mut self, site: &Site<'_>, means: &mut Means<'_>) -> bool {
         let name = &site.netdev.ifname;
         let lost = self.take_news(site.index, name, means.journal, Instant::now());
         for address in &lost {
             if let Err(why) = means.net.delete_address(site.index, *address, None).await {
-                let what = format!("{address} cannot be taken away");
+                let what = format!("{address} cannot be removed");
                 let error = Error::new(name, what).found(why);
                 means.journal.tell_once(name, &error);
             }
@@ -233,8 +234,7 @@ impl<C: Lessee> Clients<C> {
         !lost.is_empty()
     }
 
-    /// A lease that is granted is said and marked; after a loss the try begins anew. Gives the addresses
-    /// that were lost.
+    /// Logs and marks a granted lease. Restarts the try after a loss. Returns the lost addresses.
     fn take_news(
         &mut self,
         index: u32,
@@ -252,11 +252,11 @@ impl<C: Lessee> Clients<C> {
         }
         let granted = running.client.granted();
         if let Some((lease, left_out)) = granted.filter(|_| !running.is_marked) {
-            // A renewal is no news.
+            // A resumed lease was logged before.
             if news.is_bound {
                 log::info!("{interface}: {}: {lease}", C::PROTOCOL);
                 for left_out in left_out {
-                    log::warn!("{interface}: {}: not taken: {left_out}", C::PROTOCOL);
+                    log::warn!("{interface}: {}: not used: {left_out}", C::PROTOCOL);
                 }
             }
             journal.mark_span(C::PHASE, interface, running.began_ns);
@@ -266,7 +266,8 @@ impl<C: Lessee> Clients<C> {
     }
 }
 
-/// The hardware of an interface, and what `make` makes of it and of the address that speaks for it.
+/// The hardware of an interface, and the client identity that `make` creates from the hardware and
+/// the address of the speaker.
 pub fn identity<I>(
     protocol: &str,
     site: &Site<'_>,
@@ -282,14 +283,14 @@ pub fn identity<I>(
     match speaks.and_then(|speaks| make(&hardware, speaks)) {
         Some(identity) => Ok((hardware, identity)),
         None => Err(
-            Error::new(name, format!("{protocol}: not on this hardware"))
+            Error::new(name, format!("{protocol}: not supported on this hardware"))
                 .found(format!("ARP hardware type {}", hardware.hardware_type))
                 .expected("InfiniBand or Ethernet"),
         ),
     }
 }
 
-/// Whether there is an interface with this index.
+/// Whether an interface has this index.
 pub fn is_there(facts: &Facts, index: u32) -> bool {
     facts.netdevs.iter().any(|one| one.ifindex == Some(index))
 }
@@ -298,7 +299,7 @@ pub fn is_there(facts: &Facts, index: u32) -> bool {
 mod tests {
     use super::*;
 
-    /// A client that does what a test says.
+    /// A client that a test controls.
     #[derive(Debug, Default)]
     struct Puppet {
         news: News,
@@ -402,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_asks_anew_at_the_end_of_a_try_and_sleeps_when_it_gave_up() {
+    fn a_client_starts_again_after_each_try_and_sleeps_after_the_last_one() {
         let now = Instant::now();
         let limit = Duration::from_secs(10);
         let mut all = clients(Tries::begin(Some(10), 2, now));
@@ -415,14 +416,14 @@ mod tests {
         all.get_mut(4).unwrap().go_on(now + 2 * limit);
         assert_eq!(all.progress(), [(1, true)]);
         all.get_mut(4).unwrap().go_on(now + 2 * limit);
-        assert_eq!(puppet(&mut all).woken, 3, "no more");
+        assert_eq!(puppet(&mut all).woken, 3, "not woken again");
         assert_eq!(all.due(), None);
         puppet(&mut all).is_moved = true;
         assert_eq!(all.changed().now_or_never(), None);
     }
 
     #[test]
-    fn a_client_that_has_moved_wakes_and_one_whose_interface_is_gone_ends() {
+    fn a_client_with_news_wakes_the_walk_and_a_client_without_interface_ends() {
         let mut all = clients(Tries::begin(None, 1, Instant::now()));
         assert_eq!(all.changed().now_or_never(), None);
         puppet(&mut all).is_moved = true;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! In the initramfs: tells dracut's other modules which interfaces are up, in the files they read
-//! (`crate::handover::dracut`), and the hooks which ones to go on with.
+//! In the initramfs: writes the files that tell dracut's other modules which interfaces are up
+//! (`crate::handover::dracut`), and the list of interfaces for our hooks.
 
 use std::fs::OpenOptions;
 use std::os::unix::fs::OpenOptionsExt;
@@ -27,11 +27,11 @@ const RESOLV_CONF: &str = "resolv.conf";
 /// proc(5).
 const HOSTNAME: &str = "/proc/sys/kernel/hostname";
 
-/// The cmdline hook's `$hookdir`.
+/// File with the path of dracut's hooks: the cmdline hook writes its `$hookdir` there.
 const HOOKDIR: &str = "/run/ibboot/hookdir";
 
-/// dracut's queue waits until udev is through with everything, or until this file is there: its own
-/// `/sbin/initqueue` makes it, to have a job looked at (dracut-initqueue.sh).
+/// Wakes dracut's queue with the file `initqueue/work`, as `/sbin/initqueue` does. Without the file
+/// the queue waits until udev has processed all events (dracut-initqueue.sh).
 pub(super) fn call_queue(root: &Root) {
     if !in_initramfs(root) {
         return;
@@ -40,20 +40,20 @@ pub(super) fn call_queue(root: &Root) {
         return;
     };
     let work = root.path(&format!("{hookdir}/initqueue/work"));
-    let made = OpenOptions::new()
+    let created = OpenOptions::new()
         .append(true)
         .create(true)
         .custom_flags(libc::O_NOFOLLOW)
         .open(&work);
-    if let Err(e) = made {
+    if let Err(e) = created {
         log::debug!("{}: {e}", work.display());
     }
 }
 
-/// An interface with addresses of ours that is verified.
+/// A verified interface with requested addresses.
 struct Online<'a> {
     wish: &'a LinkWish,
-    /// What was targets of it, with what a DHCP server granted.
+    /// The request for the interface, with what servers granted.
     ipoib: IpoibWish,
     lease: Option<Lease>,
     lease6: Option<dhcp::v6::lease::Lease>,
@@ -62,8 +62,9 @@ struct Online<'a> {
     hardware_address: Option<String>,
 }
 
-/// Writes everything anew: an interface may be verified after the boot went on with another. The
-/// first file that could not be written: what reads it does not know of the network.
+/// Writes all files again: an interface may be verified after the boot continued with another one.
+/// Returns the error of the first file that could not be written: a program that reads that file
+/// does not know of the network.
 pub(super) fn tell_dracut(
     run: &Directory,
     source: &Source<'_>,
@@ -94,7 +95,7 @@ pub(super) fn tell_dracut(
     errors.first().map(ToString::to_string)
 }
 
-/// Those that are verified, the boot device first.
+/// The verified interfaces, the boot device first.
 fn all_online<'a>(ours: &[&'a LinkWish], source: &Source<'a>) -> Vec<Online<'a>> {
     let informed = source.information.clients.progress();
     let wishes = ours.iter();
@@ -105,18 +106,19 @@ fn all_online<'a>(ours: &[&'a LinkWish], source: &Source<'a>) -> Vec<Online<'a>>
     online
 }
 
-/// The root file system that the DHCP server of the boot device names, where that is left to it.
+/// The root file system that the DHCP server of the boot device names, if the command line leaves
+/// the name to the server.
 pub(super) fn granted_root(source: &Source<'_>, journal: &mut Journal) -> Option<RootWish> {
     let of_lease = source.plan.root_of_lease.as_ref()?;
     let wishes: Vec<&LinkWish> = source.expectation.links.iter().collect();
     root_of_lease(of_lease, &all_online(&wishes, source)).unwrap_or_else(|error| {
-        // The files are written more than once.
+        // This function runs more than once.
         journal.fail_once(error.to_string());
         None
     })
 }
 
-/// `netroot` takes it from the boot device, and from no other interface.
+/// The root file system from the lease of the boot device: `netroot` reads no other lease.
 fn root_of_lease(of_lease: &OfLease, online: &[Online<'_>]) -> Result<Option<RootWish>> {
     let requested_by = &of_lease.requested_by;
     let boot = online.first().filter(|first| is_boot(first.wish));
@@ -137,8 +139,8 @@ fn root_of_lease(of_lease: &OfLease, online: &[Online<'_>]) -> Result<Option<Roo
     }))
 }
 
-/// The interface that `netroot` shall work with: the boot device, or else the first that is up, unless
-/// only what is told to the boot device counts (`needs_it`).
+/// The interface for `netroot`: the boot device, or else the first verified interface. With
+/// `needs_it`, only the boot device: its DHCP server names the server of the root file system.
 fn boot_device<'a>(online: &[Online<'a>], needs_it: bool) -> Option<&'a str> {
     let first = online.first();
     let first = first.filter(|first| !needs_it || is_boot(first.wish));
@@ -161,24 +163,24 @@ fn online<'a>(
 ) -> Option<Online<'a>> {
     let ipoib = wish.ipoib.as_ref()?;
     let mut links = source.report.links.iter();
-    let is_it = |link: &&LinkReport| link.target == wish.target && link.is_good();
-    let name = links.find(is_it)?.interface.as_deref()?;
+    let is_verified = |link: &&LinkReport| link.target == wish.target && link.is_good();
+    let name = links.find(is_verified)?.interface.as_deref()?;
     let netdev = source.facts.netdev(name)?;
     let (dhcp, dhcp6) = (&source.facts.dhcp, &source.facts.dhcp6);
     let lease = granted::lease(ipoib, netdev, dhcp);
     let lease6 = granted::lease6(ipoib, netdev, dhcp6);
     let granted = granted::granted(ipoib, netdev, dhcp, dhcp6);
-    // A lease brings its own.
+    // A lease with name servers needs no inquiry.
     let has_own = |lease: &dhcp::v6::lease::Lease| !lease.name_servers.is_empty();
-    let is_wanted = ipoib.information().is_some() && !lease6.is_some_and(has_own);
-    let mut informed = informed.iter().filter(|_| is_wanted);
+    let is_used = ipoib.information().is_some() && !lease6.is_some_and(has_own);
+    let mut informed = informed.iter().filter(|_| is_used);
     let information = informed
         .find(|progress| netdev.ifindex == Some(progress.index))
         .and_then(|progress| progress.information.clone());
-    let all = information.as_ref().map(|said| granted.informed(said));
+    let complete = information.as_ref().map(|found| granted.informed(found));
     Some(Online {
         wish,
-        ipoib: all.unwrap_or(granted),
+        ipoib: complete.unwrap_or(granted),
         lease: lease.cloned(),
         lease6: lease6.cloned(),
         information,
@@ -187,7 +189,7 @@ fn online<'a>(
     })
 }
 
-/// Writes what can be written: each file that cannot is an error of its own.
+/// Writes as many files as possible. Returns one error per file that could not be written.
 fn write(
     run: &Directory,
     ours: &[&LinkWish],
@@ -233,11 +235,11 @@ fn files(ours: &[&LinkWish], online: &[Online<'_>]) -> Vec<File> {
     let mut files = Vec::new();
     for interface in online {
         let alias = interface.wish.target.as_str();
-        let is_anothers = online.iter().any(|other| other.name == alias)
+        let is_ambiguous = online.iter().any(|other| other.name == alias)
             || ours.iter().filter(|wish| wish.target == alias).count() > 1;
         files.extend(dracut::files(&Interface {
             name: interface.name,
-            alias: (!is_anothers).then_some(alias),
+            alias: (!is_ambiguous).then_some(alias),
             hardware_address: interface.hardware_address.as_deref(),
             wish: &interface.ipoib,
             lease: &variables(interface),
@@ -246,16 +248,20 @@ fn files(ours: &[&LinkWish], online: &[Online<'_>]) -> Vec<File> {
     files
 }
 
-/// What its servers said, as dhclient-script names it.
+/// The options of the servers of an interface, with the names of dhclient-script.
 fn variables(interface: &Online<'_>) -> Vec<(&'static str, Vec<u8>)> {
     let v4 = interface.lease.as_ref().map(Lease::variables);
     let v6 = interface.lease6.as_ref();
     let v6 = v6.map(dhcp::v6::lease::Lease::variables);
-    let said = interface.information.as_ref().map(Information::variables);
-    v4.into_iter().chain(v6).chain(said).flatten().collect()
+    let v6_information = interface.information.as_ref().map(Information::variables);
+    v4.into_iter()
+        .chain(v6)
+        .chain(v6_information)
+        .flatten()
+        .collect()
 }
 
-/// The list of interfaces, with those of other modules that stand there.
+/// The file `net.ifaces`, with the interfaces of other modules in the existing file.
 fn ifaces(tmp: &Directory, ours: &[&LinkWish], verified: &[&str]) -> Result<File> {
     let targets: Vec<&str> = ours.iter().map(|wish| wish.target.as_str()).collect();
     let all = dracut::merged_ifaces(&text(tmp, IFACES)?, verified, &targets);
@@ -267,8 +273,8 @@ fn resolv_conf(etc: &Directory, more: &[u8]) -> Result<()> {
     etc.write(RESOLV_CONF, merged.as_bytes())
 }
 
-/// What is there already. What is no file of root's counts as nothing, and is replaced. What cannot be
-/// read is an error: without knowing what others wrote nobody can keep it.
+/// The text of an existing file. A file that is not trusted counts as empty and is replaced. An
+/// unreadable file is an error, because replacing the file would lose the lines of other programs.
 fn text(directory: &Directory, name: &str) -> Result<String> {
     let bytes = match directory.look_at(name)? {
         Standing::Nothing => Vec::new(),
@@ -318,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn the_queue_is_called_in_an_initramfs_through_no_link() {
+    fn the_queue_is_woken_only_in_an_initramfs_and_never_through_a_symlink() {
         let tree = tempfile::tempdir().unwrap();
         let path = |name: &str| tree.path().join(name);
         for folder in ["etc", "run/ibboot", "hooks/initqueue"] {
@@ -340,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_boot_device_is_told_is_looked_for_at_no_other_interface() {
+    fn a_boot_device_that_is_needed_is_replaced_by_no_other_interface() {
         for (is_boot, needs_it, targets) in [
             (true, true, Some("ib0")),
             (true, false, Some("ib0")),
@@ -354,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn the_boot_devices_lease_alone_names_the_root() {
+    fn only_the_lease_of_the_boot_device_names_the_root() {
         let of_lease = Request::from_text("root=dhcp").root_of_lease.unwrap();
         let root = |boot, path: &str| {
             let wish = wish("ib0", boot);

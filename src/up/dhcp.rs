@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! DHCP on the interfaces that request it: a client begins when there is carrier.
+//! The DHCP clients. The client of an interface begins when the interface has carrier.
 
 use tokio::time::Instant;
 
@@ -17,11 +17,11 @@ use crate::facts::{AddressState, Netdev};
 use crate::handover::Phase;
 use crate::hardware::{HardwareAddress, Hex};
 
-/// The clients, and what was granted before.
+/// The clients, and the leases of earlier runs.
 #[derive(Debug)]
 pub struct Leases {
     pub clients: Clients<Session>,
-    /// Addresses of earlier runs of this boot: asked for first.
+    /// Earlier runs of this boot: their addresses are requested first.
     known: Vec<Progress>,
 }
 
@@ -61,7 +61,7 @@ impl Client for Session {
         self.has_outcomes()
     }
 
-    /// An address is in use of which it is not known yet whether another host has it.
+    /// True while the probes for other hosts with the address are not over.
     fn is_open(&self) -> bool {
         self.is_probing()
     }
@@ -92,7 +92,7 @@ impl Lessee for Session {
 }
 
 impl Leases {
-    /// Begins with what an earlier run of this boot was granted.
+    /// Begins with the leases of earlier runs of this boot.
     pub fn new(known: Vec<Progress>) -> Leases {
         Leases {
             clients: Clients::default(),
@@ -100,8 +100,8 @@ impl Leases {
         }
     }
 
-    /// Moves the client of an interface on, and begins it where there is carrier. True if an address
-    /// was lost.
+    /// Begins the client of an interface that has carrier, and lets the client do what is due.
+    /// True: an address was lost.
     pub async fn step(&mut self, site: &Site<'_>, means: &mut Means<'_>) -> bool {
         let Some(dhcp) = &site.wish.dhcp else {
             return false;
@@ -115,7 +115,7 @@ impl Leases {
             return false;
         };
         running.client.rename(&site.netdev.ifname);
-        // Of a bond it changes with a failover.
+        // The hardware address of a bond changes at a failover.
         if let Some(address) = &site.netdev.address {
             running.client.set_address(address.bytes().to_vec());
         }
@@ -128,8 +128,8 @@ impl Leases {
             let address = &client.hardware().address;
             stays(address, client.is_answered(), site.netdev, site.speaker)
         });
-        let can_ask = site.netdev.carrier == Some(true) && *site.speaker != Speaker::Awaited;
-        if !has_room || !can_ask {
+        let can_send = site.netdev.carrier == Some(true) && *site.speaker != Speaker::Awaited;
+        if !has_room || !can_send {
             return;
         }
         match self.open(&dhcp, site, means) {
@@ -158,7 +158,7 @@ impl Leases {
         })?;
         let client_id = Hex(&identity.client_id).to_string();
         let begins = format!("DHCP: begins, client identifier {client_id}");
-        // Not at every flap of the port.
+        // Logged once, not at every flap of the port.
         if means.journal.is_first_time(name, &begins) {
             log::info!("{name}: {begins}");
         }
@@ -178,8 +178,8 @@ impl Leases {
             state == Some(AddressState::Usable)
         };
         match known {
-            // Still on the interface, from an earlier run. A root path with a password has to be asked
-            // for again: state.json does not keep it, and dracut needs it.
+            // The address of an earlier run is still on the interface. A root path with a password
+            // must be requested again: dracut needs the path, and state.json does not have it.
             Some(lease) if is_usable(lease) && !lease.is_redacted() => {
                 session.resume(lease.clone(), probe);
             }
@@ -188,8 +188,8 @@ impl Leases {
         Ok(session)
     }
 
-    /// Tells the neighbours of the addresses that were set just now; of one that is asked for on the
-    /// link the client does so itself.
+    /// Announces the leased address after it was set. While the client probes the address, the
+    /// client announces it.
     pub fn announce(&self, index: u32) {
         if let Some(running) = self.clients.get(index)
             && let Some(lease) = running.client.lease()
@@ -200,12 +200,12 @@ impl Leases {
     }
 }
 
-/// Whether a client goes on. Without carrier, or with another hardware address than before (the device
-/// was reset), one begins anew when the interface is back; a lease stays. A bond's other address is no
-/// other client.
-fn stays(asks_from: &[u8], has_lease: bool, netdev: &Netdev, speaker: &Speaker) -> bool {
+/// True: the client continues. The client ends when the hardware address becomes another one (the
+/// device was reset); the address of a bond may change. A client without a lease also ends when the
+/// carrier goes. A new client begins with the carrier.
+fn stays(sends_from: &[u8], has_lease: bool, netdev: &Netdev, speaker: &Speaker) -> bool {
     let address = netdev.address.as_ref().map(HardwareAddress::bytes);
-    let is_same = *speaker != Speaker::Own || Some(asks_from) == address;
+    let is_same = *speaker != Speaker::Own || Some(sends_from) == address;
     is_same && (has_lease || netdev.carrier == Some(true))
 }
 
@@ -214,7 +214,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_client_goes_on_while_the_interface_is_the_same_and_has_carrier_or_a_lease() {
+    fn a_client_ends_with_another_hardware_address_or_without_carrier_and_lease() {
         let netdev = |address: &str, carrier: bool| Netdev {
             address: Some(address.parse().unwrap()),
             carrier: Some(carrier),
@@ -233,11 +233,11 @@ mod tests {
             ("80:02", true, false, &Speaker::Awaited, true),
         ] {
             let netdev = netdev(address, carrier);
-            let what = format!("{address} {carrier} {has_lease} {speaker:?}");
+            let text = format!("{address} {carrier} {has_lease} {speaker:?}");
             assert_eq!(
                 stays(&here, has_lease, &netdev, speaker),
                 expected,
-                "{what}"
+                "{text}"
             );
         }
     }

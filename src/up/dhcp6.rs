@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! DHCPv6 on the interfaces that request it: a client begins when there are carrier and a link-local
-//! address, with `either6` when the routers had their turn.
+//! The DHCPv6 clients. The client of an interface begins when the interface has carrier and a
+//! link-local address. With `either6` the client also waits until a router announces DHCPv6, or
+//! until no router has given an address in time.
 
 #[cfg(test)]
 mod tests;
@@ -35,27 +36,29 @@ use crate::rdma::netlink::Rdma;
 use crate::system::root::Root;
 use crate::wish::ipoib::Autoconf;
 
-/// Messages after which a client ends to which no server granted anything, where a router's address
-/// is enough.
+/// Messages that a client sends in vain before the client ends, on an interface for which the
+/// address of a router is enough.
 const NEEDLESS: u32 = 5;
 
-/// The clients, and what was granted before.
+/// The clients, and the leases of earlier runs.
 #[derive(Debug, Default)]
 pub struct Leases {
     clients: Clients<Session>,
-    /// In an initramfs name servers may be waited for.
+    /// In an initramfs: only there the walk waits for name servers.
     is_boot: bool,
-    /// Until when a router is waited for.
+    /// When the wait for a router ends, by interface index.
     patience: BTreeMap<u32, Instant>,
-    /// Addresses of earlier runs of this boot: asked for first.
+    /// Earlier runs of this boot: their addresses are requested first.
     known: Vec<Progress>,
-    /// Those of them whose client is another process, `ibboot lease`.
+    /// Those of `known` that another process (`ibboot lease`) keeps, by interface index.
     kept: BTreeMap<u32, Progress>,
-    /// What was ever granted, by interface index: on the interface it may outlast its lease.
+    /// Interface index and address of every lease: an address may outlast the lease on the
+    /// interface.
     granted: BTreeSet<(u32, Ipv6Addr)>,
-    /// Interfaces with a router's address whose client still asks, for name servers alone.
+    /// Interfaces with an address of a router, whose client continues only for name servers.
     beside: BTreeSet<u32>,
-    /// Interfaces of whose client it was said that it ends: what a router advertises may change often.
+    /// Interfaces for which the end of a client was logged. What a router advertises may change
+    /// often: the end is logged once.
     ended: BTreeSet<u32>,
 }
 
@@ -127,7 +130,7 @@ impl Part for Leases {
     fn due(&self) -> Option<Instant> {
         let waiting = self.patience.iter();
         let waiting = waiting.filter(|(index, _)| self.clients.get(**index).is_none());
-        // What is over already has been seen to.
+        // The look at that time has dealt with a wait that has ended.
         let now = Instant::now();
         let waiting = waiting
             .map(|(_, until)| *until)
@@ -139,13 +142,13 @@ impl Part for Leases {
         self.clients.changed()
     }
 
-    /// A client asks where the boot needs no lease: name servers may still come.
+    /// True: name servers may still arrive on an interface that needs no lease.
     fn is_busy(&self) -> bool {
         let mut clients = self.clients.all();
         self.is_boot && clients.any(|(index, _)| self.beside.contains(&index))
     }
 
-    /// Says where name servers were awaited.
+    /// Logs the interfaces whose name servers did not arrive.
     fn end(&mut self) {
         for index in std::mem::take(&mut self.beside) {
             if let Some(running) = self.clients.get(index) {
@@ -157,7 +160,7 @@ impl Part for Leases {
 }
 
 impl Leases {
-    /// Begins with what an earlier run of this boot was granted.
+    /// Begins with the leases of earlier runs of this boot.
     pub fn new(known: Vec<Progress>, is_boot: bool) -> Leases {
         let granted = known
             .iter()
@@ -170,19 +173,21 @@ impl Leases {
         }
     }
 
-    /// How far each client came.
+    /// The progress of each client, and of each lease that another process keeps.
     pub fn progress(&self) -> Vec<Progress> {
         let running = self.clients.progress().into_iter();
         running.chain(self.kept.values().cloned()).collect()
     }
 
-    /// A client of this interface has the port: it asks, or has a lease.
+    /// True: the client of this interface uses the port, because the client requests or has a
+    /// lease.
     pub fn is_asking(&self, index: u32) -> bool {
         let running = self.clients.get(index);
         running.is_some_and(|running| !running.tries.gave_up())
     }
 
-    /// Moves the client of an interface on, and begins it where it can ask.
+    /// Begins the client of an interface where the client can send, and lets the client do what is
+    /// due.
     pub async fn step(
         &mut self,
         site: &Site<'_>,
@@ -194,10 +199,10 @@ impl Leases {
         };
         let (netdev, index) = (site.netdev, site.index);
         let router = means.net.router(index).await;
-        // Before the client may end: what it lost is still on the interface.
+        // Before the client may end: a lost address must be removed from the interface.
         self.settle(site, means).await;
         self.yield_to_router(dhcp, netdev, index, router);
-        if !self.has_turn(dhcp, netdev, index, router) {
+        if !self.may_begin(dhcp, netdev, index, router) {
             self.kept.remove(&index);
             return;
         }
@@ -213,7 +218,7 @@ impl Leases {
             session.duplicate();
         }
         running.go_on(Instant::now());
-        self.rest(dhcp, netdev, index);
+        self.end_if_needless(dhcp, netdev, index);
         self.settle(site, means).await;
     }
 
@@ -225,9 +230,10 @@ impl Leases {
         self.granted.extend(granted);
     }
 
-    /// `either6`: where a router says that addresses come from DHCPv6, and gives one itself, the
-    /// client asks for some time. Whoever gave up leaves the port to the question for name servers.
-    fn rest(&mut self, wish: &Dhcp6Wish, netdev: &Netdev, index: u32) {
+    /// `either6`: where a router announces DHCPv6 and also gives an address, the client ends after
+    /// [`NEEDLESS`] messages in vain. A client that gave up closes the port, because the inquiry
+    /// for name servers needs the port.
+    fn end_if_needless(&mut self, wish: &Dhcp6Wish, netdev: &Netdev, index: u32) {
         let is_enough = wish.after_router_s.is_some() && self.has_router_address(netdev, index);
         let Some(running) = self.clients.get_mut(index) else {
             return;
@@ -253,7 +259,8 @@ impl Leases {
         }
     }
 
-    /// `either6`: a router's address makes a client that has no lease yet needless.
+    /// `either6`: ends a client without a lease where a router gave an address and does not
+    /// announce DHCPv6.
     fn yield_to_router(&mut self, wish: &Dhcp6Wish, netdev: &Netdev, index: u32, router: Router) {
         let running = self.clients.get(index);
         let is_asking = running.is_some_and(|running| running.client.lease().is_none());
@@ -266,7 +273,7 @@ impl Leases {
         }
     }
 
-    /// An earlier run's lease whose address is on the interface.
+    /// The lease of an earlier run whose address is on the interface.
     fn held(&self, netdev: &Netdev, index: u32) -> Option<&Progress> {
         let is_there = |known: &&Progress| {
             let address = known.lease.as_ref().map(|lease| lease.address);
@@ -275,7 +282,8 @@ impl Leases {
         self.known.iter().find(is_there)
     }
 
-    /// The port is another process's: what that keeps stands.
+    /// Another process has the port: the lease of that process counts. False: the process has no
+    /// lease for this interface.
     fn keep(&mut self, netdev: &Netdev, index: u32, duid: &str) -> bool {
         let held = self.held(netdev, index).filter(|held| held.duid == duid);
         let Some(held) = held.cloned() else {
@@ -290,8 +298,8 @@ impl Leases {
         true
     }
 
-    /// Whether DHCPv6 has its turn: at once, or after the routers.
-    fn has_turn(&mut self, wish: &Dhcp6Wish, netdev: &Netdev, index: u32, router: Router) -> bool {
+    /// True: the client may begin. With `either6` the routers come first.
+    fn may_begin(&mut self, wish: &Dhcp6Wish, netdev: &Netdev, index: u32, router: Router) -> bool {
         let Some(seconds) = wish.after_router_s else {
             return true;
         };
@@ -309,8 +317,9 @@ impl Leases {
         !self.has_router_address(netdev, index) && Instant::now() >= until
     }
 
-    /// There is an address beyond the link, be it tentative, that no lease gave: what a lease gave
-    /// has no network around it, unless a router's prefix did.
+    /// True: the interface has an address, possibly tentative, that is neither link-local nor from
+    /// a lease. The address of a lease has prefix length 128. With another prefix length the
+    /// address is also in the prefix of a router.
     pub fn has_router_address(&self, netdev: &Netdev, index: u32) -> bool {
         let of_lease = |found: &Address| match found.address {
             IpAddr::V6(v6) => found.prefix == PREFIX && self.granted.contains(&(index, v6)),
@@ -334,11 +343,11 @@ impl Leases {
         let has_room = self.clients.has_room(site.index, |client| {
             stays(client.local(), client.is_answered(), local, carrier)
         });
-        let can_ask = has_room && carrier && *site.speaker != Speaker::Awaited;
-        let Some(local) = local.filter(|_| can_ask) else {
+        let can_send = has_room && carrier && *site.speaker != Speaker::Awaited;
+        let Some(local) = local.filter(|_| can_send) else {
             return;
         };
-        // Both ask from the same port.
+        // Both send from the same port.
         inquiries.give_way(site.index);
         match self.open(dhcp, site, local, means) {
             Ok(Some(session)) => {
@@ -351,7 +360,7 @@ impl Leases {
         }
     }
 
-    /// The session; none: another process has the port, and keeps the lease of an earlier run.
+    /// Opens the session. None: another process has the port and keeps the lease of an earlier run.
     fn open(
         &mut self,
         dhcp: &Dhcp6Wish,
@@ -377,12 +386,12 @@ impl Leases {
             opened => opened?,
         };
         let begins = format!("DHCPv6: begins, DUID {duid}, IAID {iaid}");
-        // Not at every flap of the port.
+        // Logged once, not at every flap of the port.
         if means.journal.is_first_time(name, &begins) {
             log::info!("{name}: {begins}");
         }
         match known {
-            // Still on the interface, from an earlier run.
+            // The address of an earlier run is still on the interface.
             Some(lease) if netdev.shown6(lease.address).is_some() => {
                 session.resume(lease);
             }
@@ -392,17 +401,17 @@ impl Leases {
     }
 }
 
-/// Whether a client goes on. Without carrier, or with another link-local address than before (the
-/// device was reset), one begins anew when the interface is back; a lease stays while that address
-/// does, or while there is none.
-fn stays(asks_from: Ipv6Addr, has_lease: bool, local: Option<Ipv6Addr>, carrier: bool) -> bool {
+/// True: the client continues. The client ends when the link-local address becomes another one (the
+/// device was reset). A client without a lease also ends when the carrier or the link-local address
+/// goes. A new client begins when both are back.
+fn stays(sends_from: Ipv6Addr, has_lease: bool, local: Option<Ipv6Addr>, carrier: bool) -> bool {
     match local {
-        Some(local) => local == asks_from && (has_lease || carrier),
+        Some(local) => local == sends_from && (has_lease || carrier),
         None => has_lease,
     }
 }
 
-/// Who asks on this interface, and the interface's index.
+/// The index of the interface and the identity of the client on the interface.
 pub fn identity6(
     site: &Site<'_>,
     root: &Root,

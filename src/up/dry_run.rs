@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `ibboot up --dry-run`: the next changes, without making them.
+//! `ibboot up --dry-run`: prints the next changes and applies none.
 
 use std::fmt::Write as _;
 
@@ -13,19 +13,19 @@ use crate::request::Request;
 use crate::system::modules;
 use crate::system::root::Root;
 
-/// What `up` would do next.
+/// The next changes of `up`.
 #[derive(Debug)]
 pub struct Next {
-    /// A line each, in order.
+    /// One line per change, in order.
     lines: Vec<String>,
-    /// Something that is requested cannot be had.
+    /// A part of the request is impossible on this machine.
     is_impossible: bool,
     plan: Plan,
 }
 
 impl Next {
-    /// One look at the machine or the saved tree; nothing is written. What leases would grant is not
-    /// known.
+    /// Reads the machine or the saved tree once and writes nothing. Addresses that leases would
+    /// grant are not known.
     pub fn look(root: &Root, request: &Request) -> Result<Next> {
         let inventory = Inventory::read(root)?;
         let plan = plan::plan(request, &inventory);
@@ -55,8 +55,9 @@ impl Next {
         })
     }
 
-    /// Tells what is wrong or refused; gives the text of the rest, and the exit code.
-    pub fn tell(&self) -> (String, u8) {
+    /// Logs the refusals and complaints of the plan. Returns the text of the changes and the exit
+    /// code.
+    pub fn report(&self) -> (String, u8) {
         if self.plan.requested_by.is_none() {
             return (explain::text(&self.plan), Kind::NothingAsked.exit_code());
         }

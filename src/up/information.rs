@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Name servers of DHCPv6 where the address is a router's: asked for when a router says that there
-//! are some, beside the boot. Nothing waits for them; they are written down when they come.
+//! The DHCPv6 inquiries: requests for name servers, on interfaces whose address does not come from
+//! DHCPv6. An inquiry begins when a router advertises name servers in DHCPv6. The boot does not
+//! wait for the answer; the files are written when the answer arrives.
 
 use std::net::Ipv6Addr;
 
@@ -14,7 +15,7 @@ use crate::dhcp::v6::information::{InformationWish, Progress, Stage};
 use crate::dhcp::v6::inquiry::Inquiry;
 use crate::error::Error;
 
-/// The questions. Only an initramfs has files for the answers.
+/// The inquiries. They begin only in an initramfs, which has files for the answers.
 #[derive(Debug)]
 pub struct Inquiries {
     pub clients: Clients<Inquiry>,
@@ -29,7 +30,7 @@ impl Client for Inquiry {
         Inquiry::wake(self);
     }
 
-    /// A question has one try, without an end.
+    /// An inquiry has one try, which does not end.
     fn start_anew(&mut self) {}
 
     fn is_answered(&self) -> bool {
@@ -51,7 +52,7 @@ impl Client for Inquiry {
         Inquiry::progress(self)
     }
 
-    /// An answer may still come.
+    /// An answer may still arrive.
     fn is_open(&self) -> bool {
         self.stage() == Stage::Open
     }
@@ -69,7 +70,7 @@ impl Inquiries {
         }
     }
 
-    /// The port of the interface is needed for a lease. What was answered stays answered.
+    /// Releases the port of the interface, because a client needs the port. An answer is kept.
     pub fn give_way(&mut self, index: u32) {
         match self.clients.get_mut(index) {
             Some(inquiry) if inquiry.client.is_answered() => inquiry.client.close(),
@@ -77,14 +78,14 @@ impl Inquiries {
         }
     }
 
-    /// How far each question is.
+    /// The stage of each inquiry.
     pub fn stages(&self) -> Vec<Stage> {
         let clients = self.clients.all();
         clients.map(|(_, one)| one.client.stage()).collect()
     }
 
-    /// The question of an interface: begun where a router says that there is something, repeated where
-    /// its time has come.
+    /// Begins the inquiry of an interface if a router advertises name servers in DHCPv6, and
+    /// repeats the inquiry when the repetition is due.
     pub async fn step(&mut self, site: &Site<'_>, means: &mut Means<'_>, leases: &Leases) {
         let wish = site.wish.information().filter(|_| self.is_boot);
         let Some(wish) = wish.filter(|_| !leases.is_asking(site.index)) else {
@@ -102,7 +103,7 @@ impl Inquiries {
             return;
         }
         let has_address = leases.has_router_address(site.netdev, site.index);
-        let Some(local) = asks_from(site, has_address) else {
+        let Some(local) = sends_from(site, has_address) else {
             return;
         };
         if !means.net.router(site.index).await.has_information() {
@@ -118,9 +119,9 @@ impl Inquiries {
     }
 }
 
-/// The address to ask from; none: it is not time to ask. A lease, where one may still be asked for,
-/// brings its own name servers.
-fn asks_from(site: &Site<'_>, has_router_address: bool) -> Option<Ipv6Addr> {
+/// The address to send from. None: do not send yet. While a lease may still be granted, no inquiry
+/// is sent: the lease has name servers of its own.
+fn sends_from(site: &Site<'_>, has_router_address: bool) -> Option<Ipv6Addr> {
     let is_enough = site.wish.dhcp6.is_none() || has_router_address;
     let has_carrier = site.netdev.carrier == Some(true);
     let is_ready = is_enough && has_carrier && *site.speaker != Speaker::Awaited;
@@ -135,10 +136,10 @@ fn open(
 ) -> Result<Inquiry, Error> {
     let name = &site.netdev.ifname;
     let (index, identity) = identity6(site, means.root, &wish.client_id)?;
-    let asks = "DHCPv6: name servers are asked for, as the router says";
-    // Not at every flap of the port.
-    if means.journal.is_first_time(name, asks) {
-        log::info!("{name}: {asks}");
+    let begins = "DHCPv6: requests name servers, as the router advertises";
+    // Logged once, not at every flap of the port.
+    if means.journal.is_first_time(name, begins) {
+        log::info!("{name}: {begins}");
     }
     Ok(Inquiry::open(name, index, local, identity.duid)?)
 }
@@ -147,12 +148,11 @@ fn open(
 mod tests {
     use super::*;
     use crate::dhcp::v6::Dhcp6Wish;
+    use crate::facts::Netdev;
     use crate::wish::ipoib::IpoibWish;
 
-    use crate::facts::Netdev;
-
     #[test]
-    fn name_servers_are_asked_for_where_no_lease_brings_them() {
+    fn name_servers_are_requested_where_no_lease_has_them() {
         let netdev = |addresses: &[&str], carrier| Netdev {
             carrier: Some(carrier),
             addresses: addresses
@@ -168,27 +168,27 @@ mod tests {
         };
         let local = ["fe80::5/64"];
         let here = "fe80::5".parse().ok();
-        let asks = |wish, netdev: &Netdev, speaker, has_address| {
+        let source = |wish, netdev: &Netdev, speaker, has_address| {
             let site = Site {
                 wish,
                 netdev,
                 index: 4,
                 speaker,
             };
-            asks_from(&site, has_address)
+            sends_from(&site, has_address)
         };
         let lit = netdev(&local, true);
-        assert_eq!(asks(&alone, &lit, &Speaker::Own, false), here);
-        assert_eq!(asks(&alone, &lit, &Speaker::Awaited, false), None);
+        assert_eq!(source(&alone, &lit, &Speaker::Own, false), here);
+        assert_eq!(source(&alone, &lit, &Speaker::Awaited, false), None);
         assert_eq!(
-            asks(&alone, &netdev(&local, false), &Speaker::Own, false),
+            source(&alone, &netdev(&local, false), &Speaker::Own, false),
             None
         );
         assert_eq!(
-            asks(&alone, &netdev(&["fd00::5/64"], true), &Speaker::Own, true),
+            source(&alone, &netdev(&["fd00::5/64"], true), &Speaker::Own, true),
             None
         );
-        assert_eq!(asks(&beside, &lit, &Speaker::Own, false), None);
-        assert_eq!(asks(&beside, &lit, &Speaker::Own, true), here);
+        assert_eq!(source(&beside, &lit, &Speaker::Own, false), None);
+        assert_eq!(source(&beside, &lit, &Speaker::Own, true), here);
     }
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the walk remembers of what it did: marks of the timeline, failures, and lines that are said
-//! only once.
+//! The memory of the walk: marks of the timeline, failures, and lines that are logged only once.
 
 use std::collections::BTreeSet;
 
@@ -12,18 +11,18 @@ use crate::system::clock::boottime_ns;
 /// Marks, failures and lines of one run.
 #[derive(Debug, Default)]
 pub struct Journal {
-    /// What is said of links and servers.
+    /// The log lines about links and servers.
     pub waiting: Waiting,
     marks: Vec<Mark>,
-    /// Phase and object of the marks that are made once.
+    /// Phase and object of the marks that are set once.
     marked: BTreeSet<String>,
     failures: Vec<String>,
-    /// (interface, what), said or done once.
-    told: BTreeSet<(String, String)>,
+    /// Interface, and a line or an action that happens once.
+    once: BTreeSet<(String, String)>,
 }
 
 impl Journal {
-    /// A journal that begins with failures.
+    /// A journal that begins with these failures.
     pub fn new(failures: Vec<String>) -> Journal {
         Journal {
             failures,
@@ -39,7 +38,8 @@ impl Journal {
         &self.failures
     }
 
-    /// Marks the first time that `object` reaches `phase`; `at` in ns since kernel start, none: now.
+    /// Marks the first time that `object` reaches `phase`; `at` in ns since kernel start; none:
+    /// now.
     pub fn mark(&mut self, phase: Phase, object: &str, at: Option<u64>) {
         if self.marked.insert(format!("{phase:?} {object}")) {
             self.marks.push(Mark {
@@ -61,21 +61,21 @@ impl Journal {
         });
     }
 
-    /// Says a failure and keeps it for state.json.
+    /// Logs a failure and keeps the line for state.json.
     pub fn fail(&mut self, line: impl Into<String>) {
         let line = line.into();
         log::error!("{line}");
         self.failures.push(line);
     }
 
-    /// As [`Journal::fail`], once per line.
+    /// Like [`Journal::fail`], once per line.
     pub fn fail_once(&mut self, line: String) {
         if !self.failures.contains(&line) {
             self.fail(line);
         }
     }
 
-    /// Says a failure once per interface.
+    /// Like [`Journal::fail`], once per interface and line.
     pub fn tell_once(&mut self, interface: &str, error: &Error) {
         let line = error.to_string();
         if self.is_first_time(interface, &line) {
@@ -83,10 +83,10 @@ impl Journal {
         }
     }
 
-    /// Whether `what` was not done to this interface before: what the kernel does not show as it was
-    /// written is not a change for ever.
+    /// Whether this interface has `what` for the first time. A setting that the kernel does not
+    /// show as written would otherwise be logged at each look.
     pub fn is_first_time(&mut self, interface: &str, what: &str) -> bool {
-        self.told.insert((interface.to_owned(), what.to_owned()))
+        self.once.insert((interface.to_owned(), what.to_owned()))
     }
 }
 
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_object_reaches_a_phase_once_and_a_failure_is_kept_once_per_interface() {
+    fn a_phase_is_marked_once_per_object_and_a_failure_is_kept_once_per_interface() {
         let mut journal = Journal::new(vec!["first".to_owned()]);
         journal.mark(Phase::PortActive, "mlx5_0/1", Some(5));
         journal.mark(Phase::PortActive, "mlx5_0/1", Some(7));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What servers give to an interface: addresses of DHCP and DHCPv6, and name servers.
+//! The DHCP and DHCPv6 clients and the inquiries for name servers of all interfaces.
 
 use super::clients::{Means, Site};
 use super::dhcp;
@@ -17,17 +17,17 @@ pub struct Leasing {
     pub information: Inquiries,
 }
 
-/// What came of one step.
+/// Result of one step for an interface.
 #[derive(Debug)]
 pub struct Granted {
-    /// What is requested of the interface, with what servers granted.
+    /// The request for the interface, with what servers granted.
     pub wish: IpoibWish,
     /// An IPv4 address was lost: the next lease may bring another MTU and other routes.
     pub is_lost: bool,
 }
 
 impl Leasing {
-    /// Begins with what an earlier run of this boot was granted.
+    /// Begins with the leases of earlier runs of this boot.
     pub fn new(known: facts::Leases, is_boot: bool) -> Leasing {
         Leasing {
             v4: dhcp::Leases::new(known.dhcp),
@@ -36,7 +36,7 @@ impl Leasing {
         }
     }
 
-    /// Moves the clients of an interface on.
+    /// Begins the clients of an interface, and lets them do what is due.
     pub async fn step(&mut self, site: Site<'_>, means: &mut Means<'_>) -> Granted {
         let is_lost = self.v4.step(&site, means).await;
         self.v6.step(&site, means, &mut self.information).await;
@@ -48,7 +48,7 @@ impl Leasing {
         }
     }
 
-    /// How far each client came.
+    /// The progress of each client.
     pub fn leases(&self) -> facts::Leases {
         facts::Leases {
             dhcp: self.v4.clients.progress(),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Kernel modules of the plan, loaded side by side. Modules with parameters are loaded first: modprobe
-//! of a module that needs them would load them without.
+//! Loads the kernel modules of the plan in parallel. Modules with parameters come first: modprobe
+//! of a module that depends on one of them would load it without its parameters.
 
 use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
@@ -17,7 +17,7 @@ use crate::system::root::Root;
 #[derive(Debug)]
 pub struct Loaded {
     pub name: String,
-    /// When it began, ns since kernel start.
+    /// Start of the modprobe, ns since kernel start.
     pub start_ns: u64,
     pub result: Result<()>,
 }
@@ -30,13 +30,14 @@ pub struct Modules<'a> {
     root: &'a Root,
     index: &'a Index,
     running: FuturesUnordered<LocalBoxFuture<'a, Loaded>>,
-    /// Begun when nothing else runs.
+    /// Modules that are loaded after the running modprobes.
     later: Vec<Module>,
     ended: Vec<Loaded>,
 }
 
 impl<'a> Modules<'a> {
-    /// Begins with the first modules.
+    /// Begins to load the modules with parameters, or all modules if there are none with
+    /// parameters.
     pub fn load(root: &'a Root, index: &'a Index, plan: &Plan) -> Modules<'a> {
         let (first, later) = in_order(plan);
         let mut modules = Modules {
@@ -73,7 +74,7 @@ impl<'a> Modules<'a> {
         }
     }
 
-    /// A module is not loaded yet.
+    /// True while a modprobe runs.
     pub fn is_loading(&self) -> bool {
         !self.running.is_empty()
     }
@@ -102,7 +103,7 @@ impl Part for Modules<'_> {
     }
 }
 
-/// The modules that are in the image: those with parameters, and the others.
+/// The modules in the image: those with parameters, and the others.
 fn in_order(plan: &Plan) -> (Vec<Module>, Vec<Module>) {
     plan.steps
         .iter()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What asks, listens and waits beside the walk is a part. All parts have the same few methods, and
-//! none knows the walk.
+//! A part sends, listens or waits beside the walk. All parts have the same few methods, and no part
+//! knows the walk.
 
 use std::future::poll_fn;
 use std::task::Poll;
@@ -23,19 +23,19 @@ use crate::rdma::netlink::Rdma;
 use crate::system::root::Root;
 use crate::verify::report::Report;
 
-/// The shortest pause between two looks that only the clock requests.
+/// The shortest pause between two looks without an event.
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// What the walk does after a part has changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Wake {
-    /// Only the part's next time has changed: the machine is as it was.
+    /// Wait on: only the next due time of the part has changed.
     Wait,
     /// Look at the machine again.
     Look,
 }
 
-/// The end of one look.
+/// The result of one look.
 #[derive(Debug, Clone, Copy)]
 pub struct Verdict<'a> {
     pub root: &'a Root,
@@ -46,34 +46,33 @@ pub struct Verdict<'a> {
 
 /// Something that works beside the walk.
 pub trait Part {
-    /// Follows what is found. True if the part opened an event file: facts that were read before that
-    /// are too old.
+    /// Takes the facts of a look. True: the part opened an event file, so the facts are too old.
     fn follow(&mut self, _facts: &Facts, _rdma: Option<&Rdma>) -> bool {
         false
     }
 
-    /// Adds what the part knows to what is found.
+    /// Adds what the part knows to the facts.
     fn add_to(&self, _facts: &mut Facts) {}
 
-    /// Follows what was verified.
+    /// Takes the result of a look.
     fn judged(&mut self, _verdict: Verdict<'_>) {}
 
-    /// When the part has something to do without an event; none: never.
+    /// When the part must act without an event; none: never.
     fn due(&self) -> Option<Instant> {
         None
     }
 
-    /// Waits until the part has changed. A future that is dropped loses nothing.
+    /// Waits until the part has changed. Dropping the future loses no event.
     fn changed(&mut self) -> LocalBoxFuture<'_, Wake> {
         std::future::pending().boxed_local()
     }
 
-    /// The walk does not end yet because of this part.
+    /// True: the walk must not end yet because of this part.
     fn is_busy(&self) -> bool {
         false
     }
 
-    /// The walk waits for this part no longer.
+    /// Ends the wait of the walk for this part.
     fn end(&mut self) {}
 }
 
@@ -106,7 +105,7 @@ impl Parts<'_> {
         ]
     }
 
-    /// True if an event file was opened: the facts are too old.
+    /// True: a part opened an event file, so the facts are too old.
     pub fn follow(&mut self, facts: &Facts, rdma: Option<&Rdma>) -> bool {
         self.all()
             .into_iter()
@@ -122,15 +121,15 @@ impl Parts<'_> {
         self.all().into_iter().for_each(|part| part.judged(verdict));
     }
 
-    /// How long nothing is due, `latest` at the latest. What is due and was not done has to wait for
-    /// an event, and is looked at again meanwhile, but not without a pause.
+    /// The time until a part is due, and at most until `latest`. A part that stays due after a look
+    /// waits for an event: the pause keeps the walk from looking in a busy loop.
     pub fn next(&mut self, latest: Instant) -> Duration {
         let due = self.all().into_iter().filter_map(|part| part.due());
         let next = due.fold(latest, Instant::min);
         next.saturating_duration_since(Instant::now()).max(PAUSE)
     }
 
-    /// Waits until one part has changed; the others have their turn too.
+    /// Waits until at least one part has changed, as [`any`].
     pub async fn changed(&mut self) -> Wake {
         let all = self.all().into_iter().map(Part::changed).collect();
         any(all).await.into_iter().max().unwrap_or(Wake::Look)
@@ -145,8 +144,8 @@ impl Parts<'_> {
     }
 }
 
-/// Waits until at least one future is ready, and gives the output of all that are. Every future is
-/// polled, so that one that is always ready does not starve the others.
+/// Waits until at least one future is ready, and returns the outputs of all ready futures. Each
+/// future is polled: a future that is always ready cannot starve the others.
 pub async fn any<T>(mut waiting: Vec<LocalBoxFuture<'_, T>>) -> Vec<T> {
     poll_fn(|context| {
         let ready: Vec<T> = waiting
@@ -170,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_that_are_ready_have_their_turn() {
+    fn all_ready_futures_return_their_output() {
         let ready = |wake| std::future::ready(wake).boxed_local();
         let never = std::future::pending().boxed_local();
         let woken = any(vec![ready(Wake::Wait), never, ready(Wake::Look)]).now_or_never();

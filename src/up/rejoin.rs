@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! An interface whose subnet administrator was silent joins its broadcast group at once when the
-//! administrator answers again.
+//! Makes an interface join its broadcast group at once when a silent subnet administrator answers
+//! again.
 
 use crate::facts::{AddressState, Facts, Netdev, rules};
 use crate::system::net::Net;
 use crate::wish::ipoib::Autoconf;
 
-/// After a silence of the subnet administrator the kernel waits for up to 16 s before it joins
-/// again (IPOIB_MAX_BACKOFF_SECONDS). Down and up begins that anew, and is done only where
-/// nothing is lost by it: no join on its way, no address, no child with carrier.
+/// Sets each interface in `due` down and up. After a silence of the subnet administrator the kernel
+/// waits for up to 16 s before the next join (IPOIB_MAX_BACKOFF_SECONDS); down and up restarts the
+/// join. Nothing is lost by that: no join is in progress during the wait, and an interface with an
+/// address, or with a child that has carrier, stays up.
 pub async fn rejoin(due: &[String], net: &Net, facts: &Facts) {
     for interface in due {
         let netdev = facts.netdev(interface);
@@ -31,13 +32,13 @@ pub async fn rejoin(due: &[String], net: &Net, facts: &Facts) {
     }
 }
 
-/// What would be lost if the interface went down.
+/// Why the interface must stay up; none: setting it down loses nothing.
 fn in_use(netdev: &Netdev, facts: &Facts) -> Option<String> {
     let mut usable = netdev.addresses_in(AddressState::Usable);
     if let Some(address) = usable.find(|a| !Autoconf::LinkLocal.is_met_by(a.address)) {
         return Some(format!("it has the address {address}"));
     }
-    // A parent takes its children down with it.
+    // The kernel sets the children down with their parent.
     let is_parent = netdev.ipoib.as_ref().is_some_and(|ipoib| !ipoib.child);
     let mut others = facts.netdevs.iter();
     let child = others.find(|other| {
@@ -78,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_nothing_depends_on_is_set_down() {
+    fn an_interface_with_an_address_or_a_working_child_is_not_set_down() {
         let parent = netdev("ib0", 1, false, false);
         let mut facts = Facts {
             netdevs: vec![parent.clone(), netdev("ib0.8001", 1, true, false)],

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! When the links are verified, the servers that the command line names are asked, one question to
-//! each at a time.
+//! Tests the servers that the command line names, when the links are verified: one test per server
+//! at a time.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,17 +16,17 @@ use crate::facts::Facts;
 use crate::rdma::reach::{Answer, Server, ServerAnswer};
 use crate::verify::report::{Report, Status};
 
-/// Between the end of a question and the next one to the same server.
+/// Time from the end of a test to the next test of the same server.
 const AGAIN: Duration = Duration::from_secs(2);
 
 #[derive(Debug)]
 struct Case {
     due: Instant,
-    asking: bool,
+    is_running: bool,
     answer: Option<Answer>,
 }
 
-/// The servers that are asked.
+/// The tested servers.
 #[derive(Debug, Default)]
 pub struct Servers {
     cases: BTreeMap<Server, Case>,
@@ -34,7 +34,8 @@ pub struct Servers {
 }
 
 impl Servers {
-    /// The servers to ask now. An answer that came over links which are gone is forgotten.
+    /// The servers to test now. Forgets the answers of servers whose links are not verified any
+    /// more.
     fn begin(&mut self, report: &Report, now: Instant) -> Vec<Server> {
         let mut begun = Vec::new();
         for server in &report.servers {
@@ -44,22 +45,22 @@ impl Servers {
             }
             let case = self.cases.entry(server.server).or_insert(Case {
                 due: now,
-                asking: false,
+                is_running: false,
                 answer: None,
             });
-            if server.finding.status == Status::Ok || case.asking || case.due > now {
+            if server.finding.status == Status::Ok || case.is_running || case.due > now {
                 continue;
             }
-            case.asking = true;
+            case.is_running = true;
             begun.push(server.server);
         }
         begun
     }
 
-    fn heard(&mut self, reply: ServerAnswer, now: Instant) {
+    fn record(&mut self, reply: ServerAnswer, now: Instant) {
         log::debug!("{}: {:?}", reply.server, reply.answer);
         if let Some(case) = self.cases.get_mut(&reply.server) {
-            case.asking = false;
+            case.is_running = false;
             case.due = now + AGAIN;
             case.answer = Some(reply.answer);
         }
@@ -84,14 +85,14 @@ impl Part for Servers {
 
     fn judged(&mut self, verdict: Verdict<'_>) {
         let begun = self.begin(verdict.report, Instant::now());
-        let questions = begun.into_iter().map(|server| ask(server).boxed_local());
-        self.running.extend(questions);
+        let tests = begun.into_iter().map(|server| ask(server).boxed_local());
+        self.running.extend(tests);
     }
 
     fn due(&self) -> Option<Instant> {
-        let reached = |case: &&Case| !matches!(case.answer, Some(Answer::Reached { .. }));
-        let cases = self.cases.values().filter(reached);
-        let waiting = cases.filter(|case| !case.asking);
+        let is_open = |case: &&Case| !matches!(case.answer, Some(Answer::Reached { .. }));
+        let cases = self.cases.values().filter(is_open);
+        let waiting = cases.filter(|case| !case.is_running);
         waiting.map(|case| case.due).min()
     }
 
@@ -100,7 +101,7 @@ impl Part for Servers {
             let Some(reply) = self.running.next().await else {
                 return std::future::pending().await;
             };
-            self.heard(reply, Instant::now());
+            self.record(reply, Instant::now());
             Wake::Look
         };
         next.boxed_local()
@@ -143,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_is_asked_one_question_at_a_time_and_only_over_good_links() {
+    fn a_server_has_one_test_at_a_time_and_only_over_verified_links() {
         let mut servers = Servers::default();
         let now = Instant::now();
         let skipped = report(Finding::skipped(Id::ServerRdma));
@@ -158,7 +159,7 @@ mod tests {
             server: server(),
             answer: Answer::Silent,
         };
-        servers.heard(silent.clone(), now);
+        servers.record(silent.clone(), now);
         assert_eq!(servers.replies(), [silent]);
         assert_eq!(servers.due(), Some(now + AGAIN));
         assert_eq!(servers.begin(&open, now), []);
@@ -168,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_was_reached_is_asked_again_only_when_its_check_fails() {
+    fn a_server_that_answered_is_tested_again_only_when_its_check_fails() {
         let mut servers = Servers::default();
         let now = Instant::now();
         let good = report(Finding::ok(Id::ServerRdma, "answers"));
@@ -177,7 +178,7 @@ mod tests {
             node_guid: crate::rdma::types::Guid(1),
             port: 1,
         };
-        servers.heard(
+        servers.record(
             ServerAnswer {
                 server: server(),
                 answer: reached,
@@ -189,12 +190,13 @@ mod tests {
     }
 
     #[tokio::test(flavor = "current_thread")]
-    async fn a_question_that_has_ended_wakes_the_walk() {
+    async fn a_test_that_ends_wakes_the_walk() {
         let mut servers = Servers::default();
         let open = Finding::failed(Id::ServerRdma, "not asked yet", "an answer");
         servers.begin(&report(open), Instant::now());
         servers.running.push(ask(server()).boxed_local());
-        // This machine has no route there, or no rdma_cm: in both cases it is tried again.
+        // This machine has no route to the server, or no rdma_cm: the test is repeated in both
+        // cases.
         assert_eq!(servers.changed().await, Wake::Look);
         assert!(servers.due().is_some());
         assert_eq!(servers.replies().len(), 1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! PURE: whose hardware address makes the identity of a DHCP client.
+//! PURE: the speaker of an interface: the hardware address in the identity of the DHCP client.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,38 +10,38 @@ use super::part::Part;
 use crate::facts::Netdev;
 use crate::wish::bond::BondFacts;
 
-/// How long the first interface of a bond is waited for.
+/// How long a bond waits for its first interface.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Whose hardware address it is.
+/// The hardware address that a DHCP client uses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Speaker {
-    /// The interface's own: where that changes, somebody else asks.
+    /// The address of the interface. A changed address means another client.
     Own,
-    /// That of an interface of the bond, as bytes. The bond's own is that of whichever carries the
-    /// traffic (fail_over_mac=active), and a server would give each of them another address.
+    /// The address of a slave of the bond, as bytes. The address of the bond is the one of the
+    /// active slave (fail_over_mac=active), and a server would grant each slave another IP address.
     Slave(Vec<u8>),
-    /// An interface of the bond that may still come.
+    /// Not known yet: the bond waits for its first interface.
     Awaited,
 }
 
 impl Speaker {
-    /// Who asks for a bond: of its interfaces as the command line names them (none: not there) the
-    /// first; the first that is in it where that did not come in time.
+    /// The speaker of a bond: the first of its interfaces in the order of the command line
+    /// (`named`; none: missing). If that one is late: the first one that is a slave.
     fn of_bond(named: &[Option<&Netdev>], found: &BondFacts, is_late: bool) -> Speaker {
-        let mut there = named.iter().map(|netdev| {
+        let mut slaves = named.iter().map(|netdev| {
             let netdev = netdev.filter(|netdev| found.slaves.contains(&netdev.ifname))?;
             Some(netdev.address.as_ref()?.bytes().to_vec())
         });
         let found = if is_late {
-            there.flatten().next()
+            slaves.flatten().next()
         } else {
-            there.next().flatten()
+            slaves.next().flatten()
         };
         found.map_or(Speaker::Awaited, Speaker::Slave)
     }
 
-    /// The address, of an interface that has this one; none: it is not known yet.
+    /// The address to use on an interface with the address `own`; none: not known yet.
     pub fn address<'a>(&'a self, own: &'a [u8]) -> Option<&'a [u8]> {
         match self {
             Speaker::Own => Some(own),
@@ -51,16 +51,16 @@ impl Speaker {
     }
 }
 
-/// Who speaks for the bonds.
+/// The speakers of the bonds.
 #[derive(Debug, Default)]
 pub struct Speakers {
-    /// Bonds that have carrier and miss their first interface, by interface index, and since when.
+    /// Since when a bond has carrier without its first interface, by interface index of the bond.
     awaiting: BTreeMap<u32, Instant>,
 }
 
 impl Speakers {
-    /// Who asks for a bond with this interface index, as [`Speaker::of_bond`]: the first interface is
-    /// waited for from the bond's carrier on.
+    /// The speaker of a bond, given with its interface index, as [`Speaker::of_bond`]. The wait for
+    /// the first interface begins with the carrier of the bond.
     pub fn of_bond(
         &mut self,
         bond: (&Netdev, u32, &BondFacts),
@@ -77,7 +77,7 @@ impl Speakers {
         Speaker::of_bond(named, found, now - since >= PATIENCE)
     }
 
-    /// The next time after `now` at which the patience with an interface ends.
+    /// The next time after `now` at which the wait for an interface ends.
     fn due_after(&self, now: Instant) -> Option<Instant> {
         let ends = self.awaiting.values().map(|since| *since + PATIENCE);
         ends.filter(|end| *end > now).min()
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_interface_of_a_bond_speaks_for_it_whichever_carries_the_traffic() {
+    fn the_first_interface_of_a_bond_is_its_speaker_for_every_active_slave() {
         let (ib0, ib1) = (netdev("ib0", "80:01"), netdev("ib1", "80:02"));
         let found = |slaves: &[&str], active: &str| BondFacts {
             slaves: slaves.iter().map(ToString::to_string).collect(),
@@ -117,12 +117,12 @@ mod tests {
             assert_eq!(Speaker::of_bond(&both, &found, false), first);
             assert_eq!(Speaker::of_bond(&both, &found, true), first);
         }
-        // As it is named, not as it was put in.
+        // In the order of the command line, not of the bond.
         let second = Speaker::Slave(vec![0x80, 2]);
         let turned = [Some(&ib1), Some(&ib0)];
-        let seen_both = found(&["ib0", "ib1"], "ib0");
-        assert_eq!(Speaker::of_bond(&turned, &seen_both, false), second);
-        // One that is not there, or there and not in the bond, is waited for.
+        let in_bond = found(&["ib0", "ib1"], "ib0");
+        assert_eq!(Speaker::of_bond(&turned, &in_bond, false), second);
+        // The bond waits for an interface that is missing or not yet a slave.
         let alone = found(&["ib1"], "ib1");
         for named in [both, [None, Some(&ib1)]] {
             assert_eq!(Speaker::of_bond(&named, &alone, false), Speaker::Awaited);
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_awaited_has_no_address() {
+    fn an_awaited_speaker_has_no_address() {
         let own = [1, 2];
         assert_eq!(Speaker::Own.address(&own), Some(&own[..]));
         assert_eq!(Speaker::Slave(vec![3]).address(&own), Some(&[3][..]));
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bonds_first_interface_is_waited_for_from_the_carrier_on() {
+    fn the_wait_for_the_first_interface_begins_with_the_carrier_of_the_bond() {
         let second = netdev("ib1", "80:02");
         let named = [None, Some(&second)];
         let found = BondFacts {
@@ -169,7 +169,7 @@ mod tests {
         let other = Speaker::Slave(vec![0x80, 2]);
         assert_eq!(speakers.of_bond((&lit, 4, &found), &named, late), other);
         assert_eq!(speakers.due_after(late), None);
-        // Without carrier the patience begins anew.
+        // A lost carrier restarts the wait.
         assert_eq!(
             speakers.of_bond((&dark, 4, &found), &named, late),
             Speaker::Awaited

@@ -1,49 +1,49 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! PURE: whether the walk is over, and what it tells.
+//! PURE: whether the walk is over, and which verdict follows.
 
-/// What decides.
+/// The facts that decide the next step of the walk.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Situation {
-    /// SIGTERM came.
+    /// SIGTERM has arrived.
     pub is_stopped: bool,
     /// The deadline has passed.
     pub is_late: bool,
-    /// The links that are required are verified.
+    /// The required links are verified.
     pub is_satisfied: bool,
     /// Every link is verified.
     pub is_complete: bool,
-    /// Nothing that may still happen satisfies the requirement.
+    /// No later event can satisfy the requirement.
     pub is_hopeless: bool,
     /// A kernel module is not loaded yet.
     pub is_loading: bool,
-    /// Every port there is is required.
+    /// All ports of the machine are required.
     pub needs_every_port: bool,
-    /// An address is set of which it is not known yet whether another host has it.
+    /// An ARP probe for a static address runs.
     pub is_claiming: bool,
-    /// A part is not through.
+    /// The walk must wait for a part.
     pub is_busy: bool,
-    /// In an initramfs: links that nobody requires are waited for until the deadline.
+    /// In an initramfs: the walk also waits for links that are not required, until the deadline.
     pub lingers: bool,
 }
 
 /// What the walk does next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// Waits; the verdict is open.
+    /// Waits without a verdict.
     Wait,
-    /// Tells that the requirement is verified, and waits for the rest.
+    /// Reports that the requirement is verified, and waits for the rest.
     Linger,
-    /// Tells that the requirement is verified, and ends.
+    /// Reports that the requirement is verified, and ends.
     End,
-    /// As [`Step::End`], and says what is missing at the deadline.
+    /// Like [`Step::End`], and logs what is missing at the deadline.
     EndIncomplete,
-    /// Tells that the requirement has failed, and ends.
+    /// Reports that the requirement has failed, and ends.
     GiveUp,
 }
 
 impl Situation {
     pub fn next_step(&self) -> Step {
-        // An address that is set is not left before it is known whose it is.
+        // An address stays set after the walk: first its probe must end.
         if self.is_stopped && !self.is_claiming {
             return if self.is_satisfied {
                 Step::End
@@ -51,7 +51,7 @@ impl Situation {
                 Step::GiveUp
             };
         }
-        // "Every port there is" is not known before all drivers have probed.
+        // The ports of the machine are known when all drivers have probed.
         let is_open = self.needs_every_port && self.is_loading;
         if !self.is_satisfied || is_open {
             let is_lost = self.is_hopeless && !self.is_loading;
@@ -103,12 +103,12 @@ mod tests {
             assert_eq!(step(late), Step::EndIncomplete);
         }
         assert_eq!(step(|s| s.is_late = true), Step::End);
-        let nobody_waits = |s: &mut Situation| (s.is_complete, s.lingers) = (false, false);
-        assert_eq!(step(nobody_waits), Step::End);
+        let no_waiting = |s: &mut Situation| (s.is_complete, s.lingers) = (false, false);
+        assert_eq!(step(no_waiting), Step::End);
     }
 
     #[test]
-    fn what_is_not_verified_is_waited_for_until_the_deadline_or_without_hope_no_longer() {
+    fn the_walk_waits_for_required_links_until_the_deadline_or_until_they_are_hopeless() {
         assert_eq!(step(|s| s.is_satisfied = false), Step::Wait);
         let late = |s: &mut Situation| (s.is_satisfied, s.is_late) = (false, true);
         assert_eq!(step(late), Step::GiveUp);
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn every_port_there_is_is_known_when_all_drivers_are_loaded() {
+    fn all_ports_are_known_when_all_drivers_are_loaded() {
         let loading = |s: &mut Situation| (s.needs_every_port, s.is_loading) = (true, true);
         assert_eq!(step(loading), Step::Wait);
         let late = |s: &mut Situation| {
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_stopped_waits_for_nothing_but_the_answer_whose_an_address_is() {
+    fn a_stopped_walk_waits_only_for_the_probe_of_an_address() {
         let busy = |s: &mut Situation| (s.is_stopped, s.is_busy) = (true, true);
         assert_eq!(step(busy), Step::End);
         let failed = |s: &mut Situation| (s.is_stopped, s.is_satisfied) = (true, false);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Is a static IPv4 address free? The link is asked (RFC 5227) when the address is set, and listened to
-//! for a second, as optimistic duplicate address detection of IPv6 does it (RFC 4429): the boot does not
-//! wait for that. Whoever has the address keeps it, ours is taken away. An HCA's port has
-//! carrier only when the fabric is ready, so nothing like a bridge's forwarding delay has to be waited
-//! for. IPv6 the kernel does by itself.
+//! ARP probes for static IPv4 addresses (RFC 5227). An address is used at once, and the probes run
+//! beside that use for one second, like the optimistic duplicate address detection of IPv6
+//! (RFC 4429): the boot does not wait. If another host has the address, the address is removed from
+//! the interface. The port of an HCA has carrier only when the fabric is ready, so a delay like the
+//! forwarding delay of a bridge is not needed. For IPv6 the kernel detects duplicates.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -21,16 +21,16 @@ use crate::facts::{AddressState, Facts, FoundAddress, Netdev};
 use crate::rdma::netlink::Rdma;
 use crate::system::root::Root;
 
-/// How long answers are listened for.
+/// Time in which an answer must arrive.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// When the question is repeated.
+/// Time from the first probe to the second one.
 const AGAIN: Duration = Duration::from_millis(400);
-/// When an address that is taken is asked for anew: its owner may go.
+/// Time until an address of another host is probed again: that host may leave.
 const RETRY: Duration = Duration::from_secs(10);
-/// Packets of the link that are looked at in one turn.
+/// Packets that are read in one turn.
 const PACKETS: usize = 256;
 
-/// The addresses that were asked for, by interface index.
+/// The claimed addresses, by interface index.
 #[derive(Debug)]
 pub struct Claims {
     known: BTreeMap<(u32, Ipv4Addr), State>,
@@ -39,8 +39,8 @@ pub struct Claims {
 
 #[derive(Debug)]
 enum State {
-    Asked(Question),
-    /// The carrier went before its second was over: to be asked for anew.
+    Probing(Probe),
+    /// The carrier went before the probe ended: the address must be probed again.
     Open,
     Free,
     Taken {
@@ -50,20 +50,20 @@ enum State {
 }
 
 #[derive(Debug)]
-struct Question {
+struct Probe {
     socket: PacketSocket,
     address: Ipv4Addr,
     began: Instant,
     repeated: bool,
-    /// Who had it before: this time it is set only when the second is over.
+    /// The host that had the address before: then the address is set only after the probe.
     before: Option<String>,
 }
 
-impl Question {
-    fn ask(hardware: &Hardware, address: Ipv4Addr, before: Option<String>) -> io::Result<Question> {
+impl Probe {
+    fn begin(hardware: &Hardware, address: Ipv4Addr, before: Option<String>) -> io::Result<Probe> {
         let socket = PacketSocket::open(Protocol::Arp(address), hardware)?;
-        ask(&socket, address)?;
-        Ok(Question {
+        send_probe(&socket, address)?;
+        Ok(Probe {
             socket,
             address,
             began: Instant::now(),
@@ -75,24 +75,24 @@ impl Question {
     /// Reads the answers and sends what is due.
     fn turn(mut self) -> State {
         let now = Instant::now();
-        let heard = owner(&self.socket, self.address);
-        match next(heard, now - self.began, self.repeated) {
+        let answers = read_answers(&self.socket, self.address);
+        match next(answers, now - self.began, self.repeated) {
             Next::Taken(by) => return State::Taken { by, since: now },
             Next::Free => {
                 self.note(self.announce());
                 return State::Free;
             }
-            Next::Ask => {
+            Next::Repeat => {
                 self.repeated = true;
-                self.note(ask(&self.socket, self.address));
+                self.note(send_probe(&self.socket, self.address));
             }
             Next::Wait => {}
         }
-        State::Asked(self)
+        State::Probing(self)
     }
 
-    /// Tells the neighbours: they may know this address with the hardware address of an earlier boot,
-    /// of which on InfiniBand only the GUID stays the same.
+    /// Announces an address that is in use already. A neighbour may have the hardware address of an
+    /// earlier boot in its ARP cache: on InfiniBand only the GUID in that address stays the same.
     fn announce(&self) -> io::Result<()> {
         if self.before.is_some() {
             return Ok(());
@@ -111,66 +111,68 @@ impl Question {
     }
 }
 
-fn ask(socket: &PacketSocket, address: Ipv4Addr) -> io::Result<()> {
+fn send_probe(socket: &PacketSocket, address: Ipv4Addr) -> io::Result<()> {
     let hardware = socket.hardware();
     let probe = Arp::probe(hardware.hardware_type, &hardware.address, address);
     socket.send_arp(&probe)
 }
 
-/// What was heard.
+/// Result of reading the answers.
 #[derive(Debug)]
-enum Heard {
+enum Answers {
+    /// This host has the address.
     Owner(String),
-    /// There may be more.
-    Much,
+    /// No owner in the packets of this turn; more packets may be queued.
+    More,
+    /// No owner in all packets that have arrived.
     Nothing,
 }
 
-/// Who has the address, of those that were heard.
-fn owner(socket: &PacketSocket, address: Ipv4Addr) -> Heard {
+/// Reads at most [`PACKETS`] packets, up to the first one that shows another host with the address.
+fn read_answers(socket: &PacketSocket, address: Ipv4Addr) -> Answers {
     let own = &socket.hardware().address;
     for _ in 0..PACKETS {
         let Ok(Some(packet)) = socket.receive() else {
-            return Heard::Nothing;
+            return Answers::Nothing;
         };
         if let Some(arp) = Arp::decode(&packet.bytes)
             && arp.takes(address, own)
-            // One interface may answer for another of the same machine.
+            // An interface may answer for another interface of the same machine.
             && !own_addresses(&Root::new("/")).contains(&arp.sender)
         {
             let by = HwAddr::from_bytes(&arp.sender);
-            return Heard::Owner(match by.and_then(|by| by.guid()) {
+            return Answers::Owner(match by.and_then(|by| by.guid()) {
                 Some(guid) => format!("port GUID {guid}"),
-                None => by.map_or_else(|| "somebody".to_owned(), |by| by.to_string()),
+                None => by.map_or_else(|| "another host".to_owned(), |by| by.to_string()),
             });
         }
     }
-    Heard::Much
+    Answers::More
 }
 
-/// What a question does next.
+/// What a probe does next.
 #[derive(Debug, PartialEq, Eq)]
 enum Next {
     /// This host has the address.
     Taken(String),
     Free,
-    /// The question is repeated.
-    Ask,
+    /// Sends the second probe.
+    Repeat,
     Wait,
 }
 
-/// What follows from the answers, `age` after the first question. While there are more packets than one
-/// turn reads, the end is put off for another second.
-fn next(heard: Heard, age: Duration, repeated: bool) -> Next {
-    let is_behind = match heard {
-        Heard::Owner(by) => return Next::Taken(by),
-        Heard::Much => age < 2 * PATIENCE,
-        Heard::Nothing => false,
+/// What follows from the answers, `age` after the first probe. While more packets arrive than one
+/// turn reads, the end is delayed by up to one second.
+fn next(answers: Answers, age: Duration, repeated: bool) -> Next {
+    let is_behind = match answers {
+        Answers::Owner(by) => return Next::Taken(by),
+        Answers::More => age < 2 * PATIENCE,
+        Answers::Nothing => false,
     };
     if age >= PATIENCE && !is_behind {
         Next::Free
     } else if !repeated && age >= AGAIN {
-        Next::Ask
+        Next::Repeat
     } else {
         Next::Wait
     }
@@ -183,7 +185,7 @@ fn announce(socket: &PacketSocket, address: Ipv4Addr) -> io::Result<()> {
 }
 
 impl Claims {
-    /// None yet. Where nobody waits for a boot, no address counts before its second is over.
+    /// No claims. Outside a boot an address counts only after its probe.
     pub fn new(is_boot: bool) -> Claims {
         Claims {
             known: BTreeMap::new(),
@@ -191,56 +193,50 @@ impl Claims {
         }
     }
 
-    /// Asks for the address, unless that was done already, and says whether it may be set now. An error
-    /// means that nobody can be asked here.
+    /// Begins a probe for the address, unless a probe runs or the result is known. True: the
+    /// address may be set now. An error means that no probe can be sent on this interface.
     pub fn claim(&mut self, hardware: &Hardware, address: Ipv4Addr) -> io::Result<bool> {
         let key = (hardware.index, address);
         let before = match self.known.get(&key) {
             None | Some(State::Open) => None,
             Some(State::Free) => {
-                // Taken away by somebody, or free at last.
+                // Another program removed the address, or the host that had the address left.
                 announce(
                     &PacketSocket::open(Protocol::Arp(address), hardware)?,
                     address,
                 )?;
                 return Ok(true);
             }
-            Some(State::Asked(question)) => return Ok(question.before.is_none()),
+            Some(State::Probing(probe)) => return Ok(probe.before.is_none()),
             Some(State::Taken { since, .. }) if Instant::now() < *since + RETRY => {
                 return Ok(false);
             }
             Some(State::Taken { by, .. }) => Some(by.clone()),
         };
         let may = before.is_none();
-        let question = Question::ask(hardware, address, before)?;
-        self.known.insert(key, State::Asked(question));
+        let probe = Probe::begin(hardware, address, before)?;
+        self.known.insert(key, State::Probing(probe));
         Ok(may)
     }
 
-    /// Hears the answers. To be called at each turn.
+    /// Reads the answers to all probes, and sends what is due. Called at each turn.
     pub fn listen(&mut self) {
         for (key, state) in std::mem::take(&mut self.known) {
             let next = match state {
-                State::Asked(question) => question.turn(),
+                State::Probing(probe) => probe.turn(),
                 known => known,
             };
             self.known.insert(key, next);
         }
     }
 
-    fn questions(&self) -> impl Iterator<Item = (&(u32, Ipv4Addr), &Question)> {
-        self.known.iter().filter_map(|(key, state)| match state {
-            State::Asked(question) => Some((key, question)),
-            _ => None,
-        })
-    }
-
-    /// Nobody has to be listened to any more.
+    /// True: no probe runs.
     pub fn is_settled(&self) -> bool {
-        self.questions().next().is_none()
+        let mut states = self.known.values();
+        !states.any(|state| matches!(state, State::Probing(_)))
     }
 
-    /// Who has an address that was asked for, if somebody has it.
+    /// The other host that has a claimed address.
     pub fn owner(&self, index: u32, address: Ipv4Addr) -> Option<&str> {
         match self.known.get(&(index, address)) {
             Some(State::Taken { by, .. }) => Some(by),
@@ -248,20 +244,21 @@ impl Claims {
         }
     }
 
-    /// When [`Claims::listen`] or [`Claims::claim`] may say something else.
+    /// When the result of [`Claims::listen`] or [`Claims::claim`] may change.
     pub fn due(&self) -> Option<Instant> {
         let now = Instant::now();
         let due = self.known.values().filter_map(|state| match state {
-            State::Asked(question) => Some(question.due()),
+            State::Probing(probe) => Some(probe.due()),
             State::Taken { since, .. } => Some(*since + RETRY).filter(|at| *at > now),
             State::Open | State::Free => None,
         });
         due.min()
     }
 
-    /// The interface lost its carrier: what was learnt on the link does not hold any more.
+    /// Forgets the results of an interface that lost its carrier: on another link they may be
+    /// wrong.
     pub fn forget(&mut self, index: u32) {
-        let is_open = |state: &State| matches!(state, State::Asked(_) | State::Open);
+        let is_open = |state: &State| matches!(state, State::Probing(_) | State::Open);
         self.known
             .retain(|(of, _), state| *of != index || is_open(state));
         for ((of, _), state) in &mut self.known {
@@ -271,12 +268,13 @@ impl Claims {
         }
     }
 
-    /// Whether an address that is set has still to be asked for.
+    /// Whether an address that is set must be probed again.
     pub fn is_open(&self, index: u32, address: Ipv4Addr) -> bool {
         matches!(self.known.get(&(index, address)), Some(State::Open))
     }
 
-    /// Adds what was heard to what was found: who has an address, and which do not count yet.
+    /// Adds the results to the facts: the addresses of other hosts, and outside a boot the
+    /// addresses that do not count yet.
     pub fn add_to(&self, netdevs: &mut [Netdev]) {
         for netdev in netdevs {
             for ((index, address), state) in &self.known {
@@ -285,14 +283,15 @@ impl Claims {
                 }
                 match state {
                     State::Taken { by, .. }
-                    | State::Asked(Question {
+                    | State::Probing(Probe {
                         before: Some(by), ..
                     }) => {
-                        netdev.taken.push(format!("{address} is taken by {by}"));
+                        netdev.taken.push(format!("{address} is in use by {by}"));
                     }
-                    State::Asked(_) if !self.is_boot => {
-                        let is_it = |found: &&mut FoundAddress| found.address.address == *address;
-                        for found in netdev.addresses.iter_mut().filter(is_it) {
+                    State::Probing(_) if !self.is_boot => {
+                        let is_claimed =
+                            |found: &&mut FoundAddress| found.address.address == *address;
+                        for found in netdev.addresses.iter_mut().filter(is_claimed) {
                             found.state = AddressState::Tentative;
                         }
                     }
@@ -329,34 +328,38 @@ mod tests {
     const MS: Duration = Duration::from_millis(1);
 
     #[test]
-    fn a_question_is_repeated_once_and_the_address_is_free_after_a_silent_second() {
+    fn a_probe_is_repeated_once_and_the_address_is_free_after_a_silent_second() {
         for (age, repeated, expected) in [
             (0, false, Next::Wait),
             (399, false, Next::Wait),
-            (400, false, Next::Ask),
+            (400, false, Next::Repeat),
             (400, true, Next::Wait),
             (999, true, Next::Wait),
             (1000, true, Next::Free),
             (1000, false, Next::Free),
         ] {
-            assert_eq!(next(Heard::Nothing, age * MS, repeated), expected, "{age}");
+            assert_eq!(
+                next(Answers::Nothing, age * MS, repeated),
+                expected,
+                "{age}"
+            );
         }
-        let owner = || Heard::Owner("port GUID 1".to_owned());
+        let owner = || Answers::Owner("port GUID 1".to_owned());
         let taken = Next::Taken("port GUID 1".to_owned());
         assert_eq!(next(owner(), Duration::ZERO, false), taken);
         assert_eq!(next(owner(), 5000 * MS, true), taken);
     }
 
     #[test]
-    fn a_flood_puts_the_end_off_for_a_second_and_no_longer() {
-        assert_eq!(next(Heard::Much, 400 * MS, false), Next::Ask);
-        assert_eq!(next(Heard::Much, 1000 * MS, true), Next::Wait);
-        assert_eq!(next(Heard::Much, 1999 * MS, true), Next::Wait);
-        assert_eq!(next(Heard::Much, 2000 * MS, true), Next::Free);
+    fn a_flood_of_packets_delays_the_end_by_one_second() {
+        assert_eq!(next(Answers::More, 400 * MS, false), Next::Repeat);
+        assert_eq!(next(Answers::More, 1000 * MS, true), Next::Wait);
+        assert_eq!(next(Answers::More, 1999 * MS, true), Next::Wait);
+        assert_eq!(next(Answers::More, 2000 * MS, true), Next::Free);
     }
 
     #[test]
-    fn what_was_learnt_on_a_link_goes_with_its_carrier() {
+    fn a_lost_carrier_removes_the_results_of_the_interface() {
         let (free, taken, other) = ([10, 0, 0, 1], [10, 0, 0, 2], [10, 0, 0, 3]);
         let since = Instant::now();
         let by = "port GUID 1".to_owned();
@@ -383,7 +386,7 @@ mod tests {
         };
         Part::add_to(&claims, &mut facts);
         let taken_of = |index: usize| facts.netdevs.get(index).map(|one| one.taken.clone());
-        let line = "10.0.0.2 is taken by port GUID 1".to_owned();
+        let line = "10.0.0.2 is in use by port GUID 1".to_owned();
         assert_eq!(taken_of(0), Some(vec![line]));
         assert_eq!(taken_of(1), Some(Vec::new()));
         assert!(claims.is_settled() && !claims.is_busy());

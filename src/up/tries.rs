@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! PURE: how long a client of DHCP or DHCPv6 asks: `rd.net.timeout.dhcp=` as often as
-//! `rd.net.dhcp.retry=` says.
+//! PURE: how long a DHCP or DHCPv6 client tries: `rd.net.dhcp.retry=` tries of
+//! `rd.net.timeout.dhcp=` seconds each.
 
 use std::time::Duration;
 
@@ -10,18 +10,18 @@ use tokio::time::Instant;
 #[derive(Debug)]
 pub struct Tries {
     limit: Option<Duration>,
-    left: u32,
-    /// When this try ends; none: it does not.
+    remaining: u32,
+    /// When this try ends; none: never.
     ends: Option<Instant>,
     gave_up: bool,
 }
 
 impl Tries {
-    /// The first one begins now; without a limit in seconds it has no end.
+    /// Begins the first try. `limit_s` is in seconds; without a limit a try does not end.
     pub fn begin(limit_s: Option<u32>, tries: u32, now: Instant) -> Tries {
         let mut tries = Tries {
             limit: limit_s.map(u64::from).map(Duration::from_secs),
-            left: tries.max(1),
+            remaining: tries.max(1),
             ends: None,
             gave_up: false,
         };
@@ -30,33 +30,33 @@ impl Tries {
     }
 
     fn next(&mut self, now: Instant) {
-        self.left = self.left.saturating_sub(1);
+        self.remaining = self.remaining.saturating_sub(1);
         self.prolong(now);
     }
 
-    /// This try has all of its time again: a lease was there, and is lost.
+    /// Restarts the time of this try, after a lease was lost.
     pub fn prolong(&mut self, now: Instant) {
         self.ends = self.limit.map(|limit| now + limit);
     }
 
-    /// No more of them: what is asked for is not needed.
+    /// Ends all tries.
     pub fn give_up(&mut self) {
         self.ends = None;
         self.gave_up = true;
     }
 
-    /// All of them are over.
+    /// True: no tries are left.
     pub fn gave_up(&self) -> bool {
         self.gave_up
     }
 
-    /// True: the time of a try is up, and the next one begins now.
+    /// True: the time of a try is over, and the next try begins now.
     pub fn is_next(&mut self, now: Instant, has_lease: bool) -> bool {
         let is_over = self.ends.is_some_and(|ends| now >= ends);
         if !is_over || has_lease {
             return false;
         }
-        if self.left == 0 {
+        if self.remaining == 0 {
             self.give_up();
             return false;
         }
@@ -64,7 +64,7 @@ impl Tries {
         true
     }
 
-    /// When the try ends; none while there is a lease.
+    /// When the try ends; none: never, or the client has a lease.
     pub fn due(&self, has_lease: bool) -> Option<Instant> {
         self.ends.filter(|_| !has_lease)
     }
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_limit_a_try_has_no_end_and_no_tries_are_one() {
+    fn without_a_limit_a_try_does_not_end_and_zero_tries_count_as_one() {
         let now = Instant::now();
         let mut tries = Tries::begin(None, 3, now);
         assert_eq!(tries.due(false), None);

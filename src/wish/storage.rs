@@ -171,7 +171,7 @@ fn nfs(rest: &str) -> Root {
 }
 
 /// `[USER:PASSWORD@]SERVER:[PROTOCOL]:[PORT]:[IFACE]:[NETDEV]:[LUN]:TARGET`; the iface record of
-/// open-iscsi says what carries it, as does `rd.iscsi.transport=`.
+/// open-iscsi names the transport, as does `rd.iscsi.transport=`.
 fn iscsi(rest: &str, is_iser: bool) -> Root {
     let rest = rest.rsplit_once('@').map_or(rest, |(_, rest)| rest);
     let (server, rest) = match rest.split_once(']') {

@@ -141,7 +141,7 @@ fn an_address_that_somebody_has_is_given_up_and_declined_and_another_one_taken()
         assert_eq!(lease.address, Ipv4Addr::new(10, 9, 0, 11));
         node.unopposed();
         let taken = node.session.progress().counts.taken.unwrap();
-        assert!(taken.starts_with("10.9.0.10 is taken by "), "{taken}");
+        assert!(taken.starts_with("10.9.0.10 is in use by "), "{taken}");
         assert_eq!(
             server.said().matches("DHCPDECLINE(far) 10.9.0.10").count(),
             1

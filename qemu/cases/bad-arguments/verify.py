@@ -24,13 +24,13 @@ WRONG = {
 def verify(boot):
     found = boot.first(r"Command line: ")
     if found is None:
-        yield "kmsg: no command line in it"
+        yield "kmsg: no line with the command line"
         return
     cmdline = found[1].partition("Command line: ")[2]
-    said = [text for _, text in boot.kmsg]
+    lines = [text for _, text in boot.kmsg]
     for argument, complaint in WRONG.items():
         # Of an unknown argument the value is not shown.
         shown = argument.partition("=")[0] + "=****" if complaint.startswith("unknown") else argument
-        want = f"ibboot: /proc/cmdline:{f'{cmdline} '.index(f'{argument} ') + 1}: {shown}: {complaint}"
-        if want not in said:
-            yield f"kmsg: no line {want!r}"
+        expected = f"ibboot: /proc/cmdline:{f'{cmdline} '.index(f'{argument} ') + 1}: {shown}: {complaint}"
+        if expected not in lines:
+            yield f"kmsg: no line {expected!r}"

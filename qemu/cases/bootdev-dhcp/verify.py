@@ -5,5 +5,5 @@ RESOLVER = "nameserver 10.0.0.53\nnameserver 10.0.0.54\n"
 
 
 def verify(boot):
-    if (seen := boot.text("out/resolv.conf")) != RESOLVER:
-        yield f"resolv.conf: {seen!r}"
+    if (found := boot.text("out/resolv.conf")) != RESOLVER:
+        yield f"resolv.conf: {found!r}"

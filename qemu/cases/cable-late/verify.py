@@ -10,8 +10,8 @@ def verify(boot):
     plugged = boot.first("boot-test: the cable is plugged in")
     verified = boot.first(r"ibboot: ib0 \(softib0/1\): verified: ")
     if None in (plugged, verified):
-        yield f"kmsg: not all of it is there: plugged in {plugged}, verified {verified}"
+        yield f"kmsg: a line is missing: plugged in {plugged}, verified {verified}"
         return
     took = verified[0] - plugged[0]
     if not TRAINING <= took < TRAINING + AFTER:
-        yield f"verified {took:.1f} s after the cable came, wanted {TRAINING} s of training and less than {AFTER} s more"
+        yield f"verified {took:.1f} s after the cable came, expected {TRAINING} s of training and less than {AFTER} s more"

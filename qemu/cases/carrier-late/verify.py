@@ -16,7 +16,7 @@ def verify(boot):
         yield f"the port was active {active[0] - start[0]:.1f} s after the start: the cable was not out"
     late = verified_at(boot) - active[0]
     if late > EVENT:
-        yield f"verified {late * 1000:.0f} ms after the kernel said active: more than {EVENT * 1000:.0f} ms"
+        yield f"verified {late * 1000:.0f} ms after the kernel reported active: more than {EVENT * 1000:.0f} ms"
 
 
 def verified_at(boot):

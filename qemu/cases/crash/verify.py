@@ -11,7 +11,7 @@ def verify(boot):
     if boot.first("ibboot: "):
         yield f"the kernel that saves the dump: {boot.first('ibboot: ')[1]}"
     if "No such file" not in (boot.text("out/dump-ibboot.txt") or ""):
-        yield f"/run/ibboot is there: {boot.text('out/dump-ibboot.txt')}"
+        yield f"/run/ibboot exists: {boot.text('out/dump-ibboot.txt')}"
     modules = re.findall(r"/([\w-]+)\.ko", boot.text("out/dump-modules.txt") or "")
     if missing := {"mlx4_ib", "mlx5_ib", "ib_ipoib"} - set(modules):
         yield f"not in the image: {missing}"

@@ -6,10 +6,10 @@ def verify(boot):
     state = boot.json("run/state.json")
     (progress,) = state["dhcp"]
     lease = progress["lease"]
-    seen = (progress["state"], progress["hardware_type"], lease["address"], lease["root_path"])
-    if seen != ("BOUND", 32, "10.0.0.55", "nfs:10.0.0.2:/srv/root"):
+    found = (progress["state"], progress["hardware_type"], lease["address"], lease["root_path"])
+    if found != ("BOUND", 32, "10.0.0.55", "nfs:10.0.0.2:/srv/root"):
         yield f"state.json: {progress}"
     if [mark["object"] for mark in state["marks"] if mark["phase"] == "lease"] != ["ib0"]:
         yield "state.json: no mark of the lease"
     if not boot.first(r"ibboot: ib0: DHCP: 10\.0\.0\.55/24 of 10\.0\.0\.2, for 3600 s"):
-        yield "kmsg: nothing of the lease"
+        yield "kmsg: no line about the lease"

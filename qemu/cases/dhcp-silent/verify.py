@@ -8,4 +8,4 @@ def verify(boot):
     if not begins or not over:
         yield f"kmsg: begins {begins}, over {over}"
     elif not 10.0 <= over[0] - begins[0] < 40.0:
-        yield f"given up after {over[0] - begins[0]:.1f} s, wanted 10"
+        yield f"given up after {over[0] - begins[0]:.1f} s, expected 10"

@@ -1,4 +1,4 @@
-# The server does not ask before it offers; somebody has the first address of its range, who is in the broadcast group
+# The server does not ask before it offers; another host has the first address of its range, who is in the broadcast group
 # before the near end.
 . /run/ibboot-fabric/lib.sh
 fabric knob softib0/1 fail_joins 2

@@ -4,6 +4,6 @@
 
 def verify(boot):
     reason = (boot.text("run/result") or "").partition("\n")[2].strip()
-    seen = reason.partition("no carrier: ")[2].partition(", expected")[0]
-    if not seen or seen not in (boot.text("out/check.txt") or ""):
-        yield f"ibboot check: {seen!r} is not in it"
+    found = reason.partition("no carrier: ")[2].partition(", expected")[0]
+    if not found or found not in (boot.text("out/check.txt") or ""):
+        yield f"ibboot check: no line has {found!r}"

@@ -3,9 +3,9 @@
 
 
 def verify(boot):
-    said = [text for _, text in boot.kmsg if "S3CR3T" in text]
-    if not any("ommand line:" in text for text in said):
-        yield "kmsg: no command line with the password in it: this case shows nothing"
-    for text in said:
+    lines = [text for _, text in boot.kmsg if "S3CR3T" in text]
+    if not any("ommand line:" in text for text in lines):
+        yield "kmsg: no command line with the password: this case shows nothing"
+    for text in lines:
         if "ibboot: " in text:
             yield f"kmsg: {text}"

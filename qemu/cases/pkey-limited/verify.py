@@ -9,7 +9,7 @@ VERIFIED = "ibboot: ib0 (softib0/1): verified: InfiniBand, 40 Gb/sec (4X QDR), p
 
 
 def verify(boot):
-    said = [text for _, text in boot.kmsg]
+    lines = [text for _, text in boot.kmsg]
     for line in (WARNING, VERIFIED):
-        if line not in said:
+        if line not in lines:
             yield f"kmsg: no line {line!r}"

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The firmware asked for iPXE, iPXE for its script, and the script for the rest."""
+"""The firmware requested iPXE, iPXE requested its script, and the script requested the rest."""
 
 
 def verify(boot):
-    asked = (boot.folder / "netboot" / "dnsmasq.log").read_text()
-    for want in ("vendor class: PXEClient:Arch:00007:", "/snponly.efi to ", "user class: iPXE", "/boot.ipxe to "):
-        if want not in asked:
-            yield f"dnsmasq.log: no line has {want!r}"
+    requests = (boot.folder / "netboot" / "dnsmasq.log").read_text()
+    for expected in ("vendor class: PXEClient:Arch:00007:", "/snponly.efi to ", "user class: iPXE", "/boot.ipxe to "):
+        if expected not in requests:
+            yield f"dnsmasq.log: no line has {expected!r}"
     served = (boot.folder / "netboot" / "http.log").read_text()
-    for want in ('"GET /kernel HTTP/1.1" 200', '"GET /initrd HTTP/1.1" 200'):
-        if want not in served:
-            yield f"http.log: no line has {want!r}"
+    for expected in ('"GET /kernel HTTP/1.1" 200', '"GET /initrd HTTP/1.1" 200'):
+        if expected not in served:
+            yield f"http.log: no line has {expected!r}"

@@ -9,6 +9,6 @@ def verify(boot):
     began = boot.first(r"softib softib\.\d: initialising, ")
     ended = [when for when, text in boot.kmsg if text in [f"softib softib.{n}: softib{n}" for n in range(HCAS)]]
     if began is None or len(ended) != HCAS:
-        yield f"kmsg: the first probe {began}, {len(ended)} probes done, wanted {HCAS}"
+        yield f"kmsg: the first probe {began}, {len(ended)} probes done, expected {HCAS}"
     elif max(ended) - began[0] >= 3 * PROBE:
-        yield f"all HCAs after {max(ended) - began[0]:.1f} s, wanted less than three probes of {PROBE} s"
+        yield f"all HCAs after {max(ended) - began[0]:.1f} s, expected less than three probes of {PROBE} s"

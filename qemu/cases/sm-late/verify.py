@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Nothing is verified before there is a subnet manager, and the wait for it is told word for word."""
+"""No link is verified before the subnet manager runs, and the wait for the subnet manager is logged."""
 
 WAITED_AT_LEAST = 14.0
 WAITING = (
@@ -13,9 +13,9 @@ def verify(boot):
     start = boot.first("boot-test: the subnet manager starts")
     verified = boot.first(r"ibboot: ib0 \(softib0/1\): verified: ")
     if None in (waiting, start, verified):
-        yield f"kmsg: not all of it is there: waiting {waiting}, the subnet manager {start}, verified {verified}"
+        yield f"kmsg: a line is missing: waiting {waiting}, the subnet manager {start}, verified {verified}"
         return
     if start[0] - waiting < WAITED_AT_LEAST:
-        yield f"the subnet manager came {start[0] - waiting:.1f} s after the wait began: too early to show anything"
+        yield f"the subnet manager began {start[0] - waiting:.1f} s after the wait began: too early to show anything"
     if verified[0] < start[0]:
-        yield "verified before there was a subnet manager"
+        yield "verified before the subnet manager began"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Each interface is left to udev for 2 s, which is said once, and only then used."""
+"""ibboot waits 2 s for udev to name each interface, logs that once, and then uses the interface."""
 
 import re
 
@@ -12,11 +12,11 @@ USED = {
 
 def verify(boot):
     for name, used in USED.items():
-        said = f"ibboot: {name}: udev has not named this interface after 2 s: ibboot goes on without udev"
-        lines = [when for when, text in boot.kmsg if text == said]
+        expected = f"ibboot: {name}: udev has not named this interface after 2 s: ibboot goes on without udev"
+        lines = [when for when, text in boot.kmsg if text == expected]
         if len(lines) != 1:
-            yield f"kmsg: {len(lines)} times {said!r}"
+            yield f"kmsg: {len(lines)} times {expected!r}"
             continue
         then = boot.first(used)
         if then is None or then[0] < lines[0]:
-            yield f"kmsg: {name}: said at {lines[0]}, used at {then}"
+            yield f"kmsg: {name}: logged at {lines[0]}, used at {then}"

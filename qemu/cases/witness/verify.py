@@ -23,7 +23,7 @@ def verify(boot):
     rows = [*of_device(device, rdma_dev, ibstat, devinfo), *of_port(device, port, rdma_link, ibstat, devinfo)]
     for field, ours, theirs in rows:
         if str(ours) != str(theirs):
-            yield f"{field}: ibboot says {ours!r}, the witness {theirs!r}"
+            yield f"{field}: ibboot reports {ours!r}, the witness {theirs!r}"
     yield from moved(boot)
 
 
@@ -88,10 +88,10 @@ def of_port(device, port, rdma_link, ibstat, devinfo):
 
 def moved(boot):
     """Data went over the link: what the two programs say at their end."""
-    said = boot.text("out/root.txt") or ""
-    if not re.search(r"^819200 bytes in ", said, re.M):
-        yield "ibv_rc_pingpong: no word of 819200 bytes"
-    pings = re.findall(r"^ping data: rdma-ping-(\d+): ", said, re.M)
+    output = boot.text("out/root.txt") or ""
+    if not re.search(r"^819200 bytes in ", output, re.M):
+        yield "ibv_rc_pingpong: no line about 819200 bytes"
+    pings = re.findall(r"^ping data: rdma-ping-(\d+): ", output, re.M)
     if len(pings) != 20:
         yield f"rping: {len(pings)} of 20 messages came back"
 

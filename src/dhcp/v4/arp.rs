@@ -22,7 +22,7 @@ pub struct Arp {
     pub sender: Vec<u8>,
     /// The address that the sender claims; 0.0.0.0 in a probe.
     pub sender_address: Ipv4Addr,
-    /// The address that the packet asks about.
+    /// The address that the packet requests.
     pub target_address: Ipv4Addr,
 }
 

@@ -414,7 +414,7 @@ impl Client {
         } else {
             "the address is removed"
         };
-        let mut actions = self.tell(now, kind, format!("{why}: {becomes}"));
+        let mut actions = self.warn_of_lease(now, kind, format!("{why}: {becomes}"));
         if self.config.keep {
             self.requested = Some(lease.address);
         } else {

@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sent_is_received() {
+    fn a_sent_packet_is_received() {
         for payload in [&b""[..], b"x", b"even", &[0; 1400]] {
             let packet = answer(payload);
             let datagram = to_client(&packet, false).unwrap();
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_machine_can_have_sent_is_nothing() {
+    fn an_impossible_packet_is_dropped() {
         let packet = |from: [u8; 4], to: Ipv4Addr| {
             let mut packet = to_servers(from.into(), to, b"abc").unwrap();
             packet[20..24].copy_from_slice(&[0, 67, 0, 68]);

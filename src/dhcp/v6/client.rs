@@ -34,7 +34,7 @@ const OFFERS: usize = 8;
 const SHUNNED: usize = 256;
 /// How long an offer of a server that failed before waits for a better offer.
 const GRACE: u64 = 2 * SECOND;
-/// Wait after the first DECLINE, and after every later one: a server whose addresses are all taken
+/// Wait after the first DECLINE, and after every later one: a server whose addresses are all in use
 /// must not cause a storm.
 const DECLINED_ONCE: u64 = SECOND;
 const DECLINED: u64 = 10 * SECOND;
@@ -155,7 +155,7 @@ impl Client {
         }
     }
 
-    /// Starts the client; with `known`, the client asks for the address of an earlier lease.
+    /// Starts the client; with `known`, the client requests the address of an earlier lease.
     ///
     /// The client sends the first SOLICIT at once: duplicate address detection of the link-local
     /// address has already spread the nodes in time (RFC 4862 5.4.2).
@@ -375,7 +375,7 @@ impl Client {
         } else {
             "the address is removed"
         };
-        let mut actions = self.tell(now, kind, format!("{why}: {becomes}"));
+        let mut actions = self.warn_of_lease(now, kind, format!("{why}: {becomes}"));
         if self.config.keep {
             self.requested = Some(lease.address);
         } else {
@@ -388,15 +388,15 @@ impl Client {
     }
 
     /// Another host has the granted address: the kernel's duplicate address detection found the
-    /// other host. The client tells the server (DECLINE) and requests another address.
+    /// other host. The client declines the address (DECLINE) and requests another address.
     pub fn duplicate(&mut self, now: u64) -> Vec<Action> {
         let Some(lease) = self.held.take() else {
             return Vec::new();
         };
-        let what = format!("{} is taken by another host", lease.address);
+        let what = format!("{} is in use by another host", lease.address);
         self.counts.taken = Some(what.clone());
         self.requested = None;
-        let mut actions = self.tell(now, "taken", format!("{what}: declined"));
+        let mut actions = self.warn_of_lease(now, "taken", format!("{what}: declined"));
         actions.push(Action::Lost(lease.address));
         self.declined = Some(lease);
         actions.extend(self.enter(now, State::Declining));

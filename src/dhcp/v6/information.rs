@@ -281,11 +281,11 @@ impl Asker {
         }
         let allowed = message.longest_wait_s(option::INF_MAX_RT);
         self.slowest_s = allowed.or(self.slowest_s);
-        let said = match client {
+        let information = match client {
             Some(_) => Information::of(message, from),
             None => Err(Refusal::Unusable("no client identifier (option 1)".into())),
         };
-        match said {
+        match information {
             Ok(information) => {
                 count(&mut self.counts.replies);
                 let mut actions = vec![Action::Say(
@@ -293,8 +293,7 @@ impl Asker {
                     format!("{} from {from}", information.words()),
                 )];
                 let left_out = information.left_out.iter();
-                actions
-                    .extend(left_out.map(|what| Action::Say(true, format!("not taken: {what}"))));
+                actions.extend(left_out.map(|what| Action::Say(true, format!("not used: {what}"))));
                 actions.push(Action::Bound);
                 self.answer = Some(information);
                 self.due = None;

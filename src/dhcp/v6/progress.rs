@@ -23,7 +23,7 @@ pub enum State {
     /// The client requests an offer.
     #[serde(rename = "REQUEST")]
     Requesting,
-    /// The client tells the server that another host has the address.
+    /// The client declines an address that another host has.
     #[serde(rename = "DECLINE")]
     Declining,
     /// The client has a lease.

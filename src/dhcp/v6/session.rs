@@ -53,7 +53,7 @@ impl Session {
         })
     }
 
-    /// Starts the client; with `known`, the client asks for the address of an earlier lease.
+    /// Starts the client; with `known`, the client requests the address of an earlier lease.
     pub fn start(&mut self, known: Option<Ipv6Addr>) {
         let actions = self.client.start(boottime_ns(), known);
         self.carry_out(actions);
@@ -121,8 +121,8 @@ impl Session {
 
     /// Whether the client sent at least this many messages and no server is about to grant a lease.
     pub fn is_in_vain(&self, messages: u32) -> bool {
-        let is_asked = self.client.state() == State::Requesting;
-        self.client.counts().sent >= messages && !is_asked
+        let is_granting = self.client.state() == State::Requesting;
+        self.client.counts().sent >= messages && !is_granting
     }
 
     /// Does what is due now.

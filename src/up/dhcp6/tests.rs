@@ -9,7 +9,7 @@ fn found(text: &str, state: AddressState) -> FoundAddress {
 }
 
 #[test]
-fn a_lease_that_another_process_keeps_stands_while_its_address_does() {
+fn a_lease_of_another_process_counts_while_its_address_is_on_the_interface() {
     let lease = r#"{"address":"fd00::5","server":"fe80::1","server_id":"00:03:00:01",
         "asked_ns":0,"seconds":60,"preferred_s":60,"renew_s":30,"rebind_s":50}"#;
     let known = Progress {
@@ -40,7 +40,7 @@ fn a_lease_that_another_process_keeps_stands_while_its_address_does() {
 }
 
 #[test]
-fn the_address_that_a_lease_gave_is_no_routers() {
+fn the_address_of_a_lease_is_not_the_address_of_a_router() {
     let known = r#"{"address":"fd00::5","server":"fe80::1","server_id":"00:03:00:01",
         "asked_ns":0,"seconds":60,"preferred_s":60,"renew_s":30,"rebind_s":50}"#;
     let known = Progress {
@@ -60,18 +60,18 @@ fn the_address_that_a_lease_gave_is_no_routers() {
             ..Netdev::default()
         }
     };
-    // An earlier run's, and one that is withdrawn and still there.
-    let left = netdev(&["fe80::5/64", "fd00::5/128"], &["fd00::6/128"]);
-    assert!(!leases.has_router_address(&left, 4));
-    assert!(leases.has_router_address(&left, 5));
+    // The address of an earlier run, and the address of a lost lease.
+    let leased = netdev(&["fe80::5/64", "fd00::5/128"], &["fd00::6/128"]);
+    assert!(!leases.has_router_address(&leased, 4));
+    assert!(leases.has_router_address(&leased, 5));
     assert!(leases.has_router_address(&netdev(&["fd00::5/64"], &[]), 4));
     assert!(leases.has_router_address(&netdev(&[], &["fd00::7/128"]), 4));
     leases.follow(&Facts::default(), None);
-    assert!(leases.has_router_address(&left, 4));
+    assert!(leases.has_router_address(&leased, 4));
 }
 
 #[test]
-fn a_client_goes_on_while_it_asks_from_its_address_with_carrier_or_has_a_lease() {
+fn a_client_ends_with_another_link_local_address_or_without_carrier_and_lease() {
     let here: Ipv6Addr = "fe80::5".parse().unwrap();
     let other: Ipv6Addr = "fe80::6".parse().unwrap();
     for (local, carrier, has_lease, expected) in [
@@ -82,13 +82,13 @@ fn a_client_goes_on_while_it_asks_from_its_address_with_carrier_or_has_a_lease()
         (None, false, true, true),
         (None, true, false, false),
     ] {
-        let what = format!("{local:?} {carrier} {has_lease}");
-        assert_eq!(stays(here, has_lease, local, carrier), expected, "{what}");
+        let text = format!("{local:?} {carrier} {has_lease}");
+        assert_eq!(stays(here, has_lease, local, carrier), expected, "{text}");
     }
 }
 
 #[test]
-fn with_either6_the_routers_have_the_first_turn_unless_they_leave_addresses_to_dhcpv6() {
+fn with_either6_a_client_waits_for_the_routers_unless_they_announce_dhcpv6() {
     let either6 = |seconds| Dhcp6Wish {
         after_router_s: seconds,
         ..Dhcp6Wish::default()
@@ -104,19 +104,19 @@ fn with_either6_the_routers_have_the_first_turn_unless_they_leave_addresses_to_d
     };
     let bare = netdev(&["fe80::5/64"]);
     let mut leases = Leases::default();
-    let mut turn =
-        |wish: &Dhcp6Wish, netdev: &Netdev, router| leases.has_turn(wish, netdev, 4, router);
-    assert!(turn(&either6(None), &bare, Router::Silent));
-    assert!(turn(&either6(Some(10)), &bare, Router::Managed));
-    assert!(!turn(&either6(Some(10)), &bare, Router::Silent));
+    let mut may_begin =
+        |wish: &Dhcp6Wish, netdev: &Netdev, router| leases.may_begin(wish, netdev, 4, router);
+    assert!(may_begin(&either6(None), &bare, Router::Silent));
+    assert!(may_begin(&either6(Some(10)), &bare, Router::Managed));
+    assert!(!may_begin(&either6(Some(10)), &bare, Router::Silent));
     assert!(
-        !turn(&either6(Some(0)), &netdev(&[]), Router::Silent),
-        "nowhere to ask from"
+        !may_begin(&either6(Some(0)), &netdev(&[]), Router::Silent),
+        "no address to send from"
     );
     assert!(
-        turn(&either6(Some(0)), &bare, Router::Silent),
-        "the time is over"
+        may_begin(&either6(Some(0)), &bare, Router::Silent),
+        "the wait is over"
     );
     let routed = netdev(&["fe80::5/64", "fd00::5/64"]);
-    assert!(!turn(&either6(Some(0)), &routed, Router::Silent));
+    assert!(!may_begin(&either6(Some(0)), &routed, Router::Silent));
 }

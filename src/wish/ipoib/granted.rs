@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn the_address_is_asked_for_and_the_rest_suggested() {
+    fn the_address_is_expected_and_the_rest_is_suggested() {
         let granted = IpoibWish::default().granted(&lease(
             r#""address":"10.0.0.5","prefix":24,"mtu":1500,"host_name":"other","routers":["10.0.0.1"]"#,
         ));
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_command_line_asks_for_goes_before_what_a_server_suggests() {
+    fn requests_of_the_command_line_precede_suggestions_of_a_server() {
         let route = Route {
             network: Address {
                 address: "10.7.0.0".parse().unwrap(),

@@ -73,7 +73,12 @@ impl Client {
     }
 
     /// Like `warn`, about a lease.
-    pub(super) fn tell(&mut self, now: u64, kind: &'static str, line: String) -> Vec<Action> {
+    pub(super) fn warn_of_lease(
+        &mut self,
+        now: u64,
+        kind: &'static str,
+        line: String,
+    ) -> Vec<Action> {
         let line = self.of_lease.pass(now, kind, line);
         line.into_iter().map(Action::warning).collect()
     }
@@ -240,7 +245,7 @@ impl Client {
         if self.held.is_some() && !matches!(self.state, State::Requesting) {
             return self.lost(now, "refused", &why);
         }
-        let mut actions = self.tell(now, "NAK", why);
+        let mut actions = self.warn_of_lease(now, "NAK", why);
         if self.state == State::Rebooting {
             self.requested = None;
             actions.extend(self.enter(now, State::Selecting));

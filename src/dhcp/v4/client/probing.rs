@@ -63,7 +63,7 @@ impl Client {
         if !arp.takes(address, &self.config.identity.hardware) {
             return Vec::new();
         }
-        let what = format!("{address} is taken by {}", Hex(&arp.sender));
+        let what = format!("{address} is in use by {}", Hex(&arp.sender));
         let decline = self.decline(lease);
         self.counts.taken = Some(what.clone());
         self.held = None;
@@ -77,7 +77,7 @@ impl Client {
         self.declines = self.declines.saturating_add(1);
         self.counts.sent += 1;
         let line = format!("{what}: declined; requesting another address");
-        let mut actions = self.tell(now, "taken", line);
+        let mut actions = self.warn_of_lease(now, "taken", line);
         let broadcast = Destination::Link(Ipv4Addr::UNSPECIFIED);
         actions.push(Action::Send(decline, broadcast));
         actions.push(Action::Lost(address));
@@ -96,7 +96,7 @@ impl Client {
             "{} also uses {address}: the address is kept and announced again",
             Hex(&arp.sender)
         );
-        let mut actions = self.tell(now, "conflict", line);
+        let mut actions = self.warn_of_lease(now, "conflict", line);
         actions.push(Action::Defend(address));
         actions
     }

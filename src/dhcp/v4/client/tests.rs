@@ -197,7 +197,7 @@ fn a_taken_address_is_given_up_and_declined_and_another_one_requested() {
     assert_eq!(
         talk.note(actions).sent(),
         format!(
-            "\"10.0.0.5 is taken by {owner}: declined; requesting another address\", DECLINE, lost 10.0.0.5"
+            "\"10.0.0.5 is in use by {owner}: declined; requesting another address\", DECLINE, lost 10.0.0.5"
         )
     );
     assert_eq!(talk.client.lease(), None);

@@ -73,7 +73,7 @@ fn parts_of_an_option_are_joined_over_all_three_fields_in_their_order() {
 }
 
 #[test]
-fn what_does_not_fit_is_no_message() {
+fn a_malformed_packet_is_not_a_message() {
     let decoded = |options: &[u8]| Message::decode(&with(options)).map(|_| ());
     assert_eq!(Message::decode(&[]), Err(Malformed::Short(0)));
     assert_eq!(

@@ -47,7 +47,7 @@ impl Client {
                 &"no client identifier (option 1)".into(),
             );
         }
-        let is_asked = match self.asked() {
+        let is_expected = match self.expected() {
             Some(asked) => unhex(asked).as_deref() == Some(server),
             None => true,
         };
@@ -57,7 +57,9 @@ impl Client {
             (Kind::Reply, State::Soliciting) if is_rapid && self.held.is_none() => {
                 self.granted(now, message, from)
             }
-            (Kind::Reply, State::Requesting | State::Renewing | State::Declining) if !is_asked => {
+            (Kind::Reply, State::Requesting | State::Renewing | State::Declining)
+                if !is_expected =>
+            {
                 self.reject(
                     now,
                     message,
@@ -78,7 +80,7 @@ impl Client {
     }
 
     /// DUID of the server that must answer; none: any server may.
-    fn asked(&self) -> Option<&str> {
+    fn expected(&self) -> Option<&str> {
         let lease = match self.state {
             State::Requesting => self.offers.first().map(|offer| &offer.lease),
             State::Renewing => self.held.as_ref(),
@@ -108,7 +110,12 @@ impl Client {
     }
 
     /// Like `warn`, about a lease.
-    pub(super) fn tell(&mut self, now: u64, kind: &'static str, line: String) -> Vec<Action> {
+    pub(super) fn warn_of_lease(
+        &mut self,
+        now: u64,
+        kind: &'static str,
+        line: String,
+    ) -> Vec<Action> {
         let line = self.of_lease.pass(now, kind, line);
         line.into_iter().map(Action::warning).collect()
     }

@@ -250,7 +250,7 @@ fn silence_is_answered_by_waits_that_double_up_to_sixteen_seconds() {
 }
 
 #[test]
-fn who_hurries_does_not_wait_for_the_repetition() {
+fn a_hurried_client_does_not_wait_for_the_repetition() {
     let mut talk = Talk::new(false);
     talk.start();
     assert_eq!(talk.client.hurry(talk.now + S / 2), []);
@@ -265,7 +265,7 @@ fn who_hurries_does_not_wait_for_the_repetition() {
 }
 
 #[test]
-fn what_is_not_for_us_is_counted_and_changes_nothing() {
+fn a_message_for_another_client_is_counted_and_changes_nothing() {
     let mut talk = Talk::new(false);
     talk.start();
     let good = talk.answer(Kind::Advertise, GOOD, MINE, 60);
@@ -346,7 +346,7 @@ fn a_server_that_offers_and_does_not_answer_is_the_last_choice() {
 }
 
 #[test]
-fn a_refusal_is_said_and_does_not_make_a_storm() {
+fn a_refusal_is_logged_and_causes_no_storm() {
     let mut talk = Talk::new(false);
     talk.start();
     let mut none = talk.refusal(GOOD, 2);
@@ -451,7 +451,7 @@ fn the_address_of_the_root_is_kept_and_no_other_one_taken() {
 }
 
 #[test]
-fn nobody_slows_a_boot_down() {
+fn no_server_slows_a_boot_down() {
     let mut talk = Talk::new(false);
     talk.start();
     let mut slow = talk.refusal(EVIL, 2);
@@ -466,7 +466,7 @@ fn nobody_slows_a_boot_down() {
 }
 
 #[test]
-fn a_server_that_forgot_the_lease_is_asked_for_it_anew() {
+fn a_lease_that_the_server_forgot_is_requested_again() {
     for keep in [false, true] {
         let mut talk = Talk::bound(keep, 1000);
         talk.wake();
@@ -508,11 +508,11 @@ fn a_server_that_takes_the_address_back_is_obeyed_unless_a_root_hangs_on_it() {
 }
 
 #[test]
-fn an_address_of_another_host_is_declined_and_another_one_asked_for() {
+fn an_address_of_another_host_is_declined_and_another_one_is_requested() {
     let mut talk = Talk::bound(false, 1000);
     let actions = talk.client.duplicate(talk.now);
     talk.note(actions);
-    let line = "fd00::5 is taken by another host: declined".to_owned();
+    let line = "fd00::5 is in use by another host: declined".to_owned();
     assert_eq!(
         talk.actions[..2],
         [Action::Say(true, line), Action::Lost(ip(MINE))]

@@ -58,7 +58,7 @@ fn without(request: &Message, code: u16) -> Message {
 }
 
 #[test]
-fn the_question_says_who_asks_and_for_what_and_asks_for_no_address() {
+fn the_request_has_the_identity_and_the_options_and_no_address() {
     let mut asker = asker();
     let first = asker.due().unwrap();
     assert!((100 * SECOND..101 * SECOND).contains(&first), "{first}");
@@ -98,7 +98,7 @@ fn an_answer_ends_it() {
                 false,
                 "name servers fd00::53, search a.example from fe80::1".to_owned()
             ),
-            Action::Say(true, "not taken: option 23: fe80::1".to_owned()),
+            Action::Say(true, "not used: option 23: fe80::1".to_owned()),
             Action::Bound,
         ]
     );
@@ -132,7 +132,7 @@ fn an_answer_without_name_servers_is_one() {
 }
 
 #[test]
-fn what_is_no_answer_to_this_question_is_not_believed() {
+fn an_answer_to_another_request_is_not_used() {
     let mut asker = asker();
     let mut early = Message::new(Kind::Reply, asker.transaction);
     early.options = reply(&early).options;
@@ -187,7 +187,7 @@ fn values_that_do_not_fit_are_left_out_and_named() {
 }
 
 #[test]
-fn silence_is_said_once_and_slows_the_question_down() {
+fn silence_is_logged_once_and_slows_the_repetition_down() {
     let mut asker = asker();
     let mut last = 0;
     let mut logged = Vec::new();
@@ -215,7 +215,7 @@ fn silence_is_said_once_and_slows_the_question_down() {
 }
 
 #[test]
-fn where_it_ends_without_an_answer_that_is_said_once_with_what_is_known() {
+fn an_end_without_an_answer_is_logged_once_with_the_counts() {
     let line = |why: &str| {
         let what = "no name servers, although a router advertises DHCPv6";
         Some(format!("{what}: {why}"))
@@ -244,7 +244,7 @@ fn where_it_ends_without_an_answer_that_is_said_once_with_what_is_known() {
 }
 
 #[test]
-fn a_server_that_refuses_may_want_to_be_asked_less_often() {
+fn a_server_that_refuses_may_slow_the_repetition_down() {
     // The longest wait between two messages after that.
     let longest = |value: &[u8]| {
         let mut asker = asker();
@@ -268,7 +268,7 @@ fn a_server_that_refuses_may_want_to_be_asked_less_often() {
 }
 
 #[test]
-fn a_refusal_is_the_reason_that_is_said() {
+fn a_refusal_is_the_logged_reason() {
     let mut asker = asker();
     let request = sent(&wake(&mut asker).1);
     let refusal = with(&request, option::STATUS_CODE, *b"\x00\x01no\x1b[2J");

@@ -82,7 +82,7 @@ fn the_times_are_the_servers_where_they_lie_within_the_lease() {
 }
 
 #[test]
-fn of_several_addresses_the_wanted_one_is_taken_and_one_that_does_not_fit_left() {
+fn of_several_addresses_the_requested_one_is_used_and_an_invalid_one_is_left_out() {
     let of =
         |addresses: &[Vec<u8>]| lease(&answer(0, 0, addresses)).map(|lease| lease.address_text());
     let (five, seven) = (offered("fd00::5", 9, 9), offered("fd00::7", 9, 9));
@@ -92,10 +92,10 @@ fn of_several_addresses_the_wanted_one_is_taken_and_one_that_does_not_fit_left()
 }
 
 #[test]
-fn what_grants_nothing_says_why() {
+fn an_answer_without_a_lease_has_a_reason() {
     let good = || answer(0, 0, &[offered("fd00::5", 9, 9)]);
-    let mut nobodys = good();
-    nobodys.options.remove(option::SERVER_ID);
+    let mut anonymous = good();
+    anonymous.options.remove(option::SERVER_ID);
     let mut empty = good();
     empty.options.remove(option::IA_NA);
     let mut torn = good();
@@ -109,7 +109,7 @@ fn what_grants_nothing_says_why() {
     inside.options.push(option::SERVER_ID, [0, 3, 0, 1, 2]);
     inside.options.push(option::IA_NA, refusing.encode());
     let cases = [
-        (nobodys, "no server identifier (option 2)"),
+        (anonymous, "no server identifier (option 2)"),
         (empty, "no addresses (IA_NA) for our IAID 65535"),
         (torn, "option 3 has an invalid length of 5 bytes"),
         (answer(0, 0, &[]), "no address (option 5)"),

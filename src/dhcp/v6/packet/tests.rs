@@ -41,7 +41,7 @@ fn an_advertise_is_read_as_it_was_sent() {
 }
 
 #[test]
-fn what_does_not_fit_its_length_is_no_message() {
+fn a_packet_with_a_wrong_length_is_not_a_message() {
     let cases: [(&[u8], Malformed); 8] = [
         (b"", Malformed::Short(0)),
         (&[1, 0, 0], Malformed::Short(3)),
@@ -77,7 +77,7 @@ fn a_duid_has_a_type_and_a_length_that_the_rfc_allows() {
 }
 
 #[test]
-fn a_status_is_said_by_its_name() {
+fn a_status_is_printed_by_its_name() {
     let read = |value: &[u8]| {
         let mut options = Options::default();
         options.push(option::STATUS_CODE, value);
@@ -112,7 +112,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_written_is_read_again(
+    fn an_encoded_message_decodes_to_itself(
         number in 1_u8..=11,
         transaction in any::<u32>(),
         options in vec((any::<u16>(), vec(any::<u8>(), 0..40)), 0..20),

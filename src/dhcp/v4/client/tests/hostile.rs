@@ -190,7 +190,7 @@ fn the_one_that_delivers_is_found_among_a_thousand_that_do_not() {
 }
 
 #[test]
-fn who_uses_the_address_too_is_named_and_answered_once_in_ten_seconds() {
+fn another_host_with_the_address_is_named_and_answered_once_in_ten_seconds() {
     for keep in [false, true] {
         let mut talk = Talk::bound(keep, 6000);
         let other = [0xee; 20];
