@@ -8,7 +8,8 @@ use super::object::{Link, Port};
 use crate::facts::{self, Facts, Netdev, PortRef};
 use crate::hardware::HardwareType;
 use crate::rdma::sa::{Answer, Contact};
-use crate::rdma::types::{LinkLayer, PhysState, PortState};
+use crate::rdma::types::{LinkLayer, PhysState, PortState, Rate};
+use crate::system::drivers;
 use crate::verify::report::Finding;
 use crate::wish::expectation::LinkWish;
 
@@ -118,11 +119,28 @@ pub fn rate(port: &Port<'_>) -> Finding {
     let required = f64::from(port.least_rate.unwrap_or(0));
     match &port.found.port.rate {
         None => Finding::unknown(id),
-        Some(rate) if rate.gbps * 1000.0 < required => {
+        Some(rate) if rate.gbps * 1000.0 >= required => Finding::ok(id, &rate.text),
+        Some(rate) if may_be_faster(port.found, rate) => Finding {
+            found: Some(rate.text.clone()),
+            expected: Some(format!("{} Gb/sec", required / 1000.0)),
+            ..Finding::unknown(id)
+        }
+        .hint(
+            "the kernel cannot tell: it reports SDR for every speed that it does not know (NDR, XDR); \
+             see the speed with smpquery -D portinfo 0 or at the switch, and remove rd.ib.rate=",
+        ),
+        Some(rate) => {
             Finding::failed(id, &rate.text, &format!("{} Gb/sec", required / 1000.0))
         }
-        Some(rate) => Finding::ok(id, &rate.text),
     }
+}
+
+/// Whether the kernel may report SDR in place of a speed that it does not know
+/// (drivers/infiniband/core/sysfs.c, rate_show). Only cards of mlx5 have such speeds.
+fn may_be_faster(port: PortRef<'_>, rate: &Rate) -> bool {
+    rate.speed == "SDR"
+        && port.port.link_layer == Some(LinkLayer::InfiniBand)
+        && port.device.driver.as_deref() == Some("mlx5_core")
 }
 
 pub fn physical_state(found: PortRef<'_>, facts: &Facts) -> Finding {
@@ -243,12 +261,17 @@ pub fn netdev(wish: &LinkWish, port: &facts::Port) -> Finding {
     }
 }
 
-pub fn lid(id: Id, lid: Option<u32>) -> Finding {
+/// The unicast LIDs of a port: 16 bits on InfiniBand (IBTA 4.1.3), 24 bits on Omni-Path, whose
+/// multicast LIDs begin at 0xf00000 (include/rdma/opa_addr.h).
+pub fn lid(id: Id, port: PortRef<'_>, lid: Option<u32>) -> Finding {
+    let is_opa = port.device.driver.as_deref() == Some(drivers::OMNI_PATH);
+    let largest = if is_opa { 0xef_ffff } else { 0xbfff };
     match lid {
         None => Finding::unknown(id),
-        // Unicast LIDs (IBTA 4.1.3); 0xffff is the permissive LID, of a port without a subnet
-        // manager.
-        Some(lid @ 1..=0xbfff) => Finding::ok(id, &lid.to_string()),
-        Some(lid) => Finding::failed(id, &lid.to_string(), "1 to 49151"),
+        // 0xffff is the permissive LID, of a port without a subnet manager.
+        Some(lid) if (1..=largest).contains(&lid) && lid != 0xffff => {
+            Finding::ok(id, &lid.to_string())
+        }
+        Some(lid) => Finding::failed(id, &lid.to_string(), &format!("1 to {largest}")),
     }
 }
