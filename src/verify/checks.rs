@@ -317,7 +317,7 @@ table! {
         hint: "see the checks of the missing interface, and dmesg",
         files: [&["{netdev}/bonding/**"], IDENTITY],
         applies: bond(|_, _| true),
-        evaluate: |bond, _| bond::slaves(bond.slaves, bond.found),
+        evaluate: |bond, _| bond::slaves(bond),
     }
     BondOptions {
         name: "bond.options",
