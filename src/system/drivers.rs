@@ -122,6 +122,18 @@ pub fn half_of(core: &str) -> Option<&'static str> {
     (family.rdma != core).then_some(family.rdma)
 }
 
+/// The PCI drivers of the cards whose RDMA devices this module creates, except itself.
+pub fn cores_of(rdma: &str) -> impl Iterator<Item = &'static str> {
+    let families = FAMILIES.iter().filter(move |family| family.rdma == rdma);
+    families.flat_map(|family| {
+        family
+            .pci
+            .iter()
+            .copied()
+            .filter(|core| *core != family.rdma)
+    })
+}
+
 /// True for a PCI driver that creates RDMA devices, alone or through its RDMA module.
 pub fn binds_hcas(name: &str) -> bool {
     of_pci(name).is_some()

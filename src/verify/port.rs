@@ -61,12 +61,54 @@ fn absent(wish: &LinkWish, facts: &Facts) -> Finding {
         return failed(&found, "a port")
             .hint("load the HCA's *_ib driver, or create a port with rd.ib.link=");
     }
+    if let Some(hint) = other_name(wish, facts) {
+        return failed(&present, wish.target.as_str()).hint(&hint);
+    }
     match unnamed(wish, facts) {
         Some(found) if !names.is_empty() => {
             failed(&format!("{found}, {present}"), wish.target.as_str()).hint(&renamed(facts))
         }
         _ => failed(&present, wish.target.as_str()),
     }
+}
+
+/// The hint if the wish has the kernel's name of an RDMA device, and the device may have another
+/// name: a RoCE LAG replaces the devices of both ports, and udev renames devices (rdma-core,
+/// rdma-persistent-naming.rules).
+fn other_name(wish: &LinkWish, facts: &Facts) -> Option<String> {
+    let name = wish.port.as_deref().unwrap_or(wish.target.as_str());
+    let device = match Selector::parse(name)? {
+        Selector::Name(device) | Selector::Port { device, .. } => device,
+        _ => return None,
+    };
+    let family = drivers::by_device_name(device)?;
+    let names = || facts.devices.iter().map(|device| device.ifname.as_str());
+    if names().any(|name| name == device) {
+        return None;
+    }
+    let is_bond = |name: &&str| drivers::by_device_name(name).is_some() && name.contains("_bond_");
+    if let Some(bond) = names().find(is_bond) {
+        return Some(format!(
+            "{bond} stands for the ports of a RoCE bond (LAG), maybe for this one: use {bond}:1, guid= or pci="
+        ));
+    }
+    let is_renamed = |device: &&facts::Device| {
+        let driver = device.driver.as_deref();
+        device.bus_address.is_some()
+            && drivers::by_device_name(&device.ifname).is_none()
+            && driver.is_none_or(|driver| family.pci.contains(&driver))
+    };
+    let renamed: Vec<&str> = (facts.devices.iter().filter(is_renamed))
+        .map(|device| device.ifname.as_str())
+        .take(SHOWN)
+        .collect();
+    if renamed.is_empty() {
+        return None;
+    }
+    Some(format!(
+        "udev may have renamed the device (rdma-persistent-naming.rules): use one of these names, guid= or pci= ({})",
+        renamed.join(", ")
+    ))
 }
 
 /// The text if a wish names its port by an IPoIB interface that does not exist.
@@ -177,7 +219,8 @@ pub fn physical_state(found: PortRef<'_>, facts: &Facts) -> Finding {
     let finding = Finding::failed(id, &physical_state.to_string(), &expected);
     match physical_state {
         PhysState::Disabled => finding.hint(
-            "the port is disabled: enable it (ibportstate, or the other end's configuration)",
+            "check the cable and the transceiver first (mlx5 reports Disabled without a cable); then enable \
+             the port (ibportstate, or the other end's configuration)",
         ),
         PhysState::PortConfigurationTraining | PhysState::LinkErrorRecovery => finding
             .hint("the link is training; if this persists, the cable or the transceiver is bad"),
@@ -203,13 +246,38 @@ pub fn state(found: PortRef<'_>) -> Finding {
                 .hint("no subnet manager sees this port: start one (opensm, or the switch's)")
         }
         (PortState::Init, Some(lid)) => {
-            Finding::failed(id, &format!("INIT, SM LID {lid}"), &expected).hint(
-                "the subnet manager has found this port but does not bring it up: see its log",
+            Finding::failed(id, &format!("INIT, SM LID {lid}"), &expected)
+                .hint(sweep(found.port.seconds_in_state))
+        }
+        (PortState::Armed, _) => {
+            Finding::failed(id, "ARMED", &expected).hint(sweep(found.port.seconds_in_state))
+        }
+        (PortState::Down, _) if found.port.physical_state == Some(PhysState::LinkUp) => {
+            Finding::failed(id, "DOWN, LinkUp", &expected).hint(
+                "on a virtual function: set its GUIDs and its state (ip link set PF vf N node_guid, port_guid, \
+                 state auto) and let the subnet manager support virtualization (opensm: virt_enabled 2)",
             )
         }
-        (PortState::Armed, _) => Finding::failed(id, "ARMED", &expected)
-            .hint("the subnet manager stopped half way: see its log"),
         _ => Finding::failed(id, &state.to_string(), &expected),
+    }
+}
+
+/// A subnet manager sets the LID of each port, then computes the routes, then sets ARMED and ACTIVE
+/// (opensm, osm_state_mgr.c): in a large fabric a port is INIT with an SM LID, or ARMED, for this
+/// many seconds without any fault.
+const SWEEP_SECONDS: u64 = 30;
+
+/// The hint for a port that a subnet manager has begun to configure. `seconds` in this state; none
+/// if nobody watched the port.
+fn sweep(seconds: Option<u64>) -> &'static str {
+    match seconds {
+        Some(0..SWEEP_SECONDS) => "the subnet manager is configuring the fabric",
+        Some(_) => {
+            "the subnet manager has begun to configure this port and has not finished for 30 s: see its log"
+        }
+        None => {
+            "the subnet manager is configuring the fabric; if this state lasts longer than 30 s, see its log"
+        }
     }
 }
 
