@@ -16,7 +16,7 @@ use crate::{handover, verify};
 
 /// One snapshot of everything that `expectation` needs.
 pub fn look(root: &Root, expectation: &Expectation, rdma: Option<&Rdma>) -> Facts {
-    let names: Vec<String> = expectation.modules.iter().map(|m| m.name.clone()).collect();
+    let names = expectation.module_names();
     let mut facts = Facts::gather(root, rdma, &names, expectation.depth());
     facts.add_root(root, rdma);
     facts.add_leases(handover::leases(root));

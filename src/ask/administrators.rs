@@ -12,6 +12,7 @@ use tokio::time::{Instant, timeout};
 
 use crate::facts::{Facts, PortRef};
 use crate::hardware::{group_of_broadcast, unhex};
+use crate::rdma::chardev::{self, Kind};
 use crate::rdma::netlink::Rdma;
 use crate::rdma::parse;
 use crate::rdma::sa::{self, Answer, CALM_MS, Heard, Interview, Next, QUICK_MS};
@@ -164,16 +165,11 @@ fn ready(
     let (rdma, index) = rdma
         .zip(port.device.ifindex)
         .ok_or("NETLINK_RDMA does not know the device")?;
-    let file = rdma
-        .port_chardev(index, port.port.port, "umad")
+    let device = (index, port.device.ifname.as_str());
+    let file = chardev::name(root, rdma, device, Kind::Umad(port.port.port))
         .map_err(|e| format!("no umad device: {e}; load ib_umad"))?;
-    let open = |e: std::io::Error| {
-        format!(
-            "/dev/infiniband/{}: {}",
-            file.name,
-            crate::error::errno_text(&e)
-        )
-    };
+    let open =
+        |e: std::io::Error| format!("/dev/infiniband/{file}: {}", crate::error::errno_text(&e));
     let directory = format!(
         "/sys/class/infiniband/{}/ports/{}",
         port.device.ifname, port.port.port
@@ -191,7 +187,7 @@ fn ready(
     };
     let tid = boottime_ns() as u32;
     Ok(Ready {
-        umad: Umad::open(&file.name).and_then(watched).map_err(open)?,
+        umad: Umad::open(&file).and_then(watched).map_err(open)?,
         administrator,
         interview: Interview::new(group, own_lid, tid, wait_ms),
     })

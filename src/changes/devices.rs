@@ -187,8 +187,9 @@ fn port_types(
     types
 }
 
-/// Sorts the ports so that the card accepts every write: on most cards port 1 cannot be eth while
-/// port 2 is ib (drivers/net/ethernet/mellanox/mlx4/main.c, mlx4_check_port_params).
+/// Sorts the ports so that a card with DPDP never has port 1 eth and port 2 ib in between, which
+/// rdma-core's mlx4-setup.sh refuses; the kernel has no such rule (drivers/net/ethernet/mellanox/
+/// mlx4/main.c, mlx4_check_port_params: a card without DPDP refuses every mix, in any order).
 pub(crate) fn writing_order(ports: &mut [CardPort]) {
     ports.sort_by_key(|port| match (port.value, port.port) {
         (PortType::Eth, 2) | (PortType::Ib | PortType::Auto, 1) => (0, port.port),

@@ -12,7 +12,8 @@ use crate::rdma::types::LinkLayer;
 use crate::wish::expectation::{Expectation, LinkWish};
 use crate::wish::ipoib::IpoibWish;
 use crate::wish::ipoib::{
-    CONNECTED_MAX, DATAGRAM_MAX, FULL_MEMBER, Mode, RequestedMode, RequestedMtu, Suggested,
+    CONNECTED_MAX, DATAGRAM_MAX, FULL_MEMBER, Mode, OPA_DATAGRAM_MAX, RequestedMode, RequestedMtu,
+    Suggested,
 };
 
 /// Byte 0 of an IPoIB hardware address: the device supports connected mode (RFC 4755, 3.1).
@@ -80,6 +81,8 @@ pub fn mtu_to_set(requested: RequestedMtu, netdev: &Netdev) -> Option<u32> {
         (RequestedMtu::Bytes(bytes), _) => bytes,
         // The change of the mode has already set the largest MTU.
         (RequestedMtu::Max, true) => return None,
+        // Omni-Path: the group granted more than InfiniBand has.
+        (RequestedMtu::Max, false) if netdev.mtu > Some(DATAGRAM_MAX) => return None,
         (RequestedMtu::Max, false) => DATAGRAM_MAX,
     };
     (netdev.mtu != Some(target)).then_some(target)
@@ -110,6 +113,7 @@ pub fn suggested_mtu(
     let is_infiniband = netdev.hardware_type == Some(HardwareType::InfiniBand);
     let of_mode = match mode {
         Some(Some(Mode::Connected)) => CONNECTED_MAX,
+        Some(_) if netdev.mtu > Some(DATAGRAM_MAX) => OPA_DATAGRAM_MAX,
         Some(_) => DATAGRAM_MAX,
         None if is_infiniband => CONNECTED_MAX,
         None => u32::MAX,
@@ -197,6 +201,12 @@ mod tests {
         let datagram = ipoib(CAPABLE, Some(Mode::Datagram), 2044);
         assert_eq!(mtu_to_set(RequestedMtu::Max, &datagram), Some(4092));
         assert_eq!(mtu_to_set(RequestedMtu::Bytes(2044), &datagram), None);
+        let omni_path = ipoib(CAPABLE, Some(Mode::Datagram), 10236);
+        assert_eq!(mtu_to_set(RequestedMtu::Max, &omni_path), None);
+        assert_eq!(
+            mtu_to_set(RequestedMtu::Bytes(2044), &omni_path),
+            Some(2044)
+        );
         let connected = ipoib(CAPABLE, Some(Mode::Connected), 65520);
         assert_eq!(mtu_to_set(RequestedMtu::Max, &connected), None);
         assert_eq!(
@@ -247,6 +257,9 @@ mod tests {
         let (no_mode, bond) = (netdev(Some(None), 2044), netdev(None, 2044));
         assert_eq!(tried(65520, &datagram, None, &[]), Some(4092));
         assert_eq!(tried(65520, &no_mode, None, &[]), Some(4092));
+        let omni_path = netdev(Some(Some(Mode::Datagram)), 10236);
+        assert_eq!(tried(65520, &omni_path, None, &[]), None);
+        assert_eq!(tried(9000, &omni_path, None, &[]), Some(9000));
         assert_eq!(tried(65520, &datagram, Some(2044), &[]), None);
         assert_eq!(tried(1500, &datagram, Some(2044), &[]), Some(1500));
         assert_eq!(tried(65535, &connected, None, &[]), None);

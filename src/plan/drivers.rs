@@ -8,7 +8,7 @@ use kernel_cmdline::{PciAddress, Selector, is_rdma_module};
 
 use super::{Action, Draft, PciFunction, Refusal, Step};
 use crate::request::Required;
-use crate::system::drivers;
+use crate::system::drivers::{self, Fabric};
 use crate::system::modules::{Found, Index};
 use crate::wish::expectation::ModuleWish;
 use crate::wish::origin::{Origin, Requested};
@@ -22,7 +22,14 @@ struct Hca<'a> {
 impl Hca<'_> {
     /// The module that makes an RDMA device of it.
     fn maker(&self) -> &str {
-        drivers::half_of(&self.driver).unwrap_or(&self.driver)
+        drivers::of_pci(&self.driver).map_or(&self.driver, |family| family.rdma)
+    }
+
+    /// Whether the card can have InfiniBand ports. The driver of another card is loaded only for a
+    /// selector that identifies the card: most Ethernet cards are no part of what is requested.
+    fn is_infiniband(&self) -> bool {
+        let family = drivers::of_pci(&self.driver);
+        family.is_some_and(|family| family.fabric != Fabric::NoInfiniBand)
     }
 }
 
@@ -47,7 +54,7 @@ fn identified(selector: &str) -> Option<Demand> {
     match Selector::parse(selector)? {
         Selector::Pci(address) => Some(Demand::At(address)),
         Selector::Name(device) | Selector::Port { device, .. } => {
-            drivers::by_device_name(device).map(Demand::By)
+            drivers::by_device_name(device).map(|family| Demand::By(family.rdma))
         }
         Selector::Guid(_) => None,
     }
@@ -139,8 +146,14 @@ impl Draft<'_> {
             let found = inventory.modules.for_modalias(&function.modalias);
             hcas.extend(found.into_iter().map(|driver| Hca { function, driver }));
         }
+        let identified = self.identified();
+        let is_identified = |hca: &Hca<'_>| identified.iter().any(|demand| demand.is(hca));
+        hcas.retain(|hca| hca.is_infiniband() || is_identified(hca));
         if self.request.dump.is_some() {
-            self.keep_required(&mut hcas);
+            if !identified.is_empty() {
+                hcas.retain(is_identified);
+            }
+            self.note_several(&hcas);
         }
         for hca in &hcas {
             // Loading a module also loads the modules that it needs, even if a blacklist has them.
@@ -156,20 +169,20 @@ impl Draft<'_> {
         }
     }
 
-    /// A kernel that saves a dump has memory for one driver: keeps the HCAs that the selectors of
-    /// the required ports identify. If no selector identifies an HCA, keeps all, because the dump
-    /// may need any of them.
-    fn keep_required(&mut self, hcas: &mut Vec<Hca<'_>>) {
+    /// The HCAs that the selectors of ports and interfaces identify.
+    fn identified(&self) -> Vec<Demand> {
         let request = self.request;
         let ports = request.ports.iter().map(|port| &port.value);
         let interfaces = request.interfaces.iter().map(|known| &known.value.port);
-        let required: Vec<Demand> = ports
+        ports
             .chain(interfaces)
-            .filter_map(|p| identified(p))
-            .collect();
-        if !required.is_empty() {
-            hcas.retain(|hca| required.iter().any(|required| required.is(hca)));
-        }
+            .filter_map(|selector| identified(selector))
+            .collect()
+    }
+
+    /// A kernel that saves a dump has memory for one driver. If no selector identifies an HCA, all
+    /// are loaded, because the dump may need any of them, and a line says so.
+    fn note_several(&mut self, hcas: &[Hca<'_>]) {
         let makers: BTreeSet<&str> = hcas.iter().map(Hca::maker).collect();
         if makers.len() > 1 {
             let makers: Vec<&str> = makers.into_iter().collect();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Port types of mlx4 cards and default RoCE modes.
 
-use kernel_cmdline::{PortType, RoceMode, Selector};
+use kernel_cmdline::{RoceMode, Selector};
 
 use super::{Action, Draft, Step};
 use crate::facts::{Facts, select};
@@ -10,7 +10,7 @@ impl Draft<'_> {
     pub(super) fn port_types(&mut self) {
         for wish in &self.request.port_types {
             let (selector, port_type) = &wish.value;
-            match self.refuse_port_type(selector, *port_type) {
+            match self.refuse_port_type(selector) {
                 Some(reason) => self.refuse(selector, &reason, Some(&wish.origin)),
                 None => self.steps.push(Step {
                     action: Action::SetPortType {
@@ -23,8 +23,9 @@ impl Draft<'_> {
         }
     }
 
-    /// Refuses only what is certain now: an existing card that is not an mlx4.
-    fn refuse_port_type(&self, selector: &str, port_type: PortType) -> Option<String> {
+    /// Refuses only what is certain now: an existing card that is not an mlx4. Whether an mlx4 accepts
+    /// two different types (DPDP) is known to its driver only.
+    fn refuse_port_type(&self, selector: &str) -> Option<String> {
         let functions = self.targets(selector)?;
         let (address, _) = functions.first()?;
         let function = self.inventory.pci.iter().find(|f| &f.address == address)?;
@@ -45,23 +46,7 @@ impl Draft<'_> {
             || functions.iter().all(|(_, port)| {
                 port.is_none_or(|port| function.mlx4_ports.iter().any(|(p, _)| *p == port))
             });
-        if !supported {
-            return Some(format!("{address} has no such port"));
-        }
-        let other_is_ib = function
-            .mlx4_ports
-            .iter()
-            .any(|(p, kind)| *p == 2 && kind.contains("ib"));
-        let only_first = functions.iter().all(|(_, port)| *port == Some(1));
-        let second_becomes_eth = self.request.port_types.iter().any(|other| {
-            other.value.1 == PortType::Eth
-                && self
-                    .targets(&other.value.0)
-                    .is_some_and(|t| t.iter().any(|(a, port)| a == address && *port == Some(2)))
-        });
-        // drivers/net/ethernet/mellanox/mlx4/main.c, mlx4_check_port_params.
-        (port_type == PortType::Eth && only_first && other_is_ib && !second_becomes_eth)
-            .then(|| format!("{address}: port 1 cannot be eth while port 2 is ib on these cards"))
+        (!supported).then(|| format!("{address} has no such port"))
     }
 
     fn targets(&self, selector: &str) -> Option<Vec<(String, Option<u32>)>> {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The interfaces of the kernel's RDMA stack: sysfs, NETLINK_RDMA, uverbs events, umad and rdma_cm.
 
+pub mod chardev;
 pub mod cm;
 pub mod events;
 pub mod mad;

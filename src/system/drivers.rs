@@ -4,17 +4,94 @@
 
 use kernel_cmdline::LinkKind;
 
-/// PCI drivers that create no RDMA device, each with the module that creates it.
-const RDMA_HALF: &[(&str, &str)] = &[("mlx4_core", "mlx4_ib"), ("mlx5_core", "mlx5_ib")];
-/// PCI drivers that are InfiniBand drivers themselves.
-const HCA: &[&str] = &["hfi1", "ib_mthca", "ib_qib"];
+/// The link layers of the ports that a driver can create.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fabric {
+    /// Only InfiniBand (also Omni-Path, which the kernel reports as InfiniBand).
+    InfiniBand,
+    /// InfiniBand or Ethernet: the card has a port type.
+    Either,
+    /// Only Ethernet (RoCE, iWARP) or, with EFA and usNIC, neither of the two: no IPoIB.
+    NoInfiniBand,
+}
+
+/// The drivers of one family of cards.
+#[derive(Debug)]
+pub struct Family {
+    /// The drivers that bind the PCI functions.
+    pub pci: &'static [&'static str],
+    /// The module that creates the RDMA devices; it may be the PCI driver itself.
+    pub rdma: &'static str,
+    /// The kernel's name of a device without its number (`ib_register_device`).
+    device: &'static str,
+    /// What its ports are.
+    pub fabric: Fabric,
+}
+
+impl Family {
+    const fn new(
+        pci: &'static [&'static str],
+        rdma: &'static str,
+        device: &'static str,
+        fabric: Fabric,
+    ) -> Family {
+        Family {
+            pci,
+            rdma,
+            device,
+            fabric,
+        }
+    }
+}
+
+/// The families whose drivers the kernel has (drivers/infiniband/hw).
+const FAMILIES: &[Family] = &[
+    Family::new(&["mlx4_core"], "mlx4_ib", "mlx4", Fabric::Either),
+    Family::new(&["mlx5_core"], "mlx5_ib", "mlx5", Fabric::Either),
+    Family::new(&["hfi1"], "hfi1", "hfi1", Fabric::InfiniBand),
+    Family::new(&["ib_mthca"], "ib_mthca", "mthca", Fabric::InfiniBand),
+    Family::new(&["ib_qib"], "ib_qib", "qib", Fabric::InfiniBand),
+    Family::new(&["bnxt_en"], "bnxt_re", "bnxt_re", Fabric::NoInfiniBand),
+    Family::new(&["cxgb4"], "iw_cxgb4", "cxgb4", Fabric::NoInfiniBand),
+    Family::new(&["efa"], "efa", "efa", Fabric::NoInfiniBand),
+    Family::new(&["erdma"], "erdma", "erdma", Fabric::NoInfiniBand),
+    Family::new(&["hns3"], "hns_roce_hw_v2", "hns", Fabric::NoInfiniBand),
+    Family::new(&["ionic"], "ionic_rdma", "ionic", Fabric::NoInfiniBand),
+    Family::new(
+        &["ice", "i40e", "idpf"],
+        "irdma",
+        "irdma",
+        Fabric::NoInfiniBand,
+    ),
+    Family::new(&["mana"], "mana_ib", "mana", Fabric::NoInfiniBand),
+    Family::new(&["be2net"], "ocrdma", "ocrdma", Fabric::NoInfiniBand),
+    Family::new(&["qede"], "qedr", "qedr", Fabric::NoInfiniBand),
+    Family::new(
+        &["usnic_verbs"],
+        "usnic_verbs",
+        "usnic",
+        Fabric::NoInfiniBand,
+    ),
+    Family::new(
+        &["vmw_pvrdma"],
+        "vmw_pvrdma",
+        "vmw_pvrdma",
+        Fabric::NoInfiniBand,
+    ),
+];
+
 /// Modules that give programs access to RDMA devices: no link needs them.
 const FOR_PROGRAMS: &[&str] = &["ib_umad", "ib_uverbs", "rdma_ucm"];
+/// The driver of Omni-Path cards.
+pub const OMNI_PATH: &str = "hfi1";
 /// The driver of bonds.
 pub const BONDING: &str = "bonding";
 
 /// Paths of the usual modules in the kernel's tree, to name the file of a missing module.
 const PLACES: &[(&str, &str)] = &[
+    ("bnxt_re", "drivers/infiniband/hw/bnxt_re"),
+    ("hfi1", "drivers/infiniband/hw/hfi1"),
+    ("irdma", "drivers/infiniband/hw/irdma"),
     ("ib_core", "drivers/infiniband/core"),
     ("ib_ipoib", "drivers/infiniband/ulp/ipoib"),
     ("ib_iser", "drivers/infiniband/ulp/iser"),
@@ -33,20 +110,38 @@ const PLACES: &[(&str, &str)] = &[
     ("siw", "drivers/infiniband/sw/siw"),
 ];
 
-/// The RDMA module that belongs to the PCI driver `core`.
+/// The family of a driver that binds PCI functions.
+pub fn of_pci(driver: &str) -> Option<&'static Family> {
+    FAMILIES.iter().find(|family| family.pci.contains(&driver))
+}
+
+/// The RDMA module that the PCI driver `core` of an InfiniBand card needs beside it. None for an
+/// Ethernet driver: most machines that load one use no RDMA.
 pub fn half_of(core: &str) -> Option<&'static str> {
-    let found = RDMA_HALF.iter().find(|(name, _)| *name == core);
-    found.map(|(_, half)| *half)
+    let family = of_pci(core).filter(|family| family.fabric != Fabric::NoInfiniBand)?;
+    (family.rdma != core).then_some(family.rdma)
+}
+
+/// The PCI drivers of the cards whose RDMA devices this module creates, except itself.
+pub fn cores_of(rdma: &str) -> impl Iterator<Item = &'static str> {
+    let families = FAMILIES.iter().filter(move |family| family.rdma == rdma);
+    families.flat_map(|family| {
+        family
+            .pci
+            .iter()
+            .copied()
+            .filter(|core| *core != family.rdma)
+    })
 }
 
 /// True for a PCI driver that creates RDMA devices, alone or through its RDMA module.
 pub fn binds_hcas(name: &str) -> bool {
-    half_of(name).is_some() || HCA.contains(&name)
+    of_pci(name).is_some()
 }
 
 /// True for a module that creates the RDMA device of an HCA.
 pub fn makes_hcas(name: &str) -> bool {
-    HCA.contains(&name) || RDMA_HALF.iter().any(|(_, half)| *half == name)
+    FAMILIES.iter().any(|family| family.rdma == name)
 }
 
 /// True for a module that gives programs access to RDMA devices.
@@ -54,17 +149,14 @@ pub fn is_for_programs(name: &str) -> bool {
     FOR_PROGRAMS.contains(&name)
 }
 
-/// The driver that gave a device its kernel name: mlx5_ib for `mlx5_0`, ib_qib for `qib0`. None for
-/// a name that udev gave (`ibp129s0`), and for the name of a network interface.
-pub fn by_device_name(device: &str) -> Option<&'static str> {
+/// The family whose driver gave a device its kernel name: that of mlx5_ib for `mlx5_0`, of ib_qib
+/// for `qib0`. None for a name that udev gave (`ibp129s0`), and for the name of a network interface.
+pub fn by_device_name(device: &str) -> Option<&'static Family> {
     let is_number = |c: char| c == '_' || c.is_ascii_digit();
-    let stem = |driver: &'static str| driver.trim_start_matches("ib_").trim_end_matches("_ib");
-    let names = |driver: &&'static str| {
-        let rest = device.strip_prefix(stem(driver));
+    FAMILIES.iter().find(|family| {
+        let rest = device.strip_prefix(family.device);
         rest.is_some_and(|rest| rest.starts_with(is_number))
-    };
-    let halves = RDMA_HALF.iter().map(|(_, half)| *half);
-    halves.chain(HCA.iter().copied()).find(names)
+    })
 }
 
 /// The module that creates software links of this kind.
@@ -86,7 +178,7 @@ pub fn usual_file(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::by_device_name;
+    use super::*;
 
     #[test]
     fn a_device_of_the_kernels_naming_tells_its_driver() {
@@ -97,13 +189,49 @@ mod tests {
             ("hfi1_0", Some("hfi1")),
             ("qib0", Some("ib_qib")),
             ("mthca1", Some("ib_mthca")),
+            ("bnxt_re0", Some("bnxt_re")),
+            ("irdma1", Some("irdma")),
+            ("hns_0", Some("hns_roce_hw_v2")),
+            ("vmw_pvrdma0", Some("vmw_pvrdma")),
             ("mlx5", None),
             ("ib0", None),
             ("ibp129s0", None),
             ("rxe0", None),
             ("", None),
         ] {
-            assert_eq!(by_device_name(device), driver, "{device}");
+            let found = by_device_name(device).map(|family| family.rdma);
+            assert_eq!(found, driver, "{device}");
+        }
+    }
+
+    #[test]
+    fn only_the_core_of_an_infiniband_card_needs_its_half() {
+        for (driver, half, binds, makes) in [
+            ("mlx5_core", Some("mlx5_ib"), true, false),
+            ("mlx5_ib", None, false, true),
+            ("hfi1", None, true, true),
+            ("ice", None, true, false),
+            ("irdma", None, false, true),
+            ("efa", None, true, true),
+            ("e1000e", None, false, false),
+        ] {
+            assert_eq!(half_of(driver), half, "{driver}");
+            assert_eq!(
+                (binds_hcas(driver), makes_hcas(driver)),
+                (binds, makes),
+                "{driver}"
+            );
+        }
+    }
+
+    #[test]
+    fn every_module_of_a_family_is_one_of_the_rdma_stack() {
+        for family in FAMILIES {
+            assert!(
+                kernel_cmdline::is_rdma_module(family.rdma),
+                "{}",
+                family.rdma
+            );
         }
     }
 }

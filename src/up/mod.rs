@@ -7,6 +7,7 @@
 
 mod act;
 mod administrators;
+mod ages;
 mod apply;
 pub mod claims;
 mod clients;
@@ -33,6 +34,7 @@ pub mod taken;
 mod tries;
 mod watch;
 
+use ages::Ages;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::Instant;
 
@@ -67,6 +69,7 @@ struct Walk<'a> {
     expectation: Expectation,
     rdma: Option<Rdma>,
     net: Net,
+    ages: Ages,
     tried: act::Tried,
     parts: Parts<'a>,
     journal: Journal,
@@ -152,6 +155,7 @@ impl<'a> Walk<'a> {
             rdma: None,
             net: Net::open()?,
             tried: act::Tried::default(),
+            ages: Ages::default(),
             parts: Parts {
                 modules: modules::Modules::load(root, index, plan),
                 watch: watch::Watch::open(),
@@ -313,11 +317,12 @@ impl<'a> Walk<'a> {
         facts
     }
 
-    fn gather(&self) -> Facts {
-        let modules = self.expectation.modules.iter();
-        let names: Vec<String> = modules.map(|module| module.name.clone()).collect();
+    fn gather(&mut self) -> Facts {
+        let names = self.expectation.module_names();
         let depth = self.expectation.depth();
-        Facts::gather(self.root, self.rdma.as_ref(), &names, depth)
+        let mut facts = Facts::gather(self.root, self.rdma.as_ref(), &names, depth);
+        self.ages.add(&mut facts);
+        facts
     }
 
     /// Marks what is new, and says what is waited for when that changes.

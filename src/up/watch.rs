@@ -11,9 +11,11 @@ use tokio::io::unix::AsyncFd;
 
 use super::part::{Part, Wake, any};
 use crate::facts::{Device, Facts};
+use crate::rdma::chardev::{self, Kind};
 use crate::rdma::events::{AsyncEvents, Uevents};
 use crate::rdma::netlink::{Monitor, Rdma};
 use crate::system::readiness::watched;
+use crate::system::root::Root;
 
 /// The look that needs no event: a lost event must not cost the boot.
 const SAFETY: Duration = Duration::from_secs(10);
@@ -67,7 +69,7 @@ impl Part for Watch {
                 continue;
             }
             let name = &device.ifname;
-            match rdma.map(|rdma| open(rdma, index)) {
+            match rdma.map(|rdma| open(rdma, (index, name))) {
                 Some(Ok(events)) => {
                     self.ports.insert(index, events);
                     opened = true;
@@ -117,9 +119,10 @@ fn watchable(facts: &Facts) -> BTreeMap<u32, &Device> {
         .collect()
 }
 
-fn open(rdma: &Rdma, index: u32) -> std::result::Result<AsyncFd<AsyncEvents>, String> {
-    let file = rdma.chardev(index, "uverbs").map_err(|e| e.to_string())?;
-    let events = AsyncEvents::open(&file.name).map_err(|e| e.to_string())?;
+fn open(rdma: &Rdma, device: (u32, &str)) -> std::result::Result<AsyncFd<AsyncEvents>, String> {
+    // The files of /dev belong to this machine, never to a saved tree.
+    let file = chardev::name(&Root::new("/"), rdma, device, Kind::Uverbs);
+    let events = AsyncEvents::open(&file.map_err(|e| e.to_string())?).map_err(|e| e.to_string())?;
     watched(events).map_err(|e| e.to_string())
 }
 
@@ -179,7 +182,6 @@ async fn port_events(index: u32, events: &AsyncFd<AsyncEvents>) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::system::root::Root;
     use crate::wish::expectation::Depth;
 
     #[test]

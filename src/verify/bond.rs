@@ -48,8 +48,10 @@ pub fn mode(bond: &BondFacts) -> Finding {
     Finding::ok(Id::BondMode, &found)
 }
 
-pub fn slaves(slaves: &[(String, Option<String>)], bond: &BondFacts) -> Finding {
+pub fn slaves(bond: &Bond<'_>) -> Finding {
     let id = Id::BondSlaves;
+    let (slaves, impossible) = (bond.slaves, bond.impossible.as_deref());
+    let bond = bond.found;
     let is_in = |name: &Option<String>| name.as_ref().is_some_and(|n| bond.slaves.contains(n));
     let missing = slaves.iter().any(|(_, name)| !is_in(name));
     let found = match bond.slaves.len() {
@@ -64,6 +66,9 @@ pub fn slaves(slaves: &[(String, Option<String>)], bond: &BondFacts) -> Finding 
         .map(|(requested, name)| name.as_deref().unwrap_or(requested))
         .collect();
     let finding = Finding::failed(id, &found, &expected.join(", "));
+    if let Some(reason) = impossible.filter(|_| bond.slaves.is_empty()) {
+        return finding.hint(reason).lasting();
+    }
     // The bond carries traffic with one interface; the checks of the missing interface say why.
     if slaves.iter().any(|(_, name)| is_in(name)) {
         finding.as_warning()
@@ -137,6 +142,7 @@ mod tests {
                 name: "b0",
                 wish: &BondWish::default(),
                 slaves: &[],
+                impossible: None,
                 netdev: &absent.0,
                 found: &absent.1,
             };

@@ -185,7 +185,7 @@ table! {
         hint: "check the subnet manager's log for this port's GUID",
         files: [&["{port}/lid"]],
         applies: port(|port, _| port.is_infiniband()),
-        evaluate: |port, _| port::lid(Id::PortLid, port.found.port.lid),
+        evaluate: |port, _| port::lid(Id::PortLid, port.found, port.found.port.lid),
     }
     PortSmLid {
         name: "port.sm_lid",
@@ -196,7 +196,7 @@ table! {
         hint: "check the subnet manager's log for this port's GUID",
         files: [&["{port}/sm_lid"]],
         applies: port(|port, _| port.is_infiniband()),
-        evaluate: |port, _| port::lid(Id::PortSmLid, port.found.port.sm_lid),
+        evaluate: |port, _| port::lid(Id::PortSmLid, port.found, port.found.port.sm_lid),
     }
     PortSa {
         name: "port.sa",
@@ -317,7 +317,7 @@ table! {
         hint: "see the checks of the missing interface, and dmesg",
         files: [&["{netdev}/bonding/**"], IDENTITY],
         applies: bond(|_, _| true),
-        evaluate: |bond, _| bond::slaves(bond.slaves, bond.found),
+        evaluate: |bond, _| bond::slaves(bond),
     }
     BondOptions {
         name: "bond.options",

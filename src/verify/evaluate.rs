@@ -256,20 +256,26 @@ fn on_bond(
     lookup: &Lookup<'_>,
 ) -> LinkReport {
     let facts = lookup.facts;
-    let netdev_of = |slave: &String| {
+    let slave_of = |slave: &String| {
         let link = lookup.links.iter().find(|link| link.target == *slave)?;
         let ipoib = link.ipoib.as_ref()?;
         let mut ports = lookup.ports.of(link).into_iter();
-        ports.find_map(|port| rules::interface(ipoib, port, facts))
+        ports.find_map(|port| Some((ipoib, rules::interface(ipoib, port, facts)?)))
     };
     let slaves: Vec<(String, Option<String>)> = bond
         .slaves
         .iter()
         .map(|slave| {
-            let name = netdev_of(slave).map(|netdev| netdev.ifname.clone());
+            let name = slave_of(slave).map(|(_, netdev)| netdev.ifname.clone());
             (slave.clone(), name)
         })
         .collect();
+    let refused_mode = |slave: &String| {
+        let (ipoib, netdev) = slave_of(slave)?;
+        rules::mode(ipoib.mode?, netdev).err()
+    };
+    let reasons: Option<Vec<String>> = bond.slaves.iter().map(refused_mode).collect();
+    let impossible = reasons.and_then(|reasons| reasons.into_iter().next());
     let found = facts.netdev(wish.target.as_str());
     let state = found.and_then(|netdev| netdev.bond.as_ref());
     let absent = (Netdev::default(), BondFacts::default());
@@ -280,6 +286,7 @@ fn on_bond(
             name: wish.target.as_str(),
             wish: bond,
             slaves: &slaves,
+            impossible,
             netdev,
             found: state,
         }),

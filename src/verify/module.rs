@@ -3,6 +3,7 @@
 
 use super::checks::Id;
 use crate::facts::Facts;
+use crate::system::drivers;
 use crate::system::modules::InitState;
 use crate::verify::report::Finding;
 use crate::wish::expectation::ModuleWish;
@@ -12,13 +13,31 @@ pub fn live(wish: &ModuleWish, facts: &Facts) -> Finding {
     match (facts.modules.get(&wish.name), &wish.refused) {
         _ if wish.builtin => Finding::ok(id, "builtin"),
         (Some(InitState::Live), _) => Finding::ok(id, "live"),
+        (Some(InitState::Coming), _) if drivers::binds_hcas(&wish.name) => {
+            Finding::failed(id, &format!("coming: it {INITIALISING}"), "live")
+        }
         (Some(InitState::Coming), _) => {
             Finding::failed(id, "coming", "live").hint("its init function still runs: see dmesg")
         }
         (Some(InitState::Going), _) => Finding::failed(id, "going", "live"),
         (None, Some(reason)) => Finding::failed(id, reason, "").hint("").lasting(),
-        (None, None) => Finding::failed(id, "not loaded", "live"),
+        (None, None) => match busy_core(wish, facts) {
+            Some(core) => {
+                Finding::failed(id, &format!("not loaded: {core} {INITIALISING}"), "live")
+            }
+            None => Finding::failed(id, "not loaded", "live"),
+        },
     }
+}
+
+/// mlx5_core waits up to 120 s for the firmware of each card in turn (main.c, mlx5_init_one).
+const INITIALISING: &str =
+    "is initialising its cards, up to 120 s for a card whose firmware is not ready";
+
+/// The PCI driver that the module needs, if the init function of this driver still runs.
+fn busy_core(wish: &ModuleWish, facts: &Facts) -> Option<&'static str> {
+    let is_coming = |core: &str| facts.modules.get(core) == Some(&InitState::Coming);
+    drivers::cores_of(&wish.name).find(|core| is_coming(core))
 }
 
 #[cfg(test)]
@@ -45,6 +64,17 @@ mod tests {
         let is = |status, found: &str, lasting| (status, found.to_owned(), lasting);
         let (ok, critical) = (Status::Ok, Status::Critical);
         let coming = Some(InitState::Coming);
+        let busy = {
+            let mut facts = Facts::default();
+            facts
+                .modules
+                .insert("mlx5_core".to_owned(), InitState::Coming);
+            live(&wish, &facts)
+        };
+        assert_eq!(
+            busy.found,
+            Some(format!("not loaded: mlx5_core {INITIALISING}"))
+        );
         assert_eq!(finding(&wish, Some(InitState::Live)), is(ok, "live", false));
         assert_eq!(finding(&wish, coming), is(critical, "coming", false));
         assert_eq!(

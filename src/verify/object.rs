@@ -76,6 +76,8 @@ pub struct Bond<'a> {
     pub wish: &'a BondWish,
     /// For each interface, the name on the command line and the name on this machine.
     pub slaves: &'a [(String, Option<String>)],
+    /// Why no interface can join the bond, whatever happens: none of them can have its mode.
+    pub impossible: Option<String>,
     /// `netdev` and `found` are empty if the bond does not exist.
     pub netdev: &'a Netdev,
     pub found: &'a BondFacts,
@@ -176,6 +178,7 @@ mod tests {
                         options: vec![("miimon".to_owned(), "100".to_owned())],
                     },
                     slaves: &[("ib0".to_owned(), Some("ib0".to_owned()))],
+                    impossible: None,
                     netdev: &netdev,
                     found,
                 }),

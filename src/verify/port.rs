@@ -8,7 +8,8 @@ use super::object::{Link, Port};
 use crate::facts::{self, Facts, Netdev, PortRef};
 use crate::hardware::HardwareType;
 use crate::rdma::sa::{Answer, Contact};
-use crate::rdma::types::{LinkLayer, PhysState, PortState};
+use crate::rdma::types::{LinkLayer, PhysState, PortState, Rate};
+use crate::system::drivers;
 use crate::verify::report::Finding;
 use crate::wish::expectation::LinkWish;
 
@@ -60,12 +61,54 @@ fn absent(wish: &LinkWish, facts: &Facts) -> Finding {
         return failed(&found, "a port")
             .hint("load the HCA's *_ib driver, or create a port with rd.ib.link=");
     }
+    if let Some(hint) = other_name(wish, facts) {
+        return failed(&present, wish.target.as_str()).hint(&hint);
+    }
     match unnamed(wish, facts) {
         Some(found) if !names.is_empty() => {
             failed(&format!("{found}, {present}"), wish.target.as_str()).hint(&renamed(facts))
         }
         _ => failed(&present, wish.target.as_str()),
     }
+}
+
+/// The hint if the wish has the kernel's name of an RDMA device, and the device may have another
+/// name: a RoCE LAG replaces the devices of both ports, and udev renames devices (rdma-core,
+/// rdma-persistent-naming.rules).
+fn other_name(wish: &LinkWish, facts: &Facts) -> Option<String> {
+    let name = wish.port.as_deref().unwrap_or(wish.target.as_str());
+    let device = match Selector::parse(name)? {
+        Selector::Name(device) | Selector::Port { device, .. } => device,
+        _ => return None,
+    };
+    let family = drivers::by_device_name(device)?;
+    let names = || facts.devices.iter().map(|device| device.ifname.as_str());
+    if names().any(|name| name == device) {
+        return None;
+    }
+    let is_bond = |name: &&str| drivers::by_device_name(name).is_some() && name.contains("_bond_");
+    if let Some(bond) = names().find(is_bond) {
+        return Some(format!(
+            "{bond} stands for the ports of a RoCE bond (LAG), maybe for this one: use {bond}:1, guid= or pci="
+        ));
+    }
+    let is_renamed = |device: &&facts::Device| {
+        let driver = device.driver.as_deref();
+        device.bus_address.is_some()
+            && drivers::by_device_name(&device.ifname).is_none()
+            && driver.is_none_or(|driver| family.pci.contains(&driver))
+    };
+    let renamed: Vec<&str> = (facts.devices.iter().filter(is_renamed))
+        .map(|device| device.ifname.as_str())
+        .take(SHOWN)
+        .collect();
+    if renamed.is_empty() {
+        return None;
+    }
+    Some(format!(
+        "udev may have renamed the device (rdma-persistent-naming.rules): use one of these names, guid= or pci= ({})",
+        renamed.join(", ")
+    ))
 }
 
 /// The text if a wish names its port by an IPoIB interface that does not exist.
@@ -118,11 +161,28 @@ pub fn rate(port: &Port<'_>) -> Finding {
     let required = f64::from(port.least_rate.unwrap_or(0));
     match &port.found.port.rate {
         None => Finding::unknown(id),
-        Some(rate) if rate.gbps * 1000.0 < required => {
+        Some(rate) if rate.gbps * 1000.0 >= required => Finding::ok(id, &rate.text),
+        Some(rate) if may_be_faster(port.found, rate) => Finding {
+            found: Some(rate.text.clone()),
+            expected: Some(format!("{} Gb/sec", required / 1000.0)),
+            ..Finding::unknown(id)
+        }
+        .hint(
+            "the kernel cannot tell: it reports SDR for every speed that it does not know (NDR, XDR); \
+             see the speed with smpquery -D portinfo 0 or at the switch, and remove rd.ib.rate=",
+        ),
+        Some(rate) => {
             Finding::failed(id, &rate.text, &format!("{} Gb/sec", required / 1000.0))
         }
-        Some(rate) => Finding::ok(id, &rate.text),
     }
+}
+
+/// Whether the kernel may report SDR in place of a speed that it does not know
+/// (drivers/infiniband/core/sysfs.c, rate_show). Only cards of mlx5 have such speeds.
+fn may_be_faster(port: PortRef<'_>, rate: &Rate) -> bool {
+    rate.speed == "SDR"
+        && port.port.link_layer == Some(LinkLayer::InfiniBand)
+        && port.device.driver.as_deref() == Some("mlx5_core")
 }
 
 pub fn physical_state(found: PortRef<'_>, facts: &Facts) -> Finding {
@@ -159,7 +219,8 @@ pub fn physical_state(found: PortRef<'_>, facts: &Facts) -> Finding {
     let finding = Finding::failed(id, &physical_state.to_string(), &expected);
     match physical_state {
         PhysState::Disabled => finding.hint(
-            "the port is disabled: enable it (ibportstate, or the other end's configuration)",
+            "check the cable and the transceiver first (mlx5 reports Disabled without a cable); then enable \
+             the port (ibportstate, or the other end's configuration)",
         ),
         PhysState::PortConfigurationTraining | PhysState::LinkErrorRecovery => finding
             .hint("the link is training; if this persists, the cable or the transceiver is bad"),
@@ -185,13 +246,38 @@ pub fn state(found: PortRef<'_>) -> Finding {
                 .hint("no subnet manager sees this port: start one (opensm, or the switch's)")
         }
         (PortState::Init, Some(lid)) => {
-            Finding::failed(id, &format!("INIT, SM LID {lid}"), &expected).hint(
-                "the subnet manager has found this port but does not bring it up: see its log",
+            Finding::failed(id, &format!("INIT, SM LID {lid}"), &expected)
+                .hint(sweep(found.port.seconds_in_state))
+        }
+        (PortState::Armed, _) => {
+            Finding::failed(id, "ARMED", &expected).hint(sweep(found.port.seconds_in_state))
+        }
+        (PortState::Down, _) if found.port.physical_state == Some(PhysState::LinkUp) => {
+            Finding::failed(id, "DOWN, LinkUp", &expected).hint(
+                "on a virtual function: set its GUIDs and its state (ip link set PF vf N node_guid, port_guid, \
+                 state auto) and let the subnet manager support virtualization (opensm: virt_enabled 2)",
             )
         }
-        (PortState::Armed, _) => Finding::failed(id, "ARMED", &expected)
-            .hint("the subnet manager stopped half way: see its log"),
         _ => Finding::failed(id, &state.to_string(), &expected),
+    }
+}
+
+/// A subnet manager sets the LID of each port, then computes the routes, then sets ARMED and ACTIVE
+/// (opensm, osm_state_mgr.c): in a large fabric a port is INIT with an SM LID, or ARMED, for this
+/// many seconds without any fault.
+const SWEEP_SECONDS: u64 = 30;
+
+/// The hint for a port that a subnet manager has begun to configure. `seconds` in this state; none
+/// if nobody watched the port.
+fn sweep(seconds: Option<u64>) -> &'static str {
+    match seconds {
+        Some(0..SWEEP_SECONDS) => "the subnet manager is configuring the fabric",
+        Some(_) => {
+            "the subnet manager has begun to configure this port and has not finished for 30 s: see its log"
+        }
+        None => {
+            "the subnet manager is configuring the fabric; if this state lasts longer than 30 s, see its log"
+        }
     }
 }
 
@@ -243,12 +329,17 @@ pub fn netdev(wish: &LinkWish, port: &facts::Port) -> Finding {
     }
 }
 
-pub fn lid(id: Id, lid: Option<u32>) -> Finding {
+/// The unicast LIDs of a port: 16 bits on InfiniBand (IBTA 4.1.3), 24 bits on Omni-Path, whose
+/// multicast LIDs begin at 0xf00000 (include/rdma/opa_addr.h).
+pub fn lid(id: Id, port: PortRef<'_>, lid: Option<u32>) -> Finding {
+    let is_opa = port.device.driver.as_deref() == Some(drivers::OMNI_PATH);
+    let largest = if is_opa { 0xef_ffff } else { 0xbfff };
     match lid {
         None => Finding::unknown(id),
-        // Unicast LIDs (IBTA 4.1.3); 0xffff is the permissive LID, of a port without a subnet
-        // manager.
-        Some(lid @ 1..=0xbfff) => Finding::ok(id, &lid.to_string()),
-        Some(lid) => Finding::failed(id, &lid.to_string(), "1 to 49151"),
+        // 0xffff is the permissive LID, of a port without a subnet manager.
+        Some(lid) if (1..=largest).contains(&lid) && lid != 0xffff => {
+            Finding::ok(id, &lid.to_string())
+        }
+        Some(lid) => Finding::failed(id, &lid.to_string(), &format!("1 to {largest}")),
     }
 }

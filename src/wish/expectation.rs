@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::rdma::reach::Server;
 use crate::rdma::types::{Identity, LinkLayer};
+use crate::system::drivers;
 use crate::wish::bond::BondWish;
 use crate::wish::ipoib::{FULL_MEMBER, IpoibWish};
 use crate::wish::origin::Origin;
@@ -206,6 +207,17 @@ pub struct Expectation {
 }
 
 impl Expectation {
+    /// The modules to look at: the requested ones, and the PCI drivers without which they are not
+    /// loaded.
+    pub fn module_names(&self) -> Vec<String> {
+        let mut names = BTreeSet::new();
+        for module in &self.modules {
+            names.insert(module.name.clone());
+            names.extend(drivers::cores_of(&module.name).map(str::to_owned));
+        }
+        names.into_iter().collect()
+    }
+
     /// How much must be read: the partition tables are needed for a requested IPoIB interface.
     pub fn depth(&self) -> Depth {
         let links = self.links.iter().chain(&self.any_port);

@@ -25,6 +25,9 @@ pub const FULL_MEMBER: u16 = 0x8000;
 const CHILD_PREFIX: usize = 10;
 /// Largest datagram MTU: a 4096-byte IB MTU less the 4-byte header (RFC 4391).
 pub const DATAGRAM_MAX: u32 = 4092;
+/// Largest datagram MTU on Omni-Path: a 10240-byte MTU less the header (include/rdma/ib_verbs.h,
+/// opa_mtu_enum_to_int).
+pub const OPA_DATAGRAM_MAX: u32 = 10236;
 /// Largest MTU of connected mode (ipoib.h, IPOIB_CM_MTU).
 pub const CONNECTED_MAX: u32 = 65520;
 

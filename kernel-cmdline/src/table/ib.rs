@@ -66,7 +66,7 @@ pub(super) const GROUP: Group = Group {
                    later with enhanced IPoIB, or a kernel without CONFIG_INFINIBAND_IPOIB_CM) is an error with the \
                    reason; ibboot never falls back to datagram silently. May be given several times; the last one that \
                    matches an interface applies.",
-            example: "rd.ib.mode=ib0:connected",
+            example: "rd.ib.mode=ib0:auto",
             origin: Origin::Ibboot,
             effect: Effect::CarriedOut,
         },
