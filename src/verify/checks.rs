@@ -220,6 +220,17 @@ table! {
         applies: port(|port, _| port.least_rate.is_some()),
         evaluate: |port, _| port::rate(port),
     }
+    PortLanes {
+        name: "port.lanes",
+        parents: [PortState],
+        severity: Warning,
+        failure: "degraded link",
+        why: "an InfiniBand link did not train with one lane only",
+        hint: "check the cable, the transceiver and the switch port: the link lost three of its four lanes",
+        files: [&["{port}/rate"]],
+        applies: port(|port, _| port::has_one_lane(port.found.port)),
+        evaluate: |port, _| port::lanes(port.found.port),
+    }
     IpoibPresent {
         name: "ipoib.present",
         parents: [PortLinkLayer],
