@@ -22,6 +22,7 @@ mod modules;
 mod naming;
 mod outcome;
 mod part;
+mod probing;
 mod rejoin;
 mod servers;
 mod settings;
@@ -157,6 +158,7 @@ impl<'a> Walk<'a> {
             tried: act::Tried::default(),
             parts: Parts {
                 modules: modules::Modules::load(root, index, plan),
+                probing: probing::Probing::new(root),
                 watch: watch::Watch::open(),
                 naming: naming::Naming::default(),
                 speakers: speaker::Speakers::default(),
