@@ -53,7 +53,9 @@ fn every_output_in_readme_and_docs_is_one_of_a_case() {
         .map(shortened)
         .collect();
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs");
-    let pages = fs::read_dir(docs).unwrap().map(|entry| entry.unwrap().path());
+    let pages = fs::read_dir(docs)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
     let pages: String = pages
         .map(|page| fs::read_to_string(page).unwrap())
         .chain([read("README.md")])

@@ -90,7 +90,12 @@ const SECTIONS: &[Section] = &[
 const EXAMPLES: &[(&str, &str)] = &[
     (
         "rd.driver.post=mlx5_ib,ib_ipoib,ib_umad,rdma_ucm rd.neednet=1 rd.timeout=0 rd.retry=160",
-        "Load the drivers of a ConnectX card, and wait up to 160 seconds until any port is verified.",
+        "Load the drivers of a ConnectX card, and wait up to 160 seconds until any InfiniBand port is verified.",
+    ),
+    (
+        "rd.driver.post=mlx5_ib,ib_ipoib rd.ib.require=ib:all,-pci=0000:dc:00.0 rd.ib.rate=400",
+        "Every InfiniBand card on the bus must be verified, except the spare in one slot. A card that the driver could \
+         not start is reported, not left out.",
     ),
     (
         "rd.ib.link=rxe0:rxe:eth0 rd.ib.require=rxe0:1 rd.ib.timeout=60 rd.ib.onfail=continue",

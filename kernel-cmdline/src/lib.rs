@@ -67,7 +67,7 @@ pub use selector::{
 pub use table::{Effect, GROUPS, Group, Origin, PARAMETERS, Parameter};
 pub use token::{Cmdline, ModuleParameter, Source, Token, Tokens};
 pub use values::{
-    ClientId, ClientIdForm, ClientIdValue, ClientIdWish, Handover, Ifname, Limit, Link, LinkKind,
-    Mode, ModeWish, Mtu, MtuWish, NvmfDiscover, OnFail, PortType, PortTypeWish, Probe,
-    REQUIRED_PORTS, RateWish, Require, RoceMode, RoceWish,
+    Candidates, ClientId, ClientIdForm, ClientIdValue, ClientIdWish, Handover, Ifname, Limit, Link,
+    LinkKind, LinkLayer, Mode, ModeWish, Mtu, MtuWish, Number, NvmfDiscover, OnFail, PortType,
+    PortTypeWish, Probe, REQUIRED_PORTS, RateWish, Require, RoceMode, RoceWish,
 };

@@ -191,22 +191,44 @@ pub struct PortTypeWish<'a> {
     pub port_type: PortType,
 }
 
-/// Maximum of selectors of one `rd.ib.require=`.
+/// Maximum of selectors of one `rd.ib.require=`, listed or excluded.
 pub const REQUIRED_PORTS: usize = 16;
 
+words! {
+    /// The link layer of a port, `rd.ib.require=`.
+    LinkLayer {
+        /// InfiniBand.
+        Ib = "ib",
+        /// Ethernet.
+        Eth = "eth",
+    }
+}
+
+/// How many of the candidates must be verified.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Number {
+    /// Every one.
+    All,
+    /// This many, whichever.
+    Any(u32),
+}
+
+/// A requirement that names no port.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Candidates<'a> {
+    /// Only ports with this link layer count; `None` if the argument does not say.
+    pub link_layer: Option<LinkLayer>,
+    /// How many of them.
+    pub number: Number,
+    /// The ports that do not count.
+    pub except: heapless::Vec<Selector<'a>, REQUIRED_PORTS>,
+}
+
 /// `rd.ib.require=`.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "no allocator: nothing can be boxed"
-)]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Require<'a> {
-    /// Every port.
-    All,
-    /// Any one port.
-    Any,
-    /// Any ports, this many.
-    Count(u32),
+    /// A number of ports.
+    Candidates(Candidates<'a>),
     /// All of these ports.
     Ports(heapless::Vec<Selector<'a>, REQUIRED_PORTS>),
 }

@@ -10,9 +10,9 @@ use crate::net::address;
 use crate::selector::{DEVICE_NAME, INTERFACE_NAME, Interface, Selector, is_name};
 use crate::token::decimal;
 use crate::values::{
-    ClientId, ClientIdForm, ClientIdValue, ClientIdWish, Ifname, Limit, Link, LinkKind, Mode,
-    ModeWish, Mtu, MtuWish, NvmfDiscover, PortType, PortTypeWish, Probe, REQUIRED_PORTS, RateWish,
-    Require, RoceMode, RoceWish,
+    Candidates, ClientId, ClientIdForm, ClientIdValue, ClientIdWish, Ifname, Limit, Link, LinkKind,
+    LinkLayer, Mode, ModeWish, Mtu, MtuWish, Number, NvmfDiscover, PortType, PortTypeWish, Probe,
+    REQUIRED_PORTS, RateWish, Require, RoceMode, RoceWish,
 };
 
 /// Maximum of a time, in seconds: some thirty years.
@@ -210,34 +210,110 @@ pub(crate) fn port_type(text: &str) -> Parsed<'_, PortTypeWish<'_>> {
 /// The required ports, and the problem. Of a list with an invalid selector the valid ones stay
 /// required: without them any port would satisfy the boot.
 pub(crate) fn require(text: &str) -> (Option<Require<'_>>, Option<Problem<'_>>) {
-    match text {
-        "all" => return (Some(Require::All), None),
-        "any" => return (Some(Require::Any), None),
-        _ => {}
+    let (first, rest) = text
+        .split_once(',')
+        .map_or((text, None), |(first, rest)| (first, Some(rest)));
+    match candidates(first) {
+        Some(Ok((link_layer, number))) => {
+            let (except, wrong) = selectors(rest, excluded);
+            let candidates = Candidates {
+                link_layer,
+                number,
+                except,
+            };
+            (Some(Require::Candidates(candidates)), wrong)
+        }
+        Some(Err(wrong)) => (None, Some(wrong)),
+        None => {
+            let (ports, wrong) = selectors(Some(text), included);
+            let is_any = !ports.is_empty();
+            (is_any.then_some(Require::Ports(ports)), wrong)
+        }
     }
-    if text.bytes().all(|byte| byte.is_ascii_digit()) {
-        let count = decimal(text).filter(|count| (1..=PORTS).contains(count));
-        let wrong = Problem::NotNumber {
+}
+
+/// `[ib:|eth:]all|any|N`, or the link layer alone, which is any one port; `None` for a selector.
+fn candidates(text: &str) -> Option<Parsed<'_, (Option<LinkLayer>, Number)>> {
+    let (layer, number) = match text.split_once(':') {
+        Some((layer, number)) => (LinkLayer::parse(layer), Some(number)),
+        None => (LinkLayer::parse(text), None),
+    };
+    let number = match (layer, number) {
+        (Some(_), None) => "any",
+        (Some(_), Some(number)) => number,
+        (None, _) => text,
+    };
+    let is_digits = number.bytes().all(|byte| byte.is_ascii_digit());
+    let number = match number {
+        "all" => Ok(Number::All),
+        "any" => Ok(Number::Any(1)),
+        _ if is_digits => decimal(number)
+            .filter(|count| (1..=PORTS).contains(count))
+            .map(Number::Any)
+            .ok_or(Problem::NotNumber {
+                what: "a number of ports",
+                text: number,
+                min: 1,
+                max: PORTS,
+            }),
+        _ if layer.is_none() => return None,
+        _ => Err(Problem::Malformed {
             what: "a number of ports",
-            text,
-            min: 1,
-            max: PORTS,
-        };
-        let wrong = count.is_none().then_some(wrong);
-        return (count.map(Require::Count), wrong);
-    }
-    let mut ports = heapless::Vec::new();
+            text: number,
+            hint: "write all, any or a number behind ib: or eth:",
+        }),
+    };
+    Some(number.map(|number| (layer, number)))
+}
+
+/// The valid selectors of a list, and the first problem.
+fn selectors<'a>(
+    list: Option<&'a str>,
+    parse: fn(&'a str) -> Parsed<'a, Selector<'a>>,
+) -> (
+    heapless::Vec<Selector<'a>, REQUIRED_PORTS>,
+    Option<Problem<'a>>,
+) {
+    let mut found = heapless::Vec::new();
     let mut wrong = None;
-    for part in text.split(',') {
+    for part in list.into_iter().flat_map(|list| list.split(',')) {
         let too_many = Problem::TooMany {
             what: "ports of one rd.ib.require=",
             limit: REQUIRED_PORTS,
         };
-        let taken = selector(part).and_then(|port| ports.push(port).map_err(|_| too_many));
+        let taken = parse(part).and_then(|port| found.push(port).map_err(|_| too_many));
         wrong = wrong.or(taken.err());
     }
-    let is_any = !ports.is_empty();
-    (is_any.then_some(Require::Ports(ports)), wrong)
+    (found, wrong)
+}
+
+/// A selector of a list of required ports.
+fn included(text: &str) -> Parsed<'_, Selector<'_>> {
+    if text.starts_with('-') {
+        return Err(Problem::Malformed {
+            what: "a required port",
+            text,
+            hint: "-SELECTOR excludes a port behind all, any or a number: all,-SELECTOR",
+        });
+    }
+    if !text.is_empty() && candidates(text).is_some() {
+        return Err(Problem::Malformed {
+            what: "a required port",
+            text,
+            hint: "write either a number of ports or a list of selectors",
+        });
+    }
+    selector(text)
+}
+
+/// `-SELECTOR` behind a number of ports.
+fn excluded(text: &str) -> Parsed<'_, Selector<'_>> {
+    let port = text.strip_prefix('-').ok_or(Problem::Malformed {
+        what: "an excluded port",
+        text,
+        hint: "write -SELECTOR behind all, any or a number, or a list of selectors alone",
+    })?;
+    selector(port)
 }
 
 pub(crate) fn rate(text: &str) -> Parsed<'_, RateWish<'_>> {

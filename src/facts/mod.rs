@@ -5,6 +5,7 @@
 pub mod addresses;
 mod devices;
 mod disks;
+pub mod functions;
 pub mod granted;
 pub mod lasting;
 pub mod rootfs;
@@ -39,6 +40,7 @@ use crate::wish::ipoib::IpoibFacts;
 
 pub use addresses::{AddressState, FoundAddress};
 pub use disks::DiskPath;
+pub use functions::Function;
 pub use rootfs::RootMount;
 
 /// Version of the JSON format.
@@ -67,6 +69,9 @@ pub struct Facts {
     pub taken_ns: u64,
     /// State of the relevant modules; a module that is not loaded is not listed.
     pub modules: BTreeMap<String, InitState>,
+    /// PCI functions of RDMA cards, by address, with and without an RDMA device.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub functions: Vec<Function>,
     /// RDMA devices, by name.
     pub devices: Vec<Device>,
     /// Network interfaces, by name.
@@ -260,6 +265,10 @@ impl Facts {
         } else {
             devices::devices(&mut look, rdma)
         };
+        let functions = match look.depth {
+            Depth::Interfaces => Vec::new(),
+            _ => functions::functions(&mut look, &devices),
+        };
         let mut netdevs = netdevs(&mut look);
         addresses::add(&mut netdevs, &mut look);
         routes::add(&mut netdevs, &mut look);
@@ -291,6 +300,7 @@ impl Facts {
                 0
             },
             modules,
+            functions,
             devices,
             netdevs,
             subnet_administrator,

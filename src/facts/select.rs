@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! PURE: the ports of a snapshot that a selector means.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use kernel_cmdline::Selector;
 
 use crate::facts::{Facts, Netdev, PortRef};
 use crate::hardware::HardwareType;
-use crate::rdma::types::Identity;
+use crate::rdma::types::{Identity, LinkLayer};
 use crate::wish::expectation::{LinkWish, Target};
 
 /// The ports of a snapshot, by identity. Several ports can share a node GUID: a card's VFs, or
@@ -37,12 +37,38 @@ impl<'f> Ports<'f> {
             return self.pinned(link, identity).into_iter().collect();
         }
         match (&link.port, &link.target) {
-            (None, Target::Any) => self.facts.ports().collect(),
+            (None, Target::Any) => self.candidates(link),
             (Some(text), _) | (None, Target::Named(text)) => match Selector::parse(text) {
                 Some(selector) => ports(&selector, self.facts),
                 None => Vec::new(),
             },
         }
+    }
+
+    /// The ports that a link without a selector means: those of its link layer that it does not
+    /// exclude. A port whose link layer is not known stays, and its check is unknown. "Every port"
+    /// does not mean a virtual function of a card of this machine, which waits for a guest.
+    fn candidates(&self, link: &LinkWish) -> Vec<PortRef<'f>> {
+        let except = link.except.iter();
+        let except: BTreeSet<String> = except
+            .filter_map(|text| Selector::parse(text))
+            .flat_map(|selector| ports(&selector, self.facts))
+            .map(|port| port.name())
+            .collect();
+        let is_of_layer = |found: Option<LinkLayer>| match (link.link_layer, found) {
+            (None, _) | (_, None | Some(LinkLayer::Unknown)) => true,
+            (expected, found) => expected == found,
+        };
+        let is_virtual = |port: &PortRef<'_>| {
+            let address = port.device.bus_address.as_deref();
+            let function = address.and_then(|address| self.facts.function(address));
+            function.is_some_and(|function| function.physical.is_some())
+        };
+        self.facts
+            .ports()
+            .filter(|port| is_of_layer(port.port.link_layer) && !except.contains(&port.name()))
+            .filter(|port| !(link.required && is_virtual(port)))
+            .collect()
     }
 
     fn pinned(&self, link: &LinkWish, identity: Identity) -> Option<PortRef<'f>> {

@@ -155,6 +155,9 @@ impl Draft<'_> {
             }
             self.note_several(&hcas);
         }
+        if hcas.is_empty() {
+            self.refuse_undriven();
+        }
         for hca in &hcas {
             // Loading a module also loads the modules that it needs, even if a blacklist has them.
             let by = self
@@ -195,7 +198,7 @@ impl Draft<'_> {
     }
 
     /// The argument or file that forbids loading the module unless an argument names it.
-    fn blacklisted(&self, name: &str) -> Option<String> {
+    pub(super) fn blacklisted(&self, name: &str) -> Option<String> {
         let argument = self.request.blacklist.iter().find(|b| b.value == name);
         let file = || self.inventory.blacklist.by(name);
         argument

@@ -231,12 +231,15 @@ pub fn text(plan: &Plan) -> String {
         }
         out.push('\n');
     }
+    for warning in &plan.warnings {
+        out.push_str(&format!("warning: {}\n", printable(warning)));
+    }
     for left in &plan.left {
         out.push_str(&format!("left: {}\n", printable(left)));
     }
     out.push_str(&format!(
         "required: {}; deadline {} s, then {}\n",
-        plan.expectation.require,
+        plan.expectation.requirement(),
         plan.timeout.as_secs(),
         match plan.onfail {
             OnFailure::Dracut => "leave it to dracut",

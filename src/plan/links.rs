@@ -183,12 +183,11 @@ impl Draft<'_> {
             self.refuse(Target::Any.as_str(), reason, requested);
         }
         let all = self.request.any_interface.as_ref();
-        // A port without an IPoIB interface does not qualify.
-        let infiniband = all.filter(|_| require != Require::All);
         LinkWish {
             target: Target::Any,
             requested_by: requested.cloned(),
-            link_layer: infiniband.map(|_| LinkLayer::InfiniBand),
+            link_layer: self.link_layer(require),
+            except: self.except(require),
             refused,
             required: require == Require::All,
             ipoib: all.map(|wish| wish.value.clone()),

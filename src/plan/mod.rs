@@ -2,6 +2,7 @@
 //! PURE: makes steps and an expectation from a request and an inventory. A request that is not
 //! possible on this machine is refused here, before anything is written.
 
+mod candidates;
 mod drivers;
 pub mod explain;
 mod links;
@@ -181,6 +182,8 @@ pub struct Plan {
     pub complaints: Vec<String>,
     /// Arguments that are left to another program, and drivers that are not loaded, one line each.
     pub left: Vec<String>,
+    /// What may go wrong on this machine although every step is possible, one line each.
+    pub warnings: Vec<String>,
     /// Deadline in seconds from the start of `up`.
     pub timeout: Duration,
     /// What happens at the deadline.
@@ -206,6 +209,9 @@ impl Serialize for Plan {
         map.serialize_entry("refusals", &self.refusals)?;
         map.serialize_entry("complaints", &self.complaints)?;
         map.serialize_entry("left", &self.left)?;
+        if !self.warnings.is_empty() {
+            map.serialize_entry("warnings", &self.warnings)?;
+        }
         map.serialize_entry("timeout", &self.timeout.as_secs())?;
         map.serialize_entry("onfail", &self.onfail)?;
         if let Some(dump) = &self.dump {
@@ -236,6 +242,7 @@ pub fn plan(request: &Request, inventory: &Inventory) -> Plan {
         refusals: Vec::new(),
         modules: Vec::new(),
         left: Vec::new(),
+        warnings: Vec::new(),
     };
     let expectation = if request.requested_by.is_some() {
         draft.make()
@@ -256,6 +263,7 @@ pub fn plan(request: &Request, inventory: &Inventory) -> Plan {
             .map(|left| format!("{}: {}", left.origin, left.value))
             .chain(draft.left)
             .collect(),
+        warnings: draft.warnings,
         timeout: request.timeout,
         dump: request.dump,
         root_of_lease: request.root_of_lease.clone(),
@@ -288,6 +296,7 @@ struct Draft<'a> {
     refusals: Vec<Refusal>,
     modules: Vec<ModuleWish>,
     left: Vec<String>,
+    warnings: Vec<String>,
 }
 
 impl Draft<'_> {
@@ -362,7 +371,7 @@ impl Draft<'_> {
         links.retain(|link| made.iter().all(|made| link.target != *made));
         // If no port is named, or any N or all are required, every port is a candidate.
         let any_port = (require != Require::Listed).then(|| self.any_port(require));
-        Expectation {
+        let expectation = Expectation {
             require,
             links,
             any_port,
@@ -372,7 +381,9 @@ impl Draft<'_> {
             root: carried(self.request),
             complaints: self.request.complaints.clone(),
             ..nothing()
-        }
+        };
+        self.warn(&expectation);
+        expectation
     }
 
     fn is_required(&self, link: &LinkWish, require: Require) -> bool {

@@ -11,13 +11,15 @@ pub mod root;
 use std::time::Duration;
 
 use kernel_cmdline::{
-    Arguments, Cmdline, Handover, LinkKind, OnFail, PortType, Require, RoceMode, Source,
+    Arguments, Candidates, Cmdline, Handover, LinkKind, Number, OnFail, PortType, Require,
+    RoceMode, Source,
 };
 
 use serde::Serialize;
 
 use crate::error::Error;
 use crate::rdma::reach::Server;
+use crate::rdma::types::LinkLayer;
 use crate::request::interfaces::{InterfaceWish, RequestedBond, is_anywhere};
 use crate::system::modules::normal;
 use crate::system::root::Root;
@@ -107,6 +109,12 @@ pub struct Request {
     pub listed: bool,
     /// How many of them gate the boot.
     pub required: Required,
+    /// The link layer that `rd.ib.require=` names.
+    pub link_layer: Option<LinkLayer>,
+    /// Selectors of the ports that `rd.ib.require=` excludes.
+    pub except: Vec<String>,
+    /// An `rd.ib.require=` is invalid: another requirement is in force.
+    pub has_wrong_requirement: bool,
     /// `rd.ib.rate=`.
     pub rates: Vec<Rate>,
     /// `rd.ib.probe=`, without repetition.
@@ -236,6 +244,11 @@ impl Request {
             anywhere: is_anywhere(arguments),
             listed,
             required,
+            link_layer: candidates(arguments).and_then(|candidates| link_layer(candidates)),
+            except: candidates(arguments).map_or_else(Vec::new, |candidates| {
+                candidates.except.iter().map(ToString::to_string).collect()
+            }),
+            has_wrong_requirement: has_wrong_requirement(arguments),
             rates: rates.collect(),
             servers: servers(arguments),
             async_probe: ib.async_probe.is_some_and(|on| on.value),
@@ -301,11 +314,36 @@ fn soft_links(
 fn required(arguments: &Arguments<'_>) -> (bool, Required) {
     match arguments.ib.require.as_ref().map(|require| &require.value) {
         None => (false, Required::Named),
-        Some(Require::All) => (false, Required::All),
-        Some(Require::Any) => (false, Required::Count(1)),
-        Some(Require::Count(n)) => (false, Required::Count(*n)),
+        Some(Require::Candidates(candidates)) => match candidates.number {
+            Number::All => (false, Required::All),
+            Number::Any(n) => (false, Required::Count(n)),
+        },
         Some(Require::Ports(_)) => (true, Required::Named),
     }
+}
+
+/// The requirement that names no port.
+fn candidates<'a, 'b>(arguments: &'a Arguments<'b>) -> Option<&'a Candidates<'b>> {
+    match &arguments.ib.require.as_ref()?.value {
+        Require::Candidates(candidates) => Some(candidates),
+        Require::Ports(_) => None,
+    }
+}
+
+fn link_layer(candidates: &Candidates<'_>) -> Option<LinkLayer> {
+    candidates.link_layer.map(|layer| match layer {
+        kernel_cmdline::LinkLayer::Ib => LinkLayer::InfiniBand,
+        kernel_cmdline::LinkLayer::Eth => LinkLayer::Ethernet,
+    })
+}
+
+fn has_wrong_requirement(arguments: &Arguments<'_>) -> bool {
+    let is_requirement = |argument: &[u8]| {
+        let argument = argument.strip_prefix(b"\"").unwrap_or(argument);
+        argument.starts_with(b"rd.ib.require")
+    };
+    let mut complaints = arguments.complaints.iter();
+    complaints.any(|complaint| is_requirement(complaint.argument))
 }
 
 fn timeout(arguments: &Arguments<'_>) -> Duration {

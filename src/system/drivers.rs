@@ -134,6 +134,27 @@ pub fn cores_of(rdma: &str) -> impl Iterator<Item = &'static str> {
     })
 }
 
+/// The PCI driver of an RDMA card, by vendor and device (the tables of mlx5/core/main.c,
+/// mlx4/main.c, mthca_main.c, qib_init.c, hfi1/chip_registers.h, efa_main.c, erdma_main.c): known
+/// also if the image does not have the driver.
+pub fn by_pci_id(vendor: u32, device: u32) -> Option<&'static str> {
+    match (vendor, device) {
+        (0x15b3, 0x1002..=0x1010 | 0x6340..=0x67ff) => Some("mlx4_core"),
+        (0x15b3, 0x1011..=0x1fff | 0xa2d0..=0xa2ff) => Some("mlx5_core"),
+        (0x15b3, 0x5a00..=0x62ff) => Some("ib_mthca"),
+        (0x8086, 0x24f0 | 0x24f1) => Some("hfi1"),
+        (0x1077, 0x7220 | 0x7322) | (0x1fc1, 0x0010) => Some("ib_qib"),
+        (0x1d0f, 0xefa0..=0xefa3) => Some("efa"),
+        (0x1ded, 0x107f | 0x5007) => Some("erdma"),
+        _ => None,
+    }
+}
+
+/// True for a driver whose cards have no other ports than InfiniBand or Omni-Path ones.
+pub fn is_infiniband_only(name: &str) -> bool {
+    of_pci(name).is_some_and(|family| family.fabric == Fabric::InfiniBand)
+}
+
 /// True for a PCI driver that creates RDMA devices, alone or through its RDMA module.
 pub fn binds_hcas(name: &str) -> bool {
     of_pci(name).is_some()

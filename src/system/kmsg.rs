@@ -115,12 +115,21 @@ pub struct KernelWords {
 impl KernelWords {
     /// Starts after the newest record. Without /dev/kmsg no record is ever returned.
     pub fn from_now() -> Self {
+        Self::from(SeekFrom::End(0))
+    }
+
+    /// Starts with the oldest record that the kernel still has.
+    pub fn from_start() -> Self {
+        Self::from(SeekFrom::Start(0))
+    }
+
+    fn from(position: SeekFrom) -> Self {
         let open = || -> io::Result<File> {
             let mut file = OpenOptions::new()
                 .read(true)
                 .custom_flags(libc::O_NONBLOCK)
                 .open(KMSG)?;
-            file.seek(SeekFrom::End(0))?;
+            file.seek(position)?;
             Ok(file)
         };
         KernelWords { file: open().ok() }

@@ -23,6 +23,7 @@ mod modules;
 mod naming;
 mod outcome;
 mod part;
+mod probing;
 mod rejoin;
 mod servers;
 mod settings;
@@ -39,7 +40,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::Instant;
 
 use crate::error::{Error, Kind, Result};
-use crate::facts::Facts;
+use crate::facts::{Facts, Function};
 use crate::handover::{Outcome, Phase};
 use crate::plan::Plan;
 use crate::rdma::netlink::Rdma;
@@ -90,6 +91,9 @@ fn tell_plan(plan: &Plan) {
     for complaint in &plan.complaints {
         // Urgent, so that a quiet console shows it: nobody else will.
         ::log::error!("{complaint}");
+    }
+    for warning in &plan.warnings {
+        ::log::warn!("{warning}");
     }
     for left in &plan.left {
         ::log::info!("{left}");
@@ -158,6 +162,7 @@ impl<'a> Walk<'a> {
             ages: Ages::default(),
             parts: Parts {
                 modules: modules::Modules::load(root, index, plan),
+                probing: probing::Probing::new(root),
                 watch: watch::Watch::open(),
                 naming: naming::Naming::default(),
                 speakers: speaker::Speakers::default(),
@@ -184,7 +189,7 @@ impl<'a> Walk<'a> {
             if situation.is_stopped || situation.is_late {
                 self.parts.end();
             }
-            self.assess(&mut situation, &report);
+            self.assess(&mut situation, &facts, &report);
             let step = situation.next_step();
             match step {
                 Step::Wait => {}
@@ -211,11 +216,12 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn assess(&mut self, situation: &mut Situation, report: &Report) {
+    fn assess(&mut self, situation: &mut Situation, facts: &Facts, report: &Report) {
         situation.is_satisfied = report.satisfied;
         situation.is_complete = report.links.iter().all(LinkReport::is_good);
         situation.is_hopeless = outcome::is_hopeless(&self.expectation, report);
         situation.is_loading = self.parts.modules.is_loading();
+        situation.is_probing = facts.functions.iter().any(Function::is_initialising);
         situation.is_claiming = !self.parts.claims.is_settled();
         situation.is_busy = self.parts.is_busy();
     }

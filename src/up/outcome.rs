@@ -135,8 +135,9 @@ fn pinned(expectation: &Expectation, report: &Report, boot_id: Option<String>) -
                     .is_some_and(|identity| !pinned_already.contains(&identity))
             });
         links.extend(found.map(|link| pin(wish, link)));
-        // While too few are verified, any other port may still make up for it after boot.
-        if report.satisfied {
+        // While too few are verified, any other port may still make up for it after boot. "Every
+        // port" still means every port then: a card may come later, or fail.
+        if report.satisfied && expectation.require != Require::All {
             pinned.any_port = None;
         }
     }

@@ -14,6 +14,7 @@ use super::administrators::Administrators;
 use super::leasing::Leasing;
 use super::modules::Modules;
 use super::naming::Naming;
+use super::probing::Probing;
 use super::servers::Servers;
 use super::speaker::Speakers;
 use super::taken::Claims;
@@ -80,6 +81,7 @@ pub trait Part {
 #[derive(Debug)]
 pub struct Parts<'a> {
     pub modules: Modules<'a>,
+    pub probing: Probing<'a>,
     pub watch: Watch,
     pub naming: Naming,
     pub speakers: Speakers,
@@ -90,9 +92,10 @@ pub struct Parts<'a> {
 }
 
 impl Parts<'_> {
-    fn all(&mut self) -> [&mut dyn Part; 10] {
+    fn all(&mut self) -> [&mut dyn Part; 11] {
         [
             &mut self.modules,
+            &mut self.probing,
             &mut self.watch,
             &mut self.naming,
             &mut self.speakers,

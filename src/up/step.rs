@@ -16,6 +16,8 @@ pub struct Situation {
     pub is_hopeless: bool,
     /// A kernel module is not loaded yet.
     pub is_loading: bool,
+    /// A driver still initialises HCAs.
+    pub is_probing: bool,
     /// All ports of the machine are required.
     pub needs_every_port: bool,
     /// An ARP probe for a static address runs.
@@ -51,10 +53,11 @@ impl Situation {
                 Step::GiveUp
             };
         }
-        // The ports of the machine are known when all drivers have probed.
-        let is_open = self.needs_every_port && self.is_loading;
+        // The ports of the machine are known when all drivers have probed: with async_probe modprobe
+        // returns earlier, and udev loads drivers too.
+        let is_open = self.needs_every_port && (self.is_loading || self.is_probing);
         if !self.is_satisfied || is_open {
-            let is_lost = self.is_hopeless && !self.is_loading;
+            let is_lost = self.is_hopeless && !self.is_loading && !self.is_probing;
             return if is_lost || self.is_late {
                 Step::GiveUp
             } else {
@@ -124,13 +127,22 @@ mod tests {
 
     #[test]
     fn all_ports_are_known_when_all_drivers_are_loaded() {
-        let loading = |s: &mut Situation| (s.needs_every_port, s.is_loading) = (true, true);
-        assert_eq!(step(loading), Step::Wait);
-        let late = |s: &mut Situation| {
-            loading(s);
-            s.is_late = true;
-        };
-        assert_eq!(step(late), Step::GiveUp);
+        for open in [
+            |s: &mut Situation| s.is_loading = true,
+            |s: &mut Situation| s.is_probing = true,
+        ] {
+            let loading = |s: &mut Situation| {
+                s.needs_every_port = true;
+                open(s);
+            };
+            assert_eq!(step(loading), Step::Wait);
+            let late = |s: &mut Situation| {
+                loading(s);
+                s.is_late = true;
+            };
+            assert_eq!(step(late), Step::GiveUp);
+        }
+        assert_eq!(step(|s| s.is_probing = true), Step::End);
         assert_eq!(step(|s| s.needs_every_port = true), Step::End);
     }
 

@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::object::{Object, judge};
-use super::unread::{ADDRESSES, CONNECTIONS, GRANTED, IDENTITY, ROOT, ROUTES};
+use super::unread::{ADDRESSES, CONNECTIONS, FUNCTIONS, GRANTED, IDENTITY, ROOT, ROUTES};
 use super::{bond, interface, lease, module, port, root, server};
 use crate::facts::{Facts, SERVERS};
 use crate::verify::report::Finding;
@@ -120,6 +120,17 @@ table! {
         files: [],
         applies: link(|link, _| link.is_refused()),
         evaluate: |link, _| port::refused(link.wish),
+    }
+    HcaDevice {
+        name: "hca.device",
+        parents: [],
+        severity: Critical,
+        failure: "no RDMA device of this HCA",
+        why: "the HCA on the PCI bus has an RDMA device",
+        hint: "see dmesg",
+        files: [IDENTITY, FUNCTIONS],
+        applies: function(|_, _| true),
+        evaluate: |function, _| port::device_of(function),
     }
     DevicePresent {
         name: "device.present",

@@ -7,16 +7,19 @@ use kernel_cmdline::Selector;
 
 use super::checks::Id;
 use super::object::{Bond, Interface, Ipoib, Link, Object, Port, Root, Server, findings};
-use super::unread;
+use super::{port, unread};
 use crate::SCHEMA;
 use crate::facts::granted::granted;
 use crate::facts::select::{self, Ports};
-use crate::facts::{Facts, Netdev, PortRef, rules};
+use crate::facts::{Facts, Function, Netdev, PortRef, functions, rules};
+use crate::rdma::types::LinkLayer;
 use crate::verify::report::{
     Finding, LinkReport, ModuleReport, Report, RootReport, ServerReport, Status,
 };
 use crate::wish::bond::{BondFacts, BondWish};
-use crate::wish::expectation::{Expectation, LinkWish, ModuleWish, Require, RootWish, ServerWish};
+use crate::wish::expectation::{
+    Expectation, LinkWish, ModuleWish, Require, RootWish, ServerWish, Target,
+};
 use crate::wish::ipoib::IpoibWish;
 
 /// Results that `verify` uses more than once.
@@ -83,10 +86,10 @@ pub fn verify(expectation: &Expectation, facts: &Facts) -> Report {
     for wish in &expectation.links {
         link(wish, &lookup, &mut links);
     }
-    if let Some(wish) = &expectation.any_port {
-        any_port(wish, &lookup, &mut links);
-    }
     let require = expectation.require;
+    if let Some(wish) = &expectation.any_port {
+        any_port(wish, require, &lookup, &mut links);
+    }
     let connected = is_met(require, &links, LinkReport::is_good);
     let servers: Vec<ServerReport> = expectation
         .servers
@@ -106,8 +109,8 @@ pub fn verify(expectation: &Expectation, facts: &Facts) -> Report {
         taken_ns: facts.taken_ns,
         status: Status::Unknown,
         satisfied,
-        require: require.to_string(),
-        shortfall: shortfall(require, &links),
+        require: expectation.requirement(),
+        shortfall: shortfall(require, &links, facts),
         modules,
         links,
         servers,
@@ -119,18 +122,20 @@ pub fn verify(expectation: &Expectation, facts: &Facts) -> Report {
 }
 
 /// The message if too few ports are verified for `rd.ib.require=N`.
-fn shortfall(require: Require, links: &[LinkReport]) -> Option<String> {
+fn shortfall(require: Require, links: &[LinkReport], facts: &Facts) -> Option<String> {
     let Require::Count(n) = require else {
         return None;
     };
     let good = ports(links, LinkReport::is_good);
     let ports = if good == 1 { "port is" } else { "ports are" };
-    (good < n as usize).then(|| {
-        format!(
-            "rd.ib.require={n}: only {good} {ports} verified, expected {n}; \
-             look for missing HCAs and ports (lspci, rdma link)"
-        )
-    })
+    let functions = facts.functions.iter();
+    let missing: Vec<&Function> = functions.filter(|f| f.is_missing()).collect();
+    let advice = match missing.is_empty() {
+        true => "look for missing HCAs and ports (lspci, rdma link)".to_owned(),
+        false => format!("without an RDMA device: {}", functions::in_words(&missing)),
+    };
+    (good < n as usize)
+        .then(|| format!("rd.ib.require={n}: only {good} {ports} verified, expected {n}; {advice}"))
 }
 
 /// Number of ports whose link satisfies `is_one`. Two wishes may mean the same port; a bond has
@@ -160,7 +165,7 @@ fn whole(require: Require, report: &Report, facts: &Facts) -> Status {
         return Status::Unknown;
     }
     // If a list of ports is unreadable, the number of ports is unknown.
-    let is_hidden = require != Require::Listed && unread::hidden(facts).next().is_some();
+    let is_hidden = unread::hidden(require, facts).next().is_some();
     let may_be_met = match require {
         Require::All if is_hidden => links.iter().all(LinkReport::may_be_good),
         Require::Count(_) if is_hidden => true,
@@ -343,24 +348,52 @@ fn on_port(wish: &LinkWish, lookup: &Lookup<'_>, port: PortRef<'_>) -> LinkRepor
 
 /// One report for each port that no other wish matched; if there is no port, one report that says
 /// so.
-fn any_port(wish: &LinkWish, lookup: &Lookup<'_>, out: &mut Vec<LinkReport>) {
+fn any_port(wish: &LinkWish, require: Require, lookup: &Lookup<'_>, out: &mut Vec<LinkReport>) {
     let named: BTreeSet<String> = out.iter().filter_map(|link| link.name.clone()).collect();
-    for port in lookup
-        .facts
-        .ports()
-        .filter(|port| !named.contains(&port.name()))
-    {
+    let ports = lookup.ports.of(wish).into_iter();
+    for port in ports.filter(|port| !named.contains(&port.name())) {
         out.push(on_port(wish, lookup, port));
     }
-    for unread in unread::hidden(lookup.facts) {
+    for unread in unread::hidden(require, lookup.facts) {
         let finding = Finding::unread(Id::DevicePresent, unread);
         out.push(LinkReport::new(wish, None, vec![finding]));
     }
     if out.is_empty() && wish.refused.is_some() {
         out.push(without_port(wish, lookup));
-    } else if out.is_empty() {
+    } else if require == Require::All {
+        bare_functions(wish, lookup.facts, out);
+    }
+    if out.is_empty() {
         // Certain even if other files are unreadable: the devices were listed.
-        let finding = Finding::failed(Id::DevicePresent, "no RDMA device", "any port");
+        let finding = port::no_candidate(wish, lookup.facts);
         out.push(LinkReport::new(wish, None, vec![finding]));
+    }
+}
+
+/// Every port: one report for each HCA that must have an RDMA device and has none.
+fn bare_functions(wish: &LinkWish, facts: &Facts, out: &mut Vec<LinkReport>) {
+    let selector = |function: &Function| format!("pci={}", function.address);
+    let is_meant = |function: &&Function| {
+        let may_be = function.infiniband || function.is_of_both();
+        let is_of_layer = may_be || wish.link_layer != Some(LinkLayer::InfiniBand);
+        let is_other = function.infiniband && wish.link_layer == Some(LinkLayer::Ethernet);
+        is_of_layer && !is_other && !wish.except.contains(&selector(function))
+    };
+    let functions = facts.functions.iter().filter(|f| f.is_missing());
+    for function in functions.filter(is_meant) {
+        let link = LinkWish {
+            target: Target::Named(selector(function)),
+            requested_by: wish.requested_by.clone(),
+            required: true,
+            ..LinkWish::default()
+        };
+        let object = Object {
+            function: Some(function),
+            ..Object::default()
+        };
+        out.push(LinkReport {
+            bus_address: Some(function.address.clone()),
+            ..LinkReport::new(&link, None, findings(&object, facts))
+        });
     }
 }

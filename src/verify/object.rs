@@ -3,7 +3,7 @@
 
 use super::checks::{Id, Severity, TABLE};
 use super::unread;
-use crate::facts::{Facts, Netdev, PortRef};
+use crate::facts::{Facts, Function, Netdev, PortRef};
 use crate::rdma::types::LinkLayer;
 use crate::verify::report::{Finding, LinkReport, Status};
 use crate::wish::bond::{BondFacts, BondWish};
@@ -14,6 +14,7 @@ use crate::wish::ipoib::IpoibWish;
 #[derive(Default)]
 pub struct Object<'a> {
     pub module: Option<&'a ModuleWish>,
+    pub function: Option<&'a Function>,
     pub link: Option<Link<'a>>,
     pub port: Option<Port<'a>>,
     pub ipoib: Option<Ipoib<'a>>,

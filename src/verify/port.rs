@@ -5,7 +5,7 @@ use kernel_cmdline::Selector;
 
 use super::checks::Id;
 use super::object::{Link, Port};
-use crate::facts::{self, Facts, Netdev, PortRef};
+use crate::facts::{self, Facts, Function, Netdev, PortRef, functions};
 use crate::hardware::HardwareType;
 use crate::rdma::sa::{Answer, Contact};
 use crate::rdma::types::{LinkLayer, PhysState, PortState, Rate};
@@ -26,18 +26,69 @@ pub fn present(link: &Link<'_>, facts: &Facts) -> Finding {
     }
 }
 
-/// Maximum of interface names in one line.
+/// Maximum of names in one line.
 const SHOWN: usize = 8;
+
+/// The finding for an HCA that must have an RDMA device.
+pub fn device_of(function: &&Function) -> Finding {
+    let id = Id::HcaDevice;
+    match function.is_missing() {
+        false => Finding::ok(id, &function.devices.join(", ")),
+        true => {
+            let found = format!("{}, {}", function.id, function.sentence());
+            Finding::failed(id, &found, "an RDMA device").hint(&function.hint())
+        }
+    }
+}
+
+/// The finding for a machine without a candidate port.
+pub fn no_candidate(wish: &LinkWish, facts: &Facts) -> Finding {
+    let expected = match wish.link_layer {
+        Some(layer) => format!("any {layer} port"),
+        None => wish.target.to_string(),
+    };
+    let others = ports_in_words(facts, wish.link_layer.is_some());
+    let finding = Finding::failed(Id::DevicePresent, &others, &expected);
+    let is_ethernet = |port: PortRef<'_>| port.port.link_layer == Some(LinkLayer::Ethernet);
+    let has_ethernet = wish.link_layer.is_some() && facts.ports().any(is_ethernet);
+    match facts.bare_functions().is_empty() && has_ethernet {
+        true => finding
+            .hint("write rd.ib.require=eth if an Ethernet port is meant, or set the port type"),
+        false => on_bus(finding, facts),
+    }
+}
+
+/// Hints at the HCA on the bus that has no RDMA device, instead of asking for one.
+fn on_bus(finding: Finding, facts: &Facts) -> Finding {
+    match facts.bare_functions().first() {
+        Some(function) => finding.hint(&function.hint()),
+        None => finding,
+    }
+}
+
+/// The ports of the machine, or the HCAs that have none.
+fn ports_in_words(facts: &Facts, with_layer: bool) -> String {
+    let name = |port: PortRef<'_>| match port.port.link_layer.filter(|_| with_layer) {
+        Some(layer) => format!("{} ({layer})", port.name()),
+        None => port.name(),
+    };
+    let names: Vec<String> = facts.ports().map(name).collect();
+    let ports = match names.len() {
+        0 => "no RDMA device".to_owned(),
+        1..=SHOWN => format!("only {}", names.join(", ")),
+        n => format!("{n} other ports"),
+    };
+    let bare = facts.bare_functions();
+    match bare.is_empty() {
+        true => ports,
+        false => format!("{ports}; on the PCI bus: {}", functions::in_words(&bare)),
+    }
+}
 
 /// The finding for a link without a matching port.
 fn absent(wish: &LinkWish, facts: &Facts) -> Finding {
     let failed = |found: &str, expected: &str| Finding::failed(Id::DevicePresent, found, expected);
-    let names: Vec<String> = facts.ports().map(|port| port.name()).collect();
-    let present = match names.len() {
-        0 => "no RDMA device".to_owned(),
-        1..=8 => format!("only {}", names.join(", ")),
-        n => format!("{n} other ports"),
-    };
+    let present = ports_in_words(facts, false);
     if let Some(identity) = wish.identity {
         let expected = format!("{} (node GUID {})", wish.target, identity.node_guid);
         return failed(&present, &expected)
@@ -65,10 +116,10 @@ fn absent(wish: &LinkWish, facts: &Facts) -> Finding {
         return failed(&present, wish.target.as_str()).hint(&hint);
     }
     match unnamed(wish, facts) {
-        Some(found) if !names.is_empty() => {
+        Some(found) if !facts.devices.is_empty() => {
             failed(&format!("{found}, {present}"), wish.target.as_str()).hint(&renamed(facts))
         }
-        _ => failed(&present, wish.target.as_str()),
+        _ => on_bus(failed(&present, wish.target.as_str()), facts),
     }
 }
 

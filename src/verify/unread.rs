@@ -9,6 +9,7 @@ use super::object::Object;
 use crate::facts::{Facts, Unread, addresses, rootfs, routes};
 use crate::system::root::BOOT_ID;
 use crate::verify::report::{Finding, Status};
+use crate::wish::expectation::Require;
 
 /// Files that identify ports and interfaces: while one of these is unread, no port or interface is
 /// known to be absent.
@@ -115,9 +116,24 @@ fn covers(pattern: &str, path: &str) -> bool {
     names.next().is_none()
 }
 
-/// The unreadable lists of devices and ports: with one of them the number of ports is unknown.
-pub fn hidden(facts: &Facts) -> impl Iterator<Item = &Unread> {
-    let lists = ["/sys/class/infiniband", "/sys/class/infiniband/*/ports"];
+/// The files of the census of HCAs.
+pub const FUNCTIONS: &[&str] = &[
+    "/sys/bus/pci/devices",
+    "/sys/bus/pci/devices/*/modalias",
+    "/sys/bus/pci/devices/*/driver",
+    "/sys/bus/pci/devices/*/physfn",
+];
+
+/// The unreadable lists without which the number of ports is unknown: those of devices and ports,
+/// and for every port the census of HCAs.
+pub fn hidden(require: Require, facts: &Facts) -> impl Iterator<Item = &Unread> {
+    const PORTS: &[&str] = &["/sys/class/infiniband", "/sys/class/infiniband/*/ports"];
+    let lists: &[&[&str]] = match require {
+        Require::Listed => &[],
+        Require::Count(_) => &[PORTS],
+        Require::All => &[PORTS, FUNCTIONS],
+    };
+    let lists: Vec<&str> = lists.concat();
     let is_list = move |unread: &&Unread| lists.iter().any(|list| covers(list, &unread.path));
     facts.unread.iter().filter(is_list)
 }

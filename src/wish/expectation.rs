@@ -27,17 +27,6 @@ pub enum Require {
     All,
 }
 
-impl fmt::Display for Require {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Require::Listed => f.write_str("every port that is named"),
-            Require::Count(1) => f.write_str("any port"),
-            Require::Count(n) => write!(f, "any {n} ports"),
-            Require::All => f.write_str("every port there is"),
-        }
-    }
-}
-
 /// The name of a link on the command line, in reports and in the JSON; `Any` is `any port`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
@@ -125,6 +114,9 @@ pub struct LinkWish {
     pub bond: Option<BondWish>,
     /// Minimum rate in Mb/s, once the port is known; before that see [`Expectation::rates`].
     pub megabits: Option<u32>,
+    /// Selectors of ports that [`Target::Any`] does not mean (`rd.ib.require=all,-SELECTOR`).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub except: Vec<String>,
     /// Why the link is not possible on this machine, decided before any change.
     pub refused: Option<String>,
 }
@@ -216,6 +208,24 @@ impl Expectation {
             names.extend(drivers::cores_of(&module.name).map(str::to_owned));
         }
         names.into_iter().collect()
+    }
+
+    /// The requirement in words: `any InfiniBand port`, `every port there is, without mlx5_3:1`.
+    pub fn requirement(&self) -> String {
+        let candidates = self.any_port.as_ref();
+        let layer = candidates.and_then(|link| link.link_layer);
+        let layer = layer.map_or_else(String::new, |layer| format!("{layer} "));
+        let mut words = match self.require {
+            Require::Listed => "every port that is named".to_owned(),
+            Require::Count(1) => format!("any {layer}port"),
+            Require::Count(n) => format!("any {n} {layer}ports"),
+            Require::All => format!("every {layer}port there is"),
+        };
+        let except = candidates.map_or(&[][..], |link| &link.except);
+        if !except.is_empty() {
+            words.push_str(&format!(", without {}", except.join(", ")));
+        }
+        words
     }
 
     /// How much must be read: the partition tables are needed for a requested IPoIB interface.

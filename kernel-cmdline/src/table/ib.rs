@@ -114,11 +114,24 @@ pub(super) const GROUP: Group = Group {
         },
         Parameter {
             name: "rd.ib.require",
-            grammar: "rd.ib.require=all|any|N|SELECTOR[,SELECTOR]",
+            grammar: "rd.ib.require=[ib:|eth:]all|any|N[,-SELECTOR...]|ib|eth|SELECTOR[,SELECTOR]",
             default: "all ports that the command line names; if it names none, any one port",
-            help: "The ports that must be verified before the boot continues: every port found, any one, any N, or \
-                   exactly the selected ones (16 at most). ibboot also brings up a port that is not required, and only \
-                   reports its failure. If a list has an invalid selector, the valid ones stay required.",
+            help: "The ports that must be verified before the boot continues: every one, any one, any N, or exactly \
+                   the selected ones (16 at most). ibboot also brings up a port that is not required, and only \
+                   reports its failure. If a list has an invalid selector, the valid ones stay required; ibboot \
+                   reports what an invalid value leaves required.\n\n\
+                   all means every HCA on the PCI bus, with or without an RDMA device: an HCA whose driver is not \
+                   loaded or did not bind it fails, also after boot. HCAs are PCI functions of the classes 0207 and \
+                   0c06 and other InfiniBand and Omni-Path cards, and functions of the same model as one that has an \
+                   RDMA device. An Ethernet controller (class 0200) without an RDMA device, a virtual function, a \
+                   function that another driver has (vfio-pci) and an HCA whose driver is blacklisted do not count. \
+                   -SELECTOR excludes ports or an HCA, such as a spare without a cable; pci= also excludes an HCA \
+                   without an RDMA device.\n\n\
+                   With ib: only InfiniBand ports count, with eth: only Ethernet ports (RoCE, iWARP); ib and eth alone \
+                   are ib:any and eth:any. Without either, InfiniBand ports count if the command line requests IPoIB \
+                   or ib_ipoib, or if the machine has an InfiniBand card. Ports of both kinds count if the command line \
+                   has rd.ib.link=, rd.ib.roce= or a port type eth, or if the machine has no InfiniBand card. \
+                   rd.ib.mode= and rd.ib.mtu= without an interface never request IPoIB of an Ethernet port.",
             example: "rd.ib.require=mlx5_0:1,mlx5_1:1",
             origin: Origin::Ibboot,
             effect: Effect::CarriedOut,
@@ -244,8 +257,10 @@ pub(super) const DRIVERS: Group = Group {
             grammar: "rd.ib.async_probe[=0|1]",
             default: "0",
             help: "With 1, the HCAs of one driver are probed in parallel, not one after another: a node with eight \
-                   HCAs waits for one of them, not for eight. Off by default, because not every driver supports \
-                   parallel probing equally well.",
+                   HCAs waits for one of them, not for eight, and a card whose firmware is not ready does not hold \
+                   up the others. Off by default: the kernel then numbers mlx5_0 and ib0 in the order in which the \
+                   HCAs are ready, also for the real root, and not every driver supports parallel probing equally \
+                   well. ibboot warns of static addresses on ib0, ib1, ... of a machine with several HCAs.",
             example: "rd.ib.async_probe=1",
             origin: Origin::Ibboot,
             effect: Effect::CarriedOut,

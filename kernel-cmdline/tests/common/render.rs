@@ -4,7 +4,7 @@
 use std::fmt::{Debug, Write};
 
 use kernel_cmdline::{
-    Arguments, Interface, Ip, Limit, List, Mtu, Require, Selector, Single, Spanned,
+    Arguments, Interface, Ip, Limit, List, Mtu, Number, Require, Selector, Single, Spanned,
 };
 
 pub fn render(arguments: &Arguments<'_>) -> String {
@@ -146,7 +146,17 @@ pub fn render(arguments: &Arguments<'_>) -> String {
     page.single("rd.ib.kdump", &ib.kdump, bool::to_string);
     page.single("rd.ib.require", &ib.require, |require| match require {
         Require::Ports(ports) => ports.iter().map(selector).collect::<Vec<_>>().join(" and "),
-        other => format!("{other:?}"),
+        Require::Candidates(candidates) => {
+            let layer = candidates.link_layer;
+            let layer = layer.map_or_else(String::new, |layer| format!("{layer} "));
+            let number = match candidates.number {
+                Number::All => "all".to_string(),
+                Number::Any(number) => format!("any {number}"),
+            };
+            let except = candidates.except.iter().map(selector);
+            let except: Vec<_> = except.map(|port| format!(" without {port}")).collect();
+            format!("{number} {layer}ports{}", except.concat())
+        }
     });
     page.list("rd.ib.rate", &ib.rates, |wish| {
         format!(

@@ -1,0 +1,581 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The census of HCAs: the PCI functions that are RDMA cards, whether they have an RDMA device or
+//! not (/sys/bus/pci/devices; the classes are those of include/linux/pci_ids.h).
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::facts::{Device, Facts, Look};
+use crate::rdma::types::LinkLayer;
+use crate::system::drivers;
+use crate::system::kmsg::KernelWords;
+use crate::system::modules::InitState;
+
+/// The directory of all PCI functions.
+pub const PCI: &str = "/sys/bus/pci/devices";
+/// [`Function::kernel`] of a saved tree, by address, as JSON.
+pub const KERNEL: &str = "/ibboot-kernel.json";
+/// The class of Ethernet controllers.
+const ETHERNET: u16 = 0x0200;
+/// The class of a ConnectX-3 whose ports may be of either link layer.
+const EITHER: u16 = 0x0280;
+/// Maximum of kernel lines about one function: a failed probe logs the cause and then the error.
+const LINES: usize = 2;
+
+/// Vendor, device and class of a PCI function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PciId {
+    /// Vendor: 0x15b3 is NVIDIA (Mellanox).
+    pub vendor: u32,
+    /// Device.
+    pub device: u32,
+    /// Base class and subclass: 0x0207 is an InfiniBand controller.
+    pub class: u16,
+}
+
+impl PciId {
+    /// Parses `pci:v000015B3d0000101Bsv000015B3sd00000007bc02sc07i00` (drivers/pci/pci-sysfs.c,
+    /// modalias_show).
+    pub fn parse(modalias: &str) -> Option<PciId> {
+        let (vendor, rest) = hexadecimal(modalias.strip_prefix("pci:v")?, 8)?;
+        let (device, rest) = hexadecimal(rest.strip_prefix('d')?, 8)?;
+        let (_, rest) = hexadecimal(rest.strip_prefix("sv")?, 8)?;
+        let (_, rest) = hexadecimal(rest.strip_prefix("sd")?, 8)?;
+        let (base, rest) = hexadecimal(rest.strip_prefix("bc")?, 2)?;
+        let (sub, _) = hexadecimal(rest.strip_prefix("sc")?, 2)?;
+        Some(PciId {
+            vendor,
+            device,
+            class: u16::try_from(base << 8 | sub).ok()?,
+        })
+    }
+
+    /// True for the classes that only RDMA cards have: InfiniBand controllers on the network (0207)
+    /// and on the serial bus (0c06).
+    fn is_rdma(self) -> bool {
+        matches!(self.class, 0x0207 | 0x0c06)
+    }
+}
+
+/// A number of exactly `digits` hexadecimal digits at the start of `text`, and the rest.
+fn hexadecimal(text: &str, digits: usize) -> Option<(u32, &str)> {
+    let (number, rest) = text.split_at_checked(digits)?;
+    let is_hexadecimal = number.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let number = u32::from_str_radix(number, 16).ok()?;
+    is_hexadecimal.then_some((number, rest))
+}
+
+/// A kernel module of a function.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Module {
+    /// Name in the kernel's spelling.
+    pub name: String,
+    /// Its state; none if it is not loaded.
+    pub state: Option<InitState>,
+}
+
+/// A PCI function of an RDMA card.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Function {
+    /// `0000:81:00.0`.
+    pub address: String,
+    /// Vendor and device, `15b3:101b`.
+    pub id: String,
+    /// Base class and subclass, `0207`.
+    pub class: String,
+    /// The bound driver.
+    pub driver: Option<String>,
+    /// The modules that make an RDMA device of the function: the PCI driver, then the module for
+    /// RDMA if that is another one. Empty if no driver is known.
+    pub modules: Vec<Module>,
+    /// Names of its RDMA devices.
+    pub devices: Vec<String>,
+    /// The physical function, if this is a virtual one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub physical: Option<String>,
+    /// The card is an InfiniBand (or Omni-Path) card: by its class, its driver, or the ports of a
+    /// function of the same model.
+    pub infiniband: bool,
+    /// The function must have an RDMA device ([`is_expected`]).
+    pub expected: bool,
+    /// The kernel's last lines about the function, if it has a driver and no RDMA device.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub kernel: Vec<String>,
+}
+
+/// What decides whether a function must have an RDMA device.
+#[derive(Debug, Clone, Copy, Default)]
+struct Signs<'a> {
+    class: u16,
+    /// An InfiniBand card, by class or driver.
+    is_infiniband: bool,
+    /// The PCI driver, by vendor and device.
+    driver: Option<&'a str>,
+    /// Another function with the same vendor and device has an RDMA device.
+    has_sibling: bool,
+    is_virtual: bool,
+    /// Bound to another driver than the card's (vfio-pci), or reserved for one.
+    is_given_away: bool,
+}
+
+/// Whether a function must have an RDMA device. InfiniBand cards must, and so must a ConnectX-3 of
+/// class 0280, which does InfiniBand or both, and a function like one that has a device.
+///
+/// An Ethernet controller (0200) never must, although its driver may make RDMA devices: a server
+/// has RDMA for such a card only if its site wants RDMA, a bond makes one device of two functions
+/// (`mlx5_bond_0`), and devlink switches RDMA off. A virtual function never must: it waits for a
+/// guest.
+fn is_expected(signs: Signs<'_>) -> bool {
+    let is_vpi = signs.driver == Some("mlx4_core");
+    signs.class != ETHERNET
+        && !signs.is_virtual
+        && !signs.is_given_away
+        && (signs.is_infiniband || is_vpi || signs.has_sibling)
+}
+
+impl Function {
+    /// A driver is bound, or may be: its module is loaded.
+    fn may_be_driven(&self) -> bool {
+        self.modules.first().is_some_and(|m| m.state.is_some())
+    }
+
+    /// The function must have an RDMA device and has none.
+    pub fn is_missing(&self) -> bool {
+        self.expected && self.devices.is_empty()
+    }
+
+    /// The ports may be InfiniBand or Ethernet ports.
+    pub fn is_of_both(&self) -> bool {
+        self.class == format!("{EITHER:04x}")
+    }
+
+    /// A module of the function runs its init function, which probes the cards one by one.
+    pub fn is_initialising(&self) -> bool {
+        let mut states = self.modules.iter().map(|module| module.state);
+        self.devices.is_empty() && states.any(|state| state == Some(InitState::Coming))
+    }
+
+    /// The driver is loaded, and no driver is bound: the probe failed or is running.
+    pub fn is_left(&self) -> bool {
+        let module = self.modules.first();
+        self.driver.is_none() && module.is_some_and(|m| m.state == Some(InitState::Live))
+    }
+
+    /// How far the drivers are.
+    pub fn state(&self) -> String {
+        let Some(pci) = self.modules.first() else {
+            return match &self.driver {
+                Some(driver) => format!("{driver} made no RDMA device"),
+                None => "no driver for it is known".to_owned(),
+            };
+        };
+        let name = &pci.name;
+        match (&self.driver, pci.state) {
+            (Some(driver), _) if driver != name => format!("{driver} drives it"),
+            (None, None) => format!("{name} is not loaded"),
+            (None, Some(InitState::Coming)) => {
+                format!("no driver yet, {name} is still initialising")
+            }
+            (None, Some(InitState::Live)) => format!("{name} is loaded and does not drive it"),
+            (None, Some(InitState::Going)) => format!("{name} is being removed"),
+            (Some(_), _) => match self.modules.get(1) {
+                None => format!("{name} drives it and made no RDMA device"),
+                Some(half) => match half.state {
+                    None => format!("{name} drives it, {} is not loaded", half.name),
+                    Some(InitState::Coming) => {
+                        format!("{name} drives it, {} is still initialising", half.name)
+                    }
+                    Some(InitState::Live | InitState::Going) => {
+                        format!("{name} drives it, {} made no RDMA device", half.name)
+                    }
+                },
+            },
+        }
+    }
+
+    /// The state and what the kernel logged.
+    pub fn sentence(&self) -> String {
+        let state = self.state();
+        match self.kernel.is_empty() {
+            true => state,
+            false => format!("{state} (kernel: {})", self.kernel.join(" | ")),
+        }
+    }
+
+    /// What to do.
+    pub fn hint(&self) -> String {
+        let mut names = self.modules.iter().rev();
+        let absent = names.find(|module| module.state.is_none());
+        match absent {
+            _ if self.is_initialising() => {
+                "the driver initialises one card after the other, and firmware may need 2 minutes; \
+                 rd.ib.async_probe=1 initialises the cards side by side"
+                    .to_owned()
+            }
+            Some(module) => format!(
+                "load {0} (rd.driver.post={0}), and check that the image has it",
+                module.name
+            ),
+            None => format!("look for {} in dmesg", self.address),
+        }
+    }
+}
+
+impl Facts {
+    /// The functions of RDMA cards without an RDMA device: those that must have one, or if there
+    /// are none, those that may.
+    pub fn bare_functions(&self) -> Vec<&Function> {
+        let bare = |function: &&Function| {
+            function.devices.is_empty() && (function.expected || function.physical.is_none())
+        };
+        let all: Vec<&Function> = self.functions.iter().filter(bare).collect();
+        let missing: Vec<&Function> = all.iter().copied().filter(|f| f.is_missing()).collect();
+        match missing.is_empty() {
+            true => all,
+            false => missing,
+        }
+    }
+
+    /// The machine has an InfiniBand card, or a port that is one.
+    pub fn has_infiniband(&self) -> bool {
+        let mut ports = self.ports();
+        self.functions.iter().any(|function| function.infiniband)
+            || ports.any(|port| port.port.link_layer == Some(LinkLayer::InfiniBand))
+    }
+
+    /// The function at this address.
+    pub fn function(&self, address: &str) -> Option<&Function> {
+        self.functions.iter().find(|f| f.address == address)
+    }
+}
+
+/// The functions with their addresses, models and states.
+pub fn in_words(functions: &[&Function]) -> String {
+    const SHOWN: usize = 4;
+    let shown = functions.iter().take(SHOWN);
+    let mut words: Vec<String> = shown
+        .map(|f| format!("{} {}: {}", f.address, f.id, f.sentence()))
+        .collect();
+    if functions.len() > SHOWN {
+        words.push(format!("and {} more", functions.len() - SHOWN));
+    }
+    words.join("; ")
+}
+
+/// The functions of RDMA cards, by address.
+pub fn functions(look: &mut Look<'_>, devices: &[Device]) -> Vec<Function> {
+    let mut all = Vec::new();
+    for address in look.list(PCI) {
+        let path = format!("{PCI}/{address}/modalias");
+        let parse = |text: &str| PciId::parse(text).ok_or("not the modalias of a PCI function");
+        if let Some(id) = look.parsed(&path, parse) {
+            all.push((address, id));
+        }
+    }
+    let of = |address: &str| -> Vec<&Device> {
+        let is_of = |device: &&Device| device.bus_address.as_deref() == Some(address);
+        devices.iter().filter(is_of).collect()
+    };
+    let mut models = Vec::new();
+    for (address, id) in &all {
+        if let Some(device) = of(address).first() {
+            let driver = look.link_name(&format!("{PCI}/{address}/driver"));
+            models.push((*id, driver, *device));
+        }
+    }
+    let mut found = Vec::new();
+    for (address, id) in &all {
+        let mut models = models.iter();
+        let model =
+            models.find(|(model, ..)| (model.vendor, model.device) == (id.vendor, id.device));
+        let by_id = drivers::by_pci_id(id.vendor, id.device);
+        if id.is_rdma() || by_id.is_some() || model.is_some() {
+            let driver = by_id.or_else(|| model?.1.as_deref());
+            let sibling = model.map(|(.., device)| *device);
+            let devices = of(address).into_iter();
+            found.push(Function {
+                devices: devices.map(|device| device.ifname.clone()).collect(),
+                ..function(look, address, *id, driver, sibling)
+            });
+        }
+    }
+    add_kernel_lines(look, &mut found);
+    found
+}
+
+fn function(
+    look: &mut Look<'_>,
+    address: &str,
+    id: PciId,
+    expected_driver: Option<&str>,
+    sibling: Option<&Device>,
+) -> Function {
+    let base = format!("{PCI}/{address}");
+    let driver = look.link_name(&format!("{base}/driver"));
+    // sysfs shows "(null)" if no driver is chosen.
+    let chosen = look
+        .text(&format!("{base}/driver_override"))
+        .filter(|text| !text.is_empty() && text != "(null)");
+    let physical = look.link_name(&format!("{base}/physfn"));
+    let differs = |name: &Option<String>| {
+        let name = name.as_deref();
+        name.is_some() && expected_driver.is_some() && name != expected_driver
+    };
+    let ports = sibling.into_iter().flat_map(|device| &device.ports);
+    let mut layers = ports.map(|port| port.link_layer);
+    let is_infiniband = id.is_rdma()
+        || expected_driver.is_some_and(drivers::is_infiniband_only)
+        || (id.class != ETHERNET && layers.any(|layer| layer == Some(LinkLayer::InfiniBand)));
+    let expected = is_expected(Signs {
+        class: id.class,
+        is_infiniband,
+        driver: expected_driver,
+        has_sibling: sibling.is_some(),
+        is_virtual: physical.is_some(),
+        is_given_away: differs(&driver) || differs(&chosen),
+    });
+    let names = expected_driver
+        .into_iter()
+        .flat_map(|name| {
+            let rdma = drivers::of_pci(name).map(|family| family.rdma);
+            [Some(name), rdma.filter(|rdma| *rdma != name)]
+        })
+        .flatten();
+    let modules = names.map(|name| Module {
+        name: name.to_owned(),
+        state: look.module(name),
+    });
+    Function {
+        modules: modules.collect(),
+        address: address.to_owned(),
+        id: format!("{:04x}:{:04x}", id.vendor, id.device),
+        class: format!("{:04x}", id.class),
+        driver,
+        devices: Vec::new(),
+        physical,
+        infiniband: is_infiniband,
+        expected,
+        kernel: Vec::new(),
+    }
+}
+
+/// Adds what the kernel logged about functions whose driver is loaded and that have no RDMA device.
+fn add_kernel_lines(look: &mut Look<'_>, functions: &mut [Function]) {
+    let is_of_interest = |function: &Function| {
+        function.devices.is_empty() && (function.driver.is_some() || function.may_be_driven())
+    };
+    let addresses: Vec<String> = functions
+        .iter()
+        .filter(|function| is_of_interest(function))
+        .map(|function| function.address.clone())
+        .collect();
+    if addresses.is_empty() {
+        return;
+    }
+    let mut lines: BTreeMap<String, Vec<String>> = match look.root().is_live() {
+        true => by_address(KernelWords::from_start(), &addresses),
+        false => look.saved(KERNEL),
+    };
+    if look.root().is_recording() {
+        look.root().keep(KERNEL, &lines);
+    }
+    for function in functions.iter_mut().filter(|f| is_of_interest(f)) {
+        function.kernel = lines.remove(&function.address).unwrap_or_default();
+    }
+}
+
+/// The last lines about each address.
+fn by_address(mut words: KernelWords, addresses: &[String]) -> BTreeMap<String, Vec<String>> {
+    let names: Vec<&str> = addresses.iter().map(String::as_str).collect();
+    let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for line in words.about(&names) {
+        for address in addresses.iter().filter(|address| is_about(&line, address)) {
+            let lines = found.entry(address.clone()).or_default();
+            lines.push(line.clone());
+            if lines.len() > LINES {
+                lines.remove(0);
+            }
+        }
+    }
+    found
+}
+
+/// Whether a driver wrote the line about the function: `mlx5_core 0000:dc:00.0: ...`. Lines of the
+/// PCI core (`pci 0000:dc:00.0: `) tell what the bus found, and `probe of 0000:dc:00.0 failed`
+/// repeats the driver's error.
+fn is_about(line: &str, address: &str) -> bool {
+    let mut words = line.split(' ');
+    let driver = words.next();
+    let object = words.next().and_then(|word| word.strip_suffix(':'));
+    driver.is_some_and(|driver| driver != "pci" && driver != "pcieport") && object == Some(address)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_modalias_tells_vendor_device_and_class() {
+        let id = PciId::parse("pci:v000015B3d0000101Bsv000015B3sd00000007bc02sc07i00").unwrap();
+        assert_eq!((id.vendor, id.device, id.class), (0x15b3, 0x101b, 0x0207));
+        for wrong in [
+            "",
+            "pci:",
+            "platform:softib",
+            "pci:v000015B3d0000101B",
+            "pci:v+00015B3d0000101Bsv000015B3sd00000007bc02sc07i00",
+            "pci:v000015B3d0000101Bsv000015B3sd00000007bc02sc",
+            "pci:v000015B3dä000101Bsv000015B3sd00000007bc02sc07i00",
+        ] {
+            assert_eq!(PciId::parse(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn infiniband_cards_must_have_a_device_and_ethernet_cards_never() {
+        let infiniband = Signs {
+            class: 0x0207,
+            is_infiniband: true,
+            driver: Some("mlx5_core"),
+            ..Signs::default()
+        };
+        let ethernet = Signs {
+            class: 0x0200,
+            is_infiniband: false,
+            has_sibling: true,
+            ..infiniband
+        };
+        let model = Signs {
+            class: 0x00ff,
+            is_infiniband: false,
+            driver: Some("softib"),
+            ..infiniband
+        };
+        for (signs, expected) in [
+            (infiniband, true),
+            (
+                Signs {
+                    driver: None,
+                    ..infiniband
+                },
+                true,
+            ),
+            (
+                Signs {
+                    is_virtual: true,
+                    ..infiniband
+                },
+                false,
+            ),
+            (
+                Signs {
+                    is_given_away: true,
+                    ..infiniband
+                },
+                false,
+            ),
+            (ethernet, false),
+            (
+                Signs {
+                    driver: Some("mlx4_core"),
+                    ..ethernet
+                },
+                false,
+            ),
+            (
+                Signs {
+                    class: 0x0280,
+                    driver: Some("mlx4_core"),
+                    ..ethernet
+                },
+                true,
+            ),
+            (model, false),
+            (
+                Signs {
+                    has_sibling: true,
+                    ..model
+                },
+                true,
+            ),
+        ] {
+            assert_eq!(is_expected(signs), expected, "{signs:?}");
+        }
+    }
+
+    #[test]
+    fn the_state_names_the_module_that_is_not_ready() {
+        let live = Some(InitState::Live);
+        let coming = Some(InitState::Coming);
+        let function = |driver: Option<&str>, states: &[Option<InitState>]| Function {
+            driver: driver.map(str::to_owned),
+            modules: ["mlx5_core", "mlx5_ib"]
+                .iter()
+                .zip(states)
+                .map(|(name, state)| Module {
+                    name: (*name).to_owned(),
+                    state: *state,
+                })
+                .collect(),
+            ..Function::default()
+        };
+        let core = Some("mlx5_core");
+        for (driver, states, state) in [
+            (None, vec![None, None], "mlx5_core is not loaded"),
+            (
+                None,
+                vec![coming, None],
+                "no driver yet, mlx5_core is still initialising",
+            ),
+            (
+                None,
+                vec![live, live],
+                "mlx5_core is loaded and does not drive it",
+            ),
+            (
+                core,
+                vec![live, None],
+                "mlx5_core drives it, mlx5_ib is not loaded",
+            ),
+            (
+                core,
+                vec![live, coming],
+                "mlx5_core drives it, mlx5_ib is still initialising",
+            ),
+            (
+                core,
+                vec![live, live],
+                "mlx5_core drives it, mlx5_ib made no RDMA device",
+            ),
+            (
+                core,
+                vec![live],
+                "mlx5_core drives it and made no RDMA device",
+            ),
+            (Some("vfio-pci"), vec![live, live], "vfio-pci drives it"),
+            (None, vec![], "no driver for it is known"),
+            (Some("new"), vec![], "new made no RDMA device"),
+        ] {
+            assert_eq!(function(driver, &states).state(), state);
+        }
+    }
+
+    #[test]
+    fn only_a_drivers_lines_about_the_function_count() {
+        let address = "0000:dc:00.0";
+        for (line, expected) in [
+            ("mlx5_core 0000:dc:00.0: firmware version: 28.39.1002", true),
+            ("pci 0000:dc:00.0: BAR 0: assigned", false),
+            ("mlx5_core 0000:dc:00.1: firmware version", false),
+            (
+                "mlx5_core: probe of 0000:dc:00.0 failed with error -16",
+                false,
+            ),
+            ("0000:dc:00.0:", false),
+            ("", false),
+        ] {
+            assert_eq!(is_about(line, address), expected, "{line}");
+        }
+    }
+}

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! PURE: which ports count where no argument names a port, and what `plan` warns of before a boot
+//! depends on it.
+
+use kernel_cmdline::PortType;
+
+use super::Draft;
+use crate::facts::Function;
+use crate::rdma::types::LinkLayer;
+use crate::request::interfaces::InterfaceWish;
+use crate::system::modules::Found;
+use crate::wish::expectation::{Expectation, Require};
+
+/// What a command line and a machine say about the link layer of the ports that count.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Signs {
+    /// `rd.ib.require=ib`, `eth` or with one of them in front.
+    named: Option<LinkLayer>,
+    /// `rd.ib.mode=` or `rd.ib.mtu=` of whichever port satisfies the requirement.
+    is_ipoib_of_any: bool,
+    /// `rd.ib.link=`, `rd.ib.roce=`, or a port type eth.
+    has_ethernet: bool,
+    /// An IPoIB interface, or the module ib_ipoib.
+    has_ipoib: bool,
+    /// The machine has an InfiniBand card or port.
+    is_infiniband_machine: bool,
+}
+
+/// The link layer of the ports that count; none for every link layer. Without a word about
+/// Ethernet, the port of a management card must not stand for the fabric.
+fn link_layer(signs: Signs) -> Option<LinkLayer> {
+    let infiniband = Some(LinkLayer::InfiniBand);
+    match signs {
+        Signs { named: Some(_), .. } => signs.named,
+        Signs {
+            is_ipoib_of_any: true,
+            ..
+        } => infiniband,
+        Signs {
+            has_ethernet: true, ..
+        } => None,
+        Signs {
+            has_ipoib: true, ..
+        }
+        | Signs {
+            is_infiniband_machine: true,
+            ..
+        } => infiniband,
+        _ => None,
+    }
+}
+
+impl Draft<'_> {
+    /// The link layer of the ports that count.
+    pub(super) fn link_layer(&self, require: Require) -> Option<LinkLayer> {
+        let request = self.request;
+        let of_any = request.any_interface.is_some();
+        let to_ethernet = |(_, to): &(String, PortType)| *to == PortType::Eth;
+        link_layer(Signs {
+            named: request.link_layer,
+            is_ipoib_of_any: of_any && require != Require::All,
+            has_ethernet: !request.links.is_empty()
+                || !request.roce.is_empty()
+                || request.port_types.iter().any(|t| to_ethernet(&t.value)),
+            has_ipoib: of_any
+                || !request.interfaces.is_empty()
+                || request.modules.iter().any(|m| m.value == "ib_ipoib"),
+            is_infiniband_machine: self.inventory.facts.has_infiniband(),
+        })
+    }
+
+    /// The ports and HCAs that do not count: those that the argument excludes, and of every port
+    /// the HCAs whose driver is blacklisted.
+    pub(super) fn except(&self, require: Require) -> Vec<String> {
+        let mut except = self.request.except.clone();
+        if require == Require::All {
+            let functions = self.expected_functions().filter(|f| f.is_missing());
+            let left = functions.filter(|f| f.modules.iter().any(|m| self.is_left(&m.name)));
+            except.extend(left.map(|function| format!("pci={}", function.address)));
+        }
+        except
+    }
+
+    /// A blacklist has the module, and no argument names it.
+    fn is_left(&self, module: &str) -> bool {
+        let mut named = self.request.modules.iter();
+        !named.any(|named| named.value == module) && self.blacklisted(module).is_some()
+    }
+
+    /// The HCAs on the bus that must have an RDMA device.
+    fn expected_functions(&self) -> impl Iterator<Item = &Function> {
+        let functions = self.inventory.facts.functions.iter();
+        functions.filter(|function| function.expected)
+    }
+
+    /// The HCAs that no module of this image can make an RDMA device of, each with the module.
+    pub(super) fn undriven(&self) -> impl Iterator<Item = (&Function, &str)> {
+        self.expected_functions().filter_map(|function| {
+            let modules = &self.inventory.modules;
+            let is_missing = |name: &&str| modules.find(name) == Found::Missing;
+            let mut names = function.modules.iter().map(|m| m.name.as_str()).rev();
+            let missing = names.find(is_missing)?;
+            (function.is_missing() && !self.is_left(missing)).then_some((function, missing))
+        })
+    }
+
+    /// What may go wrong on this machine although the plan can be carried out.
+    pub(super) fn warn(&mut self, expectation: &Expectation) {
+        let mut warnings = Vec::new();
+        if self.request.has_wrong_requirement {
+            warnings.push(format!(
+                "rd.ib.require= has an error; the requirement is now: {}",
+                expectation.requirement()
+            ));
+        }
+        let is_planned = |name: &str| expectation.modules.iter().any(|m| m.name == name);
+        for (function, module) in self.undriven().filter(|(_, name)| !is_planned(name)) {
+            warnings.push(format!(
+                "{} {}: its driver {module} is not in this image; add it (dracut --add-drivers {module})",
+                function.address, function.id
+            ));
+        }
+        warnings.extend(self.numbered_by_chance());
+        self.warnings.extend(warnings);
+    }
+
+    /// The kernel numbers ib0, ib1 in the order in which the HCAs are ready.
+    fn numbered_by_chance(&self) -> Option<String> {
+        let is_numbered = |interface: &InterfaceWish| {
+            let number = interface.port.strip_prefix("ib");
+            let is_number =
+                |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+            number.is_some_and(is_number) && !interface.ipoib.addresses.is_empty()
+        };
+        let cards = self.expected_functions().count();
+        let interfaces = self.request.interfaces.iter();
+        let named: Vec<&str> = interfaces
+            .filter(|interface| is_numbered(&interface.value))
+            .map(|interface| interface.value.name.as_str())
+            .collect();
+        (self.request.async_probe && cards > 1 && !named.is_empty()).then(|| {
+            format!(
+                "rd.ib.async_probe=1: the kernel numbers {} as the {cards} HCAs become ready, so a static address may be \
+                 on the wrong port; name the interface by its hardware address or with ifname=",
+                named.join(" and ")
+            )
+        })
+    }
+
+    /// Plans the drivers of HCAs that the image lacks, if it has the driver of no HCA: the
+    /// refusals say what to add.
+    pub(super) fn refuse_undriven(&mut self) {
+        let missing: Vec<String> = self.undriven().map(|(_, name)| name.to_owned()).collect();
+        let requested = self.request.requested_by.clone();
+        for name in missing {
+            self.load(&name, requested.as_ref());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_says_nothing_about_ethernet_means_infiniband() {
+        const NO: Signs = Signs {
+            named: None,
+            is_ipoib_of_any: false,
+            has_ethernet: false,
+            has_ipoib: false,
+            is_infiniband_machine: false,
+        };
+        let infiniband = Some(LinkLayer::InfiniBand);
+        let ethernet = Some(LinkLayer::Ethernet);
+        let machine = Signs {
+            is_infiniband_machine: true,
+            ..NO
+        };
+        let ipoib = Signs {
+            has_ipoib: true,
+            ..NO
+        };
+        let roce = Signs {
+            has_ethernet: true,
+            ..NO
+        };
+        for (what, signs, expected) in [
+            ("rd.ib=1 on a machine of Ethernet", NO, None),
+            ("rd.ib=1 beside an InfiniBand card", machine, infiniband),
+            ("ib_ipoib or an IPoIB interface", ipoib, infiniband),
+            ("rd.ib.link= or rd.ib.roce=", roce, None),
+            (
+                "rd.ib.roce= beside an InfiniBand card",
+                Signs {
+                    has_ethernet: true,
+                    ..machine
+                },
+                None,
+            ),
+            (
+                "rd.ib.link= and ib_ipoib",
+                Signs {
+                    has_ethernet: true,
+                    ..ipoib
+                },
+                None,
+            ),
+            (
+                "rd.ib.mode= of any port, and rd.ib.roce=",
+                Signs {
+                    is_ipoib_of_any: true,
+                    ..roce
+                },
+                infiniband,
+            ),
+            (
+                "rd.ib.require=ib and rd.ib.link=",
+                Signs {
+                    named: infiniband,
+                    ..roce
+                },
+                infiniband,
+            ),
+            (
+                "rd.ib.require=eth, IPoIB and an InfiniBand card",
+                Signs {
+                    named: ethernet,
+                    has_ipoib: true,
+                    ..machine
+                },
+                ethernet,
+            ),
+        ] {
+            assert_eq!(link_layer(signs), expected, "{what}");
+        }
+    }
+}
