@@ -139,11 +139,11 @@ impl Draft<'_> {
             let found = inventory.modules.for_modalias(&function.modalias);
             hcas.extend(found.into_iter().map(|driver| Hca { function, driver }));
         }
-        if self.request.dump.is_some() {
-            self.keep_required(&mut hcas);
-        }
         if hcas.is_empty() {
             self.refuse_undriven();
+        }
+        if self.request.dump.is_some() {
+            self.keep_required(&mut hcas);
         }
         for hca in &hcas {
             // Loading a module also loads the modules that it needs, even if a blacklist has them.
