@@ -149,14 +149,14 @@ impl Draft<'_> {
         let identified = self.identified();
         let is_identified = |hca: &Hca<'_>| identified.iter().any(|demand| demand.is(hca));
         hcas.retain(|hca| hca.is_infiniband() || is_identified(hca));
+        if hcas.is_empty() {
+            self.refuse_undriven();
+        }
         if self.request.dump.is_some() {
             if !identified.is_empty() {
                 hcas.retain(is_identified);
             }
             self.note_several(&hcas);
-        }
-        if hcas.is_empty() {
-            self.refuse_undriven();
         }
         for hca in &hcas {
             // Loading a module also loads the modules that it needs, even if a blacklist has them.

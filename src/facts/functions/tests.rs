@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+use super::*;
+
+#[test]
+fn a_modalias_tells_vendor_device_and_class() {
+    let id = PciId::parse("pci:v000015B3d0000101Bsv000015B3sd00000007bc02sc07i00").unwrap();
+    assert_eq!((id.vendor, id.device, id.class), (0x15b3, 0x101b, 0x0207));
+    for wrong in [
+        "",
+        "pci:",
+        "platform:softib",
+        "pci:v000015B3d0000101B",
+        "pci:v+00015B3d0000101Bsv000015B3sd00000007bc02sc07i00",
+        "pci:v000015B3d0000101Bsv000015B3sd00000007bc02sc",
+        "pci:v000015B3dä000101Bsv000015B3sd00000007bc02sc07i00",
+    ] {
+        assert_eq!(PciId::parse(wrong), None, "{wrong}");
+    }
+}
+
+#[test]
+fn infiniband_cards_must_have_a_device_and_ethernet_cards_never() {
+    let infiniband = Signs {
+        class: 0x0207,
+        is_infiniband: true,
+        driver: Some("mlx5_core"),
+        ..Signs::default()
+    };
+    let ethernet = Signs {
+        class: 0x0200,
+        is_infiniband: false,
+        has_sibling: true,
+        ..infiniband
+    };
+    let model = Signs {
+        class: 0x00ff,
+        is_infiniband: false,
+        driver: Some("softib"),
+        ..infiniband
+    };
+    for (signs, expected) in [
+        (infiniband, true),
+        (
+            Signs {
+                driver: None,
+                ..infiniband
+            },
+            true,
+        ),
+        (
+            Signs {
+                is_virtual: true,
+                ..infiniband
+            },
+            false,
+        ),
+        (
+            Signs {
+                is_given_away: true,
+                ..infiniband
+            },
+            false,
+        ),
+        (ethernet, false),
+        (
+            Signs {
+                driver: Some("mlx4_core"),
+                ..ethernet
+            },
+            false,
+        ),
+        (
+            Signs {
+                class: 0x0280,
+                driver: Some("mlx4_core"),
+                ..ethernet
+            },
+            true,
+        ),
+        (model, false),
+        (
+            Signs {
+                has_sibling: true,
+                ..model
+            },
+            true,
+        ),
+    ] {
+        assert_eq!(is_expected(signs), expected, "{signs:?}");
+    }
+}
+
+#[test]
+fn the_state_names_the_module_that_is_not_ready() {
+    let live = Some(InitState::Live);
+    let coming = Some(InitState::Coming);
+    let function = |driver: Option<&str>, states: &[Option<InitState>]| Function {
+        driver: driver.map(str::to_owned),
+        modules: ["mlx5_core", "mlx5_ib"]
+            .iter()
+            .zip(states)
+            .map(|(name, state)| Module {
+                name: (*name).to_owned(),
+                state: *state,
+            })
+            .collect(),
+        ..Function::default()
+    };
+    let core = Some("mlx5_core");
+    for (driver, states, state) in [
+        (None, vec![None, None], "mlx5_core is not loaded"),
+        (
+            None,
+            vec![coming, None],
+            "no driver yet, mlx5_core is still initialising",
+        ),
+        (
+            None,
+            vec![live, live],
+            "mlx5_core is loaded and does not drive it",
+        ),
+        (
+            core,
+            vec![live, None],
+            "mlx5_core drives it, mlx5_ib is not loaded",
+        ),
+        (
+            core,
+            vec![live, coming],
+            "mlx5_core drives it, mlx5_ib is still initialising",
+        ),
+        (
+            core,
+            vec![live, live],
+            "mlx5_core drives it, mlx5_ib made no RDMA device",
+        ),
+        (
+            core,
+            vec![live],
+            "mlx5_core drives it and made no RDMA device",
+        ),
+        (Some("vfio-pci"), vec![live, live], "vfio-pci drives it"),
+        (None, vec![], "no driver for it is known"),
+        (Some("new"), vec![], "new made no RDMA device"),
+    ] {
+        assert_eq!(function(driver, &states).state(), state);
+    }
+}
+
+#[test]
+fn only_a_drivers_lines_about_the_function_count() {
+    let address = "0000:dc:00.0";
+    for (line, expected) in [
+        ("mlx5_core 0000:dc:00.0: firmware version: 28.39.1002", true),
+        ("pci 0000:dc:00.0: BAR 0: assigned", false),
+        ("mlx5_core 0000:dc:00.1: firmware version", false),
+        (
+            "mlx5_core: probe of 0000:dc:00.0 failed with error -16",
+            false,
+        ),
+        ("0000:dc:00.0:", false),
+        ("", false),
+    ] {
+        assert_eq!(is_about(line, address), expected, "{line}");
+    }
+}
