@@ -7,6 +7,7 @@ mod devices;
 mod disks;
 pub mod granted;
 pub mod lasting;
+pub mod role;
 pub mod rootfs;
 pub mod routes;
 mod rtnetlink;
@@ -39,6 +40,7 @@ use crate::wish::ipoib::IpoibFacts;
 
 pub use addresses::{AddressState, FoundAddress};
 pub use disks::DiskPath;
+pub use role::{Role, SubDevice};
 pub use rootfs::RootMount;
 
 /// Version of the JSON format.
@@ -134,6 +136,9 @@ pub struct Device {
     pub bus_address: Option<String>,
     /// `parent`: the network device below a Soft-RoCE device.
     pub parent: Option<String>,
+    /// Set for a device that belongs to another RDMA device.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sub_device: Option<SubDevice>,
     /// The ports, from 1.
     pub ports: Vec<Port>,
 }
@@ -143,6 +148,9 @@ pub struct Device {
 pub struct Port {
     /// Number, from 1.
     pub port: u32,
+    /// What the port is.
+    #[serde(skip_serializing_if = "Role::is_link")]
+    pub role: Role,
     /// `link_layer`.
     pub link_layer: Option<LinkLayer>,
     /// `state`.
@@ -261,6 +269,7 @@ impl Facts {
         addresses::add(&mut netdevs, &mut look);
         routes::add(&mut netdevs, &mut look);
         devices::bind_netdevs(&mut devices, &netdevs);
+        role::assign(&mut devices, &mut look);
         let modules = modules
             .iter()
             .filter_map(|name| Some((name.clone(), look.module(name)?)))
@@ -333,8 +342,13 @@ impl Facts {
         self.unread.append(&mut look.unread);
     }
 
-    /// All ports of all devices.
+    /// The ports of the machine: those that carry a link.
     pub fn ports(&self) -> impl Iterator<Item = PortRef<'_>> {
+        self.all_ports().filter(|found| found.port.role.is_link())
+    }
+
+    /// All ports of all devices, of whatever role.
+    pub fn all_ports(&self) -> impl Iterator<Item = PortRef<'_>> {
         self.devices.iter().flat_map(|device| {
             device
                 .ports
@@ -402,6 +416,18 @@ impl<'a> Look<'a> {
             Err(e) => {
                 self.note(path, crate::error::errno_text(&e));
                 None
+            }
+        }
+    }
+
+    /// Whether a file holds the word ([`Root::has_word`]). A missing file does not.
+    pub fn has_word(&mut self, path: &str, word: &str, limit: u64) -> bool {
+        match self.root.has_word(path, word, limit) {
+            Ok(found) => found,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => false,
+            Err(e) => {
+                self.note(path, crate::error::errno_text(&e));
+                false
             }
         }
     }

@@ -70,6 +70,10 @@ pub struct Device {
     /// `ib`, `roce`, `iw`, `opa` or `usnic`, decided by the first port alone: on a card with mixed
     /// ports, only sysfs shows the link layer of the other ports. Absent before Linux 5.1.
     pub protocol: Option<String>,
+    /// `enum rdma_nl_dev_type` of a sub-device: 1 is SMI. Linux 6.11 on.
+    pub device_type: Option<u8>,
+    /// Name of the device that a sub-device belongs to.
+    pub parent: Option<String>,
 }
 
 /// A port of an RDMA device, as NETLINK_RDMA reports it.

@@ -371,6 +371,7 @@ mod tests {
             shortfall: None,
             modules: Vec::new(),
             links,
+            others: Vec::new(),
             servers: Vec::new(),
             root: None,
             complaints: Vec::new(),

@@ -13,7 +13,7 @@ use crate::facts::granted::granted;
 use crate::facts::select::{self, Ports};
 use crate::facts::{Facts, Netdev, PortRef, rules};
 use crate::verify::report::{
-    Finding, LinkReport, ModuleReport, Report, RootReport, ServerReport, Status,
+    Finding, LinkReport, ModuleReport, OtherPorts, Report, RootReport, ServerReport, Status,
 };
 use crate::wish::bond::{BondFacts, BondWish};
 use crate::wish::expectation::{Expectation, LinkWish, ModuleWish, Require, RootWish, ServerWish};
@@ -110,6 +110,7 @@ pub fn verify(expectation: &Expectation, facts: &Facts) -> Report {
         shortfall: shortfall(require, &links),
         modules,
         links,
+        others: OtherPorts::of(facts),
         servers,
         root,
         complaints: expectation.complaints.clone(),
@@ -334,6 +335,15 @@ fn on_port(wish: &LinkWish, lookup: &Lookup<'_>, port: PortRef<'_>) -> LinkRepor
     }
 }
 
+/// The ports that carry no link, in words.
+fn no_links(facts: &Facts) -> Option<String> {
+    let others = OtherPorts::of(facts).into_iter();
+    let words: Vec<String> = others
+        .map(|o| format!("{} ({})", o.name(), o.words()))
+        .collect();
+    (!words.is_empty()).then(|| words.join(", "))
+}
+
 /// One report for each port that no other wish matched; if there is no port, one report that says
 /// so.
 fn any_port(wish: &LinkWish, lookup: &Lookup<'_>, out: &mut Vec<LinkReport>) {
@@ -353,7 +363,11 @@ fn any_port(wish: &LinkWish, lookup: &Lookup<'_>, out: &mut Vec<LinkReport>) {
         out.push(without_port(wish, lookup));
     } else if out.is_empty() {
         // Certain even if other files are unreadable: the devices were listed.
-        let finding = Finding::failed(Id::DevicePresent, "no RDMA device", "any port");
+        let found = match no_links(lookup.facts) {
+            Some(others) => format!("no RDMA port but {others}"),
+            None => "no RDMA device".to_owned(),
+        };
+        let finding = Finding::failed(Id::DevicePresent, &found, "any port");
         out.push(LinkReport::new(wish, None, vec![finding]));
     }
 }

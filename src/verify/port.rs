@@ -5,7 +5,7 @@ use kernel_cmdline::Selector;
 
 use super::checks::Id;
 use super::object::{Link, Port};
-use crate::facts::{self, Facts, Netdev, PortRef};
+use crate::facts::{self, Facts, Netdev, PortRef, Role, select};
 use crate::hardware::HardwareType;
 use crate::rdma::sa::{Answer, Contact};
 use crate::rdma::types::{LinkLayer, PhysState, PortState};
@@ -42,6 +42,9 @@ fn absent(wish: &LinkWish, facts: &Facts) -> Finding {
         return failed(&present, &expected)
             .hint("the device existed in the initramfs: look for its removal in dmesg");
     }
+    if let Some(found) = carries_no_link(wish, facts) {
+        return found;
+    }
     let is_missing = |name: &&str| facts.netdev(name).is_none();
     if let Some(below) = wish.netdev.as_deref().filter(is_missing) {
         let names: Vec<&str> = facts.netdevs.iter().map(|n| n.ifname.as_str()).collect();
@@ -66,6 +69,31 @@ fn absent(wish: &LinkWish, facts: &Facts) -> Finding {
         }
         _ => failed(&present, wish.target.as_str()),
     }
+}
+
+/// The finding if the wish names ports that exist and carry no link.
+fn carries_no_link(wish: &LinkWish, facts: &Facts) -> Option<Finding> {
+    let name = wish.port.as_deref().unwrap_or(wish.target.as_str());
+    let named = select::others(&Selector::parse(name)?, facts);
+    let first = named.first()?;
+    let finding = |found: &str, hint: &str| {
+        Finding::failed(Id::DevicePresent, found, "a port that carries a link").hint(hint)
+    };
+    let found = format!(
+        "{} carries no link: {}",
+        first.name(),
+        first.port.role.words()
+    );
+    Some(match first.port.role {
+        Role::Nvlink => finding(&found, "name another port: this one is not ibboot's").lasting(),
+        Role::Smi => {
+            let sub = first.device.sub_device.as_ref();
+            let parent = sub.and_then(|sub| sub.parent.as_deref());
+            let hint = format!("name the RDMA device {}", parent.unwrap_or("that has it"));
+            finding(&found, &hint).lasting()
+        }
+        _ => finding(&found, "name the port of the physical function"),
+    })
 }
 
 /// The text if a wish names its port by an IPoIB interface that does not exist.

@@ -23,6 +23,10 @@ impl Report {
             line(&mut out, 0, link.status, &name, &link.description());
             checks(&mut out, &link.checks);
         }
+        for other in &self.others {
+            let name = format!("no link {}", other.name());
+            line(&mut out, 0, Status::Skipped, &name, &other.words());
+        }
         for server in &self.servers {
             let name = format!("server {}", server.server);
             line(

@@ -79,6 +79,8 @@ pub mod attr {
     pub const CHARDEV_NAME: u16 = 70;
     pub const CHARDEV_ABI: u16 = 71;
     pub const CHARDEV: u16 = 72;
+    pub const DEV_TYPE: u16 = 99;
+    pub const PARENT_NAME: u16 = 100;
     pub const EVENT_TYPE: u16 = 102;
     pub const MONITOR_MODE: u16 = 103;
 }
@@ -234,6 +236,8 @@ pub fn device(payload: &[u8]) -> Result<Device, DecodeError> {
         sys_image_guid: Guid(0),
         node_type: NodeType::Unspecified,
         protocol: None,
+        device_type: None,
+        parent: None,
     };
     for attribute in NlasIterator::new(payload) {
         let value = attribute?;
@@ -249,6 +253,8 @@ pub fn device(payload: &[u8]) -> Result<Device, DecodeError> {
             attr::SYS_IMAGE_GUID => device.sys_image_guid = Guid(number(&value)?),
             attr::DEV_NODE_TYPE => device.node_type = NodeType::from(number::<u8>(&value)?),
             attr::DEV_PROTOCOL => device.protocol = Some(text(&value)?),
+            attr::DEV_TYPE => device.device_type = Some(number(&value)?),
+            attr::PARENT_NAME => device.parent = Some(text(&value)?),
             _ => {}
         }
     }
