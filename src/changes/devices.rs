@@ -192,9 +192,13 @@ fn roce_modes(steps: &[Step], facts: &Facts) -> BTreeMap<Key, (usize, &'static s
 
 /// Whether the link exists by its name, or was adopted under another name.
 fn exists(name: &str, wish: Option<&LinkWish>, facts: &Facts) -> bool {
-    let adopted = wish.and_then(|wish| wish.identity);
+    let adopted = wish.and_then(|wish| wish.identity.as_ref());
     facts.devices.iter().any(|device| device.ifname == name)
-        || adopted.is_some_and(|key| facts.ports().any(|port| port.identity() == Some(key)))
+        || adopted.is_some_and(|key| {
+            facts
+                .ports()
+                .any(|port| port.identities().any(|identity| identity == *key))
+        })
 }
 
 /// True for a software link of this kind on this interface, never for the interface's own hardware.

@@ -136,7 +136,8 @@ fn port(look: &mut Look<'_>, device: &str, number: u32, reported: Option<&netlin
         port: number,
         link_layer,
         rate: look.parsed(&format!("{base}/rate"), parse::rate),
-        port_guid: gid.map(parse::gid_port_guid),
+        // Of a virtual function without a GUID: 0 would match every other such port.
+        port_guid: gid.map(parse::gid_port_guid).filter(|guid| guid.0 != 0),
         subnet_prefix: gid.map(|gid| Guid((u128::from(gid) >> 64) as u64)),
         pkeys: pkeys(look, &base),
         ..Port::default()

@@ -27,7 +27,7 @@ use crate::hardware::{HardwareAddress, HardwareType, pkey_of_broadcast, unhex};
 use crate::inet::Route;
 use crate::rdma::netlink::Rdma;
 use crate::rdma::types::{
-    Connection, Guid, Identity, LinkLayer, NodeType, PhysState, PortState, Rate,
+    Connection, Guid, Identity, Key, LinkLayer, NodeType, PhysState, PortState, Rate,
 };
 use crate::rdma::{reach, sa};
 use crate::system::clock;
@@ -231,14 +231,24 @@ pub struct PortRef<'a> {
 }
 
 impl PortRef<'_> {
-    /// Node GUID and port number; none if the node GUID is unreadable or unset (an unconfigured
-    /// VF).
+    /// The best identity; none of a software device without a node GUID.
     pub fn identity(&self) -> Option<Identity> {
-        let node_guid = self.device.node_guid?;
-        (node_guid.0 != 0).then_some(Identity {
-            node_guid,
-            port: self.port.port,
-        })
+        self.identities().next()
+    }
+
+    /// Everything that identifies the port, best first: the GUID of a virtual function may be
+    /// assigned after the port was verified without one.
+    pub fn identities(&self) -> impl Iterator<Item = Identity> {
+        let is_set = |guid: &Guid| guid.0 != 0;
+        let bus_address = self.device.bus_address.clone();
+        let keys = [
+            self.device.node_guid.filter(is_set).map(Key::NodeGuid),
+            self.port.port_guid.filter(is_set).map(Key::PortGuid),
+            bus_address.map(Key::BusAddress),
+        ];
+        let port = self.port.port;
+        let identity = move |device| Identity { device, port };
+        keys.into_iter().flatten().map(identity)
     }
 
     /// `rxe0/1`, the spelling of rdma(8).

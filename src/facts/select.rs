@@ -23,7 +23,7 @@ impl<'f> Ports<'f> {
     pub fn new(facts: &'f Facts) -> Ports<'f> {
         let mut by_identity: BTreeMap<Identity, Vec<PortRef<'f>>> = BTreeMap::new();
         for port in facts.ports() {
-            if let Some(identity) = port.identity() {
+            for identity in port.identities() {
                 by_identity.entry(identity).or_default().push(port);
             }
         }
@@ -33,7 +33,7 @@ impl<'f> Ports<'f> {
     /// The ports of a link: the port that the link is pinned to, under any name, otherwise the
     /// ports of its selector.
     pub fn of(&self, link: &LinkWish) -> Vec<PortRef<'f>> {
-        if let Some(identity) = link.identity {
+        if let Some(identity) = &link.identity {
             return self.pinned(link, identity).into_iter().collect();
         }
         match (&link.port, &link.target) {
@@ -45,8 +45,8 @@ impl<'f> Ports<'f> {
         }
     }
 
-    fn pinned(&self, link: &LinkWish, identity: Identity) -> Option<PortRef<'f>> {
-        let ports = self.by_identity.get(&identity)?;
+    fn pinned(&self, link: &LinkWish, identity: &Identity) -> Option<PortRef<'f>> {
+        let ports = self.by_identity.get(identity)?;
         let is_device = |port: &&PortRef<'_>| {
             link.device_index.is_some() && port.device.ifindex == link.device_index
         };
@@ -114,7 +114,7 @@ fn is_below(netdev: &Netdev, found: PortRef<'_>) -> bool {
 mod tests {
     use super::*;
     use crate::facts::{Device, Port};
-    use crate::rdma::types::Guid;
+    use crate::rdma::types::{Guid, Key};
 
     /// Two devices with the same node GUID and one port each, and a device with another GUID and
     /// two ports.
@@ -167,7 +167,7 @@ mod tests {
         let pinned = |guid: u64, port: u32, index: Option<u32>| LinkWish {
             target: Target::Named("mlx4_0:1".to_owned()),
             identity: Some(Identity {
-                node_guid: Guid(guid),
+                device: Key::NodeGuid(Guid(guid)),
                 port,
             }),
             device_index: index,

@@ -222,12 +222,46 @@ pub struct Connection {
 }
 
 /// The key of a link inside one boot and across the handover: it does not change when names change.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Identity {
-    /// GUID of the RDMA device.
-    pub node_guid: Guid,
+    /// What identifies the device.
+    #[serde(flatten)]
+    pub device: Key,
     /// Port number, from 1.
     pub port: u32,
+}
+
+/// What identifies a device, best first. A GUID of 0 identifies nothing: a virtual function has
+/// this GUID until its physical function assigns one.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Key {
+    /// GUID of the RDMA device.
+    NodeGuid(Guid),
+    /// GUID of the port.
+    PortGuid(Guid),
+    /// Name of the device on its bus.
+    BusAddress(String),
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Key::NodeGuid(guid) => write!(f, "node GUID {guid}"),
+            Key::PortGuid(guid) => write!(f, "port GUID {guid}"),
+            Key::BusAddress(address) => f.write_str(address),
+        }
+    }
+}
+
+impl Identity {
+    /// The node GUID, if it identifies the device.
+    pub fn node_guid(&self) -> Option<Guid> {
+        match self.device {
+            Key::NodeGuid(guid) => Some(guid),
+            _ => None,
+        }
+    }
 }
 
 #[cfg(test)]

@@ -140,7 +140,7 @@ fn ports(links: &[LinkReport], is_one: fn(&LinkReport) -> bool) -> usize {
     let ports: BTreeSet<_> = links
         .iter()
         .filter(|link| is_one(link) && link.name.is_some())
-        .map(|link| (link.identity, link.name.as_deref()))
+        .map(|link| (&link.identity, link.name.as_deref()))
         .collect();
     ports.len()
 }

@@ -4,6 +4,7 @@
 use kernel_cmdline::Selector;
 
 use super::checks::Id;
+use super::elsewhere;
 use super::object::{Link, Port};
 use crate::facts::{self, Facts, Netdev, PortRef, Role, select};
 use crate::hardware::HardwareType;
@@ -37,8 +38,8 @@ fn absent(wish: &LinkWish, facts: &Facts) -> Finding {
         1..=8 => format!("only {}", names.join(", ")),
         n => format!("{n} other ports"),
     };
-    if let Some(identity) = wish.identity {
-        let expected = format!("{} (node GUID {})", wish.target, identity.node_guid);
+    if let Some(identity) = &wish.identity {
+        let expected = format!("{} ({})", wish.target, identity.device);
         return failed(&present, &expected)
             .hint("the device existed in the initramfs: look for its removal in dmesg");
     }
@@ -62,6 +63,9 @@ fn absent(wish: &LinkWish, facts: &Facts) -> Finding {
         let found = format!("{kind} interface without an RDMA port below it");
         return failed(&found, "a port")
             .hint("load the HCA's *_ib driver, or create a port with rd.ib.link=");
+    }
+    if let Some(found) = elsewhere::finding(wish, facts) {
+        return found;
     }
     match unnamed(wish, facts) {
         Some(found) if !names.is_empty() => {

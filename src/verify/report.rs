@@ -260,7 +260,7 @@ pub struct LinkReport {
     pub required: bool,
     /// `mlx5_0/1`; none while no port matches.
     pub name: Option<String>,
-    /// Node GUID and port.
+    /// What identifies the port.
     pub identity: Option<Identity>,
     /// NETLINK_RDMA index of the device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -297,7 +297,9 @@ impl LinkReport {
             requested_by: wish.requested_by.clone(),
             required: wish.required,
             name: port.map(|p| p.name()),
-            identity: port.and_then(|port| port.identity()).or(wish.identity),
+            identity: port
+                .and_then(|port| port.identity())
+                .or_else(|| wish.identity.clone()),
             device_index: port.and_then(|p| p.device.ifindex),
             netdev_index: port.and_then(|p| p.port.netdev_index),
             port_guid: port.and_then(|p| p.port.port_guid),
