@@ -68,6 +68,6 @@ pub use table::{Effect, GROUPS, Group, Origin, PARAMETERS, Parameter};
 pub use token::{Cmdline, ModuleParameter, Source, Token, Tokens};
 pub use values::{
     ClientId, ClientIdForm, ClientIdValue, ClientIdWish, Handover, Ifname, Limit, Link, LinkKind,
-    Mode, ModeWish, Mtu, MtuWish, NvmfDiscover, OnFail, PortType, PortTypeWish, Probe,
+    Mode, ModeWish, Mtu, MtuWish, Netns, NvmfDiscover, OnFail, PortType, PortTypeWish, Probe,
     REQUIRED_PORTS, RateWish, Require, RoceMode, RoceWish,
 };

@@ -10,7 +10,7 @@ use kernel_cmdline::{LinkKind, PortType, Selector};
 use super::{Change, Draft, Expected, Need, What};
 use crate::error::Error;
 use crate::facts::{Facts, PortRef, select};
-use crate::plan::{Action, Step, mlx4_targets};
+use crate::plan::{Action, IB_CORE, Step, mlx4_targets};
 use crate::rdma::types::LinkLayer;
 use crate::system::drivers;
 use crate::wish::expectation::{Expectation, LinkWish};
@@ -63,6 +63,23 @@ impl Draft<'_> {
                 need: Need::Requested,
                 what: What::PortTypes(ports),
             });
+        }
+    }
+
+    /// Adds the network namespace mode, if the kernel shows another one.
+    pub(super) fn netns_mode(&mut self, steps: &[Step]) {
+        for step in steps {
+            let Action::SetNetnsMode { mode } = step.action else {
+                continue;
+            };
+            if self.facts.netns_mode.is_some_and(|found| found != mode) {
+                self.push(Change {
+                    object: IB_CORE.to_owned(),
+                    index: 0,
+                    need: Need::Requested,
+                    what: What::NetnsMode(mode),
+                });
+            }
         }
     }
 

@@ -27,7 +27,7 @@ use crate::hardware::{HardwareAddress, HardwareType, pkey_of_broadcast, unhex};
 use crate::inet::Route;
 use crate::rdma::netlink::Rdma;
 use crate::rdma::types::{
-    Connection, Guid, Identity, Key, LinkLayer, NodeType, PhysState, PortState, Rate,
+    Connection, Guid, Identity, Key, LinkLayer, NetnsMode, NodeType, PhysState, PortState, Rate,
 };
 use crate::rdma::{reach, sa};
 use crate::system::clock;
@@ -46,6 +46,8 @@ pub use rootfs::RootMount;
 /// Version of the JSON format.
 pub const SCHEMA: u32 = 1;
 
+/// Parameter of ib_core, which shows the present mode.
+pub const NETNS_MODE: &str = "/sys/module/ib_core/parameters/netns_mode";
 /// The answers of subnet administrators in a saved tree: [`Facts::subnet_administrator`] as JSON.
 const SA_ANSWERS: &str = "/ibboot-sa.json";
 /// [`Facts::subnet_managers`] in a saved tree, as JSON.
@@ -69,6 +71,9 @@ pub struct Facts {
     pub taken_ns: u64,
     /// State of the relevant modules; a module that is not loaded is not listed.
     pub modules: BTreeMap<String, InitState>,
+    /// Which network namespaces see RDMA devices; none without ib_core, and before Linux 5.2.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub netns_mode: Option<NetnsMode>,
     /// RDMA devices, by name.
     pub devices: Vec<Device>,
     /// Network interfaces, by name.
@@ -285,6 +290,7 @@ impl Facts {
             .filter_map(|name| Some((name.clone(), look.module(name)?)))
             .collect();
         let boot_id = look.text(BOOT_ID);
+        let netns_mode = look.parsed(NETNS_MODE, NetnsMode::parse);
         let kernel = look.text("/proc/sys/kernel/osrelease");
         // A saved tree has the answers in files: it has no servers to query.
         let (subnet_administrator, subnet_managers, servers) = if root.is_live() {
@@ -307,6 +313,7 @@ impl Facts {
                 0
             },
             modules,
+            netns_mode,
             devices,
             netdevs,
             subnet_administrator,

@@ -206,6 +206,37 @@ impl fmt::Display for Rate {
     }
 }
 
+/// Which network namespaces see RDMA devices (parameter `netns_mode` of ib_core;
+/// RDMA_NLDEV_SYS_ATTR_NETNS_MODE).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum NetnsMode {
+    /// Each device is in one network namespace.
+    Exclusive,
+    /// All network namespaces share the devices.
+    Shared,
+}
+
+impl fmt::Display for NetnsMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            NetnsMode::Exclusive => "exclusive",
+            NetnsMode::Shared => "shared",
+        })
+    }
+}
+
+impl NetnsMode {
+    /// Reads the module's parameter, which follows the mode: `Y` or `N`.
+    pub fn parse(text: &str) -> Result<NetnsMode, ParseError> {
+        match text {
+            "Y" => Ok(NetnsMode::Shared),
+            "N" => Ok(NetnsMode::Exclusive),
+            _ => Err(ParseError::new("network namespace mode", text)),
+        }
+    }
+}
+
 /// An established connection of rdma_cm (`rdma resource show cm_id`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Connection {

@@ -11,13 +11,14 @@ pub mod root;
 use std::time::Duration;
 
 use kernel_cmdline::{
-    Arguments, Cmdline, Handover, LinkKind, OnFail, PortType, Require, RoceMode, Source,
+    Arguments, Cmdline, Handover, LinkKind, Netns, OnFail, PortType, Require, RoceMode, Source,
 };
 
 use serde::Serialize;
 
 use crate::error::Error;
 use crate::rdma::reach::Server;
+use crate::rdma::types::NetnsMode;
 use crate::request::interfaces::{InterfaceWish, RequestedBond, is_anywhere};
 use crate::system::modules::normal;
 use crate::system::root::Root;
@@ -111,6 +112,8 @@ pub struct Request {
     pub rates: Vec<Rate>,
     /// `rd.ib.probe=`, without repetition.
     pub servers: Vec<Requested<Server>>,
+    /// Which network namespaces see RDMA devices, if an argument says so.
+    pub netns: Option<Requested<NetnsMode>>,
     /// Probe the HCAs of one driver side by side.
     pub async_probe: bool,
     /// The deadline, from the start of `up`.
@@ -238,6 +241,15 @@ impl Request {
             required,
             rates: rates.collect(),
             servers: servers(arguments),
+            netns: ib.netns.as_ref().map(|mode| {
+                requested(
+                    mode,
+                    match mode.value {
+                        Netns::Exclusive => NetnsMode::Exclusive,
+                        Netns::Shared => NetnsMode::Shared,
+                    },
+                )
+            }),
             async_probe: ib.async_probe.is_some_and(|on| on.value),
             timeout: timeout(arguments),
             onfail: on_failure(arguments),

@@ -21,6 +21,20 @@ pub fn live(wish: &ModuleWish, facts: &Facts) -> Finding {
     }
 }
 
+/// The mode that the kernel shows.
+pub fn netns(wish: &ModuleWish, facts: &Facts) -> Finding {
+    let id = Id::RdmaNetns;
+    match (facts.netns_mode, wish.netns) {
+        (None, _) | (_, None) => {
+            Finding::unknown(id).hint("the kernel has no such mode (Linux 5.2 on)")
+        }
+        (Some(found), Some(expected)) if found == expected => Finding::ok(id, &found.to_string()),
+        (Some(found), Some(expected)) => {
+            Finding::failed(id, &found.to_string(), &expected.to_string())
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -31,6 +45,7 @@ mod tests {
         let mut wish = ModuleWish {
             name: "mlx5_ib".to_owned(),
             requested_by: None,
+            netns: None,
             builtin: false,
             refused: None,
         };

@@ -185,6 +185,10 @@ fn requests_are_the_bytes_that_the_kernel_took() {
             "240000000f140500070000000000000008000100030000000b0045007576657262730000",
         ),
         (Request::ask(Op::SysGet), "10000000061405000700000000000000"),
+        (
+            Request::ask(Op::SysSet).u8(attr::NETNS_MODE, 0),
+            "180000000714050007000000000000000500420000000000",
+        ),
     ];
     for (request, expected) in table {
         assert_eq!(request.bytes(SEQ), bytes(expected), "{request:?}");

@@ -33,6 +33,8 @@ pub enum Op {
     PortGet = 5,
     /// Properties of the stack.
     SysGet = 6,
+    /// Change a property of the stack.
+    SysSet = 7,
     /// Identifiers of the connection manager.
     ResCmIdGet = 11,
     /// Character device of a client.
@@ -74,6 +76,7 @@ pub mod attr {
     pub const NDEV_INDEX: u16 = 50;
     pub const NDEV_NAME: u16 = 51;
     pub const LINK_TYPE: u16 = 65;
+    pub const NETNS_MODE: u16 = 66;
     pub const DEV_PROTOCOL: u16 = 67;
     pub const CHARDEV_TYPE: u16 = 69;
     pub const CHARDEV_NAME: u16 = 70;
@@ -118,6 +121,11 @@ impl Request {
     /// Append a number.
     pub fn u32(self, attr: u16, value: u32) -> Self {
         self.value(attr, value.to_ne_bytes().to_vec())
+    }
+
+    /// Append a number of one byte.
+    pub fn u8(self, attr: u16, value: u8) -> Self {
+        self.value(attr, vec![value])
     }
 
     /// Append text of at most 64 bytes and its NUL: the length of an attribute with the kernel's
