@@ -86,10 +86,10 @@ impl HardwareAddress {
     }
 
     /// GUID of the port below an IPoIB interface: the last 8 of 20 bytes, the only part that is the
-    /// same in every boot (RFC 4391 9.1.1).
+    /// same in every boot (RFC 4391 9.1.1). None for a port whose GUID is not set.
     pub fn port_guid(&self) -> Option<Guid> {
         let bytes = self.0.last_chunk::<8>().filter(|_| self.0.len() == IPOIB)?;
-        Some(Guid(u64::from_be_bytes(*bytes)))
+        Some(Guid(u64::from_be_bytes(*bytes))).filter(|guid| guid.0 != 0)
     }
 }
 
@@ -200,7 +200,8 @@ mod tests {
     fn only_an_ipoib_address_has_a_port_guid() {
         let guid = |text: &str| text.parse::<HardwareAddress>().unwrap().port_guid();
         assert_eq!(guid(PORT), Some(Guid(0xb859_9f03_00fc_1a2c)));
-        for other in ["", "52:54:00:12:34:56", "b8:59:9f:03:00:fc:1a:2c"] {
+        let unset = "80:00:00:48:fe:80:00:00:00:00:00:00:00:00:00:00:00:00:00:00";
+        for other in [unset, "", "52:54:00:12:34:56", "b8:59:9f:03:00:fc:1a:2c"] {
             assert_eq!(guid(other), None, "{other}");
         }
     }

@@ -15,8 +15,8 @@ use crate::redact::Shown;
 use crate::selector::{Interface, Pkey};
 use crate::token::Token;
 use crate::values::{
-    ClientId, ClientIdWish, Handover, Ifname, Limit, Link, ModeWish, MtuWish, NvmfDiscover, OnFail,
-    PortTypeWish, Probe, RateWish, Require, RoceWish,
+    ClientId, ClientIdWish, Handover, Ifname, Limit, Link, ModeWish, MtuWish, Netns, NvmfDiscover,
+    OnFail, PortTypeWish, Probe, RateWish, Require, RoceWish,
 };
 
 /// A value and the argument that requested it.
@@ -214,6 +214,8 @@ pub struct Ib<'a> {
     pub roce: List<'a, RoceWish<'a>, WISHES>,
     /// `rd.ib.porttype=`.
     pub port_types: List<'a, PortTypeWish<'a>, WISHES>,
+    /// `rd.ib.netns=`.
+    pub netns: Single<'a, Netns>,
     /// `rd.ib.async_probe`.
     pub async_probe: Single<'a, bool>,
     /// `rd.ib.require=`.

@@ -68,6 +68,6 @@ pub use table::{Effect, GROUPS, Group, Origin, PARAMETERS, Parameter};
 pub use token::{Cmdline, ModuleParameter, Source, Token, Tokens};
 pub use values::{
     Candidates, ClientId, ClientIdForm, ClientIdValue, ClientIdWish, Handover, Ifname, Limit, Link,
-    LinkKind, LinkLayer, Mode, ModeWish, Mtu, MtuWish, Number, NvmfDiscover, OnFail, PortType,
-    PortTypeWish, Probe, REQUIRED_PORTS, RateWish, Require, RoceMode, RoceWish,
+    LinkKind, LinkLayer, Mode, ModeWish, Mtu, MtuWish, Netns, Number, NvmfDiscover, OnFail,
+    PortType, PortTypeWish, Probe, REQUIRED_PORTS, RateWish, Require, RoceMode, RoceWish,
 };

@@ -15,7 +15,7 @@ use crate::plain::is_plain;
 use crate::selector::{Interface, Pkey};
 use crate::table::PARAMETERS;
 use crate::token::{Cmdline, Source, Token, is_space};
-use crate::values::{Handover, OnFail};
+use crate::values::{Handover, Netns, OnFail};
 use crate::{slip, wishes};
 
 /// Reads all sources, given in the order in which they are read.
@@ -270,6 +270,15 @@ impl<'a> Reader<'a> {
                     choices,
                 };
                 set(&mut ib.onfail, token, OnFail::parse(value).ok_or(wrong)?)
+            }
+            "netns" => {
+                let choices = Netns::WORDS;
+                let wrong = Problem::NotOneOf {
+                    what: "a network namespace mode",
+                    text: value,
+                    choices,
+                };
+                set(&mut ib.netns, token, Netns::parse(value).ok_or(wrong)?)
             }
             "handover" => {
                 let choices = Handover::WORDS;

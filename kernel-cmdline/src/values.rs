@@ -89,6 +89,16 @@ words! {
 }
 
 words! {
+    /// Which network namespaces see RDMA devices, `rd.ib.netns=`.
+    Netns {
+        /// Each device is in one network namespace.
+        Exclusive = "exclusive",
+        /// All network namespaces share the devices.
+        Shared = "shared",
+    }
+}
+
+words! {
     /// The action at the deadline, `rd.ib.onfail=`.
     OnFail {
         /// dracut's emergency shell.

@@ -15,7 +15,7 @@ use crate::hardware::{group_of_broadcast, unhex};
 use crate::rdma::chardev::{self, Kind};
 use crate::rdma::netlink::Rdma;
 use crate::rdma::parse;
-use crate::rdma::sa::{self, Answer, CALM_MS, Heard, Interview, Next, QUICK_MS};
+use crate::rdma::sa::{self, Answer, CALM, Heard, Interview, Next, Patience, QUICK};
 use crate::rdma::umad::{Administrator, Received, Umad};
 use crate::system::clock::boottime_ns;
 use crate::system::readiness::watched;
@@ -47,7 +47,7 @@ pub async fn once(
         .iter()
         .filter_map(|link| in_trouble(link, facts))
     {
-        let question = about_interface(root, rdma, interface, port, QUICK_MS);
+        let question = about_interface(root, rdma, interface, port, QUICK);
         ports.entry(port.name()).or_default().push(question);
     }
     let others: BTreeMap<String, Question> = report
@@ -133,13 +133,13 @@ pub fn about_interface(
     rdma: Option<&Rdma>,
     interface: &str,
     port: PortRef<'_>,
-    wait_ms: u32,
+    patience: Patience,
 ) -> Question {
     let group = broadcast_group(root, interface);
     Question {
         about: interface.to_owned(),
         sm_lid: port.port.sm_lid.unwrap_or(0),
-        ready: group.and_then(|group| ready(root, rdma, Some(group), port, wait_ms)),
+        ready: group.and_then(|group| ready(root, rdma, Some(group), port, patience)),
     }
 }
 
@@ -148,7 +148,7 @@ fn about_port(root: &Root, rdma: Option<&Rdma>, port: PortRef<'_>) -> Question {
     Question {
         about: port.name(),
         sm_lid: port.port.sm_lid.unwrap_or(0),
-        ready: ready(root, rdma, None, port, CALM_MS),
+        ready: ready(root, rdma, None, port, CALM),
     }
 }
 
@@ -157,7 +157,7 @@ fn ready(
     rdma: Option<&Rdma>,
     group: Option<Ipv6Addr>,
     port: PortRef<'_>,
-    wait_ms: u32,
+    patience: Patience,
 ) -> Result<Ready, String> {
     let lid = |lid: Option<u32>| lid.and_then(|lid| u16::try_from(lid).ok());
     let lids = lid(port.port.sm_lid).zip(lid(port.port.lid));
@@ -189,7 +189,7 @@ fn ready(
     Ok(Ready {
         umad: Umad::open(&file).and_then(watched).map_err(open)?,
         administrator,
-        interview: Interview::new(group, own_lid, tid, wait_ms),
+        interview: Interview::new(group, own_lid, tid, patience),
     })
 }
 

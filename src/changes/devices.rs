@@ -10,7 +10,7 @@ use kernel_cmdline::{LinkKind, PortType, Selector};
 use super::{Change, Done, Draft, Expected, Ground, Need, What};
 use crate::error::Error;
 use crate::facts::{Facts, PortRef, select};
-use crate::plan::{Action, Step, mlx4_targets};
+use crate::plan::{Action, IB_CORE, Step, mlx4_targets};
 use crate::rdma::types::LinkLayer;
 use crate::system::drivers;
 use crate::wish::expectation::{Expectation, LinkWish};
@@ -78,6 +78,23 @@ impl Draft<'_> {
                 need: Need::Requested,
                 what: What::PortTypes(ports),
             });
+        }
+    }
+
+    /// Adds the network namespace mode, if the kernel shows another one.
+    pub(super) fn netns_mode(&mut self, steps: &[Step]) {
+        for step in steps {
+            let Action::SetNetnsMode { mode } = step.action else {
+                continue;
+            };
+            if self.facts.netns_mode.is_some_and(|found| found != mode) {
+                self.push(Change {
+                    object: IB_CORE.to_owned(),
+                    index: 0,
+                    need: Need::Requested,
+                    what: What::NetnsMode(mode),
+                });
+            }
         }
     }
 
@@ -225,9 +242,13 @@ fn roce_modes(steps: &[Step], facts: &Facts) -> BTreeMap<Key, (usize, &'static s
 
 /// Whether the link exists by its name, or was adopted under another name.
 fn exists(name: &str, wish: Option<&LinkWish>, facts: &Facts) -> bool {
-    let adopted = wish.and_then(|wish| wish.identity);
+    let adopted = wish.and_then(|wish| wish.identity.as_ref());
     facts.devices.iter().any(|device| device.ifname == name)
-        || adopted.is_some_and(|key| facts.ports().any(|port| port.identity() == Some(key)))
+        || adopted.is_some_and(|key| {
+            facts
+                .ports()
+                .any(|port| port.identities().any(|identity| identity == *key))
+        })
 }
 
 /// True for a software link of this kind on this interface, never for the interface's own hardware.

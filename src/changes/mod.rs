@@ -22,6 +22,7 @@ use kernel_cmdline::LinkKind;
 use crate::error::Error;
 use crate::facts::{Facts, Netdev};
 use crate::inet::Address;
+use crate::rdma::types::NetnsMode;
 
 #[cfg(test)]
 pub(crate) use devices::writing_order;
@@ -60,6 +61,8 @@ pub enum Need {
 pub enum What {
     /// The types of the ports of an mlx4 card, in the order that the card accepts.
     PortTypes(Vec<CardPort>),
+    /// Set which network namespaces see RDMA devices.
+    NetnsMode(NetnsMode),
     /// Add a software RDMA link on an interface.
     AddLink {
         /// Soft-RoCE or Soft-iWARP.
@@ -102,6 +105,7 @@ impl fmt::Display for Change {
                 let ports: Vec<String> = ports.iter().map(ToString::to_string).collect();
                 write!(f, "{object}: set {}", ports.join(", then "))
             }
+            What::NetnsMode(mode) => write!(f, "{object}: set network namespace mode {mode}"),
             What::AddLink { kind, netdev } => write!(f, "{object}: add {kind} link on {netdev}"),
             What::RoceMode { port, mode, .. } => {
                 write!(f, "{object}/{port}: set default RoCE mode {mode}")
@@ -137,6 +141,7 @@ pub fn changes(
         done,
         changes: Vec::new(),
     };
+    draft.netns_mode(expected.steps);
     draft.port_types(expected.steps);
     draft.links(expected);
     draft.roce_modes(expected.steps);

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::facts::{Device, Look, Netdev, Port};
+use crate::facts::{Device, Look, Netdev, Port, role};
 use crate::rdma::netlink::{self, Rdma};
 use crate::rdma::parse;
 use crate::rdma::types::{Connection, Guid, LinkLayer};
@@ -43,6 +43,7 @@ fn query(rdma: &Rdma, look: &mut Look<'_>) -> Vec<Reported> {
 /// have, and values for which each read of a sysfs file would query the firmware.
 pub fn devices(look: &mut Look<'_>, rdma: Option<&Rdma>) -> Vec<Device> {
     let reported = rdma.map(|rdma| query(rdma, look)).unwrap_or_default();
+    let mut sub_devices = role::sub_devices(look, reported.iter().map(|r| &r.device));
     let names = look.list(CLASS);
     names
         .into_iter()
@@ -50,7 +51,11 @@ pub fn devices(look: &mut Look<'_>, rdma: Option<&Rdma>) -> Vec<Device> {
             let reported = reported
                 .iter()
                 .find(|reported| reported.device.name == name);
-            device(look, name, reported)
+            let sub_device = sub_devices.remove(&name);
+            Device {
+                sub_device,
+                ..device(look, name, reported)
+            }
         })
         .collect()
 }
@@ -108,6 +113,7 @@ fn device(look: &mut Look<'_>, ifname: String, reported: Option<&Reported>) -> D
         driver,
         bus_address,
         parent: free(look, "parent"),
+        sub_device: None,
         ports: numbers
             .into_iter()
             .map(|number| {
@@ -130,7 +136,8 @@ fn port(look: &mut Look<'_>, device: &str, number: u32, reported: Option<&netlin
         port: number,
         link_layer,
         rate: look.parsed(&format!("{base}/rate"), parse::rate),
-        port_guid: gid.map(parse::gid_port_guid),
+        // Of a virtual function without a GUID: 0 would match every other such port.
+        port_guid: gid.map(parse::gid_port_guid).filter(|guid| guid.0 != 0),
         subnet_prefix: gid.map(|gid| Guid((u128::from(gid) >> 64) as u64)),
         pkeys: pkeys(look, &base),
         ..Port::default()

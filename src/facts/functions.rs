@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::facts::{Device, Facts, Look};
-use crate::rdma::types::LinkLayer;
+use crate::rdma::types::{LinkLayer, NetnsMode};
 use crate::system::drivers;
 use crate::system::kmsg::KernelWords;
 use crate::system::modules::InitState;
@@ -264,7 +264,11 @@ pub fn in_words(functions: &[&Function]) -> String {
 }
 
 /// The functions of RDMA cards, by address.
-pub fn functions(look: &mut Look<'_>, devices: &[Device]) -> Vec<Function> {
+pub fn functions(
+    look: &mut Look<'_>,
+    devices: &[Device],
+    netns: Option<NetnsMode>,
+) -> Vec<Function> {
     let mut all = Vec::new();
     for address in look.list(PCI) {
         let path = format!("{PCI}/{address}/modalias");
@@ -298,6 +302,15 @@ pub fn functions(look: &mut Look<'_>, devices: &[Device]) -> Vec<Function> {
                 devices: devices.map(|device| device.ifname.clone()).collect(),
                 ..function(look, address, *id, driver, sibling)
             });
+        }
+    }
+    if netns == Some(NetnsMode::Exclusive) {
+        // The device of a bound function may be in another network namespace, which hides it here.
+        for function in found
+            .iter_mut()
+            .filter(|function| function.driver.is_some())
+        {
+            function.expected = false;
         }
     }
     add_kernel_lines(look, &mut found);

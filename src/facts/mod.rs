@@ -8,6 +8,7 @@ mod disks;
 pub mod functions;
 pub mod granted;
 pub mod lasting;
+pub mod role;
 pub mod rootfs;
 pub mod routes;
 mod rtnetlink;
@@ -27,7 +28,7 @@ use crate::hardware::{HardwareAddress, HardwareType, pkey_of_broadcast, unhex};
 use crate::inet::Route;
 use crate::rdma::netlink::Rdma;
 use crate::rdma::types::{
-    Connection, Guid, Identity, LinkLayer, NodeType, PhysState, PortState, Rate,
+    Connection, Guid, Identity, Key, LinkLayer, NetnsMode, NodeType, PhysState, PortState, Rate,
 };
 use crate::rdma::{reach, sa};
 use crate::system::clock;
@@ -41,11 +42,14 @@ use crate::wish::ipoib::IpoibFacts;
 pub use addresses::{AddressState, FoundAddress};
 pub use disks::DiskPath;
 pub use functions::Function;
+pub use role::{Role, SubDevice};
 pub use rootfs::RootMount;
 
 /// Version of the JSON format.
 pub const SCHEMA: u32 = 1;
 
+/// Parameter of ib_core, which shows the present mode.
+pub const NETNS_MODE: &str = "/sys/module/ib_core/parameters/netns_mode";
 /// The answers of subnet administrators in a saved tree: [`Facts::subnet_administrator`] as JSON.
 const SA_ANSWERS: &str = "/ibboot-sa.json";
 /// [`Facts::subnet_managers`] in a saved tree, as JSON.
@@ -72,6 +76,9 @@ pub struct Facts {
     /// PCI functions of RDMA cards, by address, with and without an RDMA device.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub functions: Vec<Function>,
+    /// Which network namespaces see RDMA devices; none without ib_core, and before Linux 5.2.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub netns_mode: Option<NetnsMode>,
     /// RDMA devices, by name.
     pub devices: Vec<Device>,
     /// Network interfaces, by name.
@@ -139,6 +146,9 @@ pub struct Device {
     pub bus_address: Option<String>,
     /// `parent`: the network device below a Soft-RoCE device.
     pub parent: Option<String>,
+    /// Set for a device that belongs to another RDMA device.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sub_device: Option<SubDevice>,
     /// The ports, from 1.
     pub ports: Vec<Port>,
 }
@@ -148,6 +158,9 @@ pub struct Device {
 pub struct Port {
     /// Number, from 1.
     pub port: u32,
+    /// What the port is.
+    #[serde(skip_serializing_if = "Role::is_link")]
+    pub role: Role,
     /// `link_layer`.
     pub link_layer: Option<LinkLayer>,
     /// `state`.
@@ -231,14 +244,24 @@ pub struct PortRef<'a> {
 }
 
 impl PortRef<'_> {
-    /// Node GUID and port number; none if the node GUID is unreadable or unset (an unconfigured
-    /// VF).
+    /// The best identity; none of a software device without a node GUID.
     pub fn identity(&self) -> Option<Identity> {
-        let node_guid = self.device.node_guid?;
-        (node_guid.0 != 0).then_some(Identity {
-            node_guid,
-            port: self.port.port,
-        })
+        self.identities().next()
+    }
+
+    /// Everything that identifies the port, best first: the GUID of a virtual function may be
+    /// assigned after the port was verified without one.
+    pub fn identities(&self) -> impl Iterator<Item = Identity> {
+        let is_set = |guid: &Guid| guid.0 != 0;
+        let bus_address = self.device.bus_address.clone();
+        let keys = [
+            self.device.node_guid.filter(is_set).map(Key::NodeGuid),
+            self.port.port_guid.filter(is_set).map(Key::PortGuid),
+            bus_address.map(Key::BusAddress),
+        ];
+        let port = self.port.port;
+        let identity = move |device| Identity { device, port };
+        keys.into_iter().flatten().map(identity)
     }
 
     /// `rxe0/1`, the spelling of rdma(8).
@@ -265,14 +288,16 @@ impl Facts {
         } else {
             devices::devices(&mut look, rdma)
         };
+        let netns_mode = look.parsed(NETNS_MODE, NetnsMode::parse);
         let functions = match look.depth {
             Depth::Interfaces => Vec::new(),
-            _ => functions::functions(&mut look, &devices),
+            _ => functions::functions(&mut look, &devices, netns_mode),
         };
         let mut netdevs = netdevs(&mut look);
         addresses::add(&mut netdevs, &mut look);
         routes::add(&mut netdevs, &mut look);
         devices::bind_netdevs(&mut devices, &netdevs);
+        role::assign(&mut devices, &mut look);
         let modules = modules
             .iter()
             .filter_map(|name| Some((name.clone(), look.module(name)?)))
@@ -301,6 +326,7 @@ impl Facts {
             },
             modules,
             functions,
+            netns_mode,
             devices,
             netdevs,
             subnet_administrator,
@@ -346,8 +372,13 @@ impl Facts {
         self.unread.append(&mut look.unread);
     }
 
-    /// All ports of all devices.
+    /// The ports of the machine: those that carry a link.
     pub fn ports(&self) -> impl Iterator<Item = PortRef<'_>> {
+        self.all_ports().filter(|found| found.port.role.is_link())
+    }
+
+    /// All ports of all devices, of whatever role.
+    pub fn all_ports(&self) -> impl Iterator<Item = PortRef<'_>> {
         self.devices.iter().flat_map(|device| {
             device
                 .ports
@@ -415,6 +446,18 @@ impl<'a> Look<'a> {
             Err(e) => {
                 self.note(path, crate::error::errno_text(&e));
                 None
+            }
+        }
+    }
+
+    /// Whether a file holds the word ([`Root::has_word`]). A missing file does not.
+    pub fn has_word(&mut self, path: &str, word: &str, limit: u64) -> bool {
+        match self.root.has_word(path, word, limit) {
+            Ok(found) => found,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => false,
+            Err(e) => {
+                self.note(path, crate::error::errno_text(&e));
+                false
             }
         }
     }

@@ -23,7 +23,7 @@ impl<'f> Ports<'f> {
     pub fn new(facts: &'f Facts) -> Ports<'f> {
         let mut by_identity: BTreeMap<Identity, Vec<PortRef<'f>>> = BTreeMap::new();
         for port in facts.ports() {
-            if let Some(identity) = port.identity() {
+            for identity in port.identities() {
                 by_identity.entry(identity).or_default().push(port);
             }
         }
@@ -33,7 +33,7 @@ impl<'f> Ports<'f> {
     /// The ports of a link: the port that the link is pinned to, under any name, otherwise the
     /// ports of its selector.
     pub fn of(&self, link: &LinkWish) -> Vec<PortRef<'f>> {
-        if let Some(identity) = link.identity {
+        if let Some(identity) = &link.identity {
             return self.pinned(link, identity).into_iter().collect();
         }
         match (&link.port, &link.target) {
@@ -71,8 +71,8 @@ impl<'f> Ports<'f> {
             .collect()
     }
 
-    fn pinned(&self, link: &LinkWish, identity: Identity) -> Option<PortRef<'f>> {
-        let ports = self.by_identity.get(&identity)?;
+    fn pinned(&self, link: &LinkWish, identity: &Identity) -> Option<PortRef<'f>> {
+        let ports = self.by_identity.get(identity)?;
         let is_device = |port: &&PortRef<'_>| {
             link.device_index.is_some() && port.device.ifindex == link.device_index
         };
@@ -82,61 +82,65 @@ impl<'f> Ports<'f> {
 }
 
 /// The ports that `selector` means, in the order of the snapshot. A device stands for all its
-/// ports.
+/// ports that carry a link.
 pub fn ports<'f>(selector: &Selector<'_>, facts: &'f Facts) -> Vec<PortRef<'f>> {
-    match selector {
-        Selector::Name(name) => {
-            let of_device: Vec<_> = facts
-                .ports()
-                .filter(|found| found.device.ifname == *name)
-                .collect();
-            match facts.netdev(name) {
-                Some(netdev) if of_device.is_empty() => below(netdev, facts),
-                _ => of_device,
-            }
-        }
-        Selector::Port { device, port } => facts
-            .ports()
-            .filter(|found| found.device.ifname == *device && found.port.port == u32::from(*port))
-            .collect(),
-        Selector::Guid(address) => facts
-            .ports()
-            .filter(|found| {
-                let guid = found.port.port_guid;
-                guid.is_some_and(|guid| address.matches_guid(guid))
-            })
-            .collect(),
-        Selector::Pci(address) => {
-            let address = address.to_string();
-            facts
-                .ports()
-                .filter(|found| found.device.bus_address.as_deref() == Some(address.as_str()))
-                .collect()
-        }
-    }
+    meant(selector, facts, facts.ports().collect())
 }
 
-/// The port below a network interface: by attachment (RoCE, Soft-RoCE), or by the port GUID in the
-/// last 8 bytes of an IPoIB address, the only stable part of the address.
-fn below<'f>(netdev: &Netdev, facts: &'f Facts) -> Vec<PortRef<'f>> {
+/// The ports that `selector` means and that carry no link.
+pub fn others<'f>(selector: &Selector<'_>, facts: &'f Facts) -> Vec<PortRef<'f>> {
+    let is_other = |found: &PortRef<'_>| !found.port.role.is_link();
+    meant(
+        selector,
+        facts,
+        facts.all_ports().filter(is_other).collect(),
+    )
+}
+
+fn meant<'f>(
+    selector: &Selector<'_>,
+    facts: &'f Facts,
+    mut ports: Vec<PortRef<'f>>,
+) -> Vec<PortRef<'f>> {
+    match selector {
+        Selector::Name(name) => {
+            let is_device = |found: &PortRef<'_>| found.device.ifname == *name;
+            match facts.netdev(name) {
+                Some(netdev) if !ports.iter().any(is_device) => {
+                    ports.retain(|found| is_below(netdev, *found));
+                }
+                _ => ports.retain(is_device),
+            }
+        }
+        Selector::Port { device, port } => ports
+            .retain(|found| found.device.ifname == *device && found.port.port == u32::from(*port)),
+        Selector::Guid(address) => ports.retain(|found| {
+            let guid = found.port.port_guid;
+            guid.is_some_and(|guid| address.matches_guid(guid))
+        }),
+        Selector::Pci(address) => {
+            let address = address.to_string();
+            ports.retain(|found| found.device.bus_address.as_deref() == Some(address.as_str()));
+        }
+    }
+    ports
+}
+
+/// Whether the port is below a network interface: by attachment (RoCE, Soft-RoCE), or by the port
+/// GUID in the last 8 bytes of an IPoIB address, the only stable part of the address.
+fn is_below(netdev: &Netdev, found: PortRef<'_>) -> bool {
     if netdev.hardware_type == Some(HardwareType::InfiniBand) {
         let guid = netdev.port_guid();
-        return facts
-            .ports()
-            .filter(|found| guid.is_some() && found.port.port_guid == guid)
-            .collect();
+        return guid.is_some() && found.port.port_guid == guid;
     }
-    facts
-        .ports()
-        .filter(|found| found.port.netdev.as_deref() == Some(netdev.ifname.as_str()))
-        .collect()
+    found.port.netdev.as_deref() == Some(netdev.ifname.as_str())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::facts::{Device, Port};
-    use crate::rdma::types::Guid;
+    use crate::rdma::types::{Guid, Key};
 
     /// Two devices with the same node GUID and one port each, and a device with another GUID and
     /// two ports.
@@ -189,7 +193,7 @@ mod tests {
         let pinned = |guid: u64, port: u32, index: Option<u32>| LinkWish {
             target: Target::Named("mlx4_0:1".to_owned()),
             identity: Some(Identity {
-                node_guid: Guid(guid),
+                device: Key::NodeGuid(Guid(guid)),
                 port,
             }),
             device_index: index,

@@ -6,7 +6,8 @@ use std::collections::BTreeSet;
 
 use kernel_cmdline::{PciAddress, Selector, is_rdma_module};
 
-use super::{Action, Draft, PciFunction, Refusal, Step};
+use super::{Action, Draft, IB_CORE, PciFunction, Refusal, Step};
+use crate::rdma::types::NetnsMode;
 use crate::request::Required;
 use crate::system::drivers::{self, Fabric};
 use crate::system::modules::{Found, Index};
@@ -96,6 +97,9 @@ impl Draft<'_> {
         let root = self.request.root.as_ref();
         if let Some((root, module)) = root.and_then(|root| Some((root, root.value.module()?))) {
             self.load(module, Some(&root.origin));
+        }
+        if let Some(netns) = &self.request.netns {
+            self.load(IB_CORE, Some(&netns.origin));
         }
         if let Some(roce) = self.request.roce.first() {
             self.load("rdma_cm", Some(&roce.origin));
@@ -241,6 +245,7 @@ impl Draft<'_> {
                 self.modules.push(ModuleWish {
                     name: name.to_owned(),
                     requested_by: requested_by.cloned(),
+                    netns: self.netns_of(name),
                     builtin: false,
                     refused: Some(refusal.reason.clone()),
                 });
@@ -254,6 +259,7 @@ impl Draft<'_> {
         self.modules.push(ModuleWish {
             name: name.to_owned(),
             requested_by: requested_by.cloned(),
+            netns: self.netns_of(name),
             builtin,
             refused: None,
         });
@@ -266,6 +272,12 @@ impl Draft<'_> {
             requested_by: requested_by.cloned(),
         });
         true
+    }
+
+    /// The network namespace mode, which is a property of ib_core.
+    fn netns_of(&self, module: &str) -> Option<NetnsMode> {
+        let netns = self.request.netns.as_ref()?;
+        (module == IB_CORE).then_some(netns.value)
     }
 
     /// Loads the dependencies that bind the cards, because they need `async_probe` themselves:

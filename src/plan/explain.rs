@@ -36,6 +36,9 @@ fn action(action: &Action) -> String {
             selector,
             port_type,
         } => format!("set the port type of {selector} to {port_type}"),
+        Action::SetNetnsMode { mode } => {
+            format!("set the network namespace mode of RDMA to {mode}")
+        }
         Action::AddLink { name, kind, netdev } => {
             format!("set {netdev} up and add the {kind} link {name} on it")
         }

@@ -21,6 +21,7 @@ use crate::SCHEMA;
 use crate::error::Result;
 use crate::facts::{Facts, Look};
 use crate::rdma::reach::Server;
+use crate::rdma::types::NetnsMode;
 use crate::request::{Dump, OnFailure, Request, Required};
 use crate::system::blacklist::Blacklist;
 use crate::system::modules::{Found, Index};
@@ -91,6 +92,9 @@ impl Inventory {
     }
 }
 
+/// The module that has the network namespace mode.
+pub const IB_CORE: &str = "ib_core";
+
 /// What `up` does in addition to the work for the expectation.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "action", rename_all = "snake_case")]
@@ -111,6 +115,11 @@ pub enum Action {
         /// The type.
         #[serde(serialize_with = "as_word")]
         port_type: PortType,
+    },
+    /// Set which network namespaces see RDMA devices.
+    SetNetnsMode {
+        /// The mode.
+        mode: NetnsMode,
     },
     /// Set the netdev up and add a software RDMA link on it.
     AddLink {
@@ -337,6 +346,7 @@ impl Draft<'_> {
     fn make(&mut self) -> Expectation {
         self.drivers();
         let servers = self.servers();
+        self.netns();
         self.port_types();
         let mut links = self.soft_links();
         self.roce();
@@ -384,6 +394,14 @@ impl Draft<'_> {
         };
         self.warn(&expectation);
         expectation
+    }
+
+    fn netns(&mut self) {
+        let netns = self.request.netns.as_ref();
+        self.steps.extend(netns.map(|netns| Step {
+            action: Action::SetNetnsMode { mode: netns.value },
+            requested_by: Some(netns.origin.clone()),
+        }));
     }
 
     fn is_required(&self, link: &LinkWish, require: Require) -> bool {

@@ -22,7 +22,7 @@ use nix::sys::time::{TimeVal, TimeValLike};
 use wire::{Op, Request, attr};
 
 use super::types::{Guid, NodeType, PhysState, PortState};
-use crate::rdma::types::Connection;
+use crate::rdma::types::{Connection, NetnsMode};
 use crate::system::readiness::OwnsDescriptor;
 
 pub mod wire;
@@ -70,6 +70,10 @@ pub struct Device {
     /// `ib`, `roce`, `iw`, `opa` or `usnic`, decided by the first port alone: on a card with mixed
     /// ports, only sysfs shows the link layer of the other ports. Absent before Linux 5.1.
     pub protocol: Option<String>,
+    /// `enum rdma_nl_dev_type` of a sub-device: 1 is SMI. Linux 6.11 on.
+    pub device_type: Option<u8>,
+    /// Name of the device that a sub-device belongs to.
+    pub parent: Option<String>,
 }
 
 /// A port of an RDMA device, as NETLINK_RDMA reports it.
@@ -316,6 +320,14 @@ impl Rdma {
         let request =
             Request::ask(Op::GetChardev).text(attr::CHARDEV_TYPE, bounded(kind, SHORT_NAME)?);
         self.socket.ask(&request, wire::chardev)
+    }
+
+    /// Set which network namespaces see RDMA devices. Needs CAP_NET_ADMIN. EBUSY: other network
+    /// namespaces exist. EINVAL: before Linux 5.2.
+    pub fn set_netns_mode(&self, mode: NetnsMode) -> Result<()> {
+        let is_shared = u8::from(mode == NetnsMode::Shared);
+        let request = Request::ask(Op::SysSet).u8(attr::NETNS_MODE, is_shared);
+        self.socket.exchange(&request, &mut |_| Ok(()))
     }
 
     /// Whether this kernel sends events to [`Monitor`]: Linux 6.12 does, 6.1 does not.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! PURE: the sequence of requests to the subnet administrator about an IPoIB interface without
-//! carrier, and the result of the answers. The first request alone shows whether the subnet
+//! carrier, and the result of the answers. Any answer to the first request shows that the subnet
 //! administrator is alive.
 
 use std::net::Ipv6Addr;
@@ -67,11 +67,10 @@ pub struct Patience {
 /// [`Interview::hear`], until the result is returned.
 #[derive(Clone, Debug)]
 pub struct Interview {
-    mgid: Option<Ipv6Addr>,
     lid: u16,
     tid: u32,
-    /// Timeout of each try of the first request in milliseconds.
-    timeout_ms: u32,
+    /// For the answer to the first request.
+    first: Patience,
     step: Step,
 }
 
@@ -102,25 +101,35 @@ pub enum Next {
     Done(Answer),
 }
 
-/// Timeout per try when an answer is expected: 1.5 s with two retries.
-pub const QUICK_MS: u32 = 500;
-/// Timeout per try for a subnet administrator with no known fault: 3 s with two retries, before it
-/// is reported as silent.
-pub const CALM_MS: u32 = 1000;
-/// Timeout per try for a subnet administrator that was silent before: the kernel repeats the
-/// request while this program sleeps.
-pub const PATIENT_MS: u32 = 2000;
+/// For an answer that is expected: 1.5 s.
+pub const QUICK: Patience = Patience {
+    timeout_ms: 500,
+    retries: 2,
+};
+/// For a subnet administrator with no known fault: 3 s, before it is reported as silent.
+pub const CALM: Patience = Patience {
+    timeout_ms: 1000,
+    retries: 2,
+};
+/// For a subnet administrator that was silent before: one packet, which does not add to its load.
+pub const PATIENT: Patience = Patience {
+    timeout_ms: 2000,
+    retries: 0,
+};
 
 impl Interview {
-    /// Requests about the group `mgid`, or without a group only the first request, by the port with
-    /// this LID. `tid` is increased with every request.
-    pub fn new(mgid: Option<Ipv6Addr>, lid: u16, tid: u32, timeout_ms: u32) -> Self {
+    /// Requests about the group `mgid`, or without a group one request for a sign of life, by the
+    /// port with this LID. `tid` is increased with every request; `first` is for the first one.
+    pub fn new(mgid: Option<Ipv6Addr>, lid: u16, tid: u32, first: Patience) -> Self {
+        let grh = false;
         Self {
-            mgid,
             lid,
             tid,
-            timeout_ms,
-            step: Step::Alive { grh: false },
+            first,
+            step: match mgid {
+                Some(mgid) => Step::Group { grh, mgid },
+                None => Step::Alive { grh },
+            },
         }
     }
 
@@ -148,15 +157,14 @@ impl Interview {
 
     /// Timeout and number of retries for the next request.
     pub fn patience(&self) -> Patience {
-        let (timeout_ms, retries) = match self.step {
-            Step::Alive { grh: false } => (self.timeout_ms, 2),
+        match self.step {
+            Step::Alive { grh: false } | Step::Group { grh: false, .. } => self.first,
             // Rarely answered with a GRH, so the timeout is short.
-            Step::Alive { grh: true } => (QUICK_MS, 1),
-            Step::Group { .. } | Step::Port { .. } => (QUICK_MS, 2),
-        };
-        Patience {
-            timeout_ms,
-            retries,
+            Step::Alive { grh: true } | Step::Group { grh: true, .. } => Patience {
+                retries: self.first.retries.min(1),
+                ..QUICK
+            },
+            Step::Port { .. } => QUICK,
         }
     }
 
@@ -171,16 +179,14 @@ impl Interview {
         };
         let next = match (self.step, reply) {
             (Step::Alive { grh: false }, None) => Step::Alive { grh: true },
+            (Step::Group { grh: false, mgid }, None) => Step::Group { grh: true, mgid },
             (Step::Alive { .. } | Step::Group { .. }, None) => return Next::Done(Answer::Silent),
             // An error such as busy or redirected also proves that the subnet administrator is
             // alive.
-            (Step::Alive { grh }, Some(reply)) => match self.mgid {
-                Some(mgid) => Step::Group { grh, mgid },
-                None if reply.status.is_unserved() => {
-                    return Next::Done(Answer::Refused(reply.status));
-                }
-                None => return Next::Done(Answer::Alive),
-            },
+            (Step::Alive { .. }, Some(reply)) if reply.status.is_unserved() => {
+                return Next::Done(Answer::Refused(reply.status));
+            }
+            (Step::Alive { .. }, Some(_)) => return Next::Done(Answer::Alive),
             (Step::Group { grh, mgid }, Some(reply)) => {
                 let group = reply.groups().find(|group| group.mgid == mgid);
                 match (reply.status, group) {

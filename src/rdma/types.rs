@@ -206,6 +206,37 @@ impl fmt::Display for Rate {
     }
 }
 
+/// Which network namespaces see RDMA devices (parameter `netns_mode` of ib_core;
+/// RDMA_NLDEV_SYS_ATTR_NETNS_MODE).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum NetnsMode {
+    /// Each device is in one network namespace.
+    Exclusive,
+    /// All network namespaces share the devices.
+    Shared,
+}
+
+impl fmt::Display for NetnsMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            NetnsMode::Exclusive => "exclusive",
+            NetnsMode::Shared => "shared",
+        })
+    }
+}
+
+impl NetnsMode {
+    /// Reads the module's parameter, which follows the mode: `Y` or `N`.
+    pub fn parse(text: &str) -> Result<NetnsMode, ParseError> {
+        match text {
+            "Y" => Ok(NetnsMode::Shared),
+            "N" => Ok(NetnsMode::Exclusive),
+            _ => Err(ParseError::new("network namespace mode", text)),
+        }
+    }
+}
+
 /// An established connection of rdma_cm (`rdma resource show cm_id`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Connection {
@@ -222,12 +253,46 @@ pub struct Connection {
 }
 
 /// The key of a link inside one boot and across the handover: it does not change when names change.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Identity {
-    /// GUID of the RDMA device.
-    pub node_guid: Guid,
+    /// What identifies the device.
+    #[serde(flatten)]
+    pub device: Key,
     /// Port number, from 1.
     pub port: u32,
+}
+
+/// What identifies a device, best first. A GUID of 0 identifies nothing: a virtual function has
+/// this GUID until its physical function assigns one.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Key {
+    /// GUID of the RDMA device.
+    NodeGuid(Guid),
+    /// GUID of the port.
+    PortGuid(Guid),
+    /// Name of the device on its bus.
+    BusAddress(String),
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Key::NodeGuid(guid) => write!(f, "node GUID {guid}"),
+            Key::PortGuid(guid) => write!(f, "port GUID {guid}"),
+            Key::BusAddress(address) => f.write_str(address),
+        }
+    }
+}
+
+impl Identity {
+    /// The node GUID, if it identifies the device.
+    pub fn node_guid(&self) -> Option<Guid> {
+        match self.device {
+            Key::NodeGuid(guid) => Some(guid),
+            _ => None,
+        }
+    }
 }
 
 #[cfg(test)]

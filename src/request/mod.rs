@@ -11,7 +11,7 @@ pub mod root;
 use std::time::Duration;
 
 use kernel_cmdline::{
-    Arguments, Candidates, Cmdline, Handover, LinkKind, Number, OnFail, PortType, Require,
+    Arguments, Candidates, Cmdline, Handover, LinkKind, Netns, Number, OnFail, PortType, Require,
     RoceMode, Source,
 };
 
@@ -19,7 +19,7 @@ use serde::Serialize;
 
 use crate::error::Error;
 use crate::rdma::reach::Server;
-use crate::rdma::types::LinkLayer;
+use crate::rdma::types::{LinkLayer, NetnsMode};
 use crate::request::interfaces::{InterfaceWish, RequestedBond, is_anywhere};
 use crate::system::modules::normal;
 use crate::system::root::Root;
@@ -119,6 +119,8 @@ pub struct Request {
     pub rates: Vec<Rate>,
     /// `rd.ib.probe=`, without repetition.
     pub servers: Vec<Requested<Server>>,
+    /// Which network namespaces see RDMA devices, if an argument says so.
+    pub netns: Option<Requested<NetnsMode>>,
     /// Probe the HCAs of one driver side by side.
     pub async_probe: bool,
     /// The deadline, from the start of `up`.
@@ -251,6 +253,15 @@ impl Request {
             has_wrong_requirement: has_wrong_requirement(arguments),
             rates: rates.collect(),
             servers: servers(arguments),
+            netns: ib.netns.as_ref().map(|mode| {
+                requested(
+                    mode,
+                    match mode.value {
+                        Netns::Exclusive => NetnsMode::Exclusive,
+                        Netns::Shared => NetnsMode::Shared,
+                    },
+                )
+            }),
             async_probe: ib.async_probe.is_some_and(|on| on.value),
             timeout: timeout(arguments),
             onfail: on_failure(arguments),

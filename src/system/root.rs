@@ -30,6 +30,8 @@ enum Recorded {
 pub struct Root {
     prefix: PathBuf,
     record: Option<RefCell<BTreeMap<PathBuf, Recorded>>>,
+    /// Results of [`Root::has_word`], with the errno of a failure.
+    words: RefCell<BTreeMap<String, Result<bool, Option<i32>>>>,
 }
 
 impl Root {
@@ -38,6 +40,7 @@ impl Root {
         Root {
             prefix: prefix.into(),
             record: None,
+            words: RefCell::default(),
         }
     }
 
@@ -46,6 +49,7 @@ impl Root {
         Root {
             prefix: prefix.into(),
             record: Some(RefCell::new(BTreeMap::new())),
+            words: RefCell::default(),
         }
     }
 
@@ -118,6 +122,10 @@ impl Root {
     }
 
     fn bytes(&self, path: &str) -> io::Result<Vec<u8>> {
+        to_the_end(self.open(path)?)
+    }
+
+    fn open(&self, path: &str) -> io::Result<fs::File> {
         let file = OpenOptions::new()
             .read(true)
             // O_NONBLOCK: the open of a planted fifo must not wait for a writer.
@@ -133,7 +141,33 @@ impl Root {
                 "not a regular file",
             ));
         }
-        to_the_end(file)
+        Ok(file)
+    }
+
+    /// Whether a word is in the first `limit` bytes of a file. The file is read once, because some
+    /// files of a PCI function are slow; of its content only the word is recorded.
+    pub fn has_word(&self, path: &str, word: &str, limit: u64) -> io::Result<bool> {
+        let read = || {
+            let mut bytes = Vec::with_capacity(PAGE);
+            self.open(path)?.take(limit).read_to_end(&mut bytes)?;
+            let mut parts = bytes.windows(word.len().max(1));
+            Ok(parts.any(|part| part == word.as_bytes()))
+        };
+        let known = self.words.borrow().get(path).copied();
+        let found = known.unwrap_or_else(|| read().map_err(|e: io::Error| e.raw_os_error()));
+        // A file that is not there may come with its device.
+        if found != Err(Some(libc::ENOENT)) {
+            self.words.borrow_mut().insert(path.to_owned(), found);
+        }
+        let found = found.map_err(|errno| match errno {
+            Some(errno) => io::Error::from_raw_os_error(errno),
+            None => io::Error::new(io::ErrorKind::Unsupported, "not a regular file"),
+        });
+        let found = self.missed(path, found)?;
+        if found {
+            self.remember_file(path, word.as_bytes());
+        }
+        Ok(found)
     }
 
     /// Reads a file as text, without the white space around it; bytes that are not UTF-8 become
@@ -387,6 +421,33 @@ mod tests {
         });
         assert_eq!(to_the_end(reader).unwrap().len(), 396_800);
         written.join().unwrap();
+    }
+
+    #[test]
+    fn a_word_is_searched_once_and_nothing_else_is_recorded() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("vpd");
+        let root = Root::recording(dir.path());
+        let has = |limit| root.has_word("/vpd", "SW_MNG", limit).map_err(|e| e.kind());
+        assert_eq!(has(64), Err(io::ErrorKind::NotFound));
+        fs::write(&file, b"SN\x0842\xff SW_MNG").unwrap();
+        assert_eq!(has(64), Ok(true));
+        fs::write(&file, "other").unwrap();
+        assert_eq!(has(64), Ok(true), "read once");
+        let copy = dir.path().join("copy");
+        root.save(&copy, |_, bytes| bytes.into()).unwrap();
+        assert_eq!(fs::read(copy.join("vpd")).unwrap(), b"SW_MNG");
+        fs::write(&file, "12345 SW_MNG").unwrap();
+        let root = Root::new(dir.path());
+        let has = |limit| root.has_word("/vpd", "SW_MNG", limit).unwrap();
+        assert!(!has(8), "beyond the limit");
+        let root = Root::new(dir.path().join("copy"));
+        fs::remove_file(copy.join("vpd")).unwrap();
+        fs::create_dir(copy.join("vpd")).unwrap();
+        let found = root
+            .has_word("/vpd", "SW_MNG", 8)
+            .map_err(|e| e.raw_os_error());
+        assert_eq!(found, Err(Some(libc::EISDIR)));
     }
 
     #[test]

@@ -13,13 +13,15 @@ use tokio::time::Instant;
 use super::part::{Part, Verdict, Wake};
 use crate::ask::administrators::{about_interface, in_trouble, interview};
 use crate::facts::{Facts, PortRef};
-use crate::rdma::sa::{Answer, PATIENT_MS, QUICK_MS, SaAnswer};
+use crate::rdma::sa::{Answer, PATIENT, Patience, QUICK, SaAnswer};
 use crate::system::clock::boottime_ns;
 
 /// A join takes a moment, and right after ACTIVE a subnet manager is still busy.
 const GRACE: Duration = Duration::from_secs(2);
-/// Between two interviews; with the jitter below the safety look, which it takes the place of.
-const AGAIN: Duration = Duration::from_millis(8500);
+/// Between the first two interviews; doubled after each, and half as much again at random.
+const AGAIN: Duration = Duration::from_secs(6);
+/// The longest pause, without the random part.
+const LONGEST: Duration = Duration::from_secs(60);
 /// A join that was sent into the silence has ended after 3 s (drivers/infiniband/core/multicast.c),
 /// one that was sent later is answered at once. No carrier by now: the kernel waits to try again.
 const JOIN: Duration = Duration::from_millis(3500);
@@ -32,6 +34,8 @@ struct Case {
     due: Instant,
     asking: bool,
     reply: Option<SaAnswer>,
+    /// Interviews in a row with this outcome, silence or an answer.
+    repeats: u32,
     /// The subnet administrator was silent and answers again: when its silence can no longer be
     /// what keeps the carrier away.
     rejoin: Option<Instant>,
@@ -58,14 +62,14 @@ impl Administrators {
                     due: now + GRACE + later,
                     asking: false,
                     reply: None,
+                    repeats: 0,
                     rejoin: None,
                 });
         }
     }
 
-    /// Begins an interview about the interface where it is time to: how long each question waits for
-    /// its answer, in ms.
-    fn begin(&mut self, interface: &str, now: Instant) -> Option<u32> {
+    /// Begins an interview about the interface where it is time to.
+    fn begin(&mut self, interface: &str, now: Instant) -> Option<Patience> {
         let port = &self.cases.get(interface)?.port;
         if self.is_asked(port) {
             return None;
@@ -74,7 +78,7 @@ impl Administrators {
         case.asking = true;
         let reply = case.reply.as_ref();
         let is_silent = reply.is_some_and(|reply| reply.answer == Answer::Silent);
-        Some(if is_silent { PATIENT_MS } else { QUICK_MS })
+        Some(if is_silent { PATIENT } else { QUICK })
     }
 
     fn is_asked(&self, port: &str) -> bool {
@@ -82,7 +86,7 @@ impl Administrators {
         self.cases.values().any(asked)
     }
 
-    /// An interview has ended. `later`: the jitter of the next one.
+    /// An interview has ended. `later`: the jitter of the next one, up to a second.
     fn heard(&mut self, reply: SaAnswer, now: Instant, later: Duration) {
         log::debug!("{}: {reply:?}", reply.interface);
         if let Some(case) = self.cases.get_mut(&reply.interface) {
@@ -90,12 +94,15 @@ impl Administrators {
             if was == Some(&Answer::Silent) && matches!(reply.answer, Answer::Joinable { .. }) {
                 case.rejoin = Some(now + JOIN);
             }
-            case.asking = false;
-            // One question at a time stands with the kernel for as long as there is silence.
-            case.due = match reply.answer {
-                Answer::Silent => now,
-                _ => now + AGAIN + later,
+            let is_silent = reply.answer == Answer::Silent;
+            let is_repeated = was.is_some_and(|was| (*was == Answer::Silent) == is_silent);
+            case.repeats = if is_repeated {
+                case.repeats.saturating_add(1)
+            } else {
+                0
             };
+            case.asking = false;
+            case.due = now + pause(case.repeats, later);
             case.reply = Some(reply);
         }
     }
@@ -128,8 +135,8 @@ impl Part for Administrators {
         let now = Instant::now();
         self.notice(&names.collect(), now, jitter());
         for (interface, port) in troubled {
-            if let Some(wait_ms) = self.begin(interface, now) {
-                let asked = about_interface(verdict.root, verdict.rdma, interface, port, wait_ms);
+            if let Some(patience) = self.begin(interface, now) {
+                let asked = about_interface(verdict.root, verdict.rdma, interface, port, patience);
                 self.running.push(interview(asked).boxed_local());
             }
         }
@@ -154,6 +161,14 @@ impl Part for Administrators {
     }
 }
 
+/// The pause before the next interview: exponential, with jitter, so that the nodes of a cluster do
+/// not keep a subnet administrator from recovering. `later` is up to a second.
+fn pause(repeats: u32, later: Duration) -> Duration {
+    let doubled = AGAIN.saturating_mul(1_u32.checked_shl(repeats.min(8)).unwrap_or(1));
+    let pause = doubled.min(LONGEST);
+    pause + (pause / 2).mul_f64(later.as_secs_f64().min(1.0))
+}
+
 /// Up to a second: whole clusters boot at the same time.
 fn jitter() -> Duration {
     Duration::from_nanos(boottime_ns() % 1_000_000_000)
@@ -163,6 +178,7 @@ fn jitter() -> Duration {
 mod tests {
     use super::*;
     use crate::rdma::mad::Group;
+    use crate::rdma::sa::{Heard, Interview, Next};
 
     const NO_JITTER: Duration = Duration::ZERO;
 
@@ -187,15 +203,17 @@ mod tests {
         let first = now + GRACE;
         assert_eq!(all.due(), Some(first));
         assert_eq!(all.begin("ib0", now), None);
-        assert_eq!(all.begin("ib0", first), Some(QUICK_MS));
+        assert_eq!(all.begin("ib0", first), Some(QUICK));
         assert_eq!(all.begin("ib0.8001", first), None);
         assert_eq!(all.due(), None);
         all.heard(reply(Answer::Silent), first, NO_JITTER);
-        assert_eq!(all.due(), Some(first));
-        assert_eq!(all.begin("ib0", first), Some(PATIENT_MS));
-        all.heard(reply(Answer::NoGroup), first, NO_JITTER);
+        assert_eq!(all.due(), Some(first), "the other interface");
         assert_eq!(all.begin("ib0", first), None);
-        assert_eq!(all.begin("ib0.8001", first), Some(QUICK_MS));
+        let second = first + AGAIN;
+        assert_eq!(all.begin("ib0", second), Some(PATIENT));
+        all.heard(reply(Answer::NoGroup), second, NO_JITTER);
+        assert_eq!(all.begin("ib0", second), None);
+        assert_eq!(all.begin("ib0.8001", first), Some(QUICK));
         all.notice(&BTreeMap::new(), first, NO_JITTER);
         assert_eq!((all.due(), all.cases.len()), (None, 0));
     }
@@ -228,5 +246,52 @@ mod tests {
         assert_eq!(all.rejoins(now), Vec::<String>::new());
         assert_eq!(all.rejoins(now + JOIN), ["ib0"]);
         assert_eq!(all.rejoins(now + JOIN), Vec::<String>::new());
+    }
+
+    /// MADs in each minute of a port whose subnet administrator does not answer.
+    fn mads_per_minute(minutes: usize, later: Duration) -> Vec<u32> {
+        let mut all = Administrators::default();
+        let start = Instant::now();
+        let one = BTreeMap::from([("ib0", "mlx5_0/1".to_owned())]);
+        all.notice(&one, start, later);
+        let mut counts = vec![0; minutes];
+        while let Some(due) = all.due() {
+            let mut now = due;
+            let patience = all.begin("ib0", now).unwrap();
+            let group = "ff12:401b:ffff::ffff:ffff".parse().unwrap();
+            let mut interview = Interview::new(Some(group), 2, 1, patience);
+            let answer = loop {
+                let patience = interview.patience();
+                for _ in 0..=patience.retries {
+                    let minute = (now - start).as_secs() / 60;
+                    let Some(count) = counts.get_mut(minute as usize) else {
+                        return counts;
+                    };
+                    *count += 1;
+                    now += Duration::from_millis(patience.timeout_ms.into());
+                }
+                if let Next::Done(answer) = interview.hear(Heard::Silence) {
+                    break answer;
+                }
+            };
+            all.heard(reply(answer), now, later);
+        }
+        counts
+    }
+
+    #[test]
+    fn a_dead_administrator_gets_two_packets_a_minute_in_the_end() {
+        assert_eq!(mads_per_minute(6, NO_JITTER), [11, 2, 2, 2, 2, 2]);
+        let late = Duration::from_nanos(999_999_999);
+        assert_eq!(mads_per_minute(6, late), [9, 2, 2, 0, 2, 2]);
+    }
+
+    #[test]
+    fn pauses_double_up_to_a_minute_and_are_never_the_same_on_two_nodes() {
+        let seconds = |repeats| pause(repeats, NO_JITTER).as_secs();
+        let pauses = [0, 1, 2, 3, 4, 5, u32::MAX].map(seconds);
+        assert_eq!(pauses, [6, 12, 24, 48, 60, 60, 60]);
+        let half = Duration::from_millis(500);
+        assert_eq!(pause(4, half), Duration::from_secs(75));
     }
 }

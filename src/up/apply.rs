@@ -15,6 +15,7 @@ use crate::dhcp::hardware::Hardware;
 use crate::error::Error;
 use crate::facts::Facts;
 use crate::rdma::netlink::Rdma;
+use crate::rdma::types::NetnsMode;
 use crate::wish::bond::MODE;
 
 /// Routes of a DHCP server that are named in its line of the log.
@@ -56,6 +57,7 @@ impl Walk<'_> {
             }
             let applied = match &change.what {
                 What::PortTypes(ports) => self.set_port_types(&change.object, ports).into(),
+                What::NetnsMode(mode) => self.set_netns_mode(change, *mode).into(),
                 What::AddLink { kind, netdev } => {
                     self.add_link(&change.object, *kind, netdev, facts).into()
                 }
@@ -162,6 +164,21 @@ impl Walk<'_> {
         }
         self.tried.done.record(change);
         Applied::Same
+    }
+
+    /// True if the mode was set. A refusal is logged once; another network namespace may end.
+    fn set_netns_mode(&mut self, change: &Change, mode: NetnsMode) -> bool {
+        let Some(rdma) = &self.rdma else {
+            return false;
+        };
+        let Err(error) = rdma.set_netns_mode(mode) else {
+            log::info!("{}: network namespace mode {mode}", change.object);
+            return true;
+        };
+        let what = format!("network namespace mode {mode} cannot be set");
+        let error = Error::new(&change.object, what).found(error.to_string());
+        self.journal.tell_once(&change.object, &error);
+        false
     }
 
     /// Adds a software link. True if the next look may show it.

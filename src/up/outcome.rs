@@ -14,6 +14,7 @@ use crate::error::Result;
 use crate::facts::Facts;
 use crate::handover::{self, Link, Mark, Outcome, Phase, State};
 use crate::plan::Plan;
+use crate::rdma::types::Identity;
 use crate::request::OnFailure;
 use crate::system::clock::boottime_ns;
 use crate::system::directory::Directory;
@@ -97,7 +98,7 @@ fn pinned(expectation: &Expectation, report: &Report, boot_id: Option<String>) -
             _ => wish.target.clone(),
         },
         port: wish.ipoib.as_ref().and_then(|_| selector(link)),
-        identity: link.identity,
+        identity: link.identity.clone(),
         device_index: link.device_index,
         netdev_index: wish.netdev.as_ref().and(link.netdev_index),
         link_layer: link.link_layer,
@@ -116,7 +117,7 @@ fn pinned(expectation: &Expectation, report: &Report, boot_id: Option<String>) -
             .links
             .iter()
             .filter(|link| link.target == wish.target)
-            .all(LinkReport::is_good);
+            .all(|link| verified(&link));
         if found.is_empty() || !whole {
             links.push(wish.clone());
         } else {
@@ -124,20 +125,25 @@ fn pinned(expectation: &Expectation, report: &Report, boot_id: Option<String>) -
         }
     }
     if let Some(wish) = &expectation.any_port {
-        let pinned_already: Vec<_> = links.iter().filter_map(|link| link.identity).collect();
+        let identities = links.iter().filter_map(|link| link.identity.clone());
+        let pinned_already: Vec<Identity> = identities.collect();
         let found = report
             .links
             .iter()
             .filter(verified)
             .filter(|link| link.target == wish.target)
             .filter(|link| {
-                link.identity
-                    .is_some_and(|identity| !pinned_already.contains(&identity))
+                let identity = link.identity.as_ref();
+                identity.is_some_and(|identity| !pinned_already.contains(identity))
             });
         links.extend(found.map(|link| pin(wish, link)));
-        // While too few are verified, any other port may still make up for it after boot. "Every
-        // port" still means every port then: a card may come later, or fail.
-        if report.satisfied && expectation.require != Require::All {
+        // While too few are verified, any other port may still make up for it after boot, and a
+        // port that nothing identifies is found again only as any port. "Every port" still means
+        // every port then: a card may come later, or fail.
+        let is_lost =
+            |link: &LinkReport| link.is_good() && link.name.is_some() && link.identity.is_none();
+        let stays = expectation.require == Require::All || report.links.iter().any(is_lost);
+        if report.satisfied && !stays {
             pinned.any_port = None;
         }
     }
@@ -295,7 +301,7 @@ fn links(report: &Report, marks: &[Mark]) -> Vec<Link> {
         .iter()
         .filter_map(|link| {
             Some(Link {
-                node_guid: link.identity.map(|identity| identity.node_guid),
+                node_guid: link.identity.as_ref().and_then(Identity::node_guid),
                 port: link.name.as_deref()?.split('/').next_back()?.parse().ok()?,
                 ifname: link.name.as_deref()?.split('/').next()?.to_owned(),
                 port_guid: link.port_guid,
@@ -329,8 +335,11 @@ pub fn stillborn(onfail: OnFailure, error: &crate::error::Error) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rdma::types::Guid;
     use crate::verify::checks::Id;
     use crate::verify::report::Finding;
+    use crate::verify::verify;
+    use crate::wish::expectation::Depth;
 
     fn plan(cmdline: &str) -> Plan {
         let sys = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sys/fresh-node");
@@ -372,6 +381,7 @@ mod tests {
             shortfall: None,
             modules: Vec::new(),
             links,
+            others: Vec::new(),
             servers: Vec::new(),
             root: None,
             complaints: Vec::new(),
@@ -408,6 +418,46 @@ mod tests {
         let any = |links| hopeless(Require::Count(2), any_port(), links);
         assert!(!any(vec![waiting("any port"), lost("any port")]));
         assert!(any(vec![lost("any port"), lost("any port")]));
+    }
+
+    #[test]
+    fn what_is_verified_without_a_node_guid_is_verified_after_boot() {
+        let sys = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sys");
+        let root = Root::new(sys.join("connectx6-hdr"));
+        let mut facts = Facts::gather(&root, None, &[], Depth::Ports);
+        facts.devices.truncate(1);
+        let guid = facts.devices[0].ports[0].port_guid;
+        for (node_guid, port_guid, bus_address, key) in [
+            (
+                Some(7),
+                guid,
+                Some("0000:81:00.0"),
+                r#""node_guid":"0x0000000000000007""#,
+            ),
+            (Some(0), guid, None, r#""port_guid":"0xb8599f0300fc1a2c""#),
+            (
+                Some(0),
+                None,
+                Some("0000:81:00.0"),
+                r#""bus_address":"0000:81:00.0""#,
+            ),
+            (None, None, None, r#""wanted":"any port""#),
+        ] {
+            let device = &mut facts.devices[0];
+            device.node_guid = node_guid.map(Guid);
+            device.ports[0].port_guid = port_guid;
+            device.bus_address = bus_address.map(str::to_owned);
+            let expectation = plan("rd.ib.require=1").expectation;
+            let report = verify(&expectation, &facts);
+            assert!(report.satisfied, "{key}");
+            let json = serde_json::to_string(&pinned(&expectation, &report, None)).unwrap();
+            assert!(json.contains(key), "{json}");
+            let after: Expectation = serde_json::from_str(&json).unwrap();
+            assert!(verify(&after, &facts).satisfied, "{json}");
+            // The physical function assigns a GUID later.
+            facts.devices[0].node_guid = Some(Guid(9));
+            assert_eq!(verify(&after, &facts).satisfied, node_guid != Some(7));
+        }
     }
 
     #[test]

@@ -137,6 +137,7 @@ mod tests {
             shortfall: None,
             modules: Vec::new(),
             links: Vec::new(),
+            others: Vec::new(),
             servers,
             root: None,
             complaints: Vec::new(),

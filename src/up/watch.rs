@@ -62,7 +62,8 @@ impl Part for Watch {
     fn follow(&mut self, facts: &Facts, rdma: Option<&Rdma>) -> bool {
         let here = watchable(facts);
         self.ports.retain(|index, _| here.contains_key(index));
-        self.blind = self.uevents.is_none() || here.len() < facts.devices.len();
+        let carriers = facts.devices.iter().filter(|device| has_link(device));
+        self.blind = self.uevents.is_none() || here.len() < carriers.count();
         let mut opened = false;
         for (index, device) in here {
             if self.ports.contains_key(&index) {
@@ -106,6 +107,12 @@ impl Part for Watch {
     }
 }
 
+/// Whether the device has a port that is judged. A device without one has no uverbs file (SMI,
+/// drivers/infiniband/core/uverbs_main.c) or no events that matter.
+fn has_link(device: &Device) -> bool {
+    device.ports.is_empty() || device.ports.iter().any(|port| port.role.is_link())
+}
+
 /// The devices whose events are read, by index. The kernel waits for us to let go of a software device
 /// whose interface is gone.
 fn watchable(facts: &Facts) -> BTreeMap<u32, &Device> {
@@ -113,7 +120,8 @@ fn watchable(facts: &Facts) -> BTreeMap<u32, &Device> {
         let parent = device.parent.as_deref();
         parent.is_none_or(|parent| facts.netdev(parent).is_some())
     };
-    let devices = facts.devices.iter().filter(stays);
+    let devices = facts.devices.iter().filter(|device| has_link(device));
+    let devices = devices.filter(stays);
     devices
         .filter_map(|device| Some((device.ifindex?, device)))
         .collect()

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::object::{Object, judge};
 use super::unread::{ADDRESSES, CONNECTIONS, FUNCTIONS, GRANTED, IDENTITY, ROOT, ROUTES};
 use super::{bond, interface, lease, module, port, root, server};
-use crate::facts::{Facts, SERVERS};
+use crate::facts::{Facts, NETNS_MODE, SERVERS};
 use crate::verify::report::Finding;
 use crate::wish::storage::Protocol;
 
@@ -109,6 +109,17 @@ table! {
         files: [&["{module}/**"]],
         applies: module(|_, _| true),
         evaluate: |module, facts| module::live(module, facts),
+    }
+    RdmaNetns {
+        name: "rdma.netns",
+        parents: [ModuleLive],
+        severity: Critical,
+        failure: "wrong network namespace mode",
+        why: "RDMA devices have the requested network namespace mode",
+        hint: "the kernel refuses a change while other network namespaces exist; see dmesg",
+        files: [&[NETNS_MODE]],
+        applies: module(|module, _| module.netns.is_some()),
+        evaluate: |module, facts| module::netns(module, facts),
     }
     WishPossible {
         name: "wish.possible",

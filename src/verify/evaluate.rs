@@ -14,7 +14,7 @@ use crate::facts::select::{self, Ports};
 use crate::facts::{Facts, Function, Netdev, PortRef, functions, rules};
 use crate::rdma::types::LinkLayer;
 use crate::verify::report::{
-    Finding, LinkReport, ModuleReport, Report, RootReport, ServerReport, Status,
+    Finding, LinkReport, ModuleReport, OtherPorts, Report, RootReport, ServerReport, Status,
 };
 use crate::wish::bond::{BondFacts, BondWish};
 use crate::wish::expectation::{
@@ -113,6 +113,7 @@ pub fn verify(expectation: &Expectation, facts: &Facts) -> Report {
         shortfall: shortfall(require, &links, facts),
         modules,
         links,
+        others: OtherPorts::of(facts),
         servers,
         root,
         complaints: expectation.complaints.clone(),
@@ -144,7 +145,7 @@ fn ports(links: &[LinkReport], is_one: fn(&LinkReport) -> bool) -> usize {
     let ports: BTreeSet<_> = links
         .iter()
         .filter(|link| is_one(link) && link.name.is_some())
-        .map(|link| (link.identity, link.name.as_deref()))
+        .map(|link| (&link.identity, link.name.as_deref()))
         .collect();
     ports.len()
 }

@@ -44,11 +44,14 @@ pub fn carrier(ipoib: &Ipoib<'_>, facts: &Facts) -> Finding {
 
 fn absent(wish: &IpoibWish, port: PortRef<'_>, facts: &Facts) -> Finding {
     let Some(pkey) = wish.pkey else {
-        return Finding::failed(
-            Id::IpoibPresent,
-            "none",
-            &format!("an interface on {}", port.name()),
-        );
+        let expected = format!("an interface on {}", port.name());
+        let finding = Finding::failed(Id::IpoibPresent, "none", &expected);
+        return match port.port.port_guid {
+            Some(_) => finding,
+            None => finding.hint(
+                "the port has no GUID: assign one to the virtual function (ip link set DEVICE vf N port_guid GUID)",
+            ),
+        };
     };
     let parent = rules::interface(&IpoibWish::default(), port, facts);
     let expected = format!("a child of P_Key {pkey:#06x}");

@@ -5,7 +5,8 @@
 mod bond;
 pub mod carrier;
 pub mod checks;
-pub mod evaluate;
+pub mod elsewhere;
+mod evaluate;
 mod interface;
 mod lease;
 mod module;

@@ -40,6 +40,20 @@ fn busy_core(wish: &ModuleWish, facts: &Facts) -> Option<&'static str> {
     drivers::cores_of(&wish.name).find(|core| is_coming(core))
 }
 
+/// The mode that the kernel shows.
+pub fn netns(wish: &ModuleWish, facts: &Facts) -> Finding {
+    let id = Id::RdmaNetns;
+    match (facts.netns_mode, wish.netns) {
+        (None, _) | (_, None) => {
+            Finding::unknown(id).hint("the kernel has no such mode (Linux 5.2 on)")
+        }
+        (Some(found), Some(expected)) if found == expected => Finding::ok(id, &found.to_string()),
+        (Some(found), Some(expected)) => {
+            Finding::failed(id, &found.to_string(), &expected.to_string())
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -50,6 +64,7 @@ mod tests {
         let mut wish = ModuleWish {
             name: "mlx5_ib".to_owned(),
             requested_by: None,
+            netns: None,
             builtin: false,
             refused: None,
         };

@@ -4,13 +4,14 @@
 use kernel_cmdline::Selector;
 
 use super::checks::Id;
+use super::elsewhere;
 use super::object::{Link, Port};
-use crate::facts::{self, Facts, Function, Netdev, PortRef, functions};
+use crate::facts::{self, Facts, Function, Netdev, PortRef, Role, functions, select};
 use crate::hardware::HardwareType;
 use crate::rdma::sa::{Answer, Contact};
 use crate::rdma::types::{LinkLayer, PhysState, PortState, Rate};
 use crate::system::drivers;
-use crate::verify::report::Finding;
+use crate::verify::report::{Finding, OtherPorts};
 use crate::wish::expectation::LinkWish;
 
 /// The finding for a link that is not possible on this machine.
@@ -74,7 +75,10 @@ fn ports_in_words(facts: &Facts, with_layer: bool) -> String {
     };
     let names: Vec<String> = facts.ports().map(name).collect();
     let ports = match names.len() {
-        0 => "no RDMA device".to_owned(),
+        0 => no_links(facts).map_or_else(
+            || "no RDMA device".to_owned(),
+            |others| format!("no RDMA port but {others}"),
+        ),
         1..=SHOWN => format!("only {}", names.join(", ")),
         n => format!("{n} other ports"),
     };
@@ -85,14 +89,26 @@ fn ports_in_words(facts: &Facts, with_layer: bool) -> String {
     }
 }
 
+/// The ports that carry no link, in words.
+fn no_links(facts: &Facts) -> Option<String> {
+    let others = OtherPorts::of(facts).into_iter();
+    let words: Vec<String> = others
+        .map(|o| format!("{} ({})", o.name(), o.words()))
+        .collect();
+    (!words.is_empty()).then(|| words.join(", "))
+}
+
 /// The finding for a link without a matching port.
 fn absent(wish: &LinkWish, facts: &Facts) -> Finding {
     let failed = |found: &str, expected: &str| Finding::failed(Id::DevicePresent, found, expected);
     let present = ports_in_words(facts, false);
-    if let Some(identity) = wish.identity {
-        let expected = format!("{} (node GUID {})", wish.target, identity.node_guid);
+    if let Some(identity) = &wish.identity {
+        let expected = format!("{} ({})", wish.target, identity.device);
         return failed(&present, &expected)
             .hint("the device existed in the initramfs: look for its removal in dmesg");
+    }
+    if let Some(found) = carries_no_link(wish, facts) {
+        return found;
     }
     let is_missing = |name: &&str| facts.netdev(name).is_none();
     if let Some(below) = wish.netdev.as_deref().filter(is_missing) {
@@ -112,8 +128,8 @@ fn absent(wish: &LinkWish, facts: &Facts) -> Finding {
         return failed(&found, "a port")
             .hint("load the HCA's *_ib driver, or create a port with rd.ib.link=");
     }
-    if let Some(hint) = other_name(wish, facts) {
-        return failed(&present, wish.target.as_str()).hint(&hint);
+    if let Some(found) = elsewhere::finding(wish, facts) {
+        return found;
     }
     match unnamed(wish, facts) {
         Some(found) if !facts.devices.is_empty() => {
@@ -123,43 +139,29 @@ fn absent(wish: &LinkWish, facts: &Facts) -> Finding {
     }
 }
 
-/// The hint if the wish has the kernel's name of an RDMA device, and the device may have another
-/// name: a RoCE LAG replaces the devices of both ports, and udev renames devices (rdma-core,
-/// rdma-persistent-naming.rules).
-fn other_name(wish: &LinkWish, facts: &Facts) -> Option<String> {
+/// The finding if the wish names ports that exist and carry no link.
+fn carries_no_link(wish: &LinkWish, facts: &Facts) -> Option<Finding> {
     let name = wish.port.as_deref().unwrap_or(wish.target.as_str());
-    let device = match Selector::parse(name)? {
-        Selector::Name(device) | Selector::Port { device, .. } => device,
-        _ => return None,
+    let named = select::others(&Selector::parse(name)?, facts);
+    let first = named.first()?;
+    let finding = |found: &str, hint: &str| {
+        Finding::failed(Id::DevicePresent, found, "a port that carries a link").hint(hint)
     };
-    let family = drivers::by_device_name(device)?;
-    let names = || facts.devices.iter().map(|device| device.ifname.as_str());
-    if names().any(|name| name == device) {
-        return None;
-    }
-    let is_bond = |name: &&str| drivers::by_device_name(name).is_some() && name.contains("_bond_");
-    if let Some(bond) = names().find(is_bond) {
-        return Some(format!(
-            "{bond} stands for the ports of a RoCE bond (LAG), maybe for this one: use {bond}:1, guid= or pci="
-        ));
-    }
-    let is_renamed = |device: &&facts::Device| {
-        let driver = device.driver.as_deref();
-        device.bus_address.is_some()
-            && drivers::by_device_name(&device.ifname).is_none()
-            && driver.is_none_or(|driver| family.pci.contains(&driver))
-    };
-    let renamed: Vec<&str> = (facts.devices.iter().filter(is_renamed))
-        .map(|device| device.ifname.as_str())
-        .take(SHOWN)
-        .collect();
-    if renamed.is_empty() {
-        return None;
-    }
-    Some(format!(
-        "udev may have renamed the device (rdma-persistent-naming.rules): use one of these names, guid= or pci= ({})",
-        renamed.join(", ")
-    ))
+    let found = format!(
+        "{} carries no link: {}",
+        first.name(),
+        first.port.role.words()
+    );
+    Some(match first.port.role {
+        Role::Nvlink => finding(&found, "name another port: this one is not ibboot's").lasting(),
+        Role::Smi => {
+            let sub = first.device.sub_device.as_ref();
+            let parent = sub.and_then(|sub| sub.parent.as_deref());
+            let hint = format!("name the RDMA device {}", parent.unwrap_or("that has it"));
+            finding(&found, &hint).lasting()
+        }
+        _ => finding(&found, "name the port of the physical function"),
+    })
 }
 
 /// The text if a wish names its port by an IPoIB interface that does not exist.

@@ -6,7 +6,7 @@ use std::cmp::Reverse;
 use serde::{Deserialize, Serialize};
 
 use crate::error::printable;
-use crate::facts::{PortRef, Unread};
+use crate::facts::{Facts, PortRef, Role, Unread};
 use crate::rdma::reach::Server;
 use crate::rdma::types::{Guid, Identity, LinkLayer};
 use crate::verify::checks::Id;
@@ -260,7 +260,7 @@ pub struct LinkReport {
     pub required: bool,
     /// `mlx5_0/1`; none while no port matches.
     pub name: Option<String>,
-    /// Node GUID and port.
+    /// What identifies the port.
     pub identity: Option<Identity>,
     /// NETLINK_RDMA index of the device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -297,7 +297,9 @@ impl LinkReport {
             requested_by: wish.requested_by.clone(),
             required: wish.required,
             name: port.map(|p| p.name()),
-            identity: port.and_then(|port| port.identity()).or(wish.identity),
+            identity: port
+                .and_then(|port| port.identity())
+                .or_else(|| wish.identity.clone()),
             device_index: port.and_then(|p| p.device.ifindex),
             netdev_index: port.and_then(|p| p.port.netdev_index),
             port_guid: port.and_then(|p| p.port.port_guid),
@@ -374,6 +376,70 @@ impl LinkReport {
     }
 }
 
+/// Ports of one device that carry no link.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OtherPorts {
+    /// Name of the device.
+    pub ifname: String,
+    /// What the ports are.
+    pub role: Role,
+    /// The device that an SMI device belongs to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<String>,
+    /// Port numbers, ascending.
+    pub ports: Vec<u32>,
+}
+
+impl OtherPorts {
+    /// The ports of a snapshot that carry no link, by device and role.
+    pub fn of(facts: &Facts) -> Vec<OtherPorts> {
+        let mut others: Vec<OtherPorts> = Vec::new();
+        for found in facts.all_ports().filter(|found| !found.port.role.is_link()) {
+            let (ifname, role) = (&found.device.ifname, found.port.role);
+            let known = others
+                .iter_mut()
+                .find(|o| o.ifname == *ifname && o.role == role);
+            match known {
+                Some(known) => known.ports.push(found.port.port),
+                None => others.push(OtherPorts {
+                    ifname: ifname.clone(),
+                    role,
+                    parent: found
+                        .device
+                        .sub_device
+                        .as_ref()
+                        .and_then(|sub| sub.parent.clone()),
+                    ports: vec![found.port.port],
+                }),
+            }
+        }
+        others
+    }
+
+    /// `mlx5_0/2-4,7`.
+    pub fn name(&self) -> String {
+        let mut runs: Vec<(u32, u32)> = Vec::new();
+        for port in &self.ports {
+            match runs.last_mut() {
+                Some((_, last)) if last.checked_add(1) == Some(*port) => *last = *port,
+                _ => runs.push((*port, *port)),
+            }
+        }
+        let run = |(first, last): &(u32, u32)| match first == last {
+            true => first.to_string(),
+            false => format!("{first}-{last}"),
+        };
+        let runs: Vec<String> = runs.iter().map(run).collect();
+        format!("{}/{}", self.ifname, runs.join(","))
+    }
+
+    /// What the ports are, in words.
+    pub fn words(&self) -> String {
+        let of = self.parent.as_ref().map(|parent| format!(" of {parent}"));
+        format!("{}{}", self.role.words(), of.unwrap_or_default())
+    }
+}
+
 /// The whole report, as `ibboot check --format json` prints it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Report {
@@ -398,6 +464,9 @@ pub struct Report {
     pub modules: Vec<ModuleReport>,
     /// The links.
     pub links: Vec<LinkReport>,
+    /// Ports that carry no link: listed and never judged.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub others: Vec<OtherPorts>,
     /// The servers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub servers: Vec<ServerReport>,

@@ -2,6 +2,7 @@
 //! A report as a table for people. Pure.
 
 use crate::error::printable;
+use crate::verify::checks::Id;
 use crate::verify::report::{Finding, Report, Status};
 
 impl Report {
@@ -9,19 +10,24 @@ impl Report {
     pub fn text(&self) -> String {
         let mut out = String::new();
         for module in &self.modules {
-            let name = format!("module {}", module.name);
-            line(
-                &mut out,
-                0,
-                module.finding.status,
-                &name,
-                found(&module.finding),
-            );
+            let finding = &module.finding;
+            let name = match finding.check {
+                Id::ModuleLive => format!("module {}", module.name),
+                id => format!("{} ({})", id.row().name, module.name),
+            };
+            line(&mut out, 0, finding.status, &name, found(finding));
+            if finding.check != Id::ModuleLive {
+                advice(&mut out, finding);
+            }
         }
         for link in &self.links {
             let name = format!("link {}", link.object());
             line(&mut out, 0, link.status, &name, &link.description());
             checks(&mut out, &link.checks);
+        }
+        for other in &self.others {
+            let name = format!("no link {}", other.name());
+            line(&mut out, 0, Status::Skipped, &name, &other.words());
         }
         for server in &self.servers {
             let name = format!("server {}", server.server);

@@ -179,6 +179,7 @@ mod tests {
         let module = ModuleWish {
             name: "ib_ipoib".to_owned(),
             requested_by: None,
+            netns: None,
             builtin: false,
             refused: None,
         };

@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use serde::{Deserialize, Serialize};
 
 use crate::rdma::reach::Server;
-use crate::rdma::types::{Identity, LinkLayer};
+use crate::rdma::types::{Identity, LinkLayer, NetnsMode};
 use crate::system::drivers;
 use crate::wish::bond::BondWish;
 use crate::wish::ipoib::{FULL_MEMBER, IpoibWish};
@@ -138,6 +138,9 @@ pub struct ModuleWish {
     /// The argument that requested it.
     #[serde(rename = "asked_by")]
     pub requested_by: Option<Origin>,
+    /// Of ib_core: which network namespaces must see the RDMA devices.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub netns: Option<NetnsMode>,
     /// Part of the kernel image: nothing to load.
     pub builtin: bool,
     /// Why the module cannot be loaded on this machine, decided before any attempt.

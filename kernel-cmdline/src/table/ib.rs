@@ -56,6 +56,17 @@ pub(super) const GROUP: Group = Group {
             effect: Effect::CarriedOut,
         },
         Parameter {
+            name: "rd.ib.netns",
+            grammar: "rd.ib.netns=exclusive|shared",
+            default: "the kernel's mode is not changed (shared, or the parameter netns_mode of ib_core)",
+            help: "Which network namespaces (containers) see the RDMA devices: with exclusive each device is in one \
+                   network namespace, with shared all see all devices. Set as soon as ib_core is loaded, because the \
+                   kernel refuses a change while other network namespaces exist.",
+            example: "rd.ib.netns=exclusive",
+            origin: Origin::Ibboot,
+            effect: Effect::CarriedOut,
+        },
+        Parameter {
             name: "rd.ib.mode",
             grammar: "rd.ib.mode=[IF:]auto|connected|datagram",
             default: "the kernel's mode is not changed",

@@ -142,6 +142,7 @@ pub fn render(arguments: &Arguments<'_>) -> String {
     page.list("rd.ib.porttype", &ib.port_types, |wish| {
         format!("{} {}", selector(&wish.selector), wish.port_type)
     });
+    page.single("rd.ib.netns", &ib.netns, ToString::to_string);
     page.single("rd.ib.async_probe", &ib.async_probe, bool::to_string);
     page.single("rd.ib.kdump", &ib.kdump, bool::to_string);
     page.single("rd.ib.require", &ib.require, |require| match require {

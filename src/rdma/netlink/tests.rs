@@ -136,6 +136,8 @@ fn rxe0() -> Device {
         sys_image_guid: Guid(0x5054_00ff_fe12_3456),
         node_type: NodeType::Ca,
         protocol: Some("roce".to_owned()),
+        device_type: None,
+        parent: None,
     }
 }
 
@@ -183,6 +185,10 @@ fn requests_are_the_bytes_that_the_kernel_took() {
             "240000000f140500070000000000000008000100030000000b0045007576657262730000",
         ),
         (Request::ask(Op::SysGet), "10000000061405000700000000000000"),
+        (
+            Request::ask(Op::SysSet).u8(attr::NETNS_MODE, 0),
+            "180000000714050007000000000000000500420000000000",
+        ),
     ];
     for (request, expected) in table {
         assert_eq!(request.bytes(SEQ), bytes(expected), "{request:?}");
@@ -211,6 +217,22 @@ fn devices_of_both_kernels() {
 }
 
 #[test]
+fn a_sub_device_names_its_type_and_parent() {
+    let attributes = Request::ask(Op::Get)
+        .u32(attr::DEV_INDEX, 3)
+        .text(attr::DEV_NAME, "smi1")
+        .u32(attr::NODE_GUID, 1)
+        .u32(attr::DEV_TYPE, 1)
+        .text(attr::PARENT_NAME, "mlx5_0")
+        .bytes(SEQ);
+    let device = wire::device(&attributes[16..]).unwrap();
+    let parent = device.parent.as_deref();
+    assert_eq!((device.device_type, parent), (Some(1), Some("mlx5_0")));
+    let garbled = Request::ask(Op::Get).u32(attr::DEV_TYPE, 256).bytes(SEQ);
+    assert!(wire::device(&garbled[16..]).is_err());
+}
+
+#[test]
 fn ports_by_dump_and_alone() {
     let dump = vec![bytes(PORT_DUMP), bytes(DONE)];
     assert_eq!(outcome(&dump, wire::port), (vec![rxe0_port()], Ok(true)));
@@ -235,6 +257,8 @@ fn infiniband_ports_before_and_after_the_subnet_manager() {
         sys_image_guid: Guid(0x0250_f700_0000_a000),
         node_type: NodeType::Ca,
         protocol: Some("ib".to_owned()),
+        device_type: None,
+        parent: None,
     };
     assert_eq!(
         outcome(&[bytes(IB_DEVICE)], wire::device),

@@ -33,6 +33,8 @@ pub enum Op {
     PortGet = 5,
     /// Properties of the stack.
     SysGet = 6,
+    /// Change a property of the stack.
+    SysSet = 7,
     /// Identifiers of the connection manager.
     ResCmIdGet = 11,
     /// Character device of a client.
@@ -74,11 +76,14 @@ pub mod attr {
     pub const NDEV_INDEX: u16 = 50;
     pub const NDEV_NAME: u16 = 51;
     pub const LINK_TYPE: u16 = 65;
+    pub const NETNS_MODE: u16 = 66;
     pub const DEV_PROTOCOL: u16 = 67;
     pub const CHARDEV_TYPE: u16 = 69;
     pub const CHARDEV_NAME: u16 = 70;
     pub const CHARDEV_ABI: u16 = 71;
     pub const CHARDEV: u16 = 72;
+    pub const DEV_TYPE: u16 = 99;
+    pub const PARENT_NAME: u16 = 100;
     pub const EVENT_TYPE: u16 = 102;
     pub const MONITOR_MODE: u16 = 103;
 }
@@ -116,6 +121,11 @@ impl Request {
     /// Append a number.
     pub fn u32(self, attr: u16, value: u32) -> Self {
         self.value(attr, value.to_ne_bytes().to_vec())
+    }
+
+    /// Append a number of one byte.
+    pub fn u8(self, attr: u16, value: u8) -> Self {
+        self.value(attr, vec![value])
     }
 
     /// Append text of at most 64 bytes and its NUL: the length of an attribute with the kernel's
@@ -234,6 +244,8 @@ pub fn device(payload: &[u8]) -> Result<Device, DecodeError> {
         sys_image_guid: Guid(0),
         node_type: NodeType::Unspecified,
         protocol: None,
+        device_type: None,
+        parent: None,
     };
     for attribute in NlasIterator::new(payload) {
         let value = attribute?;
@@ -249,6 +261,8 @@ pub fn device(payload: &[u8]) -> Result<Device, DecodeError> {
             attr::SYS_IMAGE_GUID => device.sys_image_guid = Guid(number(&value)?),
             attr::DEV_NODE_TYPE => device.node_type = NodeType::from(number::<u8>(&value)?),
             attr::DEV_PROTOCOL => device.protocol = Some(text(&value)?),
+            attr::DEV_TYPE => device.device_type = Some(number(&value)?),
+            attr::PARENT_NAME => device.parent = Some(text(&value)?),
             _ => {}
         }
     }

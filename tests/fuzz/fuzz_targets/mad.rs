@@ -13,7 +13,7 @@ use std::sync::LazyLock;
 use ibboot::facts::{Device, Facts, Netdev, Port};
 use ibboot::rdma::mad::{MAD, Question};
 use ibboot::rdma::{reach, umad, cm};
-use ibboot::rdma::sa::{Answer, Heard, Interview, Next, PATIENT_MS, QUICK_MS, SaAnswer};
+use ibboot::rdma::sa::{Answer, Heard, Interview, Next, PATIENT, QUICK, SaAnswer};
 use ibboot::rdma::umad::Received;
 use ibboot::rdma::types::Rate;
 use ibboot::verify::report::Finding;
@@ -143,12 +143,12 @@ fn interview(data: &[u8]) {
         .last()
         .is_some_and(|last| last & 1 == 0)
         .then_some(MGID);
-    let wait_ms = if data.len() & 1 == 0 {
-        QUICK_MS
+    let first = if data.len() & 1 == 0 {
+        QUICK
     } else {
-        PATIENT_MS
+        PATIENT
     };
-    let mut interview = Interview::new(group, 2, u32::MAX - 1, wait_ms);
+    let mut interview = Interview::new(group, 2, u32::MAX - 1, first);
     let (mut asked, mut waits_ms) = (1, 0);
     while let Some(step) = script.byte() {
         let question = interview.question();
@@ -163,10 +163,11 @@ fn interview(data: &[u8]) {
         };
         if next != Next::Wait {
             waits_ms += patience.timeout_ms * (patience.retries + 1);
-            // The first question three times, the header twice, two questions three times.
+            // The first question, the header twice, the last question three times.
+            let first_ms = first.timeout_ms * (first.retries + 1);
             assert!(
-                waits_ms <= 3 * wait_ms + 8 * QUICK_MS,
-                "{waits_ms} ms of {wait_ms}"
+                waits_ms <= first_ms + 5 * QUICK.timeout_ms,
+                "{waits_ms} ms of {first_ms}"
             );
         }
         match next {
@@ -174,7 +175,7 @@ fn interview(data: &[u8]) {
             Next::Wait => assert_eq!(interview.question(), question),
             Next::Ask => {
                 asked += 1;
-                assert!(asked <= 4, "{asked} questions");
+                assert!(asked <= 3, "{asked} questions");
                 assert_ne!(interview.question(), question);
             }
             Next::Done(answer) => return believed(group, answer),

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! PURE: an RDMA device that is not there under the requested name, and may be there under another.
+
+use kernel_cmdline::Selector;
+
+use super::checks::Id;
+use crate::facts::Facts;
+use crate::verify::report::Finding;
+use crate::wish::expectation::LinkWish;
+
+/// Maximum of device names in one line.
+const SHOWN: usize = 8;
+/// In the name of a RoCE bond (drivers/infiniband/hw/mlx5/main.c, mlx5_ib_roce_init).
+const BOND: &str = "_bond_";
+
+/// The finding about a device that is named as its driver names devices (`mlx5_0`), while the
+/// machine has devices with other names; none if another finding tells more.
+pub fn finding(wish: &LinkWish, facts: &Facts) -> Option<Finding> {
+    let name = wish.port.as_deref().unwrap_or(wish.target.as_str());
+    let device = match Selector::parse(name)? {
+        Selector::Name(device) | Selector::Port { device, .. } => device,
+        Selector::Guid(_) | Selector::Pci(_) => return None,
+    };
+    let driver = numbered(device)?;
+    let mut names: Vec<&str> = facts.devices.iter().map(|d| d.ifname.as_str()).collect();
+    if names.contains(&device) {
+        return None;
+    }
+    let bond = format!("{driver}{BOND}");
+    let is_bond = |name: &&str| name.starts_with(&bond);
+    let failed = |others: &[&str], hint: &str| {
+        let found = format!("no {device}, only {}", others.join(", "));
+        Finding::failed(Id::DevicePresent, &found, name).hint(hint)
+    };
+    if let Some(bond) = names.iter().copied().find(is_bond) {
+        let hint = format!("{bond} is a bond of two Ethernet ports, which replaces their devices");
+        return Some(failed(&[bond], &format!("{hint}: name {bond}")));
+    }
+    names.retain(|name| numbered(name).is_none());
+    names.truncate(SHOWN);
+    let hint = "udev renames RDMA devices (60-rdma-persistent-naming.rules): use one of these names, guid= or pci=";
+    (!names.is_empty()).then(|| failed(&names, hint))
+}
+
+/// The part of a driver's own name before `_NUMBER`.
+fn numbered(device: &str) -> Option<&str> {
+    let (driver, number) = device.rsplit_once('_')?;
+    let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+    (is_number && !driver.is_empty()).then_some(driver)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::facts::Device;
+    use crate::wish::expectation::Target;
+
+    fn found(target: &str, names: &[&str]) -> Option<String> {
+        let device = |name: &&str| Device {
+            ifname: (*name).to_owned(),
+            ..Device::default()
+        };
+        let facts = Facts {
+            devices: names.iter().map(device).collect(),
+            ..Facts::default()
+        };
+        let wish = LinkWish {
+            target: Target::Named(target.to_owned()),
+            ..LinkWish::default()
+        };
+        finding(&wish, &facts)?.found
+    }
+
+    #[test]
+    fn a_device_may_be_there_under_another_name() {
+        let of = |target, names: &[&str]| found(target, names).unwrap_or_default();
+        assert_eq!(
+            of("mlx5_0:1", &["mlx5_2", "mlx5_bond_0"]),
+            "no mlx5_0, only mlx5_bond_0"
+        );
+        assert_eq!(
+            of("mlx5_0", &["ibp1s0", "ibp2s0"]),
+            "no mlx5_0, only ibp1s0, ibp2s0"
+        );
+        assert_eq!(of("mlx5_0", &["mlx5_0", "ibp2s0"]), "");
+        assert_eq!(of("mlx5_0", &["mlx5_1"]), "");
+        assert_eq!(of("mlx4_0", &["mlx5_bond_0"]), "");
+        assert_eq!(of("ibp1s0", &["ibp2s0"]), "");
+        assert_eq!(of("pci=0000:81:00.0", &["ibp2s0"]), "");
+    }
+}
