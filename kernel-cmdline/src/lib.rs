@@ -42,6 +42,7 @@ mod plain;
 mod redact;
 mod selector;
 mod slip;
+mod stacked;
 mod table;
 mod token;
 mod values;
@@ -64,6 +65,7 @@ pub use redact::{HIDDEN, Pieces, Shown, place};
 pub use selector::{
     DEVICE_NAME, FULL_MEMBER, INTERFACE_NAME, Interface, PciAddress, Pkey, Selector,
 };
+pub use stacked::{StackKind, Stacked};
 pub use table::{Effect, GROUPS, Group, Origin, PARAMETERS, Parameter};
 pub use token::{Cmdline, ModuleParameter, Source, Token, Tokens};
 pub use values::{

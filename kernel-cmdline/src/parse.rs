@@ -13,6 +13,7 @@ use crate::nearest::nearest;
 use crate::net::Route;
 use crate::plain::is_plain;
 use crate::selector::{Interface, Pkey};
+use crate::stacked::{StackKind, Stacked};
 use crate::table::PARAMETERS;
 use crate::token::{Cmdline, Source, Token, is_space};
 use crate::values::{Handover, OnFail};
@@ -166,8 +167,8 @@ impl<'a> Reader<'a> {
         }
         let value = match value.filter(|value| !value.is_empty()) {
             Some(value) => value,
-            // dracut's default bond of eth0 and eth1.
-            None if name == "bond" => return Ok(()),
+            // dracut has defaults, all of Ethernet.
+            None if name == "bond" || StackKind::parse(name).is_some() => return Ok(()),
             None => return Err(Problem::NoValue),
         };
         if let Some(parameter) = name.strip_prefix("rd.ib.") {
@@ -438,6 +439,16 @@ impl<'a> Reader<'a> {
                     bond,
                     "bond= arguments",
                 )
+            }
+            "vlan" | "bridge" | "team" => {
+                let Some(stacked) =
+                    StackKind::parse(name).and_then(|kind| Stacked::parse(kind, value))
+                else {
+                    return Ok(());
+                };
+                self.because_of(token, stacked.is_infiniband());
+                let what = "vlan=, bridge= and team= arguments";
+                add(&mut self.arguments.net.stacked, token, stacked, what)
             }
             "ip" => {
                 let ip = Ip::parse(value)?;

@@ -10,7 +10,7 @@ use std::net::IpAddr;
 
 use addressing::addressed;
 use kernel_cmdline::{
-    Arguments, Bond, ClientIdForm, HwAddr, Ifname, Interface, Ip, Mode, Mtu, Spanned,
+    Arguments, Bond, ClientIdForm, HwAddr, Ifname, Interface, Ip, Mode, Mtu, Spanned, StackKind,
 };
 
 use crate::dhcp::identity::RequestedId;
@@ -141,6 +141,7 @@ pub fn named(arguments: &Arguments<'_>) -> Vec<Requested<InterfaceWish>> {
     collected.ips();
     collected.children();
     collected.bonds();
+    collected.stacked();
     collected.booted();
     collected.boot_addresses();
     collected.modes();
@@ -300,6 +301,30 @@ impl Collected<'_, '_> {
         }
     }
 
+    /// Adds what other programs would make of InfiniBand interfaces, refused: the boot would wait for
+    /// such an interface until the deadline.
+    fn stacked(&mut self) {
+        let arguments = self.arguments;
+        let is_ours = |interface: &Interface<'_>| means_infiniband(arguments, interface);
+        let all = arguments.net.stacked.iter();
+        for stacked in all.filter(|stacked| stacked.value.below.iter().any(is_ours)) {
+            let reason = match stacked.value.kind {
+                StackKind::Vlan => {
+                    "the kernel makes no VLAN on an InfiniBand interface (NETIF_F_VLAN_CHALLENGED): ib.pkey= makes \
+                     an interface for a partition"
+                }
+                StackKind::Bridge => "the kernel takes only Ethernet interfaces into a bridge",
+                StackKind::Team => "ibboot makes no team of InfiniBand interfaces: write bond=",
+            };
+            self.change(
+                &stacked.with(Interface::Name(stacked.value.name)),
+                |found| {
+                    found.refused = Some(reason.to_owned());
+                },
+            );
+        }
+    }
+
     /// `bootdev=` and `BOOTIF=`.
     fn booted(&mut self) {
         let arguments = self.arguments;
@@ -319,8 +344,11 @@ impl Collected<'_, '_> {
         let is_static = ip.methods.iter().all(|method| method.is_static());
         self.change(interface, |found| {
             let ipoib = &mut found.ipoib;
-            found.left |= !addressed(arguments, ip, ipoib) && !is_static;
-            if let Some(client) = ip.client.filter(|_| is_static) {
+            let is_left = !addressed(arguments, ip, ipoib) && !is_static;
+            found.left |= is_left;
+            // Beside the address of a server, as nm-initrd-generator and systemd-network-generator
+            // set it.
+            if let Some(client) = ip.client.filter(|_| !is_left) {
                 let whole = if client.address.is_ipv6() { 128 } else { 32 };
                 ipoib.addresses.push(Address {
                     address: client.address,
@@ -433,8 +461,8 @@ impl Collected<'_, '_> {
         }
     }
 
-    /// Each `rd.route=` belongs to one interface: the named one, the one whose address reaches the
-    /// gateway, otherwise the one that the root file system uses.
+    /// Each `rd.route=` belongs to one interface: the named one, the one whose static address reaches
+    /// the gateway, otherwise the one that the root file system uses, if it has any address.
     fn routes(&mut self) {
         for route in &self.arguments.net.routes {
             let route = &route.value;
@@ -459,8 +487,9 @@ impl Collected<'_, '_> {
             let mut addresses = found.value.ipoib.addresses.iter();
             gateway.is_some_and(|gateway| addresses.any(|address| address.reaches(gateway)))
         };
+        // A lease may reach the gateway.
         let boot = |found: &Requested<InterfaceWish>| {
-            found.value.ipoib.boot && !found.value.ipoib.addresses.is_empty()
+            found.value.ipoib.boot && found.value.ipoib.is_addressed()
         };
         let first = self.found.iter().position(near);
         first.or_else(|| self.found.iter().position(boot))

@@ -100,12 +100,17 @@ fn left_of_ip(
     const OTHERS: [Method; 2] = [Method::LinkLocal, Method::Ibft];
     const HARDWARE: &str = "the hardware address is not set: that of an IPoIB interface is its queue pair number and \
          its port's GUID, and the kernel lets only the GUID be changed";
+    const NTP: &str =
+        "the NTP server is not used: no program of the initramfs sets the clock from it";
     let mut left = Vec::new();
     let is_booted = unaddressed(arguments).is_some();
     let ip = arguments.net.ip.iter();
     for ip in ip.filter(|ip| ip.value.interface.map_or(is_booted, &is_ours)) {
         if ip.value.macaddr.is_some() {
             left.push(requested(ip, HARDWARE));
+        }
+        if ip.value.ntp.is_some() {
+            left.push(requested(ip, NTP));
         }
         let methods = &ip.value.methods;
         let carried_out = |method: &Method| !OTHERS.contains(method);

@@ -12,7 +12,7 @@ pub(super) const ADDRESSES: Group = Group {
             name: "ip",
             grammar: "ip=METHOD | ip=IF:METHOD[:[MTU][:MAC]] | \
                       ip=CLIENT:[PEER]:GATEWAY:MASK:HOSTNAME:IF:METHOD[:[MTU][:MAC]] | \
-                      ip=CLIENT:[PEER]:GATEWAY:MASK:HOSTNAME:IF:METHOD[:[DNS1][:DNS2]] | ip=CLIENT",
+                      ip=CLIENT:[PEER]:GATEWAY:MASK:HOSTNAME:IF:METHOD[:[DNS1][:DNS2][:NTP]] | ip=CLIENT",
             default: "DHCP on the boot device, or on the only bond; if neither is InfiniBand, dracut uses DHCP on \
                       every interface",
             help: "How an interface gets its addresses. May be given several times. A boot device without an ip= uses \
@@ -35,11 +35,13 @@ pub(super) const ADDRESSES: Group = Group {
                    servers in the advertisement itself (RDNSS).\n\n\
                    MASK is a netmask or a prefix length; the prefix length may also follow CLIENT after a slash. It is \
                    required: ibboot does not guess it from the address. PEER may have a prefix length as well. MTU is \
-                   in bytes. MAC is a hardware address to set on the interface. A PEER outside the network of CLIENT \
+                   in bytes. MAC is a hardware address to set on the interface. NTP, the NTP server of the kernel's own ip=, \
+                   is read, and plan reports that no program uses it. A PEER outside the network of CLIENT \
                    is not a peer but the boot server, which the kernel's own ip= has in this field.\n\n\
                    CLIENT alone, an IPv4 address, takes the other values from gateway=, netmask=, hostname=, mtu= and \
                    ksdevice= (an interface, link, bootif or ibft).\n\n\
-                   An address without METHOD means none.",
+                   An address without METHOD means none. CLIENT with another METHOD, such as dhcp, is set in addition to \
+                   the address of the server.",
             example: "ip=10.0.0.5::10.0.0.1:255.255.255.0:node5:ib0:none",
             origin: Origin::Dracut,
             effect: Effect::InfiniBand,
@@ -65,13 +67,44 @@ pub(super) const ADDRESSES: Group = Group {
                    address of 8 or 20 bytes with dashes, or guid=0x and the GUID of a port; an ip= with the name of \
                    the bond gives the bond its addresses.\n\n\
                    OPTION is an option of the kernel's driver (modinfo bonding); write ; between several addresses in \
-                   one option. mode= is active-backup by default, and no other mode is possible with InfiniBand; \
+                   one option, and IPv6 addresses in brackets. mode= is active-backup by default, and no other mode is possible with InfiniBand; \
                    miimon= is 100 unless miimon= or arp_interval= is given. fail_over_mac is always active. MTU \
                    applies to the bond and all its interfaces. The boot waits for the bond, not for each of its \
                    interfaces. May be given several times.",
             example: "bond=bond0:ib0,ib1:mode=active-backup,miimon=100:2044",
             origin: Origin::Dracut,
             effect: Effect::InfiniBand,
+        },
+        Parameter {
+            name: "vlan",
+            grammar: "vlan=NAME:IF",
+            default: "no VLAN",
+            help: "The VLAN interface NAME on the interface IF. The kernel makes no VLAN on an InfiniBand interface or on a bond of \
+                   such interfaces (NETIF_F_VLAN_CHALLENGED): ibboot refuses the argument then. ib.pkey= makes an interface for \
+                   a partition.",
+            example: "vlan=eth0.5:eth0",
+            origin: Origin::Dracut,
+            effect: Effect::LeftToDracut,
+        },
+        Parameter {
+            name: "bridge",
+            grammar: "bridge=NAME[:IF[,IF...]]",
+            default: "no bridge; without IF dracut's eth0",
+            help: "The bridge NAME of several interfaces. The kernel takes only Ethernet interfaces into a bridge: ibboot refuses \
+                   the argument if an IF is an InfiniBand interface.",
+            example: "bridge=br0:eth0",
+            origin: Origin::Dracut,
+            effect: Effect::LeftToDracut,
+        },
+        Parameter {
+            name: "team",
+            grammar: "team=NAME:IF[,IF...][:RUNNER]",
+            default: "no team",
+            help: "The team NAME of several interfaces. ibboot makes no team and refuses the argument if an IF is an InfiniBand \
+                   interface: write bond= instead.",
+            example: "team=team0:eth0,eth1",
+            origin: Origin::Dracut,
+            effect: Effect::LeftToDracut,
         },
         Parameter {
             name: "bootdev",

@@ -111,7 +111,9 @@ fn bond_wish(
     for (option, value) in &bond.options {
         options.retain(|(known, _)| known != option);
         if !matches!(*option, "mode" | "fail_over_mac") {
-            options.push(((*option).to_owned(), (*value).to_owned()));
+            // The brackets of an IPv6 address are not part of it.
+            let value = value.replace(['[', ']'], "");
+            options.push(((*option).to_owned(), value));
         }
     }
     if value_of("miimon").is_none() && value_of("arp_interval").is_none() {
