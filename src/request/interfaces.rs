@@ -8,7 +8,7 @@ mod boot;
 
 use std::net::IpAddr;
 
-use addressing::addressed;
+use addressing::{addressed, second_family};
 use kernel_cmdline::{
     Arguments, Bond, ClientIdForm, HwAddr, Ifname, Interface, Ip, Mode, Mtu, Spanned, StackKind,
 };
@@ -150,6 +150,10 @@ pub fn named(arguments: &Arguments<'_>) -> Vec<Requested<InterfaceWish>> {
     collected.nameservers();
     collected.routes();
     collected.client_ids();
+    for found in &mut collected.found {
+        let ipoib = &mut found.value.ipoib;
+        ipoib.second_family = second_family(arguments, ipoib);
+    }
     refuse_shared_names(&mut collected.found);
     collected.found
 }

@@ -14,6 +14,7 @@ mod contract;
 mod dhcp;
 mod dhcp6;
 mod dry_run;
+mod families;
 mod information;
 mod journal;
 mod leasing;
@@ -68,6 +69,7 @@ struct Walk<'a> {
     rdma: Option<Rdma>,
     net: Net,
     tried: act::Tried,
+    families: families::Families,
     parts: Parts<'a>,
     journal: Journal,
     files: Files,
@@ -152,6 +154,7 @@ impl<'a> Walk<'a> {
             rdma: None,
             net: Net::open()?,
             tried: act::Tried::default(),
+            families: families::Families::default(),
             parts: Parts {
                 modules: modules::Modules::load(root, index, plan),
                 watch: watch::Watch::open(),
@@ -219,6 +222,7 @@ impl<'a> Walk<'a> {
     /// Waits until there is a reason to look again. True if that is SIGTERM.
     async fn wait(&mut self, alarms: &mut Alarms) -> bool {
         let soon = Instant::now() + self.parts.watch.interval();
+        let soon = self.families.due().map_or(soon, |due| due.min(soon));
         loop {
             let next = self.parts.next(alarms.deadline.min(soon));
             tokio::select! {
@@ -287,7 +291,11 @@ impl<'a> Walk<'a> {
             facts = self.look();
         }
         self.parts.add_to(&mut facts);
-        let report = verify(&self.expectation, &facts);
+        let mut report = verify(&self.expectation, &facts);
+        let now = Instant::now();
+        if self.families.follow(&mut self.expectation, &report, now) {
+            report = verify(&self.expectation, &facts);
+        }
         self.parts.judged(Verdict {
             root: self.root,
             rdma: self.rdma.as_ref(),

@@ -361,7 +361,7 @@ table! {
         hint: "a DHCP server or relay must listen on this network",
         files: [&["{netdev}/ifindex"], GRANTED],
         applies: interface(|interface, _| interface.wish.dhcp.is_some()),
-        evaluate: |interface, facts| lease::evaluate(interface.netdev, facts),
+        evaluate: |interface, facts| lease::evaluate(interface.wish, interface.netdev, facts),
     }
     Lease6Present {
         name: "lease6.present",
@@ -372,7 +372,7 @@ table! {
         hint: "a DHCPv6 server or relay must listen on this network",
         files: [&["{netdev}/ifindex"], GRANTED, ADDRESSES],
         applies: interface(|interface, facts| lease::is_wanted6(interface.wish, interface.netdev, facts)),
-        evaluate: |interface, facts| lease::evaluate6(interface.netdev, facts),
+        evaluate: |interface, facts| lease::evaluate6(interface.wish, interface.netdev, facts),
     }
     AddressPresent {
         name: "address.present",
@@ -383,7 +383,7 @@ table! {
         hint: "look for another program that removes addresses",
         files: [&["{netdev}/ifindex"], GRANTED, ADDRESSES],
         applies: interface(|interface, _| interface.wish.is_addressed()),
-        evaluate: |interface, _| interface::addresses(interface.wish, interface.netdev),
+        evaluate: |interface, facts| interface::addresses(interface.wish, interface.netdev, facts),
     }
     RoutePresent {
         name: "route.present",

@@ -25,7 +25,8 @@ pub(super) const ADDRESSES: Group = Group {
                    reports that.\n\n\
                    METHOD is dhcp (or on, any), dhcp6, auto6, either6, link6, single-dhcp, link-local, auto, ibft, or \
                    none (or off), which uses only the addresses in the argument. Several methods are separated by \
-                   commas, and all of them are required: dhcp,dhcp6.\n\n\
+                   commas, and all of them are required, but of two address families, as in dhcp,dhcp6, one is enough \
+                   after rd.net.timeout.ip-required=.\n\n\
                    dhcp6 requests one address from a DHCPv6 server, which is set with a prefix of 128 bits: routers \
                    advertise the prefixes on the link and the routes. either6 uses the address of a router's prefix, \
                    and asks a DHCPv6 server if the router requests that (the M flag of its advertisement) or if no \
@@ -137,7 +138,7 @@ pub(super) const ADDRESSES: Group = Group {
             help: "With 0, BOOTIF= is ignored.",
             example: "rd.bootif=0",
             origin: Origin::Dracut,
-            effect: Effect::LeftToDracut,
+            effect: Effect::InfiniBand,
         },
         Parameter {
             name: "nameserver",
@@ -237,10 +238,13 @@ pub(super) const SETTINGS: Group = Group {
             name: "rd.net.timeout.ip-required",
             grammar: "rd.net.timeout.ip-required=S|infinity",
             default: "20",
-            help: "How long to wait for the second address family of ip=IF:dhcp,dhcp6 after the first one is there.",
+            help: "How long ibboot waits for both address families of ip=IF:dhcp,dhcp6, of dhcp,auto6 and of auto, after \
+                   the interface has carrier; then one of them is enough, and the other one is a warning. With \
+                   infinity both are required. If the address of the server of the root file system is in the \
+                   argument, its family is always required.",
             example: "rd.net.timeout.ip-required=30",
             origin: Origin::NetworkManager,
-            effect: Effect::LeftToDracut,
+            effect: Effect::Dhcp,
         },
         Parameter {
             name: "rd.net.dhcp.retry",
@@ -264,10 +268,10 @@ pub(super) const SETTINGS: Group = Group {
             name: "rd.net.dhcp.dscp",
             grammar: "rd.net.dhcp.dscp=CS0|CS4|CS6",
             default: "CS0",
-            help: "The service class of the DHCP packets, as written.",
+            help: "The service class of the DHCP packets, as written. The packets of ibboot have the class CS0.",
             example: "rd.net.dhcp.dscp=CS6",
             origin: Origin::NetworkManager,
-            effect: Effect::LeftToDracut,
+            effect: Effect::Ethernet,
         },
         Parameter {
             name: "rd.net.dhcp.client-id",
@@ -298,7 +302,7 @@ const fn timeout(
         help,
         example,
         origin: Origin::Dracut,
-        effect: Effect::LeftToDracut,
+        effect: Effect::Ethernet,
     }
 }
 

@@ -8,11 +8,15 @@ use crate::dhcp::identity::RequestedId;
 use crate::dhcp::v4::Dhcp4Wish;
 use crate::dhcp::v6::Dhcp6Wish;
 use crate::dhcp::v6::information::InformationWish;
-use crate::wish::ipoib::{Autoconf, IpoibWish};
+use crate::request::root;
+use crate::wish::ipoib::{Autoconf, Family, IpoibWish, SecondFamily};
 
 /// `either6`: seconds to wait for a router (`rd.net.timeout.ipv6auto=`); the kernel has sent three
 /// solicitations by then (RFC 4861 6.3.7).
 const ROUTER_S: u32 = 10;
+/// Seconds to wait for the second address family (`rd.net.timeout.ip-required=`), as
+/// nm-initrd-generator.
+const SECOND_FAMILY_S: u32 = 20;
 /// Maximum of characters in option 60: its length is one byte, and a character has up to four
 /// bytes.
 const VENDOR_CLASS: usize = 63;
@@ -51,6 +55,22 @@ fn limit_s(arguments: &Arguments<'_>) -> Option<u32> {
         None | Some(Limit::Infinite | Limit::Seconds(0)) => None,
         Some(Limit::Seconds(seconds)) => Some(seconds),
     }
+}
+
+/// How long both families are waited for, if `ipoib` has both.
+pub(super) fn second_family(arguments: &Arguments<'_>, ipoib: &IpoibWish) -> Option<SecondFamily> {
+    let limit = arguments.net.timeouts.ip_required;
+    let wait_s = match limit.map(|limit| limit.value) {
+        None => SECOND_FAMILY_S,
+        Some(Limit::Seconds(seconds)) => seconds,
+        Some(Limit::Infinite) => return None,
+    };
+    let server = root::named(arguments).and_then(|root| root.value.server);
+    ipoib.asks_both_families().then(|| SecondFamily {
+        wait_s,
+        needed: server.filter(|_| ipoib.boot).map(Family::from),
+        is_over: false,
+    })
 }
 
 /// The DHCPv6 that an `ip=` requests, if any.
