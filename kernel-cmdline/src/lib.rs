@@ -59,7 +59,7 @@ pub use ip::{Ip, METHODS, Method, Methods};
 pub use modules::{MODULE_NAME, RDMA_MODULES, is_rdma_module};
 pub use nearest::nearest;
 pub use net::{Prefixed, Route};
-pub use parse::parse;
+pub use parse::{parameter_name, parse};
 pub use plain::is_plain;
 pub use redact::{HIDDEN, Pieces, Shown, place};
 pub use selector::{

@@ -52,7 +52,7 @@ struct Reader<'a> {
 
 /// The name of an argument as in the table, if ibboot reads the argument. Names below `rd.ib.`
 /// belong to ibboot even if they are not in the table.
-pub(crate) fn own_name(key: &[u8]) -> Option<&'static str> {
+pub fn parameter_name(key: &[u8]) -> Option<&'static str> {
     if key.eq_ignore_ascii_case(b"BOOTIF") {
         // The boot loader writes this argument; some boot loaders write it in lower case.
         return Some("BOOTIF");
@@ -64,7 +64,7 @@ pub(crate) fn own_name(key: &[u8]) -> Option<&'static str> {
 }
 
 fn is_ours(key: &[u8]) -> bool {
-    below_rd_ib(key).is_some() || own_name(key).is_some()
+    below_rd_ib(key).is_some() || parameter_name(key).is_some()
 }
 
 /// The rest of a name behind `rd.ib` and a separator. A wrong separator and capital letters are
@@ -155,7 +155,7 @@ impl<'a> Reader<'a> {
 
     /// One argument of ibboot whose bytes are text.
     fn dispatch(&mut self, token: &Token<'a>, value: Option<&'a str>) -> Result<(), Problem<'a>> {
-        let Some(name) = own_name(token.key) else {
+        let Some(name) = parameter_name(token.key) else {
             return Err(unknown(token.key));
         };
         if let Some(slot) = self.boolean_slot(name) {

@@ -8,6 +8,7 @@ mod links;
 mod port_types;
 mod root;
 pub mod steps;
+mod tokens;
 
 use std::fmt::Display;
 use std::time::Duration;
@@ -33,6 +34,7 @@ use crate::wish::storage::{OfLease, Transport};
 
 pub use port_types::mlx4_targets;
 pub use root::{carried, holds_netroot};
+pub use tokens::{Fate, Token};
 
 /// A PCI function that may be an HCA.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -181,6 +183,8 @@ pub struct Plan {
     pub complaints: Vec<String>,
     /// Arguments that are left to another program, and drivers that are not loaded, one line each.
     pub left: Vec<String>,
+    /// The fate of every argument of the table; empty if nothing is requested.
+    pub tokens: Vec<Token>,
     /// Deadline in seconds from the start of `up`.
     pub timeout: Duration,
     /// What happens at the deadline.
@@ -206,6 +210,7 @@ impl Serialize for Plan {
         map.serialize_entry("refusals", &self.refusals)?;
         map.serialize_entry("complaints", &self.complaints)?;
         map.serialize_entry("left", &self.left)?;
+        map.serialize_entry("tokens", &self.tokens)?;
         map.serialize_entry("timeout", &self.timeout.as_secs())?;
         map.serialize_entry("onfail", &self.onfail)?;
         if let Some(dump) = &self.dump {
@@ -242,8 +247,9 @@ pub fn plan(request: &Request, inventory: &Inventory) -> Plan {
     } else {
         nothing()
     };
-    Plan {
+    let mut plan = Plan {
         requested_by: request.requested_by.clone(),
+        tokens: Vec::new(),
         steps: draft.steps,
         interfaces: draft.interfaces,
         of_all: request.any_interface.as_ref().map(|all| all.origin.clone()),
@@ -262,7 +268,9 @@ pub fn plan(request: &Request, inventory: &Inventory) -> Plan {
         needs_boot_device: root::leaves_server_out(request),
         onfail: request.onfail,
         expectation,
-    }
+    };
+    plan.tokens = tokens::tokens(request, &plan);
+    plan
 }
 
 fn nothing() -> Expectation {

@@ -8,7 +8,7 @@ mod boot;
 
 use std::net::IpAddr;
 
-use addressing::{addressed, second_family};
+use addressing::{addressed, second_family, settings};
 use kernel_cmdline::{
     Arguments, Bond, ClientIdForm, HwAddr, Ifname, Interface, Ip, Mode, Mtu, Spanned, StackKind,
 };
@@ -16,7 +16,7 @@ use kernel_cmdline::{
 use crate::dhcp::identity::RequestedId;
 use crate::inet::{Address, Route};
 use crate::wish::ipoib::{self, FULL_MEMBER, IpoibWish, RequestedMode, RequestedMtu};
-use crate::wish::origin::{Requested, requested};
+use crate::wish::origin::{Origin, Requested, origin, requested};
 
 pub use addressing::is_addressed;
 pub use bonds::{RequestedBond, bonds};
@@ -99,12 +99,12 @@ fn key(arguments: &Arguments<'_>, interface: &Interface<'_>) -> Key {
 
 /// Whether an interface is InfiniBand: by its name or address, by an `ifname=` that gives its name
 /// to an InfiniBand address, or as a bond of such interfaces.
-fn means_infiniband(arguments: &Arguments<'_>, interface: &Interface<'_>) -> bool {
+pub fn is_infiniband(arguments: &Arguments<'_>, interface: &Interface<'_>) -> bool {
     is_single(arguments, interface)
         || bonds_of(arguments).any(|bond| *interface == Interface::Name(bond.value.name))
 }
 
-/// Like `means_infiniband`, without bonds: a bond's name may also begin with `ib`.
+/// Like `is_infiniband`, without bonds: a bond's name may also begin with `ib`.
 fn is_single(arguments: &Arguments<'_>, interface: &Interface<'_>) -> bool {
     let named = |name: &str| named_address(arguments, split_child(name).0).is_some();
     let bond = |name: &str| {
@@ -153,6 +153,10 @@ pub fn named(arguments: &Arguments<'_>) -> Vec<Requested<InterfaceWish>> {
     for found in &mut collected.found {
         let ipoib = &mut found.value.ipoib;
         ipoib.second_family = second_family(arguments, ipoib);
+        found
+            .value
+            .follows
+            .extend(settings(arguments, &found.value.ipoib));
     }
     refuse_shared_names(&mut collected.found);
     collected.found
@@ -236,6 +240,7 @@ impl Collected<'_, '_> {
         let key = key(self.arguments, &interface.value);
         if let Some(position) = self.position(&key) {
             if let Some(found) = self.found.get_mut(position) {
+                found.value.follows.push(origin(interface));
                 change(&mut found.value);
             }
             return;
@@ -249,6 +254,7 @@ impl Collected<'_, '_> {
             },
             refused: None,
             left: false,
+            follows: vec![origin(interface)],
         };
         change(&mut entry);
         if let Interface::Address(_) = interface.value {
@@ -269,10 +275,7 @@ impl Collected<'_, '_> {
 
     fn ips(&mut self) {
         let arguments = self.arguments;
-        let ours = |ip: &Ip<'_>| {
-            ip.interface
-                .is_some_and(|i| means_infiniband(arguments, &i))
-        };
+        let ours = |ip: &Ip<'_>| ip.interface.is_some_and(|i| is_infiniband(arguments, &i));
         for ip in arguments.net.ip.iter().filter(|ip| ours(&ip.value)) {
             if let Some(interface) = ip.value.interface {
                 self.ip(&ip.value, &ip.with(interface));
@@ -309,7 +312,7 @@ impl Collected<'_, '_> {
     /// such an interface until the deadline.
     fn stacked(&mut self) {
         let arguments = self.arguments;
-        let is_ours = |interface: &Interface<'_>| means_infiniband(arguments, interface);
+        let is_ours = |interface: &Interface<'_>| is_infiniband(arguments, interface);
         let all = arguments.net.stacked.iter();
         for stacked in all.filter(|stacked| stacked.value.below.iter().any(is_ours)) {
             let reason = match stacked.value.kind {
@@ -333,7 +336,7 @@ impl Collected<'_, '_> {
     fn booted(&mut self) {
         let arguments = self.arguments;
         let bootdev = arguments.net.bootdev.iter();
-        for interface in bootdev.filter(|bootdev| means_infiniband(arguments, &bootdev.value)) {
+        for interface in bootdev.filter(|bootdev| is_infiniband(arguments, &bootdev.value)) {
             self.add(interface, |_| ());
         }
         let bootif = arguments.boot_interface();
@@ -377,6 +380,11 @@ impl Collected<'_, '_> {
         let anywhere = arguments.net.ip.iter();
         for ip in anywhere.filter(|ip| ip.value.interface.is_none()) {
             self.ip(&ip.value, &device);
+            let key = key(arguments, &device.value);
+            let found = self.position(&key).and_then(|at| self.found.get_mut(at));
+            found
+                .into_iter()
+                .for_each(|found| found.value.follows.push(origin(ip)));
         }
         if let Some(ip) = boot::implied(arguments) {
             self.ip(&ip, &device);
@@ -425,7 +433,12 @@ impl Collected<'_, '_> {
             port: port.to_owned(),
             pkey: Some(pkey),
         };
-        if self.position(&key).is_none() {
+        if let Some(position) = self.position(&key) {
+            let found = self.found.get_mut(position);
+            found
+                .into_iter()
+                .for_each(|found| found.value.follows.push(origin(argument)));
+        } else {
             let entry = InterfaceWish {
                 name: ipoib::child_name(parent, pkey),
                 port: port.to_owned(),
@@ -435,6 +448,7 @@ impl Collected<'_, '_> {
                 },
                 refused: None,
                 left: false,
+                follows: vec![origin(argument)],
             };
             self.found.push(requested(argument, entry));
         }
@@ -461,6 +475,8 @@ impl Collected<'_, '_> {
             let servers = self.arguments.net.nameservers.iter().map(|n| n.value);
             if entry.is_addressed() {
                 entry.dns.extend(servers);
+                let all = self.arguments.net.nameservers.iter();
+                found.value.follows.extend(all.map(origin));
             }
         }
     }
@@ -469,12 +485,14 @@ impl Collected<'_, '_> {
     /// the gateway, otherwise the one that the root file system uses, if it has any address.
     fn routes(&mut self) {
         for route in &self.arguments.net.routes {
+            let by = origin(route);
             let route = &route.value;
             let position = match &route.interface {
                 Some(interface) => self.position(&key(self.arguments, interface)),
                 None => self.reaching(route.gateway),
             };
             if let Some(found) = position.and_then(|position| self.found.get_mut(position)) {
+                found.value.follows.push(by);
                 found.value.ipoib.routes.push(Route {
                     network: Address {
                         address: route.network,
@@ -506,6 +524,9 @@ impl Collected<'_, '_> {
         for found in &mut self.found {
             let entry = &mut found.value.ipoib;
             entry.mode = entry.mode.or(all);
+            let mut modes = arguments.ib.modes.iter();
+            let of_all = modes.rfind(|mode| mode.value.interface.is_none());
+            found.value.follows.extend(of_all.map(origin));
         }
         for mode in &arguments.ib.modes {
             let requested = requested_mode(mode.value.mode);
@@ -529,7 +550,11 @@ impl Collected<'_, '_> {
             self.found.iter().map(|f| f.value.ipoib.mtu).collect();
         for found in &mut self.found {
             let entry = &mut found.value.ipoib;
+            let mut mtus = arguments.ib.mtus.iter();
+            let of_all = mtus.rfind(|mtu| mtu.value.interface.is_none());
+            let of_all = of_all.filter(|_| entry.mtu.is_none());
             entry.mtu = entry.mtu.or(all);
+            found.value.follows.extend(of_all.map(origin));
         }
         for mtu in &arguments.ib.mtus {
             let Some(interface) = mtu.value.interface else {
@@ -561,4 +586,6 @@ pub struct InterfaceWish {
     /// The addresses are left to the image's network module, which must be able to set the
     /// interface up.
     pub left: bool,
+    /// Every argument that the wish follows.
+    pub follows: Vec<Origin>,
 }

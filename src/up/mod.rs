@@ -93,6 +93,9 @@ fn tell_plan(plan: &Plan) {
     for left in &plan.left {
         ::log::info!("{left}");
     }
+    for token in plan.tokens.iter().filter(|token| token.is_news) {
+        ::log::warn!("{token}");
+    }
     for refusal in &plan.refusals {
         ::log::error!("{}: {}", refusal.object, refusal.reason);
     }

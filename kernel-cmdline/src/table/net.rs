@@ -82,7 +82,7 @@ pub(super) const ADDRESSES: Group = Group {
             default: "no VLAN",
             help: "The VLAN interface NAME on the interface IF. The kernel makes no VLAN on an InfiniBand interface or on a bond of \
                    such interfaces (NETIF_F_VLAN_CHALLENGED): ibboot refuses the argument then. ib.pkey= makes an interface for \
-                   a partition.",
+                   a partition. May be given several times.",
             example: "vlan=eth0.5:eth0",
             origin: Origin::Dracut,
             effect: Effect::LeftToDracut,
@@ -92,7 +92,7 @@ pub(super) const ADDRESSES: Group = Group {
             grammar: "bridge=NAME[:IF[,IF...]]",
             default: "no bridge; without IF dracut's eth0",
             help: "The bridge NAME of several interfaces. The kernel takes only Ethernet interfaces into a bridge: ibboot refuses \
-                   the argument if an IF is an InfiniBand interface.",
+                   the argument if an IF is an InfiniBand interface. May be given several times.",
             example: "bridge=br0:eth0",
             origin: Origin::Dracut,
             effect: Effect::LeftToDracut,
@@ -102,7 +102,7 @@ pub(super) const ADDRESSES: Group = Group {
             grammar: "team=NAME:IF[,IF...][:RUNNER]",
             default: "no team",
             help: "The team NAME of several interfaces. ibboot makes no team and refuses the argument if an IF is an InfiniBand \
-                   interface: write bond= instead.",
+                   interface: write bond= instead. May be given several times.",
             example: "team=team0:eth0,eth1",
             origin: Origin::Dracut,
             effect: Effect::LeftToDracut,
