@@ -23,6 +23,7 @@ use ibboot::system::{kmsg, stderr};
 use ibboot::turn::{self, files::Environment};
 use ibboot::up::{self, End, claims};
 use ibboot::verify::monitoring;
+use ibboot::verify::report::{NoReport, Report};
 use ibboot::wish::expectation::Depth;
 use log::LevelFilter;
 
@@ -183,19 +184,44 @@ fn keep_leases(root: &Root) -> Result<u8> {
     Ok(0)
 }
 
-fn show_check(root: &Root, arguments: &CheckArguments) -> Result<u8> {
-    // Exit codes 1 and 2 mean warning and critical here: a failure to read is 3, unknown.
-    let unknown = |error: Error| error.kind(Kind::Unknown);
-    let expectation = check::expectation(root).map_err(unknown)?.ok_or_else(|| {
+/// What `check` compares, and its report; a failure is unknown.
+fn report(root: &Root, arguments: &CheckArguments) -> Result<Report> {
+    let expectation = check::expectation(root)?.ok_or_else(|| {
         let nothing = "no /run/ibboot/expected.json, and the command line requests nothing";
         // An unreadable file may request anything.
         let complaints = Request::read(root).complaints;
         let found = [vec![nothing.to_owned()], complaints].concat().join("; ");
-        Error::new("check", "nothing to compare with")
-            .found(found)
-            .kind(Kind::Unknown)
+        Error::new("check", "nothing to compare with").found(found)
     })?;
-    let report = check::compare(root, &expectation, arguments.sm);
+    Ok(check::compare(root, &expectation, arguments.sm))
+}
+
+/// What a program reads if there is no report: the verdict is unknown, and the reason is there.
+fn without_report(format: CheckFormat, error: &Error) -> Result<Option<String>> {
+    Ok(match format {
+        CheckFormat::Text => None,
+        CheckFormat::Json => Some(handover::json(&NoReport::new(error))?),
+        CheckFormat::Nagios => Some(monitoring::nagios_without_report(error)),
+        CheckFormat::Prom => Some(monitoring::prometheus_without_report()),
+        CheckFormat::Nhc => Some(monitoring::nhc_without_report(error)),
+    })
+}
+
+fn show_check(root: &Root, arguments: &CheckArguments) -> Result<u8> {
+    // Exit codes 1 and 2 mean warning and critical here: a failure to read is 3, unknown.
+    let unknown = |error: Error| error.kind(Kind::Unknown);
+    let report = match report(root, arguments) {
+        Ok(report) => report,
+        Err(error) => {
+            let text = without_report(arguments.format, &error).map_err(unknown)?;
+            print(&text.unwrap_or_default()).map_err(unknown)?;
+            stderr::say(&error);
+            return Ok(match arguments.format {
+                CheckFormat::Nhc => Kind::Failed.exit_code(),
+                _ => Kind::Unknown.exit_code(),
+            });
+        }
+    };
     print(&match arguments.format {
         CheckFormat::Text => report.text(),
         CheckFormat::Json => handover::json(&report).map_err(unknown)?,
@@ -205,21 +231,22 @@ fn show_check(root: &Root, arguments: &CheckArguments) -> Result<u8> {
     })
     .map_err(unknown)?;
     if arguments.record {
-        if !root.is_live() {
-            return Err(
-                Error::new("--record", "works on the running machine only").kind(Kind::Usage)
-            );
-        }
-        Directory::open()
-            .and_then(|directory| {
-                directory.write(handover::CHECK, handover::json(&report)?.as_bytes())
-            })
-            .map_err(unknown)?;
+        record(root, &report)?;
     }
     Ok(match arguments.format {
         CheckFormat::Nhc => monitoring::nhc_exit_code(&report),
         _ => report.status.exit_code(),
     })
+}
+
+/// Writes the report for `timeline`.
+fn record(root: &Root, report: &Report) -> Result<()> {
+    if !root.is_live() {
+        return Err(Error::new("--record", "works on the running machine only").kind(Kind::Usage));
+    }
+    Directory::open()
+        .and_then(|directory| directory.write(handover::CHECK, handover::json(report)?.as_bytes()))
+        .map_err(|error| error.kind(Kind::Unknown))
 }
 
 fn facts(root: &Root, tree: Option<&std::path::Path>) -> Result<u8> {

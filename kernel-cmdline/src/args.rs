@@ -13,6 +13,7 @@ use crate::modules::is_rdma_module;
 use crate::net::Route;
 use crate::redact::Shown;
 use crate::selector::{Interface, Pkey};
+use crate::stacked::Stacked;
 use crate::token::Token;
 use crate::values::{
     ClientId, ClientIdWish, Handover, Ifname, Limit, Link, ModeWish, MtuWish, Netns, NvmfDiscover,
@@ -61,7 +62,8 @@ impl<'a, T> Spanned<'a, T> {
 
 /// Maximum of drivers of one `rd.driver.*` name, over all its arguments.
 pub const DRIVERS: usize = 64;
-/// Maximum of `ip=`, `ifname=`, `rd.route=` and `ib.pkey=` arguments, each.
+/// Maximum of `ip=`, `ifname=`, `rd.route=` and `ib.pkey=` arguments, each, and of `vlan=`,
+/// `bridge=` and `team=` arguments together.
 pub const INTERFACES: usize = 32;
 /// Maximum of `bond=` arguments.
 pub const BONDS: usize = 4;
@@ -129,6 +131,8 @@ pub struct Net<'a> {
     pub ifname: List<'a, Ifname<'a>, INTERFACES>,
     /// `bond=`.
     pub bonds: List<'a, Bond<'a>, BONDS>,
+    /// `vlan=`, `bridge=` and `team=` that name the interfaces below.
+    pub stacked: List<'a, Stacked<'a>, INTERFACES>,
     /// `bootdev=`.
     pub bootdev: Single<'a, Interface<'a>>,
     /// `BOOTIF=`.
@@ -241,7 +245,8 @@ pub enum Reason {
     Switch,
     /// An `rd.ib.*` argument other than `rd.ib.kdump`, or `ib.pkey=`, valid or not.
     Argument,
-    /// `ip=`, `ifname=`, `bond=`, `bootdev=` or `BOOTIF=` means an InfiniBand device.
+    /// `ip=`, `ifname=`, `bond=`, `vlan=`, `bridge=`, `team=`, `bootdev=` or `BOOTIF=` means an
+    /// InfiniBand device.
     Interface,
     /// A network is needed and an RDMA module is requested.
     Driver,
@@ -252,8 +257,8 @@ impl<'a> Arguments<'a> {
     ///
     /// `rd.ib` decides if it is given. Otherwise these request InfiniBand: any `rd.ib.*` or
     /// `ib.pkey=`, valid or not (except `rd.ib.kdump`, which requests nothing); an `ip=`,
-    /// `ifname=`, `bond=`, `bootdev=` or `BOOTIF=` that means an InfiniBand device (a name that
-    /// starts with `ib`, or an address that only InfiniBand has); or `rd.neednet` together with
+    /// `ifname=`, `bond=`, `vlan=`, `bridge=`, `team=`, `bootdev=` or `BOOTIF=` that means an
+    /// InfiniBand device (a name that starts with `ib`, or an address that only InfiniBand has); or `rd.neednet` together with
     /// one of [`crate::RDMA_MODULES`] in `rd.driver.pre=` or `rd.driver.post=`.
     pub fn requested_by(&self) -> Single<'a, Reason> {
         if let Some(enabled) = &self.ib.enabled {

@@ -25,7 +25,7 @@ pub struct Bond<'a> {
     /// The slaves; if none is given, dracut's default `eth0` and `eth1`.
     pub slaves: Vec<Interface<'a>, BOND_SLAVES>,
     /// Options of the kernel's driver with their values, in the order written. `;` separates the
-    /// addresses of one value.
+    /// addresses of one value; IPv6 addresses are in brackets.
     pub options: Vec<(&'a str, &'a str), BOND_OPTIONS>,
     /// The MTU of the bond, in bytes.
     pub mtu: Option<u32>,
@@ -34,7 +34,7 @@ pub struct Bond<'a> {
 impl<'a> Bond<'a> {
     /// Reads the value of `bond=`.
     pub fn parse(text: &'a str) -> Result<Self, Problem<'a>> {
-        let mut fields = text.split(':');
+        let mut fields = fields(text);
         let name = fields.next().unwrap_or_default();
         if !is_name(name, INTERFACE_NAME) {
             return Err(malformed("a name for a bond", name));
@@ -62,6 +62,19 @@ impl<'a> Bond<'a> {
     }
 }
 
+/// The parts of the value between its `:`; a `:` in brackets belongs to an IPv6 address.
+fn fields(text: &str) -> impl Iterator<Item = &str> {
+    let mut is_open = false;
+    text.split(move |character| {
+        is_open = match character {
+            '[' => true,
+            ']' => false,
+            _ => is_open,
+        };
+        character == ':' && !is_open
+    })
+}
+
 fn malformed<'a>(what: &'static str, text: &'a str) -> Problem<'a> {
     Problem::Malformed {
         what,
@@ -73,7 +86,7 @@ fn malformed<'a>(what: &'static str, text: &'a str) -> Problem<'a> {
 fn slaves(text: &str) -> Result<Vec<Interface<'_>, BOND_SLAVES>, Problem<'_>> {
     let mut slaves = Vec::new();
     let text = if text.is_empty() { "eth0,eth1" } else { text };
-    for slave in text.split(',') {
+    for slave in text.split(',').filter(|slave| !slave.is_empty()) {
         let interface = match slave.strip_prefix("guid=") {
             Some(guid) => Guid::parse(guid)
                 .and_then(|guid| HwAddr::from_bytes(&guid.0.to_be_bytes()))
@@ -85,6 +98,9 @@ fn slaves(text: &str) -> Result<Vec<Interface<'_>, BOND_SLAVES>, Problem<'_>> {
             what: "interfaces of one bond",
             limit: BOND_SLAVES,
         })?;
+    }
+    if slaves.is_empty() {
+        return Err(malformed("an interface", text));
     }
     Ok(slaves)
 }
@@ -100,6 +116,7 @@ fn options(text: &str) -> Result<Vec<(&str, &str), BOND_OPTIONS>, Problem<'_>> {
             || name.len() > OPTION_NAME
             || !name.bytes().all(is_plain)
             || value.is_empty()
+            || value.matches('[').count() != value.matches(']').count()
         {
             return Err(wrong);
         }

@@ -2,7 +2,7 @@
 //! The `ip=` argument, in every form that dracut.cmdline(7) and the readers of `ip=` know.
 
 use core::fmt;
-use core::net::IpAddr;
+use core::net::{IpAddr, Ipv4Addr};
 
 use heapless::Vec;
 
@@ -103,6 +103,8 @@ pub struct Ip<'a> {
     pub dns1: Option<IpAddr>,
     /// Second name server.
     pub dns2: Option<IpAddr>,
+    /// The NTP server of the kernel's own `ip=` (nfsroot.rst, `ntp0-ip`).
+    pub ntp: Option<IpAddr>,
     /// The argument is only an address: `netmask=`, `gateway=`, `hostname=`, `mtu=` and
     /// `ksdevice=` have the other fields.
     pub is_cluster: bool,
@@ -198,24 +200,22 @@ impl<'a> Ip<'a> {
         };
         if let Some(text) = field(3) {
             let hint = "write a netmask such as 255.255.255.0 or the length of a prefix such as 24";
-            let Some(client) = client.as_mut() else {
-                return Err(Problem::Missing {
-                    what: "the address of the netmask",
-                    hint: "write the address as the first field",
-                });
-            };
-            let prefix = prefix_length(text, client.address).ok_or(Problem::Malformed {
+            // A netmask without an address stands in front of a server's address.
+            let own = client.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |client| client.address);
+            let prefix = prefix_length(text, own).ok_or(Problem::Malformed {
                 what: "a netmask",
                 text,
                 hint,
             })?;
-            if client.prefix.is_some_and(|written| written != prefix) {
+            if client.is_some_and(|client| client.prefix.is_some_and(|written| written != prefix)) {
                 return Err(Problem::Contradiction {
                     what: "the prefix of the address and the netmask differ",
                     hint: "remove one of them",
                 });
             }
-            client.prefix = Some(prefix);
+            if let Some(client) = client.as_mut() {
+                client.prefix = Some(prefix);
+            }
         }
         let hostname = field(4);
         if let Some(text) = hostname.filter(|text| !is_hostname(text)) {
@@ -281,20 +281,35 @@ impl<'a> Ip<'a> {
             return Ok(self);
         };
         self.dns2 = address(second).filter(|_| self.mtu.is_none());
-        if self.dns1.is_none() && self.dns2.is_none() {
+        let is_ntp = self.mtu.is_none()
+            && second.is_empty()
+            && more.first().and_then(|ntp| address(ntp)).is_some();
+        if self.dns1.is_none() && self.dns2.is_none() && !is_ntp {
             return self.with_macaddr(rest);
         }
-        let hint = "write at most two name servers, without an MTU or a hardware address";
-        match (self.dns2, more.first()) {
-            (Some(_), None) => Ok(self),
-            (Some(_), Some(text)) => Err(Problem::Malformed {
-                what: "allowed after the name servers",
-                text,
-                hint,
-            }),
-            (None, _) => Err(Problem::Malformed {
+        let hint = "write at most two name servers and one NTP server, without an MTU or a hardware address";
+        if self.dns2.is_none() && !second.is_empty() {
+            return Err(Problem::Malformed {
                 what: "a name server",
                 text: second,
+                hint,
+            });
+        }
+        let (ntp, more) = match more {
+            [] => return Ok(self),
+            [ntp, more @ ..] => (*ntp, more),
+        };
+        self.ntp = address(ntp);
+        match (self.ntp, more.first()) {
+            (Some(_), None) => Ok(self),
+            (None, _) => Err(Problem::Malformed {
+                what: "an NTP server",
+                text: ntp,
+                hint,
+            }),
+            (Some(_), Some(text)) => Err(Problem::Malformed {
+                what: "allowed after the NTP server",
+                text,
                 hint,
             }),
         }
@@ -361,6 +376,10 @@ impl<'a> Ip<'a> {
         self.interface
             .is_some_and(|interface| interface.is_infiniband())
             || self.macaddr.is_some_and(|address| address.is_infiniband())
+    }
+
+    const fn has_servers(&self) -> bool {
+        self.dns1.is_some() || self.dns2.is_some() || self.ntp.is_some()
     }
 
     /// Whether an IPv4 address is requested from a DHCP server.
@@ -471,10 +490,7 @@ impl fmt::Display for Ip<'_> {
             || self.peer.is_some()
             || self.gateway.is_some()
             || self.hostname.is_some();
-        let tail = self.mtu.is_some()
-            || self.macaddr.is_some()
-            || self.dns1.is_some()
-            || self.dns2.is_some();
+        let tail = self.mtu.is_some() || self.macaddr.is_some() || self.has_servers();
         let alone =
             !tail && self.interface.is_none() && self.gateway.is_none() && self.hostname.is_none();
         if self.is_cluster && alone {
@@ -512,12 +528,15 @@ impl fmt::Display for Ip<'_> {
         for (at, method) in self.methods.iter().enumerate() {
             write!(f, "{}{method}", if at == 0 { "" } else { "," })?;
         }
-        if self.dns1.is_some() || self.dns2.is_some() {
-            for dns in [self.dns1, self.dns2] {
+        if self.has_servers() {
+            for server in [Some(self.dns1), Some(self.dns2), self.ntp.map(Some)]
+                .into_iter()
+                .flatten()
+            {
                 f.write_str(":")?;
                 optional(
                     f,
-                    dns.map(|address| Prefixed {
+                    server.map(|address| Prefixed {
                         address,
                         prefix: None,
                     }),

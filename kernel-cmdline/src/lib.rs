@@ -42,6 +42,7 @@ mod plain;
 mod redact;
 mod selector;
 mod slip;
+mod stacked;
 mod table;
 mod token;
 mod values;
@@ -58,12 +59,13 @@ pub use ip::{Ip, METHODS, Method, Methods};
 pub use modules::{MODULE_NAME, RDMA_MODULES, is_rdma_module};
 pub use nearest::nearest;
 pub use net::{Prefixed, Route};
-pub use parse::parse;
+pub use parse::{parameter_name, parse};
 pub use plain::is_plain;
 pub use redact::{HIDDEN, Pieces, Shown, place};
 pub use selector::{
     DEVICE_NAME, FULL_MEMBER, INTERFACE_NAME, Interface, PciAddress, Pkey, Selector,
 };
+pub use stacked::{StackKind, Stacked};
 pub use table::{Effect, GROUPS, Group, Origin, PARAMETERS, Parameter};
 pub use token::{Cmdline, ModuleParameter, Source, Token, Tokens};
 pub use values::{

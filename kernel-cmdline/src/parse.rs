@@ -13,6 +13,7 @@ use crate::nearest::nearest;
 use crate::net::Route;
 use crate::plain::is_plain;
 use crate::selector::{Interface, Pkey};
+use crate::stacked::{StackKind, Stacked};
 use crate::table::PARAMETERS;
 use crate::token::{Cmdline, Source, Token, is_space};
 use crate::values::{Handover, Netns, OnFail};
@@ -51,7 +52,7 @@ struct Reader<'a> {
 
 /// The name of an argument as in the table, if ibboot reads the argument. Names below `rd.ib.`
 /// belong to ibboot even if they are not in the table.
-pub(crate) fn own_name(key: &[u8]) -> Option<&'static str> {
+pub fn parameter_name(key: &[u8]) -> Option<&'static str> {
     if key.eq_ignore_ascii_case(b"BOOTIF") {
         // The boot loader writes this argument; some boot loaders write it in lower case.
         return Some("BOOTIF");
@@ -63,7 +64,7 @@ pub(crate) fn own_name(key: &[u8]) -> Option<&'static str> {
 }
 
 fn is_ours(key: &[u8]) -> bool {
-    below_rd_ib(key).is_some() || own_name(key).is_some()
+    below_rd_ib(key).is_some() || parameter_name(key).is_some()
 }
 
 /// The rest of a name behind `rd.ib` and a separator. A wrong separator and capital letters are
@@ -154,7 +155,7 @@ impl<'a> Reader<'a> {
 
     /// One argument of ibboot whose bytes are text.
     fn dispatch(&mut self, token: &Token<'a>, value: Option<&'a str>) -> Result<(), Problem<'a>> {
-        let Some(name) = own_name(token.key) else {
+        let Some(name) = parameter_name(token.key) else {
             return Err(unknown(token.key));
         };
         if let Some(slot) = self.boolean_slot(name) {
@@ -166,8 +167,8 @@ impl<'a> Reader<'a> {
         }
         let value = match value.filter(|value| !value.is_empty()) {
             Some(value) => value,
-            // dracut's default bond of eth0 and eth1.
-            None if name == "bond" => return Ok(()),
+            // dracut has defaults, all of Ethernet.
+            None if name == "bond" || StackKind::parse(name).is_some() => return Ok(()),
             None => return Err(Problem::NoValue),
         };
         if let Some(parameter) = name.strip_prefix("rd.ib.") {
@@ -447,6 +448,16 @@ impl<'a> Reader<'a> {
                     bond,
                     "bond= arguments",
                 )
+            }
+            "vlan" | "bridge" | "team" => {
+                let Some(stacked) =
+                    StackKind::parse(name).and_then(|kind| Stacked::parse(kind, value))
+                else {
+                    return Ok(());
+                };
+                self.because_of(token, stacked.is_infiniband());
+                let what = "vlan=, bridge= and team= arguments";
+                add(&mut self.arguments.net.stacked, token, stacked, what)
             }
             "ip" => {
                 let ip = Ip::parse(value)?;

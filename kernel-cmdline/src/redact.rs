@@ -9,7 +9,7 @@ use core::fmt;
 
 use crate::cluster::is_of_cluster;
 use crate::complain::escape;
-use crate::parse::{FETCHED, own_name};
+use crate::parse::{FETCHED, parameter_name};
 use crate::token::{equals, is_space};
 
 /// The replacement of a hidden text.
@@ -144,7 +144,7 @@ fn kind(front: &[u8]) -> Kind {
         // modprobe(8) and ibboot read this argument.
         b"modprobe.blacklist" => Kind::Plain,
         _ if FETCHED.contains(&key) => Kind::Place,
-        _ if own_name(key).is_some() || is_of_cluster(key) => Kind::Plain,
+        _ if parameter_name(key).is_some() || is_of_cluster(key) => Kind::Plain,
         _ => Kind::Unread,
     }
 }

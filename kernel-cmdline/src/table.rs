@@ -43,6 +43,9 @@ pub enum Effect {
     Dhcp,
     /// ibboot checks the argument; dracut's network module carries it out.
     LeftToDracut,
+    /// ibboot checks the argument; dracut's network module applies it to the interfaces that it sets
+    /// up, and no program to InfiniBand interfaces.
+    Ethernet,
 }
 
 impl Effect {
@@ -59,6 +62,10 @@ impl Effect {
             Self::LeftToDracut => {
                 Some("Read and checked; carried out by dracut's network module, not by ibboot.")
             }
+            Self::Ethernet => Some(
+                "Read and checked; dracut's network module applies it to the interfaces that it sets up. For \
+                 InfiniBand interfaces ibboot has one deadline for everything: rd.ib.timeout=.",
+            ),
         }
     }
 }

@@ -107,7 +107,7 @@ fn whoever_carries_a_parameter_out_is_named() {
     for (name, effect) in [
         ("nameserver", Effect::InfiniBand),
         ("rd.route", Effect::InfiniBand),
-        ("rd.net.timeout.carrier", Effect::LeftToDracut),
+        ("rd.net.timeout.carrier", Effect::Ethernet),
     ] {
         let parameter = PARAMETERS
             .iter()

@@ -11,7 +11,7 @@ use crate::plan::{Action, Plan};
 use crate::request::{Dump, OnFailure};
 use crate::wish::bond;
 use crate::wish::bond::BondWish;
-use crate::wish::ipoib::{IpoibWish, RequestedMode, RequestedMtu};
+use crate::wish::ipoib::{Family, IpoibWish, RequestedMode, RequestedMtu};
 use kernel_cmdline::Handover;
 
 /// A step in words.
@@ -154,6 +154,14 @@ fn addressing(wish: &IpoibWish) -> Vec<String> {
         format!("DHCP (client identifier {id}{limit})")
     }));
     parts.extend(wish.dhcp6.as_ref().map(asking6));
+    parts.extend(wish.second_family.as_ref().map(|second| {
+        let wait_s = second.wait_s;
+        match second.needed {
+            None => format!("one address family is enough after {wait_s} s"),
+            Some(Family::Ipv4) => format!("IPv4 is enough after {wait_s} s"),
+            Some(Family::Ipv6) => format!("IPv6 is enough after {wait_s} s"),
+        }
+    }));
     let informed = wish.information();
     parts.extend(informed.map(|_| "name servers from DHCPv6 if a router requests it".to_owned()));
     parts
@@ -239,6 +247,9 @@ pub fn text(plan: &Plan) -> String {
     }
     for left in &plan.left {
         out.push_str(&format!("left: {}\n", printable(left)));
+    }
+    for token in plan.tokens.iter().filter(|token| token.is_news) {
+        out.push_str(&format!("unused: {}\n", printable(&token.to_string())));
     }
     out.push_str(&format!(
         "required: {}; deadline {} s, then {}\n",

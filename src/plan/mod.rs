@@ -9,6 +9,7 @@ mod links;
 mod port_types;
 mod root;
 pub mod steps;
+mod tokens;
 
 use std::fmt::Display;
 use std::time::Duration;
@@ -22,7 +23,7 @@ use crate::error::Result;
 use crate::facts::{Facts, Look};
 use crate::rdma::reach::Server;
 use crate::rdma::types::NetnsMode;
-use crate::request::{Dump, OnFailure, Request, Required};
+use crate::request::{Dump, NotOurs, OnFailure, Request, Required};
 use crate::system::blacklist::Blacklist;
 use crate::system::modules::{Found, Index};
 use crate::system::root::Root;
@@ -35,6 +36,7 @@ use crate::wish::storage::{OfLease, Transport};
 
 pub use port_types::mlx4_targets;
 pub use root::{carried, holds_netroot};
+pub use tokens::{Fate, Token};
 
 /// A PCI function that may be an HCA.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -193,6 +195,8 @@ pub struct Plan {
     pub left: Vec<String>,
     /// What may go wrong on this machine although every step is possible, one line each.
     pub warnings: Vec<String>,
+    /// The fate of every argument of the table; empty if nothing is requested.
+    pub tokens: Vec<Token>,
     /// Deadline in seconds from the start of `up`.
     pub timeout: Duration,
     /// What happens at the deadline.
@@ -221,6 +225,7 @@ impl Serialize for Plan {
         if !self.warnings.is_empty() {
             map.serialize_entry("warnings", &self.warnings)?;
         }
+        map.serialize_entry("tokens", &self.tokens)?;
         map.serialize_entry("timeout", &self.timeout.as_secs())?;
         map.serialize_entry("onfail", &self.onfail)?;
         if let Some(dump) = &self.dump {
@@ -258,8 +263,10 @@ pub fn plan(request: &Request, inventory: &Inventory) -> Plan {
     } else {
         nothing()
     };
-    Plan {
+    let has_network_module = tokens::has_network_module(request);
+    let mut plan = Plan {
         requested_by: request.requested_by.clone(),
+        tokens: Vec::new(),
         steps: draft.steps,
         interfaces: draft.interfaces,
         of_all: request.any_interface.as_ref().map(|all| all.origin.clone()),
@@ -269,6 +276,7 @@ pub fn plan(request: &Request, inventory: &Inventory) -> Plan {
         left: request
             .left
             .iter()
+            .filter(|left| has_network_module || !matches!(left.value, NotOurs::Left(_)))
             .map(|left| format!("{}: {}", left.origin, left.value))
             .chain(draft.left)
             .collect(),
@@ -279,7 +287,9 @@ pub fn plan(request: &Request, inventory: &Inventory) -> Plan {
         needs_boot_device: root::leaves_server_out(request),
         onfail: request.onfail,
         expectation,
-    }
+    };
+    plan.tokens = tokens::tokens(request, &plan);
+    plan
 }
 
 fn nothing() -> Expectation {

@@ -5,7 +5,7 @@
 use kernel_cmdline::{Arguments, OnFail};
 use serde::Serialize;
 
-use super::{OnFailure, Request};
+use super::{NotOurs, OnFailure, Request};
 use crate::system::drivers;
 use crate::wish::origin::requested;
 
@@ -25,10 +25,16 @@ pub enum Dump {
 
 /// Removes from `request`, made from `arguments`, what such a kernel does not do.
 pub(super) fn narrow(request: &mut Request, arguments: &Arguments<'_>) {
-    const ON_FAILURE: &str = "this kernel saves a crash dump: kdump continues after a failure";
-    const SERVER: &str = "this kernel saves a crash dump: no server is queried over RDMA";
-    const ROOT: &str = "this kernel saves a crash dump: no module is loaded for the root file system, and the root file system is not checked";
-    const MODULES: &str = "this kernel saves a crash dump: ib_umad, ib_uverbs and rdma_ucm are not loaded, because no link needs them";
+    const ON_FAILURE: NotOurs =
+        NotOurs::Unused("this kernel saves a crash dump: kdump continues after a failure");
+    const SERVER: NotOurs =
+        NotOurs::Unused("this kernel saves a crash dump: no server is queried over RDMA");
+    const ROOT: NotOurs = NotOurs::Unused(
+        "this kernel saves a crash dump: no module is loaded for the root file system, and the root file system is not checked",
+    );
+    const MODULES: NotOurs = NotOurs::Unused(
+        "this kernel saves a crash dump: ib_umad, ib_uverbs and rdma_ucm are not loaded, because no link needs them",
+    );
     if request.requested_by.is_none() {
         return;
     }

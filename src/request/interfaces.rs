@@ -8,15 +8,15 @@ mod boot;
 
 use std::net::IpAddr;
 
-use addressing::addressed;
+use addressing::{addressed, second_family, settings};
 use kernel_cmdline::{
-    Arguments, Bond, ClientIdForm, HwAddr, Ifname, Interface, Ip, Mode, Mtu, Spanned,
+    Arguments, Bond, ClientIdForm, HwAddr, Ifname, Interface, Ip, Mode, Mtu, Spanned, StackKind,
 };
 
 use crate::dhcp::identity::RequestedId;
 use crate::inet::{Address, Route};
 use crate::wish::ipoib::{self, FULL_MEMBER, IpoibWish, RequestedMode, RequestedMtu};
-use crate::wish::origin::{Requested, requested};
+use crate::wish::origin::{Origin, Requested, origin, requested};
 
 pub use addressing::is_addressed;
 pub use bonds::{RequestedBond, bonds};
@@ -99,12 +99,12 @@ fn key(arguments: &Arguments<'_>, interface: &Interface<'_>) -> Key {
 
 /// Whether an interface is InfiniBand: by its name or address, by an `ifname=` that gives its name
 /// to an InfiniBand address, or as a bond of such interfaces.
-fn means_infiniband(arguments: &Arguments<'_>, interface: &Interface<'_>) -> bool {
+pub fn is_infiniband(arguments: &Arguments<'_>, interface: &Interface<'_>) -> bool {
     is_single(arguments, interface)
         || bonds_of(arguments).any(|bond| *interface == Interface::Name(bond.value.name))
 }
 
-/// Like `means_infiniband`, without bonds: a bond's name may also begin with `ib`.
+/// Like `is_infiniband`, without bonds: a bond's name may also begin with `ib`.
 fn is_single(arguments: &Arguments<'_>, interface: &Interface<'_>) -> bool {
     let named = |name: &str| named_address(arguments, split_child(name).0).is_some();
     let bond = |name: &str| {
@@ -141,6 +141,7 @@ pub fn named(arguments: &Arguments<'_>) -> Vec<Requested<InterfaceWish>> {
     collected.ips();
     collected.children();
     collected.bonds();
+    collected.stacked();
     collected.booted();
     collected.boot_addresses();
     collected.modes();
@@ -149,6 +150,14 @@ pub fn named(arguments: &Arguments<'_>) -> Vec<Requested<InterfaceWish>> {
     collected.nameservers();
     collected.routes();
     collected.client_ids();
+    for found in &mut collected.found {
+        let ipoib = &mut found.value.ipoib;
+        ipoib.second_family = second_family(arguments, ipoib);
+        found
+            .value
+            .follows
+            .extend(settings(arguments, &found.value.ipoib));
+    }
     refuse_shared_names(&mut collected.found);
     collected.found
 }
@@ -231,6 +240,7 @@ impl Collected<'_, '_> {
         let key = key(self.arguments, &interface.value);
         if let Some(position) = self.position(&key) {
             if let Some(found) = self.found.get_mut(position) {
+                found.value.follows.push(origin(interface));
                 change(&mut found.value);
             }
             return;
@@ -244,6 +254,7 @@ impl Collected<'_, '_> {
             },
             refused: None,
             left: false,
+            follows: vec![origin(interface)],
         };
         change(&mut entry);
         if let Interface::Address(_) = interface.value {
@@ -264,10 +275,7 @@ impl Collected<'_, '_> {
 
     fn ips(&mut self) {
         let arguments = self.arguments;
-        let ours = |ip: &Ip<'_>| {
-            ip.interface
-                .is_some_and(|i| means_infiniband(arguments, &i))
-        };
+        let ours = |ip: &Ip<'_>| ip.interface.is_some_and(|i| is_infiniband(arguments, &i));
         for ip in arguments.net.ip.iter().filter(|ip| ours(&ip.value)) {
             if let Some(interface) = ip.value.interface {
                 self.ip(&ip.value, &ip.with(interface));
@@ -300,11 +308,35 @@ impl Collected<'_, '_> {
         }
     }
 
+    /// Adds what other programs would make of InfiniBand interfaces, refused: the boot would wait for
+    /// such an interface until the deadline.
+    fn stacked(&mut self) {
+        let arguments = self.arguments;
+        let is_ours = |interface: &Interface<'_>| is_infiniband(arguments, interface);
+        let all = arguments.net.stacked.iter();
+        for stacked in all.filter(|stacked| stacked.value.below.iter().any(is_ours)) {
+            let reason = match stacked.value.kind {
+                StackKind::Vlan => {
+                    "the kernel makes no VLAN on an InfiniBand interface (NETIF_F_VLAN_CHALLENGED): ib.pkey= makes \
+                     an interface for a partition"
+                }
+                StackKind::Bridge => "the kernel takes only Ethernet interfaces into a bridge",
+                StackKind::Team => "ibboot makes no team of InfiniBand interfaces: write bond=",
+            };
+            self.change(
+                &stacked.with(Interface::Name(stacked.value.name)),
+                |found| {
+                    found.refused = Some(reason.to_owned());
+                },
+            );
+        }
+    }
+
     /// `bootdev=` and `BOOTIF=`.
     fn booted(&mut self) {
         let arguments = self.arguments;
         let bootdev = arguments.net.bootdev.iter();
-        for interface in bootdev.filter(|bootdev| means_infiniband(arguments, &bootdev.value)) {
+        for interface in bootdev.filter(|bootdev| is_infiniband(arguments, &bootdev.value)) {
             self.add(interface, |_| ());
         }
         let bootif = arguments.boot_interface();
@@ -319,8 +351,11 @@ impl Collected<'_, '_> {
         let is_static = ip.methods.iter().all(|method| method.is_static());
         self.change(interface, |found| {
             let ipoib = &mut found.ipoib;
-            found.left |= !addressed(arguments, ip, ipoib) && !is_static;
-            if let Some(client) = ip.client.filter(|_| is_static) {
+            let is_left = !addressed(arguments, ip, ipoib) && !is_static;
+            found.left |= is_left;
+            // Beside the address of a server, as nm-initrd-generator and systemd-network-generator
+            // set it.
+            if let Some(client) = ip.client.filter(|_| !is_left) {
                 let whole = if client.address.is_ipv6() { 128 } else { 32 };
                 ipoib.addresses.push(Address {
                     address: client.address,
@@ -345,6 +380,11 @@ impl Collected<'_, '_> {
         let anywhere = arguments.net.ip.iter();
         for ip in anywhere.filter(|ip| ip.value.interface.is_none()) {
             self.ip(&ip.value, &device);
+            let key = key(arguments, &device.value);
+            let found = self.position(&key).and_then(|at| self.found.get_mut(at));
+            found
+                .into_iter()
+                .for_each(|found| found.value.follows.push(origin(ip)));
         }
         if let Some(ip) = boot::implied(arguments) {
             self.ip(&ip, &device);
@@ -361,7 +401,7 @@ impl Collected<'_, '_> {
         };
         for found in &mut self.found {
             let means = |interface: &Interface<'_>| found.value.is(&key(arguments, interface));
-            let mut client_id = RequestedId::default();
+            let (mut client_id, mut by) = (RequestedId::default(), None);
             let forms = &arguments.ib.client_ids;
             let all = forms.iter().filter(|id| id.value.interface.is_none());
             let named = forms.iter().filter(|id| {
@@ -370,10 +410,16 @@ impl Collected<'_, '_> {
             });
             for id in all.chain(named) {
                 client_id = of_form(id.value.form);
+                by = Some(origin(id));
             }
             let explicit = arguments.net.dhcp.client_ids.iter();
             for id in explicit.filter(|id| means(&id.value.interface)) {
                 client_id = RequestedId::Bytes(id.value.id.bytes().collect());
+                by = Some(origin(id));
+            }
+            let ipoib = &found.value.ipoib;
+            if ipoib.dhcp.is_some() || ipoib.dhcp6.is_some() || ipoib.information.is_some() {
+                found.value.follows.extend(by);
             }
             if let Some(dhcp6) = &mut found.value.ipoib.dhcp6 {
                 dhcp6.client_id = client_id.clone();
@@ -393,7 +439,12 @@ impl Collected<'_, '_> {
             port: port.to_owned(),
             pkey: Some(pkey),
         };
-        if self.position(&key).is_none() {
+        if let Some(position) = self.position(&key) {
+            let found = self.found.get_mut(position);
+            found
+                .into_iter()
+                .for_each(|found| found.value.follows.push(origin(argument)));
+        } else {
             let entry = InterfaceWish {
                 name: ipoib::child_name(parent, pkey),
                 port: port.to_owned(),
@@ -403,6 +454,7 @@ impl Collected<'_, '_> {
                 },
                 refused: None,
                 left: false,
+                follows: vec![origin(argument)],
             };
             self.found.push(requested(argument, entry));
         }
@@ -429,20 +481,24 @@ impl Collected<'_, '_> {
             let servers = self.arguments.net.nameservers.iter().map(|n| n.value);
             if entry.is_addressed() {
                 entry.dns.extend(servers);
+                let all = self.arguments.net.nameservers.iter();
+                found.value.follows.extend(all.map(origin));
             }
         }
     }
 
-    /// Each `rd.route=` belongs to one interface: the named one, the one whose address reaches the
-    /// gateway, otherwise the one that the root file system uses.
+    /// Each `rd.route=` belongs to one interface: the named one, the one whose static address reaches
+    /// the gateway, otherwise the one that the root file system uses, if it has any address.
     fn routes(&mut self) {
         for route in &self.arguments.net.routes {
+            let by = origin(route);
             let route = &route.value;
             let position = match &route.interface {
                 Some(interface) => self.position(&key(self.arguments, interface)),
                 None => self.reaching(route.gateway),
             };
             if let Some(found) = position.and_then(|position| self.found.get_mut(position)) {
+                found.value.follows.push(by);
                 found.value.ipoib.routes.push(Route {
                     network: Address {
                         address: route.network,
@@ -459,8 +515,9 @@ impl Collected<'_, '_> {
             let mut addresses = found.value.ipoib.addresses.iter();
             gateway.is_some_and(|gateway| addresses.any(|address| address.reaches(gateway)))
         };
+        // A lease may reach the gateway.
         let boot = |found: &Requested<InterfaceWish>| {
-            found.value.ipoib.boot && !found.value.ipoib.addresses.is_empty()
+            found.value.ipoib.boot && found.value.ipoib.is_addressed()
         };
         let first = self.found.iter().position(near);
         first.or_else(|| self.found.iter().position(boot))
@@ -473,6 +530,9 @@ impl Collected<'_, '_> {
         for found in &mut self.found {
             let entry = &mut found.value.ipoib;
             entry.mode = entry.mode.or(all);
+            let mut modes = arguments.ib.modes.iter();
+            let of_all = modes.rfind(|mode| mode.value.interface.is_none());
+            found.value.follows.extend(of_all.map(origin));
         }
         for mode in &arguments.ib.modes {
             let requested = requested_mode(mode.value.mode);
@@ -496,7 +556,11 @@ impl Collected<'_, '_> {
             self.found.iter().map(|f| f.value.ipoib.mtu).collect();
         for found in &mut self.found {
             let entry = &mut found.value.ipoib;
+            let mut mtus = arguments.ib.mtus.iter();
+            let of_all = mtus.rfind(|mtu| mtu.value.interface.is_none());
+            let of_all = of_all.filter(|_| entry.mtu.is_none());
             entry.mtu = entry.mtu.or(all);
+            found.value.follows.extend(of_all.map(origin));
         }
         for mtu in &arguments.ib.mtus {
             let Some(interface) = mtu.value.interface else {
@@ -528,4 +592,6 @@ pub struct InterfaceWish {
     /// The addresses are left to the image's network module, which must be able to set the
     /// interface up.
     pub left: bool,
+    /// Every argument that the wish follows.
+    pub follows: Vec<Origin>,
 }

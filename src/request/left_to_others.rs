@@ -4,6 +4,7 @@
 
 use kernel_cmdline::{Arguments, HwAddr, Interface, Method, Net, Route, Spanned};
 
+use super::NotOurs;
 use super::interfaces::{
     InterfaceWish, boot_device, is_addressed, is_named, is_without_ip, unaddressed,
 };
@@ -31,15 +32,23 @@ fn ethernet_booted_from<'a>(
 }
 
 /// The arguments that address an interface without naming one.
-fn left_anywhere(arguments: &Arguments<'_>) -> Vec<Requested<&'static str>> {
-    const WHICH: &str = "the argument names no interface: it is left to the image's network module; \
-         for InfiniBand write ip=INTERFACE:dhcp or bootdev=";
-    const WHOSE: &str = "the argument names no interface: it is left to the image's network module; \
-         for InfiniBand add the interface or write bootdev=";
-    const ANOTHER: &str = "another ip= names the boot device, and this argument names no interface: \
-         it is left to the image's network module";
-    const NOWHERE: &str = "no ip= and no bootdev= names an interface: the address is left to the image's \
-         network module; for InfiniBand write ip=INTERFACE:dhcp or bootdev=";
+fn left_anywhere(arguments: &Arguments<'_>) -> Vec<Requested<NotOurs>> {
+    const WHICH: NotOurs = NotOurs::Left(
+        "the argument names no interface: it is left to the image's network module; \
+         for InfiniBand write ip=INTERFACE:dhcp or bootdev=",
+    );
+    const WHOSE: NotOurs = NotOurs::Left(
+        "the argument names no interface: it is left to the image's network module; \
+         for InfiniBand add the interface or write bootdev=",
+    );
+    const ANOTHER: NotOurs = NotOurs::Unused(
+        "another ip= names the boot device, and this argument names no interface: \
+         no interface gets this address",
+    );
+    const NOWHERE: NotOurs = NotOurs::Left(
+        "no ip= and no bootdev= names an interface: the address is left to the image's \
+         network module; for InfiniBand write ip=INTERFACE:dhcp or bootdev=",
+    );
     let booted = boot_device(arguments);
     let ip = &arguments.net.ip;
     let is_boot_devices = unaddressed(arguments).is_some();
@@ -68,9 +77,11 @@ fn left_anywhere(arguments: &Arguments<'_>) -> Vec<Requested<&'static str>> {
 pub(super) fn left(
     arguments: &Arguments<'_>,
     interfaces: &[Requested<InterfaceWish>],
-) -> Vec<Requested<&'static str>> {
-    const BOOTIF: &str = "dracut's network module uses this interface as the boot device and sets it up; \
-         rd.bootif=0 prevents that";
+) -> Vec<Requested<NotOurs>> {
+    const BOOTIF: NotOurs = NotOurs::Left(
+        "dracut's network module uses this interface as the boot device and sets it up; \
+         rd.bootif=0 prevents that",
+    );
     // Bonds included.
     let is_ours = |interface: Interface<'_>| {
         let mut known = interfaces.iter().map(|known| known.value.name.as_str());
@@ -93,19 +104,29 @@ pub(super) fn left(
 fn left_of_ip(
     arguments: &Arguments<'_>,
     is_ours: impl Fn(Interface<'_>) -> bool,
-) -> Vec<Requested<&'static str>> {
-    const ADDRESS: &str = "this address is left to the image's network module";
-    const REST: &str =
-        "link-local and ibft are left to the image's network module; ibboot carries out the others";
+) -> Vec<Requested<NotOurs>> {
+    const ADDRESS: NotOurs = NotOurs::Left("this address is left to the image's network module");
+    const REST: NotOurs = NotOurs::Unused(
+        "link-local and ibft are not carried out beside another method: the image's network module is kept away \
+         from the interface",
+    );
     const OTHERS: [Method; 2] = [Method::LinkLocal, Method::Ibft];
-    const HARDWARE: &str = "the hardware address is not set: that of an IPoIB interface is its queue pair number and \
-         its port's GUID, and the kernel lets only the GUID be changed";
+    const HARDWARE: NotOurs = NotOurs::Unused(
+        "the hardware address is not set: that of an IPoIB interface is its queue pair number and \
+         its port's GUID, and the kernel lets only the GUID be changed",
+    );
+    const NTP: NotOurs = NotOurs::Unused(
+        "the NTP server is not used: no program of the initramfs sets the clock from it",
+    );
     let mut left = Vec::new();
     let is_booted = unaddressed(arguments).is_some();
     let ip = arguments.net.ip.iter();
     for ip in ip.filter(|ip| ip.value.interface.map_or(is_booted, &is_ours)) {
         if ip.value.macaddr.is_some() {
             left.push(requested(ip, HARDWARE));
+        }
+        if ip.value.ntp.is_some() {
+            left.push(requested(ip, NTP));
         }
         let methods = &ip.value.methods;
         let carried_out = |method: &Method| !OTHERS.contains(method);
@@ -123,9 +144,14 @@ fn left_behind_addresses(
     arguments: &Arguments<'_>,
     interfaces: &[Requested<InterfaceWish>],
     is_ours: impl Fn(Interface<'_>) -> bool,
-) -> Vec<Requested<&'static str>> {
-    const NAMES: &str = "name servers are left to the image's network module";
-    const ROUTE: &str = "no address of an InfiniBand interface reaches the gateway of this route: the route is left to the image's network module";
+) -> Vec<Requested<NotOurs>> {
+    const NAMES: NotOurs = NotOurs::Left("name servers are left to the image's network module");
+    const ROUTE: NotOurs = NotOurs::Left(
+        "no address of an InfiniBand interface reaches the gateway of this route: the route is left to the image's network module",
+    );
+    const UNADDRESSED: NotOurs = NotOurs::Unused(
+        "no other argument names the InfiniBand interface of this route: no program sets the route",
+    );
     let net = &arguments.net;
     let mut left = Vec::new();
     if !interfaces.iter().any(|i| i.value.ipoib.is_addressed()) {
@@ -144,6 +170,10 @@ fn left_behind_addresses(
         let route = &route.value;
         !is_taken(route) && may_be_ours(route)
     });
-    left.extend(routes.map(|a| requested(a, ROUTE)));
+    let is_named_ours = |route: &Route<'_>| route.interface.is_some_and(&is_ours);
+    left.extend(routes.map(|a| match is_named_ours(&a.value) {
+        true => requested(a, UNADDRESSED),
+        false => requested(a, ROUTE),
+    }));
     left
 }

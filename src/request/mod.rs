@@ -4,10 +4,12 @@
 
 mod dump;
 mod left_to_others;
+mod written;
 
 pub mod interfaces;
 pub mod root;
 
+use std::fmt;
 use std::time::Duration;
 
 use kernel_cmdline::{
@@ -29,6 +31,7 @@ use crate::wish::origin::{Origin, Requested, origin, requested};
 use crate::wish::storage;
 
 pub use dump::Dump;
+pub use written::{Known, Written};
 
 /// Deadline if neither `rd.ib.timeout=` nor `rd.retry=` gives one: dracut's default.
 const TIMEOUT: Duration = Duration::from_secs(180);
@@ -77,6 +80,22 @@ pub enum OnFailure {
     Reboot,
     /// The boot continues, and dracut, which waits for the network with its own deadline, decides.
     Dracut,
+}
+
+/// Why ibboot does not carry out a valid argument.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NotOurs {
+    /// Another program is able to carry it out.
+    Left(&'static str),
+    /// No program carries it out.
+    Unused(&'static str),
+}
+
+impl fmt::Display for NotOurs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (NotOurs::Left(why) | NotOurs::Unused(why)) = self;
+        f.write_str(why)
+    }
 }
 
 /// Everything that the command line requests of ibboot.
@@ -142,7 +161,9 @@ pub struct Request {
     /// One line for each invalid argument.
     pub complaints: Vec<String>,
     /// Valid arguments that ibboot does not carry out, with the reason.
-    pub left: Vec<Requested<&'static str>>,
+    pub left: Vec<Requested<NotOurs>>,
+    /// Every argument of the table, in reading order.
+    pub written: Vec<Written>,
     /// Set if this kernel saves a crash dump: which part of the command line it carries out.
     pub dump: Option<Dump>,
 }
@@ -200,10 +221,29 @@ impl Request {
         let arguments = kernel_cmdline::parse(sources);
         let mut request = Request::new(&arguments);
         request.blacklist.extend(of_modprobe(sources));
+        request.written = written::written(sources, &arguments);
         if saves_dump {
             dump::narrow(&mut request, &arguments);
         }
         request
+    }
+
+    /// Whether the image's network modules are kept away from InfiniBand interfaces, except those
+    /// whose addresses are left to them. They keep all if they shall address any interface and ibboot
+    /// gives no interface an address.
+    pub fn claims_infiniband(&self) -> bool {
+        let interfaces = self.interfaces.iter().map(|interface| &interface.value);
+        let ours: Vec<_> = interfaces
+            .filter(|interface| !interface.left && interface.refused.is_none())
+            .collect();
+        if self.requested_by.is_none() || (ours.is_empty() && self.any_interface.is_none()) {
+            return false;
+        }
+        let bonds = self.bonds.iter().map(|bond| &bond.value);
+        let bonds = bonds.filter(|bond| !bond.left && bond.refused.is_none());
+        let wishes = ours.iter().map(|interface| &interface.ipoib);
+        let mut wishes = wishes.chain(bonds.map(|bond| &bond.ipoib));
+        !self.anywhere || wishes.any(IpoibWish::is_addressed)
     }
 
     /// The wishes in `arguments`.
@@ -276,6 +316,7 @@ impl Request {
             on_console: debug || arguments.info.is_some_and(|on| on.value),
             complaints: complaints(arguments),
             left: replaced.into_iter().chain(left).collect(),
+            written: Vec::new(),
             dump: None,
         }
     }
@@ -294,10 +335,9 @@ fn modules(arguments: &Arguments<'_>) -> Vec<Requested<String>> {
 }
 
 /// The software links, the last one of each name, and the arguments that it replaces.
-fn soft_links(
-    arguments: &Arguments<'_>,
-) -> (Vec<Requested<SoftLink>>, Vec<Requested<&'static str>>) {
-    const REPLACED: &str = "a later argument gives the same name to another link";
+fn soft_links(arguments: &Arguments<'_>) -> (Vec<Requested<SoftLink>>, Vec<Requested<NotOurs>>) {
+    const REPLACED: NotOurs =
+        NotOurs::Unused("a later argument gives the same name to another link");
     let mut links: Vec<Requested<SoftLink>> = Vec::new();
     let mut replaced = Vec::new();
     for link in &arguments.ib.links {

@@ -15,6 +15,7 @@ mod contract;
 mod dhcp;
 mod dhcp6;
 mod dry_run;
+mod families;
 mod information;
 mod journal;
 mod leasing;
@@ -72,6 +73,7 @@ struct Walk<'a> {
     net: Net,
     ages: Ages,
     tried: act::Tried,
+    families: families::Families,
     parts: Parts<'a>,
     journal: Journal,
     files: Files,
@@ -97,6 +99,9 @@ fn tell_plan(plan: &Plan) {
     }
     for left in &plan.left {
         ::log::info!("{left}");
+    }
+    for token in plan.tokens.iter().filter(|token| token.is_news) {
+        ::log::warn!("{token}");
     }
     for refusal in &plan.refusals {
         ::log::error!("{}: {}", refusal.object, refusal.reason);
@@ -160,6 +165,7 @@ impl<'a> Walk<'a> {
             net: Net::open()?,
             tried: act::Tried::default(),
             ages: Ages::default(),
+            families: families::Families::default(),
             parts: Parts {
                 modules: modules::Modules::load(root, index, plan),
                 probing: probing::Probing::new(root),
@@ -229,6 +235,7 @@ impl<'a> Walk<'a> {
     /// Waits until there is a reason to look again. True if that is SIGTERM.
     async fn wait(&mut self, alarms: &mut Alarms) -> bool {
         let soon = Instant::now() + self.parts.watch.interval();
+        let soon = self.families.due().map_or(soon, |due| due.min(soon));
         loop {
             let next = self.parts.next(alarms.deadline.min(soon));
             tokio::select! {
@@ -297,7 +304,11 @@ impl<'a> Walk<'a> {
             facts = self.look();
         }
         self.parts.add_to(&mut facts);
-        let report = verify(&self.expectation, &facts);
+        let mut report = verify(&self.expectation, &facts);
+        let now = Instant::now();
+        if self.families.follow(&mut self.expectation, &report, now) {
+            report = verify(&self.expectation, &facts);
+        }
         self.parts.judged(Verdict {
             root: self.root,
             rdma: self.rdma.as_ref(),

@@ -394,7 +394,7 @@ table! {
         hint: "a DHCP server or relay must listen on this network",
         files: [&["{netdev}/ifindex"], GRANTED],
         applies: interface(|interface, _| interface.wish.dhcp.is_some()),
-        evaluate: |interface, facts| lease::evaluate(interface.netdev, facts),
+        evaluate: |interface, facts| lease::evaluate(interface.wish, interface.netdev, facts),
     }
     Lease6Present {
         name: "lease6.present",
@@ -405,7 +405,7 @@ table! {
         hint: "a DHCPv6 server or relay must listen on this network",
         files: [&["{netdev}/ifindex"], GRANTED, ADDRESSES],
         applies: interface(|interface, facts| lease::is_wanted6(interface.wish, interface.netdev, facts)),
-        evaluate: |interface, facts| lease::evaluate6(interface.netdev, facts),
+        evaluate: |interface, facts| lease::evaluate6(interface.wish, interface.netdev, facts),
     }
     AddressPresent {
         name: "address.present",
@@ -416,7 +416,7 @@ table! {
         hint: "look for another program that removes addresses",
         files: [&["{netdev}/ifindex"], GRANTED, ADDRESSES],
         applies: interface(|interface, _| interface.wish.is_addressed()),
-        evaluate: |interface, _| interface::addresses(interface.wish, interface.netdev),
+        evaluate: |interface, facts| interface::addresses(interface.wish, interface.netdev, facts),
     }
     RoutePresent {
         name: "route.present",

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 
 use super::carrier;
 use super::checks::Id;
+use super::lease;
 use super::object::{Interface, Ipoib};
 use crate::facts::{AddressState, Facts, Netdev, PortRef, rules};
 use crate::inet::Address;
@@ -178,7 +179,17 @@ pub fn routes(wish: &IpoibWish, netdev: &Netdev) -> Finding {
     Finding::ok(ID, &all.join(", "))
 }
 
-pub fn addresses(wish: &IpoibWish, netdev: &Netdev) -> Finding {
+pub fn addresses(wish: &IpoibWish, netdev: &Netdev, facts: &Facts) -> Finding {
+    let finding = all_addresses(wish, netdev);
+    let mut static_ones = wish.addresses.iter();
+    let has_all = static_ones.all(|a| netdev.state_of(a) == Some(AddressState::Usable));
+    match wish.autoconf {
+        Some(Autoconf::Router) if has_all => lease::without_router(finding, wish, netdev, facts),
+        _ => finding,
+    }
+}
+
+fn all_addresses(wish: &IpoibWish, netdev: &Netdev) -> Finding {
     let has = |address: &Address, state| netdev.state_of(address) == Some(state);
     let mut expected: Vec<String> = wish.addresses.iter().map(ToString::to_string).collect();
     let mut requested = wish.addresses.iter();
@@ -252,7 +263,7 @@ mod tests {
                 ..Netdev::default()
             };
             let wish = IpoibWish::default().granted6(&lease, netdev.shown6(lease.address));
-            let finding = addresses(&wish, &netdev);
+            let finding = addresses(&wish, &netdev, &Facts::default());
             (finding.status, finding.found.unwrap_or_default())
         };
         for same in ["fd00::5/64", "fd00::5/128"] {

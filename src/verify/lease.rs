@@ -5,8 +5,8 @@ use super::checks::Id;
 use crate::dhcp::{Granted, v4, v6};
 use crate::facts::{AddressState, Facts, Netdev};
 use crate::system::clock::SECOND;
-use crate::verify::report::Finding;
-use crate::wish::ipoib::{Autoconf, IpoibWish};
+use crate::verify::report::{Finding, Status};
+use crate::wish::ipoib::{Autoconf, Family, IpoibWish};
 
 /// The hint if no lease was requested.
 const NOT_RUN: &str = "ibboot up requests the lease: check that it ran";
@@ -41,8 +41,67 @@ pub fn has_router_address(wish: &IpoibWish, netdev: &Netdev) -> bool {
     others.any(|other| Autoconf::Router.is_met_by(other.address))
 }
 
+/// What is known of the other address family of an interface.
+struct Other {
+    /// The interface has an address of it.
+    is_there: bool,
+    /// Its client does not give up.
+    is_open: bool,
+}
+
+/// The IPv6 addresses of servers and routers.
+fn ipv6(wish: &IpoibWish, netdev: &Netdev, facts: &Facts) -> Other {
+    let client = progress6(netdev, facts);
+    let of_router = wish.autoconf == Some(Autoconf::Router) && has_router_address(wish, netdev);
+    Other {
+        is_there: of_router || client.is_some_and(|client| client.lease.is_some()),
+        is_open: wish.dhcp6.is_none() || client.is_none_or(|client| !client.gave_up),
+    }
+}
+
+fn ipv4(netdev: &Netdev, facts: &Facts) -> Other {
+    let client = progress(netdev, facts);
+    Other {
+        is_there: client.is_some_and(|client| client.lease.is_some()),
+        is_open: client.is_none_or(|client| !client.gave_up),
+    }
+}
+
+/// A missing family: a warning if the other one is enough, and no reason to give up while the other
+/// one may come.
+fn spared(finding: Finding, wish: &IpoibWish, family: Family, other: &Other) -> Finding {
+    if finding.status != Status::Critical || !wish.may_lack(family) {
+        return finding;
+    }
+    let is_over = wish
+        .second_family
+        .as_ref()
+        .is_some_and(|second| second.is_over);
+    let is_waited_for = !is_over && !finding.lasting;
+    match other {
+        Other { is_there: true, .. } if !is_waited_for => finding.as_warning().passing(),
+        Other { is_there: true, .. } | Other { is_open: true, .. } => finding.passing(),
+        _ => finding,
+    }
+}
+
+/// The finding about a router's address that is missing beside a lease of DHCP.
+pub fn without_router(
+    finding: Finding,
+    wish: &IpoibWish,
+    netdev: &Netdev,
+    facts: &Facts,
+) -> Finding {
+    spared(finding, wish, Family::Ipv6, &ipv4(netdev, facts))
+}
+
 /// The DHCP lease.
-pub fn evaluate(netdev: &Netdev, facts: &Facts) -> Finding {
+pub fn evaluate(wish: &IpoibWish, netdev: &Netdev, facts: &Facts) -> Finding {
+    let other = ipv6(wish, netdev, facts);
+    spared(of_ipv4(netdev, facts), wish, Family::Ipv4, &other)
+}
+
+fn of_ipv4(netdev: &Netdev, facts: &Facts) -> Finding {
     const ID: Id = Id::LeasePresent;
     let Some(progress) = progress(netdev, facts) else {
         return missing(ID, "no lease was requested", NOT_RUN);
@@ -53,7 +112,12 @@ pub fn evaluate(netdev: &Netdev, facts: &Facts) -> Finding {
 }
 
 /// The DHCPv6 lease.
-pub fn evaluate6(netdev: &Netdev, facts: &Facts) -> Finding {
+pub fn evaluate6(wish: &IpoibWish, netdev: &Netdev, facts: &Facts) -> Finding {
+    let other = ipv4(netdev, facts);
+    spared(of_ipv6(netdev, facts), wish, Family::Ipv6, &other)
+}
+
+fn of_ipv6(netdev: &Netdev, facts: &Facts) -> Finding {
     const ID: Id = Id::Lease6Present;
     let Some(progress) = progress6(netdev, facts) else {
         let (found, hint) = not_begun(netdev);
@@ -128,10 +192,10 @@ mod tests {
     use crate::dhcp::v6::Dhcp6Wish;
     use crate::facts::FoundAddress;
     use crate::inet::Address;
-    use crate::verify::report::Status;
+    use crate::wish::ipoib::SecondFamily;
 
     fn found(netdev: &Netdev, facts: &Facts) -> (Status, String) {
-        let finding = evaluate6(netdev, facts);
+        let finding = of_ipv6(netdev, facts);
         (finding.status, finding.found.unwrap_or_default())
     }
 
@@ -235,7 +299,7 @@ mod tests {
             ..Facts::default()
         };
         let found = |facts: &Facts| {
-            let finding = evaluate(&netdev, facts);
+            let finding = of_ipv4(&netdev, facts);
             (finding.status, finding.found.unwrap_or_default())
         };
         facts.taken_ns = 64 * SECOND;
@@ -247,5 +311,54 @@ mod tests {
         facts.dhcp.clear();
         let nobody = "no lease was requested".to_owned();
         assert_eq!(found(&facts), (Status::Critical, nobody));
+    }
+
+    #[test]
+    fn one_family_is_enough_when_the_wait_is_over() {
+        let other = |is_there, is_open| Other { is_there, is_open };
+        let failed = || Finding::failed(Id::LeasePresent, "nobody answers", "a lease");
+        let wish = |is_over, needed| IpoibWish {
+            second_family: Some(SecondFamily {
+                wait_s: 20,
+                needed,
+                is_over,
+            }),
+            ..IpoibWish::default()
+        };
+        let (warning, critical) = (Status::Warning, Status::Critical);
+        let ipv4 = Some(Family::Ipv4);
+        for (is_over, needed, gave_up, other, status, lasting) in [
+            (false, None, false, other(true, true), critical, false),
+            (true, None, false, other(true, true), warning, false),
+            (false, None, true, other(true, true), warning, false),
+            // The other family may still come; then it cannot.
+            (true, None, true, other(false, true), critical, false),
+            (true, None, true, other(false, false), critical, true),
+            // The server of the root file system has an IPv4 address.
+            (true, ipv4, false, other(true, true), critical, false),
+            (
+                true,
+                Some(Family::Ipv6),
+                false,
+                other(true, true),
+                warning,
+                false,
+            ),
+        ] {
+            let finding = if gave_up {
+                failed().lasting()
+            } else {
+                failed()
+            };
+            let found = spared(finding, &wish(is_over, needed), Family::Ipv4, &other);
+            assert_eq!((found.status, found.lasting), (status, lasting));
+        }
+        let single = spared(
+            failed(),
+            &IpoibWish::default(),
+            Family::Ipv4,
+            &other(true, true),
+        );
+        assert_eq!(single.status, critical);
     }
 }

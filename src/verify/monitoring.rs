@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A report as monitoring systems read it: a Nagios plugin's output, Prometheus' text format, and
-//! one line for a node health check. Pure.
+//! one line for a node health check. A report that cannot be made is unknown in each of them. Pure.
 
 use kernel_cmdline::is_plain;
 
-use crate::verify::report::{LinkReport, Report, Status};
+use crate::error::Error;
+use crate::verify::report::{Finding, LinkReport, Report, Status};
 
 /// `n of m links verified`.
 fn count(report: &Report) -> String {
@@ -20,11 +21,21 @@ fn word(status: Status) -> &'static str {
     }
 }
 
+/// Any `|` begins the performance data.
+fn without_bars(text: &str) -> String {
+    text.replace('|', "/")
+}
+
+/// The first line of a Nagios plugin if there is no report.
+pub fn nagios_without_report(error: &Error) -> String {
+    let word = word(Status::Unknown);
+    format!("IBBOOT {word} - {}\n", without_bars(&error.to_string()))
+}
+
 /// The output of a Nagios plugin: the verdict and the worst trouble with performance data, then one
 /// line for each other trouble. The exit code is that of [`Status::exit_code`].
 pub fn nagios(report: &Report) -> String {
-    // Any "|" begins the performance data.
-    let plain = |text: String| text.replace('|', "/");
+    let plain = |text: String| without_bars(&text);
     let troubles = report.troubles();
     let worst = report.reason().or_else(|| troubles.first().cloned());
     let summary = match (&worst, report.status) {
@@ -49,15 +60,22 @@ pub fn nagios(report: &Report) -> String {
     out
 }
 
-/// One line for LBNL Node Health Check and similar programs.
+/// One line for LBNL Node Health Check and similar programs, with the verdict unless it is ok.
 pub fn nhc(report: &Report) -> String {
     match report
         .reason()
         .or_else(|| report.troubles().into_iter().next())
     {
-        Some(reason) if report.status != Status::Ok => format!("ibboot: {reason}\n"),
+        Some(reason) if report.status != Status::Ok => {
+            format!("ibboot: {}: {reason}\n", word(report.status))
+        }
         _ => format!("ibboot: {}\n", count(report)),
     }
+}
+
+/// The line if there is no report.
+pub fn nhc_without_report(error: &Error) -> String {
+    format!("ibboot: {}: {error}\n", word(Status::Unknown))
 }
 
 /// 1 on any failure, as a node health check's `die 1`; a warning is not a failure.
@@ -110,22 +128,46 @@ fn names(link: &LinkReport) -> [(&'static str, &str); 3] {
     ]
 }
 
-/// Gauges for the textfile collector of Prometheus' node exporter.
-pub fn prometheus(report: &Report) -> String {
+/// The two gauges that every output has.
+fn verdict(status: Status, satisfied: bool) -> String {
     let mut out = String::new();
-    let whole = |value: u8| vec![format!(" {value}")];
     family(
         &mut out,
         "ibboot_status",
         "Verdict: 0 ok, 1 warning, 2 critical, 3 unknown.",
-        &whole(report.status.exit_code()),
+        &[format!(" {}", status.exit_code())],
     );
     family(
         &mut out,
         "ibboot_satisfied",
         "Whether everything that is required is verified.",
-        &whole(u8::from(report.satisfied)),
+        &[format!(" {}", u8::from(satisfied))],
     );
+    out
+}
+
+/// The gauges if there is no report.
+pub fn prometheus_without_report() -> String {
+    verdict(Status::Unknown, false)
+}
+
+/// A sample of each check that ran, with these labels in front of its name.
+fn samples<'f>(
+    findings: impl IntoIterator<Item = &'f Finding>,
+    of: &[(&str, &str)],
+) -> Vec<String> {
+    let ran = |finding: &&Finding| finding.status != Status::Skipped;
+    let sample = |finding: &Finding| {
+        let name = ("check", finding.check.row().name);
+        let labels = labels(&[of, &[name]].concat());
+        format!("{labels} {}", finding.status.exit_code())
+    };
+    findings.into_iter().filter(ran).map(sample).collect()
+}
+
+/// Gauges for the textfile collector of Prometheus' node exporter.
+pub fn prometheus(report: &Report) -> String {
+    let mut out = verdict(report.status, report.satisfied);
     family(
         &mut out,
         "ibboot_wrong_arguments",
@@ -176,24 +218,22 @@ pub fn prometheus(report: &Report) -> String {
     );
     let info: Vec<String> = report.links.iter().map(info).collect();
     family(&mut out, "ibboot_link_info", "Properties of a link.", &info);
-    let mut checks = Vec::new();
-    for link in &report.links {
-        for finding in link
-            .checks
-            .iter()
-            .filter(|one| one.status != Status::Skipped)
-        {
-            let name = finding.check.row().name;
-            let [target, port, interface] = names(link);
-            let labels = labels(&[target, port, interface, ("check", name)]);
-            checks.push(format!("{labels} {}", finding.status.exit_code()));
-        }
-    }
+    let links = report.links.iter();
+    let checks: Vec<String> = links
+        .flat_map(|link| samples(&link.checks, &names(link)))
+        .collect();
     family(
         &mut out,
         "ibboot_link_check",
         "Result of a check that ran: 0 ok, 1 warning, 2 critical, 3 unknown.",
         &checks,
+    );
+    let root = report.root.iter().flat_map(|root| &root.findings);
+    family(
+        &mut out,
+        "ibboot_root_check",
+        "Result of a check of the root file system: 0 ok, 1 warning, 2 critical, 3 unknown.",
+        &samples(root, &[]),
     );
     out
 }

@@ -5,7 +5,8 @@ use std::cmp::Reverse;
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::printable;
+use crate::SCHEMA;
+use crate::error::{Error, printable};
 use crate::facts::{Facts, PortRef, Role, Unread};
 use crate::rdma::reach::Server;
 use crate::rdma::types::{Guid, Identity, LinkLayer};
@@ -93,6 +94,13 @@ impl Finding {
     #[must_use]
     pub fn lasting(mut self) -> Finding {
         self.lasting = true;
+        self
+    }
+
+    /// Marks a failure that waiting may resolve.
+    #[must_use]
+    pub fn passing(mut self) -> Finding {
+        self.lasting = false;
         self
     }
 
@@ -437,6 +445,31 @@ impl OtherPorts {
     pub fn words(&self) -> String {
         let of = self.parent.as_ref().map(|parent| format!(" of {parent}"));
         format!("{}{}", self.role.words(), of.unwrap_or_default())
+    }
+}
+
+/// What `ibboot check --format json` prints if the report cannot be made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct NoReport {
+    /// Version of the shape.
+    pub schema: u32,
+    /// Unknown.
+    pub status: Status,
+    /// False.
+    pub satisfied: bool,
+    /// Why.
+    pub error: String,
+}
+
+impl NoReport {
+    /// The report cannot be made because of this error.
+    pub fn new(error: &Error) -> NoReport {
+        NoReport {
+            schema: SCHEMA,
+            status: Status::Unknown,
+            satisfied: false,
+            error: error.to_string(),
+        }
     }
 }
 

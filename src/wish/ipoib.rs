@@ -143,6 +143,9 @@ pub struct IpoibWish {
     /// A DHCPv6 lease is requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dhcp6: Option<Dhcp6Wish>,
+    /// Servers and routers are asked for addresses of both families, and one family is enough.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub second_family: Option<SecondFamily>,
     /// Name servers are requested by DHCPv6 if a router's address is enough.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub information: Option<InformationWish>,
@@ -152,6 +155,38 @@ pub struct IpoibWish {
     /// What a DHCP server suggests: not saved, because each lease has it.
     #[serde(skip)]
     pub suggested: Suggested,
+}
+
+/// An address family.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Family {
+    /// IPv4.
+    Ipv4,
+    /// IPv6.
+    Ipv6,
+}
+
+impl From<IpAddr> for Family {
+    fn from(address: IpAddr) -> Family {
+        match address {
+            IpAddr::V4(_) => Family::Ipv4,
+            IpAddr::V6(_) => Family::Ipv6,
+        }
+    }
+}
+
+/// How long both families are waited for (`rd.net.timeout.ip-required=`).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SecondFamily {
+    /// Seconds after the interface has carrier.
+    pub wait_s: u32,
+    /// The family of the server of the root file system, which may not be missing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub needed: Option<Family>,
+    /// The time is over.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_over: bool,
 }
 
 /// Extent of IPv6 autoconfiguration.
@@ -210,6 +245,18 @@ impl IpoibWish {
         self.peer
             .filter(|peer| peer.is_ipv6() == address.address.is_ipv6())
             .filter(|peer| address.prefix == whole || address.reaches(*peer))
+    }
+
+    /// Whether servers or routers are asked for addresses of both families.
+    pub fn asks_both_families(&self) -> bool {
+        let is_routed = self.autoconf == Some(Autoconf::Router);
+        self.dhcp.is_some() && (self.dhcp6.is_some() || is_routed)
+    }
+
+    /// Whether the interface may lack addresses of this family once it has those of the other one.
+    pub fn may_lack(&self, family: Family) -> bool {
+        let second = self.second_family.as_ref();
+        second.is_some_and(|second| second.needed != Some(family))
     }
 
     /// The autoconfiguration to set in the kernel: with DHCPv6 the routes come from routers.

@@ -12,7 +12,7 @@ pub(super) const ADDRESSES: Group = Group {
             name: "ip",
             grammar: "ip=METHOD | ip=IF:METHOD[:[MTU][:MAC]] | \
                       ip=CLIENT:[PEER]:GATEWAY:MASK:HOSTNAME:IF:METHOD[:[MTU][:MAC]] | \
-                      ip=CLIENT:[PEER]:GATEWAY:MASK:HOSTNAME:IF:METHOD[:[DNS1][:DNS2]] | ip=CLIENT",
+                      ip=CLIENT:[PEER]:GATEWAY:MASK:HOSTNAME:IF:METHOD[:[DNS1][:DNS2][:NTP]] | ip=CLIENT",
             default: "DHCP on the boot device, or on the only bond; if neither is InfiniBand, dracut uses DHCP on \
                       every interface",
             help: "How an interface gets its addresses. May be given several times. A boot device without an ip= uses \
@@ -25,7 +25,8 @@ pub(super) const ADDRESSES: Group = Group {
                    reports that.\n\n\
                    METHOD is dhcp (or on, any), dhcp6, auto6, either6, link6, single-dhcp, link-local, auto, ibft, or \
                    none (or off), which uses only the addresses in the argument. Several methods are separated by \
-                   commas, and all of them are required: dhcp,dhcp6.\n\n\
+                   commas, and all of them are required, but of two address families, as in dhcp,dhcp6, one is enough \
+                   after rd.net.timeout.ip-required=.\n\n\
                    dhcp6 requests one address from a DHCPv6 server, which is set with a prefix of 128 bits: routers \
                    advertise the prefixes on the link and the routes. either6 uses the address of a router's prefix, \
                    and asks a DHCPv6 server if the router requests that (the M flag of its advertisement) or if no \
@@ -35,11 +36,13 @@ pub(super) const ADDRESSES: Group = Group {
                    servers in the advertisement itself (RDNSS).\n\n\
                    MASK is a netmask or a prefix length; the prefix length may also follow CLIENT after a slash. It is \
                    required: ibboot does not guess it from the address. PEER may have a prefix length as well. MTU is \
-                   in bytes. MAC is a hardware address to set on the interface. A PEER outside the network of CLIENT \
+                   in bytes. MAC is a hardware address to set on the interface. NTP, the NTP server of the kernel's own ip=, \
+                   is read, and plan reports that no program uses it. A PEER outside the network of CLIENT \
                    is not a peer but the boot server, which the kernel's own ip= has in this field.\n\n\
                    CLIENT alone, an IPv4 address, takes the other values from gateway=, netmask=, hostname=, mtu= and \
                    ksdevice= (an interface, link, bootif or ibft).\n\n\
-                   An address without METHOD means none.",
+                   An address without METHOD means none. CLIENT with another METHOD, such as dhcp, is set in addition to \
+                   the address of the server.",
             example: "ip=10.0.0.5::10.0.0.1:255.255.255.0:node5:ib0:none",
             origin: Origin::Dracut,
             effect: Effect::InfiniBand,
@@ -65,13 +68,44 @@ pub(super) const ADDRESSES: Group = Group {
                    address of 8 or 20 bytes with dashes, or guid=0x and the GUID of a port; an ip= with the name of \
                    the bond gives the bond its addresses.\n\n\
                    OPTION is an option of the kernel's driver (modinfo bonding); write ; between several addresses in \
-                   one option. mode= is active-backup by default, and no other mode is possible with InfiniBand; \
+                   one option, and IPv6 addresses in brackets. mode= is active-backup by default, and no other mode is possible with InfiniBand; \
                    miimon= is 100 unless miimon= or arp_interval= is given. fail_over_mac is always active. MTU \
                    applies to the bond and all its interfaces. The boot waits for the bond, not for each of its \
                    interfaces. May be given several times.",
             example: "bond=bond0:ib0,ib1:mode=active-backup,miimon=100:2044",
             origin: Origin::Dracut,
             effect: Effect::InfiniBand,
+        },
+        Parameter {
+            name: "vlan",
+            grammar: "vlan=NAME:IF",
+            default: "no VLAN",
+            help: "The VLAN interface NAME on the interface IF. The kernel makes no VLAN on an InfiniBand interface or on a bond of \
+                   such interfaces (NETIF_F_VLAN_CHALLENGED): ibboot refuses the argument then. ib.pkey= makes an interface for \
+                   a partition. May be given several times.",
+            example: "vlan=eth0.5:eth0",
+            origin: Origin::Dracut,
+            effect: Effect::LeftToDracut,
+        },
+        Parameter {
+            name: "bridge",
+            grammar: "bridge=NAME[:IF[,IF...]]",
+            default: "no bridge; without IF dracut's eth0",
+            help: "The bridge NAME of several interfaces. The kernel takes only Ethernet interfaces into a bridge: ibboot refuses \
+                   the argument if an IF is an InfiniBand interface. May be given several times.",
+            example: "bridge=br0:eth0",
+            origin: Origin::Dracut,
+            effect: Effect::LeftToDracut,
+        },
+        Parameter {
+            name: "team",
+            grammar: "team=NAME:IF[,IF...][:RUNNER]",
+            default: "no team",
+            help: "The team NAME of several interfaces. ibboot makes no team and refuses the argument if an IF is an InfiniBand \
+                   interface: write bond= instead. May be given several times.",
+            example: "team=team0:eth0,eth1",
+            origin: Origin::Dracut,
+            effect: Effect::LeftToDracut,
         },
         Parameter {
             name: "bootdev",
@@ -104,7 +138,7 @@ pub(super) const ADDRESSES: Group = Group {
             help: "With 0, BOOTIF= is ignored.",
             example: "rd.bootif=0",
             origin: Origin::Dracut,
-            effect: Effect::LeftToDracut,
+            effect: Effect::InfiniBand,
         },
         Parameter {
             name: "nameserver",
@@ -204,10 +238,13 @@ pub(super) const SETTINGS: Group = Group {
             name: "rd.net.timeout.ip-required",
             grammar: "rd.net.timeout.ip-required=S|infinity",
             default: "20",
-            help: "How long to wait for the second address family of ip=IF:dhcp,dhcp6 after the first one is there.",
+            help: "How long ibboot waits for both address families of ip=IF:dhcp,dhcp6, of dhcp,auto6 and of auto, after \
+                   the interface has carrier; then one of them is enough, and the other one is a warning. With \
+                   infinity both are required. If the address of the server of the root file system is in the \
+                   argument, its family is always required.",
             example: "rd.net.timeout.ip-required=30",
             origin: Origin::NetworkManager,
-            effect: Effect::LeftToDracut,
+            effect: Effect::Dhcp,
         },
         Parameter {
             name: "rd.net.dhcp.retry",
@@ -231,10 +268,10 @@ pub(super) const SETTINGS: Group = Group {
             name: "rd.net.dhcp.dscp",
             grammar: "rd.net.dhcp.dscp=CS0|CS4|CS6",
             default: "CS0",
-            help: "The service class of the DHCP packets, as written.",
+            help: "The service class of the DHCP packets, as written. The packets of ibboot have the class CS0.",
             example: "rd.net.dhcp.dscp=CS6",
             origin: Origin::NetworkManager,
-            effect: Effect::LeftToDracut,
+            effect: Effect::Ethernet,
         },
         Parameter {
             name: "rd.net.dhcp.client-id",
@@ -265,7 +302,7 @@ const fn timeout(
         help,
         example,
         origin: Origin::Dracut,
-        effect: Effect::LeftToDracut,
+        effect: Effect::Ethernet,
     }
 }
 

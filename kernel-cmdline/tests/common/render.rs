@@ -89,6 +89,15 @@ pub fn render(arguments: &Arguments<'_>) -> String {
         let bytes: Vec<_> = id.id.bytes().map(|byte| format!("{byte:02x}")).collect();
         format!("{} = {}", interface(&id.interface), bytes.join(" "))
     });
+    page.list("stacked", &net.stacked, |stacked| {
+        let below: Vec<_> = stacked.below.iter().map(interface).collect();
+        format!(
+            "{} {} on {}",
+            stacked.kind,
+            stacked.name,
+            below.join(" and ")
+        )
+    });
     page.list("ib.pkey", &arguments.pkeys, |pkey| {
         let member = if pkey.is_full_member() {
             "full"
@@ -265,5 +274,6 @@ fn ip(ip: &Ip<'_>) -> String {
     add("macaddr", ip.macaddr.map(|address| address.to_string()));
     add("dns1", ip.dns1.map(|dns| dns.to_string()));
     add("dns2", ip.dns2.map(|dns| dns.to_string()));
+    add("ntp", ip.ntp.map(|ntp| ntp.to_string()));
     parts.join(", ")
 }

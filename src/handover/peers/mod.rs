@@ -58,25 +58,14 @@ pub struct File {
 /// files are written if these programs shall address any interface and ibboot gives no interface an
 /// address.
 pub fn claim(request: &Request) -> Vec<File> {
-    let (left, ours): (Vec<_>, Vec<_>) = request
-        .interfaces
-        .iter()
-        .map(|interface| &interface.value)
-        .filter(|interface| interface.left || interface.refused.is_none())
-        .partition(|interface| interface.left);
-    if request.requested_by.is_none() || (ours.is_empty() && request.any_interface.is_none()) {
+    if !request.claims_infiniband() {
         return Vec::new();
     }
     let bonds = request.bonds.iter().map(|bond| &bond.value);
-    let bonds: Vec<_> = bonds
-        .filter(|bond| !bond.left && bond.refused.is_none())
-        .collect();
-    let wishes = ours.iter().map(|interface| &interface.ipoib);
-    let mut wishes = wishes.chain(bonds.iter().map(|bond| &bond.ipoib));
-    if request.anywhere && !wishes.any(IpoibWish::is_addressed) {
-        return Vec::new();
-    }
-    let left: Vec<&str> = left.iter().map(|left| left.name.as_str()).collect();
+    let bonds = bonds.filter(|bond| !bond.left && bond.refused.is_none());
+    let interfaces = request.interfaces.iter().map(|interface| &interface.value);
+    let left = interfaces.filter(|interface| interface.left);
+    let left: Vec<&str> = left.map(|left| left.name.as_str()).collect();
     // A name that the files cannot express: leave all interfaces to these programs.
     if !left.iter().all(|name| is_plain(name)) {
         return Vec::new();
@@ -89,7 +78,7 @@ pub fn claim(request: &Request) -> Vec<File> {
     if !left.is_empty() {
         network.push_str(&format!("Name=!{}\n", left.join(" ")));
     }
-    let bonds: Vec<&str> = bonds.iter().map(|bond| bond.name.as_str()).collect();
+    let bonds: Vec<&str> = bonds.map(|bond| bond.name.as_str()).collect();
     let mut files = hands_off(&device, &network, &bonds, true, true);
     files.push(legacy_hands_off(&left));
     files

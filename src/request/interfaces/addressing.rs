@@ -8,11 +8,16 @@ use crate::dhcp::identity::RequestedId;
 use crate::dhcp::v4::Dhcp4Wish;
 use crate::dhcp::v6::Dhcp6Wish;
 use crate::dhcp::v6::information::InformationWish;
-use crate::wish::ipoib::{Autoconf, IpoibWish};
+use crate::request::root;
+use crate::wish::ipoib::{Autoconf, Family, IpoibWish, SecondFamily};
+use crate::wish::origin::{Origin, origin};
 
 /// `either6`: seconds to wait for a router (`rd.net.timeout.ipv6auto=`); the kernel has sent three
 /// solicitations by then (RFC 4861 6.3.7).
 const ROUTER_S: u32 = 10;
+/// Seconds to wait for the second address family (`rd.net.timeout.ip-required=`), as
+/// nm-initrd-generator.
+const SECOND_FAMILY_S: u32 = 20;
 /// Maximum of characters in option 60: its length is one byte, and a character has up to four
 /// bytes.
 const VENDOR_CLASS: usize = 63;
@@ -51,6 +56,53 @@ fn limit_s(arguments: &Arguments<'_>) -> Option<u32> {
         None | Some(Limit::Infinite | Limit::Seconds(0)) => None,
         Some(Limit::Seconds(seconds)) => Some(seconds),
     }
+}
+
+/// How long both families are waited for, if `ipoib` has both.
+pub(super) fn second_family(arguments: &Arguments<'_>, ipoib: &IpoibWish) -> Option<SecondFamily> {
+    let limit = arguments.net.timeouts.ip_required;
+    let wait_s = match limit.map(|limit| limit.value) {
+        None => SECOND_FAMILY_S,
+        Some(Limit::Seconds(seconds)) => seconds,
+        Some(Limit::Infinite) => return None,
+    };
+    let server = root::named(arguments).and_then(|root| root.value.server);
+    ipoib.asks_both_families().then(|| SecondFamily {
+        wait_s,
+        needed: server.filter(|_| ipoib.boot).map(Family::from),
+        is_over: false,
+    })
+}
+
+/// The arguments that every client of this interface follows.
+pub(super) fn settings(arguments: &Arguments<'_>, ipoib: &IpoibWish) -> Vec<Origin> {
+    let net = &arguments.net;
+    let (timeouts, settings) = (&net.timeouts, &net.dhcp);
+    let (dhcp, dhcp6) = (ipoib.dhcp.as_ref(), ipoib.dhcp6.as_ref());
+    let is_any = dhcp.is_some() || dhcp6.is_some();
+    let is_routed = ipoib.autoconf == Some(Autoconf::Router);
+    let is_either = dhcp6.is_some_and(|dhcp6| dhcp6.after_router_s.is_some());
+    let follows = [
+        timeouts.dhcp.as_ref().map(origin).filter(|_| is_any),
+        // The number of tries has a meaning only if a try has a limit.
+        settings.retry.as_ref().map(origin).filter(|_| is_any),
+        settings
+            .vendor_class
+            .as_ref()
+            .map(origin)
+            .filter(|_| dhcp.is_some()),
+        net.peerdns
+            .as_ref()
+            .map(origin)
+            .filter(|_| is_any || is_routed),
+        timeouts.ipv6auto.as_ref().map(origin).filter(|_| is_either),
+        timeouts
+            .ip_required
+            .as_ref()
+            .map(origin)
+            .filter(|_| ipoib.asks_both_families()),
+    ];
+    follows.into_iter().flatten().collect()
 }
 
 /// The DHCPv6 that an `ip=` requests, if any.

@@ -6,7 +6,7 @@ use kernel_cmdline::{Arguments, Bond};
 use crate::request::interfaces::{InterfaceWish, bonds_of, is_single, key};
 use crate::wish::bond::{BondWish, MODE};
 use crate::wish::ipoib::IpoibWish;
-use crate::wish::origin::{Requested, requested};
+use crate::wish::origin::{Origin, Requested, requested};
 
 /// Moves the bonds out of `interfaces`. Refuses the interfaces that are not possible because of a
 /// bond.
@@ -83,6 +83,8 @@ pub struct RequestedBond {
     pub refused: Option<String>,
     /// The addresses are left to the image's network module.
     pub left: bool,
+    /// Every argument that the wish follows.
+    pub follows: Vec<Origin>,
 }
 
 /// The wish of one `bond=`. `slaves` are the names of its interfaces in the wishes, `entry` is what
@@ -111,7 +113,9 @@ fn bond_wish(
     for (option, value) in &bond.options {
         options.retain(|(known, _)| known != option);
         if !matches!(*option, "mode" | "fail_over_mac") {
-            options.push(((*option).to_owned(), (*value).to_owned()));
+            // The brackets of an IPv6 address are not part of it.
+            let value = value.replace(['[', ']'], "");
+            options.push(((*option).to_owned(), value));
         }
     }
     if value_of("miimon").is_none() && value_of("arp_interval").is_none() {
@@ -121,6 +125,9 @@ fn bond_wish(
         name: bond.name.to_owned(),
         bond: BondWish { slaves, options },
         left: entry.as_ref().is_some_and(|entry| entry.left),
+        follows: entry
+            .as_ref()
+            .map_or_else(Vec::new, |entry| entry.follows.clone()),
         ipoib: IpoibWish {
             // The mode belongs to the slaves, not to the bond.
             mode: None,

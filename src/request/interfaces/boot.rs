@@ -4,7 +4,7 @@
 
 use kernel_cmdline::{Arguments, Interface, Ip, Method, Methods, Spanned};
 
-use crate::request::interfaces::{bonds_of, is_single, key, means_infiniband};
+use crate::request::interfaces::{bonds_of, is_infiniband, is_single, key};
 
 /// The interface of `bootdev=`, otherwise of `BOOTIF=`, of any kind.
 fn named<'b>(arguments: &Arguments<'b>) -> Option<Spanned<'b, Interface<'b>>> {
@@ -27,7 +27,7 @@ pub fn boot_device<'b>(arguments: &Arguments<'b>) -> Option<Spanned<'b, Interfac
     let Some(device) = named(arguments) else {
         return only_bond(arguments);
     };
-    means_infiniband(arguments, &device.value).then(|| {
+    is_infiniband(arguments, &device.value).then(|| {
         let own = key(arguments, &device.value);
         let mut bonds = bonds_of(arguments);
         let bond = bonds.find(|bond| {
