@@ -22,45 +22,62 @@ pub fn of_port<'f>(port: PortRef<'f>, facts: &'f Facts) -> Vec<&'f Netdev> {
     interfaces(port, facts).chain(below).collect()
 }
 
-/// Every use of the port, as one clause each. `uppers` are the interfaces over those of the port
-/// (bonds, VLANs), `holders` the queue pairs and cm_ids of the device.
-pub fn uses(
-    port: PortRef<'_>,
-    facts: &Facts,
-    uppers: &[String],
-    holders: &[Holder],
-) -> Vec<String> {
-    let mut found = Vec::new();
-    let own = of_port(port, facts);
-    for netdev in &own {
-        let name = &netdev.ifname;
-        let addresses = netdev.addresses.iter().map(|found| &found.address);
-        let addresses = addresses.filter(|address| !is_automatic(address));
-        found.extend(addresses.map(|address| format!("{name} has the address {address}")));
-        let gateways = netdev.gateways.iter();
-        found.extend(gateways.map(|gateway| format!("{name} has a route through {gateway}")));
-        let routes = netdev.routes.iter();
-        let routes = routes.filter(|route| !is_automatic(&route.network));
-        found.extend(routes.map(|route| format!("{name} has the route {route}")));
-    }
-    let is_own = |name: &&String| own.iter().any(|netdev| netdev.ifname == **name);
-    let uppers = uppers.iter().filter(|name| !is_own(name));
-    found.extend(uppers.map(|name| format!("the interface {name} is over the port")));
-    let driver = port.device.driver.as_deref();
-    for holder in holders {
-        let is_here = holder.port.is_none_or(|number| number == port.port.port);
-        let module = holder.module.as_deref();
-        let is_usual = module.is_some_and(|name| OF_EVERY_PORT.contains(&name) || driver == module);
-        if is_here && !is_usual {
-            let owner = match (module, holder.pid) {
+/// What a disturbance touches.
+#[derive(Debug)]
+pub struct Touched<'f> {
+    /// Number of the port; none for all ports of the device.
+    pub port: Option<u32>,
+    /// The device's driver.
+    pub driver: Option<&'f str>,
+    /// Interfaces of the port or, with all ports, of the function.
+    pub netdevs: Vec<&'f Netdev>,
+    /// Interfaces over these: bonds, VLANs, P_Key children.
+    pub uppers: Vec<String>,
+    /// Queue pairs and cm_ids of the device.
+    pub holders: Vec<Holder>,
+}
+
+impl Touched<'_> {
+    /// Every use by others, as one clause each.
+    pub fn uses(&self) -> Vec<String> {
+        let mut found = Vec::new();
+        for netdev in &self.netdevs {
+            let name = &netdev.ifname;
+            let addresses = netdev.addresses.iter().map(|found| &found.address);
+            let addresses = addresses.filter(|address| !is_automatic(address));
+            found.extend(addresses.map(|address| format!("{name} has the address {address}")));
+            let gateways = netdev.gateways.iter();
+            found.extend(gateways.map(|gateway| format!("{name} has a route through {gateway}")));
+            let routes = netdev.routes.iter();
+            let routes = routes.filter(|route| !is_automatic(&route.network));
+            found.extend(routes.map(|route| format!("{name} has the route {route}")));
+        }
+        let is_own = |name: &&String| self.netdevs.iter().any(|netdev| netdev.ifname == **name);
+        let uppers = self.uppers.iter().filter(|name| !is_own(name));
+        found.extend(uppers.map(|name| format!("the interface {name} is over the port")));
+        let others = self
+            .holders
+            .iter()
+            .filter(|holder| self.is_of_others(holder));
+        found.extend(others.map(|holder| {
+            let owner = match (&holder.module, holder.pid) {
                 (Some(module), _) => format!("kernel module {module}"),
                 (None, Some(pid)) => format!("process {pid}"),
                 (None, None) => "unknown owner".to_owned(),
             };
-            found.push(format!("{} of {owner}", holder.what));
-        }
+            format!("{} of {owner}", holder.what)
+        }));
+        found
     }
-    found
+
+    fn is_of_others(&self, holder: &Holder) -> bool {
+        let is_other_port =
+            self.port.is_some() && holder.port.is_some() && self.port != holder.port;
+        let module = holder.module.as_deref();
+        let is_usual =
+            module.is_some_and(|name| OF_EVERY_PORT.contains(&name) || self.driver == module);
+        !is_other_port && !is_usual
+    }
 }
 
 /// Addresses and routes that the kernel adds to every IPv6 interface: link-local and multicast.
@@ -124,8 +141,15 @@ mod tests {
     }
 
     fn found(facts: &Facts, uppers: &[&str], holders: &[Holder]) -> Vec<String> {
-        let uppers: Vec<String> = uppers.iter().map(ToString::to_string).collect();
-        uses(facts.ports().next().unwrap(), facts, &uppers, holders)
+        let port = facts.ports().next().unwrap();
+        let touched = Touched {
+            port: Some(1),
+            driver: port.device.driver.as_deref(),
+            netdevs: of_port(port, facts),
+            uppers: uppers.iter().map(ToString::to_string).collect(),
+            holders: holders.to_vec(),
+        };
+        touched.uses()
     }
 
     #[test]

@@ -10,6 +10,7 @@ mod in_use;
 mod machine;
 mod programs;
 mod questions;
+mod record;
 mod trace;
 pub mod tree;
 

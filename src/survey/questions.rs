@@ -16,7 +16,7 @@ use crate::facts::{Facts, Netdev, PortRef, rules};
 use crate::rdma::events::AsyncEvents;
 use crate::rdma::netlink::Rdma;
 use crate::rdma::sa::{Answer, CALM_MS};
-use crate::rdma::types::LinkLayer;
+use crate::rdma::types::{LinkLayer, PortState};
 use crate::system::root::Root;
 use crate::wish::ipoib::Mode;
 
@@ -74,6 +74,10 @@ pub async fn administrators(root: &Root, rdma: Option<&Rdma>, facts: &Facts) -> 
             continue;
         }
         let what = "subnet administrator";
+        if port.port.state != Some(PortState::Active) {
+            claims.push(Claim::skip(port.name(), what, "the port is not ACTIVE"));
+            continue;
+        }
         if !root.exists("/sys/class/infiniband_mad") {
             claims.push(Claim::skip(port.name(), what, "ib_umad is not loaded"));
             continue;
