@@ -247,7 +247,8 @@ pub fn ibv_devinfo(text: &str) -> Result<Vec<Told>, String> {
     ];
     let device = |line: &str| Some(line.strip_prefix("hca_id:")?.trim().to_owned());
     let port = |line: &str| number(line.strip_prefix("port:")?.trim());
-    let of_device = [("node_guid", Field::NodeGuid), ("fw_ver", Field::Firmware)];
+    // fw_ver is left out: the provider in user space formats the kernel's number in its own way.
+    let of_device = [("node_guid", Field::NodeGuid)];
     indented(text, device, port, &of_device, &KEYS)
 }
 

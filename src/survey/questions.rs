@@ -192,7 +192,7 @@ pub fn cost_of_looks(recorded: &Root) -> Claim {
 /// What one program reported.
 #[derive(Debug)]
 pub struct Compared {
-    /// Name of a file for the output: `rdma-j-link`.
+    /// Name of the program, for a file with the output.
     pub name: String,
     /// The program's output.
     pub output: String,
@@ -232,8 +232,9 @@ async fn once(machine: &Root, program: &Program) -> Compared {
         Ok(None) => claims.push(Claim::skip(program.command, "agrees", "not installed")),
         Err(why) => claims.push(Claim::new(program.command, "runs", Err(why))),
     }
+    let name = program.command.split(' ').next().unwrap_or_default();
     Compared {
-        name: program.command.replace(' ', ""),
+        name: name.to_owned(),
         output,
         claims,
     }
