@@ -96,3 +96,53 @@ impl Drop for Archive {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+    use crate::facts::Facts;
+    use crate::wish::expectation::Depth;
+
+    #[test]
+    fn an_extracted_archive_is_the_machine() {
+        let sys = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sys/soft-roce");
+        let root = Root::recording(sys);
+        let facts = Facts::gather(&root, None, &[], Depth::All);
+        let folder = tempfile::tempdir().unwrap();
+        let output = folder.path().join("x.tar");
+        let mut archive = Archive::create(&output).unwrap();
+        archive.add("claims", "one\n\u{1b}two\n");
+        let temporary = archive.folder.clone();
+        archive.save(&root).unwrap();
+        archive.finish().unwrap();
+        assert!(!temporary.exists());
+        let mode = fs::metadata(&output).unwrap().permissions().mode();
+        assert_eq!(mode & 0o7777, 0o600);
+
+        let file = File::open(&output).unwrap();
+        tar::Archive::new(file).unpack(folder.path()).unwrap();
+        let top = folder.path().join(TOP);
+        let claims = fs::read_to_string(top.join("report/claims")).unwrap();
+        assert_eq!(claims, "one\n\\x1btwo\n");
+        assert_eq!(Facts::gather(&Root::new(top), None, &[], Depth::All), facts);
+    }
+
+    #[test]
+    fn an_existing_file_is_kept_and_an_unfinished_archive_is_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let output = folder.path().join("x.tar");
+        fs::write(&output, "precious").unwrap();
+        let error = Archive::create(&output).unwrap_err().to_string();
+        let expected = format!("{}: cannot be created: File exists", output.display());
+        assert_eq!(error, expected);
+        assert_eq!(fs::read_to_string(&output).unwrap(), "precious");
+        fs::remove_file(&output).unwrap();
+        let archive = Archive::create(&output).unwrap();
+        let temporary = archive.folder.clone();
+        assert!(output.exists());
+        drop(archive);
+        assert!(!output.exists() && !temporary.exists());
+    }
+}
