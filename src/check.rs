@@ -38,16 +38,22 @@ pub fn expectation(root: &Root) -> Result<Option<Expectation>> {
     ))
 }
 
+/// The report of [`look_and_compare`].
+pub fn compare(root: &Root, expectation: &Expectation, sm: bool) -> Report {
+    look_and_compare(root, expectation, sm).1
+}
+
 /// Compares one snapshot of the machine. If an interface has no carrier, queries its subnet
 /// administrator; with `sm` also those of the other ports; if all links are verified, the servers.
-pub fn compare(root: &Root, expectation: &Expectation, sm: bool) -> Report {
+/// The snapshot includes their answers.
+pub fn look_and_compare(root: &Root, expectation: &Expectation, sm: bool) -> (Facts, Report) {
     let rdma = root.is_live().then(|| Rdma::open().ok()).flatten();
     let mut facts = look(root, expectation, rdma.as_ref());
     let report = verify::verify(expectation, &facts);
     if !root.is_live()
         || (report.servers.is_empty() && !administrators::is_needed(&facts, &report, sm))
     {
-        return report;
+        return (facts, report);
     }
     let answers = event_loop().map(|runtime| {
         runtime.block_on(async {
@@ -61,11 +67,12 @@ pub fn compare(root: &Root, expectation: &Expectation, sm: bool) -> Report {
             facts.subnet_administrator = administrators;
             facts.subnet_managers = managers;
             facts.servers = servers;
-            verify::verify(expectation, &facts)
+            let report = verify::verify(expectation, &facts);
+            (facts, report)
         }
         Err(error) => {
             log::warn!("{error}");
-            report
+            (facts, report)
         }
     }
 }

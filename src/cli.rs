@@ -19,7 +19,7 @@ use crate::error::{Error, Kind, Result};
     ),
     error_code(
         1,
-        "failed; plan, up --dry-run: something is wrong or refused; check: warning; turn --finished: not yet"
+        "failed; plan, up --dry-run: something is wrong or refused; hardware-report: a claim is false; check: warning; turn --finished: not yet"
     ),
     error_code(2, "nothing requested; check: critical"),
     error_code(3, "check, timeline: nothing to compare with"),
@@ -43,6 +43,10 @@ pub enum Command {
     Check(CheckArguments),
     /// facts
     Facts(FactsArguments),
+    /// report
+    Report(ReportArguments),
+    /// hardware-report
+    HardwareReport(HardwareReportArguments),
     /// lease
     Lease(LeaseArguments),
     /// timeline
@@ -107,6 +111,39 @@ pub struct FactsArguments {
     /// for --root
     #[argh(option, arg_name = "directory")]
     pub tree: Option<PathBuf>,
+}
+
+/// Save the state of this machine in a tar archive without secrets, for a bug report.
+#[derive(FromArgs, Debug)]
+#[argh(subcommand, name = "report")]
+pub struct ReportArguments {
+    /// the archive, a new file; default ibboot-report.tar
+    #[argh(
+        option,
+        default = "PathBuf::from(\"ibboot-report.tar\")",
+        arg_name = "file"
+    )]
+    pub output: PathBuf,
+}
+
+/// Test what ibboot assumes about the RDMA hardware, one line for each claim, and save the results
+/// in a tar archive without secrets.
+#[derive(FromArgs, Debug)]
+#[argh(subcommand, name = "hardware-report")]
+pub struct HardwareReportArguments {
+    /// also set the interfaces of this unused port (mlx5_0/1) down and up and record the events
+    #[argh(option, arg_name = "port")]
+    pub disturb: Option<String>,
+    /// with --disturb: also unbind and bind the driver of the port
+    #[argh(switch)]
+    pub rebind: bool,
+    /// the archive, a new file; default ibboot-hardware-report.tar
+    #[argh(
+        option,
+        default = "PathBuf::from(\"ibboot-hardware-report.tar\")",
+        arg_name = "file"
+    )]
+    pub output: PathBuf,
 }
 
 /// Keep the DHCP leases of the initramfs: renew them until stopped (ibboot-lease.service).
@@ -258,14 +295,14 @@ pub fn parse(arguments: &[String]) -> Result<Parsed> {
                 )));
             }
             // The value of these options may look like a global option.
-            "--cmdline" | "--format" | "--tree" => {
+            "--cmdline" | "--format" | "--tree" | "--output" => {
                 own.push(argument);
                 own.extend(rest.next());
             }
             _ => match argument.split_once('=') {
                 Some(("--root", directory)) => root = PathBuf::from(directory),
                 // argh expects the value as a separate argument.
-                Some((option @ ("--cmdline" | "--format" | "--tree"), value)) => {
+                Some((option @ ("--cmdline" | "--format" | "--tree" | "--output"), value)) => {
                     own.extend([option, value]);
                 }
                 _ => own.push(argument),
@@ -273,9 +310,8 @@ pub fn parse(arguments: &[String]) -> Result<Parsed> {
         }
     }
     if own.is_empty() {
-        return Err(
-            usage("a command is missing").expected("plan, up, check, facts, lease or timeline")
-        );
+        return Err(usage("a command is missing")
+            .expected("plan, up, check, facts, report, hardware-report, lease or timeline"));
     }
     match Arguments::from_args(&["ibboot"], &own) {
         Ok(arguments) => Ok(Parsed::Call(Box::new(Call {

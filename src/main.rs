@@ -2,20 +2,19 @@
 //! argv -> command -> exit code.
 
 use std::io::{self, Write};
-use std::os::unix::fs::DirBuilderExt;
 use std::process::ExitCode;
 
 use ibboot::check;
 use ibboot::cli::{
-    self, CheckArguments, CheckFormat, Command, Format, Parsed, PlanArguments, TimelineFormat,
-    TurnArguments, UpArguments,
+    self, CheckArguments, CheckFormat, Command, Format, HardwareReportArguments, Parsed,
+    PlanArguments, TimelineFormat, TurnArguments, UpArguments,
 };
 use ibboot::error::{Error, Kind, Result};
-use ibboot::facts::{Facts, UNREAD, Unread};
 use ibboot::handover::{self, timeline};
 use ibboot::plan::{self, Inventory, explain};
-use ibboot::rdma::netlink::Rdma;
 use ibboot::request::{Request, in_initramfs};
+use ibboot::survey::claim::Claim;
+use ibboot::survey::{self, Disturbance, tree};
 use ibboot::system::directory::Directory;
 use ibboot::system::readiness::event_loop;
 use ibboot::system::root::Root;
@@ -24,7 +23,6 @@ use ibboot::turn::{self, files::Environment};
 use ibboot::up::{self, End, claims};
 use ibboot::verify::monitoring;
 use ibboot::verify::report::{NoReport, Report};
-use ibboot::wish::expectation::Depth;
 use log::LevelFilter;
 
 fn main() -> ExitCode {
@@ -49,6 +47,7 @@ fn run() -> Result<u8> {
     };
     let root = match &call.command {
         Command::Facts(arguments) if arguments.tree.is_some() => Root::recording(&call.root),
+        Command::Report(_) | Command::HardwareReport(_) => Root::recording(&call.root),
         _ => Root::new(&call.root),
     };
     stderr::on_panic(match call.command {
@@ -67,7 +66,15 @@ fn run() -> Result<u8> {
         Command::Plan(arguments) => show_plan(&root, arguments),
         Command::Up(arguments) => bring_up(&root, arguments, call.verbose),
         Command::Check(arguments) => show_check(&root, arguments),
-        Command::Facts(arguments) => facts(&root, arguments.tree.as_deref()),
+        Command::Facts(arguments) => show_facts(&root, arguments.tree.as_deref()),
+        Command::Report(arguments) => make_report(&root, || {
+            survey::report(&root, &arguments.output).map(|()| true)
+        }),
+        Command::HardwareReport(arguments) => make_report(&root, || {
+            let mut say = |claim: &Claim| print(&format!("{claim}\n"));
+            let request = disturbance(arguments)?;
+            survey::hardware_report(&root, &arguments.output, request.as_ref(), &mut say)
+        }),
         Command::Lease(_) => keep_leases(&root),
         Command::Timeline(arguments) => show_timeline(&root, arguments.format),
         Command::Turn(arguments) => take_turn(&root, arguments),
@@ -249,36 +256,33 @@ fn record(root: &Root, report: &Report) -> Result<()> {
         .map_err(|error| error.kind(Kind::Unknown))
 }
 
-fn facts(root: &Root, tree: Option<&std::path::Path>) -> Result<u8> {
-    let rdma = root.is_live().then(|| Rdma::open().ok()).flatten();
-    let modules: Vec<String> = kernel_cmdline::RDMA_MODULES
-        .iter()
-        .map(ToString::to_string)
-        .collect();
-    let mut facts = Facts::gather(root, rdma.as_ref(), &modules, Depth::All);
-    facts.add_root(root, rdma.as_ref());
-    facts.add_leases(handover::leases(root));
-    if let Some(tree) = tree {
-        // Also reads what the plan and its next changes need, so that the tree serves every
-        // command.
-        up::Next::look(root, &Request::read(root))?;
-        handover::read_expected(root)?;
-        handover::read_state(root)?;
-        handover::read_check(root)?;
-        let save = |e: io::Error| Error::io(tree.display(), "cannot be written", &e);
-        let is_lost = |unread: &&Unread| !root.is_remembered(&unread.path);
-        let lost: Vec<&Unread> = facts.unread.iter().filter(is_lost).collect();
-        if !lost.is_empty() {
-            root.keep(UNREAD, &lost);
-        }
-        // The files may hold secrets.
-        let mut folder = std::fs::DirBuilder::new();
-        folder.mode(0o700).create(tree).map_err(save)?;
-        let files = root.save(tree, handover::saved::saved).map_err(save)?;
-        log::info!("{}: {files} files saved", tree.display());
+fn show_facts(root: &Root, directory: Option<&std::path::Path>) -> Result<u8> {
+    let facts = tree::facts(root);
+    if let Some(directory) = directory {
+        tree::read_rest(root, &facts)?;
+        tree::save(root, directory)?;
     }
     print(&handover::json(&facts)?)?;
     Ok(0)
+}
+
+/// Makes the archive of `report` or, with claims, of `hardware-report`.
+fn make_report(root: &Root, call: impl FnOnce() -> Result<bool>) -> Result<u8> {
+    if !root.is_live() {
+        let what = "a report describes the running machine only";
+        return Err(Error::new("--root", what).kind(Kind::Usage));
+    }
+    Ok(if call()? { 0 } else { Kind::Failed.exit_code() })
+}
+
+/// What `hardware-report` may disturb.
+fn disturbance(arguments: &HardwareReportArguments) -> Result<Option<Disturbance>> {
+    let rebind = arguments.rebind;
+    match arguments.disturb.clone() {
+        Some(port) => Ok(Some(Disturbance { port, rebind })),
+        None if rebind => Err(Error::new("--rebind", "only with --disturb").kind(Kind::Usage)),
+        None => Ok(None),
+    }
 }
 
 fn show_timeline(root: &Root, format: TimelineFormat) -> Result<u8> {

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 /// The rooms from top to bottom; rooms in one row do not import each other.
 const FLOORS: &[&[&str]] = &[
     &["main"],
+    &["survey"],
     &["up", "keep"],
     &["check", "turn"],
     &["ask"],

@@ -144,7 +144,7 @@ pub fn about_interface(
 }
 
 /// Whether anybody answers.
-fn about_port(root: &Root, rdma: Option<&Rdma>, port: PortRef<'_>) -> Question {
+pub fn about_port(root: &Root, rdma: Option<&Rdma>, port: PortRef<'_>) -> Question {
     Question {
         about: port.name(),
         sm_lid: port.port.sm_lid.unwrap_or(0),

@@ -372,6 +372,23 @@ impl Facts {
         self.unread.append(&mut look.unread);
     }
 
+    /// Stores in the recorded tree what no file of the machine shows: answers to queries, and what
+    /// could not be read.
+    pub fn keep_answers(&self, root: &Root) {
+        fn keep<T: Serialize>(root: &Root, path: &str, values: &[T]) {
+            if !values.is_empty() {
+                root.keep(path, &values);
+            }
+        }
+        keep(root, SA_ANSWERS, &self.subnet_administrator);
+        keep(root, SM_ANSWERS, &self.subnet_managers);
+        keep(root, SERVERS, &self.servers);
+        keep(root, rootfs::CONNECTIONS, &self.connections);
+        let is_lost = |unread: &&Unread| !root.is_remembered(&unread.path);
+        let lost: Vec<&Unread> = self.unread.iter().filter(is_lost).collect();
+        keep(root, UNREAD, &lost);
+    }
+
     /// The ports of the machine: those that carry a link.
     pub fn ports(&self) -> impl Iterator<Item = PortRef<'_>> {
         self.all_ports().filter(|found| found.port.role.is_link())

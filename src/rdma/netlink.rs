@@ -178,6 +178,19 @@ pub struct MonitorEvent {
     pub netdev: Option<String>,
 }
 
+/// A queue pair or an identifier of the connection manager, with its owner.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Holder {
+    /// `queue pair` or `cm_id`.
+    pub what: &'static str,
+    /// Number of the port, from 1; none if it is not bound to a port.
+    pub port: Option<u32>,
+    /// Kernel module that owns it; none for a user program.
+    pub module: Option<String>,
+    /// Process that owns it.
+    pub pid: Option<u32>,
+}
+
 /// Why a request failed.
 #[derive(Debug)]
 pub enum Error {
@@ -293,6 +306,22 @@ impl Rdma {
         let request = Request::dump(Op::ResCmIdGet).u32(attr::DEV_INDEX, dev_index);
         let datagrams = self.socket.dump(&request, wire::connections)?;
         Ok(datagrams.into_iter().flatten().collect())
+    }
+
+    /// Queue pairs and connection manager identifiers of a device. Needs CAP_NET_ADMIN. EINVAL: no
+    /// such device.
+    pub fn holders(&self, dev_index: u32) -> Result<Vec<Holder>> {
+        let mut found = Vec::new();
+        for op in [Op::ResQpGet, Op::ResCmIdGet] {
+            let request = Request::dump(op).u32(attr::DEV_INDEX, dev_index);
+            found.extend(
+                self.socket
+                    .dump(&request, wire::holders)?
+                    .into_iter()
+                    .flatten(),
+            );
+        }
+        Ok(found)
     }
 
     /// Character device of a device's client, `uverbs`; the kernel loads the client's module.

@@ -138,37 +138,51 @@ impl KernelWords {
     /// The kernel's own records since the last call that contain one of `words`; records of
     /// programs are left out.
     pub fn about(&mut self, words: &[&str]) -> Vec<String> {
-        let mut found = Vec::new();
-        let Some(file) = &mut self.file else {
-            return found;
-        };
-        let mut buffer = [0u8; 8192];
-        loop {
-            match file.read(&mut buffer) {
-                Ok(0) => break,
-                Ok(n) => {
-                    let text = String::from_utf8_lossy(buffer.get(..n).unwrap_or(&[]));
-                    if let Some(line) = kernel_line(&text)
-                        && words.iter().any(|word| line.contains(word))
-                    {
-                        found.push(line.to_owned());
-                    }
-                }
-                // EPIPE: records were overwritten before they were read; the next records follow.
-                Err(e) if e.raw_os_error() == Some(libc::EPIPE) => {}
-                Err(_) => break,
-            }
-        }
-        found
+        let records = self.file.as_mut().map(kernel_records).unwrap_or_default();
+        let texts = records.into_iter().map(|(_, text)| text);
+        texts
+            .filter(|text| words.iter().any(|word| text.contains(word)))
+            .collect()
     }
 }
 
-/// The message of a /dev/kmsg record `PRIO,SEQ,USEC,FLAGS;TEXT` if the kernel wrote it (facility
-/// 0).
-fn kernel_line(text: &str) -> Option<&str> {
+/// All records in the kernel log that the kernel itself wrote: microseconds since kernel start, and
+/// the first line of the text. EPERM: not root (kernel.dmesg_restrict).
+pub fn all_kernel_records() -> io::Result<Vec<(u64, String)>> {
+    let mut file = OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_NONBLOCK)
+        .open(KMSG)?;
+    Ok(kernel_records(&mut file))
+}
+
+/// The kernel's own records from the position of `file` to the end of the log.
+fn kernel_records(file: &mut File) -> Vec<(u64, String)> {
+    let mut found = Vec::new();
+    let mut buffer = [0u8; 8192];
+    loop {
+        match file.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(n) => {
+                let text = String::from_utf8_lossy(buffer.get(..n).unwrap_or(&[]));
+                found.extend(kernel_record(&text).map(|(time, line)| (time, line.to_owned())));
+            }
+            // EPIPE: records were overwritten before they were read; the next records follow.
+            Err(e) if e.raw_os_error() == Some(libc::EPIPE) => {}
+            Err(_) => break,
+        }
+    }
+    found
+}
+
+/// Time in microseconds and message of a /dev/kmsg record `PRIO,SEQ,USEC,FLAGS;TEXT` if the kernel
+/// wrote it (facility 0).
+fn kernel_record(text: &str) -> Option<(u64, &str)> {
     let (head, message) = text.split_once(';')?;
-    let priority: u32 = head.split(',').next()?.parse().ok()?;
-    (priority < 8).then(|| message.lines().next().unwrap_or("").trim())
+    let mut head = head.split(',');
+    let priority: u32 = head.next()?.parse().ok()?;
+    let time = head.nth(1)?.parse().ok()?;
+    (priority < 8).then(|| (time, message.lines().next().unwrap_or("").trim()))
 }
 
 #[cfg(test)]
@@ -189,12 +203,12 @@ mod tests {
     #[test]
     fn only_the_kernel_is_quoted() {
         assert_eq!(
-            kernel_line(
+            kernel_record(
                 "3,1033,5140900,-;mlx5_core: disagrees about version of symbol\n SUBSYSTEM=x"
             ),
-            Some("mlx5_core: disagrees about version of symbol")
+            Some((5_140_900, "mlx5_core: disagrees about version of symbol"))
         );
-        assert_eq!(kernel_line("30,1033,5140900,-;dracut: mlx5_core"), None);
-        assert_eq!(kernel_line("garbage"), None);
+        assert_eq!(kernel_record("30,1033,5140900,-;dracut: mlx5_core"), None);
+        assert_eq!(kernel_record("garbage"), None);
     }
 }

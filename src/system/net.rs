@@ -289,6 +289,18 @@ impl Net {
         self.events().await;
     }
 
+    /// Waits for the next message about a link and returns the message as text.
+    pub async fn link_message(&mut self) -> String {
+        loop {
+            match self.messages.next().await.as_ref().map(link_text) {
+                Some(Some(text)) => return text,
+                Some(None) => {}
+                // The connection has ended.
+                None => std::future::pending().await,
+            }
+        }
+    }
+
     /// Like [`Net::changed`], and returns the content of the messages.
     pub async fn events(&mut self) -> LinkEvents {
         let mut events = LinkEvents::default();
@@ -303,6 +315,40 @@ impl Net {
         }
         events
     }
+}
+
+/// One message about a link, as text: `ib0: up, carrier, MTU 2044`.
+fn link_text(message: &NetlinkMessage<RouteNetlinkMessage>) -> Option<String> {
+    let (link, is_gone) = match &message.payload {
+        NetlinkPayload::InnerMessage(RouteNetlinkMessage::NewLink(link)) => (link, false),
+        NetlinkPayload::InnerMessage(RouteNetlinkMessage::DelLink(link)) => (link, true),
+        NetlinkPayload::Overrun(_) => return Some("messages were lost".to_owned()),
+        _ => return None,
+    };
+    let (mut name, mut mtu) = (format!("link {}", link.header.index), None);
+    for attribute in &link.attributes {
+        match attribute {
+            LinkAttribute::IfName(text) => name.clone_from(text),
+            LinkAttribute::Mtu(bytes) => mtu = Some(*bytes),
+            _ => {}
+        }
+    }
+    if is_gone {
+        return Some(format!("{name}: removed"));
+    }
+    let has = |flag, yes, no| {
+        if link.header.flags.contains(flag) {
+            yes
+        } else {
+            no
+        }
+    };
+    let up = has(LinkFlags::Up, "up", "down");
+    let carrier = has(LinkFlags::LowerUp, "carrier", "no carrier");
+    let mtu = mtu
+        .map(|bytes| format!(", MTU {bytes}"))
+        .unwrap_or_default();
+    Some(format!("{name}: {up}, {carrier}{mtu}"))
 }
 
 /// Content of messages that the current state of the machine may no longer show.
@@ -390,6 +436,23 @@ mod tests {
         } else {
             RouteNetlinkMessage::NewLink(message)
         })
+    }
+
+    #[test]
+    fn a_link_message_is_a_short_text() {
+        let whole = LinkFlags::Up | LinkFlags::LowerUp;
+        let text = |flags, is_gone| link_text(&link(7, flags, is_gone)).unwrap();
+        assert_eq!(text(whole, false), "link 7: up, carrier");
+        assert_eq!(text(LinkFlags::Up, false), "link 7: up, no carrier");
+        assert_eq!(text(whole, true), "link 7: removed");
+        let mut message = LinkMessage::default();
+        message.attributes = vec![
+            LinkAttribute::IfName("ib0".into()),
+            LinkAttribute::Mtu(2044),
+        ];
+        let message = NetlinkMessage::from(RouteNetlinkMessage::NewLink(message));
+        let text = link_text(&message).unwrap();
+        assert_eq!(text, "ib0: down, no carrier, MTU 2044");
     }
 
     #[test]

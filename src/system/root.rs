@@ -100,6 +100,16 @@ impl Root {
         record.is_some_and(|record| record.contains_key(path))
     }
 
+    /// The paths of the recorded files, absolute inside the tree.
+    pub fn recorded_files(&self) -> Vec<String> {
+        let record = self.record.as_ref().map(RefCell::borrow);
+        let files = record.iter().flat_map(|record| record.iter());
+        let files = files.filter(|(_, recorded)| matches!(recorded, Recorded::File(_)));
+        files
+            .map(|(path, _)| format!("/{}", path.display()))
+            .collect()
+    }
+
     /// Records the directory of a file that exists but could not be read: the copy needs the
     /// directory of a device whose files all fail.
     fn missed<T>(&self, path: &str, result: io::Result<T>) -> io::Result<T> {

@@ -422,6 +422,44 @@ fn storage(family: i32, port: u16, address: &[u8]) -> Vec<u8> {
 }
 
 #[test]
+fn every_holder_is_read_with_its_owner() {
+    let bytes = |kind: u16, value: &[u8]| {
+        let nla = netlink_packet_core::DefaultNla::new(kind, value.to_vec());
+        let mut bytes = vec![0; netlink_packet_core::Emitable::buffer_len(&nla)];
+        netlink_packet_core::Emitable::emit(&nla, &mut bytes);
+        bytes
+    };
+    let port = bytes(attr::PORT_INDEX, &1_u32.to_ne_bytes());
+    let module = bytes(attr::RES_KERN_NAME, b"ib_ipoib\0");
+    let pid = bytes(attr::RES_PID, &77_u32.to_ne_bytes());
+    let first = bytes(attr::RES_QP_ENTRY, &[port, module].concat());
+    let second = bytes(attr::RES_CM_ID_ENTRY, &pid);
+    let payload = [
+        bytes(attr::DEV_NAME, b"mlx5_0\0"),
+        bytes(attr::RES_QP, &first),
+        bytes(attr::RES_CM_ID, &second),
+    ];
+    let expected = [
+        Holder {
+            what: "queue pair",
+            port: Some(1),
+            module: Some("ib_ipoib".into()),
+            pid: None,
+        },
+        Holder {
+            what: "cm_id",
+            port: None,
+            module: None,
+            pid: Some(77),
+        },
+    ];
+    assert_eq!(wire::holders(&payload.concat()).unwrap(), expected);
+    // What is not understood is not left out.
+    let wrong = bytes(attr::RES_QP_ENTRY, &bytes(attr::RES_PID, &[1, 2, 3]));
+    assert!(wire::holders(&bytes(attr::RES_QP, &wrong)).is_err());
+}
+
+#[test]
 fn only_established_connections_are_read() {
     const NESTED: u16 = 0x8000;
     let entry = |state: u8, port: Option<u32>, from: Vec<u8>, to: Vec<u8>| {

@@ -14,7 +14,7 @@ use netlink_packet_core::{
 use nix::errno::Errno;
 
 use super::super::types::{Guid, NodeType, PhysState, PortState};
-use super::{Chardev, Connection, Device, MonitorEvent, MonitorKind, Port};
+use super::{Chardev, Connection, Device, Holder, MonitorEvent, MonitorKind, Port};
 
 /// `RDMA_NL_NLDEV`, shifted as `RDMA_NL_GET_TYPE` does.
 const NLDEV: u16 = 5 << 10;
@@ -35,6 +35,8 @@ pub enum Op {
     SysGet = 6,
     /// Change a property of the stack.
     SysSet = 7,
+    /// Queue pairs.
+    ResQpGet = 10,
     /// Identifiers of the connection manager.
     ResCmIdGet = 11,
     /// Character device of a client.
@@ -67,7 +69,10 @@ pub mod attr {
     pub const PORT_STATE: u16 = 12;
     pub const PORT_PHYS_STATE: u16 = 13;
     pub const DEV_NODE_TYPE: u16 = 14;
+    pub const RES_QP: u16 = 19;
+    pub const RES_QP_ENTRY: u16 = 20;
     pub const RES_STATE: u16 = 27;
+    pub const RES_PID: u16 = 28;
     pub const RES_KERN_NAME: u16 = 29;
     pub const RES_CM_ID: u16 = 30;
     pub const RES_CM_ID_ENTRY: u16 = 31;
@@ -424,6 +429,46 @@ fn connection(payload: &[u8]) -> Result<Option<Connection>, DecodeError> {
             destination,
         }),
         _ => None,
+    })
+}
+
+/// The holders in one datagram of a dump of queue pairs or of connection manager identifiers
+/// (`fill_res_qp_entry`, `fill_res_cm_id_entry` of drivers/infiniband/core/nldev.c).
+pub fn holders(payload: &[u8]) -> Result<Vec<Holder>, DecodeError> {
+    let mut found = Vec::new();
+    for attribute in NlasIterator::new(payload) {
+        let attribute = attribute?;
+        let (what, entry) = match attribute.kind() {
+            attr::RES_QP => ("queue pair", attr::RES_QP_ENTRY),
+            attr::RES_CM_ID => ("cm_id", attr::RES_CM_ID_ENTRY),
+            _ => continue,
+        };
+        for one in NlasIterator::new(attribute.value()) {
+            let one = one?;
+            if one.kind() == entry {
+                found.push(holder(what, one.value())?);
+            }
+        }
+    }
+    Ok(found)
+}
+
+fn holder(what: &'static str, payload: &[u8]) -> Result<Holder, DecodeError> {
+    let (mut port, mut module, mut pid) = (None, None, None);
+    for attribute in NlasIterator::new(payload) {
+        let attribute = attribute?;
+        match attribute.kind() {
+            attr::PORT_INDEX => port = Some(number(&attribute)?),
+            attr::RES_KERN_NAME => module = Some(text(&attribute)?),
+            attr::RES_PID => pid = Some(number(&attribute)?),
+            _ => {}
+        }
+    }
+    Ok(Holder {
+        what,
+        port,
+        module,
+        pid,
     })
 }
 
