@@ -183,10 +183,10 @@ fn interview(data: &[u8]) {
     }
 }
 
-fn believed(target: Option<Ipv6Addr>, answer: Answer) {
+fn believed(expected: Option<Ipv6Addr>, answer: Answer) {
     match &answer {
         Answer::Joinable { group, port_mtu } => {
-            assert_eq!(Some(group.mgid), wanted);
+            assert_eq!(Some(group.mgid), expected);
             assert!(
                 group
                     .mtu
@@ -202,8 +202,8 @@ fn believed(target: Option<Ipv6Addr>, answer: Answer) {
             assert!(group.sl < 16 && group.scope < 16 && group.join_state < 16);
         }
         Answer::Refused(status) => assert_ne!(status.0, 0),
-        Answer::Alive => assert_eq!(wanted, None),
-        Answer::NoGroup => assert_eq!(wanted, Some(MGID)),
+        Answer::Alive => assert_eq!(expected, None),
+        Answer::NoGroup => assert_eq!(expected, Some(MGID)),
         Answer::Silent => {}
         Answer::NotAsked(why) => panic!("it was asked: {why}"),
     }
