@@ -11,7 +11,8 @@ use ibboot::cli::{
     TurnArguments, UpArguments,
 };
 use ibboot::error::{Error, Kind, Result};
-use ibboot::facts::{Facts, UNREAD, Unread};
+use ibboot::facts::reader::{self, IN_BOOT, ONCE};
+use ibboot::facts::{Facts, Readers, UNREAD, Unread};
 use ibboot::handover::{self, timeline};
 use ibboot::plan::{self, Inventory, explain};
 use ibboot::rdma::netlink::Rdma;
@@ -19,7 +20,7 @@ use ibboot::request::{Request, in_initramfs};
 use ibboot::system::directory::Directory;
 use ibboot::system::readiness::event_loop;
 use ibboot::system::root::Root;
-use ibboot::system::{kmsg, stderr};
+use ibboot::system::{kmsg, stderr, worker};
 use ibboot::turn::{self, files::Environment};
 use ibboot::up::{self, End, claims};
 use ibboot::verify::monitoring;
@@ -42,6 +43,9 @@ fn run() -> Result<u8> {
         .skip(1)
         .map(|argument| argument.to_string_lossy().into_owned())
         .collect();
+    if let Some((worker::COMMAND, job)) = arguments.split_first().map(|(a, b)| (a.as_str(), b)) {
+        return work(job);
+    }
     let call = match cli::parse(&arguments)? {
         Parsed::Help(text) => return print(&text).map(|()| 0),
         Parsed::Call(call) => call,
@@ -70,6 +74,17 @@ fn run() -> Result<u8> {
         Command::Lease(_) => keep_leases(&root),
         Command::Timeline(arguments) => show_timeline(&root, arguments.format),
         Command::Turn(arguments) => take_turn(&root, arguments),
+    }
+}
+
+/// Does the job of a worker. Nobody reads what it prints.
+fn work(job: &[String]) -> Result<u8> {
+    let job: Vec<&str> = job.iter().map(String::as_str).collect();
+    match job.as_slice() {
+        [reader::JOB, name] => reader::serve(name)
+            .map(|()| 0)
+            .map_err(|e| Error::io(name, "cannot be read", &e)),
+        _ => Err(Error::new(worker::COMMAND, "no such job").kind(Kind::Usage)),
     }
 }
 
@@ -167,9 +182,10 @@ fn dry_run(root: &Root, arguments: &UpArguments, verbose: bool) -> Result<u8> {
 }
 
 fn carry_out(root: &Root, request: &Request) -> Result<End> {
-    let inventory = Inventory::read(root)?;
+    let readers = Readers::of(root, IN_BOOT);
+    let inventory = Inventory::read_by(root, readers.as_ref())?;
     let plan = plan::plan(request, &inventory);
-    event_loop()?.block_on(up::run(root, &plan, &inventory.modules))
+    event_loop()?.block_on(up::run(root, &plan, &inventory.modules, readers))
 }
 
 /// Renews the DHCP leases of the initramfs, unless another program now owns the interfaces.
@@ -228,7 +244,8 @@ fn facts(root: &Root, tree: Option<&std::path::Path>) -> Result<u8> {
         .iter()
         .map(ToString::to_string)
         .collect();
-    let mut facts = Facts::gather(root, rdma.as_ref(), &modules, Depth::All);
+    let readers = Readers::of(root, ONCE);
+    let mut facts = Facts::gather(root, readers.as_ref(), &modules, Depth::All);
     facts.add_root(root, rdma.as_ref());
     facts.add_leases(handover::leases(root));
     if let Some(tree) = tree {

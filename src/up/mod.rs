@@ -37,7 +37,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::Instant;
 
 use crate::error::{Error, Kind, Result};
-use crate::facts::Facts;
+use crate::facts::{Facts, Readers};
 use crate::handover::{Outcome, Phase};
 use crate::plan::Plan;
 use crate::rdma::netlink::Rdma;
@@ -65,6 +65,7 @@ struct Walk<'a> {
     plan: &'a Plan,
     index: &'a Index,
     expectation: Expectation,
+    readers: Option<Readers>,
     rdma: Option<Rdma>,
     net: Net,
     tried: act::Tried,
@@ -97,7 +98,7 @@ fn tell_plan(plan: &Plan) {
 }
 
 /// Carries `plan` out.
-pub async fn run(root: &Root, plan: &Plan, index: &Index) -> Result<End> {
+pub async fn run(root: &Root, plan: &Plan, index: &Index, readers: Option<Readers>) -> Result<End> {
     tell_plan(plan);
     if plan.requested_by.is_none() {
         return Ok(End {
@@ -105,7 +106,7 @@ pub async fn run(root: &Root, plan: &Plan, index: &Index) -> Result<End> {
             report: None,
         });
     }
-    let mut walk = Walk::new(root, plan, index)?;
+    let mut walk = Walk::new(root, plan, index, readers)?;
     walk.journal.mark(Phase::Started, "", None);
     walk.until_settled().await
 }
@@ -129,7 +130,12 @@ impl Alarms {
 }
 
 impl<'a> Walk<'a> {
-    fn new(root: &'a Root, plan: &'a Plan, index: &'a Index) -> Result<Walk<'a>> {
+    fn new(
+        root: &'a Root,
+        plan: &'a Plan,
+        index: &'a Index,
+        readers: Option<Readers>,
+    ) -> Result<Walk<'a>> {
         let files = Files::open()?;
         // What an earlier run was granted is asked for first: no more than a wish.
         let known = crate::handover::leases(root).unwrap_or_else(|error| {
@@ -149,6 +155,7 @@ impl<'a> Walk<'a> {
                 root: None,
                 ..plan.expectation.clone()
             },
+            readers,
             rdma: None,
             net: Net::open()?,
             tried: act::Tried::default(),
@@ -218,7 +225,8 @@ impl<'a> Walk<'a> {
 
     /// Waits until there is a reason to look again. True if that is SIGTERM.
     async fn wait(&mut self, alarms: &mut Alarms) -> bool {
-        let soon = Instant::now() + self.parts.watch.interval();
+        let is_silent = self.readers.as_ref().is_some_and(Readers::is_any_silent);
+        let soon = Instant::now() + self.parts.watch.interval(is_silent);
         loop {
             let next = self.parts.next(alarms.deadline.min(soon));
             tokio::select! {
@@ -243,6 +251,9 @@ impl<'a> Walk<'a> {
             report,
             information: &self.parts.leasing.information,
         };
+        if let Some(readers) = &self.readers {
+            readers.give_up();
+        }
         self.files.tell(outcome, &source, &mut self.journal)
     }
 
@@ -317,7 +328,7 @@ impl<'a> Walk<'a> {
         let modules = self.expectation.modules.iter();
         let names: Vec<String> = modules.map(|module| module.name.clone()).collect();
         let depth = self.expectation.depth();
-        Facts::gather(self.root, self.rdma.as_ref(), &names, depth)
+        Facts::gather(self.root, self.readers.as_ref(), &names, depth)
     }
 
     /// Marks what is new, and says what is waited for when that changes.

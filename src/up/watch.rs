@@ -49,9 +49,13 @@ impl Watch {
         }
     }
 
-    /// Until the look that needs no event.
-    pub fn interval(&self) -> Duration {
-        if self.blind { POLL } else { SAFETY }
+    /// Until the look that needs no event. `is_silent`: the answer of a device may come without one.
+    pub fn interval(&self, is_silent: bool) -> Duration {
+        if self.blind || is_silent {
+            POLL
+        } else {
+            SAFETY
+        }
     }
 }
 

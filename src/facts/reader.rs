@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Reads each RDMA device in a process of its own. On mlx5 each query of a port is a firmware
+//! command, and one whose firmware does not answer sleeps up to 60 s where no signal reaches the
+//! process (MLX5_TO_CMD_MS of drivers/net/ethernet/mellanox/mlx5/core/lib/tout.c): only a reader of
+//! its own keeps that away from the other devices.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::io;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+use super::devices::{CLASS, SILENT, complete, identify};
+use super::{Device, Look, Unread};
+use crate::rdma::netlink::Rdma;
+use crate::system::clock::boottime_ns;
+use crate::system::root::{Recorded, Root};
+use crate::system::worker::{self, Master, Worker};
+use crate::wish::expectation::Depth;
+
+/// The job of a worker that reads the device with the name that follows.
+pub const JOB: &str = "device";
+
+/// How long a look of the boot waits for a device; the device is read further meanwhile.
+pub const IN_BOOT: Duration = Duration::from_secs(2);
+/// How long a single look waits for a device.
+pub const ONCE: Duration = Duration::from_secs(5);
+
+/// "has not answered for N s (firmware?)", in steps: the sentence is not new at every look.
+pub fn silence(seconds: u32) -> String {
+    const STEPS: [u32; 10] = [600, 300, 120, 60, 30, 20, 10, 5, 2, 1];
+    let step = STEPS.into_iter().find(|step| *step <= seconds);
+    format!("has not answered for {} s (firmware?)", step.unwrap_or(1))
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Request {
+    depth: Depth,
+    is_recording: bool,
+}
+
+/// What a reader found. It sends this twice: what is known without the firmware, then all.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Answer {
+    device: Device,
+    unread: Vec<Unread>,
+    files: BTreeMap<PathBuf, Recorded>,
+    is_complete: bool,
+}
+
+fn answer(root: &Root, look: &Look<'_>, device: &Device, is_complete: bool) -> Answer {
+    Answer {
+        device: device.clone(),
+        unread: look.unread.clone(),
+        files: root.recorded(),
+        is_complete,
+    }
+}
+
+/// Reads the device `name`, and gives what is known without the firmware to `early`.
+fn read(name: &str, request: &Request, early: impl FnOnce(Answer)) -> Answer {
+    let root = match request.is_recording {
+        true => Root::recording("/"),
+        false => Root::new("/"),
+    };
+    let mut look = Look::new(&root);
+    look.depth = request.depth.clone();
+    let mut device = identify(&mut look, name);
+    early(answer(&root, &look, &device, false));
+    // EPROTONOSUPPORT until ib_core is loaded.
+    complete(&mut look, Rdma::open().ok().as_ref(), &mut device);
+    answer(&root, &look, &device, true)
+}
+
+/// The worker: reads the device `name` for each request, until nobody needs it.
+pub fn serve(name: &str) -> io::Result<()> {
+    let master = Master::of_process();
+    loop {
+        let request: Request = match master.receive() {
+            Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => return Ok(()),
+            request => request?,
+        };
+        let mut sent = Ok(());
+        let whole = read(name, &request, |identity| sent = master.send(&identity));
+        sent.and_then(|()| master.send(&whole))?;
+    }
+}
+
+/// Starts the reader of the device with this name.
+type Start = fn(&str) -> io::Result<Worker>;
+
+/// The reader of one device.
+#[derive(Debug, Default)]
+struct Reader {
+    /// None: the device was given up, or its reader has ended.
+    worker: Option<Worker>,
+    /// What the device is, and what of that could not be read.
+    identity: Answer,
+    /// The request without an answer, and its time in ns since kernel start.
+    open: Option<(Request, u64)>,
+    answer: Option<Answer>,
+    /// Nothing touches the device again.
+    is_given_up: bool,
+    failure: Option<io::Error>,
+}
+
+impl Reader {
+    /// Sends the request, unless an earlier one is not answered yet.
+    fn ask(&mut self, name: &str, request: &Request, start: Start) {
+        self.answer = None;
+        self.failure = None;
+        if self.is_given_up {
+            return;
+        }
+        if self.worker.is_none() {
+            self.open = None;
+            match start(name) {
+                Ok(worker) => self.worker = Some(worker),
+                Err(error) => return self.failure = Some(error),
+            }
+        }
+        if self.open.is_none() {
+            self.send(request);
+        }
+    }
+
+    fn send(&mut self, request: &Request) {
+        let sent = self.worker.as_ref().map(|worker| worker.send(request));
+        match sent {
+            Some(Err(error)) => self.fail(error),
+            _ => self.open = Some((request.clone(), boottime_ns())),
+        }
+    }
+
+    fn fail(&mut self, error: io::Error) {
+        (self.worker, self.open, self.failure) = (None, None, Some(error));
+    }
+
+    /// Takes what has come. A late answer to another request is not enough.
+    fn receive(&mut self, request: &Request) {
+        while let Some(worker) = self.worker.as_ref().filter(|_| self.open.is_some()) {
+            match worker.receive::<Answer>() {
+                Ok(None) => return,
+                Ok(Some(identity)) if !identity.is_complete => self.identity = identity,
+                Ok(Some(answer)) => {
+                    let is_same = self.open.take().is_some_and(|(open, _)| open == *request);
+                    match is_same {
+                        true => self.answer = Some(answer),
+                        false => self.send(request),
+                    }
+                }
+                Err(error) => self.fail(error),
+            }
+        }
+    }
+
+    /// Since when the device has not answered, in ns since kernel start.
+    fn silent_since(&self) -> Option<u64> {
+        self.open.as_ref().map(|(_, since_ns)| *since_ns)
+    }
+
+    fn give_up(&mut self) {
+        self.is_given_up |= self.open.is_some();
+        if self.is_given_up {
+            self.worker = None;
+        }
+    }
+
+    /// What is known of the device.
+    fn device(&mut self, name: &str, look: &mut Look<'_>) -> Device {
+        let ports = format!("{CLASS}/{name}/ports");
+        if let Some(answer) = self.answer.take() {
+            look.root().adopt(answer.files);
+            look.unread.extend(answer.unread);
+            return answer.device;
+        }
+        look.root().adopt(self.identity.files.clone());
+        look.unread.extend(self.identity.unread.iter().cloned());
+        let mut device = self.identity.device.clone();
+        name.clone_into(&mut device.ifname);
+        if let Some(error) = &self.failure {
+            look.note(&ports, format!("the reader has ended: {error}"));
+        } else if let Some(since_ns) = self.silent_since() {
+            let seconds = boottime_ns().saturating_sub(since_ns) / 1_000_000_000;
+            let seconds = u32::try_from(seconds).unwrap_or(u32::MAX);
+            device.silent_s = Some(seconds);
+            if device.ports.is_empty() {
+                look.note(&ports, silence(seconds));
+            }
+        }
+        device
+    }
+}
+
+/// The readers of all devices. A look waits for each device only once: a device that did not answer
+/// is [`Device::silent_s`] until its answer comes.
+#[derive(Debug)]
+pub struct Readers {
+    budget: Duration,
+    start: Start,
+    readers: RefCell<BTreeMap<String, Reader>>,
+    /// [`Readers::give_up`] was called.
+    is_over: RefCell<bool>,
+}
+
+impl Readers {
+    /// The readers of the running machine; none for a saved tree. A look waits `budget` for the
+    /// devices.
+    pub fn of(root: &Root, budget: Duration) -> Option<Readers> {
+        let start: Start = |name| Worker::start(&[JOB, name]);
+        root.is_live().then(|| Readers::new(budget, start))
+    }
+
+    fn new(budget: Duration, start: Start) -> Readers {
+        Readers {
+            budget,
+            start,
+            readers: RefCell::default(),
+            is_over: RefCell::default(),
+        }
+    }
+
+    /// Reads the devices with these names, side by side.
+    pub fn read(&self, names: &[String], look: &mut Look<'_>) -> Vec<Device> {
+        let mut readers = self.readers.borrow_mut();
+        let request = Request {
+            depth: look.depth.clone(),
+            is_recording: look.root().is_recording(),
+        };
+        // A device that is gone may come back with another driver behind it.
+        readers.retain(|name, _| names.contains(name));
+        let began_ns = boottime_ns();
+        let deadline = Instant::now() + self.budget;
+        for name in names {
+            let reader = readers.entry(name.clone()).or_default();
+            reader.ask(name, &request, self.start);
+        }
+        loop {
+            for reader in readers.values_mut() {
+                reader.receive(&request);
+            }
+            // A look waits only for the devices that it asked.
+            let is_awaited = |since_ns: u64| since_ns >= began_ns;
+            let awaited: Vec<&Worker> = readers
+                .values()
+                .filter(|reader| reader.silent_since().is_some_and(is_awaited))
+                .filter_map(|reader| reader.worker.as_ref())
+                .collect();
+            if awaited.is_empty() || Instant::now() >= deadline {
+                break;
+            }
+            worker::wait(&awaited, deadline);
+        }
+        if *self.is_over.borrow() {
+            readers.values_mut().for_each(Reader::give_up);
+        }
+        let of_name = |name: &String| Some(readers.get_mut(name)?.device(name, look));
+        let devices: Vec<Device> = names.iter().filter_map(of_name).collect();
+        let silent = devices.iter();
+        let silent = silent.filter_map(|one| Some((&one.ifname, one.silent_s?)));
+        let silent: BTreeMap<&String, u32> = silent.collect();
+        if !silent.is_empty() {
+            look.root().keep(SILENT, &silent);
+        }
+        devices
+    }
+
+    /// A device does not answer: its answer may come at any time.
+    pub fn is_any_silent(&self) -> bool {
+        let readers = self.readers.borrow();
+        let is_silent = |reader: &Reader| reader.open.is_some() && !reader.is_given_up;
+        readers.values().any(is_silent)
+    }
+
+    /// From now on a device that does not answer is never read again.
+    pub fn give_up(&self) {
+        *self.is_over.borrow_mut() = true;
+        let mut readers = self.readers.borrow_mut();
+        readers.values_mut().for_each(Reader::give_up);
+    }
+
+    /// An earlier run gave up this device, which has not answered since `since_ns`.
+    pub fn leave_out(&self, name: &str, since_ns: u64) {
+        let request = Request {
+            depth: Depth::Ports,
+            is_recording: false,
+        };
+        let reader = Reader {
+            open: Some((request, since_ns)),
+            is_given_up: true,
+            ..Reader::default()
+        };
+        self.readers.borrow_mut().insert(name.to_owned(), reader);
+    }
+}
+
+#[cfg(test)]
+mod tests;
