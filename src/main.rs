@@ -7,8 +7,8 @@ use std::process::ExitCode;
 
 use ibboot::check;
 use ibboot::cli::{
-    self, CheckArguments, CheckFormat, Command, Format, Parsed, PlanArguments, TimelineFormat,
-    TurnArguments, UpArguments,
+    self, Call, CheckArguments, CheckFormat, Command, Format, Parsed, PlanArguments,
+    TimelineFormat, TurnArguments, UpArguments,
 };
 use ibboot::error::{Error, Kind, Result};
 use ibboot::facts::reader::{self, IN_BOOT, ONCE};
@@ -20,7 +20,7 @@ use ibboot::request::{Request, in_initramfs};
 use ibboot::system::directory::Directory;
 use ibboot::system::readiness::event_loop;
 use ibboot::system::root::Root;
-use ibboot::system::{kmsg, stderr, worker};
+use ibboot::system::{kmsg, limit, stderr, worker};
 use ibboot::turn::{self, files::Environment};
 use ibboot::up::{self, End, claims};
 use ibboot::verify::monitoring;
@@ -50,6 +50,19 @@ fn run() -> Result<u8> {
         Parsed::Help(text) => return print(&text).map(|()| 0),
         Parsed::Call(call) => call,
     };
+    let Some(limit) = call.limit else {
+        return execute(&call);
+    };
+    match limit::call(&arguments, limit) {
+        Ok(Some(code)) => Ok(code),
+        Ok(None) => Err(Error::new(arguments.join(" "), "has not ended in time")
+            .hint("firmware does not answer, or a lock of the kernel is held: see dmesg")),
+        // No /proc: without a child there is no limit.
+        Err(_) => execute(&call),
+    }
+}
+
+fn execute(call: &Call) -> Result<u8> {
     let root = match &call.command {
         Command::Facts(arguments) if arguments.tree.is_some() => Root::recording(&call.root),
         _ => Root::new(&call.root),
@@ -77,10 +90,14 @@ fn run() -> Result<u8> {
     }
 }
 
-/// Does the job of a worker. Nobody reads what it prints.
-fn work(job: &[String]) -> Result<u8> {
-    let job: Vec<&str> = job.iter().map(String::as_str).collect();
+/// Does the job of a worker.
+fn work(arguments: &[String]) -> Result<u8> {
+    let job: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match job.as_slice() {
+        [limit::JOB, ..] => match cli::parse(arguments.get(1..).unwrap_or_default())? {
+            Parsed::Help(text) => print(&text).map(|()| 0),
+            Parsed::Call(call) => execute(&call),
+        },
         [reader::JOB, name] => reader::serve(name)
             .map(|()| 0)
             .map_err(|e| Error::io(name, "cannot be read", &e)),

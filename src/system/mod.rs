@@ -8,6 +8,7 @@ pub mod clock;
 pub mod directory;
 pub mod drivers;
 pub mod kmsg;
+pub mod limit;
 pub mod modules;
 pub mod net;
 pub mod notify;

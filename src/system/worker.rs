@@ -19,7 +19,7 @@ use serde::de::DeserializeOwned;
 pub const COMMAND: &str = "worker";
 
 /// The running program, even if its file was replaced (proc(5)).
-const PROGRAM: &str = "/proc/self/exe";
+pub(super) const PROGRAM: &str = "/proc/self/exe";
 
 /// Largest message in bytes. The default of net.core.wmem_default is less.
 const MESSAGE: usize = 256 << 10;
