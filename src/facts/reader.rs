@@ -4,9 +4,10 @@
 //! process (MLX5_TO_CMD_MS of drivers/net/ethernet/mellanox/mlx5/core/lib/tout.c): only a reader of
 //! its own keeps that away from the other devices.
 
-use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
+use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -14,10 +15,11 @@ use serde::{Deserialize, Serialize};
 
 use super::devices::{CLASS, SILENT, complete, identify};
 use super::{Device, Look, Unread};
+use crate::rdma::events::{AsyncEvent, AsyncEvents};
 use crate::rdma::netlink::Rdma;
 use crate::system::clock::boottime_ns;
 use crate::system::root::{Recorded, Root};
-use crate::system::worker::{self, Master, Worker};
+use crate::system::worker::{self, Ear, Master, Worker};
 use crate::wish::expectation::Depth;
 
 /// The job of a worker that reads the device with the name that follows.
@@ -39,15 +41,27 @@ pub fn silence(seconds: u32) -> String {
 struct Request {
     depth: Depth,
     is_recording: bool,
+    /// The reader tells of the events of the device ([`Message::Changed`]).
+    wants_events: bool,
+}
+
+/// What a reader sends.
+#[derive(Debug, Serialize, Deserialize)]
+enum Message {
+    Found(Box<Answer>),
+    /// The device had an event: look again.
+    Changed,
 }
 
 /// What a reader found. It sends this twice: what is known without the firmware, then all.
-#[derive(Debug, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 struct Answer {
     device: Device,
     unread: Vec<Unread>,
     files: BTreeMap<PathBuf, Recorded>,
     is_complete: bool,
+    /// The events of the device are heard.
+    has_events: bool,
 }
 
 fn answer(root: &Root, look: &Look<'_>, device: &Device, is_complete: bool) -> Answer {
@@ -56,6 +70,7 @@ fn answer(root: &Root, look: &Look<'_>, device: &Device, is_complete: bool) -> A
         unread: look.unread.clone(),
         files: root.recorded(),
         is_complete,
+        has_events: false,
     }
 }
 
@@ -74,17 +89,51 @@ fn read(name: &str, request: &Request, early: impl FnOnce(Answer)) -> Answer {
     answer(&root, &look, &device, true)
 }
 
-/// The worker: reads the device `name` for each request, until nobody needs it.
+/// The asynchronous events of the device.
+fn open_events(name: &str) -> Result<AsyncEvents, String> {
+    let rdma = Rdma::open().map_err(|e| e.to_string())?;
+    let devices = rdma.devices().map_err(|e| e.to_string())?;
+    let device = devices.into_iter().find(|device| device.name == name);
+    let index = device.ok_or("no such device")?.index;
+    let file = rdma.chardev(index, "uverbs").map_err(|e| e.to_string())?;
+    AsyncEvents::open(&file.name).map_err(|e| e.to_string())
+}
+
+/// The worker: reads the device `name` for each request, and tells of its events, until nobody needs
+/// it. Opening, reading and closing a uverbs file may also query the firmware.
 pub fn serve(name: &str) -> io::Result<()> {
     let master = Master::of_process();
+    let mut events: Option<AsyncEvents> = None;
     loop {
+        if let Some(open) = &events
+            && master.is_readable_first(open.as_fd())?
+        {
+            let is_final = |event: &AsyncEvent| event.kind.is_final();
+            if !open.drain().is_ok_and(|told| !told.iter().any(is_final)) {
+                events = None;
+            }
+            master.send(&Message::Changed)?;
+            continue;
+        }
         let request: Request = match master.receive() {
             Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => return Ok(()),
             request => request?,
         };
         let mut sent = Ok(());
-        let whole = read(name, &request, |identity| sent = master.send(&identity));
-        sent.and_then(|()| master.send(&whole))?;
+        let early = |identity| {
+            sent = master.send(&Message::Found(Box::new(identity)));
+            // The event file is open before the state is read, or an event in between is lost.
+            events = match (request.wants_events, events.take()) {
+                (true, None) => open_events(name).ok(),
+                (wants_events, open) => open.filter(|_| wants_events),
+            };
+        };
+        let whole = read(name, &request, early);
+        let whole = Answer {
+            has_events: events.is_some(),
+            ..whole
+        };
+        sent.and_then(|()| master.send(&Message::Found(Box::new(whole))))?;
     }
 }
 
@@ -94,6 +143,8 @@ type Start = fn(&str) -> io::Result<Worker>;
 /// The reader of one device.
 #[derive(Debug, Default)]
 struct Reader {
+    /// The last answer said so.
+    has_events: bool,
     /// None: the device was given up, or its reader has ended.
     worker: Option<Worker>,
     /// What the device is, and what of that could not be read.
@@ -134,20 +185,33 @@ impl Reader {
         }
     }
 
+    /// Ends the reader. A healthy one has closed its files then.
+    fn end(&mut self) {
+        let worker = self.worker.take();
+        if let Some(worker) = worker.filter(|_| self.open.is_none()) {
+            worker.end();
+        }
+        (self.open, self.has_events) = (None, false);
+    }
+
     fn fail(&mut self, error: io::Error) {
+        self.has_events = false;
         (self.worker, self.open, self.failure) = (None, None, Some(error));
     }
 
     /// Takes what has come. A late answer to another request is not enough.
     fn receive(&mut self, request: &Request) {
         while let Some(worker) = self.worker.as_ref().filter(|_| self.open.is_some()) {
-            match worker.receive::<Answer>() {
+            match worker.receive() {
                 Ok(None) => return,
-                Ok(Some(identity)) if !identity.is_complete => self.identity = identity,
-                Ok(Some(answer)) => {
+                // The reader reads after it has told of an event.
+                Ok(Some(Message::Changed)) => {}
+                Ok(Some(Message::Found(found))) if !found.is_complete => self.identity = *found,
+                Ok(Some(Message::Found(found))) => {
+                    self.has_events = found.has_events;
                     let is_same = self.open.take().is_some_and(|(open, _)| open == *request);
                     match is_same {
-                        true => self.answer = Some(answer),
+                        true => self.answer = Some(*found),
                         false => self.send(request),
                     }
                 }
@@ -202,7 +266,11 @@ pub struct Readers {
     start: Start,
     readers: RefCell<BTreeMap<String, Reader>>,
     /// [`Readers::give_up`] was called.
-    is_over: RefCell<bool>,
+    is_over: Cell<bool>,
+    /// [`Readers::listen`] was called.
+    is_listening: Cell<bool>,
+    /// Devices whose event files stay closed.
+    closed: RefCell<BTreeSet<String>>,
 }
 
 impl Readers {
@@ -218,28 +286,35 @@ impl Readers {
             budget,
             start,
             readers: RefCell::default(),
-            is_over: RefCell::default(),
+            is_over: Cell::default(),
+            is_listening: Cell::default(),
+            closed: RefCell::default(),
         }
     }
 
     /// Reads the devices with these names, side by side.
     pub fn read(&self, names: &[String], look: &mut Look<'_>) -> Vec<Device> {
         let mut readers = self.readers.borrow_mut();
-        let request = Request {
+        let request = |name: &String| Request {
             depth: look.depth.clone(),
             is_recording: look.root().is_recording(),
+            wants_events: self.is_listening.get() && !self.closed.borrow().contains(name),
         };
+        let requests: BTreeMap<&String, Request> =
+            names.iter().map(|name| (name, request(name))).collect();
         // A device that is gone may come back with another driver behind it.
         readers.retain(|name, _| names.contains(name));
         let began_ns = boottime_ns();
         let deadline = Instant::now() + self.budget;
         for name in names {
             let reader = readers.entry(name.clone()).or_default();
-            reader.ask(name, &request, self.start);
+            reader.ask(name, &request(name), self.start);
         }
         loop {
-            for reader in readers.values_mut() {
-                reader.receive(&request);
+            for (name, reader) in readers.iter_mut() {
+                if let Some(request) = requests.get(name) {
+                    reader.receive(request);
+                }
             }
             // A look waits only for the devices that it asked.
             let is_awaited = |since_ns: u64| since_ns >= began_ns;
@@ -253,7 +328,7 @@ impl Readers {
             }
             worker::wait(&awaited, deadline);
         }
-        if *self.is_over.borrow() {
+        if self.is_over.get() {
             readers.values_mut().for_each(Reader::give_up);
         }
         let of_name = |name: &String| Some(readers.get_mut(name)?.device(name, look));
@@ -267,6 +342,46 @@ impl Readers {
         devices
     }
 
+    /// From now on readers hold the event files of their devices open and tell of events.
+    pub fn listen(&self) {
+        self.is_listening.set(true);
+    }
+
+    /// Has the event files of these devices closed, and of no others.
+    pub fn close(&self, names: BTreeSet<String>) {
+        let mut readers = self.readers.borrow_mut();
+        for name in &names {
+            if let Some(reader) = readers.get_mut(name).filter(|reader| reader.has_events) {
+                reader.end();
+            }
+        }
+        self.closed.replace(names);
+    }
+
+    /// The process of each reader, by device; 0 in a test.
+    pub fn processes(&self) -> BTreeMap<String, u32> {
+        let readers = self.readers.borrow();
+        let process = |reader: &Reader| reader.worker.as_ref().map(Worker::id);
+        let of_all = readers.iter();
+        of_all
+            .filter_map(|(name, reader)| Some((name.clone(), process(reader)?)))
+            .collect()
+    }
+
+    /// Listens to the reader of the device.
+    pub fn ear(&self, name: &str) -> io::Result<Ear> {
+        let readers = self.readers.borrow();
+        let worker = readers.get(name).and_then(|reader| reader.worker.as_ref());
+        worker.ok_or(io::ErrorKind::NotFound)?.ear()
+    }
+
+    /// A device answers, and its events are not heard.
+    pub fn is_any_deaf(&self) -> bool {
+        let readers = self.readers.borrow();
+        let is_deaf = |reader: &Reader| !reader.has_events && reader.open.is_none();
+        readers.values().any(is_deaf)
+    }
+
     /// A device does not answer: its answer may come at any time.
     pub fn is_any_silent(&self) -> bool {
         let readers = self.readers.borrow();
@@ -276,7 +391,7 @@ impl Readers {
 
     /// From now on a device that does not answer is never read again.
     pub fn give_up(&self) {
-        *self.is_over.borrow_mut() = true;
+        self.is_over.set(true);
         let mut readers = self.readers.borrow_mut();
         readers.values_mut().for_each(Reader::give_up);
     }
@@ -286,6 +401,7 @@ impl Readers {
         let request = Request {
             depth: Depth::Ports,
             is_recording: false,
+            wants_events: false,
         };
         let reader = Reader {
             open: Some((request, since_ns)),
@@ -293,6 +409,13 @@ impl Readers {
             ..Reader::default()
         };
         self.readers.borrow_mut().insert(name.to_owned(), reader);
+    }
+}
+
+impl Drop for Readers {
+    /// A software device cannot be removed while its event file is open.
+    fn drop(&mut self) {
+        self.readers.get_mut().values_mut().for_each(Reader::end);
     }
 }
 

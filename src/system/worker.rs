@@ -4,7 +4,7 @@
 //! time: nothing here waits for the end of a worker.
 
 use std::io::{self, Stdin};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -60,6 +60,11 @@ impl Worker {
         Ok((Worker { socket, child }, far))
     }
 
+    /// The id of the process; 0 without one.
+    pub fn id(&self) -> u32 {
+        self.child.as_ref().map_or(0, Child::id)
+    }
+
     /// Sends one message; a full socket is an error.
     pub fn send(&self, message: &impl Serialize) -> io::Result<()> {
         send_to(self.socket.as_fd(), message, MsgFlags::MSG_DONTWAIT)
@@ -71,6 +76,11 @@ impl Worker {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
             message => message.map(Some),
         }
+    }
+
+    /// A copy of the socket, which becomes readable when the worker has sent something or has ended.
+    pub fn ear(&self) -> io::Result<Ear> {
+        Ok(Ear(self.socket.try_clone()?))
     }
 
     /// Waits for the process to end, for as long as a healthy one takes: it has its files closed
@@ -100,6 +110,27 @@ impl Drop for Worker {
     }
 }
 
+/// Listens to a worker, for an event loop.
+#[derive(Debug)]
+pub struct Ear(OwnedFd);
+
+impl Ear {
+    /// True if the worker has sent something that was not received, or has ended.
+    pub fn hears(&self) -> bool {
+        let flags = MsgFlags::MSG_PEEK | MsgFlags::MSG_DONTWAIT;
+        !matches!(
+            recv(self.0.as_raw_fd(), &mut [0], flags),
+            Err(Errno::EAGAIN)
+        )
+    }
+}
+
+impl AsRawFd for Ear {
+    fn as_raw_fd(&self) -> RawFd {
+        self.0.as_raw_fd()
+    }
+}
+
 /// Waits until a worker has sent something or has ended, or until `deadline`.
 pub fn wait(workers: &[&Worker], deadline: Instant) {
     let left = deadline.saturating_duration_since(Instant::now());
@@ -126,6 +157,19 @@ impl Master {
     /// Sends one message.
     pub fn send(&self, message: &impl Serialize) -> io::Result<()> {
         send_to(self.0.as_fd(), message, MsgFlags::empty())
+    }
+
+    /// Waits until there is a message, or until the file is readable. True if the file is.
+    pub fn is_readable_first(&self, file: BorrowedFd<'_>) -> io::Result<bool> {
+        let mut files = [
+            PollFd::new(self.0.as_fd(), PollFlags::POLLIN),
+            PollFd::new(file, PollFlags::POLLIN),
+        ];
+        match poll(&mut files, PollTimeout::NONE) {
+            Err(Errno::EINTR) => Ok(false),
+            Err(errno) => Err(errno.into()),
+            Ok(_) => Ok(files.last().is_some_and(|file| file.any() == Some(true))),
+        }
     }
 
     /// Waits for the next message. `UnexpectedEof`: nobody needs this worker any longer.

@@ -106,6 +106,9 @@ pub async fn run(root: &Root, plan: &Plan, index: &Index, readers: Option<Reader
             report: None,
         });
     }
+    if let Some(readers) = &readers {
+        readers.listen();
+    }
     let mut walk = Walk::new(root, plan, index, readers)?;
     walk.journal.mark(Phase::Started, "", None);
     walk.until_settled().await
@@ -317,10 +320,7 @@ impl<'a> Walk<'a> {
             self.rdma = Rdma::open().ok();
         }
         let facts = self.gather();
-        // An event file is open before the state is read, or an event in between is lost.
-        if self.parts.follow(&facts, self.rdma.as_ref()) {
-            return self.gather();
-        }
+        self.parts.follow(&facts, self.readers.as_ref());
         facts
     }
 

@@ -8,7 +8,7 @@ LIMIT_S = 10
 
 
 def verify(boot):
-    journal = (boot.folder / "files/out/journal.txt").read_text()
+    journal = boot.text("out/journal.txt") or ""
 
     def at(what):
         found = re.search(rf"^\[ *([0-9.]+)\].*{what}", journal, re.M)
