@@ -4,7 +4,8 @@
 
 use crate::ask::{administrators, servers};
 use crate::error::Result;
-use crate::facts::Facts;
+use crate::facts::reader::ONCE;
+use crate::facts::{Facts, Readers};
 use crate::plan::{self, Inventory};
 use crate::rdma::netlink::Rdma;
 use crate::request::Request;
@@ -15,9 +16,14 @@ use crate::wish::expectation::Expectation;
 use crate::{handover, verify};
 
 /// One snapshot of everything that `expectation` needs.
-pub fn look(root: &Root, expectation: &Expectation, rdma: Option<&Rdma>) -> Facts {
+pub fn look(
+    root: &Root,
+    expectation: &Expectation,
+    readers: Option<&Readers>,
+    rdma: Option<&Rdma>,
+) -> Facts {
     let names = expectation.module_names();
-    let mut facts = Facts::gather(root, rdma, &names, expectation.depth());
+    let mut facts = Facts::gather(root, readers, &names, expectation.depth());
     facts.add_root(root, rdma);
     facts.add_leases(handover::leases(root));
     facts
@@ -48,7 +54,8 @@ pub fn compare(root: &Root, expectation: &Expectation, sm: bool) -> Report {
 /// The snapshot includes their answers.
 pub fn look_and_compare(root: &Root, expectation: &Expectation, sm: bool) -> (Facts, Report) {
     let rdma = root.is_live().then(|| Rdma::open().ok()).flatten();
-    let mut facts = look(root, expectation, rdma.as_ref());
+    let readers = Readers::of(root, ONCE);
+    let mut facts = look(root, expectation, readers.as_ref(), rdma.as_ref());
     let report = verify::verify(expectation, &facts);
     if !root.is_live()
         || (report.servers.is_empty() && !administrators::is_needed(&facts, &report, sm))

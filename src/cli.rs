@@ -2,6 +2,7 @@
 //! The commands.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use argh::FromArgs;
 
@@ -10,7 +11,7 @@ use crate::error::{Error, Kind, Result};
 /// Bring up, verify and hand over InfiniBand and RoCE links during early boot.
 #[derive(FromArgs, Debug)]
 #[argh(
-    note = "Global options stand anywhere: --root TREE reads files below TREE instead of /; -v prints more.",
+    note = "Global options stand anywhere: --root TREE reads files below TREE instead of /; --limit SECONDS ends the command after this time even if the kernel does not answer; -v prints more.",
     example = "What would a command line do, without any hardware:\n  {command_name} plan --cmdline 'rd.ib.link=rxe0:rxe:eth0 rd.neednet=1'",
     example = "Are the links still as the initramfs verified them:\n  {command_name} check",
     error_code(
@@ -254,6 +255,8 @@ pub struct Call {
     pub root: PathBuf,
     /// Log at debug level.
     pub verbose: bool,
+    /// The command ends after this time.
+    pub limit: Option<Duration>,
     /// The command.
     pub command: Command,
 }
@@ -274,8 +277,17 @@ pub fn parse(arguments: &[String]) -> Result<Parsed> {
             .kind(Kind::Usage)
             .hint("see ibboot --help")
     };
+    let seconds = |text: Option<&str>| {
+        let number = text.and_then(|text| text.parse::<u16>().ok());
+        let number = number.filter(|seconds| *seconds > 0);
+        let missing = || usage("--limit needs a number of seconds from 1 to 65535");
+        number
+            .map(|n| Duration::from_secs(n.into()))
+            .ok_or_else(missing)
+    };
     let mut root = PathBuf::from("/");
     let mut verbose = false;
+    let mut limit = None;
     let mut own: Vec<&str> = Vec::new();
     let mut rest = arguments.iter().map(String::as_str);
     // argh does not support options that may stand before or after the command.
@@ -288,6 +300,7 @@ pub fn parse(arguments: &[String]) -> Result<Parsed> {
                         .ok_or_else(|| usage("--root needs a directory"))?,
                 )
             }
+            "--limit" => limit = Some(seconds(rest.next())?),
             "--version" => {
                 return Ok(Parsed::Help(format!(
                     "ibboot {}\n",
@@ -301,6 +314,7 @@ pub fn parse(arguments: &[String]) -> Result<Parsed> {
             }
             _ => match argument.split_once('=') {
                 Some(("--root", directory)) => root = PathBuf::from(directory),
+                Some(("--limit", text)) => limit = Some(seconds(Some(text))?),
                 // argh expects the value as a separate argument.
                 Some((option @ ("--cmdline" | "--format" | "--tree" | "--output"), value)) => {
                     own.extend([option, value]);
@@ -317,6 +331,7 @@ pub fn parse(arguments: &[String]) -> Result<Parsed> {
         Ok(arguments) => Ok(Parsed::Call(Box::new(Call {
             root,
             verbose,
+            limit,
             command: arguments.command,
         }))),
         Err(exit) if exit.status.is_ok() => Ok(Parsed::Help(exit.output)),

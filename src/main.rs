@@ -6,10 +6,12 @@ use std::process::ExitCode;
 
 use ibboot::check;
 use ibboot::cli::{
-    self, CheckArguments, CheckFormat, Command, Format, HardwareReportArguments, Parsed,
+    self, Call, CheckArguments, CheckFormat, Command, Format, HardwareReportArguments, Parsed,
     PlanArguments, TimelineFormat, TurnArguments, UpArguments,
 };
 use ibboot::error::{Error, Kind, Result};
+use ibboot::facts::Readers;
+use ibboot::facts::reader::{self, IN_BOOT};
 use ibboot::handover::{self, timeline};
 use ibboot::plan::{self, Inventory, explain};
 use ibboot::request::{Request, in_initramfs};
@@ -18,7 +20,7 @@ use ibboot::survey::{self, Disturbance, tree};
 use ibboot::system::directory::Directory;
 use ibboot::system::readiness::event_loop;
 use ibboot::system::root::Root;
-use ibboot::system::{kmsg, stderr};
+use ibboot::system::{kmsg, limit, stderr, worker};
 use ibboot::turn::{self, files::Environment};
 use ibboot::up::{self, End, claims};
 use ibboot::verify::monitoring;
@@ -41,10 +43,26 @@ fn run() -> Result<u8> {
         .skip(1)
         .map(|argument| argument.to_string_lossy().into_owned())
         .collect();
+    if let Some((worker::COMMAND, job)) = arguments.split_first().map(|(a, b)| (a.as_str(), b)) {
+        return work(job);
+    }
     let call = match cli::parse(&arguments)? {
         Parsed::Help(text) => return print(&text).map(|()| 0),
         Parsed::Call(call) => call,
     };
+    let Some(limit) = call.limit else {
+        return execute(&call);
+    };
+    match limit::call(&arguments, limit) {
+        Ok(Some(code)) => Ok(code),
+        Ok(None) => Err(Error::new(arguments.join(" "), "has not ended in time")
+            .hint("firmware does not answer, or a lock of the kernel is held: see dmesg")),
+        // No /proc: without a child there is no limit.
+        Err(_) => execute(&call),
+    }
+}
+
+fn execute(call: &Call) -> Result<u8> {
     let root = match &call.command {
         Command::Facts(arguments) if arguments.tree.is_some() => Root::recording(&call.root),
         Command::Report(_) | Command::HardwareReport(_) => Root::recording(&call.root),
@@ -78,6 +96,21 @@ fn run() -> Result<u8> {
         Command::Lease(_) => keep_leases(&root),
         Command::Timeline(arguments) => show_timeline(&root, arguments.format),
         Command::Turn(arguments) => take_turn(&root, arguments),
+    }
+}
+
+/// Does the job of a worker.
+fn work(arguments: &[String]) -> Result<u8> {
+    let job: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match job.as_slice() {
+        [limit::JOB, ..] => match cli::parse(arguments.get(1..).unwrap_or_default())? {
+            Parsed::Help(text) => print(&text).map(|()| 0),
+            Parsed::Call(call) => execute(&call),
+        },
+        [reader::JOB, name] => reader::serve(name)
+            .map(|()| 0)
+            .map_err(|e| Error::io(name, "cannot be read", &e)),
+        _ => Err(Error::new(worker::COMMAND, "no such job").kind(Kind::Usage)),
     }
 }
 
@@ -175,9 +208,10 @@ fn dry_run(root: &Root, arguments: &UpArguments, verbose: bool) -> Result<u8> {
 }
 
 fn carry_out(root: &Root, request: &Request) -> Result<End> {
-    let inventory = Inventory::read(root)?;
+    let readers = Readers::of(root, IN_BOOT);
+    let inventory = Inventory::read_by(root, readers.as_ref())?;
     let plan = plan::plan(request, &inventory);
-    event_loop()?.block_on(up::run(root, &plan, &inventory.modules))
+    event_loop()?.block_on(up::run(root, &plan, &inventory.modules, readers))
 }
 
 /// Renews the DHCP leases of the initramfs, unless another program now owns the interfaces.

@@ -348,7 +348,7 @@ fn a_wrong_argument_stops_no_boot_and_is_in_the_verdict() {
         let check = ibboot(&["check", "--format", "nhc"]);
         let output = String::from_utf8(check.stdout).unwrap();
         assert!(
-            output.starts_with("ibboot: wrong argument: /proc/cmdline:92: rd.ib.rate=5O"),
+            output.starts_with("ibboot: UNKNOWN: wrong argument: /proc/cmdline:92: rd.ib.rate=5O"),
             "{output}"
         );
         assert_eq!(check.status.code(), Some(1));
@@ -370,5 +370,25 @@ fn an_earlier_verdict_that_cannot_be_removed_is_an_error_that_names_it() {
         let why = "/run/ibboot/result: cannot be removed: Read-only file system; it holds the verdict of an earlier run";
         assert!(output.contains(why), "{output}");
         assert_eq!(again.status.code(), Some(1));
+    });
+}
+
+#[test]
+fn a_command_ends_at_its_limit_with_the_output_of_all_others_unchanged() {
+    alone("limit", || {
+        crowd(1);
+        dress_up("rd.ib.require=guid=0x1 rd.ib.timeout=600");
+        let began = std::time::Instant::now();
+        let late = ibboot(&["--limit", "1", "up"]);
+        assert_eq!(late.status.code(), Some(1));
+        assert!(began.elapsed().as_secs() < 60);
+        let why = "ibboot: --limit 1 up: has not ended in time; ";
+        let stderr = String::from_utf8(late.stderr).unwrap();
+        assert!(stderr.lines().last().unwrap().starts_with(why), "{stderr}");
+        for call in [vec!["plan"], vec!["plan", "--asked"], vec!["bogus"]] {
+            let free = ibboot(&call);
+            let limited = ibboot(&[&["--limit=60"], call.as_slice()].concat());
+            assert_eq!(format!("{free:?}"), format!("{limited:?}"));
+        }
     });
 }

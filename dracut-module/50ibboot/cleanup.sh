@@ -20,4 +20,5 @@ elif [ -e /run/ibboot/up.pid ]; then
     unset ibboot_pid ibboot_tries
 fi
 
-/usr/sbin/ibboot up --hand-over
+# Without the limit a lock that a dead card holds in the kernel would hold the boot too.
+/usr/sbin/ibboot --limit 10 up --hand-over

@@ -5,7 +5,7 @@
 # `plan --asked` writes /run/ibboot/asked: the action of the hooks if `ibboot up` dies or hangs, and
 # the deadline in seconds. With systemd, this file makes dracut's event queue run (initqueue.conf).
 
-/usr/sbin/ibboot plan --asked
+/usr/sbin/ibboot --limit 10 plan --asked
 case $? in
     0) ;;
     2) return 0 ;;
@@ -20,7 +20,7 @@ esac
 
 # Before NetworkManager, systemd-networkd and network-legacy start: tell them to leave the
 # interfaces alone.
-/usr/sbin/ibboot up --claim
+/usr/sbin/ibboot --limit 10 up --claim
 
 # dracut passes this argument only to cards with their own iSCSI initiator; open-iscsi needs a
 # different argument.

@@ -4,4 +4,4 @@
 # initqueue/finished: reports whether the boot may continue. dracut sources this script in a
 # subshell.
 
-[ -e /run/ibboot/result ] && NEWROOT=$NEWROOT /usr/sbin/ibboot turn --finished
+[ -e /run/ibboot/result ] && NEWROOT=$NEWROOT /usr/sbin/ibboot --limit 10 turn --finished

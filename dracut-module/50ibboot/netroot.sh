@@ -6,7 +6,7 @@
 # return, and dracut's queue must continue until its own time limit.
 
 # shellcheck disable=SC2154
-ibboot_steps=$(hookdir=$hookdir netroot=$netroot NEWROOT=$NEWROOT /usr/sbin/ibboot turn)
+ibboot_steps=$(hookdir=$hookdir netroot=$netroot NEWROOT=$NEWROOT /usr/sbin/ibboot --limit 10 turn)
 if [ -n "$ibboot_steps" ]; then
     (
         printf '%s\n' "$ibboot_steps" | while read -r ibboot_word ibboot_name; do
@@ -17,7 +17,7 @@ if [ -n "$ibboot_steps" ]; then
                 nvme) nvme connect-all ;;
             esac < /dev/null
         done
-        /usr/sbin/ibboot turn --ended
+        /usr/sbin/ibboot --limit 10 turn --ended
     ) &
 fi
 unset ibboot_steps

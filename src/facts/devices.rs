@@ -2,8 +2,9 @@
 //! The RDMA devices of the machine, from sysfs (drivers/infiniband/core/sysfs.c) and, where sysfs
 //! has no answer, from NETLINK_RDMA.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
+use crate::facts::reader::Readers;
 use crate::facts::{Device, Look, Netdev, Port, role};
 use crate::rdma::netlink::{self, Rdma};
 use crate::rdma::parse;
@@ -11,53 +12,36 @@ use crate::rdma::types::{Connection, Guid, LinkLayer};
 use crate::wish::expectation::Depth;
 use crate::wish::ipoib::FULL_MEMBER;
 
-const CLASS: &str = "/sys/class/infiniband";
+/// The directory of all devices.
+pub const CLASS: &str = "/sys/class/infiniband";
 
-/// One device as NETLINK_RDMA reports it.
-struct Reported {
-    device: netlink::Device,
-    ports: Vec<netlink::Port>,
-}
+/// The devices that do not answer in a saved tree: seconds by name, as JSON.
+pub const SILENT: &str = "/ibboot-silent.json";
 
-/// Queries NETLINK_RDMA. A device that is added or removed during the query keeps the values of
-/// sysfs: the next snapshot is complete.
-fn query(rdma: &Rdma, look: &mut Look<'_>) -> Vec<Reported> {
-    let devices = match rdma.devices() {
-        Ok(devices) => devices,
-        Err(e) => {
-            look.note("NETLINK_RDMA devices", e);
-            return Vec::new();
-        }
-    };
-    let mut reported = Vec::with_capacity(devices.len());
-    for device in devices {
-        match rdma.ports(device.index) {
-            Ok(ports) => reported.push(Reported { device, ports }),
-            Err(e) => look.note(format!("NETLINK_RDMA ports of {}", device.name), e),
-        }
-    }
-    reported
-}
-
-/// All devices in /sys/class/infiniband, by name. `rdma`, if given, adds values that sysfs does not
-/// have, and values for which each read of a sysfs file would query the firmware.
-pub fn devices(look: &mut Look<'_>, rdma: Option<&Rdma>) -> Vec<Device> {
-    let reported = rdma.map(|rdma| query(rdma, look)).unwrap_or_default();
-    let mut sub_devices = role::sub_devices(look, reported.iter().map(|r| &r.device));
+/// All devices in /sys/class/infiniband, by name. `readers`, if given, read the devices, each in a
+/// process of its own.
+pub fn devices(look: &mut Look<'_>, readers: Option<&Readers>) -> Vec<Device> {
     let names = look.list(CLASS);
-    names
-        .into_iter()
-        .map(|name| {
-            let reported = reported
-                .iter()
-                .find(|reported| reported.device.name == name);
-            let sub_device = sub_devices.remove(&name);
-            Device {
-                sub_device,
-                ..device(look, name, reported)
-            }
-        })
-        .collect()
+    if let Some(readers) = readers {
+        let devices = readers.read(&names, look);
+        role::keep_sub_devices(look, &devices);
+        return devices;
+    }
+    let mut sub_devices = role::saved_sub_devices(look);
+    let silent: BTreeMap<String, u32> = match look.root().is_live() {
+        true => BTreeMap::new(),
+        false => look.saved(SILENT),
+    };
+    let of_name = |name: String| {
+        let mut device = identify(look, &name);
+        match silent.get(&name) {
+            Some(seconds) => device.silent_s = Some(*seconds),
+            None => complete(look, None, &mut device),
+        }
+        device.sub_device = sub_devices.remove(&device.ifname);
+        device
+    };
+    names.into_iter().map(of_name).collect()
 }
 
 /// The established connections of all devices.
@@ -82,16 +66,10 @@ pub fn note_silence(look: &mut Look<'_>) {
     }
 }
 
-fn device(look: &mut Look<'_>, ifname: String, reported: Option<&Reported>) -> Device {
-    let base = format!("{CLASS}/{ifname}");
-    let free = |look: &mut Look<'_>, file: &str| {
-        // Only for people: no decision needs these values.
-        if look.depth < Depth::All && file != "parent" {
-            return None;
-        }
-        look.text(&format!("{base}/{file}"))
-            .and_then(|raw| parse::text(&raw))
-    };
+/// What the kernel knows of a device without a query to its firmware: the attributes of ib_core
+/// (drivers/infiniband/core/sysfs.c) and the cached GID table.
+pub fn identify(look: &mut Look<'_>, name: &str) -> Device {
+    let base = format!("{CLASS}/{name}");
     let mut numbers: Vec<u32> = look
         .list(&format!("{base}/ports"))
         .iter()
@@ -101,47 +79,94 @@ fn device(look: &mut Look<'_>, ifname: String, reported: Option<&Reported>) -> D
     let bus_address = look.link_name(&format!("{base}/device"));
     let driver = look.link_name(&format!("{base}/device/driver"));
     Device {
-        ifindex: reported.map(|reported| reported.device.index),
+        ifname: name.to_owned(),
         node_guid: look.parsed(&format!("{base}/node_guid"), parse::guid),
-        sys_image_guid: free(look, "sys_image_guid").and_then(|raw| parse::guid(&raw).ok()),
         node_type: look.parsed(&format!("{base}/node_type"), parse::node_type),
-        fw: free(look, "fw_ver"),
-        hca_type: free(look, "hca_type"),
-        hw_rev: free(look, "hw_rev"),
-        board_id: free(look, "board_id"),
-        node_desc: free(look, "node_desc"),
         driver,
         bus_address,
-        parent: free(look, "parent"),
+        parent: free(look, &format!("{base}/parent")),
         sub_device: None,
         ports: numbers
             .into_iter()
-            .map(|number| {
-                let reported =
-                    reported.and_then(|reported| reported.ports.iter().find(|p| p.port == number));
-                port(look, &base, number, reported)
-            })
+            .map(|number| identify_port(look, &format!("{base}/ports/{number}"), number))
             .collect(),
-        ifname,
+        ..Device::default()
     }
 }
 
-fn port(look: &mut Look<'_>, device: &str, number: u32, reported: Option<&netlink::Port>) -> Port {
-    let base = format!("{device}/ports/{number}");
+fn identify_port(look: &mut Look<'_>, base: &str, number: u32) -> Port {
     let gid = look.parsed(&format!("{base}/gids/0"), parse::gid);
     // An empty slot is all zero: RoCE before its network device is up.
     let gid = gid.filter(|gid| !gid.is_unspecified());
-    let link_layer = look.parsed(&format!("{base}/link_layer"), parse::link_layer);
-    let mut port = Port {
+    Port {
         port: number,
-        link_layer,
-        rate: look.parsed(&format!("{base}/rate"), parse::rate),
+        link_layer: look.parsed(&format!("{base}/link_layer"), parse::link_layer),
         // Of a virtual function without a GUID: 0 would match every other such port.
         port_guid: gid.map(parse::gid_port_guid).filter(|guid| guid.0 != 0),
         subnet_prefix: gid.map(|gid| Guid((u128::from(gid) >> 64) as u64)),
-        pkeys: pkeys(look, &base),
         ..Port::default()
-    };
+    }
+}
+
+/// Text that a driver may leave empty.
+fn free(look: &mut Look<'_>, path: &str) -> Option<String> {
+    look.text(path).and_then(|raw| parse::text(&raw))
+}
+
+/// Adds what may query the firmware. `rdma`, if given, adds values that sysfs does not have, and
+/// values for which each read of a sysfs file would query the firmware.
+pub fn complete(look: &mut Look<'_>, rdma: Option<&Rdma>, device: &mut Device) {
+    let base = format!("{CLASS}/{}", device.ifname);
+    let reported = rdma.and_then(|rdma| query(rdma, look, &device.ifname));
+    device.ifindex = reported.as_ref().map(|(found, _)| found.index);
+    device.sub_device = reported
+        .as_ref()
+        .and_then(|(found, _)| role::sub_device(found));
+    // Only for people: no decision needs these values.
+    if look.depth == Depth::All {
+        let guid = free(look, &format!("{base}/sys_image_guid"));
+        device.sys_image_guid = guid.and_then(|raw| parse::guid(&raw).ok());
+        device.fw = free(look, &format!("{base}/fw_ver"));
+        device.hca_type = free(look, &format!("{base}/hca_type"));
+        device.hw_rev = free(look, &format!("{base}/hw_rev"));
+        device.board_id = free(look, &format!("{base}/board_id"));
+        device.node_desc = free(look, &format!("{base}/node_desc"));
+    }
+    let reported = reported.map_or_else(Vec::new, |(_, ports)| ports);
+    for port in &mut device.ports {
+        let reported = reported.iter().find(|p| p.port == port.port);
+        complete_port(look, &base, port, reported);
+    }
+}
+
+/// The device and its ports from NETLINK_RDMA. A device that is added or removed during the
+/// query keeps the values of sysfs: the next snapshot is complete.
+fn query(
+    rdma: &Rdma,
+    look: &mut Look<'_>,
+    name: &str,
+) -> Option<(netlink::Device, Vec<netlink::Port>)> {
+    let devices = rdma.devices();
+    let devices = devices.map_err(|e| look.note("NETLINK_RDMA devices", e));
+    let device = devices.ok()?.into_iter().find(|one| one.name == name)?;
+    match rdma.ports(device.index) {
+        Ok(ports) => Some((device, ports)),
+        Err(e) => {
+            look.note(format!("NETLINK_RDMA ports of {name}"), e);
+            None
+        }
+    }
+}
+
+fn complete_port(
+    look: &mut Look<'_>,
+    device: &str,
+    port: &mut Port,
+    reported: Option<&netlink::Port>,
+) {
+    let base = format!("{device}/ports/{}", port.port);
+    port.rate = look.parsed(&format!("{base}/rate"), parse::rate);
+    port.pkeys = pkeys(look, &base);
     // Each read of a state file in sysfs queries the driver, on mlx5 with a firmware command.
     if let Some(reported) = reported {
         port.state = Some(reported.state);
@@ -162,7 +187,7 @@ fn port(look: &mut Look<'_>, device: &str, number: u32, reported: Option<&netlin
             .and_then(|raw| parse::text(&raw));
     }
     // LIDs exist only on InfiniBand; NETLINK_RDMA does not report them for other link layers.
-    let reads_lid = look.depth == Depth::All || link_layer != Some(LinkLayer::Ethernet);
+    let reads_lid = look.depth == Depth::All || port.link_layer != Some(LinkLayer::Ethernet);
     if port.lid.is_none() && reads_lid {
         port.lid = look.parsed(&format!("{base}/lid"), parse::lid);
         port.sm_lid = look.parsed(&format!("{base}/sm_lid"), parse::lid);
@@ -171,7 +196,6 @@ fn port(look: &mut Look<'_>, device: &str, number: u32, reported: Option<&netlin
         });
         port.cap_mask = look.parsed(&format!("{base}/cap_mask"), parse::cap_mask);
     }
-    port
 }
 
 /// The P_Key table, up to the depth of the snapshot; iWARP ports have no table.

@@ -3,11 +3,12 @@
 //! reads the snapshot and never the machine, so a saved tree gives the same answers.
 
 pub mod addresses;
-mod devices;
+pub mod devices;
 mod disks;
 pub mod functions;
 pub mod granted;
 pub mod lasting;
+pub mod reader;
 pub mod role;
 pub mod rootfs;
 pub mod routes;
@@ -15,6 +16,7 @@ mod rtnetlink;
 pub mod rules;
 pub mod select;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io;
 use std::net::IpAddr;
@@ -42,6 +44,7 @@ use crate::wish::ipoib::IpoibFacts;
 pub use addresses::{AddressState, FoundAddress};
 pub use disks::DiskPath;
 pub use functions::Function;
+pub use reader::Readers;
 pub use role::{Role, SubDevice};
 pub use rootfs::RootMount;
 
@@ -118,7 +121,7 @@ pub struct Unread {
 }
 
 /// An RDMA device: /sys/class/infiniband/NAME and NETLINK_RDMA.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Device {
     /// Name; udev may rename the device.
     pub ifname: String,
@@ -147,19 +150,23 @@ pub struct Device {
     /// `parent`: the network device below a Soft-RoCE device.
     pub parent: Option<String>,
     /// Set for a device that belongs to another RDMA device.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sub_device: Option<SubDevice>,
+    /// The device has not answered for so many seconds: only what identifies the device and its
+    /// ports is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub silent_s: Option<u32>,
     /// The ports, from 1.
     pub ports: Vec<Port>,
 }
 
 /// A port of an RDMA device: /sys/class/infiniband/NAME/ports/N.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Port {
     /// Number, from 1.
     pub port: u32,
     /// What the port is.
-    #[serde(skip_serializing_if = "Role::is_link")]
+    #[serde(default, skip_serializing_if = "Role::is_link")]
     pub role: Role,
     /// `link_layer`.
     pub link_layer: Option<LinkLayer>,
@@ -278,15 +285,20 @@ impl Netdev {
 }
 
 impl Facts {
-    /// Takes a snapshot of the machine. `rdma`, if given, adds values that sysfs does not have
-    /// (device index, attached network device).
-    pub fn gather(root: &Root, rdma: Option<&Rdma>, modules: &[String], depth: Depth) -> Facts {
+    /// Takes a snapshot of the machine. `readers`, if given, read the RDMA devices, and add values
+    /// that sysfs does not have (device index, attached network device).
+    pub fn gather(
+        root: &Root,
+        readers: Option<&Readers>,
+        modules: &[String],
+        depth: Depth,
+    ) -> Facts {
         let mut look = Look::new(root);
         look.depth = depth;
         let mut devices = if look.depth == Depth::Interfaces {
             Vec::new()
         } else {
-            devices::devices(&mut look, rdma)
+            devices::devices(&mut look, readers)
         };
         let netns_mode = look.parsed(NETNS_MODE, NetnsMode::parse);
         let functions = match look.depth {
@@ -402,6 +414,25 @@ impl Facts {
                 .iter()
                 .map(move |port| PortRef { device, port })
         })
+    }
+
+    /// The snapshot without the devices that do not answer, and without their IPoIB interfaces: a
+    /// change there would wait for the firmware, with the lock of all network interfaces held
+    /// (ipoib_open of drivers/infiniband/ulp/ipoib/ipoib_main.c runs under rtnl_lock).
+    pub fn answering(&self) -> Cow<'_, Facts> {
+        let is_silent = |device: &&Device| device.silent_s.is_some();
+        let silent = self.devices.iter().filter(is_silent);
+        let guids: Vec<Guid> = silent
+            .flat_map(|device| device.ports.iter().filter_map(|port| port.port_guid))
+            .collect();
+        if !self.devices.iter().any(|device| is_silent(&device)) {
+            return Cow::Borrowed(self);
+        }
+        let mut facts = self.clone();
+        facts.devices.retain(|device| !is_silent(&device));
+        let is_theirs = |netdev: &Netdev| netdev.port_guid().is_some_and(|g| guids.contains(&g));
+        facts.netdevs.retain(|netdev| !is_theirs(netdev));
+        Cow::Owned(facts)
     }
 
     /// The reason why the list of interfaces and addresses is incomplete, if it is.

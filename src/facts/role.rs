@@ -68,26 +68,29 @@ pub struct SubDevice {
     pub parent: Option<String>,
 }
 
-/// The sub-devices by name, from NETLINK_RDMA or from the file of a saved tree.
-pub(super) fn sub_devices<'r>(
-    look: &mut Look<'_>,
-    reported: impl Iterator<Item = &'r netlink::Device>,
-) -> BTreeMap<String, SubDevice> {
-    if !look.root().is_live() {
-        return look.saved(SUB_DEVICES);
+/// Whether NETLINK_RDMA reports that the device belongs to another one.
+pub(super) fn sub_device(device: &netlink::Device) -> Option<SubDevice> {
+    Some(SubDevice {
+        device_type: device.device_type?,
+        parent: device.parent.clone(),
+    })
+}
+
+/// The sub-devices of a saved tree, by name.
+pub(super) fn saved_sub_devices(look: &mut Look<'_>) -> BTreeMap<String, SubDevice> {
+    match look.root().is_live() {
+        true => BTreeMap::new(),
+        false => look.saved(SUB_DEVICES),
     }
-    let of = |device: &netlink::Device| {
-        let sub = SubDevice {
-            device_type: device.device_type?,
-            parent: device.parent.clone(),
-        };
-        Some((device.name.clone(), sub))
-    };
-    let found: BTreeMap<String, SubDevice> = reported.filter_map(of).collect();
+}
+
+/// Stores the sub-devices in a recorded tree.
+pub(super) fn keep_sub_devices(look: &Look<'_>, devices: &[Device]) {
+    let of = |device: &Device| Some((device.ifname.clone(), device.sub_device.clone()?));
+    let found: BTreeMap<String, SubDevice> = devices.iter().filter_map(of).collect();
     if !found.is_empty() {
         look.root().keep(SUB_DEVICES, &found);
     }
-    found
 }
 
 /// Gives each port its role. The ports have their network interfaces.

@@ -146,6 +146,15 @@ pub struct Link {
     pub verified_ns: Option<u64>,
 }
 
+/// An RDMA device that does not answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Silent {
+    /// Its name.
+    pub ifname: String,
+    /// Time of the request without an answer, ns since kernel start.
+    pub since_ns: u64,
+}
+
 /// `/run/ibboot/state.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct State {
@@ -173,6 +182,9 @@ pub struct State {
     /// Name servers from DHCPv6, if the address comes from a router.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub information: Vec<dhcp::v6::information::Progress>,
+    /// RDMA devices that did not answer at the verdict: nothing of the boot reads them again.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub silent: Vec<Silent>,
     /// Kernel modules that could not be loaded, one line each.
     pub failures: Vec<String>,
     /// Times of the boot.

@@ -20,7 +20,8 @@ use serde::{Serialize, Serializer};
 
 use crate::SCHEMA;
 use crate::error::Result;
-use crate::facts::{Facts, Look};
+use crate::facts::reader::ONCE;
+use crate::facts::{Facts, Look, Readers};
 use crate::rdma::reach::Server;
 use crate::rdma::types::NetnsMode;
 use crate::request::{Dump, NotOurs, OnFailure, Request, Required};
@@ -67,6 +68,11 @@ pub struct Inventory {
 impl Inventory {
     /// Looks at the tree.
     pub fn read(root: &Root) -> Result<Inventory> {
+        Inventory::read_by(root, Readers::of(root, ONCE).as_ref())
+    }
+
+    /// Looks at the tree; `readers`, if given, read the RDMA devices.
+    pub fn read_by(root: &Root, readers: Option<&Readers>) -> Result<Inventory> {
         let mut look = Look::new(root);
         let mut pci = Vec::new();
         for address in look.list("/sys/bus/pci/devices") {
@@ -88,7 +94,7 @@ impl Inventory {
         Ok(Inventory {
             modules: Index::read(root)?,
             blacklist: Blacklist::read(root),
-            facts: Facts::gather(root, None, &[], Depth::Ports),
+            facts: Facts::gather(root, readers, &[], Depth::Ports),
             pci,
         })
     }

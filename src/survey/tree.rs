@@ -8,7 +8,8 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
 use crate::error::{Error, Result};
-use crate::facts::Facts;
+use crate::facts::reader::ONCE;
+use crate::facts::{Facts, Readers};
 use crate::handover;
 use crate::rdma::netlink::Rdma;
 use crate::request::Request;
@@ -23,7 +24,8 @@ pub fn facts(root: &Root) -> Facts {
         .iter()
         .map(ToString::to_string)
         .collect();
-    let mut facts = Facts::gather(root, rdma.as_ref(), &modules, Depth::All);
+    let readers = Readers::of(root, ONCE);
+    let mut facts = Facts::gather(root, readers.as_ref(), &modules, Depth::All);
     facts.add_root(root, rdma.as_ref());
     facts.add_leases(handover::leases(root));
     facts

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Access to the machine: files, clock, kernel log, modules, blacklists, network links, service
-//! manager.
+//! manager, workers.
 
 pub mod alarm;
 pub mod blacklist;
@@ -8,9 +8,11 @@ pub mod clock;
 pub mod directory;
 pub mod drivers;
 pub mod kmsg;
+pub mod limit;
 pub mod modules;
 pub mod net;
 pub mod notify;
 pub mod readiness;
 pub mod root;
 pub mod stderr;
+pub mod worker;

@@ -10,7 +10,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Size limit of a file; modules.alias of a full distribution kernel has about 1.5 MB.
 const FILE_MAX: u64 = 16 << 20;
@@ -18,10 +18,13 @@ const FILE_MAX: u64 = 16 << 20;
 const PAGE: usize = 4096;
 
 /// What was read below the prefix, for `ibboot facts --tree`.
-#[derive(Debug, Clone)]
-enum Recorded {
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub enum Recorded {
+    /// A file's bytes.
     File(Vec<u8>),
+    /// The target of a link.
     Link(PathBuf),
+    /// A directory.
     Dir,
 }
 
@@ -85,6 +88,21 @@ impl Root {
             record
                 .borrow_mut()
                 .insert(PathBuf::from(path.trim_start_matches('/')), recorded());
+        }
+    }
+
+    /// What is recorded, by path without its leading `/`.
+    pub fn recorded(&self) -> BTreeMap<PathBuf, Recorded> {
+        let record = self.record.as_ref();
+        record
+            .map(|record| record.borrow().clone())
+            .unwrap_or_default()
+    }
+
+    /// Adds what another process recorded.
+    pub fn adopt(&self, recorded: BTreeMap<PathBuf, Recorded>) {
+        if let Some(record) = &self.record {
+            record.borrow_mut().extend(recorded);
         }
     }
 

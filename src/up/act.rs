@@ -59,6 +59,7 @@ pub(super) fn refuse(expectation: &mut Expectation, target: &str, reason: &str) 
 impl Walk<'_> {
     /// Does what can be done now. True if something was changed.
     pub(super) async fn act(&mut self, facts: &Facts) -> bool {
+        let facts = &facts.answering();
         for netdev in facts.netdevs.iter().filter(|n| n.carrier != Some(true)) {
             if let Some(index) = netdev.ifindex {
                 self.tried.done.forget(index);

@@ -6,6 +6,8 @@ use kernel_cmdline::Handover;
 
 use crate::check::{expectation, look};
 use crate::error::Result;
+use crate::facts::Readers;
+use crate::facts::reader::IN_BOOT;
 use crate::handover::{self, peers};
 use crate::rdma::netlink::Rdma;
 use crate::request::Request;
@@ -35,7 +37,19 @@ pub fn hand_over(root: &Root, request: &Request) -> Result<()> {
     let Some(expectation) = expectation(root)? else {
         return Ok(());
     };
-    let facts = look(root, &expectation, Rdma::open().ok().as_ref());
+    let readers = Readers::of(root, IN_BOOT);
+    let state = handover::read_state(root)?;
+    for device in state.iter().flat_map(|state| &state.silent) {
+        if let Some(readers) = &readers {
+            readers.leave_out(&device.ifname, device.since_ns);
+        }
+    }
+    let facts = look(
+        root,
+        &expectation,
+        readers.as_ref(),
+        Rdma::open().ok().as_ref(),
+    );
     let report = verify::verify(&expectation, &facts);
     Directory::below_run(peers::NM_PROFILES)?
         .remove_if(|profile| peers::is_generated_for(profile, &report, &facts))?;

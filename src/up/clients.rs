@@ -17,9 +17,8 @@ use super::speaker::Speaker;
 use super::tries::Tries;
 use crate::dhcp::hardware::Hardware;
 use crate::error::Error;
-use crate::facts::{Facts, Netdev};
+use crate::facts::{Facts, Netdev, Readers};
 use crate::handover::Phase;
-use crate::rdma::netlink::Rdma;
 use crate::system::clock::boottime_ns;
 use crate::system::net::Net;
 use crate::system::root::Root;
@@ -185,9 +184,8 @@ impl<C: Client> Clients<C> {
 
 impl<C: Client> Part for Clients<C> {
     /// Ends the clients of interfaces that no longer exist.
-    fn follow(&mut self, facts: &Facts, _rdma: Option<&Rdma>) -> bool {
+    fn follow(&mut self, facts: &Facts, _readers: Option<&Readers>) {
         self.0.retain(|index, _| is_there(facts, *index));
-        false
     }
 
     fn due(&self) -> Option<Instant> {

@@ -28,11 +28,10 @@ use crate::dhcp::v6::progress::Progress;
 use crate::dhcp::v6::session::{Outcome, Session};
 use crate::dhcp::v6::socket::Closed;
 use crate::error::Error;
-use crate::facts::{AddressState, Facts, Netdev};
+use crate::facts::{AddressState, Facts, Netdev, Readers};
 use crate::handover::Phase;
 use crate::hardware::Hex;
 use crate::inet::{Address, Router};
-use crate::rdma::netlink::Rdma;
 use crate::system::root::Root;
 use crate::wish::ipoib::Autoconf;
 
@@ -119,12 +118,11 @@ impl Lessee for Session {
 }
 
 impl Part for Leases {
-    fn follow(&mut self, facts: &Facts, rdma: Option<&Rdma>) -> bool {
-        self.clients.follow(facts, rdma);
+    fn follow(&mut self, facts: &Facts, readers: Option<&Readers>) {
+        self.clients.follow(facts, readers);
         self.patience.retain(|index, _| is_there(facts, *index));
         self.kept.retain(|index, _| is_there(facts, *index));
         self.granted.retain(|(index, _)| is_there(facts, *index));
-        false
     }
 
     fn due(&self) -> Option<Instant> {

@@ -6,9 +6,9 @@ use std::fmt::Write as _;
 use super::tell_plan;
 use crate::changes::{Done, Expected, Ground, What, changes};
 use crate::error::{Kind, Result};
-use crate::facts::Facts;
+use crate::facts::reader::ONCE;
+use crate::facts::{Facts, Readers};
 use crate::plan::{self, Action, Inventory, Plan, explain};
-use crate::rdma::netlink::Rdma;
 use crate::request::Request;
 use crate::system::modules;
 use crate::system::root::Root;
@@ -27,12 +27,13 @@ impl Next {
     /// Reads the machine or the saved tree once and writes nothing. Addresses that leases would
     /// grant are not known.
     pub fn look(root: &Root, request: &Request) -> Result<Next> {
-        let inventory = Inventory::read(root)?;
+        let readers = Readers::of(root, ONCE);
+        let inventory = Inventory::read_by(root, readers.as_ref())?;
         let plan = plan::plan(request, &inventory);
-        let rdma = root.is_live().then(|| Rdma::open().ok()).flatten();
         let expectation = &plan.expectation;
         let names: Vec<String> = expectation.modules.iter().map(|m| m.name.clone()).collect();
-        let facts = Facts::gather(root, rdma.as_ref(), &names, expectation.depth());
+        let facts = Facts::gather(root, readers.as_ref(), &names, expectation.depth());
+        let facts = facts.answering();
         let expected = Expected::new(&plan.steps, expectation, &facts);
         let ground = Ground::read(root, &inventory.modules, &expected, &facts);
         let changes = changes(&expected, &facts, &ground, &Done::default());

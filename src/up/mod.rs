@@ -41,7 +41,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::Instant;
 
 use crate::error::{Error, Kind, Result};
-use crate::facts::{Facts, Function};
+use crate::facts::{Facts, Function, Readers};
 use crate::handover::{Outcome, Phase};
 use crate::plan::Plan;
 use crate::rdma::netlink::Rdma;
@@ -69,6 +69,7 @@ struct Walk<'a> {
     plan: &'a Plan,
     index: &'a Index,
     expectation: Expectation,
+    readers: Option<Readers>,
     rdma: Option<Rdma>,
     net: Net,
     ages: Ages,
@@ -109,7 +110,7 @@ fn tell_plan(plan: &Plan) {
 }
 
 /// Carries `plan` out.
-pub async fn run(root: &Root, plan: &Plan, index: &Index) -> Result<End> {
+pub async fn run(root: &Root, plan: &Plan, index: &Index, readers: Option<Readers>) -> Result<End> {
     tell_plan(plan);
     if plan.requested_by.is_none() {
         return Ok(End {
@@ -117,7 +118,10 @@ pub async fn run(root: &Root, plan: &Plan, index: &Index) -> Result<End> {
             report: None,
         });
     }
-    let mut walk = Walk::new(root, plan, index)?;
+    if let Some(readers) = &readers {
+        readers.listen();
+    }
+    let mut walk = Walk::new(root, plan, index, readers)?;
     walk.journal.mark(Phase::Started, "", None);
     walk.until_settled().await
 }
@@ -141,7 +145,12 @@ impl Alarms {
 }
 
 impl<'a> Walk<'a> {
-    fn new(root: &'a Root, plan: &'a Plan, index: &'a Index) -> Result<Walk<'a>> {
+    fn new(
+        root: &'a Root,
+        plan: &'a Plan,
+        index: &'a Index,
+        readers: Option<Readers>,
+    ) -> Result<Walk<'a>> {
         let files = Files::open()?;
         // What an earlier run was granted is asked for first: no more than a wish.
         let known = crate::handover::leases(root).unwrap_or_else(|error| {
@@ -161,6 +170,7 @@ impl<'a> Walk<'a> {
                 root: None,
                 ..plan.expectation.clone()
             },
+            readers,
             rdma: None,
             net: Net::open()?,
             tried: act::Tried::default(),
@@ -234,7 +244,8 @@ impl<'a> Walk<'a> {
 
     /// Waits until there is a reason to look again. True if that is SIGTERM.
     async fn wait(&mut self, alarms: &mut Alarms) -> bool {
-        let soon = Instant::now() + self.parts.watch.interval();
+        let is_silent = self.readers.as_ref().is_some_and(Readers::is_any_silent);
+        let soon = Instant::now() + self.parts.watch.interval(is_silent);
         let soon = self.families.due().map_or(soon, |due| due.min(soon));
         loop {
             let next = self.parts.next(alarms.deadline.min(soon));
@@ -260,6 +271,9 @@ impl<'a> Walk<'a> {
             report,
             information: &self.parts.leasing.information,
         };
+        if let Some(readers) = &self.readers {
+            readers.give_up();
+        }
         self.files.tell(outcome, &source, &mut self.journal)
     }
 
@@ -327,17 +341,14 @@ impl<'a> Walk<'a> {
             self.rdma = Rdma::open().ok();
         }
         let facts = self.gather();
-        // An event file is open before the state is read, or an event in between is lost.
-        if self.parts.follow(&facts, self.rdma.as_ref()) {
-            return self.gather();
-        }
+        self.parts.follow(&facts, self.readers.as_ref());
         facts
     }
 
     fn gather(&mut self) -> Facts {
         let names = self.expectation.module_names();
         let depth = self.expectation.depth();
-        let mut facts = Facts::gather(self.root, self.rdma.as_ref(), &names, depth);
+        let mut facts = Facts::gather(self.root, self.readers.as_ref(), &names, depth);
         self.ages.add(&mut facts);
         facts
     }

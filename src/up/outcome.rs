@@ -12,7 +12,7 @@ use crate::dhcp::v6::information::Stage;
 use crate::dhcp::{v4, v6};
 use crate::error::Result;
 use crate::facts::Facts;
-use crate::handover::{self, Link, Mark, Outcome, Phase, State};
+use crate::handover::{self, Link, Mark, Outcome, Phase, Silent, State};
 use crate::plan::Plan;
 use crate::rdma::types::Identity;
 use crate::request::OnFailure;
@@ -286,9 +286,27 @@ fn state(
         dhcp: source.facts.dhcp.clone(),
         dhcp6: source.facts.dhcp6.clone(),
         information: source.information.clients.progress(),
+        silent: silent(source.facts),
         failures: journal.failures().to_vec(),
         marks: journal.marks().to_vec(),
     }
+}
+
+fn silent(facts: &Facts) -> Vec<Silent> {
+    let devices = facts.devices.iter();
+    let since = |seconds: u32| {
+        facts
+            .taken_ns
+            .saturating_sub(u64::from(seconds) * 1_000_000_000)
+    };
+    devices
+        .filter_map(|device| {
+            Some(Silent {
+                ifname: device.ifname.clone(),
+                since_ns: since(device.silent_s?),
+            })
+        })
+        .collect()
 }
 
 fn links(report: &Report, marks: &[Mark]) -> Vec<Link> {

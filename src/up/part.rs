@@ -19,7 +19,7 @@ use super::servers::Servers;
 use super::speaker::Speakers;
 use super::taken::Claims;
 use super::watch::Watch;
-use crate::facts::Facts;
+use crate::facts::{Facts, Readers};
 use crate::rdma::netlink::Rdma;
 use crate::system::root::Root;
 use crate::verify::report::Report;
@@ -47,10 +47,8 @@ pub struct Verdict<'a> {
 
 /// Something that works beside the walk.
 pub trait Part {
-    /// Takes the facts of a look. True: the part opened an event file, so the facts are too old.
-    fn follow(&mut self, _facts: &Facts, _rdma: Option<&Rdma>) -> bool {
-        false
-    }
+    /// Takes the facts of a look.
+    fn follow(&mut self, _facts: &Facts, _readers: Option<&Readers>) {}
 
     /// Adds what the part knows to the facts.
     fn add_to(&self, _facts: &mut Facts) {}
@@ -108,11 +106,9 @@ impl Parts<'_> {
         ]
     }
 
-    /// True: a part opened an event file, so the facts are too old.
-    pub fn follow(&mut self, facts: &Facts, rdma: Option<&Rdma>) -> bool {
-        self.all()
-            .into_iter()
-            .fold(false, |opened, part| part.follow(facts, rdma) | opened)
+    pub fn follow(&mut self, facts: &Facts, readers: Option<&Readers>) {
+        let all = self.all().into_iter();
+        all.for_each(|part| part.follow(facts, readers));
     }
 
     pub fn add_to(&mut self, facts: &mut Facts) {

@@ -13,8 +13,7 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::part::{Part, Wake};
-use crate::facts::Facts;
-use crate::rdma::netlink::Rdma;
+use crate::facts::{Facts, Readers};
 use crate::system::root::Root;
 
 /// Where the kernel is asked (Documentation/ABI/testing/sysfs-bus-pci).
@@ -100,7 +99,7 @@ fn probe(root: &Root, address: String) -> LocalBoxFuture<'static, Probed> {
 }
 
 impl Part for Probing<'_> {
-    fn follow(&mut self, facts: &Facts, _rdma: Option<&Rdma>) -> bool {
+    fn follow(&mut self, facts: &Facts, _readers: Option<&Readers>) {
         let now = Instant::now();
         let functions = facts.functions.iter();
         let left: Vec<&str> = functions
@@ -117,7 +116,6 @@ impl Part for Probing<'_> {
             });
         }
         self.start(now);
-        false
     }
 
     fn due(&self) -> Option<Instant> {

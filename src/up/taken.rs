@@ -17,8 +17,7 @@ use super::part::Part;
 use crate::dhcp::hardware::{Hardware, own_addresses};
 use crate::dhcp::v4::arp::Arp;
 use crate::dhcp::v4::socket::{PacketSocket, Protocol};
-use crate::facts::{AddressState, Facts, FoundAddress, Netdev};
-use crate::rdma::netlink::Rdma;
+use crate::facts::{AddressState, Facts, FoundAddress, Netdev, Readers};
 use crate::system::root::Root;
 
 /// Time in which an answer must arrive.
@@ -303,9 +302,8 @@ impl Claims {
 }
 
 impl Part for Claims {
-    fn follow(&mut self, _facts: &Facts, _rdma: Option<&Rdma>) -> bool {
+    fn follow(&mut self, _facts: &Facts, _readers: Option<&Readers>) {
         self.listen();
-        false
     }
 
     fn add_to(&self, facts: &mut Facts) {

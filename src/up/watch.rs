@@ -2,7 +2,7 @@
 //! What can wake the walk: uverbs asynchronous events per device, NETLINK_RDMA notifications
 //! (6.12 on) and uevents for devices that come, go or change their names.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use futures_util::FutureExt;
@@ -10,27 +10,25 @@ use futures_util::future::LocalBoxFuture;
 use tokio::io::unix::AsyncFd;
 
 use super::part::{Part, Wake, any};
-use crate::facts::{Device, Facts};
-use crate::rdma::chardev::{self, Kind};
-use crate::rdma::events::{AsyncEvents, Uevents};
-use crate::rdma::netlink::{Monitor, Rdma};
+use crate::facts::{Device, Facts, Readers};
+use crate::rdma::events::Uevents;
+use crate::rdma::netlink::Monitor;
 use crate::system::readiness::watched;
-use crate::system::root::Root;
+use crate::system::worker::Ear;
 
 /// The look that needs no event: a lost event must not cost the boot.
 const SAFETY: Duration = Duration::from_secs(10);
 /// The same where a port has no events.
 const POLL: Duration = Duration::from_secs(1);
 
-/// The event files. Dropped before the program ends: a Soft-RoCE device cannot be removed while
-/// somebody holds its uverbs file.
+/// What is listened to.
 #[derive(Debug)]
 pub struct Watch {
     uevents: Option<AsyncFd<Uevents>>,
     monitor: Option<AsyncFd<Monitor>>,
-    /// By NETLINK_RDMA device index, which a rename leaves alone.
-    ports: BTreeMap<u32, AsyncFd<AsyncEvents>>,
-    /// A device has no event file (yet): its ports are polled.
+    /// The readers of devices, by process: they tell of port events and of late answers.
+    readers: BTreeMap<u32, AsyncFd<Ear>>,
+    /// The events of a device are not heard (yet): its ports are polled.
     blind: bool,
 }
 
@@ -47,60 +45,60 @@ impl Watch {
             blind: uevents.is_err(),
             uevents: uevents.ok(),
             monitor: monitor.ok(),
-            ports: BTreeMap::new(),
+            readers: BTreeMap::new(),
         }
     }
 
-    /// Until the look that needs no event.
-    pub fn interval(&self) -> Duration {
-        if self.blind { POLL } else { SAFETY }
+    /// Until the look that needs no event. `is_silent`: the answer of a device may come without one.
+    pub fn interval(&self, is_silent: bool) -> Duration {
+        if self.blind || is_silent {
+            POLL
+        } else {
+            SAFETY
+        }
     }
 }
 
 impl Part for Watch {
-    /// Opens the event files of new devices and closes those of devices that go.
-    fn follow(&mut self, facts: &Facts, rdma: Option<&Rdma>) -> bool {
-        let here = watchable(facts);
-        self.ports.retain(|index, _| here.contains_key(index));
-        let carriers = facts.devices.iter().filter(|device| has_link(device));
-        self.blind = self.uevents.is_none() || here.len() < carriers.count();
-        let mut opened = false;
-        for (index, device) in here {
-            if self.ports.contains_key(&index) {
+    /// Listens to new readers, and has the event files of devices that go closed.
+    fn follow(&mut self, facts: &Facts, readers: Option<&Readers>) {
+        let Some(readers) = readers else {
+            self.blind = true;
+            return;
+        };
+        readers.close(leaving(facts));
+        let here = readers.processes();
+        self.readers
+            .retain(|process, _| here.values().any(|one| one == process));
+        self.blind = self.uevents.is_none() || readers.is_any_deaf(|name| has_link(facts, name));
+        for (name, process) in here {
+            if self.readers.contains_key(&process) {
                 continue;
             }
-            let name = &device.ifname;
-            match rdma.map(|rdma| open(rdma, (index, name))) {
-                Some(Ok(events)) => {
-                    self.ports.insert(index, events);
-                    opened = true;
-                }
-                Some(Err(why)) => {
-                    log::debug!("{name}: no asynchronous events: {why}; its ports are polled");
+            match readers.ear(&name).and_then(watched) {
+                Ok(ear) => drop(self.readers.insert(process, ear)),
+                Err(error) => {
+                    log::debug!("{name}: its reader cannot be listened to: {error}");
                     self.blind = true;
                 }
-                None => self.blind = true,
             }
         }
-        opened
     }
 
     /// Waits until an event file has something to tell, and takes all of that.
     fn changed(&mut self) -> LocalBoxFuture<'_, Wake> {
         let changed = async move {
-            let mut waiting: Vec<LocalBoxFuture<'_, Option<u32>>> = Vec::new();
+            let mut waiting: Vec<LocalBoxFuture<'_, ()>> = Vec::new();
             if let Some(uevents) = &self.uevents {
                 waiting.push(device_changes(uevents).boxed_local());
             }
             if let Some(monitor) = &self.monitor {
                 waiting.push(notifications(monitor).boxed_local());
             }
-            for (index, events) in &self.ports {
-                waiting.push(port_events(*index, events).boxed_local());
+            for ear in self.readers.values() {
+                waiting.push(news(ear).boxed_local());
             }
-            for index in any(waiting).await.into_iter().flatten() {
-                self.ports.remove(&index);
-            }
+            any(waiting).await;
             Wake::Look
         };
         changed.boxed_local()
@@ -109,33 +107,26 @@ impl Part for Watch {
 
 /// Whether the device has a port that is judged. A device without one has no uverbs file (SMI,
 /// drivers/infiniband/core/uverbs_main.c) or no events that matter.
-fn has_link(device: &Device) -> bool {
-    device.ports.is_empty() || device.ports.iter().any(|port| port.role.is_link())
+fn has_link(facts: &Facts, name: &str) -> bool {
+    let mut devices = facts.devices.iter();
+    let device = devices.find(|device| device.ifname == name);
+    device.is_none_or(|device| {
+        device.ports.is_empty() || device.ports.iter().any(|port| port.role.is_link())
+    })
 }
 
-/// The devices whose events are read, by index. The kernel waits for us to let go of a software device
-/// whose interface is gone.
-fn watchable(facts: &Facts) -> BTreeMap<u32, &Device> {
-    let stays = |device: &&Device| {
+/// Software devices whose interface is gone: the kernel waits for their event files to be closed.
+fn leaving(facts: &Facts) -> BTreeSet<String> {
+    let is_leaving = |device: &&Device| {
         let parent = device.parent.as_deref();
-        parent.is_none_or(|parent| facts.netdev(parent).is_some())
+        parent.is_some_and(|parent| facts.netdev(parent).is_none())
     };
-    let devices = facts.devices.iter().filter(|device| has_link(device));
-    let devices = devices.filter(stays);
-    devices
-        .filter_map(|device| Some((device.ifindex?, device)))
-        .collect()
-}
-
-fn open(rdma: &Rdma, device: (u32, &str)) -> std::result::Result<AsyncFd<AsyncEvents>, String> {
-    // The files of /dev belong to this machine, never to a saved tree.
-    let file = chardev::name(&Root::new("/"), rdma, device, Kind::Uverbs);
-    let events = AsyncEvents::open(&file.map_err(|e| e.to_string())?).map_err(|e| e.to_string())?;
-    watched(events).map_err(|e| e.to_string())
+    let devices = facts.devices.iter().filter(is_leaving);
+    devices.map(|device| device.ifname.clone()).collect()
 }
 
 /// Returns at the first uevent about RDMA or network devices.
-async fn device_changes(uevents: &AsyncFd<Uevents>) -> Option<u32> {
+async fn device_changes(uevents: &AsyncFd<Uevents>) {
     loop {
         let Ok(mut ready) = uevents.readable().await else {
             return std::future::pending().await;
@@ -146,16 +137,16 @@ async fn device_changes(uevents: &AsyncFd<Uevents>) -> Option<u32> {
             Ok(events) => {
                 let matters = |s: &str| s.starts_with("infiniband") || s == "net";
                 if events.iter().any(|event| matters(&event.subsystem)) {
-                    return None;
+                    return;
                 }
             }
             // Some were lost: look.
-            Err(_) => return None,
+            Err(_) => return,
         }
     }
 }
 
-async fn notifications(monitor: &AsyncFd<Monitor>) -> Option<u32> {
+async fn notifications(monitor: &AsyncFd<Monitor>) {
     let Ok(mut ready) = monitor.readable().await else {
         return std::future::pending().await;
     };
@@ -164,32 +155,26 @@ async fn notifications(monitor: &AsyncFd<Monitor>) -> Option<u32> {
     for event in events {
         log::debug!("NETLINK_RDMA: {event:?}");
     }
-    None
 }
 
-/// The index of the device if it is gone.
-async fn port_events(index: u32, events: &AsyncFd<AsyncEvents>) -> Option<u32> {
-    let Ok(mut ready) = events.readable().await else {
-        return Some(index);
-    };
-    let told = events.get_ref().drain();
-    ready.clear_ready();
-    match told {
-        Ok(told) => {
-            for event in &told {
-                log::debug!("device {index}: {event:?}");
-            }
-            told.iter()
-                .any(|event| event.kind.is_final())
-                .then_some(index)
+/// Returns when a reader has something to tell that no look has taken.
+async fn news(ear: &AsyncFd<Ear>) {
+    loop {
+        let Ok(mut ready) = ear.readable().await else {
+            return std::future::pending().await;
+        };
+        ready.clear_ready();
+        // Looks take the answers that they wait for.
+        if ear.get_ref().hears() {
+            return;
         }
-        Err(_) => Some(index),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::system::root::Root;
     use crate::wish::expectation::Depth;
 
     #[test]
@@ -198,13 +183,11 @@ mod tests {
         let mut facts = Facts::gather(&Root::new(sys), None, &[], Depth::Ports);
         let device = facts.devices.first_mut().unwrap();
         assert_eq!(device.parent.as_deref(), Some("eth0"));
-        let watched = |facts: &Facts| watchable(facts).into_keys().collect::<Vec<u32>>();
-        assert_eq!(watched(&facts), Vec::<u32>::new(), "no index");
-        facts.devices.first_mut().unwrap().ifindex = Some(3);
-        assert_eq!(watched(&facts), [3]);
+        let name = device.ifname.clone();
+        assert_eq!(leaving(&facts), BTreeSet::new());
         facts.netdevs.retain(|netdev| netdev.ifname != "eth0");
-        assert_eq!(watched(&facts), Vec::<u32>::new());
+        assert_eq!(leaving(&facts), BTreeSet::from([name]));
         facts.devices.first_mut().unwrap().parent = None;
-        assert_eq!(watched(&facts), [3], "hardware");
+        assert_eq!(leaving(&facts), BTreeSet::new(), "hardware");
     }
 }

@@ -154,6 +154,17 @@ table! {
         applies: link(|link, _| !link.is_refused()),
         evaluate: port::present,
     }
+    DeviceAnswers {
+        name: "device.answers",
+        parents: [DevicePresent],
+        severity: Critical,
+        failure: "the device does not answer",
+        why: "the device answers the kernel's queries",
+        hint: "its firmware may be dead: look in dmesg for time-outs of its driver, then reset or replace the card",
+        files: [],
+        applies: port(|port, _| port.found.device.silent_s.is_some()),
+        evaluate: |port, _| port::silent(port.found),
+    }
     PortLinkLayer {
         name: "port.link_layer",
         parents: [DevicePresent],
@@ -167,7 +178,7 @@ table! {
     }
     PortNetdev {
         name: "port.netdev",
-        parents: [DevicePresent],
+        parents: [DevicePresent, DeviceAnswers],
         severity: Critical,
         failure: "wrong network interface",
         why: "the port is bound to the requested network interface",
@@ -178,7 +189,7 @@ table! {
     }
     PortPhysicalState {
         name: "port.physical_state",
-        parents: [PortLinkLayer],
+        parents: [PortLinkLayer, DeviceAnswers],
         severity: Critical,
         failure: "no physical link",
         why: "the physical link is trained",

@@ -6,6 +6,7 @@ use kernel_cmdline::Selector;
 use super::checks::Id;
 use super::elsewhere;
 use super::object::{Link, Port};
+use crate::facts::reader::silence;
 use crate::facts::{self, Facts, Function, Netdev, PortRef, Role, functions, select};
 use crate::hardware::HardwareType;
 use crate::rdma::sa::{Answer, Contact};
@@ -190,6 +191,13 @@ fn renamed(facts: &Facts) -> String {
         "the IPoIB interfaces are {}: udev names them unless net.ifnames=0; use one of these names, guid= or pci=",
         found.join(", ")
     )
+}
+
+/// The finding for a device that does not answer.
+pub fn silent(found: PortRef<'_>) -> Finding {
+    let seconds = found.device.silent_s.unwrap_or(0);
+    let found = format!("{} {}", found.device.ifname, silence(seconds));
+    Finding::unanswered(Id::DeviceAnswers, &found)
 }
 
 pub fn link_layer(port: &Port<'_>) -> Finding {

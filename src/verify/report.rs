@@ -131,6 +131,15 @@ impl Finding {
         .hint("the kernel has no such file for this device")
     }
 
+    /// What was found is no answer.
+    pub fn unanswered(id: Id, found: &str) -> Finding {
+        Finding {
+            found: some(found),
+            ..Finding::new(id, Status::Unknown)
+        }
+        .hint(id.row().hint)
+    }
+
     /// A file that the check needs could not be read.
     pub fn unread(check: Id, unread: &Unread) -> Finding {
         let hint = match unread.path.strip_prefix("/run/") {

@@ -244,7 +244,7 @@ impl Expectation {
 }
 
 /// How much of the machine is read.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Depth {
     /// Network interfaces, addresses and routes: no RDMA device, because its firmware may be slow.
     Interfaces,

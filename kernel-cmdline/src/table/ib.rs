@@ -125,7 +125,7 @@ pub(super) const GROUP: Group = Group {
         },
         Parameter {
             name: "rd.ib.require",
-            grammar: "rd.ib.require=[ib:|eth:]all|any|N[,-SELECTOR...]|ib|eth|SELECTOR[,SELECTOR]",
+            grammar: "rd.ib.require=[ib:|eth:]all|any|N[,-SELECTOR...]|SELECTOR[,SELECTOR]",
             default: "all ports that the command line names; if it names none, any one port",
             help: "The ports that must be verified before the boot continues: every one, any one, any N, or exactly \
                    the selected ones (16 at most). ibboot also brings up a port that is not required, and only \

@@ -1,0 +1,425 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Reads each RDMA device in a process of its own. On mlx5 each query of a port is a firmware
+//! command, and one whose firmware does not answer sleeps up to 60 s where no signal reaches the
+//! process (MLX5_TO_CMD_MS of drivers/net/ethernet/mellanox/mlx5/core/lib/tout.c): only a reader of
+//! its own keeps that away from the other devices.
+
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::os::fd::AsFd;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+use super::devices::{CLASS, SILENT, complete, identify};
+use super::{Device, Look, Unread};
+use crate::rdma::chardev::{self, Kind};
+use crate::rdma::events::{AsyncEvent, AsyncEvents};
+use crate::rdma::netlink::Rdma;
+use crate::system::clock::boottime_ns;
+use crate::system::root::{Recorded, Root};
+use crate::system::worker::{self, Ear, Master, Worker};
+use crate::wish::expectation::Depth;
+
+/// The job of a worker that reads the device with the name that follows.
+pub const JOB: &str = "device";
+
+/// How long a look of the boot waits for a device; the device is read further meanwhile.
+pub const IN_BOOT: Duration = Duration::from_secs(2);
+/// How long a single look waits for a device.
+pub const ONCE: Duration = Duration::from_secs(5);
+
+/// "has not answered for N s (firmware?)", in steps: the sentence is not new at every look.
+pub fn silence(seconds: u32) -> String {
+    const STEPS: [u32; 10] = [600, 300, 120, 60, 30, 20, 10, 5, 2, 1];
+    let step = STEPS.into_iter().find(|step| *step <= seconds);
+    format!("has not answered for {} s (firmware?)", step.unwrap_or(1))
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Request {
+    depth: Depth,
+    is_recording: bool,
+    /// The reader tells of the events of the device ([`Message::Changed`]).
+    wants_events: bool,
+}
+
+/// What a reader sends.
+#[derive(Debug, Serialize, Deserialize)]
+enum Message {
+    Found(Box<Answer>),
+    /// The device had an event: look again.
+    Changed,
+}
+
+/// What a reader found. It sends this twice: what is known without the firmware, then all.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+struct Answer {
+    device: Device,
+    unread: Vec<Unread>,
+    files: BTreeMap<PathBuf, Recorded>,
+    is_complete: bool,
+    /// The events of the device are heard.
+    has_events: bool,
+}
+
+fn answer(root: &Root, look: &Look<'_>, device: &Device, is_complete: bool) -> Answer {
+    Answer {
+        device: device.clone(),
+        unread: look.unread.clone(),
+        files: root.recorded(),
+        is_complete,
+        has_events: false,
+    }
+}
+
+/// Reads the device `name`, and gives what is known without the firmware to `early`.
+fn read(name: &str, request: &Request, early: impl FnOnce(Answer)) -> Answer {
+    let root = match request.is_recording {
+        true => Root::recording("/"),
+        false => Root::new("/"),
+    };
+    let mut look = Look::new(&root);
+    look.depth = request.depth.clone();
+    let mut device = identify(&mut look, name);
+    early(answer(&root, &look, &device, false));
+    // EPROTONOSUPPORT until ib_core is loaded.
+    complete(&mut look, Rdma::open().ok().as_ref(), &mut device);
+    answer(&root, &look, &device, true)
+}
+
+/// The asynchronous events of the device.
+fn open_events(name: &str) -> Result<AsyncEvents, String> {
+    let rdma = Rdma::open().map_err(|e| e.to_string())?;
+    let devices = rdma.devices().map_err(|e| e.to_string())?;
+    let device = devices.into_iter().find(|device| device.name == name);
+    let index = device.ok_or("no such device")?.index;
+    let root = Root::new("/");
+    let file = chardev::name(&root, &rdma, (index, name), Kind::Uverbs);
+    AsyncEvents::open(&file.map_err(|e| e.to_string())?).map_err(|e| e.to_string())
+}
+
+/// The worker: reads the device `name` for each request, and tells of its events, until nobody needs
+/// it. Opening, reading and closing a uverbs file may also query the firmware.
+pub fn serve(name: &str) -> io::Result<()> {
+    let master = Master::of_process();
+    let mut events: Option<AsyncEvents> = None;
+    loop {
+        if let Some(open) = &events
+            && master.is_readable_first(open.as_fd())?
+        {
+            let is_final = |event: &AsyncEvent| event.kind.is_final();
+            if !open.drain().is_ok_and(|told| !told.iter().any(is_final)) {
+                events = None;
+            }
+            master.send(&Message::Changed)?;
+            continue;
+        }
+        let request: Request = match master.receive() {
+            Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => return Ok(()),
+            request => request?,
+        };
+        let mut sent = Ok(());
+        let early = |identity| {
+            sent = master.send(&Message::Found(Box::new(identity)));
+            // The event file is open before the state is read, or an event in between is lost.
+            events = match (request.wants_events, events.take()) {
+                (true, None) => open_events(name).ok(),
+                (wants_events, open) => open.filter(|_| wants_events),
+            };
+        };
+        let whole = read(name, &request, early);
+        let whole = Answer {
+            has_events: events.is_some(),
+            ..whole
+        };
+        sent.and_then(|()| master.send(&Message::Found(Box::new(whole))))?;
+    }
+}
+
+/// Starts the reader of the device with this name.
+type Start = fn(&str) -> io::Result<Worker>;
+
+/// The reader of one device.
+#[derive(Debug, Default)]
+struct Reader {
+    /// The last answer said so.
+    has_events: bool,
+    /// None: the device was given up, or its reader has ended.
+    worker: Option<Worker>,
+    /// What the device is, and what of that could not be read.
+    identity: Answer,
+    /// The request without an answer, and its time in ns since kernel start.
+    open: Option<(Request, u64)>,
+    answer: Option<Answer>,
+    /// Nothing touches the device again.
+    is_given_up: bool,
+    failure: Option<io::Error>,
+}
+
+impl Reader {
+    /// Sends the request, unless an earlier one is not answered yet.
+    fn ask(&mut self, name: &str, request: &Request, start: Start) {
+        self.answer = None;
+        self.failure = None;
+        if self.is_given_up {
+            return;
+        }
+        if self.worker.is_none() {
+            self.open = None;
+            match start(name) {
+                Ok(worker) => self.worker = Some(worker),
+                Err(error) => return self.failure = Some(error),
+            }
+        }
+        if self.open.is_none() {
+            self.send(request);
+        }
+    }
+
+    fn send(&mut self, request: &Request) {
+        let sent = self.worker.as_ref().map(|worker| worker.send(request));
+        match sent {
+            Some(Err(error)) => self.fail(error),
+            _ => self.open = Some((request.clone(), boottime_ns())),
+        }
+    }
+
+    /// Ends the reader. A healthy one has closed its files then.
+    fn end(&mut self) {
+        let worker = self.worker.take();
+        if let Some(worker) = worker.filter(|_| self.open.is_none()) {
+            worker.end();
+        }
+        (self.open, self.has_events) = (None, false);
+    }
+
+    fn fail(&mut self, error: io::Error) {
+        self.has_events = false;
+        (self.worker, self.open, self.failure) = (None, None, Some(error));
+    }
+
+    /// Takes what has come. A late answer to another request is not enough.
+    fn receive(&mut self, request: &Request) {
+        while let Some(worker) = self.worker.as_ref().filter(|_| self.open.is_some()) {
+            match worker.receive() {
+                Ok(None) => return,
+                // The reader reads after it has told of an event.
+                Ok(Some(Message::Changed)) => {}
+                Ok(Some(Message::Found(found))) if !found.is_complete => self.identity = *found,
+                Ok(Some(Message::Found(found))) => {
+                    self.has_events = found.has_events;
+                    let is_same = self.open.take().is_some_and(|(open, _)| open == *request);
+                    match is_same {
+                        true => self.answer = Some(*found),
+                        false => self.send(request),
+                    }
+                }
+                Err(error) => self.fail(error),
+            }
+        }
+    }
+
+    /// Since when the device has not answered, in ns since kernel start.
+    fn silent_since(&self) -> Option<u64> {
+        self.open.as_ref().map(|(_, since_ns)| *since_ns)
+    }
+
+    fn give_up(&mut self) {
+        self.is_given_up |= self.open.is_some();
+        if self.is_given_up {
+            self.worker = None;
+        }
+    }
+
+    /// What is known of the device.
+    fn device(&mut self, name: &str, look: &mut Look<'_>) -> Device {
+        let ports = format!("{CLASS}/{name}/ports");
+        if let Some(answer) = self.answer.take() {
+            look.root().adopt(answer.files);
+            look.unread.extend(answer.unread);
+            return answer.device;
+        }
+        look.root().adopt(self.identity.files.clone());
+        look.unread.extend(self.identity.unread.iter().cloned());
+        let mut device = self.identity.device.clone();
+        name.clone_into(&mut device.ifname);
+        if let Some(error) = &self.failure {
+            look.note(&ports, format!("the reader has ended: {error}"));
+        } else if let Some(since_ns) = self.silent_since() {
+            let seconds = boottime_ns().saturating_sub(since_ns) / 1_000_000_000;
+            let seconds = u32::try_from(seconds).unwrap_or(u32::MAX);
+            device.silent_s = Some(seconds);
+            if device.ports.is_empty() {
+                look.note(&ports, silence(seconds));
+            }
+        }
+        device
+    }
+}
+
+/// The readers of all devices. A look waits for each device only once: a device that did not answer
+/// is [`Device::silent_s`] until its answer comes.
+#[derive(Debug)]
+pub struct Readers {
+    budget: Duration,
+    start: Start,
+    readers: RefCell<BTreeMap<String, Reader>>,
+    /// [`Readers::give_up`] was called.
+    is_over: Cell<bool>,
+    /// [`Readers::listen`] was called.
+    is_listening: Cell<bool>,
+    /// Devices whose event files stay closed.
+    closed: RefCell<BTreeSet<String>>,
+}
+
+impl Readers {
+    /// The readers of the running machine; none for a saved tree. A look waits `budget` for the
+    /// devices.
+    pub fn of(root: &Root, budget: Duration) -> Option<Readers> {
+        let start: Start = |name| Worker::start(&[JOB, name]);
+        root.is_live().then(|| Readers::new(budget, start))
+    }
+
+    fn new(budget: Duration, start: Start) -> Readers {
+        Readers {
+            budget,
+            start,
+            readers: RefCell::default(),
+            is_over: Cell::default(),
+            is_listening: Cell::default(),
+            closed: RefCell::default(),
+        }
+    }
+
+    /// Reads the devices with these names, side by side.
+    pub fn read(&self, names: &[String], look: &mut Look<'_>) -> Vec<Device> {
+        let mut readers = self.readers.borrow_mut();
+        let request = |name: &String| Request {
+            depth: look.depth.clone(),
+            is_recording: look.root().is_recording(),
+            wants_events: self.is_listening.get() && !self.closed.borrow().contains(name),
+        };
+        let requests: BTreeMap<&String, Request> =
+            names.iter().map(|name| (name, request(name))).collect();
+        // A device that is gone may come back with another driver behind it.
+        readers.retain(|name, _| names.contains(name));
+        let began_ns = boottime_ns();
+        let deadline = Instant::now() + self.budget;
+        for name in names {
+            let reader = readers.entry(name.clone()).or_default();
+            reader.ask(name, &request(name), self.start);
+        }
+        loop {
+            for (name, reader) in readers.iter_mut() {
+                if let Some(request) = requests.get(name) {
+                    reader.receive(request);
+                }
+            }
+            // A look waits only for the devices that it asked.
+            let is_awaited = |since_ns: u64| since_ns >= began_ns;
+            let awaited: Vec<&Worker> = readers
+                .values()
+                .filter(|reader| reader.silent_since().is_some_and(is_awaited))
+                .filter_map(|reader| reader.worker.as_ref())
+                .collect();
+            if awaited.is_empty() || Instant::now() >= deadline {
+                break;
+            }
+            worker::wait(&awaited, deadline);
+        }
+        if self.is_over.get() {
+            readers.values_mut().for_each(Reader::give_up);
+        }
+        let of_name = |name: &String| Some(readers.get_mut(name)?.device(name, look));
+        let devices: Vec<Device> = names.iter().filter_map(of_name).collect();
+        let silent = devices.iter();
+        let silent = silent.filter_map(|one| Some((&one.ifname, one.silent_s?)));
+        let silent: BTreeMap<&String, u32> = silent.collect();
+        if !silent.is_empty() {
+            look.root().keep(SILENT, &silent);
+        }
+        devices
+    }
+
+    /// From now on readers hold the event files of their devices open and tell of events.
+    pub fn listen(&self) {
+        self.is_listening.set(true);
+    }
+
+    /// Has the event files of these devices closed, and of no others.
+    pub fn close(&self, names: BTreeSet<String>) {
+        let mut readers = self.readers.borrow_mut();
+        for name in &names {
+            if let Some(reader) = readers.get_mut(name).filter(|reader| reader.has_events) {
+                reader.end();
+            }
+        }
+        self.closed.replace(names);
+    }
+
+    /// The process of each reader, by device; 0 in a test.
+    pub fn processes(&self) -> BTreeMap<String, u32> {
+        let readers = self.readers.borrow();
+        let process = |reader: &Reader| reader.worker.as_ref().map(Worker::id);
+        let of_all = readers.iter();
+        of_all
+            .filter_map(|(name, reader)| Some((name.clone(), process(reader)?)))
+            .collect()
+    }
+
+    /// Listens to the reader of the device.
+    pub fn ear(&self, name: &str) -> io::Result<Ear> {
+        let readers = self.readers.borrow();
+        let worker = readers.get(name).and_then(|reader| reader.worker.as_ref());
+        worker.ok_or(io::ErrorKind::NotFound)?.ear()
+    }
+
+    /// A device whose events matter answers, and its events are not heard.
+    pub fn is_any_deaf(&self, matters: impl Fn(&str) -> bool) -> bool {
+        let readers = self.readers.borrow();
+        let mut answering = readers.iter().filter(|(_, reader)| reader.open.is_none());
+        answering.any(|(name, reader)| !reader.has_events && matters(name))
+    }
+
+    /// A device does not answer: its answer may come at any time.
+    pub fn is_any_silent(&self) -> bool {
+        let readers = self.readers.borrow();
+        let is_silent = |reader: &Reader| reader.open.is_some() && !reader.is_given_up;
+        readers.values().any(is_silent)
+    }
+
+    /// From now on a device that does not answer is never read again.
+    pub fn give_up(&self) {
+        self.is_over.set(true);
+        let mut readers = self.readers.borrow_mut();
+        readers.values_mut().for_each(Reader::give_up);
+    }
+
+    /// An earlier run gave up this device, which has not answered since `since_ns`.
+    pub fn leave_out(&self, name: &str, since_ns: u64) {
+        let request = Request {
+            depth: Depth::Ports,
+            is_recording: false,
+            wants_events: false,
+        };
+        let reader = Reader {
+            open: Some((request, since_ns)),
+            is_given_up: true,
+            ..Reader::default()
+        };
+        self.readers.borrow_mut().insert(name.to_owned(), reader);
+    }
+}
+
+impl Drop for Readers {
+    /// A software device cannot be removed while its event file is open.
+    fn drop(&mut self) {
+        self.readers.get_mut().values_mut().for_each(Reader::end);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A thread plays the worker. The name of a device says how it behaves.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::thread;
+
+use nix::sys::socket::MsgFlags;
+
+use super::*;
+use crate::system::worker::{receive_from, send_to};
+
+const BUDGET: Duration = Duration::from_millis(1000);
+/// More than the budget, and less than two.
+const LATE: Duration = Duration::from_millis(1500);
+
+fn send(far: &OwnedFd, answer: Answer) -> io::Result<()> {
+    let message = Message::Found(Box::new(answer));
+    send_to(far.as_fd(), &message, MsgFlags::empty())
+}
+
+fn play(name: &str, far: &OwnedFd) -> io::Result<()> {
+    let wait = MsgFlags::empty();
+    loop {
+        let request: Request = receive_from(far.as_fd(), wait)?;
+        let mut answer = Answer::default();
+        answer.device.ifname = name.to_owned();
+        answer.device.ports = vec![crate::facts::Port::default()];
+        match name {
+            "mute" => {}
+            "ended" => return Ok(()),
+            "garbled" => send_to(far.as_fd(), &"no answer", wait)?,
+            _ => send(far, answer.clone())?,
+        }
+        if ["mute", "hung"].contains(&name) {
+            continue;
+        }
+        if name == "late" {
+            thread::sleep(LATE);
+        }
+        answer.is_complete = true;
+        answer.device.fw = Some(format!("{:?}", request.depth));
+        send(far, answer)?;
+    }
+}
+
+fn start(name: &str) -> io::Result<Worker> {
+    let (worker, far) = Worker::pair()?;
+    let name = name.to_owned();
+    thread::spawn(move || play(&name, &far));
+    Ok(worker)
+}
+
+/// For each device: whether it is silent, the number of its ports, the depth that was read.
+type Seen = Vec<(bool, usize, Option<String>)>;
+
+fn look(readers: &Readers, names: &[&str], depth: Depth) -> (Seen, Vec<String>, Duration) {
+    let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+    let root = Root::new("/");
+    let mut look = Look::new(&root);
+    look.depth = depth;
+    let began = Instant::now();
+    let devices = readers.read(&names, &mut look);
+    let took = began.elapsed();
+    for (device, name) in devices.iter().zip(&names) {
+        assert_eq!(device.ifname, *name);
+    }
+    let seen = devices.into_iter();
+    let seen = seen.map(|one| (one.silent_s.is_some(), one.ports.len(), one.fw));
+    let unread = look.unread.into_iter();
+    let unread = unread.map(|one| format!("{}: {}", one.path, one.why));
+    (seen.collect(), unread.collect(), took)
+}
+
+fn ports() -> Option<String> {
+    Some("Ports".to_owned())
+}
+
+#[test]
+fn a_device_that_does_not_answer_costs_one_budget_once() {
+    let readers = Readers::new(BUDGET, start);
+    let names = ["good", "hung", "mute"];
+    let (seen, unread, took) = look(&readers, &names, Depth::Ports);
+    assert_eq!(
+        seen,
+        [(false, 1, ports()), (true, 1, None), (true, 0, None)]
+    );
+    let hidden = "/sys/class/infiniband/mute/ports: has not answered for 1 s (firmware?)";
+    assert_eq!(unread, [hidden]);
+    assert!(took >= BUDGET, "{took:?}");
+    let (again, _, took) = look(&readers, &names, Depth::Ports);
+    assert_eq!(again, seen);
+    assert!(took < BUDGET, "{took:?}");
+    assert!(readers.is_any_silent());
+    readers.give_up();
+    assert!(!readers.is_any_silent());
+    let (again, _, _) = look(&readers, &names, Depth::Ports);
+    assert_eq!(again, seen);
+}
+
+#[test]
+fn a_late_answer_counts_if_it_has_what_is_needed() {
+    let readers = Readers::new(BUDGET, start);
+    let (seen, ..) = look(&readers, &["late"], Depth::Ports);
+    assert_eq!(seen, [(true, 1, None)]);
+    thread::sleep(LATE);
+    let (seen, ..) = look(&readers, &["late"], Depth::Ports);
+    assert_eq!(seen, [(false, 1, ports())]);
+    look(&readers, &["late"], Depth::Ports);
+    thread::sleep(LATE);
+    let (seen, ..) = look(&readers, &["late"], Depth::All);
+    assert_eq!(seen, [(true, 1, None)]);
+}
+
+#[test]
+fn a_device_that_was_given_up_is_not_read_until_it_comes_back() {
+    let readers = Readers::new(BUDGET, start);
+    readers.leave_out("good", boottime_ns() - 47_000_000_000);
+    let (seen, unread, _) = look(&readers, &["good"], Depth::Ports);
+    assert_eq!(seen, [(true, 0, None)]);
+    let hidden = "/sys/class/infiniband/good/ports: has not answered for 30 s (firmware?)";
+    assert_eq!(unread, [hidden]);
+    look(&readers, &[], Depth::Ports);
+    let (seen, ..) = look(&readers, &["good"], Depth::Ports);
+    assert_eq!(seen, [(false, 1, ports())]);
+}
+
+#[test]
+fn a_reader_that_ends_or_talks_nonsense_leaves_its_device_unknown() {
+    let readers = Readers::new(BUDGET, start);
+    let (seen, unread, took) = look(&readers, &["ended", "garbled"], Depth::Ports);
+    assert_eq!(seen, [(false, 0, None), (false, 0, None)]);
+    let reasons = ["unexpected end of file", "unknown variant"];
+    for (line, reason) in unread.iter().zip(reasons) {
+        assert!(line.contains("/ports: the reader has ended: "), "{line}");
+        assert!(line.contains(reason), "{line}");
+    }
+    assert_eq!(unread.len(), 2);
+    assert!(took < BUDGET, "{took:?}");
+    assert!(!readers.is_any_silent());
+}
+
+#[test]
+fn the_silence_is_told_in_steps() {
+    for (seconds, step) in [(0, 1), (1, 1), (4, 2), (59, 30), (60, 60), (100_000, 600)] {
+        let text = format!("has not answered for {step} s (firmware?)");
+        assert_eq!(silence(seconds), text);
+    }
+}

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A worker is this program once more: a child process with one job, at the other end of a socket.
+//! A worker that sleeps in the kernel, where no signal reaches a process, costs nobody else any
+//! time: nothing here waits for the end of a worker.
+
+use std::io::{self, Stdin};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, recv, send, socketpair};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// The hidden command of the program.
+pub const COMMAND: &str = "worker";
+
+/// The running program, even if its file was replaced (proc(5)).
+pub(super) const PROGRAM: &str = "/proc/self/exe";
+
+/// Largest message in bytes. The default of net.core.wmem_default is less.
+const MESSAGE: usize = 256 << 10;
+
+/// The end of a healthy worker takes less, in ms; it closes its files.
+const END_MS: u32 = 50;
+
+/// A worker, and this end of its socket (SOCK_SEQPACKET, unix(7)): a message is one JSON value.
+#[derive(Debug)]
+pub struct Worker {
+    socket: OwnedFd,
+    /// None in a test, where a thread plays the worker.
+    child: Option<Child>,
+}
+
+impl Worker {
+    /// Starts `ibboot worker JOB...`. The job's standard input is its end of the socket; it has no
+    /// output, so that no pipe of the caller stays open with it.
+    pub fn start(job: &[&str]) -> io::Result<Worker> {
+        let (mut worker, far) = Worker::pair()?;
+        let child = Command::new(PROGRAM)
+            .arg0("ibboot")
+            .arg(COMMAND)
+            .args(job)
+            .stdin(Stdio::from(far))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()?;
+        worker.child = Some(child);
+        Ok(worker)
+    }
+
+    /// A worker without a process, and the far end of its socket.
+    pub fn pair() -> io::Result<(Worker, OwnedFd)> {
+        let flags = SockFlag::SOCK_CLOEXEC;
+        let (socket, far) = socketpair(AddressFamily::Unix, SockType::SeqPacket, None, flags)?;
+        let child = None;
+        Ok((Worker { socket, child }, far))
+    }
+
+    /// The id of the process; 0 without one.
+    pub fn id(&self) -> u32 {
+        self.child.as_ref().map_or(0, Child::id)
+    }
+
+    /// Sends one message; a full socket is an error.
+    pub fn send(&self, message: &impl Serialize) -> io::Result<()> {
+        send_to(self.socket.as_fd(), message, MsgFlags::MSG_DONTWAIT)
+    }
+
+    /// The next message, if one has come. `UnexpectedEof`: the worker has ended.
+    pub fn receive<T: DeserializeOwned>(&self) -> io::Result<Option<T>> {
+        match receive_from(self.socket.as_fd(), MsgFlags::MSG_DONTWAIT) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+            message => message.map(Some),
+        }
+    }
+
+    /// A copy of the socket, which becomes readable when the worker has sent something or has ended.
+    pub fn ear(&self) -> io::Result<Ear> {
+        Ok(Ear(self.socket.try_clone()?))
+    }
+
+    /// Waits for the process to end, for as long as a healthy one takes: it has its files closed
+    /// then.
+    pub fn end(mut self) {
+        self.kill();
+        let Some(child) = &mut self.child else { return };
+        for _ in 0..END_MS {
+            match child.try_wait() {
+                Ok(None) => std::thread::sleep(Duration::from_millis(1)),
+                _ => return,
+            }
+        }
+    }
+
+    fn kill(&mut self) {
+        if let Some(Err(error)) = self.child.as_mut().map(Child::kill) {
+            log::debug!("worker: {error}");
+        }
+    }
+}
+
+impl Drop for Worker {
+    /// A process that sleeps in the kernel ends as soon as the kernel lets it.
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// Listens to a worker, for an event loop.
+#[derive(Debug)]
+pub struct Ear(OwnedFd);
+
+impl Ear {
+    /// True if the worker has sent something that was not received, or has ended.
+    pub fn hears(&self) -> bool {
+        let flags = MsgFlags::MSG_PEEK | MsgFlags::MSG_DONTWAIT;
+        !matches!(
+            recv(self.0.as_raw_fd(), &mut [0], flags),
+            Err(Errno::EAGAIN)
+        )
+    }
+}
+
+impl AsRawFd for Ear {
+    fn as_raw_fd(&self) -> RawFd {
+        self.0.as_raw_fd()
+    }
+}
+
+/// Waits until a worker has sent something or has ended, or until `deadline`.
+pub fn wait(workers: &[&Worker], deadline: Instant) {
+    let left = deadline.saturating_duration_since(Instant::now());
+    let left = PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX);
+    let mut files: Vec<PollFd<'_>> = workers
+        .iter()
+        .map(|worker| PollFd::new(worker.socket.as_fd(), PollFlags::POLLIN))
+        .collect();
+    if let Err(errno) = poll(&mut files, left) {
+        log::debug!("poll: {errno}");
+    }
+}
+
+/// The worker's own end of the socket.
+#[derive(Debug)]
+pub struct Master(Stdin);
+
+impl Master {
+    /// Standard input.
+    pub fn of_process() -> Master {
+        Master(io::stdin())
+    }
+
+    /// Sends one message.
+    pub fn send(&self, message: &impl Serialize) -> io::Result<()> {
+        send_to(self.0.as_fd(), message, MsgFlags::empty())
+    }
+
+    /// Waits until there is a message, or until the file is readable. True if the file is.
+    pub fn is_readable_first(&self, file: BorrowedFd<'_>) -> io::Result<bool> {
+        let mut files = [
+            PollFd::new(self.0.as_fd(), PollFlags::POLLIN),
+            PollFd::new(file, PollFlags::POLLIN),
+        ];
+        match poll(&mut files, PollTimeout::NONE) {
+            Err(Errno::EINTR) => Ok(false),
+            Err(errno) => Err(errno.into()),
+            Ok(_) => Ok(files.last().is_some_and(|file| file.any() == Some(true))),
+        }
+    }
+
+    /// Waits for the next message. `UnexpectedEof`: nobody needs this worker any longer.
+    pub fn receive<T: DeserializeOwned>(&self) -> io::Result<T> {
+        receive_from(self.0.as_fd(), MsgFlags::empty())
+    }
+}
+
+/// Sends one message.
+pub fn send_to(
+    socket: BorrowedFd<'_>,
+    message: &impl Serialize,
+    flags: MsgFlags,
+) -> io::Result<()> {
+    let bytes = serde_json::to_vec(message)?;
+    send(socket.as_raw_fd(), &bytes, flags | MsgFlags::MSG_NOSIGNAL)?;
+    Ok(())
+}
+
+/// Receives one message.
+pub fn receive_from<T: DeserializeOwned>(socket: BorrowedFd<'_>, flags: MsgFlags) -> io::Result<T> {
+    let mut buffer = vec![0; MESSAGE];
+    let length = loop {
+        match recv(socket.as_raw_fd(), &mut buffer, flags | MsgFlags::MSG_TRUNC) {
+            Err(Errno::EINTR) => {}
+            length => break length?,
+        }
+    };
+    match buffer.get(..length) {
+        Some([]) => Err(io::ErrorKind::UnexpectedEof.into()),
+        Some(message) => Ok(serde_json::from_slice(message)?),
+        None => Err(io::ErrorKind::FileTooLarge.into()),
+    }
+}
