@@ -169,6 +169,7 @@ fn complete_port(
     port.pkeys = pkeys(look, &base);
     // Each read of a state file in sysfs queries the driver, on mlx5 with a firmware command.
     if let Some(reported) = reported {
+        keep_files(look, &base);
         port.state = Some(reported.state);
         port.physical_state = Some(reported.phys_state);
         port.lid = reported.lid;
@@ -196,6 +197,24 @@ fn complete_port(
         });
         port.cap_mask = look.parsed(&format!("{base}/cap_mask"), parse::cap_mask);
     }
+}
+
+/// Records the files of what NETLINK_RDMA reports: a saved tree has only files.
+fn keep_files(look: &mut Look<'_>, port: &str) {
+    if !look.root().is_recording() {
+        return;
+    }
+    for file in [
+        "state",
+        "phys_state",
+        "lid",
+        "sm_lid",
+        "lid_mask_count",
+        "cap_mask",
+    ] {
+        look.keep(&format!("{port}/{file}"));
+    }
+    look.text_or(&format!("{port}/gid_attrs/ndevs/0"), libc::EINVAL);
 }
 
 /// The P_Key table, up to the depth of the snapshot; iWARP ports have no table.

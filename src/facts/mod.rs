@@ -548,7 +548,7 @@ impl<'a> Look<'a> {
     }
 
     /// Records the file for the copy of this machine; its content comes from another source.
-    fn keep(&mut self, path: &str) {
+    pub fn keep(&mut self, path: &str) {
         if self.root.is_recording() {
             self.text(path);
         }
