@@ -35,6 +35,28 @@ fn severity(level: Level) -> u8 {
     }
 }
 
+/// Columns of a record on the console: 100, less the 15 of the kernel's time stamp.
+const COLUMNS: usize = 85;
+/// Before the rest of a text that fills more than one record.
+const REST: &str = "    ";
+
+/// The text of each record: at most [`COLUMNS`] with the program's name, divided between words.
+fn divided(text: &str) -> Vec<String> {
+    let columns = COLUMNS - "ibboot: ".len();
+    let mut lines = Vec::new();
+    let mut line = String::new();
+    for word in text.split_inclusive(' ') {
+        let width = line.chars().count() + word.trim_end().chars().count();
+        if width > columns && !line.trim().is_empty() {
+            let full = std::mem::replace(&mut line, REST.to_owned());
+            lines.push(full.trim_end().to_owned());
+        }
+        line.push_str(word);
+    }
+    lines.push(line);
+    lines
+}
+
 /// One record in the format of /dev/kmsg (Documentation/ABI/testing/dev-kmsg).
 fn record(level: Level, text: &str) -> String {
     let mut text = printable(text);
@@ -49,6 +71,26 @@ fn record(level: Level, text: &str) -> String {
     format!("<{}>ibboot: {text}\n", FACILITY_DAEMON | severity(level))
 }
 
+impl KmsgLog {
+    fn write(&self, level: Level, text: &str) {
+        let line = record(level, text);
+        // Opened for each record: the kernel limits the rate (10 lines in 5 s) per open file.
+        let written = OpenOptions::new()
+            .write(true)
+            .open(KMSG)
+            .and_then(|mut file| file.write_all(line.as_bytes()));
+        if written.is_err() {
+            stderr::say(printable(text));
+        }
+        if self
+            .console_from
+            .is_some_and(|from| severity(level) >= from)
+        {
+            say_on_console(&line);
+        }
+    }
+}
+
 impl Log for KmsgLog {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
         metadata.target().starts_with("ibboot") || metadata.level() <= Level::Warn
@@ -58,20 +100,8 @@ impl Log for KmsgLog {
         if !self.enabled(entry.metadata()) {
             return;
         }
-        let line = record(entry.level(), &entry.args().to_string());
-        // Opened for each record: the kernel limits the rate (10 lines in 5 s) per open file.
-        let written = OpenOptions::new()
-            .write(true)
-            .open(KMSG)
-            .and_then(|mut file| file.write_all(line.as_bytes()));
-        if written.is_err() {
-            stderr::say(printable(&entry.args().to_string()));
-        }
-        if self
-            .console_from
-            .is_some_and(|from| severity(entry.level()) >= from)
-        {
-            say_on_console(&line);
+        for text in divided(&entry.args().to_string()) {
+            self.write(entry.level(), &text);
         }
     }
 
@@ -198,6 +228,24 @@ mod tests {
         let long = record(Level::Info, &"ä".repeat(1000));
         assert!(long.len() < 976, "{}", long.len());
         assert!(long.ends_with(" ...\n"));
+    }
+
+    #[test]
+    fn a_long_text_is_divided_between_words() {
+        assert_eq!(divided("rxe0: no carrier"), ["rxe0: no carrier"]);
+        assert_eq!(divided("  action"), ["  action"]);
+        assert_eq!(divided(""), [""]);
+        let word = "w".repeat(40);
+        let indented = format!("    {word}");
+        assert_eq!(
+            divided(&format!("{word} {word}")),
+            [word.clone(), indented.clone()]
+        );
+        let long = "w".repeat(120);
+        assert_eq!(
+            divided(&format!("{word} {long} {word}")),
+            [word, format!("    {long}"), indented]
+        );
     }
 
     #[test]

@@ -12,6 +12,7 @@ pub mod limit;
 pub mod modules;
 pub mod net;
 pub mod notify;
+pub mod plymouth;
 pub mod readiness;
 pub mod root;
 pub mod stderr;

@@ -1,24 +1,33 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is said while waiting: once per change, and at the end with since when.
+//! What is said while waiting: once per change, on the console from time to time, and at the end.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use crate::system::clock::{boottime_ns, seconds};
-use crate::verify::report::{LinkReport, Report, ServerReport, Status};
+use super::voice::{self, Subject};
+use crate::system::clock::{SECOND, boottime_ns};
+use crate::system::{notify::Manager, plymouth};
+use crate::verify::checks::Id;
+use crate::verify::report::Report;
 
 /// A link that changes without end fills no log: so many times is it spoken of in [`WINDOW_NS`].
 const SAYINGS: u32 = 30;
-const WINDOW_NS: u64 = 60_000_000_000;
+const WINDOW_NS: u64 = 60 * SECOND;
+/// When the first line about the whole wait appears on the console, and how often it is repeated.
+const FIRST: Duration = Duration::from_secs(5);
+const EVERY: Duration = Duration::from_secs(15);
 
-/// The last thing said of each link.
+/// What was said, and since when it is true.
 #[derive(Debug, Default)]
 pub struct Waiting {
-    /// By selector and port: the sentence that is true, since when (ns since kernel start), and
-    /// whether it was said.
-    said: BTreeMap<String, (String, u64, bool)>,
-    /// By selector: how often something was said of it.
+    /// By key of the subject: the sentence that is true, and whether it was said.
+    said: BTreeMap<String, (String, bool)>,
+    /// By key of the subject: the check that fails, and since when, ns since kernel start.
+    troubles: BTreeMap<String, (Id, u64)>,
+    /// By key of the subject: how often something was said of it.
     brakes: BTreeMap<String, Brake>,
+    /// The number of lines about the whole wait, and the last one.
+    spoken: (u32, String),
 }
 
 /// How often one link was spoken of, and since when that is counted.
@@ -42,95 +51,57 @@ impl Brake {
     }
 }
 
-/// A link or a server, as it is spoken of.
-struct Subject {
-    /// What was asked for: this is what the brake counts.
-    target: String,
-    /// What is asked for, and what was found for it.
-    key: String,
-    object: String,
-    lines: Vec<(log::Level, String)>,
-}
-
-fn key(link: &LinkReport) -> String {
-    format!("{} {}", link.target, link.object())
-}
-
-fn server_key(server: &ServerReport) -> String {
-    format!("server {}", server.server)
-}
-
-fn of_link(link: &LinkReport) -> Subject {
-    Subject {
-        // Any port may be meant by one request: each has a brake of its own.
-        target: key(link),
-        key: key(link),
-        object: link.object(),
-        lines: lines(link),
-    }
-}
-
-fn subjects(report: &Report) -> Vec<Subject> {
-    let links = report.links.iter().map(of_link);
-    let asked = |server: &&ServerReport| server.finding.status != Status::Skipped;
-    let servers = report.servers.iter().filter(asked).map(|server| Subject {
-        target: server_key(server),
-        key: server_key(server),
-        object: server.server.to_string(),
-        lines: vec![match server.diagnosis() {
-            Some(trouble) => (log::Level::Info, format!("waiting: {trouble}")),
-            None => {
-                let found = server.finding.found.as_deref().unwrap_or("answers");
-                (log::Level::Info, format!("{}: {found}", server.server))
-            }
-        }],
-    });
-    links.chain(servers).collect()
-}
-
-/// What there is to say of a link: what is waited for, or that it is verified and what to look at.
-fn lines(link: &LinkReport) -> Vec<(log::Level, String)> {
-    let verified = || format!("{}: verified: {}", link.object(), link.description());
-    match link.diagnosis() {
-        None => vec![(log::Level::Info, verified())],
-        Some(warning) if link.is_good() => {
-            vec![(log::Level::Info, verified()), (log::Level::Warn, warning)]
-        }
-        Some(trouble) => vec![(log::Level::Info, format!("waiting: {trouble}"))],
-    }
-}
-
 impl Waiting {
-    /// Says what changed.
-    pub fn say(&mut self, report: &Report, now_ns: u64) {
-        for (level, line) in self.news(subjects(report), now_ns) {
+    /// Says what changed. While drivers are loading, nothing that a driver may still bring is a
+    /// fault.
+    pub fn say(&mut self, report: &Report, is_loading: bool, now_ns: u64) {
+        let subjects = Subject::all(report);
+        self.date(&subjects, is_loading, now_ns);
+        for (level, line) in self.news(&subjects, now_ns) {
             log::log!(level, "{line}");
         }
     }
 
+    /// Dates the trouble of each subject.
+    fn date(&mut self, subjects: &[Subject<'_>], is_loading: bool, now_ns: u64) {
+        let known = std::mem::take(&mut self.troubles);
+        for subject in subjects {
+            let Some(check) = subject.trouble.map(|finding| finding.check) else {
+                continue;
+            };
+            let is_young = is_loading && voice::is_of_driver(check);
+            let since = match known.get(&subject.key) {
+                Some((same, since)) if *same == check && !is_young => *since,
+                _ => now_ns,
+            };
+            self.troubles.insert(subject.key.clone(), (check, since));
+        }
+    }
+
+    fn age_ns(&self, subject: &Subject<'_>, now_ns: u64) -> u64 {
+        let since = self.troubles.get(&subject.key);
+        since.map_or(0, |(_, since)| now_ns.saturating_sub(*since))
+    }
+
     /// What has not been said of them.
-    fn news(&mut self, subjects: Vec<Subject>, now_ns: u64) -> Vec<(log::Level, String)> {
+    fn news(&mut self, subjects: &[Subject<'_>], now_ns: u64) -> Vec<(log::Level, String)> {
         // What is no longer in the report is no longer true: if it comes back, it is news.
         let here: BTreeSet<&String> = subjects.iter().map(|subject| &subject.key).collect();
         self.said.retain(|key, _| here.contains(key));
         let mut news = Vec::new();
         for subject in subjects {
-            let sentences: Vec<&str> = subject
-                .lines
-                .iter()
-                .map(|(_, line)| line.as_str())
-                .collect();
+            let lines = subject.lines(self.age_ns(subject, now_ns));
+            let sentences: Vec<&str> = lines.iter().map(|(_, line)| line.as_str()).collect();
             let sentence = sentences.join("\n");
-            let since = match self.said.get(&subject.key) {
-                Some((same, _, true)) if *same == sentence => continue,
-                Some((same, since, false)) if *same == sentence => *since,
-                _ => now_ns,
-            };
-            let times = self.brakes.entry(subject.target).or_default().count(now_ns);
+            if matches!(self.said.get(&subject.key), Some((same, true)) if *same == sentence) {
+                continue;
+            }
+            let brake = self.brakes.entry(subject.key.clone()).or_default();
+            let times = brake.count(now_ns);
             self.said
-                .insert(subject.key, (sentence, since, times <= SAYINGS));
+                .insert(subject.key.clone(), (sentence, times <= SAYINGS));
             if times <= SAYINGS {
-                news.extend(subject.lines);
+                news.extend(lines);
             }
             if times == SAYINGS {
                 let line = format!(
@@ -143,33 +114,83 @@ impl Waiting {
         news
     }
 
-    /// The last words: every link that is not verified, and since when it is as it is.
+    /// When something is to be said without an event: the time from now.
+    pub fn due(&self, elapsed: Duration, now_ns: u64) -> Duration {
+        let grown = self.troubles.values().filter_map(|(check, since)| {
+            let at = since + voice::usual_ns(*check);
+            at.checked_sub(now_ns).filter(|left| *left > 0)
+        });
+        let grown = grown.map(Duration::from_nanos);
+        let line = self.next_line().saturating_sub(elapsed);
+        grown.fold(line, Duration::min)
+    }
+
+    /// The time of the next line about the whole wait, from the start of `up`.
+    fn next_line(&self) -> Duration {
+        FIRST + EVERY * self.spoken.0
+    }
+
+    /// One line about the whole wait, if its time has come, at a level that a `quiet` console shows;
+    /// the same text for the service manager and for a boot splash.
+    pub fn speak(
+        &mut self,
+        report: &Report,
+        is_loading: bool,
+        (elapsed, timeout): (Duration, Duration),
+    ) {
+        if elapsed < self.next_line() {
+            return;
+        }
+        let now_ns = report.taken_ns;
+        let subjects: Vec<(Subject<'_>, u64)> = Subject::all(report)
+            .into_iter()
+            .map(|subject| {
+                let age = self.age_ns(&subject, now_ns);
+                (subject, age)
+            })
+            .collect();
+        let shortfall = report.shortfall.as_deref().unwrap_or("more links");
+        let otherwise = if is_loading {
+            "drivers are loading"
+        } else {
+            shortfall
+        };
+        let line = voice::progress(&subjects, otherwise, (elapsed, timeout));
+        // The kernel prints level err on a quiet console (console_loglevel 4).
+        log::error!("{line}");
+        Manager::of_environment().status(&line);
+        plymouth::show(&format!("ibboot: {line}"));
+        // A look that came late is followed by one line, not by several.
+        while self.next_line() <= elapsed {
+            self.spoken.0 += 1;
+        }
+        self.spoken.1 = line;
+    }
+
+    /// The wait is over. True if a line about the wait is on the console: the verdict follows there.
+    pub fn end(&self, verdict: &str) -> bool {
+        Manager::of_environment().status(verdict);
+        let (times, line) = &self.spoken;
+        if *times > 0 {
+            plymouth::hide(&format!("ibboot: {line}"));
+        }
+        *times > 0
+    }
+
+    /// The last words: every link that is not verified, and for how long it is as it is.
     pub fn give_up(&self, report: &Report, timeout: Duration) {
+        let level = match report.satisfied {
+            true => log::Level::Warn,
+            false => log::Level::Error,
+        };
         if let Some(shortfall) = &report.shortfall {
             log::error!("{shortfall} (deadline {} s)", timeout.as_secs());
         }
-        let links = report.links.iter().map(|l| (key(l), l.diagnosis()));
-        let servers = report
-            .servers
-            .iter()
-            .map(|s| (server_key(s), s.diagnosis()));
-        for (key, diagnosis) in links.chain(servers) {
-            let Some(diagnosis) = diagnosis else {
-                continue;
-            };
-            let since = self
-                .said
-                .get(&key)
-                .map_or_else(boottime_ns, |(_, since, _)| *since);
-            let line = format!(
-                "{diagnosis} (so since {} s after kernel start, deadline {} s)",
-                seconds(since),
-                timeout.as_secs()
-            );
-            if report.satisfied {
-                log::warn!("{line}");
-            } else {
-                log::error!("{line}");
+        let now_ns = boottime_ns();
+        for subject in Subject::all(report) {
+            let age_s = self.age_ns(&subject, now_ns) / SECOND;
+            for line in subject.last_words(age_s) {
+                log::log!(level, "{line}");
             }
         }
     }
@@ -179,7 +200,7 @@ impl Waiting {
 mod tests {
     use super::*;
     use crate::verify::checks::Id;
-    use crate::verify::report::Finding;
+    use crate::verify::report::{Finding, LinkReport};
     use crate::wish::expectation::LinkWish;
 
     fn link(target: &str, name: Option<&str>, finding: Finding) -> LinkReport {
@@ -193,8 +214,10 @@ mod tests {
         }
     }
 
-    fn of(links: &[LinkReport]) -> Vec<Subject> {
-        links.iter().map(of_link).collect()
+    fn news(waiting: &mut Waiting, links: &[LinkReport], now_ns: u64) -> Vec<String> {
+        let subjects: Vec<Subject<'_>> = links.iter().map(Subject::of_link).collect();
+        waiting.date(&subjects, false, now_ns);
+        said(waiting.news(&subjects, now_ns))
     }
 
     fn said(news: Vec<(log::Level, String)>) -> Vec<String> {
@@ -215,58 +238,55 @@ mod tests {
             Finding::failed(Id::DevicePresent, "none", "ib0").hint(""),
         );
         let mut waiting = Waiting::default();
-        let told =
-            vec!["INFO waiting: mlx5_0/1: port is not ACTIVE: INIT, expected ACTIVE".to_owned()];
+        let told = vec!["INFO mlx5_0/1: waiting for the subnet manager".to_owned()];
         assert_eq!(
-            said(waiting.news(of(std::slice::from_ref(&down)), 5)),
+            news(&mut waiting, std::slice::from_ref(&down), 5),
             told.clone()
         );
+        assert_eq!(news(&mut waiting, std::slice::from_ref(&down), 6).len(), 0);
         assert_eq!(
-            said(waiting.news(of(std::slice::from_ref(&down)), 6)).len(),
-            0
+            news(&mut waiting, &[gone], 7),
+            ["INFO ib0: waiting for its driver"]
         );
-        assert_eq!(
-            said(waiting.news(of(&[gone]), 7)),
-            ["INFO waiting: ib0: no such RDMA port: none, expected ib0"]
-        );
-        assert_eq!(said(waiting.news(of(std::slice::from_ref(&down)), 8)), told);
-        assert_eq!(
-            waiting
-                .said
-                .values()
-                .map(|(_, at, _)| *at)
-                .collect::<Vec<_>>(),
-            [8]
-        );
+        assert_eq!(news(&mut waiting, std::slice::from_ref(&down), 8), told);
+        let since: Vec<u64> = waiting.troubles.values().map(|(_, since)| *since).collect();
+        assert_eq!(since, [8]);
     }
 
     #[test]
     fn forty_ports_that_any_port_means_do_not_silence_each_other() {
-        let state = |found: &str| -> Vec<LinkReport> {
+        let state = |check: Id| -> Vec<LinkReport> {
             let one = |port: u32| {
-                let finding = Finding::failed(Id::PortState, found, "ACTIVE").hint("");
+                let finding = Finding::failed(check, "", "").hint("");
                 link("any port", Some(&format!("mlx5_{port}/1")), finding)
             };
             (0..40).map(one).collect()
         };
         let mut waiting = Waiting::default();
-        for (round, found) in ["DOWN", "INIT"].into_iter().enumerate() {
-            let told = said(waiting.news(of(&state(found)), round as u64));
+        for (round, found) in [Id::PortPhysicalState, Id::PortState]
+            .into_iter()
+            .enumerate()
+        {
+            let told = news(&mut waiting, &state(found), round as u64);
             assert_eq!(told.len(), 40, "{told:?}");
         }
     }
 
     #[test]
     fn a_port_that_flaps_does_not_fill_the_log_and_its_last_state_is_told() {
-        let state = |found: &str| {
-            let finding = Finding::failed(Id::PortState, found, "ACTIVE").hint("");
+        let state = |check: Id| {
+            let finding = Finding::failed(check, "INIT", "ACTIVE").hint("");
             [link("ib0", Some("mlx5_0/1"), finding)]
         };
         let mut waiting = Waiting::default();
         let mut told = Vec::new();
         for round in 0..1000_u64 {
-            let found = if round % 2 == 0 { "DOWN" } else { "INIT" };
-            told.extend(said(waiting.news(of(&state(found)), round)));
+            let found = if round % 2 == 0 {
+                Id::PortPhysicalState
+            } else {
+                Id::PortState
+            };
+            told.extend(news(&mut waiting, &state(found), round));
         }
         assert_eq!(told.len(), 31);
         assert_eq!(
@@ -274,23 +294,57 @@ mod tests {
             Some("WARN mlx5_0/1: changes too often, the next minute is not told")
         );
         assert_eq!(
-            said(waiting.news(of(&state("INIT")), WINDOW_NS - 1)).len(),
+            news(&mut waiting, &state(Id::PortState), WINDOW_NS - 1).len(),
             0,
             "still the same minute"
         );
         assert_eq!(
-            said(waiting.news(of(&state("INIT")), WINDOW_NS)),
-            ["INFO waiting: mlx5_0/1: port is not ACTIVE: INIT, expected ACTIVE"]
+            news(&mut waiting, &state(Id::PortState), WINDOW_NS),
+            ["INFO waiting: mlx5_0/1: port is not ACTIVE: INIT, expected ACTIVE [port.state]"]
         );
+        let since: Vec<u64> = waiting.troubles.values().map(|(_, since)| *since).collect();
         assert_eq!(
-            waiting
-                .said
-                .values()
-                .map(|(_, at, _)| *at)
-                .collect::<Vec<_>>(),
+            since,
             [999],
             "since when it is so, not since when it is told"
         );
+    }
+
+    #[test]
+    fn a_driver_that_is_still_loading_is_not_blamed() {
+        let gone = [link(
+            "ib0",
+            None,
+            Finding::failed(Id::DevicePresent, "none", "ib0"),
+        )];
+        let subjects: Vec<Subject<'_>> = gone.iter().map(Subject::of_link).collect();
+        let mut waiting = Waiting::default();
+        let age = |waiting: &Waiting, now| waiting.age_ns(&subjects[0], now) / SECOND;
+        for (now_s, is_loading, expected) in [(5, true, 0), (30, true, 0), (31, false, 1)] {
+            waiting.date(&subjects, is_loading, now_s * SECOND);
+            assert_eq!(age(&waiting, now_s * SECOND), expected);
+        }
+    }
+
+    #[test]
+    fn the_first_line_about_the_wait_comes_after_5_s_and_then_every_15_s() {
+        let mut waiting = Waiting::default();
+        let seconds = Duration::from_secs;
+        assert_eq!(waiting.due(seconds(3), 0), seconds(2));
+        waiting.spoken.0 = 2;
+        assert_eq!(waiting.next_line(), seconds(35));
+        let state = link(
+            "ib0",
+            None,
+            Finding::failed(Id::PortState, "INIT", "ACTIVE"),
+        );
+        waiting.date(&[Subject::of_link(&state)], false, SECOND);
+        assert_eq!(
+            waiting.due(seconds(10), 4 * SECOND),
+            seconds(7),
+            "cause and remedy"
+        );
+        assert_eq!(waiting.due(seconds(10), 11 * SECOND), seconds(25));
     }
 
     #[test]
@@ -300,10 +354,10 @@ mod tests {
             .as_warning();
         let mut waiting = Waiting::default();
         assert_eq!(
-            said(waiting.news(of(&[link("ib0", Some("mlx5_0/1"), limited)]), 1)),
+            news(&mut waiting, &[link("ib0", Some("mlx5_0/1"), limited)], 1),
             [
                 "INFO mlx5_0/1: verified: ",
-                "WARN mlx5_0/1: not in the partition: 0x7fff, expected full membership",
+                "WARN mlx5_0/1: not in the partition: 0x7fff, expected full membership [port.pkey]",
             ]
         );
     }

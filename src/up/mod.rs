@@ -34,6 +34,8 @@ pub use dry_run::Next;
 pub use outcome::stillborn;
 pub mod taken;
 mod tries;
+mod verdict;
+mod voice;
 mod watch;
 
 use ages::Ages;
@@ -48,6 +50,7 @@ use crate::rdma::netlink::Rdma;
 use crate::rdma::types::PortState;
 use crate::request::in_initramfs;
 use crate::system::alarm::Alarm;
+use crate::system::clock::boottime_ns;
 use crate::system::modules::Index;
 use crate::system::net::Net;
 use crate::system::root::Root;
@@ -78,6 +81,7 @@ struct Walk<'a> {
     parts: Parts<'a>,
     journal: Journal,
     files: Files,
+    began: Instant,
 }
 
 /// How `up` ended.
@@ -189,6 +193,7 @@ impl<'a> Walk<'a> {
             },
             journal: Journal::new(failures.collect()),
             files,
+            began: Instant::now(),
         })
     }
 
@@ -208,7 +213,11 @@ impl<'a> Walk<'a> {
             self.assess(&mut situation, &facts, &report);
             let step = situation.next_step();
             match step {
-                Step::Wait => {}
+                Step::Wait => {
+                    let times = (self.began.elapsed(), self.plan.timeout);
+                    let is_loading = situation.is_loading || situation.is_probing;
+                    self.journal.waiting.speak(&report, is_loading, times);
+                }
                 Step::Linger | Step::End | Step::EndIncomplete => {
                     self.tell(Outcome::Verified, &facts, &report)?;
                 }
@@ -247,6 +256,11 @@ impl<'a> Walk<'a> {
         let is_silent = self.readers.as_ref().is_some_and(Readers::is_any_silent);
         let soon = Instant::now() + self.parts.watch.interval(is_silent);
         let soon = self.families.due().map_or(soon, |due| due.min(soon));
+        let said = self
+            .journal
+            .waiting
+            .due(self.began.elapsed(), boottime_ns());
+        let soon = soon.min(Instant::now() + said);
         loop {
             let next = self.parts.next(alarms.deadline.min(soon));
             tokio::select! {
@@ -270,6 +284,7 @@ impl<'a> Walk<'a> {
             facts,
             report,
             information: &self.parts.leasing.information,
+            elapsed: self.began.elapsed(),
         };
         if let Some(readers) = &self.readers {
             readers.give_up();
@@ -373,6 +388,9 @@ impl<'a> Walk<'a> {
                 self.journal.mark(Phase::ServerAnswered, &server, at);
             }
         }
-        self.journal.waiting.say(report, facts.taken_ns);
+        let is_probing = facts.functions.iter().any(Function::is_initialising);
+        let is_loading = is_probing || self.parts.modules.is_loading();
+        let waiting = &mut self.journal.waiting;
+        waiting.say(report, is_loading, facts.taken_ns);
     }
 }

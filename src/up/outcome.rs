@@ -2,10 +2,12 @@
 //! The end: what dracut's hooks are told, and what the real root finds.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
+use std::time::Duration;
 
 use super::contract;
 use super::information::Inquiries;
 use super::journal::Journal;
+use super::verdict;
 use crate::SCHEMA;
 use crate::dhcp::v4::progress::Progress;
 use crate::dhcp::v6::information::Stage;
@@ -160,6 +162,8 @@ pub struct Source<'a> {
     pub facts: &'a Facts,
     pub report: &'a Report,
     pub information: &'a Inquiries,
+    /// Since the start of the walk.
+    pub elapsed: Duration,
 }
 
 /// The files of /run/ibboot.
@@ -255,7 +259,14 @@ impl Files {
             let text = result(outcome, words(reason, &report.complaints));
             self.directory.write(handover::RESULT, text.as_bytes())?;
             contract::call_queue(source.root);
-            log::info!("handed over: {}", text.trim_end().replace('\n', ": "));
+            let require = source.expectation.require;
+            let verdict = verdict::words(outcome, report, require, source.elapsed);
+            let was_waiting = journal.waiting.end(&verdict);
+            // Who reads on a quiet console that ibboot waits must also read how that ends.
+            match outcome == Outcome::Verified && !was_waiting {
+                true => log::info!("{verdict}"),
+                false => log::error!("{verdict}"),
+            }
         }
         Ok(())
     }

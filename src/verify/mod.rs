@@ -20,3 +20,4 @@ mod text;
 mod unread;
 
 pub use evaluate::verify;
+pub use port::SWEEPING;

@@ -175,9 +175,8 @@ impl Finding {
         self
     }
 
-    /// `WHAT FAILED: FOUND, expected EXPECTED; HINT`, or `CHECK is not known` in place of the
-    /// failure.
-    pub fn sentence(&self) -> String {
+    /// `WHAT FAILED: FOUND, expected EXPECTED`, or `CHECK is not known` in place of the failure.
+    pub fn problem(&self) -> String {
         let row = self.check.row();
         let mut line = match self.status {
             Status::Unknown => format!("{} is not known", row.name),
@@ -189,10 +188,16 @@ impl Finding {
         if let Some(expected) = &self.expected {
             line.push_str(&format!(", expected {expected}"));
         }
-        if let Some(hint) = &self.hint {
-            line.push_str(&format!("; {hint}"));
-        }
         printable(&line)
+    }
+
+    /// The problem and what to do: `PROBLEM; HINT`.
+    pub fn sentence(&self) -> String {
+        let mut line = self.problem();
+        if let Some(hint) = &self.hint {
+            line.push_str(&format!("; {}", printable(hint)));
+        }
+        line
     }
 }
 
