@@ -28,6 +28,8 @@ pub struct Waiting {
     brakes: BTreeMap<String, Brake>,
     /// The number of lines about the whole wait, and the last one.
     spoken: (u32, String),
+    /// The verdict is known: the boot does not wait any more.
+    is_over: bool,
 }
 
 /// How often one link was spoken of, and since when that is counted.
@@ -121,7 +123,10 @@ impl Waiting {
             at.checked_sub(now_ns).filter(|left| *left > 0)
         });
         let grown = grown.map(Duration::from_nanos);
-        let line = self.next_line().saturating_sub(elapsed);
+        let line = match self.is_over {
+            true => Duration::MAX,
+            false => self.next_line().saturating_sub(elapsed),
+        };
         grown.fold(line, Duration::min)
     }
 
@@ -138,7 +143,7 @@ impl Waiting {
         is_loading: bool,
         (elapsed, timeout): (Duration, Duration),
     ) {
-        if elapsed < self.next_line() {
+        if self.is_over || elapsed < self.next_line() {
             return;
         }
         let now_ns = report.taken_ns;
@@ -168,7 +173,8 @@ impl Waiting {
     }
 
     /// The wait is over. True if a line about the wait is on the console: the verdict follows there.
-    pub fn end(&self, verdict: &str) -> bool {
+    pub fn end(&mut self, verdict: &str) -> bool {
+        self.is_over = true;
         Manager::of_environment().status(verdict);
         let (times, line) = &self.spoken;
         if *times > 0 {

@@ -260,7 +260,9 @@ impl<'a> Walk<'a> {
             .journal
             .waiting
             .due(self.began.elapsed(), boottime_ns());
-        let soon = soon.min(Instant::now() + said);
+        let soon = Instant::now()
+            .checked_add(said)
+            .map_or(soon, |at| at.min(soon));
         loop {
             let next = self.parts.next(alarms.deadline.min(soon));
             tokio::select! {
