@@ -7,7 +7,7 @@
 # make bench    the budgets of this build
 # make install  DESTDIR=... PREFIX=/usr
 # make dist     target/dist: the source, and the installed files with the static program, as tar files
-# make docs     write the reference pages anew from the parameter table
+# make docs     write the reference pages and completions anew from the tables
 
 SHELL = /bin/bash
 TARGET ?= $(shell uname -m)-unknown-linux-gnu
@@ -56,6 +56,7 @@ bench: setup
 
 docs:
 	BLESS=1 cargo test --locked -p kernel-cmdline --test docs
+	BLESS=1 cargo test --locked --test pages
 
 install:
 	install -D -m 755 $(PROGRAM) $(DESTDIR)$(SBINDIR)/ibboot
@@ -66,7 +67,10 @@ install:
 	install -D -m 644 dracut-module/ibboot-lease.service $(DESTDIR)$(UNITDIR)/ibboot-lease.service
 	install -D -m 644 dracut-module/ibboot.sysusers $(DESTDIR)$(SYSUSERSDIR)/ibboot.conf
 	install -D -m 644 man/ibboot.8 $(DESTDIR)$(MANDIR)/man8/ibboot.8
-	install -D -m 644 man/ibboot.cmdline.7 $(DESTDIR)$(MANDIR)/man7/ibboot.cmdline.7
+	install -D -m 644 -t $(DESTDIR)$(MANDIR)/man7 man/ibboot.cmdline.7 man/ibboot.checks.7
+	install -D -m 644 completions/ibboot.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/ibboot
+	install -D -m 644 completions/_ibboot $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_ibboot
+	install -D -m 644 completions/ibboot.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/ibboot.fish
 	install -D -m 644 -t $(DESTDIR)$(DOCDIR) README.md CHANGELOG.md LICENSE-MIT LICENSE-APACHE kernel-cmdline/REFERENCE.md
 	install -D -m 644 -t $(DESTDIR)$(DOCDIR)/docs docs/*.md
 

@@ -32,15 +32,19 @@ pub fn look(
 /// What to compare with: what was handed over in this boot, otherwise what the command line
 /// requests.
 pub fn expectation(root: &Root) -> Result<Option<Expectation>> {
-    if let Some(expected) = handover::read_expected(root)? {
-        return Ok(Some(expected));
+    match handover::read_expected(root)? {
+        Some(expected) => Ok(Some(expected)),
+        None => requested(root, &Request::read(root)),
     }
-    let request = Request::read(root);
+}
+
+/// What a request expects of this machine; none if it requests nothing.
+pub fn requested(root: &Root, request: &Request) -> Result<Option<Expectation>> {
     if request.requested_by.is_none() {
         return Ok(None);
     }
     Ok(Some(
-        plan::plan(&request, &Inventory::read(root)?).expectation,
+        plan::plan(request, &Inventory::read(root)?).expectation,
     ))
 }
 

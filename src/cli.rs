@@ -4,14 +4,15 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use argh::FromArgs;
+use argh::{ArgsInfo, CommandInfoWithArgs, FromArgs};
+use kernel_cmdline::nearest;
 
 use crate::error::{Error, Kind, Result};
 
 /// Bring up, verify and hand over InfiniBand and RoCE links during early boot.
-#[derive(FromArgs, Debug)]
+#[derive(FromArgs, ArgsInfo, Debug)]
 #[argh(
-    note = "Global options stand anywhere: --root TREE reads files below TREE instead of /; --limit SECONDS ends the command after this time even if the kernel does not answer; -v prints more.",
+    note = "Without a command: status. Global options stand anywhere: --root TREE reads files below TREE instead of /; --limit SECONDS ends the command after this time even if the kernel does not answer; -v prints more; -h prints help, -V the version.",
     example = "What would a command line do, without any hardware:\n  {command_name} plan --cmdline 'rd.ib.link=rxe0:rxe:eth0 rd.neednet=1'",
     example = "Are the links still as the initramfs verified them:\n  {command_name} check",
     error_code(
@@ -33,15 +34,19 @@ pub struct Arguments {
 }
 
 /// One of the commands.
-#[derive(FromArgs, Debug)]
+#[derive(FromArgs, ArgsInfo, Debug)]
 #[argh(subcommand)]
 pub enum Command {
+    /// status
+    Status(StatusArguments),
     /// plan
     Plan(PlanArguments),
     /// up
     Up(UpArguments),
     /// check
     Check(CheckArguments),
+    /// explain
+    Explain(ExplainArguments),
     /// facts
     Facts(FactsArguments),
     /// report
@@ -56,14 +61,19 @@ pub enum Command {
     Turn(TurnArguments),
 }
 
+/// Show a row for each port, the failures first; the command if none is given.
+#[derive(FromArgs, ArgsInfo, Debug)]
+#[argh(subcommand, name = "status")]
+pub struct StatusArguments {}
+
 /// Show the steps that the kernel command line requests, and what is refused on this machine.
-#[derive(FromArgs, Debug)]
+#[derive(FromArgs, ArgsInfo, Debug)]
 #[argh(subcommand, name = "plan")]
 pub struct PlanArguments {
     /// use this command line instead of the machine's
     #[argh(option, arg_name = "text")]
     pub cmdline: Option<String>,
-    /// text or json
+    /// text (default) or json
     #[argh(option, default = "Format::Text", arg_name = "format")]
     pub format: Format,
     /// print nothing; exit 0 if something is requested, 2 if not; in an initramfs also write
@@ -73,7 +83,7 @@ pub struct PlanArguments {
 }
 
 /// Carry out the plan: load, create, wait, verify, hand over. Safe to repeat.
-#[derive(FromArgs, Debug)]
+#[derive(FromArgs, ArgsInfo, Debug)]
 #[argh(subcommand, name = "up")]
 pub struct UpArguments {
     /// only tell the network modules of the initramfs to leave the interfaces, and a root file
@@ -90,12 +100,21 @@ pub struct UpArguments {
 }
 
 /// Compare the machine with what was handed over, or with what the command line requests.
-#[derive(FromArgs, Debug)]
+#[derive(FromArgs, ArgsInfo, Debug)]
 #[argh(subcommand, name = "check")]
 pub struct CheckArguments {
-    /// text, json, nagios, prom or nhc
+    /// text (default), json, nagios, prom or nhc
     #[argh(option, default = "CheckFormat::Text", arg_name = "format")]
     pub format: CheckFormat,
+    /// compare with this command line instead of the handover
+    #[argh(option, arg_name = "text")]
+    pub cmdline: Option<String>,
+    /// repeat the check every 2 s, until interrupted
+    #[argh(switch)]
+    pub watch: bool,
+    /// text: every check of every link, not only failures and warnings
+    #[argh(switch)]
+    pub all: bool,
     /// also query the subnet managers of ports that work
     #[argh(switch)]
     pub sm: bool,
@@ -104,8 +123,17 @@ pub struct CheckArguments {
     pub record: bool,
 }
 
+/// Explain a check or a kernel argument: what it means, causes of a failure, and commands.
+#[derive(FromArgs, ArgsInfo, Debug)]
+#[argh(subcommand, name = "explain")]
+pub struct ExplainArguments {
+    /// the check (port.state) or the argument (rd.ib.require); without a name: the list of all
+    #[argh(positional)]
+    pub name: Option<String>,
+}
+
 /// Print the RDMA state of this machine as JSON.
-#[derive(FromArgs, Debug)]
+#[derive(FromArgs, ArgsInfo, Debug)]
 #[argh(subcommand, name = "facts")]
 pub struct FactsArguments {
     /// also save every file that was read in this new directory, for a bug report and as a tree
@@ -115,7 +143,7 @@ pub struct FactsArguments {
 }
 
 /// Save the state of this machine in a tar archive without secrets, for a bug report.
-#[derive(FromArgs, Debug)]
+#[derive(FromArgs, ArgsInfo, Debug)]
 #[argh(subcommand, name = "report")]
 pub struct ReportArguments {
     /// the archive, a new file; default ibboot-report.tar
@@ -129,7 +157,7 @@ pub struct ReportArguments {
 
 /// Test what ibboot assumes about the RDMA hardware, one line for each claim, and save the results
 /// in a tar archive without secrets.
-#[derive(FromArgs, Debug)]
+#[derive(FromArgs, ArgsInfo, Debug)]
 #[argh(subcommand, name = "hardware-report")]
 pub struct HardwareReportArguments {
     /// also set the interfaces of this unused port (mlx5_0/1) down and up and record the events
@@ -148,21 +176,21 @@ pub struct HardwareReportArguments {
 }
 
 /// Keep the DHCP leases of the initramfs: renew them until stopped (ibboot-lease.service).
-#[derive(FromArgs, Debug)]
+#[derive(FromArgs, ArgsInfo, Debug)]
 #[argh(subcommand, name = "lease")]
 pub struct LeaseArguments {}
 
 /// Show where the boot time went.
-#[derive(FromArgs, Debug)]
+#[derive(FromArgs, ArgsInfo, Debug)]
 #[argh(subcommand, name = "timeline")]
 pub struct TimelineArguments {
-    /// text, json or svg
+    /// text (default), json or svg
     #[argh(option, default = "TimelineFormat::Text", arg_name = "format")]
     pub format: TimelineFormat,
 }
 
 /// Tell dracut's hooks what to do after the verdict, and keep their progress in /run/ibboot.
-#[derive(FromArgs, Debug)]
+#[derive(FromArgs, ArgsInfo, Debug)]
 #[argh(subcommand, name = "turn")]
 pub struct TurnArguments {
     /// the steps that were printed are done
@@ -294,6 +322,7 @@ pub fn parse(arguments: &[String]) -> Result<Parsed> {
     while let Some(argument) = rest.next() {
         match argument {
             "-v" | "--verbose" => verbose = true,
+            "-h" => own.push("--help"),
             "--root" => {
                 root = PathBuf::from(
                     rest.next()
@@ -301,7 +330,7 @@ pub fn parse(arguments: &[String]) -> Result<Parsed> {
                 )
             }
             "--limit" => limit = Some(seconds(rest.next())?),
-            "--version" => {
+            "-V" | "--version" => {
                 return Ok(Parsed::Help(format!(
                     "ibboot {}\n",
                     env!("CARGO_PKG_VERSION")
@@ -324,8 +353,7 @@ pub fn parse(arguments: &[String]) -> Result<Parsed> {
         }
     }
     if own.is_empty() {
-        return Err(usage("a command is missing")
-            .expected("plan, up, check, facts, report, hardware-report, lease or timeline"));
+        own.push("status");
     }
     match Arguments::from_args(&["ibboot"], &own) {
         Ok(arguments) => Ok(Parsed::Call(Box::new(Call {
@@ -335,11 +363,51 @@ pub fn parse(arguments: &[String]) -> Result<Parsed> {
             command: arguments.command,
         }))),
         Err(exit) if exit.status.is_ok() => Ok(Parsed::Help(exit.output)),
-        Err(exit) => Err(usage(
-            exit.output
-                .lines()
-                .find(|l| !l.trim().is_empty())
-                .unwrap_or("wrong call"),
-        )),
+        Err(exit) => {
+            let mut lines = exit.output.lines();
+            let line = lines.find(|l| !l.trim().is_empty());
+            Err(wrong(line.unwrap_or("wrong call").trim(), &own))
+        }
     }
+}
+
+/// The error for what argh refuses.
+fn wrong(line: &str, own: &[&str]) -> Error {
+    let error = Error::new("usage", line).kind(Kind::Usage);
+    let Some(unknown) = line.strip_prefix("Unrecognized argument: ") else {
+        return error.hint("see ibboot --help");
+    };
+    let all = Arguments::get_args_info();
+    let called = own.iter().find(|argument| !argument.starts_with('-'));
+    let command = all.commands.iter().find(|c| called == Some(&c.name));
+    let (what, names, help): (_, Vec<&str>, String) = match command {
+        Some(command) => (
+            "option",
+            options(&command.command).collect(),
+            format!("see ibboot {} --help", command.name),
+        ),
+        None => (
+            "command",
+            all.commands.iter().map(|command| command.name).collect(),
+            "see ibboot --help".to_owned(),
+        ),
+    };
+    let what = match what {
+        "option" if !unknown.starts_with('-') => "argument",
+        what => what,
+    };
+    let error = Error::new("usage", format!("unknown {what} '{unknown}'")).kind(Kind::Usage);
+    match nearest(unknown, names.into_iter()) {
+        Some(name) => error.hint(format!("did you mean {name}?")),
+        None => error.hint(help),
+    }
+}
+
+/// Options of every command, beside `--help`.
+pub const GLOBAL: &[&str] = &["--root", "--limit", "--verbose", "--version"];
+
+/// The options of a command, as written.
+pub fn options(command: &CommandInfoWithArgs) -> impl Iterator<Item = &'static str> {
+    let own = command.flags.iter().map(|flag| flag.long);
+    own.chain(GLOBAL.iter().copied())
 }

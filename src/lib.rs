@@ -22,6 +22,7 @@ pub mod plan;
 pub mod rdma;
 pub mod redact;
 pub mod request;
+pub mod status;
 pub mod survey;
 pub mod system;
 pub mod turn;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! argv -> command -> exit code.
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use ibboot::check;
 use ibboot::cli::{
@@ -15,17 +16,22 @@ use ibboot::facts::reader::{self, IN_BOOT};
 use ibboot::handover::{self, timeline};
 use ibboot::plan::{self, Inventory, explain};
 use ibboot::request::{Request, in_initramfs};
+use ibboot::status;
 use ibboot::survey::claim::Claim;
 use ibboot::survey::{self, Disturbance, tree};
 use ibboot::system::directory::Directory;
 use ibboot::system::readiness::event_loop;
 use ibboot::system::root::Root;
+use ibboot::system::terminal::Terminal;
 use ibboot::system::{kmsg, limit, stderr, worker};
 use ibboot::turn::{self, files::Environment};
 use ibboot::up::{self, End, claims};
-use ibboot::verify::monitoring;
 use ibboot::verify::report::{NoReport, Report};
+use ibboot::verify::{guide, monitoring};
 use log::LevelFilter;
+
+/// The pause between two checks of `check --watch`.
+const WATCH: Duration = Duration::from_secs(2);
 
 fn main() -> ExitCode {
     match run() {
@@ -81,9 +87,12 @@ fn execute(call: &Call) -> Result<u8> {
         })?;
     }
     match &call.command {
+        Command::Status(_) => print(&status::text(&root, &Terminal::of_output())?).map(|()| 0),
         Command::Plan(arguments) => show_plan(&root, arguments),
         Command::Up(arguments) => bring_up(&root, arguments, call.verbose),
+        Command::Check(arguments) if arguments.watch => watch(&root, arguments),
         Command::Check(arguments) => show_check(&root, arguments),
+        Command::Explain(arguments) => explain(arguments.name.as_deref()),
         Command::Facts(arguments) => show_facts(&root, arguments.tree.as_deref()),
         Command::Report(arguments) => make_report(&root, || {
             survey::report(&root, &arguments.output).map(|()| true)
@@ -227,7 +236,11 @@ fn keep_leases(root: &Root) -> Result<u8> {
 
 /// What `check` compares, and its report; a failure is unknown.
 fn report(root: &Root, arguments: &CheckArguments) -> Result<Report> {
-    let expectation = check::expectation(root)?.ok_or_else(|| {
+    let expectation = match &arguments.cmdline {
+        Some(text) => check::requested(root, &Request::from_text(text))?,
+        None => check::expectation(root)?,
+    };
+    let expectation = expectation.ok_or_else(|| {
         let nothing = "no /run/ibboot/expected.json, and the command line requests nothing";
         // An unreadable file may request anything.
         let complaints = Request::read(root).complaints;
@@ -256,7 +269,7 @@ fn show_check(root: &Root, arguments: &CheckArguments) -> Result<u8> {
         Err(error) => {
             let text = without_report(arguments.format, &error).map_err(unknown)?;
             print(&text.unwrap_or_default()).map_err(unknown)?;
-            stderr::say(&error);
+            stderr::say(&error.hint("ibboot status shows the ports of this machine"));
             return Ok(match arguments.format {
                 CheckFormat::Nhc => Kind::Failed.exit_code(),
                 _ => Kind::Unknown.exit_code(),
@@ -264,7 +277,8 @@ fn show_check(root: &Root, arguments: &CheckArguments) -> Result<u8> {
         }
     };
     print(&match arguments.format {
-        CheckFormat::Text => report.text(),
+        CheckFormat::Text if arguments.all => report.text(),
+        CheckFormat::Text => report.summary(&Terminal::of_output()),
         CheckFormat::Json => handover::json(&report).map_err(unknown)?,
         CheckFormat::Nagios => monitoring::nagios(&report),
         CheckFormat::Prom => monitoring::prometheus(&report),
@@ -278,6 +292,36 @@ fn show_check(root: &Root, arguments: &CheckArguments) -> Result<u8> {
         CheckFormat::Nhc => monitoring::nhc_exit_code(&report),
         _ => report.status.exit_code(),
     })
+}
+
+/// Repeats the check; SIGINT ends the program.
+fn watch(root: &Root, arguments: &CheckArguments) -> Result<u8> {
+    loop {
+        if io::stdout().is_terminal() {
+            // Clear the screen (ECMA-48, ED and CUP).
+            print("\x1b[2J\x1b[H")?;
+        }
+        show_check(root, arguments)?;
+        std::thread::sleep(WATCH);
+    }
+}
+
+fn explain(name: Option<&str>) -> Result<u8> {
+    let Some(name) = name else {
+        return print(&guide::list()).map(|()| 0);
+    };
+    let text = guide::explain(name, &Terminal::of_output()).map_err(|nearest| {
+        let error = Error::new(
+            "explain",
+            format!("no check and no argument is called '{name}'"),
+        );
+        let hint = match nearest {
+            Some(name) => format!("did you mean {name}?"),
+            None => "ibboot explain lists all".to_owned(),
+        };
+        error.hint(hint).kind(Kind::Usage)
+    })?;
+    print(&text).map(|()| 0)
 }
 
 /// Writes the report for `timeline`.

@@ -12,6 +12,7 @@ const FLOORS: &[&[&str]] = &[
     &["main"],
     &["survey"],
     &["up", "keep"],
+    &["status"],
     &["check", "turn"],
     &["ask"],
     &["changes", "handover"],

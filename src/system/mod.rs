@@ -16,4 +16,5 @@ pub mod plymouth;
 pub mod readiness;
 pub mod root;
 pub mod stderr;
+pub mod terminal;
 pub mod worker;

@@ -7,6 +7,7 @@ pub mod carrier;
 pub mod checks;
 pub mod elsewhere;
 mod evaluate;
+pub mod guide;
 mod interface;
 mod lease;
 mod module;
@@ -16,7 +17,7 @@ mod port;
 pub mod report;
 mod root;
 mod server;
-mod text;
+pub mod text;
 mod unread;
 
 pub use evaluate::verify;
