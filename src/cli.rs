@@ -68,7 +68,13 @@ pub struct StatusArguments {}
 
 /// Show the steps that the kernel command line requests, and what is refused on this machine.
 #[derive(FromArgs, ArgsInfo, Debug)]
-#[argh(subcommand, name = "plan")]
+#[argh(
+    subcommand,
+    name = "plan",
+    error_code(0, "every step is possible; with --asked something is requested"),
+    error_code(1, "something is wrong or refused"),
+    error_code(2, "nothing is requested")
+)]
 pub struct PlanArguments {
     /// use this command line instead of the machine's
     #[argh(option, arg_name = "text")]
@@ -84,7 +90,13 @@ pub struct PlanArguments {
 
 /// Carry out the plan: load, create, wait, verify, hand over. Safe to repeat.
 #[derive(FromArgs, ArgsInfo, Debug)]
-#[argh(subcommand, name = "up")]
+#[argh(
+    subcommand,
+    name = "up",
+    error_code(0, "everything required is verified"),
+    error_code(1, "failed; with --dry-run something is refused"),
+    error_code(2, "nothing is requested")
+)]
 pub struct UpArguments {
     /// only tell the network modules of the initramfs to leave the interfaces, and a root file
     /// system over them, alone (dracut's cmdline hook)
@@ -101,7 +113,14 @@ pub struct UpArguments {
 
 /// Compare the machine with what was handed over, or with what the command line requests.
 #[derive(FromArgs, ArgsInfo, Debug)]
-#[argh(subcommand, name = "check")]
+#[argh(
+    subcommand,
+    name = "check",
+    error_code(0, "ok"),
+    error_code(1, "warning; with --format nhc everything but ok"),
+    error_code(2, "critical"),
+    error_code(3, "unknown: nothing to compare with, or something cannot be read")
+)]
 pub struct CheckArguments {
     /// text (default), json, nagios, prom or nhc
     #[argh(option, default = "CheckFormat::Text", arg_name = "format")]

@@ -196,8 +196,13 @@ fn bring_up(root: &Root, arguments: &UpArguments, verbose: bool) -> Result<u8> {
             up::stillborn(request.onfail, error);
         }
     })?;
-    if let Some(report) = end.report.filter(|_| !in_initramfs(root)) {
-        print(&report.text())?;
+    if !in_initramfs(root) {
+        match &end.report {
+            Some(report) => print(&report.text())?,
+            None => {
+                stderr::say("up: the kernel command line requests nothing; see ibboot.cmdline(7)")
+            }
+        }
     }
     Ok(end.code)
 }
@@ -269,7 +274,7 @@ fn show_check(root: &Root, arguments: &CheckArguments) -> Result<u8> {
         Err(error) => {
             let text = without_report(arguments.format, &error).map_err(unknown)?;
             print(&text.unwrap_or_default()).map_err(unknown)?;
-            stderr::say(&error.hint("ibboot status shows the ports of this machine"));
+            stderr::say(error.hint("ibboot status shows the ports of this machine"));
             return Ok(match arguments.format {
                 CheckFormat::Nhc => Kind::Failed.exit_code(),
                 _ => Kind::Unknown.exit_code(),
