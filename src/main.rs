@@ -22,6 +22,7 @@ use ibboot::system::readiness::event_loop;
 use ibboot::system::root::Root;
 use ibboot::system::{kmsg, limit, stderr, worker};
 use ibboot::turn::{self, files::Environment};
+use ibboot::up::probing;
 use ibboot::up::{self, End, claims};
 use ibboot::verify::monitoring;
 use ibboot::verify::report::{NoReport, Report};
@@ -110,6 +111,9 @@ fn work(arguments: &[String]) -> Result<u8> {
         [reader::JOB, name] => reader::serve(name)
             .map(|()| 0)
             .map_err(|e| Error::io(name, "cannot be read", &e)),
+        [probing::JOB, address] => probing::serve(address)
+            .map(|()| 0)
+            .map_err(|e| Error::io(address, "cannot be probed", &e)),
         _ => Err(Error::new(worker::COMMAND, "no such job").kind(Kind::Usage)),
     }
 }

@@ -326,10 +326,14 @@ fn function(
 ) -> Function {
     let base = format!("{PCI}/{address}");
     let driver = look.link_name(&format!("{base}/driver"));
+    // The file waits for the lock of a device that its driver probes (driver_override_show of
+    // drivers/pci/pci-sysfs.c); the link to the driver is there before the probe begins.
+    let chosen = match driver {
+        Some(_) => None,
+        None => look.text(&format!("{base}/driver_override")),
+    };
     // sysfs shows "(null)" if no driver is chosen.
-    let chosen = look
-        .text(&format!("{base}/driver_override"))
-        .filter(|text| !text.is_empty() && text != "(null)");
+    let chosen = chosen.filter(|text| !text.is_empty() && text != "(null)");
     let physical = look.link_name(&format!("{base}/physfn"));
     let differs = |name: &Option<String>| {
         let name = name.as_deref();

@@ -3,7 +3,7 @@
 //! possible on this machine is refused here, before anything is written.
 
 mod candidates;
-mod drivers;
+pub mod drivers;
 pub mod explain;
 mod links;
 mod port_types;

@@ -24,7 +24,7 @@ mod modules;
 mod naming;
 mod outcome;
 mod part;
-mod probing;
+pub mod probing;
 mod rejoin;
 mod servers;
 mod settings;
@@ -51,6 +51,7 @@ use crate::system::alarm::Alarm;
 use crate::system::modules::Index;
 use crate::system::net::Net;
 use crate::system::root::Root;
+use crate::system::worker::Worker;
 use crate::verify::report::{LinkReport, Report, Status};
 use crate::verify::verify;
 use crate::wish::expectation::{Expectation, Require};
@@ -178,7 +179,7 @@ impl<'a> Walk<'a> {
             families: families::Families::default(),
             parts: Parts {
                 modules: modules::Modules::load(root, index, plan),
-                probing: probing::Probing::new(root),
+                probing: probing::Probing::new(|address| Worker::start(&[probing::JOB, address])),
                 watch: watch::Watch::open(),
                 naming: naming::Naming::default(),
                 speakers: speaker::Speakers::default(),
