@@ -257,7 +257,6 @@ pub struct Call {
     pub verbose: bool,
     /// The command ends after this time.
     pub limit: Option<Duration>,
-    /// The command.
     pub command: Command,
 }
 

@@ -191,7 +191,7 @@ fn lines_of(path: &str) -> usize {
 }
 
 #[test]
-fn all_addresses_and_routes_are_seen_on_the_machine_and_in_its_copy() {
+fn all_addresses_and_routes_are_found_on_the_machine_and_in_its_copy() {
     for count in COUNTS {
         alone("tables", move || {
             crowd(count);

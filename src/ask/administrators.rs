@@ -97,7 +97,7 @@ fn on_subnet<'a>(link: &LinkReport, facts: &'a Facts) -> Option<PortRef<'a>> {
     };
     let name = link.name.as_deref()?;
     let is_up = has(Id::PortLid) && has(Id::PortSmLid);
-    facts.ports().find(|port| is_up && port.name() == name)
+    facts.port(name).filter(|_| is_up)
 }
 
 /// The interface and port of a link whose trouble this is.
@@ -107,8 +107,7 @@ pub fn in_trouble<'a>(link: &'a LinkReport, facts: &'a Facts) -> Option<(&'a str
         .iter()
         .any(|finding| finding.check == Id::IpoibCarrier && finding.status == Status::Critical);
     let name = link.name.as_deref().filter(|_| no_carrier)?;
-    let port = facts.ports().find(|port| port.name() == name)?;
-    Some((link.interface.as_deref()?, port))
+    Some((link.interface.as_deref()?, facts.port(name)?))
 }
 
 /// An interview ready to begin, or why it cannot.

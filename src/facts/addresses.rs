@@ -29,7 +29,6 @@ const TENTATIVE: u32 = 0x40;
 pub struct FoundAddress {
     /// The address with its prefix length.
     pub address: Address,
-    /// State of the address.
     pub state: AddressState,
 }
 

@@ -28,7 +28,6 @@ const LINES: usize = 2;
 pub struct PciId {
     /// Vendor: 0x15b3 is NVIDIA (Mellanox).
     pub vendor: u32,
-    /// Device.
     pub device: u32,
     /// Base class and subclass: 0x0207 is an InfiniBand controller.
     pub class: u16,

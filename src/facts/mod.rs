@@ -202,9 +202,7 @@ pub struct Port {
 /// A network interface: /sys/class/net/NAME.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Netdev {
-    /// Name.
     pub ifname: String,
-    /// Index.
     pub ifindex: Option<u32>,
     /// ARP hardware type (`type`).
     pub hardware_type: Option<HardwareType>,
@@ -244,9 +242,7 @@ pub struct Netdev {
 /// One port with its device.
 #[derive(Debug, Clone, Copy)]
 pub struct PortRef<'a> {
-    /// The device.
     pub device: &'a Device,
-    /// The port.
     pub port: &'a Port,
 }
 
@@ -404,6 +400,11 @@ impl Facts {
     /// The ports of the machine: those that carry a link.
     pub fn ports(&self) -> impl Iterator<Item = PortRef<'_>> {
         self.all_ports().filter(|found| found.port.role.is_link())
+    }
+
+    /// The port of this name, `mlx5_0/1`.
+    pub fn port(&self, name: &str) -> Option<PortRef<'_>> {
+        self.ports().find(|port| port.name() == name)
     }
 
     /// All ports of all devices, of whatever role.

@@ -149,7 +149,6 @@ pub struct Link {
 /// An RDMA device that does not answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Silent {
-    /// Its name.
     pub ifname: String,
     /// Time of the request without an answer, ns since kernel start.
     pub since_ns: u64,

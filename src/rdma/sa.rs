@@ -47,7 +47,6 @@ pub enum Answer {
     NoGroup,
     /// The broadcast group exists.
     Joinable {
-        /// The group.
         group: Group,
         /// Largest MTU of the port in bytes, as the subnet administrator reports it.
         port_mtu: Option<u32>,

@@ -25,6 +25,7 @@ pub struct Loaded {
 /// Name and parameters.
 type Module = (String, Vec<String>);
 
+/// The modules that are being loaded. Each modprobe is a process of its own.
 #[derive(Debug)]
 pub struct Modules<'a> {
     root: &'a Root,

@@ -21,6 +21,7 @@ pub fn refused(wish: &LinkWish) -> Finding {
     Finding::failed(Id::WishPossible, reason, "").lasting()
 }
 
+/// Finding of `device.present`: a port matches the request.
 pub fn present(link: &Link<'_>, facts: &Facts) -> Finding {
     match link.port {
         Some(port) => Finding::ok(Id::DevicePresent, &port.name()),
@@ -200,6 +201,7 @@ pub fn silent(found: PortRef<'_>) -> Finding {
     Finding::unanswered(Id::DeviceAnswers, &found)
 }
 
+/// Finding of `port.link_layer`: InfiniBand or Ethernet, and the requested one.
 pub fn link_layer(port: &Port<'_>) -> Finding {
     let id = Id::PortLinkLayer;
     match (port.found.port.link_layer, port.wish.link_layer) {
@@ -217,6 +219,7 @@ pub fn link_layer(port: &Port<'_>) -> Finding {
     }
 }
 
+/// Finding of `port.rate`: at least the requested rate.
 pub fn rate(port: &Port<'_>) -> Finding {
     let id = Id::PortRate;
     let required = f64::from(port.least_rate.unwrap_or(0));
@@ -255,11 +258,14 @@ pub fn has_one_lane(port: &facts::Port) -> bool {
         && rate.is_some_and(|rate| rate.width == 1 && rate.speed != "XDR")
 }
 
+/// Finding of `port.lanes` for a port of which [`has_one_lane`] is true.
 pub fn lanes(port: &facts::Port) -> Finding {
     let found = port.rate.as_ref().map_or("", |rate| rate.text.as_str());
     Finding::failed(Id::PortLanes, found, "4 lanes")
 }
 
+/// Finding of `port.physical_state`: LinkUp; of an Ethernet port the state of its interface
+/// explains a failure.
 pub fn physical_state(found: PortRef<'_>, facts: &Facts) -> Finding {
     let id = Id::PortPhysicalState;
     let Some(physical_state) = found.port.physical_state else {
@@ -303,6 +309,7 @@ pub fn physical_state(found: PortRef<'_>, facts: &Facts) -> Finding {
     }
 }
 
+/// Finding of `port.state`: ACTIVE; a failure tells how far the subnet manager is.
 pub fn state(found: PortRef<'_>) -> Finding {
     let id = Id::PortState;
     let Some(state) = found.port.state else {
@@ -362,6 +369,7 @@ pub fn contact<'a>(port: PortRef<'_>, facts: &'a Facts) -> Option<&'a Contact> {
     facts.subnet_managers.iter().find(|c| c.port == name)
 }
 
+/// Finding of `port.sa`: the answer of the subnet administrator. Unknown if nobody queried it.
 pub fn administrator(port: PortRef<'_>, facts: &Facts) -> Finding {
     let id = Id::PortSa;
     let Some(contact) = contact(port, facts) else {

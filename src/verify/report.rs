@@ -211,7 +211,6 @@ pub struct ModuleReport {
 /// A server's check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerReport {
-    /// The server.
     #[serde(flatten)]
     pub server: Server,
     /// The argument that requested it.
@@ -282,7 +281,6 @@ pub struct LinkReport {
     /// NETLINK_RDMA index of the device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device_index: Option<u32>,
-    /// GUID of the port.
     pub port_guid: Option<Guid>,
     /// InfiniBand or Ethernet.
     pub link_layer: Option<LinkLayer>,
@@ -502,14 +500,11 @@ pub struct Report {
     /// Set if too few ports are verified, although every link found may be good.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shortfall: Option<String>,
-    /// The modules.
     pub modules: Vec<ModuleReport>,
-    /// The links.
     pub links: Vec<LinkReport>,
     /// Ports that carry no link: listed and never judged.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub others: Vec<OtherPorts>,
-    /// The servers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub servers: Vec<ServerReport>,
     /// The root file system, if a link must carry it.

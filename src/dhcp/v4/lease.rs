@@ -63,13 +63,11 @@ pub struct Lease {
     /// Domain name servers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub name_servers: Vec<Ipv4Addr>,
-    /// Domain name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub domain_name: Option<String>,
     /// Domains to search.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub domain_search: Vec<String>,
-    /// Host name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host_name: Option<String>,
     /// MTU in bytes.

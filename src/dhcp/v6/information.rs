@@ -54,7 +54,6 @@ pub struct Information {
     pub server: Ipv6Addr,
     /// DUID of the server in hexadecimal.
     pub server_id: String,
-    /// Name servers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub name_servers: Vec<Ipv6Addr>,
     /// Domains to search.

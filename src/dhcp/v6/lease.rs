@@ -42,7 +42,6 @@ pub struct Lease {
     pub renew_s: u32,
     /// Seconds until the client asks any server (T2).
     pub rebind_s: u32,
-    /// Name servers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub name_servers: Vec<Ipv6Addr>,
     /// Domains to search.

@@ -322,7 +322,6 @@ impl Association {
 /// Option 5.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Address {
-    /// The address.
     pub address: Ipv6Addr,
     /// Preferred lifetime in seconds.
     pub preferred_s: u32,

@@ -36,7 +36,6 @@ impl From<Closed> for Error {
 pub struct Socket {
     /// Current name of the interface.
     pub interface: String,
-    /// Its index.
     pub index: u32,
     /// The interface's link-local address: the source address of messages.
     pub local: Ipv6Addr,
