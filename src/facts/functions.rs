@@ -304,12 +304,13 @@ pub fn functions(
         }
     }
     if netns == Some(NetnsMode::Exclusive) {
-        // The device of a bound function may be in another network namespace, which hides it here.
-        for function in found
-            .iter_mut()
-            .filter(|function| function.driver.is_some())
-        {
-            function.expected = false;
+        // A device in another network namespace is hidden here, but not the directory that it has
+        // in its function (class_dir of drivers/base/core.c).
+        for function in &mut found {
+            let directory = format!("{PCI}/{}/infiniband", function.address);
+            if function.devices.is_empty() && look.root().list(&directory).is_ok() {
+                function.expected = false;
+            }
         }
     }
     add_kernel_lines(look, &mut found);
