@@ -282,13 +282,8 @@ table! {
         failure: "degraded PCI Express link",
         why: "the PCI Express link of the HCA is as fast and as wide as the card and its slot allow",
         hint: "reseat the card and its riser, then look for PCIe errors in dmesg",
-        files: [&[
-            "{function}/current_link_speed",
-            "{function}/current_link_width",
-            "{function}/max_link_speed",
-            "{function}/max_link_width",
-        ]],
-        applies: port(|port, facts| degraded::has_pcie(port.found, facts)),
+        files: [],
+        applies: port(|port, facts| degraded::pcie_link(port.found, facts).is_some()),
         evaluate: |port, facts| degraded::pcie(port.found, facts),
     }
     IpoibPresent {

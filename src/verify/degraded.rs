@@ -3,7 +3,6 @@
 
 use super::checks::Id;
 use super::object::Port;
-use crate::facts::functions::PCI;
 use crate::facts::pcie::PcieLink;
 use crate::facts::{self, Facts, PortRef};
 use crate::rdma::types::LinkLayer;
@@ -46,20 +45,10 @@ pub fn speed(port: &Port<'_>) -> Finding {
     ))
 }
 
-/// The PCI Express link of a port's HCA.
+/// The PCI Express link of a port's HCA. Without one, `hca.pcie` does not apply: an unknown finding
+/// would keep the port from being verified, for a check that is at most a warning.
 pub fn pcie_link(port: PortRef<'_>, facts: &Facts) -> Option<PcieLink> {
     facts.function(port.device.bus_address.as_deref()?)?.pcie
-}
-
-/// Whether `hca.pcie` applies: the kernel reports the link, or a file of the link is unread.
-pub fn has_pcie(port: PortRef<'_>, facts: &Facts) -> bool {
-    let address = port.device.bus_address.as_deref().unwrap_or_default();
-    let function = format!("{PCI}/{address}/");
-    let is_link = |path: &str| {
-        path.strip_prefix(function.as_str())
-            .is_some_and(|file| file.contains("_link_"))
-    };
-    pcie_link(port, facts).is_some() || facts.unread.iter().any(|unread| is_link(&unread.path))
 }
 
 /// Finding of `hca.pcie`: the link is as fast and as wide as both of its ends allow.

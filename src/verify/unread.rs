@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Unreadable files: a check that did not pass and that needs an unreadable file is unknown and
 //! names the file. The table names files by patterns: `*` stands for the rest of one name of a
-//! path, `**` at the end for everything below, `{module}`, `{device}`, `{port}`, `{function}` (of
-//! the PCI bus) and `{netdev}` at the beginning for the directory of the checked object.
+//! path, `**` at the end for everything below, `{module}`, `{device}`, `{port}` and `{netdev}` at
+//! the beginning for the directory of the checked object.
 
 use super::checks::Check;
 use super::object::Object;
-use crate::facts::functions::PCI;
 use crate::facts::{Facts, Unread, addresses, rootfs, routes};
 use crate::system::root::BOOT_ID;
 use crate::verify::report::{Finding, Status};
@@ -92,9 +91,6 @@ fn place(pattern: &str, object: &Object<'_>) -> Option<String> {
             let found = device()?;
             let (device, port) = (&found.device.ifname, found.port.port);
             format!("/sys/class/infiniband/{device}/ports/{port}{rest}")
-        }
-        Some(("{function", rest)) => {
-            format!("{PCI}/{}{rest}", device()?.device.bus_address.as_ref()?)
         }
         Some(("{netdev", rest)) => format!("/sys/class/net/{}{rest}", object.interface?.name?),
         _ => pattern.to_owned(),
@@ -232,14 +228,7 @@ mod tests {
 
     #[test]
     fn the_table_names_places_that_are_known() {
-        const KNOWN: [&str; 6] = [
-            "",
-            "{module}",
-            "{device}",
-            "{port}",
-            "{function}",
-            "{netdev}",
-        ];
+        const KNOWN: [&str; 5] = ["", "{module}", "{device}", "{port}", "{netdev}"];
         for row in TABLE {
             let patterns = row.files.iter().copied().flatten();
             for pattern in patterns.filter(|pattern| pattern.contains(['/', '{'])) {
