@@ -122,14 +122,14 @@ pub fn complete(look: &mut Look<'_>, rdma: Option<&Rdma>, device: &mut Device) {
     device.sub_device = reported
         .as_ref()
         .and_then(|(found, _)| role::sub_device(found));
+    let guid = free(look, &format!("{base}/sys_image_guid"));
+    device.sys_image_guid = guid.and_then(|raw| parse::guid(&raw).ok());
+    device.board_id = free(look, &format!("{base}/board_id"));
     // Only for people: no decision needs these values.
     if look.depth == Depth::All {
-        let guid = free(look, &format!("{base}/sys_image_guid"));
-        device.sys_image_guid = guid.and_then(|raw| parse::guid(&raw).ok());
         device.fw = free(look, &format!("{base}/fw_ver"));
         device.hca_type = free(look, &format!("{base}/hca_type"));
         device.hw_rev = free(look, &format!("{base}/hw_rev"));
-        device.board_id = free(look, &format!("{base}/board_id"));
         device.node_desc = free(look, &format!("{base}/node_desc"));
     }
     let reported = reported.map_or_else(Vec::new, |(_, ports)| ports);

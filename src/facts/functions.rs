@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use crate::facts::pcie::{self, PcieLink};
 use crate::facts::{Device, Facts, Look};
 use crate::rdma::types::{LinkLayer, NetnsMode};
 use crate::system::drivers;
@@ -98,6 +99,9 @@ pub struct Function {
     pub infiniband: bool,
     /// The function must have an RDMA device ([`is_expected`]).
     pub expected: bool,
+    /// The PCI Express link of a function with an RDMA device.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pcie: Option<PcieLink>,
     /// The kernel's last lines about the function, if it has a driver and no RDMA device.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub kernel: Vec<String>,
@@ -297,8 +301,12 @@ pub fn functions(
             let driver = by_id.or_else(|| model?.1.as_deref());
             let sibling = model.map(|(.., device)| *device);
             let devices = of(address).into_iter();
+            let devices: Vec<String> = devices.map(|device| device.ifname.clone()).collect();
             found.push(Function {
-                devices: devices.map(|device| device.ifname.clone()).collect(),
+                pcie: (!devices.is_empty())
+                    .then(|| pcie::link(look, address))
+                    .flatten(),
+                devices,
                 ..function(look, address, *id, driver, sibling)
             });
         }
@@ -373,6 +381,7 @@ fn function(
         physical,
         infiniband: is_infiniband,
         expected,
+        pcie: None,
         kernel: Vec::new(),
     }
 }

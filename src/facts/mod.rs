@@ -3,11 +3,13 @@
 //! reads the snapshot and never the machine, so a saved tree gives the same answers.
 
 pub mod addresses;
+pub mod cable;
 pub mod devices;
 mod disks;
 pub mod functions;
 pub mod granted;
 pub mod lasting;
+pub mod pcie;
 pub mod reader;
 pub mod role;
 pub mod rootfs;

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::SCHEMA;
 use crate::error::{Error, printable};
+use crate::facts::cable::Cable;
 use crate::facts::{Facts, PortRef, Role, Unread};
 use crate::rdma::reach::Server;
 use crate::rdma::types::{Guid, Identity, LinkLayer};
@@ -296,6 +297,9 @@ pub struct LinkReport {
     pub interface: Option<String>,
     /// PCI address of its HCA.
     pub bus_address: Option<String>,
+    /// What the port shares with the other function of a Socket Direct card.
+    #[serde(skip)]
+    pub cable: Option<Cable>,
     /// Minimum rate that was requested, Mb/s.
     pub megabits: Option<u32>,
     /// Worst of the checks.
@@ -323,6 +327,7 @@ impl LinkReport {
             netdev: port.and_then(|p| p.port.netdev.clone()),
             interface: None,
             bus_address: port.and_then(|p| p.device.bus_address.clone()),
+            cable: None,
             megabits: wish.megabits,
             status: checks
                 .iter()
