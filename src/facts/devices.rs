@@ -269,25 +269,41 @@ fn pkeys(look: &mut Look<'_>, port: &str) -> Vec<u16> {
         Depth::All => None,
     };
     let mut found = Vec::new();
-    for slot in look.list(&format!("{port}/pkeys")) {
-        let path = format!("{port}/pkeys/{slot}");
-        let Some(pkey) = look.parsed(&path, parse::pkey).filter(|pkey| *pkey != 0) else {
-            continue;
-        };
-        if let Some(missing) = &mut missing {
-            // The first slot is the partition of the port's own interface (ipoib_main.c,
-            // ipoib_add_port).
-            if found.is_empty() {
-                missing.insert(pkey | FULL_MEMBER);
-            }
-            missing.remove(&pkey);
-        }
-        found.push(pkey);
-        if missing.as_ref().is_some_and(BTreeSet::is_empty) {
+    // The first slot is often enough: no list then.
+    if missing.is_some() && slot(look, port, "0", &mut missing, &mut found) {
+        return found;
+    }
+    for name in look.list(&format!("{port}/pkeys")) {
+        let is_read = missing.is_some() && name == "0";
+        if !is_read && slot(look, port, &name, &mut missing, &mut found) {
             break;
         }
     }
     found
+}
+
+/// Reads one slot. True if no P_Key is missing any longer.
+fn slot(
+    look: &mut Look<'_>,
+    port: &str,
+    name: &str,
+    missing: &mut Option<BTreeSet<u16>>,
+    found: &mut Vec<u16>,
+) -> bool {
+    let path = format!("{port}/pkeys/{name}");
+    let Some(pkey) = look.parsed(&path, parse::pkey).filter(|pkey| *pkey != 0) else {
+        return false;
+    };
+    if let Some(missing) = missing {
+        // The first slot is the partition of the port's own interface (ipoib_main.c,
+        // ipoib_add_port).
+        if found.is_empty() {
+            missing.insert(pkey | FULL_MEMBER);
+        }
+        missing.remove(&pkey);
+    }
+    found.push(pkey);
+    missing.as_ref().is_some_and(BTreeSet::is_empty)
 }
 
 /// Adds the network device if neither netlink nor the GID table names it: the parent of Soft-RoCE.

@@ -93,7 +93,7 @@ impl Kept {
         &mut self,
         name: &str,
         request: &Request,
-        early: impl FnOnce(Option<&Answer>),
+        early: impl FnOnce(Option<&Answer>, Option<&Rdma>),
     ) -> Answer {
         let root = match request.is_recording {
             true => Root::recording("/"),
@@ -116,7 +116,7 @@ impl Kept {
         let identity = answer(&root, &look, &device, false);
         let is_news = self.told.as_ref() != Some(&identity);
         self.told = Some(identity);
-        early(self.told.as_ref().filter(|_| is_news));
+        early(self.told.as_ref().filter(|_| is_news), self.rdma.as_ref());
         let identity = device.clone();
         complete(&mut look, self.rdma.as_ref(), reported, &mut device);
         if look.unread.is_empty() {
@@ -132,13 +132,12 @@ impl Kept {
 }
 
 /// The asynchronous events of the device.
-fn open_events(name: &str) -> Result<AsyncEvents, String> {
-    let rdma = Rdma::open().map_err(|e| e.to_string())?;
+fn open_events(name: &str, rdma: &Rdma) -> Result<AsyncEvents, String> {
     let devices = rdma.devices().map_err(|e| e.to_string())?;
     let device = devices.into_iter().find(|device| device.name == name);
     let index = device.ok_or("no such device")?.index;
     let root = Root::new("/");
-    let file = chardev::name(&root, &rdma, (index, name), Kind::Uverbs);
+    let file = chardev::name(&root, rdma, (index, name), Kind::Uverbs);
     AsyncEvents::open(&file.map_err(|e| e.to_string())?).map_err(|e| e.to_string())
 }
 
@@ -164,13 +163,13 @@ pub fn serve(name: &str) -> io::Result<()> {
             request => request?,
         };
         let mut sent = Ok(());
-        let early = |identity: Option<&Answer>| {
+        let early = |identity: Option<&Answer>, rdma: Option<&Rdma>| {
             if let Some(identity) = identity {
                 sent = master.send(&Message::Found(Box::new(identity.clone())));
             }
             // The event file is open before the state is read, or an event in between is lost.
             events = match (request.wants_events, events.take()) {
-                (true, None) => open_events(name).ok(),
+                (true, None) => rdma.and_then(|rdma| open_events(name, rdma).ok()),
                 (wants_events, open) => open.filter(|_| wants_events),
             };
         };
