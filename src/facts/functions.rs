@@ -159,6 +159,12 @@ impl Function {
         self.devices.is_empty() && states.any(|state| state == Some(InitState::Coming))
     }
 
+    /// A module of the function is between two states: not every kernel tells when that is over.
+    pub(super) fn is_coming(&self) -> bool {
+        let mut states = self.modules.iter().filter_map(|module| module.state);
+        states.any(|state| state != InitState::Live)
+    }
+
     /// The driver is loaded, and no driver is bound: the probe failed or is running.
     pub fn is_left(&self) -> bool {
         let module = self.modules.first();
@@ -321,7 +327,6 @@ pub fn functions(
             }
         }
     }
-    add_kernel_lines(look, &mut found);
     found
 }
 
@@ -386,8 +391,44 @@ fn function(
     }
 }
 
+/// The kernel's lines about functions, read as far as the log goes.
+#[derive(Debug, Default)]
+pub(super) struct KernelLog {
+    addresses: Vec<String>,
+    words: Option<KernelWords>,
+    lines: BTreeMap<String, Vec<String>>,
+}
+
+impl KernelLog {
+    /// The last lines about each address.
+    fn lines(&mut self, addresses: Vec<String>) -> &BTreeMap<String, Vec<String>> {
+        if self.addresses != addresses {
+            *self = KernelLog {
+                addresses,
+                ..KernelLog::default()
+            };
+        }
+        let words = self.words.get_or_insert_with(KernelWords::from_start);
+        let names: Vec<&str> = self.addresses.iter().map(String::as_str).collect();
+        for line in words.about(&names) {
+            for address in self.addresses.iter().filter(|one| is_about(&line, one)) {
+                let lines = self.lines.entry(address.clone()).or_default();
+                lines.push(line.clone());
+                if lines.len() > LINES {
+                    lines.remove(0);
+                }
+            }
+        }
+        &self.lines
+    }
+}
+
 /// Adds what the kernel logged about functions whose driver is loaded and that have no RDMA device.
-fn add_kernel_lines(look: &mut Look<'_>, functions: &mut [Function]) {
+pub(super) fn add_kernel_lines(
+    look: &mut Look<'_>,
+    functions: &mut [Function],
+    log: &mut KernelLog,
+) {
     let is_of_interest = |function: &Function| {
         function.devices.is_empty() && (function.driver.is_some() || function.may_be_driven())
     };
@@ -400,7 +441,7 @@ fn add_kernel_lines(look: &mut Look<'_>, functions: &mut [Function]) {
         return;
     }
     let mut lines: BTreeMap<String, Vec<String>> = match look.root().is_live() {
-        true => by_address(KernelWords::from_start(), &addresses),
+        true => log.lines(addresses).clone(),
         false => look.saved(KERNEL),
     };
     if look.root().is_recording() {
@@ -409,22 +450,6 @@ fn add_kernel_lines(look: &mut Look<'_>, functions: &mut [Function]) {
     for function in functions.iter_mut().filter(|f| is_of_interest(f)) {
         function.kernel = lines.remove(&function.address).unwrap_or_default();
     }
-}
-
-/// The last lines about each address.
-fn by_address(mut words: KernelWords, addresses: &[String]) -> BTreeMap<String, Vec<String>> {
-    let names: Vec<&str> = addresses.iter().map(String::as_str).collect();
-    let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for line in words.about(&names) {
-        for address in addresses.iter().filter(|address| is_about(&line, address)) {
-            let lines = found.entry(address.clone()).or_default();
-            lines.push(line.clone());
-            if lines.len() > LINES {
-                lines.remove(0);
-            }
-        }
-    }
-    found
 }
 
 /// Whether a driver wrote the line about the function: `mlx5_core 0000:dc:00.0: ...`. Lines of the

@@ -191,13 +191,18 @@ pub fn send_to(
 
 /// Receives one message.
 pub fn receive_from<T: DeserializeOwned>(socket: BorrowedFd<'_>, flags: MsgFlags) -> io::Result<T> {
-    let mut buffer = vec![0; MESSAGE];
-    let length = loop {
-        match recv(socket.as_raw_fd(), &mut buffer, flags | MsgFlags::MSG_TRUNC) {
+    let receive = |buffer: &mut [u8], flags| loop {
+        match recv(socket.as_raw_fd(), buffer, flags | MsgFlags::MSG_TRUNC) {
             Err(Errno::EINTR) => {}
-            length => break length?,
+            length => return length,
         }
     };
+    let length = receive(&mut [], flags | MsgFlags::MSG_PEEK)?;
+    if length > MESSAGE {
+        return Err(io::ErrorKind::FileTooLarge.into());
+    }
+    let mut buffer = vec![0; length];
+    let length = receive(&mut buffer, flags)?;
     match buffer.get(..length) {
         Some([]) => Err(io::ErrorKind::UnexpectedEof.into()),
         Some(message) => Ok(serde_json::from_slice(message)?),

@@ -13,7 +13,7 @@ use super::settings;
 use crate::changes::{CardPort, Change, Need, Setting, What, adopt, route_text};
 use crate::dhcp::hardware::Hardware;
 use crate::error::Error;
-use crate::facts::Facts;
+use crate::facts::{Facts, Touched};
 use crate::rdma::netlink::Rdma;
 use crate::rdma::types::NetnsMode;
 use crate::wish::bond::MODE;
@@ -74,6 +74,7 @@ impl Walk<'_> {
             match applied {
                 Applied::Changed => {
                     is_changed = true;
+                    self.memory.touch(touched(&change.what));
                     if is_of_address(&change.what) {
                         addressed.insert(change.index);
                     }
@@ -262,6 +263,26 @@ impl Walk<'_> {
             return Applied::Same;
         }
         Applied::Changed
+    }
+}
+
+/// What a change touches beside links, addresses and routes: the uevents of a new device come after
+/// the next look.
+fn touched(what: &What) -> Touched {
+    match what {
+        What::Yield { .. } => Touched::Links,
+        What::Set(setting) => match setting {
+            Setting::Mtu(_)
+            | Setting::Up
+            | Setting::Down
+            | Setting::Sysctl(..)
+            | Setting::AddAddress(..)
+            | Setting::RemoveAddress(_)
+            | Setting::AddRoute(_)
+            | Setting::RemoveRoute(_) => Touched::Links,
+            _ => Touched::All,
+        },
+        _ => Touched::All,
     }
 }
 
