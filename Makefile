@@ -62,13 +62,16 @@ install:
 	install -d $(DESTDIR)$(DRACUTDIR)/50ibboot
 	install -m 755 dracut-module/50ibboot/*.sh $(DESTDIR)$(DRACUTDIR)/50ibboot/
 	install -m 644 $(filter-out %.sh,$(wildcard dracut-module/50ibboot/*)) $(DESTDIR)$(DRACUTDIR)/50ibboot/
-	install -D -m 644 dracut-module/ibboot-check.service $(DESTDIR)$(UNITDIR)/ibboot-check.service
-	install -D -m 644 dracut-module/ibboot-lease.service $(DESTDIR)$(UNITDIR)/ibboot-lease.service
+	install -D -m 644 -t $(DESTDIR)$(UNITDIR) dracut-module/*.service dracut-module/*.timer
 	install -D -m 644 dracut-module/ibboot.sysusers $(DESTDIR)$(SYSUSERSDIR)/ibboot.conf
-	install -D -m 644 man/ibboot.8 $(DESTDIR)$(MANDIR)/man8/ibboot.8
-	install -D -m 644 man/ibboot.cmdline.7 $(DESTDIR)$(MANDIR)/man7/ibboot.cmdline.7
+	install -D -m 644 -t $(DESTDIR)$(MANDIR)/man5 man/*.5
+	install -D -m 644 -t $(DESTDIR)$(MANDIR)/man7 man/*.7
+	install -D -m 644 -t $(DESTDIR)$(MANDIR)/man8 man/*.8
 	install -D -m 644 -t $(DESTDIR)$(DOCDIR) README.md CHANGELOG.md LICENSE-MIT LICENSE-APACHE kernel-cmdline/REFERENCE.md
 	install -D -m 644 -t $(DESTDIR)$(DOCDIR)/docs docs/*.md
+	install -D -m 644 -t $(DESTDIR)$(DOCDIR)/docs/guides docs/guides/*.md
+	for kind in $(notdir $(wildcard monitoring/*)); do \
+	    install -D -m 644 -t $(DESTDIR)$(DOCDIR)/monitoring/$$kind monitoring/$$kind/* || exit; done
 
 # The same commit gives the same bytes: names sorted, no owners, the time of the commit.
 TAR = tar --sort=name --owner=0 --group=0 --numeric-owner --mtime=@$(or $(SOURCE_DATE_EPOCH),$(shell git log -1 --format=%ct))
