@@ -1,16 +1,34 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 #
-# make          the static program, target/TARGET/release/ibboot
+# make          the static program, target/ibboot
 # make boot     set up everything and boot a machine without a disk over a software InfiniBand fabric
 # make test     set up everything and run the tests
 # make test-all the same with the boot cases that make test leaves out for time
 # make bench    the budgets of this build
+# make size     what each crate costs in the program
 # make install  DESTDIR=... PREFIX=/usr
 # make dist     target/dist: the source, and the installed files with the static program, as tar files
 # make docs     write the reference pages anew from the parameter table
 
 SHELL = /bin/bash
-TARGET ?= $(shell uname -m)-unknown-linux-gnu
+.SHELLFLAGS = -o pipefail -c
+# cargo's folder, as cargo itself takes it.
+OUT = $(or $(CARGO_TARGET_DIR),target)
+MACHINE := $(shell uname -m)
+ifdef TARGET
+PROGRAM = $(OUT)/$(TARGET)/release/ibboot
+ifneq ($(filter aarch64-%,$(filter-out $(MACHINE)-%,$(TARGET))),)
+export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_MUSL_LINKER ?= aarch64-linux-gnu-gcc
+export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER ?= aarch64-linux-gnu-gcc
+endif
+else
+# musl where its standard library is installed (rustup target add x86_64-unknown-linux-musl): the
+# program is smaller and has no code of glibc. Otherwise glibc.
+SYSROOT := $(shell $(or $(RUSTC),rustc) --print sysroot 2>/dev/null)
+TARGET := $(MACHINE)-unknown-linux-$(if $(wildcard $(SYSROOT)/lib/rustlib/$(MACHINE)-unknown-linux-musl/lib/libstd-*.rlib),musl,gnu)
+# A link to the last build: `make install` by root, who may have no compiler, installs what was built.
+PROGRAM = $(OUT)/ibboot
+endif
 PREFIX ?= /usr
 # Distributions differ in where dracut and systemd look; both of these follow PREFIX.
 SBINDIR ?= $(PREFIX)/sbin
@@ -21,18 +39,23 @@ MANDIR ?= $(PREFIX)/share/man
 DOCDIR ?= $(PREFIX)/share/doc/ibboot
 
 VERSION = $(shell sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"/\1/p' Cargo.toml)
-PROGRAM = target/$(TARGET)/release/ibboot
 # No path of the machine that builds is in the program.
 CRATES = $(or $(CARGO_HOME),$(HOME)/.cargo)/registry/src
-STATIC = RUSTFLAGS="-C target-feature=+crt-static --remap-path-prefix=$(CRATES)=crates --remap-path-prefix=$(CURDIR)=ibboot"
+# The path of the linker's script is relative: cargo puts its text into the names of symbols.
+ifneq ($(findstring -musl,$(TARGET)),)
+NO_UNWIND = -C link-arg=-Wl,-T,packaging/no-unwind.ld
+endif
+STATIC = RUSTFLAGS="-C target-feature=+crt-static $(NO_UNWIND) --remap-path-prefix=$(CRATES)=crates --remap-path-prefix=$(CURDIR)=ibboot"
 
-.PHONY: all build setup boot test test-all bench docs install dist clean
+.PHONY: all build setup boot test test-all bench size docs install dist clean
 
 all: build
 
 # cargo knows what is up to date.
 build:
+	@echo "target $(TARGET): $(if $(findstring -musl,$(TARGET)),musl,glibc; the program is smaller with musl: rustup target add $(subst -gnu,-musl,$(TARGET)))"
 	$(STATIC) cargo build --locked --release --target $(TARGET)
+	$(if $(filter $(OUT)/ibboot,$(PROGRAM)),ln -sfn $(TARGET)/release/ibboot $(PROGRAM))
 
 setup:
 	tests/setup
@@ -48,6 +71,11 @@ test: setup
 test-all: setup
 	$(MAKE) build
 	tests/run --all
+
+# What each crate and each room costs in the program.
+size:
+	$(STATIC) CARGO_PROFILE_RELEASE_STRIP=none cargo build --locked --release --target $(TARGET) --target-dir target/size
+	tests/size target/size/$(TARGET)/release/ibboot
 
 bench: setup
 	$(MAKE) build
