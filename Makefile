@@ -7,7 +7,8 @@
 # make bench    the budgets of this build
 # make size     what each crate costs in the program
 # make install  DESTDIR=... PREFIX=/usr
-# make dist     target/dist: the source, and the installed files with the static program, as tar files
+# make dist     target/dist: the source, its crates, the installed files, the list of parts (SBOM)
+# make aarch64  the static program for aarch64, and its tests under qemu-user
 # make docs     write the reference pages anew from the parameter table
 
 SHELL = /bin/bash
@@ -47,7 +48,7 @@ NO_UNWIND = -C link-arg=-Wl,-T,packaging/no-unwind.ld
 endif
 STATIC = RUSTFLAGS="-C target-feature=+crt-static $(NO_UNWIND) --remap-path-prefix=$(CRATES)=crates --remap-path-prefix=$(CURDIR)=ibboot"
 
-.PHONY: all build setup boot test test-all bench size docs install dist clean
+.PHONY: all build setup boot test test-all bench size docs install dist sources licences aarch64 clean
 
 all: build
 
@@ -71,6 +72,9 @@ test: setup
 test-all: setup
 	$(MAKE) build
 	tests/run --all
+
+aarch64:
+	tests/aarch64
 
 # What each crate and each room costs in the program.
 size:
@@ -99,16 +103,33 @@ install:
 	install -D -m 644 -t $(DESTDIR)$(DOCDIR)/docs docs/*.md
 
 # The same commit gives the same bytes: names sorted, no owners, the time of the commit.
-TAR = tar --sort=name --owner=0 --group=0 --numeric-owner --mtime=@$(or $(SOURCE_DATE_EPOCH),$(shell git log -1 --format=%ct))
+EPOCH = $(or $(SOURCE_DATE_EPOCH),$(shell git log -1 --format=%ct))
+TAR = tar --sort=name --owner=0 --group=0 --numeric-owner --mode=go=rX,u+rw --mtime=@$(EPOCH)
 BINARY = ibboot-$(VERSION)-$(TARGET)
+DIST = target/dist
 
-dist: build
-	rm -rf target/dist
-	$(MAKE) install DESTDIR=target/dist/$(BINARY)
-	$(TAR) -C target/dist -cf - $(BINARY) | gzip -9n > target/dist/$(BINARY).tar.gz
-	rm -r target/dist/$(BINARY)
-	git archive --prefix=ibboot-$(VERSION)/ HEAD | gzip -9n > target/dist/ibboot-$(VERSION).tar.gz
-	cd target/dist && sha256sum *.tar.gz > SHA256SUMS && cat SHA256SUMS
+dist: build sources
+	[ "$$(git status --porcelain --untracked-files=no)" = "" ] || echo "dist: the source archive is the last commit, without your changes" >&2
+	$(MAKE) install DESTDIR=$(DIST)/$(BINARY)
+	$(MAKE) --silent licences > $(DIST)/$(BINARY)$(DOCDIR)/LICENSE.dependencies
+	$(TAR) -C $(DIST) -cf - $(BINARY) | gzip -9n > $(DIST)/$(BINARY).tar.gz
+	rm -r $(DIST)/$(BINARY)
+	SOURCE_DATE_EPOCH=$(EPOCH) packaging/sbom --target $(TARGET) --program $(PROGRAM) > $(DIST)/$(BINARY).cdx.json
+	cd $(DIST) && sha256sum *.tar.gz *.json > SHA256SUMS && cat SHA256SUMS
+
+# The crates in the program: licence, name, version.
+licences:
+	@cargo tree --locked --target $(TARGET) --edges no-build,no-dev,no-proc-macro --prefix none --format '{l}: {p}' \
+		| sed -n 's/ (.*//; s: */ *: OR :g; /: ibboot v\|: kernel-cmdline v/!p' | sort -u
+
+# What packaging/rpm/ibboot.spec builds from: the source, and its crates for a build without network.
+sources:
+	rm -rf $(DIST)
+	mkdir -p $(DIST)
+	git archive --prefix=ibboot-$(VERSION)/ HEAD | gzip -9n > $(DIST)/ibboot-$(VERSION).tar.gz
+	cargo vendor --locked --quiet --versioned-dirs $(DIST)/vendor > /dev/null
+	$(TAR) -C $(DIST) -cf - vendor | gzip -9n > $(DIST)/ibboot-$(VERSION)-vendor.tar.gz
+	rm -r $(DIST)/vendor
 
 clean:
 	rm -rf target
