@@ -63,7 +63,7 @@ def main(argv=None):
     guarded("plan and check", lambda: ports.measure(table, program, index))
     guarded("nobody asked, host", lambda: ports.not_asked(table, program))
     print(machine.load("after the times on the host"), flush=True)
-    guarded("storm", lambda: storm.measure(table, program.parent / "examples" / "dhcp-client"))
+    guarded("storm", lambda: storm.measure(table, program.resolve().parent / "examples" / "dhcp-client"))
     guarded("soak", lambda: soak.measure(table, program))
     guarded("image", lambda: image.measure(table, release))
     if arguments.no_guest:
