@@ -9,6 +9,7 @@ use ibboot::cli::{
     self, Call, CheckArguments, CheckFormat, Command, Format, HardwareReportArguments, Parsed,
     PlanArguments, TimelineFormat, TurnArguments, UpArguments,
 };
+use ibboot::decoding;
 use ibboot::error::{Error, Kind, Result};
 use ibboot::facts::Readers;
 use ibboot::facts::reader::{self, IN_BOOT};
@@ -17,6 +18,7 @@ use ibboot::plan::{self, Inventory, explain};
 use ibboot::request::{Request, in_initramfs};
 use ibboot::survey::claim::Claim;
 use ibboot::survey::{self, Disturbance, tree};
+use ibboot::system::decoder;
 use ibboot::system::directory::Directory;
 use ibboot::system::readiness::event_loop;
 use ibboot::system::root::Root;
@@ -110,6 +112,9 @@ fn work(arguments: &[String]) -> Result<u8> {
         [reader::JOB, name] => reader::serve(name)
             .map(|()| 0)
             .map_err(|e| Error::io(name, "cannot be read", &e)),
+        [decoder::JOB] => decoding::serve()
+            .map(|()| 0)
+            .map_err(|e| Error::io(decoder::JOB, "cannot be done", &e)),
         _ => Err(Error::new(worker::COMMAND, "no such job").kind(Kind::Usage)),
     }
 }

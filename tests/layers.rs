@@ -18,6 +18,7 @@ const FLOORS: &[&[&str]] = &[
     &["plan", "verify"],
     &["facts", "request"],
     &["wish"],
+    &["decoding"],
     &["dhcp"],
     &["rdma"],
     &["system"],
