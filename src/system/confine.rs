@@ -61,7 +61,7 @@ pub fn confine() -> io::Result<Vec<String>> {
         lacks.push("landlock".to_owned());
     }
     // The filter forbids the calls of the lines above.
-    let filter = filter().and_then(|filter| Ok(seccompiler::apply_filter(&filter)?));
+    let filter = filter().and_then(|filter| seccompiler::apply_filter(&filter));
     if filter.is_err() {
         lacks.push("seccomp".to_owned());
     }
