@@ -11,6 +11,7 @@ use ibboot::cli::{
     self, Call, CheckArguments, CheckFormat, Command, Format, HardwareReportArguments, Parsed,
     PlanArguments, TimelineFormat, TurnArguments, UpArguments,
 };
+use ibboot::decoding;
 use ibboot::error::{Error, Kind, Result};
 use ibboot::facts::Readers;
 use ibboot::facts::reader::{self, IN_BOOT};
@@ -19,6 +20,7 @@ use ibboot::plan::{self, Inventory, explain};
 use ibboot::request::{Request, in_initramfs};
 use ibboot::survey::claim::Claim;
 use ibboot::survey::{self, Disturbance, tree};
+use ibboot::system::decoder;
 use ibboot::system::directory::Directory;
 use ibboot::system::readiness::event_loop;
 use ibboot::system::root::Root;
@@ -116,6 +118,9 @@ fn work(arguments: &[String]) -> Result<u8> {
         [probing::JOB, address] => probing::serve(address)
             .map(|()| 0)
             .map_err(|e| Error::io(address, "cannot be probed", &e)),
+        [decoder::JOB] => decoding::serve()
+            .map(|()| 0)
+            .map_err(|e| Error::io(decoder::JOB, "cannot be done", &e)),
         _ => Err(Error::new(worker::COMMAND, "no such job").kind(Kind::Usage)),
     }
 }

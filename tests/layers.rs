@@ -19,6 +19,7 @@ const FLOORS: &[&[&str]] = &[
     &["plan", "verify"],
     &["facts", "request"],
     &["wish"],
+    &["decoding"],
     &["dhcp"],
     &["rdma"],
     &["system"],

@@ -13,11 +13,13 @@ use tokio::time::{Instant, timeout};
 use crate::facts::{Facts, PortRef};
 use crate::hardware::{group_of_broadcast, unhex};
 use crate::rdma::chardev::{self, Kind};
+use crate::rdma::mad::Replies;
 use crate::rdma::netlink::Rdma;
 use crate::rdma::parse;
 use crate::rdma::sa::{self, Answer, CALM, Heard, Interview, Next, Patience, QUICK};
 use crate::rdma::umad::{Administrator, Received, Umad};
 use crate::system::clock::boottime_ns;
+use crate::system::decoder::decode;
 use crate::system::readiness::watched;
 use crate::system::root::Root;
 use crate::verify::checks::Id;
@@ -258,7 +260,10 @@ async fn reply(umad: &AsyncFd<Umad>, interview: &mut Interview) -> Result<Next, 
     loop {
         let mut ready = umad.readable().await.map_err(failed)?;
         let next = match umad.get_ref().receive().map_err(failed)? {
-            Some(Received::Reply(mad)) => interview.hear(Heard::Reply(&mad)),
+            Some(Received::Reply(mad)) => {
+                let reply = decode::<Replies>(&interview.awaited(), &mad);
+                interview.hear(Heard::Reply(reply.flatten()))
+            }
             Some(Received::Silence) => interview.hear(Heard::Silence),
             None => {
                 ready.clear_ready();

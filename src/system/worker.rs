@@ -6,6 +6,7 @@
 use std::io::{self, Stdin};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -39,8 +40,13 @@ impl Worker {
     /// Starts `ibboot worker JOB...`. The job's standard input is its end of the socket; it has no
     /// output, so that no pipe of the caller stays open with it.
     pub fn start(job: &[&str]) -> io::Result<Worker> {
+        Worker::start_program(Path::new(PROGRAM), job)
+    }
+
+    /// Like [`Worker::start`], with another program in the place of the running one.
+    pub fn start_program(program: &Path, job: &[&str]) -> io::Result<Worker> {
         let (mut worker, far) = Worker::pair()?;
-        let child = Command::new(PROGRAM)
+        let child = Command::new(program)
             .arg0("ibboot")
             .arg(COMMAND)
             .args(job)

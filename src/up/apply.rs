@@ -270,8 +270,8 @@ impl Walk<'_> {
 /// the next look.
 fn touched(what: &What) -> Touched {
     match what {
-        What::Yield { .. } => Touched::Links,
-        What::Set(setting) => match setting {
+        What::Yield { .. }
+        | What::Set(
             Setting::Mtu(_)
             | Setting::Up
             | Setting::Down
@@ -279,9 +279,8 @@ fn touched(what: &What) -> Touched {
             | Setting::AddAddress(..)
             | Setting::RemoveAddress(_)
             | Setting::AddRoute(_)
-            | Setting::RemoveRoute(_) => Touched::Links,
-            _ => Touched::All,
-        },
+            | Setting::RemoveRoute(_),
+        ) => Touched::Links,
         _ => Touched::All,
     }
 }

@@ -17,6 +17,7 @@ use ibboot::dhcp::v4::lease::Lease;
 use ibboot::dhcp::v4::session::{Outcome, Session};
 use ibboot::hardware::HardwareType;
 use ibboot::system::clock::boottime_ns;
+use ibboot::system::decoder;
 use ibboot::system::root::Root;
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, setns, unshare};
@@ -34,6 +35,8 @@ pub const CLIENT_ID: &str = "ff:00:00:00:00:00:02:00:00:02:c9:00:00:02:c9:03:00:
 /// Runs `test` in new namespaces, with tmpfs on /run and the veth pair; prints that the test was
 /// skipped if root or one of `programs` is missing.
 pub fn with_network(name: &str, programs: &[&str], test: impl FnOnce() + Send + 'static) {
+    // The client's decoder is the real one.
+    decoder::use_program(env!("CARGO_BIN_EXE_ibboot").into());
     if !geteuid().is_root() {
         eprintln!("skipped: {name}: root is needed for namespaces");
         return;

@@ -11,7 +11,7 @@ use crate::dhcp::v4::packet::{Message, option};
 
 /// The smallest MTU that is accepted: every link must carry IPv6 packets of this size (RFC 8200 5),
 /// and servers send 576 as a mere default.
-const MTU_MIN: u16 = 1280;
+pub(super) const MTU_MIN: u16 = 1280;
 /// Collects the valid values of a message, and the invalid ones.
 pub(super) struct Taken<'a> {
     message: &'a Message,
