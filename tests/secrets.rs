@@ -251,7 +251,7 @@ fn a_report_has_no_secret_and_is_replayed() {
         assert!(!text.contains(SECRET), "{}: {text}", path.display());
     }
     let plan = printed(&tree, "plan");
-    assert!(plan.starts_with("requested by: "), "{plan}");
+    assert!(plan.contains("\nrequested by: ip=ib0:dhcp\n"), "{plan}");
 }
 
 #[test]
