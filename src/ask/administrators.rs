@@ -262,7 +262,7 @@ async fn reply(umad: &AsyncFd<Umad>, interview: &mut Interview) -> Result<Next, 
         let next = match umad.get_ref().receive().map_err(failed)? {
             Some(Received::Reply(mad)) => {
                 let reply = decode::<Replies>(&interview.awaited(), &mad);
-                interview.hear(Heard::Reply(reply.flatten()))
+                interview.hear(Heard::Reply(reply.ok_or("the decoder failed")?))
             }
             Some(Received::Silence) => interview.hear(Heard::Silence),
             None => {

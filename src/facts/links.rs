@@ -54,9 +54,10 @@ struct State {
 }
 
 /// All interfaces of this network namespace, by name, without addresses and routes.
-pub(super) fn netdevs(look: &mut Look<'_>, links: &mut Links) -> Vec<Netdev> {
+/// `is_all`: nothing of the last look is kept.
+pub(super) fn netdevs(look: &mut Look<'_>, links: &mut Links, is_all: bool) -> Vec<Netdev> {
     if look.root().is_live() {
-        return live(look, links);
+        return live(look, links, is_all);
     }
     let names = look.list(CLASS).into_iter();
     // A file, not an interface (drivers/net/bonding/bond_sysfs.c).
@@ -69,7 +70,7 @@ pub(super) fn netdevs(look: &mut Look<'_>, links: &mut Links) -> Vec<Netdev> {
         .collect()
 }
 
-fn live(look: &mut Look<'_>, links: &mut Links) -> Vec<Netdev> {
+fn live(look: &mut Look<'_>, links: &mut Links, is_all: bool) -> Vec<Netdev> {
     let mut found = match links.dump(Dumps::links) {
         Ok(found) => found,
         Err(e) => {
@@ -78,7 +79,10 @@ fn live(look: &mut Look<'_>, links: &mut Links) -> Vec<Netdev> {
         }
     };
     found.sort_by_cached_key(|link| natural(&link.name));
-    let before = std::mem::take(&mut links.known);
+    let mut before = std::mem::take(&mut links.known);
+    if is_all {
+        before.clear();
+    }
     let is_same = |link: &Link| before.get(&link.index).is_some_and(|(old, _)| old == link);
     let is_quiet = before.len() == found.len() && found.iter().all(is_same);
     let mut netdevs = Vec::with_capacity(found.len());

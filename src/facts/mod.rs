@@ -318,7 +318,8 @@ impl Facts {
             true => memory.functions(&mut look, &devices, netns_mode),
             false => Vec::new(),
         };
-        let mut netdevs = links::netdevs(&mut look, &mut memory.links);
+        let is_all = memory.is_all();
+        let mut netdevs = links::netdevs(&mut look, &mut memory.links, is_all);
         addresses::add(&mut netdevs, &mut look, &mut memory.links);
         routes::add(&mut netdevs, &mut look, &mut memory.links);
         devices::bind_netdevs(&mut devices, &netdevs);

@@ -147,7 +147,9 @@ impl Cm {
     /// The next event; `None` if no event is queued.
     pub fn event(&self) -> io::Result<Option<Event>> {
         match self.query(Command::GetEvent, &[], RESPONSE, |_| {}) {
-            Ok(response) => Ok(decode::<Events>(&(), &response).flatten()),
+            // The kernel does not repeat an event.
+            Ok(response) => decode::<Events>(&(), &response)
+                .ok_or_else(|| io::Error::other("the decoder failed")),
             Err(e) if e.raw_os_error() == Some(libc::EAGAIN) => Ok(None),
             Err(e) => Err(e),
         }

@@ -17,7 +17,7 @@ use seccompiler::{
     SeccompRule, TargetArch,
 };
 
-/// The allowed system calls, besides `mmap` without PROT_EXEC; any other returns EPERM.
+/// The allowed system calls, besides [`MEMORY`]; any other returns EPERM.
 const CALLS: [libc::c_long; 18] = [
     // The socket of the worker.
     libc::SYS_recvfrom,
@@ -41,6 +41,9 @@ const CALLS: [libc::c_long; 18] = [
     libc::SYS_exit,
     libc::SYS_exit_group,
 ];
+
+/// System calls that are allowed without PROT_EXEC, their third argument.
+const MEMORY: [libc::c_long; 2] = [libc::SYS_mmap, libc::SYS_mprotect];
 
 /// _LINUX_CAPABILITY_VERSION_3 (include/uapi/linux/capability.h).
 const CAPABILITY_VERSION: u32 = 0x2008_0522;
@@ -105,7 +108,8 @@ fn filter() -> Result<BpfProgram, seccompiler::Error> {
         SeccompCmpOp::MaskedEq(executable),
         0,
     )?;
-    rules.insert(libc::SYS_mmap, vec![SeccompRule::new(vec![is_data])?]);
+    let is_data = SeccompRule::new(vec![is_data])?;
+    rules.extend(MEMORY.map(|call| (call, vec![is_data.clone()])));
     let refuse = SeccompAction::Errno(libc::EPERM.unsigned_abs());
     let arch = TargetArch::try_from(std::env::consts::ARCH)?;
     let filter = SeccompFilter::new(rules, refuse, SeccompAction::Allow, arch)?;

@@ -25,6 +25,8 @@ pub const JOB: &str = "decode";
 const LIMIT: Duration = Duration::from_secs(2);
 /// The pause before another decoder is started in the place of one that failed.
 const PAUSE: Duration = Duration::from_secs(1);
+/// Decoders that get a message.
+const TRIES: usize = 2;
 
 /// A kind of message of other hosts.
 pub trait Format {
@@ -148,13 +150,21 @@ impl Decoder {
         if self.worker.is_none() && self.pause.is_some_and(|until| Instant::now() < until) {
             return None;
         }
-        let value = self.ask(F::NAME, context, bytes).and_then(|value| {
-            let value: F::Value = serde_json::from_value(value)?;
-            let is_sound = F::is_sound(context, &value);
-            let unsound = || io::Error::new(io::ErrorKind::InvalidData, "impossible value");
-            is_sound.then_some(value).ok_or_else(unsound)
-        });
-        value.map_err(|error| self.fail(&error)).ok()
+        // A second decoder gets the message that the first one lost: not every message is repeated,
+        // and an ARP answer that is lost would leave an address in use by two hosts.
+        (0..TRIES).find_map(|_| {
+            let value = self.try_once::<F>(context, bytes);
+            value.map_err(|error| self.fail(&error)).ok()
+        })
+    }
+
+    fn try_once<F: Format>(&mut self, context: &F::Context, bytes: &[u8]) -> io::Result<F::Value> {
+        let value = self.ask(F::NAME, context, bytes)?;
+        let value: F::Value = serde_json::from_value(value)?;
+        let unsound = || io::Error::new(io::ErrorKind::InvalidData, "impossible value");
+        Some(value)
+            .filter(|value| F::is_sound(context, value))
+            .ok_or_else(unsound)
     }
 
     fn ask(&mut self, format: &str, context: &impl Serialize, bytes: &[u8]) -> io::Result<Value> {

@@ -9,7 +9,7 @@ use std::net::Ipv4Addr;
 use options::{LeftOut, Taken};
 use serde::{Deserialize, Serialize};
 
-use super::packet::{Message, option};
+use super::packet::{LARGEST, Message, option};
 use crate::dhcp::Granted;
 use crate::dhcp::brake::Reason;
 use crate::dhcp::lifetime::{self, SECONDS_MIN, floored};
@@ -18,6 +18,8 @@ use crate::inet::Address;
 use crate::redact;
 use crate::system::decoder::is_line;
 
+/// Entries of the longest list in a message: an IPv4 address has 4 bytes.
+const MANY: usize = LARGEST / 4;
 /// No network is larger than a class A network.
 const PREFIX_MIN: u32 = 8;
 
@@ -189,7 +191,16 @@ impl Lease {
         let classless = self.classless_routes.as_deref().unwrap_or_default();
         let texts = [&self.root_path, &self.tftp_server, &self.boot_file];
         let names = self.domain_name.iter().chain(&self.host_name);
+        let lengths = [
+            self.routers.len(),
+            classless.len(),
+            self.static_routes.len(),
+            self.name_servers.len(),
+            self.domain_search.len(),
+            self.left_out.len(),
+        ];
         is_network(own, self.prefix)
+            && lengths.into_iter().all(|length| length <= MANY)
             && is_host(self.server)
             && self.server != own
             && lifetime::is_sound(self.renew_s, self.rebind_s, self.seconds)
@@ -201,6 +212,10 @@ impl Lease {
                 .chain(&self.next_server)
                 .all(|server| is_host(*server))
             && names.chain(&self.domain_search).all(|name| is_name(name))
+            && self
+                .host_name
+                .iter()
+                .all(|name| options::no_host_name(name).is_none())
             && self.mtu.is_none_or(|mtu| mtu >= options::MTU_MIN)
             && texts
                 .into_iter()

@@ -248,7 +248,7 @@ fn line_of(bytes: &[u8]) -> Result<Option<String>, &'static str> {
 }
 
 /// Why a name is not a valid host name; none: the name is valid.
-fn no_host_name(name: &str) -> Option<String> {
+pub(super) fn no_host_name(name: &str) -> Option<String> {
     let first = name.split('.').next().unwrap_or_default();
     if first.eq_ignore_ascii_case("localhost") {
         return Some(format!("{name} refers to the node itself"));
