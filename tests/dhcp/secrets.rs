@@ -15,7 +15,7 @@ use nix::mount::{MsFlags, mount};
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
 
-use super::network::{Server, ip, until, with_network};
+use super::network::{Server, copy_program, ip, until, with_network};
 use super::servers::dnsmasq;
 
 /// Each secret is `S3CR3T` and a number.
@@ -81,7 +81,7 @@ fn in_initramfs() -> [File; 2] {
     }
     bind("/run/sys", "/sys");
     // The project may lie below /tmp.
-    fs::copy(env!("CARGO_BIN_EXE_ibboot"), PROGRAM).unwrap();
+    copy_program(PROGRAM);
     tmpfs("/tmp");
     fs::set_permissions("/tmp", PermissionsExt::from_mode(0o1777)).unwrap();
     tmpfs("/etc");
