@@ -117,12 +117,12 @@ pub struct UpArguments {
     subcommand,
     name = "check",
     error_code(0, "ok"),
-    error_code(1, "warning; with --format nhc everything but ok"),
+    error_code(1, "warning; with --format nhc or journal: critical or unknown"),
     error_code(2, "critical"),
     error_code(3, "unknown: nothing to compare with, or something cannot be read")
 )]
 pub struct CheckArguments {
-    /// text (default), json, nagios, prom or nhc
+    /// text (default), json, nagios, prom, nhc or journal
     #[argh(option, default = "CheckFormat::Text", arg_name = "format")]
     pub format: CheckFormat,
     /// compare with this command line instead of the handover
@@ -137,9 +137,12 @@ pub struct CheckArguments {
     /// also query the subnet managers of ports that work
     #[argh(switch)]
     pub sm: bool,
-    /// keep the report in /run/ibboot/check.json, for the timeline
+    /// keep the first report after boot in /run/ibboot/check.json, for the timeline
     #[argh(switch)]
     pub record: bool,
+    /// also write the output of --format prom to this file, in one step
+    #[argh(option, arg_name = "file")]
+    pub textfile: Option<PathBuf>,
 }
 
 /// Explain a check or a kernel argument: what it means, causes of a failure, and commands.
@@ -254,6 +257,8 @@ pub enum CheckFormat {
     Prom,
     /// One line for a node health check, with its exit code.
     Nhc,
+    /// Lines with the priority of the journal, and the exit code of a unit.
+    Journal,
 }
 
 impl std::str::FromStr for CheckFormat {
@@ -266,7 +271,8 @@ impl std::str::FromStr for CheckFormat {
             "nagios" => Ok(CheckFormat::Nagios),
             "prom" => Ok(CheckFormat::Prom),
             "nhc" => Ok(CheckFormat::Nhc),
-            _ => Err("expected text, json, nagios, prom or nhc".to_owned()),
+            "journal" => Ok(CheckFormat::Journal),
+            _ => Err("expected text, json, nagios, prom, nhc or journal".to_owned()),
         }
     }
 }
@@ -304,7 +310,6 @@ pub struct Call {
     pub verbose: bool,
     /// The command ends after this time.
     pub limit: Option<Duration>,
-    /// The command.
     pub command: Command,
 }
 

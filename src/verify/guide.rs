@@ -162,15 +162,27 @@ pub fn guide(id: Id) -> Guide {
             OPENSM,
             &["show ib sm"],
         ),
-        Id::PortRate | Id::PortLanes => (
+        Id::PortRate | Id::PortLanes | Id::PortSpeed => (
             &[
                 "The cable or the transceiver is damaged or dirty: the link trained with fewer lanes.",
                 "The switch port or the cable supports only a lower speed.",
-                "The card sits in a PCIe slot with fewer lanes (see dmesg).",
             ],
             &["ibstat", "iblinkinfo", "mlxlink -d ADDRESS"],
             &[],
             SWITCH_PORT,
+        ),
+        Id::HcaPcie => (
+            &[
+                "The card or its riser is not fully inserted.",
+                "A lane of the slot, the riser or the card is faulty.",
+                "The firmware setup of the machine limits the slot, or divides its lanes.",
+            ],
+            &[
+                "lspci -vv -s ADDRESS | grep -e LnkCap: -e LnkSta:",
+                "dmesg | grep -i -e AER -e bandwidth",
+            ],
+            &[],
+            &[],
         ),
         Id::IpoibPresent | Id::IpoibName => (
             &[

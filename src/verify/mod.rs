@@ -5,6 +5,7 @@
 mod bond;
 pub mod carrier;
 pub mod checks;
+mod degraded;
 pub mod elsewhere;
 mod evaluate;
 pub mod guide;
@@ -17,6 +18,7 @@ mod port;
 pub mod report;
 mod root;
 mod server;
+mod siblings;
 pub mod text;
 mod unread;
 
