@@ -28,6 +28,7 @@ pub struct Subject<'a> {
 }
 
 impl<'a> Subject<'a> {
+    /// What is to be told about a link.
     pub fn of_link(link: &'a LinkReport) -> Subject<'a> {
         let verified = || format!("{}: verified: {}", link.object(), link.description());
         let mut good = Vec::new();
@@ -49,6 +50,7 @@ impl<'a> Subject<'a> {
         }
     }
 
+    /// What is to be told about a server that must answer.
     pub fn of_server(server: &'a ServerReport) -> Subject<'a> {
         let finding = &server.finding;
         let is_wrong = matches!(finding.status, Status::Unknown | Status::Critical);
