@@ -11,7 +11,7 @@ use std::{env, fs};
 use argh::{ArgsInfo, FlagInfoKind, SubCommandInfo};
 use ibboot::cli::{Arguments, GLOBAL, options};
 use ibboot::verify::checks::TABLE;
-use ibboot::verify::guide::{guide, severity};
+use ibboot::verify::guide::{detail, guide, needs, severity};
 use kernel_cmdline::PARAMETERS;
 
 const INTRODUCTION: &str = "Each check that ibboot makes, in the order in which the checks are made. The name of \
@@ -19,6 +19,35 @@ const INTRODUCTION: &str = "Each check that ibboot makes, in the order in which 
     ibboot explain NAME prints the same text on a node without network. If a check fails, the checks that rest on \
     it are skipped. IF, DEVICE, ADDRESS and SERVER stand for an interface, an RDMA device, a PCI address and a \
     server.";
+
+/// What holds for all checks, behind the checks.
+const REPORTS: [(&str, &str); 3] = [
+    (
+        "Files that cannot be read",
+        "A check that did not pass and that rests on an unreadable file is unknown, and names the file and the \
+         kernel's error: a file that cannot be read does not prove that something is missing. The same holds \
+         for a device whose ports cannot be listed, for addresses and routes of which rtnetlink returned no \
+         complete list, and for a state.json that does not parse.",
+    ),
+    (
+        "Ports without a link",
+        "Some ports carry no link and are listed as such, without a check: management planes of a card (SMI \
+         sub-devices, Linux 6.11 on); ports of an NVSwitch, in the NVLink fabric, which NVLSM manages (their \
+         VPD has the word SW_MNG); representors of virtual functions (the phys_port_name of their interface \
+         begins with pf); and, on an Ethernet device with more than two ports, ports without a network \
+         interface. None of these is counted, set up or judged, and the name of a device means its other ports.",
+    ),
+    (
+        "Status",
+        "The status of a link is that of its worst check, in the order ok, skipped, warning, unknown, critical. \
+         The status of the report is ok if every module and every link is ok; warning if the required links \
+         are ok and something else is not; critical if something required is known to be missing; unknown if \
+         nothing is requested, if a check is unknown and nothing required is known to be missing, or if an \
+         argument is invalid, because ibboot cannot know what that argument would require. A link with only \
+         warnings counts as verified. Reports leave out the checks that nothing requests: the checks from \
+         ipoib.present on need a request for an IPoIB interface.",
+    ),
+];
 
 fn compare(path: &str, rendered: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
@@ -73,6 +102,11 @@ fn the_manual_page_of_the_checks_is_up_to_date() {
             roff(severity(row))
         )
         .unwrap();
+        for text in [detail(row.id).to_owned(), needs(row)] {
+            if !text.is_empty() {
+                writeln!(out, ".PP\n{}", roff(&text)).unwrap();
+            }
+        }
         out.push_str(".PP\nCauses, the most frequent first:\n");
         for cause in guide.causes {
             writeln!(out, ".IP \\(bu 2\n{}", roff(cause)).unwrap();
@@ -84,6 +118,9 @@ fn the_manual_page_of_the_checks_is_up_to_date() {
             }
             out.push_str(".RE\n.fi\n");
         }
+    }
+    for (title, text) in REPORTS {
+        writeln!(out, ".SH {}\n{}", roff(&title.to_uppercase()), roff(text)).unwrap();
     }
     out.push_str(".SH SEE ALSO\n.BR ibboot (8),\n.BR ibboot.cmdline (7)\n");
     compare("man/ibboot.checks.7", &out);
@@ -106,6 +143,11 @@ fn the_page_about_troubleshooting_is_up_to_date() {
             severity(row)
         )
         .unwrap();
+        for text in [detail(row.id).to_owned(), needs(row)] {
+            if !text.is_empty() {
+                writeln!(out, "{text}\n").unwrap();
+            }
+        }
         for (number, cause) in (1..).zip(guide.causes) {
             writeln!(out, "{number}. {cause}").unwrap();
         }
@@ -115,6 +157,9 @@ fn the_page_about_troubleshooting_is_up_to_date() {
                 writeln!(out, "    {command}").unwrap();
             }
         }
+    }
+    for (title, text) in REPORTS {
+        writeln!(out, "\n## {title}\n\n{text}").unwrap();
     }
     compare("docs/troubleshooting.md", &out);
 }

@@ -49,6 +49,102 @@ const ROOT: &[&str] = &[
     "rdma resource show cm_id",
 ];
 
+/// When exactly the check passes or applies, where that is more than its row says. May be empty.
+pub fn detail(id: Id) -> &'static str {
+    match id {
+        Id::ModuleLive => "A builtin module passes; another one must have the initstate live.",
+        Id::RdmaNetns => "Only with rd.ib.netns=.",
+        Id::HcaDevice => "Only with rd.ib.require=all, which means every HCA on the PCI bus.",
+        Id::DevicePresent => "After boot: the device with the same node GUID, whatever its name.",
+        Id::DeviceAnswers => "Unknown otherwise, and in reports only then.",
+        Id::PortNetdev => "Only for links of rd.ib.link=.",
+        Id::PortPhysicalState => {
+            "Polling: the other end does not answer. Disabled: there is no cable (mlx5 reports Disabled \
+             then), or this machine or its peer disabled the port; with a network interface that is down: \
+             the interface below a RoCE port is not up. PortConfigurationTraining: the link is training."
+        }
+        Id::PortState => {
+            "INIT: no subnet manager has configured the port. INIT with the LID of a subnet manager: the \
+             subnet manager sets the LIDs first, and activates the ports after it has computed the routes. \
+             ARMED: the subnet manager has not finished. DOWN with LinkUp: a virtual function whose state \
+             or GUIDs are not set, or a subnet manager that does not support virtualization."
+        }
+        Id::PortLid | Id::PortSmLid => "From 1 to 49151; InfiniBand only.",
+        Id::PortSa => {
+            "Only with check --sm, and on InfiniBand. The limit is 3 s. Without --sm ibboot check asks the \
+             subnet administrator only if an interface has no carrier: a subnet works for a while without \
+             its manager, and thousands of nodes would send queries at every check. Run ibboot check --sm \
+             on a few nodes."
+        }
+        Id::PortRate => {
+            "Only with rd.ib.rate=. The kernel reports 10 Gb/sec (4X SDR) for each speed that it does not \
+             know (NDR, XDR): the check is unknown then."
+        }
+        Id::PortLanes => "InfiniBand only, and in reports only if the link has one lane.",
+        Id::PortSpeed => {
+            "The ports compared have the same board (PSID), link layer and subnet. In reports only if the \
+             port is slower, and not if rd.ib.rate= gives the port a rate: rd.ib.rate=mlx5_3:1=200 says \
+             that a slower port is intended. The kernel does not report the speed that a port could have."
+        }
+        Id::HcaPcie => {
+            "Only if the kernel reports both ends of the PCI Express link, which it does not for virtual functions."
+        }
+        Id::IpoibName => "Only with ifname=.",
+        Id::IpoibMode => "Only with rd.ib.mode=.",
+        Id::PortPkey => "Limited membership is a warning.",
+        Id::IpoibCarrier => {
+            "The interface must join its broadcast group. After 2 s without carrier ibboot asks the subnet \
+             administrator through /dev/infiniband/umad* (module ib_umad), and the message names the \
+             cause. If the subnet administrator answers and has the group, the kernel tries again after up \
+             to 16 s."
+        }
+        Id::BondPresent => "In reports a bond is a link without a port.",
+        Id::BondMode => "The mode is active-backup, and fail_over_mac is active.",
+        Id::BondCarrier => "The bond is up, and one of its interfaces carries the traffic.",
+        Id::IpoibMtu => {
+            "Any MTU passes if none is requested, or max. A warning if the MTU differs from the suggestion \
+             of a DHCP server. In datagram mode the broadcast group limits the MTU."
+        }
+        Id::LeasePresent => "Only with DHCP; the lease must still be valid.",
+        Id::Lease6Present => {
+            "Only with DHCPv6, with either6 only if no router assigned an address; the lease must still be \
+             valid. If DHCP was requested as well, a lease that is missing after \
+             rd.net.timeout.ip-required= is a warning while the other family has one."
+        }
+        Id::AddressPresent => {
+            "Static and leased addresses, and the address of IPv6 autoconfiguration. A tentative address \
+             (duplicate address detection is running) does not count. ibboot sets a static IPv4 address at \
+             once and probes the address for one second beside the boot (RFC 5227): if another host uses \
+             the address, ibboot removes it and names that host."
+        }
+        Id::RoutePresent => {
+            "The default route leads through the requested gateway, and the routes of rd.route= exist. A \
+             missing route that a DHCP server suggested is a warning."
+        }
+        Id::ServerRdma => {
+            "The servers are those of rd.ib.probe=, by default the server of a root file system over RDMA. \
+             If a port is given, the server must listen on this port. ibboot asks after the links that the \
+             boot needs are verified."
+        }
+        Id::RootMounted => {
+            "After the switch into the root file system, and only if a requested interface leads to the \
+             server that root=, netroot=, rd.nvmf.discover= or a DHCP server names. With iSCSI or NVMe the \
+             file system is on a disk of that server (a discovery controller may name another one); of a \
+             live image only that it is a live image. rd.nvmf.discover= means the root file system unless \
+             root= or netroot= names a server: connect to servers that only have data in the real root."
+        }
+        Id::RootTransport => {
+            "The mount options of NFS, the iSCSI session (tcp, iser) or the NVMe controller name the \
+             transport; with several controllers or sessions each of them. A live image has none."
+        }
+        Id::RootPath => {
+            "Over RDMA each connection to the server uses a verified link; over TCP the route to the server \
+             leads through the interface of a verified link."
+        }
+        _ => "",
+    }
+}
+
 /// What to look at when this check fails.
 pub fn guide(id: Id) -> Guide {
     let (causes, node, server, switch): (&[&str], &[&str], &[&str], &[&str]) = match id {
@@ -360,15 +456,24 @@ pub fn severity(row: &Check) -> &'static str {
     }
 }
 
+/// The checks that must pass before this one, as a sentence; empty if there are none.
+pub fn needs(row: &Check) -> String {
+    let parents: Vec<&str> = row.parents.iter().map(|id| id.row().name).collect();
+    match parents.is_empty() {
+        true => String::new(),
+        false => format!("Skipped unless these pass: {}.", parents.join(", ")),
+    }
+}
+
 fn check(row: &Check, terminal: &Terminal) -> String {
     let guide = guide(row.id);
     let mut out = terminal.wrapped(&format!("{}: proves that {}.", row.name, row.why), 0);
     let message = format!("If not: \"{}\". {}", row.failure, severity(row));
     out.push_str(&terminal.wrapped(&message, 0));
-    if !row.parents.is_empty() {
-        let parents: Vec<&str> = row.parents.iter().map(|id| id.row().name).collect();
-        let text = format!("Skipped unless these pass: {}.", parents.join(", "));
-        out.push_str(&terminal.wrapped(&text, 0));
+    for text in [detail(row.id).to_owned(), needs(row)] {
+        if !text.is_empty() {
+            out.push_str(&terminal.wrapped(&text, 0));
+        }
     }
     let (seconds, words) = (row.awaits.usual_s(), row.awaits.words());
     let text = format!("During the boot the wait for {words} usually ends within {seconds} s.");
