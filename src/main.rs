@@ -440,12 +440,15 @@ fn show_timeline(root: &Root, format: TimelineFormat) -> Result<u8> {
             .found("no /run/ibboot/state.json")
             .kind(Kind::Unknown)
     })?;
-    let timeline = timeline::timeline(
-        &state,
-        handover::read_check(root).map_err(unknown)?.as_ref(),
-    );
+    let check = handover::read_check(root).map_err(unknown)?;
+    let line = |path| root.text(path).ok();
+    let machine = timeline::Machine {
+        host: line("/proc/sys/kernel/hostname"),
+        kernel: line("/proc/sys/kernel/osrelease"),
+    };
+    let timeline = timeline::timeline(&state, check.as_ref(), machine);
     print(&match format {
-        TimelineFormat::Text => timeline.text(),
+        TimelineFormat::Text => timeline.text(&Terminal::of_output()),
         TimelineFormat::Json => handover::json(&timeline)?,
         TimelineFormat::Svg => timeline.svg(),
     })?;

@@ -36,6 +36,7 @@ pub mod taken;
 mod tries;
 mod verdict;
 mod voice;
+mod waits;
 mod watch;
 
 use ages::Ages;
@@ -408,6 +409,7 @@ impl<'a> Walk<'a> {
         }
         let is_probing = facts.functions.iter().any(Function::is_initialising);
         let is_loading = is_probing || self.parts.modules.is_loading();
+        self.journal.follow(report);
         let waiting = &mut self.journal.waiting;
         waiting.say(report, is_loading, facts.taken_ns);
     }

@@ -299,7 +299,7 @@ fn state(
         information: source.information.clients.progress(),
         silent: silent(source.facts),
         failures: journal.failures().to_vec(),
-        marks: journal.marks().to_vec(),
+        marks: journal.marks_until(source.report.taken_ns),
     }
 }
 

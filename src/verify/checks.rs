@@ -22,7 +22,8 @@ pub enum Severity {
 }
 
 /// What a failed check waits for during the boot.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Awaits {
     /// A driver that creates a device or an interface.
     Driver,
