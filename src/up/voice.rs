@@ -114,7 +114,7 @@ pub fn usual_ns(check: Id) -> u64 {
 
 /// Whether the trouble may end with a driver that is still loading.
 pub fn is_of_driver(check: Id) -> bool {
-    check.row().awaits == Awaits::Driver
+    matches!(check.row().awaits, Awaits::Driver | Awaits::Members)
 }
 
 /// `BEFORE` `OBJECT: PROBLEM [CHECK]`, and below it the action.

@@ -39,6 +39,8 @@ pub enum Awaits {
     Address,
     /// A server.
     Server,
+    /// The interfaces of a bond.
+    Members,
     /// A setting of ibboot that the kernel reports back.
     Setting,
 }
@@ -54,6 +56,7 @@ impl Awaits {
             Awaits::Lease => "a DHCP lease",
             Awaits::Address => "its address",
             Awaits::Server => "an answer",
+            Awaits::Members => "its interfaces",
             Awaits::Setting => "its settings",
         }
     }
@@ -61,8 +64,10 @@ impl Awaits {
     /// How long this lasts on a machine without a fault, in seconds.
     pub fn usual_s(self) -> u64 {
         match self {
-            Awaits::Driver | Awaits::Carrier | Awaits::Setting => 2,
-            Awaits::PhysicalLink | Awaits::Address => 5,
+            Awaits::Driver | Awaits::Setting => 2,
+            Awaits::PhysicalLink | Awaits::Address | Awaits::Members => 5,
+            // The subnet administrator is asked after 2 s, for up to 3 s: the cause is known then.
+            Awaits::Carrier => 6,
             Awaits::Lease => 8,
             Awaits::SubnetManager | Awaits::Server => 10,
         }
@@ -458,7 +463,7 @@ table! {
         failure: "interfaces are missing in the bond",
         why: "the bond has all requested interfaces; a warning while it has at least one",
         hint: "see the checks of the missing interface, and dmesg",
-        awaits: Setting,
+        awaits: Members,
         files: [&["{netdev}/bonding/**"], IDENTITY],
         applies: bond(|_, _| true),
         evaluate: |bond, _| bond::slaves(bond),

@@ -29,7 +29,10 @@ impl Share {
             Share::Before => "kernel and initramfs before ibboot up".to_owned(),
             Share::Wait(awaits) => {
                 let article = match awaits {
-                    Awaits::Driver | Awaits::PhysicalLink | Awaits::SubnetManager => "the ",
+                    Awaits::Driver
+                    | Awaits::PhysicalLink
+                    | Awaits::SubnetManager
+                    | Awaits::Members => "the ",
                     Awaits::Lease | Awaits::Server | Awaits::Setting => "a ",
                     Awaits::Address => "an ",
                     Awaits::Carrier => "",
@@ -52,6 +55,7 @@ pub fn noun(awaits: Awaits) -> &'static str {
         Awaits::Lease => "DHCP lease",
         Awaits::Address => "address",
         Awaits::Server => "server",
+        Awaits::Members => "interfaces of the bond",
         Awaits::Setting => "setting",
     }
 }

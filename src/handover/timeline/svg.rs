@@ -27,6 +27,7 @@ impl Fill {
             Fill::Wait(Awaits::Lease) => "#2b7bba",
             Fill::Wait(Awaits::Address) => "#6fb7e9",
             Fill::Wait(Awaits::Server) => "#1b4f72",
+            Fill::Wait(Awaits::Members) => "#4b5320",
             Fill::Wait(Awaits::Setting) => "#c9b8d6",
         }
     }

@@ -25,6 +25,7 @@ impl Fill {
             Fill::Wait(Awaits::Lease) => 'l',
             Fill::Wait(Awaits::Address) => 'a',
             Fill::Wait(Awaits::Server) => 'r',
+            Fill::Wait(Awaits::Members) => 'b',
             Fill::Wait(Awaits::Setting) => 's',
         }
     }
