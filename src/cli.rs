@@ -119,7 +119,10 @@ pub struct UpArguments {
     error_code(0, "ok"),
     error_code(1, "warning; with --format nhc or journal: critical or unknown"),
     error_code(2, "critical"),
-    error_code(3, "unknown: nothing to compare with, or something cannot be read")
+    error_code(
+        3,
+        "unknown: nothing to compare with, something cannot be read, or the --limit is over"
+    )
 )]
 pub struct CheckArguments {
     /// text (default), json, nagios, prom, nhc or journal
@@ -322,6 +325,16 @@ pub enum Parsed {
     Help(String),
 }
 
+/// The options of the commands that take a value.
+const VALUED: &[&str] = &[
+    "--cmdline",
+    "--disturb",
+    "--format",
+    "--output",
+    "--textfile",
+    "--tree",
+];
+
 /// Parses the program's arguments (without the program's name). The error is of kind `Usage`.
 pub fn parse(arguments: &[String]) -> Result<Parsed> {
     let usage = |what: &str| {
@@ -361,15 +374,15 @@ pub fn parse(arguments: &[String]) -> Result<Parsed> {
                 )));
             }
             // The value of these options may look like a global option.
-            "--cmdline" | "--format" | "--tree" | "--output" => {
-                own.push(argument);
+            option if VALUED.contains(&option) => {
+                own.push(option);
                 own.extend(rest.next());
             }
             _ => match argument.split_once('=') {
                 Some(("--root", directory)) => root = PathBuf::from(directory),
                 Some(("--limit", text)) => limit = Some(seconds(Some(text))?),
                 // argh expects the value as a separate argument.
-                Some((option @ ("--cmdline" | "--format" | "--tree" | "--output"), value)) => {
+                Some((option, value)) if VALUED.contains(&option) => {
                     own.extend([option, value]);
                 }
                 _ => own.push(argument),
@@ -434,4 +447,44 @@ pub const GLOBAL: &[&str] = &["--root", "--limit", "--verbose", "--version"];
 pub fn options(command: &CommandInfoWithArgs) -> impl Iterator<Item = &'static str> {
     let own = command.flags.iter().map(|flag| flag.long);
     own.chain(GLOBAL.iter().copied())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use argh::FlagInfoKind;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn a_value_may_stand_behind_an_equals_sign() {
+        let all = Arguments::get_args_info();
+        let commands = all.commands.iter().map(|command| &command.command);
+        let flags = commands.flat_map(|command| command.flags.iter());
+        let valued: BTreeSet<&str> = flags
+            .filter(|flag| matches!(flag.kind, FlagInfoKind::Option { .. }))
+            .map(|flag| flag.long)
+            .collect();
+        assert_eq!(valued, VALUED.iter().copied().collect());
+        let parsed = |arguments: &[&str]| {
+            let arguments: Vec<String> = arguments.iter().map(ToString::to_string).collect();
+            match parse(&arguments) {
+                Ok(Parsed::Call(call)) => format!("{:?}", call.command),
+                other => format!("{other:?}"),
+            }
+        };
+        for (together, apart) in [
+            (
+                &["check", "--textfile=a=b"][..],
+                &["check", "--textfile", "a=b"][..],
+            ),
+            (
+                &["hardware-report", "--disturb=mlx5_0/1"],
+                &["hardware-report", "--disturb", "mlx5_0/1"],
+            ),
+        ] {
+            let found = parsed(together);
+            assert!(found.contains("Arguments {"), "{found}");
+            assert_eq!(found, parsed(apart));
+        }
+    }
 }

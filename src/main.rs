@@ -2,7 +2,7 @@
 //! argv -> command -> exit code.
 
 use std::io::{self, IsTerminal, Write};
-use std::path::Path;
+use std::os::fd::AsFd;
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 
@@ -33,6 +33,7 @@ use ibboot::up::{self, End, claims};
 use ibboot::verify::report::{NoReport, Report};
 use ibboot::verify::{guide, monitoring};
 use log::LevelFilter;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 /// The pause between two checks of `check --watch`.
 const WATCH: Duration = Duration::from_secs(2);
@@ -63,12 +64,18 @@ fn run() -> Result<u8> {
     let Some(limit) = call.limit else {
         return execute(&call);
     };
-    match limit::call(&arguments, limit) {
-        Ok(Some(code)) => Ok(code),
-        Ok(None) => Err(Error::new(arguments.join(" "), "has not ended in time")
-            .hint("firmware does not answer, or a lock of the kernel is held: see dmesg")),
+    let error = |what: &str| Error::new(arguments.join(" "), what);
+    let error = match limit::call(&arguments, limit) {
+        Ok(limit::End::Exited(code)) => return Ok(code),
+        Ok(limit::End::Killed) => error("was killed").hint("see dmesg"),
+        Ok(limit::End::Late) => error("has not ended in time")
+            .hint("firmware does not answer, or a lock of the kernel is held: see dmesg"),
         // No /proc: without a child there is no limit.
-        Err(_) => execute(&call),
+        Err(_) => return execute(&call),
+    };
+    match &call.command {
+        Command::Check(check) => tell(&Root::new(&call.root), check, Err(error), ""),
+        _ => Err(error),
     }
 }
 
@@ -95,7 +102,7 @@ fn execute(call: &Call) -> Result<u8> {
         Command::Plan(arguments) => show_plan(&root, arguments),
         Command::Up(arguments) => bring_up(&root, arguments, call.verbose),
         Command::Check(arguments) if arguments.watch => watch(&root, arguments),
-        Command::Check(arguments) => show_check(&root, arguments),
+        Command::Check(arguments) => show_check(&root, arguments, ""),
         Command::Explain(arguments) => explain(arguments.name.as_deref()),
         Command::Facts(arguments) => show_facts(&root, arguments.tree.as_deref()),
         Command::Report(arguments) => make_report(&root, || {
@@ -251,18 +258,23 @@ fn keep_leases(root: &Root) -> Result<u8> {
 
 /// What `check` compares, and its report; a failure is unknown.
 fn report(root: &Root, arguments: &CheckArguments) -> Result<Report> {
-    let expectation = match &arguments.cmdline {
-        Some(text) => check::requested(root, &Request::from_text(text))?,
-        None => check::expectation(root)?,
+    // An invalid argument or an unreadable file may request anything.
+    let nothing = |what: &str, request: &Request| {
+        let found = [vec![what.to_owned()], request.complaints.clone()].concat();
+        Error::new("check", "nothing to compare with").found(found.join("; "))
     };
-    let expectation = expectation.ok_or_else(|| {
-        let nothing = "no /run/ibboot/expected.json, and the command line requests nothing";
-        // An unreadable file may request anything.
-        let complaints = Request::read(root).complaints;
-        let found = [vec![nothing.to_owned()], complaints].concat().join("; ");
-        Error::new("check", "nothing to compare with").found(found)
-    })?;
-    Ok(check::compare(root, &expectation, arguments.sm))
+    let expectation = match &arguments.cmdline {
+        Some(text) => {
+            let request = Request::from_text(text);
+            let expectation = check::requested(root, &request)?;
+            expectation.ok_or_else(|| nothing("--cmdline requests nothing", &request))
+        }
+        None => check::expectation(root)?.ok_or_else(|| {
+            let what = "no /run/ibboot/expected.json, and the command line requests nothing";
+            nothing(what, &Request::read(root))
+        }),
+    };
+    Ok(check::compare(root, &expectation?, arguments.sm))
 }
 
 /// What a program reads if there is no report: the verdict is unknown, and the reason is there.
@@ -291,58 +303,98 @@ fn beside_report(root: &Root) -> String {
     time.unwrap_or_default() + &boot.unwrap_or_default()
 }
 
-fn show_check(root: &Root, arguments: &CheckArguments) -> Result<u8> {
-    let two_codes = matches!(arguments.format, CheckFormat::Nhc | CheckFormat::Journal);
-    // Exit codes 1 and 2 mean warning and critical here: a failure to read is 3, unknown.
-    let kind = if two_codes {
-        Kind::Failed
-    } else {
-        Kind::Unknown
-    };
+/// Makes the report and tells it; `before` stands in front of the output.
+fn show_check(root: &Root, arguments: &CheckArguments, before: &str) -> Result<u8> {
     if arguments.record && !root.is_live() {
         return Err(Error::new("--record", "works on the running machine only").kind(Kind::Usage));
     }
-    tell(root, arguments, kind.exit_code()).map_err(|error| error.kind(kind))
+    // These files describe this boot, which another command line does not.
+    if arguments.cmdline.is_some() && (arguments.record || arguments.textfile.is_some()) {
+        let what = "not together with --record or --textfile";
+        return Err(Error::new("--cmdline", what).kind(Kind::Usage));
+    }
+    tell(root, arguments, report(root, arguments), before)
 }
 
-/// Makes the report, prints it and writes its files; `unknown` is the exit code without a report.
-fn tell(root: &Root, arguments: &CheckArguments, unknown: u8) -> Result<u8> {
-    let report = report(root, arguments);
-    let (text, code) = match &report {
-        Ok(report) => (output(root, arguments, report)?, report.status.exit_code()),
-        Err(error) => (without_report(root, arguments.format, error)?, unknown),
+/// Prints the report and writes its files. A failure is unknown: the exit codes 1 and 2 mean warning
+/// and critical here, except where there are only two codes.
+fn tell(
+    root: &Root,
+    arguments: &CheckArguments,
+    report: Result<Report>,
+    before: &str,
+) -> Result<u8> {
+    let has_two_codes = matches!(arguments.format, CheckFormat::Nhc | CheckFormat::Journal);
+    let unknown = match has_two_codes {
+        true => Kind::Failed,
+        false => Kind::Unknown,
     };
-    print(&text)?;
+    let code = match &report {
+        Ok(report) if has_two_codes => monitoring::failed(report),
+        Ok(report) => report.status.exit_code(),
+        Err(_) => unknown.exit_code(),
+    };
+    write_out(root, arguments, report, before)
+        .map(|()| code)
+        .map_err(|error| error.kind(unknown))
+}
+
+fn write_out(
+    root: &Root,
+    arguments: &CheckArguments,
+    report: Result<Report>,
+    before: &str,
+) -> Result<()> {
+    let text = match &report {
+        Ok(report) => output(root, arguments, report)?,
+        Err(error) => without_report(root, arguments.format, error)?,
+    };
+    print(&(before.to_owned() + &text))?;
     if let Some(file) = &arguments.textfile {
         let text = match &report {
             Ok(report) => gauges(root, report),
             Err(error) => without_report(root, CheckFormat::Prom, error)?,
         };
-        write_textfile(file, &text)?;
+        check::write_textfile(file, &text)?;
     }
-    let code = match (arguments.format, &report) {
-        (CheckFormat::Nhc | CheckFormat::Journal, Ok(report)) => monitoring::failed(report),
-        _ => code,
-    };
     match report {
-        Ok(report) if arguments.record => record(root, &report)?,
-        Err(error) if arguments.format != CheckFormat::Journal => {
-            stderr::say(error.hint("ibboot status shows the ports of this machine"));
-        }
+        Ok(report) if arguments.record => check::record(root, &report)?,
+        Err(error) if arguments.format != CheckFormat::Journal => stderr::say(match error.hint {
+            Some(_) => error,
+            None => error.hint("ibboot status shows the ports of this machine"),
+        }),
         _ => {}
     }
-    Ok(code)
+    Ok(())
 }
 
-/// Repeats the check; SIGINT ends the program.
+/// Repeats the check until SIGINT, or until nobody reads the output.
 fn watch(root: &Root, arguments: &CheckArguments) -> Result<u8> {
+    // Clear the screen (ECMA-48, ED and CUP).
+    let before = match io::stdout().is_terminal() {
+        true => "\x1b[2J\x1b[H",
+        false => "",
+    };
     loop {
-        if io::stdout().is_terminal() {
-            // Clear the screen (ECMA-48, ED and CUP).
-            print("\x1b[2J\x1b[H")?;
+        let code = show_check(root, arguments, before)?;
+        if !is_read_for(WATCH) {
+            return Ok(code);
         }
-        show_check(root, arguments)?;
-        std::thread::sleep(WATCH);
+    }
+}
+
+/// Waits; false at once if the reader of the output closes the pipe.
+fn is_read_for(time: Duration) -> bool {
+    let output = io::stdout();
+    // Without requested events, poll(2) returns for POLLERR and POLLHUP only.
+    let mut files = [PollFd::new(output.as_fd(), PollFlags::empty())];
+    let limit = PollTimeout::try_from(time).unwrap_or(PollTimeout::MAX);
+    match poll(&mut files, limit) {
+        Ok(closed) => closed == 0,
+        Err(_) => {
+            std::thread::sleep(time);
+            true
+        }
     }
 }
 
@@ -379,28 +431,6 @@ fn output(root: &Root, arguments: &CheckArguments, report: &Report) -> Result<St
 /// The output of --format prom.
 fn gauges(root: &Root, report: &Report) -> String {
     monitoring::prometheus(report) + &beside_report(root)
-}
-
-/// Replaces a file of node_exporter's textfile collector. The collector reads `*.prom` at any time,
-/// so the file must never be incomplete; the temporary file has another ending.
-fn write_textfile(file: &Path, text: &str) -> Result<()> {
-    let Some(name) = file.file_name().and_then(|name| name.to_str()) else {
-        return Err(Error::new("--textfile", "is not the name of a file"));
-    };
-    let directory = match file.parent().and_then(|parent| parent.to_str()) {
-        None | Some("") => ".",
-        Some(parent) => parent,
-    };
-    Directory::named(directory)?.write(name, text.as_bytes())
-}
-
-/// Writes the first report of this boot for `timeline`: a later one says nothing about the boot.
-fn record(root: &Root, report: &Report) -> Result<()> {
-    if let Ok(Some(_)) = handover::read_check(root) {
-        return Ok(());
-    }
-    Directory::open()
-        .and_then(|directory| directory.write(handover::CHECK, handover::json(report)?.as_bytes()))
 }
 
 fn show_facts(root: &Root, directory: Option<&std::path::Path>) -> Result<u8> {

@@ -2,15 +2,22 @@
 //! `ibboot status`: a row for each port, the failures first. The decisions are pure; the look is
 //! that of `ibboot check`.
 
+use kernel_cmdline::Selector;
+
 use crate::check;
 use crate::error::{Result, printable};
-use crate::facts::reader::ONCE;
-use crate::facts::{Facts, Netdev, PortRef, Readers, functions};
+use crate::facts::reader::{ONCE, silence};
+use crate::facts::{
+    AddressState, Device, Facts, FoundAddress, Netdev, PortRef, Readers, functions,
+};
+use crate::request::Request;
 use crate::system::root::Root;
 use crate::system::terminal::Terminal;
+use crate::verify::checks::Id;
 use crate::verify::report::{LinkReport, Report, Status};
 use crate::verify::text::colour;
-use crate::wish::expectation::Depth;
+use crate::wish::expectation::{Depth, Expectation};
+use crate::wish::ipoib::Autoconf;
 
 /// A row of the table.
 #[derive(Debug, Default)]
@@ -41,17 +48,51 @@ pub fn text(root: &Root, terminal: &Terminal) -> Result<String> {
     let Some(expectation) = check::expectation(root)? else {
         let facts = Facts::gather(root, Readers::of(root, ONCE).as_ref(), &[], Depth::Ports);
         let rows: Vec<Row> = facts.ports().map(|port| row(port, None, &facts)).collect();
-        return Ok(table(rows, terminal) + &nothing_expected(&facts, terminal));
+        // An invalid or unreadable argument may request anything.
+        let complaints = Request::read(root).complaints;
+        return Ok(table(rows, terminal) + &nothing_expected(&facts, &complaints, terminal));
     };
     let (facts, report) = check::look_and_compare(root, &expectation, false);
-    Ok(table(rows(&facts, &report), terminal) + &report.last_line(terminal))
+    let rows = rows(&facts, &report, &expectation);
+    Ok(table(rows, terminal) + &report.last_line(terminal))
 }
 
-/// What a machine that ibboot did not boot has, and what to try.
-fn nothing_expected(facts: &Facts, terminal: &Terminal) -> String {
-    let devices = facts.devices.len();
+/// What a machine that ibboot did not boot has, and what to try. In place of a statement that is not
+/// certain: the files that could not be read, and the invalid arguments.
+fn nothing_expected(facts: &Facts, complaints: &[String], terminal: &Terminal) -> String {
+    let unread = facts.unread.iter();
+    let mut lines: Vec<String> = unread
+        .map(|unread| format!("not known: {}: {}", unread.path, unread.why))
+        .collect();
+    if lines.is_empty() {
+        lines.push(format!("This machine has {}.", hardware(facts)));
+    }
+    // A silent device without a port has no row.
+    let without_row = facts
+        .devices
+        .iter()
+        .filter(|device| device.ports.is_empty());
+    lines.extend(without_row.filter_map(silent));
+    lines.extend(complaints.iter().cloned());
+    if complaints.is_empty() {
+        lines.push(
+            "ibboot did not boot it: there is no /run/ibboot/expected.json, and the kernel command \
+             line requests no link."
+                .to_owned(),
+        );
+    }
+    lines.push(
+        "ibboot plan --cmdline TEXT shows what a command line would do; see ibboot.cmdline(7)."
+            .to_owned(),
+    );
+    let lines = lines.iter().map(|line| printable(line));
+    lines.map(|line| terminal.wrapped(&line, 0)).collect()
+}
+
+/// The RDMA devices of the machine, in words.
+fn hardware(facts: &Facts) -> String {
     let bare = facts.bare_functions();
-    let found = match (devices, bare.is_empty()) {
+    match (facts.devices.len(), bare.is_empty()) {
         (0, true) => "no RDMA device, and no HCA on the PCI bus".to_owned(),
         (0, false) => format!(
             "no RDMA device; on the PCI bus: {}",
@@ -59,20 +100,21 @@ fn nothing_expected(facts: &Facts, terminal: &Terminal) -> String {
         ),
         (1, _) => "1 RDMA device".to_owned(),
         (devices, _) => format!("{devices} RDMA devices"),
-    };
-    let lines = [
-        format!("This machine has {found}."),
-        "ibboot did not boot it: there is no /run/ibboot/expected.json, and the kernel command \
-         line requests no link."
-            .to_owned(),
-        "ibboot plan --cmdline TEXT shows what a command line would do; see ibboot.cmdline(7)."
-            .to_owned(),
-    ];
-    lines.iter().map(|line| terminal.wrapped(line, 0)).collect()
+    }
+}
+
+/// What is wrong with a device that does not answer.
+fn silent(device: &Device) -> Option<String> {
+    let seconds = device.silent_s?;
+    Some(printable(&format!(
+        "{} {}",
+        device.ifname,
+        silence(seconds)
+    )))
 }
 
 /// The rows of the report and of the ports that are not in it, the worst first.
-fn rows(facts: &Facts, report: &Report) -> Vec<Row> {
+fn rows(facts: &Facts, report: &Report, expectation: &Expectation) -> Vec<Row> {
     let port_of = |link: &LinkReport| facts.ports().find(|p| Some(p.name()) == link.name);
     let mut rows: Vec<Row> = report
         .links
@@ -82,10 +124,13 @@ fn rows(facts: &Facts, report: &Report) -> Vec<Row> {
             None => without_port(link, facts),
         })
         .collect();
-    if !report.has_required() {
-        for row in &mut rows {
-            let [_, _, _, _, _, _, need, ..] = &mut row.cells;
+    let has_required = report.has_required();
+    for (row, link) in rows.iter_mut().zip(&report.links) {
+        let [_, _, _, _, _, _, need, ..] = &mut row.cells;
+        if !has_required {
             "any".clone_into(need);
+        } else if !link.required && is_in_bond(link, expectation) {
+            "bond".clone_into(need);
         }
     }
     let is_in = |port: &PortRef<'_>| {
@@ -99,6 +144,15 @@ fn rows(facts: &Facts, report: &Report) -> Vec<Row> {
     rows.extend(others.map(|port| row(port, None, facts)));
     worst_first(&mut rows);
     rows
+}
+
+/// Whether the link is requested as an interface of a bond, which may do without it.
+fn is_in_bond(link: &LinkReport, expectation: &Expectation) -> bool {
+    let mut wishes = expectation.links.iter();
+    wishes.any(|wish| {
+        let ipoib = wish.ipoib.as_ref();
+        wish.target == link.target && ipoib.is_some_and(|ipoib| ipoib.bond.is_some())
+    })
 }
 
 fn worst_first(rows: &mut [Row]) {
@@ -118,12 +172,17 @@ fn dash(text: Option<String>) -> String {
         .unwrap_or_else(|| "-".to_owned())
 }
 
-/// Every address that is not link-local.
+/// Every address that is not link-local; one that cannot be used, with the reason.
 fn addresses(netdev: Option<&Netdev>) -> String {
-    let addresses = netdev.into_iter().flat_map(|netdev| &netdev.addresses);
-    let texts = addresses.map(|found| found.address.to_string());
-    let global: Vec<String> = texts.filter(|text| !text.starts_with("fe80:")).collect();
-    dash(Some(global.join(" ")))
+    let found = netdev.into_iter().flat_map(|netdev| &netdev.addresses);
+    let global = found.filter(|found| !Autoconf::LinkLocal.is_met_by(found.address.address));
+    let text = |found: &FoundAddress| match found.state {
+        AddressState::Usable => found.address.to_string(),
+        AddressState::Tentative => format!("{} (tentative)", found.address),
+        AddressState::Duplicate => format!("{} (duplicate)", found.address),
+    };
+    let texts: Vec<String> = global.map(text).collect();
+    dash(Some(texts.join(" ")))
 }
 
 fn row(port: PortRef<'_>, link: Option<&LinkReport>, facts: &Facts) -> Row {
@@ -158,7 +217,10 @@ fn row(port: PortRef<'_>, link: Option<&LinkReport>, facts: &Facts) -> Row {
             addresses(netdev),
         ],
         status: link.map(|link| link.status),
-        trouble: link.and_then(trouble),
+        trouble: match link {
+            Some(link) => trouble(link),
+            None => silent(port.device),
+        },
     }
 }
 
@@ -170,12 +232,20 @@ fn without_port(link: &LinkReport, facts: &Facts) -> Row {
         .and_then(|name| facts.netdev(name));
     let mut cells = [(); 9].map(|()| "-".to_owned());
     let [_, port, name, _, _, _, needed, _, address] = &mut cells;
-    *name = link.target.to_string();
     *needed = need(Some(link));
     *address = addresses(netdev);
-    if let Some(bond) = &link.interface {
-        *port = "bond".to_owned();
-        name.clone_from(bond);
+    let is_bond = link
+        .checks
+        .iter()
+        .any(|found| found.check == Id::BondPresent);
+    let target = link.target.to_string();
+    // The name of an interface, or of a device: nothing shows which.
+    let is_name = matches!(Selector::parse(&target), Some(Selector::Name(_)));
+    match &link.interface {
+        Some(bond) => (*port, *name) = ("bond".to_owned(), bond.clone()),
+        None if is_bond => (*port, *name) = ("bond".to_owned(), target),
+        None if is_name => *name = target,
+        None => *port = target,
     }
     Row {
         cells,
@@ -247,12 +317,40 @@ fn cut(text: &str, columns: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::facts::{Device, Port};
+    use crate::facts::{Function, Port, Unread};
+    use crate::plan::{Inventory, plan};
     use crate::rdma::types::{Guid, PortState};
     use crate::rdma::{parse, types::LinkLayer};
-    use crate::verify::checks::Id;
     use crate::verify::report::Finding;
-    use crate::wish::expectation::LinkWish;
+    use crate::verify::verify;
+    use crate::wish::expectation::{LinkWish, Target};
+
+    const TERMINAL: Terminal = Terminal {
+        columns: 80,
+        has_colours: false,
+    };
+
+    #[test]
+    fn the_need_of_an_interface_of_a_bond_is_the_bond() {
+        let sys = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sys/fresh-node");
+        let inventory = Inventory::read(&Root::new(sys)).unwrap();
+        let of = |cmdline: &str| {
+            let request = Request::from_text(cmdline);
+            let expectation = plan(&request, &inventory).expectation;
+            let facts = Facts::default();
+            let report = verify(&expectation, &facts);
+            let rows = rows(&facts, &report, &expectation);
+            let needs = rows.into_iter().map(|row| row.cells[6].clone());
+            needs.collect::<Vec<String>>()
+        };
+        let bond = "bond=bond0:ib0,ib1 ip=bond0:dhcp";
+        let mut needs = of(bond);
+        needs.sort();
+        assert_eq!(needs, ["bond", "bond", "yes"]);
+        // Any port counts, also that of an interface of a bond.
+        let any = of(&format!("{bond} rd.ib.require=1"));
+        assert!(any.iter().all(|need| need == "any"), "{any:?}");
+    }
 
     /// Eight HCAs with two ports each.
     fn sixteen() -> Facts {
@@ -295,11 +393,7 @@ mod tests {
             .map(|(port, link)| row(port, Some(link), &facts))
             .collect();
         worst_first(&mut rows);
-        let terminal = Terminal {
-            columns: 80,
-            has_colours: false,
-        };
-        let text = table(rows, &terminal);
+        let text = table(rows, &TERMINAL);
         let lines: Vec<&str> = text.lines().collect();
         assert!(
             lines.iter().all(|line| line.chars().count() <= 80),
@@ -315,5 +409,121 @@ mod tests {
             "{text}"
         );
         assert!(lines[4].starts_with("ok       mlx5_0/1 "), "{text}");
+    }
+
+    const UNEXPECTED: &str = "ibboot did not boot it: there is no /run/ibboot/expected.json, and the kernel\n\
+                              command line requests no link.\n";
+    const TRY: &str =
+        "ibboot plan --cmdline TEXT shows what a command line would do; see\nibboot.cmdline(7).\n";
+
+    #[test]
+    fn what_is_not_certain_is_not_stated() {
+        let mut facts = Facts::default();
+        let none = "This machine has no RDMA device, and no HCA on the PCI bus.\n";
+        assert_eq!(
+            nothing_expected(&facts, &[], &TERMINAL),
+            format!("{none}{UNEXPECTED}{TRY}")
+        );
+        let complaint = "/proc/cmdline:1: rd.ib.link=x: too short".to_owned();
+        assert_eq!(
+            nothing_expected(&facts, &[complaint], &TERMINAL),
+            format!("{none}/proc/cmdline:1: rd.ib.link=x: too short\n{TRY}")
+        );
+        facts.unread.push(Unread {
+            path: "/sys/class/infiniband".to_owned(),
+            why: "Permission denied".to_owned(),
+        });
+        assert_eq!(
+            nothing_expected(&facts, &[], &TERMINAL),
+            format!("not known: /sys/class/infiniband: Permission denied\n{UNEXPECTED}{TRY}")
+        );
+    }
+
+    #[test]
+    fn a_silent_device_is_not_ok() {
+        let mut facts = sixteen();
+        facts.devices.truncate(2);
+        facts.devices[1].silent_s = Some(47);
+        let silent = "mlx5_1 has not answered for 30 s (firmware?)";
+        let rows = |facts: &Facts| -> Vec<Row> {
+            facts.ports().map(|port| row(port, None, facts)).collect()
+        };
+        let text = table(rows(&facts), &TERMINAL);
+        let found: Vec<&str> = text
+            .lines()
+            .filter(|line| line.contains("answered"))
+            .collect();
+        assert_eq!(found, [format!("  {silent}"), format!("  {silent}")]);
+        facts.devices[1].ports.clear();
+        assert!(!table(rows(&facts), &TERMINAL).contains("answered"));
+        let text = nothing_expected(&facts, &[], &TERMINAL);
+        let expected = format!("This machine has 2 RDMA devices.\n{silent}\n{UNEXPECTED}{TRY}");
+        assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn hostile_text_does_not_reach_the_terminal() {
+        let facts = Facts {
+            functions: vec![Function {
+                address: "0000:81:00.0".to_owned(),
+                id: "15b3:101b".to_owned(),
+                expected: true,
+                kernel: vec!["\x1b[2Jmlx5_core\n".to_owned()],
+                ..Function::default()
+            }],
+            ..Facts::default()
+        };
+        let complaints = ["\x1b]0;x\x07".to_owned()];
+        let text = nothing_expected(&facts, &complaints, &TERMINAL);
+        assert!(!text.contains(['\x1b', '\x07']), "{text:?}");
+        assert!(text.contains("\\x1b[2J"), "{text:?}");
+        assert!(text.contains("\n\\x1b]0;x\\x07\n"), "{text:?}");
+    }
+
+    #[test]
+    fn addresses_that_cannot_be_used_are_marked() {
+        let found = |text: &str, state| FoundAddress {
+            address: text.parse().unwrap(),
+            state,
+        };
+        let netdev = Netdev {
+            addresses: vec![
+                found("fe80::5/64", AddressState::Usable),
+                found("febf::5/64", AddressState::Usable),
+                found("10.0.0.5/24", AddressState::Usable),
+                found("fd00::5/64", AddressState::Tentative),
+                found("fd00::6/64", AddressState::Duplicate),
+            ],
+            ..Netdev::default()
+        };
+        let shown = "10.0.0.5/24 fd00::5/64 (tentative) fd00::6/64 (duplicate)";
+        assert_eq!(addresses(Some(&netdev)), shown);
+        assert_eq!(addresses(None), "-");
+    }
+
+    #[test]
+    fn a_link_without_a_port_stands_in_the_column_of_what_was_requested() {
+        let facts = Facts::default();
+        let cells = |target: &str, id| {
+            let wish = LinkWish {
+                target: Target::from(target.to_owned()),
+                ..LinkWish::default()
+            };
+            let finding = Finding::failed(id, "none", target);
+            let link = LinkReport::new(&wish, None, vec![finding]);
+            let [_, port, netdev, ..] = without_port(&link, &facts).cells;
+            (port, netdev)
+        };
+        let device = Id::DevicePresent;
+        for (target, id, port, netdev) in [
+            ("any port", device, "any port", "-"),
+            ("pci=0000:81:00.0", device, "pci=0000:81:00.0", "-"),
+            ("mlx5_9:1", device, "mlx5_9:1", "-"),
+            ("ib0", device, "-", "ib0"),
+            ("bond0", Id::BondPresent, "bond", "bond0"),
+        ] {
+            let expected = (port.to_owned(), netdev.to_owned());
+            assert_eq!(cells(target, id), expected);
+        }
     }
 }

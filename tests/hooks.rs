@@ -230,7 +230,7 @@ fn a_crash_has_the_action_of_onfail() {
         ),
         &format!(
             "result: failed continue|{reason}|\nibboot: {reason}\n\
-             ibboot:   type \"ibboot check\" for all checks, \"exit\" to continue the boot\non\n"
+             ibboot:   type \"ibboot check --all\" for all checks, \"exit\" to continue the boot\non\n"
         ),
     );
     plays(

@@ -11,7 +11,7 @@
 case $ibboot_verdict in
     failed*)
         printf 'ibboot: %s\n' "$ibboot_reason"
-        printf 'ibboot:   type "ibboot check" for all checks, "exit" to continue the boot\n'
+        printf 'ibboot:   type "ibboot check --all" for all checks, "exit" to continue the boot\n'
         ;;
 esac
 if [ -e /run/ibboot/netroot ] && [ ! -d "$NEWROOT/proc" ]; then

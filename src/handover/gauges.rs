@@ -67,7 +67,8 @@ fn waited(marks: &[Mark]) -> BTreeMap<(&str, String), u64> {
     for mark in marks {
         if let (Some(awaited), Some(end_ns)) = (mark.awaited, mark.end_ns) {
             let sum = sums.entry((mark.object.as_str(), json_name(awaited)));
-            *sum.or_default() += end_ns.saturating_sub(mark.start_ns);
+            let sum: &mut u64 = sum.or_default();
+            *sum = sum.saturating_add(end_ns.saturating_sub(mark.start_ns));
         }
     }
     sums

@@ -427,6 +427,9 @@ pub struct Mark {
     /// What a wait was for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub awaited: Option<Awaits>,
+    /// The wait of a link that the boot did not need.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub optional: bool,
 }
 
 #[cfg(test)]

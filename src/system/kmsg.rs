@@ -57,8 +57,8 @@ fn divided(text: &str) -> Vec<String> {
     lines
 }
 
-/// One record in the format of /dev/kmsg (Documentation/ABI/testing/dev-kmsg).
-fn record(level: Level, text: &str) -> String {
+/// The text on one line, cut to [`LINE_MAX`] bytes.
+fn bounded(text: &str) -> String {
     let mut text = printable(text);
     if text.len() > LINE_MAX {
         let mut end = LINE_MAX;
@@ -68,6 +68,12 @@ fn record(level: Level, text: &str) -> String {
         text.truncate(end);
         text.push_str(" ...");
     }
+    text
+}
+
+/// One record in the format of /dev/kmsg (Documentation/ABI/testing/dev-kmsg) of a text that is
+/// [`bounded`].
+fn record(level: Level, text: &str) -> String {
     format!("<{}>ibboot: {text}\n", FACILITY_DAEMON | severity(level))
 }
 
@@ -80,7 +86,7 @@ impl KmsgLog {
             .open(KMSG)
             .and_then(|mut file| file.write_all(line.as_bytes()));
         if written.is_err() {
-            stderr::say(printable(text));
+            stderr::say(text);
         }
         if self
             .console_from
@@ -100,7 +106,7 @@ impl Log for KmsgLog {
         if !self.enabled(entry.metadata()) {
             return;
         }
-        for text in divided(&entry.args().to_string()) {
+        for text in divided(&bounded(&entry.args().to_string())) {
             self.write(entry.level(), &text);
         }
     }
@@ -222,12 +228,20 @@ mod tests {
     #[test]
     fn a_record_is_one_short_line() {
         assert_eq!(
-            record(Level::Error, "rxe0: no\ncarrier"),
+            record(Level::Error, &bounded("rxe0: no\ncarrier")),
             "<27>ibboot: rxe0: no\\x0acarrier\n"
         );
-        let long = record(Level::Info, &"ä".repeat(1000));
+        let long = record(Level::Info, &bounded(&"ä".repeat(1000)));
         assert!(long.len() < 976, "{}", long.len());
         assert!(long.ends_with(" ...\n"));
+    }
+
+    #[test]
+    fn a_text_without_end_is_few_records() {
+        let records = divided(&bounded(&"word\n ".repeat(2000)));
+        assert_eq!(records.len(), 13);
+        assert!(records.last().unwrap().ends_with(" ..."));
+        assert!(records.iter().all(|record| record.len() <= COLUMNS));
     }
 
     #[test]

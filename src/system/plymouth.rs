@@ -23,14 +23,34 @@ fn request(command: u8, text: &str) -> Vec<u8> {
     [&[command, 2, size], text, &[0]].concat()
 }
 
-/// Shows a message.
-pub fn show(text: &str) {
-    send(&request(b'M', text));
+/// The message of this program, removed with the value.
+#[derive(Debug, Default)]
+pub struct Message(Option<String>);
+
+impl Message {
+    /// Shows a message in place of the last one.
+    pub fn show(&mut self, text: &str) {
+        self.replace(Some(text)).iter().for_each(|one| send(one));
+    }
+
+    /// Removes the message.
+    pub fn hide(&mut self) {
+        self.replace(None).iter().for_each(|one| send(one));
+    }
+
+    /// The requests that remove the message and show the next one.
+    fn replace(&mut self, next: Option<&str>) -> Vec<Vec<u8>> {
+        let last = std::mem::replace(&mut self.0, next.map(str::to_owned));
+        let removed = last.map(|text| request(b'm', &text));
+        let shown = next.map(|text| request(b'M', text));
+        removed.into_iter().chain(shown).collect()
+    }
 }
 
-/// Removes a message.
-pub fn hide(text: &str) {
-    send(&request(b'm', text));
+impl Drop for Message {
+    fn drop(&mut self) {
+        self.hide();
+    }
 }
 
 /// Without a splash nobody listens, and an answer is of no use. A splash that hangs delays nothing.
@@ -59,5 +79,17 @@ mod tests {
             request(b'm', &"ä".repeat(200))[3..257],
             *"ä".repeat(127).as_bytes()
         );
+    }
+
+    #[test]
+    fn the_last_message_is_removed_before_the_next_one_is_shown() {
+        let mut message = Message::default();
+        assert!(message.replace(None).is_empty());
+        assert_eq!(message.replace(Some("a")), [b"M\x02\x02a\0"]);
+        assert_eq!(
+            message.replace(Some("b")),
+            [b"m\x02\x02a\0", b"M\x02\x02b\0"]
+        );
+        assert_eq!(message.replace(None), [b"m\x02\x02b\0"]);
     }
 }

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The terminal that a person reads: its width and its colours.
 
+#![allow(unsafe_code)]
+
 use std::io::IsTerminal;
 
 /// Columns if nothing else is known.
 const USUAL: usize = 80;
 /// A narrower table cannot be read.
 const LEAST: usize = 40;
+/// A line of this length is long enough.
+const MOST: usize = 1000;
 
 /// Where a result is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,16 +32,30 @@ pub enum Colour {
     Yellow = 33,
 }
 
+/// The width of the terminal on standard output (tty_ioctl(4)); a serial console may report 0.
+fn width() -> Option<usize> {
+    let mut size = libc::winsize {
+        ws_row: 0,
+        ws_col: 0,
+        ws_xpixel: 0,
+        ws_ypixel: 0,
+    };
+    // SAFETY: the kernel writes one winsize, to which the pointer leads for the time of the call.
+    let done = unsafe { libc::ioctl(libc::STDOUT_FILENO, libc::TIOCGWINSZ, &raw mut size) };
+    Some(usize::from(size.ws_col)).filter(|columns| done == 0 && *columns > 0)
+}
+
 impl Terminal {
-    /// Standard output. The width is `COLUMNS`, otherwise 80; colours only on a terminal, and never
-    /// with `NO_COLOR` (no-color.org) or `TERM=dumb`.
+    /// Standard output. The width is `COLUMNS`, otherwise that of the terminal, otherwise 80; colours
+    /// only on a terminal, and never with `NO_COLOR` (no-color.org) or `TERM=dumb`.
     pub fn of_output() -> Terminal {
         let variable = |name| std::env::var(name).ok();
         let columns = variable("COLUMNS").and_then(|text| text.parse().ok());
+        let columns = columns.or_else(width);
         let is_plain = variable("NO_COLOR").is_some_and(|text| !text.is_empty())
             || variable("TERM").is_none_or(|term| term == "dumb");
         Terminal {
-            columns: columns.unwrap_or(USUAL).max(LEAST),
+            columns: columns.unwrap_or(USUAL).clamp(LEAST, MOST),
             has_colours: !is_plain && std::io::stdout().is_terminal(),
         }
     }

@@ -41,14 +41,18 @@ impl Journal {
 
     /// Records what is awaited now.
     pub fn follow(&mut self, report: &Report) {
-        let ended = self.waits.follow(&Subject::all(report), report.taken_ns);
-        self.marks.extend(ended);
+        self.waits.follow(&Subject::all(report), report.taken_ns);
+    }
+
+    /// The number of marks and of waits that ended: it grows with each of them.
+    pub fn length(&self) -> usize {
+        self.marks.len() + self.waits.ended()
     }
 
     /// The marks, with the waits that still last as spans until now.
     pub fn marks_until(&self, now_ns: u64) -> Vec<Mark> {
         let marks = self.marks.iter().cloned();
-        marks.chain(self.waits.open(now_ns)).collect()
+        marks.chain(self.waits.marks(now_ns)).collect()
     }
 
     /// The sentences of all failures, oldest first.

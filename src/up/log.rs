@@ -1,38 +1,52 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is said while waiting: once per change, on the console from time to time, and at the end.
+//! The log while `up` waits: a line per change, one for the console from time to time, and the end.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use super::progress::{Need, blocking, progress};
+use super::verdict::good_ports;
 use super::voice::{self, Subject};
+use crate::error::printable;
 use crate::system::clock::{SECOND, boottime_ns};
 use crate::system::{notify::Manager, plymouth};
 use crate::verify::checks::Id;
-use crate::verify::report::Report;
+use crate::verify::report::{Report, Status};
+use crate::wish::expectation::Expectation;
 
-/// A link that changes without end fills no log: so many times is it spoken of in [`WINDOW_NS`].
-const SAYINGS: u32 = 30;
+/// A link that changes without end fills no log: so many changes of it are logged in [`WINDOW_NS`].
+const LOGGED: u32 = 30;
 const WINDOW_NS: u64 = 60 * SECOND;
 /// When the first line about the whole wait appears on the console, and how often it is repeated.
 const FIRST: Duration = Duration::from_secs(5);
 const EVERY: Duration = Duration::from_secs(15);
 
-/// What was said, and since when it is true.
+/// What was logged, and since when it is true.
 #[derive(Debug, Default)]
 pub struct Waiting {
-    /// By key of the subject: the sentence that is true, and whether it was said.
-    said: BTreeMap<String, (String, bool)>,
-    /// By key of the subject: the check that fails, and since when, ns since kernel start.
-    troubles: BTreeMap<String, (Id, u64)>,
-    /// By key of the subject: how often something was said of it.
+    /// By key of the subject: the sentence that is true, and whether it was logged.
+    logged: BTreeMap<String, (String, bool)>,
+    /// By key of the subject.
+    troubles: BTreeMap<String, Trouble>,
+    /// By key of the subject: how many of its changes were counted.
     brakes: BTreeMap<String, Brake>,
-    /// The number of lines about the whole wait, and the last one.
-    spoken: (u32, String),
+    /// The number of lines about the whole wait.
+    lines: u32,
+    splash: plymouth::Message,
     /// The verdict is known: the boot does not wait any more.
     is_over: bool,
 }
 
-/// How often one link was spoken of, and since when that is counted.
+/// The check of a subject that fails; times in ns since kernel start.
+#[derive(Debug, Clone, Copy)]
+struct Trouble {
+    check: Id,
+    since_ns: u64,
+    /// From when on the trouble counts as unusual: not while a driver loads that may end it.
+    blamed_ns: u64,
+}
+
+/// How many changes of one subject there were, and since when they are counted.
 #[derive(Debug, Default)]
 struct Brake {
     began_ns: u64,
@@ -40,9 +54,13 @@ struct Brake {
 }
 
 impl Brake {
-    /// How many times it will have been in this window, this one included.
+    fn is_over(&self, now_ns: u64) -> bool {
+        now_ns.saturating_sub(self.began_ns) >= WINDOW_NS
+    }
+
+    /// The number of changes in this window, with this one.
     fn count(&mut self, now_ns: u64) -> u32 {
-        if now_ns.saturating_sub(self.began_ns) >= WINDOW_NS {
+        if self.is_over(now_ns) {
             *self = Brake {
                 began_ns: now_ns,
                 times: 0,
@@ -54,9 +72,9 @@ impl Brake {
 }
 
 impl Waiting {
-    /// Says what changed. While drivers are loading, nothing that a driver may still bring is a
+    /// Logs what changed. While drivers are loading, nothing that a driver may still bring is a
     /// fault.
-    pub fn say(&mut self, report: &Report, is_loading: bool, now_ns: u64) {
+    pub fn log_changes(&mut self, report: &Report, is_loading: bool, now_ns: u64) {
         let subjects = Subject::all(report);
         self.date(&subjects, is_loading, now_ns);
         for (level, line) in self.news(&subjects, now_ns) {
@@ -71,43 +89,56 @@ impl Waiting {
             let Some(check) = subject.trouble.map(|finding| finding.check) else {
                 continue;
             };
-            let is_young = is_loading && voice::is_of_driver(check);
-            let since = match known.get(&subject.key) {
-                Some((same, since)) if *same == check && !is_young => *since,
-                _ => now_ns,
-            };
-            self.troubles.insert(subject.key.clone(), (check, since));
+            let same = known.get(&subject.key).filter(|old| old.check == check);
+            let mut trouble = same.copied().unwrap_or(Trouble {
+                check,
+                since_ns: now_ns,
+                blamed_ns: now_ns,
+            });
+            if is_loading && voice::is_of_driver(check) {
+                trouble.blamed_ns = now_ns;
+            }
+            self.troubles.insert(subject.key.clone(), trouble);
         }
     }
 
+    /// How long the trouble of a subject lasts.
     fn age_ns(&self, subject: &Subject<'_>, now_ns: u64) -> u64 {
-        let since = self.troubles.get(&subject.key);
-        since.map_or(0, |(_, since)| now_ns.saturating_sub(*since))
+        let trouble = self.troubles.get(&subject.key);
+        trouble.map_or(0, |trouble| now_ns.saturating_sub(trouble.since_ns))
     }
 
-    /// What has not been said of them.
+    /// How long the trouble of a subject counts as unusual.
+    fn blamed_ns(&self, subject: &Subject<'_>, now_ns: u64) -> u64 {
+        let trouble = self.troubles.get(&subject.key);
+        trouble.map_or(0, |trouble| now_ns.saturating_sub(trouble.blamed_ns))
+    }
+
+    /// The lines that were not logged yet.
     fn news(&mut self, subjects: &[Subject<'_>], now_ns: u64) -> Vec<(log::Level, String)> {
         // What is no longer in the report is no longer true: if it comes back, it is news.
         let here: BTreeSet<&String> = subjects.iter().map(|subject| &subject.key).collect();
-        self.said.retain(|key, _| here.contains(key));
+        self.logged.retain(|key, _| here.contains(key));
+        self.brakes
+            .retain(|key, brake| here.contains(key) || !brake.is_over(now_ns));
         let mut news = Vec::new();
         for subject in subjects {
-            let lines = subject.lines(self.age_ns(subject, now_ns));
+            let lines = subject.lines(self.blamed_ns(subject, now_ns));
             let sentences: Vec<&str> = lines.iter().map(|(_, line)| line.as_str()).collect();
             let sentence = sentences.join("\n");
-            if matches!(self.said.get(&subject.key), Some((same, true)) if *same == sentence) {
+            if matches!(self.logged.get(&subject.key), Some((same, true)) if *same == sentence) {
                 continue;
             }
             let brake = self.brakes.entry(subject.key.clone()).or_default();
             let times = brake.count(now_ns);
-            self.said
-                .insert(subject.key.clone(), (sentence, times <= SAYINGS));
-            if times <= SAYINGS {
+            self.logged
+                .insert(subject.key.clone(), (sentence, times <= LOGGED));
+            if times <= LOGGED {
                 news.extend(lines);
             }
-            if times == SAYINGS {
+            if times == LOGGED {
                 let line = format!(
-                    "{}: changes too often, the next minute is not told",
+                    "{}: changes too often: no messages about it for one minute",
                     subject.object
                 );
                 news.push((log::Level::Warn, line));
@@ -116,10 +147,12 @@ impl Waiting {
         news
     }
 
-    /// When something is to be said without an event: the time from now.
+    /// When a line is due without an event: the time from now.
     pub fn due(&self, elapsed: Duration, now_ns: u64) -> Duration {
-        let grown = self.troubles.values().filter_map(|(check, since)| {
-            let at = since + voice::usual_ns(*check);
+        let grown = self.troubles.values().filter_map(|trouble| {
+            let at = trouble
+                .blamed_ns
+                .saturating_add(voice::usual_ns(trouble.check));
             at.checked_sub(now_ns).filter(|left| *left > 0)
         });
         let grown = grown.map(Duration::from_nanos);
@@ -132,7 +165,7 @@ impl Waiting {
 
     /// The time of the next line about the whole wait, from the start of `up`.
     fn next_line(&self) -> Duration {
-        FIRST + EVERY * self.spoken.0
+        FIRST + EVERY * self.lines
     }
 
     /// One line about the whole wait, if its time has come, at a level that a `quiet` console shows;
@@ -140,73 +173,105 @@ impl Waiting {
     pub fn speak(
         &mut self,
         report: &Report,
+        expectation: &Expectation,
         is_loading: bool,
         (elapsed, timeout): (Duration, Duration),
     ) {
         if self.is_over || elapsed < self.next_line() {
             return;
         }
-        let now_ns = report.taken_ns;
-        let subjects: Vec<(Subject<'_>, u64)> = Subject::all(report)
-            .into_iter()
-            .map(|subject| {
-                let age = self.age_ns(&subject, now_ns);
-                (subject, age)
-            })
-            .collect();
-        let shortfall = report.shortfall.as_deref().unwrap_or("more links");
-        let otherwise = if is_loading {
-            "drivers are loading"
-        } else {
-            shortfall
+        let need = Need {
+            expectation,
+            verified: good_ports(report),
+            otherwise: otherwise(report, is_loading),
         };
-        let line = voice::progress(&subjects, otherwise, (elapsed, timeout));
+        let blamed_ns = |subject: &Subject<'_>| self.blamed_ns(subject, report.taken_ns);
+        let line = progress(&Subject::all(report), blamed_ns, &need, (elapsed, timeout));
         // The kernel prints level err on a quiet console (console_loglevel 4).
         log::error!("{line}");
         Manager::of_environment().status(&line);
-        plymouth::show(&format!("ibboot: {line}"));
+        self.splash.show(&format!("ibboot: {line}"));
         // A look that came late is followed by one line, not by several.
         while self.next_line() <= elapsed {
-            self.spoken.0 += 1;
+            self.lines += 1;
         }
-        self.spoken.1 = line;
     }
 
     /// The wait is over. True if a line about the wait is on the console: the verdict follows there.
     pub fn end(&mut self, verdict: &str) -> bool {
         self.is_over = true;
         Manager::of_environment().status(verdict);
-        let (times, line) = &self.spoken;
-        if *times > 0 {
-            plymouth::hide(&format!("ibboot: {line}"));
-        }
-        *times > 0
+        self.splash.hide();
+        self.lines > 0
     }
 
-    /// The last words: every link that is not verified, and for how long it is as it is.
-    pub fn give_up(&self, report: &Report, timeout: Duration) {
+    /// The last lines: every link that is not verified, and for how long.
+    pub fn give_up(&self, report: &Report, expectation: &Expectation, timeout: Duration) {
+        if let Some(shortfall) = &report.shortfall {
+            let shortfall = printable(shortfall);
+            log::error!("{shortfall} (deadline {} s)", timeout.as_secs());
+        }
+        for (level, line) in self.last_words(report, expectation, boottime_ns()) {
+            log::log!(level, "{line}");
+        }
+    }
+
+    /// What the boot depends on first; the rest is marked, and never an error.
+    fn last_words(
+        &self,
+        report: &Report,
+        expectation: &Expectation,
+        now_ns: u64,
+    ) -> Vec<(log::Level, String)> {
         let level = match report.satisfied {
             true => log::Level::Warn,
             false => log::Level::Error,
         };
-        if let Some(shortfall) = &report.shortfall {
-            log::error!("{shortfall} (deadline {} s)", timeout.as_secs());
-        }
-        let now_ns = boottime_ns();
-        for subject in Subject::all(report) {
-            let age_s = self.age_ns(&subject, now_ns) / SECOND;
-            for line in subject.last_words(age_s) {
-                log::log!(level, "{line}");
+        let subjects = Subject::all(report);
+        let blocking = blocking(&subjects, expectation);
+        let is_required = |position: usize, subject: &Subject<'_>| {
+            subject.required || !report.has_required() || blocking.contains(&position)
+        };
+        let (required, optional): (Vec<_>, Vec<_>) = subjects
+            .iter()
+            .enumerate()
+            .partition(|&(position, subject)| is_required(position, subject));
+        let mut lines = Vec::new();
+        for (subjects, level, is_optional) in
+            [(required, level, false), (optional, log::Level::Warn, true)]
+        {
+            for (_, subject) in subjects {
+                let age_s = self.age_ns(subject, now_ns) / SECOND;
+                let texts = subject.last_words(age_s, is_optional);
+                lines.extend(texts.into_iter().map(|text| (level, text)));
             }
         }
+        lines
+    }
+}
+
+/// The cause of the wait if no link or server that is awaited has a trouble.
+fn otherwise(report: &Report, is_loading: bool) -> &str {
+    let is_open = |status: Status| status != Status::Ok;
+    let mut servers = report.servers.iter();
+    match &report.shortfall {
+        _ if is_loading => "drivers are loading",
+        Some(shortfall) => shortfall.as_str(),
+        None if servers.any(|server| is_open(server.finding.status)) => "the answer of a server",
+        None => "more links",
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::verify::checks::Id;
+    use crate::facts::Facts;
+    use crate::plan::{Inventory, plan};
+    use crate::request::Request;
+    use crate::system::root::Root;
     use crate::verify::report::{Finding, LinkReport};
+    use crate::verify::verify;
+    use crate::wish::bond::BondWish;
     use crate::wish::expectation::LinkWish;
 
     fn link(target: &str, name: Option<&str>, finding: Finding) -> LinkReport {
@@ -223,12 +288,18 @@ mod tests {
     fn news(waiting: &mut Waiting, links: &[LinkReport], now_ns: u64) -> Vec<String> {
         let subjects: Vec<Subject<'_>> = links.iter().map(Subject::of_link).collect();
         waiting.date(&subjects, false, now_ns);
-        said(waiting.news(&subjects, now_ns))
+        texts(waiting.news(&subjects, now_ns))
     }
 
-    fn said(news: Vec<(log::Level, String)>) -> Vec<String> {
+    fn texts(lines: Vec<(log::Level, String)>) -> Vec<String> {
         let line = |(level, line)| format!("{level} {line}");
-        news.into_iter().map(line).collect()
+        lines.into_iter().map(line).collect()
+    }
+
+    /// The times from which on the troubles last.
+    fn since(waiting: &Waiting) -> Vec<u64> {
+        let troubles = waiting.troubles.values();
+        troubles.map(|trouble| trouble.since_ns).collect()
     }
 
     #[test]
@@ -244,19 +315,18 @@ mod tests {
             Finding::failed(Id::DevicePresent, "none", "ib0").hint(""),
         );
         let mut waiting = Waiting::default();
-        let told = vec!["INFO mlx5_0/1: waiting for the subnet manager".to_owned()];
+        let logged = vec!["INFO mlx5_0/1: waiting for the subnet manager".to_owned()];
         assert_eq!(
             news(&mut waiting, std::slice::from_ref(&down), 5),
-            told.clone()
+            logged.clone()
         );
         assert_eq!(news(&mut waiting, std::slice::from_ref(&down), 6).len(), 0);
         assert_eq!(
             news(&mut waiting, &[gone], 7),
             ["INFO ib0: waiting for its driver"]
         );
-        assert_eq!(news(&mut waiting, std::slice::from_ref(&down), 8), told);
-        let since: Vec<u64> = waiting.troubles.values().map(|(_, since)| *since).collect();
-        assert_eq!(since, [8]);
+        assert_eq!(news(&mut waiting, std::slice::from_ref(&down), 8), logged);
+        assert_eq!(since(&waiting), [8]);
     }
 
     #[test]
@@ -273,31 +343,31 @@ mod tests {
             .into_iter()
             .enumerate()
         {
-            let told = news(&mut waiting, &state(found), round as u64);
-            assert_eq!(told.len(), 40, "{told:?}");
+            let logged = news(&mut waiting, &state(found), round as u64);
+            assert_eq!(logged.len(), 40, "{logged:?}");
         }
     }
 
     #[test]
-    fn a_port_that_flaps_does_not_fill_the_log_and_its_last_state_is_told() {
+    fn a_port_that_flaps_does_not_fill_the_log_and_its_last_state_is_logged() {
         let state = |check: Id| {
             let finding = Finding::failed(check, "INIT", "ACTIVE").hint("");
             [link("ib0", Some("mlx5_0/1"), finding)]
         };
         let mut waiting = Waiting::default();
-        let mut told = Vec::new();
+        let mut logged = Vec::new();
         for round in 0..1000_u64 {
             let found = if round % 2 == 0 {
                 Id::PortPhysicalState
             } else {
                 Id::PortState
             };
-            told.extend(news(&mut waiting, &state(found), round));
+            logged.extend(news(&mut waiting, &state(found), round));
         }
-        assert_eq!(told.len(), 31);
+        assert_eq!(logged.len(), 31);
         assert_eq!(
-            told.last().map(String::as_str),
-            Some("WARN mlx5_0/1: changes too often, the next minute is not told")
+            logged.last().map(String::as_str),
+            Some("WARN mlx5_0/1: changes too often: no messages about it for one minute")
         );
         assert_eq!(
             news(&mut waiting, &state(Id::PortState), WINDOW_NS - 1).len(),
@@ -308,11 +378,10 @@ mod tests {
             news(&mut waiting, &state(Id::PortState), WINDOW_NS),
             ["INFO waiting: mlx5_0/1: port is not ACTIVE: INIT, expected ACTIVE [port.state]"]
         );
-        let since: Vec<u64> = waiting.troubles.values().map(|(_, since)| *since).collect();
         assert_eq!(
-            since,
+            since(&waiting),
             [999],
-            "since when it is so, not since when it is told"
+            "since when it is so, not since when it is logged"
         );
     }
 
@@ -325,11 +394,121 @@ mod tests {
         )];
         let subjects: Vec<Subject<'_>> = gone.iter().map(Subject::of_link).collect();
         let mut waiting = Waiting::default();
-        let age = |waiting: &Waiting, now| waiting.age_ns(&subjects[0], now) / SECOND;
         for (now_s, is_loading, expected) in [(5, true, 0), (30, true, 0), (31, false, 1)] {
-            waiting.date(&subjects, is_loading, now_s * SECOND);
-            assert_eq!(age(&waiting, now_s * SECOND), expected);
+            let now_ns = now_s * SECOND;
+            waiting.date(&subjects, is_loading, now_ns);
+            assert_eq!(waiting.blamed_ns(&subjects[0], now_ns), expected * SECOND);
+            let age_ns = waiting.age_ns(&subjects[0], now_ns);
+            assert_eq!(age_ns, (now_s - 5) * SECOND, "it lasts all the same");
         }
+    }
+
+    #[test]
+    fn a_device_that_does_not_answer_is_blamed_while_drivers_load() {
+        let silent = [link(
+            "ib0",
+            Some("mlx5_0/1"),
+            Finding::unanswered(Id::DeviceAnswers, "mlx5_0 has not answered"),
+        )];
+        let subjects: Vec<Subject<'_>> = silent.iter().map(Subject::of_link).collect();
+        let mut waiting = Waiting::default();
+        for now_s in [5, 30] {
+            waiting.date(&subjects, true, now_s * SECOND);
+        }
+        let age_ns = waiting.blamed_ns(&subjects[0], 30 * SECOND);
+        assert_eq!(age_ns, 25 * SECOND);
+    }
+
+    #[test]
+    fn the_count_of_a_link_that_is_gone_is_kept_for_its_minute() {
+        let down = link(
+            "ib0",
+            Some("mlx5_0/1"),
+            Finding::failed(Id::PortState, "INIT", "ACTIVE"),
+        );
+        let mut waiting = Waiting::default();
+        news(&mut waiting, &[down], SECOND);
+        news(&mut waiting, &[], 2 * SECOND);
+        assert_eq!(waiting.brakes.len(), 1);
+        news(&mut waiting, &[], WINDOW_NS);
+        assert_eq!(waiting.brakes.len(), 0);
+    }
+
+    /// The report of these links, of which the boot depends on some, and what was expected.
+    fn report(links: Vec<LinkReport>, bond: Option<LinkWish>) -> (Report, Expectation) {
+        let sys = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sys/fresh-node");
+        let inventory = Inventory::read(&Root::new(sys)).unwrap();
+        let request = Request::from_text("ip=ib0:dhcp");
+        let mut expectation = plan(&request, &inventory).expectation;
+        let mut report = verify(&expectation, &Facts::default());
+        report.links = links;
+        expectation.links = bond.into_iter().collect();
+        (report, expectation)
+    }
+
+    #[test]
+    fn the_last_words_begin_with_what_is_required() {
+        let required = |link: LinkReport| LinkReport {
+            required: true,
+            ..link
+        };
+        let down = || Finding::failed(Id::PortPhysicalState, "Polling", "LinkUp").hint("");
+        let init = || Finding::failed(Id::PortState, "INIT", "ACTIVE").hint("do");
+        let (optional, needed) = (
+            link("ib0", Some("mlx5_0/1"), down()),
+            required(link("ib1", Some("mlx5_1/1"), init())),
+        );
+        let (found, expectation) = report(vec![optional.clone(), needed], None);
+        let mut waiting = Waiting::default();
+        waiting.date(&Subject::all(&found), false, SECOND);
+        let words = |report: &Report, expectation: &Expectation| {
+            texts(waiting.last_words(report, expectation, 4 * SECOND))
+        };
+        assert_eq!(
+            words(&found, &expectation),
+            [
+                "ERROR mlx5_1/1: port is not ACTIVE: INIT, expected ACTIVE, for 3 s [port.state]",
+                "ERROR   do",
+                "WARN mlx5_0/1 (not required): no physical link: Polling, expected LinkUp, for 3 s \
+                 [port.physical_state]",
+            ]
+        );
+        // The boot depends on a number of links only.
+        let (found, expectation) = report(vec![optional.clone()], None);
+        let any =
+            "mlx5_0/1: no physical link: Polling, expected LinkUp, for 3 s [port.physical_state]";
+        assert_eq!(words(&found, &expectation), [format!("ERROR {any}")]);
+        // A bond has no carrier because of its interface.
+        let bond = LinkWish {
+            target: "bond0".to_owned().into(),
+            required: true,
+            bond: Some(BondWish {
+                slaves: vec!["ib0".to_owned()],
+                ..BondWish::default()
+            }),
+            ..LinkWish::default()
+        };
+        let carrier = Finding::failed(Id::BondCarrier, "no carrier", "carrier").hint("");
+        let of_bond = LinkReport::new(&bond, None, vec![carrier]);
+        let (found, expectation) = report(vec![optional, of_bond], Some(bond));
+        assert_eq!(
+            words(&found, &expectation),
+            [
+                format!("ERROR {any}"),
+                "ERROR bond0: the bond has no carrier: no carrier, expected carrier, for 0 s \
+                 [bond.carrier]"
+                    .to_owned(),
+            ]
+        );
+    }
+
+    #[test]
+    fn without_a_trouble_the_wait_has_a_cause() {
+        let (mut found, _) = report(Vec::new(), None);
+        assert_eq!(otherwise(&found, true), "drivers are loading");
+        assert_eq!(otherwise(&found, false), "more links");
+        found.shortfall = Some("only 1 port".to_owned());
+        assert_eq!(otherwise(&found, false), "only 1 port");
     }
 
     #[test]
@@ -337,7 +516,7 @@ mod tests {
         let mut waiting = Waiting::default();
         let seconds = Duration::from_secs;
         assert_eq!(waiting.due(seconds(3), 0), seconds(2));
-        waiting.spoken.0 = 2;
+        waiting.lines = 2;
         assert_eq!(waiting.next_line(), seconds(35));
         let state = link(
             "ib0",
@@ -354,7 +533,7 @@ mod tests {
     }
 
     #[test]
-    fn a_good_link_with_a_warning_is_said_to_be_verified_and_warned_of() {
+    fn a_good_link_with_a_warning_is_logged_as_verified_and_warned_of() {
         let limited = Finding::failed(Id::PortPkey, "0x7fff", "full membership")
             .hint("")
             .as_warning();

@@ -25,6 +25,7 @@ mod naming;
 mod outcome;
 mod part;
 pub mod probing;
+mod progress;
 mod rejoin;
 mod servers;
 mod settings;
@@ -94,12 +95,12 @@ struct Walk<'a> {
 pub struct End {
     /// Exit code of the program.
     pub code: u8,
-    /// The last look; none if nothing was asked.
+    /// The last look; none if nothing was requested.
     pub report: Option<Report>,
 }
 
-/// Says what is wrong, left to others or refused.
-fn tell_plan(plan: &Plan) {
+/// Logs what is wrong, left to others or refused.
+fn log_plan(plan: &Plan) {
     for complaint in &plan.complaints {
         // Urgent, so that a quiet console shows it: nobody else will.
         ::log::error!("{complaint}");
@@ -120,7 +121,7 @@ fn tell_plan(plan: &Plan) {
 
 /// Carries `plan` out.
 pub async fn run(root: &Root, plan: &Plan, index: &Index, readers: Option<Readers>) -> Result<End> {
-    tell_plan(plan);
+    log_plan(plan);
     if plan.requested_by.is_none() {
         return Ok(End {
             code: Kind::NothingAsked.exit_code(),
@@ -222,15 +223,16 @@ impl<'a> Walk<'a> {
             match step {
                 Step::Wait => {
                     let times = (self.began.elapsed(), self.plan.timeout);
-                    let is_loading = situation.is_loading || situation.is_probing;
-                    self.journal.waiting.speak(&report, is_loading, times);
+                    let (is_loading, expectation) = (self.is_loading(&facts), &self.expectation);
+                    let waiting = &mut self.journal.waiting;
+                    waiting.speak(&report, expectation, is_loading, times);
                 }
                 Step::Linger | Step::End | Step::EndIncomplete => {
                     self.tell(Outcome::Verified, &facts, &report)?;
                 }
                 Step::GiveUp => {
                     self.parts.end();
-                    self.journal.waiting.give_up(&report, self.plan.timeout);
+                    self.give_up(&report);
                     // Where the boot went on already this is only a second look at it.
                     self.tell(self.plan.onfail.into(), &facts, &report)?;
                 }
@@ -240,12 +242,23 @@ impl<'a> Walk<'a> {
                     situation.is_stopped |= self.wait(&mut alarms).await;
                 }
                 Step::EndIncomplete => {
-                    self.journal.waiting.give_up(&report, self.plan.timeout);
+                    self.give_up(&report);
                     return Ok(self.end(report));
                 }
                 Step::End | Step::GiveUp => return Ok(self.end(report)),
             }
         }
+    }
+
+    /// Logs what is missing at the deadline.
+    fn give_up(&self, report: &Report) {
+        let (waiting, timeout) = (&self.journal.waiting, self.plan.timeout);
+        waiting.give_up(report, &self.expectation, timeout);
+    }
+
+    /// A driver is loading, or initialises HCAs.
+    fn is_loading(&self, facts: &Facts) -> bool {
+        self.parts.modules.is_loading() || facts.functions.iter().any(Function::is_initialising)
     }
 
     fn assess(&mut self, situation: &mut Situation, facts: &Facts, report: &Report) {
@@ -263,12 +276,12 @@ impl<'a> Walk<'a> {
         let is_silent = self.readers.as_ref().is_some_and(Readers::is_any_silent);
         let safety = self.looked + self.parts.watch.interval(is_silent);
         let soon = self.families.due().map_or(safety, |due| due.min(safety));
-        let told = self
+        let line = self
             .journal
             .waiting
             .due(self.began.elapsed(), boottime_ns());
         let soon = Instant::now()
-            .checked_add(told)
+            .checked_add(line)
             .map_or(soon, |at| at.min(soon));
         loop {
             let next = self.parts.next(alarms.deadline.min(soon));
@@ -298,6 +311,7 @@ impl<'a> Walk<'a> {
             report,
             information: &self.parts.leasing.information,
             elapsed: self.began.elapsed(),
+            is_loading: self.is_loading(facts),
         };
         if let Some(readers) = &self.readers {
             readers.give_up();
@@ -305,7 +319,7 @@ impl<'a> Walk<'a> {
         self.files.tell(outcome, &source, &mut self.journal)
     }
 
-    /// As the hooks were told.
+    /// The exit code follows the verdict that the hooks have.
     fn end(&self, report: Report) -> End {
         End {
             code: if self.files.is_verified() {
@@ -387,7 +401,7 @@ impl<'a> Walk<'a> {
         facts
     }
 
-    /// Marks what is new, and says what is waited for when that changes.
+    /// Marks what is new, and logs what is awaited when that changes.
     fn note(&mut self, facts: &Facts, report: &Report) {
         let at = Some(facts.taken_ns);
         for device in &facts.devices {
@@ -407,10 +421,9 @@ impl<'a> Walk<'a> {
                 self.journal.mark(Phase::ServerAnswered, &server, at);
             }
         }
-        let is_probing = facts.functions.iter().any(Function::is_initialising);
-        let is_loading = is_probing || self.parts.modules.is_loading();
+        let is_loading = self.is_loading(facts);
         self.journal.follow(report);
         let waiting = &mut self.journal.waiting;
-        waiting.say(report, is_loading, facts.taken_ns);
+        waiting.log_changes(report, is_loading, facts.taken_ns);
     }
 }

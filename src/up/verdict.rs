@@ -1,52 +1,105 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! PURE: the verdict in words.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::handover::Outcome;
+use crate::plan::{Fate, Plan};
+use crate::request::OnFailure;
 use crate::verify::report::{LinkReport, Report, Status};
 use crate::wish::expectation::Require;
 
-/// `all 2 links verified in 3.4 s`, or how many of the required links and servers are missing and
-/// what follows.
-pub fn words(outcome: Outcome, report: &Report, require: Require, elapsed: Duration) -> String {
-    let time = format!("{:.1} s", elapsed.as_secs_f64());
-    let count = |links: &mut dyn Iterator<Item = &LinkReport>| links.count();
+/// What the verdict depends on beside the report.
+#[derive(Debug, Clone, Copy)]
+pub struct Ending<'a> {
+    pub outcome: Outcome,
+    pub require: Require,
+    /// Since the start of the walk.
+    pub elapsed: Duration,
+    /// What follows a failure ([`next`]); none outside the initramfs, where no hook acts.
+    pub next: Option<&'a str>,
+    /// Why the outcome is a failure although enough is verified.
+    pub obstacle: Option<&'a str>,
+}
+
+/// What follows a failure in the initramfs. An argument is named only if the command line has it.
+pub fn next(plan: &Plan) -> &'static str {
+    const CONTINUE: &str = "rd.ib.onfail=continue";
+    let mut tokens = plan.tokens.iter();
+    match plan.onfail {
+        OnFailure::Shell => "an emergency shell follows (rd.ib.onfail=shell)",
+        OnFailure::Reboot => "a reboot follows (rd.ib.onfail=reboot)",
+        OnFailure::Dracut => "dracut now waits for the root file system",
+        OnFailure::Continue
+            if tokens
+                .any(|token| token.origin.argument == CONTINUE && token.fate == Fate::Step) =>
+        {
+            "the boot continues (rd.ib.onfail=continue)"
+        }
+        OnFailure::Continue => "the boot continues",
+    }
+}
+
+/// The number of verified ports, as `rd.ib.require=N` counts them: two RDMA devices may share a
+/// cable, two requests may mean one port, and a bond has no port.
+pub fn good_ports(report: &Report) -> usize {
+    let good = report.links.iter().filter(|link| link.is_good());
+    let ports: BTreeSet<_> = good
+        .filter_map(|link| {
+            let port = (&link.identity, link.name.as_deref()?);
+            let is_alone = link.cable.is_none();
+            Some((link.cable.as_ref(), is_alone.then_some(port)))
+        })
+        .collect();
+    ports.len()
+}
+
+/// `all 2 links verified in 3.4 s`, or how many of the required links, ports or servers are missing
+/// and what follows.
+pub fn words(report: &Report, ending: &Ending<'_>) -> String {
+    let time = format!("{:.1} s", ending.elapsed.as_secs_f64());
     let links = report.links.len();
-    let good = count(&mut report.links.iter().filter(|link| link.is_good()));
-    let next = match outcome {
-        Outcome::Verified => {
-            return match (good, links) {
-                (1, 1) => format!("the link is verified after {time}"),
-                (good, links) if good == links => format!("all {links} links verified in {time}"),
-                _ => format!("{good} of {links} links verified in {time}: as many as required"),
-            };
+    let good = report.links.iter().filter(|link| link.is_good()).count();
+    if ending.outcome == Outcome::Verified {
+        return match (good, links) {
+            (1, 1) => format!("the link is verified after {time}"),
+            (good, links) if good == links => format!("all {links} links verified in {time}"),
+            _ => format!("{good} of {links} links verified in {time}: as many as required"),
+        };
+    }
+    let what = match (shortage(report, ending.require), ending.obstacle) {
+        (Some(shortage), _) => format!("{shortage} after {time}"),
+        (None, Some(obstacle)) => {
+            format!("{good} of {links} links verified after {time}, but {obstacle}")
         }
-        Outcome::Continue => "the boot continues (rd.ib.onfail=continue)",
-        Outcome::Shell => "an emergency shell follows (rd.ib.onfail=shell)",
-        Outcome::Reboot => "a reboot follows (rd.ib.onfail=reboot)",
+        (None, None) => format!("{good} of {links} links verified after {time}"),
     };
-    let required = || report.links.iter().filter(|link| link.required);
-    let (good, needed) = match require {
-        Require::Listed => {
-            let good = count(&mut required().filter(|link| link.is_good()));
-            (good, count(&mut required()))
+    match ending.next {
+        Some(next) => format!("{what}; {next}"),
+        None => what,
+    }
+}
+
+/// How much of what is required is verified; none: enough.
+fn shortage(report: &Report, require: Require) -> Option<String> {
+    let is_counted = |link: &&LinkReport| link.required || require == Require::All;
+    let counted: Vec<&LinkReport> = report.links.iter().filter(is_counted).collect();
+    let (good, needed, what) = match require {
+        Require::Count(n) => (good_ports(report), n as usize, "ports"),
+        Require::Listed | Require::All => {
+            let good = counted.iter().filter(|link| link.is_good()).count();
+            (good, counted.len(), "links")
         }
-        Require::All => (good, links),
-        Require::Count(n) => (good.min(n as usize), n as usize),
     };
+    if good < needed {
+        return Some(format!("{good} of {needed} required {what} verified"));
+    }
+    let servers = report.servers.len();
     let answers = report.servers.iter();
     let answers = answers.filter(|server| server.finding.status == Status::Ok);
-    let (answers, servers) = (answers.count(), report.servers.len());
-    let what = match (good < needed, answers < servers) {
-        (true, _) => format!("{good} of {needed} required links verified after {time}"),
-        (false, true) => format!("{answers} of {servers} servers answered after {time}"),
-        // A driver is still loading, or dracut's files cannot be written.
-        (false, false) => {
-            format!("{good} of {needed} links verified after {time}, and more is required")
-        }
-    };
-    format!("{what}; {next}")
+    let answers = answers.count();
+    (answers < servers).then(|| format!("{answers} of {servers} servers answered"))
 }
 
 #[cfg(test)]
@@ -59,60 +112,166 @@ mod tests {
     use crate::verify::checks::Id;
     use crate::verify::report::Finding;
     use crate::verify::verify;
+    use crate::wish::expectation::Depth;
 
-    /// The report of `ib0` and of the required or optional `ib1`.
-    fn report(good: &[bool], required: usize) -> Report {
+    fn planned(cmdline: &str) -> Plan {
         let sys = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sys/fresh-node");
         let inventory = Inventory::read(&Root::new(sys)).unwrap();
-        let request = Request::from_text("ip=ib0:dhcp");
-        let mut report = verify(&plan(&request, &inventory).expectation, &Facts::default());
-        let link = |(number, good): (usize, &bool)| LinkReport {
+        plan(&Request::from_text(cmdline), &inventory)
+    }
+
+    /// The report of links that are good (`+`) or not; the first ones are required.
+    fn report(links: &str, required: usize) -> Report {
+        let mut report = verify(&planned("ip=ib0:dhcp").expectation, &Facts::default());
+        let link = |(number, sign): (usize, char)| LinkReport {
             required: number < required,
-            status: if *good { Status::Ok } else { Status::Critical },
+            name: Some(format!("mlx5_{number}/1")),
+            status: match sign {
+                '+' => Status::Ok,
+                _ => Status::Critical,
+            },
             checks: vec![Finding::ok(Id::PortState, "ACTIVE")],
             ..report.links[0].clone()
         };
-        report.links = good.iter().enumerate().map(link).collect();
+        report.links = links.chars().enumerate().map(link).collect();
         report
     }
 
+    fn ending(outcome: Outcome, require: Require) -> Ending<'static> {
+        Ending {
+            outcome,
+            require,
+            elapsed: Duration::from_millis(3400),
+            next: Some("the boot continues"),
+            obstacle: None,
+        }
+    }
+
     #[test]
-    fn the_verdict_counts_the_links_and_says_what_follows() {
-        let words = |outcome, report: &Report, require| {
-            words(outcome, report, require, Duration::from_millis(3400))
-        };
-        let (one, two) = (report(&[true], 1), report(&[true, true], 2));
-        let listed = Require::Listed;
-        for (expected, found) in [
+    fn the_verdict_counts_what_is_required_and_names_what_follows() {
+        let (verified, failed) = (Outcome::Verified, Outcome::Continue);
+        let two = Require::Count(2);
+        for (links, required, outcome, require, expected) in [
             (
+                "+",
+                1,
+                verified,
+                Require::Listed,
                 "the link is verified after 3.4 s",
-                words(Outcome::Verified, &one, listed),
             ),
             (
+                "++",
+                2,
+                verified,
+                Require::Listed,
                 "all 2 links verified in 3.4 s",
-                words(Outcome::Verified, &two, listed),
             ),
             (
+                "+-",
+                1,
+                verified,
+                Require::Listed,
                 "1 of 2 links verified in 3.4 s: as many as required",
-                words(Outcome::Verified, &report(&[true, false], 1), listed),
             ),
             (
-                "0 of 1 required links verified after 3.4 s; the boot continues \
-                 (rd.ib.onfail=continue)",
-                words(Outcome::Continue, &report(&[false, true], 1), listed),
+                "-+",
+                1,
+                failed,
+                Require::Listed,
+                "0 of 1 required links verified after 3.4 s; the boot continues",
             ),
             (
-                "1 of 2 required links verified after 3.4 s; a reboot follows \
-                 (rd.ib.onfail=reboot)",
-                words(Outcome::Reboot, &report(&[true, false], 0), Require::All),
+                "+-",
+                0,
+                failed,
+                Require::All,
+                "1 of 2 required links verified after 3.4 s; the boot continues",
             ),
             (
-                "1 of 3 required links verified after 3.4 s; an emergency shell follows \
-                 (rd.ib.onfail=shell)",
-                words(Outcome::Shell, &one, Require::Count(3)),
+                "+-",
+                0,
+                failed,
+                two,
+                "1 of 2 required ports verified after 3.4 s; the boot continues",
             ),
         ] {
-            assert_eq!(found, expected);
+            let words = words(&report(links, required), &ending(outcome, require));
+            assert_eq!(words, expected);
+        }
+    }
+
+    #[test]
+    fn outside_the_initramfs_nothing_follows() {
+        let failed = Ending {
+            next: None,
+            ..ending(Outcome::Reboot, Require::Listed)
+        };
+        assert_eq!(
+            words(&report("-", 1), &failed),
+            "0 of 1 required links verified after 3.4 s"
+        );
+    }
+
+    #[test]
+    fn an_argument_is_named_only_if_it_is_given() {
+        for (cmdline, expected) in [
+            ("ip=ib0:dhcp", "the boot continues"),
+            (
+                "ip=ib0:dhcp rd.ib.onfail=continue",
+                "the boot continues (rd.ib.onfail=continue)",
+            ),
+            (
+                "ip=ib0:dhcp rd.ib.onfail=shell",
+                "an emergency shell follows (rd.ib.onfail=shell)",
+            ),
+            (
+                "ip=ib0:dhcp rd.ib.onfail=reboot",
+                "a reboot follows (rd.ib.onfail=reboot)",
+            ),
+            (
+                "ip=ib0:dhcp root=nfs:10.0.0.2:/srv",
+                "dracut now waits for the root file system",
+            ),
+            (
+                "ip=ib0:dhcp root=nfs:10.0.0.2:/srv rd.ib.onfail=continue",
+                "the boot continues (rd.ib.onfail=continue)",
+            ),
+        ] {
+            assert_eq!(next(&planned(cmdline)), expected, "{cmdline}");
+        }
+        // A kernel that saves a crash dump does not do what the argument requests.
+        let mut dump = planned("ip=ib0:dhcp rd.ib.onfail=reboot");
+        dump.onfail = OnFailure::Continue;
+        assert_eq!(next(&dump), "the boot continues");
+    }
+
+    #[test]
+    fn the_verdict_names_what_prevents_success_although_enough_is_verified() {
+        let failed = |obstacle| Ending {
+            obstacle: Some(obstacle),
+            ..ending(Outcome::Continue, Require::Listed)
+        };
+        assert_eq!(
+            words(&report("++", 1), &failed("drivers are still loading")),
+            "2 of 2 links verified after 3.4 s, but drivers are still loading; the boot continues"
+        );
+        // What is missing precedes it.
+        assert_eq!(
+            words(&report("+-", 2), &failed("drivers are still loading")),
+            "1 of 2 required links verified after 3.4 s; the boot continues"
+        );
+    }
+
+    #[test]
+    fn two_devices_with_one_cable_are_one_port() {
+        let sys = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sys/socket-direct");
+        let facts = Facts::gather(&Root::new(sys), None, &[], Depth::Ports);
+        let ports = facts.ports().count();
+        for required in [1, u32::try_from(ports).unwrap()] {
+            let expectation = planned(&format!("rd.ib.require={required}")).expectation;
+            let report = verify(&expectation, &facts);
+            assert_eq!(good_ports(&report) >= required as usize, report.satisfied);
+            assert!(good_ports(&report) < ports, "{ports} ports");
         }
     }
 }

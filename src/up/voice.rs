@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! PURE: the words about a link or a server that `up` waits for. While a trouble is younger than its
+//! PURE: the words about each link or server that `up` waits for. While a trouble is younger than its
 //! usual time, the words only name what is awaited; cause and remedy come after that time.
 
-use std::time::Duration;
-
 use crate::error::printable;
+use crate::rdma::types::LinkLayer;
 use crate::system::clock::SECOND;
 use crate::verify::SWEEPING;
 use crate::verify::checks::{Awaits, Id};
 use crate::verify::report::{Finding, LinkReport, Report, ServerReport, Status};
-
-/// More subjects than this are counted by cause.
-const NAMED: usize = 3;
+use crate::wish::bond::BondWish;
+use crate::wish::expectation::{Expectation, Target};
 
 /// A link or a server of the report.
 #[derive(Debug)]
@@ -20,6 +18,10 @@ pub struct Subject<'a> {
     pub key: String,
     /// The name in messages.
     pub object: String,
+    /// The request of a link; none: a server.
+    pub target: Option<&'a Target>,
+    /// Of the port of a link.
+    link_layer: Option<LinkLayer>,
     pub required: bool,
     /// What is wrong; none: nothing.
     pub trouble: Option<&'a Finding>,
@@ -28,7 +30,7 @@ pub struct Subject<'a> {
 }
 
 impl<'a> Subject<'a> {
-    /// What is to be told about a link.
+    /// The subject of a link.
     pub fn of_link(link: &'a LinkReport) -> Subject<'a> {
         let verified = || format!("{}: verified: {}", link.object(), link.description());
         let mut good = Vec::new();
@@ -41,16 +43,18 @@ impl<'a> Subject<'a> {
             good.extend(warning.map(|line| (log::Level::Warn, line)));
         }
         Subject {
-            // Any port may be meant by one request: each port is a subject.
-            key: format!("{} {}", link.target, link.object()),
+            // Any port may be meant by one request: each port is a subject. Names of interfaces change.
+            key: format!("{} {}", link.target, link.name.as_deref().unwrap_or("")),
             object: printable(&link.object()),
+            target: Some(&link.target),
+            link_layer: link.link_layer,
             required: link.required,
             trouble: link.trouble().filter(|_| !link.is_good()),
             good,
         }
     }
 
-    /// What is to be told about a server that must answer.
+    /// The subject of a server that must answer.
     pub fn of_server(server: &'a ServerReport) -> Subject<'a> {
         let finding = &server.finding;
         let is_wrong = matches!(finding.status, Status::Unknown | Status::Critical);
@@ -59,6 +63,8 @@ impl<'a> Subject<'a> {
         Subject {
             key: format!("server {}", server.server),
             object: server.server.to_string(),
+            target: None,
+            link_layer: None,
             required: true,
             trouble: is_wrong.then_some(finding),
             good: if is_wrong { Vec::new() } else { vec![good] },
@@ -79,26 +85,63 @@ impl<'a> Subject<'a> {
             return self.good.clone();
         };
         let texts = match is_usual(finding, age_ns) {
-            true => vec![format!("{}: waiting for {}", self.object, awaited(finding))],
+            true => vec![format!(
+                "{}: waiting for {}",
+                self.object,
+                self.awaited(finding)
+            )],
             false => lines(&self.object, "waiting: ", finding),
         };
         let line = |text| (log::Level::Info, text);
         texts.into_iter().map(line).collect()
     }
 
-    /// The lines at the deadline: what is wrong or warns, and for how many seconds.
-    pub fn last_words(&self, age_s: u64) -> Vec<String> {
+    /// The lines at the deadline: what is wrong or warns, and for how many seconds. An optional
+    /// subject is marked.
+    pub fn last_words(&self, age_s: u64, is_optional: bool) -> Vec<String> {
         let Some(finding) = self.trouble else {
             let warnings = self.good.iter().skip(1);
             return warnings.map(|(_, line)| line.clone()).collect();
         };
+        let mark = if is_optional { " (not required)" } else { "" };
         let problem = format!("{}, for {age_s} s", finding.problem());
-        two_lines(&self.object, "", &problem, finding)
+        two_lines(&format!("{}{mark}", self.object), "", &problem, finding)
     }
-}
 
-fn awaited(finding: &Finding) -> &'static str {
-    finding.check.row().awaits.words()
+    fn awaited(&self, finding: &Finding) -> &'static str {
+        let is_infiniband = self
+            .link_layer
+            .is_none_or(|layer| layer == LinkLayer::InfiniBand);
+        match finding.check.row().awaits {
+            // No subnet manager configures an Ethernet port.
+            Awaits::SubnetManager if !is_infiniband => "the port",
+            awaits => awaits.words(),
+        }
+    }
+
+    /// The cause of the wait in a few words; none without a trouble.
+    pub fn cause(&self, age_ns: u64) -> Option<String> {
+        let finding = self.trouble?;
+        if is_usual(finding, age_ns) {
+            return Some(format!("awaiting {}", self.awaited(finding)));
+        }
+        if finding.status == Status::Unknown {
+            return Some(finding.problem());
+        }
+        let found = finding.found.as_deref().map(printable);
+        Some(match (finding.check, found) {
+            (Id::PortState, Some(found)) => found,
+            (check, Some(found)) => format!("{}: {found}", check.row().failure),
+            (_, None) => finding.problem(),
+        })
+    }
+
+    /// What is requested of it, if it is a bond.
+    pub fn bond<'e>(&self, expectation: &'e Expectation) -> Option<&'e BondWish> {
+        let target = self.target?;
+        let mut wishes = expectation.links.iter();
+        wishes.find(|wish| wish.target == *target)?.bond.as_ref()
+    }
 }
 
 /// Whether a machine without a fault may be in this state for so long.
@@ -114,7 +157,8 @@ pub fn usual_ns(check: Id) -> u64 {
 
 /// Whether the trouble may end with a driver that is still loading.
 pub fn is_of_driver(check: Id) -> bool {
-    matches!(check.row().awaits, Awaits::Driver | Awaits::Members)
+    // The driver of a device that does not answer is loaded.
+    check != Id::DeviceAnswers && matches!(check.row().awaits, Awaits::Driver | Awaits::Members)
 }
 
 /// `BEFORE` `OBJECT: PROBLEM [CHECK]`, and below it the action.
@@ -128,73 +172,6 @@ fn two_lines(object: &str, before: &str, problem: &str, finding: &Finding) -> Ve
     let action = finding.hint.as_deref().map(printable);
     lines.extend(action.map(|action| format!("  {action}")));
     lines
-}
-
-/// The cause of a wait in a few words.
-fn cause(finding: &Finding, age_ns: u64) -> String {
-    if is_usual(finding, age_ns) {
-        return format!("awaiting {}", awaited(finding));
-    }
-    let found = finding.found.as_deref().map(printable);
-    match (finding.check, found) {
-        (Id::PortState, Some(found)) => found,
-        (check, Some(found)) if finding.status != Status::Unknown => {
-            format!("{}: {found}", check.row().failure)
-        }
-        _ => finding.problem(),
-    }
-}
-
-/// The line while `up` waits: `waiting for ib0 (mlx5_0/1), 30 s of 180 s: CAUSE`. Each subject has
-/// the age of its trouble, ns; `otherwise`: the cause if no subject has a trouble.
-pub fn progress(
-    subjects: &[(Subject<'_>, u64)],
-    otherwise: &str,
-    (elapsed, timeout): (Duration, Duration),
-) -> String {
-    let time = format!("{} s of {} s", elapsed.as_secs(), timeout.as_secs());
-    let has_required = subjects
-        .iter()
-        .any(|(subject, _)| subject.required && subject.trouble.is_some());
-    let causes: Vec<(&str, String)> = subjects
-        .iter()
-        .filter(|(subject, _)| subject.required || !has_required)
-        .filter_map(|(subject, age_ns)| {
-            Some((subject.object.as_str(), cause(subject.trouble?, *age_ns)))
-        })
-        .collect();
-    let what = match causes.as_slice() {
-        [] => return format!("waiting, {time}: {otherwise}"),
-        [(object, cause)] => return format!("waiting for {object}, {time}: {cause}"),
-        causes if causes.len() <= NAMED => {
-            let each = causes
-                .iter()
-                .map(|(object, cause)| format!("{object} {cause}"));
-            each.collect::<Vec<String>>().join("; ")
-        }
-        causes => counted(causes),
-    };
-    format!("waiting for {} links, {time}: {what}", causes.len())
-}
-
-/// The number of subjects of each cause, the most frequent first.
-fn counted(causes: &[(&str, String)]) -> String {
-    let mut counts: Vec<(usize, &str)> = Vec::new();
-    for (_, cause) in causes {
-        match counts.iter_mut().find(|(_, known)| known == cause) {
-            Some((count, _)) => *count += 1,
-            None => counts.push((1, cause)),
-        }
-    }
-    counts.sort_by_key(|(count, _)| std::cmp::Reverse(*count));
-    let rest: usize = counts.iter().skip(NAMED).map(|(count, _)| count).sum();
-    let mut texts: Vec<String> = counts
-        .iter()
-        .take(NAMED)
-        .map(|(count, cause)| format!("{count} x {cause}"))
-        .collect();
-    texts.extend((rest > 0).then(|| format!("{rest} x other causes")));
-    texts.join("; ")
 }
 
 #[cfg(test)]
@@ -220,42 +197,10 @@ mod tests {
         Finding::failed(Id::PortState, found, "ACTIVE").hint("start a subnet manager")
     }
 
-    fn said(links: &[LinkReport], age_s: u64) -> String {
-        let subjects: Vec<_> = links
-            .iter()
-            .map(|link| (Subject::of_link(link), age_s * SECOND))
-            .collect();
-        let times = (Duration::from_secs(30), Duration::from_secs(180));
-        progress(&subjects, "drivers are loading", times)
-    }
-
     #[test]
-    fn one_line_says_what_is_waited_for() {
-        let down = Finding::failed(Id::PortPhysicalState, "Polling", "LinkUp");
-        assert_eq!(said(&[], 20), "waiting, 30 s of 180 s: drivers are loading");
-        assert_eq!(
-            said(&[link(0, &init())], 20),
-            "waiting for ib0 (mlx5_0/1), 30 s of 180 s: INIT, no subnet manager has configured this port"
-        );
-        assert_eq!(
-            said(&[link(0, &init())], 9),
-            "waiting for ib0 (mlx5_0/1), 30 s of 180 s: awaiting the subnet manager"
-        );
-        assert_eq!(
-            said(&[link(0, &init()), link(1, &down)], 9),
-            "waiting for 2 links, 30 s of 180 s: ib0 (mlx5_0/1) awaiting the subnet manager; \
-             ib1 (mlx5_1/1) no physical link: Polling"
-        );
-        let mut links: Vec<LinkReport> = (0..14).map(|number| link(number, &init())).collect();
-        links.extend([link(14, &down), link(15, &down)]);
-        assert_eq!(
-            said(&links, 20),
-            "waiting for 16 links, 30 s of 180 s: 14 x INIT, no subnet manager has configured this \
-             port; 2 x no physical link: Polling"
-        );
-        // A link that is not required is no reason to wait.
-        links[14].required = false;
-        assert!(said(&links, 20).starts_with("waiting for 15 links, "));
+    fn a_device_that_does_not_answer_awaits_no_driver() {
+        assert!(is_of_driver(Id::DevicePresent) && is_of_driver(Id::BondPresent));
+        assert!(!is_of_driver(Id::DeviceAnswers));
     }
 
     #[test]

@@ -439,7 +439,7 @@ table! {
         failure: "no such bond",
         why: "the requested bond exists",
         hint: "ibboot up creates the bond; look for another program that removes it",
-        awaits: Setting,
+        awaits: Driver,
         files: [&["{netdev}/uevent", "{netdev}/bonding"]],
         applies: bond(|_, _| true),
         evaluate: bond::present,

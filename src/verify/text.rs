@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A report for people: the whole table, and a summary. Pure.
 
+use std::cmp::Reverse;
+
 use crate::error::printable;
 use crate::system::terminal::{Colour, Terminal};
 use crate::verify::checks::Id;
@@ -67,7 +69,7 @@ impl Report {
     pub fn summary(&self, terminal: &Terminal) -> String {
         let mut out = String::new();
         for module in &self.modules {
-            if module.finding.status != Status::Ok {
+            if is_wrong(&module.finding) {
                 trouble(&mut out, &module.name, &module.finding, terminal);
             }
         }
@@ -162,33 +164,50 @@ impl Report {
         self.links.iter().any(|link| link.required)
     }
 
-    /// `CHECK of OBJECT` for each object that is not as expected, the required ones first.
+    /// What causes the verdict, the worst first, of equals the required objects before the others:
+    /// `CHECK of OBJECT`, the number of ports if no link explains the verdict, wrong arguments.
     fn causes(&self) -> Vec<String> {
         let of = |finding: &Finding, object: &str| {
-            format!("{} of {}", finding.check.row().name, printable(object))
+            let cause = format!("{} of {}", finding.check.row().name, printable(object));
+            (finding.status, cause)
         };
-        let link = |link: &LinkReport| Some(of(link.trouble()?, &link.object()));
+        let link = |link: &LinkReport| {
+            let (_, cause) = of(link.trouble()?, &link.object());
+            Some((link.status, cause))
+        };
         let (required, optional): (Vec<&LinkReport>, Vec<&LinkReport>) = self
             .links
             .iter()
             .partition(|link| link.required && !link.is_good());
-        let modules = self
-            .modules
-            .iter()
-            .filter(|m| m.finding.status != Status::Ok);
+        let modules = self.modules.iter().filter(|m| is_wrong(&m.finding));
         let servers = self.servers.iter().filter(|s| is_wrong(&s.finding));
         let root = self.root.iter().flat_map(|root| &root.findings);
         let causes = required.into_iter().filter_map(link);
         let causes = causes.chain(servers.map(|s| of(&s.finding, &s.server.to_string())));
         let causes = causes.chain(root.filter(|f| is_wrong(f)).map(|f| of(f, "root")));
         let causes = causes.chain(optional.into_iter().filter_map(link));
+        // As in `reason`: a link that failed explains more than the number.
+        let is_explained = self.links.iter().any(|link| link.status == self.status);
+        let shortfall = self.shortfall.iter().filter(|_| !is_explained);
+        let causes = causes.chain(shortfall.map(|_| (self.status, TOO_FEW.to_owned())));
         let causes = causes.chain(modules.map(|m| of(&m.finding, &m.name)));
         let complaints = self.complaints.iter();
-        causes
-            .chain(complaints.map(|_| "a wrong argument".to_owned()))
-            .collect()
+        let mut causes: Vec<(Status, String)> = causes
+            .chain(complaints.map(|_| (Status::Unknown, WRONG.to_owned())))
+            .collect();
+        // The verdict does not depend on what is worse than itself: that is at most a warning.
+        let weight = |status: Status| match status > self.status {
+            true => Status::Warning,
+            false => status,
+        };
+        causes.sort_by_key(|(status, _)| Reverse((weight(*status), *status)));
+        causes.into_iter().map(|(_, cause)| cause).collect()
     }
 }
+
+/// The causes that are no check.
+const TOO_FEW: &str = "too few verified ports";
+const WRONG: &str = "a wrong argument";
 
 /// The colour of a status.
 pub fn colour(status: Status) -> Option<Colour> {
@@ -264,4 +283,112 @@ fn line(out: &mut String, indent: usize, status: Status, name: &str, found: &str
     );
     out.push_str(text.trim_end());
     out.push('\n');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::verify::report::{ModuleReport, ServerReport};
+    use crate::wish::expectation::{LinkWish, Target};
+
+    fn report(status: Status, links: Vec<LinkReport>) -> Report {
+        Report {
+            schema: crate::SCHEMA,
+            boot_id: None,
+            taken_ns: 0,
+            status,
+            satisfied: status <= Status::Warning,
+            require: "any InfiniBand port".to_owned(),
+            shortfall: None,
+            modules: Vec::new(),
+            links,
+            others: Vec::new(),
+            servers: Vec::new(),
+            root: None,
+            complaints: Vec::new(),
+        }
+    }
+
+    fn link(name: &str, required: bool, finding: Finding) -> LinkReport {
+        let wish = LinkWish {
+            target: Target::Named(name.to_owned()),
+            required,
+            ..LinkWish::default()
+        };
+        LinkReport::new(&wish, None, vec![finding])
+    }
+
+    fn slow(name: &str) -> LinkReport {
+        let finding = Finding::failed(Id::PortLanes, "50 Gb/sec (1X HDR)", "4 lanes");
+        link(name, false, finding.as_warning())
+    }
+
+    fn module(finding: Finding) -> ModuleReport {
+        ModuleReport {
+            name: "ib_core".to_owned(),
+            requested_by: None,
+            finding,
+        }
+    }
+
+    #[test]
+    fn the_verdict_names_the_worst_cause_first() {
+        let init = |required| {
+            let finding = Finding::failed(Id::PortState, "INIT", "ACTIVE");
+            link("b", required, finding)
+        };
+        let ending = |report: &Report| {
+            let verdict = report.verdict();
+            let (_, causes) = verdict.split_once("; because of ").unwrap();
+            causes.to_owned()
+        };
+        let short = |links| Report {
+            shortfall: Some("rd.ib.require=2".to_owned()),
+            ..report(Status::Critical, links)
+        };
+        // One port that works with a warning, and one that does not.
+        assert_eq!(
+            ending(&short(vec![slow("a"), init(false)])),
+            "port.state of b and 1 more\n"
+        );
+        // Each port there is works.
+        assert_eq!(
+            ending(&short(vec![slow("a"), slow("b")])),
+            "too few verified ports and 2 more\n"
+        );
+        let mut wrong = report(Status::Unknown, vec![slow("a")]);
+        wrong.complaints.push("rd.ib.mode=foo".to_owned());
+        assert_eq!(ending(&wrong), "a wrong argument and 1 more\n");
+        // A failure that the boot does not depend on is not the cause of UNKNOWN.
+        let unknown = link("a", true, Finding::unknown(Id::PortState));
+        let optional = report(Status::Unknown, vec![init(false), unknown]);
+        assert_eq!(ending(&optional), "port.state of a and 1 more\n");
+        let mut server = report(Status::Critical, vec![slow("a")]);
+        server.servers.push(ServerReport {
+            server: serde_json::from_str(r#"{"address":"10.0.0.2","port":null}"#).unwrap(),
+            requested_by: None,
+            finding: Finding::failed(Id::ServerRdma, "no answer", ""),
+        });
+        assert_eq!(ending(&server), "server.rdma of 10.0.0.2 and 1 more\n");
+        let mut warning = report(Status::Warning, vec![slow("a")]);
+        let finding = Finding::failed(Id::ModuleLive, "not loaded", "live");
+        warning.modules.push(module(finding));
+        assert_eq!(ending(&warning), "module.live of ib_core and 1 more\n");
+    }
+
+    #[test]
+    fn a_skipped_check_of_a_module_is_no_failure() {
+        let terminal = Terminal {
+            columns: 80,
+            has_colours: false,
+        };
+        let mut found = report(Status::Warning, vec![slow("a")]);
+        let failed = Finding::failed(Id::ModuleLive, "not loaded", "live");
+        found.modules.push(module(failed));
+        found.modules.push(module(Finding::skipped(Id::RdmaNetns)));
+        let text = found.summary(&terminal);
+        assert!(!text.contains("rdma.netns"), "{text}");
+        let verdict = "because of\nmodule.live of ib_core and 1 more\n";
+        assert!(text.ends_with(verdict), "{text}");
+    }
 }

@@ -2,7 +2,7 @@
 //! PURE: what happened on each port, bond and server, side by side.
 
 use super::Timeline;
-use crate::handover::Phase;
+use crate::handover::{Mark, Phase};
 use crate::verify::checks::Awaits;
 
 /// What fills a stretch of a lane.
@@ -53,7 +53,7 @@ impl Timeline {
             }
         }
         let drivers = self.marks.iter().filter(|mark| mark.phase == Phase::Driver);
-        let drivers = drivers.filter_map(|mark| Some((mark.start_ns, mark.end_ns?, Fill::Load)));
+        let drivers = drivers.filter_map(|mark| self.span(mark, Fill::Load));
         let drivers = Lane {
             name: "drivers".to_owned(),
             spans: drivers.collect(),
@@ -71,9 +71,14 @@ impl Timeline {
 
     fn spans_of(&self, name: &str) -> Vec<(u64, u64, Fill)> {
         let waits = self.waits().filter(|(mark, _)| is_of(&mark.object, name));
-        let spans = waits
-            .filter_map(|(mark, awaits)| Some((mark.start_ns, mark.end_ns?, Fill::Wait(awaits))));
+        let spans = waits.filter_map(|(mark, awaits)| self.span(mark, Fill::Wait(awaits)));
         spans.collect()
+    }
+
+    /// The part of a span before the handover; none if the span has no such part.
+    fn span(&self, mark: &Mark, fill: Fill) -> Option<(u64, u64, Fill)> {
+        let to_ns = mark.end_ns?.min(self.end_ns());
+        (mark.start_ns < to_ns).then_some((mark.start_ns, to_ns, fill))
     }
 
     fn verified(&self, name: &str) -> Option<u64> {

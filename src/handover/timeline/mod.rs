@@ -12,6 +12,9 @@ use serde::{Deserialize, Serialize};
 use crate::handover::{Mark, Outcome, Phase, State};
 use crate::verify::report::Report;
 
+/// More marks than this are not shown: a file that has them was not written by `up`.
+const MOST: usize = 4096;
+
 /// `ibboot timeline --format json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Timeline {
@@ -47,6 +50,7 @@ pub fn timeline(state: &State, check: Option<&Report>, machine: Machine) -> Time
     marks.extend(state.marks.iter().cloned());
     marks.extend(check.map(|report| moment(Phase::CheckedAfterBoot, report.taken_ns)));
     marks.sort_by_key(|mark| mark.start_ns);
+    marks.truncate(MOST);
     Timeline {
         schema: crate::SCHEMA,
         host: machine.host,

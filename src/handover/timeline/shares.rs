@@ -9,6 +9,9 @@ use crate::handover::{Mark, Outcome, Phase};
 use crate::system::clock::SECOND;
 use crate::verify::checks::Awaits;
 
+/// A shorter stretch is a part of the one before, ns.
+const SHORT: u64 = 1_000_000;
+
 /// What the boot did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Share {
@@ -62,13 +65,23 @@ pub fn noun(awaits: Awaits) -> &'static str {
 
 /// A stretch of the boot.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Piece {
+pub struct Piece<'a> {
     /// Start, ns since kernel start.
     pub from_ns: u64,
     /// End, ns since kernel start.
     pub to_ns: u64,
     /// What the boot did meanwhile.
     pub share: Share,
+    /// The link or server that waited; empty if none did.
+    pub object: &'a str,
+}
+
+/// A wait on which the handover may have depended.
+struct Wait<'a> {
+    /// The most important wait has the lowest rank.
+    rank: usize,
+    mark: &'a Mark,
+    awaits: Awaits,
 }
 
 /// Seconds with one decimal.
@@ -92,11 +105,19 @@ impl Timeline {
         let verified = self.marks.iter().rev().filter(is_verified);
         let verified = verified.filter(|mark| mark.start_ns <= end);
         let waits = self.waits().filter(|(mark, _)| mark.start_ns < end);
-        let lasting = |mark: &Mark| (mark.end_ns.map(|ns| ns.min(end)), Reverse(mark.start_ns));
+        let lasting = |mark: &Mark| {
+            let until = mark.end_ns.map(|ns| ns.min(end));
+            (!mark.optional, until, Reverse(mark.start_ns))
+        };
         let longest = waits.map(|(mark, _)| mark).max_by_key(|mark| lasting(mark));
         let longest = longest.filter(|_| self.outcome != Outcome::Verified);
-        let found = longest.into_iter().chain(verified);
-        found.map(|mark| mark.object.as_str()).collect()
+        let mut names: Vec<&str> = Vec::new();
+        for mark in longest.into_iter().chain(verified) {
+            if !names.contains(&mark.object.as_str()) {
+                names.push(&mark.object);
+            }
+        }
+        names
     }
 
     /// The waits: the mark, and what was awaited.
@@ -105,82 +126,109 @@ impl Timeline {
         waits.filter_map(|mark| Some((mark, mark.awaited?)))
     }
 
+    /// The waits of critical objects, and for a driver, before a port is known.
+    fn ranked(&self) -> Vec<Wait<'_>> {
+        let critical = self.critical();
+        let rank = |mark: &Mark, awaits: Awaits| {
+            let of = critical.iter().position(|name| is_of(&mark.object, name));
+            of.or_else(|| (awaits == Awaits::Driver).then_some(critical.len()))
+        };
+        let waits = self.waits().filter_map(|(mark, awaits)| {
+            let rank = rank(mark, awaits)?;
+            Some(Wait { rank, mark, awaits })
+        });
+        waits.collect()
+    }
+
     /// The boot from kernel start to handover, without a gap.
-    pub(super) fn pieces(&self) -> Vec<Piece> {
-        let end = self.end_ns();
-        let mut bounds = vec![0, end];
-        bounds.extend(self.first(Phase::Started));
-        bounds.extend(self.marks.iter().flat_map(|mark| {
-            let span = mark.end_ns.map(|end_ns| [mark.start_ns, end_ns]);
-            span.into_iter().flatten()
-        }));
-        bounds.retain(|bound| *bound <= end);
+    pub(super) fn pieces(&self) -> Vec<Piece<'_>> {
+        let (end, started) = (self.end_ns(), self.first(Phase::Started));
+        let waits = self.ranked();
+        let loads = self.marks.iter().filter(|mark| mark.phase == Phase::Driver);
+        let loads: Vec<&Mark> = loads.collect();
+        let spans = waits
+            .iter()
+            .map(|wait| wait.mark)
+            .chain(loads.iter().copied());
+        let mut bounds: Vec<u64> = spans
+            .flat_map(|mark| [mark.start_ns, mark.end_ns.unwrap_or(mark.start_ns)])
+            .chain([0, end])
+            .chain(started)
+            .filter(|bound| *bound <= end)
+            .collect();
         bounds.sort_unstable();
         bounds.dedup();
-        let mut pieces: Vec<Piece> = Vec::new();
+        let covers = |mark: &Mark, ns| mark.start_ns <= ns && mark.end_ns > Some(ns);
+        let mut pieces: Vec<Piece<'_>> = Vec::new();
         for (from_ns, to_ns) in bounds.iter().copied().zip(bounds.iter().copied().skip(1)) {
-            let share = self.share_at(from_ns);
-            match pieces.last_mut().filter(|piece| piece.share == share) {
-                Some(piece) => piece.to_ns = to_ns,
-                None => pieces.push(Piece {
+            let wait = waits.iter().filter(|wait| covers(wait.mark, from_ns));
+            let (share, object) = match wait.min_by_key(|wait| wait.rank) {
+                _ if started.is_some_and(|start| from_ns < start) => (Share::Before, ""),
+                Some(wait) => (Share::Wait(wait.awaits), wait.mark.object.as_str()),
+                None if loads.iter().any(|mark| covers(mark, from_ns)) => (Share::Drivers, ""),
+                None => (Share::Other, ""),
+            };
+            match pieces.last_mut() {
+                Some(last)
+                    if (last.share, last.object) == (share, object) || to_ns - from_ns < SHORT =>
+                {
+                    last.to_ns = to_ns;
+                }
+                _ => pieces.push(Piece {
                     from_ns,
                     to_ns,
                     share,
+                    object,
                 }),
             }
         }
         pieces
     }
 
-    /// What the boot did at a moment: the wait of the first critical object that waited, otherwise the
-    /// wait for a driver, before a port is known.
-    fn share_at(&self, ns: u64) -> Share {
-        if self.first(Phase::Started).is_some_and(|start| ns < start) {
-            return Share::Before;
-        }
-        let covers = |mark: &Mark| mark.start_ns <= ns && mark.end_ns > Some(ns);
-        let waits: Vec<(&Mark, Awaits)> = self.waits().filter(|(mark, _)| covers(mark)).collect();
-        let critical = self.critical().into_iter();
-        let mut of_critical =
-            critical.filter_map(|name| waits.iter().find(|(mark, _)| is_of(&mark.object, name)));
-        let of_driver = waits.iter().find(|(_, awaits)| *awaits == Awaits::Driver);
-        let loads = |mark: &Mark| mark.phase == Phase::Driver && covers(mark);
-        match of_critical.next().or(of_driver) {
-            Some((_, awaits)) => Share::Wait(*awaits),
-            None if self.marks.iter().any(loads) => Share::Drivers,
-            None => Share::Other,
-        }
-    }
-
     /// The shares of the boot time, the longest first: ns, what, and of whom.
     pub(super) fn shares(&self) -> Vec<(u64, Share, String)> {
-        let mut sums: Vec<(u64, Share)> = Vec::new();
+        let mut sums: Vec<(u64, Share, Vec<Piece<'_>>)> = Vec::new();
         for piece in self.pieces() {
             let took = piece.to_ns.saturating_sub(piece.from_ns);
-            match sums.iter_mut().find(|(_, share)| *share == piece.share) {
-                Some((sum, _)) => *sum += took,
-                None => sums.push((took, piece.share)),
+            match sums.iter_mut().find(|(_, share, _)| *share == piece.share) {
+                Some((sum, _, pieces)) => {
+                    *sum += took;
+                    pieces.push(piece);
+                }
+                None => sums.push((took, piece.share, vec![piece])),
             }
         }
-        sums.sort_by_key(|(sum, _)| Reverse(*sum));
+        sums.sort_by_key(|(sum, _, _)| Reverse(*sum));
         let named = sums
             .into_iter()
-            .map(|(sum, share)| (sum, share, self.whose(share)));
+            .map(|(sum, share, pieces)| (sum, share, self.whose(share, &pieces)));
         named.collect()
     }
 
-    /// Whose wait: the object, or their number.
-    fn whose(&self, share: Share) -> String {
-        let Share::Wait(awaited) = share else {
+    /// Whose wait: the object, and how many others waited for the same at the same time.
+    fn whose(&self, share: Share, pieces: &[Piece<'_>]) -> String {
+        let longest = pieces
+            .iter()
+            .max_by_key(|piece| piece.to_ns - piece.from_ns);
+        let (Share::Wait(awaited), Some(longest)) = (share, longest) else {
             return String::new();
         };
-        let waits = self.waits().filter(|(_, awaits)| *awaits == awaited);
-        let mut objects: Vec<&str> = waits.map(|(mark, _)| mark.object.as_str()).collect();
-        objects.sort_unstable();
-        objects.dedup();
-        match objects.as_slice() {
-            [one] => (*one).to_owned(),
-            several => format!("{} links", several.len()),
+        let is_beside = |mark: &Mark| {
+            let overlaps = |piece: &Piece<'_>| {
+                mark.start_ns < piece.to_ns && mark.end_ns > Some(piece.from_ns)
+            };
+            pieces.iter().any(overlaps)
+        };
+        let beside = self
+            .waits()
+            .filter(|(mark, awaits)| *awaits == awaited && is_beside(mark));
+        let mut others: Vec<&str> = beside.map(|(mark, _)| mark.object.as_str()).collect();
+        others.retain(|object| *object != longest.object);
+        others.sort_unstable();
+        others.dedup();
+        match others.len() {
+            0 => longest.object.to_owned(),
+            more => format!("{} and {more} more", longest.object),
         }
     }
 }
@@ -197,7 +245,7 @@ mod tests {
             object: object.to_owned(),
             start_ns: start * S,
             end_ns: end.map(|end| end * S),
-            awaited: None,
+            ..Mark::default()
         }
     }
 
@@ -247,7 +295,7 @@ mod tests {
         assert_eq!(
             words(&timeline),
             [
-                "22 waiting for the subnet manager 2 links",
+                "22 waiting for the subnet manager ib0 (mlx5_0/1)",
                 "4 kernel and initramfs before ibboot up ",
                 "3 waiting for the driver ib0",
                 "1 loading drivers ",
@@ -301,6 +349,40 @@ mod tests {
                 "7 waiting for the physical link ib0 (mlx5_0/1)",
                 "2 kernel and initramfs before ibboot up ",
                 "1 other ",
+            ]
+        );
+    }
+
+    #[test]
+    fn after_a_failure_a_required_link_is_blamed_before_an_optional_one() {
+        let optional = Mark {
+            optional: true,
+            ..wait("ib1 (mlx5_1/1)", Awaits::PhysicalLink, 2, 10)
+        };
+        let timeline = of(
+            Outcome::Shell,
+            vec![
+                optional,
+                wait("ib0 (mlx5_0/1)", Awaits::SubnetManager, 4, 10),
+                mark(Phase::HandedOver, "", 10, None),
+            ],
+        );
+        assert_eq!(timeline.critical(), ["ib0 (mlx5_0/1)"]);
+    }
+
+    #[test]
+    fn who_waited_for_the_same_at_the_same_time_is_counted() {
+        let mut marks: Vec<Mark> = (0..16)
+            .map(|n| wait(&format!("mlx5_{n}/1"), Awaits::SubnetManager, 1, 5 + n))
+            .collect();
+        marks.extend((0..16).map(|n| mark(Phase::Verified, &format!("mlx5_{n}/1"), 5 + n, None)));
+        marks.push(mark(Phase::HandedOver, "", 20, None));
+        let timeline = of(Outcome::Verified, marks);
+        assert_eq!(
+            words(&timeline),
+            [
+                "19 waiting for the subnet manager mlx5_15/1 and 15 more",
+                "1 other "
             ]
         );
     }

@@ -130,23 +130,27 @@ impl Timeline {
         if let Some(ns) = lane.verified_ns {
             let at = self.column(ns, width);
             for (column, cell) in cells.iter_mut().enumerate().skip(at) {
-                *cell = if column == at { 'V' } else { ' ' };
+                match *cell {
+                    _ if column == at => *cell = 'V',
+                    '.' => *cell = ' ',
+                    // The link was lost again.
+                    _ => {}
+                }
             }
         }
         cells.into_iter().collect::<String>().trim_end().to_owned()
     }
 
     fn write_chain(&self, out: &mut String) {
-        let critical = self.critical();
-        let critical = critical.first().map(|object| printable(object));
-        let of = critical.map_or(String::new(), |object| format!(" of {object}"));
-        out.push_str(&format!(
-            "\ncritical chain{of}, seconds since kernel start:\n"
-        ));
+        out.push_str("\ncritical chain, seconds since kernel start:\n");
         for piece in self.pieces() {
             let took = piece.to_ns.saturating_sub(piece.from_ns);
+            let whose = match piece.object {
+                "" => String::new(),
+                object => format!(" ({})", printable(object)),
+            };
             out.push_str(&format!(
-                "{:>10}  {} for {} s\n",
+                "{:>10}  {}{whose} for {} s\n",
                 seconds(piece.from_ns),
                 piece.share.words(),
                 seconds(took),
