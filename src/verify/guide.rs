@@ -56,12 +56,14 @@ pub fn detail(id: Id) -> &'static str {
         Id::RdmaNetns => "Only with rd.ib.netns=.",
         Id::HcaDevice => "Only with rd.ib.require=all, which means every HCA on the PCI bus.",
         Id::DevicePresent => "After boot: the device with the same node GUID, whatever its name.",
-        Id::DeviceAnswers => "Unknown otherwise, and in reports only then.",
+        Id::DeviceAnswers => {
+            "In reports only if the device does not answer; the result is then unknown."
+        }
         Id::PortNetdev => "Only for links of rd.ib.link=.",
         Id::PortPhysicalState => {
             "Polling: the other end does not answer. Disabled: there is no cable (mlx5 reports Disabled \
-             then), or this machine or its peer disabled the port; with a network interface that is down: \
-             the interface below a RoCE port is not up. PortConfigurationTraining: the link is training."
+             then), or this machine or its peer disabled the port, or the network interface below a RoCE \
+             port is down. PortConfigurationTraining: the link is training."
         }
         Id::PortState => {
             "INIT: no subnet manager has configured the port. INIT with the LID of a subnet manager: the \
@@ -69,10 +71,10 @@ pub fn detail(id: Id) -> &'static str {
              ARMED: the subnet manager has not finished. DOWN with LinkUp: a virtual function whose state \
              or GUIDs are not set, or a subnet manager that does not support virtualization."
         }
-        Id::PortLid | Id::PortSmLid => "From 1 to 49151; InfiniBand only.",
+        Id::PortLid | Id::PortSmLid => "InfiniBand only. Valid LIDs are 1 to 49151.",
         Id::PortSa => {
-            "Only with check --sm, and on InfiniBand. The limit is 3 s. Without --sm ibboot check asks the \
-             subnet administrator only if an interface has no carrier: a subnet works for a while without \
+            "Only with check --sm, and on InfiniBand. The limit is 3 s. Without --sm ibboot check queries \
+             the subnet administrator only if an interface has no carrier: a subnet works for a while without \
              its manager, and thousands of nodes would send queries at every check. Run ibboot check --sm \
              on a few nodes."
         }
@@ -83,7 +85,7 @@ pub fn detail(id: Id) -> &'static str {
         Id::PortLanes => "InfiniBand only, and in reports only if the link has one lane.",
         Id::PortSpeed => {
             "The ports compared have the same board (PSID), link layer and subnet. In reports only if the \
-             port is slower, and not if rd.ib.rate= gives the port a rate: rd.ib.rate=mlx5_3:1=200 says \
+             port is slower, and not if rd.ib.rate= gives the port a rate: rd.ib.rate=mlx5_3:1=200 states \
              that a slower port is intended. The kernel does not report the speed that a port could have."
         }
         Id::HcaPcie => {
@@ -93,14 +95,13 @@ pub fn detail(id: Id) -> &'static str {
         Id::IpoibMode => "Only with rd.ib.mode=.",
         Id::PortPkey => "Limited membership is a warning.",
         Id::IpoibCarrier => {
-            "The interface must join its broadcast group. After 2 s without carrier ibboot asks the subnet \
+            "The interface must join its broadcast group. After 2 s without carrier ibboot queries the subnet \
              administrator through /dev/infiniband/umad* (module ib_umad), and the message names the \
              cause. If the subnet administrator answers and has the group, the kernel tries again after up \
              to 16 s."
         }
         Id::BondPresent => "In reports a bond is a link without a port.",
         Id::BondMode => "The mode is active-backup, and fail_over_mac is active.",
-        Id::BondCarrier => "The bond is up, and one of its interfaces carries the traffic.",
         Id::IpoibMtu => {
             "Any MTU passes if none is requested, or max. A warning if the MTU differs from the suggestion \
              of a DHCP server. In datagram mode the broadcast group limits the MTU."
@@ -109,33 +110,34 @@ pub fn detail(id: Id) -> &'static str {
         Id::Lease6Present => {
             "Only with DHCPv6, with either6 only if no router assigned an address; the lease must still be \
              valid. If DHCP was requested as well, a lease that is missing after \
-             rd.net.timeout.ip-required= is a warning while the other family has one."
+             rd.net.timeout.ip-required= is only a warning while the other family has a lease."
         }
         Id::AddressPresent => {
             "Static and leased addresses, and the address of IPv6 autoconfiguration. A tentative address \
              (duplicate address detection is running) does not count. ibboot sets a static IPv4 address at \
-             once and probes the address for one second beside the boot (RFC 5227): if another host uses \
+             once and probes the address for one second while the boot continues (RFC 5227): if another host uses \
              the address, ibboot removes it and names that host."
         }
         Id::RoutePresent => {
-            "The default route leads through the requested gateway, and the routes of rd.route= exist. A \
-             missing route that a DHCP server suggested is a warning."
+            "The other routes are those of rd.route=. A missing route that a DHCP server suggested is a \
+             warning."
         }
         Id::ServerRdma => {
             "The servers are those of rd.ib.probe=, by default the server of a root file system over RDMA. \
-             If a port is given, the server must listen on this port. ibboot asks after the links that the \
-             boot needs are verified."
+             If a port is given, the server must listen on this port. ibboot queries the servers once the \
+             links that the boot needs are verified."
         }
         Id::RootMounted => {
             "After the switch into the root file system, and only if a requested interface leads to the \
              server that root=, netroot=, rd.nvmf.discover= or a DHCP server names. With iSCSI or NVMe the \
-             file system is on a disk of that server (a discovery controller may name another one); of a \
-             live image only that it is a live image. rd.nvmf.discover= means the root file system unless \
-             root= or netroot= names a server: connect to servers that only have data in the real root."
+             file system must be on a disk of that server (a discovery controller may name another server). \
+             For a live image the check only requires that the root file system is a live image. \
+             rd.nvmf.discover= means the root file system unless root= or netroot= names a server: in the \
+             initramfs, connect only to the servers of the root file system."
         }
         Id::RootTransport => {
-            "The mount options of NFS, the iSCSI session (tcp, iser) or the NVMe controller name the \
-             transport; with several controllers or sessions each of them. A live image has none."
+            "With several controllers or sessions, each must name the transport (of iSCSI tcp or iser). A \
+             live image has no transport."
         }
         Id::RootPath => {
             "Over RDMA each connection to the server uses a verified link; over TCP the route to the server \
@@ -231,7 +233,7 @@ pub fn guide(id: Id) -> Guide {
                 "No cable, or the cable is not fully inserted.",
                 "The switch port is disabled, or the switch has no power.",
                 "The cable or the transceiver is faulty, or does not fit the speed of the other end.",
-                "The link still trains: some seconds after the driver started, longer with optical cables.",
+                "The link is still training: some seconds after the driver started, longer with optical cables.",
             ],
             &["ibstat", "mlxlink -d ADDRESS", "ethtool -m IF (RoCE)"],
             &[],
@@ -390,7 +392,7 @@ pub fn guide(id: Id) -> Guide {
             &[
                 "Another server or transport was mounted than requested (a fallback of dracut, or of the live image).",
                 "A route through another interface is preferred.",
-                "A link was repaired after the mount: the connection stays on the first one.",
+                "A link was repaired after the mount: the connection stays on the link that it used before.",
             ],
             ROOT,
             &[],
