@@ -14,17 +14,17 @@ use ibboot::verify::checks::TABLE;
 use ibboot::verify::guide::{guide, needs, severity};
 use kernel_cmdline::PARAMETERS;
 
-const INTRODUCTION: &str = "Each check that ibboot makes, in the order in which the checks are made. The name of \
-    the check stands in square brackets behind each failure on the console and in the output of ibboot check. \
-    ibboot explain NAME prints the same text on a node without network. If a check fails, the checks that rest on \
-    it are skipped. IF, DEVICE, ADDRESS and SERVER stand for an interface, an RDMA device, a PCI address and a \
+const INTRODUCTION: &str = "Each check that ibboot makes, in the order in which the checks are made. At the \
+    deadline and in the output of ibboot check, the name of the check follows each failure in square brackets. \
+    ibboot explain NAME prints the same text on a node without network. If a check fails, the checks that depend \
+    on that check are skipped. IF, DEVICE, ADDRESS and SERVER stand for an interface, an RDMA device, a PCI address and a \
     server.";
 
-/// What holds for all checks, behind the checks.
+/// What holds for all checks, after the checks.
 const REPORTS: [(&str, &str); 3] = [
     (
         "Files that cannot be read",
-        "A check that did not pass and that rests on an unreadable file is unknown, and names the file and the \
+        "A check that did not pass and that depends on an unreadable file is unknown, and names the file and the \
          kernel's error: a file that cannot be read does not prove that something is missing. The same holds \
          for a device whose ports cannot be listed, for addresses and routes of which rtnetlink returned no \
          complete list, and for a state.json that does not parse.",
@@ -86,7 +86,7 @@ fn the_manual_page_of_the_checks_is_up_to_date() {
     let mut out = String::from(
         ".\\\" SPDX-License-Identifier: MIT OR Apache-2.0\n\
          .\\\" Written from src/verify/checks.rs and src/verify/guide.rs; make docs renews it.\n\
-         .TH IBBOOT.CHECKS 7 \"\" \"ibboot\" \"Checks\"\n.ad l\n\
+         .TH IBBOOT.CHECKS 7 \"2026-11-23\" \"ibboot\" \"Checks\"\n.ad l\n\
          .SH NAME\nibboot.checks \\- the checks of ibboot, causes of failures, and commands\n.SH DESCRIPTION\n",
     );
     writeln!(out, "{}", roff(INTRODUCTION)).unwrap();
@@ -131,7 +131,13 @@ fn the_page_about_troubleshooting_is_up_to_date() {
     let mut out = String::from(
         "# Troubleshooting\n\n<!-- Written from src/verify/checks.rs and src/verify/guide.rs; make docs renews it. -->\n\n",
     );
-    writeln!(out, "{INTRODUCTION}").unwrap();
+    out.push_str("[A node hangs at boot](node-hangs.md) starts from the lines on the console.\n\n");
+    writeln!(out, "{INTRODUCTION}\n").unwrap();
+    out.push_str("| message | check |\n|---|---|\n");
+    for row in TABLE {
+        let anchor = row.name.replace('.', "");
+        writeln!(out, "| {} | [{}](#{anchor}) |", row.failure, row.name).unwrap();
+    }
     for row in TABLE {
         let guide = guide(row.id);
         writeln!(out, "\n## {}\n", row.name).unwrap();
