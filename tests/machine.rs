@@ -32,7 +32,7 @@ use kernel_cmdline::HwAddr;
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, socketpair};
-use nix::unistd::geteuid;
+use nix::unistd::{dup, geteuid};
 use serde_json::{Value, json};
 
 const IBBOOT: &str = env!("CARGO_BIN_EXE_ibboot");
@@ -493,6 +493,8 @@ fn a_file_of_another_user_is_not_trusted() {
 fn the_decoder_has_no_power() {
     let flags = SockFlag::SOCK_CLOEXEC;
     let (near, far) = socketpair(AddressFamily::Unix, SockType::SeqPacket, None, flags).unwrap();
+    // Whoever started the program may have left a file open.
+    let left_open = dup(fs::File::open("/etc/passwd").unwrap()).unwrap();
     let mut decoder = Command::new(IBBOOT)
         .args(["worker", decoder::JOB])
         .stdin(Stdio::from(far))
@@ -504,6 +506,7 @@ fn the_decoder_has_no_power() {
     let send = |message: Value| send_to(near.as_fd(), &message, MsgFlags::empty()).unwrap();
     let lacks = receive().unwrap()["Confined"].to_string();
     assert!(!lacks.contains("seccomp"), "{lacks}");
+    drop(left_open);
 
     let directory = format!("/proc/{}", decoder.id());
     let status = fs::read_to_string(format!("{directory}/status")).unwrap();
@@ -517,6 +520,22 @@ fn the_decoder_has_no_power() {
     assert_eq!(
         (line("NoNewPrivs:"), line("Seccomp:")),
         ("1".into(), "2".into())
+    );
+
+    let open = fs::read_dir(format!("{directory}/fd")).unwrap().count();
+    assert!(open == 3 || lacks.contains("close_range"), "{open} files");
+    let limits = fs::read_to_string(format!("{directory}/limits")).unwrap();
+    let memory = limits
+        .lines()
+        .find(|line| line.starts_with("Max data size"));
+    assert_eq!(memory.unwrap().split_whitespace().nth(3), Some("16777216"));
+    // The largest packet, and a small one afterwards.
+    let largest = "ff:".repeat(0xffff);
+    send(json!({"format": "dhcp", "context": false, "bytes": largest.trim_end_matches(':')}));
+    assert_eq!(receive().unwrap(), json!({"Decoded": "Foreign"}));
+    eprintln!(
+        "{}",
+        fs::read_to_string(format!("{directory}/status")).unwrap()
     );
 
     send(json!({"format": "arp", "context": null, "bytes": "00:01"}));
