@@ -16,6 +16,7 @@ use ibboot::error::{Error, Kind, Result};
 use ibboot::facts::Readers;
 use ibboot::facts::reader::{self, IN_BOOT};
 use ibboot::handover::{self, gauges, timeline};
+use ibboot::loader;
 use ibboot::plan::{self, Inventory, explain};
 use ibboot::request::{Request, in_initramfs};
 use ibboot::survey::claim::Claim;
@@ -26,7 +27,6 @@ use ibboot::system::readiness::event_loop;
 use ibboot::system::root::Root;
 use ibboot::system::{kmsg, limit, stderr, worker};
 use ibboot::turn::{self, files::Environment};
-use ibboot::up::probing;
 use ibboot::up::{self, End, claims};
 use ibboot::verify::monitoring;
 use ibboot::verify::report::{NoReport, Report};
@@ -115,7 +115,11 @@ fn work(arguments: &[String]) -> Result<u8> {
         [reader::JOB, name] => reader::serve(name)
             .map(|()| 0)
             .map_err(|e| Error::io(name, "cannot be read", &e)),
-        [probing::JOB, address] => probing::serve(address)
+        [loader::JOB] => {
+            kmsg::init(LevelFilter::Info, false);
+            loader::serve().map(|()| 0)
+        }
+        [loader::PROBE, address] => loader::probe(address)
             .map(|()| 0)
             .map_err(|e| Error::io(address, "cannot be probed", &e)),
         [decoder::JOB] => decoding::serve()

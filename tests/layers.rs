@@ -18,6 +18,7 @@ const FLOORS: &[&[&str]] = &[
     &["changes", "handover"],
     &["plan", "verify"],
     &["facts", "request"],
+    &["loader"],
     &["wish"],
     &["decoding"],
     &["dhcp"],

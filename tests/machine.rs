@@ -23,6 +23,7 @@ use ibboot::facts::{AddressState, FoundAddress, Netdev};
 use ibboot::handover::RESULT;
 use ibboot::hardware::HardwareType;
 use ibboot::inet::Address;
+use ibboot::loader;
 use ibboot::system::decoder;
 use ibboot::system::directory::Directory;
 use ibboot::system::net::Net;
@@ -546,4 +547,53 @@ fn the_decoder_has_no_power() {
     send(json!({"format": "sysfs", "context": null, "bytes": ""}));
     assert!(receive().is_err());
     assert_eq!(decoder.wait().unwrap().code(), Some(1));
+}
+
+/// The process that `up` starts, in a network and with a host name of its own.
+#[test]
+fn the_loader_writes_what_is_requested_and_nothing_else() {
+    let flags = CloneFlags::CLONE_NEWNET | CloneFlags::CLONE_NEWUTS;
+    alone("loader", flags, || {
+        ip("link add near type veth peer name far");
+        let flags = SockFlag::SOCK_CLOEXEC;
+        let (near, far) =
+            socketpair(AddressFamily::Unix, SockType::SeqPacket, None, flags).unwrap();
+        let mut loader = Command::new(IBBOOT)
+            .args(["worker", loader::JOB])
+            .stdin(Stdio::from(far))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let ask = |request: Value| {
+            send_to(near.as_fd(), &json!([7, request]), MsgFlags::empty()).unwrap();
+            let answer: Value = receive_from(near.as_fd(), MsgFlags::empty()).unwrap();
+            assert_eq!(answer[0], 7);
+            answer[1]["Done"].clone()
+        };
+        let ipv6 = |interface: &str, setting: &str| json!({"Write": {"Ipv6": {"interface": interface, "setting": setting, "value": "0"}}});
+        let done = json!({"Ok": null});
+        assert_eq!(ask(json!({"Write": {"HostName": "n1.hpc"}})), done);
+        assert_eq!(ask(ipv6("near", "accept_ra")), done);
+        // The files of this thread's network and name.
+        let read = |path: &str| fs::read_to_string(path).unwrap().trim().to_owned();
+        assert_eq!(read("/proc/sys/kernel/hostname"), "n1.hpc");
+        assert_eq!(read("/proc/sys/net/ipv6/conf/near/accept_ra"), "0");
+        for (request, found) in [
+            (ipv6("../near", "accept_ra"), "../near"),
+            (ipv6("near", "forwarding"), "forwarding"),
+            (json!({"Probe": "../../class"}), "../../class"),
+            (
+                json!({"Load": {"module": "ext4", "parameters": []}}),
+                "ext4",
+            ),
+        ] {
+            assert_eq!(ask(request)["Err"]["found"], found);
+        }
+        // No such request: the loader ends.
+        let path = json!([8, {"File": "/proc/sysrq-trigger"}]);
+        send_to(near.as_fd(), &path, MsgFlags::empty()).unwrap();
+        assert!(receive_from::<Value>(near.as_fd(), MsgFlags::empty()).is_err());
+        assert_eq!(loader.wait().unwrap().code(), Some(1));
+    });
 }

@@ -24,10 +24,9 @@ mod modules;
 mod naming;
 mod outcome;
 mod part;
-pub mod probing;
+mod probing;
 mod rejoin;
 mod servers;
-mod settings;
 mod speaker;
 mod step;
 pub use dry_run::Next;
@@ -43,6 +42,7 @@ use tokio::time::Instant;
 use crate::error::{Error, Kind, Result};
 use crate::facts::{Facts, Function, Memory, Readers, Touched};
 use crate::handover::{Outcome, Phase};
+use crate::loader::{Loader, Write};
 use crate::plan::Plan;
 use crate::rdma::netlink::Rdma;
 use crate::rdma::types::PortState;
@@ -51,7 +51,6 @@ use crate::system::alarm::Alarm;
 use crate::system::modules::Index;
 use crate::system::net::Net;
 use crate::system::root::Root;
-use crate::system::worker::Worker;
 use crate::verify::report::{LinkReport, Report, Status};
 use crate::verify::verify;
 use crate::wish::expectation::{Expectation, Require};
@@ -69,6 +68,7 @@ struct Walk<'a> {
     root: &'a Root,
     plan: &'a Plan,
     index: &'a Index,
+    loader: &'a Loader,
     expectation: Expectation,
     readers: Option<Readers>,
     memory: Memory,
@@ -82,6 +82,8 @@ struct Walk<'a> {
     parts: Parts<'a>,
     journal: Journal,
     files: Files,
+    /// The host name that was set.
+    host_name: Option<String>,
 }
 
 /// How `up` ended.
@@ -125,7 +127,8 @@ pub async fn run(root: &Root, plan: &Plan, index: &Index, readers: Option<Reader
     if let Some(readers) = &readers {
         readers.listen();
     }
-    let mut walk = Walk::new(root, plan, index, readers)?;
+    let loader = Loader::default();
+    let mut walk = Walk::new(root, plan, index, &loader, readers)?;
     walk.journal.mark(Phase::Started, "", None);
     walk.until_settled().await
 }
@@ -153,6 +156,7 @@ impl<'a> Walk<'a> {
         root: &'a Root,
         plan: &'a Plan,
         index: &'a Index,
+        loader: &'a Loader,
         readers: Option<Readers>,
     ) -> Result<Walk<'a>> {
         let files = Files::open()?;
@@ -169,6 +173,7 @@ impl<'a> Walk<'a> {
             root,
             plan,
             index,
+            loader,
             // The root file system is mounted after the walk, over what the walk brought up.
             expectation: Expectation {
                 root: None,
@@ -183,8 +188,8 @@ impl<'a> Walk<'a> {
             ages: Ages::default(),
             families: families::Families::default(),
             parts: Parts {
-                modules: modules::Modules::load(root, index, plan),
-                probing: probing::Probing::new(|address| Worker::start(&[probing::JOB, address])),
+                modules: modules::Modules::load(loader, index, plan),
+                probing: probing::Probing::new(loader),
                 watch: watch::Watch::open(),
                 naming: naming::Naming::default(),
                 speakers: speaker::Speakers::default(),
@@ -195,6 +200,7 @@ impl<'a> Walk<'a> {
             },
             journal: Journal::new(failures.collect()),
             files,
+            host_name: None,
         })
     }
 
@@ -216,13 +222,13 @@ impl<'a> Walk<'a> {
             match step {
                 Step::Wait => {}
                 Step::Linger | Step::End | Step::EndIncomplete => {
-                    self.tell(Outcome::Verified, &facts, &report)?;
+                    self.tell(Outcome::Verified, &facts, &report).await?;
                 }
                 Step::GiveUp => {
                     self.parts.end();
                     self.journal.waiting.give_up(&report, self.plan.timeout);
                     // Where the boot went on already this is only a second look at it.
-                    self.tell(self.plan.onfail.into(), &facts, &report)?;
+                    self.tell(self.plan.onfail.into(), &facts, &report).await?;
                 }
             }
             match step {
@@ -272,7 +278,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn tell(&mut self, outcome: Outcome, facts: &Facts, report: &Report) -> Result<()> {
+    async fn tell(&mut self, outcome: Outcome, facts: &Facts, report: &Report) -> Result<()> {
         let source = Source {
             root: self.root,
             plan: self.plan,
@@ -283,6 +289,15 @@ impl<'a> Walk<'a> {
         };
         if let Some(readers) = &self.readers {
             readers.give_up();
+        }
+        let host_name = contract::host_name(&source);
+        if host_name.is_some() && host_name != self.host_name {
+            self.host_name.clone_from(&host_name);
+            if let Some(name) = host_name
+                && let Err(error) = self.loader.write(Write::HostName(name)).await
+            {
+                ::log::error!("{error}");
+            }
         }
         self.files.tell(outcome, &source, &mut self.journal)
     }
