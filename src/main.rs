@@ -16,7 +16,7 @@ use ibboot::error::{Error, Kind, Result};
 use ibboot::facts::Readers;
 use ibboot::facts::reader::{self, IN_BOOT};
 use ibboot::handover::{self, gauges, timeline};
-use ibboot::loader;
+use ibboot::loader::{self, Loader};
 use ibboot::plan::{self, Inventory, explain};
 use ibboot::request::{Request, in_initramfs};
 use ibboot::survey::claim::Claim;
@@ -224,9 +224,11 @@ fn dry_run(root: &Root, arguments: &UpArguments, verbose: bool) -> Result<u8> {
 
 fn carry_out(root: &Root, request: &Request) -> Result<End> {
     let readers = Readers::of(root, IN_BOOT);
-    let inventory = Inventory::read_by(root, readers.as_ref())?;
+    let (events, loader) = (event_loop()?, Loader::default());
+    let modules = events.block_on(loader.index(root))?;
+    let inventory = Inventory::with(root, readers.as_ref(), modules);
     let plan = plan::plan(request, &inventory);
-    event_loop()?.block_on(up::run(root, &plan, &inventory.modules, readers))
+    events.block_on(up::run(root, &plan, &inventory.modules, &loader, readers))
 }
 
 /// Renews the DHCP leases of the initramfs, unless another program now owns the interfaces.

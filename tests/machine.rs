@@ -26,7 +26,9 @@ use ibboot::inet::Address;
 use ibboot::loader;
 use ibboot::system::decoder;
 use ibboot::system::directory::Directory;
+use ibboot::system::modules::Index;
 use ibboot::system::net::Net;
+use ibboot::system::root::Root;
 use ibboot::system::worker::{receive_from, send_to};
 use ibboot::up::taken::Claims;
 use kernel_cmdline::HwAddr;
@@ -595,5 +597,28 @@ fn the_loader_writes_what_is_requested_and_nothing_else() {
         send_to(near.as_fd(), &path, MsgFlags::empty()).unwrap();
         assert!(receive_from::<Value>(near.as_fd(), MsgFlags::empty()).is_err());
         assert_eq!(loader.wait().unwrap().code(), Some(1));
+    });
+}
+
+#[test]
+fn the_loader_saves_the_index_of_modules() {
+    on_own_run("index", || {
+        let flags = SockFlag::SOCK_CLOEXEC;
+        let (near, far) =
+            socketpair(AddressFamily::Unix, SockType::SeqPacket, None, flags).unwrap();
+        let mut loader = Command::new(IBBOOT)
+            .args(["worker", loader::JOB])
+            .stdin(Stdio::from(far))
+            .spawn()
+            .unwrap();
+        send_to(near.as_fd(), &json!([1, "Index"]), MsgFlags::empty()).unwrap();
+        let answer: Value = receive_from(near.as_fd(), MsgFlags::empty()).unwrap();
+        assert_eq!(answer, json!([1, {"Done": {"Ok": null}}]));
+        let saved = fs::read("/run/ibboot/modules.json").unwrap();
+        let saved: Index = serde_json::from_slice(&saved).unwrap();
+        assert_eq!(saved, Index::read(&Root::new("/")).unwrap());
+        // Nobody needs the loader any longer.
+        drop(near);
+        assert!(loader.wait().unwrap().success());
     });
 }

@@ -87,7 +87,7 @@ impl Loader {
         }
     }
 
-    async fn do_this(&self, request: Request) -> Result<()> {
+    pub(super) async fn do_this(&self, request: Request) -> Result<()> {
         match self.ask(&request).await? {
             Answer::Done(result) => result,
             Answer::Ports(_) => Err(lost(&request, &io::ErrorKind::InvalidData.into())),

@@ -6,6 +6,7 @@
 mod cards;
 mod client;
 mod files;
+mod index;
 mod probe;
 mod request;
 mod serve;
@@ -20,5 +21,6 @@ pub use serve::serve;
 /// The job of the worker.
 pub const JOB: &str = "load";
 
-/// Where systemd waits for `up` and starts the loader (ibboot-loader.socket).
-pub const SOCKET: &str = "/run/ibboot/loader";
+/// Where systemd waits for `up` and starts the loader (ibboot-loader.socket). Outside of /run/ibboot,
+/// which exists only if something is requested.
+pub const SOCKET: &str = "/run/ibboot-loader";

@@ -39,6 +39,8 @@ pub enum Request {
         ports: Vec<(u32, PortTypeWord)>,
     },
     Write(Write),
+    /// Save the index of kernel modules in /run/ibboot.
+    Index,
 }
 
 /// A write to one file of the kernel.
@@ -120,6 +122,7 @@ impl fmt::Display for Request {
             Request::Probe(address) => write!(f, "probe {address}"),
             Request::PortTypes { card, .. } => write!(f, "set port types of {card}"),
             Request::Write(write) => write.fmt(f),
+            Request::Index => f.write_str("read the index of modules"),
         }
     }
 }
@@ -158,6 +161,7 @@ impl Request {
                 must(is_pci_address(card), "PCI address", card)
             }
             Request::Write(write) => write.check(),
+            Request::Index => Ok(()),
         }
     }
 }

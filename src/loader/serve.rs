@@ -7,7 +7,7 @@ use std::io;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 
 use super::request::{Answer, Request, refused};
-use super::{cards, files, probe};
+use super::{cards, files, index, probe};
 use crate::error::Result;
 use crate::system::modules::{self, Found, Index};
 use crate::system::readiness::{event_loop, watched};
@@ -56,6 +56,7 @@ async fn carry_out(root: &Root, index: &OnceCell<Index>, request: Request) -> An
                 return Answer::Ports(cards::set_port_types(root, card, ports));
             }
             Request::Write(write) => files::carry_out(root, write),
+            Request::Index => read_once(root, index).and_then(index::save),
         },
     };
     Answer::Done(done)
@@ -69,16 +70,20 @@ async fn load(
     module: &str,
     parameters: &[String],
 ) -> Result<()> {
-    let index = match index.get() {
-        Some(index) => index,
-        None => {
-            let read = Index::read(root)?;
-            index.get_or_init(|| read)
-        }
-    };
+    let index = read_once(root, index)?;
     match index.find(module) {
         Found::Missing => Err(refused("module", module)),
         _ => modules::load(root, index, module, parameters).await,
+    }
+}
+
+fn read_once<'a>(root: &Root, index: &'a OnceCell<Index>) -> Result<&'a Index> {
+    match index.get() {
+        Some(index) => Ok(index),
+        None => {
+            let read = Index::read(root)?;
+            Ok(index.get_or_init(|| read))
+        }
     }
 }
 

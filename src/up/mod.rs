@@ -116,7 +116,13 @@ fn tell_plan(plan: &Plan) {
 }
 
 /// Carries `plan` out.
-pub async fn run(root: &Root, plan: &Plan, index: &Index, readers: Option<Readers>) -> Result<End> {
+pub async fn run(
+    root: &Root,
+    plan: &Plan,
+    index: &Index,
+    loader: &Loader,
+    readers: Option<Readers>,
+) -> Result<End> {
     tell_plan(plan);
     if plan.requested_by.is_none() {
         return Ok(End {
@@ -127,8 +133,7 @@ pub async fn run(root: &Root, plan: &Plan, index: &Index, readers: Option<Reader
     if let Some(readers) = &readers {
         readers.listen();
     }
-    let loader = Loader::default();
-    let mut walk = Walk::new(root, plan, index, &loader, readers)?;
+    let mut walk = Walk::new(root, plan, index, loader, readers)?;
     walk.journal.mark(Phase::Started, "", None);
     walk.until_settled().await
 }
