@@ -24,10 +24,9 @@ mod modules;
 mod naming;
 mod outcome;
 mod part;
-pub mod probing;
+mod probing;
 mod rejoin;
 mod servers;
-mod settings;
 mod speaker;
 mod step;
 pub use dry_run::Next;
@@ -46,6 +45,7 @@ use tokio::time::Instant;
 use crate::error::{Error, Kind, Result};
 use crate::facts::{Facts, Function, Memory, Readers, Touched};
 use crate::handover::{Outcome, Phase};
+use crate::loader::{Loader, Write};
 use crate::plan::Plan;
 use crate::rdma::netlink::Rdma;
 use crate::rdma::types::PortState;
@@ -55,7 +55,6 @@ use crate::system::clock::boottime_ns;
 use crate::system::modules::Index;
 use crate::system::net::Net;
 use crate::system::root::Root;
-use crate::system::worker::Worker;
 use crate::verify::report::{LinkReport, Report, Status};
 use crate::verify::verify;
 use crate::wish::expectation::{Expectation, Require};
@@ -73,6 +72,7 @@ struct Walk<'a> {
     root: &'a Root,
     plan: &'a Plan,
     index: &'a Index,
+    loader: &'a Loader,
     expectation: Expectation,
     readers: Option<Readers>,
     memory: Memory,
@@ -87,6 +87,8 @@ struct Walk<'a> {
     journal: Journal,
     files: Files,
     began: Instant,
+    /// The host name that was set.
+    host_name: Option<String>,
 }
 
 /// How `up` ended.
@@ -119,7 +121,13 @@ fn tell_plan(plan: &Plan) {
 }
 
 /// Carries `plan` out.
-pub async fn run(root: &Root, plan: &Plan, index: &Index, readers: Option<Readers>) -> Result<End> {
+pub async fn run(
+    root: &Root,
+    plan: &Plan,
+    index: &Index,
+    loader: &Loader,
+    readers: Option<Readers>,
+) -> Result<End> {
     tell_plan(plan);
     if plan.requested_by.is_none() {
         return Ok(End {
@@ -130,7 +138,7 @@ pub async fn run(root: &Root, plan: &Plan, index: &Index, readers: Option<Reader
     if let Some(readers) = &readers {
         readers.listen();
     }
-    let mut walk = Walk::new(root, plan, index, readers)?;
+    let mut walk = Walk::new(root, plan, index, loader, readers)?;
     walk.journal.mark(Phase::Started, "", None);
     walk.until_settled().await
 }
@@ -158,6 +166,7 @@ impl<'a> Walk<'a> {
         root: &'a Root,
         plan: &'a Plan,
         index: &'a Index,
+        loader: &'a Loader,
         readers: Option<Readers>,
     ) -> Result<Walk<'a>> {
         let files = Files::open()?;
@@ -174,6 +183,7 @@ impl<'a> Walk<'a> {
             root,
             plan,
             index,
+            loader,
             // The root file system is mounted after the walk, over what the walk brought up.
             expectation: Expectation {
                 root: None,
@@ -188,8 +198,8 @@ impl<'a> Walk<'a> {
             ages: Ages::default(),
             families: families::Families::default(),
             parts: Parts {
-                modules: modules::Modules::load(root, index, plan),
-                probing: probing::Probing::new(|address| Worker::start(&[probing::JOB, address])),
+                modules: modules::Modules::load(loader, index, plan),
+                probing: probing::Probing::new(loader),
                 watch: watch::Watch::open(),
                 naming: naming::Naming::default(),
                 speakers: speaker::Speakers::default(),
@@ -201,6 +211,7 @@ impl<'a> Walk<'a> {
             journal: Journal::new(failures.collect()),
             files,
             began: Instant::now(),
+            host_name: None,
         })
     }
 
@@ -226,13 +237,13 @@ impl<'a> Walk<'a> {
                     self.journal.waiting.speak(&report, is_loading, times);
                 }
                 Step::Linger | Step::End | Step::EndIncomplete => {
-                    self.tell(Outcome::Verified, &facts, &report)?;
+                    self.tell(Outcome::Verified, &facts, &report).await?;
                 }
                 Step::GiveUp => {
                     self.parts.end();
                     self.journal.waiting.give_up(&report, self.plan.timeout);
                     // Where the boot went on already this is only a second look at it.
-                    self.tell(self.plan.onfail.into(), &facts, &report)?;
+                    self.tell(self.plan.onfail.into(), &facts, &report).await?;
                 }
             }
             match step {
@@ -289,7 +300,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn tell(&mut self, outcome: Outcome, facts: &Facts, report: &Report) -> Result<()> {
+    async fn tell(&mut self, outcome: Outcome, facts: &Facts, report: &Report) -> Result<()> {
         let source = Source {
             root: self.root,
             plan: self.plan,
@@ -301,6 +312,15 @@ impl<'a> Walk<'a> {
         };
         if let Some(readers) = &self.readers {
             readers.give_up();
+        }
+        let host_name = contract::host_name(&source);
+        if host_name.is_some() && host_name != self.host_name {
+            self.host_name.clone_from(&host_name);
+            if let Some(name) = host_name
+                && let Err(error) = self.loader.write(Write::HostName(name)).await
+            {
+                ::log::error!("{error}");
+            }
         }
         self.files.tell(outcome, &source, &mut self.journal)
     }
