@@ -19,6 +19,7 @@ pub mod handover;
 pub mod hardware;
 pub mod inet;
 pub mod keep;
+pub mod loader;
 pub mod plan;
 pub mod rdma;
 pub mod redact;

@@ -16,6 +16,7 @@ use ibboot::error::{Error, Kind, Result};
 use ibboot::facts::Readers;
 use ibboot::facts::reader::{self, IN_BOOT};
 use ibboot::handover::{self, gauges, timeline};
+use ibboot::loader::{self, Loader};
 use ibboot::plan::{self, Inventory, explain};
 use ibboot::request::{Request, in_initramfs};
 use ibboot::status;
@@ -28,7 +29,6 @@ use ibboot::system::root::Root;
 use ibboot::system::terminal::Terminal;
 use ibboot::system::{kmsg, limit, stderr, worker};
 use ibboot::turn::{self, files::Environment};
-use ibboot::up::probing;
 use ibboot::up::{self, End, claims};
 use ibboot::verify::report::{NoReport, Report};
 use ibboot::verify::{guide, monitoring};
@@ -130,7 +130,11 @@ fn work(arguments: &[String]) -> Result<u8> {
         [reader::JOB, name] => reader::serve(name)
             .map(|()| 0)
             .map_err(|e| Error::io(name, "cannot be read", &e)),
-        [probing::JOB, address] => probing::serve(address)
+        [loader::JOB] => {
+            kmsg::init(LevelFilter::Info, false);
+            loader::serve().map(|()| 0)
+        }
+        [loader::PROBE, address] => loader::probe(address)
             .map(|()| 0)
             .map_err(|e| Error::io(address, "cannot be probed", &e)),
         [decoder::JOB] => decoding::serve()
@@ -240,9 +244,11 @@ fn dry_run(root: &Root, arguments: &UpArguments, verbose: bool) -> Result<u8> {
 
 fn carry_out(root: &Root, request: &Request) -> Result<End> {
     let readers = Readers::of(root, IN_BOOT);
-    let inventory = Inventory::read_by(root, readers.as_ref())?;
+    let (events, loader) = (event_loop()?, Loader::default());
+    let modules = events.block_on(loader.index(root))?;
+    let inventory = Inventory::with(root, readers.as_ref(), modules);
     let plan = plan::plan(request, &inventory);
-    event_loop()?.block_on(up::run(root, &plan, &inventory.modules, readers))
+    events.block_on(up::run(root, &plan, &inventory.modules, &loader, readers))
 }
 
 /// Renews the DHCP leases of the initramfs, unless another program now owns the interfaces.

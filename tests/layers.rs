@@ -19,6 +19,7 @@ const FLOORS: &[&[&str]] = &[
     &["changes", "handover"],
     &["plan", "verify"],
     &["facts", "request"],
+    &["loader"],
     &["wish"],
     &["decoding"],
     &["dhcp"],

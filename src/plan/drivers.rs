@@ -9,14 +9,10 @@ use kernel_cmdline::{PciAddress, Selector, is_rdma_module};
 use super::{Action, Draft, IB_CORE, PciFunction, Refusal, Step};
 use crate::rdma::types::NetnsMode;
 use crate::request::Required;
-use crate::system::drivers::{self, Fabric};
+use crate::system::drivers::{self, ASYNC_PROBE, Fabric};
 use crate::system::modules::{Found, Index};
 use crate::wish::expectation::ModuleWish;
 use crate::wish::origin::{Origin, Requested};
-
-/// Probes the devices of a driver side by side (Documentation/admin-guide/kernel-parameters.txt,
-/// `module.async_probe`).
-pub const ASYNC_PROBE: &str = "async_probe=1";
 
 /// A PCI function and the driver that binds it.
 struct Hca<'a> {

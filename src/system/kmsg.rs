@@ -3,9 +3,12 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::fd::AsFd;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 
 use log::{Level, LevelFilter, Log, Metadata, Record};
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::sys::stat::makedev;
 
 use crate::error::printable;
 use crate::system::stderr;
@@ -161,10 +164,7 @@ impl KernelWords {
 
     fn from(position: SeekFrom) -> Self {
         let open = || -> io::Result<File> {
-            let mut file = OpenOptions::new()
-                .read(true)
-                .custom_flags(libc::O_NONBLOCK)
-                .open(KMSG)?;
+            let mut file = open_log().or_else(|_| handed_over())?;
             file.seek(position)?;
             Ok(file)
         };
@@ -185,11 +185,28 @@ impl KernelWords {
 /// All records in the kernel log that the kernel itself wrote: microseconds since kernel start, and
 /// the first line of the text. EPERM: not root (kernel.dmesg_restrict).
 pub fn all_kernel_records() -> io::Result<Vec<(u64, String)>> {
-    let mut file = OpenOptions::new()
+    Ok(kernel_records(&mut open_log()?))
+}
+
+fn open_log() -> io::Result<File> {
+    OpenOptions::new()
         .read(true)
         .custom_flags(libc::O_NONBLOCK)
-        .open(KMSG)?;
-    Ok(kernel_records(&mut file))
+        .open(KMSG)
+}
+
+/// The log that the unit in the initramfs opens as standard input: where only CAP_SYSLOG opens the
+/// log (kernel.dmesg_restrict), its reader needs no capability.
+fn handed_over() -> io::Result<File> {
+    /// Major and minor number (Documentation/admin-guide/devices.txt).
+    const NUMBER: (u64, u64) = (1, 11);
+    let file = File::from(io::stdin().as_fd().try_clone_to_owned()?);
+    let about = file.metadata()?;
+    if !about.file_type().is_char_device() || about.rdev() != makedev(NUMBER.0, NUMBER.1) {
+        return Err(io::ErrorKind::NotFound.into());
+    }
+    fcntl(&file, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
+    Ok(file)
 }
 
 /// The kernel's own records from the position of `file` to the end of the log.

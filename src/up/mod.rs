@@ -24,11 +24,10 @@ mod modules;
 mod naming;
 mod outcome;
 mod part;
-pub mod probing;
+mod probing;
 mod progress;
 mod rejoin;
 mod servers;
-mod settings;
 mod speaker;
 mod step;
 pub use dry_run::Next;
@@ -47,6 +46,7 @@ use tokio::time::Instant;
 use crate::error::{Error, Kind, Result};
 use crate::facts::{Facts, Function, Memory, Readers, Touched};
 use crate::handover::{Outcome, Phase};
+use crate::loader::{Loader, Write};
 use crate::plan::Plan;
 use crate::rdma::netlink::Rdma;
 use crate::rdma::types::PortState;
@@ -56,7 +56,6 @@ use crate::system::clock::boottime_ns;
 use crate::system::modules::Index;
 use crate::system::net::Net;
 use crate::system::root::Root;
-use crate::system::worker::Worker;
 use crate::verify::report::{LinkReport, Report, Status};
 use crate::verify::verify;
 use crate::wish::expectation::{Expectation, Require};
@@ -74,6 +73,7 @@ struct Walk<'a> {
     root: &'a Root,
     plan: &'a Plan,
     index: &'a Index,
+    loader: &'a Loader,
     expectation: Expectation,
     readers: Option<Readers>,
     memory: Memory,
@@ -88,6 +88,8 @@ struct Walk<'a> {
     journal: Journal,
     files: Files,
     began: Instant,
+    /// The host name that was set.
+    host_name: Option<String>,
 }
 
 /// How `up` ended.
@@ -120,7 +122,13 @@ fn log_plan(plan: &Plan) {
 }
 
 /// Carries `plan` out.
-pub async fn run(root: &Root, plan: &Plan, index: &Index, readers: Option<Readers>) -> Result<End> {
+pub async fn run(
+    root: &Root,
+    plan: &Plan,
+    index: &Index,
+    loader: &Loader,
+    readers: Option<Readers>,
+) -> Result<End> {
     log_plan(plan);
     if plan.requested_by.is_none() {
         return Ok(End {
@@ -131,7 +139,7 @@ pub async fn run(root: &Root, plan: &Plan, index: &Index, readers: Option<Reader
     if let Some(readers) = &readers {
         readers.listen();
     }
-    let mut walk = Walk::new(root, plan, index, readers)?;
+    let mut walk = Walk::new(root, plan, index, loader, readers)?;
     walk.journal.mark(Phase::Started, "", None);
     walk.until_settled().await
 }
@@ -159,6 +167,7 @@ impl<'a> Walk<'a> {
         root: &'a Root,
         plan: &'a Plan,
         index: &'a Index,
+        loader: &'a Loader,
         readers: Option<Readers>,
     ) -> Result<Walk<'a>> {
         let files = Files::open()?;
@@ -175,6 +184,7 @@ impl<'a> Walk<'a> {
             root,
             plan,
             index,
+            loader,
             // The root file system is mounted after the walk, over what the walk brought up.
             expectation: Expectation {
                 root: None,
@@ -189,8 +199,8 @@ impl<'a> Walk<'a> {
             ages: Ages::default(),
             families: families::Families::default(),
             parts: Parts {
-                modules: modules::Modules::load(root, index, plan),
-                probing: probing::Probing::new(|address| Worker::start(&[probing::JOB, address])),
+                modules: modules::Modules::load(loader, index, plan),
+                probing: probing::Probing::new(loader),
                 watch: watch::Watch::open(),
                 naming: naming::Naming::default(),
                 speakers: speaker::Speakers::default(),
@@ -202,6 +212,7 @@ impl<'a> Walk<'a> {
             journal: Journal::new(failures.collect()),
             files,
             began: Instant::now(),
+            host_name: None,
         })
     }
 
@@ -228,13 +239,13 @@ impl<'a> Walk<'a> {
                     waiting.speak(&report, expectation, is_loading, times);
                 }
                 Step::Linger | Step::End | Step::EndIncomplete => {
-                    self.tell(Outcome::Verified, &facts, &report)?;
+                    self.tell(Outcome::Verified, &facts, &report).await?;
                 }
                 Step::GiveUp => {
                     self.parts.end();
                     self.give_up(&report);
                     // Where the boot went on already this is only a second look at it.
-                    self.tell(self.plan.onfail.into(), &facts, &report)?;
+                    self.tell(self.plan.onfail.into(), &facts, &report).await?;
                 }
             }
             match step {
@@ -302,7 +313,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn tell(&mut self, outcome: Outcome, facts: &Facts, report: &Report) -> Result<()> {
+    async fn tell(&mut self, outcome: Outcome, facts: &Facts, report: &Report) -> Result<()> {
         let source = Source {
             root: self.root,
             plan: self.plan,
@@ -315,6 +326,15 @@ impl<'a> Walk<'a> {
         };
         if let Some(readers) = &self.readers {
             readers.give_up();
+        }
+        let host_name = contract::host_name(&source);
+        if host_name.is_some() && host_name != self.host_name {
+            self.host_name.clone_from(&host_name);
+            if let Some(name) = host_name
+                && let Err(error) = self.loader.write(Write::HostName(name)).await
+            {
+                ::log::error!("{error}");
+            }
         }
         self.files.tell(outcome, &source, &mut self.journal)
     }

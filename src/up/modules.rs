@@ -7,11 +7,11 @@ use futures_util::stream::{FuturesUnordered, StreamExt};
 
 use super::part::{Part, Wake};
 use crate::error::Result;
-use crate::plan::drivers::ASYNC_PROBE;
+use crate::loader::Loader;
 use crate::plan::{Action, Plan};
 use crate::system::clock::boottime_ns;
-use crate::system::modules::{self, Index};
-use crate::system::root::Root;
+use crate::system::drivers::ASYNC_PROBE;
+use crate::system::modules::Index;
 
 /// A modprobe that has ended.
 #[derive(Debug)]
@@ -25,11 +25,10 @@ pub struct Loaded {
 /// Name and parameters.
 type Module = (String, Vec<String>);
 
-/// The modules that are being loaded. Each modprobe is a process of its own.
+/// The modules that are being loaded.
 #[derive(Debug)]
 pub struct Modules<'a> {
-    root: &'a Root,
-    index: &'a Index,
+    loader: &'a Loader,
     running: FuturesUnordered<LocalBoxFuture<'a, Loaded>>,
     /// The stages that are loaded after the running modprobes, the next one last.
     later: Vec<Vec<Module>>,
@@ -38,10 +37,9 @@ pub struct Modules<'a> {
 
 impl<'a> Modules<'a> {
     /// Begins to load the first stage.
-    pub fn load(root: &'a Root, index: &'a Index, plan: &Plan) -> Modules<'a> {
+    pub fn load(loader: &'a Loader, index: &Index, plan: &Plan) -> Modules<'a> {
         let mut modules = Modules {
-            root,
-            index,
+            loader,
             running: FuturesUnordered::new(),
             later: stages(plan, index).into_iter().rev().collect(),
             ended: Vec::new(),
@@ -51,12 +49,12 @@ impl<'a> Modules<'a> {
     }
 
     fn begin(&mut self, some: Vec<Module>) {
-        let (root, index) = (self.root, self.index);
+        let loader = self.loader;
         let load = |(name, parameters): Module| {
             let loading = async move {
                 Loaded {
                     start_ns: boottime_ns(),
-                    result: modules::load(root, index, &name, &parameters).await,
+                    result: loader.load(&name, &parameters).await,
                     name,
                 }
             };
@@ -140,6 +138,7 @@ mod tests {
     use super::*;
     use crate::plan::{Inventory, plan};
     use crate::request::Request;
+    use crate::system::root::Root;
 
     #[test]
     fn modules_are_loaded_in_stages() {
