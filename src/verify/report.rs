@@ -531,7 +531,7 @@ impl Report {
         let modules = self
             .modules
             .iter()
-            .filter(|module| module.finding.status != Status::Ok)
+            .filter(|module| module.finding.status > Status::Skipped)
             .map(|module| format!("{}: {}", printable(&module.name), module.finding.sentence()));
         modules
             .chain(self.links.iter().filter_map(LinkReport::diagnosis))
@@ -556,7 +556,7 @@ impl Report {
         let link = troubled.min_by_key(|link| Reverse((link.required, link.status)));
         let driver = || {
             let mut modules = self.modules.iter();
-            let module = modules.find(|module| module.finding.status != Status::Ok)?;
+            let module = modules.find(|module| module.finding.status > Status::Skipped)?;
             let name = printable(&module.name);
             Some(format!("{name}: {}", module.finding.sentence()))
         };
