@@ -479,7 +479,7 @@ fn show_timeline(root: &Root, format: TimelineFormat) -> Result<u8> {
     let check = handover::read_check(root).map_err(unknown)?;
     let line = |path| root.text(path).ok();
     let machine = timeline::Machine {
-        host: line("/proc/sys/kernel/hostname"),
+        host: line(tree::HOST_NAME),
         kernel: line("/proc/sys/kernel/osrelease"),
     };
     let timeline = timeline::timeline(&state, check.as_ref(), machine);
