@@ -106,6 +106,7 @@ install:
 	install -D -m 644 -t $(DESTDIR)$(DOCDIR) README.md CHANGELOG.md LICENSE-MIT LICENSE-APACHE kernel-cmdline/REFERENCE.md
 	install -D -m 644 -t $(DESTDIR)$(DOCDIR)/docs docs/*.md
 	install -D -m 644 -t $(DESTDIR)$(DOCDIR)/docs/guides docs/guides/*.md
+	install -D -m 644 -t $(DESTDIR)$(DOCDIR)/docs/img docs/img/*.svg
 	for kind in $(notdir $(wildcard monitoring/*)); do \
 	    install -D -m 644 -t $(DESTDIR)$(DOCDIR)/monitoring/$$kind monitoring/$$kind/* || exit; done
 
