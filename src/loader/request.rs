@@ -7,7 +7,7 @@ use kernel_cmdline::PortType;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
-use crate::system::drivers::ASYNC_PROBE;
+use crate::system::drivers::{ASYNC_PROBE, NO_BOND};
 use crate::wish::ipoib::{Autoconf, Mode};
 
 /// Longest name of a network interface in bytes (IFNAMSIZ less the NUL).
@@ -152,7 +152,10 @@ impl Request {
     pub fn check(&self) -> Result<()> {
         match self {
             Request::Load { parameters, .. } => {
-                let mut others = parameters.iter().filter(|one| *one != ASYNC_PROBE);
+                let known = [ASYNC_PROBE, NO_BOND];
+                let mut others = parameters
+                    .iter()
+                    .filter(|one| !known.contains(&one.as_str()));
                 others
                     .next()
                     .map_or(Ok(()), |other| Err(refused("module parameter", other)))
@@ -324,6 +327,7 @@ mod tests {
         };
         for (request, expected) in [
             (load(ASYNC_PROBE), "ok"),
+            (load(NO_BOND), "ok"),
             (
                 load("prof_sel=9"),
                 "loader: module parameter refused: prof_sel=9",
