@@ -13,9 +13,9 @@ mod pace;
 
 use std::fs;
 use std::net::IpAddr;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use ibboot::dhcp::hardware::Hardware;
@@ -492,19 +492,24 @@ fn a_file_of_another_user_is_not_trusted() {
 }
 
 /// Whatever the kernel lacks, the decoder has no capability; this kernel has seccomp.
+/// A worker with this end of its socket.
+fn worker(job: &str, far: OwnedFd) -> Child {
+    Command::new(IBBOOT)
+        .args(["worker", job])
+        .stdin(Stdio::from(far))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
 #[test]
 fn the_decoder_has_no_power() {
     let flags = SockFlag::SOCK_CLOEXEC;
     let (near, far) = socketpair(AddressFamily::Unix, SockType::SeqPacket, None, flags).unwrap();
     // Whoever started the program may have left a file open.
     let left_open = dup(fs::File::open("/etc/passwd").unwrap()).unwrap();
-    let mut decoder = Command::new(IBBOOT)
-        .args(["worker", decoder::JOB])
-        .stdin(Stdio::from(far))
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
+    let mut decoder = worker(decoder::JOB, far);
     let receive = || receive_from::<Value>(near.as_fd(), MsgFlags::empty());
     let send = |message: Value| send_to(near.as_fd(), &message, MsgFlags::empty()).unwrap();
     let lacks = receive().unwrap()["Confined"].to_string();
@@ -560,13 +565,7 @@ fn the_loader_writes_what_is_requested_and_nothing_else() {
         let flags = SockFlag::SOCK_CLOEXEC;
         let (near, far) =
             socketpair(AddressFamily::Unix, SockType::SeqPacket, None, flags).unwrap();
-        let mut loader = Command::new(IBBOOT)
-            .args(["worker", loader::JOB])
-            .stdin(Stdio::from(far))
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
+        let mut loader = worker(loader::JOB, far);
         let ask = |request: Value| {
             send_to(near.as_fd(), &json!([7, request]), MsgFlags::empty()).unwrap();
             let answer: Value = receive_from(near.as_fd(), MsgFlags::empty()).unwrap();
@@ -606,11 +605,7 @@ fn the_loader_saves_the_index_of_modules() {
         let flags = SockFlag::SOCK_CLOEXEC;
         let (near, far) =
             socketpair(AddressFamily::Unix, SockType::SeqPacket, None, flags).unwrap();
-        let mut loader = Command::new(IBBOOT)
-            .args(["worker", loader::JOB])
-            .stdin(Stdio::from(far))
-            .spawn()
-            .unwrap();
+        let mut loader = worker(loader::JOB, far);
         send_to(near.as_fd(), &json!([1, "Index"]), MsgFlags::empty()).unwrap();
         let answer: Value = receive_from(near.as_fd(), MsgFlags::empty()).unwrap();
         assert_eq!(answer, json!([1, {"Done": {"Ok": null}}]));

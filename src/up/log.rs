@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::progress::{Need, blocking, progress};
-use super::verdict::good_ports;
 use super::voice::{self, Subject};
 use crate::error::printable;
 use crate::system::clock::{SECOND, boottime_ns};
 use crate::system::{notify::Manager, plymouth};
 use crate::verify::checks::Id;
-use crate::verify::report::{Report, Status};
+use crate::verify::ports;
+use crate::verify::report::{LinkReport, Report, Status};
 use crate::wish::expectation::Expectation;
 
 /// A link that changes without end fills no log: so many changes of it are logged in [`WINDOW_NS`].
@@ -182,7 +182,7 @@ impl Waiting {
         }
         let need = Need {
             expectation,
-            verified: good_ports(report),
+            verified: ports(&report.links, LinkReport::is_good),
             otherwise: otherwise(report, is_loading),
         };
         let blamed_ns = |subject: &Subject<'_>| self.blamed_ns(subject, report.taken_ns);

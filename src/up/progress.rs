@@ -187,27 +187,10 @@ mod tests {
     use crate::request::Request;
     use crate::system::clock::SECOND;
     use crate::system::root::Root;
+    use crate::up::voice::tests::{init, link};
     use crate::verify::report::{Finding, LinkReport, ServerReport};
     use crate::wish::bond::BondWish;
     use crate::wish::expectation::LinkWish;
-
-    fn link(number: usize, finding: &Finding) -> LinkReport {
-        let wish = LinkWish {
-            target: format!("ib{number}").into(),
-            required: true,
-            ..LinkWish::default()
-        };
-        LinkReport {
-            name: Some(format!("mlx5_{number}/1")),
-            interface: Some(format!("ib{number}")),
-            ..LinkReport::new(&wish, None, vec![finding.clone()])
-        }
-    }
-
-    fn init() -> Finding {
-        let found = "INIT, no subnet manager has configured this port";
-        Finding::failed(Id::PortState, found, "ACTIVE").hint("start a subnet manager")
-    }
 
     fn expectation(require: Require) -> Expectation {
         let sys = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sys/fresh-node");

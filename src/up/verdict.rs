@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! PURE: the verdict in words.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::handover::Outcome;
 use crate::plan::{Fate, Plan};
 use crate::request::OnFailure;
+use crate::verify::ports;
 use crate::verify::report::{LinkReport, Report, Status};
 use crate::wish::expectation::Require;
 
@@ -41,20 +41,6 @@ pub fn next(plan: &Plan) -> &'static str {
     }
 }
 
-/// The number of verified ports, as `rd.ib.require=N` counts them: two RDMA devices may share a
-/// cable, two requests may mean one port, and a bond has no port.
-pub fn good_ports(report: &Report) -> usize {
-    let good = report.links.iter().filter(|link| link.is_good());
-    let ports: BTreeSet<_> = good
-        .filter_map(|link| {
-            let port = (&link.identity, link.name.as_deref()?);
-            let is_alone = link.cable.is_none();
-            Some((link.cable.as_ref(), is_alone.then_some(port)))
-        })
-        .collect();
-    ports.len()
-}
-
 /// `all 2 links verified in 3.4 s`, or how many of the required links, ports or servers are missing
 /// and what follows.
 pub fn words(report: &Report, ending: &Ending<'_>) -> String {
@@ -86,7 +72,10 @@ fn shortage(report: &Report, require: Require) -> Option<String> {
     let is_counted = |link: &&LinkReport| link.required || require == Require::All;
     let counted: Vec<&LinkReport> = report.links.iter().filter(is_counted).collect();
     let (good, needed, what) = match require {
-        Require::Count(n) => (good_ports(report), n as usize, "ports"),
+        Require::Count(n) => {
+            let good = ports(&report.links, LinkReport::is_good);
+            (good, n as usize, "ports")
+        }
         Require::Listed | Require::All => {
             let good = counted.iter().filter(|link| link.is_good()).count();
             (good, counted.len(), "links")
@@ -270,8 +259,9 @@ mod tests {
         for required in [1, u32::try_from(ports).unwrap()] {
             let expectation = planned(&format!("rd.ib.require={required}")).expectation;
             let report = verify(&expectation, &facts);
-            assert_eq!(good_ports(&report) >= required as usize, report.satisfied);
-            assert!(good_ports(&report) < ports, "{ports} ports");
+            let good = super::ports(&report.links, LinkReport::is_good);
+            assert_eq!(good >= required as usize, report.satisfied);
+            assert!(good < ports, "{ports} ports");
         }
     }
 }

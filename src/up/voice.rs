@@ -175,11 +175,12 @@ fn two_lines(object: &str, before: &str, problem: &str, finding: &Finding) -> Ve
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::wish::expectation::LinkWish;
 
-    fn link(number: usize, finding: &Finding) -> LinkReport {
+    /// A required link that has this finding.
+    pub fn link(number: usize, finding: &Finding) -> LinkReport {
         let wish = LinkWish {
             target: format!("ib{number}").into(),
             required: true,
@@ -192,7 +193,8 @@ mod tests {
         }
     }
 
-    fn init() -> Finding {
+    /// A port that no subnet manager has configured.
+    pub fn init() -> Finding {
         let found = "INIT, no subnet manager has configured this port";
         Finding::failed(Id::PortState, found, "ACTIVE").hint("start a subnet manager")
     }

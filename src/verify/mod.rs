@@ -22,5 +22,5 @@ mod siblings;
 pub mod text;
 mod unread;
 
-pub use evaluate::verify;
+pub use evaluate::{ports, verify};
 pub use port::SWEEPING;
