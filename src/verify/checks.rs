@@ -65,10 +65,12 @@ impl Awaits {
     pub fn usual_s(self) -> u64 {
         match self {
             Awaits::Driver | Awaits::Setting => 2,
-            Awaits::PhysicalLink | Awaits::Address | Awaits::Members => 5,
+            Awaits::PhysicalLink | Awaits::Members => 5,
             // The subnet administrator is asked after 2 s, for up to 3 s: the cause is known then.
             Awaits::Carrier => 6,
-            Awaits::Lease => 8,
+            // A lost router solicitation is repeated after 4 s (RFC 4861, section 10); up to 1 s of delay
+            // before the first one, 2 s of duplicate address detection after the answer.
+            Awaits::Lease | Awaits::Address => 8,
             Awaits::SubnetManager | Awaits::Server => 10,
         }
     }
