@@ -23,7 +23,7 @@ pub mod select;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use serde::{Deserialize, Serialize};
 
@@ -44,7 +44,7 @@ use crate::wish::bond::BondFacts;
 use crate::wish::expectation::Depth;
 use crate::wish::ipoib::IpoibFacts;
 
-pub use addresses::{AddressState, FoundAddress};
+pub use addresses::{AddressState, FoundAddress, Unproven};
 pub use disks::DiskPath;
 pub use functions::Function;
 pub use memory::{Memory, Touched};
@@ -241,6 +241,9 @@ pub struct Netdev {
     /// Requested addresses that another host on the link has, as text.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub taken: Vec<String>,
+    /// Requested addresses that another host on the link may have ([`Unproven`]).
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unproven: Vec<Ipv4Addr>,
 }
 
 /// One port with its device.
@@ -367,10 +370,18 @@ impl Facts {
         }
     }
 
-    /// Adds the leases of DHCP servers, which no file of the kernel shows.
+    /// Adds what no file of the kernel shows: the leases of DHCP servers, and the addresses that
+    /// another host may have.
     pub fn add_leases(&mut self, leases: Result<Leases>) {
         match leases {
-            Ok(leases) => (self.dhcp, self.dhcp6) = (leases.dhcp, leases.dhcp6),
+            Ok(leases) => {
+                (self.dhcp, self.dhcp6) = (leases.dhcp, leases.dhcp6);
+                for netdev in &mut self.netdevs {
+                    let all = leases.unproven.iter();
+                    let own = all.filter(|one| netdev.ifindex == Some(one.index));
+                    netdev.unproven.extend(own.map(|one| one.address));
+                }
+            }
             Err(error) => {
                 let why = error.to_string();
                 let own = why
@@ -631,13 +642,15 @@ impl<'a> Look<'a> {
     }
 }
 
-/// Leases of DHCP servers in this boot.
+/// Leases of DHCP servers in this boot, and what its ARP probes left open.
 #[derive(Debug, Clone, Default)]
 pub struct Leases {
     /// Leases of DHCP (IPv4).
     pub dhcp: Vec<Progress>,
     /// Leases of DHCPv6.
     pub dhcp6: Vec<dhcp::v6::progress::Progress>,
+    /// Static addresses that another host may have.
+    pub unproven: Vec<Unproven>,
 }
 
 #[cfg(test)]
