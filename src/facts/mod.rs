@@ -111,8 +111,29 @@ pub struct Facts {
     /// Established RDMA connections.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub connections: Vec<Connection>,
+    /// Writes of `up` that have begun and, after some seconds, have not ended.
+    #[serde(skip)]
+    pub unended: Vec<Unended>,
     /// Attributes that could not be read or parsed: the rest of the snapshot is valid.
     pub unread: Vec<Unread>,
+}
+
+/// A write to a file of the kernel that has not ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unended {
+    /// Name of the interface or RDMA device, or address of the PCI function.
+    pub object: String,
+    /// What is written: `set mode connected of ib0`.
+    pub what: String,
+}
+
+impl Unended {
+    /// The line about a write.
+    pub fn words(what: &str) -> String {
+        format!(
+            "{what}: the kernel has not ended this for 5 s, the firmware may not answer: see dmesg"
+        )
+    }
 }
 
 /// An attribute that could not be read or parsed.
@@ -366,6 +387,7 @@ impl Facts {
             dhcp6: Vec::new(),
             root: None,
             connections: Vec::new(),
+            unended: Vec::new(),
             unread: look.unread,
         }
     }
