@@ -264,10 +264,12 @@ impl Claims {
         }
     }
 
-    /// True: no probe runs.
+    /// True: no probe runs, except one that repeats a probe without a result. Such probes may go on
+    /// for as long as messages are not decoded.
     pub fn is_settled(&self) -> bool {
-        let mut states = self.known.values();
-        !states.any(|state| matches!(state, State::Probing(_)))
+        let is_first = |key| !self.unknown.contains(key);
+        let mut known = self.known.iter();
+        !known.any(|(key, state)| matches!(state, State::Probing(_)) && is_first(key))
     }
 
     /// The other host that has a claimed address.
