@@ -134,9 +134,12 @@ fn work(arguments: &[String]) -> Result<u8> {
             kmsg::init(LevelFilter::Info, false);
             loader::serve().map(|()| 0)
         }
-        [loader::PROBE, address] => loader::probe(address)
-            .map(|()| 0)
-            .map_err(|e| Error::io(address, "cannot be probed", &e)),
+        [loader::WRITE] => {
+            kmsg::init(LevelFilter::Info, false);
+            loader::write()
+                .map(|()| 0)
+                .map_err(|e| Error::io(loader::WRITE, "cannot be done", &e))
+        }
         [decoder::JOB] => decoding::serve()
             .map(|()| 0)
             .map_err(|e| Error::io(decoder::JOB, "cannot be done", &e)),

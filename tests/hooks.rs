@@ -198,6 +198,17 @@ fn other_network_programs_are_configured_here_and_for_the_real_root() {
 }
 
 #[test]
+fn the_switch_to_the_real_root_waits_for_no_loader() {
+    plays(
+        "cleanup, systemd",
+        "mkdir -p /proc/sys/kernel; echo 6.1.0 > /proc/sys/kernel/osrelease
+        cmdline rd.ib=1; source_hook cmdline
+        DRACUT_SYSTEMD=1; systemctl() { echo \"systemctl $*\"; }; source_hook cleanup",
+        "systemctl stop ibboot.service\nsystemctl --no-block stop ibboot-loader@*.service\n",
+    );
+}
+
+#[test]
 fn a_hung_up_is_given_up_after_its_deadline_and_dracuts_time_restarts() {
     plays(
         "hung",

@@ -13,7 +13,7 @@ mod pace;
 
 use std::fs;
 use std::net::IpAddr;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -34,8 +34,13 @@ use ibboot::up::taken::Claims;
 use kernel_cmdline::HwAddr;
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
-use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, socketpair};
-use nix::unistd::{dup, geteuid};
+use nix::sys::signal::{Signal, kill};
+use nix::sys::socket::{
+    AddressFamily, Backlog, MsgFlags, SockFlag, SockType, UnixAddr, accept, bind, listen, recv,
+    socket, socketpair,
+};
+use nix::sys::stat::Mode;
+use nix::unistd::{Pid, dup, geteuid, mkfifo};
 use serde_json::{Value, json};
 
 const IBBOOT: &str = env!("CARGO_BIN_EXE_ibboot");
@@ -559,9 +564,24 @@ fn the_decoder_has_no_power() {
 /// The process that `up` starts, in a network and with a host name of its own.
 #[test]
 fn the_loader_writes_what_is_requested_and_nothing_else() {
-    let flags = CloneFlags::CLONE_NEWNET | CloneFlags::CLONE_NEWUTS;
+    let flags = CloneFlags::CLONE_NEWNET | CloneFlags::CLONE_NEWUTS | CloneFlags::CLONE_NEWNS;
     alone("loader", flags, || {
         ip("link add near type veth peer name far");
+        // A file whose write does not end.
+        let folder = tempfile::tempdir().unwrap();
+        let fifo = folder.path().join("fifo");
+        mkfifo(&fifo, Mode::S_IRUSR | Mode::S_IWUSR).unwrap();
+        let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
+        mount(None::<&str>, "/", None::<&str>, private, None::<&str>).unwrap();
+        let stuck = "/proc/sys/net/ipv6/conf/near/autoconf";
+        mount(
+            Some(&fifo),
+            stuck,
+            None::<&str>,
+            MsFlags::MS_BIND,
+            None::<&str>,
+        )
+        .unwrap();
         let flags = SockFlag::SOCK_CLOEXEC;
         let (near, far) =
             socketpair(AddressFamily::Unix, SockType::SeqPacket, None, flags).unwrap();
@@ -574,6 +594,8 @@ fn the_loader_writes_what_is_requested_and_nothing_else() {
         };
         let ipv6 = |interface: &str, setting: &str| json!({"Write": {"Ipv6": {"interface": interface, "setting": setting, "value": "0"}}});
         let done = json!({"Ok": null});
+        let stuck = json!([1, ipv6("near", "autoconf")]);
+        send_to(near.as_fd(), &stuck, MsgFlags::empty()).unwrap();
         assert_eq!(ask(json!({"Write": {"HostName": "n1.hpc"}})), done);
         assert_eq!(ask(ipv6("near", "accept_ra")), done);
         // The files of this thread's network and name.
@@ -583,6 +605,8 @@ fn the_loader_writes_what_is_requested_and_nothing_else() {
         for (request, found) in [
             (ipv6("../near", "accept_ra"), "../near"),
             (ipv6("near", "forwarding"), "forwarding"),
+            (ipv6("all", "accept_ra"), "all"),
+            (json!({"Probe": "ffff:00:00.0"}), "ffff:00:00.0"),
             (json!({"Probe": "../../class"}), "../../class"),
             (
                 json!({"Load": {"module": "ext4", "parameters": []}}),
@@ -596,6 +620,95 @@ fn the_loader_writes_what_is_requested_and_nothing_else() {
         send_to(near.as_fd(), &path, MsgFlags::empty()).unwrap();
         assert!(receive_from::<Value>(near.as_fd(), MsgFlags::empty()).is_err());
         assert_eq!(loader.wait().unwrap().code(), Some(1));
+    });
+}
+
+/// Gives this mount namespace an index with the module ib_umad; false if the kernel has no overlayfs.
+fn has_module_index() -> bool {
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+    let lib = fs::canonicalize("/lib").unwrap();
+    let modules = format!("/run/upper/modules/{}", release.trim());
+    fs::create_dir_all(&modules).unwrap();
+    fs::create_dir("/run/work").unwrap();
+    let umad = "kernel/drivers/infiniband/core/ib_umad.ko:\n";
+    fs::write(format!("{modules}/modules.dep"), umad).unwrap();
+    let layers = format!(
+        "lowerdir={},upperdir=/run/upper,workdir=/run/work",
+        lib.display()
+    );
+    let overlay = Some("overlay");
+    mount(overlay, &lib, overlay, MsFlags::empty(), Some(&*layers)).is_ok()
+}
+
+#[test]
+fn up_waits_for_no_loader_past_its_deadline_or_sigterm() {
+    on_own_run("silent loader", || {
+        if !has_module_index() {
+            eprintln!("skipped: silent loader: the kernel has no overlayfs");
+            return;
+        }
+        unshare(CloneFlags::CLONE_NEWNET).unwrap();
+        // In the place of systemd.
+        let flags = SockFlag::SOCK_CLOEXEC;
+        let listener = socket(AddressFamily::Unix, SockType::SeqPacket, flags, None).unwrap();
+        let address = UnixAddr::new(loader::SOCKET).unwrap();
+        bind(listener.as_raw_fd(), &address).unwrap();
+        listen(&listener, Backlog::new(1).unwrap()).unwrap();
+        for (timeout_s, is_stopped) in [(1, false), (600, true)] {
+            let line = format!(
+                "rd.ib.require=pci=ffff:00:00.0 rd.driver.post=ib_umad rd.ib.timeout={timeout_s}"
+            );
+            fs::write("/run/cmdline", line).unwrap();
+            let (here, none) = (Some("/run/cmdline"), None::<&str>);
+            mount(here, "/proc/cmdline", none, MsFlags::MS_BIND, none).unwrap();
+            let mut up = Command::new(IBBOOT)
+                .arg("up")
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .spawn()
+                .unwrap();
+            let near = accept(listener.as_raw_fd()).unwrap();
+            let mut request = [0; 1024];
+            let length = recv(near, &mut request, MsgFlags::empty()).unwrap();
+            let request: Value = serde_json::from_slice(&request[..length]).unwrap();
+            assert_eq!(request[1]["Load"]["module"], "ib_umad");
+            if is_stopped {
+                kill(Pid::from_raw(up.id().try_into().unwrap()), Signal::SIGTERM).unwrap();
+            }
+            assert_eq!(up.wait().unwrap().code(), Some(1));
+            let result = fs::read_to_string("/run/ibboot/result").unwrap();
+            assert!(result.starts_with("failed continue\n"), "{result}");
+        }
+    });
+}
+
+#[test]
+fn without_its_socket_the_loader_is_no_powerless_child() {
+    on_own_run("no socket", || {
+        if !has_module_index() {
+            eprintln!("skipped: no socket: the kernel has no overlayfs");
+            return;
+        }
+        // As ProtectKernelModules= hides the modules from a unit without these capabilities.
+        let hidden = fs::Permissions::from_mode(0o000);
+        fs::set_permissions("/lib/modules", hidden).unwrap();
+        fs::write("/run/cmdline", "rd.ib.require=1 rd.driver.post=ib_umad").unwrap();
+        let (here, none) = (Some("/run/cmdline"), None::<&str>);
+        mount(here, "/proc/cmdline", none, MsFlags::MS_BIND, none).unwrap();
+        let up = Command::new("setpriv")
+            .args([
+                "--bounding-set=-dac_override,-dac_read_search",
+                IBBOOT,
+                "up",
+            ])
+            .output()
+            .expect("setpriv (util-linux)");
+        assert_eq!(up.status.code(), Some(1));
+        assert_eq!(
+            fs::read_to_string("/run/ibboot/result").unwrap(),
+            "failed continue\nloader: no answer to: read the index of modules: \
+             /run/ibboot-loader: No such file or directory: see ibboot-loader.socket\n"
+        );
     });
 }
 

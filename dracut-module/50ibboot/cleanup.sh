@@ -8,6 +8,8 @@
 
 if [ -n "$DRACUT_SYSTEMD" ]; then
     systemctl stop ibboot.service
+    # The loader ends with it. One that the kernel holds is not waited for.
+    systemctl --no-block stop 'ibboot-loader@*.service'
 elif [ -e /run/ibboot/up.pid ]; then
     read -r ibboot_pid < /run/ibboot/up.pid
     kill -TERM "$ibboot_pid" 2> /dev/null

@@ -19,7 +19,7 @@ use crate::rdma::parse;
 use crate::rdma::sa::{self, Answer, CALM, Heard, Interview, Next, Patience, QUICK};
 use crate::rdma::umad::{Administrator, Received, Umad};
 use crate::system::clock::boottime_ns;
-use crate::system::decoder::decode;
+use crate::system::decoder::{LOST, decode};
 use crate::system::readiness::watched;
 use crate::system::root::Root;
 use crate::verify::checks::Id;
@@ -262,7 +262,7 @@ async fn reply(umad: &AsyncFd<Umad>, interview: &mut Interview) -> Result<Next, 
         let next = match umad.get_ref().receive().map_err(failed)? {
             Some(Received::Reply(mad)) => {
                 let reply = decode::<Replies>(&interview.awaited(), &mad);
-                interview.hear(Heard::Reply(reply.ok_or("the decoder failed")?))
+                interview.hear(Heard::Reply(reply.ok_or(LOST)?))
             }
             Some(Received::Silence) => interview.hear(Heard::Silence),
             None => {

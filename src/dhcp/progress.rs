@@ -26,6 +26,9 @@ pub struct Counts {
     pub unusable: u32,
     /// Packets for the client's port that are not DHCP.
     pub malformed: u32,
+    /// Packets for the client's port that the decoder lost.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub undecoded: u32,
     /// The last refusal that was logged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why_refused: Option<String>,
@@ -35,6 +38,11 @@ pub struct Counts {
     /// The last granted address that another host has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub taken: Option<String>,
+}
+
+/// Whether nothing was counted.
+pub(super) fn is_none(count: &u32) -> bool {
+    *count == 0
 }
 
 /// The cause, and one thing to do.
@@ -75,6 +83,13 @@ impl Counts {
         if let Some(why) = &self.why_refused {
             let (more, hint) = words.refused;
             return (format!("{why}{more}"), hint);
+        }
+        if self.undecoded > 0 {
+            let found = match self.undecoded {
+                1 => "a message for the client could not be decoded".to_owned(),
+                n => format!("{n} messages for the client could not be decoded"),
+            };
+            return plain(&found, "look for \"decoder\" in dmesg");
         }
         if self.unanswered_requests > 0 {
             return plain(
@@ -130,6 +145,13 @@ mod tests {
         counts.unanswered_requests = 1;
         let unanswered = "a server offered an address but did not answer the REQUEST";
         assert_eq!(found(&counts, None, true), unanswered);
+        for (undecoded, words) in [
+            (1, "a message for the client could not be decoded"),
+            (2, "2 messages for the client could not be decoded"),
+        ] {
+            counts.undecoded = undecoded;
+            assert_eq!(found(&counts, None, true), words);
+        }
         counts.why_refused = Some("no".to_owned());
         assert_eq!(found(&counts, None, true), "no to me");
         counts.taken = Some("a by b".to_owned());

@@ -4,9 +4,9 @@
 //! detection is complete.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 
 use super::links::Links;
 use super::rtnetlink::Dumps;
@@ -32,6 +32,15 @@ pub struct FoundAddress {
     /// The address with its prefix length.
     pub address: Address,
     pub state: AddressState,
+}
+
+/// An address of which no ARP probe has shown whether another host has the address: an ARP message
+/// was not decoded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unproven {
+    /// Index of the interface.
+    pub index: u32,
+    pub address: Ipv4Addr,
 }
 
 /// State of an address according to duplicate address detection.
@@ -111,6 +120,12 @@ impl Netdev {
         found
             .find(|found| found.address == *address)
             .map(|found| found.state)
+    }
+
+    /// True if no ARP probe has shown whether another host has the address.
+    pub fn may_be_of_another(&self, address: &Address) -> bool {
+        let mut unproven = self.unproven.iter();
+        unproven.any(|one| IpAddr::V4(*one) == address.address)
     }
 
     /// The address as the kernel shows it, with any prefix length and state.

@@ -12,9 +12,8 @@ use crate::rdma::types::{LinkLayer, NetnsMode};
 use crate::system::drivers;
 use crate::system::kmsg::KernelWords;
 use crate::system::modules::InitState;
+use crate::system::pci::{PCI, PciId};
 
-/// The directory of all PCI functions.
-pub const PCI: &str = "/sys/bus/pci/devices";
 /// [`Function::kernel`] of a saved tree, by address, as JSON.
 pub const KERNEL: &str = "/ibboot-kernel.json";
 /// The class of Ethernet controllers.
@@ -23,48 +22,6 @@ const ETHERNET: u16 = 0x0200;
 const EITHER: u16 = 0x0280;
 /// Maximum of kernel lines about one function: a failed probe logs the cause and then the error.
 const LINES: usize = 2;
-
-/// Vendor, device and class of a PCI function.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PciId {
-    /// Vendor: 0x15b3 is NVIDIA (Mellanox).
-    pub vendor: u32,
-    pub device: u32,
-    /// Base class and subclass: 0x0207 is an InfiniBand controller.
-    pub class: u16,
-}
-
-impl PciId {
-    /// Parses `pci:v000015B3d0000101Bsv000015B3sd00000007bc02sc07i00` (drivers/pci/pci-sysfs.c,
-    /// modalias_show).
-    pub fn parse(modalias: &str) -> Option<PciId> {
-        let (vendor, rest) = hexadecimal(modalias.strip_prefix("pci:v")?, 8)?;
-        let (device, rest) = hexadecimal(rest.strip_prefix('d')?, 8)?;
-        let (_, rest) = hexadecimal(rest.strip_prefix("sv")?, 8)?;
-        let (_, rest) = hexadecimal(rest.strip_prefix("sd")?, 8)?;
-        let (base, rest) = hexadecimal(rest.strip_prefix("bc")?, 2)?;
-        let (sub, _) = hexadecimal(rest.strip_prefix("sc")?, 2)?;
-        Some(PciId {
-            vendor,
-            device,
-            class: u16::try_from(base << 8 | sub).ok()?,
-        })
-    }
-
-    /// True for the classes that only RDMA cards have: InfiniBand controllers on the network (0207)
-    /// and on the serial bus (0c06).
-    fn is_rdma(self) -> bool {
-        matches!(self.class, 0x0207 | 0x0c06)
-    }
-}
-
-/// A number of exactly `digits` hexadecimal digits at the start of `text`, and the rest.
-fn hexadecimal(text: &str, digits: usize) -> Option<(u32, &str)> {
-    let (number, rest) = text.split_at_checked(digits)?;
-    let is_hexadecimal = number.bytes().all(|byte| byte.is_ascii_hexdigit());
-    let number = u32::from_str_radix(number, 16).ok()?;
-    is_hexadecimal.then_some((number, rest))
-}
 
 /// A kernel module of a function.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -204,6 +204,7 @@ fn netdev(look: &mut Look<'_>, ifname: String, state: State) -> Netdev {
         gateways: Vec::new(),
         routes: Vec::new(),
         taken: Vec::new(),
+        unproven: Vec::new(),
         ifname,
     }
 }

@@ -23,7 +23,7 @@ pub mod select;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use serde::{Deserialize, Serialize};
 
@@ -44,7 +44,7 @@ use crate::wish::bond::BondFacts;
 use crate::wish::expectation::Depth;
 use crate::wish::ipoib::IpoibFacts;
 
-pub use addresses::{AddressState, FoundAddress};
+pub use addresses::{AddressState, FoundAddress, Unproven};
 pub use disks::DiskPath;
 pub use functions::Function;
 pub use memory::{Memory, Touched};
@@ -111,8 +111,29 @@ pub struct Facts {
     /// Established RDMA connections.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub connections: Vec<Connection>,
+    /// Writes of `up` that have begun and, after some seconds, have not ended.
+    #[serde(skip)]
+    pub unended: Vec<Unended>,
     /// Attributes that could not be read or parsed: the rest of the snapshot is valid.
     pub unread: Vec<Unread>,
+}
+
+/// A write to a file of the kernel that has not ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unended {
+    /// Name of the interface or RDMA device, or address of the PCI function.
+    pub object: String,
+    /// What is written: `set mode connected of ib0`.
+    pub what: String,
+}
+
+impl Unended {
+    /// The line about a write.
+    pub fn words(what: &str) -> String {
+        format!(
+            "{what}: the kernel has not ended this for 5 s, the firmware may not answer: see dmesg"
+        )
+    }
 }
 
 /// An attribute that could not be read or parsed.
@@ -241,6 +262,9 @@ pub struct Netdev {
     /// Requested addresses that another host on the link has, as text.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub taken: Vec<String>,
+    /// Requested addresses that another host on the link may have ([`Unproven`]).
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unproven: Vec<Ipv4Addr>,
 }
 
 /// One port with its device.
@@ -363,14 +387,23 @@ impl Facts {
             dhcp6: Vec::new(),
             root: None,
             connections: Vec::new(),
+            unended: Vec::new(),
             unread: look.unread,
         }
     }
 
-    /// Adds the leases of DHCP servers, which no file of the kernel shows.
+    /// Adds what no file of the kernel shows: the leases of DHCP servers, and the addresses that
+    /// another host may have.
     pub fn add_leases(&mut self, leases: Result<Leases>) {
         match leases {
-            Ok(leases) => (self.dhcp, self.dhcp6) = (leases.dhcp, leases.dhcp6),
+            Ok(leases) => {
+                (self.dhcp, self.dhcp6) = (leases.dhcp, leases.dhcp6);
+                for netdev in &mut self.netdevs {
+                    let all = leases.unproven.iter();
+                    let own = all.filter(|one| netdev.ifindex == Some(one.index));
+                    netdev.unproven.extend(own.map(|one| one.address));
+                }
+            }
             Err(error) => {
                 let why = error.to_string();
                 let own = why
@@ -631,13 +664,15 @@ impl<'a> Look<'a> {
     }
 }
 
-/// Leases of DHCP servers in this boot.
+/// Leases of DHCP servers in this boot, and what its ARP probes left open.
 #[derive(Debug, Clone, Default)]
 pub struct Leases {
     /// Leases of DHCP (IPv4).
     pub dhcp: Vec<Progress>,
     /// Leases of DHCPv6.
     pub dhcp6: Vec<dhcp::v6::progress::Progress>,
+    /// Static addresses that another host may have.
+    pub unproven: Vec<Unproven>,
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::fmt;
 use serde::Serialize;
 
 use crate::facts::Look;
-use crate::facts::functions::PCI;
+use crate::system::pci::PCI;
 
 /// Speed and width of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

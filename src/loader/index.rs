@@ -3,6 +3,7 @@
 //! program needs of it.
 
 use std::io;
+use std::time::Duration;
 
 use super::client::Loader;
 use super::request::Request;
@@ -13,6 +14,8 @@ use crate::system::root::Root;
 
 /// The folder that the unit hides (ProtectKernelModules=, systemd.exec(5)).
 const MODULES: &str = "/lib/modules";
+/// How long the loader may take, with its start on a slow machine.
+const LIMIT: Duration = Duration::from_secs(20);
 /// The file in /run/ibboot.
 const FILE: &str = "modules.json";
 
@@ -29,7 +32,7 @@ impl Loader {
         if !is_hidden(root) {
             return Index::read(root);
         }
-        self.do_this(Request::Index).await?;
+        self.do_within(LIMIT, Request::Index).await?;
         let path = format!("/run/ibboot/{FILE}");
         let json = root
             .read(&path)
@@ -42,7 +45,8 @@ fn parse(json: &[u8]) -> serde_json::Result<Index> {
     serde_json::from_slice(json)
 }
 
-fn is_hidden(root: &Root) -> bool {
+/// Whether the unit of this process hides the modules: what else it forbids, the process cannot do.
+pub(super) fn is_hidden(root: &Root) -> bool {
     let list = root.list(MODULES);
     list.is_err_and(|e| e.kind() == io::ErrorKind::PermissionDenied)
 }

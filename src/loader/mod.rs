@@ -7,16 +7,16 @@ mod cards;
 mod client;
 mod files;
 mod index;
-mod probe;
 mod request;
 mod serve;
+mod write;
 
 pub use cards::is_port_type;
 pub use client::Loader;
 pub use files::sysctl;
-pub use probe::{JOB as PROBE, serve as probe};
-pub use request::{PortSet, Request, Write};
+pub use request::{Answer, PortSet, Request, Write};
 pub use serve::serve;
+pub use write::{JOB as WRITE, serve as write};
 
 /// The job of the worker.
 pub const JOB: &str = "load";

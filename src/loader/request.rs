@@ -147,6 +147,15 @@ impl fmt::Display for Write {
 }
 
 impl Request {
+    /// Whether two times are as good as one: a loader may end after it has carried out a request and
+    /// before it answers.
+    pub(super) fn may_be_repeated(&self) -> bool {
+        !matches!(
+            self,
+            Request::Write(Write::CreateChild { .. } | Write::BondOption { .. })
+        )
+    }
+
     /// Whether each name is one name, and each value one that the plan can have. The error names
     /// what is not.
     pub fn check(&self) -> Result<()> {
@@ -181,6 +190,9 @@ impl Write {
                 value,
             } => {
                 is_interface(interface)?;
+                // These stand for every interface (Documentation/networking/ip-sysctl.rst).
+                let is_one = !matches!(interface.as_str(), "all" | "default");
+                must(is_one, "interface name", interface)?;
                 let all = [Autoconf::LinkLocal, Autoconf::Router].map(Autoconf::settings);
                 let mut all = all.iter().flatten();
                 let is_one = all.any(|one| *one == (setting.as_str(), value.as_str()));
@@ -304,13 +316,14 @@ mod tests {
             module: "mlx5_core".to_owned(),
             parameters: vec![parameter.to_owned()],
         };
-        let ipv6 = |setting: &str, value: &str| {
+        let ipv6_of = |interface: &str, setting: &str, value: &str| {
             Request::Write(Write::Ipv6 {
-                interface: "ib0".to_owned(),
+                interface: interface.to_owned(),
                 setting: setting.to_owned(),
                 value: value.to_owned(),
             })
         };
+        let ipv6 = |setting: &str, value: &str| ipv6_of("ib0", setting, value);
         let option = |option: &str, value: &str| {
             Request::Write(Write::BondOption {
                 bond: "bond0".to_owned(),
@@ -350,6 +363,14 @@ mod tests {
             (
                 ipv6("accept_ra", "2"),
                 "loader: IPv6 setting refused: accept_ra",
+            ),
+            (
+                ipv6_of("all", "accept_ra", "1"),
+                "loader: interface name refused: all",
+            ),
+            (
+                ipv6_of("default", "accept_ra", "1"),
+                "loader: interface name refused: default",
             ),
             (option("arp_ip_target", "10.0.0.1;10.0.0.2"), "ok"),
             (option("../mtu", "9"), "loader: option refused: ../mtu"),

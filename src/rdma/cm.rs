@@ -11,7 +11,7 @@ use std::os::unix::fs::OpenOptionsExt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::system::decoder::{Format, decode};
+use crate::system::decoder::{Format, LOST, decode};
 use crate::system::readiness::OwnsDescriptor;
 
 /// The device of rdma_ucm.
@@ -148,8 +148,7 @@ impl Cm {
     pub fn event(&self) -> io::Result<Option<Event>> {
         match self.query(Command::GetEvent, &[], RESPONSE, |_| {}) {
             // The kernel does not repeat an event.
-            Ok(response) => decode::<Events>(&(), &response)
-                .ok_or_else(|| io::Error::other("the decoder failed")),
+            Ok(response) => decode::<Events>(&(), &response).ok_or_else(|| io::Error::other(LOST)),
             Err(e) if e.raw_os_error() == Some(libc::EAGAIN) => Ok(None),
             Err(e) => Err(e),
         }

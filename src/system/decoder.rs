@@ -24,7 +24,7 @@ pub const JOB: &str = "decode";
 
 /// How long an answer may take, with the start of a decoder on a slow machine.
 const LIMIT: Duration = Duration::from_secs(2);
-/// The pause before another decoder is started in the place of one that failed.
+/// How long no decoder gets a message of a format at which decoders ended or lied.
 const PAUSE: Duration = Duration::from_secs(1);
 /// Decoders that get a message, and decoders that may be silent about one format within [`REST`].
 const TRIES: usize = 2;
@@ -110,22 +110,25 @@ struct Decoder {
     start: fn() -> io::Result<Worker>,
     limit: Duration,
     worker: Option<Worker>,
-    /// The last decoder ended or lied: no other is started before.
-    pause: Option<Instant>,
-    /// The formats about which decoders were silent.
-    silent: BTreeMap<&'static str, Silence>,
+    /// The formats at which decoders failed: who sends messages of one format cannot keep those of
+    /// another from being decoded.
+    troubles: BTreeMap<&'static str, Trouble>,
     /// What the kernel lacks was logged.
     is_introduced: bool,
-    /// A failure was logged.
-    is_reported: bool,
 }
 
-/// The silence of decoders about one format.
-#[derive(Debug)]
-struct Silence {
-    since: Instant,
-    decoders: usize,
+/// How decoders failed at one format; the first failure was logged.
+#[derive(Debug, Default)]
+struct Trouble {
+    /// A decoder ended or lied: no decoder gets a message before.
+    pause: Option<Instant>,
+    /// Decoders that were silent since [`Trouble::since`].
+    silent: usize,
+    since: Option<Instant>,
 }
+
+/// Why a value is missing in the words of a report, where [`decode`] gave none.
+pub const LOST: &str = "a message of this kind could not be decoded, see dmesg";
 
 static DECODER: Mutex<Decoder> = Mutex::new(Decoder::new(start, LIMIT));
 
@@ -145,7 +148,7 @@ fn start() -> io::Result<Worker> {
 }
 
 /// What the message says. None: the message is lost, because the decoder failed; the first failure
-/// is logged as a warning.
+/// at each format is logged as a warning.
 pub fn decode<F: Format>(context: &F::Context, bytes: &[u8]) -> Option<F::Value> {
     if cfg!(test) {
         // The program of a unit test is no decoder.
@@ -161,15 +164,14 @@ impl Decoder {
             start,
             limit,
             worker: None,
-            pause: None,
-            silent: BTreeMap::new(),
+            troubles: BTreeMap::new(),
             is_introduced: false,
-            is_reported: false,
         }
     }
 
     fn decode<F: Format>(&mut self, context: &F::Context, bytes: &[u8]) -> Option<F::Value> {
-        if self.worker.is_none() && self.pause.is_some_and(|until| Instant::now() < until) {
+        let is_paused = |trouble: &Trouble| trouble.pause.is_some_and(|at| Instant::now() < at);
+        if self.troubles.get(F::NAME).is_some_and(is_paused) {
             return None;
         }
         // A second decoder gets the message that the first one lost: not every message is repeated.
@@ -187,10 +189,13 @@ impl Decoder {
 
     /// Whether so many decoders were silent about the format that no other gets a message.
     fn is_at_rest(&mut self, format: &str) -> bool {
-        self.silent
-            .retain(|_, silence| silence.since.elapsed() < REST);
-        let silence = self.silent.get(format);
-        silence.is_some_and(|silence| silence.decoders >= TRIES)
+        let Some(trouble) = self.troubles.get_mut(format) else {
+            return false;
+        };
+        if trouble.since.is_some_and(|since| since.elapsed() >= REST) {
+            (trouble.silent, trouble.since) = (0, None);
+        }
+        trouble.silent >= TRIES
     }
 
     fn try_once<F: Format>(&mut self, context: &F::Context, bytes: &[u8]) -> io::Result<F::Value> {
@@ -235,19 +240,19 @@ impl Decoder {
         if let Some(worker) = self.worker.take() {
             worker.end();
         }
+        let is_first = !self.troubles.contains_key(format);
+        let trouble = self.troubles.entry(format).or_default();
         if error.kind() == io::ErrorKind::TimedOut {
-            let since = Instant::now();
-            let new = Silence { since, decoders: 0 };
-            self.silent.entry(format).or_insert(new).decoders += 1;
+            trouble.since.get_or_insert_with(Instant::now);
+            trouble.silent += 1;
         } else {
-            self.pause = Some(Instant::now() + PAUSE);
+            trouble.pause = Some(Instant::now() + PAUSE);
         }
         let why = errno_text(error);
-        match self.is_reported {
-            true => log::debug!("decoder: {format}: {why}"),
-            false => log::warn!("decoder: {format}: {why}: a message from the network is lost"),
+        match is_first {
+            true => log::warn!("decoder: {format}: {why}: a message from the network is lost"),
+            false => log::debug!("decoder: {format}: {why}"),
         }
-        self.is_reported = true;
     }
 }
 
@@ -352,7 +357,7 @@ mod tests {
         let mut decoder = Decoder::new(honest, LIMIT);
         assert_eq!(decoder.decode::<Size>(&10, b"abc"), Some(3));
         assert_eq!(decoder.decode::<Size>(&10, b"abcdefghij"), Some(10));
-        assert!(decoder.is_introduced && !decoder.is_reported);
+        assert!(decoder.is_introduced && decoder.troubles.is_empty());
     }
 
     #[test]
@@ -360,10 +365,16 @@ mod tests {
         for start in [ended, liar, confused, missing] {
             let mut decoder = Decoder::new(start, LIMIT);
             assert_eq!(decoder.decode::<Size>(&10, b"abc"), None);
-            assert!(decoder.worker.is_none() && decoder.is_reported);
+            assert!(decoder.worker.is_none() && decoder.troubles.contains_key("size"));
             decoder.start = honest;
             assert_eq!(decoder.decode::<Size>(&10, b"abc"), None);
-            decoder.pause = Some(Instant::now());
+            // The pause is that of the format.
+            assert!(!decoder.troubles.contains_key("other"));
+            decoder.start = picky;
+            assert_eq!(decoder.decode::<Other>(&(), b"abc"), Some(3));
+            assert_eq!(decoder.decode::<Size>(&10, b"abc"), None);
+            (decoder.start, decoder.worker) = (honest, None);
+            decoder.troubles.get_mut("size").unwrap().pause = Some(Instant::now());
             assert_eq!(decoder.decode::<Size>(&10, b"abc"), Some(3));
         }
     }
@@ -385,12 +396,13 @@ mod tests {
         }
     }
 
+    /// Says nothing about the messages of [`Size`].
+    fn picky() -> io::Result<Worker> {
+        worker(|request| (request.format == "other").then(|| Message::Decoded(3.into())))
+    }
+
     #[test]
     fn two_silent_decoders_give_their_format_a_rest_and_no_other() {
-        /// Says nothing about the messages of [`Size`].
-        fn picky() -> io::Result<Worker> {
-            worker(|request| (request.format == "other").then(|| Message::Decoded(3.into())))
-        }
         let short = Duration::from_millis(20);
         for start in [picky, endless] {
             let mut decoder = Decoder::new(start, short);
@@ -399,9 +411,9 @@ mod tests {
                 assert_eq!(decoder.decode::<Size>(&10, b"abc"), None);
             }
             // Each of the two decoders is given its limit, once.
-            assert_eq!(decoder.silent["size"].decoders, TRIES);
+            assert_eq!(decoder.troubles["size"].silent, TRIES);
             assert!(began.elapsed() >= 2 * short && began.elapsed() < 50 * short);
-            assert!(decoder.pause.is_none(), "replaced at once");
+            assert!(decoder.troubles["size"].pause.is_none(), "replaced at once");
             decoder.start = picky;
             decoder.limit = LIMIT;
             assert_eq!(decoder.decode::<Other>(&(), b"abc"), Some(3));
@@ -409,7 +421,8 @@ mod tests {
             decoder.start = honest;
             decoder.worker = None;
             assert_eq!(decoder.decode::<Size>(&10, b"abc"), None);
-            decoder.silent.get_mut("size").unwrap().since -= REST;
+            let trouble = decoder.troubles.get_mut("size").unwrap();
+            trouble.since = trouble.since.map(|since| since - REST);
             assert_eq!(decoder.decode::<Size>(&10, b"abc"), Some(3));
         }
     }

@@ -14,6 +14,7 @@ pub mod limit;
 pub mod modules;
 pub mod net;
 pub mod notify;
+pub mod pci;
 pub mod plymouth;
 pub mod readiness;
 pub mod root;

@@ -32,6 +32,12 @@ const RETRY: [Duration; 4] = [
     Duration::from_secs(5),
 ];
 
+/// Lines of modprobe, and of the kernel, in one error: the first ones of modprobe, the last ones of
+/// the kernel.
+const LINES: usize = 8;
+/// Longest line of modprobe in an error; a line of the kernel has at most 1 kB.
+const CHARACTERS: usize = 300;
+
 /// Where the running kernel finds a module.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -350,7 +356,8 @@ fn is_temporary(output: &str, state: Option<InitState>) -> bool {
         || output.contains("err -16")
 }
 
-/// Combines the messages of modprobe and of the kernel to one error.
+/// Combines the messages of modprobe and of the kernel to one error. An install line of modprobe.d
+/// may print any number of lines.
 fn failure(name: &str, output: &str, kernel: &[String]) -> Error {
     let mut found = output
         .lines()
@@ -364,13 +371,17 @@ fn failure(name: &str, output: &str, kernel: &[String]) -> Error {
                 .unwrap_or(line)
         })
         .filter(|line| !line.is_empty())
+        .take(LINES)
+        .map(|line| line.chars().take(CHARACTERS).collect::<String>())
         .collect::<Vec<_>>()
         .join(", ");
     if found.is_empty() {
         found.push_str("modprobe reported no error, but the module is not loaded");
     }
-    if !kernel.is_empty() {
-        found.push_str(&format!(" (kernel: {})", kernel.join(" | ")));
+    let last = kernel.len().saturating_sub(LINES);
+    let words: Vec<&str> = kernel.iter().skip(last).map(String::as_str).collect();
+    if !words.is_empty() {
+        found.push_str(&format!(" (kernel: {})", words.join(" | ")));
     }
     let hint = if kernel.iter().any(|l| l.contains("disagrees about version")) {
         "the image mixes modules of two builds: rebuild the image"
@@ -503,6 +514,15 @@ mod tests {
             assert_eq!(state(name), Err(format!("{word:?} is not a module state")));
             assert!(!is_live(&root, name));
         }
+    }
+
+    #[test]
+    fn a_failure_of_many_lines_is_short() {
+        let (line, word) = ("a".repeat(5000) + "\n", "mlx5_core: b".to_owned());
+        let error = failure("mlx5_core", &line.repeat(5000), &vec![word.clone(); 5000]);
+        let lines = vec!["a".repeat(CHARACTERS); LINES].join(", ");
+        let words = vec![word; LINES].join(" | ");
+        assert_eq!(error.found, Some(format!("{lines} (kernel: {words})")));
     }
 
     #[test]

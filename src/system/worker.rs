@@ -27,6 +27,9 @@ pub(super) const PROGRAM: &str = "/proc/self/exe";
 /// Largest message in bytes. The default of net.core.wmem_default is less.
 const MESSAGE: usize = 256 << 10;
 
+/// The pause before another try to send to a socket that is full.
+const FULL: Duration = Duration::from_millis(10);
+
 /// The end of a healthy worker takes less, in ms; it closes its files.
 const END_MS: u32 = 50;
 
@@ -90,6 +93,16 @@ impl Worker {
     /// Sends one message; a full socket is an error.
     pub fn send(&self, message: &impl Serialize) -> io::Result<()> {
         send_to(self.socket.as_fd(), message, MsgFlags::MSG_DONTWAIT)
+    }
+
+    /// Like [`Worker::send`], but waits while the socket is full.
+    pub async fn send_when_free(&self, message: &impl Serialize) -> io::Result<()> {
+        loop {
+            match self.send(message) {
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => tokio::time::sleep(FULL).await,
+                sent => return sent,
+            }
+        }
     }
 
     /// The next message, if one has come. `UnexpectedEof`: the worker has ended.

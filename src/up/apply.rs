@@ -3,23 +3,30 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
+use std::time::Duration;
 
 use kernel_cmdline::LinkKind;
 use nix::errno::Errno;
+use tokio::time::Instant;
 
 use super::Walk;
 use super::act::refuse;
+use super::writes::{self, Written};
 use crate::changes::{CardPort, Change, Need, Setting, What, adopt, route_text};
 use crate::dhcp::hardware::Hardware;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::facts::{Facts, Touched};
-use crate::loader::Write;
+use crate::loader::{Answer, PortSet};
 use crate::rdma::netlink::Rdma;
 use crate::rdma::types::NetnsMode;
 use crate::wish::bond::MODE;
 
 /// Routes of a DHCP server that are named in its line of the log.
 const ROUTES_SAID: usize = 8;
+
+/// How long the changes of one look wait together for writes of the loader: the healthy ones end
+/// within this time, and nothing else needs another look.
+const PATIENCE: Duration = Duration::from_millis(100);
 
 /// What became of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,17 +58,25 @@ impl Walk<'_> {
         let mut is_changed = false;
         let (mut held, mut addressed) = (BTreeSet::new(), BTreeSet::new());
         let mut suggested = Suggested::new();
+        let until = Instant::now() + PATIENCE;
         for change in changes {
-            if held.contains(&change.index) {
+            if held.contains(&change.index) || self.parts.writes.holds(change) {
+                continue;
+            }
+            if let Some(request) = writes::request(change) {
+                self.tried.done.record(change);
+                self.parts.writes.begin(change, request);
+                let written = self.parts.writes.soon(&change.object, until).await;
+                is_changed |= self.written(written);
                 continue;
             }
             let applied = match &change.what {
-                What::PortTypes(ports) => self.set_port_types(&change.object, ports).await.into(),
                 What::NetnsMode(mode) => self.set_netns_mode(change, *mode).into(),
                 What::AddLink { kind, netdev } => {
                     self.add_link(&change.object, *kind, netdev, facts).into()
                 }
-                What::RoceMode { port, mode, .. } => self.set_roce_mode(change, *port, mode).await,
+                // The loader makes these.
+                What::PortTypes(_) | What::RoceMode { .. } => Applied::Same,
                 What::AwaitName => self.parts.naming.wait(&change.object, change.index).into(),
                 What::Claim(address) => self.claim(change, *address),
                 What::Yield { address, owner } => self.yield_address(change, *address, owner).await,
@@ -92,6 +107,31 @@ impl Walk<'_> {
         is_changed
     }
 
+    /// Takes writes that have ended. True if the machine is another one now.
+    pub(super) fn written(&mut self, all: Vec<Written>) -> bool {
+        let mut is_any_changed = false;
+        for Written { change, answer } in all {
+            let is_changed = match (&change.what, answer) {
+                (What::PortTypes(ports), Answer::Ports(results)) => {
+                    self.port_types_set(&change.object, ports, results)
+                }
+                (What::RoceMode { port, mode, .. }, Answer::Done(result)) => {
+                    self.roce_mode_set(&change.object, *port, mode, result);
+                    false
+                }
+                (What::Set(setting), Answer::Done(result)) => {
+                    self.was_set(&change, setting, result)
+                }
+                _ => false,
+            };
+            if is_changed {
+                self.memory.touch(touched(&change.what));
+                is_any_changed = true;
+            }
+        }
+        is_any_changed
+    }
+
     async fn set(
         &mut self,
         change: &Change,
@@ -100,29 +140,33 @@ impl Walk<'_> {
     ) -> Applied {
         let (name, index) = (&change.object, change.index);
         self.tried.done.record(change);
-        let set = match setting.write(name) {
-            Some(write) => self.loader.write(write).await,
-            None => setting.apply(name, index, &self.net).await,
-        };
+        let set = setting.apply(name, index, &self.net).await;
+        if let (Ok(()), Setting::AddRoute(route), Need::Suggested(by)) =
+            (&set, setting, change.need)
+        {
+            self.tried.done.record_route(index, route);
+            let routes = suggested.entry((name.clone(), by)).or_default();
+            routes.push(route_text(route));
+            return Applied::Changed;
+        }
+        self.was_set(change, setting, set).into()
+    }
+
+    /// Takes the end of a setting. True if something follows from it.
+    fn was_set(&mut self, change: &Change, setting: &Setting, set: Result<()>) -> bool {
+        let name = &change.object;
         if let Err(error) = set {
             self.refused(change, setting, &error);
-            return Applied::Same;
+            return false;
         }
-        match (setting, change.need) {
-            (Setting::Up, _) => _ = self.tried.not_up.remove(name),
-            (Setting::AddRoute(route), Need::Suggested(by)) => {
-                self.tried.done.record_route(index, route);
-                let routes = suggested.entry((name.clone(), by)).or_default();
-                routes.push(route_text(route));
-                return Applied::Changed;
-            }
-            _ => {}
+        if *setting == Setting::Up {
+            self.tried.not_up.remove(name);
         }
         if let Some(line) = made(setting) {
             log::info!("{name}: {line}");
         }
         // The kernel shows it as written: nothing follows from it.
-        Applied::from(!matches!(setting, Setting::Sysctl(..)))
+        !matches!(setting, Setting::Sysctl(..))
     }
 
     fn refused(&mut self, change: &Change, setting: &Setting, error: &Error) {
@@ -141,9 +185,7 @@ impl Walk<'_> {
     }
 
     /// True if a type was changed.
-    async fn set_port_types(&mut self, card: &str, ports: &[CardPort]) -> bool {
-        let requested = ports.iter().map(|port| (port.port, port.value));
-        let results = self.loader.set_port_types(card, requested).await;
+    fn port_types_set(&mut self, card: &str, ports: &[CardPort], results: Vec<PortSet>) -> bool {
         let mut is_changed = false;
         for (port, result) in ports.iter().zip(results) {
             match result {
@@ -161,19 +203,11 @@ impl Walk<'_> {
     }
 
     /// A mode that cannot be set is logged once and is a failure of the run; nothing waits for it.
-    async fn set_roce_mode(&mut self, change: &Change, port: u32, mode: &str) -> Applied {
-        let device = &change.object;
-        let write = Write::RoceMode {
-            device: device.clone(),
-            port,
-            mode: mode.to_owned(),
-        };
-        match self.loader.write(write).await {
+    fn roce_mode_set(&mut self, device: &str, port: u32, mode: &str, result: Result<()>) {
+        match result {
             Ok(()) => log::info!("{device}/{port}: default RoCE mode is {mode}"),
             Err(error) => self.journal.fail(error.to_string()),
         }
-        self.tried.done.record(change);
-        Applied::Same
     }
 
     /// True if the mode was set. A refusal is logged once; another network namespace may end.

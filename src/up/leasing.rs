@@ -48,11 +48,12 @@ impl Leasing {
         }
     }
 
-    /// The progress of each client.
+    /// The progress of each client. What ARP probes left open is added by [`super::taken::Claims`].
     pub fn leases(&self) -> facts::Leases {
         facts::Leases {
             dhcp: self.v4.clients.progress(),
             dhcp6: self.v6.progress(),
+            unproven: Vec::new(),
         }
     }
 }

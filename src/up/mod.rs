@@ -38,6 +38,9 @@ mod verdict;
 mod voice;
 mod waits;
 mod watch;
+mod writes;
+
+use std::time::Duration;
 
 use ages::Ages;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -46,7 +49,7 @@ use tokio::time::Instant;
 use crate::error::{Error, Kind, Result};
 use crate::facts::{Facts, Function, Memory, Readers, Touched};
 use crate::handover::{Outcome, Phase};
-use crate::loader::{Loader, Write};
+use crate::loader::{Loader, Request, Write};
 use crate::plan::Plan;
 use crate::rdma::netlink::Rdma;
 use crate::rdma::types::PortState;
@@ -67,6 +70,9 @@ use step::{Situation, Step};
 
 /// How often in one turn something may be changed because of what was changed before.
 const ACTS: usize = 4;
+
+/// How long the verdict waits for the host name.
+const HOST_NAME: Duration = Duration::from_secs(2);
 
 /// What `up` knows while it runs.
 struct Walk<'a> {
@@ -201,6 +207,7 @@ impl<'a> Walk<'a> {
             parts: Parts {
                 modules: modules::Modules::load(loader, index, plan),
                 probing: probing::Probing::new(loader),
+                writes: writes::Writes::new(loader),
                 watch: watch::Watch::open(),
                 naming: naming::Naming::default(),
                 speakers: speaker::Speakers::default(),
@@ -331,7 +338,10 @@ impl<'a> Walk<'a> {
         if host_name.is_some() && host_name != self.host_name {
             self.host_name.clone_from(&host_name);
             if let Some(name) = host_name
-                && let Err(error) = self.loader.write(Write::HostName(name)).await
+                && let Err(error) = self
+                    .loader
+                    .do_within(HOST_NAME, Request::Write(Write::HostName(name)))
+                    .await
             {
                 ::log::error!("{error}");
             }
@@ -371,6 +381,8 @@ impl<'a> Walk<'a> {
             self.memory.touch(Touched::All);
             self.loaded(loaded);
         }
+        let written = self.parts.writes.ended();
+        self.written(written);
         let mut facts = self.look();
         // A link that was added just now may have wishes of its own, such as its RoCE mode: they
         // are done before it is judged.

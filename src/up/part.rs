@@ -19,6 +19,7 @@ use super::servers::Servers;
 use super::speaker::Speakers;
 use super::taken::Claims;
 use super::watch::Watch;
+use super::writes::Writes;
 use crate::facts::{Facts, Readers};
 use crate::rdma::netlink::Rdma;
 use crate::system::root::Root;
@@ -80,6 +81,7 @@ pub trait Part {
 pub struct Parts<'a> {
     pub modules: Modules<'a>,
     pub probing: Probing<'a>,
+    pub writes: Writes<'a>,
     pub watch: Watch,
     pub naming: Naming,
     pub speakers: Speakers,
@@ -90,10 +92,11 @@ pub struct Parts<'a> {
 }
 
 impl Parts<'_> {
-    fn all(&mut self) -> [&mut dyn Part; 11] {
+    fn all(&mut self) -> [&mut dyn Part; 12] {
         [
             &mut self.modules,
             &mut self.probing,
+            &mut self.writes,
             &mut self.watch,
             &mut self.naming,
             &mut self.speakers,

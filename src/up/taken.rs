@@ -34,8 +34,7 @@ const PACKETS: usize = 256;
 #[derive(Debug)]
 pub struct Claims {
     known: BTreeMap<(u32, Ipv4Addr), State>,
-    /// The claims whose last probe ended without a result: a message was not decoded. No such
-    /// address counts.
+    /// The claims whose last probe ended without a result: a message was not decoded.
     unknown: BTreeSet<(u32, Ipv4Addr)>,
     is_boot: bool,
 }
@@ -189,11 +188,6 @@ fn next(answers: Answers, age: Duration, repeated: bool) -> Next {
     }
 }
 
-/// The words for an address whose probe had no result.
-fn is_unknown(address: Ipv4Addr) -> String {
-    format!("{address}: whether another host has it is unknown: an ARP message was not decoded")
-}
-
 fn announce(socket: &PacketSocket, address: Ipv4Addr) -> io::Result<()> {
     let hardware = socket.hardware();
     let arp = Arp::announcement(hardware.hardware_type, &hardware.address, address);
@@ -260,16 +254,22 @@ impl Claims {
             }
             State::Open => {
                 if self.unknown.insert(key) {
-                    log::warn!("{}; probing it again", is_unknown(key.1));
+                    log::warn!(
+                        "whether another host has {} is unknown: an ARP message was not decoded; \
+                         probing the address again",
+                        key.1
+                    );
                 }
             }
         }
     }
 
-    /// True: no probe runs.
+    /// True: no probe runs, except one that repeats a probe without a result. Such probes may go on
+    /// for as long as messages are not decoded.
     pub fn is_settled(&self) -> bool {
-        let mut states = self.known.values();
-        !states.any(|state| matches!(state, State::Probing(_)))
+        let is_first = |key| !self.unknown.contains(key);
+        let mut known = self.known.iter();
+        !known.any(|(key, state)| matches!(state, State::Probing(_)) && is_first(key))
     }
 
     /// The other host that has a claimed address.
@@ -327,8 +327,7 @@ impl Claims {
                     State::Probing(_) | State::Open
                         if self.unknown.contains(&(*index, *address)) =>
                     {
-                        netdev.taken.push(is_unknown(*address));
-                        does_not_count(netdev, *address);
+                        netdev.unproven.push(*address);
                     }
                     State::Probing(_) if !self.is_boot => does_not_count(netdev, *address),
                     _ => {}
@@ -366,7 +365,6 @@ impl Part for Claims {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::inet::Address;
 
     const MS: Duration = Duration::from_millis(1);
 
@@ -444,8 +442,9 @@ mod tests {
             Some(State::Free)
         ));
     }
+
     #[test]
-    fn an_address_whose_answers_were_not_decoded_does_not_count() {
+    fn an_address_whose_answers_were_not_decoded_is_unproven_until_a_probe_ends() {
         let one = Ipv4Addr::new(10, 0, 0, 1);
         let mut claims = Claims::new(true);
         let mut look = |state: State| {
@@ -453,26 +452,20 @@ mod tests {
             claims.known.insert((4, one), state);
             let mut netdev = Netdev {
                 ifindex: Some(4),
-                addresses: vec!["10.0.0.1/24".parse::<Address>().unwrap().into()],
                 ..Netdev::default()
             };
             Claims::add_to(&claims, std::slice::from_mut(&mut netdev));
-            let states = netdev.addresses.iter().map(|found| found.state);
-            (
-                claims.is_open(4, one),
-                states.collect::<Vec<_>>(),
-                netdev.taken,
-            )
+            (claims.is_open(4, one), netdev.unproven, netdev.taken)
         };
-        let words =
-            "10.0.0.1: whether another host has it is unknown: an ARP message was not decoded";
-        let unknown = (true, vec![AddressState::Tentative], vec![words.to_owned()]);
         for _ in 0..2 {
-            assert_eq!(look(State::Open), unknown);
+            assert_eq!(look(State::Open), (true, vec![one], Vec::new()));
         }
-        assert_eq!(
-            look(State::Free),
-            (false, vec![AddressState::Usable], Vec::new())
-        );
+        assert_eq!(look(State::Free), (false, Vec::new(), Vec::new()));
+        assert_eq!(look(State::Open), (true, vec![one], Vec::new()));
+        let by = "port GUID 1".to_owned();
+        let line = "10.0.0.1 is in use by port GUID 1".to_owned();
+        let since = Instant::now();
+        let taken = look(State::Taken { by, since });
+        assert_eq!(taken, (false, Vec::new(), vec![line]));
     }
 }

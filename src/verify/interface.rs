@@ -246,7 +246,16 @@ fn all_addresses(wish: &IpoibWish, netdev: &Netdev) -> Finding {
             finding
         };
     }
-    Finding::ok(Id::AddressPresent, &expected.join(", "))
+    let mut requested = wish.addresses.iter();
+    match requested.find(|address| netdev.may_be_of_another(address)) {
+        Some(Address { address, .. }) => {
+            let found =
+                format!("whether another host has {address}: an ARP message was not decoded");
+            Finding::unanswered(Id::AddressPresent, &found)
+                .hint("look for \"decoder\" in dmesg; ibboot up probes the address again")
+        }
+        None => Finding::ok(Id::AddressPresent, &expected.join(", ")),
+    }
 }
 
 #[cfg(test)]

@@ -20,6 +20,7 @@ mod root;
 mod server;
 mod siblings;
 pub mod text;
+mod unended;
 mod unread;
 
 pub use evaluate::{ports, verify};

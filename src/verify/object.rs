@@ -2,7 +2,7 @@
 //! The object of one report, and the loop over the table of checks.
 
 use super::checks::{Id, Severity, TABLE};
-use super::unread;
+use super::{unended, unread};
 use crate::facts::{Facts, Function, Netdev, PortRef};
 use crate::rdma::types::LinkLayer;
 use crate::verify::report::{Finding, LinkReport, Status};
@@ -135,6 +135,7 @@ pub fn findings(object: &Object<'_>, facts: &Facts) -> Vec<Finding> {
         };
         findings.push(finding);
     }
+    unended::note(&mut findings, object, facts);
     findings
 }
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Dhcp4Wish;
 use super::lease::Lease;
-use crate::dhcp::progress::{Counts, Diagnosis, Words};
+use crate::dhcp::progress::{Counts, Diagnosis, Words, is_none};
 use crate::hardware::HardwareType;
 
 /// State of a client (RFC 2131, figure 5), as in state.json.
@@ -49,6 +49,8 @@ struct Rfc2131 {
     unsolicited: u32,
     unusable: u32,
     malformed: u32,
+    #[serde(default, skip_serializing_if = "is_none")]
+    undecoded: u32,
     #[serde(rename = "why_nak", default, skip_serializing_if = "Option::is_none")]
     why_refused: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -56,6 +56,7 @@ pub struct Session {
     /// Why the last send failed.
     broken: Option<String>,
     malformed: u32,
+    undecoded: u32,
     outcomes: Vec<Outcome>,
 }
 
@@ -77,6 +78,7 @@ impl Session {
             renewal: None,
             broken: None,
             malformed: 0,
+            undecoded: 0,
             outcomes: Vec::new(),
         })
     }
@@ -153,6 +155,7 @@ impl Session {
     pub fn progress(&self) -> Progress {
         let mut counts = self.client.counts().clone();
         counts.malformed = self.malformed;
+        counts.undecoded = self.undecoded;
         Progress {
             interface: self.interface.clone(),
             index: self.hardware.index,
@@ -236,8 +239,7 @@ impl Session {
 
     fn received(&mut self, packet: &Received) {
         match decode::<Answers>(&packet.unsummed, &packet.bytes) {
-            // The decoder failed.
-            None => {}
+            None => self.undecoded = self.undecoded.saturating_add(1),
             Some(Heard::Foreign) => self.malformed = self.malformed.saturating_add(1),
             Some(Heard::Malformed { from, why }) => {
                 self.malformed = self.malformed.saturating_add(1);

@@ -21,6 +21,7 @@ use crate::dhcp::progress::Counts;
 use crate::dhcp::random::Random;
 use crate::hardware::Hex;
 use crate::system::clock::SECOND;
+use crate::system::decoder::LOST;
 
 /// INF_MAX_DELAY: one router advertisement reaches all nodes of a link at the same time.
 const DELAY: u64 = SECOND;
@@ -252,14 +253,20 @@ impl Asker {
         actions
     }
 
+    /// Takes the number of packets that the decoder lost.
+    pub fn lost(&mut self, undecoded: u32) {
+        self.counts.undecoded = undecoded;
+    }
+
     /// The line to log without an answer.
     pub fn why_silent(&self) -> String {
         let counts = &self.counts;
         let answered = counts.why_refused.as_ref().or(counts.why_unusable.as_ref());
         let why = answered.or(self.broken.as_ref()).map(String::as_str);
-        let why = why.unwrap_or(match counts.sent {
-            0 => "no request was sent",
-            _ => "no server answers",
+        let why = why.unwrap_or(match (counts.sent, counts.undecoded) {
+            (0, _) => "no request was sent",
+            (_, 0) => "no server answers",
+            _ => LOST,
         });
         format!("{NO_NAME_SERVERS}: {why}")
     }

@@ -105,6 +105,7 @@ impl Inquiry {
                     let actions = self.asker.received(&answer);
                     self.carry_out(actions);
                 }
+                self.asker.lost(self.socket.undecoded);
             }
             // Lets other tasks run during a flood.
             tokio::task::yield_now().await;

@@ -140,6 +140,7 @@ impl Session {
     pub fn progress(&self) -> Progress {
         let mut counts = self.client.counts().clone();
         counts.malformed = self.socket.malformed;
+        counts.undecoded = self.socket.undecoded;
         Progress {
             interface: self.socket.interface.clone(),
             index: self.socket.index,

@@ -45,6 +45,8 @@ pub struct Socket {
     pub broken: Option<String>,
     /// Packets that are not DHCPv6.
     pub malformed: u32,
+    /// Packets that the decoder lost.
+    pub undecoded: u32,
     /// None: closed.
     socket: Option<AsyncFd<UdpSocket>>,
 }
@@ -72,6 +74,7 @@ impl Socket {
             local,
             broken: None,
             malformed: 0,
+            undecoded: 0,
             socket: Some(socket),
         })
     }
@@ -125,7 +128,11 @@ impl Socket {
     /// The message in a packet; none: not a message, or the decoder failed.
     pub fn heard(&mut self, packet: &[u8], context: &Context) -> Option<Box<Answer>> {
         let (interface, from) = (&self.interface, context.from);
-        match decode::<Answers>(context, packet)? {
+        let Some(heard) = decode::<Answers>(context, packet) else {
+            self.undecoded = self.undecoded.saturating_add(1);
+            return None;
+        };
+        match heard {
             Ok(answer) => {
                 log::debug!("{interface}: DHCPv6: {} from {from}", answer.summary);
                 Some(answer)

@@ -404,6 +404,7 @@ pub fn guide(id: Id) -> Guide {
             causes: &[
                 "Another program removed the address.",
                 "Another host has the address: the message names its GUID.",
+                "Unknown: an answer to the ARP probe was not decoded, so another host may have the address.",
                 "No router advertises a prefix in this partition (IPv6 autoconfiguration).",
             ],
             node: OTHERS,

@@ -240,6 +240,11 @@ fn an_end_without_an_answer_is_logged_once_with_the_counts() {
     request.sent(None);
     assert_eq!(request.give_up(), line("no server answers"));
 
+    let mut deaf = asker();
+    wake(&mut deaf);
+    deaf.lost(1);
+    assert_eq!(deaf.give_up(), line(LOST));
+
     let mut broken = asker();
     wake(&mut broken);
     let why = "cannot send: ENETUNREACH";

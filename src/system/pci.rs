@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! PCI functions by vendor, device and class (/sys/bus/pci/devices; the classes are those of
+//! include/linux/pci_ids.h).
+
+use super::drivers;
+use super::root::Root;
+
+/// The directory of all PCI functions.
+pub const PCI: &str = "/sys/bus/pci/devices";
+
+/// Vendor, device and class of a PCI function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PciId {
+    /// Vendor: 0x15b3 is NVIDIA (Mellanox).
+    pub vendor: u32,
+    pub device: u32,
+    /// Base class and subclass: 0x0207 is an InfiniBand controller.
+    pub class: u16,
+}
+
+impl PciId {
+    /// Parses `pci:v000015B3d0000101Bsv000015B3sd00000007bc02sc07i00` (drivers/pci/pci-sysfs.c,
+    /// modalias_show).
+    pub fn parse(modalias: &str) -> Option<PciId> {
+        let (vendor, rest) = hexadecimal(modalias.strip_prefix("pci:v")?, 8)?;
+        let (device, rest) = hexadecimal(rest.strip_prefix('d')?, 8)?;
+        let (_, rest) = hexadecimal(rest.strip_prefix("sv")?, 8)?;
+        let (_, rest) = hexadecimal(rest.strip_prefix("sd")?, 8)?;
+        let (base, rest) = hexadecimal(rest.strip_prefix("bc")?, 2)?;
+        let (sub, _) = hexadecimal(rest.strip_prefix("sc")?, 2)?;
+        Some(PciId {
+            vendor,
+            device,
+            class: u16::try_from(base << 8 | sub).ok()?,
+        })
+    }
+
+    /// True for the classes that only RDMA cards have: InfiniBand controllers on the network (0207)
+    /// and on the serial bus (0c06).
+    pub fn is_rdma(self) -> bool {
+        matches!(self.class, 0x0207 | 0x0c06)
+    }
+}
+
+/// A number of exactly `digits` hexadecimal digits at the start of `text`, and the rest.
+fn hexadecimal(text: &str, digits: usize) -> Option<(u32, &str)> {
+    let (number, rest) = text.split_at_checked(digits)?;
+    let is_hexadecimal = number.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let number = u32::from_str_radix(number, 16).ok()?;
+    is_hexadecimal.then_some((number, rest))
+}
+
+/// Whether the census of HCAs has the function: by its class, by its driver, or because a function of
+/// the same model has an RDMA device. False for a function that cannot be read.
+pub fn is_hca(root: &Root, address: &str) -> bool {
+    let id = |address: &str| PciId::parse(&root.text(&format!("{PCI}/{address}/modalias")).ok()?);
+    let Some(own) = id(address) else {
+        return false;
+    };
+    let is_model = |other: &String| {
+        let is_same =
+            id(other).is_some_and(|id| (id.vendor, id.device) == (own.vendor, own.device));
+        is_same && root.exists(&format!("{PCI}/{other}/infiniband"))
+    };
+    own.is_rdma()
+        || drivers::by_pci_id(own.vendor, own.device).is_some()
+        || root.list(PCI).unwrap_or_default().iter().any(is_model)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn a_modalias_tells_vendor_device_and_class() {
+        let id = PciId::parse("pci:v000015B3d0000101Bsv000015B3sd00000007bc02sc07i00").unwrap();
+        assert_eq!((id.vendor, id.device, id.class), (0x15b3, 0x101b, 0x0207));
+        for wrong in [
+            "",
+            "pci:",
+            "platform:softib",
+            "pci:v000015B3d0000101B",
+            "pci:v+00015B3d0000101Bsv000015B3sd00000007bc02sc07i00",
+            "pci:v000015B3d0000101Bsv000015B3sd00000007bc02sc",
+            "pci:v000015B3dä000101Bsv000015B3sd00000007bc02sc07i00",
+        ] {
+            assert_eq!(PciId::parse(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn an_hca_is_known_by_class_by_driver_or_by_its_model() {
+        let dir = tempfile::tempdir().unwrap();
+        let devices = dir.path().join("sys/bus/pci/devices");
+        for (address, modalias) in [
+            (
+                "0000:01:00.0",
+                "pci:v0000FFFFd00000001sv00000000sd00000000bc02sc07i00",
+            ),
+            (
+                "0000:02:00.0",
+                "pci:v000015B3d0000101Bsv00000000sd00000000bc02sc00i00",
+            ),
+            (
+                "0000:03:00.0",
+                "pci:v00001B36d00000005sv00000000sd00000000bc00scFFi00",
+            ),
+            (
+                "0000:04:00.0",
+                "pci:v00008086d00002922sv00001AF4sd00001100bc01sc06i01",
+            ),
+            ("0000:05:00.0", "garbled"),
+        ] {
+            fs::create_dir_all(devices.join(address)).unwrap();
+            fs::write(devices.join(address).join("modalias"), modalias).unwrap();
+        }
+        let root = Root::new(dir.path());
+        let all = || {
+            let mut all = root.list(PCI).unwrap();
+            all.push("0000:06:00.0".to_owned());
+            all.sort();
+            all.iter()
+                .map(|one| is_hca(&root, one))
+                .collect::<Vec<bool>>()
+        };
+        assert_eq!(all(), [true, true, false, false, false, false]);
+        // Another function of the model has a device.
+        let other = devices.join("0000:07:00.0");
+        fs::create_dir_all(other.join("infiniband/softib0")).unwrap();
+        fs::copy(
+            devices.join("0000:03:00.0/modalias"),
+            other.join("modalias"),
+        )
+        .unwrap();
+        let known = ["0000:03:00.0", "0000:04:00.0"].map(|one| is_hca(&root, one));
+        assert_eq!(known, [true, false]);
+    }
+}

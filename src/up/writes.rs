@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The changes that the loader writes. A write ends at once on a healthy machine, and sleeps in the
+//! kernel where firmware does not answer: then the walk goes on with the other objects.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::LocalBoxFuture;
+use futures_util::stream::{FuturesUnordered, StreamExt};
+use tokio::time::{Instant, sleep_until};
+
+use super::part::{Part, Wake};
+use crate::changes::{Change, Setting, What};
+use crate::facts::{Facts, Readers, Unended};
+use crate::loader::{Answer, Loader, Request, Write};
+
+/// From then on the report names the write.
+const LONG: Duration = Duration::from_secs(5);
+
+/// A write that has ended.
+#[derive(Debug)]
+pub struct Written {
+    pub change: Change,
+    pub answer: Answer,
+}
+
+/// A write that has not ended.
+#[derive(Debug)]
+struct UnderWay {
+    what: String,
+    since: Instant,
+    is_long: bool,
+}
+
+/// The writes that have begun.
+#[derive(Debug)]
+pub struct Writes<'a> {
+    loader: &'a Loader,
+    running: FuturesUnordered<LocalBoxFuture<'a, Written>>,
+    /// By the object of the change: an object has one write at a time.
+    under_way: BTreeMap<String, UnderWay>,
+    ended: Vec<Written>,
+}
+
+/// What the loader must do for the change; none: the walk makes the change itself.
+pub fn request(change: &Change) -> Option<Request> {
+    let object = &change.object;
+    match &change.what {
+        What::PortTypes(ports) => Some(Request::PortTypes {
+            card: object.clone(),
+            ports: ports
+                .iter()
+                .map(|port| (port.port, port.value.into()))
+                .collect(),
+        }),
+        What::RoceMode { port, mode, .. } => Some(Request::Write(Write::RoceMode {
+            device: object.clone(),
+            port: *port,
+            mode: (*mode).to_owned(),
+        })),
+        What::Set(setting) => setting.write(object).map(Request::Write),
+        _ => None,
+    }
+}
+
+impl<'a> Writes<'a> {
+    /// Creates the part without writes.
+    pub fn new(loader: &'a Loader) -> Writes<'a> {
+        Writes {
+            loader,
+            running: FuturesUnordered::new(),
+            under_way: BTreeMap::new(),
+            ended: Vec::new(),
+        }
+    }
+
+    /// Whether the change must wait for the end of a write.
+    pub fn holds(&self, change: &Change) -> bool {
+        let bond = match &change.what {
+            What::Set(Setting::Enslave { bond, .. }) => Some(bond),
+            _ => None,
+        };
+        let mut objects = bond.into_iter().chain([&change.object]);
+        objects.any(|object| self.under_way.contains_key(object))
+    }
+
+    /// Begins the write of a change that no other write [holds](Writes::holds).
+    pub fn begin(&mut self, change: &Change, request: Request) {
+        let new = UnderWay {
+            what: request.to_string(),
+            since: Instant::now(),
+            is_long: false,
+        };
+        self.under_way.insert(change.object.clone(), new);
+        let (loader, change) = (self.loader, change.clone());
+        let writing = async move {
+            let answer = loader.carry_out(request).await;
+            Written { change, answer }
+        };
+        self.running.push(writing.boxed_local());
+    }
+
+    /// Waits for the end of the object's write, but only until `until`. Gives all writes that have
+    /// ended.
+    pub async fn soon(&mut self, object: &str, until: Instant) -> Vec<Written> {
+        while self.under_way.contains_key(object) {
+            tokio::select! {
+                // First of all the request is sent.
+                biased;
+                Some(written) = self.running.next() => self.end_of(written),
+                () = sleep_until(until) => break,
+            }
+        }
+        self.ended()
+    }
+
+    /// The writes that have ended since the last call.
+    pub fn ended(&mut self) -> Vec<Written> {
+        std::mem::take(&mut self.ended)
+    }
+
+    fn end_of(&mut self, written: Written) {
+        if let Some(known) = self.under_way.remove(&written.change.object)
+            && known.is_long
+        {
+            let seconds = known.since.elapsed().as_secs();
+            log::info!("{}: ended after {seconds} s", known.what);
+        }
+        self.ended.push(written);
+    }
+}
+
+impl Part for Writes<'_> {
+    fn follow(&mut self, _facts: &Facts, _readers: Option<&Readers>) {
+        for write in self.under_way.values_mut() {
+            if !write.is_long && write.since.elapsed() >= LONG {
+                write.is_long = true;
+                log::warn!("{}", Unended::words(&write.what));
+            }
+        }
+    }
+
+    fn add_to(&self, facts: &mut Facts) {
+        let long = self.under_way.iter().filter(|(_, write)| write.is_long);
+        facts.unended.extend(long.map(|(object, write)| Unended {
+            object: object.clone(),
+            what: write.what.clone(),
+        }));
+    }
+
+    fn due(&self) -> Option<Instant> {
+        let short = self.under_way.values().filter(|write| !write.is_long);
+        short.map(|write| write.since + LONG).min()
+    }
+
+    fn changed(&mut self) -> LocalBoxFuture<'_, Wake> {
+        let next = async move {
+            let Some(written) = self.running.next().await else {
+                return std::future::pending().await;
+            };
+            self.end_of(written);
+            Wake::Look
+        };
+        next.boxed_local()
+    }
+
+    fn is_busy(&self) -> bool {
+        !self.under_way.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::os::fd::AsFd;
+
+    use nix::sys::socket::MsgFlags;
+
+    use super::*;
+    use crate::changes::Need;
+    use crate::system::worker::{Worker, receive_from, send_to};
+    use crate::wish::ipoib::Mode;
+
+    /// Never answers about an interface `stuck`.
+    fn loader() -> io::Result<Worker> {
+        let (worker, far) = Worker::pair()?;
+        std::thread::spawn(move || -> io::Result<()> {
+            loop {
+                let (number, request): (u32, Request) =
+                    receive_from(far.as_fd(), MsgFlags::empty())?;
+                if !request.to_string().ends_with("stuck") {
+                    let answer = (number, Answer::Done(Ok(())));
+                    send_to(far.as_fd(), &answer, MsgFlags::empty())?;
+                }
+            }
+        });
+        Ok(worker)
+    }
+
+    fn change(object: &str, setting: Setting) -> Change {
+        Change {
+            object: object.to_owned(),
+            index: 1,
+            need: Need::Requested,
+            what: What::Set(setting),
+        }
+    }
+
+    fn begin(writes: &mut Writes<'_>, object: &str) {
+        let change = change(object, Setting::Mode(Mode::Connected));
+        assert!(!writes.holds(&change));
+        let request = request(&change).unwrap();
+        writes.begin(&change, request);
+        assert!(writes.holds(&change));
+    }
+
+    #[tokio::test]
+    async fn a_write_that_does_not_end_holds_its_own_object_only() {
+        let loader = Loader::new(loader);
+        let mut writes = Writes::new(&loader);
+        begin(&mut writes, "stuck");
+        let soon = || Instant::now() + Duration::from_millis(50);
+        assert!(writes.soon("stuck", soon()).await.is_empty());
+        let bond = "stuck".to_owned();
+        let joins = Setting::Enslave { bond, index: 1 };
+        assert!(writes.holds(&change("ib1", joins)));
+        assert!(writes.holds(&change("stuck", Setting::Up)));
+        assert!(!writes.holds(&change("ib0", Setting::Up)));
+        begin(&mut writes, "ib0");
+        let minute = Instant::now() + Duration::from_secs(60);
+        let ended = writes.soon("ib0", minute).await;
+        let ended = ended.iter().map(|one| (&*one.change.object, &one.answer));
+        let done = Answer::Done(Ok(()));
+        assert_eq!(ended.collect::<Vec<_>>(), [("ib0", &done)]);
+        begin(&mut writes, "ib2");
+        assert_eq!(writes.changed().await, Wake::Look);
+        assert_eq!(writes.ended().len(), 1);
+        assert!(writes.is_busy() && writes.ended().is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_write_that_has_not_ended_is_named_after_a_while() {
+        let loader = Loader::new(loader);
+        let mut writes = Writes::new(&loader);
+        begin(&mut writes, "stuck");
+        let named = |writes: &mut Writes<'_>| {
+            let mut facts = Facts::default();
+            writes.follow(&facts, None);
+            Part::add_to(writes, &mut facts);
+            facts.unended
+        };
+        assert_eq!(
+            (named(&mut writes), writes.due().is_some()),
+            (Vec::new(), true)
+        );
+        tokio::time::advance(LONG).await;
+        let stuck = Unended {
+            object: "stuck".to_owned(),
+            what: "set mode connected of stuck".to_owned(),
+        };
+        assert_eq!((named(&mut writes), writes.due()), (vec![stuck], None));
+    }
+}
