@@ -21,6 +21,7 @@ pub mod inet;
 pub mod keep;
 pub mod loader;
 pub mod plan;
+pub mod preflight;
 pub mod rdma;
 pub mod redact;
 pub mod request;

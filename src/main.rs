@@ -18,6 +18,7 @@ use ibboot::facts::reader::{self, IN_BOOT};
 use ibboot::handover::{self, gauges, timeline};
 use ibboot::loader::{self, Loader};
 use ibboot::plan::{self, Inventory, explain};
+use ibboot::preflight;
 use ibboot::request::{Request, in_initramfs};
 use ibboot::status;
 use ibboot::survey::claim::Claim;
@@ -158,11 +159,11 @@ fn print(text: &str) -> Result<()> {
 }
 
 fn show_plan(root: &Root, arguments: &PlanArguments) -> Result<u8> {
-    let request = match &arguments.cmdline {
-        Some(text) => Request::from_text(text),
-        None => Request::read(root),
-    };
     if arguments.asked {
+        let request = match &arguments.cmdline {
+            Some(text) => Request::from_text(text),
+            None => Request::read(root),
+        };
         if request.requested_by.is_none() {
             return Ok(Kind::NothingAsked.exit_code());
         }
@@ -172,7 +173,7 @@ fn show_plan(root: &Root, arguments: &PlanArguments) -> Result<u8> {
         }
         return Ok(0);
     }
-    let plan = plan::plan(&request, &Inventory::read(root)?);
+    let plan = preflight::plan(root, arguments.cmdline.as_deref())?;
     print(&match arguments.format {
         Format::Text => explain::text(&plan),
         Format::Json => handover::json(&plan)?,

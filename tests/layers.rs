@@ -16,7 +16,7 @@ const FLOORS: &[&[&str]] = &[
     &["status"],
     &["check", "turn"],
     &["ask"],
-    &["changes", "handover"],
+    &["changes", "handover", "preflight"],
     &["plan", "verify"],
     &["facts", "request"],
     &["loader"],

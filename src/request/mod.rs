@@ -172,6 +172,15 @@ impl Request {
     /// Reads the files that make up the command line, as dracut does inside an initramfs and as
     /// the kernel wrote it elsewhere.
     pub fn read(root: &Root) -> Request {
+        Request::of_files(root, in_initramfs(root))
+    }
+
+    /// Reads the files that would make up the command line if this were an initramfs.
+    pub fn read_as_initramfs(root: &Root) -> Request {
+        Request::of_files(root, true)
+    }
+
+    fn of_files(root: &Root, as_initramfs: bool) -> Request {
         let mut files: Vec<(String, Vec<u8>)> = Vec::new();
         let mut unread = Vec::new();
         let mut cannot = |path: &str, e: &std::io::Error| {
@@ -180,7 +189,7 @@ impl Request {
             }
         };
         let mut paths = vec!["/proc/cmdline".to_owned()];
-        if in_initramfs(root) {
+        if as_initramfs {
             let mut conf = |directory: &str| -> Vec<String> {
                 let names = root.list(directory).inspect_err(|e| cannot(directory, e));
                 let names = names.unwrap_or_default().into_iter();
