@@ -23,7 +23,7 @@ use crate::error::{Error, Kind, Result};
         1,
         "failed; plan, up --dry-run: something is wrong or refused; hardware-report: a claim is false; check: warning; turn --finished: not yet"
     ),
-    error_code(2, "nothing requested; check: critical"),
+    error_code(2, "nothing requested; suggest: nothing to suggest; check: critical"),
     error_code(3, "check, timeline: nothing to compare with"),
     error_code(64, "wrong usage")
 )]
@@ -41,6 +41,8 @@ pub enum Command {
     Status(StatusArguments),
     /// plan
     Plan(PlanArguments),
+    /// suggest
+    Suggest(SuggestArguments),
     /// up
     Up(UpArguments),
     /// check
@@ -86,6 +88,20 @@ pub struct PlanArguments {
     /// /run/ibboot/asked (dracut's cmdline hook)
     #[argh(switch)]
     pub asked: bool,
+}
+
+/// Write the kernel arguments that give this node the links which it has now, each with its reason.
+#[derive(FromArgs, ArgsInfo, Debug)]
+#[argh(
+    subcommand,
+    name = "suggest",
+    error_code(0, "there is something to suggest"),
+    error_code(2, "there is nothing to suggest")
+)]
+pub struct SuggestArguments {
+    /// text (default), line or json
+    #[argh(option, default = "SuggestFormat::Text", arg_name = "format")]
+    pub format: SuggestFormat,
 }
 
 /// Carry out the plan: load, create, wait, verify, hand over. Safe to repeat.
@@ -276,6 +292,30 @@ impl std::str::FromStr for CheckFormat {
             "nhc" => Ok(CheckFormat::Nhc),
             "journal" => Ok(CheckFormat::Journal),
             _ => Err("expected text, json, nagios, prom, nhc or journal".to_owned()),
+        }
+    }
+}
+
+/// How `suggest` prints the arguments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SuggestFormat {
+    /// One argument a line, with its reason.
+    Text,
+    /// One line to paste.
+    Line,
+    /// For programs.
+    Json,
+}
+
+impl std::str::FromStr for SuggestFormat {
+    type Err = String;
+
+    fn from_str(text: &str) -> std::result::Result<Self, String> {
+        match text {
+            "text" => Ok(SuggestFormat::Text),
+            "line" => Ok(SuggestFormat::Line),
+            "json" => Ok(SuggestFormat::Json),
+            _ => Err("expected text, line or json".to_owned()),
         }
     }
 }

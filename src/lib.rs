@@ -26,6 +26,7 @@ pub mod rdma;
 pub mod redact;
 pub mod request;
 pub mod status;
+pub mod suggest;
 pub mod survey;
 pub mod system;
 pub mod turn;

@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 use ibboot::check;
 use ibboot::cli::{
     self, Call, CheckArguments, CheckFormat, Command, Format, HardwareReportArguments, Parsed,
-    PlanArguments, TimelineFormat, TurnArguments, UpArguments,
+    PlanArguments, SuggestFormat, TimelineFormat, TurnArguments, UpArguments,
 };
 use ibboot::decoding;
 use ibboot::error::{Error, Kind, Result};
@@ -21,6 +21,7 @@ use ibboot::plan::{self, Inventory, explain};
 use ibboot::preflight;
 use ibboot::request::{Request, in_initramfs};
 use ibboot::status;
+use ibboot::suggest::{self, files};
 use ibboot::survey::claim::Claim;
 use ibboot::survey::{self, Disturbance, tree};
 use ibboot::system::decoder;
@@ -101,6 +102,7 @@ fn execute(call: &Call) -> Result<u8> {
     match &call.command {
         Command::Status(_) => print(&status::text(&root, &Terminal::of_output())?).map(|()| 0),
         Command::Plan(arguments) => show_plan(&root, arguments),
+        Command::Suggest(arguments) => show_suggestion(&root, arguments.format),
         Command::Up(arguments) => bring_up(&root, arguments, call.verbose),
         Command::Check(arguments) if arguments.watch => watch(&root, arguments),
         Command::Check(arguments) => show_check(&root, arguments, ""),
@@ -182,6 +184,26 @@ fn show_plan(root: &Root, arguments: &PlanArguments) -> Result<u8> {
         Some(_) if plan.refusals.is_empty() && plan.complaints.is_empty() => 0,
         Some(_) => Kind::Failed.exit_code(),
         None => Kind::NothingAsked.exit_code(),
+    })
+}
+
+fn show_suggestion(root: &Root, format: SuggestFormat) -> Result<u8> {
+    let (profiles, unread) = files::read(root);
+    let found = suggest::suggest(&tree::facts(root), &profiles, unread);
+    if format == SuggestFormat::Line {
+        for note in &found.notes {
+            stderr::say(note);
+        }
+    }
+    print(&match format {
+        SuggestFormat::Text => found.text(),
+        SuggestFormat::Line if found.arguments.is_empty() => String::new(),
+        SuggestFormat::Line => found.line() + "\n",
+        SuggestFormat::Json => handover::json(&found)?,
+    })?;
+    Ok(match found.arguments.is_empty() {
+        true => Kind::NothingAsked.exit_code(),
+        false => 0,
     })
 }
 

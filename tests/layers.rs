@@ -17,7 +17,7 @@ const FLOORS: &[&[&str]] = &[
     &["check", "turn"],
     &["ask"],
     &["changes", "handover", "preflight"],
-    &["plan", "verify"],
+    &["plan", "suggest", "verify"],
     &["facts", "request"],
     &["loader"],
     &["wish"],
