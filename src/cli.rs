@@ -74,13 +74,16 @@ pub struct StatusArguments {}
     subcommand,
     name = "plan",
     error_code(0, "every step is possible; with --asked something is requested"),
-    error_code(1, "something is wrong or refused"),
+    error_code(1, "something is wrong, refused or missing in the image"),
     error_code(2, "nothing is requested")
 )]
 pub struct PlanArguments {
     /// use this command line instead of the machine's
     #[argh(option, arg_name = "text")]
     pub cmdline: Option<String>,
+    /// look into this initramfs instead of /lib/modules: its modules, its ibboot, its command line
+    #[argh(option, arg_name = "file")]
+    pub image: Option<PathBuf>,
     /// text (default) or json
     #[argh(option, default = "Format::Text", arg_name = "format")]
     pub format: Format,
@@ -370,6 +373,7 @@ const VALUED: &[&str] = &[
     "--cmdline",
     "--disturb",
     "--format",
+    "--image",
     "--output",
     "--textfile",
     "--tree",

@@ -175,15 +175,19 @@ fn show_plan(root: &Root, arguments: &PlanArguments) -> Result<u8> {
         }
         return Ok(0);
     }
-    let plan = preflight::plan(root, arguments.cmdline.as_deref())?;
+    let line = arguments.cmdline.as_deref();
+    let found = match &arguments.image {
+        Some(image) => preflight::with_image(root, image, line)?,
+        None => preflight::plan(root, line)?,
+    };
     print(&match arguments.format {
-        Format::Text => explain::text(&plan),
-        Format::Json => handover::json(&plan)?,
+        Format::Text => explain::text(&found.plan) + &found.image_text(),
+        Format::Json => handover::json(&found)?,
     })?;
-    Ok(match plan.requested_by {
-        Some(_) if plan.refusals.is_empty() && plan.complaints.is_empty() => 0,
-        Some(_) => Kind::Failed.exit_code(),
-        None => Kind::NothingAsked.exit_code(),
+    Ok(match found.plan.requested_by {
+        None if found.has_all() => Kind::NothingAsked.exit_code(),
+        Some(_) if found.is_possible() => 0,
+        _ => Kind::Failed.exit_code(),
     })
 }
 

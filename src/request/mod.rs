@@ -206,10 +206,7 @@ impl Request {
                 Err(e) => cannot(&path, &e),
             }
         }
-        let sources: Vec<Source<'_>> = files
-            .iter()
-            .map(|(path, bytes)| Source::new(path, bytes))
-            .collect();
+        let sources = sources(&files);
         let saves_dump = root.exists(dump::VMCORE);
         if saves_dump {
             // A saved tree needs only the existence of the file.
@@ -218,6 +215,11 @@ impl Request {
         let mut request = Request::from_sources(&sources, saves_dump);
         request.complaints.extend(unread);
         request
+    }
+
+    /// The command lines of these files, path and content, for a kernel that boots a machine.
+    pub fn from_files(files: &[(String, Vec<u8>)]) -> Request {
+        Request::from_sources(&sources(files), false)
     }
 
     /// A command line given as text, for a kernel that boots a machine.
@@ -329,6 +331,13 @@ impl Request {
             dump: None,
         }
     }
+}
+
+fn sources(files: &[(String, Vec<u8>)]) -> Vec<Source<'_>> {
+    let files = files.iter();
+    files
+        .map(|(path, bytes)| Source::new(path, bytes))
+        .collect()
 }
 
 /// The modules of `rd.driver.pre=` and `rd.driver.post=`, each once.

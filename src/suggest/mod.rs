@@ -262,6 +262,3 @@ fn nothing(facts: &Facts, found: &mut Suggestion) {
         ),
     });
 }
-
-#[cfg(test)]
-mod tests;

@@ -17,7 +17,7 @@ use crate::error::{Error, Result, printable};
 use crate::system::drivers;
 
 /// Paths of modprobe in dracut's images and in real roots.
-const MODPROBE: [&str; 4] = [
+pub const MODPROBE: [&str; 4] = [
     "/sbin/modprobe",
     "/usr/sbin/modprobe",
     "/bin/modprobe",
@@ -75,7 +75,7 @@ pub fn normal(name: &str) -> String {
 }
 
 /// `kernel/drivers/infiniband/hw/mlx5/mlx5_ib.ko.xz` -> `mlx5_ib`.
-fn name_of(path: &str) -> String {
+pub fn name_of(path: &str) -> String {
     let file = path.rsplit('/').next().unwrap_or(path);
     normal(file.split_once(".ko").map_or(file, |(name, _)| name))
 }
