@@ -326,10 +326,11 @@ fn a_copy_knows_what_could_not_be_read() {
 }
 
 /// `suggest` on these machines; together they have every argument that it writes.
-const SUGGESTED: [&str; 12] = [
+const SUGGESTED: [&str; 13] = [
     "suggest/one-static-port",
     "suggest/two-ports",
     "suggest/partition",
+    "suggest/parent-without-carrier",
     "suggest/bond",
     "suggest/networkd",
     "suggest/dhcp-by-networkmanager",

@@ -126,13 +126,15 @@ pub fn modules(files: &Files, release: &str, plan: &Plan) -> Vec<(String, String
     needed
 }
 
+/// Images in the image that dracut's modules for squashfs and erofs make of all its files.
+const INNER: [&str; 3] = ["squashfs-root.img", "squash-root.img", "erofs-root.img"];
+
 /// What the image lacks of ibboot itself.
 pub fn missing_program(files: &Files) -> Vec<String> {
     const ADD: &str = "build the image with dracut --add ibboot";
     if !files.has("/usr/sbin/ibboot") {
-        let squash = files
-            .paths()
-            .find(|path| path.ends_with("squashfs-root.img") || path.ends_with("squash-root.img"));
+        let is_inner = |path: &&str| INNER.iter().any(|inner| path.ends_with(inner));
+        let squash = files.paths().find(is_inner);
         return vec![match squash {
             Some(file) => format!(
                 "the image has its files in {file} (dracut --squash), which cannot be looked into: see lsinitrd"

@@ -121,6 +121,13 @@ fn child(netdev: &Netdev, pkey: u16, facts: &Facts, found: &mut Suggestion) {
             netdev.ifname
         ));
     };
+    if parent.carrier != Some(true) {
+        found.note(format!(
+            "{0} has no carrier, so no ifname= pins its name, which would require the carrier: {0} must be \
+             the same port at every boot",
+            parent.ifname
+        ));
+    }
     let (name, parent) = (&netdev.ifname, &parent.ifname);
     found.add(
         format!("ib.pkey={parent}.{pkey:04x}"),

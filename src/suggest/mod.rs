@@ -42,6 +42,14 @@ pub struct Suggestion {
 
 impl Suggestion {
     fn add(&mut self, argument: String, reason: impl Into<String>) {
+        // Names come from the machine; a quote or a space would change the arguments behind it.
+        let is_plain = |byte: u8| byte.is_ascii_graphic() && byte != b'"';
+        if !argument.bytes().all(is_plain) {
+            let argument = printable(&argument);
+            return self.note(format!(
+                "{argument}: a name in it cannot stand on a command line"
+            ));
+        }
         if self
             .arguments
             .iter()
@@ -127,10 +135,11 @@ fn in_use<'f>(facts: &'f Facts, profiles: &[Profile]) -> Vec<&'f Netdev> {
         is_infiniband(netdev) && (has_address || has_profile || is_slave(netdev))
     };
     let mut used: Vec<&Netdev> = facts.netdevs.iter().filter(is_used).collect();
-    // A child or a port without an interface of its own has a name here all the same.
+    // The name of a parent is pinned too, unless that would require a carrier which it does not have.
     let parents: Vec<&Netdev> = used
         .iter()
         .filter_map(|netdev| interface::parent(netdev, facts))
+        .filter(|parent| parent.carrier == Some(true))
         .collect();
     for parent in parents {
         if used.iter().all(|one| one.ifname != parent.ifname) {

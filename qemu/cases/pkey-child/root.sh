@@ -3,3 +3,8 @@ set -e
 ip -d addr
 [ "$(ip -o link | grep -c 'ib0.8001@ib0')" = 1 ]
 talk 10.0.1.1 10.0.1.2
+
+# What suggest writes describes this machine.
+ibboot suggest | tee suggest.txt
+ibboot plan --cmdline "$(ibboot suggest --format line)"
+ibboot check --all --cmdline "$(ibboot suggest --format line)" > suggested.txt
