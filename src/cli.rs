@@ -93,7 +93,7 @@ pub struct PlanArguments {
     pub asked: bool,
 }
 
-/// Write the kernel arguments that give this node the links which it has now, each with its reason.
+/// Write the kernel arguments for the links that this node has now, each with its reason.
 #[derive(FromArgs, ArgsInfo, Debug)]
 #[argh(
     subcommand,

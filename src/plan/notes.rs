@@ -29,7 +29,7 @@ pub fn notes(request: &Request, plan: &Plan, inventory: &Inventory) -> Vec<Strin
     let modules = &inventory.modules;
     if modules.is_assumed() {
         notes.push(format!(
-            "{} has no kernel modules here: it is assumed that the image has every module (--image looks into an image)",
+            "no kernel modules in {}: the image is assumed to have every module (--image FILE looks into one)",
             modules.directory
         ));
     }

@@ -279,7 +279,7 @@ impl Addressing<'_> {
         }
         if self.profile.is_none() && lease.is_none() && !fixed.is_empty() {
             found.note(format!(
-                "no profile of NetworkManager or systemd-networkd is for {}: if a server gave its address, write ip={}:dhcp",
+                "no profile of NetworkManager or systemd-networkd that was read is for {}: if a server gave its address, write ip={}:dhcp",
                 self.netdev.ifname, self.name
             ));
         }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! PURE but for `files`: the kernel arguments that give a node the links which it has now, each with
-//! its reason.
+//! PURE but for `files`: the kernel arguments for the links that a node has now, each with its reason.
 
 pub mod files;
 mod interface;
