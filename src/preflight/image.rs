@@ -103,6 +103,7 @@ pub fn modules(files: &Files, release: &str, plan: &Plan) -> Vec<(String, String
     let dep = files.content(&format!("{directory}/{MODULES_DEP}"));
     let dep = String::from_utf8_lossy(dep.unwrap_or_default());
     let mut needed: Vec<(String, String)> = Vec::new();
+    let mut known = BTreeSet::new();
     for step in &plan.steps {
         let Action::LoadModule {
             module,
@@ -117,7 +118,7 @@ pub fn modules(files: &Files, release: &str, plan: &Plan) -> Vec<(String, String
         for (path, needs) in own {
             for path in [path].into_iter().chain(needs.split_ascii_whitespace()) {
                 let path = format!("{directory}/{path}");
-                if needed.iter().all(|(known, _)| *known != path) {
+                if known.insert(path.clone()) {
                     needed.push((path, module.clone()));
                 }
             }
@@ -203,7 +204,7 @@ impl Image {
     /// every card that it knows: one file of several may be enough.
     pub fn add_firmware(&mut self, files: &Files, release: &str, module: &str, names: &[String]) {
         let absent = absent_firmware(files, release, names);
-        let list = absent.join(", ");
+        let list = listed(&absent);
         let Some(first) = absent.first() else { return };
         let hint = format!("add it (dracut --install /lib/firmware/{first})");
         match absent.len() == names.len() {
@@ -214,6 +215,17 @@ impl Image {
                 "{module} names firmware that is not in the image: {list}; if the card needs it, {hint}"
             )),
         }
+    }
+}
+
+/// The first of these names, and how many follow.
+fn listed(names: &[&str]) -> String {
+    const LISTED: usize = 8;
+    let more = names.len().saturating_sub(LISTED);
+    let list = names.get(..LISTED).unwrap_or(names).join(", ");
+    match more {
+        0 => list,
+        more => format!("{list} and {more} more"),
     }
 }
 

@@ -7,6 +7,7 @@ mod image;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use serde::Serialize;
@@ -164,10 +165,8 @@ fn firmware(
     needed: &[(String, String)],
     found: &mut Image,
 ) -> Result<()> {
-    let is_needed = |file: &str| {
-        let name = name_of(file);
-        file.contains("lib/modules/") && needed.iter().any(|(path, _)| name_of(path) == name)
-    };
+    let names: BTreeSet<String> = needed.iter().map(|(path, _)| name_of(path)).collect();
+    let is_needed = |file: &str| file.contains("lib/modules/") && names.contains(&name_of(file));
     if needed.is_empty() {
         return Ok(());
     }
