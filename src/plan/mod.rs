@@ -25,7 +25,7 @@ use crate::facts::reader::ONCE;
 use crate::facts::{Facts, Look, Readers};
 use crate::rdma::reach::Server;
 use crate::rdma::types::NetnsMode;
-use crate::request::{Dump, NotOurs, OnFailure, Request, Required};
+use crate::request::{Dump, NotOurs, OnFailure, Request, Required, in_initramfs};
 use crate::system::blacklist::Blacklist;
 use crate::system::modules::{Found, Index};
 use crate::system::root::Root;
@@ -72,10 +72,13 @@ impl Inventory {
         Inventory::read_by(root, Readers::of(root, ONCE).as_ref())
     }
 
-    /// Looks at the tree before a boot; without an index of modules, the image is assumed to have
-    /// every module.
-    pub fn assume(root: &Root) -> Result<Inventory> {
-        let modules = Index::read_or_assume(root)?;
+    /// Looks at the tree. Outside an initramfs the next boot has another one: without an index of
+    /// modules, the image is assumed to have every module.
+    pub fn of_machine(root: &Root) -> Result<Inventory> {
+        let modules = match in_initramfs(root) {
+            true => Index::read(root)?,
+            false => Index::read_or_assume(root)?,
+        };
         Ok(Inventory::with(
             root,
             Readers::of(root, ONCE).as_ref(),

@@ -79,10 +79,7 @@ pub fn plan(root: &Root, text: Option<&str>) -> Result<Preflight> {
         Some(text) => Request::from_text(text),
         None => Request::read_as_initramfs(root),
     };
-    let inventory = match is_image {
-        true => Inventory::read(root)?,
-        false => Inventory::assume(root)?,
-    };
+    let inventory = Inventory::of_machine(root)?;
     let mut plan = plan::plan(&request, &inventory);
     if plan.requested_by.is_some() {
         plan.notes = notes::notes(&request, &plan, &inventory);
