@@ -252,7 +252,8 @@ fn of_family(profile: &mut Profile, family: &str, key: &str, value: &str) {
     }
 }
 
-/// A .network or .netdev file of systemd-networkd.
+/// A .network or .netdev file of systemd-networkd; none if it names no interface, or leaves its
+/// interfaces alone, as the files of ibboot do.
 pub fn of_networkd(file: &str, text: &str) -> Option<Profile> {
     let mut profile = Profile {
         file: file.to_owned(),
@@ -269,6 +270,7 @@ pub fn of_networkd(file: &str, text: &str) -> Option<Profile> {
             ("Match", "MACAddress" | "PermanentMACAddress") => profile.guid = guid(value),
             ("NetDev", "Name") => profile.names.push(value.to_owned()),
             ("NetDev", "MTUBytes") | ("Link", "MTUBytes") => profile.mtu = value.parse().ok(),
+            ("Link", "Unmanaged") if is_yes(value) => return None,
             ("IPoIB", "Mode") => profile.mode = Mode::parse(value),
             ("Network", "DHCP") => {
                 profile.dhcp4 = is_yes(value) || value == "ipv4";
@@ -347,6 +349,8 @@ mod tests {
         assert_eq!(profile.mtu, Some(2044));
         assert_eq!(profile.gateways, ["10.0.0.1".parse::<IpAddr>().unwrap()]);
         assert_eq!(profile.routes[0].to_string(), "10.8.0.0/16 via 10.0.0.9");
+        let left = "[Match]\nName=ib0\n[Link]\nUnmanaged=yes\n";
+        assert_eq!(of_networkd("00-ibboot-ib0.network", left), None);
     }
 
     #[test]
