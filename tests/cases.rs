@@ -326,13 +326,14 @@ fn a_copy_knows_what_could_not_be_read() {
 }
 
 /// `suggest` on these machines; together they have every argument that it writes.
-const SUGGESTED: [&str; 13] = [
+const SUGGESTED: [&str; 14] = [
     "suggest/one-static-port",
     "suggest/two-ports",
     "suggest/partition",
     "suggest/parent-without-carrier",
     "suggest/bond",
     "suggest/networkd",
+    "suggest/lease-with-the-guid",
     "suggest/dhcp-by-networkmanager",
     "suggest/roce-only",
     "suggest/ports-without-addresses",

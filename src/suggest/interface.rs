@@ -12,6 +12,8 @@ use crate::wish::ipoib::{CONNECTED_MAX, DATAGRAM_MAX, FULL_MEMBER, Mode, child_n
 
 /// The usual MTU of a datagram interface whose broadcast group has an IB MTU of 2048.
 const DATAGRAM_USUAL: u32 = 2044;
+/// The start of the default client identifier (`firmware` of `rd.ib.dhcp.client-id=`).
+const FIRMWARE: &str = "ff:00:00:00:00:00:02:00:00:02:c9:00:";
 /// Options of a bond and their defaults; the driver writes the name of a value first.
 const BOND_DEFAULTS: [(&str, &str); 8] = [
     ("miimon", "100"),
@@ -255,6 +257,10 @@ impl Addressing<'_> {
                 format!("addresses of servers or routers: {source}"),
             );
             self.client_id(found);
+            let of_lease = lease.filter(|_| self.profile.is_none());
+            of_lease
+                .iter()
+                .for_each(|lease| self.id_of_lease(&lease.client_id, found));
         }
         let here: Vec<Address> = addresses(self.netdev).collect();
         let own = match here.is_empty() {
@@ -323,6 +329,26 @@ impl Addressing<'_> {
             ),
             format!("route of {}", self.netdev.ifname),
         );
+    }
+
+    /// The client identifier of the lease that ibboot has, unless it is the default.
+    fn id_of_lease(&self, id: &str, found: &mut Suggestion) {
+        let name = self.name;
+        if id.is_empty() || id.starts_with(FIRMWARE) {
+            return;
+        }
+        let reason = "the client identifier of the lease";
+        let guid = self
+            .netdev
+            .port_guid()
+            .map(|guid| Hex(&guid.0.to_be_bytes()).to_string());
+        match guid.is_some_and(|guid| id == format!("20:{guid}")) {
+            true => found.add(format!("rd.ib.dhcp.client-id={name}:guid"), reason),
+            false => {
+                let id = id.replace(':', "-");
+                found.add(format!("rd.net.dhcp.client-id={name}:{id}"), reason);
+            }
+        }
     }
 
     /// The client identifier, so that a reservation of the server stays valid.
