@@ -47,7 +47,7 @@ pub fn requested(root: &Root, request: &Request) -> Result<Option<Expectation>> 
         return Ok(None);
     }
     Ok(Some(
-        plan::plan(request, &Inventory::read(root)?).expectation,
+        plan::plan(request, &Inventory::of_machine(root)?).expectation,
     ))
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The commands.
 
+mod format;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -8,6 +10,8 @@ use argh::{ArgsInfo, CommandInfoWithArgs, FromArgs};
 use kernel_cmdline::nearest;
 
 use crate::error::{Error, Kind, Result};
+
+pub use format::{CheckFormat, Format, SuggestFormat, TimelineFormat};
 
 /// Bring up, verify and hand over InfiniBand and RoCE links during early boot.
 #[derive(FromArgs, ArgsInfo, Debug)]
@@ -23,7 +27,7 @@ use crate::error::{Error, Kind, Result};
         1,
         "failed; plan, up --dry-run: something is wrong or refused; hardware-report: a claim is false; check: warning; turn --finished: not yet"
     ),
-    error_code(2, "nothing requested; check: critical"),
+    error_code(2, "nothing requested; suggest: nothing to suggest; check: critical"),
     error_code(3, "check, timeline: nothing to compare with"),
     error_code(64, "wrong usage")
 )]
@@ -41,6 +45,8 @@ pub enum Command {
     Status(StatusArguments),
     /// plan
     Plan(PlanArguments),
+    /// suggest
+    Suggest(SuggestArguments),
     /// up
     Up(UpArguments),
     /// check
@@ -72,13 +78,16 @@ pub struct StatusArguments {}
     subcommand,
     name = "plan",
     error_code(0, "every step is possible; with --asked something is requested"),
-    error_code(1, "something is wrong or refused"),
+    error_code(1, "something is wrong, refused or missing in the image"),
     error_code(2, "nothing is requested")
 )]
 pub struct PlanArguments {
     /// use this command line instead of the machine's
     #[argh(option, arg_name = "text")]
     pub cmdline: Option<String>,
+    /// look into this initramfs instead of /lib/modules: its modules, its ibboot, its command line
+    #[argh(option, arg_name = "file")]
+    pub image: Option<PathBuf>,
     /// text (default) or json
     #[argh(option, default = "Format::Text", arg_name = "format")]
     pub format: Format,
@@ -86,6 +95,20 @@ pub struct PlanArguments {
     /// /run/ibboot/asked (dracut's cmdline hook)
     #[argh(switch)]
     pub asked: bool,
+}
+
+/// Write the kernel arguments for the links that this node has now, each with its reason.
+#[derive(FromArgs, ArgsInfo, Debug)]
+#[argh(
+    subcommand,
+    name = "suggest",
+    error_code(0, "there is something to suggest"),
+    error_code(2, "there is nothing to suggest")
+)]
+pub struct SuggestArguments {
+    /// text (default), line or json
+    #[argh(option, default = "SuggestFormat::Text", arg_name = "format")]
+    pub format: SuggestFormat,
 }
 
 /// Carry out the plan: load, create, wait, verify, hand over. Safe to repeat.
@@ -226,84 +249,6 @@ pub struct TurnArguments {
     pub finished: bool,
 }
 
-/// How a result is printed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
-    /// For people.
-    Text,
-    /// For programs.
-    Json,
-}
-
-impl std::str::FromStr for Format {
-    type Err = String;
-
-    fn from_str(text: &str) -> std::result::Result<Self, String> {
-        match text {
-            "text" => Ok(Format::Text),
-            "json" => Ok(Format::Json),
-            _ => Err("expected text or json".to_owned()),
-        }
-    }
-}
-
-/// How `check` prints its report.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CheckFormat {
-    /// For people.
-    Text,
-    /// For programs.
-    Json,
-    /// As a Nagios plugin.
-    Nagios,
-    /// Prometheus' text format.
-    Prom,
-    /// One line for a node health check, with its exit code.
-    Nhc,
-    /// Lines with the priority of the journal, and the exit code of a unit.
-    Journal,
-}
-
-impl std::str::FromStr for CheckFormat {
-    type Err = String;
-
-    fn from_str(text: &str) -> std::result::Result<Self, String> {
-        match text {
-            "text" => Ok(CheckFormat::Text),
-            "json" => Ok(CheckFormat::Json),
-            "nagios" => Ok(CheckFormat::Nagios),
-            "prom" => Ok(CheckFormat::Prom),
-            "nhc" => Ok(CheckFormat::Nhc),
-            "journal" => Ok(CheckFormat::Journal),
-            _ => Err("expected text, json, nagios, prom, nhc or journal".to_owned()),
-        }
-    }
-}
-
-/// How `timeline` prints its marks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TimelineFormat {
-    /// For people.
-    Text,
-    /// For programs.
-    Json,
-    /// A picture.
-    Svg,
-}
-
-impl std::str::FromStr for TimelineFormat {
-    type Err = String;
-
-    fn from_str(text: &str) -> std::result::Result<Self, String> {
-        match text {
-            "text" => Ok(TimelineFormat::Text),
-            "json" => Ok(TimelineFormat::Json),
-            "svg" => Ok(TimelineFormat::Svg),
-            _ => Err("expected text, json or svg".to_owned()),
-        }
-    }
-}
-
 /// The parsed arguments.
 #[derive(Debug)]
 pub struct Call {
@@ -330,6 +275,7 @@ const VALUED: &[&str] = &[
     "--cmdline",
     "--disturb",
     "--format",
+    "--image",
     "--output",
     "--textfile",
     "--tree",

@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 use ibboot::check;
 use ibboot::cli::{
     self, Call, CheckArguments, CheckFormat, Command, Format, HardwareReportArguments, Parsed,
-    PlanArguments, TimelineFormat, TurnArguments, UpArguments,
+    PlanArguments, SuggestFormat, TimelineFormat, TurnArguments, UpArguments,
 };
 use ibboot::decoding;
 use ibboot::error::{Error, Kind, Result};
@@ -18,8 +18,10 @@ use ibboot::facts::reader::{self, IN_BOOT};
 use ibboot::handover::{self, gauges, timeline};
 use ibboot::loader::{self, Loader};
 use ibboot::plan::{self, Inventory, explain};
+use ibboot::preflight;
 use ibboot::request::{Request, in_initramfs};
 use ibboot::status;
+use ibboot::suggest::{self, files};
 use ibboot::survey::claim::Claim;
 use ibboot::survey::{self, Disturbance, tree};
 use ibboot::system::decoder;
@@ -100,6 +102,7 @@ fn execute(call: &Call) -> Result<u8> {
     match &call.command {
         Command::Status(_) => print(&status::text(&root, &Terminal::of_output())?).map(|()| 0),
         Command::Plan(arguments) => show_plan(&root, arguments),
+        Command::Suggest(arguments) => show_suggestion(&root, arguments.format),
         Command::Up(arguments) => bring_up(&root, arguments, call.verbose),
         Command::Check(arguments) if arguments.watch => watch(&root, arguments),
         Command::Check(arguments) => show_check(&root, arguments, ""),
@@ -161,11 +164,11 @@ fn print(text: &str) -> Result<()> {
 }
 
 fn show_plan(root: &Root, arguments: &PlanArguments) -> Result<u8> {
-    let request = match &arguments.cmdline {
-        Some(text) => Request::from_text(text),
-        None => Request::read(root),
-    };
     if arguments.asked {
+        let request = match &arguments.cmdline {
+            Some(text) => Request::from_text(text),
+            None => Request::read(root),
+        };
         if request.requested_by.is_none() {
             return Ok(Kind::NothingAsked.exit_code());
         }
@@ -175,15 +178,39 @@ fn show_plan(root: &Root, arguments: &PlanArguments) -> Result<u8> {
         }
         return Ok(0);
     }
-    let plan = plan::plan(&request, &Inventory::read(root)?);
+    let line = arguments.cmdline.as_deref();
+    let found = match &arguments.image {
+        Some(image) => preflight::with_image(root, image, line)?,
+        None => preflight::plan(root, line)?,
+    };
     print(&match arguments.format {
-        Format::Text => explain::text(&plan),
-        Format::Json => handover::json(&plan)?,
+        Format::Text => explain::text(&found.plan) + &found.image_text(),
+        Format::Json => handover::json(&found)?,
     })?;
-    Ok(match plan.requested_by {
-        Some(_) if plan.refusals.is_empty() && plan.complaints.is_empty() => 0,
-        Some(_) => Kind::Failed.exit_code(),
-        None => Kind::NothingAsked.exit_code(),
+    Ok(match found.plan.requested_by {
+        None if found.has_all() => Kind::NothingAsked.exit_code(),
+        Some(_) if found.is_possible() => 0,
+        _ => Kind::Failed.exit_code(),
+    })
+}
+
+fn show_suggestion(root: &Root, format: SuggestFormat) -> Result<u8> {
+    let (profiles, unread) = files::read(root);
+    let found = suggest::suggest(&tree::facts(root), &profiles, unread);
+    if format == SuggestFormat::Line {
+        for note in &found.notes {
+            stderr::say(note);
+        }
+    }
+    print(&match format {
+        SuggestFormat::Text => found.text(),
+        SuggestFormat::Line if found.arguments.is_empty() => String::new(),
+        SuggestFormat::Line => found.line() + "\n",
+        SuggestFormat::Json => handover::json(&found)?,
+    })?;
+    Ok(match found.arguments.is_empty() {
+        true => Kind::NothingAsked.exit_code(),
+        false => 0,
     })
 }
 

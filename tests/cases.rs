@@ -324,3 +324,58 @@ fn a_copy_knows_what_could_not_be_read() {
     assert_eq!(sorted(json(&again)), sorted(json(&seen)));
     assert_eq!(checked.0, checked.1);
 }
+
+/// `suggest` on these machines; together they have every argument that it writes.
+const SUGGESTED: [&str; 14] = [
+    "suggest/one-static-port",
+    "suggest/two-ports",
+    "suggest/partition",
+    "suggest/parent-without-carrier",
+    "suggest/bond",
+    "suggest/networkd",
+    "suggest/lease-with-the-guid",
+    "suggest/dhcp-by-networkmanager",
+    "suggest/roce-only",
+    "suggest/ports-without-addresses",
+    "ipoib/as-requested",
+    "ipoib/child",
+    "bond/verified",
+    "root/over-rdma",
+];
+
+/// `plan` accepts what `suggest` writes, carries out every argument of it, and expects what the
+/// machine has: `check` finds no difference.
+#[test]
+fn a_suggested_line_describes_the_machine() {
+    for name in SUGGESTED {
+        let tree = Case::called(name).tree();
+        let run = |arguments: &[&str]| {
+            let run = Command::new(env!("CARGO_BIN_EXE_ibboot"))
+                .args(arguments)
+                .arg("--root")
+                .arg(tree.path())
+                .output()
+                .unwrap();
+            let stdout = String::from_utf8(run.stdout).unwrap();
+            (run.status.code().unwrap(), stdout)
+        };
+        let (code, line) = run(&["suggest", "--format", "line"]);
+        assert_eq!(code, 0, "{name}: {line}");
+        let line = line.trim();
+        let (code, plan) = run(&["plan", "--format", "json", "--cmdline", line]);
+        let plan: serde_json::Value = serde_json::from_str(&plan).unwrap();
+        assert_eq!(code, 0, "{name}: {line}\n{plan:#}");
+        let tokens = plan["tokens"].as_array().unwrap();
+        assert_eq!(tokens.len(), line.split(' ').count(), "{name}");
+        for token in tokens {
+            assert_eq!(token["fate"], "step", "{name}: {token:#}");
+        }
+        assert_eq!(plan["left"], serde_json::json!([]), "{name}");
+        assert_eq!(plan["notes"], serde_json::Value::Null, "{name}");
+        // A lease is in no file of the kernel.
+        if !line.contains("dhcp") {
+            let (code, report) = run(&["check", "--all", "--cmdline", line]);
+            assert_eq!(code, 0, "{name}: {line}\n{report}");
+        }
+    }
+}

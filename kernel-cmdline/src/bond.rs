@@ -4,7 +4,6 @@
 use heapless::Vec;
 
 use crate::complain::Problem;
-use crate::hwaddr::{Guid, HwAddr};
 use crate::ip::mtu;
 use crate::selector::{INTERFACE_NAME, Interface, is_name};
 
@@ -34,12 +33,13 @@ pub struct Bond<'a> {
 impl<'a> Bond<'a> {
     /// Reads the value of `bond=`.
     pub fn parse(text: &'a str) -> Result<Self, Problem<'a>> {
-        let mut fields = fields(text);
-        let name = fields.next().unwrap_or_default();
+        let (name, rest) = text.split_once(':').unwrap_or((text, ""));
         if !is_name(name, INTERFACE_NAME) {
             return Err(malformed("a name for a bond", name));
         }
-        let slaves = slaves(fields.next().unwrap_or_default())?;
+        let (listed, rest) = split_slaves(rest);
+        let slaves = slaves(listed)?;
+        let mut fields = fields(rest);
         let options = options(fields.next().unwrap_or_default())?;
         let mtu = match fields.next().unwrap_or_default() {
             "" => None,
@@ -83,17 +83,38 @@ fn malformed<'a>(what: &'static str, text: &'a str) -> Problem<'a> {
     }
 }
 
+/// The list of slaves and the text behind the colon after the list. A GUID and a PCI address have
+/// colons of their own, so the list is the longest one of interfaces.
+fn split_slaves(text: &str) -> (&str, &str) {
+    let split = |at: usize| text.split_at_checked(at);
+    let colons = text.match_indices(':').map(|(at, _)| at);
+    let longest = colons
+        .chain([text.len()])
+        .rev()
+        .filter_map(split)
+        .find(|(list, _)| {
+            list.split(',')
+                .all(|slave| slave.is_empty() || is_slave(slave))
+        });
+    match longest {
+        Some((list, rest)) => (list, rest.strip_prefix(':').unwrap_or(rest)),
+        None => text.split_once(':').unwrap_or((text, "")),
+    }
+}
+
+/// Whether the text is an interface. `ib1:1` is not one here: the options follow a colon.
+fn is_slave(text: &str) -> bool {
+    match Interface::parse(text) {
+        Some(Interface::Port { .. }) => !text.contains(':'),
+        interface => interface.is_some(),
+    }
+}
+
 fn slaves(text: &str) -> Result<Vec<Interface<'_>, BOND_SLAVES>, Problem<'_>> {
     let mut slaves = Vec::new();
     let text = if text.is_empty() { "eth0,eth1" } else { text };
     for slave in text.split(',').filter(|slave| !slave.is_empty()) {
-        let interface = match slave.strip_prefix("guid=") {
-            Some(guid) => Guid::parse(guid)
-                .and_then(|guid| HwAddr::from_bytes(&guid.0.to_be_bytes()))
-                .map(Interface::Address),
-            None => Interface::parse(slave),
-        };
-        let interface = interface.ok_or(malformed("an interface", slave))?;
+        let interface = Interface::parse(slave).ok_or(malformed("an interface", slave))?;
         slaves.push(interface).map_err(|_| Problem::TooMany {
             what: "interfaces of one bond",
             limit: BOND_SLAVES,

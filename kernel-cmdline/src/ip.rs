@@ -146,7 +146,7 @@ impl<'a> Ip<'a> {
     /// `INTERFACE:METHOD[:MTU[:MAC]]`. `None` if the fields do not have this form.
     fn parse_interface_form(fields: &[&'a str]) -> Option<Result<Self, Problem<'a>>> {
         let (interface, rest) = match leading_address(fields, starts_with_method) {
-            Some((address, taken)) => (Some(Interface::Address(address)), fields.get(taken..)?),
+            Some((address, taken)) => (Some(address), fields.get(taken..)?),
             None => {
                 let (first, rest) = fields.split_first()?;
                 if !starts_with_method(rest) {
@@ -228,10 +228,7 @@ impl<'a> Ip<'a> {
         let behind = fields.get(5..).unwrap_or_default();
         let (interface, rest) =
             match leading_address(behind, |rest| rest.is_empty() || starts_with_method(rest)) {
-                Some((address, taken)) => (
-                    Some(Interface::Address(address)),
-                    behind.get(taken..).unwrap_or_default(),
-                ),
+                Some((address, taken)) => (Some(address), behind.get(taken..).unwrap_or_default()),
                 None => match behind.split_first() {
                     Some((first, rest)) => (interface(first)?, rest),
                     None => (None, behind),
@@ -409,7 +406,8 @@ fn interface<'a>(text: &'a str) -> Result<Option<Interface<'a>>, Problem<'a>> {
     if text.is_empty() {
         return Ok(None);
     }
-    let hint = "write a name of at most 15 characters, or a hardware address";
+    let hint =
+        "write a name of at most 15 characters, a hardware address, DEVICE/PORT or a PCI address";
     Interface::parse(text).map(Some).ok_or(Problem::Malformed {
         what: "an interface",
         text,

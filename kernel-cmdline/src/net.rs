@@ -7,8 +7,7 @@ use core::net::IpAddr;
 use heapless::Vec;
 
 use crate::complain::Problem;
-use crate::hwaddr::HwAddr;
-use crate::selector::Interface;
+use crate::selector::{Interface, Selector};
 use crate::token::decimal;
 
 /// An IP address with its prefix length, if one was written.
@@ -126,20 +125,39 @@ pub(crate) fn fields(text: &str) -> Result<Vec<&str, FIELDS>, Problem<'_>> {
     }
 }
 
-/// The possible numbers of groups of a hardware address.
-const GROUPS: [usize; 5] = [20, 9, 8, 7, 6];
+/// The possible numbers of fields of a hardware address, of a GUID as sysfs writes it, and of a PCI
+/// address.
+const GROUPS: [usize; 8] = [20, 9, 8, 7, 6, 4, 3, 2];
+/// Longest text of one of them: 20 groups behind `guid=`.
+const ADDRESS: usize = 64;
 
-/// The hardware address at the start of `fields`, written with colons, and its number of
-/// fields, provided that `follows` accepts the fields behind the address.
-pub(crate) fn leading_address(
+/// The address at the start of `fields`, written with colons, and its number of fields, provided
+/// that `follows` accepts the fields behind the address.
+pub(crate) fn leading_address<'a>(
     fields: &[&str],
     follows: impl Fn(&[&str]) -> bool,
-) -> Option<(HwAddr, usize)> {
+) -> Option<(Interface<'a>, usize)> {
     GROUPS.iter().find_map(|&groups| {
         let (address, rest) = fields.split_at_checked(groups)?;
-        let address = HwAddr::from_groups(address.iter().copied())?;
+        let address = joined(address)?;
         follows(rest).then_some((address, groups))
     })
+}
+
+/// The address whose parts are between the colons.
+fn joined<'a>(parts: &[&str]) -> Option<Interface<'a>> {
+    let mut text = heapless::String::<ADDRESS>::new();
+    for (at, part) in parts.iter().enumerate() {
+        if at > 0 {
+            text.push(':').ok()?;
+        }
+        text.push_str(part).ok()?;
+    }
+    match Selector::parse(&text)? {
+        Selector::Guid(address) => Some(Interface::Address(address)),
+        Selector::Pci(address) => Some(Interface::Pci(address)),
+        Selector::Name(_) | Selector::Port { .. } => None,
+    }
 }
 
 /// `rd.route=NET/MASK:GATEWAY[:INTERFACE]`.
@@ -199,7 +217,7 @@ impl<'a> Route<'a> {
             groups => {
                 let (address, _) =
                     leading_address(groups, |rest| rest.is_empty()).ok_or(malformed)?;
-                Some(Interface::Address(address))
+                Some(address)
             }
         };
         if next_hop.is_none() && interface.is_none() {

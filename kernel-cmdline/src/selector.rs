@@ -22,31 +22,60 @@ pub(crate) fn is_name(name: &str, longest: usize) -> bool {
         })
 }
 
-/// A network interface, by name or by hardware address.
+/// A network interface, by name, by hardware address or by its port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Interface<'a> {
     /// Name in the initramfs, such as `ib0`.
     Name(&'a str),
     /// Hardware address or, for InfiniBand, the part of it that never changes.
     Address(HwAddr),
+    /// The IPoIB interface of a port, `mlx5_0/1`.
+    Port {
+        /// Name of the RDMA device.
+        device: &'a str,
+        /// Port number; the kernel counts from 1.
+        port: u8,
+    },
+    /// The IPoIB interface of the device at this PCI address.
+    Pci(PciAddress),
 }
 
 impl<'a> Interface<'a> {
-    /// An address if `text` parses as one, otherwise a name of 1 to 15 bytes.
+    /// An address if `text` parses as one, otherwise a name of 1 to 15 bytes, otherwise a port in
+    /// the spellings of [`Selector::parse`].
     pub fn parse(text: &'a str) -> Option<Self> {
         if let Some(address) = HwAddr::parse(text) {
             return Some(Self::Address(address));
         }
-        is_name(text, INTERFACE_NAME).then_some(Self::Name(text))
+        if is_name(text, INTERFACE_NAME) {
+            return Some(Self::Name(text));
+        }
+        match Selector::parse(text)? {
+            Selector::Name(_) => None,
+            Selector::Port { device, port } => Some(Self::Port { device, port }),
+            Selector::Guid(address) => Some(Self::Address(address)),
+            Selector::Pci(address) => Some(Self::Pci(address)),
+        }
+    }
+
+    /// The selector of the port below the interface.
+    pub const fn selector(&self) -> Selector<'a> {
+        match *self {
+            Self::Name(name) => Selector::Name(name),
+            Self::Address(address) => Selector::Guid(address),
+            Self::Port { device, port } => Selector::Port { device, port },
+            Self::Pci(address) => Selector::Pci(address),
+        }
     }
 
     /// Whether this means an InfiniBand interface: a name that starts with `ib` (but not
-    /// `ibft0`, dracut's name for the interface of the firmware's iSCSI table), or an address that
-    /// only InfiniBand has.
+    /// `ibft0`, dracut's name for the interface of the firmware's iSCSI table), an address that
+    /// only InfiniBand has, or a port, which only ibboot understands.
     pub fn is_infiniband(&self) -> bool {
         match self {
             Self::Name(name) => name.starts_with("ib") && !name.starts_with("ibft"),
             Self::Address(address) => address.is_infiniband(),
+            Self::Port { .. } | Self::Pci(_) => true,
         }
     }
 }
@@ -56,6 +85,8 @@ impl fmt::Display for Interface<'_> {
         match self {
             Self::Name(name) => f.write_str(name),
             Self::Address(address) => write!(f, "{address}"),
+            Self::Port { device, port } => write!(f, "{device}/{port}"),
+            Self::Pci(address) => write!(f, "{address}"),
         }
     }
 }

@@ -23,7 +23,8 @@ const PORTS: u32 = 4096;
 const CLIENT_ID: usize = 255;
 
 const SELECTOR: &str = "write DEVICE, DEVICE:PORT, guid=0x..., pci=dddd:bb:dd.f or an interface";
-const INTERFACE: &str = "write a name of at most 15 characters, or a hardware address";
+const INTERFACE: &str =
+    "write a name of at most 15 characters, a hardware address, DEVICE/PORT or a PCI address";
 
 type Parsed<'a, T> = Result<T, Problem<'a>>;
 
@@ -403,9 +404,20 @@ pub(crate) fn ifname(text: &str) -> Parsed<'_, Ifname<'_>> {
     })
 }
 
+/// The interface and the identifier behind a colon. Both may have colons: then the identifier is
+/// text, or has dashes.
+fn split_client_id(text: &str) -> Option<(&str, &str)> {
+    let of_text = text.find(":@").and_then(|at| text.split_at_checked(at));
+    let of_text = of_text.map(|(front, id)| (front, id.strip_prefix(':').unwrap_or(id)));
+    let last = text.rsplit_once(':').filter(|(_, id)| id.contains('-'));
+    let split = of_text.or(last);
+    let split = split.filter(|(front, _)| Interface::parse(front).is_some());
+    split.or_else(|| text.split_once(':'))
+}
+
 pub(crate) fn client_id(text: &str) -> Parsed<'_, ClientId<'_>> {
     const HINT: &str = "write INTERFACE:HEX-HEX-... or INTERFACE:@TEXT";
-    let (front, id) = text.split_once(':').ok_or(Problem::Missing {
+    let (front, id) = split_client_id(text).ok_or(Problem::Missing {
         what: "the identifier",
         hint: HINT,
     })?;

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use kernel_cmdline::{PciAddress, Selector, is_rdma_module};
 
 use super::{Action, Draft, IB_CORE, PciFunction, Refusal, Step};
+use crate::facts::functions::PciId;
 use crate::rdma::types::NetnsMode;
 use crate::request::Required;
 use crate::system::drivers::{self, ASYNC_PROBE, Fabric, NO_BOND};
@@ -147,7 +148,10 @@ impl Draft<'_> {
         let requested = self.request.requested_by.clone();
         let mut hcas: Vec<Hca<'_>> = Vec::new();
         for function in &inventory.pci {
-            let found = inventory.modules.for_modalias(&function.modalias);
+            let found = match inventory.modules.is_assumed() {
+                true => usual_driver(&function.modalias),
+                false => inventory.modules.for_modalias(&function.modalias),
+            };
             hcas.extend(found.into_iter().map(|driver| Hca { function, driver }));
         }
         let identified = self.identified();
@@ -237,9 +241,10 @@ impl Draft<'_> {
             return known.refused.is_none();
         }
         let index = &self.inventory.modules;
-        let (builtin, file) = match index.find(name) {
-            Found::Builtin => (true, None),
-            Found::File(file) => (false, Some(file)),
+        let (builtin, assumed, file) = match index.find(name) {
+            Found::Builtin => (true, false, None),
+            Found::Assumed => (false, true, None),
+            Found::File(file) => (false, false, Some(file)),
             Found::Missing => {
                 let refusal = missing(name, index, requested_by);
                 self.modules.push(ModuleWish {
@@ -267,6 +272,7 @@ impl Draft<'_> {
             action: Action::LoadModule {
                 module: name.to_owned(),
                 file,
+                assumed,
                 parameters: self.parameters(name),
             },
             requested_by: requested_by.cloned(),
@@ -302,6 +308,13 @@ impl Draft<'_> {
             Vec::new()
         }
     }
+}
+
+/// The driver of a card by its number, without an index that has its alias.
+fn usual_driver(modalias: &str) -> Vec<String> {
+    let id = PciId::parse(modalias);
+    let driver = id.and_then(|id| drivers::by_pci_id(id.vendor, id.device));
+    driver.into_iter().map(str::to_owned).collect()
 }
 
 /// The refusal of a module that is not in the image; the reason names the module and the file.

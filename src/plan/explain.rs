@@ -20,6 +20,7 @@ fn action(action: &Action) -> String {
         Action::LoadModule {
             module,
             file,
+            assumed,
             parameters,
         } => {
             let mut text = format!("load module {module}");
@@ -28,6 +29,7 @@ fn action(action: &Action) -> String {
             }
             match file {
                 Some(file) => text.push_str(&format!(" ({file})")),
+                None if *assumed => {}
                 None => text.push_str(" (builtin)"),
             }
             text
@@ -250,6 +252,9 @@ pub fn text(plan: &Plan) -> String {
     }
     for token in plan.tokens.iter().filter(|token| token.is_news) {
         out.push_str(&format!("unused: {}\n", printable(&token.to_string())));
+    }
+    for note in &plan.notes {
+        out.push_str(&format!("note: {}\n", printable(note)));
     }
     out.push_str(&format!(
         "required: {}; deadline {} s, then {}\n",

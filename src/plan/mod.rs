@@ -6,6 +6,7 @@ mod candidates;
 pub mod drivers;
 pub mod explain;
 mod links;
+pub mod notes;
 mod port_types;
 mod root;
 pub mod steps;
@@ -24,7 +25,7 @@ use crate::facts::reader::ONCE;
 use crate::facts::{Facts, Look, Readers};
 use crate::rdma::reach::Server;
 use crate::rdma::types::NetnsMode;
-use crate::request::{Dump, NotOurs, OnFailure, Request, Required};
+use crate::request::{Dump, NotOurs, OnFailure, Request, Required, in_initramfs};
 use crate::system::blacklist::Blacklist;
 use crate::system::modules::{Found, Index};
 use crate::system::root::Root;
@@ -69,6 +70,20 @@ impl Inventory {
     /// Looks at the tree.
     pub fn read(root: &Root) -> Result<Inventory> {
         Inventory::read_by(root, Readers::of(root, ONCE).as_ref())
+    }
+
+    /// Looks at the tree. Outside an initramfs the next boot has another one: without an index of
+    /// modules, the image is assumed to have every module.
+    pub fn of_machine(root: &Root) -> Result<Inventory> {
+        let modules = match in_initramfs(root) {
+            true => Index::read(root)?,
+            false => Index::read_or_assume(root)?,
+        };
+        Ok(Inventory::with(
+            root,
+            Readers::of(root, ONCE).as_ref(),
+            modules,
+        ))
     }
 
     /// Looks at the tree; `readers`, if given, read the RDMA devices.
@@ -116,8 +131,11 @@ pub enum Action {
     LoadModule {
         /// Name in the kernel's spelling.
         module: String,
-        /// The module's file; none if the module is builtin.
+        /// The module's file; none if the module is builtin or assumed.
         file: Option<String>,
+        /// There is no index of modules: the image is assumed to have the module.
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        assumed: bool,
         /// `NAME=VALUE`, added to those of the site.
         parameters: Vec<String>,
     },
@@ -202,6 +220,8 @@ pub struct Plan {
     pub left: Vec<String>,
     /// What may go wrong on this machine although every step is possible, one line each.
     pub warnings: Vec<String>,
+    /// What the present machine shows of the request, one line each ([`notes`]).
+    pub notes: Vec<String>,
     /// The fate of every argument of the table; empty if nothing is requested.
     pub tokens: Vec<Token>,
     /// Deadline in seconds from the start of `up`.
@@ -231,6 +251,9 @@ impl Serialize for Plan {
         map.serialize_entry("left", &self.left)?;
         if !self.warnings.is_empty() {
             map.serialize_entry("warnings", &self.warnings)?;
+        }
+        if !self.notes.is_empty() {
+            map.serialize_entry("notes", &self.notes)?;
         }
         map.serialize_entry("tokens", &self.tokens)?;
         map.serialize_entry("timeout", &self.timeout.as_secs())?;
@@ -288,6 +311,7 @@ pub fn plan(request: &Request, inventory: &Inventory) -> Plan {
             .chain(draft.left)
             .collect(),
         warnings: draft.warnings,
+        notes: Vec::new(),
         timeout: request.timeout,
         dump: request.dump,
         root_of_lease: request.root_of_lease.clone(),

@@ -45,7 +45,7 @@ impl fmt::Display for Token {
 }
 
 const DRACUT: &str = "dracut";
-const NETWORK_MODULE: &str = "the image's network module";
+pub(super) const NETWORK_MODULE: &str = "the image's network module";
 const REPLACED: &str = "a later argument replaces it";
 const NOBODY: &str = "no program carries it out: ibboot keeps the image's network module away from InfiniBand \
      interfaces, and no interface of this command line uses it";

@@ -90,8 +90,8 @@ fn key(arguments: &Arguments<'_>, interface: &Interface<'_>) -> Key {
                 .map_or_else(|| parent.to_owned(), |address| guid_selector(&address));
             Key { port, pkey }
         }
-        Interface::Address(address) => Key {
-            port: guid_selector(address),
+        Interface::Address(_) | Interface::Port { .. } | Interface::Pci(_) => Key {
+            port: interface.selector().to_string(),
             pkey: None,
         },
     }
@@ -116,7 +116,9 @@ fn is_single(arguments: &Arguments<'_>, interface: &Interface<'_>) -> bool {
     };
     match interface {
         Interface::Name(name) => !bond(name) && (interface.is_infiniband() || named(name)),
-        Interface::Address(_) => interface.is_infiniband(),
+        Interface::Address(_) | Interface::Port { .. } | Interface::Pci(_) => {
+            interface.is_infiniband()
+        }
     }
 }
 
@@ -257,7 +259,7 @@ impl Collected<'_, '_> {
             follows: vec![origin(interface)],
         };
         change(&mut entry);
-        if let Interface::Address(_) = interface.value {
+        if !matches!(interface.value, Interface::Name(_)) {
             let name = entry.ipoib.ifname.clone();
             entry.name = name.unwrap_or_else(|| entry.port.clone());
         }

@@ -172,6 +172,15 @@ impl Request {
     /// Reads the files that make up the command line, as dracut does inside an initramfs and as
     /// the kernel wrote it elsewhere.
     pub fn read(root: &Root) -> Request {
+        Request::of_files(root, in_initramfs(root))
+    }
+
+    /// Reads the files that would make up the command line if this were an initramfs.
+    pub fn read_as_initramfs(root: &Root) -> Request {
+        Request::of_files(root, true)
+    }
+
+    fn of_files(root: &Root, as_initramfs: bool) -> Request {
         let mut files: Vec<(String, Vec<u8>)> = Vec::new();
         let mut unread = Vec::new();
         let mut cannot = |path: &str, e: &std::io::Error| {
@@ -180,7 +189,7 @@ impl Request {
             }
         };
         let mut paths = vec!["/proc/cmdline".to_owned()];
-        if in_initramfs(root) {
+        if as_initramfs {
             let mut conf = |directory: &str| -> Vec<String> {
                 let names = root.list(directory).inspect_err(|e| cannot(directory, e));
                 let names = names.unwrap_or_default().into_iter();
@@ -197,10 +206,7 @@ impl Request {
                 Err(e) => cannot(&path, &e),
             }
         }
-        let sources: Vec<Source<'_>> = files
-            .iter()
-            .map(|(path, bytes)| Source::new(path, bytes))
-            .collect();
+        let sources = sources(&files);
         let saves_dump = root.exists(dump::VMCORE);
         if saves_dump {
             // A saved tree needs only the existence of the file.
@@ -209,6 +215,11 @@ impl Request {
         let mut request = Request::from_sources(&sources, saves_dump);
         request.complaints.extend(unread);
         request
+    }
+
+    /// The command lines of these files, path and content, for a kernel that boots a machine.
+    pub fn from_files(files: &[(String, Vec<u8>)]) -> Request {
+        Request::from_sources(&sources(files), false)
     }
 
     /// A command line given as text, for a kernel that boots a machine.
@@ -320,6 +331,13 @@ impl Request {
             dump: None,
         }
     }
+}
+
+fn sources(files: &[(String, Vec<u8>)]) -> Vec<Source<'_>> {
+    let files = files.iter();
+    files
+        .map(|(path, bytes)| Source::new(path, bytes))
+        .collect()
 }
 
 /// The modules of `rd.driver.pre=` and `rd.driver.post=`, each once.

@@ -17,12 +17,18 @@ use crate::error::{Error, Result, printable};
 use crate::system::drivers;
 
 /// Paths of modprobe in dracut's images and in real roots.
-const MODPROBE: [&str; 4] = [
+pub const MODPROBE: [&str; 4] = [
     "/sbin/modprobe",
     "/usr/sbin/modprobe",
     "/bin/modprobe",
     "/usr/bin/modprobe",
 ];
+/// The release of the running kernel.
+const OS_RELEASE: &str = "/proc/sys/kernel/osrelease";
+/// The files of an index (depmod(8)).
+pub const MODULES_DEP: &str = "modules.dep";
+pub const MODULES_BUILTIN: &str = "modules.builtin";
+pub const MODULES_ALIAS: &str = "modules.alias";
 /// Pauses before another try: EBUSY is temporary while another program's attempt to load the module
 /// fails (kernel/module/main.c, module_patient_check_exists).
 const RETRY: [Duration; 4] = [
@@ -46,6 +52,8 @@ pub enum Found {
     Builtin,
     /// A file below /lib/modules/RELEASE.
     File(String),
+    /// There is no index: see [`Index::read_or_assume`].
+    Assumed,
     /// Neither builtin nor in the index.
     Missing,
 }
@@ -62,6 +70,9 @@ pub struct Index {
     /// Modules of the RDMA stack that bind devices of a bus directly, not a device that another
     /// driver created.
     drivers: BTreeSet<String>,
+    /// The image is not known: it is assumed to have every module.
+    #[serde(default)]
+    assumed: bool,
 }
 
 /// The kernel's spelling of a module name: `-` and `_` are equal.
@@ -70,7 +81,7 @@ pub fn normal(name: &str) -> String {
 }
 
 /// `kernel/drivers/infiniband/hw/mlx5/mlx5_ib.ko.xz` -> `mlx5_ib`.
-fn name_of(path: &str) -> String {
+pub fn name_of(path: &str) -> String {
     let file = path.rsplit('/').next().unwrap_or(path);
     normal(file.split_once(".ko").map_or(file, |(name, _)| name))
 }
@@ -107,8 +118,8 @@ impl Index {
     /// the tree). A missing index is an empty index: every module is then builtin or missing.
     pub fn read(root: &Root) -> Result<Index> {
         let release = root
-            .text("/proc/sys/kernel/osrelease")
-            .map_err(|e| Error::io("/proc/sys/kernel/osrelease", "cannot be read", &e))?;
+            .text(OS_RELEASE)
+            .map_err(|e| Error::io(OS_RELEASE, "cannot be read", &e))?;
         let directory = format!("/lib/modules/{release}");
         let file = |name: &str| {
             let path = format!("{directory}/{name}");
@@ -117,20 +128,44 @@ impl Index {
                 read => read.map_err(|e| Error::io(path, "cannot be read", &e)),
             }
         };
+        let index = [MODULES_DEP, MODULES_BUILTIN, MODULES_ALIAS].map(file);
+        let [dep, builtin, alias] = index;
+        Ok(Index::parse(directory.clone(), &dep?, &builtin?, &alias?))
+    }
+
+    /// Like [`Index::read`], for a machine that is not the one that boots: if this kernel has no
+    /// index at all, as in a container, its image is assumed to have every module.
+    pub fn read_or_assume(root: &Root) -> Result<Index> {
+        let release = root.text(OS_RELEASE).unwrap_or_default();
+        let directory = format!("/lib/modules/{release}");
+        let directory = directory.trim_end_matches('/').to_owned();
+        let is_missing = |name| matches!(root.is_there(&format!("{directory}/{name}")), Ok(false));
+        if [MODULES_DEP, MODULES_BUILTIN].into_iter().all(is_missing) {
+            let assumed = Index::parse(directory, &[], &[], &[]);
+            return Ok(Index {
+                assumed: true,
+                ..assumed
+            });
+        }
+        Index::read(root)
+    }
+
+    /// The RDMA part of `modules.dep`, `modules.builtin` and `modules.alias` of `directory`.
+    pub fn parse(directory: String, dep: &[u8], builtin: &[u8], alias: &[u8]) -> Index {
         let mut files = BTreeMap::new();
-        for (path, needs) in lines(&file("modules.dep")?).filter_map(|line| line.split_once(':')) {
+        for (path, needs) in lines(dep).filter_map(|line| line.split_once(':')) {
             if is_of_rdma(path, needs) {
                 let needs = needs.split_ascii_whitespace().map(name_of).collect();
                 files.insert(name_of(path), (path.to_owned(), needs));
             }
         }
-        let builtin = lines(&file("modules.builtin")?)
+        let builtin = lines(builtin)
             .filter(|path| is_of_rdma(path, ""))
             .map(name_of)
             .collect();
         let mut aliases = Vec::new();
         let mut bus_drivers = BTreeSet::new();
-        for line in lines(&file("modules.alias")?) {
+        for line in lines(alias) {
             let Some((pattern, module)) = device_alias(line) else {
                 continue;
             };
@@ -144,13 +179,19 @@ impl Index {
                 aliases.push((pattern.to_owned(), module));
             }
         }
-        Ok(Index {
+        Index {
             directory,
             files,
             builtin,
             aliases,
             drivers: bus_drivers,
-        })
+            assumed: false,
+        }
+    }
+
+    /// Whether there is no index, and the image is assumed to have every module.
+    pub fn is_assumed(&self) -> bool {
+        self.assumed
     }
 
     /// Where the running kernel finds `name`.
@@ -160,6 +201,8 @@ impl Index {
             Found::File(format!("{}/{path}", self.directory))
         } else if self.builtin.contains(&name) {
             Found::Builtin
+        } else if self.assumed {
+            Found::Assumed
         } else {
             Found::Missing
         }
@@ -180,7 +223,7 @@ impl Index {
     /// True if `name` belongs to the RDMA stack and binds devices of a bus directly: it has aliases
     /// of this bus.
     pub fn drives_devices(&self, name: &str) -> bool {
-        self.drivers.contains(name)
+        self.drivers.contains(name) || (self.assumed && drivers::binds_hcas(name))
     }
 
     /// The HCA drivers whose PCI aliases match `modalias`.

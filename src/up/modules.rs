@@ -117,6 +117,7 @@ fn stages(plan: &Plan, index: &Index) -> [Vec<Module>; 3] {
                 module,
                 file: Some(_),
                 parameters,
+                ..
             } => Some((module.clone(), parameters.clone())),
             _ => None,
         })

@@ -16,7 +16,7 @@ pub(super) const GROUP: Group = Group {
                    works even if no other argument requests InfiniBand.\n\n\
                    Without this argument ibboot works if the command line has one of these: an argument that begins \
                    with rd.ib. (except rd.ib.kdump, which requests nothing); ib.pkey=; an ip=, ifname=, bond=, vlan=, \
-                   bridge=, team=, bootdev= or BOOTIF= that means an InfiniBand device (a name that starts with ib, an address of 8 or \
+                   bridge=, team=, bootdev= or BOOTIF= that means an InfiniBand device (a name that starts with ib, mlx5_0/1, a PCI address, an address of 8 or \
                    20 bytes, or an address with the hardware type 20 in front), even if the rest of an ip=, ifname= or \
                    bond= is invalid; or rd.neednet=1 together with an RDMA module in rd.driver.pre= or \
                    rd.driver.post=. Otherwise ibboot prints nothing and starts nothing.",

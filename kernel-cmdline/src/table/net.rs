@@ -6,7 +6,10 @@ use super::{Effect, Group, Origin, Parameter};
 pub(super) const ADDRESSES: Group = Group {
     title: "Interfaces and addresses",
     introduction: "Existing arguments keep their meaning. Write IPv6 addresses in brackets. An interface is a \
-                   name of at most 15 characters or a hardware address (see HARDWARE ADDRESSES).",
+                   name of at most 15 characters, a hardware address (see HARDWARE ADDRESSES) or, for the IPoIB interface \
+                   of a port, a SELECTOR: mlx5_0/1, 0xb8599f0300fc1a2c, 0000:81:00.0 (see SELECTORS). Only ibboot \
+                   understands a selector there: if the image also has a network module that reads ip=, write a name, \
+                   and give the name with ifname=.",
     parameters: &[
         Parameter {
             name: "ip",
@@ -64,8 +67,8 @@ pub(super) const ADDRESSES: Group = Group {
             grammar: "bond=NAME[:IF[,IF...][:OPTION=VALUE[,...][:MTU]]]",
             default: "no bond; without IF dracut's eth0,eth1",
             help: "Creates the bond NAME of several interfaces. ibboot creates the bond if one of its interfaces is an \
-                   InfiniBand interface; otherwise the image's network module does. An InfiniBand IF is a name, an \
-                   address of 8 or 20 bytes with dashes, or guid=0x and the GUID of a port; an ip= with the name of \
+                   InfiniBand interface; otherwise the image's network module does. An InfiniBand IF is a name, a \
+                   selector of a port, or an address of 8 or 20 bytes; an ip= with the name of \
                    the bond gives the bond its addresses.\n\n\
                    OPTION is an option of the kernel's driver (modinfo bonding); write ; between several addresses in \
                    one option, and IPv6 addresses in brackets. mode= is active-backup by default, and no other mode is possible with InfiniBand; \

@@ -246,6 +246,8 @@ fn interface(interface: &Interface<'_>) -> String {
     match interface {
         Interface::Name(name) => (*name).to_string(),
         Interface::Address(address) => format!("the one with {address}"),
+        Interface::Port { device, port } => format!("the one of device {device} port {port}"),
+        Interface::Pci(address) => format!("the one at {address}"),
     }
 }
 

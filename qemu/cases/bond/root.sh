@@ -24,3 +24,9 @@ fabric cable in softib0 1
 wait_for 120 'ibboot check --all > back.txt'
 wait_for 60 '[ "$(cat /sys/class/net/bond0/bonding/active_slave)" = ib0 ]'
 wait_for 120 'talk 10.0.0.1 10.0.0.2'
+
+# What suggest writes describes this machine, whose root has none of the modules.
+mount -t tmpfs none /lib/modules
+ibboot suggest | tee suggest.txt
+ibboot plan --cmdline "$(ibboot suggest --format line)"
+ibboot check --all --cmdline "$(ibboot suggest --format line)" > suggested.txt

@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! PURE: what the present machine shows of a request before a boot depends on it: names that are not
+//! here, settings that its interfaces do not support, and arguments that other programs carry out.
+//! A note is no refusal: the boot may find what is not here now.
+
+use std::collections::BTreeSet;
+
+use kernel_cmdline::{RDMA_MODULES, Selector, nearest};
+
+use super::tokens::NETWORK_MODULE;
+use super::{Action, Fate, Inventory, Plan};
+use crate::facts::select::{self, Ports};
+use crate::facts::{Device, Facts, PortRef, rules};
+use crate::hardware::HardwareType;
+use crate::request::Request;
+use crate::system::drivers;
+use crate::wish::expectation::{LinkWish, Target};
+use crate::wish::ipoib::{
+    CONNECTED_MAX, DATAGRAM_MAX, IpoibWish, Mode, OPA_DATAGRAM_MAX, RequestedMode, RequestedMtu,
+};
+use crate::wish::origin::Origin;
+
+/// Names in one list.
+const LISTED: usize = 8;
+
+/// The notes, one line each.
+pub fn notes(request: &Request, plan: &Plan, inventory: &Inventory) -> Vec<String> {
+    let mut notes = Vec::new();
+    let modules = &inventory.modules;
+    if modules.is_assumed() {
+        notes.push(format!(
+            "no kernel modules in {}: the image is assumed to have every module (--image FILE looks into one)",
+            modules.directory
+        ));
+    }
+    notes.extend(absent(request, plan, &inventory.facts));
+    notes.extend(impossible(plan, &inventory.facts));
+    notes.extend(left_drivers(request, plan));
+    notes.extend(left_interfaces(plan));
+    notes
+}
+
+/// Command lines of the image that this machine has as files.
+pub fn of_files(request: &Request) -> Vec<String> {
+    let written = request.written.iter();
+    let sources: BTreeSet<&str> = written
+        .map(|written| written.origin.source.as_str())
+        .filter(|source| source.starts_with("/etc/cmdline"))
+        .collect();
+    let note = |source: &str| {
+        format!(
+            "{source} is read as if the image had it: dracut copies the file with install_items+=\" {source} \""
+        )
+    };
+    sources.into_iter().map(note).collect()
+}
+
+/// A selector of the request, and the argument that has it.
+struct Named<'a> {
+    selector: &'a str,
+    origin: Option<&'a Origin>,
+}
+
+impl Named<'_> {
+    fn argument(&self) -> &str {
+        self.origin.map_or(self.selector, |origin| &origin.argument)
+    }
+}
+
+/// Every selector that must mean something that exists before ibboot runs, each once.
+fn named<'a>(request: &'a Request, plan: &'a Plan) -> Vec<Named<'a>> {
+    let of_link = |link: &'a LinkWish| {
+        let target = match &link.target {
+            Target::Named(name) => Some(name.as_str()),
+            Target::Any => None,
+        };
+        let selector = link.netdev.as_deref().or(link.port.as_deref()).or(target)?;
+        let origin = link.requested_by.as_ref();
+        let exists = link.bond.is_none() && link.refused.is_none();
+        exists.then_some(Named { selector, origin })
+    };
+    let of_step = |step: &'a super::Step| {
+        let selector = match &step.action {
+            Action::SetPortType { selector, .. } => Some(selector),
+            Action::SetRoceMode { selector, .. } => selector.as_ref(),
+            _ => None,
+        };
+        let origin = step.requested_by.as_ref();
+        selector.map(|selector| Named { selector, origin })
+    };
+    let bare = |selector: &'a String| Named {
+        selector,
+        origin: None,
+    };
+    let rates = request
+        .rates
+        .iter()
+        .filter_map(|rate| rate.selector.as_ref());
+    let all = plan.expectation.links.iter().filter_map(of_link);
+    let all = all.chain(plan.steps.iter().filter_map(of_step));
+    let all = all.chain(rates.chain(&request.except).map(bare));
+    let mut once: Vec<Named<'a>> = Vec::new();
+    for named in all {
+        if once.iter().all(|known| known.selector != named.selector) {
+            once.push(named);
+        }
+    }
+    let made = |named: &Named<'_>| {
+        let name = |link: &str| named.selector.strip_suffix(":1").unwrap_or(named.selector) == link;
+        request.links.iter().any(|link| name(&link.value.name))
+    };
+    // What does not count may be a card without an RDMA device.
+    let is_excluded = |named: &Named<'_>| {
+        let is_pci = |text: &str| matches!(Selector::parse(text), Some(Selector::Pci(_)));
+        is_pci(named.selector) && request.except.iter().any(|text| text == named.selector)
+    };
+    once.retain(|named| !made(named) && !is_excluded(named));
+    once
+}
+
+/// The selectors that mean nothing here.
+fn absent(request: &Request, plan: &Plan, facts: &Facts) -> Vec<String> {
+    let all = named(request, plan);
+    let is_below = |named: &&Named<'_>| {
+        let mut links = request.links.iter();
+        links.any(|link| link.value.netdev == named.selector)
+    };
+    let mut notes: Vec<String> = all
+        .iter()
+        .filter(|named| is_below(named) && facts.netdev(named.selector).is_none())
+        .map(|named| {
+            let name = named.selector;
+            format!("{}: no interface is called {name} here", named.argument())
+        })
+        .collect();
+    let mut ports = all.iter().filter(|named| !is_below(named)).peekable();
+    if facts.devices.is_empty() {
+        let nothing = "no RDMA device here: names and GUIDs are not compared";
+        notes.extend(ports.peek().map(|_| nothing.to_owned()));
+        return notes;
+    }
+    notes.extend(ports.filter_map(|named| {
+        let why = why_absent(named.selector, facts)?;
+        Some(format!("{}: {why}", named.argument()))
+    }));
+    notes
+}
+
+/// Why a selector means no port of this machine, with what it may have meant; none if it means one.
+fn why_absent(selector: &str, facts: &Facts) -> Option<String> {
+    let parsed = Selector::parse(selector)?;
+    let is_card = |address: &str| facts.function(address).is_some();
+    if !select::ports(&parsed, facts).is_empty() {
+        return None;
+    }
+    let device = |name: &str| facts.devices.iter().find(|device| device.ifname == name);
+    Some(match parsed {
+        Selector::Port { device: name, port } => match device(name) {
+            Some(device) => format!("{name} has no port {port} here ({})", ports_of(device)),
+            None => format!("no RDMA device is called {name} here ({})", devices(facts)),
+        },
+        Selector::Name(name) if facts.netdev(name).is_some() => {
+            format!("{name} is an interface without an RDMA port here")
+        }
+        Selector::Name(name) => format!(
+            "no interface and no RDMA device is called {name} here ({})",
+            interfaces(facts)
+        ),
+        Selector::Guid(_) => format!("no port has this GUID here ({})", guids(facts)),
+        Selector::Pci(address) if is_card(&address.to_string()) => {
+            format!("the card at {address} has no RDMA device here")
+        }
+        Selector::Pci(address) => format!("no RDMA card is at {address} here ({})", cards(facts)),
+    })
+}
+
+fn list(names: impl Iterator<Item = String>) -> String {
+    let names: Vec<String> = names.collect();
+    let more = names.len().saturating_sub(LISTED);
+    let mut text = names.get(..LISTED).unwrap_or(&names).join(", ");
+    if more > 0 {
+        text.push_str(&format!(" and {more} more"));
+    }
+    text
+}
+
+fn ports_of(device: &Device) -> String {
+    let ports = device.ports.iter().map(|port| port.port.to_string());
+    format!("ports: {}", list(ports))
+}
+
+fn devices(facts: &Facts) -> String {
+    let names = facts.devices.iter().map(|device| device.ifname.clone());
+    format!("RDMA devices: {}", list(names))
+}
+
+fn interfaces(facts: &Facts) -> String {
+    let is_ipoib = |netdev: &&crate::facts::Netdev| {
+        netdev.hardware_type == Some(HardwareType::InfiniBand) && netdev.bond.is_none()
+    };
+    let names: Vec<String> = facts
+        .netdevs
+        .iter()
+        .filter(is_ipoib)
+        .map(|netdev| netdev.ifname.clone())
+        .collect();
+    match names.is_empty() {
+        true => format!("no IPoIB interface; {}", devices(facts)),
+        false => format!("IPoIB interfaces: {}", list(names.into_iter())),
+    }
+}
+
+fn guids(facts: &Facts) -> String {
+    let guid = |found: PortRef<'_>| Some(format!("{} {}", found.name(), found.port.port_guid?));
+    list(facts.ports().filter_map(guid))
+}
+
+fn cards(facts: &Facts) -> String {
+    let addresses = facts.devices.iter().filter_map(|d| d.bus_address.clone());
+    format!("cards: {}", list(addresses))
+}
+
+/// Modes and MTUs that the interfaces of this machine do not support.
+fn impossible(plan: &Plan, facts: &Facts) -> Vec<String> {
+    let ports = Ports::new(facts);
+    let expected = &plan.expectation;
+    let named = rules::named_interfaces(expected, &ports);
+    let mut notes = BTreeSet::new();
+    for link in expected.links.iter().chain(&expected.any_port) {
+        let Some(wish) = &link.ipoib else { continue };
+        let found = ports.of(link).into_iter();
+        let found: Vec<_> = found
+            .filter(|port| rules::wants_interface(link, *port, &named))
+            .collect();
+        if found.is_empty() {
+            let limit = largest(wish.mode, has_omni_path(facts));
+            notes.extend(above(wish, link.target.as_str(), limit));
+        }
+        for port in found {
+            notes.extend(of_port(wish, port, facts));
+        }
+    }
+    notes.into_iter().collect()
+}
+
+fn has_omni_path(facts: &Facts) -> bool {
+    let mut devices = facts.devices.iter();
+    devices.any(|device| device.driver.as_deref() == Some(drivers::OMNI_PATH))
+        || facts.devices.is_empty()
+}
+
+/// The largest MTU of a mode, before the interface is known.
+fn largest(mode: Option<RequestedMode>, has_omni_path: bool) -> (u32, Option<Mode>) {
+    match mode {
+        Some(RequestedMode::Datagram) if has_omni_path => (OPA_DATAGRAM_MAX, Some(Mode::Datagram)),
+        Some(RequestedMode::Datagram) => (DATAGRAM_MAX, Some(Mode::Datagram)),
+        _ => (CONNECTED_MAX, Some(Mode::Connected)),
+    }
+}
+
+/// The note about an MTU above the limit.
+fn above(wish: &IpoibWish, name: &str, limit: (u32, Option<Mode>)) -> Option<String> {
+    let (most, mode) = limit;
+    let mode = mode.map_or("", Mode::word);
+    match wish.mtu {
+        Some(RequestedMtu::Bytes(bytes)) if bytes > most => Some(format!(
+            "{name}: an MTU of {bytes} is not possible: {mode} mode has at most {most}"
+        )),
+        _ => None,
+    }
+}
+
+fn of_port(wish: &IpoibWish, port: PortRef<'_>, facts: &Facts) -> Option<String> {
+    // Mode and broadcast group of a child are those of its own: only the parent is here for certain.
+    let parent = IpoibWish {
+        pkey: None,
+        ..wish.clone()
+    };
+    let netdev =
+        rules::interface(wish, port, facts).or_else(|| rules::interface(&parent, port, facts));
+    let is_omni_path = port.device.driver.as_deref() == Some(drivers::OMNI_PATH);
+    let Some(netdev) = netdev else {
+        return above(wish, &port.name(), largest(wish.mode, is_omni_path));
+    };
+    let present = netdev.ipoib.as_ref().and_then(|ipoib| ipoib.mode);
+    let mode = match wish.mode.map(|mode| rules::mode(mode, netdev)) {
+        Some(Err(why)) => return Some(why),
+        Some(Ok(mode)) => Some(mode),
+        None => present,
+    };
+    let most = match mode {
+        Some(Mode::Datagram) if is_omni_path => OPA_DATAGRAM_MAX,
+        Some(Mode::Datagram) => DATAGRAM_MAX,
+        Some(Mode::Connected) | None => CONNECTED_MAX,
+    };
+    above(wish, &netdev.ifname, (most, mode))
+}
+
+/// Modules that ibboot leaves to dracut, because they are not modules of the RDMA stack.
+fn left_drivers(request: &Request, plan: &Plan) -> Vec<String> {
+    let is_planned = |name: &str| {
+        let mut modules = plan.expectation.modules.iter();
+        modules.any(|module| module.name == name)
+    };
+    let left = request.modules.iter().filter(|m| !is_planned(&m.value));
+    left.map(|module| {
+        let name = &module.value;
+        let hint = nearest(name, RDMA_MODULES.iter().copied());
+        let hint = hint.map_or_else(String::new, |hint| format!("; did you mean {hint}?"));
+        format!(
+            "{}: {name} is no RDMA module: it is left to dracut{hint}",
+            module.origin
+        )
+    })
+    .collect()
+}
+
+/// The arguments of interfaces that are not InfiniBand, if no other line says so.
+fn left_interfaces(plan: &Plan) -> Option<String> {
+    let is_left = |origin: &Origin| {
+        let line = format!("{origin}: ");
+        plan.left.iter().any(|left| left.starts_with(&line))
+    };
+    let tokens = plan.tokens.iter();
+    let left: Vec<&str> = tokens
+        .filter(|token| token.fate == Fate::Left && token.to == NETWORK_MODULE)
+        .filter(|token| !is_left(&token.origin))
+        .map(|token| token.origin.argument.as_str())
+        .collect();
+    (!left.is_empty()).then(|| format!("{}: left to {NETWORK_MODULE}", left.join(" ")))
+}

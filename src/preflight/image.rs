@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! PURE: whether an image has what a plan needs: ibboot with its hooks or units, the modules with
+//! their dependencies, and their firmware.
+
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+
+use super::cpio::Files;
+use crate::plan::{Action, Plan};
+use crate::system::modules::{
+    Index, MODPROBE, MODULES_ALIAS, MODULES_BUILTIN, MODULES_DEP, name_of,
+};
+
+/// Directories of firmware (drivers/base/firmware_loader/main.c, fw_path), with `@` for the release.
+const FIRMWARE: [&str; 4] = [
+    "lib/firmware/updates/@",
+    "lib/firmware/updates",
+    "lib/firmware/@",
+    "lib/firmware",
+];
+/// Endings of compressed firmware files.
+const COMPRESSED: [&str; 3] = ["", ".xz", ".zst"];
+/// Longest name of a firmware file that is believed.
+const NAME: usize = 200;
+/// Hooks that dracut runs, below its directory of hooks.
+const HOOKS: [&str; 2] = ["cmdline/93-cmdline.sh", "netroot/05-hold.sh"];
+/// The hook that starts ibboot without systemd.
+const START: &str = "pre-trigger/10-pre-trigger.sh";
+/// Units in the image of a dracut with systemd.
+const UNITS: [&str; 4] = [
+    "ibboot.service",
+    "ibboot-loader.socket",
+    "ibboot-loader@.service",
+    "sysinit.target.wants/ibboot.service",
+];
+const UNIT_DIRECTORY: &str = "usr/lib/systemd/system";
+
+/// What an image has and lacks.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Image {
+    /// The file.
+    pub file: String,
+    /// Release of the kernel whose modules it has.
+    pub kernel: Option<String>,
+    /// What a boot needs and the image lacks, one line each.
+    pub missing: Vec<String>,
+    /// What a boot may need and the image lacks.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+}
+
+/// Whose contents a first reading keeps: command lines and indexes of modules.
+pub fn is_index(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let is_line = path.starts_with("etc/cmdline.d/") && name.ends_with(".conf");
+    is_line
+        || path == "etc/cmdline"
+        || (path.contains("lib/modules/")
+            && matches!(name, MODULES_DEP | MODULES_BUILTIN | MODULES_ALIAS))
+}
+
+/// The release of the kernel whose modules the image has: `running` if it is one of several.
+pub fn release(files: &Files, running: Option<&str>) -> Option<String> {
+    let releases = files.paths().filter_map(|path| {
+        let (_, rest) = path.split_once("lib/modules/")?;
+        let (release, name) = rest.split_once('/')?;
+        matches!(name, MODULES_DEP | MODULES_BUILTIN).then_some(release)
+    });
+    let releases: BTreeSet<&str> = releases.collect();
+    let own = running.filter(|running| releases.contains(running));
+    own.or(releases.last().copied()).map(str::to_owned)
+}
+
+/// The index of its modules; empty without any.
+pub fn index(files: &Files, release: Option<&str>) -> Index {
+    let directory = format!("/lib/modules/{}", release.unwrap_or_default());
+    let directory = directory.trim_end_matches('/').to_owned();
+    let content = |name: &str| {
+        files
+            .content(&format!("{directory}/{name}"))
+            .unwrap_or_default()
+    };
+    let (dep, builtin) = (content(MODULES_DEP), content(MODULES_BUILTIN));
+    Index::parse(directory.clone(), dep, builtin, content(MODULES_ALIAS))
+}
+
+/// The command lines in the image, in the order in which dracut reads them.
+pub fn command_lines(files: &Files) -> Vec<(String, Vec<u8>)> {
+    let conf = files
+        .paths()
+        .filter(|path| path.starts_with("etc/cmdline.d/"));
+    let paths = conf.chain(["etc/cmdline"]);
+    paths
+        .filter_map(|path| Some((format!("/{path}"), files.content(path)?.to_vec())))
+        .collect()
+}
+
+/// The files of the modules that the plan loads, with those that they need; each with the module
+/// that needs it.
+pub fn modules(files: &Files, release: &str, plan: &Plan) -> Vec<(String, String)> {
+    let directory = format!("/lib/modules/{release}");
+    let dep = files.content(&format!("{directory}/{MODULES_DEP}"));
+    let dep = String::from_utf8_lossy(dep.unwrap_or_default());
+    let mut needed: Vec<(String, String)> = Vec::new();
+    let mut known = BTreeSet::new();
+    for step in &plan.steps {
+        let Action::LoadModule {
+            module,
+            file: Some(_),
+            ..
+        } = &step.action
+        else {
+            continue;
+        };
+        let lines = dep.lines().filter_map(|line| line.split_once(':'));
+        let own = lines.filter(|(path, _)| name_of(path) == *module);
+        for (path, needs) in own {
+            for path in [path].into_iter().chain(needs.split_ascii_whitespace()) {
+                let path = format!("{directory}/{path}");
+                if known.insert(path.clone()) {
+                    needed.push((path, module.clone()));
+                }
+            }
+        }
+    }
+    needed
+}
+
+/// Images in the image that dracut's modules for squashfs and erofs make of all its files.
+const INNER: [&str; 3] = ["squashfs-root.img", "squash-root.img", "erofs-root.img"];
+
+/// What the image lacks of ibboot itself.
+pub fn missing_program(files: &Files) -> Vec<String> {
+    const ADD: &str = "build the image with dracut --add ibboot";
+    if !files.has("/usr/sbin/ibboot") {
+        let is_inner = |path: &&str| INNER.iter().any(|inner| path.ends_with(inner));
+        let squash = files.paths().find(is_inner);
+        return vec![match squash {
+            Some(file) => format!(
+                "the image has its files in {file} (dracut --squash), which cannot be looked into: see lsinitrd"
+            ),
+            None => format!("/usr/sbin/ibboot is not in the image: {ADD}"),
+        }];
+    }
+    let has_hook = |hook: &str| {
+        let end = format!("dracut/hooks/{hook}");
+        files.paths().any(|path| path.ends_with(&end))
+    };
+    let mut missing = Vec::new();
+    let mut lack = |what: &str| missing.push(format!("{what} is not in the image: {ADD}"));
+    for hook in HOOKS.iter().filter(|hook| !has_hook(hook)) {
+        lack(&format!("the hook {hook}"));
+    }
+    if files.has(&format!("{UNIT_DIRECTORY}/dracut-initqueue.service")) {
+        for unit in UNITS {
+            if !files.has(&format!("{UNIT_DIRECTORY}/{unit}"))
+                && !files.is_link(&format!("{UNIT_DIRECTORY}/{unit}"))
+            {
+                lack(&format!("the unit {unit}"));
+            }
+        }
+    } else if !has_hook(START) {
+        lack(&format!("the hook {START}"));
+    }
+    if !MODPROBE.iter().any(|path| files.has(path)) {
+        lack("modprobe");
+    }
+    missing
+}
+
+/// The module files that the index names and the image lacks.
+pub fn missing_modules(files: &Files, needed: &[(String, String)]) -> Vec<String> {
+    let absent = needed.iter().filter(|(path, _)| !files.has(path));
+    let line = |(path, by): &(String, String)| {
+        let name = name_of(path);
+        let needed = match name == *by {
+            true => String::new(),
+            false => format!(", which {by} needs,"),
+        };
+        format!("{path}{needed} is not in the image: add it (dracut --add-drivers {name})")
+    };
+    absent.map(line).collect()
+}
+
+/// The names of firmware in a module (`.modinfo`, modinfo(8)).
+pub fn firmware_of(module: &[u8]) -> Vec<String> {
+    const KEY: &[u8] = b"\0firmware=";
+    let mut names = Vec::new();
+    let mut rest = module;
+    while let Some(at) = rest.windows(KEY.len()).position(|part| part == KEY) {
+        rest = rest.get(at + KEY.len()..).unwrap_or_default();
+        let end = rest.iter().take(NAME).position(|byte| *byte == 0);
+        let name = end.and_then(|end| std::str::from_utf8(rest.get(..end)?).ok());
+        let is_plain =
+            |name: &&str| !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_graphic());
+        names.extend(name.filter(is_plain).map(str::to_owned));
+    }
+    names
+}
+
+impl Image {
+    /// Adds what the image lacks of the firmware that a module names. A driver names the firmware of
+    /// every card that it knows: one file of several may be enough.
+    pub fn add_firmware(&mut self, files: &Files, release: &str, module: &str, names: &[String]) {
+        let absent = absent_firmware(files, release, names);
+        let list = listed(&absent);
+        let Some(first) = absent.first() else { return };
+        let hint = format!("add it (dracut --install /lib/firmware/{first})");
+        match absent.len() == names.len() {
+            true => self
+                .missing
+                .push(format!("no firmware of {module} is in the image ({list}): {hint}")),
+            false => self.notes.push(format!(
+                "{module} names firmware that is not in the image: {list}; if the card needs it, {hint}"
+            )),
+        }
+    }
+}
+
+/// The first of these names, and how many follow.
+fn listed(names: &[&str]) -> String {
+    const LISTED: usize = 8;
+    let more = names.len().saturating_sub(LISTED);
+    let list = names.get(..LISTED).unwrap_or(names).join(", ");
+    match more {
+        0 => list,
+        more => format!("{list} and {more} more"),
+    }
+}
+
+fn absent_firmware<'n>(files: &Files, release: &str, names: &'n [String]) -> Vec<&'n str> {
+    let has = |name: &String| {
+        let directories = FIRMWARE
+            .iter()
+            .map(|directory| directory.replace('@', release));
+        let mut paths = directories.flat_map(|directory| {
+            COMPRESSED
+                .iter()
+                .map(move |ending| format!("/{directory}/{name}{ending}"))
+        });
+        paths.any(|path| files.has(&path))
+    };
+    let absent = names.iter().filter(|name| !has(name));
+    absent.map(String::as_str).collect()
+}

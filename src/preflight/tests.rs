@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Images that are whole, that lack something, and that are damaged.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use super::cpio::tests::{DIRECTORY, FILE, SYMLINK, archive};
+use super::*;
+
+const LINE: &str = "ip=ib0:dhcp rd.driver.post=hfi1";
+const MODULES: &str = "usr/lib/modules/6.1.0-50-amd64";
+const DEP: &[u8] = b"kernel/drivers/infiniband/ulp/ipoib/ib_ipoib.ko: kernel/drivers/infiniband/core/ib_core.ko\n\
+    kernel/drivers/infiniband/core/ib_core.ko:\n\
+    kernel/drivers/infiniband/hw/hfi1/hfi1.ko.xz: kernel/drivers/infiniband/core/ib_core.ko kernel/drivers/i2c/i2c-algo-bit.ko\n";
+const HFI1: &[u8] =
+    b"\x7fELF\0license=GPL\0firmware=hfi1_sbus.fw\0firmware=hfi1_pcie.fw\0alias=x\0";
+
+fn hooks() -> Vec<(String, u32, Vec<u8>)> {
+    let file = |path: &str| (path.to_owned(), FILE, b"#!/bin/sh\n".to_vec());
+    vec![
+        ("lib".to_owned(), SYMLINK, b"usr/lib".to_vec()),
+        ("sbin".to_owned(), SYMLINK, b"usr/sbin".to_vec()),
+        ("etc/cmdline.d".to_owned(), DIRECTORY, Vec::new()),
+        file("usr/sbin/ibboot"),
+        file("usr/sbin/modprobe"),
+        file("usr/lib/dracut/hooks/cmdline/93-cmdline.sh"),
+        file("usr/lib/dracut/hooks/netroot/05-hold.sh"),
+        file("usr/lib/dracut/hooks/pre-trigger/10-pre-trigger.sh"),
+    ]
+}
+
+/// What a program makes of the bytes; none if it is not installed.
+fn through(program: &[&str], bytes: &[u8]) -> Option<Vec<u8>> {
+    let mut child = Command::new(program[0])
+        .args(&program[1..])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .ok()?;
+    let mut input = child.stdin.take().unwrap();
+    let bytes = bytes.to_vec();
+    let writer = std::thread::spawn(move || std::io::Write::write_all(&mut input, &bytes));
+    let output = child.wait_with_output().unwrap();
+    writer.join().unwrap().unwrap();
+    Some(output.stdout)
+}
+
+/// An image with everything that [`LINE`] needs.
+fn whole() -> Vec<(String, u32, Vec<u8>)> {
+    let module = through(&["xz", "-c"], HFI1).unwrap();
+    let path = |file: &str| format!("{MODULES}/{file}");
+    let mut files = hooks();
+    files.extend([
+        (path("modules.dep"), FILE, DEP.to_vec()),
+        (
+            path("kernel/drivers/infiniband/ulp/ipoib/ib_ipoib.ko"),
+            FILE,
+            b"ELF".to_vec(),
+        ),
+        (
+            path("kernel/drivers/infiniband/core/ib_core.ko"),
+            FILE,
+            b"ELF".to_vec(),
+        ),
+        (
+            path("kernel/drivers/i2c/i2c-algo-bit.ko"),
+            FILE,
+            b"ELF".to_vec(),
+        ),
+        (
+            path("kernel/drivers/infiniband/hw/hfi1/hfi1.ko.xz"),
+            FILE,
+            module,
+        ),
+        (
+            "usr/lib/firmware/hfi1_sbus.fw".to_owned(),
+            FILE,
+            b"x".to_vec(),
+        ),
+        (
+            "usr/lib/firmware/hfi1_pcie.fw.xz".to_owned(),
+            FILE,
+            b"x".to_vec(),
+        ),
+    ]);
+    files
+}
+
+fn packed(files: &[(String, u32, Vec<u8>)]) -> Vec<u8> {
+    let files: Vec<(&str, u32, &[u8])> = files
+        .iter()
+        .map(|(name, mode, content)| (name.as_str(), *mode, content.as_slice()))
+        .collect();
+    archive(&files)
+}
+
+/// A machine without RDMA, and an image beside it.
+fn look_with(bytes: &[u8], line: Option<&str>) -> Result<Preflight> {
+    let folder = tempfile::tempdir().unwrap();
+    let path: PathBuf = folder.path().join("initramfs.img");
+    fs::write(&path, bytes).unwrap();
+    let proc = folder.path().join("tree/proc/sys/kernel");
+    fs::create_dir_all(&proc).unwrap();
+    fs::write(proc.join("osrelease"), "6.1.0-50-amd64\n").unwrap();
+    fs::write(folder.path().join("tree/proc/cmdline"), "quiet\n").unwrap();
+    let root = Root::new(folder.path().join("tree"));
+    with_image(&root, &path, line)
+}
+
+fn look(bytes: &[u8]) -> Result<Preflight> {
+    look_with(bytes, Some(LINE))
+}
+
+/// What is missing and noted in the image, and refused.
+fn lacks(files: &[(String, u32, Vec<u8>)]) -> Vec<String> {
+    let found = look(&packed(files)).unwrap();
+    let image = found.image.unwrap();
+    let refusals = found.plan.refusals.iter();
+    let refusals = refusals.map(|refusal| format!("refused {}", refusal.object));
+    let missing = image.missing.iter().cloned();
+    missing.chain(image.notes.clone()).chain(refusals).collect()
+}
+
+#[test]
+fn a_whole_image_lacks_nothing_however_it_is_packed() {
+    let bytes = packed(&whole());
+    let early = archive(&[("kernel/x86/microcode/GenuineIntel.bin", FILE, b"x")]);
+    let mut padded = early.clone();
+    padded.resize(padded.len().next_multiple_of(512), 0);
+    let mut images = vec![
+        bytes.clone(),
+        [early.clone(), bytes.clone()].concat(),
+        [padded.clone(), bytes.clone(), vec![0; 700]].concat(),
+    ];
+    for program in [
+        &["gzip", "-c"][..],
+        &["xz", "-c"],
+        &["xz", "-c", "--check=crc32"],
+        &["xz", "-c", "--format=lzma"],
+        &["zstd", "-cq"],
+        &["lz4", "-cq"],
+        &["lz4", "-clq"],
+        &["bzip2", "-c"],
+    ] {
+        let compressed = through(program, &bytes);
+        images.extend(compressed.map(|compressed| [padded.clone(), compressed].concat()));
+    }
+    assert!(images.len() >= 6);
+    for image in images {
+        let found = look(&image).unwrap();
+        assert!(found.is_possible(), "{found:?}");
+        let image = found.image.unwrap();
+        assert_eq!(image.kernel.as_deref(), Some("6.1.0-50-amd64"));
+        assert_eq!((image.missing, image.notes), (vec![], vec![]));
+        let steps = found.plan.steps.len();
+        assert_eq!(steps, 2);
+    }
+}
+
+#[test]
+fn what_an_image_lacks_is_named_with_the_option_that_adds_it() {
+    let without = |name: &str| -> Vec<(String, u32, Vec<u8>)> {
+        let files = whole();
+        let rest: Vec<_> = files
+            .iter()
+            .filter(|(file, _, _)| !file.ends_with(name))
+            .cloned()
+            .collect();
+        assert!(rest.len() < files.len(), "{name}");
+        rest
+    };
+    for (name, expected) in [
+        (
+            "sbin/ibboot",
+            &["/usr/sbin/ibboot is not in the image: build the image with dracut --add ibboot"][..],
+        ),
+        (
+            "93-cmdline.sh",
+            &[
+                "the hook cmdline/93-cmdline.sh is not in the image: build the image with dracut --add ibboot",
+            ],
+        ),
+        (
+            "10-pre-trigger.sh",
+            &[
+                "the hook pre-trigger/10-pre-trigger.sh is not in the image: build the image with dracut --add ibboot",
+            ],
+        ),
+        (
+            "sbin/modprobe",
+            &["modprobe is not in the image: build the image with dracut --add ibboot"],
+        ),
+        (
+            "i2c-algo-bit.ko",
+            &[
+                "/lib/modules/6.1.0-50-amd64/kernel/drivers/i2c/i2c-algo-bit.ko, which hfi1 needs, is not in the image: \
+               add it (dracut --add-drivers i2c_algo_bit)",
+            ],
+        ),
+        (
+            "hfi1_pcie.fw.xz",
+            &[
+                "hfi1 names firmware that is not in the image: hfi1_pcie.fw; if the card needs it, add it (dracut \
+               --install /lib/firmware/hfi1_pcie.fw)",
+            ],
+        ),
+        (
+            "modules.dep",
+            &[
+                "no kernel modules are in the image: build it for the kernel that boots (dracut --kver)",
+                "refused hfi1",
+                "refused ib_ipoib",
+            ],
+        ),
+    ] {
+        assert_eq!(lacks(&without(name)), expected, "{name}");
+    }
+    let bare: Vec<_> = whole()
+        .into_iter()
+        .filter(|(file, _, _)| !file.contains("firmware/"))
+        .collect();
+    assert_eq!(
+        lacks(&bare),
+        [
+            "no firmware of hfi1 is in the image (hfi1_sbus.fw, hfi1_pcie.fw): add it (dracut --install \
+          /lib/firmware/hfi1_sbus.fw)"
+        ]
+    );
+    let mut squashed = vec![("squashfs-root.img".to_owned(), FILE, b"hsqs".to_vec())];
+    squashed.extend(
+        whole()
+            .into_iter()
+            .filter(|(file, _, _)| !file.contains("ibboot")),
+    );
+    assert_eq!(
+        lacks(&squashed),
+        [
+            "the image has its files in squashfs-root.img (dracut --squash), which cannot be looked into: see lsinitrd"
+        ]
+    );
+}
+
+#[test]
+fn an_image_with_systemd_needs_the_units() {
+    let unit = |name: &str| {
+        (
+            format!("usr/lib/systemd/system/{name}"),
+            FILE,
+            b"[Unit]".to_vec(),
+        )
+    };
+    let mut files = whole();
+    files.push(unit("dracut-initqueue.service"));
+    let add = "is not in the image: build the image with dracut --add ibboot";
+    let units = [
+        "ibboot.service",
+        "ibboot-loader.socket",
+        "ibboot-loader@.service",
+        "sysinit.target.wants/ibboot.service",
+    ];
+    let expected = units.map(|unit| format!("the unit {unit} {add}"));
+    assert_eq!(lacks(&files), expected);
+    files.extend(units.map(unit));
+    assert_eq!(lacks(&files), [""; 0]);
+}
+
+#[test]
+fn the_command_line_in_an_image_precedes_that_of_the_machine() {
+    let mut files = whole();
+    let conf = |name: &str, text: &str| (format!("etc/{name}"), FILE, text.as_bytes().to_vec());
+    files.push(conf("cmdline.d/50-ib.conf", "ip=ib0:dhcp rd.ib.timeout=9"));
+    files.push(conf("cmdline", "rd.ib.timeout=10"));
+    let timeout = |line| {
+        let found = look_with(&packed(&files), line).unwrap();
+        (
+            found.plan.requested_by.unwrap().source,
+            found.plan.timeout.as_secs(),
+        )
+    };
+    let source = "/etc/cmdline.d/50-ib.conf".to_owned();
+    assert_eq!(timeout(None), (source.clone(), 10));
+    assert_eq!(timeout(Some("rd.ib.timeout=11")), (source, 11));
+}
+
+#[test]
+fn a_damaged_image_is_one_clear_line() {
+    let bytes = packed(&whole());
+    let gzip = through(&["gzip", "-c"], &bytes).unwrap();
+    let why = |bytes: &[u8]| {
+        let error = look(bytes).unwrap_err();
+        assert_eq!(error.kind.exit_code(), 1);
+        let line = error.to_string();
+        assert_eq!(line.lines().count(), 1);
+        line.split_once("can be read: ").unwrap().1.to_owned()
+    };
+    assert_eq!(why(b""), "the file is empty");
+    assert_eq!(why(&bytes[..bytes.len() / 2]), "the file is truncated");
+    assert_eq!(
+        why(&gzip[..gzip.len() / 2]),
+        "gzip: stdin: unexpected end of file"
+    );
+    assert!(why(b"hello, world").starts_with("neither a cpio archive nor compressed"));
+    assert!(why(b"MZ\x90\0").starts_with("a unified kernel image: extract its initramfs"));
+    assert_eq!(
+        why(&[&bytes[..], b"garbage"].concat()),
+        "an unknown format follows an archive"
+    );
+    let inner = through(&["gzip", "-c"], b"not an archive, but longer than the header of one, so that it is read as one header and refused").unwrap();
+    assert!(why(&inner).contains("cpio header is damaged") || why(&inner).contains("truncated"));
+    let mut wrong = bytes;
+    wrong[54] = b'x';
+    assert_eq!(why(&wrong), "a cpio header is damaged");
+}

@@ -1,0 +1,414 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! PURE: the arguments of one IPoIB interface or bond.
+
+use std::net::IpAddr;
+
+use super::Suggestion;
+use super::keyfile::{Profile, Program};
+use crate::facts::{Facts, Netdev};
+use crate::hardware::{Hex, unhex};
+use crate::inet::{Address, Route};
+use crate::wish::ipoib::{CONNECTED_MAX, DATAGRAM_MAX, FULL_MEMBER, Mode, child_name};
+
+/// The usual MTU of a datagram interface whose broadcast group has an IB MTU of 2048.
+const DATAGRAM_USUAL: u32 = 2044;
+/// The start of the default client identifier (`firmware` of `rd.ib.dhcp.client-id=`).
+const FIRMWARE: &str = "ff:00:00:00:00:00:02:00:00:02:c9:00:";
+/// Options of a bond and their defaults; the driver writes the name of a value first.
+const BOND_DEFAULTS: [(&str, &str); 8] = [
+    ("miimon", "100"),
+    ("updelay", "0"),
+    ("downdelay", "0"),
+    ("arp_interval", "0"),
+    ("arp_ip_target", ""),
+    ("primary", ""),
+    ("primary_reselect", "always"),
+    ("num_grat_arp", "1"),
+];
+
+/// P_Key of a child interface.
+pub fn child_key(netdev: &Netdev) -> Option<u16> {
+    let ipoib = netdev.ipoib.as_ref().filter(|ipoib| ipoib.child)?;
+    ipoib.pkey.map(|pkey| pkey | FULL_MEMBER)
+}
+
+/// The interface of the port of a child.
+pub fn parent<'f>(netdev: &Netdev, facts: &'f Facts) -> Option<&'f Netdev> {
+    child_key(netdev)?;
+    facts.netdevs.iter().find(|other| {
+        other.ipoib.as_ref().is_some_and(|ipoib| !ipoib.child)
+            && other.port_guid() == netdev.port_guid()
+    })
+}
+
+/// The name in the initramfs: the kernel names a child after its parent.
+pub fn boot_name(netdev: &Netdev, facts: &Facts) -> String {
+    match (parent(netdev, facts), child_key(netdev)) {
+        (Some(parent), Some(pkey)) => child_name(&parent.ifname, pkey),
+        _ => netdev.ifname.clone(),
+    }
+}
+
+/// The profile that tells what the interface shall have.
+pub fn profile<'p>(netdev: &Netdev, facts: &Facts, all: &'p [Profile]) -> Option<&'p Profile> {
+    let parent = parent(netdev, facts).map_or("", |parent| parent.ifname.as_str());
+    let child = child_key(netdev).map(|pkey| (pkey, parent));
+    let guid = netdev.port_guid().filter(|_| netdev.bond.is_none());
+    let mut all = all.iter().filter(|p| p.is_for(&netdev.ifname, guid, child));
+    let first = all.next()?;
+    // A .netdev file only makes the interface.
+    let is_whole = |profile: &&Profile| !profile.file.ends_with(".netdev");
+    Some(first).filter(is_whole).or_else(|| all.find(is_whole))
+}
+
+/// Its addresses, without link-local ones.
+pub fn addresses(netdev: &Netdev) -> impl Iterator<Item = Address> {
+    let found = netdev.addresses.iter().map(|found| found.address);
+    found.filter(|address| match address.address {
+        IpAddr::V4(address) => !address.is_link_local(),
+        IpAddr::V6(address) => !address.is_unicast_link_local(),
+    })
+}
+
+/// The arguments of an interface or bond in use.
+pub fn of_netdev(netdev: &Netdev, facts: &Facts, profiles: &[Profile], found: &mut Suggestion) {
+    let profile = profile(netdev, facts, profiles);
+    if netdev.bond.is_some() {
+        bond(netdev, found);
+    } else if let Some(pkey) = child_key(netdev) {
+        child(netdev, pkey, facts, found);
+    } else {
+        name(netdev, facts, found);
+    }
+    let name = boot_name(netdev, facts);
+    if netdev.bond.is_none() {
+        mode(netdev, &name, profile, found);
+    }
+    mtu(netdev, &name, profile, found);
+    let is_slave = facts.netdevs.iter().any(|other| {
+        let bond = other.bond.as_ref();
+        bond.is_some_and(|bond| bond.slaves.contains(&netdev.ifname))
+    });
+    if !is_slave {
+        Addressing {
+            netdev,
+            name: &name,
+            profile,
+        }
+        .add(facts, found);
+    }
+}
+
+/// `ifname=`: the name of the interface at every boot.
+fn name(netdev: &Netdev, facts: &Facts, found: &mut Suggestion) {
+    let (Some(address), Some(guid)) = (&netdev.address, netdev.port_guid()) else {
+        return found.note(format!(
+            "{}: the GUID of its port is not known: no argument pins its name",
+            netdev.ifname
+        ));
+    };
+    let port = facts.ports().find(|port| port.port.port_guid == Some(guid));
+    let port = port.map_or("the port".to_owned(), |port| port.name());
+    let name = &netdev.ifname;
+    found.add(
+        format!("ifname={name}:{address}"),
+        format!("{port} has the GUID {guid}; only these 8 bytes of the address count"),
+    );
+}
+
+fn child(netdev: &Netdev, pkey: u16, facts: &Facts, found: &mut Suggestion) {
+    let Some(parent) = parent(netdev, facts) else {
+        return found.note(format!(
+            "{}: its parent interface is not known",
+            netdev.ifname
+        ));
+    };
+    if parent.carrier != Some(true) {
+        found.note(format!(
+            "{0} has no carrier, so no ifname= pins its name, which would require the carrier: {0} must be \
+             the same port at every boot",
+            parent.ifname
+        ));
+    }
+    let (name, parent) = (&netdev.ifname, &parent.ifname);
+    found.add(
+        format!("ib.pkey={parent}.{pkey:04x}"),
+        format!("{name} is the interface of partition {pkey:#06x} on {parent}"),
+    );
+    let boot_name = boot_name(netdev, facts);
+    if boot_name != *name {
+        found.note(format!("{name} is called {boot_name} in the initramfs"));
+    }
+}
+
+fn bond(netdev: &Netdev, found: &mut Suggestion) {
+    let Some(bond) = &netdev.bond else { return };
+    let name = &netdev.ifname;
+    let mut options = vec!["mode=active-backup".to_owned()];
+    for (option, default) in BOND_DEFAULTS {
+        let value = bond.option(option).unwrap_or_default();
+        // A list of addresses has spaces; of `always 0` the name counts.
+        let value = match option {
+            "arp_ip_target" => value.split_whitespace().collect::<Vec<_>>().join(";"),
+            _ => value
+                .split_whitespace()
+                .next()
+                .unwrap_or_default()
+                .to_owned(),
+        };
+        let is_default =
+            value.is_empty() || value == default || (option == "miimon" && value == "0");
+        if !is_default {
+            options.push(format!("{option}={value}"));
+        }
+    }
+    let slaves = bond.slaves.join(",");
+    found.add(
+        format!("bond={name}:{slaves}:{}", options.join(",")),
+        format!("{name} has these interfaces and options"),
+    );
+    if !bond.has("mode", "active-backup") {
+        let mode = bond.option("mode").unwrap_or("unknown");
+        found.note(format!(
+            "{name}: its mode is {mode}; InfiniBand allows active-backup only"
+        ));
+    }
+}
+
+fn mode(netdev: &Netdev, name: &str, profile: Option<&Profile>, found: &mut Suggestion) {
+    let present = netdev.ipoib.as_ref().and_then(|ipoib| ipoib.mode);
+    let of_profile = profile.and_then(|profile| Some((profile, profile.mode?)));
+    match (present, of_profile) {
+        (Some(Mode::Connected), _) => found.add(
+            format!("rd.ib.mode={name}:connected"),
+            format!("{} is in connected mode", netdev.ifname),
+        ),
+        (present, Some((profile, mode))) if present != Some(mode) => {
+            let here = present.map_or("unknown", Mode::word);
+            found.note(format!(
+                "{}: {} has mode {mode}, but the interface is in mode {here}, which counts",
+                netdev.ifname, profile.file
+            ));
+        }
+        _ => {}
+    }
+}
+
+fn mtu(netdev: &Netdev, name: &str, profile: Option<&Profile>, found: &mut Suggestion) {
+    let Some(mtu) = netdev.mtu else { return };
+    let mode = netdev.ipoib.as_ref().and_then(|ipoib| ipoib.mode);
+    let is_usual = match mode {
+        Some(Mode::Connected) => mtu == CONNECTED_MAX,
+        Some(Mode::Datagram) => matches!(mtu, DATAGRAM_USUAL | DATAGRAM_MAX),
+        // A bond has the MTU of its interfaces.
+        None => true,
+    };
+    let set_by = profile.filter(|profile| profile.mtu == Some(mtu));
+    if let Some(profile) = set_by {
+        found.add(
+            format!("rd.ib.mtu={name}:{mtu}"),
+            format!("{} sets this MTU", profile.file),
+        );
+    } else if !is_usual {
+        found.add(
+            format!("rd.ib.mtu={name}:{mtu}"),
+            format!("{} has this MTU", netdev.ifname),
+        );
+    }
+}
+
+/// The addresses of one interface.
+struct Addressing<'a> {
+    netdev: &'a Netdev,
+    /// The name in the initramfs.
+    name: &'a str,
+    profile: Option<&'a Profile>,
+}
+
+impl Addressing<'_> {
+    fn add(&self, facts: &Facts, found: &mut Suggestion) {
+        let has_v6 = addresses(self.netdev).any(|address| address.address.is_ipv6());
+        let lease = facts
+            .dhcp
+            .iter()
+            .find(|lease| lease.interface == self.netdev.ifname);
+        let profile = self.profile.cloned().unwrap_or_default();
+        let mut methods = Vec::new();
+        if profile.dhcp4 || (self.profile.is_none() && lease.is_some()) {
+            methods.push("dhcp");
+        }
+        // A profile asks routers also on a subnet that has none.
+        if has_v6 && (profile.autoconf || profile.dhcp6) {
+            methods.push(if profile.autoconf { "either6" } else { "dhcp6" });
+        }
+        let source = match (self.profile, lease) {
+            (Some(profile), _) => profile.file.clone(),
+            (None, Some(_)) => "the DHCP lease of this boot".to_owned(),
+            (None, None) => "the kernel".to_owned(),
+        };
+        let is_of_server = |address: IpAddr| match address.is_ipv6() {
+            true => methods.iter().any(|method| method.ends_with('6')),
+            false => methods.contains(&"dhcp"),
+        };
+        if !methods.is_empty() {
+            let argument = format!("ip={}:{}", self.name, methods.join(","));
+            found.add(
+                argument,
+                format!("addresses of servers or routers: {source}"),
+            );
+            self.client_id(found);
+            let of_lease = lease.filter(|_| self.profile.is_none());
+            of_lease
+                .iter()
+                .for_each(|lease| self.id_of_lease(&lease.client_id, found));
+        }
+        let here: Vec<Address> = addresses(self.netdev).collect();
+        let own = match here.is_empty() {
+            true => profile.addresses.clone(),
+            false => here,
+        };
+        let fixed: Vec<Address> = own
+            .into_iter()
+            .filter(|a| !is_of_server(a.address))
+            .collect();
+        self.fixed(&fixed, &profile, &source, found);
+        let routes = match self.netdev.routes.is_empty() {
+            true => &profile.routes,
+            false => &self.netdev.routes,
+        };
+        let routes = routes.iter().filter(|route| {
+            let by_server = route.gateway.is_none_or(is_of_server);
+            !by_server || profile.routes.contains(route)
+        });
+        for route in routes {
+            self.route(route, found);
+        }
+        if self.profile.is_none() && lease.is_none() && !fixed.is_empty() {
+            found.note(format!(
+                "no profile of NetworkManager or systemd-networkd that was read is for {}: if a server gave its address, write ip={}:dhcp",
+                self.netdev.ifname, self.name
+            ));
+        }
+    }
+
+    /// `ip=` of static addresses; the gateway of its family stands with the first one.
+    fn fixed(&self, fixed: &[Address], profile: &Profile, source: &str, found: &mut Suggestion) {
+        let gateways = match self.netdev.gateways.is_empty() {
+            true => &profile.gateways,
+            false => &self.netdev.gateways,
+        };
+        let mut has_gateway = [false; 2];
+        for address in fixed {
+            let is_ipv6 = address.address.is_ipv6();
+            let gateway = gateways.iter().find(|gateway| gateway.is_ipv6() == is_ipv6);
+            let [v4, v6] = &mut has_gateway;
+            let has = if is_ipv6 { v6 } else { v4 };
+            let gateway = gateway.filter(|_| !std::mem::replace(has, true));
+            let gateway = gateway.map_or_else(String::new, |gateway| bracketed(*gateway));
+            found.add(
+                format!(
+                    "ip={}::{gateway}:{}::{}:none",
+                    bracketed(address.address),
+                    address.prefix,
+                    self.name
+                ),
+                format!("static address of {} ({source})", self.netdev.ifname),
+            );
+        }
+    }
+
+    fn route(&self, route: &Route, found: &mut Suggestion) {
+        let Some(gateway) = route.gateway else { return };
+        let network = bracketed(route.network.address);
+        let prefix = route.network.prefix;
+        found.add(
+            format!(
+                "rd.route={network}/{prefix}:{}:{}",
+                bracketed(gateway),
+                self.name
+            ),
+            format!("route of {}", self.netdev.ifname),
+        );
+    }
+
+    /// The client identifier of the lease that ibboot has, unless it is the default.
+    fn id_of_lease(&self, id: &str, found: &mut Suggestion) {
+        let name = self.name;
+        if id.is_empty() || id.starts_with(FIRMWARE) {
+            return;
+        }
+        let reason = "the client identifier of the lease";
+        let guid = self
+            .netdev
+            .port_guid()
+            .map(|guid| Hex(&guid.0.to_be_bytes()).to_string());
+        match guid.is_some_and(|guid| id == format!("20:{guid}")) {
+            true => found.add(format!("rd.ib.dhcp.client-id={name}:guid"), reason),
+            false => {
+                let id = id.replace(':', "-");
+                found.add(format!("rd.net.dhcp.client-id={name}:{id}"), reason);
+            }
+        }
+    }
+
+    /// The client identifier, so that a reservation of the server stays valid.
+    fn client_id(&self, found: &mut Suggestion) {
+        let Some(profile) = self.profile.filter(|profile| profile.dhcp4) else {
+            return;
+        };
+        let name = self.name;
+        let written = profile.client_id.as_deref();
+        let bytes = written.and_then(unhex).filter(|bytes| !bytes.is_empty());
+        match (profile.program, written) {
+            (_, Some(_)) if bytes.is_some() => {
+                let bytes = bytes.unwrap_or_default();
+                let hex = Hex(&bytes).to_string().replace(':', "-");
+                found.add(
+                    format!("rd.net.dhcp.client-id={name}:{hex}"),
+                    format!("client identifier of {}", profile.file),
+                );
+            }
+            (Program::Manager, None | Some("mac" | "perm-mac")) => found.add(
+                format!("rd.ib.dhcp.client-id={name}:guid"),
+                "the client identifier of NetworkManager, which the server knows",
+            ),
+            (_, _) => found.note(format!(
+                "{name}: the DHCP server knows another client identifier ({}): see rd.net.dhcp.client-id=",
+                profile.file
+            )),
+        }
+    }
+}
+
+/// What is common to all interfaces: name servers, and the owner in the real root.
+pub fn of_all(used: &[&Netdev], facts: &Facts, profiles: &[Profile], found: &mut Suggestion) {
+    let mut managers = Vec::new();
+    for netdev in used {
+        let Some(profile) = profile(netdev, facts, profiles) else {
+            continue;
+        };
+        for server in &profile.dns {
+            found.add(
+                format!("nameserver={server}"),
+                format!("name server of {}", profile.file),
+            );
+        }
+        if profile.program == Program::Manager {
+            managers.push(netdev.ifname.as_str());
+        }
+    }
+    if !managers.is_empty() {
+        found.note(format!(
+            "NetworkManager has profiles of {}; rd.ib.handover=nm gives the interfaces to it after boot",
+            managers.join(", ")
+        ));
+    }
+}
+
+/// An address as in `ip=`: IPv6 in brackets.
+fn bracketed(address: IpAddr) -> String {
+    match address {
+        IpAddr::V4(address) => address.to_string(),
+        IpAddr::V6(address) => format!("[{address}]"),
+    }
+}
