@@ -76,6 +76,10 @@ pub struct PlanArguments {
 #[derive(FromArgs, Debug)]
 #[argh(subcommand, name = "up")]
 pub struct UpArguments {
+    /// in an initramfs, load the drivers at once and do the rest when dracut's cmdline hooks have
+    /// ended (ibboot.service)
+    #[argh(switch)]
+    pub early: bool,
     /// only tell the network modules of the initramfs to leave the interfaces, and a root file
     /// system over them, alone (dracut's cmdline hook)
     #[argh(switch)]

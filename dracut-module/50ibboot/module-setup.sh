@@ -87,13 +87,15 @@ install() {
     inst_simple "$moddir/ended.sh" /usr/lib/ibboot/ended.sh
     if dracut_module_included dracut-systemd; then
         inst_simple "$moddir/ibboot.service" "$systemdsystemunitdir/ibboot.service"
-        # No pre-trigger hook: a hook would start a service, and make udev wait for it, at every
-        # boot.
         mkdir -p "$initdir$systemdsystemunitdir/sysinit.target.wants"
         ln -sf ../ibboot.service "$initdir$systemdsystemunitdir/sysinit.target.wants/ibboot.service"
+        inst_hook cmdline 99 "$moddir/zz-ibboot-complete.sh"
         inst_simple "$moddir/initqueue.conf" "$systemdsystemunitdir/dracut-initqueue.service.d/50-ibboot.conf"
     else
-        inst_hook pre-trigger 10 "$moddir/pre-trigger.sh"
+        # udevd, which names interfaces, starts before this stage.
+        inst_hook pre-trigger 10 "$moddir/zz-ibboot-complete.sh"
+        inst_hook cmdline 00 "$moddir/early.sh"
+        inst_simple "$moddir/start.sh" /usr/lib/ibboot/start.sh
     fi
     return 0
 }

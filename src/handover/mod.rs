@@ -51,6 +51,8 @@ pub const HOLD: &str = "hold";
 /// Exists if a link or network is requested. Tells the hooks what to do if `up` dies or hangs:
 /// [`asked`].
 pub const ASKED: &str = "asked";
+/// File that says that dracut's hooks have completed the command line.
+pub const COMPLETE: &str = "/run/ibboot/complete";
 /// The verdict that dracut's hooks read: [`Outcome`].
 pub const RESULT: &str = "result";
 

@@ -73,6 +73,11 @@ impl Inventory {
 
     /// Looks at the tree; `readers`, if given, read the RDMA devices.
     pub fn read_by(root: &Root, readers: Option<&Readers>) -> Result<Inventory> {
+        Ok(Inventory::with(Index::read(root)?, root, readers))
+    }
+
+    /// Looks at the tree, except at the image's modules.
+    pub fn with(modules: Index, root: &Root, readers: Option<&Readers>) -> Inventory {
         let mut look = Look::new(root);
         let mut pci = Vec::new();
         for address in look.list("/sys/bus/pci/devices") {
@@ -91,12 +96,12 @@ impl Inventory {
                 address,
             });
         }
-        Ok(Inventory {
-            modules: Index::read(root)?,
+        Inventory {
+            modules,
             blacklist: Blacklist::read(root),
             facts: Facts::gather(root, readers, &[], Depth::Ports),
             pci,
-        })
+        }
     }
 }
 

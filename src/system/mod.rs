@@ -3,6 +3,7 @@
 //! manager, workers.
 
 pub mod alarm;
+pub mod arrival;
 pub mod blacklist;
 pub mod clock;
 pub mod directory;

@@ -18,6 +18,8 @@ use crate::rdma::netlink::Rdma;
 use crate::rdma::types::NetnsMode;
 use crate::wish::bond::MODE;
 
+/// udevd creates this directory for its first device; the socket of udevd is there before udevd.
+const UDEV_DATA: &str = "/run/udev/data";
 /// Routes of a DHCP server that are named in its line of the log.
 const ROUTES_SAID: usize = 8;
 
@@ -62,7 +64,11 @@ impl Walk<'_> {
                     self.add_link(&change.object, *kind, netdev, facts).into()
                 }
                 What::RoceMode { port, mode, .. } => self.set_roce_mode(change, *port, mode),
-                What::AwaitName => self.parts.naming.wait(&change.object, change.index).into(),
+                What::AwaitName => {
+                    let is_working = self.root.exists(UDEV_DATA);
+                    let naming = &mut self.parts.naming;
+                    naming.wait(&change.object, change.index, is_working).into()
+                }
                 What::Claim(address) => self.claim(change, *address),
                 What::Yield { address, owner } => self.yield_address(change, *address, owner).await,
                 What::Set(setting) => self.set(change, setting, &mut suggested).await,

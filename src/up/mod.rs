@@ -15,6 +15,7 @@ mod contract;
 mod dhcp;
 mod dhcp6;
 mod dry_run;
+mod early;
 mod families;
 mod information;
 mod journal;
@@ -31,6 +32,7 @@ mod settings;
 mod speaker;
 mod step;
 pub use dry_run::Next;
+pub use early::bring_up;
 pub use outcome::stillborn;
 pub mod taken;
 mod tries;
@@ -109,8 +111,22 @@ fn tell_plan(plan: &Plan) {
     }
 }
 
+/// What began before the plan was complete.
+#[derive(Debug)]
+struct Begun<'a> {
+    /// Start of the program, ns since kernel start.
+    started_ns: u64,
+    readers: Option<Readers>,
+    modules: modules::Modules<'a>,
+}
+
 /// Carries `plan` out.
-pub async fn run(root: &Root, plan: &Plan, index: &Index, readers: Option<Readers>) -> Result<End> {
+async fn run<'a>(
+    root: &'a Root,
+    plan: &'a Plan,
+    index: &'a Index,
+    begun: Begun<'a>,
+) -> Result<End> {
     tell_plan(plan);
     if plan.requested_by.is_none() {
         return Ok(End {
@@ -118,11 +134,12 @@ pub async fn run(root: &Root, plan: &Plan, index: &Index, readers: Option<Reader
             report: None,
         });
     }
-    if let Some(readers) = &readers {
+    if let Some(readers) = &begun.readers {
         readers.listen();
     }
-    let mut walk = Walk::new(root, plan, index, readers)?;
-    walk.journal.mark(Phase::Started, "", None);
+    let started_ns = begun.started_ns;
+    let mut walk = Walk::new(root, plan, index, begun)?;
+    walk.journal.mark(Phase::Started, "", Some(started_ns));
     walk.until_settled().await
 }
 
@@ -149,9 +166,10 @@ impl<'a> Walk<'a> {
         root: &'a Root,
         plan: &'a Plan,
         index: &'a Index,
-        readers: Option<Readers>,
+        mut begun: Begun<'a>,
     ) -> Result<Walk<'a>> {
         let files = Files::open()?;
+        begun.modules.load(index, plan);
         // What an earlier run was granted is asked for first: no more than a wish.
         let known = crate::handover::leases(root).unwrap_or_else(|error| {
             ::log::debug!("{error}");
@@ -170,14 +188,14 @@ impl<'a> Walk<'a> {
                 root: None,
                 ..plan.expectation.clone()
             },
-            readers,
+            readers: begun.readers,
             rdma: None,
             net: Net::open()?,
             tried: act::Tried::default(),
             ages: Ages::default(),
             families: families::Families::default(),
             parts: Parts {
-                modules: modules::Modules::load(root, index, plan),
+                modules: begun.modules,
                 probing: probing::Probing::new(root),
                 watch: watch::Watch::open(),
                 naming: naming::Naming::default(),

@@ -2,6 +2,9 @@
 //! Loads the kernel modules of the plan in parallel. Modules with parameters come first: modprobe
 //! of a module that depends on one of them would load it without its parameters.
 
+use std::collections::BTreeSet;
+use std::pin::pin;
+
 use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt};
@@ -28,49 +31,69 @@ type Module = (String, Vec<String>);
 #[derive(Debug)]
 pub struct Modules<'a> {
     root: &'a Root,
-    index: &'a Index,
+    /// Every module of [`Modules::load`].
+    known: BTreeSet<String>,
     running: FuturesUnordered<LocalBoxFuture<'a, Loaded>>,
     /// Modules that are loaded after the running modprobes.
-    later: Vec<Module>,
+    later: Vec<(&'a Index, Module)>,
     ended: Vec<Loaded>,
 }
 
 impl<'a> Modules<'a> {
-    /// Begins to load the modules with parameters, or all modules if there are none with
-    /// parameters.
-    pub fn load(root: &'a Root, index: &'a Index, plan: &Plan) -> Modules<'a> {
-        let (first, later) = in_order(plan);
-        let mut modules = Modules {
+    /// No modules.
+    pub fn new(root: &'a Root) -> Modules<'a> {
+        Modules {
             root,
-            index,
+            known: BTreeSet::new(),
             running: FuturesUnordered::new(),
-            later,
+            later: Vec::new(),
             ended: Vec::new(),
-        };
-        modules.begin(first);
-        modules.go_on();
-        modules
+        }
     }
 
-    fn begin(&mut self, some: Vec<Module>) {
-        let (root, index) = (self.root, self.index);
-        let load = |(name, parameters): Module| {
-            let loading = async move {
-                Loaded {
-                    start_ns: boottime_ns(),
-                    result: modules::load(root, index, &name, &parameters).await,
-                    name,
-                }
-            };
-            loading.boxed_local()
+    /// Begins to load the modules of `plan` that no earlier plan had: those with parameters, or all
+    /// modules if there are none with parameters.
+    pub fn load(&mut self, index: &'a Index, plan: &Plan) {
+        let (mut first, mut later) = in_order(plan);
+        for modules in [&mut first, &mut later] {
+            modules.retain(|(name, _)| self.known.insert(name.clone()));
+        }
+        for module in first {
+            self.begin(index, module);
+        }
+        self.later
+            .extend(later.into_iter().map(|module| (index, module)));
+        self.go_on();
+    }
+
+    /// Loads modules until `event` is there.
+    pub async fn until(&mut self, event: impl Future<Output = ()>) {
+        let mut event = pin!(event);
+        loop {
+            tokio::select! {
+                () = &mut event => return,
+                _ = self.changed() => {}
+            }
+        }
+    }
+
+    fn begin(&mut self, index: &'a Index, (name, parameters): Module) {
+        let root = self.root;
+        let loading = async move {
+            Loaded {
+                start_ns: boottime_ns(),
+                result: modules::load(root, index, &name, &parameters).await,
+                name,
+            }
         };
-        self.running.extend(some.into_iter().map(load));
+        self.running.push(loading.boxed_local());
     }
 
     fn go_on(&mut self) {
         if self.running.is_empty() {
-            let later = std::mem::take(&mut self.later);
-            self.begin(later);
+            for (index, module) in std::mem::take(&mut self.later) {
+                self.begin(index, module);
+            }
         }
     }
 
@@ -139,5 +162,25 @@ mod tests {
         assert_eq!(first, ["mlx5_core"]);
         assert!(later.contains(&"mlx5_ib".to_owned()), "{later:?}");
         assert_eq!(order("rd.ib=1").0, Vec::<String>::new());
+    }
+
+    #[tokio::test]
+    async fn a_second_plan_loads_only_what_the_first_one_did_not() {
+        let sys = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sys/fresh-node");
+        let root = Root::new(sys);
+        let inventory = Inventory::read(&root).unwrap();
+        let mut modules = Modules::new(&root);
+        let mut begun = |cmdline: &str| {
+            let plan = plan(&Request::from_text(cmdline), &inventory);
+            modules.load(&inventory.modules, &plan);
+            (modules.running.len(), modules.later.len())
+        };
+        let (first, _) = begun("rd.driver.post=mlx5_ib rd.ib=1");
+        assert!(first > 0);
+        assert_eq!(begun("rd.driver.post=mlx5_ib rd.ib=1"), (first, 0));
+        let more = "rd.driver.post=mlx5_ib,ib_umad rd.ib=1 ip=ib0:dhcp";
+        let (running, later) = begun(more);
+        // They follow the running modprobes.
+        assert_eq!((running, later), (first, 2), "{:?}", modules.later);
     }
 }

@@ -34,9 +34,13 @@ impl Naming {
         self.since.retain(|index, _| unnamed.contains(index));
     }
 
-    /// Something is to be done to this interface. True: its time is over, and it is ours now.
-    pub(super) fn wait(&mut self, name: &str, index: u32) -> bool {
+    /// Something is to be done to this interface. True: its time is over, and it is ours now. The
+    /// time begins when udev works.
+    pub(super) fn wait(&mut self, name: &str, index: u32, is_working: bool) -> bool {
         self.due = Some(Instant::now() + LOOK);
+        if !is_working {
+            return false;
+        }
         let is_over = self.is_over(index, boottime_ns());
         if is_over {
             log::warn!(
@@ -67,6 +71,15 @@ impl Part for Naming {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn the_time_begins_when_udev_works() {
+        let mut naming = Naming::default();
+        assert!(!naming.wait("ib0", 3, false));
+        assert!(naming.since.is_empty());
+        assert!(!naming.wait("ib0", 3, true));
+        assert!(naming.since.contains_key(&3));
+    }
 
     #[test]
     fn each_interface_is_left_to_udev_for_two_seconds_at_most() {
