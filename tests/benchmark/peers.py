@@ -40,6 +40,7 @@ SET = ("kernel start -> address", None, "address")
 USABLE = (
     ("kernel start -> address, of ibboot verified", None, "usable"),
     ("systemd's start -> address, of ibboot verified", "systemd", "usable"),
+    ("HCA is there -> address, of ibboot verified", "hca", "usable"),
 )
 ADDRESS = (
     ("subnet manager's start -> address", "manager", "address"),
@@ -78,6 +79,7 @@ MODES = {
     "root": Mode("NFS over IPoIB, kernel 6.12", f"{STATIC} root=nfs:10.0.0.2:/ ibboot-bench.root", ROOT, "nfs", "6.12"),
 }
 MARKS = {
+    "hca": re.compile(r"boot-test: the fabric is there"),
     "systemd": re.compile(r"systemd\[1\]: systemd .* running in system mode"),
     "start": re.compile(r"boot-test: the boot goes on"),
     "there": re.compile(r"ibboot-bench: event .*\bib0: <"),

@@ -22,6 +22,15 @@ install() {
     inst_simple "$moddir/export.sh" /usr/lib/ibboot-test/export.sh
     inst_simple "$moddir/show.sh" /usr/lib/ibboot-test/show.sh
     inst_simple "$moddir/when-up-runs.sh" /usr/lib/ibboot-test/when-up-runs.sh
+    if dracut_module_included systemd; then
+        inst_simple "$moddir/a-fabric.sh" /usr/lib/ibboot-test/fabric.sh
+        inst_simple "$moddir/ibboot-test-fabric.service" "$systemdsystemunitdir/ibboot-test-fabric.service"
+        mkdir -p "$initdir$systemdsystemunitdir/sysinit.target.wants"
+        ln -sf ../ibboot-test-fabric.service "$initdir$systemdsystemunitdir/sysinit.target.wants/"
+    else
+        # Sorted before ibboot's first hook.
+        inst_hook cmdline 00 "$moddir/a-fabric.sh"
+    fi
     inst_hook pre-udev 05 "$moddir/start.sh"
     inst_hook initqueue 10 "$moddir/verdict.sh"
     inst_hook pre-pivot 99 "$moddir/dump.sh"
