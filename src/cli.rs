@@ -97,15 +97,18 @@ pub struct UpArguments {
 #[derive(FromArgs, Debug)]
 #[argh(subcommand, name = "check")]
 pub struct CheckArguments {
-    /// text, json, nagios, prom or nhc
+    /// text, json, nagios, prom, nhc or journal
     #[argh(option, default = "CheckFormat::Text", arg_name = "format")]
     pub format: CheckFormat,
     /// also query the subnet managers of ports that work
     #[argh(switch)]
     pub sm: bool,
-    /// keep the report in /run/ibboot/check.json, for the timeline
+    /// keep the first report after boot in /run/ibboot/check.json, for the timeline
     #[argh(switch)]
     pub record: bool,
+    /// also write the output of --format prom to this file, in one step
+    #[argh(option, arg_name = "file")]
+    pub textfile: Option<PathBuf>,
 }
 
 /// Print the RDMA state of this machine as JSON.
@@ -211,6 +214,8 @@ pub enum CheckFormat {
     Prom,
     /// One line for a node health check, with its exit code.
     Nhc,
+    /// Lines with the priority of the journal, and the exit code of a unit.
+    Journal,
 }
 
 impl std::str::FromStr for CheckFormat {
@@ -223,7 +228,8 @@ impl std::str::FromStr for CheckFormat {
             "nagios" => Ok(CheckFormat::Nagios),
             "prom" => Ok(CheckFormat::Prom),
             "nhc" => Ok(CheckFormat::Nhc),
-            _ => Err("expected text, json, nagios, prom or nhc".to_owned()),
+            "journal" => Ok(CheckFormat::Journal),
+            _ => Err("expected text, json, nagios, prom, nhc or journal".to_owned()),
         }
     }
 }
@@ -261,7 +267,6 @@ pub struct Call {
     pub verbose: bool,
     /// The command ends after this time.
     pub limit: Option<Duration>,
-    /// The command.
     pub command: Command,
 }
 

@@ -11,6 +11,7 @@ pub mod ask;
 pub mod changes;
 pub mod check;
 pub mod cli;
+pub mod decoding;
 pub mod dhcp;
 pub mod error;
 pub mod facts;

@@ -2,25 +2,30 @@
 //! argv -> command -> exit code.
 
 use std::io::{self, Write};
+use std::path::Path;
 use std::process::ExitCode;
+use std::time::SystemTime;
 
 use ibboot::check;
 use ibboot::cli::{
     self, Call, CheckArguments, CheckFormat, Command, Format, HardwareReportArguments, Parsed,
     PlanArguments, TimelineFormat, TurnArguments, UpArguments,
 };
+use ibboot::decoding;
 use ibboot::error::{Error, Kind, Result};
 use ibboot::facts::reader;
-use ibboot::handover::{self, timeline};
+use ibboot::handover::{self, gauges, timeline};
 use ibboot::plan::{self, Inventory, explain};
 use ibboot::request::{Request, in_initramfs};
 use ibboot::survey::claim::Claim;
 use ibboot::survey::{self, Disturbance, tree};
+use ibboot::system::decoder;
 use ibboot::system::directory::Directory;
 use ibboot::system::readiness::event_loop;
 use ibboot::system::root::Root;
 use ibboot::system::{kmsg, limit, stderr, worker};
 use ibboot::turn::{self, files::Environment};
+use ibboot::up::probing;
 use ibboot::up::{self, claims};
 use ibboot::verify::monitoring;
 use ibboot::verify::report::{NoReport, Report};
@@ -109,6 +114,12 @@ fn work(arguments: &[String]) -> Result<u8> {
         [reader::JOB, name] => reader::serve(name)
             .map(|()| 0)
             .map_err(|e| Error::io(name, "cannot be read", &e)),
+        [probing::JOB, address] => probing::serve(address)
+            .map(|()| 0)
+            .map_err(|e| Error::io(address, "cannot be probed", &e)),
+        [decoder::JOB] => decoding::serve()
+            .map(|()| 0)
+            .map_err(|e| Error::io(decoder::JOB, "cannot be done", &e)),
         _ => Err(Error::new(worker::COMMAND, "no such job").kind(Kind::Usage)),
     }
 }
@@ -233,56 +244,105 @@ fn report(root: &Root, arguments: &CheckArguments) -> Result<Report> {
 }
 
 /// What a program reads if there is no report: the verdict is unknown, and the reason is there.
-fn without_report(format: CheckFormat, error: &Error) -> Result<Option<String>> {
+fn without_report(root: &Root, format: CheckFormat, error: &Error) -> Result<String> {
     Ok(match format {
-        CheckFormat::Text => None,
-        CheckFormat::Json => Some(handover::json(&NoReport::new(error))?),
-        CheckFormat::Nagios => Some(monitoring::nagios_without_report(error)),
-        CheckFormat::Prom => Some(monitoring::prometheus_without_report()),
-        CheckFormat::Nhc => Some(monitoring::nhc_without_report(error)),
+        CheckFormat::Text => String::new(),
+        CheckFormat::Json => handover::json(&NoReport::new(error))?,
+        CheckFormat::Nagios => monitoring::nagios_without_report(error),
+        CheckFormat::Prom => monitoring::prometheus_without_report() + &beside_report(root),
+        CheckFormat::Nhc => monitoring::nhc_without_report(error),
+        CheckFormat::Journal => monitoring::journal_without_report(error),
     })
+}
+
+/// The gauges that need no report: the time of the check, and the boot.
+fn beside_report(root: &Root) -> String {
+    // A saved tree has no clock.
+    let now = root.is_live().then(|| SystemTime::UNIX_EPOCH.elapsed());
+    let time = now.and_then(std::result::Result::ok);
+    let boot = handover::read_state(root).unwrap_or_else(|error| {
+        log::warn!("{error}");
+        None
+    });
+    let time = time.map(|time| monitoring::checked_at(time.as_secs()));
+    let boot = boot.as_ref().map(gauges::of);
+    time.unwrap_or_default() + &boot.unwrap_or_default()
 }
 
 fn show_check(root: &Root, arguments: &CheckArguments) -> Result<u8> {
+    let two_codes = matches!(arguments.format, CheckFormat::Nhc | CheckFormat::Journal);
     // Exit codes 1 and 2 mean warning and critical here: a failure to read is 3, unknown.
-    let unknown = |error: Error| error.kind(Kind::Unknown);
-    let report = match report(root, arguments) {
-        Ok(report) => report,
-        Err(error) => {
-            let text = without_report(arguments.format, &error).map_err(unknown)?;
-            print(&text.unwrap_or_default()).map_err(unknown)?;
-            stderr::say(&error);
-            return Ok(match arguments.format {
-                CheckFormat::Nhc => Kind::Failed.exit_code(),
-                _ => Kind::Unknown.exit_code(),
-            });
-        }
+    let kind = if two_codes {
+        Kind::Failed
+    } else {
+        Kind::Unknown
     };
-    print(&match arguments.format {
-        CheckFormat::Text => report.text(),
-        CheckFormat::Json => handover::json(&report).map_err(unknown)?,
-        CheckFormat::Nagios => monitoring::nagios(&report),
-        CheckFormat::Prom => monitoring::prometheus(&report),
-        CheckFormat::Nhc => monitoring::nhc(&report),
-    })
-    .map_err(unknown)?;
-    if arguments.record {
-        record(root, &report)?;
+    if arguments.record && !root.is_live() {
+        return Err(Error::new("--record", "works on the running machine only").kind(Kind::Usage));
     }
-    Ok(match arguments.format {
-        CheckFormat::Nhc => monitoring::nhc_exit_code(&report),
-        _ => report.status.exit_code(),
+    tell(root, arguments, kind.exit_code()).map_err(|error| error.kind(kind))
+}
+
+/// Makes the report, prints it and writes its files; `unknown` is the exit code without a report.
+fn tell(root: &Root, arguments: &CheckArguments, unknown: u8) -> Result<u8> {
+    let report = report(root, arguments);
+    let (text, code) = match &report {
+        Ok(report) => (
+            output(root, arguments.format, report)?,
+            report.status.exit_code(),
+        ),
+        Err(error) => (without_report(root, arguments.format, error)?, unknown),
+    };
+    print(&text)?;
+    if let Some(file) = &arguments.textfile {
+        let text = match &report {
+            Ok(report) => output(root, CheckFormat::Prom, report)?,
+            Err(error) => without_report(root, CheckFormat::Prom, error)?,
+        };
+        write_textfile(file, &text)?;
+    }
+    match &report {
+        Ok(report) if arguments.record => record(root, report)?,
+        Err(error) if arguments.format != CheckFormat::Journal => stderr::say(error),
+        _ => {}
+    }
+    Ok(match (arguments.format, &report) {
+        (CheckFormat::Nhc | CheckFormat::Journal, Ok(report)) => monitoring::failed(report),
+        _ => code,
     })
 }
 
-/// Writes the report for `timeline`.
+fn output(root: &Root, format: CheckFormat, report: &Report) -> Result<String> {
+    Ok(match format {
+        CheckFormat::Text => report.text(),
+        CheckFormat::Json => handover::json(report)?,
+        CheckFormat::Nagios => monitoring::nagios(report),
+        CheckFormat::Prom => monitoring::prometheus(report) + &beside_report(root),
+        CheckFormat::Nhc => monitoring::nhc(report),
+        CheckFormat::Journal => monitoring::journal(report),
+    })
+}
+
+/// Replaces a file of node_exporter's textfile collector. The collector reads `*.prom` at any time,
+/// so the file must never be incomplete; the temporary file has another ending.
+fn write_textfile(file: &Path, text: &str) -> Result<()> {
+    let Some(name) = file.file_name().and_then(|name| name.to_str()) else {
+        return Err(Error::new("--textfile", "is not the name of a file"));
+    };
+    let directory = match file.parent().and_then(|parent| parent.to_str()) {
+        None | Some("") => ".",
+        Some(parent) => parent,
+    };
+    Directory::named(directory)?.write(name, text.as_bytes())
+}
+
+/// Writes the first report of this boot for `timeline`: a later one says nothing about the boot.
 fn record(root: &Root, report: &Report) -> Result<()> {
-    if !root.is_live() {
-        return Err(Error::new("--record", "works on the running machine only").kind(Kind::Usage));
+    if let Ok(Some(_)) = handover::read_check(root) {
+        return Ok(());
     }
     Directory::open()
         .and_then(|directory| directory.write(handover::CHECK, handover::json(report)?.as_bytes()))
-        .map_err(|error| error.kind(Kind::Unknown))
 }
 
 fn show_facts(root: &Root, directory: Option<&std::path::Path>) -> Result<u8> {

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! README.md, docs/ and ibboot(8) agree with the tables of the program and with the outputs of the cases.
+//! README.md, docs/, monitoring/ and the manual pages agree with the tables of the program and with
+//! the outputs of the cases.
 //! BLESS=1 has no effect here: the pages are written by hand.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
+use ibboot::cli;
+use ibboot::request::Request;
 use ibboot::verify::checks::TABLE;
 
 fn read(path: &str) -> String {
@@ -35,6 +39,55 @@ fn outputs() -> Vec<String> {
     all
 }
 
+/// README.md and the pages of docs/ and docs/guides/: name and text.
+fn pages() -> Vec<(String, String)> {
+    let mut names = vec!["README.md".to_owned()];
+    for folder in ["docs", "docs/guides"] {
+        for entry in fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join(folder)).unwrap() {
+            let name = entry.unwrap().file_name().into_string().unwrap();
+            if name.ends_with(".md") {
+                names.push(format!("{folder}/{name}"));
+            }
+        }
+    }
+    names
+        .into_iter()
+        .map(|name| (name.clone(), read(&name)))
+        .collect()
+}
+
+/// The lines of code blocks: indented by four columns or between fences.
+fn code(page: &str) -> Vec<&str> {
+    let mut is_fenced = false;
+    let mut found = Vec::new();
+    for line in page.lines() {
+        if line.starts_with("```") {
+            is_fenced = !is_fenced;
+        } else if is_fenced {
+            found.push(line);
+        } else {
+            found.extend(line.strip_prefix("    "));
+        }
+    }
+    found
+}
+
+/// Words of a shell line without its comment; quotes group words.
+fn words(line: &str) -> Vec<String> {
+    let (mut words, mut word, mut quote) = (Vec::new(), String::new(), None);
+    for c in line.chars() {
+        match (quote, c) {
+            (None, '\'' | '"') => quote = Some(c),
+            (Some(open), c) if open == c => quote = None,
+            (None, ' ') => words.extend(Some(std::mem::take(&mut word)).filter(|w| !w.is_empty())),
+            (None, '#') if word.is_empty() => break,
+            _ => word.push(c),
+        }
+    }
+    words.extend(Some(word).filter(|w| !w.is_empty()));
+    words
+}
+
 /// `(/lib/modules/.../mlx5_ib.ko)` shortened as in README and docs: `(.../mlx5_ib.ko)`.
 fn shortened(line: &str) -> String {
     let Some((before, rest)) = line.split_once("(/lib/modules/") else {
@@ -52,14 +105,7 @@ fn every_output_in_readme_and_docs_is_one_of_a_case() {
         .flat_map(|output| output.lines())
         .map(shortened)
         .collect();
-    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs");
-    let pages = fs::read_dir(docs)
-        .unwrap()
-        .map(|entry| entry.unwrap().path());
-    let pages: String = pages
-        .map(|page| fs::read_to_string(page).unwrap())
-        .chain([read("README.md")])
-        .collect();
+    let pages: String = pages().into_iter().map(|(_, text)| text).collect();
     let is_output = |line: &&str| {
         let text = line.trim_start();
         let numbered = text
@@ -73,6 +119,9 @@ fn every_output_in_readme_and_docs_is_one_of_a_case() {
             "wrong: ",
             "CRITICAL",
             "skipped ",
+            "<3>",
+            "ibboot: CRITICAL",
+            "IBBOOT ",
         ];
         numbered || begins.iter().any(|begin| text.starts_with(begin))
     };
@@ -136,8 +185,9 @@ fn every_check_is_evaluated_by_a_case() {
 #[test]
 fn the_manual_names_every_field_of_every_json_output() {
     // The words of the page without their roff markup.
-    let page = read("man/ibboot.8")
+    let page = read("man/ibboot-json.5")
         .replace("\\fI", " ")
+        .replace("\\fB", " ")
         .replace("\\fP", " ")
         .replace("\\-", "-");
     let words: BTreeSet<&str> = page
@@ -164,5 +214,130 @@ fn the_manual_names_every_field_of_every_json_output() {
         .iter()
         .filter(|field| !words.contains(field.as_str()))
         .collect();
-    assert_eq!(missing, Vec::<&String>::new(), "not in ibboot(8)");
+    assert_eq!(missing, Vec::<&String>::new(), "not in ibboot-json(5)");
+}
+
+#[test]
+fn every_call_in_the_pages_is_one_of_the_program() {
+    let mut count = 0;
+    for (name, page) in pages() {
+        for line in code(&page) {
+            let call = line.trim_start_matches(['$', '#', ' ']);
+            let mut words = words(call);
+            let end = words
+                .iter()
+                .position(|w| ["|", ">", "&&", ";"].contains(&w.as_str()));
+            words.truncate(end.unwrap_or(words.len()));
+            let Some(("ibboot" | "/usr/sbin/ibboot", arguments)) = words
+                .split_first()
+                .map(|(first, rest)| (first.as_str(), rest))
+            else {
+                continue;
+            };
+            cli::parse(arguments).unwrap_or_else(|error| panic!("{name}: {line}: {error}"));
+            count += 1;
+        }
+    }
+    assert!(count > 20, "only {count} calls");
+}
+
+/// The kernel command lines in a line of a guide: the line, or its quoted texts (also behind
+/// `addkcmdline=`) if it is a command.
+fn command_lines(line: &str) -> Vec<String> {
+    let is_one = |text: &String| {
+        let begins = ["ip=", "rd.ib.", "bond=", "ib.pkey="];
+        let mut tokens = text.split(' ');
+        text.contains(' ') && tokens.any(|token| begins.iter().any(|b| token.starts_with(b)))
+    };
+    let mut found = match line.contains(['"', '\'']) {
+        true => words(line),
+        false => vec![line.trim_start().to_owned()],
+    };
+    for word in &mut found {
+        *word = word.trim_start_matches("addkcmdline=").to_owned();
+    }
+    found.retain(is_one);
+    found
+}
+
+#[test]
+fn every_command_line_of_a_guide_is_understood() {
+    let mut count = 0;
+    for (name, page) in pages() {
+        if !name.starts_with("docs/guides/") {
+            continue;
+        }
+        for text in code(&page).into_iter().flat_map(command_lines) {
+            let request = Request::from_text(&text);
+            assert_eq!(request.complaints, Vec::<String>::new(), "{name}: {text}");
+            assert!(
+                request.requested_by.is_some(),
+                "{name}: requests nothing: {text}"
+            );
+            count += 1;
+        }
+    }
+    assert!(count >= 15, "only {count} command lines");
+}
+
+/// The text of the fenced block of a language.
+fn block<'p>(page: &'p str, language: &str) -> &'p str {
+    let (_, rest) = page.split_once(&format!("```{language}\n")).unwrap();
+    rest.split_once("```").unwrap().0
+}
+
+#[test]
+fn the_dhcp_servers_take_their_configuration() {
+    let page = read("docs/guides/dhcp-servers.md");
+    let checks: [(&str, &str, &[&str]); 3] = [
+        ("dnsmasq", "dnsmasq", &["--test", "-C"]),
+        ("json", "kea-dhcp4", &["-t"]),
+        ("dhcpd", "dhcpd", &["-t", "-cf"]),
+    ];
+    let folder = tempfile::tempdir().unwrap();
+    for (language, server, arguments) in checks {
+        let file = folder.path().join(server);
+        fs::write(&file, block(&page, language)).unwrap();
+        let path = "/usr/sbin:/usr/bin:/sbin:/bin";
+        let run = Command::new("env")
+            .args(["-i", &format!("PATH={path}"), server])
+            .args(arguments)
+            .arg(&file)
+            .output()
+            .unwrap();
+        if run.status.code() == Some(127) {
+            println!("skipped: configuration of {server}: it is not installed here");
+            continue;
+        }
+        let said = String::from_utf8_lossy(&run.stderr).into_owned();
+        assert!(run.status.success(), "{server}: {said}");
+    }
+}
+
+/// The names of gauges in a text.
+fn gauges(text: &str) -> BTreeSet<String> {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    text.split(|c: char| !is_part(c))
+        .filter(|word| word.starts_with("ibboot_"))
+        .filter(|word| !["ibboot_drivers", "ibboot_sm", "ibboot_binary"].contains(word))
+        .map(str::to_owned)
+        .collect()
+}
+
+#[test]
+fn the_manual_the_alerts_and_the_board_have_the_gauges_of_the_program() {
+    let outputs = outputs().join("\n");
+    let types = outputs
+        .lines()
+        .filter_map(|line| line.strip_prefix("# TYPE "));
+    let mut printed: BTreeSet<String> = types.flat_map(gauges).collect();
+    // A saved tree has no clock.
+    printed.insert("ibboot_check_timestamp_seconds".to_owned());
+    assert_eq!(gauges(&read("man/ibboot-monitoring.7")), printed);
+    let board = read("monitoring/grafana/ibboot.json");
+    serde_json::from_str::<serde_json::Value>(&board).unwrap();
+    let rules = read("monitoring/prometheus/ibboot.rules.yml");
+    for used in gauges(&board).iter().chain(&gauges(&rules)) {
+        assert!(printed.contains(used), "no case prints {used}");
+    }
 }

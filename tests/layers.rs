@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! No room of `src` imports a room above it.
+//! The house rules that no lint knows: no room of `src` imports a room above it, and every public
+//! function, type and trait has a docstring (`missing_docs` would demand one for each field too).
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -18,6 +19,7 @@ const FLOORS: &[&[&str]] = &[
     &["plan", "verify"],
     &["facts", "request"],
     &["wish"],
+    &["decoding"],
     &["dhcp"],
     &["rdma"],
     &["system"],
@@ -110,4 +112,68 @@ fn no_room_looks_up() {
         "only {arrows} imports found: the reader of `use` lines is broken"
     );
     assert_eq!(upward, Vec::<String>::new());
+}
+
+/// The public items of the text, and the methods of its traits, that have no docstring.
+fn undocumented(text: &str) -> Vec<String> {
+    let code = text.split("#[cfg(test)]\nmod ").next().unwrap();
+    let lines: Vec<&str> = code.lines().collect();
+    let ends_item = |line: &&&str| line.is_empty() || line.ends_with(['}', ';', '{']);
+    let mut missing = Vec::new();
+    let mut is_in_trait = false;
+    for (at, line) in lines.iter().enumerate() {
+        let public = line.trim_start().strip_prefix("pub ");
+        let method = line.strip_prefix("    ").filter(|_| is_in_trait);
+        let words = public.or(method).unwrap_or_default().split(' ');
+        let mut words = words.skip_while(|word| matches!(*word, "const" | "async" | "unsafe"));
+        let item = words.next().unwrap_or_default();
+        let needs_one = matches!(item, "fn" | "struct" | "enum" | "union" | "trait" | "type");
+        let above = lines.iter().take(at).rev();
+        // `#[$meta]`: the macro's caller writes the docstring.
+        let is_doc = |line: &&str| {
+            ["/// ", "$(#[$"]
+                .iter()
+                .any(|doc| line.trim_start().starts_with(doc))
+        };
+        let mut above = above.take_while(|line| !ends_item(line));
+        if needs_one && !above.any(is_doc) {
+            missing.push(line.trim().to_owned());
+        }
+        is_in_trait = (is_in_trait || line.starts_with("pub trait ")) && !line.starts_with('}');
+    }
+    missing
+}
+
+#[test]
+fn an_item_without_a_docstring_is_found() {
+    let text = "/// One.\n#[derive(Debug)]\npub struct One {\n    pub field: u8,\n}\n\n#[inline]\n\
+        pub const fn two() {}\n\n/// Three.\npub trait Three {\n    type Four;\n    /// Five.\n    \
+        fn five(&self);\n    async fn six(&self);\n}\n\nimpl One {\n    pub fn seven() {}\n    \
+        fn eight() {}\n}\n#[cfg(test)]\nmod tests {\n    pub fn nine() {}\n}\n";
+    let expected = [
+        "pub const fn two() {}",
+        "type Four;",
+        "async fn six(&self);",
+        "pub fn seven() {}",
+    ];
+    assert_eq!(undocumented(text), expected);
+}
+
+#[test]
+fn public_items_are_documented() {
+    let home = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut files = Vec::new();
+    sources(&home.join("src"), &mut files);
+    sources(&home.join("kernel-cmdline/src"), &mut files);
+    let mut missing = Vec::new();
+    for file in files.iter().filter(|file| !file.ends_with("tests.rs")) {
+        let text = fs::read_to_string(file).unwrap();
+        let mut found = undocumented(&text);
+        if !text.contains("\n//! ") {
+            found.push("the file".to_owned());
+        }
+        let name = file.strip_prefix(home).unwrap().display();
+        missing.extend(found.iter().map(|item| format!("{name}: {item}")));
+    }
+    assert_eq!(missing, Vec::<String>::new());
 }

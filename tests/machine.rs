@@ -13,8 +13,9 @@ mod pace;
 
 use std::fs;
 use std::net::IpAddr;
+use std::os::fd::AsFd;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use ibboot::dhcp::hardware::Hardware;
@@ -22,16 +23,23 @@ use ibboot::facts::{AddressState, FoundAddress, Netdev};
 use ibboot::handover::RESULT;
 use ibboot::hardware::HardwareType;
 use ibboot::inet::Address;
+use ibboot::system::decoder;
 use ibboot::system::directory::Directory;
 use ibboot::system::net::Net;
+use ibboot::system::worker::{receive_from, send_to};
 use ibboot::up::taken::Claims;
 use kernel_cmdline::HwAddr;
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
+use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, socketpair};
 use nix::unistd::geteuid;
+use serde_json::{Value, json};
+
+const IBBOOT: &str = env!("CARGO_BIN_EXE_ibboot");
 
 /// Runs `test` on a thread with its own namespaces; false if namespaces are not available.
 fn alone(name: &str, flags: CloneFlags, test: impl FnOnce() + Send + 'static) {
+    decoder::use_program(IBBOOT.into());
     if !geteuid().is_root() {
         eprintln!("skipped: {name}: root is needed for namespaces");
         return;
@@ -478,4 +486,45 @@ fn a_file_of_another_user_is_not_trusted() {
             "/run/ibboot/expected.json: is not trusted: owner 0, mode 10400, expected a regular file of root"
         );
     });
+}
+
+/// Whatever the kernel lacks, the decoder has no capability; this kernel has seccomp.
+#[test]
+fn the_decoder_has_no_power() {
+    let flags = SockFlag::SOCK_CLOEXEC;
+    let (near, far) = socketpair(AddressFamily::Unix, SockType::SeqPacket, None, flags).unwrap();
+    let mut decoder = Command::new(IBBOOT)
+        .args(["worker", decoder::JOB])
+        .stdin(Stdio::from(far))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let receive = || receive_from::<Value>(near.as_fd(), MsgFlags::empty());
+    let send = |message: Value| send_to(near.as_fd(), &message, MsgFlags::empty()).unwrap();
+    let lacks = receive().unwrap()["Confined"].to_string();
+    assert!(!lacks.contains("seccomp"), "{lacks}");
+
+    let directory = format!("/proc/{}", decoder.id());
+    let status = fs::read_to_string(format!("{directory}/status")).unwrap();
+    let line = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name));
+        line.unwrap().trim().to_owned()
+    };
+    for set in ["CapInh:", "CapPrm:", "CapEff:", "CapAmb:"] {
+        assert_eq!(line(set), "0000000000000000", "{set}");
+    }
+    assert_eq!(
+        (line("NoNewPrivs:"), line("Seccomp:")),
+        ("1".into(), "2".into())
+    );
+
+    send(json!({"format": "arp", "context": null, "bytes": "00:01"}));
+    assert_eq!(receive().unwrap(), json!({"Decoded": null}));
+    send(json!({"format": "dhcp", "context": false, "bytes": ""}));
+    assert_eq!(receive().unwrap(), json!({"Decoded": "Foreign"}));
+    // No such format: the decoder ends, and the next message finds a new one.
+    send(json!({"format": "sysfs", "context": null, "bytes": ""}));
+    assert!(receive().is_err());
+    assert_eq!(decoder.wait().unwrap().code(), Some(1));
 }

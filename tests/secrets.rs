@@ -118,6 +118,7 @@ const CALLS: &[&str] = &[
     "check --format nagios",
     "check --format prom",
     "check --format nhc",
+    "check --format journal",
     "check --sm",
     "facts",
     "timeline",
@@ -217,6 +218,40 @@ fn no_command_shows_a_secret() {
         );
         saved(tree);
     }
+}
+
+/// `ibboot report` in a mount namespace whose kernel command line has secrets. Needs root.
+#[test]
+fn a_report_has_no_secret_and_is_replayed() {
+    if !nix::unistd::geteuid().is_root() {
+        println!("skipped: a report of a machine with secrets: needs root");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), "cmdline", CMDLINE);
+    let script =
+        "mount --bind cmdline /proc/cmdline && \"$1\" report --output r.tar && tar xf r.tar";
+    let made = Command::new("unshare")
+        .args([
+            "-m",
+            "sh",
+            "-ec",
+            script,
+            "sh",
+            env!("CARGO_BIN_EXE_ibboot"),
+        ])
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    assert!(made.status.success(), "{made:?}");
+    let tree = folder.path().join("ibboot-report");
+    let saved = files(&tree);
+    assert!(saved.len() > 5, "{saved:?}");
+    for (path, text) in saved {
+        assert!(!text.contains(SECRET), "{}: {text}", path.display());
+    }
+    let plan = printed(&tree, "plan");
+    assert!(plan.contains("\nrequested by: ip=ib0:dhcp\n"), "{plan}");
 }
 
 #[test]

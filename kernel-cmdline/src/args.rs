@@ -23,7 +23,6 @@ use crate::values::{
 /// A value and the argument that requested it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Spanned<'a, T> {
-    /// The value.
     pub value: T,
     /// Name of the source.
     pub source: &'a str,

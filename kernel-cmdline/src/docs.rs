@@ -168,7 +168,7 @@ fn reference_entry(out: &mut impl Write, parameter: &Parameter) -> fmt::Result {
 pub fn write_manual(out: &mut impl Write) -> fmt::Result {
     out.write_str(".\\\" SPDX-License-Identifier: MIT OR Apache-2.0\n")?;
     out.write_str(".\\\" Written from kernel-cmdline/src/table; `BLESS=1 cargo test -p kernel-cmdline` renews it.\n")?;
-    out.write_str(".TH IBBOOT.CMDLINE 7 \"\" \"ibboot\" \"Kernel arguments\"\n")?;
+    out.write_str(".TH IBBOOT.CMDLINE 7 \"2026-11-22\" \"ibboot\" \"Kernel arguments\"\n")?;
     out.write_str(
         ".SH NAME\nibboot.cmdline \\- kernel arguments for InfiniBand and RoCE in early boot\n",
     )?;

@@ -89,7 +89,6 @@ pub struct Ip<'a> {
     pub peer: Option<Prefixed>,
     /// The default gateway.
     pub gateway: Option<IpAddr>,
-    /// The host name.
     pub hostname: Option<&'a str>,
     /// The interface; `None`: any interface.
     pub interface: Option<Interface<'a>>,

@@ -14,7 +14,6 @@ use crate::token::decimal;
 /// An IP address with its prefix length, if one was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Prefixed {
-    /// The address.
     pub address: IpAddr,
     /// Length of the network prefix, in bits.
     pub prefix: Option<u8>,

@@ -159,7 +159,6 @@ impl fmt::Display for Selector<'_> {
 /// A child interface for a partition, `PARENT.PKEY`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Pkey<'a> {
-    /// The parent interface.
     pub parent: Interface<'a>,
     /// The P_Key as written.
     pub key: u16,

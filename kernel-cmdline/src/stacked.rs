@@ -24,7 +24,6 @@ words! {
 /// An interface on top of others.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stacked<'a> {
-    /// The kind.
     pub kind: StackKind,
     /// The name of the interface.
     pub name: &'a str,

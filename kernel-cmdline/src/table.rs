@@ -78,7 +78,6 @@ pub struct Parameter {
     /// Name and value as a pattern: `[ ]` is optional, `|` separates alternatives, words in
     /// capitals are placeholders.
     pub grammar: &'static str,
-    /// The default.
     pub default: &'static str,
     /// The description; an empty line separates paragraphs.
     pub help: &'static str,

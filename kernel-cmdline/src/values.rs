@@ -141,7 +141,6 @@ words! {
 pub struct ClientIdWish<'a> {
     /// The interface, or `None` for all.
     pub interface: Option<Interface<'a>>,
-    /// The form.
     pub form: ClientIdForm,
 }
 
@@ -150,14 +149,12 @@ pub struct ClientIdWish<'a> {
 pub struct ModeWish<'a> {
     /// The interface, or `None` for all.
     pub interface: Option<Interface<'a>>,
-    /// The mode.
     pub mode: Mode,
 }
 
 /// An MTU on the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mtu {
-    /// Bytes.
     Bytes(u32),
     /// The maximum of the mode and the link.
     Max,
@@ -168,7 +165,6 @@ pub enum Mtu {
 pub struct MtuWish<'a> {
     /// The interface, or `None` for all.
     pub interface: Option<Interface<'a>>,
-    /// The MTU.
     pub mtu: Mtu,
 }
 
@@ -188,7 +184,6 @@ pub struct Link<'a> {
 pub struct RoceWish<'a> {
     /// The ports, or `None` for all.
     pub selector: Option<Selector<'a>>,
-    /// The mode.
     pub mode: RoceMode,
 }
 
@@ -197,7 +192,6 @@ pub struct RoceWish<'a> {
 pub struct PortTypeWish<'a> {
     /// The ports.
     pub selector: Selector<'a>,
-    /// The type.
     pub port_type: PortType,
 }
 
@@ -264,7 +258,6 @@ pub struct Probe {
 /// A time limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limit {
-    /// Seconds.
     Seconds(u32),
     /// No limit.
     Infinite,
@@ -282,7 +275,6 @@ pub struct Ifname<'a> {
 /// `rd.net.dhcp.client-id=IF:ID`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClientId<'a> {
-    /// The interface.
     pub interface: Interface<'a>,
     /// The identifier.
     pub id: ClientIdValue<'a>,

@@ -16,8 +16,6 @@ DRACUT_MODULE = PROJECT / "dracut-module" / "50ibboot"
 ROOT_UNITS = [PROJECT / "dracut-module" / name for name in ("ibboot-check.service", "ibboot-lease.service")]
 SYSUSERS = PROJECT / "dracut-module" / "ibboot.sysusers"
 
-STATIC_TARGET = "x86_64-unknown-linux-gnu"
-
 # Only the drivers of a virtual machine with a virtio disk, and ext4: under emulation each megabyte
 # costs time.
 DRIVERS = "virtio_pci virtio_blk virtio_net ext4"
@@ -55,9 +53,9 @@ class Flavour:
 
 
 def binary():
-    """The program under test: IBBOOT, otherwise the release build of this project."""
+    """The program under test: IBBOOT, otherwise the last build of `make`."""
     target = Path(os.environ.get("CARGO_TARGET_DIR") or PROJECT / "target")
-    found = Path(os.environ.get("IBBOOT") or target / STATIC_TARGET / "release" / "ibboot")
+    found = Path(os.environ.get("IBBOOT") or target / "ibboot")
     if not found.is_file():
         raise Failed(f"{found}: not built: run make, or name a binary in IBBOOT")
     return found

@@ -13,11 +13,13 @@ use tokio::time::{Instant, timeout};
 use crate::facts::{Facts, PortRef};
 use crate::hardware::{group_of_broadcast, unhex};
 use crate::rdma::chardev::{self, Kind};
+use crate::rdma::mad::Replies;
 use crate::rdma::netlink::Rdma;
 use crate::rdma::parse;
 use crate::rdma::sa::{self, Answer, CALM, Heard, Interview, Next, Patience, QUICK};
 use crate::rdma::umad::{Administrator, Received, Umad};
 use crate::system::clock::boottime_ns;
+use crate::system::decoder::decode;
 use crate::system::readiness::watched;
 use crate::system::root::Root;
 use crate::verify::checks::Id;
@@ -97,7 +99,7 @@ fn on_subnet<'a>(link: &LinkReport, facts: &'a Facts) -> Option<PortRef<'a>> {
     };
     let name = link.name.as_deref()?;
     let is_up = has(Id::PortLid) && has(Id::PortSmLid);
-    facts.ports().find(|port| is_up && port.name() == name)
+    facts.port(name).filter(|_| is_up)
 }
 
 /// The interface and port of a link whose trouble this is.
@@ -107,8 +109,7 @@ pub fn in_trouble<'a>(link: &'a LinkReport, facts: &'a Facts) -> Option<(&'a str
         .iter()
         .any(|finding| finding.check == Id::IpoibCarrier && finding.status == Status::Critical);
     let name = link.name.as_deref().filter(|_| no_carrier)?;
-    let port = facts.ports().find(|port| port.name() == name)?;
-    Some((link.interface.as_deref()?, port))
+    Some((link.interface.as_deref()?, facts.port(name)?))
 }
 
 /// An interview ready to begin, or why it cannot.
@@ -259,7 +260,10 @@ async fn reply(umad: &AsyncFd<Umad>, interview: &mut Interview) -> Result<Next, 
     loop {
         let mut ready = umad.readable().await.map_err(failed)?;
         let next = match umad.get_ref().receive().map_err(failed)? {
-            Some(Received::Reply(mad)) => interview.hear(Heard::Reply(&mad)),
+            Some(Received::Reply(mad)) => {
+                let reply = decode::<Replies>(&interview.awaited(), &mad);
+                interview.hear(Heard::Reply(reply.ok_or("the decoder failed")?))
+            }
             Some(Received::Silence) => interview.hear(Heard::Silence),
             None => {
                 ready.clear_ready();

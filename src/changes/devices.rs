@@ -23,7 +23,6 @@ type Key = (String, u32);
 pub struct CardPort {
     /// Port number, from 1.
     pub port: u32,
-    /// The type.
     pub value: PortType,
     /// Position of the step of the plan that requests it.
     pub step: usize,
@@ -283,6 +282,7 @@ pub fn adopt(
         .iter_mut()
         .find(|wish| wish.target == name)?;
     wish.identity = Some(key);
+    wish.device_index = found.device.ifindex;
     Some(found.device.ifname.clone())
 }
 
@@ -314,10 +314,13 @@ mod tests {
         let mut expected = plan("rd.ib.link=rxe0:rxe:eth0").expectation;
         for device in &mut facts.devices {
             device.ifname = "rocep0s3".to_owned();
+            device.ifindex = Some(7);
         }
         assert!(!exists("rxe0", expected.links.first(), &facts));
         let adopted = adopt(&mut expected, "rxe0", LinkKind::Rxe, "eth0", &facts);
         assert_eq!(adopted.as_deref(), Some("rocep0s3"));
+        let index = expected.links.first().and_then(|wish| wish.device_index);
+        assert_eq!(index, Some(7));
         assert!(exists("rxe0", expected.links.first(), &facts));
         facts.devices.clear();
         assert!(!exists("rxe0", expected.links.first(), &facts));

@@ -19,7 +19,6 @@ pub struct Expected<'a> {
     pub(super) links: &'a [LinkWish],
     /// IPoIB interfaces, including bonds' slaves.
     pub interfaces: Vec<Interface<'a>>,
-    /// Bonds.
     pub bonds: Vec<Bond<'a>>,
 }
 

@@ -86,7 +86,6 @@ pub enum What {
     Claim(Ipv4Addr),
     /// Remove the address: another host has it.
     Yield {
-        /// The address.
         address: Address,
         /// Text that names the host with the address.
         owner: String,

@@ -49,11 +49,9 @@ pub enum Setting {
     Mtu(u32),
     /// Add an address, on a point-to-point link with the peer's address.
     AddAddress(Address, Option<IpAddr>),
-    /// Remove an address.
     RemoveAddress(Address),
     /// Add a route; a route to 0.0.0.0/0 or ::/0 through a gateway is a default gateway.
     AddRoute(Route),
-    /// Remove a route.
     RemoveRoute(Route),
 }
 

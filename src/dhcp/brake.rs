@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! PURE: limits the log lines that the sender of a message can cause, for both families of DHCP.
 
+use std::borrow::Cow;
 use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::system::decoder::is_line;
 
 /// Kinds of lines that are logged before the brake closes.
 pub const KINDS: usize = 8;
@@ -10,17 +15,23 @@ pub const KINDS: usize = 8;
 pub const WINDOW: u64 = 60_000_000_000;
 
 /// Why an answer cannot be used: a text that may contain bytes of the sender, and its kind.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reason {
     /// Never made of received bytes: the brake compares kinds.
-    pub kind: &'static str,
+    pub kind: Cow<'static, str>,
     text: String,
 }
 
 impl Reason {
     /// A reason whose text contains bytes of the sender.
     pub fn new(kind: &'static str, text: String) -> Reason {
+        let kind = kind.into();
         Reason { kind, text }
+    }
+
+    /// Whether a decoder can have sent this.
+    pub fn is_sound(&self) -> bool {
+        is_line(&self.kind) && is_line(&self.text)
     }
 }
 
@@ -39,7 +50,7 @@ impl fmt::Display for Reason {
 /// The kinds that were logged since the last lease.
 #[derive(Debug, Default)]
 pub struct Brake {
-    logged: Vec<&'static str>,
+    logged: Vec<Cow<'static, str>>,
     /// When the first kind was logged, ns since kernel start.
     since_ns: u64,
     /// A lease was granted since then.
@@ -48,7 +59,13 @@ pub struct Brake {
 
 impl Brake {
     /// The line to log; none if a line of this kind, or [`KINDS`] other kinds, were logged already.
-    pub fn pass(&mut self, now_ns: u64, kind: &'static str, line: String) -> Option<String> {
+    pub fn pass(
+        &mut self,
+        now_ns: u64,
+        kind: impl Into<Cow<'static, str>>,
+        line: String,
+    ) -> Option<String> {
+        let kind = kind.into();
         if self.is_loose && now_ns.saturating_sub(self.since_ns) >= WINDOW {
             *self = Brake::default();
         }

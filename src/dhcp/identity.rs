@@ -13,6 +13,5 @@ pub enum RequestedId {
     Firmware,
     /// Hardware type and GUID or address: `20:` and 8 bytes on InfiniBand.
     Hardware,
-    /// These bytes.
     Bytes(Vec<u8>),
 }

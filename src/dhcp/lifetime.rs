@@ -20,6 +20,11 @@ pub(super) fn floored(renew_s: u32, rebind_s: u32, seconds: u32) -> (u32, u32, u
     )
 }
 
+/// Whether these times can come from [`floored`].
+pub(super) fn is_sound(renew_s: u32, rebind_s: u32, seconds: u32) -> bool {
+    renew_s >= RENEW_MIN && rebind_s >= 2 * RENEW_MIN && seconds >= SECONDS_MIN
+}
+
 /// The time `seconds` after `asked_ns`, ns since kernel start; `None`: never.
 pub(super) fn end_ns(asked_ns: u64, seconds: u32) -> Option<u64> {
     let length = u64::from(seconds).saturating_mul(SECOND);

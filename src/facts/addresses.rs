@@ -8,7 +8,9 @@ use std::net::{IpAddr, Ipv6Addr};
 
 use serde::{Serialize, Serializer};
 
-use super::{Look, Netdev, rtnetlink};
+use super::links::Links;
+use super::rtnetlink::Dumps;
+use super::{Look, Netdev};
 use crate::inet::Address;
 
 /// Name of the rtnetlink dump in a note about a failure.
@@ -29,7 +31,6 @@ const TENTATIVE: u32 = 0x40;
 pub struct FoundAddress {
     /// The address with its prefix length.
     pub address: Address,
-    /// State of the address.
     pub state: AddressState,
 }
 
@@ -135,12 +136,12 @@ impl Netdev {
 }
 
 /// Adds the addresses to their interfaces.
-pub(super) fn add(netdevs: &mut [Netdev], look: &mut Look<'_>) {
+pub(super) fn add(netdevs: &mut [Netdev], look: &mut Look<'_>, links: &mut Links) {
     if !look.root().is_live() {
         return add_saved(netdevs, look);
     }
     look.keep(V6);
-    let found = match rtnetlink::addresses() {
+    let found = match links.dump(Dumps::addresses) {
         Ok(found) => found,
         Err(e) => return look.note(DUMP, e),
     };

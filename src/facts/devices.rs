@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::facts::reader::Readers;
-use crate::facts::{Device, Look, Netdev, Port, role};
+use crate::facts::{Device, Look, Memory, Netdev, Port, role};
 use crate::rdma::netlink::{self, Rdma};
 use crate::rdma::parse;
 use crate::rdma::types::{Connection, Guid, LinkLayer};
@@ -20,10 +20,14 @@ pub const SILENT: &str = "/ibboot-silent.json";
 
 /// All devices in /sys/class/infiniband, by name. `readers`, if given, read the devices, each in a
 /// process of its own.
-pub fn devices(look: &mut Look<'_>, readers: Option<&Readers>) -> Vec<Device> {
-    let names = look.list(CLASS);
+pub(super) fn devices(
+    look: &mut Look<'_>,
+    readers: Option<&Readers>,
+    memory: &mut Memory,
+) -> Vec<Device> {
+    let names = memory.names(look, CLASS);
     if let Some(readers) = readers {
-        let devices = readers.read(&names, look);
+        let devices = readers.read(&names, look, memory.is_all());
         role::keep_sub_devices(look, &devices);
         return devices;
     }
@@ -36,7 +40,7 @@ pub fn devices(look: &mut Look<'_>, readers: Option<&Readers>) -> Vec<Device> {
         let mut device = identify(look, &name);
         match silent.get(&name) {
             Some(seconds) => device.silent_s = Some(*seconds),
-            None => complete(look, None, &mut device),
+            None => complete(look, None, None, &mut device),
         }
         device.sub_device = sub_devices.remove(&device.ifname);
         device
@@ -95,17 +99,45 @@ pub fn identify(look: &mut Look<'_>, name: &str) -> Device {
 }
 
 fn identify_port(look: &mut Look<'_>, base: &str, number: u32) -> Port {
+    let mut port = Port {
+        port: number,
+        link_layer: look.parsed(&format!("{base}/link_layer"), parse::link_layer),
+        ..Port::default()
+    };
+    read_gid(look, base, &mut port);
+    port
+}
+
+fn read_gid(look: &mut Look<'_>, base: &str, port: &mut Port) {
     let gid = look.parsed(&format!("{base}/gids/0"), parse::gid);
     // An empty slot is all zero: RoCE before its network device is up.
     let gid = gid.filter(|gid| !gid.is_unspecified());
-    Port {
-        port: number,
-        link_layer: look.parsed(&format!("{base}/link_layer"), parse::link_layer),
-        // Of a virtual function without a GUID: 0 would match every other such port.
-        port_guid: gid.map(parse::gid_port_guid).filter(|guid| guid.0 != 0),
-        subnet_prefix: gid.map(|gid| Guid((u128::from(gid) >> 64) as u64)),
-        ..Port::default()
+    // Of a virtual function without a GUID: 0 would match every other such port.
+    port.port_guid = gid.map(parse::gid_port_guid).filter(|guid| guid.0 != 0);
+    port.subnet_prefix = gid.map(|gid| Guid((u128::from(gid) >> 64) as u64));
+}
+
+/// What the kernel knows of a device that was [identified](identify) before with this index, which
+/// belongs to it until it is removed; none if the device is another one now. `rdma` reports the GUID
+/// of the node; the GUID of a port follows from the GID table.
+pub fn identify_again(
+    look: &mut Look<'_>,
+    rdma: &Rdma,
+    known: &Device,
+) -> Option<(Device, netlink::Device)> {
+    let reported = rdma.device(known.ifindex?).ok()?;
+    if reported.name != known.ifname {
+        return None;
     }
+    let base = format!("{CLASS}/{}", known.ifname);
+    let mut device = Device {
+        node_guid: Some(reported.node_guid),
+        ..known.clone()
+    };
+    for port in &mut device.ports {
+        read_gid(look, &format!("{base}/ports/{}", port.port), port);
+    }
+    Some((device, reported))
 }
 
 /// Text that a driver may leave empty.
@@ -114,22 +146,28 @@ fn free(look: &mut Look<'_>, path: &str) -> Option<String> {
 }
 
 /// Adds what may query the firmware. `rdma`, if given, adds values that sysfs does not have, and
-/// values for which each read of a sysfs file would query the firmware.
-pub fn complete(look: &mut Look<'_>, rdma: Option<&Rdma>, device: &mut Device) {
+/// values for which each read of a sysfs file would query the firmware. `known` is what it reports
+/// of the device, if that is known already.
+pub fn complete(
+    look: &mut Look<'_>,
+    rdma: Option<&Rdma>,
+    known: Option<netlink::Device>,
+    device: &mut Device,
+) {
     let base = format!("{CLASS}/{}", device.ifname);
-    let reported = rdma.and_then(|rdma| query(rdma, look, &device.ifname));
+    let reported = rdma.and_then(|rdma| query(rdma, look, &device.ifname, known));
     device.ifindex = reported.as_ref().map(|(found, _)| found.index);
     device.sub_device = reported
         .as_ref()
         .and_then(|(found, _)| role::sub_device(found));
+    let guid = free(look, &format!("{base}/sys_image_guid"));
+    device.sys_image_guid = guid.and_then(|raw| parse::guid(&raw).ok());
+    device.board_id = free(look, &format!("{base}/board_id"));
     // Only for people: no decision needs these values.
     if look.depth == Depth::All {
-        let guid = free(look, &format!("{base}/sys_image_guid"));
-        device.sys_image_guid = guid.and_then(|raw| parse::guid(&raw).ok());
         device.fw = free(look, &format!("{base}/fw_ver"));
         device.hca_type = free(look, &format!("{base}/hca_type"));
         device.hw_rev = free(look, &format!("{base}/hw_rev"));
-        device.board_id = free(look, &format!("{base}/board_id"));
         device.node_desc = free(look, &format!("{base}/node_desc"));
     }
     let reported = reported.map_or_else(Vec::new, |(_, ports)| ports);
@@ -145,10 +183,16 @@ fn query(
     rdma: &Rdma,
     look: &mut Look<'_>,
     name: &str,
+    known: Option<netlink::Device>,
 ) -> Option<(netlink::Device, Vec<netlink::Port>)> {
-    let devices = rdma.devices();
-    let devices = devices.map_err(|e| look.note("NETLINK_RDMA devices", e));
-    let device = devices.ok()?.into_iter().find(|one| one.name == name)?;
+    let device = match known {
+        Some(device) => device,
+        None => {
+            let devices = rdma.devices();
+            let devices = devices.map_err(|e| look.note("NETLINK_RDMA devices", e));
+            devices.ok()?.into_iter().find(|one| one.name == name)?
+        }
+    };
     match rdma.ports(device.index) {
         Ok(ports) => Some((device, ports)),
         Err(e) => {
@@ -225,25 +269,41 @@ fn pkeys(look: &mut Look<'_>, port: &str) -> Vec<u16> {
         Depth::All => None,
     };
     let mut found = Vec::new();
-    for slot in look.list(&format!("{port}/pkeys")) {
-        let path = format!("{port}/pkeys/{slot}");
-        let Some(pkey) = look.parsed(&path, parse::pkey).filter(|pkey| *pkey != 0) else {
-            continue;
-        };
-        if let Some(missing) = &mut missing {
-            // The first slot is the partition of the port's own interface (ipoib_main.c,
-            // ipoib_add_port).
-            if found.is_empty() {
-                missing.insert(pkey | FULL_MEMBER);
-            }
-            missing.remove(&pkey);
-        }
-        found.push(pkey);
-        if missing.as_ref().is_some_and(BTreeSet::is_empty) {
+    // The first slot is often enough: no list then.
+    if missing.is_some() && slot(look, port, "0", &mut missing, &mut found) {
+        return found;
+    }
+    for name in look.list(&format!("{port}/pkeys")) {
+        let is_read = missing.is_some() && name == "0";
+        if !is_read && slot(look, port, &name, &mut missing, &mut found) {
             break;
         }
     }
     found
+}
+
+/// Reads one slot. True if no P_Key is missing any longer.
+fn slot(
+    look: &mut Look<'_>,
+    port: &str,
+    name: &str,
+    missing: &mut Option<BTreeSet<u16>>,
+    found: &mut Vec<u16>,
+) -> bool {
+    let path = format!("{port}/pkeys/{name}");
+    let Some(pkey) = look.parsed(&path, parse::pkey).filter(|pkey| *pkey != 0) else {
+        return false;
+    };
+    if let Some(missing) = missing {
+        // The first slot is the partition of the port's own interface (ipoib_main.c,
+        // ipoib_add_port).
+        if found.is_empty() {
+            missing.insert(pkey | FULL_MEMBER);
+        }
+        missing.remove(&pkey);
+    }
+    found.push(pkey);
+    missing.as_ref().is_some_and(BTreeSet::is_empty)
 }
 
 /// Adds the network device if neither netlink nor the GID table names it: the parent of Soft-RoCE.

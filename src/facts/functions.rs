@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use crate::facts::pcie::{self, PcieLink};
 use crate::facts::{Device, Facts, Look};
 use crate::rdma::types::{LinkLayer, NetnsMode};
 use crate::system::drivers;
@@ -28,7 +29,6 @@ const LINES: usize = 2;
 pub struct PciId {
     /// Vendor: 0x15b3 is NVIDIA (Mellanox).
     pub vendor: u32,
-    /// Device.
     pub device: u32,
     /// Base class and subclass: 0x0207 is an InfiniBand controller.
     pub class: u16,
@@ -99,6 +99,9 @@ pub struct Function {
     pub infiniband: bool,
     /// The function must have an RDMA device ([`is_expected`]).
     pub expected: bool,
+    /// The PCI Express link of a function with an RDMA device.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pcie: Option<PcieLink>,
     /// The kernel's last lines about the function, if it has a driver and no RDMA device.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub kernel: Vec<String>,
@@ -154,6 +157,12 @@ impl Function {
     pub fn is_initialising(&self) -> bool {
         let mut states = self.modules.iter().map(|module| module.state);
         self.devices.is_empty() && states.any(|state| state == Some(InitState::Coming))
+    }
+
+    /// A module of the function is between two states: not every kernel tells when that is over.
+    pub(super) fn is_coming(&self) -> bool {
+        let mut states = self.modules.iter().filter_map(|module| module.state);
+        states.any(|state| state != InitState::Live)
     }
 
     /// The driver is loaded, and no driver is bound: the probe failed or is running.
@@ -298,22 +307,26 @@ pub fn functions(
             let driver = by_id.or_else(|| model?.1.as_deref());
             let sibling = model.map(|(.., device)| *device);
             let devices = of(address).into_iter();
+            let devices: Vec<String> = devices.map(|device| device.ifname.clone()).collect();
             found.push(Function {
-                devices: devices.map(|device| device.ifname.clone()).collect(),
+                pcie: (!devices.is_empty())
+                    .then(|| pcie::link(look, address))
+                    .flatten(),
+                devices,
                 ..function(look, address, *id, driver, sibling)
             });
         }
     }
     if netns == Some(NetnsMode::Exclusive) {
-        // The device of a bound function may be in another network namespace, which hides it here.
-        for function in found
-            .iter_mut()
-            .filter(|function| function.driver.is_some())
-        {
-            function.expected = false;
+        // A device in another network namespace is hidden here, but not the directory that it has
+        // in its function (class_dir of drivers/base/core.c).
+        for function in &mut found {
+            let directory = format!("{PCI}/{}/infiniband", function.address);
+            if function.devices.is_empty() && look.root().list(&directory).is_ok() {
+                function.expected = false;
+            }
         }
     }
-    add_kernel_lines(look, &mut found);
     found
 }
 
@@ -326,10 +339,14 @@ fn function(
 ) -> Function {
     let base = format!("{PCI}/{address}");
     let driver = look.link_name(&format!("{base}/driver"));
+    // The file waits for the lock of a device that its driver probes (driver_override_show of
+    // drivers/pci/pci-sysfs.c); the link to the driver is there before the probe begins.
+    let chosen = match driver {
+        Some(_) => None,
+        None => look.text(&format!("{base}/driver_override")),
+    };
     // sysfs shows "(null)" if no driver is chosen.
-    let chosen = look
-        .text(&format!("{base}/driver_override"))
-        .filter(|text| !text.is_empty() && text != "(null)");
+    let chosen = chosen.filter(|text| !text.is_empty() && text != "(null)");
     let physical = look.link_name(&format!("{base}/physfn"));
     let differs = |name: &Option<String>| {
         let name = name.as_deref();
@@ -369,12 +386,49 @@ fn function(
         physical,
         infiniband: is_infiniband,
         expected,
+        pcie: None,
         kernel: Vec::new(),
     }
 }
 
+/// The kernel's lines about functions, read as far as the log goes.
+#[derive(Debug, Default)]
+pub(super) struct KernelLog {
+    addresses: Vec<String>,
+    words: Option<KernelWords>,
+    lines: BTreeMap<String, Vec<String>>,
+}
+
+impl KernelLog {
+    /// The last lines about each address.
+    fn lines(&mut self, addresses: Vec<String>) -> &BTreeMap<String, Vec<String>> {
+        if self.addresses != addresses {
+            *self = KernelLog {
+                addresses,
+                ..KernelLog::default()
+            };
+        }
+        let words = self.words.get_or_insert_with(KernelWords::from_start);
+        let names: Vec<&str> = self.addresses.iter().map(String::as_str).collect();
+        for line in words.about(&names) {
+            for address in self.addresses.iter().filter(|one| is_about(&line, one)) {
+                let lines = self.lines.entry(address.clone()).or_default();
+                lines.push(line.clone());
+                if lines.len() > LINES {
+                    lines.remove(0);
+                }
+            }
+        }
+        &self.lines
+    }
+}
+
 /// Adds what the kernel logged about functions whose driver is loaded and that have no RDMA device.
-fn add_kernel_lines(look: &mut Look<'_>, functions: &mut [Function]) {
+pub(super) fn add_kernel_lines(
+    look: &mut Look<'_>,
+    functions: &mut [Function],
+    log: &mut KernelLog,
+) {
     let is_of_interest = |function: &Function| {
         function.devices.is_empty() && (function.driver.is_some() || function.may_be_driven())
     };
@@ -387,7 +441,7 @@ fn add_kernel_lines(look: &mut Look<'_>, functions: &mut [Function]) {
         return;
     }
     let mut lines: BTreeMap<String, Vec<String>> = match look.root().is_live() {
-        true => by_address(KernelWords::from_start(), &addresses),
+        true => log.lines(addresses).clone(),
         false => look.saved(KERNEL),
     };
     if look.root().is_recording() {
@@ -396,22 +450,6 @@ fn add_kernel_lines(look: &mut Look<'_>, functions: &mut [Function]) {
     for function in functions.iter_mut().filter(|f| is_of_interest(f)) {
         function.kernel = lines.remove(&function.address).unwrap_or_default();
     }
-}
-
-/// The last lines about each address.
-fn by_address(mut words: KernelWords, addresses: &[String]) -> BTreeMap<String, Vec<String>> {
-    let names: Vec<&str> = addresses.iter().map(String::as_str).collect();
-    let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for line in words.about(&names) {
-        for address in addresses.iter().filter(|address| is_about(&line, address)) {
-            let lines = found.entry(address.clone()).or_default();
-            lines.push(line.clone());
-            if lines.len() > LINES {
-                lines.remove(0);
-            }
-        }
-    }
-    found
 }
 
 /// Whether a driver wrote the line about the function: `mlx5_core 0000:dc:00.0: ...`. Lines of the

@@ -3,11 +3,15 @@
 //! reads the snapshot and never the machine, so a saved tree gives the same answers.
 
 pub mod addresses;
+pub mod cable;
 pub mod devices;
 mod disks;
 pub mod functions;
 pub mod granted;
 pub mod lasting;
+mod links;
+mod memory;
+pub mod pcie;
 pub mod reader;
 pub mod role;
 pub mod rootfs;
@@ -26,7 +30,7 @@ use serde::{Deserialize, Serialize};
 use crate::dhcp;
 use crate::dhcp::v4::progress::Progress;
 use crate::error::Result;
-use crate::hardware::{HardwareAddress, HardwareType, pkey_of_broadcast, unhex};
+use crate::hardware::{HardwareAddress, HardwareType};
 use crate::inet::Route;
 use crate::rdma::netlink::Rdma;
 use crate::rdma::types::{
@@ -38,12 +42,12 @@ use crate::system::modules::{InitState, init_state, normal};
 use crate::system::root::{BOOT_ID, Root};
 use crate::wish::bond::BondFacts;
 use crate::wish::expectation::Depth;
-use crate::wish::ipoib;
 use crate::wish::ipoib::IpoibFacts;
 
 pub use addresses::{AddressState, FoundAddress};
 pub use disks::DiskPath;
 pub use functions::Function;
+pub use memory::{Memory, Touched};
 pub use reader::Readers;
 pub use role::{Role, SubDevice};
 pub use rootfs::RootMount;
@@ -202,9 +206,7 @@ pub struct Port {
 /// A network interface: /sys/class/net/NAME.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Netdev {
-    /// Name.
     pub ifname: String,
-    /// Index.
     pub ifindex: Option<u32>,
     /// ARP hardware type (`type`).
     pub hardware_type: Option<HardwareType>,
@@ -244,9 +246,7 @@ pub struct Netdev {
 /// One port with its device.
 #[derive(Debug, Clone, Copy)]
 pub struct PortRef<'a> {
-    /// The device.
     pub device: &'a Device,
-    /// The port.
     pub port: &'a Port,
 }
 
@@ -293,29 +293,44 @@ impl Facts {
         modules: &[String],
         depth: Depth,
     ) -> Facts {
+        Facts::gather_again(root, readers, &mut Memory::default(), modules, depth)
+    }
+
+    /// Like [`Facts::gather`], after an earlier snapshot with the same `memory`: only what was
+    /// [touched](Memory::touch) since then is read again.
+    pub fn gather_again(
+        root: &Root,
+        readers: Option<&Readers>,
+        memory: &mut Memory,
+        modules: &[String],
+        depth: Depth,
+    ) -> Facts {
         let mut look = Look::new(root);
         look.depth = depth;
-        let mut devices = if look.depth == Depth::Interfaces {
-            Vec::new()
-        } else {
-            devices::devices(&mut look, readers)
+        memory.begin(&mut look);
+        let has_devices = look.depth != Depth::Interfaces;
+        let mut devices = match has_devices {
+            true => devices::devices(&mut look, readers, memory),
+            false => Vec::new(),
         };
-        let netns_mode = look.parsed(NETNS_MODE, NetnsMode::parse);
-        let functions = match look.depth {
-            Depth::Interfaces => Vec::new(),
-            _ => functions::functions(&mut look, &devices, netns_mode),
+        let netns_mode = memory.netns_mode(&mut look);
+        let functions = match has_devices {
+            true => memory.functions(&mut look, &devices, netns_mode),
+            false => Vec::new(),
         };
-        let mut netdevs = netdevs(&mut look);
-        addresses::add(&mut netdevs, &mut look);
-        routes::add(&mut netdevs, &mut look);
+        let is_all = memory.is_all();
+        let mut netdevs = links::netdevs(&mut look, &mut memory.links, is_all);
+        addresses::add(&mut netdevs, &mut look, &mut memory.links);
+        routes::add(&mut netdevs, &mut look, &mut memory.links);
         devices::bind_netdevs(&mut devices, &netdevs);
         role::assign(&mut devices, &mut look);
         let modules = modules
             .iter()
             .filter_map(|name| Some((name.clone(), look.module(name)?)))
             .collect();
-        let boot_id = look.text(BOOT_ID);
-        let kernel = look.text("/proc/sys/kernel/osrelease");
+        memory.end(&mut look);
+        let boot_id = look.constant(BOOT_ID);
+        let kernel = look.constant("/proc/sys/kernel/osrelease");
         // A saved tree has the answers in files: it has no servers to query.
         let (subnet_administrator, subnet_managers, servers) = if root.is_live() {
             (Vec::new(), Vec::new(), Vec::new())
@@ -406,6 +421,11 @@ impl Facts {
         self.all_ports().filter(|found| found.port.role.is_link())
     }
 
+    /// The port of this name, `mlx5_0/1`.
+    pub fn port(&self, name: &str) -> Option<PortRef<'_>> {
+        self.ports().find(|port| port.name() == name)
+    }
+
     /// All ports of all devices, of whatever role.
     pub fn all_ports(&self) -> impl Iterator<Item = PortRef<'_>> {
         self.devices.iter().flat_map(|device| {
@@ -441,7 +461,8 @@ impl Facts {
             |path: &str| path.starts_with("/sys/class/net/") && path.ends_with("/ifindex");
         self.unread.iter().find(|unread| {
             let path = unread.path.as_str();
-            path == addresses::DUMP
+            path == links::DUMP
+                || path == addresses::DUMP
                 || path == routes::DUMP
                 || path == "/sys/class/net"
                 || is_index(path)
@@ -461,6 +482,8 @@ pub struct Look<'a> {
     unread: Vec<Unread>,
     /// Which attributes are read.
     pub depth: Depth,
+    /// The states of the modules that were read; none of a module that is not loaded.
+    modules: BTreeMap<String, Option<InitState>>,
 }
 
 impl<'a> Look<'a> {
@@ -470,6 +493,7 @@ impl<'a> Look<'a> {
             root,
             unread: Vec::new(),
             depth: Depth::Ports,
+            modules: BTreeMap::new(),
         }
     }
 
@@ -488,7 +512,12 @@ impl<'a> Look<'a> {
 
     /// The attribute's text. A missing file is a valid answer and is not noted.
     pub fn text(&mut self, path: &str) -> Option<String> {
-        match self.root.text(path) {
+        let text = self.root.text(path);
+        self.present(path, text)
+    }
+
+    fn present(&mut self, path: &str, text: io::Result<String>) -> Option<String> {
+        match text {
             Ok(text) => Some(text),
             Err(e) if e.kind() == io::ErrorKind::NotFound => None,
             Err(e) => {
@@ -496,6 +525,12 @@ impl<'a> Look<'a> {
                 None
             }
         }
+    }
+
+    /// The text of a file that never changes ([`Root::constant`]). A missing file is not noted.
+    fn constant(&mut self, path: &str) -> Option<String> {
+        let text = self.root.constant(path);
+        self.present(path, text)
     }
 
     /// Whether a file holds the word ([`Root::has_word`]). A missing file does not.
@@ -514,7 +549,7 @@ impl<'a> Look<'a> {
     pub fn text_or(&mut self, path: &str, nothing: i32) -> Option<String> {
         match self.root.text(path) {
             Err(e) if e.raw_os_error() == Some(nothing) => None,
-            _ => self.text(path),
+            text => self.present(path, text),
         }
     }
 
@@ -536,9 +571,16 @@ impl<'a> Look<'a> {
         }
     }
 
+    /// The module's state, which one look reads only once.
     fn module(&mut self, name: &str) -> Option<InitState> {
+        if let Some(state) = self.modules.get(name) {
+            return *state;
+        }
         match init_state(self.root, name) {
-            Ok(state) => state,
+            Ok(state) => {
+                self.modules.insert(name.to_owned(), state);
+                state
+            }
             Err(e) => {
                 let path = format!("/sys/module/{}/initstate", normal(name));
                 self.note(path, crate::error::errno_text(&e));
@@ -587,93 +629,6 @@ impl<'a> Look<'a> {
             }
         }
     }
-}
-
-fn netdevs(look: &mut Look<'_>) -> Vec<Netdev> {
-    let names = look.list("/sys/class/net");
-    names
-        .into_iter()
-        // A file, not an interface (drivers/net/bonding/bond_sysfs.c).
-        .filter(|name| name != "bonding_masters")
-        .map(|name| netdev(look, name))
-        .collect()
-}
-
-fn netdev(look: &mut Look<'_>, ifname: String) -> Netdev {
-    let base = format!("/sys/class/net/{ifname}");
-    let number = |text: &str| text.parse::<u32>();
-    let hexadecimal = |text: &str| u32::from_str_radix(text.trim_start_matches("0x"), 16);
-    let up = look
-        .parsed(&format!("{base}/flags"), hexadecimal)
-        .is_some_and(|flags| flags & 1 != 0);
-    // A read of the carrier of an interface that is down fails with EINVAL (net/core/net-sysfs.c).
-    let carrier = look
-        .text_or(&format!("{base}/carrier"), libc::EINVAL)
-        .map(|text| text == "1");
-    let kind = look.text(&format!("{base}/uevent")).and_then(|uevent| {
-        uevent
-            .lines()
-            .find_map(|line| line.strip_prefix("DEVTYPE=").map(str::to_owned))
-    });
-    let ifindex = look.parsed(&format!("{base}/ifindex"), number);
-    let hardware_type = look.parsed(&format!("{base}/type"), str::parse);
-    // A bond of IPoIB interfaces has their hardware type and the address of one of them.
-    let bond = (kind.as_deref() == Some("bond")).then(|| bond(look, &base));
-    let is_ipoib = hardware_type == Some(HardwareType::InfiniBand) && bond.is_none();
-    let ipoib = is_ipoib.then(|| IpoibFacts {
-        mode: look.parsed(&format!("{base}/mode"), |text| {
-            ipoib::Mode::parse(text).ok_or("neither datagram nor connected")
-        }),
-        pkey: look.parsed(&format!("{base}/broadcast"), |text| {
-            let pkey = unhex(text).and_then(|bytes| pkey_of_broadcast(&bytes));
-            pkey.ok_or("not a hardware address of IPoIB")
-        }),
-        // The link of a parent is the parent itself (ipoib_get_iflink); a child that was created
-        // through rtnetlink has no `parent` file.
-        child: look
-            .parsed(&format!("{base}/iflink"), number)
-            .is_some_and(|lower| Some(lower) != ifindex),
-    });
-    Netdev {
-        ifindex,
-        hardware_type,
-        address: look.parsed(&format!("{base}/address"), str::parse),
-        mtu: look.parsed(&format!("{base}/mtu"), number),
-        up,
-        carrier,
-        operstate: look.text(&format!("{base}/operstate")),
-        kind,
-        bus_address: look.link_name(&format!("{base}/device")),
-        ipoib,
-        bond,
-        addresses: Vec::new(),
-        gateways: Vec::new(),
-        routes: Vec::new(),
-        taken: Vec::new(),
-        ifname,
-    }
-}
-
-/// Reads a bond's own directory. Besides options it contains state: the slaves, the active slave,
-/// and the values of 802.3ad.
-fn bond(look: &mut Look<'_>, base: &str) -> BondFacts {
-    let mut found = BondFacts::default();
-    for name in look.list(&format!("{base}/bonding")) {
-        let is_state =
-            matches!(name.as_str(), "mii_status" | "queue_id") || name.starts_with("ad_");
-        if is_state {
-            continue;
-        }
-        let Some(text) = look.text(&format!("{base}/bonding/{name}")) else {
-            continue;
-        };
-        match name.as_str() {
-            "slaves" => found.slaves = text.split_ascii_whitespace().map(str::to_owned).collect(),
-            "active_slave" => found.active_slave = Some(text).filter(|text| !text.is_empty()),
-            _ => found.options.push(format!("{name}={text}")),
-        }
-    }
-    found
 }
 
 /// Leases of DHCP servers in this boot.

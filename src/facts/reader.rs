@@ -13,11 +13,12 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use super::devices::{CLASS, SILENT, complete, identify};
+use super::devices::{CLASS, SILENT, complete, identify, identify_again};
 use super::{Device, Look, Unread};
 use crate::rdma::chardev::{self, Kind};
 use crate::rdma::events::{AsyncEvent, AsyncEvents};
 use crate::rdma::netlink::Rdma;
+use crate::rdma::types::{LinkLayer, PortState};
 use crate::system::clock::boottime_ns;
 use crate::system::root::{Recorded, Root};
 use crate::system::worker::{self, Ear, Master, Worker};
@@ -55,7 +56,7 @@ enum Message {
 }
 
 /// What a reader found. It sends this twice: what is known without the firmware, then all.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 struct Answer {
     device: Device,
     unread: Vec<Unread>,
@@ -75,29 +76,68 @@ fn answer(root: &Root, look: &Look<'_>, device: &Device, is_complete: bool) -> A
     }
 }
 
-/// Reads the device `name`, and gives what is known without the firmware to `early`.
-fn read(name: &str, request: &Request, early: impl FnOnce(Answer)) -> Answer {
-    let root = match request.is_recording {
-        true => Root::recording("/"),
-        false => Root::new("/"),
-    };
-    let mut look = Look::new(&root);
-    look.depth = request.depth.clone();
-    let mut device = identify(&mut look, name);
-    early(answer(&root, &look, &device, false));
-    // EPROTONOSUPPORT until ib_core is loaded.
-    complete(&mut look, Rdma::open().ok().as_ref(), &mut device);
-    answer(&root, &look, &device, true)
+/// What a worker keeps from one request to the next.
+#[derive(Debug, Default)]
+struct Kept {
+    rdma: Option<Rdma>,
+    /// What identifies the device, with its index.
+    identity: Option<Device>,
+    /// What the master knows without the firmware.
+    told: Option<Answer>,
+}
+
+impl Kept {
+    /// Reads the device `name`, and gives what is known without the firmware to `early`, if that is
+    /// news.
+    fn read(
+        &mut self,
+        name: &str,
+        request: &Request,
+        early: impl FnOnce(Option<&Answer>, Option<&Rdma>),
+    ) -> Answer {
+        let root = match request.is_recording {
+            true => Root::recording("/"),
+            false => Root::new("/"),
+        };
+        let mut look = Look::new(&root);
+        look.depth = request.depth.clone();
+        if self.rdma.is_none() {
+            // EPROTONOSUPPORT until ib_core is loaded.
+            self.rdma = Rdma::open().ok();
+        }
+        let is_short = !request.is_recording && request.depth != Depth::All;
+        let identity = self.identity.take().filter(|_| is_short);
+        let again = identity.zip(self.rdma.as_ref());
+        let again = again.and_then(|(known, rdma)| identify_again(&mut look, rdma, &known));
+        let (mut device, reported) = match again {
+            Some((device, reported)) => (device, Some(reported)),
+            None => (identify(&mut look, name), None),
+        };
+        let identity = answer(&root, &look, &device, false);
+        let is_news = self.told.as_ref() != Some(&identity);
+        self.told = Some(identity);
+        early(self.told.as_ref().filter(|_| is_news), self.rdma.as_ref());
+        let identity = device.clone();
+        complete(&mut look, self.rdma.as_ref(), reported, &mut device);
+        if look.unread.is_empty() {
+            self.identity = device.ifindex.map(|index| Device {
+                ifindex: Some(index),
+                ..identity
+            });
+        } else {
+            self.rdma = None;
+        }
+        answer(&root, &look, &device, true)
+    }
 }
 
 /// The asynchronous events of the device.
-fn open_events(name: &str) -> Result<AsyncEvents, String> {
-    let rdma = Rdma::open().map_err(|e| e.to_string())?;
+fn open_events(name: &str, rdma: &Rdma) -> Result<AsyncEvents, String> {
     let devices = rdma.devices().map_err(|e| e.to_string())?;
     let device = devices.into_iter().find(|device| device.name == name);
     let index = device.ok_or("no such device")?.index;
     let root = Root::new("/");
-    let file = chardev::name(&root, &rdma, (index, name), Kind::Uverbs);
+    let file = chardev::name(&root, rdma, (index, name), Kind::Uverbs);
     AsyncEvents::open(&file.map_err(|e| e.to_string())?).map_err(|e| e.to_string())
 }
 
@@ -106,6 +146,7 @@ fn open_events(name: &str) -> Result<AsyncEvents, String> {
 pub fn serve(name: &str) -> io::Result<()> {
     let master = Master::of_process();
     let mut events: Option<AsyncEvents> = None;
+    let mut kept = Kept::default();
     loop {
         if let Some(open) = &events
             && master.is_readable_first(open.as_fd())?
@@ -122,15 +163,17 @@ pub fn serve(name: &str) -> io::Result<()> {
             request => request?,
         };
         let mut sent = Ok(());
-        let early = |identity| {
-            sent = master.send(&Message::Found(Box::new(identity)));
+        let early = |identity: Option<&Answer>, rdma: Option<&Rdma>| {
+            if let Some(identity) = identity {
+                sent = master.send(&Message::Found(Box::new(identity.clone())));
+            }
             // The event file is open before the state is read, or an event in between is lost.
             events = match (request.wants_events, events.take()) {
-                (true, None) => open_events(name).ok(),
+                (true, None) => rdma.and_then(|rdma| open_events(name, rdma).ok()),
                 (wants_events, open) => open.filter(|_| wants_events),
             };
         };
-        let whole = read(name, &request, early);
+        let whole = kept.read(name, &request, early);
         let whole = Answer {
             has_events: events.is_some(),
             ..whole
@@ -153,13 +196,57 @@ struct Reader {
     identity: Answer,
     /// The request without an answer, and its time in ns since kernel start.
     open: Option<(Request, u64)>,
-    answer: Option<Answer>,
+    /// The last request with its answer.
+    answer: Option<(Request, Answer)>,
+    /// The device had an event since that answer.
+    is_changed: bool,
     /// Nothing touches the device again.
     is_given_up: bool,
     failure: Option<io::Error>,
 }
 
+/// Whether every change of the ports has an event of the device. A port on its way gets its
+/// attributes one by one, and older kernels than 5.6 tell of an event before they have them all; an
+/// Ethernet port follows its network interface.
+fn is_at_rest(device: &Device) -> bool {
+    let is_set = |number: Option<u32>| number.is_some_and(|number| number != 0);
+    !device.ports.is_empty()
+        && device.ports.iter().all(|port| {
+            port.link_layer == Some(LinkLayer::InfiniBand)
+                && port.state == Some(PortState::Active)
+                && port.port_guid.is_some()
+                && is_set(port.lid)
+                && is_set(port.sm_lid)
+        })
+}
+
 impl Reader {
+    /// Whether the last answer is still true, as far as the device has told.
+    fn is_current(&mut self, request: &Request) -> bool {
+        self.hear();
+        let is_held = self.worker.is_some() && self.has_events && !self.is_changed;
+        let is_answer = |(of, answer): &(Request, Answer)| {
+            let lacks = |pkey| !answer.device.ports.iter().all(|p| p.pkeys.contains(pkey));
+            let is_complete = match &request.depth {
+                Depth::Partitions(required) => !required.iter().any(lacks),
+                _ => true,
+            };
+            of == request && is_complete && answer.unread.is_empty() && is_at_rest(&answer.device)
+        };
+        is_held && self.open.is_none() && self.answer.as_ref().is_some_and(is_answer)
+    }
+
+    /// Takes what the reader has told since its last answer.
+    fn hear(&mut self) {
+        while let Some(worker) = self.worker.as_ref().filter(|_| self.open.is_none()) {
+            match worker.receive::<Message>() {
+                Ok(None) => return,
+                Ok(Some(_)) => self.is_changed = true,
+                Err(error) => self.fail(error),
+            }
+        }
+    }
+
     /// Sends the request, unless an earlier one is not answered yet.
     fn ask(&mut self, name: &str, request: &Request, start: Start) {
         self.answer = None;
@@ -180,6 +267,7 @@ impl Reader {
     }
 
     fn send(&mut self, request: &Request) {
+        self.is_changed = false;
         let sent = self.worker.as_ref().map(|worker| worker.send(request));
         match sent {
             Some(Err(error)) => self.fail(error),
@@ -197,7 +285,7 @@ impl Reader {
     }
 
     fn fail(&mut self, error: io::Error) {
-        self.has_events = false;
+        (self.has_events, self.answer) = (false, None);
         (self.worker, self.open, self.failure) = (None, None, Some(error));
     }
 
@@ -213,7 +301,7 @@ impl Reader {
                     self.has_events = found.has_events;
                     let is_same = self.open.take().is_some_and(|(open, _)| open == *request);
                     match is_same {
-                        true => self.answer = Some(*found),
+                        true => self.answer = Some((request.clone(), *found)),
                         false => self.send(request),
                     }
                 }
@@ -237,10 +325,10 @@ impl Reader {
     /// What is known of the device.
     fn device(&mut self, name: &str, look: &mut Look<'_>) -> Device {
         let ports = format!("{CLASS}/{name}/ports");
-        if let Some(answer) = self.answer.take() {
-            look.root().adopt(answer.files);
-            look.unread.extend(answer.unread);
-            return answer.device;
+        if let Some((_, answer)) = &self.answer {
+            look.root().adopt(answer.files.clone());
+            look.unread.extend(answer.unread.iter().cloned());
+            return answer.device.clone();
         }
         look.root().adopt(self.identity.files.clone());
         look.unread.extend(self.identity.unread.iter().cloned());
@@ -294,8 +382,9 @@ impl Readers {
         }
     }
 
-    /// Reads the devices with these names, side by side.
-    pub fn read(&self, names: &[String], look: &mut Look<'_>) -> Vec<Device> {
+    /// Reads the devices with these names, side by side. Unless `is_all`, a device at rest that has
+    /// had no event is not read again.
+    pub fn read(&self, names: &[String], look: &mut Look<'_>, is_all: bool) -> Vec<Device> {
         let mut readers = self.readers.borrow_mut();
         let request = |name: &String| Request {
             depth: look.depth.clone(),
@@ -310,7 +399,10 @@ impl Readers {
         let deadline = Instant::now() + self.budget;
         for name in names {
             let reader = readers.entry(name.clone()).or_default();
-            reader.ask(name, &request(name), self.start);
+            let request = request(name);
+            if is_all || !reader.is_current(&request) {
+                reader.ask(name, &request, self.start);
+            }
         }
         loop {
             for (name, reader) in readers.iter_mut() {

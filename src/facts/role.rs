@@ -156,7 +156,7 @@ fn is_nvswitch(device: &Device, look: &mut Look<'_>) -> bool {
     };
     let function = format!("/sys/bus/pci/devices/{address}");
     if !device.ports.iter().any(is_infiniband)
-        || look.text(&format!("{function}/vendor")).as_deref() != Some(NVIDIA)
+        || look.constant(&format!("{function}/vendor")).as_deref() != Some(NVIDIA)
     {
         return false;
     }

@@ -4,7 +4,9 @@
 
 use std::net::IpAddr;
 
-use super::{Look, Netdev, rtnetlink};
+use super::links::Links;
+use super::rtnetlink::Dumps;
+use super::{Look, Netdev};
 use crate::inet::{Address, Route};
 
 /// RTF_UP and RTF_REJECT (linux/route.h), RTF_LOCAL (linux/ipv6_route.h).
@@ -40,13 +42,13 @@ struct Line<'a> {
 }
 
 /// Adds the routes to their interfaces.
-pub(super) fn add(netdevs: &mut [Netdev], look: &mut Look<'_>) {
+pub(super) fn add(netdevs: &mut [Netdev], look: &mut Look<'_>, links: &mut Links) {
     if !look.root().is_live() {
         return add_saved(netdevs, look);
     }
     look.keep(V4);
     look.keep(V6);
-    match rtnetlink::routes() {
+    match links.dump(Dumps::routes) {
         Ok(routes) => {
             for through in routes {
                 let index = Some(through.index);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The addresses and routes of this network namespace: each a complete dump of rtnetlink(7), or an
-//! error.
+//! The links, addresses and routes of this network namespace: each a complete dump of rtnetlink(7),
+//! or an error.
 
 use std::net::IpAddr;
 
@@ -8,14 +8,17 @@ use netlink_packet_core::{DecodeError, Emitable, NlasIterator};
 use nix::sys::socket::SockProtocol;
 use rtnetlink::packet_route::AddressFamily;
 use rtnetlink::packet_route::address::AddressHeader;
+use rtnetlink::packet_route::link::LinkHeader;
 use rtnetlink::packet_route::route::{RouteFlags, RouteHeader, RouteType};
 
 use crate::inet::{self, Route};
-use crate::rdma::netlink::wire::{Attribute, Request, number};
+use crate::rdma::netlink::wire::{Attribute, Request, number, text};
 use crate::rdma::netlink::{Error, Socket};
 
 /// linux/if_addr.h.
 const IFA_FLAGS: u16 = 8;
+/// RTEXT_FILTER_SKIP_STATS (linux/rtnetlink.h): no counters, which change all the time.
+const SKIP_STATS: u32 = 1 << 3;
 /// Bytes of struct rtnexthop (linux/rtnetlink.h).
 const NEXT_HOP: usize = 8;
 
@@ -39,27 +42,103 @@ pub(super) struct Through {
     pub route: Route,
 }
 
-/// All addresses of both families.
-pub(super) fn addresses() -> Result<Vec<Address>, Error> {
-    dump(libc::RTM_GETADDR, &AddressHeader::default(), address)
+/// A network interface, as far as rtnetlink reports what is read of it (`rtnl_fill_ifinfo` of
+/// net/core/rtnetlink.c). Two equal messages: no attribute of the interface has changed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Link {
+    /// Index.
+    pub index: u32,
+    /// Name.
+    pub name: String,
+    /// `ARPHRD_*`.
+    pub hardware_type: u16,
+    /// `IFF_*`.
+    pub flags: u32,
+    /// MTU in bytes.
+    pub mtu: Option<u32>,
+    /// Carrier, whether the interface is up or down.
+    pub carrier: Option<bool>,
+    /// Number of the operational state (RFC 2863, linux/if.h).
+    pub operstate: Option<u8>,
+    /// Index of the interface below.
+    pub lower: Option<u32>,
+    /// Hardware address.
+    pub address: Vec<u8>,
+    /// Broadcast address: of IPoIB with the P_Key.
+    pub broadcast: Vec<u8>,
+    /// The driver's own attributes (IFLA_LINKINFO), undecoded.
+    pub info: Option<Vec<u8>>,
 }
 
-/// The routes that /proc/net/route and /proc/net/ipv6_route show. IPv4: the main table and the
-/// first next hop. IPv6: all tables and all next hops. Reject routes and local routes are left out.
-pub(super) fn routes() -> Result<Vec<Through>, Error> {
-    dump(libc::RTM_GETROUTE, &RouteHeader::default(), route)
+/// A socket for dumps.
+#[derive(Debug)]
+pub(super) struct Dumps(Socket);
+
+impl Dumps {
+    pub(super) fn open() -> Result<Dumps, Error> {
+        let socket = Socket::open(SockProtocol::NetlinkRoute);
+        socket.map(Dumps).map_err(Error::Socket)
+    }
+
+    /// All interfaces.
+    pub(super) fn links(&self) -> Result<Vec<Link>, Error> {
+        let header = LinkHeader::default();
+        let request = Request::dump_of(libc::RTM_GETLINK, &header);
+        self.0
+            .dump(&request.u32(libc::IFLA_EXT_MASK, SKIP_STATS), link)
+    }
+
+    /// All addresses of both families.
+    pub(super) fn addresses(&self) -> Result<Vec<Address>, Error> {
+        self.dump(libc::RTM_GETADDR, &AddressHeader::default(), address)
+    }
+
+    /// The routes that /proc/net/route and /proc/net/ipv6_route show. IPv4: the main table and the
+    /// first next hop. IPv6: all tables and all next hops. Reject routes and local routes are left
+    /// out.
+    pub(super) fn routes(&self) -> Result<Vec<Through>, Error> {
+        self.dump(libc::RTM_GETROUTE, &RouteHeader::default(), route)
+    }
+
+    /// The default header has family 0, which requests all families (`rtnl_dump_all` of
+    /// net/core/rtnetlink.c).
+    fn dump<T: IntoIterator>(
+        &self,
+        kind: u16,
+        header: &impl Emitable,
+        read: fn(&[u8]) -> Result<T, DecodeError>,
+    ) -> Result<Vec<T::Item>, Error> {
+        let answers = self.0.dump(&Request::dump_of(kind, header), read)?;
+        Ok(answers.into_iter().flatten().collect())
+    }
 }
 
-/// The default header has family 0, which requests all families (`rtnl_dump_all` of
-/// net/core/rtnetlink.c).
-fn dump<T: IntoIterator>(
-    kind: u16,
-    header: &impl Emitable,
-    read: fn(&[u8]) -> Result<T, DecodeError>,
-) -> Result<Vec<T::Item>, Error> {
-    let socket = Socket::open(SockProtocol::NetlinkRoute).map_err(Error::Socket)?;
-    let answers = socket.dump(&Request::dump_of(kind, header), read)?;
-    Ok(answers.into_iter().flatten().collect())
+fn link(message: &[u8]) -> Result<Link, DecodeError> {
+    let header = LinkHeader::parse(message)?;
+    let mut link = Link {
+        index: header.index,
+        hardware_type: header.link_layer_type.into(),
+        flags: header.flags.bits(),
+        ..Link::default()
+    };
+    for attribute in attributes(message, &header) {
+        let attribute = attribute?;
+        match attribute.kind() {
+            libc::IFLA_IFNAME => link.name = text(&attribute)?,
+            libc::IFLA_MTU => link.mtu = Some(number(&attribute)?),
+            libc::IFLA_CARRIER => link.carrier = Some(number::<u8>(&attribute)? != 0),
+            libc::IFLA_OPERSTATE => link.operstate = Some(number(&attribute)?),
+            libc::IFLA_LINK => link.lower = Some(number(&attribute)?),
+            libc::IFLA_ADDRESS => link.address = attribute.value().to_vec(),
+            libc::IFLA_BROADCAST => link.broadcast = attribute.value().to_vec(),
+            libc::IFLA_LINKINFO => link.info = Some(attribute.value().to_vec()),
+            _ => {}
+        }
+    }
+    match link.name.is_empty() {
+        true => Err("link without a name".into()),
+        false => Ok(link),
+    }
 }
 
 fn address(message: &[u8]) -> Result<Option<Address>, DecodeError> {
@@ -197,6 +276,7 @@ fn ip(attribute: &Attribute<'_>) -> Result<IpAddr, DecodeError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rtnetlink::packet_route::link::LinkFlags;
 
     const V4: u8 = libc::AF_INET as u8;
     const V6: u8 = libc::AF_INET6 as u8;
@@ -234,6 +314,47 @@ mod tests {
         assert_eq!(addresses.bytes(7)[16..], [0; 8]);
         let routes = Request::dump_of(libc::RTM_GETROUTE, &RouteHeader::default());
         assert_eq!(routes.bytes(7)[16..], [0; 12]);
+    }
+
+    #[test]
+    fn a_link_has_its_attributes() {
+        let header = LinkHeader {
+            index: 7,
+            link_layer_type: 32.into(),
+            flags: LinkFlags::Up | LinkFlags::LowerUp,
+            ..LinkHeader::default()
+        };
+        let mut message = vec![0; header.buffer_len()];
+        header.emit(&mut message);
+        let attributes = [
+            attribute(libc::IFLA_IFNAME, b"ib0\0"),
+            attribute(libc::IFLA_MTU, &2044u32.to_ne_bytes()),
+            attribute(libc::IFLA_CARRIER, &[1]),
+            attribute(libc::IFLA_OPERSTATE, &[6]),
+            attribute(libc::IFLA_ADDRESS, &[1; 20]),
+            attribute(libc::IFLA_BROADCAST, &[2; 20]),
+            attribute(libc::IFLA_LINKINFO, &[3; 8]),
+            attribute(libc::IFLA_LINK, &3u32.to_ne_bytes()),
+        ];
+        let found = link(&[message.clone(), attributes.concat()].concat()).unwrap();
+        let expected = Link {
+            index: 7,
+            name: "ib0".to_owned(),
+            hardware_type: 32,
+            flags: 0x1_0001,
+            mtu: Some(2044),
+            carrier: Some(true),
+            operstate: Some(6),
+            lower: Some(3),
+            address: vec![1; 20],
+            broadcast: vec![2; 20],
+            info: Some(vec![3; 8]),
+        };
+        assert_eq!(found, expected);
+        let nameless = link(&message).unwrap_err();
+        assert_eq!(nameless.to_string(), "link without a name");
+        let cut = [&message[..], &attribute(libc::IFLA_MTU, &[1, 2])].concat();
+        assert!(link(&cut).is_err() && link(&message[..15]).is_err());
     }
 
     #[test]
@@ -337,6 +458,7 @@ mod tests {
                 }
             }
             let _found = address(&message);
+            let _found = link(&message);
             for found in route(&message).unwrap_or_default() {
                 proptest::prop_assert_eq!(found.route.network.address.is_ipv4(), is_ipv4);
             }

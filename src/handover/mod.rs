@@ -5,6 +5,7 @@
 mod leases;
 
 pub mod dracut;
+pub mod gauges;
 pub mod peers;
 pub mod saved;
 pub mod timeline;
@@ -151,7 +152,6 @@ pub struct Link {
 /// An RDMA device that does not answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Silent {
-    /// Its name.
     pub ifname: String,
     /// Time of the request without an answer, ns since kernel start.
     pub since_ns: u64,
@@ -351,8 +351,9 @@ pub fn state_for_service(root: &Root) -> Result<Option<State>> {
     };
     let path = std::path::Path::new(&directory).join(STATE);
     match std::fs::read(&path) {
-        // The unit passes an empty credential if the file does not exist.
-        Ok(bytes) if bytes.is_empty() => Ok(None),
+        // The unit passes a line without text if the file does not exist: systemd ignores
+        // `SetCredential=` with an empty value.
+        Ok(bytes) if bytes.trim_ascii().is_empty() => Ok(None),
         Ok(bytes) => parse(STATE, &bytes, root.boot_id().as_deref()).map(Some),
         Err(e) if e.kind() == io::ErrorKind::NotFound => read_state(root),
         Err(e) => Err(Error::io(path.display(), "cannot be read", &e)),

@@ -38,14 +38,6 @@ pub fn routes(lease: &Lease) -> Vec<Route> {
     wish.all_routes().copied().chain(defaults).collect()
 }
 
-/// The address of a lease with its prefix.
-pub fn address(lease: &Lease) -> Address {
-    Address {
-        address: lease.address.into(),
-        prefix: lease.prefix,
-    }
-}
-
 fn gone(had: &[Route], has: &[Route]) -> impl Iterator<Item = Route> {
     had.iter().filter(|route| !has.contains(route)).copied()
 }
@@ -107,7 +99,7 @@ pub fn changes(
     netdev: &Netdev,
 ) -> Vec<Setting> {
     let mut changes = Vec::new();
-    let (old, new) = (address(before), address(after));
+    let (old, new) = (before.interface_address(), after.interface_address());
     if old != new {
         changes.push(Setting::AddAddress(new, None));
     }
@@ -182,7 +174,13 @@ mod tests {
         let (before, after) = (lease(before), lease(after));
         let had = routes(&before);
         let stay = if wish.keep {
-            kept(&had, &routes(&after), address(&after), servers, &had)
+            kept(
+                &had,
+                &routes(&after),
+                after.interface_address(),
+                servers,
+                &had,
+            )
         } else {
             Vec::new()
         };
@@ -326,7 +324,13 @@ mod tests {
                     .collect();
                 let after = lease(&format!(r#","classless_routes":[{}]"#, many.join(",")));
                 let has = routes(&after);
-                let stay = kept(&had, &has, address(&after), &servers, &routes(&first));
+                let stay = kept(
+                    &had,
+                    &has,
+                    after.interface_address(),
+                    &servers,
+                    &routes(&first),
+                );
                 assert_eq!(stay, routes(&first));
                 let changes = changes(&before, &had, &after, &stay, &root, &Netdev::default());
                 had.extend(changes.iter().filter_map(|change| match change {

@@ -4,7 +4,7 @@
 use futures_util::FutureExt;
 use futures_util::future::{LocalBoxFuture, pending};
 
-use super::changes::{Servers, address, changes, kept, not_applied, routes};
+use super::changes::{Servers, changes, kept, not_applied, routes};
 use super::held::{Accepted, Client, Event, Renewal};
 use super::place::Place;
 use crate::dhcp::Granted;
@@ -105,7 +105,13 @@ impl Client for Four {
         let (had, wish) = (self.routes_of(&before), &self.before.wish);
         let stay = if wish.keep {
             let has = routes(&lease);
-            kept(&had, &has, address(&lease), servers, &self.first_routes)
+            kept(
+                &had,
+                &has,
+                lease.interface_address(),
+                servers,
+                &self.first_routes,
+            )
         } else {
             Vec::new()
         };

@@ -14,6 +14,10 @@ use crate::system::modules::{Found, Index};
 use crate::wish::expectation::ModuleWish;
 use crate::wish::origin::{Origin, Requested};
 
+/// Probes the devices of a driver side by side (Documentation/admin-guide/kernel-parameters.txt,
+/// `module.async_probe`).
+pub const ASYNC_PROBE: &str = "async_probe=1";
+
 /// A PCI function and the driver that binds it.
 struct Hca<'a> {
     function: &'a PciFunction,
@@ -295,7 +299,7 @@ impl Draft<'_> {
 
     fn parameters(&self, name: &str) -> Vec<String> {
         if self.request.async_probe && self.inventory.modules.drives_devices(name) {
-            vec!["async_probe=1".to_owned()]
+            vec![ASYNC_PROBE.to_owned()]
         } else if name == drivers::BONDING {
             // Otherwise the module creates a bond0 with its default mode.
             vec!["max_bonds=0".to_owned()]

@@ -3,7 +3,7 @@
 //! possible on this machine is refused here, before anything is written.
 
 mod candidates;
-mod drivers;
+pub mod drivers;
 pub mod explain;
 mod links;
 mod port_types;
@@ -125,15 +125,11 @@ pub enum Action {
     SetPortType {
         /// Which ports.
         selector: String,
-        /// The type.
         #[serde(serialize_with = "as_word")]
         port_type: PortType,
     },
     /// Set which network namespaces see RDMA devices.
-    SetNetnsMode {
-        /// The mode.
-        mode: NetnsMode,
-    },
+    SetNetnsMode { mode: NetnsMode },
     /// Set the netdev up and add a software RDMA link on it.
     AddLink {
         /// Name of the new RDMA device.

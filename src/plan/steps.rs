@@ -56,7 +56,6 @@ pub enum Expected<'a> {
     },
     /// Create a bond of IPoIB interfaces; set addresses when the bond has carrier.
     MakeBond {
-        /// Its name.
         name: &'a str,
         /// Its interfaces and options.
         bond: &'a BondWish,

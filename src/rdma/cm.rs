@@ -9,6 +9,9 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::OpenOptionsExt;
 
+use serde::{Deserialize, Serialize};
+
+use crate::system::decoder::{Format, decode};
 use crate::system::readiness::OwnsDescriptor;
 
 /// The device of rdma_ucm.
@@ -45,7 +48,7 @@ const RESPONSE: usize = 336;
 const QUERY_RESPONSE: usize = 280;
 
 /// An event of the connection manager (`enum rdma_cm_event_type`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event {
     /// Number of the event type.
     pub kind: u32,
@@ -144,7 +147,9 @@ impl Cm {
     /// The next event; `None` if no event is queued.
     pub fn event(&self) -> io::Result<Option<Event>> {
         match self.query(Command::GetEvent, &[], RESPONSE, |_| {}) {
-            Ok(response) => Ok(event(&response)),
+            // The kernel does not repeat an event.
+            Ok(response) => decode::<Events>(&(), &response)
+                .ok_or_else(|| io::Error::other("the decoder failed")),
             Err(e) if e.raw_os_error() == Some(libc::EAGAIN) => Ok(None),
             Err(e) => Err(e),
         }
@@ -241,6 +246,25 @@ pub fn event(response: &[u8]) -> Option<Event> {
         kind: native(response, 12)?,
         status: native(response, 16)?.cast_signed(),
     })
+}
+
+/// Responses with an event, which contain what the other host sent; none: too short.
+#[derive(Debug)]
+pub struct Events;
+
+impl Format for Events {
+    const NAME: &'static str = "connection";
+    type Context = ();
+    type Value = Option<Event>;
+
+    fn decode((): &(), response: &[u8]) -> Option<Event> {
+        event(response)
+    }
+
+    /// Every number has a meaning ([`super::reach::hear`]).
+    fn is_sound((): &(), _: &Option<Event>) -> bool {
+        true
+    }
 }
 
 #[cfg(test)]

@@ -7,6 +7,8 @@ use std::net::Ipv6Addr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::system::decoder::Format;
+
 #[cfg(test)]
 mod tests;
 
@@ -43,7 +45,7 @@ const COMPONENT_LID: u64 = 1;
 const PORT_INFO_MTU: usize = 4 + 41;
 
 /// A request to the subnet administrator.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Question {
     /// ClassPortInfo: the cheapest request for the subnet administrator.
     ClassPortInfo,
@@ -94,14 +96,14 @@ impl Question {
     }
 
     /// Reads the answer to this request; `None` if `mad` is not that answer.
-    pub fn answer(self, tid: u32, mad: &[u8]) -> Option<Reply<'_>> {
+    fn answer(self, tid: u32, mad: &[u8]) -> Option<Reading<'_>> {
         let [BASE_VERSION, SA_CLASS, SA_CLASS_VERSION, method, ..] = *mad else {
             return None;
         };
         let is_it = method == self.method() | RESPONSE
             && be32(mad, at::TID_LOW)? == tid
             && be16(mad, at::ATTRIBUTE)? == self.attribute();
-        is_it.then_some(Reply {
+        is_it.then_some(Reading {
             status: Status(be16(mad, at::STATUS)?),
             mad,
         })
@@ -152,12 +154,68 @@ impl Status {
     }
 }
 
-/// An answer of the subnet administrator.
+/// An answer of the subnet administrator, as bytes.
 #[derive(Clone, Copy, Debug)]
-pub struct Reply<'a> {
+struct Reading<'a> {
+    status: Status,
+    mad: &'a [u8],
+}
+
+/// A request without an answer, and its transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Awaited {
+    /// The request.
+    pub question: Question,
+    /// Its transaction.
+    pub tid: u32,
+}
+
+/// An answer of the subnet administrator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reply {
     /// Status of the answer.
     pub status: Status,
-    mad: &'a [u8],
+    /// The requested group, if the table has it.
+    pub group: Option<Group>,
+    /// Largest MTU of the requested port in bytes.
+    pub port_mtu: Option<u32>,
+}
+
+/// Datagrams from the umad file; none: not the answer to the awaited request.
+#[derive(Debug)]
+pub struct Replies;
+
+impl Format for Replies {
+    const NAME: &'static str = "mad";
+    type Context = Awaited;
+    type Value = Option<Reply>;
+
+    fn decode(awaited: &Awaited, mad: &[u8]) -> Option<Reply> {
+        let reading = awaited.question.answer(awaited.tid, mad)?;
+        let is_requested = |group: &Group| Question::Group(group.mgid) == awaited.question;
+        let is_port = matches!(awaited.question, Question::PortInfo(_));
+        Some(Reply {
+            status: reading.status,
+            group: reading.groups().find(is_requested),
+            port_mtu: reading.port_mtu().filter(|_| is_port),
+        })
+    }
+
+    fn is_sound(awaited: &Awaited, reply: &Option<Reply>) -> bool {
+        let is_mtu = |bytes: Option<u32>| bytes.is_none() || (1..=5).any(|code| mtu(code) == bytes);
+        let is_rate = |megabits: Option<u32>| {
+            megabits.is_none() || (2..=24).any(|code| rate(code) == megabits)
+        };
+        let is_group = |group: Group| {
+            Question::Group(group.mgid) == awaited.question
+                && is_mtu(group.mtu)
+                && is_rate(group.megabits)
+                && [group.sl, group.scope, group.join_state]
+                    .iter()
+                    .all(|bits| *bits < 16)
+        };
+        reply.is_none_or(|reply| reply.group.is_none_or(is_group) && is_mtu(reply.port_mtu))
+    }
 }
 
 /// The fields of an MCMemberRecord that describe a multicast group.
@@ -183,7 +241,7 @@ pub struct Group {
     pub join_state: u8,
 }
 
-impl<'a> Reply<'a> {
+impl<'a> Reading<'a> {
     /// The records of the table; the header gives their distance in bytes.
     fn records(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
         // In units of 8 bytes. 0 means that no record follows.
@@ -193,12 +251,12 @@ impl<'a> Reply<'a> {
     }
 
     /// The multicast groups of the table.
-    pub fn groups(&self) -> impl Iterator<Item = Group> + use<'a> {
+    fn groups(&self) -> impl Iterator<Item = Group> + use<'a> {
         self.records().filter_map(group)
     }
 
     /// Largest MTU of the port in bytes, as the subnet administrator reports it.
-    pub fn port_mtu(&self) -> Option<u32> {
+    fn port_mtu(&self) -> Option<u32> {
         let code = self.records().next()?.get(PORT_INFO_MTU)? & 0x0f;
         mtu(code)
     }

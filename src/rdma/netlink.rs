@@ -265,6 +265,12 @@ impl Rdma {
         self.socket.dump(&Request::dump(Op::Get), wire::device)
     }
 
+    /// One device. EINVAL: no such device.
+    pub fn device(&self, dev_index: u32) -> Result<Device> {
+        let request = Request::ask(Op::Get).u32(attr::DEV_INDEX, dev_index);
+        self.socket.ask(&request, wire::device)
+    }
+
     /// All ports of a device. EINVAL: no such device.
     pub fn ports(&self, dev_index: u32) -> Result<Vec<Port>> {
         let request = Request::dump(Op::PortGet).u32(attr::DEV_INDEX, dev_index);

@@ -7,7 +7,7 @@ use std::net::Ipv6Addr;
 
 use serde::{Deserialize, Serialize};
 
-use super::mad::{Group, Question, Status};
+use super::mad::{Awaited, Group, Question, Reply, Status};
 
 /// Result of the requests for one interface.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,7 +47,6 @@ pub enum Answer {
     NoGroup,
     /// The broadcast group exists.
     Joinable {
-        /// The group.
         group: Group,
         /// Largest MTU of the port in bytes, as the subnet administrator reports it.
         port_mtu: Option<u32>,
@@ -83,9 +82,9 @@ enum Step {
 
 /// Outcome of a request.
 #[derive(Clone, Copy, Debug)]
-pub enum Heard<'a> {
-    /// A datagram was received.
-    Reply(&'a [u8]),
+pub enum Heard {
+    /// A datagram was received; none: not the answer to the awaited request.
+    Reply(Option<Reply>),
     /// The kernel reported the timeout.
     Silence,
 }
@@ -141,6 +140,14 @@ impl Interview {
         }
     }
 
+    /// The request whose answer is next.
+    pub fn awaited(&self) -> Awaited {
+        Awaited {
+            question: self.subject(),
+            tid: self.tid,
+        }
+    }
+
     /// The datagram to send next.
     pub fn question(&self) -> [u8; super::mad::MAD] {
         self.subject().bytes(self.tid)
@@ -169,12 +176,10 @@ impl Interview {
     }
 
     /// Takes the outcome of the last request and returns the next step.
-    pub fn hear(&mut self, heard: Heard<'_>) -> Next {
+    pub fn hear(&mut self, heard: Heard) -> Next {
         let reply = match heard {
-            Heard::Reply(mad) => match self.subject().answer(self.tid, mad) {
-                Some(reply) => Some(reply),
-                None => return Next::Wait,
-            },
+            Heard::Reply(None) => return Next::Wait,
+            Heard::Reply(reply) => reply,
             Heard::Silence => None,
         };
         let next = match (self.step, reply) {
@@ -188,7 +193,7 @@ impl Interview {
             }
             (Step::Alive { .. }, Some(_)) => return Next::Done(Answer::Alive),
             (Step::Group { grh, mgid }, Some(reply)) => {
-                let group = reply.groups().find(|group| group.mgid == mgid);
+                let group = reply.group.filter(|group| group.mgid == mgid);
                 match (reply.status, group) {
                     (Status::OK, Some(group)) => Step::Port { grh, group },
                     (Status::OK | Status::NO_RECORDS, None) | (Status::NO_RECORDS, Some(_)) => {
@@ -199,7 +204,7 @@ impl Interview {
             }
             (Step::Port { group, .. }, reply) => {
                 let answered = reply.filter(|reply| reply.status == Status::OK);
-                let port_mtu = answered.and_then(|reply| reply.port_mtu());
+                let port_mtu = answered.and_then(|reply| reply.port_mtu);
                 return Next::Done(Answer::Joinable { group, port_mtu });
             }
         };

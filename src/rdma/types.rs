@@ -269,7 +269,6 @@ pub struct Identity {
 pub enum Key {
     /// GUID of the RDMA device.
     NodeGuid(Guid),
-    /// GUID of the port.
     PortGuid(Guid),
     /// Name of the device on its bus.
     BusAddress(String),

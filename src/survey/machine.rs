@@ -1,86 +1,36 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the facts do not have: PCI functions and their drivers, versions, and the kernel's lines about
-//! RDMA devices.
+//! What an archive has beside the facts: the census of HCAs as claims, versions, and the kernel's
+//! lines about RDMA devices.
 
 use std::fmt::Write as _;
 
 use super::claim::Claim;
 use crate::error::errno_text;
-use crate::facts::Facts;
-use crate::plan::Inventory;
+use crate::facts::{Facts, Function};
 use crate::system::clock::seconds;
 use crate::system::kmsg;
 use crate::system::root::Root;
 
-/// PCI classes of InfiniBand controllers and of Fabric controllers (PCI Code and ID Assignment
-/// Specification): network 02, InfiniBand 07; serial bus 0c, InfiniBand 06.
-const CLASSES: [&str; 2] = ["0x0207", "0x0c06"];
-
-/// A function of the PCI bus that is an HCA by its class or by an alias of an HCA driver.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Function {
-    /// `0000:81:00.0`.
-    pub address: String,
-    /// `class` of sysfs: `0x020700`.
-    pub class: String,
-    /// `vendor:device`, four hexadecimal digits each.
-    pub id: String,
-    /// The bound driver.
-    pub driver: Option<String>,
-}
-
-/// The HCAs on the PCI bus.
-pub fn functions(root: &Root) -> Result<Vec<Function>, String> {
-    let inventory = Inventory::read(root).map_err(|e| e.to_string())?;
-    let mut found = Vec::new();
-    for function in inventory.pci {
-        let base = format!("/sys/bus/pci/devices/{}", function.address);
-        let text = |file: &str| {
-            let text = root.text(&format!("{base}/{file}"));
-            text.map_err(|e| format!("{base}/{file}: {}", errno_text(&e)))
-        };
-        let class = text("class")?;
-        let is_hca = CLASSES.iter().any(|prefix| class.starts_with(prefix))
-            || !inventory
-                .modules
-                .for_modalias(&function.modalias)
-                .is_empty();
-        if is_hca {
-            let hex = |text: String| text.trim_start_matches("0x").to_owned();
-            let id = format!("{}:{}", hex(text("vendor")?), hex(text("device")?));
-            found.push(Function {
-                address: function.address,
-                class,
-                id,
-                driver: function.driver,
-            });
-        }
-    }
-    Ok(found)
-}
-
-/// PURE: each HCA on the bus has a driver and an RDMA device.
-pub fn census(functions: &[Function], facts: &Facts) -> Vec<Claim> {
+/// PURE: each HCA on the bus that must have an RDMA device has one.
+pub fn census(facts: &Facts) -> Vec<Claim> {
     let claim = |function: &Function| {
-        let mut devices = facts.devices.iter();
-        let is_its = |address: Option<&str>| address == Some(function.address.as_str());
-        let device = devices.find(|device| is_its(device.bus_address.as_deref()));
-        let driver = function.driver.as_deref();
+        let devices = match function.devices.is_empty() {
+            true => "none".to_owned(),
+            false => function.devices.join(" "),
+        };
         let what = format!(
-            "{} class {}: driver {}, RDMA device {}",
+            "{} class {}: driver {}, RDMA device {devices}",
             function.id,
             function.class,
-            driver.unwrap_or("none"),
-            device.map_or("none", |device| device.ifname.as_str()),
+            function.driver.as_deref().unwrap_or("none"),
         );
-        let result = match (driver, device) {
-            (None, _) => Err("no driver is bound"),
-            (Some(_), None) => Err("the driver has registered no RDMA device"),
-            (Some(_), Some(_)) => Ok(()),
+        let result = match function.is_missing() {
+            true => Err(function.sentence()),
+            false => Ok(()),
         };
         Claim::new(function.address.clone(), what, result)
     };
-    functions.iter().map(claim).collect()
+    facts.functions.iter().map(claim).collect()
 }
 
 /// Versions of this program, the kernel, the distribution and the loaded RDMA modules, one a line.
@@ -115,10 +65,10 @@ pub fn versions(root: &Root, facts: &Facts) -> String {
 }
 
 /// The kernel's own lines about RDMA devices, with the seconds since kernel start.
-pub fn kernel_lines(facts: &Facts, functions: &[Function]) -> String {
+pub fn kernel_lines(facts: &Facts) -> String {
     match kmsg::all_kernel_records() {
         Ok(records) => {
-            let names = names(facts, functions);
+            let names = names(facts);
             let lines = records.iter().filter(|(_, line)| is_about(line, &names));
             lines
                 .map(|(micros, line)| {
@@ -131,7 +81,7 @@ pub fn kernel_lines(facts: &Facts, functions: &[Function]) -> String {
 }
 
 /// Names of modules, drivers, devices and interfaces with which the kernel begins its lines.
-fn names(facts: &Facts, functions: &[Function]) -> Vec<String> {
+fn names(facts: &Facts) -> Vec<String> {
     let mut names = vec!["infiniband".to_owned(), "softib".to_owned()];
     names.extend(kernel_cmdline::RDMA_MODULES.iter().map(ToString::to_string));
     for device in &facts.devices {
@@ -142,7 +92,12 @@ fn names(facts: &Facts, functions: &[Function]) -> Vec<String> {
     }
     let ipoib = facts.netdevs.iter().filter(|n| n.ipoib.is_some());
     names.extend(ipoib.map(|netdev| netdev.ifname.clone()));
-    names.extend(functions.iter().map(|function| function.address.clone()));
+    names.extend(
+        facts
+            .functions
+            .iter()
+            .map(|function| function.address.clone()),
+    );
     names
 }
 
@@ -158,41 +113,48 @@ fn is_about(line: &str, names: &[String]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::facts::Device;
+    use crate::facts::functions::Module;
+    use crate::system::modules::InitState;
 
     #[test]
     fn the_census_names_what_is_dead() {
-        let function = |address: &str, driver: Option<&str>| Function {
+        let function = |address: &str, driver: Option<&str>, device: Option<&str>| Function {
             address: address.into(),
-            class: "0x020700".into(),
+            class: "0207".into(),
             id: "15b3:101b".into(),
             driver: driver.map(str::to_owned),
+            modules: ["mlx5_core", "mlx5_ib"]
+                .map(|name| Module {
+                    name: name.to_owned(),
+                    state: Some(InitState::Live),
+                })
+                .into(),
+            devices: device.into_iter().map(str::to_owned).collect(),
+            expected: true,
+            ..Function::default()
         };
-        let functions = [
-            function("0000:81:00.0", Some("mlx5_core")),
-            function("0000:82:00.0", Some("mlx5_core")),
-            function("0000:83:00.0", None),
-        ];
         let facts = Facts {
-            devices: vec![Device {
-                ifname: "mlx5_0".into(),
-                bus_address: Some("0000:81:00.0".into()),
-                ..Device::default()
-            }],
+            functions: vec![
+                function("0000:81:00.0", Some("mlx5_core"), Some("mlx5_0")),
+                function("0000:82:00.0", Some("mlx5_core"), None),
+                function("0000:83:00.0", None, None),
+                Function {
+                    expected: false,
+                    ..function("0000:84:00.0", Some("vfio-pci"), None)
+                },
+            ],
             ..Facts::default()
         };
-        let lines: Vec<String> = census(&functions, &facts)
-            .iter()
-            .map(ToString::to_string)
-            .collect();
+        let lines: Vec<String> = census(&facts).iter().map(ToString::to_string).collect();
         assert_eq!(
             lines,
             [
-                "0000:81:00.0 15b3:101b class 0x020700: driver mlx5_core, RDMA device mlx5_0: PASS",
-                "0000:82:00.0 15b3:101b class 0x020700: driver mlx5_core, RDMA device none: \
-                 FAIL: the driver has registered no RDMA device",
-                "0000:83:00.0 15b3:101b class 0x020700: driver none, RDMA device none: \
-                 FAIL: no driver is bound",
+                "0000:81:00.0 15b3:101b class 0207: driver mlx5_core, RDMA device mlx5_0: PASS",
+                "0000:82:00.0 15b3:101b class 0207: driver mlx5_core, RDMA device none: \
+                 FAIL: mlx5_core drives it, mlx5_ib made no RDMA device",
+                "0000:83:00.0 15b3:101b class 0207: driver none, RDMA device none: \
+                 FAIL: mlx5_core is loaded and does not drive it",
+                "0000:84:00.0 15b3:101b class 0207: driver vfio-pci, RDMA device none: PASS",
             ]
         );
     }

@@ -32,21 +32,16 @@ use crate::system::root::Root;
 pub fn report(root: &Root, output: &Path) -> Result<()> {
     let mut archive = Archive::create(output)?;
     let facts = tree::facts(root);
-    let functions = machine::functions(root).unwrap_or_default();
-    add_machine(&mut archive, &facts, &functions)?;
+    add_machine(&mut archive, &facts)?;
     tree::read_rest(root, &facts)?;
     archive.save(root)?;
     archive.finish()
 }
 
-fn add_machine(
-    archive: &mut Archive,
-    facts: &Facts,
-    functions: &[machine::Function],
-) -> Result<()> {
+fn add_machine(archive: &mut Archive, facts: &Facts) -> Result<()> {
     archive.add("facts.json", &handover::json(facts)?);
     archive.add("versions", &machine::versions(&Root::new("/"), facts));
-    archive.add("kernel-log", &machine::kernel_lines(facts, functions));
+    archive.add("kernel-log", &machine::kernel_lines(facts));
     Ok(())
 }
 
@@ -74,16 +69,7 @@ pub fn hardware_report(
         Ok(())
     };
     tell(read_completely(&facts))?;
-    let functions = match machine::functions(root) {
-        Ok(functions) => {
-            tell(machine::census(&functions, &facts))?;
-            functions
-        }
-        Err(why) => {
-            tell(vec![Claim::new("PCI", "census", Err(why))])?;
-            Vec::new()
-        }
-    };
+    tell(machine::census(&facts))?;
     for compared in runtime.block_on(questions::programs()) {
         tell(compared.claims)?;
         archive.add(&compared.name, &compared.output);
@@ -92,7 +78,7 @@ pub fn hardware_report(
     tell(runtime.block_on(questions::administrators(root, rdma.as_ref(), &facts)))?;
     tell(questions::ipoib(&facts))?;
     tell(vec![questions::cost_of_looks(root)])?;
-    add_machine(&mut archive, &facts, &functions)?;
+    add_machine(&mut archive, &facts)?;
     tell(vec![replay(root, &archive, &facts)?])?;
     if let Some(request) = disturbance {
         // The tree shows the machine before the disturbance.

@@ -49,17 +49,13 @@ pub enum Field {
     State,
     /// Physical port state.
     PhysicalState,
-    /// LID.
     Lid,
     /// LID of the subnet manager.
     SmLid,
     /// LID mask count.
     Lmc,
-    /// Link layer.
     LinkLayer,
-    /// GUID of the port.
     PortGuid,
-    /// GUID of the node.
     NodeGuid,
     /// Firmware version.
     Firmware,

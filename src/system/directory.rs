@@ -72,6 +72,16 @@ impl Directory {
         Directory { fd, path }.checked(others)
     }
 
+    /// Opens the directory that the caller of the program named. Another user may own it: a write
+    /// there follows no link, so that user can at most lose the file.
+    pub fn named(path: &str) -> Result<Directory> {
+        let flags = OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
+        let fd = nix::fcntl::open(path, flags, Mode::empty())
+            .map_err(|errno| Error::new(path, "cannot be opened").found(errno.desc()))?;
+        let path = path.to_owned();
+        Ok(Directory { fd, path })
+    }
+
     /// Refuses a directory of another user, and a directory with any of the permissions in
     /// `others`.
     pub(crate) fn checked(self, others: u32) -> Result<Directory> {

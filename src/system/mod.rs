@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Access to the machine: files, clock, kernel log, modules, blacklists, network links, service
-//! manager, workers.
+//! manager, workers, the decoder.
 
 pub mod alarm;
 pub mod arrival;
 pub mod blacklist;
 pub mod clock;
+pub mod confine;
+pub mod decoder;
 pub mod directory;
 pub mod drivers;
 pub mod kmsg;

@@ -18,7 +18,7 @@ const FILE_MAX: u64 = 16 << 20;
 const PAGE: usize = 4096;
 
 /// What was read below the prefix, for `ibboot facts --tree`.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Recorded {
     /// A file's bytes.
     File(Vec<u8>),
@@ -35,6 +35,8 @@ pub struct Root {
     record: Option<RefCell<BTreeMap<PathBuf, Recorded>>>,
     /// Results of [`Root::has_word`], with the errno of a failure.
     words: RefCell<BTreeMap<String, Result<bool, Option<i32>>>>,
+    /// Results of [`Root::constant`].
+    constants: RefCell<BTreeMap<String, String>>,
 }
 
 impl Root {
@@ -44,6 +46,7 @@ impl Root {
             prefix: prefix.into(),
             record: None,
             words: RefCell::default(),
+            constants: RefCell::default(),
         }
     }
 
@@ -53,6 +56,7 @@ impl Root {
             prefix: prefix.into(),
             record: Some(RefCell::new(BTreeMap::new())),
             words: RefCell::default(),
+            constants: RefCell::default(),
         }
     }
 
@@ -150,15 +154,31 @@ impl Root {
     }
 
     fn bytes(&self, path: &str) -> io::Result<Vec<u8>> {
-        to_the_end(self.open(path)?)
+        if !self.is_live() || !path.starts_with("/sys/") {
+            return to_the_end(self.open(path)?);
+        }
+        // The kernel has only regular files here, and shows an attribute of less than a page in one
+        // read (fs/kernfs/file.c).
+        let mut file = self.opened(path)?;
+        let mut bytes = vec![0; PAGE];
+        let length = retried(|| file.read(&mut bytes))?;
+        bytes.truncate(length);
+        match length == PAGE {
+            true => to_the_end(self.opened(path)?),
+            false => Ok(bytes),
+        }
     }
 
-    fn open(&self, path: &str) -> io::Result<fs::File> {
-        let file = OpenOptions::new()
+    fn opened(&self, path: &str) -> io::Result<fs::File> {
+        OpenOptions::new()
             .read(true)
             // O_NONBLOCK: the open of a planted fifo must not wait for a writer.
             .custom_flags(libc::O_NONBLOCK)
-            .open(self.path(path))?;
+            .open(self.path(path))
+    }
+
+    fn open(&self, path: &str) -> io::Result<fs::File> {
+        let file = self.opened(path)?;
         let kind = file.metadata()?.file_type();
         if kind.is_dir() {
             return Err(io::Error::from_raw_os_error(libc::EISDIR));
@@ -203,6 +223,17 @@ impl Root {
     pub fn text(&self, path: &str) -> io::Result<String> {
         let bytes = self.read(path)?;
         Ok(String::from_utf8_lossy(&bytes).trim().to_owned())
+    }
+
+    /// The text of a file that never changes while its device or this boot lasts: read once.
+    pub fn constant(&self, path: &str) -> io::Result<String> {
+        if let Some(text) = self.constants.borrow().get(path) {
+            return Ok(text.clone());
+        }
+        let text = self.text(path)?;
+        let mut constants = self.constants.borrow_mut();
+        constants.insert(path.to_owned(), text.clone());
+        Ok(text)
     }
 
     /// The names in a directory, sorted; numbers inside names sort as numbers.
@@ -298,6 +329,16 @@ impl Root {
             }
         }
         Ok(record.len())
+    }
+}
+
+/// Repeats a read that a signal interrupted.
+fn retried(mut read: impl FnMut() -> io::Result<usize>) -> io::Result<usize> {
+    loop {
+        match read() {
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            result => return result,
+        }
     }
 }
 

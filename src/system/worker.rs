@@ -6,6 +6,7 @@
 use std::io::{self, Stdin};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -39,8 +40,13 @@ impl Worker {
     /// Starts `ibboot worker JOB...`. The job's standard input is its end of the socket; it has no
     /// output, so that no pipe of the caller stays open with it.
     pub fn start(job: &[&str]) -> io::Result<Worker> {
+        Worker::start_program(Path::new(PROGRAM), job)
+    }
+
+    /// Like [`Worker::start`], with another program in the place of the running one.
+    pub fn start_program(program: &Path, job: &[&str]) -> io::Result<Worker> {
         let (mut worker, far) = Worker::pair()?;
-        let child = Command::new(PROGRAM)
+        let child = Command::new(program)
             .arg0("ibboot")
             .arg(COMMAND)
             .args(job)
@@ -191,13 +197,18 @@ pub fn send_to(
 
 /// Receives one message.
 pub fn receive_from<T: DeserializeOwned>(socket: BorrowedFd<'_>, flags: MsgFlags) -> io::Result<T> {
-    let mut buffer = vec![0; MESSAGE];
-    let length = loop {
-        match recv(socket.as_raw_fd(), &mut buffer, flags | MsgFlags::MSG_TRUNC) {
+    let receive = |buffer: &mut [u8], flags| loop {
+        match recv(socket.as_raw_fd(), buffer, flags | MsgFlags::MSG_TRUNC) {
             Err(Errno::EINTR) => {}
-            length => break length?,
+            length => return length,
         }
     };
+    let length = receive(&mut [], flags | MsgFlags::MSG_PEEK)?;
+    if length > MESSAGE {
+        return Err(io::ErrorKind::FileTooLarge.into());
+    }
+    let mut buffer = vec![0; length];
+    let length = receive(&mut buffer, flags)?;
     match buffer.get(..length) {
         Some([]) => Err(io::ErrorKind::UnexpectedEof.into()),
         Some(message) => Ok(serde_json::from_slice(message)?),

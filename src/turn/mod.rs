@@ -25,7 +25,6 @@ pub struct State {
     pub interfaces: Vec<Interface>,
     /// Interfaces of other network modules for which `/sbin/netroot` was held until the verdict.
     pub held: Vec<Held>,
-    /// The last attempt.
     pub last: Option<Attempt>,
     /// The root file system.
     pub root: RootPath,
@@ -92,7 +91,6 @@ pub enum Turn {
     },
     /// Run these steps, one after another, beside dracut's queue.
     Go {
-        /// The steps.
         steps: Vec<Step>,
         /// Interfaces and root file system, for messages.
         what: String,

@@ -32,7 +32,7 @@ struct Case {
     /// Its port, `mlx5_0/1`.
     port: String,
     due: Instant,
-    asking: bool,
+    is_running: bool,
     reply: Option<SaAnswer>,
     /// Interviews in a row with this outcome, silence or an answer.
     repeats: u32,
@@ -60,7 +60,7 @@ impl Administrators {
                 .or_insert_with(|| Case {
                     port: port.clone(),
                     due: now + GRACE + later,
-                    asking: false,
+                    is_running: false,
                     reply: None,
                     repeats: 0,
                     rejoin: None,
@@ -71,19 +71,19 @@ impl Administrators {
     /// Begins an interview about the interface where it is time to.
     fn begin(&mut self, interface: &str, now: Instant) -> Option<Patience> {
         let port = &self.cases.get(interface)?.port;
-        if self.is_asked(port) {
+        if self.is_queried(port) {
             return None;
         }
         let case = self.cases.get_mut(interface).filter(|c| c.due <= now)?;
-        case.asking = true;
+        case.is_running = true;
         let reply = case.reply.as_ref();
         let is_silent = reply.is_some_and(|reply| reply.answer == Answer::Silent);
         Some(if is_silent { PATIENT } else { QUICK })
     }
 
-    fn is_asked(&self, port: &str) -> bool {
-        let asked = |case: &Case| case.asking && case.port == port;
-        self.cases.values().any(asked)
+    fn is_queried(&self, port: &str) -> bool {
+        let is_same = |case: &Case| case.is_running && case.port == port;
+        self.cases.values().any(is_same)
     }
 
     /// An interview has ended. `later`: the jitter of the next one, up to a second.
@@ -101,7 +101,7 @@ impl Administrators {
             } else {
                 0
             };
-            case.asking = false;
+            case.is_running = false;
             case.due = now + pause(case.repeats, later);
             case.reply = Some(reply);
         }
@@ -136,17 +136,18 @@ impl Part for Administrators {
         self.notice(&names.collect(), now, jitter());
         for (interface, port) in troubled {
             if let Some(patience) = self.begin(interface, now) {
-                let asked = about_interface(verdict.root, verdict.rdma, interface, port, patience);
-                self.running.push(interview(asked).boxed_local());
+                let queries =
+                    about_interface(verdict.root, verdict.rdma, interface, port, patience);
+                self.running.push(interview(queries).boxed_local());
             }
         }
     }
 
     fn due(&self) -> Option<Instant> {
-        let waiting = self.cases.values();
-        let waiting = waiting.filter(|case| !self.is_asked(&case.port));
+        let cases = self.cases.values();
+        let cases = cases.filter(|case| !self.is_queried(&case.port));
         let rejoins = self.cases.values().filter_map(|case| case.rejoin);
-        waiting.map(|case| case.due).chain(rejoins).min()
+        cases.map(|case| case.due).chain(rejoins).min()
     }
 
     fn changed(&mut self) -> LocalBoxFuture<'_, Wake> {

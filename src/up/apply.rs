@@ -13,7 +13,7 @@ use super::settings;
 use crate::changes::{CardPort, Change, Need, Setting, What, adopt, route_text};
 use crate::dhcp::hardware::Hardware;
 use crate::error::Error;
-use crate::facts::Facts;
+use crate::facts::{Facts, Touched};
 use crate::rdma::netlink::Rdma;
 use crate::rdma::types::NetnsMode;
 use crate::wish::bond::MODE;
@@ -80,6 +80,7 @@ impl Walk<'_> {
             match applied {
                 Applied::Changed => {
                     is_changed = true;
+                    self.memory.touch(touched(&change.what));
                     if is_of_address(&change.what) {
                         addressed.insert(change.index);
                     }
@@ -201,20 +202,20 @@ impl Walk<'_> {
             return true;
         };
         let reason = match error.errno() {
-            // The interface went while we looked: it may come back.
+            // The interface went since the look: the interface may come back.
             Some(Errno::ENODEV) => return false,
             Some(Errno::EEXIST) => {
                 if let Some(other) = adopt(&mut self.expectation, name, kind, netdev, facts) {
-                    log::info!("{name}: {netdev} carries {other} already: that one is meant");
+                    log::info!("{name}: {netdev} carries {other} already: ibboot uses that link");
                     return true;
                 }
-                // Made since the look: the next one shows it.
+                // Made since the look: the next look shows the link.
                 if self.tried.unseen.insert(name.to_owned()) {
                     return true;
                 }
                 format!("{netdev} carries another software link already")
             }
-            Some(Errno::ENFILE) => format!("the name {name} is taken by another RDMA device"),
+            Some(Errno::ENFILE) => format!("another RDMA device has the name {name}"),
             Some(Errno::EINVAL) => {
                 format!("the kernel refuses a {kind} link {name} on {netdev} (EINVAL): see dmesg")
             }
@@ -229,7 +230,7 @@ impl Walk<'_> {
         false
     }
 
-    /// Asks the link for the address, once. Held: somebody else is known to have it.
+    /// Probes the address by ARP, once. Held: another host is known to have the address.
     fn claim(&mut self, change: &Change, address: Ipv4Addr) -> Applied {
         let name = &change.object;
         let hardware = Hardware::read(self.root, name);
@@ -237,14 +238,14 @@ impl Walk<'_> {
             Ok(true) => Applied::Same,
             Ok(false) => Applied::Held,
             Err(e) => {
-                let what = format!("nobody can be asked whether {address} is free");
+                let what = format!("no ARP probe of {address} can be sent");
                 self.journal.tell_once(name, &Error::io(name, what, &e));
                 Applied::Same
             }
         }
     }
 
-    /// Takes the address away again: somebody turned out to have it.
+    /// Removes the address again: another host was found to have it.
     async fn yield_address(
         &mut self,
         change: &Change,
@@ -252,22 +253,41 @@ impl Walk<'_> {
         owner: &str,
     ) -> Applied {
         let name = &change.object;
-        let error = Error::new(name, format!("address {address} is taken away"))
+        let error = Error::new(name, format!("address {address} removed"))
             .found(format!("{owner} has it"))
             .hint("give this node another address with ip=, or find the other host by its GUID");
-        // Once, whoever else says that he has it.
+        // Once, however many hosts answer.
         let taken = format!("{address} is taken");
         if self.journal.is_first_time(name, &taken) {
             self.journal.tell_once(name, &error);
         }
         let gone = self.net.delete_address(change.index, address.address, None);
         if let Err(why) = gone.await {
-            let what = format!("address {address} cannot be taken away");
+            let what = format!("address {address} cannot be removed");
             self.journal
                 .tell_once(name, &Error::new(name, what).found(why));
             return Applied::Same;
         }
         Applied::Changed
+    }
+}
+
+/// What a change touches beside links, addresses and routes: the uevents of a new device come after
+/// the next look.
+fn touched(what: &What) -> Touched {
+    match what {
+        What::Yield { .. }
+        | What::Set(
+            Setting::Mtu(_)
+            | Setting::Up
+            | Setting::Down
+            | Setting::Sysctl(..)
+            | Setting::AddAddress(..)
+            | Setting::RemoveAddress(_)
+            | Setting::AddRoute(_)
+            | Setting::RemoveRoute(_),
+        ) => Touched::Links,
+        _ => Touched::All,
     }
 }
 
@@ -278,7 +298,7 @@ fn is_of_address(what: &What) -> bool {
     )
 }
 
-/// What was made, in the words of the log; none: it says nothing.
+/// What was made, in the words of the log; none: the log has no line for it.
 fn made(setting: &Setting) -> Option<String> {
     Some(match setting {
         Setting::CreateChild(pkey) => {

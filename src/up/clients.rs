@@ -43,7 +43,9 @@ pub struct Means<'a> {
 
 /// A client on an interface.
 pub trait Client {
+    /// What is requested of the client.
     type Wish: Debug;
+    /// How far the client is, for the facts and for the hand-over.
     type Progress;
 
     /// Does what is due now.
@@ -57,6 +59,7 @@ pub trait Client {
     fn due(&self) -> Option<u64>;
     /// Waits until a message has moved the client.
     async fn changed(&mut self);
+    /// The progress; `gave_up`: no further try follows.
     fn progress(&self, wish: &Self::Wish, gave_up: bool) -> Self::Progress;
 
     /// True: after a message the client has a result for its interface.
@@ -139,14 +142,17 @@ impl<C: Client> Default for Clients<C> {
 }
 
 impl<C: Client> Clients<C> {
+    /// The client on the interface of this index.
     pub fn get(&self, index: u32) -> Option<&Running<C>> {
         self.0.get(&index)
     }
 
+    /// The client on the interface of this index, to be changed.
     pub fn get_mut(&mut self, index: u32) -> Option<&mut Running<C>> {
         self.0.get_mut(&index)
     }
 
+    /// All clients, each with the index of its interface.
     pub fn all(&self) -> impl Iterator<Item = (u32, &Running<C>)> {
         self.0.iter().map(|(index, running)| (*index, running))
     }
@@ -160,6 +166,7 @@ impl<C: Client> Clients<C> {
         stays_here != Some(true)
     }
 
+    /// Puts a client on the interface; a client that is already there is dropped.
     pub fn begin(&mut self, index: u32, wish: C::Wish, client: C, tries: Tries) {
         let running = Running {
             wish,
@@ -171,6 +178,7 @@ impl<C: Client> Clients<C> {
         self.0.insert(index, running);
     }
 
+    /// Drops the client of the interface; its socket is closed.
     pub fn remove(&mut self, index: u32) {
         self.0.remove(&index);
     }

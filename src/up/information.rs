@@ -63,6 +63,7 @@ impl Client for Inquiry {
 }
 
 impl Inquiries {
+    /// No inquiry yet. `is_boot`: the program runs in an initramfs.
     pub fn new(is_boot: bool) -> Inquiries {
         Inquiries {
             clients: Clients::default(),

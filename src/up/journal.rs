@@ -30,10 +30,12 @@ impl Journal {
         }
     }
 
+    /// The phases that were reached, in the order in which they were marked.
     pub fn marks(&self) -> &[Mark] {
         &self.marks
     }
 
+    /// The sentences of all failures, oldest first.
     pub fn failures(&self) -> &[String] {
         &self.failures
     }

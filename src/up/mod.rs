@@ -25,7 +25,7 @@ mod modules;
 mod naming;
 mod outcome;
 mod part;
-mod probing;
+pub mod probing;
 mod rejoin;
 mod servers;
 mod settings;
@@ -43,7 +43,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::Instant;
 
 use crate::error::{Error, Kind, Result};
-use crate::facts::{Facts, Function, Readers};
+use crate::facts::{Facts, Function, Memory, Readers, Touched};
 use crate::handover::{Outcome, Phase};
 use crate::plan::Plan;
 use crate::rdma::netlink::Rdma;
@@ -53,6 +53,7 @@ use crate::system::alarm::Alarm;
 use crate::system::modules::Index;
 use crate::system::net::Net;
 use crate::system::root::Root;
+use crate::system::worker::Worker;
 use crate::verify::report::{LinkReport, Report, Status};
 use crate::verify::verify;
 use crate::wish::expectation::{Expectation, Require};
@@ -72,6 +73,9 @@ struct Walk<'a> {
     index: &'a Index,
     expectation: Expectation,
     readers: Option<Readers>,
+    memory: Memory,
+    /// The start of the last look at everything.
+    looked: Instant,
     rdma: Option<Rdma>,
     net: Net,
     ages: Ages,
@@ -189,6 +193,8 @@ impl<'a> Walk<'a> {
                 ..plan.expectation.clone()
             },
             readers: begun.readers,
+            memory: Memory::default(),
+            looked: Instant::now(),
             rdma: None,
             net: Net::open()?,
             tried: act::Tried::default(),
@@ -196,7 +202,7 @@ impl<'a> Walk<'a> {
             families: families::Families::default(),
             parts: Parts {
                 modules: begun.modules,
-                probing: probing::Probing::new(root),
+                probing: probing::Probing::new(|address| Worker::start(&[probing::JOB, address])),
                 watch: watch::Watch::open(),
                 naming: naming::Naming::default(),
                 speakers: speaker::Speakers::default(),
@@ -263,8 +269,8 @@ impl<'a> Walk<'a> {
     /// Waits until there is a reason to look again. True if that is SIGTERM.
     async fn wait(&mut self, alarms: &mut Alarms) -> bool {
         let is_silent = self.readers.as_ref().is_some_and(Readers::is_any_silent);
-        let soon = Instant::now() + self.parts.watch.interval(is_silent);
-        let soon = self.families.due().map_or(soon, |due| due.min(soon));
+        let safety = self.looked + self.parts.watch.interval(is_silent);
+        let soon = self.families.due().map_or(safety, |due| due.min(safety));
         loop {
             let next = self.parts.next(alarms.deadline.min(soon));
             tokio::select! {
@@ -275,6 +281,10 @@ impl<'a> Walk<'a> {
                     ::log::info!("stopped by SIGTERM");
                     return true;
                 }
+            }
+            // An event may be lost.
+            if Instant::now() >= safety {
+                self.memory.touch(Touched::All);
             }
             return false;
         }
@@ -324,6 +334,7 @@ impl<'a> Walk<'a> {
     /// One look, and what follows from it.
     async fn turn(&mut self) -> (Facts, Report) {
         for loaded in self.parts.modules.ended() {
+            self.memory.touch(Touched::All);
             self.loaded(loaded);
         }
         let mut facts = self.look();
@@ -366,7 +377,12 @@ impl<'a> Walk<'a> {
     fn gather(&mut self) -> Facts {
         let names = self.expectation.module_names();
         let depth = self.expectation.depth();
-        let mut facts = Facts::gather(self.root, self.readers.as_ref(), &names, depth);
+        self.memory.touch(self.parts.watch.touched());
+        if self.memory.is_touched() {
+            self.looked = Instant::now();
+        }
+        let (readers, memory) = (self.readers.as_ref(), &mut self.memory);
+        let mut facts = Facts::gather_again(self.root, readers, memory, &names, depth);
         self.ages.add(&mut facts);
         facts
     }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Loads the kernel modules of the plan in parallel. Modules with parameters come first: modprobe
-//! of a module that depends on one of them would load it without its parameters.
+//! Loads the kernel modules of the plan in parallel, in up to three stages.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::pin::pin;
 
 use futures_util::FutureExt;
@@ -11,6 +10,7 @@ use futures_util::stream::{FuturesUnordered, StreamExt};
 
 use super::part::{Part, Wake};
 use crate::error::Result;
+use crate::plan::drivers::ASYNC_PROBE;
 use crate::plan::{Action, Plan};
 use crate::system::clock::boottime_ns;
 use crate::system::modules::{self, Index};
@@ -28,14 +28,15 @@ pub struct Loaded {
 /// Name and parameters.
 type Module = (String, Vec<String>);
 
+/// The modules that are being loaded. Each modprobe is a process of its own.
 #[derive(Debug)]
 pub struct Modules<'a> {
     root: &'a Root,
     /// Every module of [`Modules::load`].
     known: BTreeSet<String>,
     running: FuturesUnordered<LocalBoxFuture<'a, Loaded>>,
-    /// Modules that are loaded after the running modprobes.
-    later: Vec<(&'a Index, Module)>,
+    /// The stages that are loaded after the running modprobes, the next one first.
+    later: VecDeque<(&'a Index, Vec<Module>)>,
     ended: Vec<Loaded>,
 }
 
@@ -46,23 +47,17 @@ impl<'a> Modules<'a> {
             root,
             known: BTreeSet::new(),
             running: FuturesUnordered::new(),
-            later: Vec::new(),
+            later: VecDeque::new(),
             ended: Vec::new(),
         }
     }
 
-    /// Begins to load the modules of `plan` that no earlier plan had: those with parameters, or all
-    /// modules if there are none with parameters.
+    /// Begins to load the modules of `plan` that no earlier plan had, after those of earlier plans.
     pub fn load(&mut self, index: &'a Index, plan: &Plan) {
-        let (mut first, mut later) = in_order(plan);
-        for modules in [&mut first, &mut later] {
-            modules.retain(|(name, _)| self.known.insert(name.clone()));
+        for mut stage in stages(plan, index) {
+            stage.retain(|(name, _)| self.known.insert(name.clone()));
+            self.later.push_back((index, stage));
         }
-        for module in first {
-            self.begin(index, module);
-        }
-        self.later
-            .extend(later.into_iter().map(|module| (index, module)));
         self.go_on();
     }
 
@@ -90,8 +85,10 @@ impl<'a> Modules<'a> {
     }
 
     fn go_on(&mut self) {
-        if self.running.is_empty() {
-            for (index, module) in std::mem::take(&mut self.later) {
+        while self.running.is_empty()
+            && let Some((index, stage)) = self.later.pop_front()
+        {
+            for module in stage {
                 self.begin(index, module);
             }
         }
@@ -126,10 +123,18 @@ impl Part for Modules<'_> {
     }
 }
 
-/// The modules in the image: those with parameters, and the others.
-fn in_order(plan: &Plan) -> (Vec<Module>, Vec<Module>) {
-    plan.steps
-        .iter()
+/// The modules in the image.
+///
+/// 1. With asynchronous probing, the modules that need no module with parameters: the load of a
+///    module ends when all probes that run have ended, also that of a dependency
+///    (`async_synchronize_full` in do_init_module of kernel/module/main.c), so ib_ipoib would wait
+///    for the slowest card.
+/// 2. Modules with parameters.
+/// 3. The others: modprobe of a module that depends on one with parameters would load that one
+///    without them.
+fn stages(plan: &Plan, index: &Index) -> [Vec<Module>; 3] {
+    let steps = plan.steps.iter();
+    let (with, others): (Vec<Module>, Vec<Module>) = steps
         .filter_map(|step| match &step.action {
             Action::LoadModule {
                 module,
@@ -138,7 +143,17 @@ fn in_order(plan: &Plan) -> (Vec<Module>, Vec<Module>) {
             } => Some((module.clone(), parameters.clone())),
             _ => None,
         })
-        .partition(|(_, parameters)| !parameters.is_empty())
+        .partition(|(_, parameters)| !parameters.is_empty());
+    let probes_later = |(_, parameters): &Module| parameters.iter().any(|p| p == ASYNC_PROBE);
+    if !with.iter().any(probes_later) {
+        return [Vec::new(), with, others];
+    }
+    let needs_one = |(name, _): &Module| {
+        let closure = index.closure(name);
+        with.iter().any(|(name, _)| closure.contains(name))
+    };
+    let (last, first) = others.into_iter().partition(needs_one);
+    [first, with, last]
 }
 
 #[cfg(test)]
@@ -148,20 +163,23 @@ mod tests {
     use crate::request::Request;
 
     #[test]
-    fn modules_with_parameters_are_loaded_before_the_others() {
+    fn modules_are_loaded_in_stages() {
         let sys = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sys/fresh-node");
         let inventory = Inventory::read(&Root::new(sys)).unwrap();
         let order = |cmdline: &str| {
-            let (first, later) = in_order(&plan(&Request::from_text(cmdline), &inventory));
-            let names = |some: Vec<Module>| -> Vec<String> {
-                some.into_iter().map(|(name, _)| name).collect()
-            };
-            (names(first), names(later))
+            let plan = plan(&Request::from_text(cmdline), &inventory);
+            stages(&plan, &inventory.modules).map(|stage| {
+                let names = stage.into_iter().map(|(name, _)| name);
+                names.collect::<Vec<String>>()
+            })
         };
-        let (first, later) = order("rd.ib=1 rd.ib.async_probe=1");
-        assert_eq!(first, ["mlx5_core"]);
-        assert!(later.contains(&"mlx5_ib".to_owned()), "{later:?}");
-        assert_eq!(order("rd.ib=1").0, Vec::<String>::new());
+        let [first, second, last] = order("rd.ib=1 rd.ib.async_probe=1 ip=ib0:dhcp");
+        assert!(first.contains(&"ib_ipoib".to_owned()), "{first:?}");
+        assert_eq!(second, ["mlx5_core"]);
+        assert_eq!(last, ["mlx5_ib"]);
+        let [first, second, last] = order("rd.ib=1");
+        assert_eq!((first, second), (Vec::new(), Vec::new()));
+        assert!(last.contains(&"mlx5_ib".to_owned()), "{last:?}");
     }
 
     #[tokio::test]
@@ -173,7 +191,8 @@ mod tests {
         let mut begun = |cmdline: &str| {
             let plan = plan(&Request::from_text(cmdline), &inventory);
             modules.load(&inventory.modules, &plan);
-            (modules.running.len(), modules.later.len())
+            let later = modules.later.iter().map(|(_, stage)| stage.len());
+            (modules.running.len(), later.sum::<usize>())
         };
         let (first, _) = begun("rd.driver.post=mlx5_ib rd.ib=1");
         assert!(first > 0);

@@ -282,7 +282,7 @@ fn state(
         outcome,
         reason,
         handover: handover.map(|to| to.value.to_string()),
-        links: links(source.report, journal.marks()),
+        links: links(source.report, source.facts, journal.marks()),
         dhcp: source.facts.dhcp.clone(),
         dhcp6: source.facts.dhcp6.clone(),
         information: source.information.clients.progress(),
@@ -309,7 +309,7 @@ fn silent(facts: &Facts) -> Vec<Silent> {
         .collect()
 }
 
-fn links(report: &Report, marks: &[Mark]) -> Vec<Link> {
+fn links(report: &Report, facts: &Facts, marks: &[Mark]) -> Vec<Link> {
     let verified_ns = |link: &LinkReport| {
         let is_it = |mark: &&Mark| mark.phase == Phase::Verified && mark.object == link.object();
         marks.iter().find(is_it).map(|mark| mark.start_ns)
@@ -318,10 +318,11 @@ fn links(report: &Report, marks: &[Mark]) -> Vec<Link> {
         .links
         .iter()
         .filter_map(|link| {
+            let port = facts.port(link.name.as_deref()?)?;
             Some(Link {
                 node_guid: link.identity.as_ref().and_then(Identity::node_guid),
-                port: link.name.as_deref()?.split('/').next_back()?.parse().ok()?,
-                ifname: link.name.as_deref()?.split('/').next()?.to_owned(),
+                port: port.port.port,
+                ifname: port.device.ifname.clone(),
                 port_guid: link.port_guid,
                 pci: link.bus_address.clone(),
                 link_layer: link.link_layer,

@@ -79,7 +79,7 @@ pub trait Part {
 #[derive(Debug)]
 pub struct Parts<'a> {
     pub modules: Modules<'a>,
-    pub probing: Probing<'a>,
+    pub probing: Probing,
     pub watch: Watch,
     pub naming: Naming,
     pub speakers: Speakers,
@@ -106,16 +106,19 @@ impl Parts<'_> {
         ]
     }
 
+    /// Shows the snapshot to every part.
     pub fn follow(&mut self, facts: &Facts, readers: Option<&Readers>) {
         let all = self.all().into_iter();
         all.for_each(|part| part.follow(facts, readers));
     }
 
+    /// Adds to the snapshot what the parts know: leases, answers of servers, owners of addresses.
     pub fn add_to(&mut self, facts: &mut Facts) {
         facts.add_leases(Ok(self.leasing.leases()));
         self.all().into_iter().for_each(|part| part.add_to(facts));
     }
 
+    /// Shows the verdict to every part.
     pub fn judged(&mut self, verdict: Verdict<'_>) {
         self.all().into_iter().for_each(|part| part.judged(verdict));
     }
@@ -134,10 +137,12 @@ impl Parts<'_> {
         any(all).await.into_iter().max().unwrap_or(Wake::Look)
     }
 
+    /// Whether a part does something that must end before the walk may end.
     pub fn is_busy(&mut self) -> bool {
         self.all().into_iter().any(|part| part.is_busy())
     }
 
+    /// Ends every part, as [`Part::end`] says.
     pub fn end(&mut self) {
         self.all().into_iter().for_each(Part::end);
     }

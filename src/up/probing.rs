@@ -4,17 +4,23 @@
 //! driver, so ibboot asks the kernel to probe the function again.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt};
-use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::part::{Part, Wake};
 use crate::facts::{Facts, Readers};
-use crate::system::root::Root;
+use crate::system::readiness::watched;
+use crate::system::worker::{Master, Worker};
+
+/// The job of a worker that probes the function with the address that follows.
+pub const JOB: &str = "probe";
+/// Starts the worker for an address.
+pub type Start = fn(&str) -> io::Result<Worker>;
 
 /// Where the kernel is asked (Documentation/ABI/testing/sysfs-bus-pci).
 const PROBE: &str = "/sys/bus/pci/drivers_probe";
@@ -39,22 +45,23 @@ struct Left {
 #[derive(Debug)]
 struct Probed {
     address: String,
-    result: std::io::Result<()>,
+    /// What the kernel or the worker reported.
+    failure: Option<String>,
 }
 
 /// The functions without a driver, by address.
 #[derive(Debug)]
-pub struct Probing<'a> {
-    root: &'a Root,
+pub struct Probing {
+    start: Start,
     left: BTreeMap<String, Left>,
     running: FuturesUnordered<LocalBoxFuture<'static, Probed>>,
 }
 
-impl<'a> Probing<'a> {
-    /// Creates the part without functions.
-    pub fn new(root: &'a Root) -> Probing<'a> {
+impl Probing {
+    /// Creates the part without functions; `start` starts the worker that probes an address.
+    pub fn new(start: Start) -> Probing {
         Probing {
-            root,
+            start,
             left: BTreeMap::new(),
             running: FuturesUnordered::new(),
         }
@@ -72,33 +79,44 @@ impl<'a> Probing<'a> {
             if left.probes == 1 {
                 log::info!("{address}: no driver binds it; probing it again");
             }
-            self.running.push(probe(self.root, address.clone()));
+            let worker = (self.start)(address);
+            self.running.push(probe(worker, address.clone()));
         }
     }
 }
 
-/// Asks the kernel to probe a function. The write returns when the driver's probe ends, which may
-/// take minutes, so a thread of its own waits for it.
-fn probe(root: &Root, address: String) -> LocalBoxFuture<'static, Probed> {
-    let path = root.path(PROBE);
-    let (tell, told) = oneshot::channel();
-    let text = address.clone();
-    let thread = std::thread::Builder::new().name("probe".to_owned());
-    let started = thread.spawn(move || {
-        // The receiver is gone if the walk has ended.
-        drop(tell.send(std::fs::write(path, text)));
-    });
+/// The worker: asks the kernel to probe the function, and reports how that ended. The write returns
+/// when the driver's probe ends; until then nothing can end the process, which may be minutes.
+pub fn serve(address: &str) -> io::Result<()> {
+    let written = std::fs::write(PROBE, address);
+    Master::of_process().send(&written.err().map(|error| error.to_string()))
+}
+
+/// The end of a probe.
+fn probe(worker: io::Result<Worker>, address: String) -> LocalBoxFuture<'static, Probed> {
     async move {
-        let result = match started {
-            Ok(_) => told.await.unwrap_or_else(|e| Err(std::io::Error::other(e))),
-            Err(e) => Err(e),
+        let failure = match end_of(worker).await {
+            Ok(failure) => failure,
+            Err(error) => Some(error.to_string()),
         };
-        Probed { address, result }
+        Probed { address, failure }
     }
     .boxed_local()
 }
 
-impl Part for Probing<'_> {
+async fn end_of(worker: io::Result<Worker>) -> io::Result<Option<String>> {
+    let worker = worker?;
+    let ear = watched(worker.ear()?)?;
+    loop {
+        let mut ready = ear.readable().await?;
+        match worker.receive()? {
+            Some(failure) => return Ok(failure),
+            None => ready.clear_ready(),
+        }
+    }
+}
+
+impl Part for Probing {
     fn follow(&mut self, facts: &Facts, _readers: Option<&Readers>) {
         let now = Instant::now();
         let functions = facts.functions.iter();
@@ -130,8 +148,8 @@ impl Part for Probing<'_> {
             let Some(probed) = self.running.next().await else {
                 return std::future::pending().await;
             };
-            if let Err(error) = probed.result {
-                log::debug!("{}: {PROBE}: {error}", probed.address);
+            if let Some(failure) = probed.failure {
+                log::debug!("{}: {PROBE}: {failure}", probed.address);
             }
             if let Some(left) = self.left.get_mut(&probed.address) {
                 left.is_running = false;
@@ -144,10 +162,15 @@ impl Part for Probing<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::AsFd;
+
+    use nix::sys::socket::MsgFlags;
+
     use super::*;
     use crate::facts::Function;
     use crate::facts::functions::Module;
     use crate::system::modules::InitState;
+    use crate::system::worker::send_to;
 
     const ADDRESS: &str = "0000:dc:00.0";
 
@@ -170,12 +193,14 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_function_that_its_driver_leaves_is_probed_twice() {
-        let dir = tempfile::tempdir().unwrap();
-        std::fs::create_dir_all(dir.path().join("sys/bus/pci")).unwrap();
-        let file = dir.path().join(PROBE.trim_start_matches('/'));
-        let root = Root::new(dir.path());
+        let start = |address: &str| {
+            assert_eq!(address, ADDRESS);
+            let (worker, far) = Worker::pair()?;
+            send_to(far.as_fd(), &Some("No such device"), MsgFlags::empty())?;
+            Ok(worker)
+        };
         let live = Some(InitState::Live);
-        let mut probing = Probing::new(&root);
+        let mut probing = Probing::new(start);
         // While the driver initialises, its probe still runs.
         probing.follow(&facts(None, Some(InitState::Coming)), None);
         probing.follow(&facts(None, None), None);
@@ -188,7 +213,6 @@ mod tests {
             if !probing.running.is_empty() {
                 assert_eq!(probing.due(), None);
                 assert_eq!(probing.changed().await, Wake::Look);
-                assert_eq!(std::fs::read_to_string(&file).unwrap(), ADDRESS);
             }
             assert_eq!(probing.left[ADDRESS].probes, probes, "after {after} s");
         }

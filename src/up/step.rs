@@ -44,6 +44,7 @@ pub enum Step {
 }
 
 impl Situation {
+    /// What the walk does after a look.
     pub fn next_step(&self) -> Step {
         // An address stays set after the walk: first its probe must end.
         if self.is_stopped && !self.is_claiming {

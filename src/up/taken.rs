@@ -15,9 +15,10 @@ use tokio::time::Instant;
 
 use super::part::Part;
 use crate::dhcp::hardware::{Hardware, own_addresses};
-use crate::dhcp::v4::arp::Arp;
+use crate::dhcp::v4::arp::{Arp, Arps};
 use crate::dhcp::v4::socket::{PacketSocket, Protocol};
 use crate::facts::{AddressState, Facts, FoundAddress, Netdev, Readers};
+use crate::system::decoder::decode;
 use crate::system::root::Root;
 
 /// Time in which an answer must arrive.
@@ -134,7 +135,7 @@ fn read_answers(socket: &PacketSocket, address: Ipv4Addr) -> Answers {
         let Ok(Some(packet)) = socket.receive() else {
             return Answers::Nothing;
         };
-        if let Some(arp) = Arp::decode(&packet.bytes)
+        if let Some(arp) = decode::<Arps>(&(), &packet.bytes).flatten()
             && arp.takes(address, own)
             // An interface may answer for another interface of the same machine.
             && !own_addresses(&Root::new("/")).contains(&arp.sender)

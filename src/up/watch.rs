@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What can wake the walk: uverbs asynchronous events per device, NETLINK_RDMA notifications
-//! (6.12 on) and uevents for devices that come, go or change their names.
+//! (6.12 on) and uevents for devices that come, go or change their names. Uevents also tell what a
+//! look must read again.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -10,7 +12,7 @@ use futures_util::future::LocalBoxFuture;
 use tokio::io::unix::AsyncFd;
 
 use super::part::{Part, Wake, any};
-use crate::facts::{Device, Facts, Readers};
+use crate::facts::{Device, Facts, Readers, Touched};
 use crate::rdma::events::Uevents;
 use crate::rdma::netlink::Monitor;
 use crate::system::readiness::watched;
@@ -30,6 +32,8 @@ pub struct Watch {
     readers: BTreeMap<u32, AsyncFd<Ear>>,
     /// The events of a device are not heard (yet): its ports are polled.
     blind: bool,
+    /// What events touched since the last look.
+    touched: Cell<Touched>,
 }
 
 impl Watch {
@@ -46,6 +50,16 @@ impl Watch {
             uevents: uevents.ok(),
             monitor: monitor.ok(),
             readers: BTreeMap::new(),
+            touched: Cell::default(),
+        }
+    }
+
+    /// What events touched since the last call; without uevents everything.
+    pub fn touched(&self) -> Touched {
+        let touched = self.touched.replace(Touched::Links);
+        match self.uevents {
+            Some(_) => touched,
+            None => Touched::All,
         }
     }
 
@@ -89,13 +103,15 @@ impl Part for Watch {
     fn changed(&mut self) -> LocalBoxFuture<'_, Wake> {
         let changed = async move {
             let mut waiting: Vec<LocalBoxFuture<'_, ()>> = Vec::new();
+            let touched = &self.touched;
             if let Some(uevents) = &self.uevents {
-                waiting.push(device_changes(uevents).boxed_local());
+                waiting.push(device_changes(uevents, touched).boxed_local());
             }
             if let Some(monitor) = &self.monitor {
-                waiting.push(notifications(monitor).boxed_local());
+                waiting.push(notifications(monitor, touched).boxed_local());
             }
             for ear in self.readers.values() {
+                // The readers know themselves which device has changed.
                 waiting.push(news(ear).boxed_local());
             }
             any(waiting).await;
@@ -125,8 +141,8 @@ fn leaving(facts: &Facts) -> BTreeSet<String> {
     devices.map(|device| device.ifname.clone()).collect()
 }
 
-/// Returns at the first uevent about RDMA or network devices.
-async fn device_changes(uevents: &AsyncFd<Uevents>) {
+/// Returns at the first uevent about RDMA or network devices. Notes what each uevent touches.
+async fn device_changes(uevents: &AsyncFd<Uevents>, touched: &Cell<Touched>) {
     loop {
         let Ok(mut ready) = uevents.readable().await else {
             return std::future::pending().await;
@@ -135,18 +151,20 @@ async fn device_changes(uevents: &AsyncFd<Uevents>) {
         ready.clear_ready();
         match events {
             Ok(events) => {
+                let by_all = events.iter().map(|e| Touched::by_uevent(&e.subsystem));
+                touched.set(by_all.fold(touched.get(), Touched::max));
                 let matters = |s: &str| s.starts_with("infiniband") || s == "net";
                 if events.iter().any(|event| matters(&event.subsystem)) {
                     return;
                 }
             }
             // Some were lost: look.
-            Err(_) => return,
+            Err(_) => return touched.set(Touched::All),
         }
     }
 }
 
-async fn notifications(monitor: &AsyncFd<Monitor>) {
+async fn notifications(monitor: &AsyncFd<Monitor>, touched: &Cell<Touched>) {
     let Ok(mut ready) = monitor.readable().await else {
         return std::future::pending().await;
     };
@@ -155,6 +173,7 @@ async fn notifications(monitor: &AsyncFd<Monitor>) {
     for event in events {
         log::debug!("NETLINK_RDMA: {event:?}");
     }
+    touched.set(Touched::All);
 }
 
 /// Returns when a reader has something to tell that no look has taken.

@@ -7,6 +7,7 @@ use crate::facts::{Facts, Netdev};
 use crate::verify::report::Finding;
 use crate::wish::bond::{BondFacts, BondWish, MODE};
 
+/// Finding of `bond.present`: an interface of this name exists and is a bond.
 pub fn present(bond: &Bond<'_>, facts: &Facts) -> Finding {
     let (id, name) = (Id::BondPresent, bond.name);
     match facts.netdev(name).map(|netdev| netdev.bond.is_some()) {
@@ -17,6 +18,7 @@ pub fn present(bond: &Bond<'_>, facts: &Facts) -> Finding {
     }
 }
 
+/// Finding of `bond.carrier`: the bond is up and has carrier through an active interface.
 pub fn carrier(netdev: &Netdev, bond: &BondFacts) -> Finding {
     let id = Id::BondCarrier;
     match (netdev.up, netdev.carrier, &bond.active_slave) {
@@ -30,6 +32,7 @@ pub fn carrier(netdev: &Netdev, bond: &BondFacts) -> Finding {
     }
 }
 
+/// Finding of `bond.mode`: active-backup with fail_over_mac=active, the only mode for IPoIB.
 pub fn mode(bond: &BondFacts) -> Finding {
     let word = |option: &str| {
         let text = bond.option(option).unwrap_or("unknown");
@@ -48,6 +51,7 @@ pub fn mode(bond: &BondFacts) -> Finding {
     Finding::ok(Id::BondMode, &found)
 }
 
+/// Finding of `bond.slaves`: critical without any interface, a warning if some are missing.
 pub fn slaves(bond: &Bond<'_>) -> Finding {
     let id = Id::BondSlaves;
     let (slaves, impossible) = (bond.slaves, bond.impossible.as_deref());
@@ -77,6 +81,7 @@ pub fn slaves(bond: &Bond<'_>) -> Finding {
     }
 }
 
+/// Finding of `bond.options`: the requested options as the bonding driver reports them.
 pub fn options(wish: &BondWish, bond: &BondFacts) -> Finding {
     let id = Id::BondOptions;
     let text = |option: &str| bond.option(option).unwrap_or("missing");

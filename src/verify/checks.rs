@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::object::{Object, judge};
 use super::unread::{ADDRESSES, CONNECTIONS, FUNCTIONS, GRANTED, IDENTITY, ROOT, ROUTES};
-use super::{bond, interface, lease, module, port, root, server};
+use super::{bond, degraded, interface, lease, module, port, root, server};
 use crate::facts::{Facts, NETNS_MODE, SERVERS};
 use crate::verify::report::Finding;
 use crate::wish::storage::Protocol;
@@ -261,8 +261,30 @@ table! {
         why: "an InfiniBand link did not train with one lane only",
         hint: "check the cable, the transceiver and the switch port: the link lost three of its four lanes",
         files: [&["{port}/rate"]],
-        applies: port(|port, _| port::has_one_lane(port.found.port)),
-        evaluate: |port, _| port::lanes(port.found.port),
+        applies: port(|port, _| degraded::has_one_lane(port.found.port)),
+        evaluate: |port, _| degraded::lanes(port.found.port),
+    }
+    PortSpeed {
+        name: "port.speed",
+        parents: [PortState],
+        severity: Warning,
+        failure: "slower than the other ports",
+        why: "the port is as fast as the other ports of the same model of card in its subnet",
+        hint: "check the cable, the transceiver and the switch port",
+        files: [&["{port}/rate", "{device}/board_id"]],
+        applies: port(|port, _| degraded::is_slower(port)),
+        evaluate: |port, _| degraded::speed(port),
+    }
+    HcaPcie {
+        name: "hca.pcie",
+        parents: [DevicePresent],
+        severity: Warning,
+        failure: "degraded PCI Express link",
+        why: "the PCI Express link of the HCA is as fast and as wide as the card and its slot allow",
+        hint: "reseat the card and its riser, then look for PCIe errors in dmesg",
+        files: [],
+        applies: port(|port, facts| degraded::pcie_link(port.found, facts).is_some()),
+        evaluate: |port, facts| degraded::pcie(port.found, facts),
     }
     IpoibPresent {
         name: "ipoib.present",

@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Compares an expectation with a snapshot and makes the report. Pure.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use kernel_cmdline::Selector;
 
 use super::checks::Id;
 use super::object::{Bond, Interface, Ipoib, Link, Object, Port, Root, Server, findings};
+use super::siblings::Siblings;
 use super::{port, unread};
 use crate::SCHEMA;
+use crate::facts::cable::{Cable, cable};
 use crate::facts::granted::granted;
 use crate::facts::select::{self, Ports};
 use crate::facts::{Facts, Function, Netdev, PortRef, functions, rules};
-use crate::rdma::types::LinkLayer;
+use crate::rdma::types::{Identity, LinkLayer};
 use crate::verify::report::{
     Finding, LinkReport, ModuleReport, OtherPorts, Report, RootReport, ServerReport, Status,
 };
@@ -28,6 +30,7 @@ struct Lookup<'a> {
     /// The named links.
     links: &'a [LinkWish],
     ports: Ports<'a>,
+    siblings: Siblings<'a>,
     /// The ports of each `rd.ib.rate=`, none for all ports, and the rate in Mb/s.
     rates: Vec<(Option<BTreeSet<String>>, u32)>,
     /// The ports whose interface is named by a link.
@@ -53,6 +56,7 @@ impl<'a> Lookup<'a> {
             links: &expectation.links,
             named: rules::named_interfaces(expectation, &ports),
             ports,
+            siblings: Siblings::of(facts),
             rates: rates.collect(),
         }
     }
@@ -135,17 +139,48 @@ fn shortfall(require: Require, links: &[LinkReport], facts: &Facts) -> Option<St
         true => "look for missing HCAs and ports (lspci, rdma link)".to_owned(),
         false => format!("without an RDMA device: {}", functions::in_words(&missing)),
     };
-    (good < n as usize)
-        .then(|| format!("rd.ib.require={n}: only {good} {ports} verified, expected {n}; {advice}"))
+    let doubles = shared_cables(links);
+    (good < n as usize).then(|| {
+        format!("rd.ib.require={n}: only {good} {ports} verified, expected {n}; {doubles}{advice}")
+    })
 }
 
-/// Number of ports whose link satisfies `is_one`. Two wishes may mean the same port; a bond has
-/// none.
+/// The ports that count once because they share a cable, in words; empty without such ports.
+fn shared_cables(links: &[LinkReport]) -> String {
+    let mut cables: BTreeMap<&Cable, BTreeSet<&str>> = BTreeMap::new();
+    for link in links.iter().filter(|link| link.is_good()) {
+        if let (Some(cable), Some(name)) = (&link.cable, &link.name) {
+            cables.entry(cable).or_default().insert(name);
+        }
+    }
+    let shared = cables.into_values().filter(|names| names.len() > 1);
+    let words = |names: BTreeSet<&str>| {
+        let names: Vec<&str> = names.into_iter().collect();
+        format!(
+            "{} are one port of one card (Socket Direct); ",
+            names.join(" and ")
+        )
+    };
+    shared.map(words).collect()
+}
+
+/// What counts once for `rd.ib.require=N`.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Counted<'a> {
+    Cable(&'a Cable),
+    Port(&'a Option<Identity>, Option<&'a str>),
+}
+
+/// Number of ports whose link satisfies `is_one`. Two wishes may mean the same port, two RDMA devices
+/// may share one cable; a bond has no port.
 fn ports(links: &[LinkReport], is_one: fn(&LinkReport) -> bool) -> usize {
     let ports: BTreeSet<_> = links
         .iter()
         .filter(|link| is_one(link) && link.name.is_some())
-        .map(|link| (&link.identity, link.name.as_deref()))
+        .map(|link| match &link.cable {
+            Some(cable) => Counted::Cable(cable),
+            None => Counted::Port(&link.identity, link.name.as_deref()),
+        })
         .collect();
     ports.len()
 }
@@ -335,6 +370,7 @@ fn on_port(wish: &LinkWish, lookup: &Lookup<'_>, port: PortRef<'_>) -> LinkRepor
             wish,
             found: port,
             least_rate,
+            faster: lookup.siblings.faster_than(port),
         }),
         ipoib: interface.map(|interface| Ipoib { interface, port }),
         interface,
@@ -343,6 +379,7 @@ fn on_port(wish: &LinkWish, lookup: &Lookup<'_>, port: PortRef<'_>) -> LinkRepor
     LinkReport {
         interface: name.map(str::to_owned),
         megabits: least_rate,
+        cable: cable(port, facts),
         ..LinkReport::new(wish, Some(port), findings(&object, facts))
     }
 }

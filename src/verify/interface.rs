@@ -12,6 +12,7 @@ use crate::inet::Address;
 use crate::verify::report::Finding;
 use crate::wish::ipoib::{self, Autoconf, FULL_MEMBER, IpoibWish, RequestedMtu};
 
+/// Finding of `ipoib.present`: the port has the interface.
 pub fn present(ipoib: &Ipoib<'_>, facts: &Facts) -> Finding {
     match ipoib.interface.name {
         Some(name) => Finding::ok(Id::IpoibPresent, name),
@@ -19,6 +20,7 @@ pub fn present(ipoib: &Ipoib<'_>, facts: &Facts) -> Finding {
     }
 }
 
+/// Finding of `ipoib.name`: the name that `ifname=` requests.
 pub fn name(interface: &Interface<'_>) -> Finding {
     let found = interface.netdev.ifname.as_str();
     match interface.wish.ifname.as_deref() {
@@ -27,6 +29,7 @@ pub fn name(interface: &Interface<'_>) -> Finding {
     }
 }
 
+/// Finding of `ipoib.up`: IFF_UP is set.
 pub fn up(netdev: &Netdev) -> Finding {
     if netdev.up {
         Finding::ok(Id::IpoibUp, "up")
@@ -35,6 +38,7 @@ pub fn up(netdev: &Netdev) -> Finding {
     }
 }
 
+/// Finding of `ipoib.carrier`: the interface joined its broadcast group.
 pub fn carrier(ipoib: &Ipoib<'_>, facts: &Facts) -> Finding {
     let netdev = ipoib.interface.netdev;
     match netdev.carrier {
@@ -69,6 +73,7 @@ fn absent(wish: &IpoibWish, port: PortRef<'_>, facts: &Facts) -> Finding {
     }
 }
 
+/// Finding of `ipoib.mode`: the requested mode, or the one that `auto` means on this interface.
 pub fn mode(wish: &IpoibWish, netdev: &Netdev) -> Finding {
     let found = netdev.ipoib.as_ref().and_then(|ipoib| ipoib.mode);
     let found_word = found.map_or("unknown", ipoib::Mode::word);
@@ -179,6 +184,7 @@ pub fn routes(wish: &IpoibWish, netdev: &Netdev) -> Finding {
     Finding::ok(ID, &all.join(", "))
 }
 
+/// Finding of `address.present`: all requested addresses are set and usable.
 pub fn addresses(wish: &IpoibWish, netdev: &Netdev, facts: &Facts) -> Finding {
     let finding = all_addresses(wish, netdev);
     let mut static_ones = wish.addresses.iter();

@@ -5,6 +5,7 @@
 mod bond;
 pub mod carrier;
 pub mod checks;
+mod degraded;
 pub mod elsewhere;
 mod evaluate;
 mod interface;
@@ -16,6 +17,7 @@ mod port;
 pub mod report;
 mod root;
 mod server;
+mod siblings;
 mod text;
 mod unread;
 

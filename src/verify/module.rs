@@ -8,6 +8,7 @@ use crate::system::modules::InitState;
 use crate::verify::report::Finding;
 use crate::wish::expectation::ModuleWish;
 
+/// Finding of `module.live`: the module is built in or its init function has returned.
 pub fn live(wish: &ModuleWish, facts: &Facts) -> Finding {
     let id = Id::ModuleLive;
     match (facts.modules.get(&wish.name), &wish.refused) {

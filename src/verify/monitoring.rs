@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A report as monitoring systems read it: a Nagios plugin's output, Prometheus' text format, and
-//! one line for a node health check. A report that cannot be made is unknown in each of them. Pure.
+//! A report as monitoring systems read it: a Nagios plugin's output, Prometheus' text format, one
+//! line for a node health check, and lines for the journal. A report that cannot be made is unknown
+//! in each of them. Pure.
 
 use kernel_cmdline::is_plain;
 
-use crate::error::Error;
+use crate::error::{Error, printable};
+use crate::rdma::parse;
+use crate::verify::checks::Id;
 use crate::verify::report::{Finding, LinkReport, Report, Status};
 
 /// `n of m links verified`.
@@ -78,9 +81,67 @@ pub fn nhc_without_report(error: &Error) -> String {
     format!("ibboot: {}: {error}\n", word(Status::Unknown))
 }
 
-/// 1 on any failure, as a node health check's `die 1`; a warning is not a failure.
-pub fn nhc_exit_code(report: &Report) -> u8 {
+/// 1 on any failure, 0 otherwise: a warning is not a failure. Node health checks (`die 1`) and
+/// systemd units know no other codes.
+pub fn failed(report: &Report) -> u8 {
     u8::from(report.status > Status::Warning)
+}
+
+/// The priority of a journal line (sd-daemon(3)): error, warning or information.
+fn priority(status: Status) -> u8 {
+    match status {
+        Status::Ok | Status::Skipped => 6,
+        Status::Warning => 4,
+        Status::Unknown | Status::Critical => 3,
+    }
+}
+
+/// Lines for the journal, each with its priority in front: `<3>ib0 (mlx5_0/1): no carrier ...`. A
+/// line for each object that is not as expected (a link that the boot does not require is at most a
+/// warning), then the verdict.
+pub fn journal(report: &Report) -> String {
+    let mut lines: Vec<(Status, String)> = Vec::new();
+    for module in &report.modules {
+        let text = format!("{}: {}", printable(&module.name), module.finding.sentence());
+        lines.push((module.finding.status, text));
+    }
+    for link in &report.links {
+        let status = match link.required {
+            true => link.status,
+            false => link.status.min(Status::Warning),
+        };
+        lines.extend(link.diagnosis().map(|text| (status, text)));
+    }
+    for server in &report.servers {
+        lines.extend(server.diagnosis().map(|text| (server.finding.status, text)));
+    }
+    if let Some(root) = &report.root {
+        lines.extend(root.diagnosis().map(|text| (root.status(), text)));
+    }
+    for complaint in &report.complaints {
+        let text = format!("wrong argument: {}", printable(complaint));
+        lines.push((report.status, text));
+    }
+    lines.extend(
+        report
+            .shortfall
+            .as_deref()
+            .map(|text| (report.status, printable(text))),
+    );
+    lines.retain(|(status, _)| priority(*status) < priority(Status::Ok));
+    let verdict = format!("{}, required: {}", count(report), report.require);
+    lines.push((
+        report.status,
+        format!("{}: {verdict}", report.status.word()),
+    ));
+    let line = |(status, text)| format!("<{}>{text}\n", priority(status));
+    lines.into_iter().map(line).collect()
+}
+
+/// The line for the journal if there is no report.
+pub fn journal_without_report(error: &Error) -> String {
+    let status = Status::Unknown;
+    format!("<{}>{}: {error}\n", priority(status), status.word())
 }
 
 /// A label's value in Prometheus' text format (version 0.0.4).
@@ -100,7 +161,7 @@ fn label(value: &str) -> String {
 }
 
 /// `{a="b",...}`.
-fn labels(pairs: &[(&str, &str)]) -> String {
+pub fn labels(pairs: &[(&str, &str)]) -> String {
     let each: Vec<String> = pairs
         .iter()
         .map(|(name, value)| format!("{name}=\"{}\"", label(value)))
@@ -108,7 +169,9 @@ fn labels(pairs: &[(&str, &str)]) -> String {
     format!("{{{}}}", each.join(","))
 }
 
-fn family(out: &mut String, name: &str, help: &str, samples: &[String]) {
+/// A family of gauges in Prometheus' text format, or nothing if it has no samples. A sample is what
+/// follows the name: `{a="b"} 1`.
+pub fn family(out: &mut String, name: &str, help: &str, samples: &[String]) {
     if samples.is_empty() {
         return;
     }
@@ -118,14 +181,40 @@ fn family(out: &mut String, name: &str, help: &str, samples: &[String]) {
     }
 }
 
-/// The labels that identify a link in every sample: the requested selector, the port and the
-/// interface.
-fn names(link: &LinkReport) -> [(&'static str, &str); 3] {
+/// The labels that identify a link in every sample: the requested selector, the port, the interface
+/// and whether the boot requires the link.
+fn names(link: &LinkReport) -> [(&'static str, &str); 4] {
     [
         ("wanted", link.target.as_str()),
         ("port", link.name.as_deref().unwrap_or("")),
         ("interface", link.interface.as_deref().unwrap_or("")),
+        ("required", if link.required { "true" } else { "false" }),
     ]
+}
+
+/// The signalling rate of a port in bit/s: only of an ACTIVE port, and only if the kernel can tell
+/// the rate (check port.rate).
+fn rate(link: &LinkReport) -> Option<u64> {
+    let status = |id: Id| Some(link.checks.iter().find(|f| f.check == id)?.status);
+    if status(Id::PortState) != Some(Status::Ok) || status(Id::PortRate) == Some(Status::Unknown) {
+        return None;
+    }
+    let rate = parse::rate(link.rate.as_deref()?).ok()?;
+    // A multiple of 0.5 Gb/s: exact in whole bits, and far below 2^53.
+    Some((rate.gbps * 1e9) as u64)
+}
+
+/// The gauge of the time of a check, in seconds since 1970-01-01 UTC. A file that is no longer
+/// written shows its age.
+pub fn checked_at(unix_s: u64) -> String {
+    let mut out = String::new();
+    family(
+        &mut out,
+        "ibboot_check_timestamp_seconds",
+        "Unix time of the check.",
+        &[format!(" {unix_s}")],
+    );
+    out
 }
 
 /// The two gauges that every output has.
@@ -216,6 +305,13 @@ pub fn prometheus(report: &Report) -> String {
         "Whether all checks of a link passed or only warn.",
         &verified,
     );
+    let rate = |link| Some(format!("{} {}", labels(&names(link)), rate(link)?));
+    family(
+        &mut out,
+        "ibboot_link_rate_bits_per_second",
+        "Signalling rate of an ACTIVE port over all its lanes.",
+        &report.links.iter().filter_map(rate).collect::<Vec<_>>(),
+    );
     let info: Vec<String> = report.links.iter().map(info).collect();
     family(&mut out, "ibboot_link_info", "Properties of a link.", &info);
     let links = report.links.iter();
@@ -239,7 +335,6 @@ pub fn prometheus(report: &Report) -> String {
 }
 
 fn info(link: &LinkReport) -> String {
-    let [target, port, interface] = names(link);
     let guid = link
         .port_guid
         .map_or(String::new(), |guid| guid.to_string());
@@ -252,9 +347,7 @@ fn info(link: &LinkReport) -> String {
         ("rate", link.rate.as_deref().unwrap_or("")),
         ("bus_address", link.bus_address.as_deref().unwrap_or("")),
     ];
-    let [guid, layer, rate, bus_address] = rest;
-    let pairs = [target, port, interface, guid, layer, rate, bus_address];
-    format!("{} 1", labels(&pairs))
+    format!("{} 1", labels(&[names(link).as_slice(), &rest].concat()))
 }
 
 #[cfg(test)]

@@ -44,6 +44,8 @@ pub struct Port<'a> {
     pub found: PortRef<'a>,
     /// Minimum rate in Mb/s.
     pub least_rate: Option<u32>,
+    /// The fastest port of the same kind, if that port is faster.
+    pub faster: Option<PortRef<'a>>,
 }
 
 impl Port<'_> {

@@ -21,6 +21,7 @@ pub fn refused(wish: &LinkWish) -> Finding {
     Finding::failed(Id::WishPossible, reason, "").lasting()
 }
 
+/// Finding of `device.present`: a port matches the request.
 pub fn present(link: &Link<'_>, facts: &Facts) -> Finding {
     match link.port {
         Some(port) => Finding::ok(Id::DevicePresent, &port.name()),
@@ -200,6 +201,7 @@ pub fn silent(found: PortRef<'_>) -> Finding {
     Finding::unanswered(Id::DeviceAnswers, &found)
 }
 
+/// Finding of `port.link_layer`: InfiniBand or Ethernet, and the requested one.
 pub fn link_layer(port: &Port<'_>) -> Finding {
     let id = Id::PortLinkLayer;
     match (port.found.port.link_layer, port.wish.link_layer) {
@@ -217,6 +219,7 @@ pub fn link_layer(port: &Port<'_>) -> Finding {
     }
 }
 
+/// Finding of `port.rate`: at least the requested rate.
 pub fn rate(port: &Port<'_>) -> Finding {
     let id = Id::PortRate;
     let required = f64::from(port.least_rate.unwrap_or(0));
@@ -240,26 +243,14 @@ pub fn rate(port: &Port<'_>) -> Finding {
 
 /// Whether the kernel may report SDR in place of a speed that it does not know
 /// (drivers/infiniband/core/sysfs.c, rate_show). Only cards of mlx5 have such speeds.
-fn may_be_faster(port: PortRef<'_>, rate: &Rate) -> bool {
+pub fn may_be_faster(port: PortRef<'_>, rate: &Rate) -> bool {
     rate.speed == "SDR"
         && port.port.link_layer == Some(LinkLayer::InfiniBand)
         && port.device.driver.as_deref() == Some("mlx5_core")
 }
 
-/// Whether an InfiniBand link works with one of its four lanes. A port with two lanes may be half of
-/// a splitter cable; a plane of an XDR port has one lane; SDR may stand for an unknown speed, whose
-/// lanes are correct nevertheless.
-pub fn has_one_lane(port: &facts::Port) -> bool {
-    let rate = port.rate.as_ref();
-    port.link_layer == Some(LinkLayer::InfiniBand)
-        && rate.is_some_and(|rate| rate.width == 1 && rate.speed != "XDR")
-}
-
-pub fn lanes(port: &facts::Port) -> Finding {
-    let found = port.rate.as_ref().map_or("", |rate| rate.text.as_str());
-    Finding::failed(Id::PortLanes, found, "4 lanes")
-}
-
+/// Finding of `port.physical_state`: LinkUp; of an Ethernet port the state of its interface
+/// explains a failure.
 pub fn physical_state(found: PortRef<'_>, facts: &Facts) -> Finding {
     let id = Id::PortPhysicalState;
     let Some(physical_state) = found.port.physical_state else {
@@ -303,6 +294,7 @@ pub fn physical_state(found: PortRef<'_>, facts: &Facts) -> Finding {
     }
 }
 
+/// Finding of `port.state`: ACTIVE; a failure tells how far the subnet manager is.
 pub fn state(found: PortRef<'_>) -> Finding {
     let id = Id::PortState;
     let Some(state) = found.port.state else {
@@ -362,6 +354,7 @@ pub fn contact<'a>(port: PortRef<'_>, facts: &'a Facts) -> Option<&'a Contact> {
     facts.subnet_managers.iter().find(|c| c.port == name)
 }
 
+/// Finding of `port.sa`: the answer of the subnet administrator. Unknown if nobody queried it.
 pub fn administrator(port: PortRef<'_>, facts: &Facts) -> Finding {
     let id = Id::PortSa;
     let Some(contact) = contact(port, facts) else {
@@ -416,34 +409,5 @@ pub fn lid(id: Id, port: PortRef<'_>, lid: Option<u32>) -> Finding {
             Finding::ok(id, &lid.to_string())
         }
         Some(lid) => Finding::failed(id, &lid.to_string(), &format!("1 to {largest}")),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::rdma::parse;
-
-    #[test]
-    fn one_lane_is_degraded_and_two_may_be_a_splitter() {
-        let (infiniband, ethernet) = (LinkLayer::InfiniBand, LinkLayer::Ethernet);
-        for (layer, rate, expected) in [
-            (infiniband, "400 Gb/sec (4X NDR)", false),
-            (infiniband, "200 Gb/sec (2X NDR)", false),
-            (infiniband, "100 Gb/sec (1X NDR)", true),
-            (infiniband, "50 Gb/sec (1X HDR)", true),
-            (infiniband, "2.5 Gb/sec (1X SDR)", true),
-            (infiniband, "10 Gb/sec (4X SDR)", false),
-            (infiniband, "200 Gb/sec (1X XDR)", false),
-            (ethernet, "25 Gb/sec (1X EDR)", false),
-        ] {
-            let port = facts::Port {
-                link_layer: Some(layer),
-                rate: parse::rate(rate).ok(),
-                ..facts::Port::default()
-            };
-            assert_eq!(has_one_lane(&port), expected, "{layer} {rate}");
-        }
-        assert!(!has_one_lane(&facts::Port::default()));
     }
 }

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::SCHEMA;
 use crate::error::{Error, printable};
+use crate::facts::cable::Cable;
 use crate::facts::{Facts, PortRef, Role, Unread};
 use crate::rdma::reach::Server;
 use crate::rdma::types::{Guid, Identity, LinkLayer};
@@ -211,7 +212,6 @@ pub struct ModuleReport {
 /// A server's check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerReport {
-    /// The server.
     #[serde(flatten)]
     pub server: Server,
     /// The argument that requested it.
@@ -282,7 +282,6 @@ pub struct LinkReport {
     /// NETLINK_RDMA index of the device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device_index: Option<u32>,
-    /// GUID of the port.
     pub port_guid: Option<Guid>,
     /// InfiniBand or Ethernet.
     pub link_layer: Option<LinkLayer>,
@@ -298,6 +297,9 @@ pub struct LinkReport {
     pub interface: Option<String>,
     /// PCI address of its HCA.
     pub bus_address: Option<String>,
+    /// What the port shares with the other function of a Socket Direct card.
+    #[serde(skip)]
+    pub cable: Option<Cable>,
     /// Minimum rate that was requested, Mb/s.
     pub megabits: Option<u32>,
     /// Worst of the checks.
@@ -325,6 +327,7 @@ impl LinkReport {
             netdev: port.and_then(|p| p.port.netdev.clone()),
             interface: None,
             bus_address: port.and_then(|p| p.device.bus_address.clone()),
+            cable: None,
             megabits: wish.megabits,
             status: checks
                 .iter()
@@ -502,14 +505,11 @@ pub struct Report {
     /// Set if too few ports are verified, although every link found may be good.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shortfall: Option<String>,
-    /// The modules.
     pub modules: Vec<ModuleReport>,
-    /// The links.
     pub links: Vec<LinkReport>,
     /// Ports that carry no link: listed and never judged.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub others: Vec<OtherPorts>,
-    /// The servers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub servers: Vec<ServerReport>,
     /// The root file system, if a link must carry it.

@@ -9,6 +9,8 @@ use crate::verify::report::{Finding, LinkReport, Status};
 use crate::wish::expectation::RootWish;
 use crate::wish::storage::{Protocol, Transport};
 
+/// Finding of `root.mounted`: the root file system comes from the requested server. Skipped in an
+/// initramfs.
 pub fn mounted(wish: &RootWish, facts: &Facts) -> Finding {
     let id = Id::RootMounted;
     let Some(mount) = &facts.root else {
@@ -100,6 +102,7 @@ fn servers(wish: &RootWish) -> Vec<IpAddr> {
     }
 }
 
+/// Finding of `root.transport`: the mount uses the requested transport (RDMA or TCP).
 pub fn transport(wish: &RootWish, facts: &Facts) -> Finding {
     let id = Id::RootTransport;
     let mount = facts.root.as_ref();

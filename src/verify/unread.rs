@@ -192,6 +192,7 @@ mod tests {
                     port: &device.ports[0],
                 },
                 least_rate: None,
+                faster: None,
             }),
             interface: Some(Interface {
                 wish: &IpoibWish::default(),

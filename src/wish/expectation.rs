@@ -151,7 +151,6 @@ pub struct ModuleWish {
 /// A server that must answer over RDMA (`rd.ib.probe=`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerWish {
-    /// The server.
     #[serde(flatten)]
     pub server: Server,
     /// The argument that requested it.
@@ -188,7 +187,6 @@ pub struct Expectation {
     pub any_port: Option<LinkWish>,
     /// Minimum rates; the last one that matches a port counts.
     pub rates: Vec<Rate>,
-    /// The modules.
     pub modules: Vec<ModuleWish>,
     /// The servers, queried when the links are verified.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

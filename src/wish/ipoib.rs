@@ -84,7 +84,6 @@ pub enum RequestedMode {
 pub enum RequestedMtu {
     /// As much as mode and group allow.
     Max,
-    /// Bytes.
     Bytes(u32),
 }
 
@@ -122,7 +121,6 @@ pub struct IpoibWish {
     /// Routes other than the default one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub routes: Vec<Route>,
-    /// Host name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hostname: Option<String>,
     /// Name servers.
@@ -161,9 +159,7 @@ pub struct IpoibWish {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Family {
-    /// IPv4.
     Ipv4,
-    /// IPv6.
     Ipv6,
 }
 

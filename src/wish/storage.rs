@@ -29,7 +29,6 @@ pub enum Protocol {
 pub enum Transport {
     /// TCP, over IPoIB.
     Tcp,
-    /// RDMA.
     Rdma,
 }
 
@@ -56,9 +55,7 @@ impl fmt::Display for Transport {
 /// A root file system on a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Root {
-    /// The protocol.
     pub protocol: Protocol,
-    /// The transport.
     pub transport: Transport,
     /// Address of the server; none if a DHCP server or a name server gives it.
     pub server: Option<IpAddr>,

@@ -6,8 +6,7 @@ import subprocess
 
 from .table import MB, MEGABYTES, MIB, Unmeasured
 
-GLIBC_BUDGET = 2.2 * MB
-MUSL_BUDGET = 1.4 * MB
+BUDGET = 2.2 * MB
 
 
 def readelf(binary, *options):
@@ -50,7 +49,7 @@ def measure(table, binary):
     """The two lines of the table."""
     shape = kind(binary)
     size = binary.stat().st_size
-    musl = "-musl" in str(binary)
-    table.add(f"binary ({shape})", MEGABYTES, size, MUSL_BUDGET if musl else GLIBC_BUDGET)
+    libc = "musl" if "-musl" in str(binary.resolve()) else "glibc"
+    table.add(f"binary ({libc}, {shape})", MEGABYTES, size, BUDGET)
     table.add("binary, zstd -19", MEGABYTES, len(compressed(binary.read_bytes(), 19)))
     table.note(f"binary: {size} bytes, {size / MIB:.2f} MiB")

@@ -6,6 +6,7 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
+use ibboot::decoding;
 use ibboot::dhcp::hardware::Hardware;
 use ibboot::dhcp::identity::RequestedId;
 use ibboot::dhcp::v4::client::Config;
@@ -15,6 +16,7 @@ use ibboot::error::Error;
 use ibboot::hardware::HardwareType;
 use ibboot::system::clock::boottime_ns;
 use ibboot::system::root::Root;
+use ibboot::system::{decoder, worker};
 
 /// A 20-byte address that contains the address of the interface.
 fn as_infiniband(hardware: &[u8]) -> Vec<u8> {
@@ -57,6 +59,13 @@ async fn lease(interface: &str, is_infiniband: bool) -> Result<(), Error> {
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    if words == [worker::COMMAND, decoder::JOB] {
+        return match decoding::serve() {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(_) => ExitCode::FAILURE,
+        };
+    }
     let (interface, is_infiniband) = match arguments.as_slice() {
         [interface] => (interface, false),
         [interface, word] if word == "infiniband" => (interface, true),

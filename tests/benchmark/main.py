@@ -9,7 +9,7 @@ import time
 from bootcase import debian, images
 from bootcase.paths import TARGET, Failed
 
-from . import binary, guest, image, machine, peers, ports, soak, storm
+from . import binary, decoder, guest, image, machine, peers, ports, soak, storm
 from .table import Table, Unmeasured, say
 from .timing import cost
 
@@ -78,8 +78,9 @@ def alone(table, release, program, index, guarded, no_guest):
     guarded("binary", lambda: binary.measure(table, program))
     guarded("plan and check", lambda: ports.measure(table, program, index))
     guarded("nobody asked, host", lambda: ports.not_asked(table, program))
+    guarded("decoder", lambda: decoder.measure(table, program))
     print(machine.load("after the times on the host"), flush=True)
-    guarded("storm", lambda: storm.measure(table, program.parent / "examples" / "dhcp-client"))
+    guarded("storm", lambda: storm.measure(table, program.resolve().parent / "examples" / "dhcp-client"))
     guarded("soak", lambda: soak.measure(table, program))
     guarded("image", lambda: image.measure(table, release))
     if no_guest:

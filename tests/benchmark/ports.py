@@ -2,13 +2,14 @@
 """`plan` and `check` on machines of 1, 64 and 1024 ports, and their cost without a request, on the
 host."""
 
+import shutil
 import subprocess
 import tempfile
 from pathlib import Path
 
 from . import tree
 from .machine import PROJECT
-from .table import MEBIBYTES, MIB, MILLISECONDS, TIMES, Unmeasured
+from .table import CALLS, MEBIBYTES, MIB, MILLISECONDS, TIMES, Unmeasured
 from .timing import RUNS, cost, peak_memory
 
 COUNTS = (1, 64, 1024)
@@ -44,17 +45,43 @@ def spelled(found, start):
     )
 
 
+def system_calls(command):
+    """The number of system calls of a command and its children, as strace(1) counts them."""
+    with tempfile.NamedTemporaryFile(prefix="calls-") as counts:
+        subprocess.run(["strace", "-f", "-c", "-o", counts.name, *command], capture_output=True, check=False)
+        # The last line: 100.00, seconds, microseconds per call, calls, errors, total.
+        *_, total = Path(counts.name).read_text().splitlines() or [""]
+    words = total.split()
+    if words[-1:] != ["total"]:
+        raise Unmeasured(f"strace -c printed {total!r}")
+    return int(words[3])
+
+
+def count_calls(table, binary, root, ports, start):
+    """The line for the system calls of one look at a saved tree, with those of a process that does
+    nothing."""
+    name = f"check, {ports} port{'s' if ports > 1 else ''}, system calls"
+    if shutil.which("strace") is None:
+        table.missing(name, "no strace", counts=False)
+        return
+    calls = system_calls([binary, "--root", root, "check"])
+    table.add(name, CALLS, calls)
+    table.note(f"{name}: {calls}, {calls - start} more than a process that does nothing, {(calls - start) / ports:.0f} per port")
+
+
 def measure(table, binary, modules):
     """Lines for each command and number of ports; `modules` is the folder of a real kernel's module
     indexes."""
     start = cost([binary, "--version"], 0)
     table.add("a process that does nothing (--version)", MILLISECONDS, start.wall)
     costs = {"plan": {}, "check": {}}
+    nothing = system_calls([binary, "--version"]) if shutil.which("strace") else 0
     with tempfile.TemporaryDirectory(prefix="bench-", dir=PROJECT / "target") as folder:
         for ports in COUNTS:
             root = Path(folder) / str(ports)
             tree.make(root, ports, modules)
             sees_all(binary, root, ports)
+            count_calls(table, binary, root, ports, nothing)
             for command in costs:
                 found = cost([binary, "--root", root, command], 0)
                 costs[command][ports] = found.cpu

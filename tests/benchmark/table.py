@@ -27,6 +27,7 @@ MEBIBYTES = Unit("MiB", MIB, 2)
 MILLISECONDS = Unit("ms", 1e-3, 2)
 SECONDS = Unit("s", 1.0, 2)
 WAKE_UPS = Unit("wake-ups", 1.0, 0)
+CALLS = Unit("calls", 1.0, 0)
 TIMES = Unit("times", 1.0, 2)
 
 

@@ -290,21 +290,21 @@ impl Sender {
     }
 }
 
-/// A server in the namespace `far`: `say` returns the payloads for each received message.
+/// A server in the namespace `far`: `answer` returns the payloads for each received message.
 struct Evil {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Evil {
-    fn start(say: impl Fn(&Message) -> Vec<Vec<u8>> + Send + 'static) -> Evil {
+    fn start(answer: impl Fn(&Message) -> Vec<Vec<u8>> + Send + 'static) -> Evil {
         Evil::with_ways(move |request| {
-            let all = say(request).into_iter();
+            let all = answer(request).into_iter();
             all.map(|payload| (Way::Broadcast, payload)).collect()
         })
     }
 
-    fn with_ways(say: impl Fn(&Message) -> Vec<(Way, Vec<u8>)> + Send + 'static) -> Evil {
+    fn with_ways(answer: impl Fn(&Message) -> Vec<(Way, Vec<u8>)> + Send + 'static) -> Evil {
         let stop = Arc::new(AtomicBool::new(false));
         let told = stop.clone();
         let (ready, is_ready) = std::sync::mpsc::channel();
@@ -324,7 +324,7 @@ impl Evil {
                     continue;
                 };
                 let request = Message::decode(&buffer[..length]).unwrap();
-                for (way, payload) in say(&request) {
+                for (way, payload) in answer(&request) {
                     sender.send(way, &payload);
                 }
             }

@@ -81,7 +81,7 @@ fn a_lease_is_renewed_and_written_down() {
         let mut node = Node::new(infiniband());
         node.boot(None);
         let (before, mut program) = hand_over(node, true);
-        program.says("renewed by 10.9.0.1, for 3600 s");
+        program.reports("renewed by 10.9.0.1, for 3600 s");
         let before = before.lease.unwrap();
         until("the renewed lease in leases.json", || {
             now().lease.unwrap().asked_ns > before.asked_ns
@@ -108,7 +108,7 @@ fn ends(keep: bool) -> Server {
     written(&progress);
     drop(node);
     let mut program = self::lease();
-    program.says("has ended");
+    program.reports("has ended");
     program
 }
 
@@ -124,12 +124,12 @@ fn the_address_of_the_root_outlives_its_lease_and_is_granted_again() {
         let mut program = ends(true);
         assert!(
             program
-                .said()
+                .output()
                 .contains("the address is kept, because the root file system depends on it")
         );
         assert!(addresses().contains("10.9.0."));
         let _back = dhcpd("far", &subnet(""));
-        program.says("renewed by 10.9.0.1, for 3600 s");
+        program.reports("renewed by 10.9.0.1, for 3600 s");
         assert!(addresses().contains("10.9.0."));
     });
 }
@@ -138,10 +138,10 @@ fn the_address_of_the_root_outlives_its_lease_and_is_granted_again() {
 fn any_other_address_goes_with_its_lease_and_a_new_one_comes() {
     with_network("ibboot lease gives an address up", &["dhcpd"], || {
         let mut program = ends(false);
-        program.says("removed");
+        program.reports("removed");
         until("no address", || !addresses().contains("10.9.0."));
         let _back = dhcpd("far", &subnet(""));
-        program.says("of 10.9.0.1, for 3600 s");
+        program.reports("of 10.9.0.1, for 3600 s");
         until("the address", || addresses().contains("10.9.0."));
         until("the route", || {
             ip("route show default").contains("via 10.9.0.1 dev near")
@@ -156,10 +156,10 @@ fn an_address_that_somebody_else_took_away_is_not_ours_any_longer() {
         let mut node = Node::new(infiniband());
         node.boot(None);
         let (_, mut program) = hand_over(node, false);
-        program.says("is kept, for 3600 s");
+        program.reports("is kept, for 3600 s");
         ip("addr flush dev near");
         program.ends_with("was removed by another program: no longer renewed", 0);
-        assert!(program.said().contains("no lease is left to keep"));
+        assert!(program.output().contains("no lease is left to keep"));
         // The program wrote this down: the next start leaves the address alone too.
         lease().ends_with("there is no lease to keep", 0);
         assert!(!addresses().contains("10.9.0."), "{}", addresses());
@@ -173,10 +173,10 @@ fn the_address_of_the_root_is_set_again_whoever_took_it_away() {
         let mut node = Node::new(infiniband());
         node.boot(None);
         let (_, mut program) = hand_over(node, true);
-        program.says("is kept, for 3600 s");
+        program.reports("is kept, for 3600 s");
         ip("addr flush dev near");
-        program.says("/24 set again");
-        program.says("route 0.0.0.0/0 via 10.9.0.1 set again");
+        program.reports("/24 set again");
+        program.reports("route 0.0.0.0/0 via 10.9.0.1 set again");
         assert!(addresses().contains("10.9.0."), "{}", addresses());
         assert!(ip("route show default").contains("via 10.9.0.1 dev near"));
         program.running();
@@ -192,8 +192,8 @@ fn probes_that_the_initramfs_had_no_time_for_are_made_and_find_another_owner() {
         ip(&format!("-n far addr add {taken} dev far"));
         let (before, mut program) = hand_over(node, false);
         assert_eq!(before.state, progress::State::Probing);
-        program.says(": declined; requesting another address");
-        program.says("of 10.9.0.1, for 3600 s");
+        program.reports(": declined; requesting another address");
+        program.reports("of 10.9.0.1, for 3600 s");
         until("another address", || {
             addresses().contains("10.9.0.") && !addresses().contains(&taken)
         });
@@ -242,10 +242,10 @@ fn what_the_server_changes_is_applied_when_the_lease_is_renewed() {
             "--dhcp-option=option:dns-server,10.9.0.4",
         ]);
         let mut program = self::lease();
-        program.says(
+        program.reports(
             "near: the server changed settings that are not applied after boot: name servers 10.9.0.4",
         );
-        let said = program.said();
+        let output = program.output();
         for change in [
             "address 10.9.0.10/16 set",
             "route 10.8.0.0/16 via 10.9.0.7 set",
@@ -256,7 +256,7 @@ fn what_the_server_changes_is_applied_when_the_lease_is_renewed() {
             "MTU 1300 set",
         ] {
             let line = format!("near: {change}, as the server requests");
-            assert!(said.contains(&line), "{line}: {said}");
+            assert!(output.contains(&line), "{line}: {output}");
         }
         assert_eq!(
             ip("-4 route show proto static"),
@@ -264,12 +264,15 @@ fn what_the_server_changes_is_applied_when_the_lease_is_renewed() {
         );
         assert!(addresses().contains(" 10.9.0.10/16 ") && !addresses().contains("/24"));
         assert!(ip("link show near").contains(" mtu 1300 "));
-        assert!(!said.contains("set again"), "{said}");
+        assert!(!output.contains("set again"), "{output}");
         // The address is still the node's own, and the next renewal changes nothing more.
         until("the next renewal", || {
-            program.said().matches("10.9.0.10/16 renewed by").count() > 1
+            program.output().matches("10.9.0.10/16 renewed by").count() > 1
         });
-        assert_eq!(program.said().matches("as the server requests").count(), 7);
+        assert_eq!(
+            program.output().matches("as the server requests").count(),
+            7
+        );
         assert_eq!(now().lease.unwrap().prefix, 16);
     });
 }
@@ -289,7 +292,7 @@ fn who_uses_the_address_too_is_named_once_and_answered_and_an_interface_of_our_o
         node.unopposed();
         let (before, mut program) = hand_over(node, true);
         assert_eq!(before.state, progress::State::Bound);
-        program.says("is kept, for 3600 s");
+        program.reports("is kept, for 3600 s");
         let (near, other) = (hardware_address("near"), hardware_address("other"));
         // The kernel may announce the address with the hardware address of `other`: no conflict.
         let (stranger, mine) = ([2, 0, 0, 0, 0, 0x99], other.clone());
@@ -317,8 +320,8 @@ fn who_uses_the_address_too_is_named_once_and_answered_and_an_interface_of_our_o
         let line = format!(
             "near: DHCP: 02:00:00:00:00:99 also uses {address}: the address is kept and announced again"
         );
-        program.says(&line);
-        assert_eq!(program.said().matches(" also uses ").count(), 1);
+        program.reports(&line);
+        assert_eq!(program.output().matches(" also uses ").count(), 1);
         assert!(addresses().contains(&address.to_string()));
     });
 }

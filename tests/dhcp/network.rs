@@ -17,6 +17,7 @@ use ibboot::dhcp::v4::lease::Lease;
 use ibboot::dhcp::v4::session::{Outcome, Session};
 use ibboot::hardware::HardwareType;
 use ibboot::system::clock::boottime_ns;
+use ibboot::system::decoder;
 use ibboot::system::root::Root;
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, setns, unshare};
@@ -34,6 +35,8 @@ pub const CLIENT_ID: &str = "ff:00:00:00:00:00:02:00:00:02:c9:00:00:02:c9:03:00:
 /// Runs `test` in new namespaces, with tmpfs on /run and the veth pair; prints that the test was
 /// skipped if root or one of `programs` is missing.
 pub fn with_network(name: &str, programs: &[&str], test: impl FnOnce() + Send + 'static) {
+    // The client's decoder is the real one.
+    decoder::use_program(env!("CARGO_BIN_EXE_ibboot").into());
     if !geteuid().is_root() {
         eprintln!("skipped: {name}: root is needed for namespaces");
         return;
@@ -80,8 +83,8 @@ pub fn ip(arguments: &str) -> String {
         .args(arguments.split(' '))
         .output()
         .expect("ip");
-    let said = String::from_utf8_lossy(&run.stderr).into_owned();
-    assert!(run.status.success(), "ip {arguments}: {said}");
+    let output = String::from_utf8_lossy(&run.stderr).into_owned();
+    assert!(run.status.success(), "ip {arguments}: {output}");
     String::from_utf8(run.stdout).expect("text")
 }
 
@@ -127,18 +130,18 @@ impl Server {
         Server { child, log }
     }
 
-    pub fn said(&self) -> String {
+    pub fn output(&self) -> String {
         fs::read_to_string(&self.log).unwrap()
     }
 
     /// Waits until the output contains this text.
-    pub fn says(&mut self, what: &str) -> &mut Server {
+    pub fn reports(&mut self, what: &str) -> &mut Server {
         let mut limit = Limit::seconds(60);
-        while !self.said().contains(what) {
+        while !self.output().contains(what) {
             let ended = self.child.try_wait().unwrap();
-            let said = self.said();
-            assert!(ended.is_none(), "{}: ended: {said}", self.log);
-            assert!(!limit.is_over(), "{}: never {what:?}: {said}", self.log);
+            let output = self.output();
+            assert!(ended.is_none(), "{}: ended: {output}", self.log);
+            assert!(!limit.is_over(), "{}: never {what:?}: {output}", self.log);
             std::thread::sleep(Duration::from_millis(20));
         }
         self
@@ -147,14 +150,18 @@ impl Server {
     /// Waits until the program ends by itself, with this text in its last lines and this exit code.
     pub fn ends_with(&mut self, what: &str, code: i32) {
         until(what, || self.child.try_wait().unwrap().is_some());
-        assert!(self.said().contains(what), "{}", self.said());
+        assert!(self.output().contains(what), "{}", self.output());
         let ended = self.child.try_wait().unwrap().unwrap();
-        assert_eq!(ended.code(), Some(code), "{}", self.said());
+        assert_eq!(ended.code(), Some(code), "{}", self.output());
     }
 
     /// The process number; the program must be running.
     pub fn running(&mut self) -> u32 {
-        assert!(self.child.try_wait().unwrap().is_none(), "{}", self.said());
+        assert!(
+            self.child.try_wait().unwrap().is_none(),
+            "{}",
+            self.output()
+        );
         self.child.id()
     }
 }
@@ -281,4 +288,15 @@ impl Node {
         self.session.start(known);
         self.lease(20)
     }
+}
+
+/// Copies the program. Another process does it: a child that another test forks at the same time
+/// would inherit the open copy, and the kernel starts no file that is open for writing (ETXTBSY).
+pub fn copy_program(to: &str) {
+    let program = env!("CARGO_BIN_EXE_ibboot");
+    let done = Command::new("cp").args([program, to]).status();
+    assert!(
+        done.is_ok_and(|status| status.success()),
+        "cp {program} {to}"
+    );
 }

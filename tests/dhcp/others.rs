@@ -18,7 +18,7 @@ pub fn dhcpd(namespace: &str, configuration: &str) -> Server {
         "dhcpd", "-4", "-f", "-d", "-cf", &conf, "-lf", &leases, "--no-pid", namespace,
     ];
     let mut server = Server::start(namespace, &format!("dhcpd-{namespace}"), &program);
-    server.says("Server starting service.");
+    server.reports("Server starting service.");
     server
 }
 
@@ -87,7 +87,7 @@ fn kea_answers_a_node_without_a_hardware_address() {
         fs::write("/run/kea.conf", configuration).unwrap();
         fs::create_dir_all("/run/kea").unwrap();
         let mut server = Server::start("far", "kea", &["kea-dhcp4", "-c", "/run/kea.conf"]);
-        server.says("DHCP4_STARTED");
+        server.reports("DHCP4_STARTED");
         let lease = Node::new(infiniband()).boot(None);
         assert_eq!(lease.address_text(), "10.9.0.55/24");
         assert_eq!(lease.root_path.as_deref(), Some("nfs:x:/y"));
@@ -116,7 +116,7 @@ fn a_server_behind_a_relay_is_renewed_directly() {
             "dhcrelay", "-4", "-d", "-id", "far", "-iu", "beyond", "10.8.0.2",
         ];
         let mut relay = Server::start("far", "relay", &relay);
-        relay.says("Sending on");
+        relay.reports("Sending on");
         let mut node = Node::new(infiniband());
         let lease = node.boot(None);
         assert_eq!(lease.server, Ipv4Addr::new(10, 8, 0, 2));
@@ -163,7 +163,7 @@ fn of_two_servers_the_one_that_knows_the_node_wins_when_the_other_has_nothing_us
             "bridge",
         ];
         let mut good = Server::start("far", "good", &program);
-        good.says("Server starting service.");
+        good.reports("Server starting service.");
         let lease = node.lease(40);
         assert_eq!(lease.server, Ipv4Addr::new(10, 9, 0, 1));
         let why = node.session.progress().counts.why_unusable.unwrap();

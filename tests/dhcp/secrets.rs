@@ -15,7 +15,7 @@ use nix::mount::{MsFlags, mount};
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
 
-use super::network::{Server, ip, until, with_network};
+use super::network::{Server, copy_program, ip, until, with_network};
 use super::servers::dnsmasq;
 
 /// Each secret is `S3CR3T` and a number.
@@ -81,7 +81,7 @@ fn in_initramfs() -> [File; 2] {
     }
     bind("/run/sys", "/sys");
     // The project may lie below /tmp.
-    fs::copy(env!("CARGO_BIN_EXE_ibboot"), PROGRAM).unwrap();
+    copy_program(PROGRAM);
     tmpfs("/tmp");
     fs::set_permissions("/tmp", PermissionsExt::from_mode(0o1777)).unwrap();
     tmpfs("/etc");
@@ -108,14 +108,14 @@ fn in_initramfs() -> [File; 2] {
 /// not print.
 fn logged(logs: &mut [File; 2]) -> String {
     let [kernel, _] = logs.each_mut().map(|log| {
-        let mut said = Vec::new();
-        match log.read_to_end(&mut said) {
+        let mut output = Vec::new();
+        match log.read_to_end(&mut output) {
             Err(e) if e.kind() == ErrorKind::WouldBlock => {}
             other => panic!("{other:?}"),
         }
-        let said = String::from_utf8(said).unwrap();
-        assert!(!said.contains(SECRET), "{said}");
-        said
+        let output = String::from_utf8(output).unwrap();
+        assert!(!output.contains(SECRET), "{output}");
+        output
     });
     kernel
 }
@@ -125,9 +125,9 @@ fn ibboot(arguments: &str) -> Output {
         .args(arguments.split(' '))
         .output()
         .unwrap();
-    for said in [&run.stdout, &run.stderr] {
-        let said = String::from_utf8(said.clone()).unwrap();
-        assert!(!said.contains(SECRET), "{arguments}: {said}");
+    for output in [&run.stdout, &run.stderr] {
+        let output = String::from_utf8(output.clone()).unwrap();
+        assert!(!output.contains(SECRET), "{arguments}: {output}");
     }
     run
 }
@@ -191,8 +191,8 @@ fn a_whole_boot_tells_its_secrets_to_dracut_alone() {
         // A second run continues the lease of the first; state.json does not contain the root path.
         for _ in 0..2 {
             let run = ibboot("up");
-            let said = logged(&mut logs);
-            assert_eq!(run.status.code(), Some(0), "{said}");
+            let output = logged(&mut logs);
+            assert_eq!(run.status.code(), Some(0), "{output}");
             assert_eq!(
                 fs::read_to_string("/run/ibboot/result").unwrap(),
                 "verified\nwrong argument: /proc/cmdline:252: rd.ib.token=****: unknown argument; \
@@ -200,8 +200,8 @@ fn a_whole_boot_tells_its_secrets_to_dracut_alone() {
             );
             assert_eq!(told_to_dracut(), ROOT_PATH);
             assert!(
-                said.contains("rd.ib.token=****: unknown argument"),
-                "{said}"
+                output.contains("rd.ib.token=****: unknown argument"),
+                "{output}"
             );
         }
         exits("up --hand-over", 0);
@@ -244,12 +244,12 @@ fn a_whole_boot_tells_its_secrets_to_dracut_alone() {
         // exists.
         let mut nobody = Command::new(PROGRAM);
         let run = nobody.arg("check").uid(65534).gid(65534).output().unwrap();
-        let said = String::from_utf8(run.stdout).unwrap();
+        let output = String::from_utf8(run.stdout).unwrap();
         let unknown = "  UNKNOWN   lease.present              /run/ibboot/state.json: cannot be read: \
              Permission denied\n";
-        assert!(said.contains(unknown), "{said}");
+        assert!(output.contains(unknown), "{output}");
         let mut lease = Server::here("lease", &[PROGRAM, "-v", "lease"]);
-        lease.says("10.9.0.10/24 of 10.9.0.1 is kept");
+        lease.reports("10.9.0.10/24 of 10.9.0.1 is kept");
         drop(lease);
         let mut found = Vec::new();
         for place in ["/run", "/tmp", "/etc"] {

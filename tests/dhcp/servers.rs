@@ -35,7 +35,7 @@ pub fn dnsmasq(more: &[&str]) -> Server {
     ];
     program.extend(more);
     let mut server = Server::start("far", "dnsmasq", &program);
-    server.says("DHCP, ");
+    server.reports("DHCP, ");
     server
 }
 
@@ -103,7 +103,7 @@ fn a_known_address_comes_back_and_a_wrong_one_is_refused() {
         let first = Node::new(infiniband()).boot(None);
         let again = Node::new(infiniband()).boot(Some(first.address));
         assert_eq!(again.address, first.address);
-        assert_eq!(server.said().matches("DHCPDISCOVER").count(), 1);
+        assert_eq!(server.output().matches("DHCPDISCOVER").count(), 1);
         let mut node = Node::new(infiniband());
         let lease = node.boot(Some(Ipv4Addr::new(192, 168, 7, 7)));
         assert_eq!(lease.address, first.address);
@@ -143,7 +143,10 @@ fn an_address_that_somebody_has_is_given_up_and_declined_and_another_one_taken()
         let taken = node.session.progress().counts.taken.unwrap();
         assert!(taken.starts_with("10.9.0.10 is in use by "), "{taken}");
         assert_eq!(
-            server.said().matches("DHCPDECLINE(far) 10.9.0.10").count(),
+            server
+                .output()
+                .matches("DHCPDECLINE(far) 10.9.0.10")
+                .count(),
             1
         );
     });

@@ -28,8 +28,8 @@ pub fn with_six(name: &str, programs: &[&str], test: impl FnOnce() + Send + 'sta
     with_network(name, programs, || {
         ip("-n far addr add fd00::1/64 dev far nodad");
         until("the far end's link-local address", || {
-            let seen = ip("-n far -6 addr show dev far scope link");
-            seen.contains("fe80") && !seen.contains("tentative")
+            let found = ip("-n far -6 addr show dev far scope link");
+            found.contains("fe80") && !found.contains("tentative")
         });
         local();
         test();
@@ -40,10 +40,10 @@ pub fn with_six(name: &str, programs: &[&str], test: impl FnOnce() + Send + 'sta
 pub fn local() -> Ipv6Addr {
     let mut found = None;
     until("the near link-local address", || {
-        let seen = ip("-6 -o addr show dev near scope link");
-        let address = seen.split_ascii_whitespace().nth(3).unwrap_or_default();
+        let output = ip("-6 -o addr show dev near scope link");
+        let address = output.split_ascii_whitespace().nth(3).unwrap_or_default();
         found = address.split('/').next().and_then(|text| text.parse().ok());
-        found.is_some() && !seen.contains("tentative")
+        found.is_some() && !output.contains("tentative")
     });
     found.unwrap()
 }
@@ -133,7 +133,7 @@ fn dnsmasq_says(ready: &str, more: &[&str]) -> Server {
     ];
     program.extend(more);
     let mut server = Server::start("far", "dnsmasq", &program);
-    server.says(ready);
+    server.reports(ready);
     server
 }
 
@@ -158,7 +158,7 @@ pub fn dhcpd(more: &str) -> Server {
         "far",
     ];
     let mut server = Server::start("far", "dhcpd6", &program);
-    server.says("Server starting service.");
+    server.reports("Server starting service.");
     server
 }
 
@@ -176,7 +176,7 @@ fn kea(subnet: &str) -> Server {
     fs::write("/run/kea6.conf", configuration).unwrap();
     fs::create_dir_all("/run/kea").unwrap();
     let mut server = Server::start("far", "kea6", &["kea-dhcp6", "-c", "/run/kea6.conf"]);
-    server.says("DHCP6_STARTED");
+    server.reports("DHCP6_STARTED");
     server
 }
 
@@ -261,10 +261,10 @@ fn kea_knows_the_node_and_says_when_it_has_no_address() {
         }));
         other.session.start(None);
         other.until(20, |session| session.progress().counts.refusals > 0);
-        let (seen, hint) = other.session.progress().diagnosis();
-        assert!(seen.starts_with("server fe80::"), "{seen}");
-        assert!(seen.contains(" refuses: NoAddrsAvail: "), "{seen}");
-        assert!(seen.ends_with("(client 00:04:01:02:03:04)"), "{seen}");
+        let (found, hint) = other.session.progress().diagnosis();
+        assert!(found.starts_with("server fe80::"), "{found}");
+        assert!(found.contains(" refuses: NoAddrsAvail: "), "{found}");
+        assert!(found.ends_with("(client 00:04:01:02:03:04)"), "{found}");
         assert_eq!(
             hint,
             "give the server a pool for this link, or a reservation for this DUID"
@@ -287,7 +287,7 @@ fn silence_is_told_with_what_a_router_says() {
 }
 
 #[test]
-fn the_flags_of_a_router_are_seen() {
+fn the_flags_of_a_router_are_reported() {
     use ibboot::system::net::Net;
     with_six("router advertisements", &["dnsmasq"], || {
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -324,7 +324,7 @@ fn the_flags_of_a_router_are_seen() {
                 "--dhcp-range=fd00::,ra-only",
             ],
         );
-        plain.says("router advertisement");
+        plain.reports("router advertisement");
         see(Router::Unmanaged);
     });
 }
@@ -375,8 +375,8 @@ fn a_router_says_that_name_servers_are_to_be_had_and_its_server_knows_them() {
             .unwrap();
         let index = hardware().index;
         until("the O flag", || {
-            let seen = runtime.block_on(async { Net::open().unwrap().router(index).await });
-            seen == Router::Stateless
+            let found = runtime.block_on(async { Net::open().unwrap().router(index).await });
+            found == Router::Stateless
         });
         let progress = inquire();
         let information = progress.information.unwrap();
@@ -385,9 +385,9 @@ fn a_router_says_that_name_servers_are_to_be_had_and_its_server_knows_them() {
         assert_eq!(information.left_out, Vec::<String>::new());
         assert!(information.server.is_unicast_link_local());
         assert_eq!((progress.duid.as_str(), progress.counts.sent), (DUID, 1));
-        let said = server.said();
-        assert!(said.contains("DHCPINFORMATION-REQUEST"), "{said}");
-        assert!(!said.contains("DHCPSOLICIT"), "{said}");
+        let output = server.output();
+        assert!(output.contains("DHCPINFORMATION-REQUEST"), "{output}");
+        assert!(!output.contains("DHCPSOLICIT"), "{output}");
     });
 }
 

@@ -125,7 +125,7 @@ fn tricks(request: &Message) -> Vec<(&'static str, Vec<u8>)> {
         ),
         ("a request", kind(Kind::Request)),
         ("RECONFIGURE", kind(Kind::Reconfigure)),
-        ("a reply of a server that was not asked", swapped.encode()),
+        ("a reply of a server that was not queried", swapped.encode()),
         ("no association", without(request, option::IA_NA)),
         (
             "an association cut off",
@@ -192,14 +192,14 @@ fn poisoned(request: &Message) -> Vec<u8> {
     answer.encode()
 }
 
-/// A server in the namespace `far`: `say` returns the payloads for each received message.
+/// A server in the namespace `far`: `answer` returns the payloads for each received message.
 struct Evil {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Evil {
-    fn start(say: impl Fn(&Message) -> Vec<Vec<u8>> + Send + 'static) -> Evil {
+    fn start(answer: impl Fn(&Message) -> Vec<Vec<u8>> + Send + 'static) -> Evil {
         let stop = Arc::new(AtomicBool::new(false));
         let told = stop.clone();
         let (ready, is_ready) = std::sync::mpsc::channel();
@@ -220,7 +220,7 @@ impl Evil {
                     continue;
                 };
                 let request = Message::decode(&buffer[..length]).unwrap();
-                for payload in say(&request) {
+                for payload in answer(&request) {
                     socket.send_to(&payload, from).unwrap();
                 }
             }

@@ -61,7 +61,7 @@ fn a_lease_is_renewed_and_written_down() {
         let lease = node.boot();
         assert_eq!((lease.seconds, lease.renew_s), (3600, 5));
         let (before, mut program) = hand_over(node, true);
-        program.says("renewed by fe80::");
+        program.reports("renewed by fe80::");
         let config = Config {
             identity: Identity {
                 duid: vec![0, 3, 0, 32, 1, 2, 3, 4, 5, 6, 7, 8],
@@ -87,7 +87,7 @@ fn ends(keep: bool) -> Server {
     assert_eq!(node.boot().seconds, 30);
     drop(server);
     let (_, mut program) = hand_over_aged(node, keep, 26);
-    program.says("has ended");
+    program.reports("has ended");
     program
 }
 
@@ -98,13 +98,13 @@ fn the_address_of_the_root_outlives_its_lease_and_is_granted_again() {
         &["dhcpd"],
         || {
             let mut program = ends(true);
-            let said = program.said();
+            let output = program.output();
             assert!(
-                said.contains("the address is kept, because the root file system depends on it")
+                output.contains("the address is kept, because the root file system depends on it")
             );
             assert!(addresses().contains("fd00::"));
             let _back = dhcpd(&times(3600, 1800));
-            program.says("renewed by fe80::");
+            program.reports("renewed by fe80::");
             assert!(addresses().contains("fd00::"));
         },
     );
@@ -114,10 +114,10 @@ fn the_address_of_the_root_outlives_its_lease_and_is_granted_again() {
 fn any_other_address_goes_with_its_lease_and_a_new_one_comes() {
     with_six("ibboot lease gives an IPv6 address up", &["dhcpd"], || {
         let mut program = ends(false);
-        program.says("removed");
+        program.reports("removed");
         until("no address", || !addresses().contains("fd00::"));
         let _back = dhcpd(&times(3600, 1800));
-        program.says("for 3600 s");
+        program.reports("for 3600 s");
         until("the address", || addresses().contains("fd00::"));
     });
 }
@@ -129,11 +129,11 @@ fn an_address_that_the_kernel_took_with_the_link_is_set_again() {
         let mut node = Node::new();
         node.boot();
         let (lease, mut program) = hand_over(node, false);
-        program.says("is kept, for 3600 s");
+        program.reports("is kept, for 3600 s");
         ip("link set near down");
         until("no address", || !addresses().contains("fd00::"));
         ip("link set near up");
-        program.says(&format!("{} set again", lease.address_text()));
+        program.reports(&format!("{} set again", lease.address_text()));
         until("the address", || addresses().contains("fd00::"));
         // While the link is up, a vanished address means that another program removed it.
         until("the end of duplicate address detection", || {
@@ -159,11 +159,15 @@ fn a_new_address_that_another_host_has_is_declined() {
         lease.seconds = 1;
         node.session.resume(lease);
         let (_, mut program) = hand_over(node, false);
-        program.says(&format!("{taken} is in use by another host: declined"));
+        program.reports(&format!("{taken} is in use by another host: declined"));
         until("another address", || {
             let seen = addresses();
             seen.contains("/128") && !seen.contains(&taken.to_string())
         });
-        assert!(server.said().contains("DHCPDECLINE"), "{}", server.said());
+        assert!(
+            server.output().contains("DHCPDECLINE"),
+            "{}",
+            server.output()
+        );
     });
 }

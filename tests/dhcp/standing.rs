@@ -8,7 +8,7 @@ use std::os::unix::net::UnixDatagram;
 use std::process::Command;
 
 use super::keeping::{LEASES, addresses, aged, hand_over, lease, now, written};
-use super::network::{Node, Server, hardware, infiniband, ip, until, with_network};
+use super::network::{Node, Server, copy_program, hardware, infiniband, ip, until, with_network};
 use super::others::{dhcpd, subnet};
 use super::servers::dnsmasq;
 use ibboot::dhcp::v4::progress::Progress;
@@ -35,7 +35,7 @@ fn booted(keep: bool) -> Progress {
 }
 
 fn count(program: &Server, what: &str) -> usize {
-    program.said().matches(what).count()
+    program.output().matches(what).count()
 }
 
 #[test]
@@ -78,14 +78,14 @@ fn a_route_that_somebody_took_away_is_theirs_unless_it_leads_to_the_root() {
                         // An event that the program receives.
                         ip("addr replace 192.0.2.1/32 dev near");
                     }
-                    program.said().contains(&what)
+                    program.output().contains(&what)
                 });
             };
             taken("0.0.0.0/0 via 10.9.0.1", &program);
             if keep {
                 ip("route del 10.7.0.0/16");
                 ip("addr replace 192.0.2.2/32 dev near");
-                program.says("route 10.7.0.0/16 via 10.9.0.7 set again");
+                program.reports("route 10.7.0.0/16 via 10.9.0.7 set again");
                 until("the way to the root", || {
                     routes() == "10.7.0.0/16 via 10.9.0.7 dev near \n"
                 });
@@ -127,16 +127,16 @@ fn of_the_routes_that_the_server_has_no_more_those_to_the_root_stay() {
             // Without an explicit "no router" dnsmasq announces itself as router.
             let _second = dnsmasq(&[&options[..], &["--dhcp-option=option:router"]].concat());
             let mut program = lease();
-            program.says("applied after boot: no route 10.7.0.0/16 via 10.9.0.7");
-            program.says("route 0.0.0.0/0 via 10.9.0.1 removed");
+            program.reports("applied after boot: no route 10.7.0.0/16 via 10.9.0.7");
+            program.reports("route 0.0.0.0/0 via 10.9.0.1 removed");
             assert_eq!(routes(), "10.7.0.0/16 via 10.9.0.7 dev near \n");
             // The next start has the same state.
             drop(program);
             let mut program = lease();
-            program.says("is kept, for 120 s");
+            program.reports("is kept, for 120 s");
             ip("link set near down");
             ip("link set near up");
-            program.says("route 10.7.0.0/16 via 10.9.0.7 set again");
+            program.reports("route 10.7.0.0/16 via 10.9.0.7 set again");
             assert_eq!(routes(), "10.7.0.0/16 via 10.9.0.7 dev near \n");
         },
     );
@@ -150,11 +150,11 @@ fn an_interface_that_comes_back_after_a_reset_gets_its_address_again() {
             let mut node = Node::new(infiniband());
             node.boot(None);
             let (before, mut program) = hand_over(node, keep);
-            program.says("is kept, for 3600 s");
+            program.reports("is kept, for 3600 s");
             let lease = before.lease.unwrap().address_text();
             let address = Hex(&hardware().address).to_string();
             ip("link del near");
-            program.says(&format!(
+            program.reports(&format!(
                 "near: the interface is gone: {lease} waits for the interface"
             ));
             // Another interface with the old name is not ours.
@@ -164,7 +164,7 @@ fn an_interface_that_comes_back_after_a_reset_gets_its_address_again() {
             ));
             ip("-n far addr add 10.9.0.1/24 dev far");
             ip("-n far link set far up");
-            program.says("anew: the interface is back");
+            program.reports("anew: the interface is back");
             until("the address", || {
                 ip("-4 -o addr show dev anew").contains(&lease)
             });
@@ -193,12 +193,12 @@ fn carrier_makes_the_next_question_come_at_once() {
         written(&progress);
         let mut program = Server::here("lease", &[env!("CARGO_BIN_EXE_ibboot"), "lease", "-v"]);
         // The next renewal would come after half of the time until T2, in twenty minutes.
-        program.says(" sent to 10.9.0.1");
+        program.reports(" sent to 10.9.0.1");
         let _server = dhcpd("far", &subnet(""));
         ip("-n far link set far down");
         until("no carrier", || ip("link show near").contains("NO-CARRIER"));
         ip("-n far link set far up");
-        program.says("renewed by 10.9.0.1, for 3600 s");
+        program.reports("renewed by 10.9.0.1, for 3600 s");
     });
 }
 
@@ -209,7 +209,7 @@ fn files_that_cannot_be_written_or_read_end_nothing_and_take_nothing_away() {
         let progress = booted(false);
         written(&progress);
         let mut program = lease();
-        program.says("renewed by 10.9.0.1");
+        program.reports("renewed by 10.9.0.1");
         until("leases.json", || now().lease != progress.lease);
         // A damaged file and a full file system: the program has all it needs in memory.
         fs::write(LEASES, "{").unwrap();
@@ -219,14 +219,14 @@ fn files_that_cannot_be_written_or_read_end_nothing_and_take_nothing_away() {
         mount(none, PLACE, none, read_only, none).unwrap();
         let what =
             "leases.json: cannot be written: Read-only file system; the leases are still renewed";
-        program.says(what);
+        program.reports(what);
         let renewals = count(&program, "renewed by");
         until("another renewal", || {
             count(&program, "renewed by") > renewals
         });
-        assert_eq!(count(&program, what), 1, "{}", program.said());
+        assert_eq!(count(&program, what), 1, "{}", program.output());
         umount2(PLACE, MntFlags::MNT_DETACH).unwrap();
-        program.says("the leases can be saved again");
+        program.reports("the leases can be saved again");
         until("leases.json", || now().lease != progress.lease);
         assert!(addresses().contains("10.9.0."));
         program.running();
@@ -245,15 +245,15 @@ fn a_start_takes_nothing_away_on_the_word_of_an_old_file() {
         aged(&mut progress, 31);
         written(&progress);
         let mut program = lease();
-        program.says("renewed by 10.9.0.1, for 3600 s");
-        assert_eq!(count(&program, "removed"), 0, "{}", program.said());
+        program.reports("renewed by 10.9.0.1, for 3600 s");
+        assert_eq!(count(&program, "removed"), 0, "{}", program.output());
         drop((program, server));
         // A file that does not parse must not stop the program.
         fs::write(LEASES, "{").unwrap();
         let mut program = lease();
-        program.says("leases.json: does not parse");
-        program.says("using the leases that the initramfs handed over");
-        program.says("is kept, for 30 s");
+        program.reports("leases.json: does not parse");
+        program.reports("using the leases that the initramfs handed over");
+        program.reports("is kept, for 30 s");
         drop(program);
         fs::write(LEASES, "{").unwrap();
         fs::write(format!("{PLACE}/state.json"), "{").unwrap();
@@ -269,13 +269,13 @@ fn one_keeper_at_a_time() {
         let mut node = Node::new(infiniband());
         node.boot(None);
         let (_, mut program) = hand_over(node, true);
-        program.says("is kept, for 3600 s");
+        program.reports("is kept, for 3600 s");
         let mut second = Server::here("second", &[env!("CARGO_BIN_EXE_ibboot"), "lease"]);
         second.ends_with("lease: another ibboot lease is running", 1);
         let left = format!("{PLACE}/lease/.leases.json.1");
         fs::write(&left, "").unwrap();
         drop(program);
-        lease().says("is kept, for 3600 s");
+        lease().reports("is kept, for 3600 s");
         assert!(!fs::exists(left).unwrap());
         let mode = |name: &str| {
             let metadata = fs::metadata(format!("{PLACE}/lease/{name}")).unwrap();
@@ -303,7 +303,7 @@ fn interfaces_that_come_and_go_leave_nothing_behind() {
         let mut node = Node::new(infiniband());
         node.boot(None);
         let (_, mut program) = hand_over(node, true);
-        program.says("is kept, for 3600 s");
+        program.reports("is kept, for 3600 s");
         let churn = || {
             let lines: Vec<String> = (0..50)
                 .flat_map(|at| {
@@ -356,7 +356,7 @@ fn a_user_of_its_own_with_three_capabilities_is_enough() {
         }
         // The program itself is in a directory that the user nobody cannot read.
         let binary = "/run/ibboot-program";
-        fs::copy(env!("CARGO_BIN_EXE_ibboot"), binary).unwrap();
+        copy_program(binary);
         fs::set_permissions(binary, fs::Permissions::from_mode(0o755)).unwrap();
         let manager = UnixDatagram::bind("/run/notify").unwrap();
         manager
@@ -373,13 +373,18 @@ fn a_user_of_its_own_with_three_capabilities_is_enough() {
         for expected in ["READY=1", "WATCHDOG=1", "WATCHDOG=1", "WATCHDOG=1"] {
             let mut bytes = [0; 64];
             let length = manager.recv(&mut bytes).unwrap();
-            assert_eq!(&bytes[..length], expected.as_bytes(), "{}", program.said());
+            assert_eq!(
+                &bytes[..length],
+                expected.as_bytes(),
+                "{}",
+                program.output()
+            );
         }
-        program.says("renewed by 10.9.0.1");
+        program.reports("renewed by 10.9.0.1");
         ip("link set near down");
         ip("link set near up");
         ip("addr flush dev near");
-        program.says("/24 set again");
+        program.reports("/24 set again");
         until("leases.json", || now().lease != progress.lease);
         // Root trusts the file of the user; a start by hand continues the lease, and lock and file
         // stay the user's.
@@ -392,7 +397,7 @@ fn a_user_of_its_own_with_three_capabilities_is_enough() {
         drop(program);
         fs::remove_file(format!("{own}/lock")).unwrap();
         let mut by_hand = lease();
-        by_hand.says("is kept, for 3600 s").says("renewed by");
+        by_hand.reports("is kept, for 3600 s").reports("renewed by");
         until("leases.json of root", || now().lease != believed);
         for name in ["lock", "leases.json"] {
             let owner = std::os::unix::fs::MetadataExt::uid(

@@ -142,7 +142,9 @@ pub(super) const GROUP: Group = Group {
                    are ib:any and eth:any. Without either, InfiniBand ports count if the command line requests IPoIB \
                    or ib_ipoib, or if the machine has an InfiniBand card. Ports of both kinds count if the command line \
                    has rd.ib.link=, rd.ib.roce= or a port type eth, or if the machine has no InfiniBand card. \
-                   rd.ib.mode= and rd.ib.mtu= without an interface never request IPoIB of an Ethernet port.",
+                   rd.ib.mode= and rd.ib.mtu= without an interface never request IPoIB of an Ethernet port.\n\n\
+                   For any and N the two functions of a Socket Direct card count once if they share an InfiniBand \
+                   port.",
             example: "rd.ib.require=mlx5_0:1,mlx5_1:1",
             origin: Origin::Ibboot,
             effect: Effect::CarriedOut,
@@ -152,7 +154,9 @@ pub(super) const GROUP: Group = Group {
             grammar: "rd.ib.rate=[SELECTOR=]GBPS",
             default: "any rate",
             help: "A port slower than GBPS gigabits per second is not verified. Decimals are allowed: 2.5 is the \
-                   slowest rate of InfiniBand. May be given several times; the last one that matches a port applies.",
+                   slowest rate of InfiniBand. May be given several times; the last one that matches a port applies. \
+                   Without a rate, ibboot warns of a port that is slower than the other ports of the same model of \
+                   card in its subnet.",
             example: "rd.ib.rate=mlx5_0:1=100",
             origin: Origin::Ibboot,
             effect: Effect::CarriedOut,

@@ -3,7 +3,10 @@
 
 use std::net::Ipv4Addr;
 
+use serde::{Deserialize, Serialize};
+
 use crate::hardware::HardwareType;
+use crate::system::decoder::Format;
 
 const PROTOCOL_IPV4: u16 = 0x0800;
 const REQUEST: u16 = 1;
@@ -12,7 +15,7 @@ const REPLY: u16 = 2;
 pub const HEADER: usize = 8;
 
 /// An ARP packet.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Arp {
     /// Hardware type of the link.
     pub hardware_type: HardwareType,
@@ -90,6 +93,25 @@ impl Arp {
             && self.operation == REQUEST
             && self.target_address == address;
         self.sender != own && (self.sender_address == address || probes)
+    }
+}
+
+/// ARP packets; none: another packet.
+#[derive(Debug)]
+pub struct Arps;
+
+impl Format for Arps {
+    const NAME: &'static str = "arp";
+    type Context = ();
+    type Value = Option<Arp>;
+
+    fn decode((): &(), bytes: &[u8]) -> Option<Arp> {
+        Arp::decode(bytes)
+    }
+
+    fn is_sound((): &(), arp: &Option<Arp>) -> bool {
+        arp.as_ref()
+            .is_none_or(|arp| arp.sender.len() <= usize::from(u8::MAX))
     }
 }
 

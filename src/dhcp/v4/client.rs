@@ -74,7 +74,6 @@ pub enum Destination {
 /// What the caller must do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
-    /// Send this message.
     Send(Message, Destination),
     /// Check by ARP whether another host has this address.
     Probe(Ipv4Addr),

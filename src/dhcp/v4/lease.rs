@@ -9,13 +9,17 @@ use std::net::Ipv4Addr;
 use options::{LeftOut, Taken};
 use serde::{Deserialize, Serialize};
 
-use super::packet::{Message, option};
+use super::packet::{LARGEST, Message, option};
 use crate::dhcp::Granted;
 use crate::dhcp::brake::Reason;
 use crate::dhcp::lifetime::{self, SECONDS_MIN, floored};
+use crate::dhcp::names::is_name;
 use crate::inet::Address;
 use crate::redact;
+use crate::system::decoder::is_line;
 
+/// Entries of the longest list in a message: an IPv4 address has 4 bytes.
+const MANY: usize = LARGEST / 4;
 /// No network is larger than a class A network.
 const PREFIX_MIN: u32 = 8;
 
@@ -63,13 +67,11 @@ pub struct Lease {
     /// Domain name servers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub name_servers: Vec<Ipv4Addr>,
-    /// Domain name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub domain_name: Option<String>,
     /// Domains to search.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub domain_search: Vec<String>,
-    /// Host name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host_name: Option<String>,
     /// MTU in bytes.
@@ -129,8 +131,7 @@ impl Lease {
             .ok_or("no subnet mask (option 1)")?;
         let prefix = prefix_of(mask)
             .ok_or_else(|| Reason::new("subnet mask", format!("invalid subnet mask {mask}")))?;
-        let (network, last) = bounds(address, prefix);
-        if prefix <= 30 && (address == network || address == last) {
+        if !is_network(address, prefix) {
             let why = format!("{address}/{prefix} is a network or broadcast address");
             return Err(Reason::new("a network or broadcast address", why));
         }
@@ -174,6 +175,53 @@ impl Lease {
                 .or_else(|| taken.field("file", &message.file)),
             left_out: taken.left_out.iter().map(LeftOut::line).collect(),
         })
+    }
+
+    /// Whether the values are as [`Lease::of`] returns them.
+    pub fn is_sound(&self) -> bool {
+        let own = self.address;
+        let is_gateway = |gateway: Ipv4Addr| is_host(gateway) && gateway != own;
+        let is_route = |route: &Route| {
+            let is_network = route.prefix <= 32
+                && bounds(route.network, route.prefix).0 == route.network
+                && (route.prefix == 0 || is_host(route.network));
+            let is_on_link = route.gateway.is_unspecified() && route.prefix > 0;
+            is_network && (is_on_link || is_gateway(route.gateway))
+        };
+        let classless = self.classless_routes.as_deref().unwrap_or_default();
+        let texts = [&self.root_path, &self.tftp_server, &self.boot_file];
+        let names = self.domain_name.iter().chain(&self.host_name);
+        let lengths = [
+            self.routers.len(),
+            classless.len(),
+            self.static_routes.len(),
+            self.name_servers.len(),
+            self.domain_search.len(),
+            self.left_out.len(),
+        ];
+        is_network(own, self.prefix)
+            && lengths.into_iter().all(|length| length <= MANY)
+            && is_host(self.server)
+            && self.server != own
+            && lifetime::is_sound(self.renew_s, self.rebind_s, self.seconds)
+            && self.routers.iter().copied().all(is_gateway)
+            && classless.iter().chain(&self.static_routes).all(is_route)
+            && self
+                .name_servers
+                .iter()
+                .chain(&self.next_server)
+                .all(|server| is_host(*server))
+            && names.chain(&self.domain_search).all(|name| is_name(name))
+            && self
+                .host_name
+                .iter()
+                .all(|name| options::no_host_name(name).is_none())
+            && self.mtu.is_none_or(|mtu| mtu >= options::MTU_MIN)
+            && texts
+                .into_iter()
+                .flatten()
+                .chain(&self.left_out)
+                .all(|text| is_line(text))
     }
 
     /// Whether the lease comes from a state.json that lacks the secrets.
@@ -306,6 +354,14 @@ fn octets(routes: &[Route]) -> String {
 pub(crate) fn is_host(address: Ipv4Addr) -> bool {
     let [first, ..] = address.octets();
     (1..=223).contains(&first) && first != 127
+}
+
+/// Whether the network with this prefix length has the address for a host.
+fn is_network(address: Ipv4Addr, prefix: u8) -> bool {
+    let (network, last) = bounds(address, prefix);
+    let is_length = (PREFIX_MIN..=32).contains(&u32::from(prefix));
+    let is_inside = address != network && address != last;
+    is_host(address) && is_length && (prefix > 30 || is_inside)
 }
 
 fn prefix_of(mask: Ipv4Addr) -> Option<u8> {

@@ -3,6 +3,7 @@
 //! [`lease`], [`identity`], [`progress`] and [`client`] are PURE; [`session`] and [`socket`] send
 //! and receive.
 
+pub mod answer;
 pub mod arp;
 pub mod client;
 pub mod frame;

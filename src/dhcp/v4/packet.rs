@@ -6,6 +6,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::net::Ipv4Addr;
 
+use serde::{Deserialize, Serialize};
+
+use crate::hardware::Hex;
+
 /// Bytes before the options: the BOOTP header and the magic cookie.
 pub const HEADER: usize = 240;
 /// Smallest message that every relay forwards (RFC 951: 300 bytes, RFC 1542 2.1).
@@ -76,7 +80,7 @@ pub mod option {
 }
 
 /// Message type (option 53).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Kind {
     /// The client looks for servers.
     Discover,
@@ -236,6 +240,38 @@ impl Message {
     pub fn number(&self, code: u8) -> Option<u32> {
         let bytes: [u8; 4] = self.option(code)?.try_into().ok()?;
         Some(u32::from_be_bytes(bytes))
+    }
+
+    /// The message in one line of the debug log.
+    pub fn summary(&self) -> String {
+        let mut line = format!("{} xid {:#010x}", self.kind, self.xid);
+        let mut add = |name: &str, address: Ipv4Addr| {
+            if !address.is_unspecified() {
+                line.push_str(&format!(", {name} {address}"));
+            }
+        };
+        add("ciaddr", self.ciaddr);
+        add("yiaddr", self.yiaddr);
+        add("siaddr", self.siaddr);
+        add("relay", self.giaddr);
+        if let Some(address) = self.address(option::REQUESTED) {
+            add("requested", address);
+        }
+        if let Some(address) = self.address(option::SERVER) {
+            add("server", address);
+        }
+        line.push_str(&format!(
+            ", htype {} hlen {}{}",
+            self.htype,
+            self.hlen,
+            if self.broadcast { ", broadcast" } else { "" }
+        ));
+        if let Some(id) = self.option(option::CLIENT_ID) {
+            line.push_str(&format!(", client {}", Hex(id)));
+        }
+        let codes: Vec<String> = self.options.keys().map(ToString::to_string).collect();
+        line.push_str(&format!(", options {}", codes.join(" ")));
+        line
     }
 
     /// Decodes a message.

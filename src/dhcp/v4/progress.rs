@@ -73,7 +73,6 @@ pub struct Progress {
     /// Messages sent and answers received.
     #[serde(with = "Rfc2131")]
     pub counts: Counts,
-    /// The lease.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease: Option<Lease>,
     /// The requested settings.

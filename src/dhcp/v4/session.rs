@@ -6,10 +6,11 @@ use std::net::{Ipv4Addr, UdpSocket};
 
 use tokio::io::unix::AsyncFd;
 
-use super::arp::Arp;
+use super::answer::{Answer, Answers, Heard};
+use super::arp::{Arp, Arps};
 use super::client::{Action, Client, Config, Destination};
 use super::lease::Lease;
-use super::packet::{Message, option};
+use super::packet::Message;
 use super::progress::Progress;
 use super::socket::{PacketSocket, Protocol, Received, send_to_server};
 use super::{Dhcp4Wish, frame};
@@ -18,6 +19,7 @@ use crate::dhcp::random;
 use crate::error::{Error, Result, errno_text};
 use crate::hardware::Hex;
 use crate::system::clock::{SECOND, boottime_ns};
+use crate::system::decoder::decode;
 use crate::system::readiness::watched;
 use crate::system::root::Root;
 
@@ -213,8 +215,8 @@ impl Session {
     }
 
     fn received_arp(&mut self, packet: &Received) {
-        let arp = Arp::decode(&packet.bytes).filter(|arp| !self.is_own(&arp.sender));
-        if let Some(arp) = arp {
+        let arp = decode::<Arps>(&(), &packet.bytes).flatten();
+        if let Some(arp) = arp.filter(|arp| !self.is_own(&arp.sender)) {
             let actions = self.client.arp(boottime_ns(), &arp);
             self.carry_out(actions);
         }
@@ -232,42 +234,34 @@ impl Session {
     }
 
     fn received(&mut self, packet: &Received) {
-        let Some(datagram) = frame::to_client(&packet.bytes, packet.unsummed) else {
-            self.malformed = self.malformed.saturating_add(1);
-            return;
-        };
-        match Message::decode(datagram.payload) {
-            Ok(message) if !self.is_to_us(datagram.to, &message) => {
-                log::debug!(
-                    "{}: DHCP: ignored: sent to {}, another host",
-                    self.interface,
-                    datagram.to
-                );
-            }
-            Ok(message) => {
-                log::debug!(
-                    "{}: DHCP: {} from {}",
-                    self.interface,
-                    summary(&message),
-                    datagram.from
-                );
-                let actions = self.client.received(boottime_ns(), &message);
-                self.carry_out(actions);
-            }
-            Err(why) => {
+        match decode::<Answers>(&packet.unsummed, &packet.bytes) {
+            // The decoder failed.
+            None => {}
+            Some(Heard::Foreign) => self.malformed = self.malformed.saturating_add(1),
+            Some(Heard::Malformed { from, why }) => {
                 self.malformed = self.malformed.saturating_add(1);
-                log::debug!("{}: DHCP: from {}: {why}", self.interface, datagram.from);
+                log::debug!("{}: DHCP: from {from}: {why}", self.interface);
+            }
+            Some(Heard::Answer { to, answer, .. }) if !self.is_to_us(to, &answer) => {
+                log::debug!(
+                    "{}: DHCP: ignored: sent to {to}, another host",
+                    self.interface
+                );
+            }
+            Some(Heard::Answer { from, answer, .. }) => {
+                let summary = &answer.summary;
+                log::debug!("{}: DHCP: {summary} from {from}", self.interface);
+                let actions = self.client.received(boottime_ns(), &answer);
+                self.carry_out(actions);
             }
         }
     }
 
     /// Servers send answers to the broadcast address of the link or of the network, to the address
     /// that they grant, or to the address that the client renews (RFC 2131 4.1).
-    fn is_to_us(&self, to: Ipv4Addr, message: &Message) -> bool {
+    fn is_to_us(&self, to: Ipv4Addr, answer: &Answer) -> bool {
         let held = self.client.lease().map(|lease| lease.address);
-        let mask = message.address(option::MASK);
-        let of_network = mask.map(|mask| message.yiaddr | !mask);
-        to.is_broadcast() || to == message.yiaddr || [held, of_network].contains(&Some(to))
+        to.is_broadcast() || to == answer.yiaddr || [held, answer.broadcast].contains(&Some(to))
     }
 
     fn carry_out(&mut self, actions: Vec<Action>) {
@@ -296,7 +290,7 @@ impl Session {
     }
 
     fn send(&mut self, message: &Message, to: Destination) {
-        let what = format!("{} sent{}", summary(message), destination(to));
+        let what = format!("{} sent{}", message.summary(), destination(to));
         let bytes = message.encode();
         let sent = match to {
             Destination::Link(from) => {
@@ -375,38 +369,6 @@ async fn received_arp(socket: Option<&(Ipv4Addr, AsyncFd<PacketSocket>)>) -> Vec
 fn batch(socket: &PacketSocket) -> Vec<Received> {
     let next = || socket.receive().ok().flatten();
     std::iter::from_fn(next).take(BATCH).collect()
-}
-
-/// A message in one line of the debug log.
-fn summary(message: &Message) -> String {
-    let mut line = format!("{} xid {:#010x}", message.kind, message.xid);
-    let mut add = |name: &str, address: Ipv4Addr| {
-        if !address.is_unspecified() {
-            line.push_str(&format!(", {name} {address}"));
-        }
-    };
-    add("ciaddr", message.ciaddr);
-    add("yiaddr", message.yiaddr);
-    add("siaddr", message.siaddr);
-    add("relay", message.giaddr);
-    if let Some(address) = message.address(option::REQUESTED) {
-        add("requested", address);
-    }
-    if let Some(address) = message.address(option::SERVER) {
-        add("server", address);
-    }
-    line.push_str(&format!(
-        ", htype {} hlen {}{}",
-        message.htype,
-        message.hlen,
-        if message.broadcast { ", broadcast" } else { "" }
-    ));
-    if let Some(id) = message.option(option::CLIENT_ID) {
-        line.push_str(&format!(", client {}", Hex(id)));
-    }
-    let codes: Vec<String> = message.options.keys().map(ToString::to_string).collect();
-    line.push_str(&format!(", options {}", codes.join(" ")));
-    line
 }
 
 fn destination(to: Destination) -> String {

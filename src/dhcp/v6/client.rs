@@ -8,6 +8,7 @@ mod requests;
 mod tests;
 mod timing;
 
+use std::borrow::Cow;
 use std::net::Ipv6Addr;
 
 use super::identity::Identity;
@@ -366,7 +367,7 @@ impl Client {
 
     /// The lease ended. If the root file system depends on the address, the address is kept and
     /// requested again.
-    fn lost(&mut self, now: u64, kind: &'static str, why: &str) -> Vec<Action> {
+    fn lost(&mut self, now: u64, kind: impl Into<Cow<'static, str>>, why: &str) -> Vec<Action> {
         let Some(lease) = self.held.clone() else {
             return self.enter(now, State::Soliciting);
         };

@@ -10,8 +10,11 @@ use std::net::Ipv6Addr;
 
 use serde::{Deserialize, Serialize};
 
+use super::answer::{Answer, Context};
 use super::client::{Action, elapsed};
-use super::lease::{Refusal, domain_search, failed, name_servers, resolver_variables};
+use super::lease::{
+    Refusal, are_sound, domain_search, failed, is_duid, name_servers, resolver_variables,
+};
 use super::packet::{Kind, Message, TRANSACTION, option};
 use crate::dhcp::identity::RequestedId;
 use crate::dhcp::progress::Counts;
@@ -54,7 +57,6 @@ pub struct Information {
     pub server: Ipv6Addr,
     /// DUID of the server in hexadecimal.
     pub server_id: String,
-    /// Name servers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub name_servers: Vec<Ipv6Addr>,
     /// Domains to search.
@@ -80,6 +82,13 @@ impl Information {
             domain_search: domain_search(message, &mut left_out),
             left_out,
         })
+    }
+
+    /// Whether the values are as [`Information::of`] returns them.
+    pub fn is_sound(&self, context: &Context) -> bool {
+        self.server == context.from
+            && is_duid(&self.server_id)
+            && are_sound(&self.name_servers, &self.domain_search, &self.left_out)
     }
 
     /// The variables that dracut's modules read, as in [`super::lease::Lease::variables`].
@@ -266,23 +275,23 @@ impl Asker {
         message
     }
 
-    /// Handles a message to the client's port from the address `from`.
-    pub fn received(&mut self, message: &Message, from: Ipv6Addr) -> Vec<Action> {
+    /// Handles a message to the client's port.
+    pub fn received(&mut self, message: &Answer) -> Vec<Action> {
         let count = |counter: &mut u32| *counter = counter.saturating_add(1);
         if message.kind != Kind::Reply || self.answer.is_some() || self.counts.sent == 0 {
             count(&mut self.counts.unsolicited);
             return Vec::new();
         }
-        let client = message.options.first(option::CLIENT_ID);
-        let is_anothers = client.is_some_and(|client| client != self.duid);
+        let client = message.client_id.as_ref();
+        let is_anothers = client.is_some_and(|client| *client != self.duid);
         if message.transaction != self.transaction || is_anothers {
             count(&mut self.counts.foreign);
             return Vec::new();
         }
-        let allowed = message.longest_wait_s(option::INF_MAX_RT);
-        self.slowest_s = allowed.or(self.slowest_s);
+        self.slowest_s = message.inf_max_rt_s.or(self.slowest_s);
+        let from = message.from;
         let information = match client {
-            Some(_) => Information::of(message, from),
+            Some(_) => message.information.clone(),
             None => Err(Refusal::Unusable("no client identifier (option 1)".into())),
         };
         match information {

@@ -3,6 +3,7 @@
 
 use std::net::Ipv6Addr;
 
+use super::answer::Context;
 use super::client::Action;
 use super::information::{Asker, Information, Progress, Stage};
 use super::socket::{Closed, Socket};
@@ -94,9 +95,16 @@ impl Inquiry {
     /// Waits until the answer arrives.
     pub async fn changed(&mut self) {
         while self.asker.answer().is_none() {
-            for (message, from) in self.socket.heard().await {
-                let actions = self.asker.received(&message, from);
-                self.carry_out(actions);
+            for (packet, from) in self.socket.packets().await {
+                let context = Context {
+                    from,
+                    iaid: None,
+                    requested: None,
+                };
+                if let Some(answer) = self.socket.heard(&packet, &context) {
+                    let actions = self.asker.received(&answer);
+                    self.carry_out(actions);
+                }
             }
             // Lets other tasks run during a flood.
             tokio::task::yield_now().await;

@@ -2,19 +2,22 @@
 //! PURE: what a server grants, each value checked. An invalid value is left out and reported; an
 //! invalid address or time makes the whole answer unusable.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::net::Ipv6Addr;
 
 use serde::{Deserialize, Serialize};
 
-use super::packet::{Address, Association, Malformed, Message, Status, option, status};
+use super::answer::Context;
+use super::packet::{Address, Association, DUID, Malformed, Message, Status, option, status};
 use crate::dhcp::Granted;
 use crate::dhcp::brake::Reason;
 use crate::dhcp::lifetime::{self, FOR_EVER, SECONDS_MIN, floored};
-use crate::dhcp::names::search_list;
+use crate::dhcp::names::{is_name, search_list};
 use crate::error::printable;
-use crate::hardware::Hex;
+use crate::hardware::{Hex, unhex};
 use crate::inet;
+use crate::system::decoder::{LINE, is_line};
 
 /// Largest number of name servers or addresses that is accepted: no program queries more.
 const MANY: usize = 16;
@@ -42,7 +45,6 @@ pub struct Lease {
     pub renew_s: u32,
     /// Seconds until the client asks any server (T2).
     pub rebind_s: u32,
-    /// Name servers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub name_servers: Vec<Ipv6Addr>,
     /// Domains to search.
@@ -54,7 +56,7 @@ pub struct Lease {
 }
 
 /// Why an answer grants nothing.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Refusal {
     /// The server reports a status.
     Status(Status),
@@ -66,11 +68,20 @@ pub enum Refusal {
 
 impl Refusal {
     /// The kind of the reason; independent of the sender's text.
-    pub fn kind(&self) -> &'static str {
+    pub fn kind(&self) -> Cow<'static, str> {
         match self {
-            Refusal::Status(status) => status.name().unwrap_or("another status"),
-            Refusal::Ended => "no longer valid",
-            Refusal::Unusable(why) => why.kind,
+            Refusal::Status(status) => status.name().unwrap_or("another status").into(),
+            Refusal::Ended => "no longer valid".into(),
+            Refusal::Unusable(why) => why.kind.clone(),
+        }
+    }
+
+    /// Whether a decoder can have sent this.
+    pub fn is_sound(&self) -> bool {
+        match self {
+            Refusal::Status(status) => status.text.len() <= LINE,
+            Refusal::Ended => true,
+            Refusal::Unusable(why) => why.is_sound(),
         }
     }
 
@@ -146,6 +157,17 @@ impl Lease {
         let all = association.options.all(option::IA_ADDRESS).take(MANY);
         let mut all = all.filter_map(|value| Address::decode(value).ok());
         all.any(|inside| inside.address == address && inside.valid_s == 0)
+    }
+
+    /// Whether the values are as [`Lease::of`] returns them.
+    pub fn is_sound(&self, context: &Context) -> bool {
+        self.server == context.from
+            && is_duid(&self.server_id)
+            && is_host(self.address)
+            && !is_reserved(self.address)
+            && lifetime::is_sound(self.renew_s, self.rebind_s, self.seconds)
+            && self.preferred_s <= self.seconds
+            && are_sound(&self.name_servers, &self.domain_search, &self.left_out)
     }
 
     /// When the lease ends, ns since kernel start; `None`: never.
@@ -328,6 +350,19 @@ fn times(association: &Association, address: &Address) -> (u32, u32) {
         .filter(|t1| within(*t1, rebind_s))
         .unwrap_or_else(|| part(1, 2).min(rebind_s));
     (renew_s, rebind_s)
+}
+
+/// Whether the text is a DUID in hexadecimal.
+pub(super) fn is_duid(text: &str) -> bool {
+    unhex(text).is_some_and(|duid| duid.len() <= DUID)
+}
+
+/// Whether the values are as `name_servers` and `domain_search` return them.
+pub(super) fn are_sound(servers: &[Ipv6Addr], domains: &[String], left_out: &[String]) -> bool {
+    servers.len() <= MANY
+        && servers.iter().all(|server| is_host(*server))
+        && domains.iter().all(|domain| is_name(domain))
+        && left_out.iter().all(|line| is_line(line))
 }
 
 pub(super) fn name_servers(message: &Message, left_out: &mut Vec<String>) -> Vec<Ipv6Addr> {

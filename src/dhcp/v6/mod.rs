@@ -5,6 +5,7 @@
 //! [`identity`], [`lease`], [`client`], [`information`] and [`progress`] are PURE; [`session`],
 //! [`inquiry`] and [`socket`] send and receive.
 
+pub mod answer;
 pub mod client;
 pub mod identity;
 pub mod information;

@@ -5,6 +5,8 @@
 use std::fmt;
 use std::net::Ipv6Addr;
 
+use serde::{Deserialize, Serialize};
+
 /// Largest message that is decoded: a client receives one packet of the link.
 pub const LARGEST: usize = 4096;
 /// Longest DUID with its type (RFC 8415 11.1).
@@ -45,7 +47,7 @@ pub mod option {
 }
 
 /// The type of a message between a client and a server (RFC 8415 7.3).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Kind {
     /// The client looks for servers.
     Solicit,
@@ -219,7 +221,7 @@ impl Options {
 }
 
 /// Option 13.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Status {
     /// Number of the code.
     pub code: u16,
@@ -322,7 +324,6 @@ impl Association {
 /// Option 5.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Address {
-    /// The address.
     pub address: Ipv6Addr,
     /// Preferred lifetime in seconds.
     pub preferred_s: u32,
@@ -388,6 +389,17 @@ impl Message {
         }
     }
 
+    /// The message in one line of the debug log.
+    pub fn summary(&self) -> String {
+        let codes: Vec<String> = self.options.codes().map(|c| c.to_string()).collect();
+        format!(
+            "{} transaction {:#08x}, options {}",
+            self.kind,
+            self.transaction,
+            codes.join(" ")
+        )
+    }
+
     /// Decodes a message; a client rejects messages of relays.
     pub fn decode(bytes: &[u8]) -> Result<Message, Malformed> {
         if bytes.len() > LARGEST {
@@ -423,9 +435,13 @@ impl Message {
     /// 21.25).
     pub fn longest_wait_s(&self, code: u16) -> Option<u32> {
         let value = <[u8; 4]>::try_from(self.options.first(code)?).ok()?;
-        let seconds = u32::from_be_bytes(value);
-        (60..=86400).contains(&seconds).then_some(seconds)
+        Some(u32::from_be_bytes(value)).filter(|seconds| is_longest_wait(*seconds))
     }
+}
+
+/// Whether a server may request this longest wait (RFC 8415 21.24 and 21.25).
+pub fn is_longest_wait(seconds: u32) -> bool {
+    (60..=86400).contains(&seconds)
 }
 
 #[cfg(test)]

@@ -54,7 +54,6 @@ pub struct Progress {
     pub counts: Counts,
     /// What a router advertises about DHCPv6.
     pub router: Router,
-    /// The lease.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease: Option<Lease>,
     /// The requested settings.

@@ -159,9 +159,12 @@ impl Session {
     pub async fn changed(&mut self) {
         loop {
             let before = (self.client.state(), self.client.due());
-            for (message, from) in self.socket.heard().await {
-                let actions = self.client.received(boottime_ns(), &message, from);
-                self.carry_out(actions);
+            for (packet, from) in self.socket.packets().await {
+                let context = self.client.context(from);
+                if let Some(answer) = self.socket.heard(&packet, &context) {
+                    let actions = self.client.received(boottime_ns(), &answer);
+                    self.carry_out(actions);
+                }
             }
             if before != (self.client.state(), self.client.due()) || !self.outcomes.is_empty() {
                 return;

@@ -6,9 +6,11 @@ use std::net::{Ipv6Addr, SocketAddr, SocketAddrV6, UdpSocket};
 
 use tokio::io::unix::AsyncFd;
 
+use super::answer::{Answer, Answers, Context};
 use super::packet::{LARGEST, Message};
 use super::{CLIENT_PORT, SERVER_PORT, SERVERS};
 use crate::error::{Error, errno_text};
+use crate::system::decoder::decode;
 use crate::system::readiness::watched;
 
 /// Packets handled in one batch: a flood must not keep the program from its other work.
@@ -36,7 +38,6 @@ impl From<Closed> for Error {
 pub struct Socket {
     /// Current name of the interface.
     pub interface: String,
-    /// Its index.
     pub index: u32,
     /// The interface's link-local address: the source address of messages.
     pub local: Ipv6Addr,
@@ -93,7 +94,7 @@ impl Socket {
         let to = SocketAddrV6::new(SERVERS, SERVER_PORT, 0, self.index);
         match socket.get_ref().send_to(&message.encode(), to) {
             Ok(_) => {
-                log::debug!("{}: DHCPv6: {} sent", self.interface, summary(message));
+                log::debug!("{}: DHCPv6: {} sent", self.interface, message.summary());
                 self.broken = None;
             }
             Err(error) => {
@@ -106,8 +107,8 @@ impl Socket {
         }
     }
 
-    /// Waits for packets, and returns the messages among them with their source addresses.
-    pub async fn heard(&mut self) -> Vec<(Message, Ipv6Addr)> {
+    /// Waits for packets, and returns them with their source addresses.
+    pub async fn packets(&self) -> Vec<(Vec<u8>, Ipv6Addr)> {
         let Some(socket) = &self.socket else {
             return std::future::pending().await;
         };
@@ -118,24 +119,23 @@ impl Socket {
         if packets.len() < BATCH {
             ready.clear_ready();
         }
-        let mut messages = Vec::new();
-        for (bytes, from) in packets {
-            match Message::decode(&bytes) {
-                Ok(message) => {
-                    log::debug!(
-                        "{}: DHCPv6: {} from {from}",
-                        self.interface,
-                        summary(&message)
-                    );
-                    messages.push((message, from));
-                }
-                Err(why) => {
-                    self.malformed = self.malformed.saturating_add(1);
-                    log::debug!("{}: DHCPv6: from {from}: {why}", self.interface);
-                }
+        packets
+    }
+
+    /// The message in a packet; none: not a message, or the decoder failed.
+    pub fn heard(&mut self, packet: &[u8], context: &Context) -> Option<Box<Answer>> {
+        let (interface, from) = (&self.interface, context.from);
+        match decode::<Answers>(context, packet)? {
+            Ok(answer) => {
+                log::debug!("{interface}: DHCPv6: {} from {from}", answer.summary);
+                Some(answer)
+            }
+            Err(why) => {
+                self.malformed = self.malformed.saturating_add(1);
+                log::debug!("{interface}: DHCPv6: from {from}: {why}");
+                None
             }
         }
-        messages
     }
 }
 
@@ -155,15 +155,4 @@ fn batch(socket: &UdpSocket) -> Vec<(Vec<u8>, Ipv6Addr)> {
         _ => None,
     };
     std::iter::from_fn(&mut next).take(BATCH).collect()
-}
-
-/// A message in one line of the debug log.
-fn summary(message: &Message) -> String {
-    let codes: Vec<String> = message.options.codes().map(|c| c.to_string()).collect();
-    format!(
-        "{} transaction {:#08x}, options {}",
-        message.kind,
-        message.transaction,
-        codes.join(" ")
-    )
 }

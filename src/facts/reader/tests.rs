@@ -7,6 +7,8 @@ use std::thread;
 use nix::sys::socket::MsgFlags;
 
 use super::*;
+use crate::facts::Port;
+use crate::rdma::types::Guid;
 use crate::system::worker::{receive_from, send_to};
 
 const BUDGET: Duration = Duration::from_millis(1000);
@@ -16,6 +18,105 @@ const LATE: Duration = Duration::from_millis(1500);
 fn send(far: &OwnedFd, answer: Answer) -> io::Result<()> {
     let message = Message::Found(Box::new(answer));
     send_to(far.as_fd(), &message, MsgFlags::empty())
+}
+
+/// An InfiniBand port that is configured.
+fn active() -> Port {
+    Port {
+        port: 1,
+        link_layer: Some(LinkLayer::InfiniBand),
+        state: Some(PortState::Active),
+        port_guid: Some(Guid(1)),
+        lid: Some(1),
+        sm_lid: Some(1),
+        pkeys: vec![0xffff],
+        ..Port::default()
+    }
+}
+
+/// Answers with the number of the request; "restless" has an event after each answer.
+fn count(name: &str, far: &OwnedFd) -> io::Result<()> {
+    let wait = MsgFlags::empty();
+    let mut requests = 0;
+    loop {
+        let request: Request = receive_from(far.as_fd(), wait)?;
+        requests += 1;
+        let mut answer = Answer {
+            is_complete: true,
+            has_events: request.wants_events && name != "deaf",
+            ..Answer::default()
+        };
+        answer.device.ifname = name.to_owned();
+        answer.device.fw = Some(requests.to_string());
+        let state = if name == "late-sm" {
+            PortState::Init
+        } else {
+            PortState::Active
+        };
+        answer.device.ports = vec![Port {
+            state: Some(state),
+            ..active()
+        }];
+        send(far, answer)?;
+        if name == "restless" {
+            send_to(far.as_fd(), &Message::Changed, wait)?;
+        }
+    }
+}
+
+fn start_counting(name: &str) -> io::Result<Worker> {
+    let (worker, far) = Worker::pair()?;
+    let name = name.to_owned();
+    thread::spawn(move || count(&name, &far));
+    Ok(worker)
+}
+
+#[test]
+fn a_device_at_rest_without_an_event_is_not_read_again() {
+    let readers = Readers::new(BUDGET, start_counting);
+    readers.listen();
+    let names = ["still", "restless", "deaf", "late-sm"].map(str::to_owned);
+    let root = Root::new("/");
+    let read = |depth: Depth, is_all| {
+        // The event of "restless" comes after its answer.
+        thread::sleep(Duration::from_millis(100));
+        let mut look = Look::new(&root);
+        look.depth = depth;
+        let devices = readers.read(&names, &mut look, is_all).into_iter();
+        devices.map(|one| one.fw.unwrap()).collect::<Vec<_>>()
+    };
+    let partition = |pkey| Depth::Partitions([pkey].into());
+    assert_eq!(read(Depth::Ports, false), ["1", "1", "1", "1"]);
+    assert_eq!(read(Depth::Ports, false), ["1", "2", "2", "2"]);
+    assert_eq!(read(Depth::Ports, true), ["2", "3", "3", "3"]);
+    assert_eq!(read(partition(0xffff), false), ["3", "4", "4", "4"]);
+    assert_eq!(read(partition(0xffff), false), ["3", "5", "5", "5"]);
+    // The partition may still come.
+    assert_eq!(read(partition(0x8001), false), ["4", "6", "6", "6"]);
+    assert_eq!(read(partition(0x8001), false), ["5", "7", "7", "7"]);
+}
+
+#[test]
+fn a_port_is_at_rest_when_it_has_all_its_attributes() {
+    let device = |port: Port| Device {
+        ports: vec![active(), port],
+        ..Device::default()
+    };
+    assert!(is_at_rest(&device(active())));
+    let changes: [fn(&mut Port); 6] = [
+        |port| port.state = Some(PortState::Init),
+        |port| port.link_layer = Some(LinkLayer::Ethernet),
+        |port| port.lid = Some(0),
+        |port| port.sm_lid = None,
+        |port| port.port_guid = None,
+        |port| port.state = None,
+    ];
+    for change in changes {
+        let mut port = active();
+        change(&mut port);
+        assert!(!is_at_rest(&device(port.clone())), "{port:?}");
+    }
+    assert!(!is_at_rest(&Device::default()));
 }
 
 fn play(name: &str, far: &OwnedFd) -> io::Result<()> {
@@ -59,7 +160,7 @@ fn look(readers: &Readers, names: &[&str], depth: Depth) -> (Seen, Vec<String>, 
     let mut look = Look::new(&root);
     look.depth = depth;
     let began = Instant::now();
-    let devices = readers.read(&names, &mut look);
+    let devices = readers.read(&names, &mut look, true);
     let took = began.elapsed();
     for (device, name) in devices.iter().zip(&names) {
         assert_eq!(device.ifname, *name);

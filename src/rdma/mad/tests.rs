@@ -62,6 +62,13 @@ fn record(mgid: Ipv6Addr) -> Vec<u8> {
     record
 }
 
+fn hear(interview: &mut Interview, mad: &[u8]) -> Next {
+    let awaited = interview.awaited();
+    let reply = Replies::decode(&awaited, mad);
+    assert!(Replies::is_sound(&awaited, &reply));
+    interview.hear(Heard::Reply(reply))
+}
+
 #[test]
 fn questions_are_as_the_specification_draws_them() {
     let mad = Question::ClassPortInfo.bytes(0x0102_0304);
@@ -91,10 +98,10 @@ fn questions_are_as_the_specification_draws_them() {
 fn answers_of_opensm_are_read() {
     let (first, second, third) = (bytes(CLASS_PORT_INFO), bytes(GROUP), bytes(PORT_INFO));
     let mut alive = Interview::new(None, 2, 0x4864ce0d, QUICK);
-    assert_eq!(alive.hear(Heard::Reply(&first)), Next::Done(Answer::Alive));
+    assert_eq!(hear(&mut alive, &first), Next::Done(Answer::Alive));
     let mut interview = Interview::new(Some(mgid()), 2, 0x4864ce0e, QUICK);
     let mut without = interview.clone();
-    assert_eq!(interview.hear(Heard::Reply(&second)), Next::Ask);
+    assert_eq!(hear(&mut interview, &second), Next::Ask);
     let group = Group {
         mgid: mgid(),
         mlid: 0xc000,
@@ -110,14 +117,11 @@ fn answers_of_opensm_are_read() {
         group,
         port_mtu: Some(4096),
     };
-    assert_eq!(interview.hear(Heard::Reply(&third)), Next::Done(answer));
+    assert_eq!(hear(&mut interview, &third), Next::Done(answer));
     // From another interview: replace its TID with the TID of this one.
     let mut none = bytes(NO_GROUP);
     put(&mut none, at::TID_LOW, &0x4864ce0e_u32.to_be_bytes());
-    assert_eq!(
-        without.hear(Heard::Reply(&none)),
-        Next::Done(Answer::NoGroup)
-    );
+    assert_eq!(hear(&mut without, &none), Next::Done(Answer::NoGroup));
 }
 
 #[test]
@@ -232,16 +236,13 @@ fn an_answer_is_a_sign_of_life() {
     for status in [0, 0x0001, 0x0002, 0x0700] {
         let mut interview = Interview::new(None, 2, 7, QUICK);
         let mad = answer(Question::ClassPortInfo, 7, status, 0, &[0; 200]);
-        assert_eq!(
-            interview.hear(Heard::Reply(&mad)),
-            Next::Done(Answer::Alive)
-        );
+        assert_eq!(hear(&mut interview, &mad), Next::Done(Answer::Alive));
     }
     // The host's kernel answers after its subnet manager has ended.
     let mut interview = Interview::new(None, 2, 7, QUICK);
     let mad = answer(Question::ClassPortInfo, 7, 0x000c, 0, &[0; 200]);
     assert_eq!(
-        interview.hear(Heard::Reply(&mad)),
+        hear(&mut interview, &mad),
         Next::Done(Answer::Refused(Status(0x000c)))
     );
     let mut interview = Interview::new(None, 2, 7, QUICK);
@@ -254,7 +255,7 @@ fn the_header_stays_once_an_answer_needed_it() {
     let mut interview = begun();
     assert_eq!(interview.hear(Heard::Silence), Next::Ask);
     let mad = answer(Question::Group(mgid()), 9, 0, 56, &record(mgid()));
-    assert_eq!(interview.hear(Heard::Reply(&mad)), Next::Ask);
+    assert_eq!(hear(&mut interview, &mad), Next::Ask);
     assert!(interview.grh());
     assert_eq!(interview.question(), Question::PortInfo(2).bytes(10));
 }
@@ -265,10 +266,7 @@ fn a_missing_group_has_three_spellings() {
     for (status, records) in [(0x0300, vec![]), (0, vec![]), (0, record(other))] {
         let mut interview = begun();
         let mad = answer(Question::Group(mgid()), 8, status, 56, &records);
-        assert_eq!(
-            interview.hear(Heard::Reply(&mad)),
-            Next::Done(Answer::NoGroup)
-        );
+        assert_eq!(hear(&mut interview, &mad), Next::Done(Answer::NoGroup));
     }
 }
 
@@ -276,13 +274,12 @@ fn a_missing_group_has_three_spellings() {
 fn a_group_is_reported_with_the_mtu_of_the_port() {
     let mut interview = begun();
     let mad = answer(Question::Group(mgid()), 8, 0, 56, &record(mgid()));
-    assert_eq!(interview.hear(Heard::Reply(&mad)), Next::Ask);
+    assert_eq!(hear(&mut interview, &mad), Next::Ask);
     let mut port = vec![0; 64];
     port[PORT_INFO_MTU] = 0xf4;
     let mad = answer(Question::PortInfo(2), 9, 0, 64, &port);
     let mut deaf = interview.clone();
-    let Next::Done(Answer::Joinable { group, port_mtu }) = interview.hear(Heard::Reply(&mad))
-    else {
+    let Next::Done(Answer::Joinable { group, port_mtu }) = hear(&mut interview, &mad) else {
         panic!("not done");
     };
     assert_eq!((group.mtu, port_mtu), (Some(2048), Some(2048)));
@@ -299,10 +296,10 @@ fn a_group_is_reported_with_the_mtu_of_the_port() {
 fn an_error_is_kept_and_a_late_answer_is_ignored() {
     let mut interview = begun();
     let late = answer(Question::Group(mgid()), 7, 0, 56, &record(mgid()));
-    assert_eq!(interview.hear(Heard::Reply(&late)), Next::Wait);
+    assert_eq!(hear(&mut interview, &late), Next::Wait);
     let denied = answer(Question::Group(mgid()), 8, 0x0700, 0, &[]);
     assert_eq!(
-        interview.hear(Heard::Reply(&denied)),
+        hear(&mut interview, &denied),
         Next::Done(Answer::Refused(Status(0x0700)))
     );
 }
@@ -328,7 +325,7 @@ proptest! {
             prop_assert!(reply.port_mtu().is_none_or(|mtu| (256..=4096).contains(&mtu)));
         }
         let mut interview = begun();
-        let next = interview.hear(Heard::Reply(&mad));
+        let next = hear(&mut interview, &mad);
         prop_assert!(matches!(next, Next::Wait | Next::Ask | Next::Done(_)));
     }
 
@@ -353,7 +350,7 @@ proptest! {
             put(&mut mad, at::RECORD_SIZE, &u16::try_from(units).unwrap().to_be_bytes());
             mad.truncate(at::DATA);
             mad.extend(records);
-            let next = interview.hear(if silent { Heard::Silence } else { Heard::Reply(&mad) });
+            let next = if silent { interview.hear(Heard::Silence) } else { hear(&mut interview, &mad) };
             prop_assert_ne!(&next, &Next::Wait);
             if let Next::Done(answer) = next {
                 end = Some(answer);

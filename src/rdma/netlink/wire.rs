@@ -54,7 +54,6 @@ impl Op {
 
 /// Attribute numbers (`enum rdma_nldev_attr`).
 pub mod attr {
-    #![allow(missing_docs, reason = "the names are the kernel's")]
     pub const DEV_INDEX: u16 = 1;
     pub const DEV_NAME: u16 = 2;
     pub const PORT_INDEX: u16 = 3;

@@ -73,7 +73,6 @@ pub fn bonds(
 /// Everything that one `bond=` requests, and why it is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestedBond {
-    /// Its name.
     pub name: String,
     /// Its interfaces and options.
     pub bond: BondWish,

@@ -9,13 +9,27 @@
 use std::collections::BTreeSet;
 
 use ibboot::dhcp::identity::RequestedId;
+use ibboot::dhcp::v4::answer::{Answer, Answers, Heard};
 use ibboot::dhcp::v4::arp::Arp;
 use ibboot::dhcp::v4::client::{Action, Client, Config};
 use ibboot::dhcp::v4::identity::Identity;
 use ibboot::dhcp::v4::packet::{Kind, Message, option};
 use ibboot::hardware::HardwareType;
 use ibboot::system::clock::SECOND;
+use ibboot::system::decoder::Format;
 use libfuzzer_sys::fuzz_target;
+
+/// What the decoder makes of the message: the program must believe it.
+fn sound(message: &Message) -> Answer {
+    let answer = Answer::of(message);
+    let heard = Heard::Answer {
+        from: [10, 0, 0, 1].into(),
+        to: [255; 4].into(),
+        answer: Box::new(answer.clone()),
+    };
+    assert!(Answers::is_sound(&false, &heard), "{answer:?}");
+    answer
+}
 
 const KINDS: [Kind; 4] = [Kind::Offer, Kind::Ack, Kind::Nak, Kind::ForceRenew];
 
@@ -114,7 +128,7 @@ fuzz_target!(|data: &[u8]| {
                 let Some(message) = script.message(xid) else {
                     return;
                 };
-                client.received(now, &message)
+                client.received(now, &sound(&message))
             }
         };
         // One message at once for each answer that moves the client, otherwise at most two a

@@ -13,11 +13,13 @@ mod believed;
 use std::collections::BTreeSet;
 use std::net::Ipv6Addr;
 
+use ibboot::dhcp::v6::answer::{Answer, Answers, Context};
 use ibboot::dhcp::v6::client::{Action, Client, Config};
 use ibboot::dhcp::v6::identity::Identity;
 use ibboot::dhcp::v6::information::Asker;
 use ibboot::dhcp::v6::packet::{Address, Association, Kind, Message, Options, option};
 use ibboot::system::clock::SECOND;
+use ibboot::system::decoder::Format;
 use libfuzzer_sys::fuzz_target;
 
 const IAID: u32 = 0xffff;
@@ -141,7 +143,7 @@ fn talk(data: &[u8]) {
                     return;
                 };
                 moved += 1;
-                client.received(now, &message, Ipv6Addr::LOCALHOST)
+                client.received(now, &sound(&message, client.context(Ipv6Addr::LOCALHOST)))
             }
         };
         // One message at once for each event that moves the client, otherwise at most two a second.
@@ -153,6 +155,14 @@ fn talk(data: &[u8]) {
                 .is_none_or(|due| due <= now + (1 << 33) * SECOND)
         );
     }
+}
+
+/// What the decoder makes of the message: the program must believe it.
+fn sound(message: &Message, context: Context) -> Answer {
+    let answer = Answer::of(message, &context);
+    let value = Ok(Box::new(answer.clone()));
+    assert!(Answers::is_sound(&context, &value), "{answer:?}");
+    answer
 }
 
 /// A client that requests only settings: one answer, and no further message.
@@ -178,7 +188,12 @@ fn inquiry(data: &[u8]) {
                 let Some(message) = script.message(transaction, &duid) else {
                     return;
                 };
-                asker.received(&message, Ipv6Addr::LOCALHOST)
+                let context = Context {
+                    from: Ipv6Addr::LOCALHOST,
+                    iaid: None,
+                    requested: None,
+                };
+                asker.received(&sound(&message, context))
             }
         };
         for action in actions {

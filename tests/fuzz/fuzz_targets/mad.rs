@@ -11,11 +11,12 @@ use std::net::Ipv6Addr;
 use std::sync::LazyLock;
 
 use ibboot::facts::{Device, Facts, Netdev, Port};
-use ibboot::rdma::mad::{MAD, Question};
+use ibboot::rdma::mad::{Awaited, MAD, Question, Replies};
 use ibboot::rdma::{reach, umad, cm};
 use ibboot::rdma::sa::{Answer, Heard, Interview, Next, PATIENT, QUICK, SaAnswer};
 use ibboot::rdma::umad::Received;
 use ibboot::rdma::types::Rate;
+use ibboot::system::decoder::Format;
 use ibboot::verify::report::Finding;
 use ibboot::verify::carrier;
 use libfuzzer_sys::fuzz_target;
@@ -76,11 +77,13 @@ fn read(packet: &[u8]) {
                 Question::Group(MGID),
                 Question::PortInfo(2),
             ] {
-                let Some(reply) = question.answer(tid.unwrap_or(0), &mad) else {
+                let tid = tid.unwrap_or(0);
+                let awaited = Awaited { question, tid };
+                let Some(reply) = Replies::decode(&awaited, &mad) else {
                     continue;
                 };
-                assert!(reply.groups().count() <= mad.len().saturating_sub(DATA) / 52);
-                assert!(reply.port_mtu().is_none_or(|mtu| MTUS.contains(&mtu)));
+                assert!(Replies::is_sound(&awaited, &Some(reply)), "{reply:?}");
+                assert!(reply.port_mtu.is_none_or(|mtu| MTUS.contains(&mtu)));
                 assert!(!reply.status.words().is_empty());
             }
         }
@@ -155,9 +158,9 @@ fn interview(data: &[u8]) {
         let patience = interview.patience();
         let next = match step {
             0..64 => interview.hear(Heard::Silence),
-            64..128 => interview.hear(Heard::Reply(script.bytes(usize::from(step)))),
+            64..128 => hear(&mut interview, script.bytes(usize::from(step))),
             _ => match script.answer(&question) {
-                Some(mad) => interview.hear(Heard::Reply(&mad)),
+                Some(mad) => hear(&mut interview, &mad),
                 None => return,
             },
         };
@@ -181,6 +184,13 @@ fn interview(data: &[u8]) {
             Next::Done(answer) => return believed(group, answer),
         }
     }
+}
+
+fn hear(interview: &mut Interview, mad: &[u8]) -> Next {
+    let awaited = interview.awaited();
+    let reply = Replies::decode(&awaited, mad);
+    assert!(Replies::is_sound(&awaited, &reply), "{reply:?}");
+    interview.hear(Heard::Reply(reply))
 }
 
 fn believed(expected: Option<Ipv6Addr>, answer: Answer) {

@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! How a client handles a server's answer (RFC 2131 4.4; RFC 6842).
 
+use std::borrow::Cow;
 use std::net::Ipv4Addr;
 
 use super::{Action, Client, GRACE, OFFERS, State};
 use crate::dhcp::brake::Reason;
+use crate::dhcp::v4::answer::Answer;
 use crate::dhcp::v4::lease::Lease;
-use crate::dhcp::v4::packet::{Kind, Message, option};
+use crate::dhcp::v4::packet::Kind;
 use crate::error::printable;
 use crate::redact;
 
 impl Client {
     /// Handles a message from the link.
-    pub fn received(&mut self, now: u64, message: &Message) -> Vec<Action> {
+    pub fn received(&mut self, now: u64, message: &Answer) -> Vec<Action> {
         if message.op != 2 {
             return Vec::new();
         }
@@ -24,8 +26,8 @@ impl Client {
         }
         // A server need not echo the client identifier; an answer with another identifier is for
         // another client (RFC 6842).
-        let id = message.option(option::CLIENT_ID);
-        if id.is_some_and(|id| id != self.config.identity.client_id) {
+        let id = message.client_id.as_ref();
+        if id.is_some_and(|id| *id != self.config.identity.client_id) {
             self.counts.foreign += 1;
             return Vec::new();
         }
@@ -51,13 +53,13 @@ impl Client {
     }
 
     /// Counts an unusable answer with its reason; the client waits for the next answer.
-    fn reject(&mut self, now: u64, message: &Message, why: &Reason) -> Vec<Action> {
+    fn reject(&mut self, now: u64, message: &Answer, why: &Reason) -> Vec<Action> {
         self.counts.unusable = self.counts.unusable.saturating_add(1);
         let from = message
-            .address(option::SERVER)
+            .server
             .map_or_else(String::new, |server| format!(" from {server}"));
         let what = format!("{}{from}: {why}", message.kind);
-        let lines = self.warn(now, why.kind, format!("not usable: {what}"));
+        let lines = self.warn(now, why.kind.clone(), format!("not usable: {what}"));
         // The report changes no more often than the log.
         if !lines.is_empty() || self.counts.why_unusable.is_none() {
             self.counts.why_unusable = Some(what);
@@ -67,7 +69,7 @@ impl Client {
 
     /// A warning about an answer; none after a warning of the same kind, or after too many others,
     /// since the last lease.
-    fn warn(&mut self, now: u64, kind: &'static str, line: String) -> Vec<Action> {
+    fn warn(&mut self, now: u64, kind: Cow<'static, str>, line: String) -> Vec<Action> {
         let line = self.brake.pass(now, kind, line);
         line.into_iter().map(Action::warning).collect()
     }
@@ -85,7 +87,7 @@ impl Client {
 
     /// Servers echo the hardware fields of the client (RFC 2131 4.3.1, table 3): over InfiniBand
     /// without a hardware address (RFC 4390 2.1).
-    fn not_our_hardware(&self, message: &Message) -> Option<Reason> {
+    fn not_our_hardware(&self, message: &Answer) -> Option<Reason> {
         let own = self.hardware();
         let length = usize::from(own.hlen).min(own.chaddr.len());
         let is_same = (message.htype, message.hlen) == (own.htype, own.hlen)
@@ -99,10 +101,10 @@ impl Client {
         (!is_same).then(|| Reason::new("other hardware", text()))
     }
 
-    fn offered(&mut self, now: u64, message: &Message) -> Vec<Action> {
-        let offer = match Lease::of(message, self.asked_ns) {
-            Ok(offer) => offer,
-            Err(why) => return self.reject(now, message, &why),
+    fn offered(&mut self, now: u64, message: &Answer) -> Vec<Action> {
+        let offer = match &message.grant {
+            Ok(grant) => grant.lease(self.asked_ns),
+            Err(why) => return self.reject(now, message, why),
         };
         if let Some(held) = self
             .held
@@ -180,10 +182,10 @@ impl Client {
         }
     }
 
-    fn acknowledged(&mut self, now: u64, message: &Message) -> Vec<Action> {
-        let lease = match Lease::of(message, self.asked_ns) {
-            Ok(lease) => lease,
-            Err(why) => return self.reject(now, message, &why),
+    fn acknowledged(&mut self, now: u64, message: &Answer) -> Vec<Action> {
+        let lease = match &message.grant {
+            Ok(grant) => grant.lease(self.asked_ns),
+            Err(why) => return self.reject(now, message, why),
         };
         if self
             .answering()
@@ -222,16 +224,14 @@ impl Client {
         vec![Action::Bound]
     }
 
-    fn refused(&mut self, now: u64, message: &Message) -> Vec<Action> {
-        let Some(server) = message.address(option::SERVER) else {
+    fn refused(&mut self, now: u64, message: &Answer) -> Vec<Action> {
+        let Some(server) = message.server else {
             return self.reject(now, message, &"no server identifier (option 54)".into());
         };
         if self.answering().is_some_and(|expected| expected != server) {
             return self.reject(now, message, &"the request went to another server".into());
         }
-        let words = message.option(option::MESSAGE).unwrap_or_default();
-        let words = String::from_utf8_lossy(words);
-        let words = words.trim_end_matches('\0');
+        let words = message.words.as_str();
         let why = if words.is_empty() {
             format!("server {server} refuses (NAK)")
         } else {

@@ -5,6 +5,7 @@ use std::net::Ipv4Addr;
 
 use super::*;
 use crate::dhcp::identity::RequestedId;
+use crate::dhcp::v4::answer::Answer;
 use crate::dhcp::v4::arp::Arp;
 use crate::dhcp::v4::packet::{COOKIE, Kind, option};
 use crate::hardware::HardwareType;
@@ -90,7 +91,7 @@ impl Talk {
     }
 
     fn hear_this(&mut self, message: &Message) -> &mut Talk {
-        let actions = self.client.received(self.now, message);
+        let actions = self.client.received(self.now, &Answer::of(message));
         self.note(actions)
     }
 

@@ -11,7 +11,7 @@ use crate::dhcp::v4::packet::{Message, option};
 
 /// The smallest MTU that is accepted: every link must carry IPv6 packets of this size (RFC 8200 5),
 /// and servers send 576 as a mere default.
-const MTU_MIN: u16 = 1280;
+pub(super) const MTU_MIN: u16 = 1280;
 /// Collects the valid values of a message, and the invalid ones.
 pub(super) struct Taken<'a> {
     message: &'a Message,
@@ -248,7 +248,7 @@ fn line_of(bytes: &[u8]) -> Result<Option<String>, &'static str> {
 }
 
 /// Why a name is not a valid host name; none: the name is valid.
-fn no_host_name(name: &str) -> Option<String> {
+pub(super) fn no_host_name(name: &str) -> Option<String> {
     let first = name.split('.').next().unwrap_or_default();
     if first.eq_ignore_ascii_case("localhost") {
         return Some(format!("{name} refers to the node itself"));

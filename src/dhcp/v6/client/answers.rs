@@ -1,19 +1,34 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! How a client handles messages (RFC 8415 18.2.9 and 18.2.10).
 
+use std::borrow::Cow;
 use std::net::Ipv6Addr;
 
 use super::{
     AT_ONCE, Action, Client, GRACE, OFFERS, Offer, REFUSED, REFUSED_KEPT, REFUSED_LONGEST, State,
 };
 use crate::dhcp::brake::Reason;
+use crate::dhcp::v6::answer::{Answer, Context};
 use crate::dhcp::v6::lease::{Lease, Refusal};
-use crate::dhcp::v6::packet::{Kind, Message, option};
+use crate::dhcp::v6::packet::Kind;
 use crate::hardware::{Hex, unhex};
 
 impl Client {
-    /// Handles a message to the client's port from the address `from`.
-    pub fn received(&mut self, now: u64, message: &Message, from: Ipv6Addr) -> Vec<Action> {
+    /// What the decoder must know about a message from the address `from`.
+    pub fn context(&self, from: Ipv6Addr) -> Context {
+        Context {
+            from,
+            iaid: Some(self.config.identity.iaid),
+            requested: match self.state {
+                State::Requesting => self.offers.first().map(|offer| offer.lease.address),
+                State::Renewing | State::Rebinding => self.held.as_ref().map(|held| held.address),
+                _ => self.requested,
+            },
+        }
+    }
+
+    /// Handles a message to the client's port.
+    pub fn received(&mut self, now: u64, message: &Answer) -> Vec<Action> {
         if !matches!(message.kind, Kind::Advertise | Kind::Reply) {
             // RECONFIGURE is ignored too: the client never accepted reconfiguration (RFC 8415
             // 18.2.11).
@@ -21,7 +36,7 @@ impl Client {
             return Vec::new();
         }
         let own = self.config.identity.duid.as_slice();
-        let is_ours = match message.options.first(option::CLIENT_ID) {
+        let is_ours = match message.client_id.as_deref() {
             Some(id) if id != own => false,
             _ => message.transaction == self.transaction,
         };
@@ -31,44 +46,28 @@ impl Client {
             }
             return Vec::new();
         }
-        let Some(server) = message.duid(option::SERVER_ID) else {
-            return self.reject(
-                now,
-                message,
-                from,
-                &"no server identifier (option 2)".into(),
-            );
+        let Some(server) = message.server_id.as_deref() else {
+            return self.reject(now, message, &"no server identifier (option 2)".into());
         };
-        if message.options.first(option::CLIENT_ID).is_none() {
-            return self.reject(
-                now,
-                message,
-                from,
-                &"no client identifier (option 1)".into(),
-            );
+        if message.client_id.is_none() {
+            return self.reject(now, message, &"no client identifier (option 1)".into());
         }
         let is_expected = match self.expected() {
             Some(asked) => unhex(asked).as_deref() == Some(server),
             None => true,
         };
-        let is_rapid = message.options.first(option::RAPID_COMMIT).is_some();
         match (message.kind, self.state) {
-            (Kind::Advertise, State::Soliciting) => self.offered(now, message, from),
-            (Kind::Reply, State::Soliciting) if is_rapid && self.held.is_none() => {
-                self.granted(now, message, from)
+            (Kind::Advertise, State::Soliciting) => self.offered(now, message),
+            (Kind::Reply, State::Soliciting) if message.is_rapid && self.held.is_none() => {
+                self.granted(now, message)
             }
             (Kind::Reply, State::Requesting | State::Renewing | State::Declining)
                 if !is_expected =>
             {
-                self.reject(
-                    now,
-                    message,
-                    from,
-                    &"the request went to another server".into(),
-                )
+                self.reject(now, message, &"the request went to another server".into())
             }
             (Kind::Reply, State::Requesting | State::Renewing | State::Rebinding) => {
-                self.granted(now, message, from)
+                self.granted(now, message)
             }
             // Any REPLY ends the DECLINE exchange, whatever its status.
             (Kind::Reply, State::Declining) => self.after_decline(now),
@@ -91,10 +90,10 @@ impl Client {
     }
 
     /// Counts an unusable answer with its reason; the client waits for the next answer.
-    fn reject(&mut self, now: u64, message: &Message, from: Ipv6Addr, why: &Reason) -> Vec<Action> {
+    fn reject(&mut self, now: u64, message: &Answer, why: &Reason) -> Vec<Action> {
         self.counts.unusable = self.counts.unusable.saturating_add(1);
-        let what = format!("{} from {from}: {why}", message.kind);
-        let lines = self.warn(now, why.kind, format!("not usable: {what}"));
+        let what = format!("{} from {}: {why}", message.kind, message.from);
+        let lines = self.warn(now, why.kind.clone(), format!("not usable: {what}"));
         // The report changes no more often than the log.
         if !lines.is_empty() || self.counts.why_unusable.is_none() {
             self.counts.why_unusable = Some(what);
@@ -104,7 +103,7 @@ impl Client {
 
     /// A warning about an answer; none after a warning of the same kind, or after too many others,
     /// since the last lease.
-    fn warn(&mut self, now: u64, kind: &'static str, line: String) -> Vec<Action> {
+    fn warn(&mut self, now: u64, kind: Cow<'static, str>, line: String) -> Vec<Action> {
         let line = self.brake.pass(now, kind, line);
         line.into_iter().map(Action::warning).collect()
     }
@@ -113,7 +112,7 @@ impl Client {
     pub(super) fn warn_of_lease(
         &mut self,
         now: u64,
-        kind: &'static str,
+        kind: impl Into<Cow<'static, str>>,
         line: String,
     ) -> Vec<Action> {
         let line = self.of_lease.pass(now, kind, line);
@@ -131,26 +130,22 @@ impl Client {
         lines
     }
 
-    fn offered(&mut self, now: u64, message: &Message, from: Ipv6Addr) -> Vec<Action> {
+    fn offered(&mut self, now: u64, message: &Answer) -> Vec<Action> {
         self.slow_down(message);
-        let iaid = self.config.identity.iaid;
-        let lease = match Lease::of(message, from, iaid, self.requested, self.last_ns) {
+        let lease = match self.lease_of(message) {
             Ok(lease) => lease,
-            Err(Refusal::Unusable(why)) => return self.reject(now, message, from, &why),
-            Err(refusal) => return self.note_refusal(now, from, &refusal),
+            Err(Refusal::Unusable(why)) => return self.reject(now, message, &why),
+            Err(refusal) => return self.note_refusal(now, message.from, &refusal),
         };
         if let Some(why) = self.is_kept_from(&lease) {
-            return self.reject(now, message, from, &why);
+            return self.reject(now, message, &why);
         }
         self.counts.offers = self.counts.offers.saturating_add(1);
         let known = |other: &Offer| other.lease.server_id == lease.server_id;
         if self.offers.iter().any(known) {
             return Vec::new();
         }
-        let preference = match message.options.first(option::PREFERENCE) {
-            Some([preference]) => *preference,
-            _ => 0,
-        };
+        let preference = message.preference;
         let is_shunned = self.shunned.contains(&lease.server_id);
         self.offers.push(Offer { lease, preference });
         let (shunned, requested) = (&self.shunned, self.requested);
@@ -174,6 +169,15 @@ impl Client {
         Vec::new()
     }
 
+    /// What the message grants for the last request.
+    fn lease_of(&self, message: &Answer) -> Result<Lease, Refusal> {
+        let lease = message.lease.clone()?;
+        Ok(Lease {
+            asked_ns: self.last_ns,
+            ..lease
+        })
+    }
+
     /// Why this lease is rejected: another address is kept.
     fn is_kept_from(&self, lease: &Lease) -> Option<Reason> {
         let held = self.held.as_ref().filter(|_| self.config.keep)?;
@@ -182,34 +186,27 @@ impl Client {
     }
 
     /// Handles an answer that grants or refuses.
-    fn granted(&mut self, now: u64, message: &Message, from: Ipv6Addr) -> Vec<Action> {
+    fn granted(&mut self, now: u64, message: &Answer) -> Vec<Action> {
         self.slow_down(message);
-        let iaid = self.config.identity.iaid;
-        let offer = self.offers.first().map(|offer| offer.lease.address);
-        let requested = match self.state {
-            State::Requesting => offer,
-            State::Renewing | State::Rebinding => self.held.as_ref().map(|held| held.address),
-            _ => self.requested,
-        };
+        let requested = self.context(message.from).requested;
         let is_renewal = matches!(self.state, State::Renewing | State::Rebinding);
         // A server that renumbers the link grants another address instead (18.2.10.1).
-        let is_withdrawn = |requested| Lease::is_withdrawn(message, iaid, requested);
-        let is_withdrawn = is_renewal && requested.is_some_and(is_withdrawn);
-        let lease = match Lease::of(message, from, iaid, requested, self.last_ns) {
+        let is_withdrawn = is_renewal && message.is_withdrawn;
+        let lease = match self.lease_of(message) {
             answer if is_withdrawn && (self.config.keep || answer.is_err()) => {
-                return self.refused(now, message, from, &Refusal::Ended);
+                return self.refused(now, message, &Refusal::Ended);
             }
             Ok(lease) => lease,
-            Err(Refusal::Unusable(why)) => return self.reject(now, message, from, &why),
-            Err(refusal) => return self.refused(now, message, from, &refusal),
+            Err(Refusal::Unusable(why)) => return self.reject(now, message, &why),
+            Err(refusal) => return self.refused(now, message, &refusal),
         };
         if is_renewal && !is_withdrawn && requested != Some(lease.address) {
             let why = format!("{} was not requested", lease.address);
             let why = Reason::new("an address that was not requested", why);
-            return self.reject(now, message, from, &why);
+            return self.reject(now, message, &why);
         }
         if let Some(why) = self.is_kept_from(&lease) {
-            return self.reject(now, message, from, &why);
+            return self.reject(now, message, &why);
         }
         self.counts.replies = self.counts.replies.saturating_add(1);
         let mut actions = Vec::new();
@@ -235,13 +232,8 @@ impl Client {
     }
 
     /// Handles the refusal of the answering server.
-    fn refused(
-        &mut self,
-        now: u64,
-        message: &Message,
-        from: Ipv6Addr,
-        refusal: &Refusal,
-    ) -> Vec<Action> {
+    fn refused(&mut self, now: u64, message: &Answer, refusal: &Refusal) -> Vec<Action> {
+        let from = message.from;
         let mut actions = self.note_refusal(now, from, refusal);
         match self.state {
             State::Renewing | State::Rebinding if *refusal == Refusal::Ended => {
@@ -250,7 +242,7 @@ impl Client {
             // The server has no record of the lease: the client requests the same address as if the
             // server had offered it (18.2.10.1).
             State::Renewing | State::Rebinding if refusal.is_no_binding() => {
-                let server = message.duid(option::SERVER_ID).unwrap_or_default();
+                let server = message.server_id.as_deref().unwrap_or_default();
                 let lease = self.held.clone().map(|held| Lease {
                     server: from,
                     server_id: Hex(server).to_string(),

@@ -2,6 +2,7 @@
 //! Conversations with good and bad servers, on a simulated clock.
 
 use super::*;
+use crate::dhcp::v6::answer::Answer;
 use crate::dhcp::v6::packet::{Address, Association, Kind, Options, option};
 
 mod resuming;
@@ -134,7 +135,9 @@ impl Talk {
     }
 
     fn hear(&mut self, message: &Message, server: u8) -> &mut Talk {
-        let actions = self.client.received(self.now, message, link(server));
+        let context = self.client.context(link(server));
+        let answer = Answer::of(message, &context);
+        let actions = self.client.received(self.now, &answer);
         self.note(actions)
     }
 

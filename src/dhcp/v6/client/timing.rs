@@ -2,7 +2,7 @@
 //! When a message is sent again (RFC 8415 15, with the parameters of 7.6).
 
 use super::{Client, State};
-use crate::dhcp::v6::packet::{Message, option};
+use crate::dhcp::v6::answer::Answer;
 use crate::system::clock::SECOND;
 
 /// SOL_TIMEOUT, REQ_TIMEOUT, DEC_TIMEOUT.
@@ -42,8 +42,7 @@ impl Client {
     }
 
     /// Takes a longer SOL_MAX_RT from a server (21.24).
-    pub(super) fn slow_down(&mut self, message: &Message) {
-        let allowed = message.longest_wait_s(option::SOL_MAX_RT);
-        self.slowest_s = allowed.or(self.slowest_s);
+    pub(super) fn slow_down(&mut self, message: &Answer) {
+        self.slowest_s = message.sol_max_rt_s.or(self.slowest_s);
     }
 }

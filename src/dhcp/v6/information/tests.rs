@@ -17,6 +17,15 @@ fn wake(asker: &mut Asker) -> (u64, Vec<Action>) {
     (now, asker.wake(now))
 }
 
+fn heard(message: &Message) -> Answer {
+    let context = Context {
+        from: SERVER,
+        iaid: None,
+        requested: None,
+    };
+    Answer::of(message, &context)
+}
+
 /// The message in the actions.
 fn sent(actions: &[Action]) -> Message {
     let sent = actions.iter().find_map(|action| match action {
@@ -90,7 +99,7 @@ fn the_request_has_the_identity_and_the_options_and_no_address() {
 fn an_answer_ends_it() {
     let mut asker = asker();
     let request = sent(&wake(&mut asker).1);
-    let actions = asker.received(&reply(&request), SERVER);
+    let actions = asker.received(&heard(&reply(&request)));
     assert_eq!(
         actions,
         [
@@ -114,7 +123,7 @@ fn an_answer_ends_it() {
     assert_eq!((asker.due(), asker.is_hopeful()), (None, false));
     // The first answer counts.
     let other = with(&request, option::NAME_SERVERS, [0xfd; 16]);
-    assert_eq!(asker.received(&other, SERVER), []);
+    assert_eq!(asker.received(&heard(&other)), []);
     assert_eq!(asker.answer(), Some(&information));
     assert_eq!((asker.counts().replies, asker.counts().unsolicited), (1, 1));
 }
@@ -125,7 +134,7 @@ fn an_answer_without_name_servers_is_one() {
     let request = sent(&wake(&mut asker).1);
     let mut empty = without(&request, option::NAME_SERVERS);
     empty.options.remove(option::DOMAIN_LIST);
-    let actions = asker.received(&empty, SERVER);
+    let actions = asker.received(&heard(&empty));
     let line = "no name servers from fe80::1".to_owned();
     assert_eq!(actions, [Action::Say(false, line), Action::Bound]);
     assert_eq!(asker.answer().unwrap().variables(), []);
@@ -136,7 +145,7 @@ fn an_answer_to_another_request_is_not_used() {
     let mut asker = asker();
     let mut early = Message::new(Kind::Reply, asker.transaction);
     early.options = reply(&early).options;
-    assert_eq!(asker.received(&early, SERVER), []);
+    assert_eq!(asker.received(&heard(&early)), []);
     let request = sent(&wake(&mut asker).1);
     let mut other = reply(&request);
     other.transaction ^= 1;
@@ -152,7 +161,7 @@ fn an_answer_to_another_request_is_not_used() {
         with(&request, option::STATUS_CODE, [0]),
         with(&request, option::STATUS_CODE, [0, 1, b'n', b'\n']),
     ] {
-        assert_eq!(asker.received(&message, SERVER), [], "{message:?}");
+        assert_eq!(asker.received(&heard(&message)), [], "{message:?}");
     }
     assert_eq!(asker.answer(), None);
     let counts = asker.counts().clone();
@@ -165,7 +174,7 @@ fn an_answer_to_another_request_is_not_used() {
     );
     // The right answer is still accepted.
     assert_eq!(
-        asker.received(&reply(&request), SERVER).last(),
+        asker.received(&heard(&reply(&request))).last(),
         Some(&Action::Bound)
     );
 }
@@ -177,7 +186,7 @@ fn values_that_do_not_fit_are_left_out_and_named() {
     let mut bad = with(&request, option::NAME_SERVERS, [0xfd; 17]);
     bad.options.remove(option::DOMAIN_LIST);
     bad.options.push(option::DOMAIN_LIST, *b"\x03$\x28)\x00");
-    asker.received(&bad, SERVER);
+    asker.received(&heard(&bad));
     let information = asker.answer().unwrap();
     assert_eq!(information.variables(), []);
     assert_eq!(
@@ -207,7 +216,7 @@ fn silence_is_logged_once_and_slows_the_repetition_down() {
     assert_eq!((asker.stage(), asker.give_up()), (Stage::Silent, None));
     // A late answer counts.
     let request = sent(&wake(&mut asker).1);
-    asker.received(&reply(&request), SERVER);
+    asker.received(&heard(&reply(&request)));
     assert_eq!(
         asker.stage(),
         Stage::Answered(asker.answer().unwrap().clone())
@@ -239,7 +248,7 @@ fn an_end_without_an_answer_is_logged_once_with_the_counts() {
 
     let mut answered = asker();
     let request = sent(&wake(&mut answered).1);
-    answered.received(&reply(&request), SERVER);
+    answered.received(&heard(&reply(&request)));
     assert_eq!(answered.give_up(), None);
 }
 
@@ -251,7 +260,7 @@ fn a_server_that_refuses_may_slow_the_repetition_down() {
         let request = sent(&wake(&mut asker).1);
         let mut refusal = with(&request, option::STATUS_CODE, [0, 1]);
         refusal.options.push(option::INF_MAX_RT, value);
-        asker.received(&refusal, SERVER);
+        asker.received(&heard(&refusal));
         let times: Vec<u64> = (0..12).map(|_| wake(&mut asker).0).collect();
         times.windows(2).map(|two| two[1] - two[0]).max().unwrap()
     };
@@ -272,7 +281,7 @@ fn a_refusal_is_the_logged_reason() {
     let mut asker = asker();
     let request = sent(&wake(&mut asker).1);
     let refusal = with(&request, option::STATUS_CODE, *b"\x00\x01no\x1b[2J");
-    asker.received(&refusal, SERVER);
+    asker.received(&heard(&refusal));
     asker.sent(Some("cannot send: ENETDOWN"));
     let line = "no name servers, although a router advertises DHCPv6: server fe80::1 refuses: UnspecFail: no\\x1b[2J";
     assert_eq!(asker.give_up(), Some(line.to_owned()));

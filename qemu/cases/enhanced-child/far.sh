@@ -1,0 +1,4 @@
+. /run/ibboot-fabric/lib.sh
+fabric partitions 'Default=0x7fff,ipoib,defmember=full:ALL=full;' 'Blue=0x0001,ipoib,defmember=full:ALL=full;'
+fabric sm start
+far_child 10.0.1.2/24

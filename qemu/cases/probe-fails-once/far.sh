@@ -1,0 +1,5 @@
+. /run/ibboot-fabric/lib.sh
+wait_for 240 '[ -e /sys/class/infiniband/softib1 ]'
+fabric knob softib0 probe_error 0
+wait_for 240 '[ -e /sys/class/infiniband/softib0 ]'
+fabric sm start

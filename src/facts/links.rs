@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Network interfaces. Source on a running machine: one dump of rtnetlink for the list and for what
+//! changes (up, carrier, operational state, MTU), sysfs for what identifies an interface; in a
+//! saved tree: sysfs.
+
+use std::collections::BTreeMap;
+
+use super::rtnetlink::{Dumps, Link};
+use super::{Look, Netdev};
+use crate::hardware::{HardwareType, pkey_of_broadcast, unhex};
+use crate::rdma::netlink::Error;
+use crate::system::root::natural;
+use crate::wish::bond::BondFacts;
+use crate::wish::ipoib::{self, IpoibFacts};
+
+/// Name of the rtnetlink dump in a note about a failure.
+pub const DUMP: &str = "rtnetlink links";
+/// The directory of all interfaces.
+const CLASS: &str = "/sys/class/net";
+/// IFF_UP (linux/if.h).
+const UP: u32 = 1;
+
+/// What rtnetlink reported at the last look, and the interfaces that followed from it.
+#[derive(Debug, Default)]
+pub struct Links {
+    dumps: Option<Dumps>,
+    known: BTreeMap<u32, (Link, Netdev)>,
+}
+
+impl Links {
+    /// A dump on the socket, which is opened anew after a failure.
+    pub(super) fn dump<T>(
+        &mut self,
+        dump: impl FnOnce(&Dumps) -> Result<Vec<T>, Error>,
+    ) -> Result<Vec<T>, Error> {
+        let dumps = match self.dumps.take() {
+            Some(dumps) => dumps,
+            None => Dumps::open()?,
+        };
+        let found = dump(&dumps)?;
+        self.dumps = Some(dumps);
+        Ok(found)
+    }
+}
+
+/// What changes while an interface exists.
+#[derive(Debug, Default)]
+struct State {
+    ifindex: Option<u32>,
+    mtu: Option<u32>,
+    up: bool,
+    carrier: Option<bool>,
+    operstate: Option<String>,
+}
+
+/// All interfaces of this network namespace, by name, without addresses and routes.
+/// `is_all`: nothing of the last look is kept.
+pub(super) fn netdevs(look: &mut Look<'_>, links: &mut Links, is_all: bool) -> Vec<Netdev> {
+    if look.root().is_live() {
+        return live(look, links, is_all);
+    }
+    let names = look.list(CLASS).into_iter();
+    // A file, not an interface (drivers/net/bonding/bond_sysfs.c).
+    let names = names.filter(|name| name != "bonding_masters");
+    names
+        .map(|name| {
+            let state = of_files(look, &name);
+            netdev(look, name, state)
+        })
+        .collect()
+}
+
+fn live(look: &mut Look<'_>, links: &mut Links, is_all: bool) -> Vec<Netdev> {
+    let mut found = match links.dump(Dumps::links) {
+        Ok(found) => found,
+        Err(e) => {
+            look.note(DUMP, e);
+            return Vec::new();
+        }
+    };
+    found.sort_by_cached_key(|link| natural(&link.name));
+    let mut before = std::mem::take(&mut links.known);
+    if is_all {
+        before.clear();
+    }
+    let is_same = |link: &Link| before.get(&link.index).is_some_and(|(old, _)| old == link);
+    let is_quiet = before.len() == found.len() && found.iter().all(is_same);
+    let mut netdevs = Vec::with_capacity(found.len());
+    for link in found {
+        let kept = before.get(&link.index).map(|(_, netdev)| netdev);
+        let kept = kept.filter(|netdev| is_same(&link) && is_told(netdev, &link, is_quiet));
+        let notes = look.unread.len();
+        let netdev = match kept {
+            Some(netdev) => netdev.clone(),
+            None => {
+                if look.root().is_recording() {
+                    of_files(look, &link.name);
+                }
+                netdev(look, link.name.clone(), of_link(&link))
+            }
+        };
+        netdevs.push(netdev.clone());
+        // An interface with a file that could not be read is read again.
+        if look.unread.len() == notes {
+            links.known.insert(link.index, (link, netdev));
+        }
+    }
+    netdevs
+}
+
+/// Whether a change of the interface's files changes a message of rtnetlink. The mode of an IPoIB
+/// interface is in its message only if the driver reports IFLA_LINKINFO (ipoib_netlink.c); the
+/// slaves of a bond are in the messages of the slaves.
+fn is_told(netdev: &Netdev, link: &Link, is_quiet: bool) -> bool {
+    match (&netdev.ipoib, &netdev.bond) {
+        (Some(_), _) => link.info.is_some(),
+        (_, Some(_)) => is_quiet,
+        _ => true,
+    }
+}
+
+fn of_link(link: &Link) -> State {
+    // RFC 2863, in the words of sysfs (net/core/net-sysfs.c, operstates).
+    const STATES: [&str; 7] = [
+        "unknown",
+        "notpresent",
+        "down",
+        "lowerlayerdown",
+        "testing",
+        "dormant",
+        "up",
+    ];
+    let up = link.flags & UP != 0;
+    State {
+        ifindex: Some(link.index),
+        mtu: link.mtu,
+        up,
+        carrier: link.carrier.filter(|_| up),
+        operstate: link
+            .operstate
+            .and_then(|number| STATES.get(usize::from(number)))
+            .map(|word| (*word).to_owned()),
+    }
+}
+
+fn of_files(look: &mut Look<'_>, ifname: &str) -> State {
+    let base = format!("{CLASS}/{ifname}");
+    let number = |text: &str| text.parse::<u32>();
+    let hexadecimal = |text: &str| u32::from_str_radix(text.trim_start_matches("0x"), 16);
+    State {
+        up: look
+            .parsed(&format!("{base}/flags"), hexadecimal)
+            .is_some_and(|flags| flags & UP != 0),
+        // A read of the carrier of an interface that is down fails with EINVAL
+        // (net/core/net-sysfs.c).
+        carrier: look
+            .text_or(&format!("{base}/carrier"), libc::EINVAL)
+            .map(|text| text == "1"),
+        ifindex: look.parsed(&format!("{base}/ifindex"), number),
+        mtu: look.parsed(&format!("{base}/mtu"), number),
+        operstate: look.text(&format!("{base}/operstate")),
+    }
+}
+
+/// Reads what identifies the interface.
+fn netdev(look: &mut Look<'_>, ifname: String, state: State) -> Netdev {
+    let base = format!("{CLASS}/{ifname}");
+    let kind = look.text(&format!("{base}/uevent")).and_then(|uevent| {
+        uevent
+            .lines()
+            .find_map(|line| line.strip_prefix("DEVTYPE=").map(str::to_owned))
+    });
+    let hardware_type = look.parsed(&format!("{base}/type"), str::parse);
+    // A bond of IPoIB interfaces has their hardware type and the address of one of them.
+    let bond = (kind.as_deref() == Some("bond")).then(|| bond(look, &base));
+    let is_ipoib = hardware_type == Some(HardwareType::InfiniBand) && bond.is_none();
+    let ipoib = is_ipoib.then(|| IpoibFacts {
+        mode: look.parsed(&format!("{base}/mode"), |text| {
+            ipoib::Mode::parse(text).ok_or("neither datagram nor connected")
+        }),
+        pkey: look.parsed(&format!("{base}/broadcast"), |text| {
+            let pkey = unhex(text).and_then(|bytes| pkey_of_broadcast(&bytes));
+            pkey.ok_or("not a hardware address of IPoIB")
+        }),
+        // The link of a parent is the parent itself (ipoib_get_iflink); a child that was created
+        // through rtnetlink has no `parent` file.
+        child: look
+            .parsed(&format!("{base}/iflink"), str::parse::<u32>)
+            .is_some_and(|lower| Some(lower) != state.ifindex),
+    });
+    Netdev {
+        ifindex: state.ifindex,
+        hardware_type,
+        address: look.parsed(&format!("{base}/address"), str::parse),
+        mtu: state.mtu,
+        up: state.up,
+        carrier: state.carrier,
+        operstate: state.operstate,
+        kind,
+        bus_address: look.link_name(&format!("{base}/device")),
+        ipoib,
+        bond,
+        addresses: Vec::new(),
+        gateways: Vec::new(),
+        routes: Vec::new(),
+        taken: Vec::new(),
+        ifname,
+    }
+}
+
+/// Reads a bond's own directory. Besides options it contains state: the slaves, the active slave,
+/// and the values of 802.3ad.
+fn bond(look: &mut Look<'_>, base: &str) -> BondFacts {
+    let mut found = BondFacts::default();
+    for name in look.list(&format!("{base}/bonding")) {
+        let is_state =
+            matches!(name.as_str(), "mii_status" | "queue_id") || name.starts_with("ad_");
+        if is_state {
+            continue;
+        }
+        let Some(text) = look.text(&format!("{base}/bonding/{name}")) else {
+            continue;
+        };
+        match name.as_str() {
+            "slaves" => found.slaves = text.split_ascii_whitespace().map(str::to_owned).collect(),
+            "active_slave" => found.active_slave = Some(text).filter(|text| !text.is_empty()),
+            _ => found.options.push(format!("{name}={text}")),
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_has_the_values_of_its_files() {
+        let link = |flags, carrier, operstate| Link {
+            index: 4,
+            flags,
+            carrier: Some(carrier),
+            operstate: Some(operstate),
+            ..Link::default()
+        };
+        let shown = |link: &Link| {
+            let state = of_link(link);
+            (state.up, state.carrier, state.operstate.unwrap_or_default())
+        };
+        let word = |text: &str| text.to_owned();
+        assert_eq!(
+            shown(&link(0x1003, true, 6)),
+            (true, Some(true), word("up"))
+        );
+        assert_eq!(
+            shown(&link(0x1003, false, 3)),
+            (true, Some(false), word("lowerlayerdown"))
+        );
+        // sysfs shows no carrier of an interface that is down.
+        assert_eq!(shown(&link(0x1002, true, 2)), (false, None, word("down")));
+        assert_eq!(of_link(&link(1, true, 7)).operstate, None);
+    }
+
+    #[test]
+    fn files_that_no_message_tells_of_are_read_again() {
+        let netdev = |ipoib: bool, bond: bool| Netdev {
+            ipoib: ipoib.then_some(IpoibFacts {
+                mode: None,
+                pkey: None,
+                child: false,
+            }),
+            bond: bond.then(BondFacts::default),
+            ..Netdev::default()
+        };
+        let bare = Link::default();
+        let with_info = Link {
+            info: Some(vec![0]),
+            ..Link::default()
+        };
+        assert!(is_told(&netdev(false, false), &bare, false));
+        assert!(!is_told(&netdev(true, false), &bare, true));
+        assert!(is_told(&netdev(true, false), &with_info, false));
+        assert!(!is_told(&netdev(false, true), &with_info, false));
+        assert!(is_told(&netdev(false, true), &with_info, true));
+    }
+}

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a look leaves for the next one, so that only what an event touched is read again. Links,
+//! addresses and routes are dumped at every look; a device also tells its reader of its events.
+
+use std::collections::BTreeMap;
+
+use super::functions::{self, Function, KernelLog};
+use super::links::Links;
+use super::{Device, Look, NETNS_MODE, Unread};
+use crate::rdma::types::{LinkLayer, NetnsMode};
+use crate::system::modules::InitState;
+
+/// What may have changed since the last look, beside links, addresses and routes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Touched {
+    /// Nothing.
+    Links,
+    /// Anything: RDMA devices and PCI functions that come and go, their drivers, modules.
+    #[default]
+    All,
+}
+
+impl Touched {
+    /// What a uevent of this subsystem touches: the lists of devices, functions and modules have
+    /// no other events.
+    pub fn by_uevent(subsystem: &str) -> Touched {
+        let is_listed = matches!(subsystem, "net" | "pci" | "auxiliary" | "module");
+        match is_listed || subsystem.starts_with("infiniband") {
+            true => Touched::All,
+            false => Touched::Links,
+        }
+    }
+}
+
+/// The memory of a series of looks at one machine. Nothing is remembered at first.
+#[derive(Debug, Default)]
+pub struct Memory {
+    /// Since the last look.
+    touched: Touched,
+    /// In this look.
+    is_all: bool,
+    pub(super) links: Links,
+    names: Kept<Vec<String>>,
+    netns_mode: Kept<Option<NetnsMode>>,
+    functions: Kept<Vec<Function>>,
+    /// What the functions were derived from.
+    shapes: Vec<Shape>,
+    kernel: KernelLog,
+    live: BTreeMap<String, Option<InitState>>,
+}
+
+/// A value with what could not be read of it.
+type Kept<T> = Option<(T, Vec<Unread>)>;
+
+/// What a function takes over from its RDMA device.
+type Shape = (String, Option<String>, Vec<Option<LinkLayer>>);
+
+fn shape(device: &Device) -> Shape {
+    let layers = device.ports.iter().map(|port| port.link_layer);
+    let address = device.bus_address.clone();
+    (device.ifname.clone(), address, layers.collect())
+}
+
+/// The kept value, or a new one. A value of which something could not be read is read again.
+fn kept<T: Clone>(
+    slot: &mut Kept<T>,
+    is_valid: bool,
+    look: &mut Look<'_>,
+    read: impl FnOnce(&mut Look<'_>) -> T,
+) -> T {
+    if let Some((value, unread)) = slot
+        && is_valid
+        && unread.is_empty()
+    {
+        return value.clone();
+    }
+    let before = look.unread.len();
+    let value = read(look);
+    let unread = look.unread.get(before..).unwrap_or_default().to_vec();
+    *slot = Some((value.clone(), unread));
+    value
+}
+
+impl Memory {
+    /// The next look reads this again.
+    pub fn touch(&mut self, touched: Touched) {
+        self.touched = self.touched.max(touched);
+    }
+
+    /// Whether the next look reads everything.
+    pub fn is_touched(&self) -> bool {
+        self.touched == Touched::All
+    }
+
+    /// Whether the present look reads everything.
+    pub(super) fn is_all(&self) -> bool {
+        self.is_all
+    }
+
+    /// A look begins.
+    pub(super) fn begin(&mut self, look: &mut Look<'_>) {
+        self.is_all = self.touched == Touched::All;
+        self.touched = Touched::Links;
+        if !self.is_all {
+            // A module that is live leaves with a uevent. An older kernel than 5.6 sends no uevent
+            // when a module becomes live.
+            look.modules = std::mem::take(&mut self.live);
+        }
+    }
+
+    /// A look ends.
+    pub(super) fn end(&mut self, look: &mut Look<'_>) {
+        self.live = std::mem::take(&mut look.modules);
+        self.live.retain(|_, state| *state == Some(InitState::Live));
+    }
+
+    /// The names of the RDMA devices.
+    pub(super) fn names(&mut self, look: &mut Look<'_>, class: &str) -> Vec<String> {
+        kept(&mut self.names, !self.is_all, look, |look| look.list(class))
+    }
+
+    /// Which network namespaces see RDMA devices.
+    pub(super) fn netns_mode(&mut self, look: &mut Look<'_>) -> Option<NetnsMode> {
+        kept(&mut self.netns_mode, !self.is_all, look, |look| {
+            look.parsed(NETNS_MODE, NetnsMode::parse)
+        })
+    }
+
+    /// The census of HCAs.
+    pub(super) fn functions(
+        &mut self,
+        look: &mut Look<'_>,
+        devices: &[Device],
+        netns: Option<NetnsMode>,
+    ) -> Vec<Function> {
+        let shapes: Vec<Shape> = devices.iter().map(shape).collect();
+        let is_moving = |(found, _): &(Vec<Function>, _)| {
+            found.iter().any(|function: &Function| function.is_coming())
+        };
+        let is_valid = !self.is_all
+            && self.shapes == shapes
+            && !self.functions.as_ref().is_some_and(is_moving);
+        self.shapes = shapes;
+        let mut found = kept(&mut self.functions, is_valid, look, |look| {
+            functions::functions(look, devices, netns)
+        });
+        functions::add_kernel_lines(look, &mut found, &mut self.kernel);
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::facts::Facts;
+    use crate::system::root::Root;
+    use crate::wish::expectation::Depth;
+    use std::fs;
+
+    #[test]
+    fn a_uevent_touches_what_has_no_other_event() {
+        let all = [
+            "infiniband",
+            "infiniband_verbs",
+            "net",
+            "pci",
+            "auxiliary",
+            "module",
+        ];
+        for subsystem in all {
+            assert_eq!(Touched::by_uevent(subsystem), Touched::All, "{subsystem}");
+        }
+        for subsystem in ["", "tty", "block", "netdevsim", "bdi"] {
+            assert_eq!(Touched::by_uevent(subsystem), Touched::Links, "{subsystem}");
+        }
+        assert!(Touched::Links < Touched::All);
+    }
+
+    #[test]
+    fn only_what_was_touched_is_read_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let state = dir.path().join("sys/module/mlx5_core/initstate");
+        let function = dir.path().join("sys/bus/pci/devices/0000:81:00.0");
+        let device = dir.path().join("sys/class/infiniband/mlx5_0");
+        for folder in [state.parent().unwrap(), &function, &device] {
+            fs::create_dir_all(folder).unwrap();
+        }
+        let modalias = "pci:v000015B3d0000101Bsv000015B3sd00000007bc02sc07i00";
+        fs::write(function.join("modalias"), modalias).unwrap();
+        fs::write(&state, "coming\n").unwrap();
+        let root = Root::new(dir.path());
+        let mut memory = Memory::default();
+        let modules = ["mlx5_core".to_owned()];
+        let look = |memory: &mut Memory| {
+            let facts = Facts::gather_again(&root, None, memory, &modules, Depth::Ports);
+            let module = facts.modules.get("mlx5_core").copied();
+            (module, facts.functions.len(), facts.devices.len())
+        };
+        assert_eq!(look(&mut memory), (Some(InitState::Coming), 1, 1));
+        // What is on its way changes without an event.
+        fs::write(&state, "live\n").unwrap();
+        assert_eq!(look(&mut memory), (Some(InitState::Live), 1, 1));
+        fs::write(&state, "going\n").unwrap();
+        fs::remove_dir_all(&function).unwrap();
+        fs::remove_dir_all(&device).unwrap();
+        assert_eq!(look(&mut memory), (Some(InitState::Live), 1, 1));
+        memory.touch(Touched::All);
+        memory.touch(Touched::Links);
+        assert_eq!(look(&mut memory), (Some(InitState::Going), 0, 0));
+    }
+}

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! PURE: the boot as gauges in Prometheus' text format: its verdict, and when each phase ended.
+
+use serde_json::Value;
+
+use crate::handover::{Mark, Outcome, Phase, State};
+use crate::system::clock::seconds;
+use crate::verify::monitoring::{family, labels};
+
+/// The gauges of a boot. Times are seconds since kernel start (`CLOCK_BOOTTIME`).
+pub fn of(state: &State) -> String {
+    let mut out = String::new();
+    let outcomes = [
+        Outcome::Verified,
+        Outcome::Continue,
+        Outcome::Shell,
+        Outcome::Reboot,
+    ];
+    let outcome = |one: Outcome| {
+        let set = u8::from(one == state.outcome);
+        format!("{} {set}", labels(&[("outcome", &json_name(one))]))
+    };
+    family(
+        &mut out,
+        "ibboot_boot_outcome",
+        "Verdict in the initramfs: verified, or what followed the failure.",
+        &outcomes.map(outcome),
+    );
+    let marks = latest(&state.marks);
+    let reached = |mark: &&Mark| sample(mark, mark.end_ns.unwrap_or(mark.start_ns));
+    family(
+        &mut out,
+        "ibboot_boot_phase_seconds",
+        "When a phase of the boot ended, in seconds since kernel start.",
+        &marks.iter().map(reached).collect::<Vec<_>>(),
+    );
+    let took = |mark: &&Mark| {
+        let took = mark.end_ns?.saturating_sub(mark.start_ns);
+        Some(sample(mark, took))
+    };
+    family(
+        &mut out,
+        "ibboot_boot_duration_seconds",
+        "How long a phase of the boot took.",
+        &marks.iter().filter_map(took).collect::<Vec<_>>(),
+    );
+    out
+}
+
+/// The last mark of each phase and object (a lease that was lost is granted again): Prometheus
+/// refuses a file in which two samples have the same labels.
+fn latest(marks: &[Mark]) -> Vec<&Mark> {
+    let mut found: Vec<&Mark> = Vec::new();
+    for mark in marks {
+        found.retain(|one| (one.phase, &one.object) != (mark.phase, &mark.object));
+        found.push(mark);
+    }
+    found
+}
+
+fn sample(mark: &Mark, ns: u64) -> String {
+    let phase = json_name::<Phase>(mark.phase);
+    let labels = labels(&[("phase", &phase), ("object", &mark.object)]);
+    format!("{labels} {}", seconds(ns))
+}
+
+/// The name of a unit variant as state.json spells it.
+fn json_name<T: serde::Serialize>(value: T) -> String {
+    match serde_json::to_value(value) {
+        Ok(Value::String(name)) => name,
+        _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lease_that_was_granted_twice_is_one_sample() {
+        let lease = |start_ns, end_ns| Mark {
+            phase: Phase::Lease,
+            object: "ib0".to_owned(),
+            start_ns,
+            end_ns: Some(end_ns),
+        };
+        let marks = [lease(1, 2), lease(5, 9)];
+        assert_eq!(latest(&marks), [&marks[1]]);
+        let text = sample(&lease(1_000_000_000, 3_500_000_000), 2_500_000_000);
+        assert_eq!(text, "{phase=\"lease\",object=\"ib0\"} 2.500");
+    }
+}

@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The decoder: a worker without any power, in which the messages of other hosts are decoded. The
+//! program that sets up links receives such a message without looking into it, sends its bytes to
+//! the decoder, and gets back a value of a type, which it checks. The decoder has no other file
+//! than the socket of this exchange ([`confine`](super::confine)).
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::confine::confine;
+use super::worker::{self, Master, Worker};
+use crate::error::{errno_text, printable};
+use crate::hardware::{Hex, unhex};
+
+/// The job of the worker.
+pub const JOB: &str = "decode";
+
+/// How long an answer may take, with the start of a decoder on a slow machine.
+const LIMIT: Duration = Duration::from_secs(2);
+/// The pause before another decoder is started in the place of one that failed.
+const PAUSE: Duration = Duration::from_secs(1);
+/// Decoders that get a message.
+const TRIES: usize = 2;
+
+/// A kind of message of other hosts.
+pub trait Format {
+    /// Name between program and decoder.
+    const NAME: &'static str;
+    /// What the program knows about the message.
+    type Context: Serialize + DeserializeOwned;
+    /// What the message says.
+    type Value: Serialize + DeserializeOwned;
+
+    /// PURE: runs in the decoder.
+    fn decode(context: &Self::Context, bytes: &[u8]) -> Self::Value;
+
+    /// PURE: runs in the program. Whether [`Format::decode`] can return this value: whoever has
+    /// taken over the decoder must not be able to say more than whoever sends messages.
+    fn is_sound(context: &Self::Context, value: &Self::Value) -> bool;
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Request {
+    format: String,
+    context: Value,
+    /// Hexadecimal.
+    bytes: String,
+}
+
+/// What the decoder sends.
+#[derive(Debug, Serialize, Deserialize)]
+enum Message {
+    /// First of all: the decoder is confined, except by what the kernel lacks.
+    Confined(Vec<String>),
+    Decoded(Value),
+}
+
+/// Decodes the bytes of one format.
+pub type Decode = fn(Value, &[u8]) -> io::Result<Value>;
+
+/// The entry of a format in the table of [`serve`].
+pub fn entry<F: Format>() -> (&'static str, Decode) {
+    (F::NAME, |context, bytes| {
+        let context = serde_json::from_value(context)?;
+        Ok(serde_json::to_value(F::decode(&context, bytes))?)
+    })
+}
+
+/// The worker: confines itself, then decodes until nobody needs it.
+pub fn serve(formats: &[(&str, Decode)]) -> io::Result<()> {
+    let master = Master::of_process();
+    let lacks = confine()?;
+    master.send(&Message::Confined(lacks))?;
+    loop {
+        let request: Request = match master.receive() {
+            Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => return Ok(()),
+            request => request?,
+        };
+        let format = formats.iter().find(|(name, _)| *name == request.format);
+        let (_, decode) = format.ok_or(io::ErrorKind::Unsupported)?;
+        let bytes = match request.bytes.as_str() {
+            "" => Vec::new(),
+            text => unhex(text).ok_or(io::ErrorKind::InvalidData)?,
+        };
+        master.send(&Message::Decoded(decode(request.context, &bytes)?))?;
+    }
+}
+
+/// The decoder of this program.
+#[derive(Debug)]
+struct Decoder {
+    start: fn() -> io::Result<Worker>,
+    limit: Duration,
+    worker: Option<Worker>,
+    /// The last decoder failed: no other is started before.
+    pause: Option<Instant>,
+    /// What the kernel lacks was logged.
+    is_introduced: bool,
+    /// A failure was logged.
+    is_reported: bool,
+}
+
+static DECODER: Mutex<Decoder> = Mutex::new(Decoder::new(start, LIMIT));
+
+static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+
+/// Sets the program that is started as the decoder, for a program that is not ibboot. Only the
+/// first call counts.
+pub fn use_program(path: PathBuf) {
+    PROGRAM.get_or_init(|| path);
+}
+
+fn start() -> io::Result<Worker> {
+    match PROGRAM.get() {
+        Some(program) => Worker::start_program(program, &[JOB]),
+        None => Worker::start(&[JOB]),
+    }
+}
+
+/// What the message says. None: the message is lost, because the decoder failed; the first failure
+/// is logged as a warning.
+pub fn decode<F: Format>(context: &F::Context, bytes: &[u8]) -> Option<F::Value> {
+    if cfg!(test) {
+        // The program of a unit test is no decoder.
+        return Some(F::decode(context, bytes)).filter(|value| F::is_sound(context, value));
+    }
+    let mut decoder = DECODER.lock().unwrap_or_else(PoisonError::into_inner);
+    decoder.decode::<F>(context, bytes)
+}
+
+impl Decoder {
+    const fn new(start: fn() -> io::Result<Worker>, limit: Duration) -> Decoder {
+        Decoder {
+            start,
+            limit,
+            worker: None,
+            pause: None,
+            is_introduced: false,
+            is_reported: false,
+        }
+    }
+
+    fn decode<F: Format>(&mut self, context: &F::Context, bytes: &[u8]) -> Option<F::Value> {
+        if self.worker.is_none() && self.pause.is_some_and(|until| Instant::now() < until) {
+            return None;
+        }
+        // A second decoder gets the message that the first one lost: not every message is repeated,
+        // and an ARP answer that is lost would leave an address in use by two hosts.
+        (0..TRIES).find_map(|_| {
+            let value = self.try_once::<F>(context, bytes);
+            value.map_err(|error| self.fail(&error)).ok()
+        })
+    }
+
+    fn try_once<F: Format>(&mut self, context: &F::Context, bytes: &[u8]) -> io::Result<F::Value> {
+        let value = self.ask(F::NAME, context, bytes)?;
+        let value: F::Value = serde_json::from_value(value)?;
+        let unsound = || io::Error::new(io::ErrorKind::InvalidData, "impossible value");
+        Some(value)
+            .filter(|value| F::is_sound(context, value))
+            .ok_or_else(unsound)
+    }
+
+    fn ask(&mut self, format: &str, context: &impl Serialize, bytes: &[u8]) -> io::Result<Value> {
+        let request = Request {
+            format: format.to_owned(),
+            context: serde_json::to_value(context)?,
+            bytes: Hex(bytes).to_string(),
+        };
+        let worker = match self.worker.take() {
+            Some(worker) => worker,
+            None => (self.start)()?,
+        };
+        let worker = self.worker.insert(worker);
+        worker.send(&request)?;
+        let deadline = Instant::now() + self.limit;
+        while Instant::now() < deadline {
+            match worker.receive()? {
+                Some(Message::Decoded(value)) => return Ok(value),
+                Some(Message::Confined(lacks)) if !self.is_introduced => {
+                    introduce(&lacks);
+                    self.is_introduced = true;
+                }
+                Some(Message::Confined(_)) => {}
+                None => worker::wait(&[&*worker], deadline),
+            }
+        }
+        Err(io::ErrorKind::TimedOut.into())
+    }
+
+    /// Ends the decoder: an answer that comes late must not be taken for the next one.
+    fn fail(&mut self, error: &io::Error) {
+        if let Some(worker) = self.worker.take() {
+            worker.end();
+        }
+        self.pause = Some(Instant::now() + PAUSE);
+        let why = errno_text(error);
+        match self.is_reported {
+            true => log::debug!("decoder: {why}"),
+            false => log::warn!("decoder: {why}: a message from the network is lost"),
+        }
+        self.is_reported = true;
+    }
+}
+
+/// Logs what the kernel lacks.
+fn introduce(lacks: &[String]) {
+    match lacks {
+        [] => log::debug!("decoder: confined"),
+        lacks => log::info!(
+            "decoder: the kernel has no {}: works without",
+            printable(&lacks.join(" and no "))
+        ),
+    }
+}
+
+/// Whether a text of the decoder can be printed and stored as one line.
+pub fn is_line(text: &str) -> bool {
+    text.len() <= LINE && text.chars().all(kernel_cmdline::is_plain)
+}
+
+/// Longest text of the decoder, in bytes: that of a message of DHCP in hexadecimal.
+pub const LINE: usize = 16384;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nix::sys::socket::MsgFlags;
+    use std::os::fd::{AsFd, OwnedFd};
+
+    /// The number of bytes, of which the program believes at most `context`.
+    struct Size;
+
+    impl Format for Size {
+        const NAME: &'static str = "size";
+        type Context = usize;
+        type Value = usize;
+
+        fn decode(_: &usize, bytes: &[u8]) -> usize {
+            bytes.len()
+        }
+
+        fn is_sound(most: &usize, size: &usize) -> bool {
+            size <= most
+        }
+    }
+
+    /// A decoder whose answers are the return values of `answer`.
+    fn worker(answer: fn(Request) -> Option<Message>) -> io::Result<Worker> {
+        let (worker, far) = Worker::pair()?;
+        let serve = move |far: OwnedFd| -> io::Result<()> {
+            let lacks = vec!["landlock".to_owned()];
+            worker::send_to(far.as_fd(), &Message::Confined(lacks), MsgFlags::empty())?;
+            loop {
+                let request = worker::receive_from(far.as_fd(), MsgFlags::empty())?;
+                if let Some(message) = answer(request) {
+                    worker::send_to(far.as_fd(), &message, MsgFlags::empty())?;
+                }
+            }
+        };
+        std::thread::spawn(move || serve(far));
+        Ok(worker)
+    }
+
+    fn honest() -> io::Result<Worker> {
+        worker(|request| {
+            let bytes = unhex(&request.bytes)?;
+            let (name, decode) = entry::<Size>();
+            assert_eq!(request.format, name);
+            decode(request.context, &bytes).ok().map(Message::Decoded)
+        })
+    }
+
+    fn silent() -> io::Result<Worker> {
+        worker(|_| None)
+    }
+
+    fn ended() -> io::Result<Worker> {
+        Worker::pair().map(|(worker, _)| worker)
+    }
+
+    fn liar() -> io::Result<Worker> {
+        worker(|_| Some(Message::Decoded(4096.into())))
+    }
+
+    fn endless() -> io::Result<Worker> {
+        let (worker, far) = Worker::pair()?;
+        let none = Message::Confined(Vec::new());
+        let serve = move |far: OwnedFd| -> io::Result<()> {
+            loop {
+                worker::send_to(far.as_fd(), &none, MsgFlags::empty())?;
+            }
+        };
+        std::thread::spawn(move || serve(far));
+        Ok(worker)
+    }
+
+    fn confused() -> io::Result<Worker> {
+        worker(|_| Some(Message::Decoded("ten".into())))
+    }
+
+    fn missing() -> io::Result<Worker> {
+        Err(io::ErrorKind::NotFound.into())
+    }
+
+    #[test]
+    fn a_message_becomes_a_value() {
+        let mut decoder = Decoder::new(honest, LIMIT);
+        assert_eq!(decoder.decode::<Size>(&10, b"abc"), Some(3));
+        assert_eq!(decoder.decode::<Size>(&10, b"abcdefghij"), Some(10));
+        assert!(decoder.is_introduced && !decoder.is_reported);
+    }
+
+    #[test]
+    fn a_decoder_that_fails_is_ended_and_another_one_starts_a_second_later() {
+        let short = Duration::from_millis(20);
+        for start in [silent, ended, liar, endless, confused, missing] {
+            let mut decoder = Decoder::new(start, short);
+            assert_eq!(decoder.decode::<Size>(&10, b"abc"), None);
+            assert!(decoder.worker.is_none() && decoder.is_reported);
+            decoder.start = honest;
+            decoder.limit = LIMIT;
+            assert_eq!(decoder.decode::<Size>(&10, b"abc"), None);
+            decoder.pause = Some(Instant::now());
+            assert_eq!(decoder.decode::<Size>(&10, b"abc"), Some(3));
+        }
+    }
+}
