@@ -28,7 +28,7 @@ const RESOLV_CONF: &str = "resolv.conf";
 const HOSTNAME: &str = "/proc/sys/kernel/hostname";
 
 /// File with the path of dracut's hooks: the cmdline hook writes its `$hookdir` there.
-const HOOKDIR: &str = "/run/ibboot/hookdir";
+pub(super) const HOOKDIR: &str = "/run/ibboot/hookdir";
 
 /// Wakes dracut's queue with the file `initqueue/work`, as `/sbin/initqueue` does. Without the file
 /// the queue waits until udev has processed all events (dracut-initqueue.sh).

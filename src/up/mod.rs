@@ -27,6 +27,7 @@ mod outcome;
 mod part;
 pub mod probing;
 mod rejoin;
+mod renaming;
 mod servers;
 mod settings;
 mod speaker;

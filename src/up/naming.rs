@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! udev names an interface before anything is done to it. Kernels before 6.2 do not rename an interface
-//! that is up (net/core/dev.c, dev_change_name: EBUSY), later ones rename it while it is in use.
+//! udev names an interface before anything is done to it, if udev may rename one (`renaming`). Kernels
+//! before 6.2 do not rename an interface that is up (net/core/dev.c, dev_change_name: EBUSY), later
+//! ones rename it while it is in use.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -8,7 +9,10 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::part::Part;
+use super::renaming::reason_to_wait;
+use crate::plan::Plan;
 use crate::system::clock::boottime_ns;
+use crate::system::root::Root;
 
 /// What udev may take for one interface. It needs milliseconds; a rule that hangs must not cost the boot.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -18,6 +22,8 @@ const LOOK: Duration = Duration::from_millis(50);
 /// Whose turn it is at each interface.
 #[derive(Debug, Default)]
 pub struct Naming {
+    /// Whether udev may rename an interface; none while there was no interface without udev's name.
+    may_rename: Option<bool>,
     /// Interface index: since when udev is waited for, in nanoseconds of CLOCK_BOOTTIME.
     since: BTreeMap<u32, u64>,
     /// Interface indices for which udev is not waited for any longer.
@@ -26,9 +32,19 @@ pub struct Naming {
 }
 
 impl Naming {
-    /// A new look begins, which found these interfaces without udev's name: those that were given up
-    /// count as named.
-    pub(super) fn begin(&mut self, unnamed: &mut BTreeSet<u32>) {
+    /// A new look begins, which found these interfaces without udev's name: those that udev will not
+    /// rename or that were given up count as named.
+    pub(super) fn begin(&mut self, root: &Root, plan: &Plan, unnamed: &mut BTreeSet<u32>) {
+        if !unnamed.is_empty() {
+            let may_rename = self
+                .may_rename
+                .get_or_insert_with(|| may_rename(root, plan));
+            unnamed.retain(|_| *may_rename);
+        }
+        self.count(unnamed);
+    }
+
+    fn count(&mut self, unnamed: &mut BTreeSet<u32>) {
         self.due = None;
         unnamed.retain(|index| !self.given_up.contains(index));
         self.since.retain(|index, _| unnamed.contains(index));
@@ -61,6 +77,15 @@ impl Naming {
     }
 }
 
+fn may_rename(root: &Root, plan: &Plan) -> bool {
+    let reason = reason_to_wait(root, plan);
+    match &reason {
+        Some(reason) => log::debug!("udev may rename an interface, and goes first: {reason}"),
+        None => log::debug!("udev renames no interface: ibboot does not wait for udev"),
+    }
+    reason.is_some()
+}
+
 impl Part for Naming {
     /// When udev's database is to be read again.
     fn due(&self) -> Option<Instant> {
@@ -87,7 +112,7 @@ mod tests {
         let mut naming = Naming::default();
         let unnamed = |naming: &mut Naming, found: &[u32]| -> Vec<u32> {
             let mut found = found.iter().copied().collect();
-            naming.begin(&mut found);
+            naming.count(&mut found);
             found.into_iter().collect()
         };
         assert_eq!(unnamed(&mut naming, &[3, 4]), [3, 4]);

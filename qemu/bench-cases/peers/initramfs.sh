@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
 #
-# In the initramfs, before udev: where the root file system is the far end's, its mount and the end of the initramfs
+# In the initramfs, before dracut's hooks: where the root file system is the far end's, its mount and the end of the initramfs
 # become records of the kernel log. Whoever gets no further in time is given up, with a record that says where.
 
 # A boot that is compared to its root file system, or that is given up, ends in the initramfs: who managed its networks

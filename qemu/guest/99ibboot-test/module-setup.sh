@@ -23,15 +23,14 @@ install() {
     inst_simple "$moddir/show.sh" /usr/lib/ibboot-test/show.sh
     inst_simple "$moddir/when-up-runs.sh" /usr/lib/ibboot-test/when-up-runs.sh
     if dracut_module_included systemd; then
-        inst_simple "$moddir/a-fabric.sh" /usr/lib/ibboot-test/fabric.sh
-        inst_simple "$moddir/ibboot-test-fabric.service" "$systemdsystemunitdir/ibboot-test-fabric.service"
+        inst_simple "$moddir/a-first.sh" /usr/lib/ibboot-test/first.sh
+        inst_simple "$moddir/ibboot-test-first.service" "$systemdsystemunitdir/ibboot-test-first.service"
         mkdir -p "$initdir$systemdsystemunitdir/sysinit.target.wants"
-        ln -sf ../ibboot-test-fabric.service "$initdir$systemdsystemunitdir/sysinit.target.wants/"
+        ln -sf ../ibboot-test-first.service "$initdir$systemdsystemunitdir/sysinit.target.wants/"
     else
         # Sorted before ibboot's first hook.
-        inst_hook cmdline 00 "$moddir/a-fabric.sh"
+        inst_hook cmdline 00 "$moddir/a-first.sh"
     fi
-    inst_hook pre-udev 05 "$moddir/start.sh"
     inst_hook initqueue 10 "$moddir/verdict.sh"
     inst_hook pre-pivot 99 "$moddir/dump.sh"
     inst_hook emergency 99 "$moddir/emergency.sh"
