@@ -9,7 +9,7 @@
 # make install  DESTDIR=... PREFIX=/usr
 # make dist     target/dist: the source, its crates, the installed files, the list of parts (SBOM)
 # make aarch64  the static program for aarch64, and its tests under qemu-user
-# make docs     write the reference pages anew from the parameter table
+# make docs     write the reference pages and completions anew from the tables
 
 SHELL = /bin/bash
 .SHELLFLAGS = -o pipefail -c
@@ -88,6 +88,7 @@ bench: setup
 
 docs:
 	BLESS=1 cargo test --locked -p kernel-cmdline --test docs
+	BLESS=1 cargo test --locked --test pages
 
 install:
 	install -D -m 755 $(PROGRAM) $(DESTDIR)$(SBINDIR)/ibboot
@@ -99,9 +100,13 @@ install:
 	install -D -m 644 -t $(DESTDIR)$(MANDIR)/man5 man/*.5
 	install -D -m 644 -t $(DESTDIR)$(MANDIR)/man7 man/*.7
 	install -D -m 644 -t $(DESTDIR)$(MANDIR)/man8 man/*.8
+	install -D -m 644 completions/ibboot.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/ibboot
+	install -D -m 644 completions/_ibboot $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_ibboot
+	install -D -m 644 completions/ibboot.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/ibboot.fish
 	install -D -m 644 -t $(DESTDIR)$(DOCDIR) README.md CHANGELOG.md LICENSE-MIT LICENSE-APACHE kernel-cmdline/REFERENCE.md
 	install -D -m 644 -t $(DESTDIR)$(DOCDIR)/docs docs/*.md
 	install -D -m 644 -t $(DESTDIR)$(DOCDIR)/docs/guides docs/guides/*.md
+	install -D -m 644 -t $(DESTDIR)$(DOCDIR)/docs/img docs/img/*.svg
 	for kind in $(notdir $(wildcard monitoring/*)); do \
 	    install -D -m 644 -t $(DESTDIR)$(DOCDIR)/monitoring/$$kind monitoring/$$kind/* || exit; done
 

@@ -2,13 +2,16 @@
 //! `ibboot check`: compares the machine with what was handed over, or with what the command line
 //! requests.
 
+use std::path::Path;
+
 use crate::ask::{administrators, servers};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::facts::reader::ONCE;
 use crate::facts::{Facts, Readers};
 use crate::plan::{self, Inventory};
 use crate::rdma::netlink::Rdma;
 use crate::request::Request;
+use crate::system::directory::Directory;
 use crate::system::readiness::event_loop;
 use crate::system::root::Root;
 use crate::verify::report::Report;
@@ -32,15 +35,19 @@ pub fn look(
 /// What to compare with: what was handed over in this boot, otherwise what the command line
 /// requests.
 pub fn expectation(root: &Root) -> Result<Option<Expectation>> {
-    if let Some(expected) = handover::read_expected(root)? {
-        return Ok(Some(expected));
+    match handover::read_expected(root)? {
+        Some(expected) => Ok(Some(expected)),
+        None => requested(root, &Request::read(root)),
     }
-    let request = Request::read(root);
+}
+
+/// What a request expects of this machine; none if it requests nothing.
+pub fn requested(root: &Root, request: &Request) -> Result<Option<Expectation>> {
     if request.requested_by.is_none() {
         return Ok(None);
     }
     Ok(Some(
-        plan::plan(&request, &Inventory::read(root)?).expectation,
+        plan::plan(request, &Inventory::read(root)?).expectation,
     ))
 }
 
@@ -82,4 +89,26 @@ pub fn look_and_compare(root: &Root, expectation: &Expectation, sm: bool) -> (Fa
             (facts, report)
         }
     }
+}
+
+/// Replaces a file of node_exporter's textfile collector. The collector reads `*.prom` at any time,
+/// so the file must never be incomplete; the temporary file has another ending.
+pub fn write_textfile(file: &Path, text: &str) -> Result<()> {
+    let Some(name) = file.file_name().and_then(|name| name.to_str()) else {
+        return Err(Error::new("--textfile", "is not the name of a file"));
+    };
+    let directory = match file.parent().and_then(|parent| parent.to_str()) {
+        None | Some("") => ".",
+        Some(parent) => parent,
+    };
+    Directory::named(directory)?.write(name, text.as_bytes())
+}
+
+/// Writes the first report of this boot for `timeline`: a later one says nothing about the boot.
+pub fn record(root: &Root, report: &Report) -> Result<()> {
+    if let Ok(Some(_)) = handover::read_check(root) {
+        return Ok(());
+    }
+    let text = handover::json(report)?;
+    Directory::open()?.write(handover::CHECK, text.as_bytes())
 }

@@ -4,14 +4,15 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use argh::FromArgs;
+use argh::{ArgsInfo, CommandInfoWithArgs, FromArgs};
+use kernel_cmdline::nearest;
 
 use crate::error::{Error, Kind, Result};
 
 /// Bring up, verify and hand over InfiniBand and RoCE links during early boot.
-#[derive(FromArgs, Debug)]
+#[derive(FromArgs, ArgsInfo, Debug)]
 #[argh(
-    note = "Global options stand anywhere: --root TREE reads files below TREE instead of /; --limit SECONDS ends the command after this time even if the kernel does not answer; -v prints more.",
+    note = "Without a command: status. Global options stand anywhere: --root TREE reads files below TREE instead of /; --limit SECONDS ends the command after this time even if the kernel does not answer; -v prints more; -h prints help, -V the version.",
     example = "What would a command line do, without any hardware:\n  {command_name} plan --cmdline 'rd.ib.link=rxe0:rxe:eth0 rd.neednet=1'",
     example = "Are the links still as the initramfs verified them:\n  {command_name} check",
     error_code(
@@ -33,15 +34,19 @@ pub struct Arguments {
 }
 
 /// One of the commands.
-#[derive(FromArgs, Debug)]
+#[derive(FromArgs, ArgsInfo, Debug)]
 #[argh(subcommand)]
 pub enum Command {
+    /// status
+    Status(StatusArguments),
     /// plan
     Plan(PlanArguments),
     /// up
     Up(UpArguments),
     /// check
     Check(CheckArguments),
+    /// explain
+    Explain(ExplainArguments),
     /// facts
     Facts(FactsArguments),
     /// report
@@ -56,14 +61,25 @@ pub enum Command {
     Turn(TurnArguments),
 }
 
+/// Show a row for each port, the failures first; the command if none is given.
+#[derive(FromArgs, ArgsInfo, Debug)]
+#[argh(subcommand, name = "status")]
+pub struct StatusArguments {}
+
 /// Show the steps that the kernel command line requests, and what is refused on this machine.
-#[derive(FromArgs, Debug)]
-#[argh(subcommand, name = "plan")]
+#[derive(FromArgs, ArgsInfo, Debug)]
+#[argh(
+    subcommand,
+    name = "plan",
+    error_code(0, "every step is possible; with --asked something is requested"),
+    error_code(1, "something is wrong or refused"),
+    error_code(2, "nothing is requested")
+)]
 pub struct PlanArguments {
     /// use this command line instead of the machine's
     #[argh(option, arg_name = "text")]
     pub cmdline: Option<String>,
-    /// text or json
+    /// text (default) or json
     #[argh(option, default = "Format::Text", arg_name = "format")]
     pub format: Format,
     /// print nothing; exit 0 if something is requested, 2 if not; in an initramfs also write
@@ -73,8 +89,14 @@ pub struct PlanArguments {
 }
 
 /// Carry out the plan: load, create, wait, verify, hand over. Safe to repeat.
-#[derive(FromArgs, Debug)]
-#[argh(subcommand, name = "up")]
+#[derive(FromArgs, ArgsInfo, Debug)]
+#[argh(
+    subcommand,
+    name = "up",
+    error_code(0, "everything required is verified"),
+    error_code(1, "failed; with --dry-run something is refused"),
+    error_code(2, "nothing is requested")
+)]
 pub struct UpArguments {
     /// in an initramfs, load the drivers at once and do the rest when dracut's cmdline hooks have
     /// ended (ibboot.service)
@@ -94,12 +116,31 @@ pub struct UpArguments {
 }
 
 /// Compare the machine with what was handed over, or with what the command line requests.
-#[derive(FromArgs, Debug)]
-#[argh(subcommand, name = "check")]
+#[derive(FromArgs, ArgsInfo, Debug)]
+#[argh(
+    subcommand,
+    name = "check",
+    error_code(0, "ok"),
+    error_code(1, "warning; with --format nhc or journal: critical or unknown"),
+    error_code(2, "critical"),
+    error_code(
+        3,
+        "unknown: nothing to compare with, something cannot be read, or the --limit is over"
+    )
+)]
 pub struct CheckArguments {
-    /// text, json, nagios, prom, nhc or journal
+    /// text (default), json, nagios, prom, nhc or journal
     #[argh(option, default = "CheckFormat::Text", arg_name = "format")]
     pub format: CheckFormat,
+    /// compare with this command line instead of the handover
+    #[argh(option, arg_name = "text")]
+    pub cmdline: Option<String>,
+    /// repeat the check every 2 s, until interrupted
+    #[argh(switch)]
+    pub watch: bool,
+    /// text: every check of every link, not only failures and warnings
+    #[argh(switch)]
+    pub all: bool,
     /// also query the subnet managers of ports that work
     #[argh(switch)]
     pub sm: bool,
@@ -111,8 +152,17 @@ pub struct CheckArguments {
     pub textfile: Option<PathBuf>,
 }
 
+/// Explain a check or a kernel argument: what it means, causes of a failure, and commands.
+#[derive(FromArgs, ArgsInfo, Debug)]
+#[argh(subcommand, name = "explain")]
+pub struct ExplainArguments {
+    /// the check (port.state) or the argument (rd.ib.require); without a name: the list of all
+    #[argh(positional)]
+    pub name: Option<String>,
+}
+
 /// Print the RDMA state of this machine as JSON.
-#[derive(FromArgs, Debug)]
+#[derive(FromArgs, ArgsInfo, Debug)]
 #[argh(subcommand, name = "facts")]
 pub struct FactsArguments {
     /// also save every file that was read in this new directory, for a bug report and as a tree
@@ -122,7 +172,7 @@ pub struct FactsArguments {
 }
 
 /// Save the state of this machine in a tar archive without secrets, for a bug report.
-#[derive(FromArgs, Debug)]
+#[derive(FromArgs, ArgsInfo, Debug)]
 #[argh(subcommand, name = "report")]
 pub struct ReportArguments {
     /// the archive, a new file; default ibboot-report.tar
@@ -136,7 +186,7 @@ pub struct ReportArguments {
 
 /// Test what ibboot assumes about the RDMA hardware, one line for each claim, and save the results
 /// in a tar archive without secrets.
-#[derive(FromArgs, Debug)]
+#[derive(FromArgs, ArgsInfo, Debug)]
 #[argh(subcommand, name = "hardware-report")]
 pub struct HardwareReportArguments {
     /// also set the interfaces of this unused port (mlx5_0/1) down and up and record the events
@@ -155,21 +205,21 @@ pub struct HardwareReportArguments {
 }
 
 /// Keep the DHCP leases of the initramfs: renew them until stopped (ibboot-lease.service).
-#[derive(FromArgs, Debug)]
+#[derive(FromArgs, ArgsInfo, Debug)]
 #[argh(subcommand, name = "lease")]
 pub struct LeaseArguments {}
 
 /// Show where the boot time went.
-#[derive(FromArgs, Debug)]
+#[derive(FromArgs, ArgsInfo, Debug)]
 #[argh(subcommand, name = "timeline")]
 pub struct TimelineArguments {
-    /// text, json or svg
+    /// text (default), json or svg
     #[argh(option, default = "TimelineFormat::Text", arg_name = "format")]
     pub format: TimelineFormat,
 }
 
 /// Tell dracut's hooks what to do after the verdict, and keep their progress in /run/ibboot.
-#[derive(FromArgs, Debug)]
+#[derive(FromArgs, ArgsInfo, Debug)]
 #[argh(subcommand, name = "turn")]
 pub struct TurnArguments {
     /// the steps that were printed are done
@@ -279,6 +329,16 @@ pub enum Parsed {
     Help(String),
 }
 
+/// The options of the commands that take a value.
+const VALUED: &[&str] = &[
+    "--cmdline",
+    "--disturb",
+    "--format",
+    "--output",
+    "--textfile",
+    "--tree",
+];
+
 /// Parses the program's arguments (without the program's name). The error is of kind `Usage`.
 pub fn parse(arguments: &[String]) -> Result<Parsed> {
     let usage = |what: &str| {
@@ -303,6 +363,7 @@ pub fn parse(arguments: &[String]) -> Result<Parsed> {
     while let Some(argument) = rest.next() {
         match argument {
             "-v" | "--verbose" => verbose = true,
+            "-h" => own.push("--help"),
             "--root" => {
                 root = PathBuf::from(
                     rest.next()
@@ -310,22 +371,22 @@ pub fn parse(arguments: &[String]) -> Result<Parsed> {
                 )
             }
             "--limit" => limit = Some(seconds(rest.next())?),
-            "--version" => {
+            "-V" | "--version" => {
                 return Ok(Parsed::Help(format!(
                     "ibboot {}\n",
                     env!("CARGO_PKG_VERSION")
                 )));
             }
             // The value of these options may look like a global option.
-            "--cmdline" | "--format" | "--tree" | "--output" => {
-                own.push(argument);
+            option if VALUED.contains(&option) => {
+                own.push(option);
                 own.extend(rest.next());
             }
             _ => match argument.split_once('=') {
                 Some(("--root", directory)) => root = PathBuf::from(directory),
                 Some(("--limit", text)) => limit = Some(seconds(Some(text))?),
                 // argh expects the value as a separate argument.
-                Some((option @ ("--cmdline" | "--format" | "--tree" | "--output"), value)) => {
+                Some((option, value)) if VALUED.contains(&option) => {
                     own.extend([option, value]);
                 }
                 _ => own.push(argument),
@@ -333,8 +394,7 @@ pub fn parse(arguments: &[String]) -> Result<Parsed> {
         }
     }
     if own.is_empty() {
-        return Err(usage("a command is missing")
-            .expected("plan, up, check, facts, report, hardware-report, lease or timeline"));
+        own.push("status");
     }
     match Arguments::from_args(&["ibboot"], &own) {
         Ok(arguments) => Ok(Parsed::Call(Box::new(Call {
@@ -344,11 +404,91 @@ pub fn parse(arguments: &[String]) -> Result<Parsed> {
             command: arguments.command,
         }))),
         Err(exit) if exit.status.is_ok() => Ok(Parsed::Help(exit.output)),
-        Err(exit) => Err(usage(
-            exit.output
-                .lines()
-                .find(|l| !l.trim().is_empty())
-                .unwrap_or("wrong call"),
-        )),
+        Err(exit) => {
+            let mut lines = exit.output.lines();
+            let line = lines.find(|l| !l.trim().is_empty());
+            Err(wrong(line.unwrap_or("wrong call").trim(), &own))
+        }
+    }
+}
+
+/// The error for what argh refuses.
+fn wrong(line: &str, own: &[&str]) -> Error {
+    let error = Error::new("usage", line).kind(Kind::Usage);
+    let Some(unknown) = line.strip_prefix("Unrecognized argument: ") else {
+        return error.hint("see ibboot --help");
+    };
+    let all = Arguments::get_args_info();
+    let called = own.iter().find(|argument| !argument.starts_with('-'));
+    let command = all.commands.iter().find(|c| called == Some(&c.name));
+    let (what, names, help): (_, Vec<&str>, String) = match command {
+        Some(command) => (
+            "option",
+            options(&command.command).collect(),
+            format!("see ibboot {} --help", command.name),
+        ),
+        None => (
+            "command",
+            all.commands.iter().map(|command| command.name).collect(),
+            "see ibboot --help".to_owned(),
+        ),
+    };
+    let what = match what {
+        "option" if !unknown.starts_with('-') => "argument",
+        what => what,
+    };
+    let error = Error::new("usage", format!("unknown {what} '{unknown}'")).kind(Kind::Usage);
+    match nearest(unknown, names.into_iter()) {
+        Some(name) => error.hint(format!("did you mean {name}?")),
+        None => error.hint(help),
+    }
+}
+
+/// Options of every command, beside `--help`.
+pub const GLOBAL: &[&str] = &["--root", "--limit", "--verbose", "--version"];
+
+/// The options of a command, as written.
+pub fn options(command: &CommandInfoWithArgs) -> impl Iterator<Item = &'static str> {
+    let own = command.flags.iter().map(|flag| flag.long);
+    own.chain(GLOBAL.iter().copied())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use argh::FlagInfoKind;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn a_value_may_stand_behind_an_equals_sign() {
+        let all = Arguments::get_args_info();
+        let commands = all.commands.iter().map(|command| &command.command);
+        let flags = commands.flat_map(|command| command.flags.iter());
+        let valued: BTreeSet<&str> = flags
+            .filter(|flag| matches!(flag.kind, FlagInfoKind::Option { .. }))
+            .map(|flag| flag.long)
+            .collect();
+        assert_eq!(valued, VALUED.iter().copied().collect());
+        let parsed = |arguments: &[&str]| {
+            let arguments: Vec<String> = arguments.iter().map(ToString::to_string).collect();
+            match parse(&arguments) {
+                Ok(Parsed::Call(call)) => format!("{:?}", call.command),
+                other => format!("{other:?}"),
+            }
+        };
+        for (together, apart) in [
+            (
+                &["check", "--textfile=a=b"][..],
+                &["check", "--textfile", "a=b"][..],
+            ),
+            (
+                &["hardware-report", "--disturb=mlx5_0/1"],
+                &["hardware-report", "--disturb", "mlx5_0/1"],
+            ),
+        ] {
+            let found = parsed(together);
+            assert!(found.contains("Arguments {"), "{found}");
+            assert_eq!(found, parsed(apart));
+        }
     }
 }

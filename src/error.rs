@@ -5,9 +5,10 @@
 use std::fmt;
 
 use kernel_cmdline::is_plain;
+use serde::{Deserialize, Serialize};
 
 /// Why the program ends, and the exit code (ibboot(8), EXIT STATUS).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Kind {
     /// Invalid arguments: exit 64 (`EX_USAGE`).
     Usage,
@@ -32,7 +33,7 @@ impl Kind {
 }
 
 /// `OBJECT: WHAT: FOUND, expected EXPECTED; HINT`, without the parts that are absent.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Error {
     /// Exit class.
     pub kind: Kind,

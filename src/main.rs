@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! argv -> command -> exit code.
 
-use std::io::{self, Write};
-use std::path::Path;
+use std::io::{self, IsTerminal, Write};
+use std::os::fd::AsFd;
 use std::process::ExitCode;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use ibboot::check;
 use ibboot::cli::{
@@ -15,21 +15,27 @@ use ibboot::decoding;
 use ibboot::error::{Error, Kind, Result};
 use ibboot::facts::reader;
 use ibboot::handover::{self, gauges, timeline};
+use ibboot::loader;
 use ibboot::plan::{self, Inventory, explain};
 use ibboot::request::{Request, in_initramfs};
+use ibboot::status;
 use ibboot::survey::claim::Claim;
 use ibboot::survey::{self, Disturbance, tree};
 use ibboot::system::decoder;
 use ibboot::system::directory::Directory;
 use ibboot::system::readiness::event_loop;
 use ibboot::system::root::Root;
+use ibboot::system::terminal::Terminal;
 use ibboot::system::{kmsg, limit, stderr, worker};
 use ibboot::turn::{self, files::Environment};
-use ibboot::up::probing;
 use ibboot::up::{self, claims};
-use ibboot::verify::monitoring;
 use ibboot::verify::report::{NoReport, Report};
+use ibboot::verify::{guide, monitoring};
 use log::LevelFilter;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+
+/// The pause between two checks of `check --watch`.
+const WATCH: Duration = Duration::from_secs(2);
 
 fn main() -> ExitCode {
     match run() {
@@ -57,12 +63,18 @@ fn run() -> Result<u8> {
     let Some(limit) = call.limit else {
         return execute(&call);
     };
-    match limit::call(&arguments, limit) {
-        Ok(Some(code)) => Ok(code),
-        Ok(None) => Err(Error::new(arguments.join(" "), "has not ended in time")
-            .hint("firmware does not answer, or a lock of the kernel is held: see dmesg")),
+    let error = |what: &str| Error::new(arguments.join(" "), what);
+    let error = match limit::call(&arguments, limit) {
+        Ok(limit::End::Exited(code)) => return Ok(code),
+        Ok(limit::End::Killed) => error("was killed").hint("see dmesg"),
+        Ok(limit::End::Late) => error("has not ended in time")
+            .hint("firmware does not answer, or a lock of the kernel is held: see dmesg"),
         // No /proc: without a child there is no limit.
-        Err(_) => execute(&call),
+        Err(_) => return execute(&call),
+    };
+    match &call.command {
+        Command::Check(check) => tell(&Root::new(&call.root), check, Err(error), ""),
+        _ => Err(error),
     }
 }
 
@@ -85,9 +97,12 @@ fn execute(call: &Call) -> Result<u8> {
         })?;
     }
     match &call.command {
+        Command::Status(_) => print(&status::text(&root, &Terminal::of_output())?).map(|()| 0),
         Command::Plan(arguments) => show_plan(&root, arguments),
         Command::Up(arguments) => bring_up(&root, arguments, call.verbose),
-        Command::Check(arguments) => show_check(&root, arguments),
+        Command::Check(arguments) if arguments.watch => watch(&root, arguments),
+        Command::Check(arguments) => show_check(&root, arguments, ""),
+        Command::Explain(arguments) => explain(arguments.name.as_deref()),
         Command::Facts(arguments) => show_facts(&root, arguments.tree.as_deref()),
         Command::Report(arguments) => make_report(&root, || {
             survey::report(&root, &arguments.output).map(|()| true)
@@ -114,7 +129,11 @@ fn work(arguments: &[String]) -> Result<u8> {
         [reader::JOB, name] => reader::serve(name)
             .map(|()| 0)
             .map_err(|e| Error::io(name, "cannot be read", &e)),
-        [probing::JOB, address] => probing::serve(address)
+        [loader::JOB] => {
+            kmsg::init(LevelFilter::Info, false);
+            loader::serve().map(|()| 0)
+        }
+        [loader::PROBE, address] => loader::probe(address)
             .map(|()| 0)
             .map_err(|e| Error::io(address, "cannot be probed", &e)),
         [decoder::JOB] => decoding::serve()
@@ -200,8 +219,13 @@ fn bring_up(root: &Root, arguments: &UpArguments, verbose: bool) -> Result<u8> {
             up::stillborn(request.onfail, error);
         }
     })?;
-    if let Some(report) = end.report.filter(|_| !in_initramfs(root)) {
-        print(&report.text())?;
+    if !in_initramfs(root) {
+        match &end.report {
+            Some(report) => print(&report.text())?,
+            None => {
+                stderr::say("up: the kernel command line requests nothing; see ibboot.cmdline(7)")
+            }
+        }
     }
     Ok(end.code)
 }
@@ -233,14 +257,23 @@ fn keep_leases(root: &Root) -> Result<u8> {
 
 /// What `check` compares, and its report; a failure is unknown.
 fn report(root: &Root, arguments: &CheckArguments) -> Result<Report> {
-    let expectation = check::expectation(root)?.ok_or_else(|| {
-        let nothing = "no /run/ibboot/expected.json, and the command line requests nothing";
-        // An unreadable file may request anything.
-        let complaints = Request::read(root).complaints;
-        let found = [vec![nothing.to_owned()], complaints].concat().join("; ");
-        Error::new("check", "nothing to compare with").found(found)
-    })?;
-    Ok(check::compare(root, &expectation, arguments.sm))
+    // An invalid argument or an unreadable file may request anything.
+    let nothing = |what: &str, request: &Request| {
+        let found = [vec![what.to_owned()], request.complaints.clone()].concat();
+        Error::new("check", "nothing to compare with").found(found.join("; "))
+    };
+    let expectation = match &arguments.cmdline {
+        Some(text) => {
+            let request = Request::from_text(text);
+            let expectation = check::requested(root, &request)?;
+            expectation.ok_or_else(|| nothing("--cmdline requests nothing", &request))
+        }
+        None => check::expectation(root)?.ok_or_else(|| {
+            let what = "no /run/ibboot/expected.json, and the command line requests nothing";
+            nothing(what, &Request::read(root))
+        }),
+    };
+    Ok(check::compare(root, &expectation?, arguments.sm))
 }
 
 /// What a program reads if there is no report: the verdict is unknown, and the reason is there.
@@ -269,80 +302,134 @@ fn beside_report(root: &Root) -> String {
     time.unwrap_or_default() + &boot.unwrap_or_default()
 }
 
-fn show_check(root: &Root, arguments: &CheckArguments) -> Result<u8> {
-    let two_codes = matches!(arguments.format, CheckFormat::Nhc | CheckFormat::Journal);
-    // Exit codes 1 and 2 mean warning and critical here: a failure to read is 3, unknown.
-    let kind = if two_codes {
-        Kind::Failed
-    } else {
-        Kind::Unknown
-    };
+/// Makes the report and tells it; `before` stands in front of the output.
+fn show_check(root: &Root, arguments: &CheckArguments, before: &str) -> Result<u8> {
     if arguments.record && !root.is_live() {
         return Err(Error::new("--record", "works on the running machine only").kind(Kind::Usage));
     }
-    tell(root, arguments, kind.exit_code()).map_err(|error| error.kind(kind))
+    // These files describe this boot, which another command line does not.
+    if arguments.cmdline.is_some() && (arguments.record || arguments.textfile.is_some()) {
+        let what = "not together with --record or --textfile";
+        return Err(Error::new("--cmdline", what).kind(Kind::Usage));
+    }
+    tell(root, arguments, report(root, arguments), before)
 }
 
-/// Makes the report, prints it and writes its files; `unknown` is the exit code without a report.
-fn tell(root: &Root, arguments: &CheckArguments, unknown: u8) -> Result<u8> {
-    let report = report(root, arguments);
-    let (text, code) = match &report {
-        Ok(report) => (
-            output(root, arguments.format, report)?,
-            report.status.exit_code(),
-        ),
-        Err(error) => (without_report(root, arguments.format, error)?, unknown),
+/// Prints the report and writes its files. A failure is unknown: the exit codes 1 and 2 mean warning
+/// and critical here, except where there are only two codes.
+fn tell(
+    root: &Root,
+    arguments: &CheckArguments,
+    report: Result<Report>,
+    before: &str,
+) -> Result<u8> {
+    let has_two_codes = matches!(arguments.format, CheckFormat::Nhc | CheckFormat::Journal);
+    let unknown = match has_two_codes {
+        true => Kind::Failed,
+        false => Kind::Unknown,
     };
-    print(&text)?;
+    let code = match &report {
+        Ok(report) if has_two_codes => monitoring::failed(report),
+        Ok(report) => report.status.exit_code(),
+        Err(_) => unknown.exit_code(),
+    };
+    write_out(root, arguments, report, before)
+        .map(|()| code)
+        .map_err(|error| error.kind(unknown))
+}
+
+fn write_out(
+    root: &Root,
+    arguments: &CheckArguments,
+    report: Result<Report>,
+    before: &str,
+) -> Result<()> {
+    let text = match &report {
+        Ok(report) => output(root, arguments, report)?,
+        Err(error) => without_report(root, arguments.format, error)?,
+    };
+    print(&(before.to_owned() + &text))?;
     if let Some(file) = &arguments.textfile {
         let text = match &report {
-            Ok(report) => output(root, CheckFormat::Prom, report)?,
+            Ok(report) => gauges(root, report),
             Err(error) => without_report(root, CheckFormat::Prom, error)?,
         };
-        write_textfile(file, &text)?;
+        check::write_textfile(file, &text)?;
     }
-    match &report {
-        Ok(report) if arguments.record => record(root, report)?,
-        Err(error) if arguments.format != CheckFormat::Journal => stderr::say(error),
+    match report {
+        Ok(report) if arguments.record => check::record(root, &report)?,
+        Err(error) if arguments.format != CheckFormat::Journal => stderr::say(match error.hint {
+            Some(_) => error,
+            None => error.hint("ibboot status shows the ports of this machine"),
+        }),
         _ => {}
     }
-    Ok(match (arguments.format, &report) {
-        (CheckFormat::Nhc | CheckFormat::Journal, Ok(report)) => monitoring::failed(report),
-        _ => code,
-    })
+    Ok(())
 }
 
-fn output(root: &Root, format: CheckFormat, report: &Report) -> Result<String> {
-    Ok(match format {
-        CheckFormat::Text => report.text(),
+/// Repeats the check until SIGINT, or until nobody reads the output.
+fn watch(root: &Root, arguments: &CheckArguments) -> Result<u8> {
+    // Clear the screen (ECMA-48, ED and CUP).
+    let before = match io::stdout().is_terminal() {
+        true => "\x1b[2J\x1b[H",
+        false => "",
+    };
+    loop {
+        let code = show_check(root, arguments, before)?;
+        if !is_read_for(WATCH) {
+            return Ok(code);
+        }
+    }
+}
+
+/// Waits; false at once if the reader of the output closes the pipe.
+fn is_read_for(time: Duration) -> bool {
+    let output = io::stdout();
+    // Without requested events, poll(2) returns for POLLERR and POLLHUP only.
+    let mut files = [PollFd::new(output.as_fd(), PollFlags::empty())];
+    let limit = PollTimeout::try_from(time).unwrap_or(PollTimeout::MAX);
+    match poll(&mut files, limit) {
+        Ok(closed) => closed == 0,
+        Err(_) => {
+            std::thread::sleep(time);
+            true
+        }
+    }
+}
+
+fn explain(name: Option<&str>) -> Result<u8> {
+    let Some(name) = name else {
+        return print(&guide::list()).map(|()| 0);
+    };
+    let text = guide::explain(name, &Terminal::of_output()).map_err(|nearest| {
+        let error = Error::new(
+            "explain",
+            format!("no check and no argument is called '{name}'"),
+        );
+        let hint = match nearest {
+            Some(name) => format!("did you mean {name}?"),
+            None => "ibboot explain lists all".to_owned(),
+        };
+        error.hint(hint).kind(Kind::Usage)
+    })?;
+    print(&text).map(|()| 0)
+}
+
+fn output(root: &Root, arguments: &CheckArguments, report: &Report) -> Result<String> {
+    Ok(match arguments.format {
+        CheckFormat::Text if arguments.all => report.text(),
+        CheckFormat::Text => report.summary(&Terminal::of_output()),
         CheckFormat::Json => handover::json(report)?,
         CheckFormat::Nagios => monitoring::nagios(report),
-        CheckFormat::Prom => monitoring::prometheus(report) + &beside_report(root),
+        CheckFormat::Prom => gauges(root, report),
         CheckFormat::Nhc => monitoring::nhc(report),
         CheckFormat::Journal => monitoring::journal(report),
     })
 }
 
-/// Replaces a file of node_exporter's textfile collector. The collector reads `*.prom` at any time,
-/// so the file must never be incomplete; the temporary file has another ending.
-fn write_textfile(file: &Path, text: &str) -> Result<()> {
-    let Some(name) = file.file_name().and_then(|name| name.to_str()) else {
-        return Err(Error::new("--textfile", "is not the name of a file"));
-    };
-    let directory = match file.parent().and_then(|parent| parent.to_str()) {
-        None | Some("") => ".",
-        Some(parent) => parent,
-    };
-    Directory::named(directory)?.write(name, text.as_bytes())
-}
-
-/// Writes the first report of this boot for `timeline`: a later one says nothing about the boot.
-fn record(root: &Root, report: &Report) -> Result<()> {
-    if let Ok(Some(_)) = handover::read_check(root) {
-        return Ok(());
-    }
-    Directory::open()
-        .and_then(|directory| directory.write(handover::CHECK, handover::json(report)?.as_bytes()))
+/// The output of --format prom.
+fn gauges(root: &Root, report: &Report) -> String {
+    monitoring::prometheus(report) + &beside_report(root)
 }
 
 fn show_facts(root: &Root, directory: Option<&std::path::Path>) -> Result<u8> {
@@ -382,12 +469,15 @@ fn show_timeline(root: &Root, format: TimelineFormat) -> Result<u8> {
             .found("no /run/ibboot/state.json")
             .kind(Kind::Unknown)
     })?;
-    let timeline = timeline::timeline(
-        &state,
-        handover::read_check(root).map_err(unknown)?.as_ref(),
-    );
+    let check = handover::read_check(root).map_err(unknown)?;
+    let line = |path| root.text(path).ok();
+    let machine = timeline::Machine {
+        host: line(tree::HOST_NAME),
+        kernel: line("/proc/sys/kernel/osrelease"),
+    };
+    let timeline = timeline::timeline(&state, check.as_ref(), machine);
     print(&match format {
-        TimelineFormat::Text => timeline.text(),
+        TimelineFormat::Text => timeline.text(&Terminal::of_output()),
         TimelineFormat::Json => handover::json(&timeline)?,
         TimelineFormat::Svg => timeline.svg(),
     })?;

@@ -136,27 +136,6 @@ fn every_output_in_readme_and_docs_is_one_of_a_case() {
     }
 }
 
-#[test]
-fn the_manual_has_the_table_of_checks() {
-    let page = read("man/ibboot.8");
-    for row in TABLE {
-        let begin = format!("\n{}@", row.name);
-        let (_, rest) = page
-            .split_once(&begin)
-            .unwrap_or_else(|| panic!("{} is not in ibboot(8)", row.name));
-        let after = match rest.strip_prefix("T{\n") {
-            Some(block) => block.split_once("\nT}@").unwrap().0,
-            None => rest.split_once('@').unwrap().0,
-        };
-        let parents: Vec<&str> = row
-            .parents
-            .iter()
-            .map(|id| TABLE.iter().find(|parent| parent.id == *id).unwrap().name)
-            .collect();
-        assert_eq!(after, parents.join(", "), "after {}", row.name);
-    }
-}
-
 /// Evaluated: in a report as text or JSON that has a result of it other than "skipped".
 #[test]
 fn every_check_is_evaluated_by_a_case() {

@@ -307,7 +307,10 @@ fn a_crash_has_the_action_of_onfail() {
             "",
             "source_hook job; source_hook emergency; (source_hook finished) && echo on",
         ),
-        &format!("result: failed continue|{reason}|\nibboot: {reason}\non\n"),
+        &format!(
+            "result: failed continue|{reason}|\nibboot: {reason}\n\
+             ibboot:   type \"ibboot check --all\" for all checks, \"exit\" to continue the boot\non\n"
+        ),
     );
     plays(
         "crash, shell",

@@ -247,7 +247,7 @@ fn a_boot_is_verified_with_any_other_routes() {
             let output = String::from_utf8_lossy(&up.stdout).into_owned()
                 + &String::from_utf8_lossy(&up.stderr);
             assert_eq!(up.status.code(), Some(0), "{count}: {output}");
-            let check = ibboot(&["check"]);
+            let check = ibboot(&["check", "--all"]);
             let output = String::from_utf8(check.stdout).unwrap();
             for row in [
                 "  ok        address.present            10.7.0.2/24, fd07::2/64",

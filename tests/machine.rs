@@ -13,9 +13,9 @@ mod pace;
 
 use std::fs;
 use std::net::IpAddr;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use ibboot::dhcp::hardware::Hardware;
@@ -23,16 +23,19 @@ use ibboot::facts::{AddressState, FoundAddress, Netdev};
 use ibboot::handover::RESULT;
 use ibboot::hardware::HardwareType;
 use ibboot::inet::Address;
+use ibboot::loader;
 use ibboot::system::decoder;
 use ibboot::system::directory::Directory;
+use ibboot::system::modules::Index;
 use ibboot::system::net::Net;
+use ibboot::system::root::Root;
 use ibboot::system::worker::{receive_from, send_to};
 use ibboot::up::taken::Claims;
 use kernel_cmdline::HwAddr;
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, socketpair};
-use nix::unistd::geteuid;
+use nix::unistd::{dup, geteuid};
 use serde_json::{Value, json};
 
 const IBBOOT: &str = env!("CARGO_BIN_EXE_ibboot");
@@ -489,21 +492,29 @@ fn a_file_of_another_user_is_not_trusted() {
 }
 
 /// Whatever the kernel lacks, the decoder has no capability; this kernel has seccomp.
-#[test]
-fn the_decoder_has_no_power() {
-    let flags = SockFlag::SOCK_CLOEXEC;
-    let (near, far) = socketpair(AddressFamily::Unix, SockType::SeqPacket, None, flags).unwrap();
-    let mut decoder = Command::new(IBBOOT)
-        .args(["worker", decoder::JOB])
+/// A worker with this end of its socket.
+fn worker(job: &str, far: OwnedFd) -> Child {
+    Command::new(IBBOOT)
+        .args(["worker", job])
         .stdin(Stdio::from(far))
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
-        .unwrap();
+        .unwrap()
+}
+
+#[test]
+fn the_decoder_has_no_power() {
+    let flags = SockFlag::SOCK_CLOEXEC;
+    let (near, far) = socketpair(AddressFamily::Unix, SockType::SeqPacket, None, flags).unwrap();
+    // Whoever started the program may have left a file open.
+    let left_open = dup(fs::File::open("/etc/passwd").unwrap()).unwrap();
+    let mut decoder = worker(decoder::JOB, far);
     let receive = || receive_from::<Value>(near.as_fd(), MsgFlags::empty());
     let send = |message: Value| send_to(near.as_fd(), &message, MsgFlags::empty()).unwrap();
     let lacks = receive().unwrap()["Confined"].to_string();
     assert!(!lacks.contains("seccomp"), "{lacks}");
+    drop(left_open);
 
     let directory = format!("/proc/{}", decoder.id());
     let status = fs::read_to_string(format!("{directory}/status")).unwrap();
@@ -519,6 +530,22 @@ fn the_decoder_has_no_power() {
         ("1".into(), "2".into())
     );
 
+    let open = fs::read_dir(format!("{directory}/fd")).unwrap().count();
+    assert!(open == 3 || lacks.contains("close_range"), "{open} files");
+    let limits = fs::read_to_string(format!("{directory}/limits")).unwrap();
+    let memory = limits
+        .lines()
+        .find(|line| line.starts_with("Max data size"));
+    assert_eq!(memory.unwrap().split_whitespace().nth(3), Some("16777216"));
+    // The largest packet, and a small one afterwards.
+    let largest = "ff:".repeat(0xffff);
+    send(json!({"format": "dhcp", "context": false, "bytes": largest.trim_end_matches(':')}));
+    assert_eq!(receive().unwrap(), json!({"Decoded": "Foreign"}));
+    eprintln!(
+        "{}",
+        fs::read_to_string(format!("{directory}/status")).unwrap()
+    );
+
     send(json!({"format": "arp", "context": null, "bytes": "00:01"}));
     assert_eq!(receive().unwrap(), json!({"Decoded": null}));
     send(json!({"format": "dhcp", "context": false, "bytes": ""}));
@@ -527,4 +554,66 @@ fn the_decoder_has_no_power() {
     send(json!({"format": "sysfs", "context": null, "bytes": ""}));
     assert!(receive().is_err());
     assert_eq!(decoder.wait().unwrap().code(), Some(1));
+}
+
+/// The process that `up` starts, in a network and with a host name of its own.
+#[test]
+fn the_loader_writes_what_is_requested_and_nothing_else() {
+    let flags = CloneFlags::CLONE_NEWNET | CloneFlags::CLONE_NEWUTS;
+    alone("loader", flags, || {
+        ip("link add near type veth peer name far");
+        let flags = SockFlag::SOCK_CLOEXEC;
+        let (near, far) =
+            socketpair(AddressFamily::Unix, SockType::SeqPacket, None, flags).unwrap();
+        let mut loader = worker(loader::JOB, far);
+        let ask = |request: Value| {
+            send_to(near.as_fd(), &json!([7, request]), MsgFlags::empty()).unwrap();
+            let answer: Value = receive_from(near.as_fd(), MsgFlags::empty()).unwrap();
+            assert_eq!(answer[0], 7);
+            answer[1]["Done"].clone()
+        };
+        let ipv6 = |interface: &str, setting: &str| json!({"Write": {"Ipv6": {"interface": interface, "setting": setting, "value": "0"}}});
+        let done = json!({"Ok": null});
+        assert_eq!(ask(json!({"Write": {"HostName": "n1.hpc"}})), done);
+        assert_eq!(ask(ipv6("near", "accept_ra")), done);
+        // The files of this thread's network and name.
+        let read = |path: &str| fs::read_to_string(path).unwrap().trim().to_owned();
+        assert_eq!(read("/proc/sys/kernel/hostname"), "n1.hpc");
+        assert_eq!(read("/proc/sys/net/ipv6/conf/near/accept_ra"), "0");
+        for (request, found) in [
+            (ipv6("../near", "accept_ra"), "../near"),
+            (ipv6("near", "forwarding"), "forwarding"),
+            (json!({"Probe": "../../class"}), "../../class"),
+            (
+                json!({"Load": {"module": "ext4", "parameters": []}}),
+                "ext4",
+            ),
+        ] {
+            assert_eq!(ask(request)["Err"]["found"], found);
+        }
+        // No such request: the loader ends.
+        let path = json!([8, {"File": "/proc/sysrq-trigger"}]);
+        send_to(near.as_fd(), &path, MsgFlags::empty()).unwrap();
+        assert!(receive_from::<Value>(near.as_fd(), MsgFlags::empty()).is_err());
+        assert_eq!(loader.wait().unwrap().code(), Some(1));
+    });
+}
+
+#[test]
+fn the_loader_saves_the_index_of_modules() {
+    on_own_run("index", || {
+        let flags = SockFlag::SOCK_CLOEXEC;
+        let (near, far) =
+            socketpair(AddressFamily::Unix, SockType::SeqPacket, None, flags).unwrap();
+        let mut loader = worker(loader::JOB, far);
+        send_to(near.as_fd(), &json!([1, "Index"]), MsgFlags::empty()).unwrap();
+        let answer: Value = receive_from(near.as_fd(), MsgFlags::empty()).unwrap();
+        assert_eq!(answer, json!([1, {"Done": {"Ok": null}}]));
+        let saved = fs::read("/run/ibboot/modules.json").unwrap();
+        let saved: Index = serde_json::from_slice(&saved).unwrap();
+        assert_eq!(saved, Index::read(&Root::new("/")).unwrap());
+        // Nobody needs the loader any longer.
+        drop(near);
+        assert!(loader.wait().unwrap().success());
+    });
 }

@@ -260,7 +260,7 @@ fn files_of_an_older_ibboot_are_shown_without_their_secrets() {
     let tree = folder.path();
     hand_over(tree);
     shows_none(tree);
-    let check = printed(tree, "check");
+    let check = printed(tree, "check --all");
     let root =
         "root                       netroot=iscsi:****@10.0.0.2:::iser::1:iqn.2026-01.test:disk\n";
     assert!(check.contains(root), "{check}");

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
 #
-# emergency: print the reason again, directly above the prompt of the shell.
+# emergency: print the reason again, directly above the prompt of the shell, and what to type next.
 
 [ -r /run/ibboot/result ] || return 0
 {
@@ -9,7 +9,10 @@
     read -r ibboot_reason
 } < /run/ibboot/result
 case $ibboot_verdict in
-    failed*) printf 'ibboot: %s\n' "$ibboot_reason" ;;
+    failed*)
+        printf 'ibboot: %s\n' "$ibboot_reason"
+        printf 'ibboot:   type "ibboot check --all" for all checks, "exit" to continue the boot\n'
+        ;;
 esac
 if [ -e /run/ibboot/netroot ] && [ ! -d "$NEWROOT/proc" ]; then
     read -r ibboot_verdict _ ibboot_reason < /run/ibboot/netroot

@@ -4,6 +4,7 @@
 # Runs after `ibboot up` has ended in any way. If `ibboot up` left no verdict, this script writes
 # one, so that a crash is reported on the console and the boot does not wait.
 
+umask 022
 if [ -e /run/ibboot/asked ] && [ ! -e /run/ibboot/result ]; then
     read -r ibboot_onfail < /run/ibboot/asked
     ibboot_reason="ibboot up: no verdict: ${IBBOOT_ENDED:-$EXIT_CODE $EXIT_STATUS}; see dmesg"

@@ -73,6 +73,7 @@ install_site_settings() {
 }
 
 install() {
+    local unit
     inst_binary "${ibboot_binary:-/usr/sbin/ibboot}" /usr/sbin/ibboot
     inst_multiple modprobe mkdir ln mv rm sleep
     inst_multiple -o reboot
@@ -86,7 +87,9 @@ install() {
     inst_simple "$moddir/finished.sh" /usr/lib/ibboot/finished.sh
     inst_simple "$moddir/ended.sh" /usr/lib/ibboot/ended.sh
     if dracut_module_included dracut-systemd; then
-        inst_simple "$moddir/ibboot.service" "$systemdsystemunitdir/ibboot.service"
+        for unit in ibboot.service ibboot-loader.socket ibboot-loader@.service; do
+            inst_simple "$moddir/$unit" "$systemdsystemunitdir/$unit"
+        done
         mkdir -p "$initdir$systemdsystemunitdir/sysinit.target.wants"
         ln -sf ../ibboot.service "$initdir$systemdsystemunitdir/sysinit.target.wants/ibboot.service"
         inst_hook cmdline 99 "$moddir/zz-ibboot-complete.sh"

@@ -41,14 +41,17 @@ const SECTIONS: &[Section] = &[
                        the selector may contain colons.",
         terms: &[
             ("mlx5_0", "every port of this RDMA device"),
-            ("mlx5_0:1", "port 1 of this RDMA device"),
+            (
+                "mlx5_0:1",
+                "port 1 of this RDMA device; mlx5_0/1 means the same",
+            ),
             (
                 "guid=0x0002c903000a1b2c",
-                "the port with this port GUID, in any spelling of a hardware address",
+                "the port with this port GUID, in any spelling of a hardware address; guid= may be omitted before 0x and before an address with separators",
             ),
             (
                 "pci=0000:81:00.0",
-                "every port of the device at this PCI address; domain 0 may be omitted",
+                "every port of the device at this PCI address; domain 0 and pci= may be omitted",
             ),
             ("ib0", "the port below this network interface"),
         ],

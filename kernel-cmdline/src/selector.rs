@@ -121,8 +121,8 @@ pub enum Selector<'a> {
 }
 
 impl<'a> Selector<'a> {
-    /// Reads `DEVICE`, `DEVICE:PORT`, `guid=GUID`, `pci=dddd:bb:dd.f` or the name of a
-    /// network interface.
+    /// Reads `DEVICE`, `DEVICE:PORT`, `DEVICE/PORT`, `guid=GUID`, `pci=dddd:bb:dd.f` or the name of
+    /// a network interface; a GUID with `0x` or separators and a PCI address need no prefix.
     pub fn parse(text: &'a str) -> Option<Self> {
         if let Some(guid) = text.strip_prefix("guid=") {
             return HwAddr::parse(guid)
@@ -132,7 +132,15 @@ impl<'a> Selector<'a> {
         if let Some(pci) = text.strip_prefix("pci=") {
             return PciAddress::parse(pci).map(Self::Pci);
         }
-        if let Some((device, port)) = text.rsplit_once(':') {
+        // As reports of ibboot, lspci and ibstat write them; none of these is a name.
+        if let Some(pci) = PciAddress::parse(text) {
+            return Some(Self::Pci(pci));
+        }
+        let number = || text.strip_prefix("0x").and_then(|_| Guid::parse(text));
+        if let Some(guid) = HwAddr::parse(text).or_else(|| number().map(HwAddr::from)) {
+            return Some(Self::Guid(guid));
+        }
+        if let Some((device, port)) = text.rsplit_once([':', '/']) {
             let port = decimal(port)
                 .and_then(|port| u8::try_from(port).ok())
                 .filter(|&port| port > 0)?;

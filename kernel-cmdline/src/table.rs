@@ -53,18 +53,15 @@ impl Effect {
     pub const fn note(self) -> Option<&'static str> {
         match self {
             Self::CarriedOut => None,
-            Self::InfiniBand => Some(
-                "Carried out by ibboot for InfiniBand interfaces; all of Ethernet is left to dracut's network module.",
-            ),
-            Self::Dhcp => Some(
-                "ibboot applies it to InfiniBand interfaces, dracut's network module to all others.",
+            Self::InfiniBand | Self::Dhcp => Some(
+                "ibboot applies this argument to InfiniBand interfaces, dracut's network module to all others.",
             ),
             Self::LeftToDracut => {
-                Some("Read and checked; carried out by dracut's network module, not by ibboot.")
+                Some("ibboot checks this argument; dracut's network module carries it out.")
             }
             Self::Ethernet => Some(
-                "Read and checked; dracut's network module applies it to the interfaces that it sets up. For \
-                 InfiniBand interfaces ibboot has one deadline for everything: rd.ib.timeout=.",
+                "ibboot checks this argument; dracut's network module applies it to the interfaces that it sets up. \
+                 No program applies it to InfiniBand interfaces.",
             ),
         }
     }

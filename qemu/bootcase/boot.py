@@ -35,6 +35,8 @@ KEPT = {
     "out/timeline.json": "timeline.json",
 }
 TAR_MAGIC, TAR_MAGIC_AT = b"ustar", 257
+# The rest of a long message of ibboot.
+REST = re.compile(r"ibboot: {5}(\S.*)$")
 KMSG = re.compile(r"^\[\s*(\d+\.\d+)\]\s?(.*)$")
 
 
@@ -50,7 +52,8 @@ class Boot:
     def console(self):
         """The console's lines, without terminal escapes."""
         path = self.folder / "console.log"
-        return [clean(raw) for raw in path.read_bytes().split(b"\n")] if path.exists() else []
+        lines = [clean(raw) for raw in path.read_bytes().split(b"\n")] if path.exists() else []
+        return [text for _, text in joined((None, line) for line in lines)]
 
     @cached_property
     def peer(self):
@@ -62,7 +65,7 @@ class Boot:
     def kmsg(self):
         """The kernel's log: (seconds since kernel start, text)."""
         found = (KMSG.match(line) for line in (self.text("out/kmsg.txt") or "").splitlines())
-        return [(float(match.group(1)), match.group(2)) for match in found if match]
+        return joined((float(match.group(1)), match.group(2)) for match in found if match)
 
     @cached_property
     def shutdown(self):
@@ -88,6 +91,22 @@ class Boot:
     def first(self, pattern):
         """The kernel log's first (seconds, text) that matches, or None."""
         return next(((when, text) for when, text in self.kmsg if re.search(pattern, text)), None)
+
+
+def joined(lines):
+    """(time, text) of each line; a long message of ibboot, which is divided into several lines, is
+    one line here."""
+    found = []
+    last = None
+    for when, text in lines:
+        rest = REST.search(text)
+        if rest and last is not None:
+            found[last] = (found[last][0], f"{found[last][1]} {rest.group(1)}")
+            continue
+        if "ibboot: " in text:
+            last = len(found)
+        found.append((when, text))
+    return found
 
 
 def unpack(folder):

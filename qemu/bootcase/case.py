@@ -65,6 +65,7 @@ class Case:
     console: tuple = ()
     console_not: tuple = ()
     kmsg: tuple = ()
+    diagnoses: tuple = ()
     actions: tuple = field(default=())
     # Not a key of case.toml: see machine.argv_of.
     counted: bool = True
@@ -114,6 +115,7 @@ KINDS = {
     "console": list,
     "console_not": list,
     "kmsg": list,
+    "diagnoses": list,
     "action": list,
 }
 ACTION_KINDS = {"when": str, "after": (int, float), "cable_in": str, "cable_out": str, "device_del": str, "type": str}

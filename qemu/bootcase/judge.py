@@ -5,6 +5,8 @@ case passed."""
 import importlib.util
 import re
 
+# A line that names a cause ends in the name of its check.
+DIAGNOSIS = re.compile(r"ibboot: waiting: .*\[[a-z0-9_]+\.[a-z0-9_]+\]$")
 BROKEN = re.compile(r"Kernel panic|BUG: |Oops|Call Trace|Segmentation fault|segfault at|general protection fault|hung_task|boot-test: FAILED")
 
 
@@ -15,6 +17,7 @@ def faults(case, boot):
     found += verdict(case, boot)
     found += console(case, boot)
     found += kmsg(case, boot)
+    found += diagnoses(case, boot)
     found += real_root(case, boot)
     if not boot.timed_out and (path := case.script("verify.py")):
         found += list(host_side(path, boot))
@@ -102,6 +105,17 @@ def kmsg(case, boot):
             return [f"kmsg: no line {where}matches {pattern!r}"]
         rest = rest[at + 1 :]
     return []
+
+
+def diagnoses(case, boot):
+    """The causes that ibboot named before it verified the links and that the case does not declare as
+    true: false alarms."""
+    if case.result != "verified":
+        return []
+    expected = (*case.kmsg, *case.diagnoses)
+    named = [text for _, text in boot.kmsg if DIAGNOSIS.search(text)]
+    alarms = [text for text in named if not any(re.fullmatch(pattern, text) for pattern in expected)]
+    return [f"a false alarm, or a true cause without a pattern in diagnoses: {text!r}" for text in alarms]
 
 
 def real_root(case, boot):

@@ -18,7 +18,7 @@ done > processes.txt 2> /dev/null
 cat /proc/interrupts > interrupts.txt
 if [ -e /run/ibboot/state.json ]; then
     ibboot facts > facts.json 2> facts.err
-    ibboot check > check.txt 2>&1
+    ibboot check --all > check.txt 2>&1
     echo "$?" > check.exit
     ibboot check --format json > check.json 2> check.err
     ibboot timeline > timeline.txt 2>&1

@@ -147,11 +147,16 @@ netdev_here() { # HCA PORT
 	return 1
 }
 
+# udev may rename the interface between the look and the move.
+moved() { # HCA PORT: sets name
+	name=$(netdev_here "$@") || return 1
+	[ -e $RUN/here ] || ip link set "$name" netns $NS 2> /dev/null
+}
+
 netdev() { # HCA PORT: move the interface into the namespace and print its name
 	inside sh "$0" netdev-here "$@" && return
 	until_ $NETDEV_SECONDS eval "netdev_here $1 $2 > /dev/null" || die "$1 $2: no IPoIB interface"
-	name=$(netdev_here "$@")
-	[ -e $RUN/here ] || ip link set "$name" netns $NS || die "$name: cannot be moved to $NS"
+	until_ $NETDEV_SECONDS moved "$@" || die "$1 $2: $name cannot be moved to $NS"
 	echo "$name"
 }
 

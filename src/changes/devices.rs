@@ -10,6 +10,7 @@ use kernel_cmdline::{LinkKind, PortType, Selector};
 use super::{Change, Done, Draft, Expected, Ground, Need, What};
 use crate::error::Error;
 use crate::facts::{Facts, PortRef, select};
+use crate::loader::is_port_type;
 use crate::plan::{Action, IB_CORE, Step, mlx4_targets};
 use crate::rdma::types::LinkLayer;
 use crate::system::drivers;
@@ -31,14 +32,6 @@ pub struct CardPort {
 impl fmt::Display for CardPort {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "port {} to type {}", self.port, self.value)
-    }
-}
-
-/// Whether the text of a port's file shows this type. A port in mode auto shows the detected type.
-pub fn is_port_type(shown: &str, expected: PortType) -> bool {
-    match expected {
-        PortType::Auto => shown.starts_with("auto"),
-        _ => shown == expected.as_str(),
     }
 }
 
@@ -343,14 +336,6 @@ mod tests {
         assert_eq!(adopted.as_deref(), Some("rxe0"));
         let adopted = adopt(&mut expected, "rxe0", LinkKind::Siw, "eth0", &facts);
         assert_eq!(adopted, None);
-    }
-
-    #[test]
-    fn auto_is_met_by_the_detected_type() {
-        assert!(is_port_type("auto (ib)", PortType::Auto));
-        assert!(!is_port_type("auto (ib)", PortType::Ib));
-        assert!(is_port_type("ib", PortType::Ib));
-        assert!(!is_port_type("", PortType::Eth));
     }
 
     #[test]

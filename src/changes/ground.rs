@@ -8,8 +8,9 @@ use std::net::Ipv4Addr;
 
 use kernel_cmdline::Selector;
 
-use super::{Expected, setting};
+use super::Expected;
 use crate::facts::{Facts, Netdev};
+use crate::loader::sysctl;
 use crate::plan::{Action, mlx4_targets};
 use crate::system::drivers;
 use crate::system::modules::{self, Found, Index};
@@ -63,7 +64,7 @@ impl Ground {
         for (netdev, wish) in own.chain(bonds) {
             for (name, _) in sysctls(wish) {
                 let Some(netdev) = netdev else { continue };
-                let path = setting::sysctl(&netdev.ifname, name);
+                let path = sysctl(&netdev.ifname, name);
                 if let Ok(text) = root.text(&path) {
                     ground.sysctls.insert(path, text);
                 }
@@ -117,7 +118,7 @@ impl Ground {
 
     /// Whether an IPv6 setting has this value.
     pub(super) fn has_sysctl(&self, ifname: &str, name: &str, value: &str) -> bool {
-        let found = self.sysctls.get(&setting::sysctl(ifname, name));
+        let found = self.sysctls.get(&sysctl(ifname, name));
         found.is_some_and(|found| found == value)
     }
 

@@ -26,7 +26,7 @@ use crate::rdma::types::NetnsMode;
 
 #[cfg(test)]
 pub(crate) use devices::writing_order;
-pub use devices::{CardPort, adopt, is_port_type};
+pub use devices::{CardPort, adopt};
 pub use done::Done;
 pub use expected::{Bond, Expected, Interface};
 pub use ground::{Claim, Ground};

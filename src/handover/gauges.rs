@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! PURE: the boot as gauges in Prometheus' text format: its verdict, and when each phase ended.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 
 use crate::handover::{Mark, Outcome, Phase, State};
@@ -26,7 +28,8 @@ pub fn of(state: &State) -> String {
         "Verdict in the initramfs: verified, or what followed the failure.",
         &outcomes.map(outcome),
     );
-    let marks = latest(&state.marks);
+    let is_phase = |mark: &&Mark| mark.phase != Phase::Wait;
+    let marks = latest(state.marks.iter().filter(is_phase));
     let reached = |mark: &&Mark| sample(mark, mark.end_ns.unwrap_or(mark.start_ns));
     family(
         &mut out,
@@ -44,12 +47,36 @@ pub fn of(state: &State) -> String {
         "How long a phase of the boot took.",
         &marks.iter().filter_map(took).collect::<Vec<_>>(),
     );
+    let waited = waited(&state.marks).into_iter();
+    let samples = waited.map(|((object, awaited), ns)| {
+        let labels = labels(&[("object", object), ("awaited", &awaited)]);
+        format!("{labels} {}", seconds(ns))
+    });
+    family(
+        &mut out,
+        "ibboot_boot_wait_seconds",
+        "How long a link or a server waited during the boot, and for what.",
+        &samples.collect::<Vec<_>>(),
+    );
     out
+}
+
+/// By object and reason: the sum of the waits, ns.
+fn waited(marks: &[Mark]) -> BTreeMap<(&str, String), u64> {
+    let mut sums = BTreeMap::new();
+    for mark in marks {
+        if let (Some(awaited), Some(end_ns)) = (mark.awaited, mark.end_ns) {
+            let sum = sums.entry((mark.object.as_str(), json_name(awaited)));
+            let sum: &mut u64 = sum.or_default();
+            *sum = sum.saturating_add(end_ns.saturating_sub(mark.start_ns));
+        }
+    }
+    sums
 }
 
 /// The last mark of each phase and object (a lease that was lost is granted again): Prometheus
 /// refuses a file in which two samples have the same labels.
-fn latest(marks: &[Mark]) -> Vec<&Mark> {
+fn latest<'a>(marks: impl Iterator<Item = &'a Mark>) -> Vec<&'a Mark> {
     let mut found: Vec<&Mark> = Vec::new();
     for mark in marks {
         found.retain(|one| (one.phase, &one.object) != (mark.phase, &mark.object));
@@ -83,9 +110,10 @@ mod tests {
             object: "ib0".to_owned(),
             start_ns,
             end_ns: Some(end_ns),
+            ..Mark::default()
         };
         let marks = [lease(1, 2), lease(5, 9)];
-        assert_eq!(latest(&marks), [&marks[1]]);
+        assert_eq!(latest(marks.iter()), [&marks[1]]);
         let text = sample(&lease(1_000_000_000, 3_500_000_000), 2_500_000_000);
         assert_eq!(text, "{phase=\"lease\",object=\"ib0\"} 2.500");
     }

@@ -26,6 +26,7 @@ use crate::rdma::types::{Guid, LinkLayer};
 use crate::request::{OnFailure, Request};
 use crate::system::directory::Directory;
 use crate::system::root::{BOOT_ID, Root};
+use crate::verify::checks::Awaits;
 use crate::verify::report::Report;
 use crate::wish::expectation::Expectation;
 use crate::wish::origin::Origin;
@@ -383,15 +384,18 @@ pub fn read_check(root: &Root) -> Result<Option<Report>> {
 }
 
 /// A phase of the boot.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
     /// The kernel started: zero of the clock.
+    #[default]
     KernelStart,
     /// `ibboot up` started.
     Started,
     /// A kernel module was loaded; a span.
     Driver,
+    /// A link or a server was not verified yet, for one reason; a span.
+    Wait,
     /// An RDMA device was found.
     #[serde(rename = "device_seen")]
     DeviceFound,
@@ -412,7 +416,7 @@ pub enum Phase {
 }
 
 /// A point in time, or a span if `end_ns` is set.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mark {
     /// The phase of the boot.
     pub phase: Phase,
@@ -422,6 +426,12 @@ pub struct Mark {
     pub start_ns: u64,
     /// End, ns since kernel start.
     pub end_ns: Option<u64>,
+    /// What a wait was for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub awaited: Option<Awaits>,
+    /// The wait of a link that the boot did not need.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub optional: bool,
 }
 
 #[cfg(test)]

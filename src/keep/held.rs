@@ -446,7 +446,7 @@ impl Held {
         let index = self.place.index;
         for (done_before, change) in changes.iter().enumerate() {
             let words = words(change);
-            match change.apply(name, index, turn.root, turn.net).await {
+            match change.apply(name, index, turn.net).await {
                 Ok(()) if done_before < SHOWN => {
                     log::log!(level, "{name}: {words}, as the server requests");
                 }

@@ -9,14 +9,10 @@ use kernel_cmdline::{PciAddress, Selector, is_rdma_module};
 use super::{Action, Draft, IB_CORE, PciFunction, Refusal, Step};
 use crate::rdma::types::NetnsMode;
 use crate::request::Required;
-use crate::system::drivers::{self, Fabric};
+use crate::system::drivers::{self, ASYNC_PROBE, Fabric, NO_BOND};
 use crate::system::modules::{Found, Index};
 use crate::wish::expectation::ModuleWish;
 use crate::wish::origin::{Origin, Requested};
-
-/// Probes the devices of a driver side by side (Documentation/admin-guide/kernel-parameters.txt,
-/// `module.async_probe`).
-pub const ASYNC_PROBE: &str = "async_probe=1";
 
 /// A PCI function and the driver that binds it.
 struct Hca<'a> {
@@ -301,8 +297,7 @@ impl Draft<'_> {
         if self.request.async_probe && self.inventory.modules.drives_devices(name) {
             vec![ASYNC_PROBE.to_owned()]
         } else if name == drivers::BONDING {
-            // Otherwise the module creates a bond0 with its default mode.
-            vec!["max_bonds=0".to_owned()]
+            vec![NO_BOND.to_owned()]
         } else {
             Vec::new()
         }

@@ -73,11 +73,11 @@ impl Inventory {
 
     /// Looks at the tree; `readers`, if given, read the RDMA devices.
     pub fn read_by(root: &Root, readers: Option<&Readers>) -> Result<Inventory> {
-        Ok(Inventory::with(Index::read(root)?, root, readers))
+        Ok(Inventory::with(root, readers, Index::read(root)?))
     }
 
-    /// Looks at the tree, except at the image's modules.
-    pub fn with(modules: Index, root: &Root, readers: Option<&Readers>) -> Inventory {
+    /// Looks at the tree, whose kernel has this index of modules.
+    pub fn with(root: &Root, readers: Option<&Readers>, modules: Index) -> Inventory {
         let mut look = Look::new(root);
         let mut pci = Vec::new();
         for address in look.list("/sys/bus/pci/devices") {

@@ -31,6 +31,9 @@ pub fn facts(root: &Root) -> Facts {
     facts
 }
 
+/// The host name.
+pub const HOST_NAME: &str = "/proc/sys/kernel/hostname";
+
 /// Reads what the other commands need, and keeps the answers that no file shows.
 pub fn read_rest(root: &Root, facts: &Facts) -> Result<()> {
     facts.keep_answers(root);
@@ -38,6 +41,8 @@ pub fn read_rest(root: &Root, facts: &Facts) -> Result<()> {
     handover::read_expected(root)?;
     handover::read_state(root)?;
     handover::read_check(root)?;
+    // The title of the timeline; a machine without a name has a timeline too.
+    root.text(HOST_NAME).ok();
     Ok(())
 }
 

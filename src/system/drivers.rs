@@ -84,6 +84,11 @@ const FAMILIES: &[Family] = &[
 const FOR_PROGRAMS: &[&str] = &["ib_umad", "ib_uverbs", "rdma_ucm"];
 /// The driver of Omni-Path cards.
 pub const OMNI_PATH: &str = "hfi1";
+/// The parameter of a module that probes the devices of a driver side by side
+/// (Documentation/admin-guide/kernel-parameters.txt, `module.async_probe`).
+pub const ASYNC_PROBE: &str = "async_probe=1";
+/// Without it the module creates a bond0 with its default mode.
+pub const NO_BOND: &str = "max_bonds=0";
 /// The driver of bonds.
 pub const BONDING: &str = "bonding";
 

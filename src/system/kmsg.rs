@@ -3,9 +3,12 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::fd::AsFd;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 
 use log::{Level, LevelFilter, Log, Metadata, Record};
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::sys::stat::makedev;
 
 use crate::error::printable;
 use crate::system::stderr;
@@ -35,8 +38,30 @@ fn severity(level: Level) -> u8 {
     }
 }
 
-/// One record in the format of /dev/kmsg (Documentation/ABI/testing/dev-kmsg).
-fn record(level: Level, text: &str) -> String {
+/// Columns of a record on the console: 100, less the 15 of the kernel's time stamp.
+const COLUMNS: usize = 85;
+/// Before the rest of a text that fills more than one record.
+const REST: &str = "    ";
+
+/// The text of each record: at most [`COLUMNS`] with the program's name, divided between words.
+fn divided(text: &str) -> Vec<String> {
+    let columns = COLUMNS - "ibboot: ".len();
+    let mut lines = Vec::new();
+    let mut line = String::new();
+    for word in text.split_inclusive(' ') {
+        let width = line.chars().count() + word.trim_end().chars().count();
+        if width > columns && !line.trim().is_empty() {
+            let full = std::mem::replace(&mut line, REST.to_owned());
+            lines.push(full.trim_end().to_owned());
+        }
+        line.push_str(word);
+    }
+    lines.push(line);
+    lines
+}
+
+/// The text on one line, cut to [`LINE_MAX`] bytes.
+fn bounded(text: &str) -> String {
     let mut text = printable(text);
     if text.len() > LINE_MAX {
         let mut end = LINE_MAX;
@@ -46,7 +71,33 @@ fn record(level: Level, text: &str) -> String {
         text.truncate(end);
         text.push_str(" ...");
     }
+    text
+}
+
+/// One record in the format of /dev/kmsg (Documentation/ABI/testing/dev-kmsg) of a text that is
+/// [`bounded`].
+fn record(level: Level, text: &str) -> String {
     format!("<{}>ibboot: {text}\n", FACILITY_DAEMON | severity(level))
+}
+
+impl KmsgLog {
+    fn write(&self, level: Level, text: &str) {
+        let line = record(level, text);
+        // Opened for each record: the kernel limits the rate (10 lines in 5 s) per open file.
+        let written = OpenOptions::new()
+            .write(true)
+            .open(KMSG)
+            .and_then(|mut file| file.write_all(line.as_bytes()));
+        if written.is_err() {
+            stderr::say(text);
+        }
+        if self
+            .console_from
+            .is_some_and(|from| severity(level) >= from)
+        {
+            say_on_console(&line);
+        }
+    }
 }
 
 impl Log for KmsgLog {
@@ -58,20 +109,8 @@ impl Log for KmsgLog {
         if !self.enabled(entry.metadata()) {
             return;
         }
-        let line = record(entry.level(), &entry.args().to_string());
-        // Opened for each record: the kernel limits the rate (10 lines in 5 s) per open file.
-        let written = OpenOptions::new()
-            .write(true)
-            .open(KMSG)
-            .and_then(|mut file| file.write_all(line.as_bytes()));
-        if written.is_err() {
-            stderr::say(printable(&entry.args().to_string()));
-        }
-        if self
-            .console_from
-            .is_some_and(|from| severity(entry.level()) >= from)
-        {
-            say_on_console(&line);
+        for text in divided(&bounded(&entry.args().to_string())) {
+            self.write(entry.level(), &text);
         }
     }
 
@@ -125,10 +164,7 @@ impl KernelWords {
 
     fn from(position: SeekFrom) -> Self {
         let open = || -> io::Result<File> {
-            let mut file = OpenOptions::new()
-                .read(true)
-                .custom_flags(libc::O_NONBLOCK)
-                .open(KMSG)?;
+            let mut file = open_log().or_else(|_| handed_over())?;
             file.seek(position)?;
             Ok(file)
         };
@@ -149,11 +185,28 @@ impl KernelWords {
 /// All records in the kernel log that the kernel itself wrote: microseconds since kernel start, and
 /// the first line of the text. EPERM: not root (kernel.dmesg_restrict).
 pub fn all_kernel_records() -> io::Result<Vec<(u64, String)>> {
-    let mut file = OpenOptions::new()
+    Ok(kernel_records(&mut open_log()?))
+}
+
+fn open_log() -> io::Result<File> {
+    OpenOptions::new()
         .read(true)
         .custom_flags(libc::O_NONBLOCK)
-        .open(KMSG)?;
-    Ok(kernel_records(&mut file))
+        .open(KMSG)
+}
+
+/// The log that the unit in the initramfs opens as standard input: where only CAP_SYSLOG opens the
+/// log (kernel.dmesg_restrict), its reader needs no capability.
+fn handed_over() -> io::Result<File> {
+    /// Major and minor number (Documentation/admin-guide/devices.txt).
+    const NUMBER: (u64, u64) = (1, 11);
+    let file = File::from(io::stdin().as_fd().try_clone_to_owned()?);
+    let about = file.metadata()?;
+    if !about.file_type().is_char_device() || about.rdev() != makedev(NUMBER.0, NUMBER.1) {
+        return Err(io::ErrorKind::NotFound.into());
+    }
+    fcntl(&file, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
+    Ok(file)
 }
 
 /// The kernel's own records from the position of `file` to the end of the log.
@@ -192,12 +245,38 @@ mod tests {
     #[test]
     fn a_record_is_one_short_line() {
         assert_eq!(
-            record(Level::Error, "rxe0: no\ncarrier"),
+            record(Level::Error, &bounded("rxe0: no\ncarrier")),
             "<27>ibboot: rxe0: no\\x0acarrier\n"
         );
-        let long = record(Level::Info, &"ä".repeat(1000));
+        let long = record(Level::Info, &bounded(&"ä".repeat(1000)));
         assert!(long.len() < 976, "{}", long.len());
         assert!(long.ends_with(" ...\n"));
+    }
+
+    #[test]
+    fn a_text_without_end_is_few_records() {
+        let records = divided(&bounded(&"word\n ".repeat(2000)));
+        assert_eq!(records.len(), 13);
+        assert!(records.last().unwrap().ends_with(" ..."));
+        assert!(records.iter().all(|record| record.len() <= COLUMNS));
+    }
+
+    #[test]
+    fn a_long_text_is_divided_between_words() {
+        assert_eq!(divided("rxe0: no carrier"), ["rxe0: no carrier"]);
+        assert_eq!(divided("  action"), ["  action"]);
+        assert_eq!(divided(""), [""]);
+        let word = "w".repeat(40);
+        let indented = format!("    {word}");
+        assert_eq!(
+            divided(&format!("{word} {word}")),
+            [word.clone(), indented.clone()]
+        );
+        let long = "w".repeat(120);
+        assert_eq!(
+            divided(&format!("{word} {long} {word}")),
+            [word, format!("    {long}"), indented]
+        );
     }
 
     #[test]

@@ -18,10 +18,20 @@ pub const JOB: &str = "call";
 /// Pause between two looks at a child that has closed its output and is about to end.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// Carries out the program's `arguments` and gives the exit code; none if the command has not ended
-/// after `limit`. Its output is printed at its end: a child that never ends must not hold the pipe
-/// of a caller.
-pub fn call(arguments: &[String], limit: Duration) -> io::Result<Option<u8>> {
+/// How a command with a limit ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// By itself, with this exit code.
+    Exited(u8),
+    /// By a signal.
+    Killed,
+    /// Not within the limit.
+    Late,
+}
+
+/// Carries out the program's `arguments`. The output is printed once the command has ended by itself:
+/// a child that never ends must not hold the pipe of a caller.
+pub fn call(arguments: &[String], limit: Duration) -> io::Result<End> {
     let deadline = Instant::now() + limit;
     let mut child = Command::new(PROGRAM)
         .arg0("ibboot")
@@ -30,18 +40,19 @@ pub fn call(arguments: &[String], limit: Duration) -> io::Result<Option<u8>> {
         .stdout(Stdio::piped())
         .spawn()?;
     let output = output(&mut child, deadline)?;
-    let code = match output {
+    let end = match output {
         Some(_) => end(&mut child, deadline)?,
-        None => None,
+        None => End::Late,
     };
-    if code.is_none() {
-        child.kill()?;
-        return Ok(None);
+    match end {
+        End::Late => child.kill()?,
+        End::Killed => {}
+        End::Exited(_) => match io::stdout().write_all(&output.unwrap_or_default()) {
+            Err(e) if e.kind() != io::ErrorKind::BrokenPipe => return Err(e),
+            _ => {}
+        },
     }
-    match io::stdout().write_all(&output.unwrap_or_default()) {
-        Err(e) if e.kind() != io::ErrorKind::BrokenPipe => Err(e),
-        _ => Ok(code),
-    }
+    Ok(end)
 }
 
 /// All that the child prints; none if it has not closed its output at the deadline.
@@ -65,15 +76,15 @@ fn output(child: &mut Child, deadline: Instant) -> io::Result<Option<Vec<u8>>> {
     }
 }
 
-fn end(child: &mut Child, deadline: Instant) -> io::Result<Option<u8>> {
+fn end(child: &mut Child, deadline: Instant) -> io::Result<End> {
     loop {
         if let Some(status) = child.try_wait()? {
             // A signal has no exit code.
             let code = status.code().and_then(|code| u8::try_from(code).ok());
-            return Ok(Some(code.unwrap_or(1)));
+            return Ok(code.map_or(End::Killed, End::Exited));
         }
         if Instant::now() >= deadline {
-            return Ok(None);
+            return Ok(End::Late);
         }
         std::thread::sleep(PAUSE);
     }

@@ -45,7 +45,7 @@ pub enum Found {
 }
 
 /// The module index of one kernel release.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Index {
     /// `/lib/modules/RELEASE`.
     pub directory: String,

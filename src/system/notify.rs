@@ -40,6 +40,11 @@ impl Manager {
         self.send("READY=1");
     }
 
+    /// Reports what the service does, in one line (systemctl status shows it).
+    pub fn status(&self, text: &str) {
+        self.send(&format!("STATUS={text}"));
+    }
+
     /// Reports that the program has done all due work: the watchdog restarts.
     pub fn alive(&self) {
         if self.watchdog.is_some() {
@@ -102,12 +107,13 @@ mod tests {
             manager.alive();
             manager.watchdog = Some(Duration::from_secs(60));
             manager.alive();
+            manager.status("waiting");
             let mut received = Vec::new();
             let mut bytes = [0; 64];
             while let Ok(length) = receiver.recv(&mut bytes) {
                 received.push(String::from_utf8_lossy(&bytes[..length]).into_owned());
             }
-            assert_eq!(received, ["READY=1", "WATCHDOG=1"]);
+            assert_eq!(received, ["READY=1", "WATCHDOG=1", "STATUS=waiting"]);
             assert_eq!(manager.patience(), Some(Duration::from_secs(30)));
         }
     }

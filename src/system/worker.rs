@@ -12,7 +12,9 @@ use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, recv, send, socketpair};
+use nix::sys::socket::{
+    AddressFamily, MsgFlags, SockFlag, SockType, UnixAddr, connect, recv, send, socket, socketpair,
+};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -32,7 +34,7 @@ const END_MS: u32 = 50;
 #[derive(Debug)]
 pub struct Worker {
     socket: OwnedFd,
-    /// None in a test, where a thread plays the worker.
+    /// None: another program started the worker, or a thread of a test plays it.
     child: Option<Child>,
 }
 
@@ -62,8 +64,22 @@ impl Worker {
     pub fn pair() -> io::Result<(Worker, OwnedFd)> {
         let flags = SockFlag::SOCK_CLOEXEC;
         let (socket, far) = socketpair(AddressFamily::Unix, SockType::SeqPacket, None, flags)?;
+        Ok((Worker::at(socket), far))
+    }
+
+    /// The worker that another program starts for whoever connects to this socket (unix(7)).
+    pub fn connect(path: &str) -> io::Result<Worker> {
+        let flags = SockFlag::SOCK_CLOEXEC;
+        let new = socket(AddressFamily::Unix, SockType::SeqPacket, flags, None)?;
+        connect(new.as_raw_fd(), &UnixAddr::new(path)?)?;
+        Ok(Worker::at(new))
+    }
+
+    /// Whoever is at the far end of this socket: for a worker, that is the program that requests
+    /// its work.
+    pub fn at(socket: OwnedFd) -> Worker {
         let child = None;
-        Ok((Worker { socket, child }, far))
+        Worker { socket, child }
     }
 
     /// The id of the process; 0 without one.
@@ -158,6 +174,11 @@ impl Master {
     /// Standard input.
     pub fn of_process() -> Master {
         Master(io::stdin())
+    }
+
+    /// The socket for an event loop.
+    pub fn into_worker(self) -> io::Result<Worker> {
+        Ok(Worker::at(self.0.as_fd().try_clone_to_owned()?))
     }
 
     /// Sends one message.

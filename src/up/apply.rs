@@ -9,11 +9,11 @@ use nix::errno::Errno;
 
 use super::Walk;
 use super::act::refuse;
-use super::settings;
 use crate::changes::{CardPort, Change, Need, Setting, What, adopt, route_text};
 use crate::dhcp::hardware::Hardware;
 use crate::error::Error;
 use crate::facts::{Facts, Touched};
+use crate::loader::Write;
 use crate::rdma::netlink::Rdma;
 use crate::rdma::types::NetnsMode;
 use crate::wish::bond::MODE;
@@ -58,12 +58,12 @@ impl Walk<'_> {
                 continue;
             }
             let applied = match &change.what {
-                What::PortTypes(ports) => self.set_port_types(&change.object, ports).into(),
+                What::PortTypes(ports) => self.set_port_types(&change.object, ports).await.into(),
                 What::NetnsMode(mode) => self.set_netns_mode(change, *mode).into(),
                 What::AddLink { kind, netdev } => {
                     self.add_link(&change.object, *kind, netdev, facts).into()
                 }
-                What::RoceMode { port, mode, .. } => self.set_roce_mode(change, *port, mode),
+                What::RoceMode { port, mode, .. } => self.set_roce_mode(change, *port, mode).await,
                 What::AwaitName => {
                     let is_working = self.root.exists(UDEV_DATA);
                     let naming = &mut self.parts.naming;
@@ -106,7 +106,11 @@ impl Walk<'_> {
     ) -> Applied {
         let (name, index) = (&change.object, change.index);
         self.tried.done.record(change);
-        if let Err(error) = setting.apply(name, index, self.root, &self.net).await {
+        let set = match setting.write(name) {
+            Some(write) => self.loader.write(write).await,
+            None => setting.apply(name, index, &self.net).await,
+        };
+        if let Err(error) = set {
             self.refused(change, setting, &error);
             return Applied::Same;
         }
@@ -143,11 +147,11 @@ impl Walk<'_> {
     }
 
     /// True if a type was changed.
-    fn set_port_types(&mut self, card: &str, ports: &[CardPort]) -> bool {
-        let root = self.root;
-        let mut set = |port: &CardPort| settings::set_mlx4_port(root, card, port.port, port.value);
+    async fn set_port_types(&mut self, card: &str, ports: &[CardPort]) -> bool {
+        let requested = ports.iter().map(|port| (port.port, port.value));
+        let results = self.loader.set_port_types(card, requested).await;
         let mut is_changed = false;
-        for (port, result) in settings::set_card(ports, &mut set) {
+        for (port, result) in ports.iter().zip(results) {
             match result {
                 Ok(None) => continue,
                 Ok(Some(true)) => {
@@ -163,9 +167,14 @@ impl Walk<'_> {
     }
 
     /// A mode that cannot be set is logged once and is a failure of the run; nothing waits for it.
-    fn set_roce_mode(&mut self, change: &Change, port: u32, mode: &str) -> Applied {
+    async fn set_roce_mode(&mut self, change: &Change, port: u32, mode: &str) -> Applied {
         let device = &change.object;
-        match settings::set_default_roce_mode(self.root, device, port, mode) {
+        let write = Write::RoceMode {
+            device: device.clone(),
+            port,
+            mode: mode.to_owned(),
+        };
+        match self.loader.write(write).await {
             Ok(()) => log::info!("{device}/{port}: default RoCE mode is {mode}"),
             Err(error) => self.journal.fail(error.to_string()),
         }

@@ -24,8 +24,6 @@ use crate::wish::storage::OfLease;
 
 const ETC: &str = "/etc";
 const RESOLV_CONF: &str = "resolv.conf";
-/// proc(5).
-const HOSTNAME: &str = "/proc/sys/kernel/hostname";
 
 /// File with the path of dracut's hooks: the cmdline hook writes its `$hookdir` there.
 pub(super) const HOOKDIR: &str = "/run/ibboot/hookdir";
@@ -84,15 +82,18 @@ pub(super) fn tell_dracut(
     for error in &errors {
         journal.fail(error.to_string());
     }
-    let hostnames = online
-        .iter()
-        .find_map(|interface| interface.ipoib.hostname.as_deref());
-    if let Some(hostname) = hostnames
-        && let Err(e) = source.root.set(HOSTNAME, hostname)
-    {
-        log::error!("host name {hostname}: cannot be set: {e}");
-    }
     errors.first().map(ToString::to_string)
+}
+
+/// The host name of the first verified interface that has one, in an initramfs.
+pub(super) fn host_name(source: &Source<'_>) -> Option<String> {
+    if !in_initramfs(source.root) {
+        return None;
+    }
+    let wishes = source.expectation.links.iter();
+    let ours: Vec<&LinkWish> = wishes.filter(|wish| is_addressed(wish)).collect();
+    let mut online = all_online(&ours, source).into_iter();
+    online.find_map(|online| online.ipoib.hostname)
 }
 
 /// The verified interfaces, the boot device first.

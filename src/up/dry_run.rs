@@ -3,8 +3,8 @@
 
 use std::fmt::Write as _;
 
+use super::log_plan;
 use super::naming::Naming;
-use super::tell_plan;
 use crate::changes::{Done, Expected, Ground, What, changes};
 use crate::error::{Kind, Result};
 use crate::facts::reader::ONCE;
@@ -64,7 +64,7 @@ impl Next {
         if self.plan.requested_by.is_none() {
             return (explain::text(&self.plan), Kind::NothingAsked.exit_code());
         }
-        tell_plan(&self.plan);
+        log_plan(&self.plan);
         let mut text = String::new();
         for line in &self.lines {
             _ = writeln!(text, "{line}");

@@ -9,7 +9,8 @@ use crate::error::Result;
 use crate::facts::Readers;
 use crate::facts::reader::IN_BOOT;
 use crate::handover::COMPLETE;
-use crate::plan::{self, Inventory, Plan};
+use crate::loader::Loader;
+use crate::plan::{self, Inventory};
 use crate::request::{Request, changed};
 use crate::system::arrival;
 use crate::system::clock::boottime_ns;
@@ -21,19 +22,19 @@ use crate::system::root::Root;
 pub async fn bring_up(root: &Root, request: &mut Request, is_early: bool) -> Result<End> {
     let started_ns = boottime_ns();
     let readers = Readers::of(root, IN_BOOT);
-    let is_early = is_early && !root.exists(COMPLETE);
-    let first = if is_early {
+    let loader = Loader::default();
+    let mut modules = Modules::new(&loader);
+    let mut index = None;
+    if is_early && !root.exists(COMPLETE) {
         // Creates the directory in which the file appears.
         Directory::open()?;
-        known(root, request, readers.as_ref())
-    } else {
-        None
-    };
-    let (inventory, plan);
-    let mut modules = Modules::new(root);
-    if is_early {
-        if let Some((inventory, plan)) = &first {
-            modules.load(&inventory.modules, plan);
+        if request.requested_by.is_some() {
+            // An error is reported when the index is read again.
+            index = loader.index(root).await.ok();
+        }
+        if let Some(index) = &index {
+            let inventory = Inventory::with(root, readers.as_ref(), index.clone());
+            modules.load(index, &plan::plan(request, &inventory));
         }
         modules.until(arrival::of(&root.path(COMPLETE))).await;
         let complete = Request::read(root);
@@ -42,25 +43,17 @@ pub async fn bring_up(root: &Root, request: &mut Request, is_early: bool) -> Res
         }
         *request = complete;
     }
-    // The machine is another one with its drivers.
-    inventory = match &first {
-        Some((first, _)) => Inventory::with(first.modules.clone(), root, readers.as_ref()),
-        None => Inventory::read_by(root, readers.as_ref())?,
+    let index = match index {
+        Some(index) => index,
+        None => loader.index(root).await?,
     };
-    plan = plan::plan(request, &inventory);
+    // The machine is another one with its drivers.
+    let inventory = Inventory::with(root, readers.as_ref(), index);
+    let plan = plan::plan(request, &inventory);
     let begun = Begun {
         started_ns,
         readers,
         modules,
     };
     run(root, &plan, &inventory.modules, begun).await
-}
-
-/// The plan of the command line so far; none if nothing is requested yet. An error is reported when
-/// the machine is read again.
-fn known(root: &Root, request: &Request, readers: Option<&Readers>) -> Option<(Inventory, Plan)> {
-    request.requested_by.as_ref()?;
-    let inventory = Inventory::read_by(root, readers).ok()?;
-    let plan = plan::plan(request, &inventory);
-    Some((inventory, plan))
 }

@@ -4,9 +4,12 @@
 use std::collections::BTreeSet;
 
 use super::log::Waiting;
+use super::voice::Subject;
+use super::waits::Waits;
 use crate::error::Error;
 use crate::handover::{Mark, Phase};
 use crate::system::clock::boottime_ns;
+use crate::verify::report::Report;
 
 /// Marks, failures and lines of one run.
 #[derive(Debug, Default)]
@@ -14,6 +17,7 @@ pub struct Journal {
     /// The log lines about links and servers.
     pub waiting: Waiting,
     marks: Vec<Mark>,
+    waits: Waits,
     /// Phase and object of the marks that are set once.
     marked: BTreeSet<String>,
     failures: Vec<String>,
@@ -35,6 +39,22 @@ impl Journal {
         &self.marks
     }
 
+    /// Records what is awaited now.
+    pub fn follow(&mut self, report: &Report) {
+        self.waits.follow(&Subject::all(report), report.taken_ns);
+    }
+
+    /// The number of marks and of waits that ended: it grows with each of them.
+    pub fn length(&self) -> usize {
+        self.marks.len() + self.waits.ended()
+    }
+
+    /// The marks, with the waits that still last as spans until now.
+    pub fn marks_until(&self, now_ns: u64) -> Vec<Mark> {
+        let marks = self.marks.iter().cloned();
+        marks.chain(self.waits.marks(now_ns)).collect()
+    }
+
     /// The sentences of all failures, oldest first.
     pub fn failures(&self) -> &[String] {
         &self.failures
@@ -48,7 +68,7 @@ impl Journal {
                 phase,
                 object: object.to_owned(),
                 start_ns: at.unwrap_or_else(boottime_ns),
-                end_ns: None,
+                ..Mark::default()
             });
         }
     }
@@ -60,6 +80,7 @@ impl Journal {
             object: object.to_owned(),
             start_ns,
             end_ns: Some(boottime_ns()),
+            ..Mark::default()
         });
     }
 

@@ -1,27 +1,52 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is said while waiting: once per change, and at the end with since when.
+//! The log while `up` waits: a line per change, one for the console from time to time, and the end.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use crate::system::clock::{boottime_ns, seconds};
-use crate::verify::report::{LinkReport, Report, ServerReport, Status};
+use super::progress::{Need, blocking, progress};
+use super::voice::{self, Subject};
+use crate::error::printable;
+use crate::system::clock::{SECOND, boottime_ns};
+use crate::system::{notify::Manager, plymouth};
+use crate::verify::checks::Id;
+use crate::verify::ports;
+use crate::verify::report::{LinkReport, Report, Status};
+use crate::wish::expectation::Expectation;
 
-/// A link that changes without end fills no log: so many times is it spoken of in [`WINDOW_NS`].
-const SAYINGS: u32 = 30;
-const WINDOW_NS: u64 = 60_000_000_000;
+/// A link that changes without end fills no log: so many changes of it are logged in [`WINDOW_NS`].
+const LOGGED: u32 = 30;
+const WINDOW_NS: u64 = 60 * SECOND;
+/// When the first line about the whole wait appears on the console, and how often it is repeated.
+const FIRST: Duration = Duration::from_secs(5);
+const EVERY: Duration = Duration::from_secs(15);
 
-/// The last thing said of each link.
+/// What was logged, and since when it is true.
 #[derive(Debug, Default)]
 pub struct Waiting {
-    /// By selector and port: the sentence that is true, since when (ns since kernel start), and
-    /// whether it was said.
-    said: BTreeMap<String, (String, u64, bool)>,
-    /// By selector: how often something was said of it.
+    /// By key of the subject: the sentence that is true, and whether it was logged.
+    logged: BTreeMap<String, (String, bool)>,
+    /// By key of the subject.
+    troubles: BTreeMap<String, Trouble>,
+    /// By key of the subject: how many of its changes were counted.
     brakes: BTreeMap<String, Brake>,
+    /// The number of lines about the whole wait.
+    lines: u32,
+    splash: plymouth::Message,
+    /// The verdict is known: the boot does not wait any more.
+    is_over: bool,
 }
 
-/// How often one link was spoken of, and since when that is counted.
+/// The check of a subject that fails; times in ns since kernel start.
+#[derive(Debug, Clone, Copy)]
+struct Trouble {
+    check: Id,
+    since_ns: u64,
+    /// From when on the trouble counts as unusual: not while a driver loads that may end it.
+    blamed_ns: u64,
+}
+
+/// How many changes of one subject there were, and since when they are counted.
 #[derive(Debug, Default)]
 struct Brake {
     began_ns: u64,
@@ -29,9 +54,13 @@ struct Brake {
 }
 
 impl Brake {
-    /// How many times it will have been in this window, this one included.
+    fn is_over(&self, now_ns: u64) -> bool {
+        now_ns.saturating_sub(self.began_ns) >= WINDOW_NS
+    }
+
+    /// The number of changes in this window, with this one.
     fn count(&mut self, now_ns: u64) -> u32 {
-        if now_ns.saturating_sub(self.began_ns) >= WINDOW_NS {
+        if self.is_over(now_ns) {
             *self = Brake {
                 began_ns: now_ns,
                 times: 0,
@@ -42,99 +71,74 @@ impl Brake {
     }
 }
 
-/// A link or a server, as it is spoken of.
-struct Subject {
-    /// What was asked for: this is what the brake counts.
-    target: String,
-    /// What is asked for, and what was found for it.
-    key: String,
-    object: String,
-    lines: Vec<(log::Level, String)>,
-}
-
-fn key(link: &LinkReport) -> String {
-    format!("{} {}", link.target, link.object())
-}
-
-fn server_key(server: &ServerReport) -> String {
-    format!("server {}", server.server)
-}
-
-fn of_link(link: &LinkReport) -> Subject {
-    Subject {
-        // Any port may be meant by one request: each has a brake of its own.
-        target: key(link),
-        key: key(link),
-        object: link.object(),
-        lines: lines(link),
-    }
-}
-
-fn subjects(report: &Report) -> Vec<Subject> {
-    let links = report.links.iter().map(of_link);
-    let asked = |server: &&ServerReport| server.finding.status != Status::Skipped;
-    let servers = report.servers.iter().filter(asked).map(|server| Subject {
-        target: server_key(server),
-        key: server_key(server),
-        object: server.server.to_string(),
-        lines: vec![match server.diagnosis() {
-            Some(trouble) => (log::Level::Info, format!("waiting: {trouble}")),
-            None => {
-                let found = server.finding.found.as_deref().unwrap_or("answers");
-                (log::Level::Info, format!("{}: {found}", server.server))
-            }
-        }],
-    });
-    links.chain(servers).collect()
-}
-
-/// What there is to say of a link: what is waited for, or that it is verified and what to look at.
-fn lines(link: &LinkReport) -> Vec<(log::Level, String)> {
-    let verified = || format!("{}: verified: {}", link.object(), link.description());
-    match link.diagnosis() {
-        None => vec![(log::Level::Info, verified())],
-        Some(warning) if link.is_good() => {
-            vec![(log::Level::Info, verified()), (log::Level::Warn, warning)]
-        }
-        Some(trouble) => vec![(log::Level::Info, format!("waiting: {trouble}"))],
-    }
-}
-
 impl Waiting {
-    /// Says what changed.
-    pub fn say(&mut self, report: &Report, now_ns: u64) {
-        for (level, line) in self.news(subjects(report), now_ns) {
+    /// Logs what changed. While drivers are loading, nothing that a driver may still bring is a
+    /// fault.
+    pub fn log_changes(&mut self, report: &Report, is_loading: bool, now_ns: u64) {
+        let subjects = Subject::all(report);
+        self.date(&subjects, is_loading, now_ns);
+        for (level, line) in self.news(&subjects, now_ns) {
             log::log!(level, "{line}");
         }
     }
 
-    /// What has not been said of them.
-    fn news(&mut self, subjects: Vec<Subject>, now_ns: u64) -> Vec<(log::Level, String)> {
+    /// Dates the trouble of each subject.
+    fn date(&mut self, subjects: &[Subject<'_>], is_loading: bool, now_ns: u64) {
+        let known = std::mem::take(&mut self.troubles);
+        for subject in subjects {
+            let Some(check) = subject.trouble.map(|finding| finding.check) else {
+                continue;
+            };
+            let same = known.get(&subject.key).filter(|old| old.check == check);
+            let mut trouble = same.copied().unwrap_or(Trouble {
+                check,
+                since_ns: now_ns,
+                blamed_ns: now_ns,
+            });
+            if is_loading && voice::is_of_driver(check) {
+                trouble.blamed_ns = now_ns;
+            }
+            self.troubles.insert(subject.key.clone(), trouble);
+        }
+    }
+
+    /// How long the trouble of a subject lasts.
+    fn age_ns(&self, subject: &Subject<'_>, now_ns: u64) -> u64 {
+        let trouble = self.troubles.get(&subject.key);
+        trouble.map_or(0, |trouble| now_ns.saturating_sub(trouble.since_ns))
+    }
+
+    /// How long the trouble of a subject counts as unusual.
+    fn blamed_ns(&self, subject: &Subject<'_>, now_ns: u64) -> u64 {
+        let trouble = self.troubles.get(&subject.key);
+        trouble.map_or(0, |trouble| now_ns.saturating_sub(trouble.blamed_ns))
+    }
+
+    /// The lines that were not logged yet.
+    fn news(&mut self, subjects: &[Subject<'_>], now_ns: u64) -> Vec<(log::Level, String)> {
         // What is no longer in the report is no longer true: if it comes back, it is news.
         let here: BTreeSet<&String> = subjects.iter().map(|subject| &subject.key).collect();
-        self.said.retain(|key, _| here.contains(key));
+        self.logged.retain(|key, _| here.contains(key));
+        self.brakes
+            .retain(|key, brake| here.contains(key) || !brake.is_over(now_ns));
         let mut news = Vec::new();
         for subject in subjects {
-            let sentences: Vec<&str> = subject
-                .lines
-                .iter()
-                .map(|(_, line)| line.as_str())
-                .collect();
+            let lines = subject.lines(self.blamed_ns(subject, now_ns));
+            let sentences: Vec<&str> = lines.iter().map(|(_, line)| line.as_str()).collect();
             let sentence = sentences.join("\n");
-            let since = match self.said.get(&subject.key) {
-                Some((same, _, true)) if *same == sentence => continue,
-                Some((same, since, false)) if *same == sentence => *since,
-                _ => now_ns,
-            };
-            let times = self.brakes.entry(subject.target).or_default().count(now_ns);
-            self.said
-                .insert(subject.key, (sentence, since, times <= SAYINGS));
-            if times <= SAYINGS {
-                news.extend(subject.lines);
+            if matches!(self.logged.get(&subject.key), Some((same, true)) if *same == sentence) {
+                continue;
             }
-            if times == SAYINGS {
+            let brake = self.brakes.entry(subject.key.clone()).or_default();
+            let times = brake.count(now_ns);
+            self.logged
+                .insert(subject.key.clone(), (sentence, times <= LOGGED));
+            if times <= LOGGED {
+                news.extend(lines);
+            }
+            if times == LOGGED {
                 let line = format!(
-                    "{}: changes too often, the next minute is not told",
+                    "{}: changes too often: no messages about it for one minute",
                     subject.object
                 );
                 news.push((log::Level::Warn, line));
@@ -143,43 +147,131 @@ impl Waiting {
         news
     }
 
-    /// The last words: every link that is not verified, and since when it is as it is.
-    pub fn give_up(&self, report: &Report, timeout: Duration) {
+    /// When a line is due without an event: the time from now.
+    pub fn due(&self, elapsed: Duration, now_ns: u64) -> Duration {
+        let grown = self.troubles.values().filter_map(|trouble| {
+            let at = trouble
+                .blamed_ns
+                .saturating_add(voice::usual_ns(trouble.check));
+            at.checked_sub(now_ns).filter(|left| *left > 0)
+        });
+        let grown = grown.map(Duration::from_nanos);
+        let line = match self.is_over {
+            true => Duration::MAX,
+            false => self.next_line().saturating_sub(elapsed),
+        };
+        grown.fold(line, Duration::min)
+    }
+
+    /// The time of the next line about the whole wait, from the start of `up`.
+    fn next_line(&self) -> Duration {
+        FIRST + EVERY * self.lines
+    }
+
+    /// One line about the whole wait, if its time has come, at a level that a `quiet` console shows;
+    /// the same text for the service manager and for a boot splash.
+    pub fn speak(
+        &mut self,
+        report: &Report,
+        expectation: &Expectation,
+        is_loading: bool,
+        (elapsed, timeout): (Duration, Duration),
+    ) {
+        if self.is_over || elapsed < self.next_line() {
+            return;
+        }
+        let need = Need {
+            expectation,
+            verified: ports(&report.links, LinkReport::is_good),
+            otherwise: otherwise(report, is_loading),
+        };
+        let blamed_ns = |subject: &Subject<'_>| self.blamed_ns(subject, report.taken_ns);
+        let line = progress(&Subject::all(report), blamed_ns, &need, (elapsed, timeout));
+        // The kernel prints level err on a quiet console (console_loglevel 4).
+        log::error!("{line}");
+        Manager::of_environment().status(&line);
+        self.splash.show(&format!("ibboot: {line}"));
+        // A look that came late is followed by one line, not by several.
+        while self.next_line() <= elapsed {
+            self.lines += 1;
+        }
+    }
+
+    /// The wait is over. True if a line about the wait is on the console: the verdict follows there.
+    pub fn end(&mut self, verdict: &str) -> bool {
+        self.is_over = true;
+        Manager::of_environment().status(verdict);
+        self.splash.hide();
+        self.lines > 0
+    }
+
+    /// The last lines: every link that is not verified, and for how long.
+    pub fn give_up(&self, report: &Report, expectation: &Expectation, timeout: Duration) {
         if let Some(shortfall) = &report.shortfall {
+            let shortfall = printable(shortfall);
             log::error!("{shortfall} (deadline {} s)", timeout.as_secs());
         }
-        let links = report.links.iter().map(|l| (key(l), l.diagnosis()));
-        let servers = report
-            .servers
+        for (level, line) in self.last_words(report, expectation, boottime_ns()) {
+            log::log!(level, "{line}");
+        }
+    }
+
+    /// What the boot depends on first; the rest is marked, and never an error.
+    fn last_words(
+        &self,
+        report: &Report,
+        expectation: &Expectation,
+        now_ns: u64,
+    ) -> Vec<(log::Level, String)> {
+        let level = match report.satisfied {
+            true => log::Level::Warn,
+            false => log::Level::Error,
+        };
+        let subjects = Subject::all(report);
+        let blocking = blocking(&subjects, expectation);
+        let is_required = |position: usize, subject: &Subject<'_>| {
+            subject.required || !report.has_required() || blocking.contains(&position)
+        };
+        let (required, optional): (Vec<_>, Vec<_>) = subjects
             .iter()
-            .map(|s| (server_key(s), s.diagnosis()));
-        for (key, diagnosis) in links.chain(servers) {
-            let Some(diagnosis) = diagnosis else {
-                continue;
-            };
-            let since = self
-                .said
-                .get(&key)
-                .map_or_else(boottime_ns, |(_, since, _)| *since);
-            let line = format!(
-                "{diagnosis} (so since {} s after kernel start, deadline {} s)",
-                seconds(since),
-                timeout.as_secs()
-            );
-            if report.satisfied {
-                log::warn!("{line}");
-            } else {
-                log::error!("{line}");
+            .enumerate()
+            .partition(|&(position, subject)| is_required(position, subject));
+        let mut lines = Vec::new();
+        for (subjects, level, is_optional) in
+            [(required, level, false), (optional, log::Level::Warn, true)]
+        {
+            for (_, subject) in subjects {
+                let age_s = self.age_ns(subject, now_ns) / SECOND;
+                let texts = subject.last_words(age_s, is_optional);
+                lines.extend(texts.into_iter().map(|text| (level, text)));
             }
         }
+        lines
+    }
+}
+
+/// The cause of the wait if no link or server that is awaited has a trouble.
+fn otherwise(report: &Report, is_loading: bool) -> &str {
+    let is_open = |status: Status| status != Status::Ok;
+    let mut servers = report.servers.iter();
+    match &report.shortfall {
+        _ if is_loading => "drivers are loading",
+        Some(shortfall) => shortfall.as_str(),
+        None if servers.any(|server| is_open(server.finding.status)) => "the answer of a server",
+        None => "more links",
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::verify::checks::Id;
-    use crate::verify::report::Finding;
+    use crate::facts::Facts;
+    use crate::plan::{Inventory, plan};
+    use crate::request::Request;
+    use crate::system::root::Root;
+    use crate::verify::report::{Finding, LinkReport};
+    use crate::verify::verify;
+    use crate::wish::bond::BondWish;
     use crate::wish::expectation::LinkWish;
 
     fn link(target: &str, name: Option<&str>, finding: Finding) -> LinkReport {
@@ -193,13 +285,21 @@ mod tests {
         }
     }
 
-    fn of(links: &[LinkReport]) -> Vec<Subject> {
-        links.iter().map(of_link).collect()
+    fn news(waiting: &mut Waiting, links: &[LinkReport], now_ns: u64) -> Vec<String> {
+        let subjects: Vec<Subject<'_>> = links.iter().map(Subject::of_link).collect();
+        waiting.date(&subjects, false, now_ns);
+        texts(waiting.news(&subjects, now_ns))
     }
 
-    fn said(news: Vec<(log::Level, String)>) -> Vec<String> {
+    fn texts(lines: Vec<(log::Level, String)>) -> Vec<String> {
         let line = |(level, line)| format!("{level} {line}");
-        news.into_iter().map(line).collect()
+        lines.into_iter().map(line).collect()
+    }
+
+    /// The times from which on the troubles last.
+    fn since(waiting: &Waiting) -> Vec<u64> {
+        let troubles = waiting.troubles.values();
+        troubles.map(|trouble| trouble.since_ns).collect()
     }
 
     #[test]
@@ -215,95 +315,234 @@ mod tests {
             Finding::failed(Id::DevicePresent, "none", "ib0").hint(""),
         );
         let mut waiting = Waiting::default();
-        let told =
-            vec!["INFO waiting: mlx5_0/1: port is not ACTIVE: INIT, expected ACTIVE".to_owned()];
+        let logged = vec!["INFO mlx5_0/1: waiting for the subnet manager".to_owned()];
         assert_eq!(
-            said(waiting.news(of(std::slice::from_ref(&down)), 5)),
-            told.clone()
+            news(&mut waiting, std::slice::from_ref(&down), 5),
+            logged.clone()
         );
+        assert_eq!(news(&mut waiting, std::slice::from_ref(&down), 6).len(), 0);
         assert_eq!(
-            said(waiting.news(of(std::slice::from_ref(&down)), 6)).len(),
-            0
+            news(&mut waiting, &[gone], 7),
+            ["INFO ib0: waiting for its driver"]
         );
-        assert_eq!(
-            said(waiting.news(of(&[gone]), 7)),
-            ["INFO waiting: ib0: no such RDMA port: none, expected ib0"]
-        );
-        assert_eq!(said(waiting.news(of(std::slice::from_ref(&down)), 8)), told);
-        assert_eq!(
-            waiting
-                .said
-                .values()
-                .map(|(_, at, _)| *at)
-                .collect::<Vec<_>>(),
-            [8]
-        );
+        assert_eq!(news(&mut waiting, std::slice::from_ref(&down), 8), logged);
+        assert_eq!(since(&waiting), [8]);
     }
 
     #[test]
     fn forty_ports_that_any_port_means_do_not_silence_each_other() {
-        let state = |found: &str| -> Vec<LinkReport> {
+        let state = |check: Id| -> Vec<LinkReport> {
             let one = |port: u32| {
-                let finding = Finding::failed(Id::PortState, found, "ACTIVE").hint("");
+                let finding = Finding::failed(check, "", "").hint("");
                 link("any port", Some(&format!("mlx5_{port}/1")), finding)
             };
             (0..40).map(one).collect()
         };
         let mut waiting = Waiting::default();
-        for (round, found) in ["DOWN", "INIT"].into_iter().enumerate() {
-            let told = said(waiting.news(of(&state(found)), round as u64));
-            assert_eq!(told.len(), 40, "{told:?}");
+        for (round, found) in [Id::PortPhysicalState, Id::PortState]
+            .into_iter()
+            .enumerate()
+        {
+            let logged = news(&mut waiting, &state(found), round as u64);
+            assert_eq!(logged.len(), 40, "{logged:?}");
         }
     }
 
     #[test]
-    fn a_port_that_flaps_does_not_fill_the_log_and_its_last_state_is_told() {
-        let state = |found: &str| {
-            let finding = Finding::failed(Id::PortState, found, "ACTIVE").hint("");
+    fn a_port_that_flaps_does_not_fill_the_log_and_its_last_state_is_logged() {
+        let state = |check: Id| {
+            let finding = Finding::failed(check, "INIT", "ACTIVE").hint("");
             [link("ib0", Some("mlx5_0/1"), finding)]
         };
         let mut waiting = Waiting::default();
-        let mut told = Vec::new();
+        let mut logged = Vec::new();
         for round in 0..1000_u64 {
-            let found = if round % 2 == 0 { "DOWN" } else { "INIT" };
-            told.extend(said(waiting.news(of(&state(found)), round)));
+            let found = if round % 2 == 0 {
+                Id::PortPhysicalState
+            } else {
+                Id::PortState
+            };
+            logged.extend(news(&mut waiting, &state(found), round));
         }
-        assert_eq!(told.len(), 31);
+        assert_eq!(logged.len(), 31);
         assert_eq!(
-            told.last().map(String::as_str),
-            Some("WARN mlx5_0/1: changes too often, the next minute is not told")
+            logged.last().map(String::as_str),
+            Some("WARN mlx5_0/1: changes too often: no messages about it for one minute")
         );
         assert_eq!(
-            said(waiting.news(of(&state("INIT")), WINDOW_NS - 1)).len(),
+            news(&mut waiting, &state(Id::PortState), WINDOW_NS - 1).len(),
             0,
             "still the same minute"
         );
         assert_eq!(
-            said(waiting.news(of(&state("INIT")), WINDOW_NS)),
-            ["INFO waiting: mlx5_0/1: port is not ACTIVE: INIT, expected ACTIVE"]
+            news(&mut waiting, &state(Id::PortState), WINDOW_NS),
+            ["INFO waiting: mlx5_0/1: port is not ACTIVE: INIT, expected ACTIVE [port.state]"]
         );
         assert_eq!(
-            waiting
-                .said
-                .values()
-                .map(|(_, at, _)| *at)
-                .collect::<Vec<_>>(),
+            since(&waiting),
             [999],
-            "since when it is so, not since when it is told"
+            "since when it is so, not since when it is logged"
         );
     }
 
     #[test]
-    fn a_good_link_with_a_warning_is_said_to_be_verified_and_warned_of() {
+    fn a_driver_that_is_still_loading_is_not_blamed() {
+        let gone = [link(
+            "ib0",
+            None,
+            Finding::failed(Id::DevicePresent, "none", "ib0"),
+        )];
+        let subjects: Vec<Subject<'_>> = gone.iter().map(Subject::of_link).collect();
+        let mut waiting = Waiting::default();
+        for (now_s, is_loading, expected) in [(5, true, 0), (30, true, 0), (31, false, 1)] {
+            let now_ns = now_s * SECOND;
+            waiting.date(&subjects, is_loading, now_ns);
+            assert_eq!(waiting.blamed_ns(&subjects[0], now_ns), expected * SECOND);
+            let age_ns = waiting.age_ns(&subjects[0], now_ns);
+            assert_eq!(age_ns, (now_s - 5) * SECOND, "it lasts all the same");
+        }
+    }
+
+    #[test]
+    fn a_device_that_does_not_answer_is_blamed_while_drivers_load() {
+        let silent = [link(
+            "ib0",
+            Some("mlx5_0/1"),
+            Finding::unanswered(Id::DeviceAnswers, "mlx5_0 has not answered"),
+        )];
+        let subjects: Vec<Subject<'_>> = silent.iter().map(Subject::of_link).collect();
+        let mut waiting = Waiting::default();
+        for now_s in [5, 30] {
+            waiting.date(&subjects, true, now_s * SECOND);
+        }
+        let age_ns = waiting.blamed_ns(&subjects[0], 30 * SECOND);
+        assert_eq!(age_ns, 25 * SECOND);
+    }
+
+    #[test]
+    fn the_count_of_a_link_that_is_gone_is_kept_for_its_minute() {
+        let down = link(
+            "ib0",
+            Some("mlx5_0/1"),
+            Finding::failed(Id::PortState, "INIT", "ACTIVE"),
+        );
+        let mut waiting = Waiting::default();
+        news(&mut waiting, &[down], SECOND);
+        news(&mut waiting, &[], 2 * SECOND);
+        assert_eq!(waiting.brakes.len(), 1);
+        news(&mut waiting, &[], WINDOW_NS);
+        assert_eq!(waiting.brakes.len(), 0);
+    }
+
+    /// The report of these links, of which the boot depends on some, and what was expected.
+    fn report(links: Vec<LinkReport>, bond: Option<LinkWish>) -> (Report, Expectation) {
+        let sys = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sys/fresh-node");
+        let inventory = Inventory::read(&Root::new(sys)).unwrap();
+        let request = Request::from_text("ip=ib0:dhcp");
+        let mut expectation = plan(&request, &inventory).expectation;
+        let mut report = verify(&expectation, &Facts::default());
+        report.links = links;
+        expectation.links = bond.into_iter().collect();
+        (report, expectation)
+    }
+
+    #[test]
+    fn the_last_words_begin_with_what_is_required() {
+        let required = |link: LinkReport| LinkReport {
+            required: true,
+            ..link
+        };
+        let down = || Finding::failed(Id::PortPhysicalState, "Polling", "LinkUp").hint("");
+        let init = || Finding::failed(Id::PortState, "INIT", "ACTIVE").hint("do");
+        let (optional, needed) = (
+            link("ib0", Some("mlx5_0/1"), down()),
+            required(link("ib1", Some("mlx5_1/1"), init())),
+        );
+        let (found, expectation) = report(vec![optional.clone(), needed], None);
+        let mut waiting = Waiting::default();
+        waiting.date(&Subject::all(&found), false, SECOND);
+        let words = |report: &Report, expectation: &Expectation| {
+            texts(waiting.last_words(report, expectation, 4 * SECOND))
+        };
+        assert_eq!(
+            words(&found, &expectation),
+            [
+                "ERROR mlx5_1/1: port is not ACTIVE: INIT, expected ACTIVE, for 3 s [port.state]",
+                "ERROR   do",
+                "WARN mlx5_0/1 (not required): no physical link: Polling, expected LinkUp, for 3 s \
+                 [port.physical_state]",
+            ]
+        );
+        // The boot depends on a number of links only.
+        let (found, expectation) = report(vec![optional.clone()], None);
+        let any =
+            "mlx5_0/1: no physical link: Polling, expected LinkUp, for 3 s [port.physical_state]";
+        assert_eq!(words(&found, &expectation), [format!("ERROR {any}")]);
+        // A bond has no carrier because of its interface.
+        let bond = LinkWish {
+            target: "bond0".to_owned().into(),
+            required: true,
+            bond: Some(BondWish {
+                slaves: vec!["ib0".to_owned()],
+                ..BondWish::default()
+            }),
+            ..LinkWish::default()
+        };
+        let carrier = Finding::failed(Id::BondCarrier, "no carrier", "carrier").hint("");
+        let of_bond = LinkReport::new(&bond, None, vec![carrier]);
+        let (found, expectation) = report(vec![optional, of_bond], Some(bond));
+        assert_eq!(
+            words(&found, &expectation),
+            [
+                format!("ERROR {any}"),
+                "ERROR bond0: the bond has no carrier: no carrier, expected carrier, for 0 s \
+                 [bond.carrier]"
+                    .to_owned(),
+            ]
+        );
+    }
+
+    #[test]
+    fn without_a_trouble_the_wait_has_a_cause() {
+        let (mut found, _) = report(Vec::new(), None);
+        assert_eq!(otherwise(&found, true), "drivers are loading");
+        assert_eq!(otherwise(&found, false), "more links");
+        found.shortfall = Some("only 1 port".to_owned());
+        assert_eq!(otherwise(&found, false), "only 1 port");
+    }
+
+    #[test]
+    fn the_first_line_about_the_wait_comes_after_5_s_and_then_every_15_s() {
+        let mut waiting = Waiting::default();
+        let seconds = Duration::from_secs;
+        assert_eq!(waiting.due(seconds(3), 0), seconds(2));
+        waiting.lines = 2;
+        assert_eq!(waiting.next_line(), seconds(35));
+        let state = link(
+            "ib0",
+            None,
+            Finding::failed(Id::PortState, "INIT", "ACTIVE"),
+        );
+        waiting.date(&[Subject::of_link(&state)], false, SECOND);
+        assert_eq!(
+            waiting.due(seconds(10), 4 * SECOND),
+            seconds(7),
+            "cause and remedy"
+        );
+        assert_eq!(waiting.due(seconds(10), 11 * SECOND), seconds(25));
+    }
+
+    #[test]
+    fn a_good_link_with_a_warning_is_logged_as_verified_and_warned_of() {
         let limited = Finding::failed(Id::PortPkey, "0x7fff", "full membership")
             .hint("")
             .as_warning();
         let mut waiting = Waiting::default();
         assert_eq!(
-            said(waiting.news(of(&[link("ib0", Some("mlx5_0/1"), limited)]), 1)),
+            news(&mut waiting, &[link("ib0", Some("mlx5_0/1"), limited)], 1),
             [
                 "INFO mlx5_0/1: verified: ",
-                "WARN mlx5_0/1: not in the partition: 0x7fff, expected full membership",
+                "WARN mlx5_0/1: not in the partition: 0x7fff, expected full membership [port.pkey]",
             ]
         );
     }

@@ -25,11 +25,11 @@ mod modules;
 mod naming;
 mod outcome;
 mod part;
-pub mod probing;
+mod probing;
+mod progress;
 mod rejoin;
 mod renaming;
 mod servers;
-mod settings;
 mod speaker;
 mod step;
 pub use dry_run::Next;
@@ -37,6 +37,9 @@ pub use early::bring_up;
 pub use outcome::stillborn;
 pub mod taken;
 mod tries;
+mod verdict;
+mod voice;
+mod waits;
 mod watch;
 
 use ages::Ages;
@@ -46,15 +49,16 @@ use tokio::time::Instant;
 use crate::error::{Error, Kind, Result};
 use crate::facts::{Facts, Function, Memory, Readers, Touched};
 use crate::handover::{Outcome, Phase};
+use crate::loader::{Loader, Write};
 use crate::plan::Plan;
 use crate::rdma::netlink::Rdma;
 use crate::rdma::types::PortState;
 use crate::request::in_initramfs;
 use crate::system::alarm::Alarm;
+use crate::system::clock::boottime_ns;
 use crate::system::modules::Index;
 use crate::system::net::Net;
 use crate::system::root::Root;
-use crate::system::worker::Worker;
 use crate::verify::report::{LinkReport, Report, Status};
 use crate::verify::verify;
 use crate::wish::expectation::{Expectation, Require};
@@ -72,6 +76,7 @@ struct Walk<'a> {
     root: &'a Root,
     plan: &'a Plan,
     index: &'a Index,
+    loader: &'a Loader,
     expectation: Expectation,
     readers: Option<Readers>,
     memory: Memory,
@@ -85,6 +90,9 @@ struct Walk<'a> {
     parts: Parts<'a>,
     journal: Journal,
     files: Files,
+    began: Instant,
+    /// The host name that was set.
+    host_name: Option<String>,
 }
 
 /// How `up` ended.
@@ -92,12 +100,12 @@ struct Walk<'a> {
 pub struct End {
     /// Exit code of the program.
     pub code: u8,
-    /// The last look; none if nothing was asked.
+    /// The last look; none if nothing was requested.
     pub report: Option<Report>,
 }
 
-/// Says what is wrong, left to others or refused.
-fn tell_plan(plan: &Plan) {
+/// Logs what is wrong, left to others or refused.
+fn log_plan(plan: &Plan) {
     for complaint in &plan.complaints {
         // Urgent, so that a quiet console shows it: nobody else will.
         ::log::error!("{complaint}");
@@ -132,7 +140,7 @@ async fn run<'a>(
     index: &'a Index,
     begun: Begun<'a>,
 ) -> Result<End> {
-    tell_plan(plan);
+    log_plan(plan);
     if plan.requested_by.is_none() {
         return Ok(End {
             code: Kind::NothingAsked.exit_code(),
@@ -188,6 +196,7 @@ impl<'a> Walk<'a> {
             root,
             plan,
             index,
+            loader: begun.modules.loader(),
             // The root file system is mounted after the walk, over what the walk brought up.
             expectation: Expectation {
                 root: None,
@@ -202,8 +211,8 @@ impl<'a> Walk<'a> {
             ages: Ages::default(),
             families: families::Families::default(),
             parts: Parts {
+                probing: probing::Probing::new(begun.modules.loader()),
                 modules: begun.modules,
-                probing: probing::Probing::new(|address| Worker::start(&[probing::JOB, address])),
                 watch: watch::Watch::open(),
                 naming: naming::Naming::default(),
                 speakers: speaker::Speakers::default(),
@@ -214,6 +223,8 @@ impl<'a> Walk<'a> {
             },
             journal: Journal::new(failures.collect()),
             files,
+            began: Instant::now(),
+            host_name: None,
         })
     }
 
@@ -233,15 +244,20 @@ impl<'a> Walk<'a> {
             self.assess(&mut situation, &facts, &report);
             let step = situation.next_step();
             match step {
-                Step::Wait => {}
+                Step::Wait => {
+                    let times = (self.began.elapsed(), self.plan.timeout);
+                    let (is_loading, expectation) = (self.is_loading(&facts), &self.expectation);
+                    let waiting = &mut self.journal.waiting;
+                    waiting.speak(&report, expectation, is_loading, times);
+                }
                 Step::Linger | Step::End | Step::EndIncomplete => {
-                    self.tell(Outcome::Verified, &facts, &report)?;
+                    self.tell(Outcome::Verified, &facts, &report).await?;
                 }
                 Step::GiveUp => {
                     self.parts.end();
-                    self.journal.waiting.give_up(&report, self.plan.timeout);
+                    self.give_up(&report);
                     // Where the boot went on already this is only a second look at it.
-                    self.tell(self.plan.onfail.into(), &facts, &report)?;
+                    self.tell(self.plan.onfail.into(), &facts, &report).await?;
                 }
             }
             match step {
@@ -249,12 +265,23 @@ impl<'a> Walk<'a> {
                     situation.is_stopped |= self.wait(&mut alarms).await;
                 }
                 Step::EndIncomplete => {
-                    self.journal.waiting.give_up(&report, self.plan.timeout);
+                    self.give_up(&report);
                     return Ok(self.end(report));
                 }
                 Step::End | Step::GiveUp => return Ok(self.end(report)),
             }
         }
+    }
+
+    /// Logs what is missing at the deadline.
+    fn give_up(&self, report: &Report) {
+        let (waiting, timeout) = (&self.journal.waiting, self.plan.timeout);
+        waiting.give_up(report, &self.expectation, timeout);
+    }
+
+    /// A driver is loading, or initialises HCAs.
+    fn is_loading(&self, facts: &Facts) -> bool {
+        self.parts.modules.is_loading() || facts.functions.iter().any(Function::is_initialising)
     }
 
     fn assess(&mut self, situation: &mut Situation, facts: &Facts, report: &Report) {
@@ -272,6 +299,13 @@ impl<'a> Walk<'a> {
         let is_silent = self.readers.as_ref().is_some_and(Readers::is_any_silent);
         let safety = self.looked + self.parts.watch.interval(is_silent);
         let soon = self.families.due().map_or(safety, |due| due.min(safety));
+        let line = self
+            .journal
+            .waiting
+            .due(self.began.elapsed(), boottime_ns());
+        let soon = Instant::now()
+            .checked_add(line)
+            .map_or(soon, |at| at.min(soon));
         loop {
             let next = self.parts.next(alarms.deadline.min(soon));
             tokio::select! {
@@ -291,7 +325,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn tell(&mut self, outcome: Outcome, facts: &Facts, report: &Report) -> Result<()> {
+    async fn tell(&mut self, outcome: Outcome, facts: &Facts, report: &Report) -> Result<()> {
         let source = Source {
             root: self.root,
             plan: self.plan,
@@ -299,14 +333,25 @@ impl<'a> Walk<'a> {
             facts,
             report,
             information: &self.parts.leasing.information,
+            elapsed: self.began.elapsed(),
+            is_loading: self.is_loading(facts),
         };
         if let Some(readers) = &self.readers {
             readers.give_up();
         }
+        let host_name = contract::host_name(&source);
+        if host_name.is_some() && host_name != self.host_name {
+            self.host_name.clone_from(&host_name);
+            if let Some(name) = host_name
+                && let Err(error) = self.loader.write(Write::HostName(name)).await
+            {
+                ::log::error!("{error}");
+            }
+        }
         self.files.tell(outcome, &source, &mut self.journal)
     }
 
-    /// As the hooks were told.
+    /// The exit code follows the verdict that the hooks have.
     fn end(&self, report: Report) -> End {
         End {
             code: if self.files.is_verified() {
@@ -388,7 +433,7 @@ impl<'a> Walk<'a> {
         facts
     }
 
-    /// Marks what is new, and says what is waited for when that changes.
+    /// Marks what is new, and logs what is awaited when that changes.
     fn note(&mut self, facts: &Facts, report: &Report) {
         let at = Some(facts.taken_ns);
         for device in &facts.devices {
@@ -408,6 +453,9 @@ impl<'a> Walk<'a> {
                 self.journal.mark(Phase::ServerAnswered, &server, at);
             }
         }
-        self.journal.waiting.say(report, facts.taken_ns);
+        let is_loading = self.is_loading(facts);
+        self.journal.follow(report);
+        let waiting = &mut self.journal.waiting;
+        waiting.log_changes(report, is_loading, facts.taken_ns);
     }
 }

@@ -10,11 +10,11 @@ use futures_util::stream::{FuturesUnordered, StreamExt};
 
 use super::part::{Part, Wake};
 use crate::error::Result;
-use crate::plan::drivers::ASYNC_PROBE;
+use crate::loader::Loader;
 use crate::plan::{Action, Plan};
 use crate::system::clock::boottime_ns;
-use crate::system::modules::{self, Index};
-use crate::system::root::Root;
+use crate::system::drivers::ASYNC_PROBE;
+use crate::system::modules::Index;
 
 /// A modprobe that has ended.
 #[derive(Debug)]
@@ -28,23 +28,23 @@ pub struct Loaded {
 /// Name and parameters.
 type Module = (String, Vec<String>);
 
-/// The modules that are being loaded. Each modprobe is a process of its own.
+/// The modules that are being loaded.
 #[derive(Debug)]
 pub struct Modules<'a> {
-    root: &'a Root,
+    loader: &'a Loader,
     /// Every module of [`Modules::load`].
     known: BTreeSet<String>,
     running: FuturesUnordered<LocalBoxFuture<'a, Loaded>>,
     /// The stages that are loaded after the running modprobes, the next one first.
-    later: VecDeque<(&'a Index, Vec<Module>)>,
+    later: VecDeque<Vec<Module>>,
     ended: Vec<Loaded>,
 }
 
 impl<'a> Modules<'a> {
     /// No modules.
-    pub fn new(root: &'a Root) -> Modules<'a> {
+    pub fn new(loader: &'a Loader) -> Modules<'a> {
         Modules {
-            root,
+            loader,
             known: BTreeSet::new(),
             running: FuturesUnordered::new(),
             later: VecDeque::new(),
@@ -52,11 +52,16 @@ impl<'a> Modules<'a> {
         }
     }
 
+    /// What loads the modules.
+    pub fn loader(&self) -> &'a Loader {
+        self.loader
+    }
+
     /// Begins to load the modules of `plan` that no earlier plan had, after those of earlier plans.
-    pub fn load(&mut self, index: &'a Index, plan: &Plan) {
+    pub fn load(&mut self, index: &Index, plan: &Plan) {
         for mut stage in stages(plan, index) {
             stage.retain(|(name, _)| self.known.insert(name.clone()));
-            self.later.push_back((index, stage));
+            self.later.push_back(stage);
         }
         self.go_on();
     }
@@ -72,12 +77,12 @@ impl<'a> Modules<'a> {
         }
     }
 
-    fn begin(&mut self, index: &'a Index, (name, parameters): Module) {
-        let root = self.root;
+    fn begin(&mut self, (name, parameters): Module) {
+        let loader = self.loader;
         let loading = async move {
             Loaded {
                 start_ns: boottime_ns(),
-                result: modules::load(root, index, &name, &parameters).await,
+                result: loader.load(&name, &parameters).await,
                 name,
             }
         };
@@ -86,10 +91,10 @@ impl<'a> Modules<'a> {
 
     fn go_on(&mut self) {
         while self.running.is_empty()
-            && let Some((index, stage)) = self.later.pop_front()
+            && let Some(stage) = self.later.pop_front()
         {
             for module in stage {
-                self.begin(index, module);
+                self.begin(module);
             }
         }
     }
@@ -161,6 +166,7 @@ mod tests {
     use super::*;
     use crate::plan::{Inventory, plan};
     use crate::request::Request;
+    use crate::system::root::Root;
 
     #[test]
     fn modules_are_loaded_in_stages() {
@@ -187,11 +193,12 @@ mod tests {
         let sys = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sys/fresh-node");
         let root = Root::new(sys);
         let inventory = Inventory::read(&root).unwrap();
-        let mut modules = Modules::new(&root);
+        let loader = Loader::default();
+        let mut modules = Modules::new(&loader);
         let mut begun = |cmdline: &str| {
             let plan = plan(&Request::from_text(cmdline), &inventory);
             modules.load(&inventory.modules, &plan);
-            let later = modules.later.iter().map(|(_, stage)| stage.len());
+            let later = modules.later.iter().map(Vec::len);
             (modules.running.len(), later.sum::<usize>())
         };
         let (first, _) = begun("rd.driver.post=mlx5_ib rd.ib=1");

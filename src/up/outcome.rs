@@ -2,22 +2,25 @@
 //! The end: what dracut's hooks are told, and what the real root finds.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
+use std::time::Duration;
 
 use super::contract;
 use super::information::Inquiries;
 use super::journal::Journal;
+use super::verdict;
 use crate::SCHEMA;
 use crate::dhcp::v4::progress::Progress;
 use crate::dhcp::v6::information::Stage;
 use crate::dhcp::{v4, v6};
-use crate::error::Result;
+use crate::error::{Result, printable};
 use crate::facts::Facts;
 use crate::handover::{self, Link, Mark, Outcome, Phase, Silent, State};
 use crate::plan::Plan;
 use crate::rdma::types::Identity;
-use crate::request::OnFailure;
+use crate::request::{OnFailure, in_initramfs};
 use crate::system::clock::boottime_ns;
 use crate::system::directory::Directory;
+use crate::system::notify::Manager;
 use crate::system::root::Root;
 use crate::verify::report::{LinkReport, Report, Status};
 use crate::wish::expectation::{Expectation, LinkWish, Require, Target};
@@ -74,7 +77,7 @@ pub fn is_hopeless(expectation: &Expectation, report: &Report) -> bool {
     }
 }
 
-/// The second line of the result: the reason, and that something else may have been target.
+/// The second line of the result: the reason, and that an argument is wrong.
 fn words(reason: Option<String>, complaints: &[String]) -> String {
     let wrong = complaints
         .first()
@@ -160,6 +163,10 @@ pub struct Source<'a> {
     pub facts: &'a Facts,
     pub report: &'a Report,
     pub information: &'a Inquiries,
+    /// Since the start of the walk.
+    pub elapsed: Duration,
+    /// A driver is still loading, or initialises HCAs.
+    pub is_loading: bool,
 }
 
 /// The files of /run/ibboot.
@@ -167,7 +174,7 @@ pub struct Source<'a> {
 pub struct Files {
     directory: Directory,
     /// What they say already.
-    told: Option<Announced>,
+    announced: Option<Announced>,
 }
 
 impl Files {
@@ -179,14 +186,14 @@ impl Files {
             .map_err(|error| error.hint("it holds the verdict of an earlier run"))?;
         Ok(Files {
             directory,
-            told: None,
+            announced: None,
         })
     }
 
     /// The hooks were told that the requirement is verified.
     pub fn is_verified(&self) -> bool {
-        let told = self.told.as_ref();
-        told.is_some_and(|told| told.outcome == Outcome::Verified)
+        let announced = self.announced.as_ref();
+        announced.is_some_and(|now| now.outcome == Outcome::Verified)
     }
 
     /// Writes the files when they would say something new. Once the hooks were told, the boot has gone
@@ -197,9 +204,9 @@ impl Files {
         source: &Source<'_>,
         journal: &mut Journal,
     ) -> Result<()> {
-        let was_told = self.told.is_some();
+        let was_announced = self.announced.is_some();
         match self.write(outcome, source, journal) {
-            Err(error) if was_told => {
+            Err(error) if was_announced => {
                 log::error!("{error}");
                 Ok(())
             }
@@ -217,17 +224,17 @@ impl Files {
         let report = source.report;
         let mut now = Announced {
             // What the hooks were told stands: the boot has gone on by it.
-            outcome: self.told.as_ref().map_or(outcome, |told| told.outcome),
+            outcome: self.announced.as_ref().map_or(outcome, |now| now.outcome),
             statuses: statuses(report),
-            marks: journal.marks().len(),
+            marks: journal.length(),
             leases: leases(&source.facts.dhcp, &source.facts.dhcp6),
             information: source.information.stages(),
         };
-        if self.told.as_ref() == Some(&now) {
+        if self.announced.as_ref() == Some(&now) {
             return Ok(());
         }
         journal.mark(Phase::HandedOver, "", None);
-        let first = self.told.is_none();
+        let first = self.announced.is_none();
         // dracut's modules would wait for a network that they were not told of.
         let untold = contract::tell_dracut(&self.directory, source, journal);
         if first && untold.is_some() && now.outcome == Outcome::Verified {
@@ -241,7 +248,7 @@ impl Files {
         };
         let reason = match now.outcome {
             Outcome::Verified => None,
-            _ if report.satisfied => untold.or_else(|| report.reason()),
+            _ if report.satisfied => untold.clone().or_else(|| report.reason()),
             _ => report.reason(),
         };
         let outcome = now.outcome;
@@ -249,15 +256,39 @@ impl Files {
         self.directory
             .write(handover::EXPECTED, handover::json(&expected)?.as_bytes())?;
         handover::write_state(&self.directory, &state)?;
-        now.marks = journal.marks().len();
-        self.told = Some(now);
+        now.marks = journal.length();
+        self.announced = Some(now);
         if first {
             let text = result(outcome, words(reason, &report.complaints));
             self.directory.write(handover::RESULT, text.as_bytes())?;
             contract::call_queue(source.root);
-            log::info!("handed over: {}", text.trim_end().replace('\n', ": "));
+            announce(outcome, untold, source, journal);
         }
         Ok(())
+    }
+}
+
+/// Logs the verdict.
+fn announce(outcome: Outcome, untold: Option<String>, source: &Source<'_>, journal: &mut Journal) {
+    let loading = || {
+        source
+            .is_loading
+            .then(|| "drivers are still loading".to_owned())
+    };
+    let obstacle = untold.or_else(loading);
+    let ending = verdict::Ending {
+        outcome,
+        require: source.expectation.require,
+        elapsed: source.elapsed,
+        next: in_initramfs(source.root).then(|| verdict::next(source.plan)),
+        obstacle: obstacle.as_deref(),
+    };
+    let verdict = printable(&verdict::words(source.report, &ending));
+    let was_waiting = journal.waiting.end(&verdict);
+    // Who reads on a quiet console that ibboot waits must also read how that ends.
+    match outcome == Outcome::Verified && !was_waiting {
+        true => log::info!("{verdict}"),
+        false => log::error!("{verdict}"),
     }
 }
 
@@ -288,7 +319,7 @@ fn state(
         information: source.information.clients.progress(),
         silent: silent(source.facts),
         failures: journal.failures().to_vec(),
-        marks: journal.marks().to_vec(),
+        marks: journal.marks_until(source.report.taken_ns),
     }
 }
 
@@ -344,6 +375,8 @@ pub fn stillborn(onfail: OnFailure, error: &crate::error::Error) {
         "{error} (at {} s)",
         crate::system::clock::seconds(boottime_ns())
     );
+    // In place of the last line about the wait.
+    Manager::of_environment().status(&error.to_string());
     if let Err(error) =
         Directory::open().and_then(|directory| directory.write(handover::RESULT, text.as_bytes()))
     {

@@ -79,7 +79,7 @@ pub trait Part {
 #[derive(Debug)]
 pub struct Parts<'a> {
     pub modules: Modules<'a>,
-    pub probing: Probing,
+    pub probing: Probing<'a>,
     pub watch: Watch,
     pub naming: Naming,
     pub speakers: Speakers,

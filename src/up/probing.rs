@@ -4,7 +4,6 @@
 //! driver, so ibboot asks the kernel to probe the function again.
 
 use std::collections::BTreeMap;
-use std::io;
 use std::time::Duration;
 
 use futures_util::FutureExt;
@@ -13,17 +12,10 @@ use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::time::Instant;
 
 use super::part::{Part, Wake};
+use crate::error::Result;
 use crate::facts::{Facts, Readers};
-use crate::system::readiness::watched;
-use crate::system::worker::{Master, Worker};
+use crate::loader::Loader;
 
-/// The job of a worker that probes the function with the address that follows.
-pub const JOB: &str = "probe";
-/// Starts the worker for an address.
-pub type Start = fn(&str) -> io::Result<Worker>;
-
-/// Where the kernel is asked (Documentation/ABI/testing/sysfs-bus-pci).
-const PROBE: &str = "/sys/bus/pci/drivers_probe";
 /// How long a function has been without a driver before each probe.
 const AFTER: [Duration; 2] = [Duration::from_secs(30), Duration::from_secs(90)];
 
@@ -45,23 +37,22 @@ struct Left {
 #[derive(Debug)]
 struct Probed {
     address: String,
-    /// What the kernel or the worker reported.
-    failure: Option<String>,
+    result: Result<()>,
 }
 
 /// The functions without a driver, by address.
 #[derive(Debug)]
-pub struct Probing {
-    start: Start,
+pub struct Probing<'a> {
+    loader: &'a Loader,
     left: BTreeMap<String, Left>,
-    running: FuturesUnordered<LocalBoxFuture<'static, Probed>>,
+    running: FuturesUnordered<LocalBoxFuture<'a, Probed>>,
 }
 
-impl Probing {
-    /// Creates the part without functions; `start` starts the worker that probes an address.
-    pub fn new(start: Start) -> Probing {
+impl<'a> Probing<'a> {
+    /// Creates the part without functions.
+    pub fn new(loader: &'a Loader) -> Probing<'a> {
         Probing {
-            start,
+            loader,
             left: BTreeMap::new(),
             running: FuturesUnordered::new(),
         }
@@ -79,44 +70,21 @@ impl Probing {
             if left.probes == 1 {
                 log::info!("{address}: no driver binds it; probing it again");
             }
-            let worker = (self.start)(address);
-            self.running.push(probe(worker, address.clone()));
+            self.running.push(probe(self.loader, address.clone()));
         }
     }
 }
 
-/// The worker: asks the kernel to probe the function, and reports how that ended. The write returns
-/// when the driver's probe ends; until then nothing can end the process, which may be minutes.
-pub fn serve(address: &str) -> io::Result<()> {
-    let written = std::fs::write(PROBE, address);
-    Master::of_process().send(&written.err().map(|error| error.to_string()))
-}
-
 /// The end of a probe.
-fn probe(worker: io::Result<Worker>, address: String) -> LocalBoxFuture<'static, Probed> {
+fn probe(loader: &Loader, address: String) -> LocalBoxFuture<'_, Probed> {
     async move {
-        let failure = match end_of(worker).await {
-            Ok(failure) => failure,
-            Err(error) => Some(error.to_string()),
-        };
-        Probed { address, failure }
+        let result = loader.probe(&address).await;
+        Probed { address, result }
     }
     .boxed_local()
 }
 
-async fn end_of(worker: io::Result<Worker>) -> io::Result<Option<String>> {
-    let worker = worker?;
-    let ear = watched(worker.ear()?)?;
-    loop {
-        let mut ready = ear.readable().await?;
-        match worker.receive()? {
-            Some(failure) => return Ok(failure),
-            None => ready.clear_ready(),
-        }
-    }
-}
-
-impl Part for Probing {
+impl Part for Probing<'_> {
     fn follow(&mut self, facts: &Facts, _readers: Option<&Readers>) {
         let now = Instant::now();
         let functions = facts.functions.iter();
@@ -148,8 +116,8 @@ impl Part for Probing {
             let Some(probed) = self.running.next().await else {
                 return std::future::pending().await;
             };
-            if let Some(failure) = probed.failure {
-                log::debug!("{}: {PROBE}: {failure}", probed.address);
+            if let Err(error) = probed.result {
+                log::debug!("{error}");
             }
             if let Some(left) = self.left.get_mut(&probed.address) {
                 left.is_running = false;
@@ -162,15 +130,12 @@ impl Part for Probing {
 
 #[cfg(test)]
 mod tests {
-    use std::os::fd::AsFd;
-
-    use nix::sys::socket::MsgFlags;
+    use std::io;
 
     use super::*;
     use crate::facts::Function;
     use crate::facts::functions::Module;
     use crate::system::modules::InitState;
-    use crate::system::worker::send_to;
 
     const ADDRESS: &str = "0000:dc:00.0";
 
@@ -193,14 +158,10 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_function_that_its_driver_leaves_is_probed_twice() {
-        let start = |address: &str| {
-            assert_eq!(address, ADDRESS);
-            let (worker, far) = Worker::pair()?;
-            send_to(far.as_fd(), &Some("No such device"), MsgFlags::empty())?;
-            Ok(worker)
-        };
+        // A probe that fails.
+        let loader = Loader::new(|| Err(io::ErrorKind::NotFound.into()));
         let live = Some(InitState::Live);
-        let mut probing = Probing::new(start);
+        let mut probing = Probing::new(&loader);
         // While the driver initialises, its probe still runs.
         probing.follow(&facts(None, Some(InitState::Coming)), None);
         probing.follow(&facts(None, None), None);

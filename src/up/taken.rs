@@ -5,7 +5,7 @@
 //! the interface. The port of an HCA has carrier only when the fabric is ready, so a delay like the
 //! forwarding delay of a bridge is not needed. For IPv6 the kernel detects duplicates.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -34,13 +34,17 @@ const PACKETS: usize = 256;
 #[derive(Debug)]
 pub struct Claims {
     known: BTreeMap<(u32, Ipv4Addr), State>,
+    /// The claims whose last probe ended without a result: a message was not decoded. No such
+    /// address counts.
+    unknown: BTreeSet<(u32, Ipv4Addr)>,
     is_boot: bool,
 }
 
 #[derive(Debug)]
 enum State {
     Probing(Probe),
-    /// The carrier went before the probe ended: the address must be probed again.
+    /// The carrier went before the probe ended, or an answer was not decoded: the address must be
+    /// probed again.
     Open,
     Free,
     Taken {
@@ -55,6 +59,8 @@ struct Probe {
     address: Ipv4Addr,
     began: Instant,
     repeated: bool,
+    /// A message was not decoded: it may have named another host with the address.
+    is_deaf: bool,
     /// The host that had the address before: then the address is set only after the probe.
     before: Option<String>,
 }
@@ -68,6 +74,7 @@ impl Probe {
             address,
             began: Instant::now(),
             repeated: false,
+            is_deaf: false,
             before,
         })
     }
@@ -75,9 +82,10 @@ impl Probe {
     /// Reads the answers and sends what is due.
     fn turn(mut self) -> State {
         let now = Instant::now();
-        let answers = read_answers(&self.socket, self.address);
+        let answers = read_answers(&self.socket, self.address, &mut self.is_deaf);
         match next(answers, now - self.began, self.repeated) {
             Next::Taken(by) => return State::Taken { by, since: now },
+            Next::Free if self.is_deaf => return State::Open,
             Next::Free => {
                 self.note(self.announce());
                 return State::Free;
@@ -129,13 +137,16 @@ enum Answers {
 }
 
 /// Reads at most [`PACKETS`] packets, up to the first one that shows another host with the address.
-fn read_answers(socket: &PacketSocket, address: Ipv4Addr) -> Answers {
+/// Sets `is_deaf` if one was not decoded.
+fn read_answers(socket: &PacketSocket, address: Ipv4Addr, is_deaf: &mut bool) -> Answers {
     let own = &socket.hardware().address;
     for _ in 0..PACKETS {
         let Ok(Some(packet)) = socket.receive() else {
             return Answers::Nothing;
         };
-        if let Some(arp) = decode::<Arps>(&(), &packet.bytes).flatten()
+        let arp = decode::<Arps>(&(), &packet.bytes);
+        *is_deaf |= arp.is_none();
+        if let Some(arp) = arp.flatten()
             && arp.takes(address, own)
             // An interface may answer for another interface of the same machine.
             && !own_addresses(&Root::new("/")).contains(&arp.sender)
@@ -178,6 +189,11 @@ fn next(answers: Answers, age: Duration, repeated: bool) -> Next {
     }
 }
 
+/// The words for an address whose probe had no result.
+fn is_unknown(address: Ipv4Addr) -> String {
+    format!("{address}: whether another host has it is unknown: an ARP message was not decoded")
+}
+
 fn announce(socket: &PacketSocket, address: Ipv4Addr) -> io::Result<()> {
     let hardware = socket.hardware();
     let arp = Arp::announcement(hardware.hardware_type, &hardware.address, address);
@@ -189,6 +205,7 @@ impl Claims {
     pub fn new(is_boot: bool) -> Claims {
         Claims {
             known: BTreeMap::new(),
+            unknown: BTreeSet::new(),
             is_boot,
         }
     }
@@ -223,10 +240,29 @@ impl Claims {
     pub fn listen(&mut self) {
         for (key, state) in std::mem::take(&mut self.known) {
             let next = match state {
-                State::Probing(probe) => probe.turn(),
+                State::Probing(probe) => {
+                    let next = probe.turn();
+                    self.note_result(key, &next);
+                    next
+                }
                 known => known,
             };
             self.known.insert(key, next);
+        }
+    }
+
+    /// Notes whether a probe has ended with a result; logs the first of those that have not.
+    fn note_result(&mut self, key: (u32, Ipv4Addr), state: &State) {
+        match state {
+            State::Probing(_) => {}
+            State::Free | State::Taken { .. } => {
+                self.unknown.remove(&key);
+            }
+            State::Open => {
+                if self.unknown.insert(key) {
+                    log::warn!("{}; probing it again", is_unknown(key.1));
+                }
+            }
         }
     }
 
@@ -273,8 +309,8 @@ impl Claims {
         matches!(self.known.get(&(index, address)), Some(State::Open))
     }
 
-    /// Adds the results to the facts: the addresses of other hosts, and outside a boot the
-    /// addresses that do not count yet.
+    /// Adds the results to the facts: the addresses of other hosts, those about which no probe had a
+    /// result, and outside a boot the addresses that do not count yet.
     pub fn add_to(&self, netdevs: &mut [Netdev]) {
         for netdev in netdevs {
             for ((index, address), state) in &self.known {
@@ -288,17 +324,24 @@ impl Claims {
                     }) => {
                         netdev.taken.push(format!("{address} is in use by {by}"));
                     }
-                    State::Probing(_) if !self.is_boot => {
-                        let is_claimed =
-                            |found: &&mut FoundAddress| found.address.address == *address;
-                        for found in netdev.addresses.iter_mut().filter(is_claimed) {
-                            found.state = AddressState::Tentative;
-                        }
+                    State::Probing(_) | State::Open
+                        if self.unknown.contains(&(*index, *address)) =>
+                    {
+                        netdev.taken.push(is_unknown(*address));
+                        does_not_count(netdev, *address);
                     }
+                    State::Probing(_) if !self.is_boot => does_not_count(netdev, *address),
                     _ => {}
                 }
             }
         }
+    }
+}
+
+fn does_not_count(netdev: &mut Netdev, address: Ipv4Addr) {
+    let is_it = |found: &&mut FoundAddress| found.address.address == address;
+    for found in netdev.addresses.iter_mut().filter(is_it) {
+        found.state = AddressState::Tentative;
     }
 }
 
@@ -323,6 +366,7 @@ impl Part for Claims {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::inet::Address;
 
     const MS: Duration = Duration::from_millis(1);
 
@@ -370,6 +414,7 @@ mod tests {
         ];
         let mut claims = Claims {
             known: BTreeMap::from(known),
+            unknown: BTreeSet::new(),
             is_boot: true,
         };
         assert_eq!(claims.due(), Some(since + RETRY));
@@ -398,5 +443,36 @@ mod tests {
             claims.known.get(&(5, free.into())),
             Some(State::Free)
         ));
+    }
+    #[test]
+    fn an_address_whose_answers_were_not_decoded_does_not_count() {
+        let one = Ipv4Addr::new(10, 0, 0, 1);
+        let mut claims = Claims::new(true);
+        let mut look = |state: State| {
+            claims.note_result((4, one), &state);
+            claims.known.insert((4, one), state);
+            let mut netdev = Netdev {
+                ifindex: Some(4),
+                addresses: vec!["10.0.0.1/24".parse::<Address>().unwrap().into()],
+                ..Netdev::default()
+            };
+            Claims::add_to(&claims, std::slice::from_mut(&mut netdev));
+            let states = netdev.addresses.iter().map(|found| found.state);
+            (
+                claims.is_open(4, one),
+                states.collect::<Vec<_>>(),
+                netdev.taken,
+            )
+        };
+        let words =
+            "10.0.0.1: whether another host has it is unknown: an ARP message was not decoded";
+        let unknown = (true, vec![AddressState::Tentative], vec![words.to_owned()]);
+        for _ in 0..2 {
+            assert_eq!(look(State::Open), unknown);
+        }
+        assert_eq!(
+            look(State::Free),
+            (false, vec![AddressState::Usable], Vec::new())
+        );
     }
 }

@@ -21,6 +21,61 @@ pub enum Severity {
     Warning,
 }
 
+/// What a failed check waits for during the boot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Awaits {
+    /// A driver that creates a device or an interface.
+    Driver,
+    /// The training of the link.
+    PhysicalLink,
+    /// The subnet manager.
+    SubnetManager,
+    /// The multicast join of an interface.
+    Carrier,
+    /// A DHCP server.
+    Lease,
+    /// Duplicate address detection, or a router.
+    Address,
+    /// A server.
+    Server,
+    /// The interfaces of a bond.
+    Members,
+    /// A setting of ibboot that the kernel reports back.
+    Setting,
+}
+
+impl Awaits {
+    /// The words after "waiting for".
+    pub fn words(self) -> &'static str {
+        match self {
+            Awaits::Driver => "its driver",
+            Awaits::PhysicalLink => "the physical link",
+            Awaits::SubnetManager => "the subnet manager",
+            Awaits::Carrier => "carrier",
+            Awaits::Lease => "a DHCP lease",
+            Awaits::Address => "its address",
+            Awaits::Server => "an answer",
+            Awaits::Members => "its interfaces",
+            Awaits::Setting => "its settings",
+        }
+    }
+
+    /// How long this lasts on a machine without a fault, in seconds.
+    pub fn usual_s(self) -> u64 {
+        match self {
+            Awaits::Driver | Awaits::Setting => 2,
+            Awaits::PhysicalLink | Awaits::Members => 5,
+            // The subnet administrator is asked after 2 s, for up to 3 s: the cause is known then.
+            Awaits::Carrier => 6,
+            // A lost router solicitation is repeated after 4 s (RFC 4861, section 10); up to 1 s of delay
+            // before the first one, 2 s of duplicate address detection after the answer.
+            Awaits::Lease | Awaits::Address => 8,
+            Awaits::SubnetManager | Awaits::Server => 10,
+        }
+    }
+}
+
 /// One row of the table.
 #[derive(Debug)]
 pub struct Check {
@@ -38,6 +93,8 @@ pub struct Check {
     pub why: &'static str,
     /// What to do on a failure for which the check has no better hint.
     pub hint: &'static str,
+    /// What is missing as long as the check fails.
+    pub awaits: Awaits,
     /// The files that the check needs, as groups of patterns (`unread`).
     pub(super) files: &'static [&'static [&'static str]],
     /// The check passes only if all these files were read: a pass is a statement about all of them.
@@ -56,6 +113,7 @@ macro_rules! table {
         failure: $failure:literal,
         why: $why:literal,
         hint: $hint:literal,
+        awaits: $awaits:ident,
         files: [$($files:expr),*],
         $(complete: $complete:literal,)?
         applies: $part:ident($applies:expr),
@@ -80,6 +138,7 @@ macro_rules! table {
                             failure: $failure,
                             why: $why,
                             hint: $hint,
+                            awaits: Awaits::$awaits,
                             files: &[$($files),*],
                             complete: false $(|| $complete)?,
                             rule: |object, facts, is_met| {
@@ -106,6 +165,7 @@ table! {
         failure: "kernel module is not loaded",
         why: "the requested kernel module is loaded and initialised",
         hint: "see dmesg",
+        awaits: Driver,
         files: [&["{module}/**"]],
         applies: module(|_, _| true),
         evaluate: |module, facts| module::live(module, facts),
@@ -117,6 +177,7 @@ table! {
         failure: "wrong network namespace mode",
         why: "RDMA devices have the requested network namespace mode",
         hint: "the kernel refuses a change while other network namespaces exist; see dmesg",
+        awaits: Setting,
         files: [&[NETNS_MODE]],
         applies: module(|module, _| module.netns.is_some()),
         evaluate: |module, facts| module::netns(module, facts),
@@ -128,6 +189,7 @@ table! {
         failure: "not possible on this machine",
         why: "this machine and image can meet the request",
         hint: "run: ibboot plan",
+        awaits: Setting,
         files: [],
         applies: link(|link, _| link.is_refused()),
         evaluate: |link, _| port::refused(link.wish),
@@ -139,6 +201,7 @@ table! {
         failure: "no RDMA device of this HCA",
         why: "the HCA on the PCI bus has an RDMA device",
         hint: "see dmesg",
+        awaits: Driver,
         files: [IDENTITY, FUNCTIONS],
         applies: function(|_, _| true),
         evaluate: |function, _| port::device_of(function),
@@ -150,6 +213,7 @@ table! {
         failure: "no such RDMA port",
         why: "an RDMA device with this port exists",
         hint: "check that its driver is loaded and that the card is on its bus (lspci)",
+        awaits: Driver,
         files: [IDENTITY],
         applies: link(|link, _| !link.is_refused()),
         evaluate: port::present,
@@ -161,6 +225,7 @@ table! {
         failure: "the device does not answer",
         why: "the device answers the kernel's queries",
         hint: "its firmware may be dead: look in dmesg for time-outs of its driver, then reset or replace the card",
+        awaits: Driver,
         files: [],
         applies: port(|port, _| port.found.device.silent_s.is_some()),
         evaluate: |port, _| port::silent(port.found),
@@ -172,6 +237,7 @@ table! {
         failure: "wrong link layer",
         why: "the port has the requested link layer",
         hint: "set the port type (rd.ib.porttype= for mlx4, LINK_TYPE in the firmware for mlx5)",
+        awaits: Setting,
         files: [&["{port}/link_layer"]],
         applies: port(|_, _| true),
         evaluate: |port, _| port::link_layer(port),
@@ -183,6 +249,7 @@ table! {
         failure: "wrong network interface",
         why: "the port is bound to the requested network interface",
         hint: "look at: rdma link",
+        awaits: Driver,
         files: [&["{port}/gid_attrs/ndevs/0", "{port}/link_layer", "{device}/parent"]],
         applies: port(|port, _| port.wish.netdev.is_some()),
         evaluate: |port, _| port::netdev(port.wish, port.found.port),
@@ -194,6 +261,7 @@ table! {
         failure: "no physical link",
         why: "the physical link is trained",
         hint: "check the cable, the transceiver and the switch port",
+        awaits: PhysicalLink,
         files: [&["{port}/phys_state"]],
         applies: port(|_, _| true),
         evaluate: |port, facts| port::physical_state(port.found, facts),
@@ -205,6 +273,7 @@ table! {
         failure: "port is not ACTIVE",
         why: "the port can carry data",
         hint: "check the subnet manager",
+        awaits: SubnetManager,
         files: [&["{port}/state"]],
         applies: port(|_, _| true),
         evaluate: |port, _| port::state(port.found),
@@ -216,6 +285,7 @@ table! {
         failure: "no LID",
         why: "a subnet manager gave the port an address",
         hint: "check the subnet manager's log for this port's GUID",
+        awaits: SubnetManager,
         files: [&["{port}/lid"]],
         applies: port(|port, _| port.is_infiniband()),
         evaluate: |port, _| port::lid(Id::PortLid, port.found, port.found.port.lid),
@@ -227,6 +297,7 @@ table! {
         failure: "no subnet manager LID",
         why: "the port knows its subnet manager",
         hint: "check the subnet manager's log for this port's GUID",
+        awaits: SubnetManager,
         files: [&["{port}/sm_lid"]],
         applies: port(|port, _| port.is_infiniband()),
         evaluate: |port, _| port::lid(Id::PortSmLid, port.found, port.found.port.sm_lid),
@@ -238,6 +309,7 @@ table! {
         failure: "the subnet administrator does not answer",
         why: "the subnet manager that brought the port up still answers",
         hint: "active ports keep working, but no port and no path can be added; see the subnet manager's log and restart it",
+        awaits: SubnetManager,
         files: [IDENTITY],
         applies: port(|port, facts| port::contact(port.found, facts).is_some()),
         evaluate: |port, facts| port::administrator(port.found, facts),
@@ -249,6 +321,7 @@ table! {
         failure: "too slow",
         why: "the port has at least the requested rate",
         hint: "check the cable and the switch port's speed; a degraded link often trains with fewer lanes",
+        awaits: Setting,
         files: [&["{port}/rate"]],
         applies: port(|port, _| port.least_rate.is_some()),
         evaluate: |port, _| port::rate(port),
@@ -260,6 +333,7 @@ table! {
         failure: "degraded link",
         why: "an InfiniBand link did not train with one lane only",
         hint: "check the cable, the transceiver and the switch port: the link lost three of its four lanes",
+        awaits: Setting,
         files: [&["{port}/rate"]],
         applies: port(|port, _| degraded::has_one_lane(port.found.port)),
         evaluate: |port, _| degraded::lanes(port.found.port),
@@ -271,6 +345,7 @@ table! {
         failure: "slower than the other ports",
         why: "the port is as fast as the other ports of the same model of card in its subnet",
         hint: "check the cable, the transceiver and the switch port",
+        awaits: Setting,
         files: [&["{port}/rate", "{device}/board_id"]],
         applies: port(|port, _| degraded::is_slower(port)),
         evaluate: |port, _| degraded::speed(port),
@@ -282,6 +357,7 @@ table! {
         failure: "degraded PCI Express link",
         why: "the PCI Express link of the HCA is as fast and as wide as the card and its slot allow",
         hint: "reseat the card and its riser, then look for PCIe errors in dmesg",
+        awaits: Setting,
         files: [],
         applies: port(|port, facts| degraded::pcie_link(port.found, facts).is_some()),
         evaluate: |port, facts| degraded::pcie(port.found, facts),
@@ -293,6 +369,7 @@ table! {
         failure: "no IPoIB interface",
         why: "the port has the requested IPoIB interface",
         hint: "load ib_ipoib (rd.driver.post=ib_ipoib)",
+        awaits: Driver,
         files: [IDENTITY],
         applies: ipoib(|_, _| true),
         evaluate: interface::present,
@@ -304,6 +381,7 @@ table! {
         failure: "wrong name",
         why: "the interface has the name that ifname= gives it",
         hint: "look for another program that names interfaces (udev's .link files)",
+        awaits: Setting,
         files: [IDENTITY],
         applies: ipoib(|ipoib, _| ipoib.interface.wish.ifname.is_some()),
         evaluate: |ipoib, _| interface::name(&ipoib.interface),
@@ -315,6 +393,7 @@ table! {
         failure: "wrong IPoIB mode",
         why: "the interface is in the requested mode",
         hint: "look for another program that sets the mode (NetworkManager sets its profile's transport-mode)",
+        awaits: Setting,
         files: [&["{netdev}/mode", "{netdev}/address"]],
         applies: ipoib(|ipoib, _| ipoib.interface.wish.mode.is_some()),
         evaluate: |ipoib, _| interface::mode(ipoib.interface.wish, ipoib.interface.netdev),
@@ -326,6 +405,7 @@ table! {
         failure: "not in the partition",
         why: "the subnet manager made the port a full member of the interface's partition",
         hint: "give the port this P_Key with full membership in the subnet manager's partitions.conf",
+        awaits: SubnetManager,
         files: [&["{port}/pkeys/**", "{netdev}/broadcast"]],
         applies: ipoib(|_, _| true),
         evaluate: |ipoib, _| interface::pkey(ipoib.interface.netdev, ipoib.port),
@@ -337,6 +417,7 @@ table! {
         failure: "interface is down",
         why: "the interface is administratively up",
         hint: "look for another program that sets the interface down",
+        awaits: Setting,
         files: [&["{netdev}/flags"]],
         applies: ipoib(|_, _| true),
         evaluate: |ipoib, _| interface::up(ipoib.interface.netdev),
@@ -348,6 +429,7 @@ table! {
         failure: "port is ACTIVE and the interface has no carrier",
         why: "the subnet administrator let the interface into its broadcast group",
         hint: "the subnet administrator does not answer, or has no broadcast group for this P_Key (ipoib flag in partitions.conf)",
+        awaits: Carrier,
         files: [&["{netdev}/flags", "{netdev}/carrier"]],
         applies: ipoib(|_, _| true),
         evaluate: interface::carrier,
@@ -359,6 +441,7 @@ table! {
         failure: "no such bond",
         why: "the requested bond exists",
         hint: "ibboot up creates the bond; look for another program that removes it",
+        awaits: Driver,
         files: [&["{netdev}/uevent", "{netdev}/bonding"]],
         applies: bond(|_, _| true),
         evaluate: bond::present,
@@ -370,6 +453,7 @@ table! {
         failure: "wrong bonding mode",
         why: "the bond is in the only mode that works with InfiniBand",
         hint: "look for another program that created the bond",
+        awaits: Setting,
         files: [&["{netdev}/bonding/**"]],
         applies: bond(|_, _| true),
         evaluate: |bond, _| bond::mode(bond.found),
@@ -381,6 +465,7 @@ table! {
         failure: "interfaces are missing in the bond",
         why: "the bond has all requested interfaces; a warning while it has at least one",
         hint: "see the checks of the missing interface, and dmesg",
+        awaits: Members,
         files: [&["{netdev}/bonding/**"], IDENTITY],
         applies: bond(|_, _| true),
         evaluate: |bond, _| bond::slaves(bond),
@@ -392,6 +477,7 @@ table! {
         failure: "wrong bonding options",
         why: "the bonding driver accepted the requested options",
         hint: "see dmesg; modinfo bonding lists the options",
+        awaits: Setting,
         files: [&["{netdev}/bonding/**"]],
         applies: bond(|bond, _| !bond.wish.options.is_empty()),
         evaluate: |bond, _| bond::options(bond.wish, bond.found),
@@ -403,6 +489,7 @@ table! {
         failure: "the bond has no carrier",
         why: "the bond is up and one of its interfaces carries its traffic",
         hint: "no interface of the bond has carrier: see the checks of the interfaces",
+        awaits: Carrier,
         files: [&["{netdev}/flags", "{netdev}/carrier", "{netdev}/bonding/**"]],
         applies: bond(|_, _| true),
         evaluate: |bond, _| bond::carrier(bond.netdev, bond.found),
@@ -414,6 +501,7 @@ table! {
         failure: "wrong MTU",
         why: "the interface has the requested MTU",
         hint: "the broadcast group grants no more in datagram mode: mtu=5 in partitions.conf gives 4092, connected mode up to 65520",
+        awaits: Setting,
         files: [&["{netdev}/mtu"], GRANTED],
         applies: interface(|interface, _| !interface.is_bond || interface::has_mtu(interface.wish)),
         evaluate: |interface, _| interface::mtu(interface.wish, interface.netdev),
@@ -425,6 +513,7 @@ table! {
         failure: "no DHCP lease",
         why: "a DHCP server granted an address, and the lease is valid",
         hint: "a DHCP server or relay must listen on this network",
+        awaits: Lease,
         files: [&["{netdev}/ifindex"], GRANTED],
         applies: interface(|interface, _| interface.wish.dhcp.is_some()),
         evaluate: |interface, facts| lease::evaluate(interface.wish, interface.netdev, facts),
@@ -436,6 +525,7 @@ table! {
         failure: "no DHCPv6 lease",
         why: "a DHCPv6 server granted an address, and the lease is valid",
         hint: "a DHCPv6 server or relay must listen on this network",
+        awaits: Lease,
         files: [&["{netdev}/ifindex"], GRANTED, ADDRESSES],
         applies: interface(|interface, facts| lease::is_wanted6(interface.wish, interface.netdev, facts)),
         evaluate: |interface, facts| lease::evaluate6(interface.wish, interface.netdev, facts),
@@ -447,6 +537,7 @@ table! {
         failure: "address is missing",
         why: "the interface has the requested IP addresses",
         hint: "look for another program that removes addresses",
+        awaits: Address,
         files: [&["{netdev}/ifindex"], GRANTED, ADDRESSES],
         applies: interface(|interface, _| interface.wish.is_addressed()),
         evaluate: |interface, facts| interface::addresses(interface.wish, interface.netdev, facts),
@@ -458,6 +549,7 @@ table! {
         failure: "route is missing",
         why: "the default route uses the requested gateway, and the other routes exist",
         hint: "the gateway must be reachable by the interface's own prefix; look at: ip route",
+        awaits: Setting,
         files: [&["{netdev}/ifindex"], GRANTED, ROUTES],
         applies: interface(|interface, _| interface::has_routes(interface.wish)),
         evaluate: |interface, _| interface::routes(interface.wish, interface.netdev),
@@ -469,6 +561,7 @@ table! {
         failure: "does not answer over RDMA",
         why: "the server answers the RDMA connection manager, not only TCP",
         hint: "load rdma_cm on the server; look for a firewall on UDP port 4791 (RoCE)",
+        awaits: Server,
         files: [&[SERVERS]],
         applies: server(|_, _| true),
         evaluate: server::answers,
@@ -480,6 +573,7 @@ table! {
         failure: "wrong root file system",
         why: "the root file system is on the requested server",
         hint: "look at: findmnt /",
+        awaits: Setting,
         files: [ROOT],
         complete: true,
         applies: root(|_, _| true),
@@ -492,6 +586,7 @@ table! {
         failure: "wrong transport of the root file system",
         why: "the mount options of NFS, the iSCSI session or the NVMe controller name the requested transport",
         hint: "look at: findmnt -o OPTIONS /",
+        awaits: Setting,
         files: [ROOT],
         complete: true,
         applies: root(|root, _| root.wish.root.protocol != Protocol::Live),
@@ -504,6 +599,7 @@ table! {
         failure: "the root file system does not use a verified link",
         why: "the connection or the route to the server uses a verified link",
         hint: "look at: rdma resource show cm_id; ip route get the server's address",
+        awaits: Setting,
         files: [ROOT, ROUTES, CONNECTIONS],
         applies: root(|_, _| true),
         evaluate: |root, facts| root::path(root.wish, root.links, facts),

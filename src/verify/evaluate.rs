@@ -171,9 +171,9 @@ enum Counted<'a> {
     Port(&'a Option<Identity>, Option<&'a str>),
 }
 
-/// Number of ports whose link satisfies `is_one`. Two wishes may mean the same port, two RDMA devices
-/// may share one cable; a bond has no port.
-fn ports(links: &[LinkReport], is_one: fn(&LinkReport) -> bool) -> usize {
+/// Number of ports whose link satisfies `is_one`, as `rd.ib.require=N` counts them. Two wishes may
+/// mean the same port, two RDMA devices may share one cable; a bond has no port.
+pub fn ports(links: &[LinkReport], is_one: fn(&LinkReport) -> bool) -> usize {
     let ports: BTreeSet<_> = links
         .iter()
         .filter(|link| is_one(link) && link.name.is_some())

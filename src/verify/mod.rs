@@ -8,6 +8,7 @@ pub mod checks;
 mod degraded;
 pub mod elsewhere;
 mod evaluate;
+pub mod guide;
 mod interface;
 mod lease;
 mod module;
@@ -18,7 +19,8 @@ pub mod report;
 mod root;
 mod server;
 mod siblings;
-mod text;
+pub mod text;
 mod unread;
 
-pub use evaluate::verify;
+pub use evaluate::{ports, verify};
+pub use port::SWEEPING;

@@ -309,8 +309,9 @@ pub fn state(found: PortRef<'_>) -> Finding {
     }
     match (state, found.port.sm_lid) {
         (PortState::Init, Some(0) | None) => {
-            Finding::failed(id, "INIT, LinkUp, SM LID 0", &expected)
-                .hint("no subnet manager sees this port: start one (opensm, or the switch's)")
+            let found = "INIT, no subnet manager has configured this port";
+            Finding::failed(id, found, &expected)
+                .hint("start a subnet manager (opensm, or the switch's)")
         }
         (PortState::Init, Some(lid)) => {
             Finding::failed(id, &format!("INIT, SM LID {lid}"), &expected)
@@ -334,11 +335,14 @@ pub fn state(found: PortRef<'_>) -> Finding {
 /// many seconds without any fault.
 const SWEEP_SECONDS: u64 = 30;
 
+/// The hint while nothing is wrong yet.
+pub const SWEEPING: &str = "the subnet manager is configuring the fabric";
+
 /// The hint for a port that a subnet manager has begun to configure. `seconds` in this state; none
 /// if nobody watched the port.
 fn sweep(seconds: Option<u64>) -> &'static str {
     match seconds {
-        Some(0..SWEEP_SECONDS) => "the subnet manager is configuring the fabric",
+        Some(0..SWEEP_SECONDS) => SWEEPING,
         Some(_) => {
             "the subnet manager has begun to configure this port and has not finished for 30 s: see its log"
         }

@@ -176,9 +176,8 @@ impl Finding {
         self
     }
 
-    /// `WHAT FAILED: FOUND, expected EXPECTED; HINT`, or `CHECK is not known` in place of the
-    /// failure.
-    pub fn sentence(&self) -> String {
+    /// `WHAT FAILED: FOUND, expected EXPECTED`, or `CHECK is not known` in place of the failure.
+    pub fn problem(&self) -> String {
         let row = self.check.row();
         let mut line = match self.status {
             Status::Unknown => format!("{} is not known", row.name),
@@ -190,10 +189,16 @@ impl Finding {
         if let Some(expected) = &self.expected {
             line.push_str(&format!(", expected {expected}"));
         }
-        if let Some(hint) = &self.hint {
-            line.push_str(&format!("; {hint}"));
-        }
         printable(&line)
+    }
+
+    /// The problem and what to do: `PROBLEM; HINT`.
+    pub fn sentence(&self) -> String {
+        let mut line = self.problem();
+        if let Some(hint) = &self.hint {
+            line.push_str(&format!("; {}", printable(hint)));
+        }
+        line
     }
 }
 
@@ -526,7 +531,7 @@ impl Report {
         let modules = self
             .modules
             .iter()
-            .filter(|module| module.finding.status != Status::Ok)
+            .filter(|module| module.finding.status > Status::Skipped)
             .map(|module| format!("{}: {}", printable(&module.name), module.finding.sentence()));
         modules
             .chain(self.links.iter().filter_map(LinkReport::diagnosis))
@@ -551,7 +556,7 @@ impl Report {
         let link = troubled.min_by_key(|link| Reverse((link.required, link.status)));
         let driver = || {
             let mut modules = self.modules.iter();
-            let module = modules.find(|module| module.finding.status != Status::Ok)?;
+            let module = modules.find(|module| module.finding.status > Status::Skipped)?;
             let name = printable(&module.name);
             Some(format!("{name}: {}", module.finding.sentence()))
         };

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A report as a table for people. Pure.
+//! A report for people: the whole table, and a summary. Pure.
+
+use std::cmp::Reverse;
 
 use crate::error::printable;
+use crate::system::terminal::{Colour, Terminal};
 use crate::verify::checks::Id;
-use crate::verify::report::{Finding, Report, Status};
+use crate::verify::report::{Finding, LinkReport, Report, Status};
 
 impl Report {
     /// One line for each module, link, server and invalid argument; the checks follow their link.
@@ -21,7 +24,7 @@ impl Report {
             }
         }
         for link in &self.links {
-            let name = format!("link {}", link.object());
+            let name = format!("link {}", self.named(link));
             line(&mut out, 0, link.status, &name, &link.description());
             checks(&mut out, &link.checks);
         }
@@ -57,15 +60,191 @@ impl Report {
         if let Some(shortfall) = &self.shortfall {
             out.push_str(&format!("{}\n", printable(shortfall)));
         }
+        out.push_str(&self.verdict());
+        out
+    }
+
+    /// The failures and the warnings with what to do, and what is good; within the width of the
+    /// terminal.
+    pub fn summary(&self, terminal: &Terminal) -> String {
+        let mut out = String::new();
+        for module in &self.modules {
+            if is_wrong(&module.finding) {
+                trouble(&mut out, &module.name, &module.finding, terminal);
+            }
+        }
+        for link in &self.links {
+            let name = self.named(link);
+            for finding in link.checks.iter().filter(|finding| is_wrong(finding)) {
+                trouble(&mut out, &name, finding, terminal);
+            }
+        }
+        for server in self.servers.iter().filter(|s| is_wrong(&s.finding)) {
+            trouble(
+                &mut out,
+                &server.server.to_string(),
+                &server.finding,
+                terminal,
+            );
+        }
+        let findings = self.root.iter().flat_map(|root| &root.findings);
+        for finding in findings.filter(|finding| is_wrong(finding)) {
+            trouble(&mut out, "root", finding, terminal);
+        }
+        for complaint in &self.complaints {
+            let text = format!("wrong argument: {complaint}");
+            out.push_str(&labelled(Status::Unknown, &text, terminal));
+        }
+        if let Some(shortfall) = &self.shortfall {
+            out.push_str(&terminal.wrapped(&printable(shortfall), 0));
+        }
+        let good: Vec<&LinkReport> = self
+            .links
+            .iter()
+            .filter(|l| l.status == Status::Ok)
+            .collect();
+        for link in good.iter().take(SHOWN) {
+            let text = format!("{}: {}", self.named(link), link.description());
+            let text = labelled(link.status, text.trim_end_matches(": "), terminal);
+            out.push_str(&terminal.coloured(text.trim_end(), Some(Colour::Green)));
+            out.push('\n');
+        }
+        let more = good.len().saturating_sub(SHOWN);
+        if more > 0 {
+            out.push_str(&format!(
+                "ok        {more} more links (ibboot check --all)\n"
+            ));
+        }
+        out.push_str(&self.last_line(terminal));
+        out
+    }
+
+    /// The verdict within the width of the terminal, in colour.
+    pub fn last_line(&self, terminal: &Terminal) -> String {
+        let text = terminal.wrapped(&self.verdict(), 0);
+        terminal.coloured(text.trim_end(), colour(self.status)) + "\n"
+    }
+
+    /// The last line: the verdict, the number of links and, if the verdict is not ok, the checks
+    /// that cause it.
+    pub fn verdict(&self) -> String {
         let good = self.links.iter().filter(|link| link.is_good()).count();
-        out.push_str(&format!(
-            "{}: {good} of {} links verified, required: {}\n",
+        let mut line = format!(
+            "{}: {good} of {} links verified, required: {}",
             self.status.word(),
             self.links.len(),
             self.require
-        ));
-        out
+        );
+        let causes = match self.status {
+            Status::Ok => Vec::new(),
+            _ => self.causes(),
+        };
+        if let Some((first, rest)) = causes.split_first() {
+            line.push_str(&format!("; because of {first}"));
+            if !rest.is_empty() {
+                line.push_str(&format!(" and {} more", rest.len()));
+            }
+        }
+        line.push('\n');
+        line
     }
+
+    /// The name of a link, and whether the boot does not depend on the link while it depends on
+    /// others.
+    fn named(&self, link: &LinkReport) -> String {
+        let name = printable(&link.object());
+        match link.required || !self.has_required() {
+            true => name,
+            false => format!("{name} (not required)"),
+        }
+    }
+
+    /// The boot depends on certain links, and not only on a number of them.
+    pub fn has_required(&self) -> bool {
+        self.links.iter().any(|link| link.required)
+    }
+
+    /// What causes the verdict, the worst first, of equals the required objects before the others:
+    /// `CHECK of OBJECT`, the number of ports if no link explains the verdict, wrong arguments.
+    fn causes(&self) -> Vec<String> {
+        let of = |finding: &Finding, object: &str| {
+            let cause = format!("{} of {}", finding.check.row().name, printable(object));
+            (finding.status, cause)
+        };
+        let link = |link: &LinkReport| {
+            let (_, cause) = of(link.trouble()?, &link.object());
+            Some((link.status, cause))
+        };
+        let (required, optional): (Vec<&LinkReport>, Vec<&LinkReport>) = self
+            .links
+            .iter()
+            .partition(|link| link.required && !link.is_good());
+        let modules = self.modules.iter().filter(|m| is_wrong(&m.finding));
+        let servers = self.servers.iter().filter(|s| is_wrong(&s.finding));
+        let root = self.root.iter().flat_map(|root| &root.findings);
+        let causes = required.into_iter().filter_map(link);
+        let causes = causes.chain(servers.map(|s| of(&s.finding, &s.server.to_string())));
+        let causes = causes.chain(root.filter(|f| is_wrong(f)).map(|f| of(f, "root")));
+        let causes = causes.chain(optional.into_iter().filter_map(link));
+        // As in `reason`: a link that failed explains more than the number.
+        let is_explained = self.links.iter().any(|link| link.status == self.status);
+        let shortfall = self.shortfall.iter().filter(|_| !is_explained);
+        let causes = causes.chain(shortfall.map(|_| (self.status, TOO_FEW.to_owned())));
+        let causes = causes.chain(modules.map(|m| of(&m.finding, &m.name)));
+        let complaints = self.complaints.iter();
+        let mut causes: Vec<(Status, String)> = causes
+            .chain(complaints.map(|_| (Status::Unknown, WRONG.to_owned())))
+            .collect();
+        // The verdict does not depend on what is worse than itself: that is at most a warning.
+        let weight = |status: Status| match status > self.status {
+            true => Status::Warning,
+            false => status,
+        };
+        causes.sort_by_key(|(status, _)| Reverse((weight(*status), *status)));
+        causes.into_iter().map(|(_, cause)| cause).collect()
+    }
+}
+
+/// The causes that are no check.
+const TOO_FEW: &str = "too few verified ports";
+const WRONG: &str = "a wrong argument";
+
+/// The colour of a status.
+pub fn colour(status: Status) -> Option<Colour> {
+    match status {
+        Status::Ok => Some(Colour::Green),
+        Status::Skipped => None,
+        Status::Warning | Status::Unknown => Some(Colour::Yellow),
+        Status::Critical => Some(Colour::Red),
+    }
+}
+
+/// The most good links that a summary describes.
+const SHOWN: usize = 4;
+
+fn is_wrong(finding: &Finding) -> bool {
+    finding.status > Status::Skipped
+}
+
+/// The problem and, below it, what to do.
+fn trouble(out: &mut String, object: &str, finding: &Finding, terminal: &Terminal) {
+    let name = finding.check.row().name;
+    let text = format!("{object}: {} [{name}]", finding.problem());
+    let text = labelled(finding.status, &text, terminal);
+    out.push_str(&terminal.coloured(text.trim_end(), colour(finding.status)));
+    out.push('\n');
+    if let Some(hint) = &finding.hint {
+        out.push_str(&terminal.wrapped(&printable(hint), LABEL + 2));
+    }
+}
+
+/// Columns of the status in front of a text.
+const LABEL: usize = 10;
+
+/// The text behind its status, within the width of the terminal.
+fn labelled(status: Status, text: &str, terminal: &Terminal) -> String {
+    let text = terminal.wrapped(&printable(text), LABEL);
+    format!("{:<LABEL$}{}", status.word(), text.trim_start())
 }
 
 fn found(finding: &Finding) -> &str {
@@ -104,4 +283,112 @@ fn line(out: &mut String, indent: usize, status: Status, name: &str, found: &str
     );
     out.push_str(text.trim_end());
     out.push('\n');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::verify::report::{ModuleReport, ServerReport};
+    use crate::wish::expectation::{LinkWish, Target};
+
+    fn report(status: Status, links: Vec<LinkReport>) -> Report {
+        Report {
+            schema: crate::SCHEMA,
+            boot_id: None,
+            taken_ns: 0,
+            status,
+            satisfied: status <= Status::Warning,
+            require: "any InfiniBand port".to_owned(),
+            shortfall: None,
+            modules: Vec::new(),
+            links,
+            others: Vec::new(),
+            servers: Vec::new(),
+            root: None,
+            complaints: Vec::new(),
+        }
+    }
+
+    fn link(name: &str, required: bool, finding: Finding) -> LinkReport {
+        let wish = LinkWish {
+            target: Target::Named(name.to_owned()),
+            required,
+            ..LinkWish::default()
+        };
+        LinkReport::new(&wish, None, vec![finding])
+    }
+
+    fn slow(name: &str) -> LinkReport {
+        let finding = Finding::failed(Id::PortLanes, "50 Gb/sec (1X HDR)", "4 lanes");
+        link(name, false, finding.as_warning())
+    }
+
+    fn module(finding: Finding) -> ModuleReport {
+        ModuleReport {
+            name: "ib_core".to_owned(),
+            requested_by: None,
+            finding,
+        }
+    }
+
+    #[test]
+    fn the_verdict_names_the_worst_cause_first() {
+        let init = |required| {
+            let finding = Finding::failed(Id::PortState, "INIT", "ACTIVE");
+            link("b", required, finding)
+        };
+        let ending = |report: &Report| {
+            let verdict = report.verdict();
+            let (_, causes) = verdict.split_once("; because of ").unwrap();
+            causes.to_owned()
+        };
+        let short = |links| Report {
+            shortfall: Some("rd.ib.require=2".to_owned()),
+            ..report(Status::Critical, links)
+        };
+        // One port that works with a warning, and one that does not.
+        assert_eq!(
+            ending(&short(vec![slow("a"), init(false)])),
+            "port.state of b and 1 more\n"
+        );
+        // Each port there is works.
+        assert_eq!(
+            ending(&short(vec![slow("a"), slow("b")])),
+            "too few verified ports and 2 more\n"
+        );
+        let mut wrong = report(Status::Unknown, vec![slow("a")]);
+        wrong.complaints.push("rd.ib.mode=foo".to_owned());
+        assert_eq!(ending(&wrong), "a wrong argument and 1 more\n");
+        // A failure that the boot does not depend on is not the cause of UNKNOWN.
+        let unknown = link("a", true, Finding::unknown(Id::PortState));
+        let optional = report(Status::Unknown, vec![init(false), unknown]);
+        assert_eq!(ending(&optional), "port.state of a and 1 more\n");
+        let mut server = report(Status::Critical, vec![slow("a")]);
+        server.servers.push(ServerReport {
+            server: serde_json::from_str(r#"{"address":"10.0.0.2","port":null}"#).unwrap(),
+            requested_by: None,
+            finding: Finding::failed(Id::ServerRdma, "no answer", ""),
+        });
+        assert_eq!(ending(&server), "server.rdma of 10.0.0.2 and 1 more\n");
+        let mut warning = report(Status::Warning, vec![slow("a")]);
+        let finding = Finding::failed(Id::ModuleLive, "not loaded", "live");
+        warning.modules.push(module(finding));
+        assert_eq!(ending(&warning), "module.live of ib_core and 1 more\n");
+    }
+
+    #[test]
+    fn a_skipped_check_of_a_module_is_no_failure() {
+        let terminal = Terminal {
+            columns: 80,
+            has_colours: false,
+        };
+        let mut found = report(Status::Warning, vec![slow("a")]);
+        let failed = Finding::failed(Id::ModuleLive, "not loaded", "live");
+        found.modules.push(module(failed));
+        found.modules.push(module(Finding::skipped(Id::RdmaNetns)));
+        let text = found.summary(&terminal);
+        assert!(!text.contains("rdma.netns"), "{text}");
+        let verdict = "because of\nmodule.live of ib_core and 1 more\n";
+        assert!(text.ends_with(verdict), "{text}");
+    }
 }

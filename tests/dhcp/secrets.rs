@@ -243,7 +243,12 @@ fn a_whole_boot_tells_its_secrets_to_dracut_alone() {
         // A user other than root cannot read the lease; the error must not claim that no lease
         // exists.
         let mut nobody = Command::new(PROGRAM);
-        let run = nobody.arg("check").uid(65534).gid(65534).output().unwrap();
+        let run = nobody
+            .args(["check", "--all"])
+            .uid(65534)
+            .gid(65534)
+            .output()
+            .unwrap();
         let output = String::from_utf8(run.stdout).unwrap();
         let unknown = "  UNKNOWN   lease.present              /run/ibboot/state.json: cannot be read: \
              Permission denied\n";

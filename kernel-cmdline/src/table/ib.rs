@@ -224,7 +224,7 @@ pub(super) const GROUP: Group = Group {
                    selectors of the required ports mean, if they identify one; no ib_umad, ib_uverbs and rdma_ucm, \
                    even if rd.driver.pre= or rd.driver.post= names them; no request to a server. rd.ib.onfail= is \
                    ignored: after a failure kdump continues and does its default action for a missing target. The \
-                   kdump image must include ibboot, which the image builder must request (see ibboot(8)). In every \
+                   kdump image must include ibboot, which the image builder must request (see ibboot.dracut(7)). In every \
                    other kernel this argument has no effect.",
             example: "rd.ib.kdump=1",
             origin: Origin::Ibboot,

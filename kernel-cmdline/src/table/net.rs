@@ -29,10 +29,10 @@ pub(super) const ADDRESSES: Group = Group {
                    after rd.net.timeout.ip-required=.\n\n\
                    dhcp6 requests one address from a DHCPv6 server, which is set with a prefix of 128 bits: routers \
                    advertise the prefixes on the link and the routes. either6 uses the address of a router's prefix, \
-                   and asks a DHCPv6 server if the router requests that (the M flag of its advertisement) or if no \
+                   and queries a DHCPv6 server if the router requests that (the M flag of its advertisement) or if no \
                    router assigned an address (see rd.net.timeout.ipv6auto=); one of the two addresses is enough. With \
                    auto6 and either6 a router's address is enough for the boot, and if the router requests that (the O \
-                   flag, or the M flag) ibboot also asks a DHCPv6 server for name servers. ibboot does not read name \
+                   flag, or the M flag) ibboot also queries a DHCPv6 server for name servers. ibboot does not read name \
                    servers in the advertisement itself (RDNSS).\n\n\
                    MASK is a netmask or a prefix length; the prefix length may also follow CLIENT after a slash. It is \
                    required: ibboot does not guess it from the address. PEER may have a prefix length as well. MTU is \
@@ -80,9 +80,9 @@ pub(super) const ADDRESSES: Group = Group {
             name: "vlan",
             grammar: "vlan=NAME:IF",
             default: "no VLAN",
-            help: "The VLAN interface NAME on the interface IF. The kernel makes no VLAN on an InfiniBand interface or on a bond of \
-                   such interfaces (NETIF_F_VLAN_CHALLENGED): ibboot refuses the argument then. ib.pkey= makes an interface for \
-                   a partition. May be given several times.",
+            help: "The VLAN interface NAME on the interface IF. The kernel supports no VLAN on an InfiniBand interface or on a bond \
+                   of such interfaces (NETIF_F_VLAN_CHALLENGED), so ibboot refuses the argument there. ib.pkey= creates an \
+                   interface for a partition. May be given several times.",
             example: "vlan=eth0.5:eth0",
             origin: Origin::Dracut,
             effect: Effect::LeftToDracut,
@@ -91,8 +91,8 @@ pub(super) const ADDRESSES: Group = Group {
             name: "bridge",
             grammar: "bridge=NAME[:IF[,IF...]]",
             default: "no bridge; without IF dracut's eth0",
-            help: "The bridge NAME of several interfaces. The kernel takes only Ethernet interfaces into a bridge: ibboot refuses \
-                   the argument if an IF is an InfiniBand interface. May be given several times.",
+            help: "The bridge NAME of several interfaces. The kernel bridges only Ethernet interfaces: ibboot refuses the \
+                   argument if an IF is an InfiniBand interface. May be given several times.",
             example: "bridge=br0:eth0",
             origin: Origin::Dracut,
             effect: Effect::LeftToDracut,
@@ -101,7 +101,7 @@ pub(super) const ADDRESSES: Group = Group {
             name: "team",
             grammar: "team=NAME:IF[,IF...][:RUNNER]",
             default: "no team",
-            help: "The team NAME of several interfaces. ibboot makes no team and refuses the argument if an IF is an InfiniBand \
+            help: "The team NAME of several interfaces. ibboot creates no team, and refuses the argument if an IF is an InfiniBand \
                    interface: write bond= instead. May be given several times.",
             example: "team=team0:eth0,eth1",
             origin: Origin::Dracut,
@@ -176,7 +176,8 @@ pub(super) const ADDRESSES: Group = Group {
 
 pub(super) const SETTINGS: Group = Group {
     title: "Network timeouts and DHCP",
-    introduction: "S is a number of seconds.",
+    introduction: "S is a number of seconds. The deadline of ibboot is rd.ib.timeout=; the note of each argument tells \
+                   whether ibboot applies the argument too.",
     parameters: &[
         timeout(
             "rd.net.timeout.carrier",
@@ -218,7 +219,7 @@ pub(super) const SETTINGS: Group = Group {
             name: "rd.net.timeout.ipv6auto",
             grammar: "rd.net.timeout.ipv6auto=S",
             default: "40; in ibboot 10",
-            help: "How long to wait for IPv6 router advertisements. With ip=IF:either6 ibboot asks a DHCPv6 server if \
+            help: "How long to wait for IPv6 router advertisements. With ip=IF:either6 ibboot queries a DHCPv6 server if \
                    no router assigned an address in that time.",
             example: "rd.net.timeout.ipv6auto=60",
             origin: Origin::Dracut,
@@ -268,7 +269,7 @@ pub(super) const SETTINGS: Group = Group {
             name: "rd.net.dhcp.dscp",
             grammar: "rd.net.dhcp.dscp=CS0|CS4|CS6",
             default: "CS0",
-            help: "The service class of the DHCP packets, as written. The packets of ibboot have the class CS0.",
+            help: "The service class (DSCP) of the DHCP packets. The packets of ibboot always have the class CS0.",
             example: "rd.net.dhcp.dscp=CS6",
             origin: Origin::NetworkManager,
             effect: Effect::Ethernet,
@@ -315,10 +316,10 @@ pub(super) const ROOT: Group = Group {
             name: "root",
             grammar: "root=WHAT",
             default: "none",
-            help: "The root file system. One that begins with nfs:, nfs4:, iscsi:, nbd:, cifs: or live:http, or is \
-                   /dev/nfs or dhcp, waits for the network. So do wwinit (Warewulf) and, whatever root= is, an imgurl= \
-                   (xCAT) and an inst.ks=, inst.repo= or inst.stage2= (anaconda) that begins with http:, https:, ftp:, \
-                   tftp: or nfs:.",
+            help: "The root file system. The boot waits for the network if WHAT begins with nfs:, nfs4:, iscsi:, nbd:, \
+                   cifs: or live:http, or is /dev/nfs, dhcp or wwinit (Warewulf). Whatever root= is, the boot also waits \
+                   for the network if the command line has an imgurl= (xCAT), or an inst.ks=, inst.repo= or \
+                   inst.stage2= (anaconda) that begins with http:, https:, ftp:, tftp: or nfs:.",
             example: "root=nfs4:10.0.0.1:/srv/root:rdma,port=20049",
             origin: Origin::Dracut,
             effect: Effect::CarriedOut,

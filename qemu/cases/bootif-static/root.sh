@@ -3,4 +3,4 @@ set -e
 grep -q '^10.0.0.2:/ / nfs4 .*proto=tcp.*addr=10.0.0.2 ' /proc/mounts
 ip -4 addr show dev ib0 | grep -q 'inet 10.0.0.1 peer 10.0.0.2/24 .* ib0'
 ip -4 route show default | grep -q '^default via 10.0.0.2 dev ib0'
-ibboot check | grep -q '^  ok        root.path                  10.0.0.2 through ib0$'
+ibboot check --all | grep -q '^  ok        root.path                  10.0.0.2 through ib0$'

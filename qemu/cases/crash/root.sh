@@ -1,2 +1,2 @@
 # The fabric lives until the crash.
-ibboot check && exec sh /run/ibboot-test/crash/crash.sh
+ibboot check --all && exec sh /run/ibboot-test/crash/crash.sh

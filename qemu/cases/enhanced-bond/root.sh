@@ -16,6 +16,6 @@ wait_for 60 '[ "$(cat /sys/class/net/bond0/bonding/active_slave)" = ib1 ]'
 wait_for 120 'talk 10.0.0.1 10.0.0.2 2016'
 
 fabric cable in softib0 1
-wait_for 120 'ibboot check > back.txt'
+wait_for 120 'ibboot check --all > back.txt'
 wait_for 60 '[ "$(cat /sys/class/net/bond0/bonding/active_slave)" = ib0 ]'
 wait_for 120 'talk 10.0.0.1 10.0.0.2'

@@ -21,8 +21,8 @@ grep -qx 'softib0/1 subnet administrator after .* ms: group ff12:401b:ffff::ffff
 grep -qx 'saved tree check reports the same as on the machine: PASS' read.claims
 tar xf read.tar
 cmp read.claims ibboot-report/report/claims
-ibboot check > check.live
-ibboot check --root ibboot-report > check.saved
+ibboot check --all > check.live
+ibboot check --all --root ibboot-report > check.saved
 cmp check.live check.saved
 grep -q 'softib0: port 1: ACTIVE' ibboot-report/report/kernel-log
 grep -q S3CR3T /proc/cmdline

@@ -1,9 +1,11 @@
 # A router and DHCPv6 server on the far end, the way a site has it: dnsmasq. It knows the node by its port GUID.
 . /run/ibboot-fabric/lib.sh
 fabric sm start
-fabric address fd00::2/64
 name=$(fabric netdev)
-far ip -6 addr add fd00:1::2/64 dev "$name" nodad
+# The first answer is sent from the link-local address, not only after its duplicate address detection.
+far sh -c "echo 0 > /proc/sys/net/ipv6/conf/$name/accept_dad"
+fabric address fd00::2/64
+far ip -6 addr add fd00:1::2/64 dev "$name"
 far sh -c "echo 1 > /proc/sys/net/ipv6/conf/all/forwarding"
 guid=$(port softib0 1 gids/0 | sed 's/.*:\(....\):\(....\):\(....\):\(....\)$/\1\2\3\4/; s/../&:/g; s/:$//')
 far sh "$place/serve" dnsmasq --keep-in-foreground --conf-file=/dev/null --port=0 --user=root --group=root \

@@ -7,6 +7,6 @@ grep -q 'link softib0/1 .*state CONNECT .*comm \[rpcrdma\] src-addr 10.0.0.1:[0-
 # Not inline: the server wrote into the client's memory.
 fabric knob softib1 ops | tee ops.txt
 [ "$(sed -n 's/^write_bytes //p' ops.txt)" -gt 1000000 ]
-ibboot check | tee check.txt
+ibboot check --all | tee check.txt
 grep -q '^  ok        root.transport             rdma$' check.txt
 grep -q '^  ok        root.path                  softib0/1 to 10.0.0.2:20049, rpcrdma$' check.txt

@@ -3,7 +3,7 @@ set -e
 grep ' / ' /proc/mounts
 grep -q '^10.0.0.2:/ / nfs4 .*proto=tcp.*addr=10.0.0.2 ' /proc/mounts
 ip -4 addr show dev ib0 | grep -q 'inet 10.0.0.55/24 .* ib0'
-ibboot check | tee check.now
+ibboot check --all | tee check.now
 grep -q '^ok        root                       root=dhcp$' check.now
 grep -q '^  ok        root.mounted               nfs4 10.0.0.2:/$' check.now
 grep -q '^  ok        root.path                  10.0.0.2 through ib0$' check.now

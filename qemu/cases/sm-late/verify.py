@@ -3,8 +3,8 @@
 
 WAITED_AT_LEAST = 14.0
 WAITING = (
-    "ibboot: waiting: ib0 (softib0/1): port is not ACTIVE: INIT, LinkUp, SM LID 0, expected ACTIVE; "
-    "no subnet manager sees this port: start one (opensm, or the switch's)"
+    "ibboot: waiting: ib0 (softib0/1): port is not ACTIVE: INIT, no subnet manager has configured this port, "
+    "expected ACTIVE [port.state]"
 )
 
 

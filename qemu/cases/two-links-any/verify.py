@@ -3,7 +3,7 @@
 
 
 def verify(boot):
-    opened = boot.first(r"ibboot: handed over: verified")
+    opened = boot.first(r"ibboot: 1 of 2 links verified ")
     dead = boot.first(r"ibboot: rxe1/1: verified")
     stopped = boot.first(r"ibboot: stopped by SIGTERM")
     if opened is None:

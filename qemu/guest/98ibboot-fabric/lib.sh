@@ -149,7 +149,7 @@ check() {
     wanted=$1
     shift
     code=0
-    ibboot check > check.now || code=$?
+    ibboot check --all > check.now || code=$?
     [ "$code" = "$wanted" ] || {
         cat check.now
         echo "ibboot check: exit $code, wanted $wanted"

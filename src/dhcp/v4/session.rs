@@ -215,11 +215,12 @@ impl Session {
     }
 
     fn received_arp(&mut self, packet: &Received) {
-        let arp = decode::<Arps>(&(), &packet.bytes).flatten();
-        if let Some(arp) = arp.filter(|arp| !self.is_own(&arp.sender)) {
-            let actions = self.client.arp(boottime_ns(), &arp);
-            self.carry_out(actions);
-        }
+        let actions = match decode::<Arps>(&(), &packet.bytes) {
+            None => self.client.deaf_to_arp(boottime_ns()),
+            Some(Some(arp)) if !self.is_own(&arp.sender) => self.client.arp(boottime_ns(), &arp),
+            Some(_) => return,
+        };
+        self.carry_out(actions);
     }
 
     /// Whether an interface of this machine has the address. The list is read at most once a

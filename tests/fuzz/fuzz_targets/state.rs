@@ -18,12 +18,14 @@ use ibboot::dhcp::v4::packet::Message;
 use ibboot::dhcp::v4::progress::Progress;
 use ibboot::error::Kind;
 use ibboot::facts::{Facts, Leases};
+use ibboot::handover::timeline::Machine;
 use ibboot::handover::{Kept, Stamped, State, peers, timeline};
 use ibboot::hardware::{HardwareType, unhex};
 use ibboot::plan::Inventory;
 use ibboot::request::Request;
 use ibboot::system::clock::SECOND;
 use ibboot::system::root::Root;
+use ibboot::system::terminal::Terminal;
 use ibboot::verify::monitoring;
 use ibboot::verify::report::Report;
 use ibboot::wish::expectation::{Depth, Expectation};
@@ -95,8 +97,12 @@ fuzz_target!(|data: &[u8]| {
     facts.servers = servers.unwrap_or_default();
     facts.connections = connections.unwrap_or_default();
     if let Some(state) = state {
-        let timeline = timeline::timeline(&state, check.as_ref());
-        lines(&timeline.text());
+        let timeline = timeline::timeline(&state, check.as_ref(), Machine::default());
+        let terminal = Terminal {
+            columns: 80,
+            has_colours: false,
+        };
+        lines(&timeline.text(&terminal));
         lines(&timeline.svg());
         kept.get_or_insert_with(|| Kept::new(None)).join(&state);
     }

@@ -84,6 +84,21 @@ impl Client {
         actions
     }
 
+    /// Handles an ARP packet that was not decoded. The packet may have named another host with the
+    /// address: while the address is probed, the probes start again.
+    pub fn deaf_to_arp(&mut self, now: u64) -> Vec<Action> {
+        let held = self.held.as_ref().filter(|_| self.state == State::Probing);
+        let Some(address) = held.map(|lease| lease.address) else {
+            return Vec::new();
+        };
+        self.sent = 0;
+        let line = format!(
+            "whether another host has {address} is unknown: an ARP message was not decoded; \
+             probing the address again"
+        );
+        self.warn_of_lease(now, "unknown", line)
+    }
+
     /// Another host uses our address (RFC 5227 2.4). The client defends the address and never gives
     /// it up: otherwise one forged ARP packet could take the address of any node.
     fn conflict(&mut self, now: u64, address: Ipv4Addr, arp: &Arp) -> Vec<Action> {

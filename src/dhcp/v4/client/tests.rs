@@ -219,6 +219,31 @@ fn a_taken_address_is_given_up_and_declined_and_another_one_requested() {
 }
 
 #[test]
+fn the_probes_start_again_after_an_arp_message_that_was_not_decoded() {
+    let mut talk = Talk::new(false);
+    talk.start(None);
+    talk.hear(Kind::Offer, GOOD, MINE, 600);
+    talk.hear(Kind::Ack, GOOD, MINE, 600);
+    talk.wake().wake();
+    let deaf = |talk: &mut Talk| {
+        let actions = talk.client.deaf_to_arp(talk.now);
+        talk.note(actions).sent()
+    };
+    assert_eq!(
+        deaf(&mut talk),
+        "\"whether another host has 10.0.0.5 is unknown: an ARP message was not decoded; \
+         probing the address again\""
+    );
+    assert_eq!(deaf(&mut talk), "", "said once");
+    for _ in 0..3 {
+        assert_eq!(talk.wake().sent(), "probe 10.0.0.5");
+    }
+    assert_eq!(talk.wake().sent(), "unopposed 10.0.0.5");
+    assert_eq!(deaf(&mut talk), "");
+    assert_eq!(talk.client.state(), State::Bound);
+}
+
+#[test]
 fn an_answer_for_another_client_does_not_count() {
     let mut talk = Talk::new(false);
     talk.start(None);

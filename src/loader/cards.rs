@@ -5,7 +5,7 @@ use std::io;
 
 use nix::sys::statfs::{FsType, statfs};
 
-use crate::changes::{CardPort, is_port_type};
+use super::request::{PortSet, PortTypeWord};
 use crate::error::{Error, errno_text};
 use crate::system::root::Root;
 use kernel_cmdline::PortType;
@@ -14,20 +14,34 @@ const CONFIGFS: &str = "/sys/kernel/config";
 /// CONFIGFS_MAGIC (fs/configfs/mount.c).
 const CONFIGFS_MAGIC: FsType = FsType(0x6265_6570);
 
-/// What became of one port, as [`set_mlx4_port`] has it.
-type Set<'a> = (&'a CardPort, Result<Option<bool>, Error>);
+/// A port of a card, and its type.
+type Port = (u32, PortTypeWord);
 
-/// Sets the types of the ports of one card, in this order. A port that is refused has a second try
-/// when another one changed after it: the driver keeps a refused type, so the last write sets both
-/// ports of a card that accepts only equal types (mlx4_core, set_port_type).
-pub(super) fn set_card<'a>(
-    ports: &'a [CardPort],
-    set: &mut impl FnMut(&CardPort) -> Result<Option<bool>, Error>,
-) -> Vec<Set<'a>> {
-    let mut all: Vec<Set<'a>> = ports.iter().map(|port| (port, set(port))).collect();
-    if all.iter().any(|(_, result)| *result == Ok(Some(true))) {
-        for (port, result) in all.iter_mut().filter(|(_, result)| result.is_err()) {
-            *result = set(port);
+/// Whether the text of a port's file shows this type. A port in mode auto shows the detected type.
+pub fn is_port_type(shown: &str, expected: PortType) -> bool {
+    match expected {
+        PortType::Auto => shown.starts_with("auto"),
+        _ => shown == expected.as_str(),
+    }
+}
+
+/// Sets the types of the ports of one card, in this order; one result for each.
+pub(super) fn set_port_types(root: &Root, card: &str, ports: &[Port]) -> Vec<PortSet> {
+    set_card(ports, &mut |(port, requested)| {
+        set_mlx4_port(root, card, *port, requested.0)
+    })
+}
+
+/// A port that is refused has a second try when another one changed after it: the driver keeps a
+/// refused type, so the last write sets both ports of a card that accepts only equal types
+/// (mlx4_core, set_port_type).
+fn set_card(ports: &[Port], set: &mut impl FnMut(&Port) -> PortSet) -> Vec<PortSet> {
+    let mut all: Vec<PortSet> = ports.iter().map(&mut *set).collect();
+    if all.contains(&Ok(Some(true))) {
+        for (port, result) in ports.iter().zip(&mut all) {
+            if result.is_err() {
+                *result = set(port);
+            }
         }
     }
     all
@@ -35,12 +49,7 @@ pub(super) fn set_card<'a>(
 
 /// Sets the type of one mlx4 port (drivers/net/ethernet/mellanox/mlx4/main.c, set_port_type) and
 /// reads it back. `None`: the card does not have this file (yet); `Some(false)`: it was so.
-pub(super) fn set_mlx4_port(
-    root: &Root,
-    address: &str,
-    port: u32,
-    requested: PortType,
-) -> Result<Option<bool>, Error> {
+fn set_mlx4_port(root: &Root, address: &str, port: u32, requested: PortType) -> PortSet {
     let path = format!("/sys/bus/pci/devices/{address}/mlx4_port{port}");
     let is_so = |text: &str| is_port_type(text, requested);
     let read = || match root.text(&path) {
@@ -127,7 +136,7 @@ fn is_configfs(root: &Root) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::changes::writing_order;
+    use crate::changes::{CardPort, writing_order};
     use std::fs;
 
     fn card(port1: &str) -> (tempfile::TempDir, Root) {
@@ -161,6 +170,14 @@ mod tests {
     }
 
     #[test]
+    fn auto_is_met_by_the_detected_type() {
+        assert!(is_port_type("auto (ib)", PortType::Auto));
+        assert!(!is_port_type("auto (ib)", PortType::Ib));
+        assert!(is_port_type("ib", PortType::Ib));
+        assert!(!is_port_type("", PortType::Eth));
+    }
+
+    #[test]
     fn auto_is_fulfilled_by_what_it_sensed() {
         let (_dir, root) = card("auto (ib)\n");
         assert_eq!(
@@ -169,12 +186,16 @@ mod tests {
         );
     }
 
-    fn types(ports: &[(u32, PortType)]) -> Vec<CardPort> {
+    /// The ports in the order in which they are written.
+    fn in_order(ports: &[(u32, PortType)]) -> Vec<Port> {
         let port = |(port, value): &(u32, PortType)| CardPort {
             port: *port,
             value: *value,
             step: 0,
         };
+        let mut ports: Vec<CardPort> = ports.iter().map(port).collect();
+        writing_order(&mut ports);
+        let port = |port: &CardPort| (port.port, PortTypeWord(port.value));
         ports.iter().map(port).collect()
     }
 
@@ -188,21 +209,21 @@ mod tests {
     ) -> Result<[PortType; 2], u32> {
         let mut card = before;
         let mut kept = before;
-        let mut set = |port: &CardPort| {
-            if card[port.port as usize - 1] == port.value {
+        let mut set = |(port, value): &Port| {
+            let at = *port as usize - 1;
+            if card[at] == value.0 {
                 return Ok(Some(false));
             }
-            kept[port.port as usize - 1] = port.value;
+            kept[at] = value.0;
             if !dpdp && kept[0] != kept[1] {
                 return Err(Error::new("mlx4_port", "refused"));
             }
             card = kept;
             Ok(Some(true))
         };
-        let mut ports = types(ports);
-        writing_order(&mut ports);
-        for (port, result) in set_card(&ports, &mut set) {
-            result.map_err(|_| port.port)?;
+        let ports = in_order(ports);
+        for ((port, _), result) in ports.iter().zip(set_card(&ports, &mut set)) {
+            result.map_err(|_| *port)?;
         }
         Ok(card)
     }
@@ -234,16 +255,15 @@ mod tests {
     #[test]
     fn a_refused_port_has_a_second_try_after_another_changed() {
         let mut tries = Vec::new();
-        let mut set = |port: &CardPort| {
-            tries.push(port.port);
-            match (port.port, tries.len()) {
+        let mut set = |(port, _): &Port| {
+            tries.push(*port);
+            match (*port, tries.len()) {
                 (2, 1) => Err(Error::new("mlx4_port2", "refused")),
                 _ => Ok(Some(true)),
             }
         };
-        let ports = types(&[(2, PortType::Eth), (1, PortType::Eth)]);
-        let all = set_card(&ports, &mut set);
-        assert!(all.iter().all(|(_, result)| *result == Ok(Some(true))));
+        let ports = [2, 1].map(|port| (port, PortTypeWord(PortType::Eth)));
+        assert_eq!(set_card(&ports, &mut set), [Ok(Some(true)), Ok(Some(true))]);
         assert_eq!(tries, [2, 1, 2]);
     }
 

@@ -1,0 +1,392 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! PURE: what can be requested of the loader, and whether a request is sound.
+
+use std::fmt;
+
+use kernel_cmdline::PortType;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+use crate::system::drivers::{ASYNC_PROBE, NO_BOND};
+use crate::wish::ipoib::{Autoconf, Mode};
+
+/// Longest name of a network interface in bytes (IFNAMSIZ less the NUL).
+const INTERFACE: usize = 15;
+/// Longest name of an RDMA device in bytes (IB_DEVICE_NAME_MAX less the NUL).
+const DEVICE: usize = 63;
+/// Longest host name in bytes (HOST_NAME_MAX).
+const HOST_NAME: usize = 64;
+/// Longest value of an option of a bond in bytes: a kernel command line has at most 4096.
+const VALUE: usize = 4096;
+/// The texts of default_roce_mode (gid_type_str, drivers/infiniband/core/cache.c).
+const ROCE_MODES: [&str; 2] = ["IB/RoCE v1", "RoCE v2"];
+
+/// A request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Request {
+    /// Load a module of the RDMA stack, or the driver of bonds.
+    Load {
+        module: String,
+        parameters: Vec<String>,
+    },
+    /// Probe the PCI function with this address.
+    Probe(String),
+    /// Set the types of ports of one mlx4 card, in this order.
+    PortTypes {
+        /// Bus address.
+        card: String,
+        /// Port number, from 1, and type.
+        ports: Vec<(u32, PortTypeWord)>,
+    },
+    Write(Write),
+    /// Save the index of kernel modules in /run/ibboot.
+    Index,
+}
+
+/// A write to one file of the kernel.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Write {
+    /// The transport mode of an IPoIB interface.
+    Mode {
+        interface: String,
+        mode: Mode,
+    },
+    /// A child of an IPoIB interface for this P_Key.
+    CreateChild {
+        interface: String,
+        pkey: u16,
+    },
+    /// An IPv6 setting of an interface: one of [`Autoconf::settings`].
+    Ipv6 {
+        interface: String,
+        setting: String,
+        value: String,
+    },
+    /// An option of a bond; `;` separates the addresses of a list.
+    BondOption {
+        bond: String,
+        option: String,
+        value: String,
+    },
+    /// The default RoCE mode of a port, in the spelling of configfs.
+    RoceMode {
+        device: String,
+        port: u32,
+        mode: String,
+    },
+    HostName(String),
+}
+
+/// The type of a port between the two processes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct PortTypeWord(pub PortType);
+
+impl TryFrom<String> for PortTypeWord {
+    type Error = &'static str;
+
+    fn try_from(word: String) -> std::result::Result<Self, Self::Error> {
+        PortType::parse(&word)
+            .map(PortTypeWord)
+            .ok_or("no type of a port")
+    }
+}
+
+impl From<PortType> for PortTypeWord {
+    fn from(port_type: PortType) -> PortTypeWord {
+        PortTypeWord(port_type)
+    }
+}
+
+impl From<PortTypeWord> for String {
+    fn from(word: PortTypeWord) -> String {
+        word.0.as_str().to_owned()
+    }
+}
+
+/// What became of a port: whether its type was changed; none: the card has no file for it yet.
+pub type PortSet = Result<Option<bool>>;
+
+/// What became of a request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Answer {
+    Done(Result<()>),
+    /// One result for each port of [`Request::PortTypes`].
+    Ports(Vec<PortSet>),
+}
+
+impl fmt::Display for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Request::Load { module, .. } => write!(f, "load {module}"),
+            Request::Probe(address) => write!(f, "probe {address}"),
+            Request::PortTypes { card, .. } => write!(f, "set port types of {card}"),
+            Request::Write(write) => write.fmt(f),
+            Request::Index => f.write_str("read the index of modules"),
+        }
+    }
+}
+
+impl fmt::Display for Write {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Write::Mode { interface, mode } => write!(f, "set mode {mode} of {interface}"),
+            Write::CreateChild { interface, pkey } => {
+                write!(f, "create the child of {interface} for P_Key {pkey:#06x}")
+            }
+            Write::Ipv6 {
+                interface, setting, ..
+            } => write!(f, "set IPv6 {setting} of {interface}"),
+            Write::BondOption { bond, option, .. } => write!(f, "set option {option} of {bond}"),
+            Write::RoceMode { device, port, .. } => {
+                write!(f, "set default RoCE mode of {device}/{port}")
+            }
+            Write::HostName(_) => f.write_str("set the host name"),
+        }
+    }
+}
+
+impl Request {
+    /// Whether each name is one name, and each value one that the plan can have. The error names
+    /// what is not.
+    pub fn check(&self) -> Result<()> {
+        match self {
+            Request::Load { parameters, .. } => {
+                let known = [ASYNC_PROBE, NO_BOND];
+                let mut others = parameters
+                    .iter()
+                    .filter(|one| !known.contains(&one.as_str()));
+                others
+                    .next()
+                    .map_or(Ok(()), |other| Err(refused("module parameter", other)))
+            }
+            Request::Probe(card) | Request::PortTypes { card, .. } => {
+                must(is_pci_address(card), "PCI address", card)
+            }
+            Request::Write(write) => write.check(),
+            Request::Index => Ok(()),
+        }
+    }
+}
+
+impl Write {
+    fn check(&self) -> Result<()> {
+        match self {
+            Write::Mode { interface, .. } | Write::CreateChild { interface, .. } => {
+                is_interface(interface)
+            }
+            Write::Ipv6 {
+                interface,
+                setting,
+                value,
+            } => {
+                is_interface(interface)?;
+                let all = [Autoconf::LinkLocal, Autoconf::Router].map(Autoconf::settings);
+                let mut all = all.iter().flatten();
+                let is_one = all.any(|one| *one == (setting.as_str(), value.as_str()));
+                must(is_one, "IPv6 setting", setting)
+            }
+            Write::BondOption {
+                bond,
+                option,
+                value,
+            } => {
+                is_interface(bond)?;
+                let is_plain = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_');
+                let is_one = is_name(option, DEVICE) && option.bytes().all(is_plain);
+                must(is_one, "option", option)?;
+                let is_line = value.len() <= VALUE && value.chars().all(kernel_cmdline::is_plain);
+                must(is_line, "value of an option", value)
+            }
+            Write::RoceMode { device, mode, .. } => {
+                must(is_name(device, DEVICE), "RDMA device", device)?;
+                must(ROCE_MODES.contains(&mode.as_str()), "RoCE mode", mode)
+            }
+            Write::HostName(name) => {
+                let is_plain =
+                    |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
+                let is_one = name.len() <= HOST_NAME && name.bytes().all(is_plain);
+                must(is_one && !name.is_empty(), "host name", name)
+            }
+        }
+    }
+}
+
+fn is_interface(name: &str) -> Result<()> {
+    must(is_name(name, INTERFACE), "interface name", name)
+}
+
+/// Whether the text is one name of a file.
+fn is_name(name: &str, longest: usize) -> bool {
+    let is_one = |byte: u8| byte != b'/' && !byte.is_ascii_control();
+    !matches!(name, "" | "." | "..") && name.len() <= longest && name.bytes().all(is_one)
+}
+
+/// `DOMAIN:BUS:DEVICE.FUNCTION` in hexadecimal digits (pci_setup_device, drivers/pci/probe.c).
+fn is_pci_address(text: &str) -> bool {
+    let is_number = |part: &str, from: usize, to: usize| {
+        let is_digit = |byte: u8| byte.is_ascii_hexdigit();
+        (from..=to).contains(&part.len()) && part.bytes().all(is_digit)
+    };
+    let parts: Vec<&str> = text.split([':', '.']).collect();
+    let [domain, bus, device, function] = parts.as_slice() else {
+        return false;
+    };
+    text == format!("{domain}:{bus}:{device}.{function}")
+        && is_number(domain, 4, 8)
+        && is_number(bus, 2, 2)
+        && is_number(device, 2, 2)
+        && is_number(function, 1, 1)
+}
+
+fn must(is_so: bool, what: &str, found: &str) -> Result<()> {
+    is_so.then_some(()).ok_or_else(|| refused(what, found))
+}
+
+/// The error of a request that the loader does not carry out.
+pub(super) fn refused(what: &str, found: &str) -> Error {
+    Error::new("loader", format!("{what} refused")).found(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(check: Result<()>) -> String {
+        check.map_or_else(|error| error.to_string(), |()| "ok".to_owned())
+    }
+
+    #[test]
+    fn no_name_leads_out_of_its_folder() {
+        for (name, is_one) in [
+            ("ib0", true),
+            ("ib0.8001", true),
+            ("mlx5_0", true),
+            ("", false),
+            (".", false),
+            ("..", false),
+            ("../../kernel", false),
+            ("ib0/../lo", false),
+            ("ib0\n", false),
+            ("a-name-of-16-byt", false),
+        ] {
+            let interface = || name.to_owned();
+            let mode = Mode::Datagram;
+            let bond = Write::BondOption {
+                bond: interface(),
+                option: "miimon".to_owned(),
+                value: "50".to_owned(),
+            };
+            for write in [
+                Write::Mode {
+                    interface: interface(),
+                    mode,
+                },
+                Write::CreateChild {
+                    interface: interface(),
+                    pkey: 1,
+                },
+                bond,
+            ] {
+                let expected = if is_one {
+                    "ok".to_owned()
+                } else {
+                    refused("interface name", name).to_string()
+                };
+                assert_eq!(text(Request::Write(write).check()), expected);
+            }
+        }
+    }
+
+    #[test]
+    fn only_what_the_plan_can_have_is_requested() {
+        let load = |parameter: &str| Request::Load {
+            module: "mlx5_core".to_owned(),
+            parameters: vec![parameter.to_owned()],
+        };
+        let ipv6 = |setting: &str, value: &str| {
+            Request::Write(Write::Ipv6 {
+                interface: "ib0".to_owned(),
+                setting: setting.to_owned(),
+                value: value.to_owned(),
+            })
+        };
+        let option = |option: &str, value: &str| {
+            Request::Write(Write::BondOption {
+                bond: "bond0".to_owned(),
+                option: option.to_owned(),
+                value: value.to_owned(),
+            })
+        };
+        let roce = |device: &str, mode: &str| {
+            Request::Write(Write::RoceMode {
+                device: device.to_owned(),
+                port: 1,
+                mode: mode.to_owned(),
+            })
+        };
+        for (request, expected) in [
+            (load(ASYNC_PROBE), "ok"),
+            (load(NO_BOND), "ok"),
+            (
+                load("prof_sel=9"),
+                "loader: module parameter refused: prof_sel=9",
+            ),
+            (Request::Probe("0000:dc:00.0".to_owned()), "ok"),
+            (Request::Probe("10000:dc:00.0".to_owned()), "ok"),
+            (
+                Request::Probe("0000.dc:00:0".to_owned()),
+                "loader: PCI address refused: 0000.dc:00:0",
+            ),
+            (
+                Request::Probe("../../../x".to_owned()),
+                "loader: PCI address refused: ../../../x",
+            ),
+            (ipv6("accept_ra", "1"), "ok"),
+            (
+                ipv6("forwarding", "1"),
+                "loader: IPv6 setting refused: forwarding",
+            ),
+            (
+                ipv6("accept_ra", "2"),
+                "loader: IPv6 setting refused: accept_ra",
+            ),
+            (option("arp_ip_target", "10.0.0.1;10.0.0.2"), "ok"),
+            (option("../mtu", "9"), "loader: option refused: ../mtu"),
+            (
+                option("miimon", "1\n2"),
+                "loader: value of an option refused: 1\\x0a2",
+            ),
+            (roce("rxe0", "RoCE v2"), "ok"),
+            (roce("..", "RoCE v2"), "loader: RDMA device refused: .."),
+            (
+                roce("rxe0", "RoCE v3"),
+                "loader: RoCE mode refused: RoCE v3",
+            ),
+            (Request::Write(Write::HostName("n1.hpc".to_owned())), "ok"),
+            (
+                Request::Write(Write::HostName("$(reboot)".to_owned())),
+                "loader: host name refused: $(reboot)",
+            ),
+        ] {
+            assert_eq!(text(request.check()), expected);
+        }
+    }
+
+    #[test]
+    fn a_request_has_no_path_and_no_unknown_word() {
+        let request = Request::PortTypes {
+            card: "0000:05:00.0".to_owned(),
+            ports: vec![(1, PortTypeWord(PortType::Eth))],
+        };
+        let json = r#"{"PortTypes":{"card":"0000:05:00.0","ports":[[1,"eth"]]}}"#;
+        assert_eq!(serde_json::to_string(&request).unwrap(), json);
+        assert_eq!(serde_json::from_str::<Request>(json).unwrap(), request);
+        for wrong in [
+            json.replace("eth", "fc"),
+            r#"{"Write":{"File":{"path":"/proc/sysrq-trigger","value":"b"}}}"#.to_owned(),
+        ] {
+            assert!(serde_json::from_str::<Request>(&wrong).is_err(), "{wrong}");
+        }
+    }
+}
