@@ -167,15 +167,17 @@ fn up_that_is_not_running_starts_after_the_last_cmdline_hook() {
     let script = "systemctl() { echo \"systemctl $*\"; }; DRACUT_SYSTEMD=1
         echo late; cmdline rd.ib=1; source_hook cmdline; source_hook zz-ibboot-complete; rm -r /run/ibboot
         echo early; mkdir /run/ibboot; source_hook cmdline; source_hook zz-ibboot-complete; ls /run/ibboot; rm -r /run/ibboot
-        echo ended before; mkdir /run/ibboot; sh \"$lib/ended.sh\"; source_hook cmdline; source_hook zz-ibboot-complete
-        rm -r /run/ibboot
+        echo ended before; mkdir /run/ibboot; : > /run/ibboot/result; sh \"$lib/ended.sh\"; source_hook cmdline
+        source_hook zz-ibboot-complete; ls /run/ibboot; rm -r /run/ibboot
+        echo a hook failed; source_hook cmdline; source_hook job; source_hook job; ls /run/ibboot; rm -r /run/ibboot
         echo nothing requested; cmdline ip=eth0:dhcp; mkdir /run/ibboot; source_hook cmdline
         source_hook zz-ibboot-complete; ls /run/ibboot; sh \"$lib/ended.sh\"; find /run/ibboot 2> /dev/kmsg";
     for shell in SHELLS {
         let test = format!("late, {shell:?}");
         if let Some(found) = play_in(shell, &test, script) {
             let expected = "late\nsystemctl --no-block start ibboot.service\nearly\nasked\ncomplete\nhookdir\n\
-                 ended before\nsystemctl --no-block start ibboot.service\nnothing requested\ncomplete\n";
+                 ended before\nsystemctl --no-block start ibboot.service\nasked\ncomplete\nhookdir\n\
+                 a hook failed\nsystemctl --no-block start ibboot.service\nasked\ncomplete\nhookdir\nnothing requested\ncomplete\n";
             assert_eq!(found, expected, "{test}");
         }
     }

@@ -9,6 +9,7 @@ use nix::errno::Errno;
 
 use super::Walk;
 use super::act::refuse;
+use super::naming::UDEV_DATA;
 use crate::changes::{CardPort, Change, Need, Setting, What, adopt, route_text};
 use crate::dhcp::hardware::Hardware;
 use crate::error::Error;
@@ -18,8 +19,6 @@ use crate::rdma::netlink::Rdma;
 use crate::rdma::types::NetnsMode;
 use crate::wish::bond::MODE;
 
-/// udevd creates this directory for its first device; the socket of udevd is there before udevd.
-const UDEV_DATA: &str = "/run/udev/data";
 /// Routes of a DHCP server that are named in its line of the log.
 const ROUTES_SAID: usize = 8;
 

@@ -26,7 +26,7 @@ const ETC: &str = "/etc";
 const RESOLV_CONF: &str = "resolv.conf";
 
 /// File with the path of dracut's hooks: the cmdline hook writes its `$hookdir` there.
-pub(super) const HOOKDIR: &str = "/run/ibboot/hookdir";
+const HOOKDIR: &str = "/run/ibboot/hookdir";
 
 /// Wakes dracut's queue with the file `initqueue/work`, as `/sbin/initqueue` does. Without the file
 /// the queue waits until udev has processed all events (dracut-initqueue.sh).

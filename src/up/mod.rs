@@ -17,6 +17,7 @@ mod dhcp6;
 mod dry_run;
 mod early;
 mod families;
+mod hooks;
 mod information;
 mod journal;
 mod leasing;

@@ -14,6 +14,8 @@ use crate::plan::Plan;
 use crate::system::clock::boottime_ns;
 use crate::system::root::Root;
 
+/// udevd creates this directory for its first device; the socket of udevd is there before udevd.
+pub(super) const UDEV_DATA: &str = "/run/udev/data";
 /// What udev may take for one interface. It needs milliseconds; a rule that hangs must not cost the boot.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// udev sends no rtnetlink message for an interface that keeps its name: its database is read again.
@@ -80,7 +82,7 @@ impl Naming {
 fn may_rename(root: &Root, plan: &Plan) -> bool {
     let reason = reason_to_wait(root, plan);
     match &reason {
-        Some(reason) => log::debug!("udev may rename an interface, and goes first: {reason}"),
+        Some(reason) => log::info!("udev may rename an interface, and goes first: {reason}"),
         None => log::debug!("udev renames no interface: ibboot does not wait for udev"),
     }
     reason.is_some()

@@ -10,11 +10,10 @@ mod links;
 mod rules;
 
 use std::collections::BTreeSet;
-use std::io;
 
 use kernel_cmdline::Source;
 
-use super::contract::HOOKDIR;
+use super::hooks::{self, names};
 use crate::error::{Error, Result};
 use crate::plan::Plan;
 use crate::system::root::Root;
@@ -22,33 +21,8 @@ use crate::system::root::Root;
 const CMDLINE: &str = "/proc/cmdline";
 /// In order of precedence: of two files with one name, the file in the earlier directory counts.
 const PLACES: [&str; 5] = ["/etc", "/run", "/usr/local/lib", "/usr/lib", "/lib"];
-/// systemd writes rules and .link files of system credentials (systemd.system-credentials(7)).
-const CREDENTIALS: [&str; 2] = ["/run/credentials/@system", "/run/credentials/@encrypted"];
-const OF_CREDENTIALS: [&str; 2] = ["network.link.", "udev.rules."];
 /// The stages whose hooks run after the command line is complete.
 const STAGES: [&str; 2] = ["pre-udev", "pre-trigger"];
-/// The hooks of dracut in these stages, which write no `NAME=`. ifname-genrules.sh does so for ifname=.
-const HOOKS: [&str; 19] = [
-    "block-genrules.sh",
-    "dm-pre-udev.sh",
-    "dmsquash-live-genrules.sh",
-    "fips-load-crypto.sh",
-    "ifname-genrules.sh",
-    "lldpad.sh",
-    "load-modsign-keys.sh",
-    "load-thermal.sh",
-    "mdmon-pre-udev.sh",
-    "multipathd.sh",
-    "net-genrules.sh",
-    "nfs-start-rpc.sh",
-    "parse-dm.sh",
-    "parse-md.sh",
-    "plymouth-pretrigger.sh",
-    "resume-genrules.sh",
-    "warpclock.sh",
-    "watchdog.sh",
-    "zz-ibboot-complete.sh",
-];
 
 /// A file of the machine.
 #[derive(Debug)]
@@ -68,10 +42,8 @@ struct Sources {
     rules: Vec<Text>,
     /// `.link` files that count, and all their drop-ins.
     links: Vec<Text>,
-    /// Hooks that are to run, as `STAGE/NN-NAME.sh`.
-    hooks: Vec<String>,
-    /// Names of system credentials.
-    credentials: Vec<String>,
+    /// A hook of a site that is to run, as `STAGE/NN-NAME.sh`.
+    hook: Option<String>,
 }
 
 /// Why udev goes first at a new interface; none if udev leaves the name and the settings as they are.
@@ -91,16 +63,8 @@ fn reason(sources: &Sources) -> Option<String> {
     if let Some(ifname) = &sources.ifname {
         return Some(ifname.clone());
     }
-    let is_own = |hook: &&String| {
-        let name = hook.rsplit('/').next().unwrap_or_default();
-        HOOKS.contains(&name.trim_start_matches(|c: char| c.is_ascii_digit() || c == '-'))
-    };
-    if let Some(hook) = sources.hooks.iter().find(|hook| !is_own(hook)) {
+    if let Some(hook) = &sources.hook {
         return Some(format!("{hook}: a hook that may write rules"));
-    }
-    let writes = |name: &&String| OF_CREDENTIALS.iter().any(|prefix| name.starts_with(prefix));
-    if let Some(name) = sources.credentials.iter().find(writes) {
-        return Some(format!("credential {name}"));
     }
     if sources.rules.is_empty() {
         return Some("no file of rules found".to_owned());
@@ -142,41 +106,17 @@ impl Sources {
                 }
             }
         }
-        let mut credentials = Vec::new();
-        for directory in CREDENTIALS {
-            credentials.extend(names(root, directory)?);
+        let mut hook = None;
+        for stage in STAGES {
+            hook = hook.or(hooks::of_site(root, stage)?);
         }
         Ok(Sources {
             cmdline: cmdline.map_err(|e| Error::io(CMDLINE, "cannot be read", &e))?,
             ifname: None,
             rules: texts(root, "udev/rules.d", ".rules")?,
             links,
-            hooks: hooks(root)?,
-            credentials,
+            hook,
         })
-    }
-}
-
-fn hooks(root: &Root) -> Result<Vec<String>> {
-    let hookdir = match root.text(HOOKDIR) {
-        // No initramfs of dracut.
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        text => text.map_err(|e| Error::io(HOOKDIR, "cannot be read", &e))?,
-    };
-    let mut hooks = Vec::new();
-    for stage in STAGES {
-        let names = names(root, &format!("{hookdir}/{stage}"))?.into_iter();
-        let scripts = names.filter(|name| name.ends_with(".sh"));
-        hooks.extend(scripts.map(|name| format!("{stage}/{name}")));
-    }
-    Ok(hooks)
-}
-
-/// The names in a directory; none if there is no such directory.
-fn names(root: &Root, directory: &str) -> Result<Vec<String>> {
-    match root.list(directory) {
-        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-        names => names.map_err(|e| Error::io(directory, "cannot be read", &e)),
     }
 }
 
