@@ -392,6 +392,8 @@ pub enum Phase {
     KernelStart,
     /// `ibboot up` started.
     Started,
+    /// dracut's cmdline hooks completed the command line after the start of `ibboot up`; a span.
+    Hooks,
     /// A kernel module was loaded; a span.
     Driver,
     /// A link or a server was not verified yet, for one reason; a span.

@@ -32,7 +32,7 @@ pub async fn bring_up(root: &Root, request: &mut Request, is_early: bool) -> Res
     let readers = Readers::of(root, IN_BOOT);
     let loader = Loader::default();
     let mut modules = Modules::new(&loader);
-    let mut index = None;
+    let (mut index, mut complete_ns) = (None, None);
     if is_early && !root.exists(COMPLETE) {
         // Creates the directory in which the file appears.
         Directory::open()?;
@@ -45,6 +45,7 @@ pub async fn bring_up(root: &Root, request: &mut Request, is_early: bool) -> Res
             modules.load(index, &plan::plan(request, &inventory));
         }
         modules.until(arrival::of(&root.path(COMPLETE))).await;
+        complete_ns = Some(boottime_ns());
         let complete = Request::read(root);
         for line in changed(&request.written, &complete.written) {
             log::info!("{line}");
@@ -63,6 +64,7 @@ pub async fn bring_up(root: &Root, request: &mut Request, is_early: bool) -> Res
     let plan = plan::plan(request, &inventory);
     let begun = Begun {
         started_ns,
+        complete_ns,
         readers,
         modules,
     };

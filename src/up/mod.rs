@@ -130,6 +130,8 @@ fn log_plan(plan: &Plan) {
 struct Begun<'a> {
     /// Start of the program, ns since kernel start.
     started_ns: u64,
+    /// End of the wait for dracut's cmdline hooks, ns since kernel start; none without a wait.
+    complete_ns: Option<u64>,
     readers: Option<Readers>,
     modules: modules::Modules<'a>,
 }
@@ -151,9 +153,13 @@ async fn run<'a>(
     if let Some(readers) = &begun.readers {
         readers.listen();
     }
-    let started_ns = begun.started_ns;
+    let (started_ns, complete_ns) = (begun.started_ns, begun.complete_ns);
     let mut walk = Walk::new(root, plan, index, begun)?;
     walk.journal.mark(Phase::Started, "", Some(started_ns));
+    if let Some(complete_ns) = complete_ns {
+        let journal = &mut walk.journal;
+        journal.mark_span(Phase::Hooks, "", started_ns, Some(complete_ns));
+    }
     walk.until_settled().await
 }
 
@@ -368,7 +374,8 @@ impl<'a> Walk<'a> {
         let name = &loaded.name;
         match loaded.result {
             Ok(()) => {
-                self.journal.mark_span(Phase::Driver, name, loaded.start_ns);
+                let (start, end) = (loaded.start_ns, Some(loaded.end_ns));
+                self.journal.mark_span(Phase::Driver, name, start, end);
                 ::log::info!("{name}: loaded");
             }
             Err(error) => {

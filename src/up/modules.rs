@@ -22,6 +22,8 @@ pub struct Loaded {
     pub name: String,
     /// Start of the modprobe, ns since kernel start.
     pub start_ns: u64,
+    /// Its end, ns since kernel start.
+    pub end_ns: u64,
     pub result: Result<()>,
 }
 
@@ -80,9 +82,12 @@ impl<'a> Modules<'a> {
     fn begin(&mut self, (name, parameters): Module) {
         let loader = self.loader;
         let loading = async move {
+            let start_ns = boottime_ns();
+            let result = loader.load(&name, &parameters).await;
             Loaded {
-                start_ns: boottime_ns(),
-                result: loader.load(&name, &parameters).await,
+                start_ns,
+                end_ns: boottime_ns(),
+                result,
                 name,
             }
         };
