@@ -68,6 +68,7 @@ use journal::Journal;
 use outcome::{Files, Source};
 use part::{Parts, Verdict, Wake};
 use step::{Situation, Step};
+use voice::Underway;
 
 /// How often in one turn something may be changed because of what was changed before.
 const ACTS: usize = 4;
@@ -291,6 +292,16 @@ impl<'a> Walk<'a> {
         self.parts.modules.is_loading() || facts.functions.iter().any(Function::is_initialising)
     }
 
+    fn underway(&self, facts: &Facts) -> Underway {
+        if self.parts.naming.is_waiting() {
+            Underway::Names
+        } else if self.is_loading(facts) || naming::is_udev_to_come(self.root) {
+            Underway::Drivers
+        } else {
+            Underway::Nothing
+        }
+    }
+
     fn assess(&mut self, situation: &mut Situation, facts: &Facts, report: &Report) {
         situation.is_satisfied = report.satisfied;
         situation.is_complete = report.links.iter().all(LinkReport::is_good);
@@ -461,9 +472,9 @@ impl<'a> Walk<'a> {
                 self.journal.mark(Phase::ServerAnswered, &server, at);
             }
         }
-        let is_loading = self.is_loading(facts);
+        let underway = self.underway(facts);
         self.journal.follow(report);
         let waiting = &mut self.journal.waiting;
-        waiting.log_changes(report, is_loading, facts.taken_ns);
+        waiting.log_changes(report, underway, facts.taken_ns);
     }
 }

@@ -14,6 +14,8 @@ use crate::plan::Plan;
 use crate::system::clock::boottime_ns;
 use crate::system::root::Root;
 
+/// udev works on this machine, or will.
+const UDEV_CONTROL: &str = "/run/udev/control";
 /// udevd creates this directory for its first device; the socket of udevd is there before udevd.
 pub(super) const UDEV_DATA: &str = "/run/udev/data";
 /// What udev may take for one interface. It needs milliseconds; a rule that hangs must not cost the boot.
@@ -69,6 +71,11 @@ impl Naming {
         is_over
     }
 
+    /// Something waits for udev's name in this look.
+    pub(super) fn is_waiting(&self) -> bool {
+        self.due.is_some()
+    }
+
     fn is_over(&mut self, index: u32, now_ns: u64) -> bool {
         let since = *self.since.entry(index).or_insert(now_ns);
         let is_over = u128::from(now_ns.saturating_sub(since)) >= PATIENCE.as_nanos();
@@ -77,6 +84,11 @@ impl Naming {
         }
         is_over
     }
+}
+
+/// udev has not begun to handle devices, and loads drivers when it does.
+pub(super) fn is_udev_to_come(root: &Root) -> bool {
+    root.exists(UDEV_CONTROL) && !root.exists(UDEV_DATA)
 }
 
 fn may_rename(root: &Root, plan: &Plan) -> bool {
@@ -102,7 +114,9 @@ mod tests {
     #[tokio::test]
     async fn the_time_begins_when_udev_works() {
         let mut naming = Naming::default();
+        assert!(!naming.is_waiting());
         assert!(!naming.wait("ib0", 3, false));
+        assert!(naming.is_waiting());
         assert!(naming.since.is_empty());
         assert!(!naming.wait("ib0", 3, true));
         assert!(naming.since.contains_key(&3));
