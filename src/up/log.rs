@@ -35,6 +35,8 @@ pub struct Waiting {
     splash: plymouth::Message,
     /// The verdict is known: the boot does not wait any more.
     is_over: bool,
+    /// At the last look.
+    underway: Underway,
 }
 
 /// The check of a subject that fails; times in ns since kernel start.
@@ -84,6 +86,7 @@ impl Waiting {
     /// Dates the trouble of each subject.
     fn date(&mut self, subjects: &[Subject<'_>], underway: Underway, now_ns: u64) {
         let known = std::mem::take(&mut self.troubles);
+        let before = std::mem::replace(&mut self.underway, underway);
         for subject in subjects {
             let Some(check) = subject.trouble.map(|finding| finding.check) else {
                 continue;
@@ -94,7 +97,8 @@ impl Waiting {
                 since_ns: now_ns,
                 blamed_ns: now_ns,
             });
-            if underway.may_end(check) {
+            // What has ended since the last look ended at an unknown time.
+            if underway.may_end(check) || before.may_end(check) {
                 trouble.blamed_ns = now_ns;
             }
             self.troubles.insert(subject.key.clone(), trouble);
@@ -396,7 +400,8 @@ mod tests {
         for (now_s, underway, expected) in [
             (5, Underway::Drivers, 0),
             (30, Underway::Drivers, 0),
-            (31, Underway::Nothing, 1),
+            (31, Underway::Nothing, 0),
+            (32, Underway::Nothing, 1),
         ] {
             let now_ns = now_s * SECOND;
             waiting.date(&subjects, underway, now_ns);
@@ -421,9 +426,11 @@ mod tests {
         };
         assert_eq!(blamed_s(Underway::Names, 5), 0);
         assert_eq!(blamed_s(Underway::Names, 9), 0);
+        // It may have got its name just now.
+        assert_eq!(blamed_s(Underway::Drivers, 10), 0);
         // A driver sets nothing.
-        assert_eq!(blamed_s(Underway::Drivers, 10), 1);
-        assert_eq!(blamed_s(Underway::Nothing, 12), 3);
+        assert_eq!(blamed_s(Underway::Drivers, 11), 1);
+        assert_eq!(blamed_s(Underway::Nothing, 13), 3);
     }
 
     #[test]

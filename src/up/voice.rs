@@ -156,8 +156,9 @@ pub fn usual_ns(check: Id) -> u64 {
 }
 
 /// What goes on beside the walk and may end a trouble.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Underway {
+    #[default]
     Nothing,
     /// Drivers are loading, or udev has not begun to load any.
     Drivers,
