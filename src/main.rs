@@ -13,11 +13,10 @@ use ibboot::cli::{
 };
 use ibboot::decoding;
 use ibboot::error::{Error, Kind, Result};
-use ibboot::facts::Readers;
-use ibboot::facts::reader::{self, IN_BOOT};
+use ibboot::facts::reader;
 use ibboot::handover::{self, gauges, timeline};
-use ibboot::loader::{self, Loader};
-use ibboot::plan::{self, Inventory, explain};
+use ibboot::loader;
+use ibboot::plan::explain;
 use ibboot::preflight;
 use ibboot::request::{Request, in_initramfs};
 use ibboot::status;
@@ -31,7 +30,7 @@ use ibboot::system::root::Root;
 use ibboot::system::terminal::Terminal;
 use ibboot::system::{kmsg, limit, stderr, worker};
 use ibboot::turn::{self, files::Environment};
-use ibboot::up::{self, End, claims};
+use ibboot::up::{self, claims};
 use ibboot::verify::report::{NoReport, Report};
 use ibboot::verify::{guide, monitoring};
 use log::LevelFilter;
@@ -221,7 +220,7 @@ fn bring_up(root: &Root, arguments: &UpArguments, verbose: bool) -> Result<u8> {
     if !root.is_live() {
         return Err(Error::new("--root", "up works on the running machine only").kind(Kind::Usage));
     }
-    let request = Request::read(root);
+    let mut request = Request::read(root);
     let level = if verbose {
         LevelFilter::Debug
     } else {
@@ -242,7 +241,10 @@ fn bring_up(root: &Root, arguments: &UpArguments, verbose: bool) -> Result<u8> {
             claims::hand_over(root, &request).map(|()| 0)
         };
     }
-    let end = carry_out(root, &request).inspect_err(|error| {
+    let is_early = arguments.early && in_initramfs(root);
+    let end =
+        event_loop().and_then(|events| events.block_on(up::bring_up(root, &mut request, is_early)));
+    let end = end.inspect_err(|error| {
         if request.requested_by.is_some() {
             up::stillborn(request.onfail, error);
         }
@@ -270,15 +272,6 @@ fn dry_run(root: &Root, arguments: &UpArguments, verbose: bool) -> Result<u8> {
     })?;
     let (text, code) = up::Next::look(root, &Request::read(root))?.report();
     print(&text).map(|()| code)
-}
-
-fn carry_out(root: &Root, request: &Request) -> Result<End> {
-    let readers = Readers::of(root, IN_BOOT);
-    let (events, loader) = (event_loop()?, Loader::default());
-    let modules = events.block_on(loader.index(root))?;
-    let inventory = Inventory::with(root, readers.as_ref(), modules);
-    let plan = plan::plan(request, &inventory);
-    events.block_on(up::run(root, &plan, &inventory.modules, &loader, readers))
 }
 
 /// Renews the DHCP leases of the initramfs, unless another program now owns the interfaces.

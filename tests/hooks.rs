@@ -90,7 +90,7 @@ fn plays(test: &str, script: &str, expected: &str) {
 fn nothing_is_left_without_a_request() {
     plays(
         "nothing requested",
-        "source_hook cmdline; source_hook pre-trigger; source_hook emergency; source_hook cleanup
+        "source_hook cmdline; source_hook zz-ibboot-complete; source_hook emergency; source_hook cleanup
         source_hook ended; find /run \"$hookdir\" -type f -o -type l",
         "",
     );
@@ -114,6 +114,87 @@ fn the_hooks_know_the_action_if_up_fails() {
             assert_eq!(found, expected, "{test}");
         }
     }
+}
+
+/// The arguments that may request ibboot: the unit and, without systemd, the first hook start it
+/// early for these.
+fn requesting() -> Vec<&'static str> {
+    let others = [
+        "ib.pkey",
+        "ip",
+        "bond",
+        "bridge",
+        "team",
+        "vlan",
+        "bootdev",
+        "BOOTIF",
+        "rd.driver.post",
+        "rd.driver.pre",
+    ];
+    let names = kernel_cmdline::PARAMETERS.iter().map(|known| known.name);
+    let own = names.filter(|name| name.starts_with("rd.ib") && *name != "rd.ib.kdump");
+    own.chain(others).collect()
+}
+
+#[test]
+fn up_starts_before_the_hooks_for_each_argument_that_may_request_it() {
+    let unit = include_str!("../dracut-module/50ibboot/ibboot.service");
+    let lines = unit.lines();
+    let found = lines.filter_map(|line| line.strip_prefix("ConditionKernelCommandLine=|"));
+    let mut found: Vec<&str> = found.collect();
+    let mut expected = requesting();
+    found.sort_unstable();
+    expected.sort_unstable();
+    assert_eq!(found, expected);
+    let script = format!(
+        "echo 'echo \"$ibboot_cmdline\"' > \"$lib/start.sh\"
+        for name in {} root netroot rd.neednet rd.retry rip; do cmdline \"quiet $name=1\"; source_hook early; done
+        cmdline rd.ib; source_hook early; : > /proc/cmdline; source_hook early",
+        requesting().join(" ")
+    );
+    let names = requesting().into_iter();
+    let expected: String = names.map(|name| format!("quiet {name}=1\n")).collect();
+    for shell in SHELLS {
+        let test = format!("early, {shell:?}");
+        if let Some(found) = play_in(shell, &test, &script) {
+            assert_eq!(found, format!("{expected}rd.ib\n"), "{test}");
+        }
+    }
+}
+
+#[test]
+fn up_that_is_not_running_starts_after_the_last_cmdline_hook() {
+    let script = "systemctl() { echo \"systemctl $*\"; }; DRACUT_SYSTEMD=1
+        echo late; cmdline rd.ib=1; source_hook cmdline; source_hook zz-ibboot-complete; rm -r /run/ibboot
+        echo early; mkdir /run/ibboot; source_hook cmdline; source_hook zz-ibboot-complete; ls /run/ibboot; rm -r /run/ibboot
+        echo ended before; mkdir /run/ibboot; : > /run/ibboot/result; sh \"$lib/ended.sh\"; source_hook cmdline
+        source_hook zz-ibboot-complete; ls /run/ibboot; rm -r /run/ibboot
+        echo a hook failed; source_hook cmdline; source_hook job; source_hook job; ls /run/ibboot; rm -r /run/ibboot
+        echo nothing requested; cmdline ip=eth0:dhcp; mkdir /run/ibboot; source_hook cmdline
+        source_hook zz-ibboot-complete; ls /run/ibboot; sh \"$lib/ended.sh\"; find /run/ibboot 2> /dev/kmsg";
+    for shell in SHELLS {
+        let test = format!("late, {shell:?}");
+        if let Some(found) = play_in(shell, &test, script) {
+            let expected = "late\nsystemctl --no-block start ibboot.service\nearly\nasked\ncomplete\nhookdir\n\
+                 ended before\nsystemctl --no-block start ibboot.service\nasked\ncomplete\nhookdir\n\
+                 a hook failed\nsystemctl --no-block start ibboot.service\nasked\ncomplete\nhookdir\nnothing requested\ncomplete\n";
+            assert_eq!(found, expected, "{test}");
+        }
+    }
+}
+
+#[test]
+fn up_waits_for_the_last_hook_and_reads_the_command_line_again() {
+    plays(
+        "early",
+        "mkdir -p /proc/sys/kernel; echo 6.1.0 > /proc/sys/kernel/osrelease
+        ibboot up --early & up=$!
+        while [ ! -d /run/ibboot ]; do command sleep 0.05; done
+        mkdir /etc/cmdline.d; echo rd.ib.link=x:rxe:eth0 rd.ib.timeout=1 rd.ib.onfail=reboot > /etc/cmdline.d/20-hook.conf
+        source_hook cmdline; source_hook zz-ibboot-complete
+        wait $up; echo \"exit $?\"; result | cut -d : -f 1-3",
+        "exit 1\nresult: failed reboot|rdma_rxe: kernel module is not loaded\n",
+    );
 }
 
 #[test]
@@ -157,7 +238,7 @@ fn nothing_happens_in_a_kernel_that_saves_a_dump() {
     plays(
         "dump",
         ": > /proc/vmcore; cmdline ip=10.0.0.1:::255.255.255.0::ib0:none rd.ib.onfail=reboot
-        source_hook cmdline; source_hook pre-trigger; source_hook emergency; source_hook cleanup
+        source_hook cmdline; source_hook zz-ibboot-complete; source_hook emergency; source_hook cleanup
         source_hook ended; ibboot up --claim; echo \"exit $?\"; find /run \"$hookdir\" -type f -o -type l; cat /dev/kmsg",
         "exit 2\n",
     );

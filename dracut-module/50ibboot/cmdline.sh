@@ -5,6 +5,9 @@
 # `plan --asked` writes /run/ibboot/asked: the action of the hooks if `ibboot up` dies or hangs, and
 # the deadline in seconds. With systemd, this file makes dracut's event queue run (initqueue.conf).
 
+# `ibboot up` is not running yet: zz-ibboot-complete.sh starts it.
+[ -d /run/ibboot ] || ibboot_late=1
+
 /usr/sbin/ibboot --limit 10 plan --asked
 case $? in
     0) ;;

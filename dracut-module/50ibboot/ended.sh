@@ -12,5 +12,11 @@ if [ -e /run/ibboot/asked ] && [ ! -e /run/ibboot/result ]; then
     mv /run/ibboot/result.ended /run/ibboot/result
     echo "<3>ibboot: $ibboot_reason" > /dev/kmsg
     unset ibboot_onfail ibboot_reason
+elif [ -d /run/ibboot ] && [ ! -e /run/ibboot/asked ]; then
+    # Nothing is requested yet: if a hook still requests something, zz-ibboot-complete.sh starts `ibboot up`
+    # again, whose result is another one.
+    rm -f /run/ibboot/result
+    : > /run/ibboot/ended
+    [ ! -e /run/ibboot/complete ] || rm -rf /run/ibboot
 fi
 rm -f /run/ibboot/up.pid

@@ -6,6 +6,11 @@
 # failure.
 
 if [ ! -e /run/ibboot/result ]; then
+    if [ ! -e /run/ibboot/complete ]; then
+        # A later cmdline hook failed, so zz-ibboot-complete.sh did not run.
+        : > /run/ibboot/complete
+        [ -z "$DRACUT_SYSTEMD" ] || systemctl --no-block start ibboot.service
+    fi
     # shellcheck disable=SC2034
     main_loop=0
     {

@@ -90,13 +90,15 @@ install() {
         for unit in ibboot.service ibboot-loader.socket ibboot-loader@.service; do
             inst_simple "$moddir/$unit" "$systemdsystemunitdir/$unit"
         done
-        # No pre-trigger hook: a hook would start a service, and make udev wait for it, at every
-        # boot.
         mkdir -p "$initdir$systemdsystemunitdir/sysinit.target.wants"
         ln -sf ../ibboot.service "$initdir$systemdsystemunitdir/sysinit.target.wants/ibboot.service"
+        inst_hook cmdline 99 "$moddir/zz-ibboot-complete.sh"
         inst_simple "$moddir/initqueue.conf" "$systemdsystemunitdir/dracut-initqueue.service.d/50-ibboot.conf"
     else
-        inst_hook pre-trigger 10 "$moddir/pre-trigger.sh"
+        # udevd, which names interfaces, starts before this stage.
+        inst_hook pre-trigger 10 "$moddir/zz-ibboot-complete.sh"
+        inst_hook cmdline 00 "$moddir/early.sh"
+        inst_simple "$moddir/start.sh" /usr/lib/ibboot/start.sh
     fi
     return 0
 }

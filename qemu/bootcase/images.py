@@ -11,6 +11,7 @@ from . import debian
 from .paths import GUEST, PROJECT, QEMU_DIR, TARGET, Failed, cached, digest, remove, run
 
 IMAGE_STEPS = QEMU_DIR / "image"
+SCRIPTS = QEMU_DIR / "bench-cases" / "scripts"
 DRACUT_MODULE = PROJECT / "dracut-module" / "50ibboot"
 ROOT_UNITS = [PROJECT / "dracut-module" / name for name in ("ibboot-check.service", "ibboot-lease.service")]
 SYSUSERS = PROJECT / "dracut-module" / "ibboot.sysusers"
@@ -47,6 +48,8 @@ class Flavour:
     storage: str | None = None
     # As built by kdump.
     dump: bool = False
+    # A program of the benchmark: a dracut module of SCRIPTS, without its number.
+    script: str | None = None
 
 
 def binary():
@@ -73,6 +76,8 @@ def dracut_arguments(flavour):
         modules += " ibboot"
     if flavour.test:
         modules += " ibboot-test"
+    if flavour.script:
+        modules += f" {flavour.script}"
     # An image with ibboot gets these drivers from its module.
     more = f" {flavour.drivers}" if flavour.drivers and not flavour.ibboot else ""
     words = ["--modules", modules, "--drivers", drivers + more, "--filesystems", "ext4"]
@@ -97,6 +102,8 @@ def initramfs(release, flavour, site=None):
         parts.append(GUEST / "99ibboot-test")
     if flavour.storage:
         parts.append(GUEST / "90kernel-network-modules")
+    if flavour.script:
+        parts.append(SCRIPTS)
     if site:
         parts.append(site)
     # mkdumprd of kdump-utils sets this for dracut's modules.
@@ -118,6 +125,8 @@ def initramfs(release, flavour, site=None):
             shutil.copytree(GUEST / "99ibboot-test", work / "modules" / "99ibboot-test")
         if flavour.storage:
             shutil.copytree(GUEST / "90kernel-network-modules", work / "modules" / "90kernel-network-modules")
+        if flavour.script:
+            shutil.copytree(SCRIPTS, work / "modules", dirs_exist_ok=True)
         if site:
             shutil.copytree(site, work / "modprobe.d", dirs_exist_ok=True)
         (work / "conf").write_text(conf)
@@ -152,6 +161,8 @@ def flavour_name(flavour):
         words.append(flavour.network)
     if flavour.dump:
         words.append("dump")
+    if flavour.script:
+        words.append(flavour.script)
     return "-".join(words)
 
 

@@ -53,6 +53,8 @@ pub const HOLD: &str = "hold";
 /// Exists if a link or network is requested. Tells the hooks what to do if `up` dies or hangs:
 /// [`asked`].
 pub const ASKED: &str = "asked";
+/// File that says that dracut's hooks have completed the command line.
+pub const COMPLETE: &str = "/run/ibboot/complete";
 /// The verdict that dracut's hooks read: [`Outcome`].
 pub const RESULT: &str = "result";
 
@@ -396,6 +398,8 @@ pub enum Phase {
     KernelStart,
     /// `ibboot up` started.
     Started,
+    /// dracut's cmdline hooks completed the command line after the start of `ibboot up`; a span.
+    Hooks,
     /// A kernel module was loaded; a span.
     Driver,
     /// A link or a server was not verified yet, for one reason; a span.

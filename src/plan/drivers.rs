@@ -7,11 +7,11 @@ use std::collections::BTreeSet;
 use kernel_cmdline::{PciAddress, Selector, is_rdma_module};
 
 use super::{Action, Draft, IB_CORE, PciFunction, Refusal, Step};
-use crate::facts::functions::PciId;
 use crate::rdma::types::NetnsMode;
 use crate::request::Required;
 use crate::system::drivers::{self, ASYNC_PROBE, Fabric, NO_BOND};
 use crate::system::modules::{Found, Index};
+use crate::system::pci::PciId;
 use crate::wish::expectation::ModuleWish;
 use crate::wish::origin::{Origin, Requested};
 

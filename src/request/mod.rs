@@ -31,7 +31,7 @@ use crate::wish::origin::{Origin, Requested, origin, requested};
 use crate::wish::storage;
 
 pub use dump::Dump;
-pub use written::{Known, Written};
+pub use written::{Known, Written, changed};
 
 /// Deadline if neither `rd.ib.timeout=` nor `rd.retry=` gives one: dracut's default.
 const TIMEOUT: Duration = Duration::from_secs(180);

@@ -31,6 +31,21 @@ pub struct Written {
     pub known: Known,
 }
 
+/// One line for each argument that is only `after` or only `before` dracut's hooks have run.
+pub fn changed(before: &[Written], after: &[Written]) -> Vec<String> {
+    let line = |written: &Written, what: &str| {
+        let origin = &written.origin;
+        format!("{}:{}: {origin}: {what}", origin.source, origin.column)
+    };
+    let is_in = |all: &[Written], one: &Written| all.iter().any(|known| known.origin == one.origin);
+    let added = after.iter().filter(|written| !is_in(before, written));
+    let removed = before.iter().filter(|written| !is_in(after, written));
+    added
+        .map(|written| line(written, "added by a hook of this image"))
+        .chain(removed.map(|written| line(written, "removed by a hook of this image")))
+        .collect()
+}
+
 /// The arguments that may be given several times; of the others the last one counts.
 const REPEATED: &[&str] = &[
     "bond",
@@ -169,7 +184,31 @@ pub(super) fn written(sources: &[Source<'_>], arguments: &Arguments<'_>) -> Vec<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kernel_cmdline::PARAMETERS;
+    use kernel_cmdline::{PARAMETERS, Source, parse};
+
+    fn written_in(files: &[(&str, &str)]) -> Vec<Written> {
+        let sources: Vec<Source<'_>> = files
+            .iter()
+            .map(|(path, text)| Source::new(path, text.as_bytes()))
+            .collect();
+        written(&sources, &parse(&sources))
+    }
+
+    #[test]
+    fn an_argument_of_a_hook_is_named_with_its_file() {
+        let kernel = ("/proc/cmdline", "quiet ip=ib0:dhcp");
+        let image = ("/etc/cmdline.d/10-image.conf", "rd.ib.timeout=90");
+        let hook = ("/etc/cmdline.d/20-hook.conf", "x=1 rd.ib.mode=connected");
+        let before = written_in(&[image, kernel]);
+        assert_eq!(changed(&before, &before), Vec::<String>::new());
+        assert_eq!(
+            changed(&before, &written_in(&[hook, kernel])),
+            [
+                "/etc/cmdline.d/20-hook.conf:5: rd.ib.mode=connected: added by a hook of this image",
+                "/etc/cmdline.d/10-image.conf:1: rd.ib.timeout=90: removed by a hook of this image",
+            ]
+        );
+    }
 
     #[test]
     fn the_arguments_that_may_be_repeated_are_those_of_the_table() {

@@ -3,6 +3,7 @@
 //! manager, workers, the decoder.
 
 pub mod alarm;
+pub mod arrival;
 pub mod blacklist;
 pub mod clock;
 pub mod confine;

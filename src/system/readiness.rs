@@ -11,6 +11,7 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
 use crate::system::alarm::Timer;
+use crate::system::arrival::Names;
 use crate::system::worker::Ear;
 
 /// A value that owns one open descriptor for its whole lifetime.
@@ -22,6 +23,8 @@ pub unsafe trait OwnsDescriptor: AsRawFd {}
 
 // SAFETY: Timer holds a TimerFd, which owns its descriptor and never replaces it.
 unsafe impl OwnsDescriptor for Timer {}
+// SAFETY: Names holds an Inotify, which owns its descriptor and never replaces it.
+unsafe impl OwnsDescriptor for Names {}
 // SAFETY: Ear holds an OwnedFd in a private field, which nothing replaces.
 unsafe impl OwnsDescriptor for Ear {}
 // SAFETY: the standard library's socket is also an OwnedFd.

@@ -71,7 +71,8 @@ impl Walk<'_> {
         let (expectation, plan) = (self.expectation.clone(), self.plan);
         let mut expected = Expected::new(&plan.steps, &expectation, facts);
         let mut ground = Ground::read(self.root, self.index, &expected, facts);
-        self.parts.naming.begin(&mut ground.unnamed);
+        let naming = &mut self.parts.naming;
+        naming.begin(self.root, self.plan, &mut ground.unnamed);
         self.grant(&mut expected, &mut ground).await;
         let done = &mut self.tried.done;
         done.record_right_port_types(&expected, facts, &ground);

@@ -11,6 +11,7 @@ use tokio::time::Instant;
 
 use super::Walk;
 use super::act::refuse;
+use super::naming::UDEV_DATA;
 use super::writes::{self, Written};
 use crate::changes::{CardPort, Change, Need, Setting, What, adopt, route_text};
 use crate::dhcp::hardware::Hardware;
@@ -77,7 +78,11 @@ impl Walk<'_> {
                 }
                 // The loader makes these.
                 What::PortTypes(_) | What::RoceMode { .. } => Applied::Same,
-                What::AwaitName => self.parts.naming.wait(&change.object, change.index).into(),
+                What::AwaitName => {
+                    let is_working = self.root.exists(UDEV_DATA);
+                    let naming = &mut self.parts.naming;
+                    naming.wait(&change.object, change.index, is_working).into()
+                }
                 What::Claim(address) => self.claim(change, *address),
                 What::Yield { address, owner } => self.yield_address(change, *address, owner).await,
                 What::Set(setting) => self.set(change, setting, &mut suggested).await,

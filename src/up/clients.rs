@@ -265,7 +265,7 @@ impl<C: Lessee> Clients<C> {
                     log::warn!("{interface}: {}: not used: {left_out}", C::PROTOCOL);
                 }
             }
-            journal.mark_span(C::PHASE, interface, running.began_ns);
+            journal.mark_span(C::PHASE, interface, running.began_ns, None);
             running.is_marked = true;
         }
         news.lost

@@ -4,6 +4,7 @@
 use std::fmt::Write as _;
 
 use super::log_plan;
+use super::naming::Naming;
 use crate::changes::{Done, Expected, Ground, What, changes};
 use crate::error::{Kind, Result};
 use crate::facts::reader::ONCE;
@@ -35,7 +36,8 @@ impl Next {
         let facts = Facts::gather(root, readers.as_ref(), &names, expectation.depth());
         let facts = facts.answering();
         let expected = Expected::new(&plan.steps, expectation, &facts);
-        let ground = Ground::read(root, &inventory.modules, &expected, &facts);
+        let mut ground = Ground::read(root, &inventory.modules, &expected, &facts);
+        Naming::default().begin(root, &plan, &mut ground.unnamed);
         let changes = changes(&expected, &facts, &ground, &Done::default());
         let loads = plan.steps.iter().filter_map(|step| match &step.action {
             Action::LoadModule {

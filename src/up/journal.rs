@@ -73,13 +73,13 @@ impl Journal {
         }
     }
 
-    /// Marks a span that ends now; its start in ns since kernel start.
-    pub fn mark_span(&mut self, phase: Phase, object: &str, start_ns: u64) {
+    /// Marks a span; its start and its end (none: now) in ns since kernel start.
+    pub fn mark_span(&mut self, phase: Phase, object: &str, start_ns: u64, end_ns: Option<u64>) {
         self.marks.push(Mark {
             phase,
             object: object.to_owned(),
             start_ns,
-            end_ns: Some(boottime_ns()),
+            end_ns: Some(end_ns.unwrap_or_else(boottime_ns)),
             ..Mark::default()
         });
     }

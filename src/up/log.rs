@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::progress::{Need, blocking, progress};
-use super::voice::{self, Subject};
+use super::voice::{self, Subject, Underway};
 use crate::error::printable;
 use crate::system::clock::{SECOND, boottime_ns};
 use crate::system::{notify::Manager, plymouth};
@@ -35,6 +35,8 @@ pub struct Waiting {
     splash: plymouth::Message,
     /// The verdict is known: the boot does not wait any more.
     is_over: bool,
+    /// At the last look.
+    underway: Underway,
 }
 
 /// The check of a subject that fails; times in ns since kernel start.
@@ -42,7 +44,7 @@ pub struct Waiting {
 struct Trouble {
     check: Id,
     since_ns: u64,
-    /// From when on the trouble counts as unusual: not while a driver loads that may end it.
+    /// From when on the trouble counts as unusual: not while something is underway that may end it.
     blamed_ns: u64,
 }
 
@@ -72,19 +74,19 @@ impl Brake {
 }
 
 impl Waiting {
-    /// Logs what changed. While drivers are loading, nothing that a driver may still bring is a
-    /// fault.
-    pub fn log_changes(&mut self, report: &Report, is_loading: bool, now_ns: u64) {
+    /// Logs what changed. Nothing that may still end by what is underway is a fault.
+    pub fn log_changes(&mut self, report: &Report, underway: Underway, now_ns: u64) {
         let subjects = Subject::all(report);
-        self.date(&subjects, is_loading, now_ns);
+        self.date(&subjects, underway, now_ns);
         for (level, line) in self.news(&subjects, now_ns) {
             log::log!(level, "{line}");
         }
     }
 
     /// Dates the trouble of each subject.
-    fn date(&mut self, subjects: &[Subject<'_>], is_loading: bool, now_ns: u64) {
+    fn date(&mut self, subjects: &[Subject<'_>], underway: Underway, now_ns: u64) {
         let known = std::mem::take(&mut self.troubles);
+        let before = std::mem::replace(&mut self.underway, underway);
         for subject in subjects {
             let Some(check) = subject.trouble.map(|finding| finding.check) else {
                 continue;
@@ -95,7 +97,8 @@ impl Waiting {
                 since_ns: now_ns,
                 blamed_ns: now_ns,
             });
-            if is_loading && voice::is_of_driver(check) {
+            // What has ended since the last look ended at an unknown time.
+            if underway.may_end(check) || before.may_end(check) {
                 trouble.blamed_ns = now_ns;
             }
             self.troubles.insert(subject.key.clone(), trouble);
@@ -287,7 +290,7 @@ mod tests {
 
     fn news(waiting: &mut Waiting, links: &[LinkReport], now_ns: u64) -> Vec<String> {
         let subjects: Vec<Subject<'_>> = links.iter().map(Subject::of_link).collect();
-        waiting.date(&subjects, false, now_ns);
+        waiting.date(&subjects, Underway::Nothing, now_ns);
         texts(waiting.news(&subjects, now_ns))
     }
 
@@ -394,13 +397,40 @@ mod tests {
         )];
         let subjects: Vec<Subject<'_>> = gone.iter().map(Subject::of_link).collect();
         let mut waiting = Waiting::default();
-        for (now_s, is_loading, expected) in [(5, true, 0), (30, true, 0), (31, false, 1)] {
+        for (now_s, underway, expected) in [
+            (5, Underway::Drivers, 0),
+            (30, Underway::Drivers, 0),
+            (31, Underway::Nothing, 0),
+            (32, Underway::Nothing, 1),
+        ] {
             let now_ns = now_s * SECOND;
-            waiting.date(&subjects, is_loading, now_ns);
+            waiting.date(&subjects, underway, now_ns);
             assert_eq!(waiting.blamed_ns(&subjects[0], now_ns), expected * SECOND);
             let age_ns = waiting.age_ns(&subjects[0], now_ns);
             assert_eq!(age_ns, (now_s - 5) * SECOND, "it lasts all the same");
         }
+    }
+
+    #[test]
+    fn an_interface_that_waits_for_its_name_is_not_blamed() {
+        let down = [link(
+            "ib0",
+            Some("mlx5_0/1"),
+            Finding::failed(Id::IpoibUp, "down", "up"),
+        )];
+        let subjects: Vec<Subject<'_>> = down.iter().map(Subject::of_link).collect();
+        let mut waiting = Waiting::default();
+        let mut blamed_s = |underway, now_s| {
+            waiting.date(&subjects, underway, now_s * SECOND);
+            waiting.blamed_ns(&subjects[0], now_s * SECOND) / SECOND
+        };
+        assert_eq!(blamed_s(Underway::Names, 5), 0);
+        assert_eq!(blamed_s(Underway::Names, 9), 0);
+        // It may have got its name just now.
+        assert_eq!(blamed_s(Underway::Drivers, 10), 0);
+        // A driver sets nothing.
+        assert_eq!(blamed_s(Underway::Drivers, 11), 1);
+        assert_eq!(blamed_s(Underway::Nothing, 13), 3);
     }
 
     #[test]
@@ -413,7 +443,7 @@ mod tests {
         let subjects: Vec<Subject<'_>> = silent.iter().map(Subject::of_link).collect();
         let mut waiting = Waiting::default();
         for now_s in [5, 30] {
-            waiting.date(&subjects, true, now_s * SECOND);
+            waiting.date(&subjects, Underway::Drivers, now_s * SECOND);
         }
         let age_ns = waiting.blamed_ns(&subjects[0], 30 * SECOND);
         assert_eq!(age_ns, 25 * SECOND);
@@ -460,7 +490,7 @@ mod tests {
         );
         let (found, expectation) = report(vec![optional.clone(), needed], None);
         let mut waiting = Waiting::default();
-        waiting.date(&Subject::all(&found), false, SECOND);
+        waiting.date(&Subject::all(&found), Underway::Nothing, SECOND);
         let words = |report: &Report, expectation: &Expectation| {
             texts(waiting.last_words(report, expectation, 4 * SECOND))
         };
@@ -523,7 +553,7 @@ mod tests {
             None,
             Finding::failed(Id::PortState, "INIT", "ACTIVE"),
         );
-        waiting.date(&[Subject::of_link(&state)], false, SECOND);
+        waiting.date(&[Subject::of_link(&state)], Underway::Nothing, SECOND);
         assert_eq!(
             waiting.due(seconds(10), 4 * SECOND),
             seconds(7),

@@ -15,7 +15,9 @@ mod contract;
 mod dhcp;
 mod dhcp6;
 mod dry_run;
+mod early;
 mod families;
+mod hooks;
 mod information;
 mod journal;
 mod leasing;
@@ -27,10 +29,12 @@ mod part;
 mod probing;
 mod progress;
 mod rejoin;
+mod renaming;
 mod servers;
 mod speaker;
 mod step;
 pub use dry_run::Next;
+pub use early::bring_up;
 pub use outcome::stillborn;
 pub mod taken;
 mod tries;
@@ -67,6 +71,7 @@ use journal::Journal;
 use outcome::{Files, Source};
 use part::{Parts, Verdict, Wake};
 use step::{Situation, Step};
+use voice::Underway;
 
 /// How often in one turn something may be changed because of what was changed before.
 const ACTS: usize = 4;
@@ -127,13 +132,23 @@ fn log_plan(plan: &Plan) {
     }
 }
 
-/// Carries `plan` out.
-pub async fn run(
-    root: &Root,
-    plan: &Plan,
-    index: &Index,
-    loader: &Loader,
+/// What began before the plan was complete.
+#[derive(Debug)]
+struct Begun<'a> {
+    /// Start of the program, ns since kernel start.
+    started_ns: u64,
+    /// End of the wait for dracut's cmdline hooks, ns since kernel start; none without a wait.
+    complete_ns: Option<u64>,
     readers: Option<Readers>,
+    modules: modules::Modules<'a>,
+}
+
+/// Carries `plan` out.
+async fn run<'a>(
+    root: &'a Root,
+    plan: &'a Plan,
+    index: &'a Index,
+    begun: Begun<'a>,
 ) -> Result<End> {
     log_plan(plan);
     if plan.requested_by.is_none() {
@@ -142,11 +157,16 @@ pub async fn run(
             report: None,
         });
     }
-    if let Some(readers) = &readers {
+    if let Some(readers) = &begun.readers {
         readers.listen();
     }
-    let mut walk = Walk::new(root, plan, index, loader, readers)?;
-    walk.journal.mark(Phase::Started, "", None);
+    let (started_ns, complete_ns) = (begun.started_ns, begun.complete_ns);
+    let mut walk = Walk::new(root, plan, index, begun)?;
+    walk.journal.mark(Phase::Started, "", Some(started_ns));
+    if let Some(complete_ns) = complete_ns {
+        let journal = &mut walk.journal;
+        journal.mark_span(Phase::Hooks, "", started_ns, Some(complete_ns));
+    }
     walk.until_settled().await
 }
 
@@ -173,10 +193,10 @@ impl<'a> Walk<'a> {
         root: &'a Root,
         plan: &'a Plan,
         index: &'a Index,
-        loader: &'a Loader,
-        readers: Option<Readers>,
+        mut begun: Begun<'a>,
     ) -> Result<Walk<'a>> {
         let files = Files::open()?;
+        begun.modules.load(index, plan);
         // What an earlier run was granted is asked for first: no more than a wish.
         let known = crate::handover::leases(root).unwrap_or_else(|error| {
             ::log::debug!("{error}");
@@ -190,13 +210,13 @@ impl<'a> Walk<'a> {
             root,
             plan,
             index,
-            loader,
+            loader: begun.modules.loader(),
             // The root file system is mounted after the walk, over what the walk brought up.
             expectation: Expectation {
                 root: None,
                 ..plan.expectation.clone()
             },
-            readers,
+            readers: begun.readers,
             memory: Memory::default(),
             looked: Instant::now(),
             rdma: None,
@@ -205,9 +225,9 @@ impl<'a> Walk<'a> {
             ages: Ages::default(),
             families: families::Families::default(),
             parts: Parts {
-                modules: modules::Modules::load(loader, index, plan),
-                probing: probing::Probing::new(loader),
-                writes: writes::Writes::new(loader),
+                probing: probing::Probing::new(begun.modules.loader()),
+                writes: writes::Writes::new(begun.modules.loader()),
+                modules: begun.modules,
                 watch: watch::Watch::open(),
                 naming: naming::Naming::default(),
                 speakers: speaker::Speakers::default(),
@@ -277,6 +297,16 @@ impl<'a> Walk<'a> {
     /// A driver is loading, or initialises HCAs.
     fn is_loading(&self, facts: &Facts) -> bool {
         self.parts.modules.is_loading() || facts.functions.iter().any(Function::is_initialising)
+    }
+
+    fn underway(&self, facts: &Facts) -> Underway {
+        if self.parts.naming.is_waiting() {
+            Underway::Names
+        } else if self.is_loading(facts) || naming::is_udev_to_come(self.root) {
+            Underway::Drivers
+        } else {
+            Underway::Nothing
+        }
     }
 
     fn assess(&mut self, situation: &mut Situation, facts: &Facts, report: &Report) {
@@ -365,7 +395,8 @@ impl<'a> Walk<'a> {
         let name = &loaded.name;
         match loaded.result {
             Ok(()) => {
-                self.journal.mark_span(Phase::Driver, name, loaded.start_ns);
+                let (start, end) = (loaded.start_ns, Some(loaded.end_ns));
+                self.journal.mark_span(Phase::Driver, name, start, end);
                 ::log::info!("{name}: loaded");
             }
             Err(error) => {
@@ -453,9 +484,9 @@ impl<'a> Walk<'a> {
                 self.journal.mark(Phase::ServerAnswered, &server, at);
             }
         }
-        let is_loading = self.is_loading(facts);
+        let underway = self.underway(facts);
         self.journal.follow(report);
         let waiting = &mut self.journal.waiting;
-        waiting.log_changes(report, is_loading, facts.taken_ns);
+        waiting.log_changes(report, underway, facts.taken_ns);
     }
 }

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Loads the kernel modules of the plan in parallel, in up to three stages.
 
+use std::collections::{BTreeSet, VecDeque};
+use std::pin::pin;
+
 use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt};
@@ -19,6 +22,8 @@ pub struct Loaded {
     pub name: String,
     /// Start of the modprobe, ns since kernel start.
     pub start_ns: u64,
+    /// Its end, ns since kernel start.
+    pub end_ns: u64,
     pub result: Result<()>,
 }
 
@@ -29,45 +34,73 @@ type Module = (String, Vec<String>);
 #[derive(Debug)]
 pub struct Modules<'a> {
     loader: &'a Loader,
+    /// Every module of [`Modules::load`].
+    known: BTreeSet<String>,
     running: FuturesUnordered<LocalBoxFuture<'a, Loaded>>,
-    /// The stages that are loaded after the running modprobes, the next one last.
-    later: Vec<Vec<Module>>,
+    /// The stages that are loaded after the running modprobes, the next one first.
+    later: VecDeque<Vec<Module>>,
     ended: Vec<Loaded>,
 }
 
 impl<'a> Modules<'a> {
-    /// Begins to load the first stage.
-    pub fn load(loader: &'a Loader, index: &Index, plan: &Plan) -> Modules<'a> {
-        let mut modules = Modules {
+    /// No modules.
+    pub fn new(loader: &'a Loader) -> Modules<'a> {
+        Modules {
             loader,
+            known: BTreeSet::new(),
             running: FuturesUnordered::new(),
-            later: stages(plan, index).into_iter().rev().collect(),
+            later: VecDeque::new(),
             ended: Vec::new(),
-        };
-        modules.go_on();
-        modules
+        }
     }
 
-    fn begin(&mut self, some: Vec<Module>) {
+    /// What loads the modules.
+    pub fn loader(&self) -> &'a Loader {
+        self.loader
+    }
+
+    /// Begins to load the modules of `plan` that no earlier plan had, after those of earlier plans.
+    pub fn load(&mut self, index: &Index, plan: &Plan) {
+        for mut stage in stages(plan, index) {
+            stage.retain(|(name, _)| self.known.insert(name.clone()));
+            self.later.push_back(stage);
+        }
+        self.go_on();
+    }
+
+    /// Loads modules until `event` is there.
+    pub async fn until(&mut self, event: impl Future<Output = ()>) {
+        let mut event = pin!(event);
+        loop {
+            tokio::select! {
+                () = &mut event => return,
+                _ = self.changed() => {}
+            }
+        }
+    }
+
+    fn begin(&mut self, (name, parameters): Module) {
         let loader = self.loader;
-        let load = |(name, parameters): Module| {
-            let loading = async move {
-                Loaded {
-                    start_ns: boottime_ns(),
-                    result: loader.load(&name, &parameters).await,
-                    name,
-                }
-            };
-            loading.boxed_local()
+        let loading = async move {
+            let start_ns = boottime_ns();
+            let result = loader.load(&name, &parameters).await;
+            Loaded {
+                start_ns,
+                end_ns: boottime_ns(),
+                result,
+                name,
+            }
         };
-        self.running.extend(some.into_iter().map(load));
+        self.running.push(loading.boxed_local());
     }
 
     fn go_on(&mut self) {
         while self.running.is_empty()
-            && let Some(stage) = self.later.pop()
+            && let Some(stage) = self.later.pop_front()
         {
-            self.begin(stage);
+            for module in stage {
+                self.begin(module);
+            }
         }
     }
 
@@ -159,5 +192,27 @@ mod tests {
         let [first, second, last] = order("rd.ib=1");
         assert_eq!((first, second), (Vec::new(), Vec::new()));
         assert!(last.contains(&"mlx5_ib".to_owned()), "{last:?}");
+    }
+
+    #[tokio::test]
+    async fn a_second_plan_loads_only_what_the_first_one_did_not() {
+        let sys = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sys/fresh-node");
+        let root = Root::new(sys);
+        let inventory = Inventory::read(&root).unwrap();
+        let loader = Loader::default();
+        let mut modules = Modules::new(&loader);
+        let mut begun = |cmdline: &str| {
+            let plan = plan(&Request::from_text(cmdline), &inventory);
+            modules.load(&inventory.modules, &plan);
+            let later = modules.later.iter().map(Vec::len);
+            (modules.running.len(), later.sum::<usize>())
+        };
+        let (first, _) = begun("rd.driver.post=mlx5_ib rd.ib=1");
+        assert!(first > 0);
+        assert_eq!(begun("rd.driver.post=mlx5_ib rd.ib=1"), (first, 0));
+        let more = "rd.driver.post=mlx5_ib,ib_umad rd.ib=1 ip=ib0:dhcp";
+        let (running, later) = begun(more);
+        // They follow the running modprobes.
+        assert_eq!((running, later), (first, 2), "{:?}", modules.later);
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! udev names an interface before anything is done to it. Kernels before 6.2 do not rename an interface
-//! that is up (net/core/dev.c, dev_change_name: EBUSY), later ones rename it while it is in use.
+//! udev names an interface before anything is done to it, if udev may rename one (`renaming`). Kernels
+//! before 6.2 do not rename an interface that is up (net/core/dev.c, dev_change_name: EBUSY), later
+//! ones rename it while it is in use.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -8,8 +9,15 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::part::Part;
+use super::renaming::reason_to_wait;
+use crate::plan::Plan;
 use crate::system::clock::boottime_ns;
+use crate::system::root::Root;
 
+/// udev works on this machine, or will.
+const UDEV_CONTROL: &str = "/run/udev/control";
+/// udevd creates this directory for its first device; the socket of udevd is there before udevd.
+pub(super) const UDEV_DATA: &str = "/run/udev/data";
 /// What udev may take for one interface. It needs milliseconds; a rule that hangs must not cost the boot.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// udev sends no rtnetlink message for an interface that keeps its name: its database is read again.
@@ -18,6 +26,8 @@ const LOOK: Duration = Duration::from_millis(50);
 /// Whose turn it is at each interface.
 #[derive(Debug, Default)]
 pub struct Naming {
+    /// Whether udev may rename an interface; none while there was no interface without udev's name.
+    may_rename: Option<bool>,
     /// Interface index: since when udev is waited for, in nanoseconds of CLOCK_BOOTTIME.
     since: BTreeMap<u32, u64>,
     /// Interface indices for which udev is not waited for any longer.
@@ -26,17 +36,31 @@ pub struct Naming {
 }
 
 impl Naming {
-    /// A new look begins, which found these interfaces without udev's name: those that were given up
-    /// count as named.
-    pub(super) fn begin(&mut self, unnamed: &mut BTreeSet<u32>) {
+    /// A new look begins, which found these interfaces without udev's name: those that udev will not
+    /// rename or that were given up count as named.
+    pub(super) fn begin(&mut self, root: &Root, plan: &Plan, unnamed: &mut BTreeSet<u32>) {
+        if !unnamed.is_empty() {
+            let may_rename = self
+                .may_rename
+                .get_or_insert_with(|| may_rename(root, plan));
+            unnamed.retain(|_| *may_rename);
+        }
+        self.count(unnamed);
+    }
+
+    fn count(&mut self, unnamed: &mut BTreeSet<u32>) {
         self.due = None;
         unnamed.retain(|index| !self.given_up.contains(index));
         self.since.retain(|index, _| unnamed.contains(index));
     }
 
-    /// Something is to be done to this interface. True: its time is over, and it is ours now.
-    pub(super) fn wait(&mut self, name: &str, index: u32) -> bool {
+    /// Something is to be done to this interface. True: its time is over, and it is ours now. The
+    /// time begins when udev works.
+    pub(super) fn wait(&mut self, name: &str, index: u32, is_working: bool) -> bool {
         self.due = Some(Instant::now() + LOOK);
+        if !is_working {
+            return false;
+        }
         let is_over = self.is_over(index, boottime_ns());
         if is_over {
             log::warn!(
@@ -47,6 +71,11 @@ impl Naming {
         is_over
     }
 
+    /// Something waits for udev's name in this look.
+    pub(super) fn is_waiting(&self) -> bool {
+        self.due.is_some()
+    }
+
     fn is_over(&mut self, index: u32, now_ns: u64) -> bool {
         let since = *self.since.entry(index).or_insert(now_ns);
         let is_over = u128::from(now_ns.saturating_sub(since)) >= PATIENCE.as_nanos();
@@ -55,6 +84,20 @@ impl Naming {
         }
         is_over
     }
+}
+
+/// udev has not begun to handle devices, and loads drivers when it does.
+pub(super) fn is_udev_to_come(root: &Root) -> bool {
+    root.exists(UDEV_CONTROL) && !root.exists(UDEV_DATA)
+}
+
+fn may_rename(root: &Root, plan: &Plan) -> bool {
+    let reason = reason_to_wait(root, plan);
+    match &reason {
+        Some(reason) => log::info!("udev may rename an interface, and goes first: {reason}"),
+        None => log::debug!("udev renames no interface: ibboot does not wait for udev"),
+    }
+    reason.is_some()
 }
 
 impl Part for Naming {
@@ -68,13 +111,24 @@ impl Part for Naming {
 mod tests {
     use super::*;
 
+    #[tokio::test]
+    async fn the_time_begins_when_udev_works() {
+        let mut naming = Naming::default();
+        assert!(!naming.is_waiting());
+        assert!(!naming.wait("ib0", 3, false));
+        assert!(naming.is_waiting());
+        assert!(naming.since.is_empty());
+        assert!(!naming.wait("ib0", 3, true));
+        assert!(naming.since.contains_key(&3));
+    }
+
     #[test]
     fn each_interface_is_left_to_udev_for_two_seconds_at_most() {
         const S: u64 = 1_000_000_000;
         let mut naming = Naming::default();
         let unnamed = |naming: &mut Naming, found: &[u32]| -> Vec<u32> {
             let mut found = found.iter().copied().collect();
-            naming.begin(&mut found);
+            naming.count(&mut found);
             found.into_iter().collect()
         };
         assert_eq!(unnamed(&mut naming, &[3, 4]), [3, 4]);

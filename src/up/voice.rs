@@ -155,10 +155,28 @@ pub fn usual_ns(check: Id) -> u64 {
     check.row().awaits.usual_s() * SECOND
 }
 
-/// Whether the trouble may end with a driver that is still loading.
-pub fn is_of_driver(check: Id) -> bool {
-    // The driver of a device that does not answer is loaded.
-    check != Id::DeviceAnswers && matches!(check.row().awaits, Awaits::Driver | Awaits::Members)
+/// What goes on beside the walk and may end a trouble.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Underway {
+    #[default]
+    Nothing,
+    /// Drivers are loading, or udev has not begun to load any.
+    Drivers,
+    /// udev names interfaces: nothing is set before.
+    Names,
+}
+
+impl Underway {
+    /// Whether the trouble may end without a change of ibboot.
+    pub fn may_end(self, check: Id) -> bool {
+        // The driver of a device that does not answer is loaded.
+        let is_of_driver = check != Id::DeviceAnswers;
+        match (self, check.row().awaits) {
+            (Underway::Drivers | Underway::Names, Awaits::Driver | Awaits::Members) => is_of_driver,
+            (Underway::Names, Awaits::Setting) => true,
+            _ => false,
+        }
+    }
 }
 
 /// `BEFORE` `OBJECT: PROBLEM [CHECK]`, and below it the action.
@@ -201,8 +219,9 @@ pub(super) mod tests {
 
     #[test]
     fn a_device_that_does_not_answer_awaits_no_driver() {
-        assert!(is_of_driver(Id::DevicePresent) && is_of_driver(Id::BondPresent));
-        assert!(!is_of_driver(Id::DeviceAnswers));
+        let may_end = |check| Underway::Drivers.may_end(check);
+        assert!(may_end(Id::DevicePresent) && may_end(Id::BondPresent));
+        assert!(!may_end(Id::DeviceAnswers));
     }
 
     #[test]

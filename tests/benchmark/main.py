@@ -37,6 +37,10 @@ def main(argv=None):
         prog="tests/bench", description="Print what this build costs, against the budgets. Time never fails the run."
     )
     parser.add_argument("--no-guest", action="store_true", help="leave out what needs QEMU; it counts as not measured")
+    parser.add_argument(
+        "--repetitions", type=int, metavar="N", default=peers.REPETITIONS, help="boots of each program (default %(default)s)"
+    )
+    parser.add_argument("--only-peers", metavar="MODE", help="only compare with others: one of " + ", ".join((*peers.MODES, "nothing")))
     arguments = parser.parse_args(argv)
     if os.geteuid() != 0:
         print("tests/bench: root is needed to build initramfs images", file=sys.stderr)
@@ -53,12 +57,24 @@ def main(argv=None):
     table = Table()
     for line in machine.facts(program):
         print(line)
-    # Times first: the other measurements load the machine.
     print(machine.load("before"), flush=True)
 
     def guarded(what, measure):
         attempt(table, what, measure)
 
+    if not arguments.only_peers:
+        alone(table, release, program, index, guarded, arguments.no_guest)
+    if not arguments.no_guest:
+        with_others(table, release, guarded, arguments)
+    print(machine.load("at the end, our own included"), flush=True)
+    table.print()
+    say(f"took {time.monotonic() - began:.0f} s")
+    return 1 if table.unmeasured else 0
+
+
+def alone(table, release, program, index, guarded, no_guest):
+    """What ibboot costs by itself."""
+    # Times first: the other measurements load the machine.
     guarded("binary", lambda: binary.measure(table, program))
     guarded("plan and check", lambda: ports.measure(table, program, index))
     guarded("nobody asked, host", lambda: ports.not_asked(table, program))
@@ -67,16 +83,19 @@ def main(argv=None):
     guarded("storm", lambda: storm.measure(table, program.resolve().parent / "examples" / "dhcp-client"))
     guarded("soak", lambda: soak.measure(table, program))
     guarded("image", lambda: image.measure(table, release))
-    if arguments.no_guest:
+    if no_guest:
         table.missing("in the guest", "--no-guest")
     else:
         guarded("in the guest", lambda: guest.measure(table, release, start_of(program), guarded))
-        for mode in peers.MODES:
-            guarded(f"beside other network modules, {mode}", lambda mode=mode: peers.measure(table, release, mode))
-    print(machine.load("at the end, our own included"), flush=True)
-    table.print()
-    say(f"took {time.monotonic() - began:.0f} s")
-    return 1 if table.unmeasured else 0
+
+
+def with_others(table, release, guarded, arguments):
+    """ibboot beside other programs, and beside no program."""
+    modes = [mode for mode in peers.MODES if arguments.only_peers in (None, mode)]
+    for mode in modes:
+        guarded(f"beside others, {mode}", lambda mode=mode: peers.measure(table, release, mode, arguments.repetitions))
+    if arguments.only_peers in (None, "nothing"):
+        guarded("nothing requested", lambda: peers.nothing(table, release, 2 * arguments.repetitions))
 
 
 def start_of(program):

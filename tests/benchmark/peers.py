@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""ibboot compared with dracut's own network modules, one after the other: the same kernel, fabric,
-command line, servers and observer.
+"""ibboot compared with dracut's own network modules and with two scripts: the same kernel, fabric,
+command line, servers and observer. The boots of all programs follow each other, and then again.
 
 Times are those of the guest's kernel log, whose clock counts instructions (machine.argv_of).
-Compared are the time of the interface; the time from the start of the subnet manager, from the
+Compared are the time of the interface; the time of the address (for ibboot that of its verdict),
+also from the start of systemd; the time from the start of the subnet manager, from the
 ACTIVE port and from carrier to the address; and the time of the mount of a root file system over
 NFS. The table also has ibboot's "verified" message, which comes later than the address.
 """
@@ -22,6 +23,11 @@ from .table import MILLISECONDS, SECONDS, Unmeasured, compare, say
 FOLDER = PROJECT / "qemu" / "bench-cases" / "peers"
 PEERS = ("network-manager", "systemd-networkd", "network-legacy")
 OURS = "ibboot"
+# address.sh before dracut's cmdline hooks, and in dracut's pre-trigger hook.
+SCRIPTS = ("early-script", "floor-script")
+# Without and with ibboot's dracut module, where nothing is requested.
+PAIR = ("without ibboot", OURS)
+REPETITIONS = 5
 # For images without ibboot: the drivers that its module would add.
 DRIVERS = "mlx4_ib mlx5_ib ib_ipoib ib_umad ib_uverbs rdma_ucm"
 CMDLINE = "rd.neednet=1 rd.driver.post=ib_ipoib,ib_umad,rdma_ucm printk.devkmsg=on log_buf_len=4M"
@@ -31,6 +37,11 @@ TIME_LIMIT = 600.0
 LATE = 45
 THERE = ("kernel start -> ib0 is there", None, "there")
 SET = ("kernel start -> address", None, "address")
+USABLE = (
+    ("kernel start -> address, of ibboot verified", None, "usable"),
+    ("systemd's start -> address, of ibboot verified", "systemd", "usable"),
+    ("HCA is there -> address, of ibboot verified", "hca", "usable"),
+)
 ADDRESS = (
     ("subnet manager's start -> address", "manager", "address"),
     ("port ACTIVE -> address", "active", "address"),
@@ -52,19 +63,24 @@ class Mode:
     intervals: tuple
     storage: str | None = None
     kernel: str | None = None
+    others: tuple = PEERS
 
 
 MODES = {
-    "on-time": Mode("subnet manager on time", STATIC, (THERE, SET, *ADDRESS)),
+    "on-time": Mode(
+        "subnet manager on time", STATIC, (THERE, SET, *USABLE, *ADDRESS), others=(*SCRIPTS, *PEERS)
+    ),
     "late": Mode(f"subnet manager {LATE} s after kernel start", f"{STATIC} ibboot-bench.sm={LATE}", ADDRESS),
     # One address for every client: the observer waits for the same one. network-legacy's client,
     # Debian's dhclient, does not support InfiniBand and ends at once: "Unsupported device type 32".
-    "dhcp": Mode("DHCP", f"{CMDLINE} ip=ib0:dhcp ibboot-bench.dhcp", (SET, *ADDRESS)),
+    "dhcp": Mode("DHCP", f"{CMDLINE} ip=ib0:dhcp ibboot-bench.dhcp", (SET, *USABLE, *ADDRESS)),
     # dracut 059 mounts nothing after systemd-networkd, and after NetworkManager it tries before
     # rd.driver.post=.
     "root": Mode("NFS over IPoIB, kernel 6.12", f"{STATIC} root=nfs:10.0.0.2:/ ibboot-bench.root", ROOT, "nfs", "6.12"),
 }
 MARKS = {
+    "hca": re.compile(r"boot-test: the fabric is there"),
+    "systemd": re.compile(r"systemd\[1\]: systemd .* running in system mode"),
     "start": re.compile(r"boot-test: the boot goes on"),
     "there": re.compile(r"ibboot-bench: event .*\bib0: <"),
     "manager": re.compile(r"boot-test: the subnet manager starts"),
@@ -90,6 +106,10 @@ class Network(Case):
     def flavour(self):
         if self.peer == OURS:
             return Flavour(storage=self.storage)
+        if self.peer in SCRIPTS:
+            return Flavour(ibboot=False, drivers=DRIVERS, script=self.peer)
+        if self.peer == PAIR[0]:
+            return Flavour(ibboot=False)
         return Flavour(ibboot=False, network=self.peer, drivers=DRIVERS, storage=self.storage)
 
 
@@ -125,20 +145,46 @@ def run(release, peer, mode):
     return seen, "; ".join(why)
 
 
-def measure(table, release, mode):
-    """Compare the programs in four boots."""
-    seen, why = {}, {}
-    for peer in (OURS, *PEERS):
-        seen[peer], reason = run(release, peer, mode)
-        why |= {peer: reason} if reason else {}
+def measure(table, release, mode, repetitions=REPETITIONS):
+    """Compare the programs."""
     what = MODES[mode]
+    peers = (OURS, *what.others)
+    runs, why = {peer: [] for peer in peers}, {}
+    for _ in range(repetitions):
+        for peer in peers:
+            seen, reason = run(release, peer, mode)
+            seen["usable"] = seen.get("verified" if peer == OURS else "address")
+            runs[peer].append({None: 0.0, **{mark: at for mark, at in seen.items() if at is not None}})
+            why |= {peer: reason} if reason else {}
 
     def between(peer, start, end):
-        marks = {None: 0.0, **seen[peer]}
-        return marks[end] - marks[start] if start in marks and end in marks else None
+        return [marks[end] - marks[start] for marks in runs[peer] if start in marks and end in marks]
 
     for name, start, end in what.intervals:
-        took = {peer: between(peer, start, end) for peer in seen}
+        took = {peer: between(peer, start, end) for peer in peers}
         compare(table, f"{what.title}: {name}", SECONDS, OURS, took, why)
-    if (took := between(OURS, "carrier", "verified")) is not None:
-        table.add(f"{what.title}: carrier -> verified: {OURS}", MILLISECONDS, took)
+    if took := between(OURS, "carrier", "verified"):
+        table.add_runs(f"{what.title}: carrier -> verified: {OURS}", MILLISECONDS, took)
+
+
+def initramfs_time(release, peer):
+    """Seconds from the start of systemd in the initramfs to its start in the real root, of a boot
+    that requests nothing."""
+    label = f"bench-nothing-{peer.replace(' ', '-')}"
+    case = Network(name=label, folder=FOLDER / "nothing", summary="nothing is requested", cmdline="", ends="root", peer=peer)
+    done = boot(case, release, label)
+    starts = [when for when, text in done.kmsg if MARKS["systemd"].search(text)]
+    if len(starts) != 2:
+        raise Unmeasured(f"{label}: systemd started {len(starts)} times, expected 2: {done.folder / 'console.log'}")
+    say(f"{label}: {starts[1] - starts[0]:.3f} s")
+    return starts[1] - starts[0]
+
+
+def nothing(table, release, repetitions=2 * REPETITIONS):
+    """What ibboot's module costs a boot that requests nothing."""
+    took = {peer: [] for peer in PAIR}
+    for _ in range(repetitions):
+        for peer in PAIR:
+            took[peer].append(initramfs_time(release, peer))
+    for peer in PAIR:
+        table.add_runs(f"nothing requested: duration of the initramfs: {peer}", SECONDS, took[peer])

@@ -3,6 +3,7 @@
 
 import sys
 from dataclasses import dataclass
+from statistics import median
 
 MB = 1e6
 MIB = float(1 << 20)
@@ -56,6 +57,11 @@ class Table:
             verdict += f", {doubt}" if doubt else ""
         self.rows.append((what, unit.text(budget), unit.text(measured), f"{ratio:.2f}", verdict))
 
+    def add_runs(self, what, unit, amounts):
+        """The median of several measured amounts, with the smallest and the largest one."""
+        spread = f"{len(amounts)} runs: {unit.text(min(amounts))} to {unit.text(max(amounts))}"
+        self.rows.append((what, "-", unit.text(median(amounts)), "-", spread))
+
     def missing(self, what, why, counts=True):
         """A line without a figure; a mark that another program does not reach does not fail the
         run."""
@@ -80,18 +86,19 @@ class Table:
 
 
 def compare(table, what, unit, ours, amounts, why=None):
-    """A line for ibboot, and a line for each other program with its ratio. None: the program never
-    got there, and `why` may have the reason by name."""
+    """A line for ibboot, and a line for each other program with the ratio of the medians. `amounts`
+    has the amounts of all runs by name; without amounts the program never got there, and `why` may
+    have the reason by name."""
     reasons = dict.fromkeys(amounts, "it never came to that") | (why or {})
-    if amounts[ours] is None:
+    if not amounts[ours]:
         raise Unmeasured(f"{ours}: {what}: {reasons[ours]}")
-    for name, amount in amounts.items():
-        if amount is None:
+    for name, runs in amounts.items():
+        if not runs:
             table.missing(f"{what}: {name}", reasons[name], counts=False)
             continue
-        table.add(f"{what}: {name}", unit, amount)
+        table.add_runs(f"{what}: {name}", unit, runs)
         if name != ours:
-            table.add(f"{what}: {name}, in times of {ours}", TIMES, amount / amounts[ours])
+            table.add(f"{what}: {name}, in times of {ours}", TIMES, median(runs) / median(amounts[ours]))
 
 
 def say(text):

@@ -251,8 +251,7 @@ pub(super) const DRIVERS: Group = Group {
             grammar: "rd.driver.post=MODULE[,MODULE...]",
             default: "none",
             help: "Modules that are loaded after those that the devices need. dracut itself loads them only once its \
-                   queue is idle; ibboot loads the RDMA modules among them as soon as udev handles devices. May be \
-                   given several times.",
+                   queue is idle; ibboot loads the RDMA modules among them at once. May be given several times.",
             example: "rd.driver.post=mlx5_ib,ib_ipoib,ib_umad,rdma_ucm",
             origin: Origin::Dracut,
             effect: Effect::CarriedOut,

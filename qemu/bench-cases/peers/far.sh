@@ -5,6 +5,12 @@
 # boot waits: its address is there as soon as somebody has loaded IPoIB.
 
 . /run/ibboot-fabric/lib.sh
+# Everything that happens to ib0 becomes a record of the kernel log, whoever does it.
+ip -o monitor link address | while read -r line; do
+    case $line in
+        *ib0*) echo "ibboot-bench: event $line" > /dev/kmsg ;;
+    esac
+done &
 at=$(sed -n 's/.*ibboot-bench.sm=\([0-9]*\).*/\1/p' /proc/cmdline)
 [ -z "$at" ] || wait_for 120 "[ \$(cut -d. -f1 /proc/uptime) -ge $at ]"
 if grep -q ibboot-bench.dhcp /proc/cmdline; then

@@ -1,15 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
 #
-# In the initramfs, before udev: everything that happens to ib0 becomes a record of the kernel log, whoever does it;
-# where the root file system is the far end's, its mount and the end of the initramfs too. Whoever gets no further in
-# time is given up, with a record that says where.
-
-ip -o monitor link address | while read -r line; do
-    case $line in
-        *ib0*) echo "ibboot-bench: event $line" > /dev/kmsg ;;
-    esac
-done &
+# In the initramfs, before dracut's hooks: where the root file system is the far end's, its mount and the end of the initramfs
+# become records of the kernel log. Whoever gets no further in time is given up, with a record that says where.
 
 # A boot that is compared to its root file system, or that is given up, ends in the initramfs: who managed its networks
 # need not be in the real root, and dracut would wait for those who gave up themselves.

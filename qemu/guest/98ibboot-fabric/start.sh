@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
 #
-# pre-udev: before anything of ibboot runs, there is an HCA here and the far end of its cable elsewhere, in the
+# Before anything of ibboot runs, there is an HCA here and the far end of its cable elsewhere, in the
 # namespace `fabric`. What happens there from now on is the case's far.sh, beside the boot.
 
 mkdir -p /run/ibboot-test/out

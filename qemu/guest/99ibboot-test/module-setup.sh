@@ -22,7 +22,15 @@ install() {
     inst_simple "$moddir/export.sh" /usr/lib/ibboot-test/export.sh
     inst_simple "$moddir/show.sh" /usr/lib/ibboot-test/show.sh
     inst_simple "$moddir/when-up-runs.sh" /usr/lib/ibboot-test/when-up-runs.sh
-    inst_hook pre-udev 05 "$moddir/start.sh"
+    if dracut_module_included systemd; then
+        inst_simple "$moddir/a-first.sh" /usr/lib/ibboot-test/first.sh
+        inst_simple "$moddir/ibboot-test-first.service" "$systemdsystemunitdir/ibboot-test-first.service"
+        mkdir -p "$initdir$systemdsystemunitdir/sysinit.target.wants"
+        ln -sf ../ibboot-test-first.service "$initdir$systemdsystemunitdir/sysinit.target.wants/"
+    else
+        # Sorted before ibboot's first hook.
+        inst_hook cmdline 00 "$moddir/a-first.sh"
+    fi
     inst_hook initqueue 10 "$moddir/verdict.sh"
     inst_hook pre-pivot 99 "$moddir/dump.sh"
     inst_hook emergency 99 "$moddir/emergency.sh"

@@ -21,6 +21,8 @@ pub enum Share {
     Wait(Awaits),
     /// A driver was loading, and nothing else was awaited.
     Drivers,
+    /// dracut's cmdline hooks ran, and no driver was loading.
+    Hooks,
     /// None of these.
     Other,
 }
@@ -43,6 +45,7 @@ impl Share {
                 format!("waiting for {article}{}", noun(awaits))
             }
             Share::Drivers => "loading drivers".to_owned(),
+            Share::Hooks => "waiting for dracut's cmdline hooks".to_owned(),
             Share::Other => "other".to_owned(),
         }
     }
@@ -146,10 +149,12 @@ impl Timeline {
         let waits = self.ranked();
         let loads = self.marks.iter().filter(|mark| mark.phase == Phase::Driver);
         let loads: Vec<&Mark> = loads.collect();
+        let hooks = self.marks.iter().find(|mark| mark.phase == Phase::Hooks);
         let spans = waits
             .iter()
             .map(|wait| wait.mark)
-            .chain(loads.iter().copied());
+            .chain(loads.iter().copied())
+            .chain(hooks);
         let mut bounds: Vec<u64> = spans
             .flat_map(|mark| [mark.start_ns, mark.end_ns.unwrap_or(mark.start_ns)])
             .chain([0, end])
@@ -166,6 +171,7 @@ impl Timeline {
                 _ if started.is_some_and(|start| from_ns < start) => (Share::Before, ""),
                 Some(wait) => (Share::Wait(wait.awaits), wait.mark.object.as_str()),
                 None if loads.iter().any(|mark| covers(mark, from_ns)) => (Share::Drivers, ""),
+                None if hooks.is_some_and(|mark| covers(mark, from_ns)) => (Share::Hooks, ""),
                 None => (Share::Other, ""),
             };
             match pieces.last_mut() {
@@ -279,8 +285,9 @@ mod tests {
             Outcome::Verified,
             vec![
                 mark(Phase::KernelStart, "", 0, None),
-                mark(Phase::Started, "", 4, None),
-                mark(Phase::Driver, "mlx5_ib", 4, Some(9)),
+                mark(Phase::Started, "", 1, None),
+                mark(Phase::Hooks, "", 1, Some(4)),
+                mark(Phase::Driver, "mlx5_ib", 2, Some(9)),
                 wait("ib0", Awaits::Driver, 5, 8),
                 wait("ib0 (mlx5_0/1)", Awaits::SubnetManager, 8, 30),
                 wait("ib1 (mlx5_1/1)", Awaits::PhysicalLink, 8, 20),
@@ -296,9 +303,10 @@ mod tests {
             words(&timeline),
             [
                 "22 waiting for the subnet manager ib0 (mlx5_0/1)",
-                "4 kernel and initramfs before ibboot up ",
+                "3 loading drivers ",
                 "3 waiting for the driver ib0",
-                "1 loading drivers ",
+                "1 kernel and initramfs before ibboot up ",
+                "1 waiting for dracut's cmdline hooks ",
                 "1 other ",
             ]
         );

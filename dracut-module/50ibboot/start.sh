@@ -1,14 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
 #
-# pre-trigger, without systemd (with systemd ibboot.service does this): start `ibboot up` in
-# parallel. This hook does not wait.
+# Without systemd (with systemd ibboot.service does this): start `ibboot up` in parallel. Sourced by
+# hooks; does not wait.
 
-[ -e /run/ibboot/asked ] || return 0
-
+mkdir -p /run/ibboot
 (
     trap '' HUP
-    /usr/sbin/ibboot up &
+    /usr/sbin/ibboot up --early &
     echo "$!" > /run/ibboot/up.pid
     wait "$!"
     # shellcheck source=/dev/null

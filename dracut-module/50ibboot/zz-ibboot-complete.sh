@@ -1,0 +1,20 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT OR Apache-2.0
+#
+# Last hook of cmdline or, without systemd, pre-trigger: the command line is complete, and
+# `ibboot up --early` goes on. If nothing requested ibboot before the hooks ran, or if `ibboot up`
+# has ended without a request, it starts now.
+
+[ -d /run/ibboot ] || return 0
+: > /run/ibboot/complete
+[ -e /run/ibboot/asked ] || return 0
+if [ -n "$ibboot_late" ] || [ -e /run/ibboot/ended ]; then
+    rm -f /run/ibboot/ended
+    if [ -n "$DRACUT_SYSTEMD" ]; then
+        systemctl --no-block start ibboot.service
+    else
+        # shellcheck source=/dev/null
+        . /usr/lib/ibboot/start.sh
+    fi
+fi
+unset ibboot_late
