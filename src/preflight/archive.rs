@@ -166,10 +166,7 @@ fn decompressed(
     let mut child = start(command, Stdio::from(file.try_clone()?))?;
     let output = child.stdout.take().ok_or(io::ErrorKind::BrokenPipe)?;
     let used = use_it(&mut BufReader::new(output.take(IMAGE)));
-    // Without a reader the program ends by itself, or here.
-    if used.is_err() {
-        child.kill().ok();
-    }
+    // Without a reader the program ends with its next write (SIGPIPE).
     let ended = ended(child, command);
     // A damaged file ends the stream early: the program knows why.
     match used {

@@ -307,7 +307,7 @@ fn a_damaged_image_is_one_clear_line() {
         "an unknown format follows an archive"
     );
     let inner = through(&["gzip", "-c"], b"not an archive, but longer than the header of one, so that it is read as one header and refused").unwrap();
-    assert!(why(&inner).contains("cpio header is damaged") || why(&inner).contains("truncated"));
+    assert_eq!(why(&inner), "the file is truncated");
     let mut wrong = bytes;
     wrong[54] = b'x';
     assert_eq!(why(&wrong), "a cpio header is damaged");
