@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Debian's kernels and small root trees, downloaded into the cache; nothing is installed on the
-host."""
+"""Kernels and small root trees of Debian's and Ubuntu's suites, downloaded into the cache; nothing is
+installed on the host."""
 
 import os
 import re
@@ -10,19 +10,57 @@ from pathlib import Path
 from .paths import TARGET, Failed, cached, digest, locked, run
 
 
+class NotServed(Failed):
+    """No mirror of this machine has the suite."""
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """Where the suites of a distribution come from. `keyring`: a file of the host; otherwise Debian's
+    package ubuntu-keyring. `kernel`: the package that depends on the newest kernel."""
+
+    name: str
+    components: str
+    kernel: str
+    keyring: Path | None
+    public: str
+
+
+DEBIAN = Distribution(
+    "debian", "main", "linux-image-amd64", Path("/usr/share/keyrings/debian-archive-keyring.gpg"), "http://deb.debian.org/debian"
+)
+UBUNTU = Distribution("ubuntu", "main universe", "linux-image-generic", None, "http://archive.ubuntu.com/ubuntu")
+
+
 @dataclass(frozen=True)
 class Release:
-    """One Debian release: the series of its kernel and the builder of its initramfs."""
+    """A suite: the name of its kernel in cases, the builder of its initramfs, dracut's module for a
+    network root where a case names none, and packages that the suite no longer has."""
 
     kernel: str
     suite: str
-    chroot_dracut: bool
+    chroot_dracut: bool = True
+    distribution: Distribution = DEBIAN
+    network: str = "network-legacy"
+    lacks: tuple = ()
 
 
+# dracut without network-legacy: from 108 on.
 RELEASES = {
-    "6.1": Release("6.1", "bookworm", chroot_dracut=False),
-    "6.12": Release("6.12", "trixie", chroot_dracut=True),
+    release.kernel: release
+    for release in [
+        Release("6.1", "bookworm", chroot_dracut=False),
+        Release("6.12", "trixie"),
+        Release("5.10", "bullseye"),
+        Release("6.8", "noble", distribution=UBUNTU),
+        Release("7.0", "resolute", distribution=UBUNTU, network="network-manager"),
+        # The kernel of Debian's testing has no fixed series.
+        Release("testing", "forky", network="network-manager", lacks=("isc-dhcp-client",)),
+    ]
 }
+
+# The releases of all cases; the others boot those that say `everywhere`.
+BASE = ("6.1", "6.12")
 
 ROOT_PACKAGES = [
     "systemd-sysv",
@@ -66,11 +104,10 @@ LIVE_PACKAGES = BUILDER_PACKAGES + [
     "squashfs-tools",
 ]
 SERVER_PACKAGES = ["nfs-common", "nfs-kernel-server"]
-KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 UNWANTED = ["/usr/share/doc/*", "/usr/share/man/*", "/usr/share/locale/*", "/usr/share/info/*"]
 
 
-def mirror():
+def debian_mirror():
     """The address of Debian's main archive in the host's own apt configuration."""
     out = run(["apt-get", "indextargets", "--format", "$(COMPONENT) $(CODENAME) $(REPO_URI)", "Created-By: Packages"])
     for line in out.splitlines():
@@ -81,14 +118,62 @@ def mirror():
     raise Failed("apt: no Debian main archive among the host's sources: run apt-get update, or see /etc/apt")
 
 
-def apt_options(suite):
+def keyring(distribution):
+    """The path of the keys that sign the archive. Those of Ubuntu are in a package of Debian, whose keys
+    the host has."""
+    if distribution.keyring:
+        return distribution.keyring
+    trixie = RELEASES["6.12"]
+
+    def build(work):
+        options = apt_options(trixie, mirror(trixie))
+        run(["apt-get", *options, "update"])
+        unpack(options, "ubuntu-keyring", work)
+
+    return cached("ubuntu-keyring", digest(trixie.suite), build) / "usr/share/keyrings/ubuntu-archive-keyring.gpg"
+
+
+def mirror(release):
+    """The address of the first archive that serves the suite: for Debian that of the host; for Ubuntu its
+    neighbour on the same host, otherwise Ubuntu's own. The error is NotServed if none does."""
+    home = debian_mirror()
+    if release.distribution is DEBIAN:
+        candidates = [home]
+    else:
+        candidates = [re.sub(r"debian/?$", release.distribution.name, home), release.distribution.public]
+    pin = TARGET / "apt" / release.suite / "mirror"
+    with locked(f"mirror-{release.suite}"):
+        if pin.exists() and pin.read_text() in candidates:
+            return pin.read_text()
+        why = ""
+        for candidate in candidates:
+            try:
+                run(["apt-get", *apt_options(release, candidate), "update"])
+            except Failed as error:
+                why = str(error)
+                continue
+            pin.write_text(candidate)
+            return candidate
+    # The other errors of apt are failures: a mirror without answer is not one without the suite.
+    if "does not have a Release file" in why:
+        raise NotServed(f"the suite {release.suite} is not served by {' or '.join(candidates)}")
+    raise Failed(why)
+
+
+def source(release, address):
+    """The line of a suite in sources.list. A mirror may be older than a testing suite's Valid-Until."""
+    words = f"signed-by={keyring(release.distribution)} check-valid-until=no"
+    return f"deb [{words}] {address} {release.suite} {release.distribution.components}"
+
+
+def apt_options(release, address):
     """apt with its own sources, lists and cache, and with the host's proxy and transport
     settings."""
-    home = TARGET / "apt" / suite
+    home = TARGET / "apt" / release.suite
     for folder in ("lists/partial", "cache/archives/partial"):
         (home / folder).mkdir(parents=True, exist_ok=True)
     (home / "status").touch()
-    (home / "sources.list").write_text(f"deb [signed-by={KEYRING}] {mirror()} {suite} main\n")
+    (home / "sources.list").write_text(source(release, address) + "\n")
     pairs = {
         "Dir::Etc::SourceList": home / "sources.list",
         "Dir::Etc::SourceParts": "/dev/null",
@@ -103,15 +188,39 @@ def apt_options(suite):
     return [word for name, value in pairs.items() for word in ("-o", f"{name}={value}")]
 
 
-def newest_kernel(suite):
-    """The package that the suite's linux-image-amd64 depends on."""
-    options = apt_options(suite)
+def needs(options, package):
+    """The names in Depends of a package."""
+    record = run(["apt-cache", *options, "show", "--no-all-versions", package])
+    found = re.search(r"^Depends: (.*)$", record, re.M)
+    return re.findall(r"(?:^|[,|] )(\S+?)(?=[ ,:]|$)", found.group(1)) if found else []
+
+
+def newest_kernel(release):
+    """The packages of the suite's newest kernel, that of the image first: Ubuntu has the modules in
+    packages of their own."""
+    options = apt_options(release, mirror(release))
     run(["apt-get", *options, "update"])
-    record = run(["apt-cache", *options, "show", "linux-image-amd64"])
-    found = re.search(r"^Depends:.*?(linux-image-[0-9][^ ,]*)", record, re.M)
-    if not found:
-        raise Failed(f"apt: linux-image-amd64 of {suite} names no kernel")
-    return found.group(1)
+    first = needs(options, release.distribution.kernel)
+    images = [name for name in first if re.match(r"linux-image-\d", name)]
+    if not images:
+        raise Failed(f"apt: {release.distribution.kernel} of {release.suite} names no kernel")
+    version = images[0].removeprefix("linux-image-")
+    packages = images[:1]
+    waiting = [*first, *needs(options, images[0])]
+    while waiting:
+        name = waiting.pop(0)
+        if re.fullmatch(rf"linux-(binary|modules|modules-extra)-{re.escape(version)}", name) and name not in packages:
+            packages.append(name)
+            waiting += needs(options, name)
+    return packages
+
+
+def unpack(options, package, folder):
+    """Download a package and unpack it into a folder."""
+    run(["apt-get", *options, "download", package], cwd=folder)
+    [deb] = folder.glob("*.deb")
+    run(["dpkg-deb", "-x", deb, folder])
+    deb.unlink()
 
 
 def kernel(release):
@@ -121,21 +230,20 @@ def kernel(release):
     with locked(f"kernel-{release.kernel}.package"):
         if not pin.exists():
             pin.parent.mkdir(parents=True, exist_ok=True)
-            pin.write_text(newest_kernel(release.suite))
-        package = pin.read_text()
+            pin.write_text(" ".join(newest_kernel(release)))
+        packages = pin.read_text().split()
 
     def build(work):
-        options = apt_options(release.suite)
-        run(["apt-get", *options, "download", package], cwd=work)
-        [deb] = work.glob("*.deb")
-        run(["dpkg-deb", "-x", deb, work])
-        deb.unlink()
-        version = package.removeprefix("linux-image-")
+        options = apt_options(release, mirror(release))
+        # Another folder of the suite may have been removed with the lists.
+        run(["apt-get", *options, "update"])
+        for package in packages:
+            unpack(options, package, work)
         if (work / "usr/lib/modules").is_dir() and not (work / "lib").exists():
             (work / "lib").symlink_to("usr/lib")
-        run(["depmod", "-b", work, version])
+        run(["depmod", "-b", work, packages[0].removeprefix("linux-image-")])
 
-    return cached(f"kernel-{release.kernel}", digest(package), build)
+    return cached(f"kernel-{release.kernel}", digest(*packages), build)
 
 
 def kernel_version(folder):
@@ -158,14 +266,24 @@ def tree(release, purpose):
         "server": SERVER_PACKAGES,
     }[purpose]
 
+    here = [name for name in packages if name not in release.lacks]
+    return bootstrap(f"{purpose}-tree-{release.suite}", release, here)
+
+
+def bootstrap(name, release, packages):
+    """A cached root tree of the suite with these packages."""
+
     def build(work):
         argv = ["mmdebstrap", "--variant=minbase", f"--include={','.join(packages)}", "--mode=root", "--quiet"]
         argv += [f"--dpkgopt=path-exclude={pattern}" for pattern in UNWANTED]
         argv += ["--aptopt=Apt::Install-Recommends \"false\""]
-        argv += [release.suite, work / "tree", f"deb [signed-by={KEYRING}] {mirror()} {release.suite} main"]
-        run(argv, log=TARGET / f"mmdebstrap-{release.suite}-{purpose}.log", env=dict(os.environ, LC_ALL="C"))
+        # /bin, /lib, /sbin are links into /usr, as the installer of bullseye makes them, too.
+        merge = "/usr/share/mmdebstrap/hooks/merged-usr/setup00.sh"
+        argv += [f'--setup-hook={merge} "$1"'] if release.suite == "bullseye" else []
+        argv += [release.suite, work / "tree", source(release, mirror(release))]
+        run(argv, log=TARGET / f"mmdebstrap-{name}.log", env=dict(os.environ, LC_ALL="C"))
 
-    return cached(f"{purpose}-tree-{release.suite}", digest(*packages), build) / "tree"
+    return cached(name, digest(*packages), build) / "tree"
 
 
 def module_files(folder, names):

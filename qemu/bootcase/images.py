@@ -61,12 +61,12 @@ def binary():
     return found
 
 
-def dracut_arguments(flavour):
+def dracut_arguments(release, flavour):
     """The arguments of dracut, one word per entry."""
     modules = f"{SYSTEMD} {BASE}" if flavour.systemd else BASE
     drivers = DRIVERS
     # Without a named module dracut would include any network manager of its host.
-    if network := flavour.network or (flavour.storage and "network-legacy"):
+    if network := flavour.network or (flavour.storage and release.network):
         modules += f" {network} network"
     if flavour.storage:
         more = STORAGE[flavour.storage]
@@ -90,7 +90,7 @@ def initramfs(release, flavour, site=None):
     """The path of an initramfs; `site` is a folder of modprobe.d files of a site."""
     kernel = debian.kernel(release)
     program = binary()
-    parts = [kernel.name, *dracut_arguments(flavour), flavour.drivers or "", IMAGE_STEPS / "initramfs.sh"]
+    parts = [kernel.name, *dracut_arguments(release, flavour), flavour.drivers or "", IMAGE_STEPS / "initramfs.sh"]
     # The host has no programs that manage networks or mount a network root.
     storage = "live" if flavour.storage == "live" else "storage"
     purpose = storage if flavour.storage else "network" if flavour.network else "builder"
@@ -130,7 +130,7 @@ def initramfs(release, flavour, site=None):
         if site:
             shutil.copytree(site, work / "modprobe.d", dirs_exist_ok=True)
         (work / "conf").write_text(conf)
-        (work / "arguments").write_text("".join(f"{word}\n" for word in dracut_arguments(flavour)))
+        (work / "arguments").write_text("".join(f"{word}\n" for word in dracut_arguments(release, flavour)))
         shutil.copy2(IMAGE_STEPS / "initramfs.sh", work)
         argv = ["unshare", "--mount", "bash", work / "initramfs.sh", work, kernel]
         if builder:

@@ -24,7 +24,11 @@ static int query_device(struct ib_device *ibdev, struct ib_device_attr *a,
 			      IB_DEVICE_RC_RNR_NAK_GEN | IB_DEVICE_CURR_QP_STATE_MOD |
 			      IB_DEVICE_MEM_MGT_EXTENSIONS;
 	/* consumers need no DMA region of their own */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 0, 0)
 	a->kernel_cap_flags = IBK_LOCAL_DMA_LKEY;
+#else
+	a->device_cap_flags |= IB_DEVICE_LOCAL_DMA_LKEY;
+#endif
 	a->max_send_sge = SIB_MAX_SGE;
 	a->max_recv_sge = SIB_MAX_SGE;
 	a->max_sge_rd = 16;	/* the NFS client would use a larger value as its MR size */
@@ -126,7 +130,7 @@ static struct attribute *sib_attrs[] = {
 	&dev_attr_hca_type.attr, &dev_attr_hw_rev.attr, NULL
 };
 
-static const struct attribute_group sib_attr_group = { .attrs = sib_attrs };
+const struct attribute_group sib_attr_group = { .attrs = sib_attrs };
 
 /* Just enough for ibv_devinfo: the distribution's rxe provider opens the device. */
 const struct ib_device_ops sib_rxe_ops = {
@@ -143,7 +147,9 @@ const struct ib_device_ops sib_device_ops = {
 	.modify_device = modify_device,
 	.get_dev_fw_str = get_dev_fw_str,
 	.process_mad = sib_process_mad,
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(5, 14, 0)
 	.device_group = &sib_attr_group,
+#endif
 
 	.alloc_ucontext = alloc_ucontext,
 	.dealloc_ucontext = dealloc_ucontext,

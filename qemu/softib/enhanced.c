@@ -387,7 +387,7 @@ static const struct ethtool_ops netdev_ethtool_ops = {
 };
 
 /* Parents and P_Key children alike: each has a QP of its own. */
-static int setup(struct ib_device *hca, u32 port, struct net_device *dev, void *unused)
+static int setup(struct ib_device *hca, sib_port_nr port, struct net_device *dev, void *unused)
 {
 	struct sib_netdev *n = netdev_priv(dev);
 
@@ -406,7 +406,7 @@ static int setup(struct ib_device *hca, u32 port, struct net_device *dev, void *
 	return 0;
 }
 
-static int get_params(struct ib_device *hca, u32 port, enum rdma_netdev_t type,
+static int get_params(struct ib_device *hca, sib_port_nr port, enum rdma_netdev_t type,
 		      struct rdma_netdev_alloc_params *p)
 {
 	if (type != RDMA_NETDEV_IPOIB)

@@ -130,7 +130,7 @@ void sib_ether_del(struct sib_hca *hca)
 
 /* ---- verbs ---- */
 
-static int query_port(struct ib_device *ibdev, u32 n, struct ib_port_attr *a)
+static int query_port(struct ib_device *ibdev, sib_port_nr n, struct ib_port_attr *a)
 {
 	struct sib_port *p = sib_port_of(ibdev, n);
 	int ret = sib_command(p->hca);
@@ -157,7 +157,7 @@ static int query_port(struct ib_device *ibdev, u32 n, struct ib_port_attr *a)
 	return 0;
 }
 
-static int get_port_immutable(struct ib_device *ibdev, u32 n, struct ib_port_immutable *im)
+static int get_port_immutable(struct ib_device *ibdev, sib_port_nr n, struct ib_port_immutable *im)
 {
 	im->pkey_tbl_len = 1;
 	im->gid_tbl_len = ETHER_GIDS;
@@ -166,7 +166,7 @@ static int get_port_immutable(struct ib_device *ibdev, u32 n, struct ib_port_imm
 	return 0;
 }
 
-static enum rdma_link_layer get_link_layer(struct ib_device *ibdev, u32 n)
+static enum rdma_link_layer get_link_layer(struct ib_device *ibdev, sib_port_nr n)
 {
 	return IB_LINK_LAYER_ETHERNET;
 }

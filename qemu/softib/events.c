@@ -351,8 +351,12 @@ void sib_events_init(struct sib_port *p)
 {
 	script_reset(&p->script);
 	INIT_LIST_HEAD(&p->late);
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 13, 0)
+	hrtimer_setup(&p->late_timer, late_events, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_SOFT);
+#else
 	hrtimer_init(&p->late_timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_SOFT);
 	p->late_timer.function = late_events;
+#endif
 }
 
 /* When neither a device nor a knob is left. */

@@ -12,7 +12,7 @@ const char *const sib_mad_class_name[SIB_MAD_CLASSES] = {
 	[SIB_MAD_CM] = "cm", [SIB_MAD_OTHER] = "other",
 };
 
-int sib_process_mad(struct ib_device *ibdev, int flags, u32 port_num,
+int sib_process_mad(struct ib_device *ibdev, int flags, sib_port_nr port_num,
 		    const struct ib_wc *wc, const struct ib_grh *grh,
 		    const struct ib_mad *in, struct ib_mad *out,
 		    size_t *out_size, u16 *out_pkey)

@@ -120,6 +120,9 @@ void sib_device_setup(struct sib_device *dev, struct sib_hca *hca)
 		ib_set_device_ops(ib, &sib_rxe_ops);
 	if (sib_is_enhanced(hca))
 		ib_set_device_ops(ib, &sib_enhanced_ops);
+#if LINUX_VERSION_CODE < KERNEL_VERSION(5, 14, 0)
+	rdma_set_device_sysfs_group(ib, &sib_attr_group);
+#endif
 }
 
 /* The driver's probe on either bus: parent is the platform device or the PCI function. */

@@ -69,8 +69,13 @@ static struct ib_mr *alloc_mr(struct ib_pd *pd, enum ib_mr_type type, u32 pages)
 	return ret ? ERR_PTR(ret) : &mr->ib;
 }
 
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 17, 0)
+static struct ib_mr *reg_user_mr(struct ib_pd *pd, u64 start, u64 len, u64 va,
+				 int acc, struct ib_dmah *dmah, struct ib_udata *u)
+#else
 static struct ib_mr *reg_user_mr(struct ib_pd *pd, u64 start, u64 len, u64 va,
 				 int acc, struct ib_udata *u)
+#endif
 {
 	return ERR_PTR(-EOPNOTSUPP);
 }

@@ -197,7 +197,7 @@ void sib_port_power(struct sib_port *p, bool on)
 
 /* ---- verbs ---- */
 
-static int query_port(struct ib_device *ibdev, u32 n, struct ib_port_attr *a)
+static int query_port(struct ib_device *ibdev, sib_port_nr n, struct ib_port_attr *a)
 {
 	struct sib_port *p = sib_port_of(ibdev, n);
 	int ret = sib_command(p->hca);
@@ -231,7 +231,7 @@ static int query_port(struct ib_device *ibdev, u32 n, struct ib_port_attr *a)
 	return 0;
 }
 
-static int modify_port(struct ib_device *ibdev, u32 n, int mask, struct ib_port_modify *m)
+static int modify_port(struct ib_device *ibdev, sib_port_nr n, int mask, struct ib_port_modify *m)
 {
 	struct sib_port *p = sib_port_of(ibdev, n);
 	int ret = sib_command(p->hca);
@@ -247,7 +247,7 @@ static int modify_port(struct ib_device *ibdev, u32 n, int mask, struct ib_port_
 	return 0;
 }
 
-static int get_port_immutable(struct ib_device *ibdev, u32 n, struct ib_port_immutable *im)
+static int get_port_immutable(struct ib_device *ibdev, sib_port_nr n, struct ib_port_immutable *im)
 {
 	im->pkey_tbl_len = sib_num_pkeys;
 	im->gid_tbl_len = sib_num_gids;
@@ -258,12 +258,12 @@ static int get_port_immutable(struct ib_device *ibdev, u32 n, struct ib_port_imm
 	return 0;
 }
 
-static enum rdma_link_layer get_link_layer(struct ib_device *ibdev, u32 n)
+static enum rdma_link_layer get_link_layer(struct ib_device *ibdev, sib_port_nr n)
 {
 	return IB_LINK_LAYER_INFINIBAND;
 }
 
-static int query_gid(struct ib_device *ibdev, u32 n, int i, union ib_gid *gid)
+static int query_gid(struct ib_device *ibdev, sib_port_nr n, int i, union ib_gid *gid)
 {
 	struct sib_port *p = sib_port_of(ibdev, n);
 	int ret = sib_command(p->hca);
@@ -275,7 +275,7 @@ static int query_gid(struct ib_device *ibdev, u32 n, int i, union ib_gid *gid)
 	return 0;
 }
 
-static int query_pkey(struct ib_device *ibdev, u32 n, u16 i, u16 *pkey)
+static int query_pkey(struct ib_device *ibdev, sib_port_nr n, u16 i, u16 *pkey)
 {
 	struct sib_port *p = sib_port_of(ibdev, n);
 	int ret = sib_command(p->hca);

@@ -131,6 +131,25 @@ static int create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *a, struct ib_ud
 	return 0;
 }
 
+#if LINUX_VERSION_CODE < KERNEL_VERSION(5, 15, 0)
+/* ib_core allocates queue pairs since Linux 5.15. */
+static struct ib_qp *new_qp(struct ib_pd *pd, struct ib_qp_init_attr *a, struct ib_udata *udata)
+{
+	struct sib_qp *qp = kzalloc(sizeof(*qp), GFP_KERNEL);
+	int ret;
+
+	if (!qp)
+		return ERR_PTR(-ENOMEM);
+	qp->ib.device = pd->device;
+	ret = create_qp(&qp->ib, a, udata);
+	if (ret) {
+		kfree(qp);
+		return ERR_PTR(ret);
+	}
+	return &qp->ib;
+}
+#endif
+
 static void qp_reset(struct sib_qp *qp)
 {
 	qp->state = IB_QPS_RESET;
@@ -261,6 +280,9 @@ static int destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	sib_wire_forget_qp(qp);
 	sib_ring_free(&qp->sq);
 	sib_ring_free(&qp->rq);
+#if LINUX_VERSION_CODE < KERNEL_VERSION(5, 15, 0)
+	kfree(qp);
+#endif
 	return 0;
 }
 
@@ -429,7 +451,12 @@ const struct ib_device_ops sib_qp_ops = {
 	.query_srq = query_srq,
 	.destroy_srq = destroy_srq,
 	.post_srq_recv = post_srq_recv,
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(5, 15, 0)
 	.create_qp = create_qp,
+	INIT_RDMA_OBJ_SIZE(ib_qp, sib_qp, ib),
+#else
+	.create_qp = new_qp,
+#endif
 	.modify_qp = modify_qp,
 	.query_qp = query_qp,
 	.destroy_qp = destroy_qp,
@@ -438,6 +465,5 @@ const struct ib_device_ops sib_qp_ops = {
 	.attach_mcast = attach_mcast,
 	.detach_mcast = detach_mcast,
 
-	INIT_RDMA_OBJ_SIZE(ib_qp, sib_qp, ib),
 	INIT_RDMA_OBJ_SIZE(ib_srq, sib_srq, ib),
 };

@@ -8,14 +8,16 @@
 
 static unsigned int smi[SIB_MAX_HCAS], smi_count;
 module_param_array(smi, uint, &smi_count, 0444);
-MODULE_PARM_DESC(smi, "planes of each HCA's SMI sub-device, 0: none; from Linux 6.11 on");
+MODULE_PARM_DESC(smi, "planes of each HCA's SMI sub-device, 0: none; Linux 6.11 and 6.12");
 
 void sib_smi_init(struct sib_hca *hca)
 {
 	hca->planes = smi[sib_list_index(hca, smi_count)];
 }
 
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 11, 0)
+/* Later kernels do not export ib_add_sub_device. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 11, 0) && \
+	LINUX_VERSION_CODE < KERNEL_VERSION(6, 13, 0)
 
 /* The planes' own state: no cable leads to them, local SMPs do. */
 struct sib_smi {
@@ -25,7 +27,7 @@ struct sib_smi {
 };
 
 /* State and addresses are those of the port that the planes make up. */
-static int query_port(struct ib_device *ibdev, u32 n, struct ib_port_attr *a)
+static int query_port(struct ib_device *ibdev, sib_port_nr n, struct ib_port_attr *a)
 {
 	struct sib_smi *s = container_of(sib_hca_of(ibdev), struct sib_smi, hca);
 	struct ib_device *parent = &s->parent->dev->ib;
@@ -35,7 +37,7 @@ static int query_port(struct ib_device *ibdev, u32 n, struct ib_port_attr *a)
 	return ret;
 }
 
-static int query_gid(struct ib_device *ibdev, u32 n, int i, union ib_gid *gid)
+static int query_gid(struct ib_device *ibdev, sib_port_nr n, int i, union ib_gid *gid)
 {
 	struct sib_smi *s = container_of(sib_hca_of(ibdev), struct sib_smi, hca);
 	struct ib_device *parent = &s->parent->dev->ib;
@@ -43,7 +45,7 @@ static int query_gid(struct ib_device *ibdev, u32 n, int i, union ib_gid *gid)
 	return parent->ops.query_gid(parent, 1, i, gid);
 }
 
-static int get_port_immutable(struct ib_device *ibdev, u32 n, struct ib_port_immutable *im)
+static int get_port_immutable(struct ib_device *ibdev, sib_port_nr n, struct ib_port_immutable *im)
 {
 	im->pkey_tbl_len = sib_num_pkeys;
 	im->gid_tbl_len = sib_num_gids;

@@ -26,6 +26,20 @@
 #include <rdma/ib_smi.h>
 #include <rdma/ib_verbs.h>
 
+/* ---- interfaces of older kernels ---- */
+
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(5, 13, 0)
+typedef u32 sib_port_nr;
+#else
+typedef u8 sib_port_nr;
+#endif
+#ifndef in_range
+#define in_range(value, start, len)	((u32)(value) - (start) < (len))
+#endif
+#if LINUX_VERSION_CODE < KERNEL_VERSION(5, 11, 0)
+#define IB_QP_ATTR_STANDARD_BITS	GENMASK(20, 0)
+#endif
+
 #define SIB_MAX_HCAS	16
 #define SIB_MAX_PORTS	16
 #define SIB_PKEY_BLOCK	32		/* entries in a P_KeyTable attribute */
@@ -375,12 +389,13 @@ void sib_smi_init(struct sib_hca *hca);
 int sib_smi_add(struct sib_hca *hca);
 
 /* device.c, cq.c, qp.c, mr.c, mad.c, port.c: the verbs */
+extern const struct attribute_group sib_attr_group;
 extern const struct ib_device_ops sib_device_ops, sib_rxe_ops;
 extern const struct ib_device_ops sib_port_ops;
 extern const struct ib_device_ops sib_cq_ops;
 extern const struct ib_device_ops sib_qp_ops;
 extern const struct ib_device_ops sib_mr_ops;
-int sib_process_mad(struct ib_device *ibdev, int flags, u32 port_num,
+int sib_process_mad(struct ib_device *ibdev, int flags, sib_port_nr port_num,
 		    const struct ib_wc *wc, const struct ib_grh *grh,
 		    const struct ib_mad *in, struct ib_mad *out,
 		    size_t *out_size, u16 *out_pkey);
