@@ -45,7 +45,7 @@ class Release:
     lacks: tuple = ()
 
 
-# dracut without network-legacy: from 108 on.
+# Later versions of dracut have no network-legacy.
 RELEASES = {
     release.kernel: release
     for release in [
@@ -209,7 +209,7 @@ def newest_kernel(release):
     waiting = [*first, *needs(options, images[0])]
     while waiting:
         name = waiting.pop(0)
-        if re.fullmatch(rf"linux-(binary|modules|modules-extra)-{re.escape(version)}", name) and name not in packages:
+        if re.fullmatch(rf"linux-(base|binary|modules|modules-extra)-{re.escape(version)}", name) and name not in packages:
             packages.append(name)
             waiting += needs(options, name)
     return packages
@@ -241,7 +241,12 @@ def kernel(release):
             unpack(options, package, work)
         if (work / "usr/lib/modules").is_dir() and not (work / "lib").exists():
             (work / "lib").symlink_to("usr/lib")
-        run(["depmod", "-b", work, packages[0].removeprefix("linux-image-")])
+        version = packages[0].removeprefix("linux-image-")
+        run(["depmod", "-b", work, version])
+        # In Debian testing the kernel is beside its modules; its installation copies it to /boot.
+        if not (work / "boot").exists():
+            (work / "boot").mkdir()
+            (work / f"boot/vmlinuz-{version}").symlink_to(f"../lib/modules/{version}/vmlinuz")
 
     return cached(f"kernel-{release.kernel}", digest(*packages), build)
 

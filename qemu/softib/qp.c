@@ -132,7 +132,7 @@ static int create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *a, struct ib_ud
 }
 
 #if LINUX_VERSION_CODE < KERNEL_VERSION(5, 15, 0)
-/* ib_core allocates queue pairs since Linux 5.15. */
+/* ib_core allocates queue pairs, and sets these fields before the call, since Linux 5.15. */
 static struct ib_qp *new_qp(struct ib_pd *pd, struct ib_qp_init_attr *a, struct ib_udata *udata)
 {
 	struct sib_qp *qp = kzalloc(sizeof(*qp), GFP_KERNEL);
@@ -141,6 +141,11 @@ static struct ib_qp *new_qp(struct ib_pd *pd, struct ib_qp_init_attr *a, struct 
 	if (!qp)
 		return ERR_PTR(-ENOMEM);
 	qp->ib.device = pd->device;
+	qp->ib.pd = pd;
+	qp->ib.qp_type = a->qp_type;
+	qp->ib.send_cq = a->send_cq;
+	qp->ib.recv_cq = a->recv_cq;
+	qp->ib.srq = a->srq;
 	ret = create_qp(&qp->ib, a, udata);
 	if (ret) {
 		kfree(qp);
