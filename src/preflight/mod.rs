@@ -77,7 +77,14 @@ pub fn plan(root: &Root, text: Option<&str>) -> Result<Preflight> {
     let is_image = in_initramfs(root);
     let request = match text {
         Some(text) => Request::from_text(text),
-        None => Request::read_as_initramfs(root),
+        None => {
+            // Without a command line nothing is known to be requested, or not.
+            const LINE: &str = "/proc/cmdline";
+            let path = root.path(LINE).display().to_string();
+            root.text(LINE)
+                .map_err(|e| Error::io(path, "cannot be read", &e))?;
+            Request::read_as_initramfs(root)
+        }
     };
     let inventory = Inventory::of_machine(root)?;
     let mut plan = plan::plan(&request, &inventory);
