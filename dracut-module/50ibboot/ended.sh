@@ -17,6 +17,7 @@ elif [ -d /run/ibboot ] && [ ! -e /run/ibboot/asked ]; then
     # again, whose result is another one.
     rm -f /run/ibboot/result
     : > /run/ibboot/ended
-    [ ! -e /run/ibboot/complete ] || rm -rf /run/ibboot
+    # The hooks may have requested something meanwhile.
+    [ ! -e /run/ibboot/complete ] || [ -e /run/ibboot/asked ] || rm -rf /run/ibboot
 fi
 rm -f /run/ibboot/up.pid

@@ -6,9 +6,8 @@
 # has ended without a request, it starts now.
 
 [ -d /run/ibboot ] || return 0
-: > /run/ibboot/complete
-[ -e /run/ibboot/asked ] || return 0
-if [ -n "$ibboot_late" ] || [ -e /run/ibboot/ended ]; then
+# First the start, which does nothing if `ibboot up` runs or is about to: with the file it may end at once.
+if [ -e /run/ibboot/asked ] && { [ -n "$ibboot_late" ] || [ -e /run/ibboot/ended ]; }; then
     rm -f /run/ibboot/ended
     if [ -n "$DRACUT_SYSTEMD" ]; then
         systemctl --no-block start ibboot.service
@@ -17,4 +16,5 @@ if [ -n "$ibboot_late" ] || [ -e /run/ibboot/ended ]; then
         . /usr/lib/ibboot/start.sh
     fi
 fi
+: > /run/ibboot/complete
 unset ibboot_late

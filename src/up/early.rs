@@ -10,7 +10,7 @@ use super::hooks;
 use super::modules::Modules;
 use super::naming::UDEV_DATA;
 use super::{Begun, End, run};
-use crate::error::Result;
+use crate::error::{Kind, Result};
 use crate::facts::Readers;
 use crate::facts::reader::IN_BOOT;
 use crate::handover::COMPLETE;
@@ -22,6 +22,9 @@ use crate::system::clock::boottime_ns;
 use crate::system::directory::Directory;
 use crate::system::root::Root;
 
+/// With systemd, dracut-cmdline.sh of dracut 051 to 112 writes this file behind the last cmdline hook.
+/// That hook does not create [`COMPLETE`] if `up` had not started yet.
+const STATE: &str = "/dracut-state.sh";
 /// What dracut's pre-udev hooks and the start of udevd may take.
 const UDEVD: Duration = Duration::from_secs(10);
 
@@ -33,7 +36,7 @@ pub async fn bring_up(root: &Root, request: &mut Request, is_early: bool) -> Res
     let loader = Loader::default();
     let mut modules = Modules::new(&loader);
     let (mut index, mut complete_ns) = (None, None);
-    if is_early && !root.exists(COMPLETE) {
+    if is_early && !has_ended(root) {
         // Creates the directory in which the file appears.
         Directory::open()?;
         if request.requested_by.is_some() && may_load(root) {
@@ -44,16 +47,27 @@ pub async fn bring_up(root: &Root, request: &mut Request, is_early: bool) -> Res
             let inventory = Inventory::with(root, readers.as_ref(), index.clone());
             modules.load(index, &plan::plan(request, &inventory));
         }
-        modules.until(arrival::of(&root.path(COMPLETE))).await;
+        modules.until(end_of_hooks(root)).await;
         complete_ns = Some(boottime_ns());
-        let complete = Request::read(root);
+    }
+    if is_early {
+        let mut complete = Request::read(root);
+        if complete.requested_by.is_some() && index.is_none() {
+            options_complete(root).await;
+            // A hook of pre-udev may have added arguments, too.
+            complete = Request::read(root);
+        }
+        if complete.requested_by.is_none() {
+            *request = complete;
+            return Ok(End {
+                code: Kind::NothingAsked.exit_code(),
+                report: None,
+            });
+        }
         for line in changed(&request.written, &complete.written) {
             log::info!("{line}");
         }
         *request = complete;
-    }
-    if is_early && index.is_none() {
-        options_complete(root).await;
     }
     let index = match index {
         Some(index) => index,
@@ -69,6 +83,19 @@ pub async fn bring_up(root: &Root, request: &mut Request, is_early: bool) -> Res
         modules,
     };
     run(root, &plan, &inventory.modules, begun).await
+}
+
+/// Whether dracut's cmdline hooks have ended.
+fn has_ended(root: &Root) -> bool {
+    root.exists(COMPLETE) || root.exists(STATE)
+}
+
+async fn end_of_hooks(root: &Root) {
+    let (ours, state) = (root.path(COMPLETE), root.path(STATE));
+    tokio::select! {
+        () = arrival::of(&ours) => {}
+        () = arrival::of(&state) => {}
+    }
 }
 
 /// Whether no hook of a site may still write options of drivers.
@@ -138,6 +165,16 @@ mod tests {
         }
         let later = "lib/dracut/hooks/pre-trigger/50-site.sh";
         assert!(may_load(&image(&[later]).1));
+    }
+
+    #[tokio::test]
+    async fn the_hooks_have_ended_with_either_file() {
+        assert!(!has_ended(&image(&[]).1));
+        for file in ["run/ibboot/complete", "dracut-state.sh"] {
+            let (_dir, root) = image(&["run/ibboot/asked", file]);
+            assert!(has_ended(&root));
+            end_of_hooks(&root).await;
+        }
     }
 
     #[tokio::test(start_paused = true)]

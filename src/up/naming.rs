@@ -20,6 +20,8 @@ const UDEV_CONTROL: &str = "/run/udev/control";
 pub(super) const UDEV_DATA: &str = "/run/udev/data";
 /// What udev may take for one interface. It needs milliseconds; a rule that hangs must not cost the boot.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// What the start of udevd and its first device may take, after an interface is there.
+const START: Duration = Duration::from_secs(10);
 /// udev sends no rtnetlink message for an interface that keeps its name: its database is read again.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -28,6 +30,8 @@ const LOOK: Duration = Duration::from_millis(50);
 pub struct Naming {
     /// Whether udev may rename an interface; none while there was no interface without udev's name.
     may_rename: Option<bool>,
+    /// Since when an interface waits for udev to work, in nanoseconds of CLOCK_BOOTTIME.
+    idle_since: Option<u64>,
     /// Interface index: since when udev is waited for, in nanoseconds of CLOCK_BOOTTIME.
     since: BTreeMap<u32, u64>,
     /// Interface indices for which udev is not waited for any longer.
@@ -55,18 +59,32 @@ impl Naming {
     }
 
     /// Something is to be done to this interface. True: its time is over, and it is ours now. The
-    /// time begins when udev works.
+    /// time of an interface begins when udev works.
     pub(super) fn wait(&mut self, name: &str, index: u32, is_working: bool) -> bool {
         self.due = Some(Instant::now() + LOOK);
-        if !is_working {
-            return false;
-        }
-        let is_over = self.is_over(index, boottime_ns());
+        let now_ns = boottime_ns();
+        let (is_over, what, patience) = match is_working {
+            true => (
+                self.is_over(index, now_ns),
+                "not named this interface",
+                PATIENCE,
+            ),
+            false => (self.is_idle(index, now_ns), "handled no device", START),
+        };
         if is_over {
             log::warn!(
-                "{name}: udev has not named this interface after {} s: ibboot goes on without udev",
-                PATIENCE.as_secs()
+                "{name}: udev has {what} after {} s: ibboot goes on without udev",
+                patience.as_secs()
             );
+        }
+        is_over
+    }
+
+    fn is_idle(&mut self, index: u32, now_ns: u64) -> bool {
+        let since = *self.idle_since.get_or_insert(now_ns);
+        let is_over = u128::from(now_ns.saturating_sub(since)) >= START.as_nanos();
+        if is_over {
+            self.given_up.insert(index);
         }
         is_over
     }
