@@ -115,6 +115,16 @@ pub enum Answer {
     Ports(Vec<PortSet>),
 }
 
+impl Answer {
+    /// Whether the request, or a part of it, was not carried out.
+    pub fn is_failed(&self) -> bool {
+        match self {
+            Answer::Done(result) => result.is_err(),
+            Answer::Ports(all) => all.iter().any(Result::is_err),
+        }
+    }
+}
+
 impl fmt::Display for Request {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -15,7 +15,7 @@ use crate::changes::{Change, Setting, What};
 use crate::facts::{Facts, Readers, Unended};
 use crate::loader::{Answer, Loader, Request, Write};
 
-/// From then on the report names the write.
+/// From then on the report names the write, and no verdict waits for it.
 const LONG: Duration = Duration::from_secs(5);
 
 /// A write that has ended.
@@ -29,6 +29,7 @@ pub struct Written {
 #[derive(Debug)]
 struct UnderWay {
     what: String,
+    is_port_types: bool,
     since: Instant,
     is_long: bool,
 }
@@ -89,6 +90,7 @@ impl<'a> Writes<'a> {
     pub fn begin(&mut self, change: &Change, request: Request) {
         let new = UnderWay {
             what: request.to_string(),
+            is_port_types: matches!(request, Request::PortTypes { .. }),
             since: Instant::now(),
             is_long: false,
         };
@@ -113,6 +115,12 @@ impl<'a> Writes<'a> {
             }
         }
         self.ended()
+    }
+
+    /// Whether a write has begun and may soon end: the facts of the last look may be older than what
+    /// the write does.
+    pub fn is_any_short(&self) -> bool {
+        self.under_way.values().any(|write| !write.is_long)
     }
 
     /// The writes that have ended since the last call.
@@ -142,10 +150,13 @@ impl Part for Writes<'_> {
     }
 
     fn add_to(&self, facts: &mut Facts) {
-        let long = self.under_way.iter().filter(|(_, write)| write.is_long);
-        facts.unended.extend(long.map(|(object, write)| Unended {
+        let shown = self.under_way.iter();
+        let shown = shown.filter(|(_, write)| write.is_long || write.is_port_types);
+        facts.unended.extend(shown.map(|(object, write)| Unended {
             object: object.clone(),
             what: write.what.clone(),
+            is_port_types: write.is_port_types,
+            is_long: write.is_long,
         }));
     }
 
@@ -254,11 +265,31 @@ mod tests {
             (named(&mut writes), writes.due().is_some()),
             (Vec::new(), true)
         );
+        assert!(writes.is_any_short());
         tokio::time::advance(LONG).await;
         let stuck = Unended {
             object: "stuck".to_owned(),
             what: "set mode connected of stuck".to_owned(),
+            is_port_types: false,
+            is_long: true,
         };
         assert_eq!((named(&mut writes), writes.due()), (vec![stuck], None));
+        assert!(!writes.is_any_short(), "no verdict waits for it any longer");
+        let card = Change {
+            object: "0000:05:00.0".to_owned(),
+            index: 0,
+            need: Need::Requested,
+            what: What::PortTypes(Vec::new()),
+        };
+        writes.begin(&card, request(&card).unwrap());
+        let shown = named(&mut writes).into_iter();
+        let shown = shown.map(|one| (one.object, one.is_port_types, one.is_long));
+        let (card, stuck) = ("0000:05:00.0".to_owned(), "stuck".to_owned());
+        let expected = [(card, true, false), (stuck, false, true)];
+        assert_eq!(
+            shown.collect::<Vec<_>>(),
+            expected,
+            "port types from the start"
+        );
     }
 }

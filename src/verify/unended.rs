@@ -1,15 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! PURE: names the write that has not ended where it keeps an object from what is expected.
+//! PURE: a port whose card changes the types of its ports is not verified; a write that takes long
+//! is named where it keeps an object from what is expected.
 
+use super::checks::Id;
 use super::object::Object;
-use crate::facts::{Facts, Unended};
+use crate::facts::{Facts, PortRef, Unended};
 use crate::verify::report::{Finding, Status};
 
-/// Names the write in the first failed finding: the write may still end, so the failure does not
-/// last.
+/// Takes the writes into account. While the types of its card's ports are written, a port is not
+/// verified, whatever was found: the driver removes it. The first failed finding names a write that
+/// is about the object and takes long: the write may still end, so the failure does not last.
 pub fn note(findings: &mut [Finding], object: &Object<'_>, facts: &Facts) {
-    let mut all = facts.unended.iter();
-    let Some(write) = all.find(|write| is_about(&write.object, object)) else {
+    let is_retyped = |write: &Unended| write.is_port_types && has_port_of(&write.object, object);
+    if facts.unended.iter().any(is_retyped) {
+        unverify(findings);
+    }
+    let mut long = facts.unended.iter().filter(|write| write.is_long);
+    let Some(write) = long.find(|write| is_about(&write.object, object)) else {
         return;
     };
     let failed = |f: &&mut Finding| matches!(f.status, Status::Unknown | Status::Critical);
@@ -17,6 +24,26 @@ pub fn note(findings: &mut [Finding], object: &Object<'_>, facts: &Facts) {
         finding.hint = Some(Unended::words(&write.what));
         finding.lasting = false;
     }
+}
+
+/// The port counts as absent; nothing below that is known.
+fn unverify(findings: &mut [Finding]) {
+    for finding in findings {
+        *finding = match finding.check {
+            Id::WishPossible => continue,
+            Id::DevicePresent => {
+                let found = "the types of the ports of its card are being set";
+                Finding::failed(Id::DevicePresent, found, "").hint("")
+            }
+            other => Finding::skipped(other),
+        };
+    }
+}
+
+/// Whether the object has a port of the card with this PCI address.
+fn has_port_of(card: &str, object: &Object<'_>) -> bool {
+    let port = object.link.as_ref().and_then(|link| link.port);
+    port.is_some_and(|port: PortRef<'_>| port.device.bus_address.as_deref() == Some(card))
 }
 
 /// Whether the write is about the interface, bond or port of this object. While a card changes the
@@ -54,6 +81,8 @@ mod tests {
             unended: vec![Unended {
                 object: written.to_owned(),
                 what: "set it".to_owned(),
+                is_port_types: false,
+                is_long: true,
             }],
             ..Facts::default()
         };
@@ -101,5 +130,51 @@ mod tests {
         }
         assert_eq!(hints("ib1", true), []);
         assert_eq!(hints("0000:06:00.0", false), [words]);
+    }
+
+    #[test]
+    fn a_port_is_not_verified_while_its_card_changes_the_types_of_its_ports() {
+        let device = Device {
+            ifname: "mlx4_0".to_owned(),
+            bus_address: Some("0000:05:00.0".to_owned()),
+            ..Device::default()
+        };
+        let (port, wish) = (Port::default(), LinkWish::default());
+        let object = Object {
+            link: Some(Link {
+                wish: &wish,
+                port: Some(PortRef {
+                    device: &device,
+                    port: &port,
+                }),
+            }),
+            ..Object::default()
+        };
+        let of = |card: &str, is_long| {
+            let facts = Facts {
+                unended: vec![Unended {
+                    object: card.to_owned(),
+                    what: "set it".to_owned(),
+                    is_port_types: true,
+                    is_long,
+                }],
+                ..Facts::default()
+            };
+            let mut findings = vec![
+                Finding::ok(Id::DevicePresent, "mlx4_0/1"),
+                Finding::ok(Id::PortState, "ACTIVE"),
+            ];
+            note(&mut findings, &object, &facts);
+            findings
+        };
+        let both = |findings: Vec<Finding>| findings.iter().map(|f| f.status).collect::<Vec<_>>();
+        let unverified = [Status::Critical, Status::Skipped];
+        assert_eq!(both(of("0000:06:00.0", false)), [Status::Ok, Status::Ok]);
+        assert_eq!(both(of("0000:05:00.0", false)), unverified);
+        assert_eq!(of("0000:05:00.0", false).first().unwrap().hint, None);
+        let long = of("0000:05:00.0", true);
+        let hint = long.first().unwrap().hint.clone();
+        assert_eq!(hint, Some(Unended::words("set it")));
+        assert_eq!(both(long), unverified, "for the whole write");
     }
 }
