@@ -135,7 +135,8 @@ impl Unended {
     /// The line about a write.
     pub fn words(what: &str) -> String {
         format!(
-            "{what}: the kernel has not ended this for 5 s, the firmware may not answer: see dmesg"
+            "{what}: the kernel has not ended this for more than 5 s, the firmware may not answer: \
+             see dmesg"
         )
     }
 }

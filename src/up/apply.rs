@@ -76,7 +76,7 @@ impl Walk<'_> {
                 What::AddLink { kind, netdev } => {
                     self.add_link(&change.object, *kind, netdev, facts).into()
                 }
-                // The loader makes these.
+                // Never here: `writes::request` has a request for each, which is begun above.
                 What::PortTypes(_) | What::RoceMode { .. } => Applied::Same,
                 What::AwaitName => {
                     let is_working = self.root.exists(UDEV_DATA);
