@@ -420,4 +420,13 @@ mod tests {
             assert!(serde_json::from_str::<Request>(&wrong).is_err(), "{wrong}");
         }
     }
+
+    #[test]
+    fn an_answer_has_failed_if_a_part_of_it_has() {
+        let error = || Error::new("mlx4_port2", "refused");
+        assert!(Answer::Done(Err(error())).is_failed());
+        assert!(Answer::Ports(vec![Ok(Some(true)), Err(error())]).is_failed());
+        assert!(!Answer::Done(Ok(())).is_failed());
+        assert!(!Answer::Ports(vec![Ok(None), Ok(Some(false))]).is_failed());
+    }
 }

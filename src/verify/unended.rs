@@ -171,6 +171,15 @@ mod tests {
     }
 
     #[test]
+    fn the_words_hold_from_5_s_to_the_deadline() {
+        assert_eq!(
+            Unended::words("set mode connected of ib0"),
+            "set mode connected of ib0: the kernel has not ended this for more than 5 s, the \
+             firmware may not answer: see dmesg"
+        );
+    }
+
+    #[test]
     fn an_absent_port_is_explained_only_by_port_types_of_its_card() {
         let (own, other) = ("0000:05:00.0", "0000:06:00.0");
         assert!(is_named_without_port("pci=0000:05:00.0", own, true));
