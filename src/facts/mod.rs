@@ -111,7 +111,7 @@ pub struct Facts {
     /// Established RDMA connections.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub connections: Vec<Connection>,
-    /// Writes of `up` that have begun and, after some seconds, have not ended.
+    /// Writes of `up` that have not ended: those of port types, and after some seconds any other.
     #[serde(skip)]
     pub unended: Vec<Unended>,
     /// Attributes that could not be read or parsed: the rest of the snapshot is valid.
@@ -125,13 +125,18 @@ pub struct Unended {
     pub object: String,
     /// What is written: `set mode connected of ib0`.
     pub what: String,
+    /// The types of the ports of a card are written: its driver removes and adds all of them.
+    pub is_port_types: bool,
+    /// The write has taken some seconds already.
+    pub is_long: bool,
 }
 
 impl Unended {
     /// The line about a write.
     pub fn words(what: &str) -> String {
         format!(
-            "{what}: the kernel has not ended this for 5 s, the firmware may not answer: see dmesg"
+            "{what}: the kernel has not ended this for more than 5 s, the firmware may not answer: \
+             see dmesg"
         )
     }
 }

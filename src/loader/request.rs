@@ -115,6 +115,16 @@ pub enum Answer {
     Ports(Vec<PortSet>),
 }
 
+impl Answer {
+    /// Whether the request, or a part of it, was not carried out.
+    pub fn is_failed(&self) -> bool {
+        match self {
+            Answer::Done(result) => result.is_err(),
+            Answer::Ports(all) => all.iter().any(Result::is_err),
+        }
+    }
+}
+
 impl fmt::Display for Request {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -409,5 +419,14 @@ mod tests {
         ] {
             assert!(serde_json::from_str::<Request>(&wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn an_answer_has_failed_if_a_part_of_it_has() {
+        let error = || Error::new("mlx4_port2", "refused");
+        assert!(Answer::Done(Err(error())).is_failed());
+        assert!(Answer::Ports(vec![Ok(Some(true)), Err(error())]).is_failed());
+        assert!(!Answer::Done(Ok(())).is_failed());
+        assert!(!Answer::Ports(vec![Ok(None), Ok(Some(false))]).is_failed());
     }
 }

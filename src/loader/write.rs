@@ -43,13 +43,20 @@ fn probe(root: &Root, address: &str) -> Result<()> {
 
 /// Has a worker carry the request out.
 pub(super) async fn by(worker: io::Result<Worker>, request: &Request) -> Answer {
+    let answer = match worker {
+        Ok(worker) => {
+            let answer = answer_of(&worker, request).await;
+            // A loader carries out many requests: no zombie of each stays.
+            worker.end_soon().await;
+            answer
+        }
+        Err(error) => Err(error),
+    };
     let failed = |error| Error::io("loader", format!("cannot {request}"), &error);
-    let answer = answer_of(worker, request).await;
     answer.unwrap_or_else(|error| Answer::Done(Err(failed(error))))
 }
 
-async fn answer_of(worker: io::Result<Worker>, request: &Request) -> io::Result<Answer> {
-    let worker = worker?;
+async fn answer_of(worker: &Worker, request: &Request) -> io::Result<Answer> {
     worker.send(request)?;
     let ear = watched(worker.ear()?)?;
     loop {
@@ -58,5 +65,23 @@ async fn answer_of(worker: io::Result<Worker>, request: &Request) -> io::Result<
             Some(answer) => return Ok(answer),
             None => ready.clear_ready(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_worker_leaves_no_zombie() {
+        let worker = Worker::start_program(Path::new("/bin/true"), &[JOB]).unwrap();
+        let process = Path::new("/proc").join(worker.id().to_string());
+        assert!(process.exists());
+        let request = Request::Probe("0000:dc:00.0".to_owned());
+        let answer = by(Ok(worker), &request).await;
+        assert!(answer.is_failed(), "{answer:?}");
+        assert!(!process.exists());
     }
 }

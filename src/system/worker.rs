@@ -122,13 +122,29 @@ impl Worker {
     /// then.
     pub fn end(mut self) {
         self.kill();
-        let Some(child) = &mut self.child else { return };
         for _ in 0..END_MS {
-            match child.try_wait() {
-                Ok(None) => std::thread::sleep(Duration::from_millis(1)),
-                _ => return,
+            if self.has_ended() {
+                return;
             }
+            std::thread::sleep(Duration::from_millis(1));
         }
+    }
+
+    /// Like [`Worker::end`], in an event loop.
+    pub async fn end_soon(mut self) {
+        self.kill();
+        for _ in 0..END_MS {
+            if self.has_ended() {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
+
+    /// True if there is no process to wait for, or no longer: it leaves no zombie.
+    fn has_ended(&mut self) -> bool {
+        let child = self.child.as_mut();
+        child.is_none_or(|child| !matches!(child.try_wait(), Ok(None)))
     }
 
     fn kill(&mut self) {

@@ -76,7 +76,7 @@ impl Walk<'_> {
                 What::AddLink { kind, netdev } => {
                     self.add_link(&change.object, *kind, netdev, facts).into()
                 }
-                // The loader makes these.
+                // Never here: `writes::request` has a request for each, which is begun above.
                 What::PortTypes(_) | What::RoceMode { .. } => Applied::Same,
                 What::AwaitName => {
                     let is_working = self.root.exists(UDEV_DATA);
@@ -112,10 +112,12 @@ impl Walk<'_> {
         is_changed
     }
 
-    /// Takes writes that have ended. True if the machine is another one now.
+    /// Takes writes that have ended. True if the machine is another one now, or may be: nobody knows
+    /// what a write that failed has left.
     pub(super) fn written(&mut self, all: Vec<Written>) -> bool {
         let mut is_any_changed = false;
         for Written { change, answer } in all {
+            let is_failed = answer.is_failed();
             let is_changed = match (&change.what, answer) {
                 (What::PortTypes(ports), Answer::Ports(results)) => {
                     self.port_types_set(&change.object, ports, results)
@@ -129,7 +131,7 @@ impl Walk<'_> {
                 }
                 _ => false,
             };
-            if is_changed {
+            if is_changed || is_failed {
                 self.memory.touch(touched(&change.what));
                 is_any_changed = true;
             }

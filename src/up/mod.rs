@@ -316,6 +316,7 @@ impl<'a> Walk<'a> {
         situation.is_loading = self.parts.modules.is_loading();
         situation.is_probing = facts.functions.iter().any(Function::is_initialising);
         situation.is_claiming = !self.parts.claims.is_settled();
+        situation.is_writing = self.parts.writes.is_any_short();
         situation.is_busy = self.parts.is_busy();
     }
 
@@ -360,6 +361,7 @@ impl<'a> Walk<'a> {
             information: &self.parts.leasing.information,
             elapsed: self.began.elapsed(),
             is_loading: self.is_loading(facts),
+            is_writing: self.parts.writes.is_any_short(),
         };
         if let Some(readers) = &self.readers {
             readers.give_up();

@@ -167,6 +167,8 @@ pub struct Source<'a> {
     pub elapsed: Duration,
     /// A driver is still loading, or initialises HCAs.
     pub is_loading: bool,
+    /// A write has begun and may soon end.
+    pub is_writing: bool,
 }
 
 /// The files of /run/ibboot.
@@ -270,12 +272,15 @@ impl Files {
 
 /// Logs the verdict.
 fn announce(outcome: Outcome, untold: Option<String>, source: &Source<'_>, journal: &mut Journal) {
-    let loading = || {
-        source
-            .is_loading
-            .then(|| "drivers are still loading".to_owned())
+    let open = || {
+        let open = match (source.is_loading, source.is_writing) {
+            (true, _) => "drivers are still loading",
+            (false, true) => "settings are still being written",
+            (false, false) => return None,
+        };
+        Some(open.to_owned())
     };
-    let obstacle = untold.or_else(loading);
+    let obstacle = untold.or_else(open);
     let ending = verdict::Ending {
         outcome,
         require: source.expectation.require,

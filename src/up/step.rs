@@ -22,6 +22,8 @@ pub struct Situation {
     pub needs_every_port: bool,
     /// An ARP probe for a static address runs.
     pub is_claiming: bool,
+    /// A write has begun and may soon end: what was found may be older than its effect.
+    pub is_writing: bool,
     /// The walk must wait for a part.
     pub is_busy: bool,
     /// In an initramfs: the walk also waits for links that are not required, until the deadline.
@@ -56,9 +58,11 @@ impl Situation {
         }
         // The ports of the machine are known when all drivers have probed: with async_probe modprobe
         // returns earlier, and udev loads drivers too.
-        let is_open = self.needs_every_port && (self.is_loading || self.is_probing);
+        let is_open =
+            self.is_writing || self.needs_every_port && (self.is_loading || self.is_probing);
         if !self.is_satisfied || is_open {
-            let is_lost = self.is_hopeless && !self.is_loading && !self.is_probing;
+            let is_lost =
+                self.is_hopeless && !self.is_writing && !self.is_loading && !self.is_probing;
             return if is_lost || self.is_late {
                 Step::GiveUp
             } else {
@@ -145,6 +149,32 @@ mod tests {
         }
         assert_eq!(step(|s| s.is_probing = true), Step::End);
         assert_eq!(step(|s| s.needs_every_port = true), Step::End);
+    }
+
+    #[test]
+    fn no_verdict_is_given_while_a_write_may_soon_end() {
+        let writing = |s: &mut Situation| (s.is_writing, s.is_busy) = (true, true);
+        assert_eq!(step(writing), Step::Wait);
+        let hopeless = |s: &mut Situation| {
+            writing(s);
+            s.is_hopeless = true;
+        };
+        assert_eq!(step(hopeless), Step::Wait);
+        let unsatisfied = |s: &mut Situation| {
+            hopeless(s);
+            s.is_satisfied = false;
+        };
+        assert_eq!(step(unsatisfied), Step::Wait);
+        let late = |s: &mut Situation| {
+            writing(s);
+            s.is_late = true;
+        };
+        assert_eq!(step(late), Step::GiveUp);
+        assert_eq!(
+            step(|s| s.is_busy = true),
+            Step::Linger,
+            "a write that hangs"
+        );
     }
 
     #[test]

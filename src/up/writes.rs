@@ -15,8 +15,12 @@ use crate::changes::{Change, Setting, What};
 use crate::facts::{Facts, Readers, Unended};
 use crate::loader::{Answer, Loader, Request, Write};
 
-/// From then on the report names the write.
+/// From then on the report names the write, and no verdict waits for it.
 const LONG: Duration = Duration::from_secs(5);
+
+/// A change whose write has failed is not tried again before: the end of the write wakes the walk,
+/// which finds the change still to be made.
+const RETRY: Duration = Duration::from_secs(10);
 
 /// A write that has ended.
 #[derive(Debug)]
@@ -29,6 +33,7 @@ pub struct Written {
 #[derive(Debug)]
 struct UnderWay {
     what: String,
+    is_port_types: bool,
     since: Instant,
     is_long: bool,
 }
@@ -41,6 +46,8 @@ pub struct Writes<'a> {
     /// By the object of the change: an object has one write at a time.
     under_way: BTreeMap<String, UnderWay>,
     ended: Vec<Written>,
+    /// The changes whose write has failed, and until when each is held.
+    failed: Vec<(Change, Instant)>,
 }
 
 /// What the loader must do for the change; none: the walk makes the change itself.
@@ -72,15 +79,21 @@ impl<'a> Writes<'a> {
             running: FuturesUnordered::new(),
             under_way: BTreeMap::new(),
             ended: Vec::new(),
+            failed: Vec::new(),
         }
     }
 
-    /// Whether the change must wait for the end of a write.
+    /// Whether the change must wait: for the end of a write, or because its own has failed just now.
     pub fn holds(&self, change: &Change) -> bool {
         let bond = match &change.what {
             What::Set(Setting::Enslave { bond, .. }) => Some(bond),
             _ => None,
         };
+        let is_failed =
+            |(failed, until): &(Change, Instant)| failed == change && Instant::now() < *until;
+        if self.failed.iter().any(is_failed) {
+            return true;
+        }
         let mut objects = bond.into_iter().chain([&change.object]);
         objects.any(|object| self.under_way.contains_key(object))
     }
@@ -89,6 +102,7 @@ impl<'a> Writes<'a> {
     pub fn begin(&mut self, change: &Change, request: Request) {
         let new = UnderWay {
             what: request.to_string(),
+            is_port_types: matches!(request, Request::PortTypes { .. }),
             since: Instant::now(),
             is_long: false,
         };
@@ -115,6 +129,12 @@ impl<'a> Writes<'a> {
         self.ended()
     }
 
+    /// Whether a write has begun and may soon end: the facts of the last look may be older than what
+    /// the write does.
+    pub fn is_any_short(&self) -> bool {
+        self.under_way.values().any(|write| !write.is_long)
+    }
+
     /// The writes that have ended since the last call.
     pub fn ended(&mut self) -> Vec<Written> {
         std::mem::take(&mut self.ended)
@@ -127,12 +147,17 @@ impl<'a> Writes<'a> {
             let seconds = known.since.elapsed().as_secs();
             log::info!("{}: ended after {seconds} s", known.what);
         }
+        if written.answer.is_failed() {
+            let until = Instant::now() + RETRY;
+            self.failed.push((written.change.clone(), until));
+        }
         self.ended.push(written);
     }
 }
 
 impl Part for Writes<'_> {
     fn follow(&mut self, _facts: &Facts, _readers: Option<&Readers>) {
+        self.failed.retain(|(_, until)| Instant::now() < *until);
         for write in self.under_way.values_mut() {
             if !write.is_long && write.since.elapsed() >= LONG {
                 write.is_long = true;
@@ -142,16 +167,20 @@ impl Part for Writes<'_> {
     }
 
     fn add_to(&self, facts: &mut Facts) {
-        let long = self.under_way.iter().filter(|(_, write)| write.is_long);
-        facts.unended.extend(long.map(|(object, write)| Unended {
+        let shown = self.under_way.iter();
+        let shown = shown.filter(|(_, write)| write.is_long || write.is_port_types);
+        facts.unended.extend(shown.map(|(object, write)| Unended {
             object: object.clone(),
             what: write.what.clone(),
+            is_port_types: write.is_port_types,
+            is_long: write.is_long,
         }));
     }
 
     fn due(&self) -> Option<Instant> {
         let short = self.under_way.values().filter(|write| !write.is_long);
-        short.map(|write| write.since + LONG).min()
+        let failed = self.failed.iter().map(|(_, until)| *until);
+        short.map(|write| write.since + LONG).chain(failed).min()
     }
 
     fn changed(&mut self) -> LocalBoxFuture<'_, Wake> {
@@ -179,18 +208,24 @@ mod tests {
 
     use super::*;
     use crate::changes::Need;
+    use crate::error::Error;
     use crate::system::worker::{Worker, receive_from, send_to};
     use crate::wish::ipoib::Mode;
 
-    /// Never answers about an interface `stuck`.
+    /// Never answers about an interface `stuck`, and fails for `refused`.
     fn loader() -> io::Result<Worker> {
         let (worker, far) = Worker::pair()?;
         std::thread::spawn(move || -> io::Result<()> {
             loop {
                 let (number, request): (u32, Request) =
                     receive_from(far.as_fd(), MsgFlags::empty())?;
-                if !request.to_string().ends_with("stuck") {
-                    let answer = (number, Answer::Done(Ok(())));
+                let text = request.to_string();
+                if !text.ends_with("stuck") {
+                    let result = match text.ends_with("refused") {
+                        true => Err(Error::new("refused", "cannot be set")),
+                        false => Ok(()),
+                    };
+                    let answer = (number, Answer::Done(result));
                     send_to(far.as_fd(), &answer, MsgFlags::empty())?;
                 }
             }
@@ -239,6 +274,25 @@ mod tests {
         assert!(writes.is_busy() && writes.ended().is_empty());
     }
 
+    #[tokio::test]
+    async fn a_write_that_failed_is_not_begun_again_at_once() {
+        let loader = Loader::new(loader);
+        let mut writes = Writes::new(&loader);
+        begin(&mut writes, "refused");
+        assert_eq!(writes.changed().await, Wake::Look);
+        tokio::time::pause();
+        let connected = |object| change(object, Setting::Mode(Mode::Connected));
+        assert!(!writes.is_busy());
+        assert!(writes.holds(&connected("refused")));
+        assert!(!writes.holds(&connected("ib0")));
+        assert!(!writes.holds(&change("refused", Setting::Mode(Mode::Datagram))));
+        assert!(writes.due().is_some(), "the walk looks again then");
+        tokio::time::advance(RETRY).await;
+        assert!(!writes.holds(&connected("refused")));
+        writes.follow(&Facts::default(), None);
+        assert_eq!(writes.due(), None);
+    }
+
     #[tokio::test(start_paused = true)]
     async fn a_write_that_has_not_ended_is_named_after_a_while() {
         let loader = Loader::new(loader);
@@ -254,11 +308,31 @@ mod tests {
             (named(&mut writes), writes.due().is_some()),
             (Vec::new(), true)
         );
+        assert!(writes.is_any_short());
         tokio::time::advance(LONG).await;
         let stuck = Unended {
             object: "stuck".to_owned(),
             what: "set mode connected of stuck".to_owned(),
+            is_port_types: false,
+            is_long: true,
         };
         assert_eq!((named(&mut writes), writes.due()), (vec![stuck], None));
+        assert!(!writes.is_any_short(), "no verdict waits for it any longer");
+        let card = Change {
+            object: "0000:05:00.0".to_owned(),
+            index: 0,
+            need: Need::Requested,
+            what: What::PortTypes(Vec::new()),
+        };
+        writes.begin(&card, request(&card).unwrap());
+        let shown = named(&mut writes).into_iter();
+        let shown = shown.map(|one| (one.object, one.is_port_types, one.is_long));
+        let (card, stuck) = ("0000:05:00.0".to_owned(), "stuck".to_owned());
+        let expected = [(card, true, false), (stuck, false, true)];
+        assert_eq!(
+            shown.collect::<Vec<_>>(),
+            expected,
+            "port types from the start"
+        );
     }
 }
