@@ -263,7 +263,9 @@ impl Addressing<'_> {
                 .for_each(|lease| self.id_of_lease(&lease.client_id, found));
         }
         let here: Vec<Address> = addresses(self.netdev).collect();
-        let own = match here.is_empty() {
+        // What the kernel has counts: the profile may name a gateway that is not used.
+        let is_of_profile = here.is_empty();
+        let own = match is_of_profile {
             true => profile.addresses.clone(),
             false => here,
         };
@@ -271,11 +273,11 @@ impl Addressing<'_> {
             .into_iter()
             .filter(|a| !is_of_server(a.address))
             .collect();
-        self.fixed(&fixed, &profile, &source, found);
-        let routes = match self.netdev.routes.is_empty() {
-            true => &profile.routes,
-            false => &self.netdev.routes,
+        let (gateways, routes) = match is_of_profile {
+            true => (&profile.gateways, &profile.routes),
+            false => (&self.netdev.gateways, &self.netdev.routes),
         };
+        self.fixed(&fixed, gateways, &source, found);
         let routes = routes.iter().filter(|route| {
             let by_server = route.gateway.is_none_or(is_of_server);
             !by_server || profile.routes.contains(route)
@@ -292,11 +294,13 @@ impl Addressing<'_> {
     }
 
     /// `ip=` of static addresses; the gateway of its family stands with the first one.
-    fn fixed(&self, fixed: &[Address], profile: &Profile, source: &str, found: &mut Suggestion) {
-        let gateways = match self.netdev.gateways.is_empty() {
-            true => &profile.gateways,
-            false => &self.netdev.gateways,
-        };
+    fn fixed(
+        &self,
+        fixed: &[Address],
+        gateways: &[IpAddr],
+        source: &str,
+        found: &mut Suggestion,
+    ) {
         let mut has_gateway = [false; 2];
         for address in fixed {
             let is_ipv6 = address.address.is_ipv6();
