@@ -5,6 +5,7 @@ use std::net::IpAddr;
 
 use super::Suggestion;
 use super::keyfile::{Profile, Program};
+use crate::facts::addresses::AddressState;
 use crate::facts::{Facts, Netdev};
 use crate::hardware::{Hex, unhex};
 use crate::inet::{Address, Route};
@@ -61,9 +62,9 @@ pub fn profile<'p>(netdev: &Netdev, facts: &Facts, all: &'p [Profile]) -> Option
     Some(first).filter(is_whole).or_else(|| all.find(is_whole))
 }
 
-/// Its addresses, without link-local ones.
+/// Its usable addresses, without link-local ones.
 pub fn addresses(netdev: &Netdev) -> impl Iterator<Item = Address> {
-    let found = netdev.addresses.iter().map(|found| found.address);
+    let found = netdev.addresses_in(AddressState::Usable);
     found.filter(|address| match address.address {
         IpAddr::V4(address) => !address.is_link_local(),
         IpAddr::V6(address) => !address.is_unicast_link_local(),
@@ -232,6 +233,10 @@ impl Addressing<'_> {
             .dhcp
             .iter()
             .find(|lease| lease.interface == self.netdev.ifname);
+        let lease6 = facts
+            .dhcp6
+            .iter()
+            .find(|found| found.interface == self.netdev.ifname && found.lease.is_some());
         let profile = self.profile.cloned().unwrap_or_default();
         let mut methods = Vec::new();
         if profile.dhcp4 || (self.profile.is_none() && lease.is_some()) {
@@ -240,11 +245,13 @@ impl Addressing<'_> {
         // A profile asks routers also on a subnet that has none.
         if has_v6 && (profile.autoconf || profile.dhcp6) {
             methods.push(if profile.autoconf { "either6" } else { "dhcp6" });
+        } else if let Some(lease) = lease6.filter(|_| self.profile.is_none()) {
+            let is_after_router = lease.wish.after_router_s.is_some();
+            methods.push(if is_after_router { "either6" } else { "dhcp6" });
         }
-        let source = match (self.profile, lease) {
-            (Some(profile), _) => profile.file.clone(),
-            (None, Some(_)) => "the DHCP lease of this boot".to_owned(),
-            (None, None) => "the kernel".to_owned(),
+        let source = |other: &str| match self.profile {
+            Some(profile) => profile.file.clone(),
+            None => other.to_owned(),
         };
         let is_of_server = |address: IpAddr| match address.is_ipv6() {
             true => methods.iter().any(|method| method.ends_with('6')),
@@ -254,7 +261,10 @@ impl Addressing<'_> {
             let argument = format!("ip={}:{}", self.name, methods.join(","));
             found.add(
                 argument,
-                format!("addresses of servers or routers: {source}"),
+                format!(
+                    "addresses of servers or routers: {}",
+                    source("the DHCP lease of this boot")
+                ),
             );
             self.client_id(found);
             let of_lease = lease.filter(|_| self.profile.is_none());
@@ -277,7 +287,7 @@ impl Addressing<'_> {
             true => (&profile.gateways, &profile.routes),
             false => (&self.netdev.gateways, &self.netdev.routes),
         };
-        self.fixed(&fixed, gateways, &source, found);
+        self.fixed(&fixed, gateways, &source("the kernel"), found);
         let routes = routes.iter().filter(|route| {
             let by_server = route.gateway.is_none_or(is_of_server);
             !by_server || profile.routes.contains(route)
@@ -285,22 +295,23 @@ impl Addressing<'_> {
         for route in routes {
             self.route(route, found);
         }
-        if self.profile.is_none() && lease.is_none() && !fixed.is_empty() {
+        if self.profile.is_none() && !fixed.is_empty() {
+            let has = |is_ipv6| fixed.iter().any(|a| a.address.is_ipv6() == is_ipv6);
+            let name = self.name;
+            let instead = match (has(false), has(true)) {
+                (true, true) => format!("ip={name}:dhcp, of IPv6 ip={name}:dhcp6"),
+                (false, true) => format!("ip={name}:dhcp6"),
+                _ => format!("ip={name}:dhcp"),
+            };
             found.note(format!(
-                "no profile of NetworkManager or systemd-networkd that was read is for {}: if a server gave its address, write ip={}:dhcp",
-                self.netdev.ifname, self.name
+                "no profile of NetworkManager or systemd-networkd that was read is for {}: if a server gave its address, write {instead}",
+                self.netdev.ifname
             ));
         }
     }
 
     /// `ip=` of static addresses; the gateway of its family stands with the first one.
-    fn fixed(
-        &self,
-        fixed: &[Address],
-        gateways: &[IpAddr],
-        source: &str,
-        found: &mut Suggestion,
-    ) {
+    fn fixed(&self, fixed: &[Address], gateways: &[IpAddr], source: &str, found: &mut Suggestion) {
         let mut has_gateway = [false; 2];
         for address in fixed {
             let is_ipv6 = address.address.is_ipv6();

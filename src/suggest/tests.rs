@@ -155,6 +155,35 @@ fn interfaces_without_carrier_are_required_only_if_no_other_is_left() {
 }
 
 #[test]
+fn only_usable_addresses_are_written_and_ipv6_has_its_own_argument() {
+    let facts = Facts {
+        netdevs: vec![interface(
+            "ib0",
+            1,
+            true,
+            &[
+                ("fd00::5/64", AddressState::Usable),
+                ("fd00::6/64", AddressState::Tentative),
+                ("fd00::7/64", AddressState::Duplicate),
+            ],
+        )],
+        devices: vec![with_port(device("a", None, ""), 1, LinkLayer::InfiniBand)],
+        ..Facts::default()
+    };
+    let found = suggest(&facts, &[], Vec::new());
+    let addresses: Vec<&str> = arguments(&found)
+        .into_iter()
+        .filter(|one| one.starts_with("ip="))
+        .collect();
+    assert_eq!(addresses, ["ip=[fd00::5]:::64::ib0:none"]);
+    assert!(
+        found.notes[0].ends_with("if a server gave its address, write ip=ib0:dhcp6"),
+        "{:?}",
+        found.notes
+    );
+}
+
+#[test]
 fn a_gateway_of_a_profile_is_for_its_addresses_only() {
     let profile = keyfile::of_manager(
         "f",
