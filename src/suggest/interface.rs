@@ -412,6 +412,17 @@ pub fn of_all(used: &[&Netdev], facts: &Facts, profiles: &[Profile], found: &mut
             managers.push(netdev.ifname.as_str());
         }
     }
+    // A server of addresses names the name servers too.
+    let mut addresses = found.arguments.iter().map(|one| one.argument.as_str());
+    let has_server = addresses.clone().any(|one| one.starts_with("nameserver="))
+        || addresses
+            .clone()
+            .any(|one| one.starts_with("ip=") && !one.ends_with(":none"));
+    if !has_server && addresses.any(|one| one.starts_with("ip=")) {
+        found.note(
+            "no name server is suggested: write nameserver=ADDRESS if the boot uses host names",
+        );
+    }
     if !managers.is_empty() {
         found.note(format!(
             "NetworkManager has profiles of {}; rd.ib.handover=nm gives the interfaces to it after boot",
