@@ -227,28 +227,33 @@ struct Addressing<'a> {
 }
 
 impl Addressing<'_> {
-    fn add(&self, facts: &Facts, found: &mut Suggestion) {
+    /// The methods of `ip=` by which servers and routers give addresses.
+    fn methods(&self, has_lease: bool, facts: &Facts) -> Vec<&'static str> {
         let has_v6 = addresses(self.netdev).any(|address| address.address.is_ipv6());
+        let mut leases = facts.dhcp6.iter().filter(|found| found.lease.is_some());
+        let lease6 = leases.find(|found| found.interface == self.netdev.ifname);
+        let (has_dhcp, v6) = match (self.profile, lease6) {
+            // A profile asks routers also on a subnet that has none.
+            (Some(profile), _) => (
+                profile.dhcp4,
+                (has_v6 && (profile.autoconf || profile.dhcp6)).then_some(profile.autoconf),
+            ),
+            (None, lease6) => (
+                has_lease,
+                lease6.map(|lease| lease.wish.after_router_s.is_some()),
+            ),
+        };
+        let v6 = v6.map(|is_either| if is_either { "either6" } else { "dhcp6" });
+        has_dhcp.then_some("dhcp").into_iter().chain(v6).collect()
+    }
+
+    fn add(&self, facts: &Facts, found: &mut Suggestion) {
         let lease = facts
             .dhcp
             .iter()
             .find(|lease| lease.interface == self.netdev.ifname);
-        let lease6 = facts
-            .dhcp6
-            .iter()
-            .find(|found| found.interface == self.netdev.ifname && found.lease.is_some());
         let profile = self.profile.cloned().unwrap_or_default();
-        let mut methods = Vec::new();
-        if profile.dhcp4 || (self.profile.is_none() && lease.is_some()) {
-            methods.push("dhcp");
-        }
-        // A profile asks routers also on a subnet that has none.
-        if has_v6 && (profile.autoconf || profile.dhcp6) {
-            methods.push(if profile.autoconf { "either6" } else { "dhcp6" });
-        } else if let Some(lease) = lease6.filter(|_| self.profile.is_none()) {
-            let is_after_router = lease.wish.after_router_s.is_some();
-            methods.push(if is_after_router { "either6" } else { "dhcp6" });
-        }
+        let methods = self.methods(lease.is_some(), facts);
         let source = |other: &str| match self.profile {
             Some(profile) => profile.file.clone(),
             None => other.to_owned(),
@@ -295,19 +300,25 @@ impl Addressing<'_> {
         for route in routes {
             self.route(route, found);
         }
-        if self.profile.is_none() && !fixed.is_empty() {
-            let has = |is_ipv6| fixed.iter().any(|a| a.address.is_ipv6() == is_ipv6);
-            let name = self.name;
-            let instead = match (has(false), has(true)) {
-                (true, true) => format!("ip={name}:dhcp, of IPv6 ip={name}:dhcp6"),
-                (false, true) => format!("ip={name}:dhcp6"),
-                _ => format!("ip={name}:dhcp"),
-            };
-            found.note(format!(
-                "no profile of NetworkManager or systemd-networkd that was read is for {}: if a server gave its address, write {instead}",
-                self.netdev.ifname
-            ));
+        if self.profile.is_none() {
+            self.note_server(&fixed, found);
         }
+    }
+
+    /// The note that a server may have given these addresses.
+    fn note_server(&self, fixed: &[Address], found: &mut Suggestion) {
+        let has = |is_ipv6| fixed.iter().any(|a| a.address.is_ipv6() == is_ipv6);
+        let name = self.name;
+        let instead = match (has(false), has(true)) {
+            (false, false) => return,
+            (true, true) => format!("ip={name}:dhcp, of IPv6 ip={name}:dhcp6"),
+            (false, true) => format!("ip={name}:dhcp6"),
+            (true, false) => format!("ip={name}:dhcp"),
+        };
+        found.note(format!(
+            "no profile of NetworkManager or systemd-networkd that was read is for {}: if a server gave its address, write {instead}",
+            self.netdev.ifname
+        ));
     }
 
     /// `ip=` of static addresses; the gateway of its family stands with the first one.

@@ -173,21 +173,9 @@ fn required(facts: &Facts, used: &[&Netdev], found: &mut Suggestion) {
         .filter(|port| is_active(port) && !has_interface(port));
     let bare: Vec<&PortRef<'_>> = bare.collect();
     let are_all_required = names.is_empty() && bare.is_empty() && !used.is_empty();
-    for port in infiniband.iter().filter(|port| !is_active(port)) {
-        if !(are_all_required && has_interface(port)) {
-            let state = port
-                .port
-                .state
-                .map_or("unknown".to_owned(), |s| s.to_string());
-            found.note(format!("{} is {state} and not required", port.name()));
-        }
-    }
-    if !idle.is_empty() {
-        let count = idle.len();
-        found.note(format!(
-            "ports of virtual functions that are not required: {count}"
-        ));
-    }
+    let idle_ports = infiniband.iter().filter(|port| !is_active(port));
+    let idle_ports = idle_ports.filter(|port| !(are_all_required && has_interface(port)));
+    not_required(idle_ports, idle.len(), found);
     let ethernet = of_layer(&counted, LinkLayer::Ethernet);
     let ethernet = ethernet
         .iter()
@@ -217,17 +205,39 @@ fn required(facts: &Facts, used: &[&Netdev], found: &mut Suggestion) {
     let guids = bare.iter().filter_map(|port| port.port.port_guid);
     let guids = guids.map(|guid| format!("guid={guid}"));
     let all: Vec<String> = names.into_iter().chain(guids).collect();
-    if all.len() > REQUIRED {
-        let active = infiniband.iter().filter(|port| is_active(port)).count();
-        found.add(
+    let active = infiniband.iter().filter(|port| is_active(port)).count();
+    require(&all, active, found);
+}
+
+/// `rd.ib.require=` of these names and GUIDs, or of the number of ACTIVE ports if there are many.
+fn require(all: &[String], active: usize, found: &mut Suggestion) {
+    match all.len() > REQUIRED {
+        true => found.add(
             format!("rd.ib.require=ib:{active}"),
             "number of the ports that are ACTIVE",
-        );
-    } else if !all.is_empty() {
-        found.add(
+        ),
+        false => found.add(
             format!("rd.ib.require={}", all.join(",")),
             "ports that are ACTIVE, and interfaces in use that have carrier",
-        );
+        ),
+    }
+}
+
+/// The notes about ports that are not ACTIVE, and about virtual functions.
+fn not_required<'p>(
+    ports: impl Iterator<Item = &'p PortRef<'p>>,
+    virtual_functions: usize,
+    found: &mut Suggestion,
+) {
+    for port in ports {
+        let state = port.port.state;
+        let state = state.map_or("unknown".to_owned(), |state| state.to_string());
+        found.note(format!("{} is {state} and not required", port.name()));
+    }
+    if virtual_functions > 0 {
+        found.note(format!(
+            "ports of virtual functions that are not required: {virtual_functions}"
+        ));
     }
 }
 
