@@ -20,11 +20,19 @@ use crate::wish::ipoib::{
 };
 use crate::wish::origin::Origin;
 
+/// Files that a boot writes for itself.
+const OF_THIS_BOOT: &str = "/run/initramfs/";
 /// Names in one list.
 const LISTED: usize = 8;
 
-/// The notes, one line each.
-pub fn notes(request: &Request, plan: &Plan, inventory: &Inventory) -> Vec<String> {
+/// The notes, one line each. In an initramfs the interfaces are those that the boot sets up; outside
+/// of one the kernel makes them anew.
+pub fn notes(
+    request: &Request,
+    plan: &Plan,
+    inventory: &Inventory,
+    is_initramfs: bool,
+) -> Vec<String> {
     let mut notes = Vec::new();
     let modules = &inventory.modules;
     if modules.is_assumed() {
@@ -34,23 +42,26 @@ pub fn notes(request: &Request, plan: &Plan, inventory: &Inventory) -> Vec<Strin
         ));
     }
     notes.extend(absent(request, plan, &inventory.facts));
-    notes.extend(impossible(plan, &inventory.facts));
+    notes.extend(impossible(plan, &inventory.facts, is_initramfs));
     notes.extend(left_drivers(request, plan));
     notes.extend(left_interfaces(plan));
     notes
 }
 
-/// Command lines of the image that this machine has as files.
+/// Command lines of the image that this machine has as files, and those of this boot only.
 pub fn of_files(request: &Request) -> Vec<String> {
     let written = request.written.iter();
     let sources: BTreeSet<&str> = written
         .map(|written| written.origin.source.as_str())
-        .filter(|source| source.starts_with("/etc/cmdline"))
+        .filter(|source| source.starts_with("/etc/cmdline") || source.starts_with(OF_THIS_BOOT))
         .collect();
-    let note = |source: &str| {
-        format!(
+    let note = |source: &str| match source.starts_with(OF_THIS_BOOT) {
+        true => {
+            format!("{source} was written during this boot: the next boot may not have the file")
+        }
+        false => format!(
             "{source} is read as if the image had it: dracut copies the file with install_items+=\" {source} \""
-        )
+        ),
     };
     sources.into_iter().map(note).collect()
 }
@@ -166,7 +177,11 @@ fn why_absent(selector: &str, facts: &Facts) -> Option<String> {
             "no interface and no RDMA device is called {name} here ({})",
             interfaces(facts)
         ),
-        Selector::Guid(_) => format!("no port has this GUID here ({})", guids(facts)),
+        Selector::Guid(address) => {
+            let guid = address.guid().map(|guid| guid.to_string());
+            let guid = guid.unwrap_or_else(|| address.to_string());
+            format!("no port has the GUID {guid} here ({})", guids(facts))
+        }
         Selector::Pci(address) if is_card(&address.to_string()) => {
             format!("the card at {address} has no RDMA device here")
         }
@@ -221,7 +236,7 @@ fn cards(facts: &Facts) -> String {
 }
 
 /// Modes and MTUs that the interfaces of this machine do not support.
-fn impossible(plan: &Plan, facts: &Facts) -> Vec<String> {
+fn impossible(plan: &Plan, facts: &Facts, is_initramfs: bool) -> Vec<String> {
     let ports = Ports::new(facts);
     let expected = &plan.expectation;
     let named = rules::named_interfaces(expected, &ports);
@@ -233,11 +248,11 @@ fn impossible(plan: &Plan, facts: &Facts) -> Vec<String> {
             .filter(|port| rules::wants_interface(link, *port, &named))
             .collect();
         if found.is_empty() {
-            let limit = largest(wish.mode, has_omni_path(facts));
-            notes.extend(above(wish, link.target.as_str(), limit));
+            let name = link.target.as_str();
+            notes.extend(above(wish, name, largest(wish.mode), has_omni_path(facts)));
         }
         for port in found {
-            notes.extend(of_port(wish, port, facts));
+            notes.extend(of_port(wish, port, facts, is_initramfs));
         }
     }
     notes.into_iter().collect()
@@ -249,28 +264,37 @@ fn has_omni_path(facts: &Facts) -> bool {
         || facts.devices.is_empty()
 }
 
-/// The largest MTU of a mode, before the interface is known.
-fn largest(mode: Option<RequestedMode>, has_omni_path: bool) -> (u32, Option<Mode>) {
+/// The mode with the largest MTU that an interface can have which is not known yet; without
+/// `rd.ib.mode=` the mode in which the kernel starts (drivers/infiniband/ulp/ipoib/ipoib_main.c).
+fn largest(mode: Option<RequestedMode>) -> Mode {
     match mode {
-        Some(RequestedMode::Datagram) if has_omni_path => (OPA_DATAGRAM_MAX, Some(Mode::Datagram)),
-        Some(RequestedMode::Datagram) => (DATAGRAM_MAX, Some(Mode::Datagram)),
-        _ => (CONNECTED_MAX, Some(Mode::Connected)),
+        Some(RequestedMode::Datagram) | None => Mode::Datagram,
+        Some(_) => Mode::Connected,
     }
 }
 
 /// The note about an MTU above the limit.
-fn above(wish: &IpoibWish, name: &str, limit: (u32, Option<Mode>)) -> Option<String> {
-    let (most, mode) = limit;
-    let mode = mode.map_or("", Mode::word);
+fn above(wish: &IpoibWish, name: &str, mode: Mode, is_omni_path: bool) -> Option<String> {
+    let most = match mode {
+        Mode::Datagram if is_omni_path => OPA_DATAGRAM_MAX,
+        Mode::Datagram => DATAGRAM_MAX,
+        Mode::Connected => CONNECTED_MAX,
+    };
+    let mode = mode.word();
     match wish.mtu {
         Some(RequestedMtu::Bytes(bytes)) if bytes > most => Some(format!(
-            "{name}: an MTU of {bytes} is not possible: {mode} mode has at most {most}"
+            "{name}: MTU {bytes} was requested; {mode} mode allows at most {most}"
         )),
         _ => None,
     }
 }
 
-fn of_port(wish: &IpoibWish, port: PortRef<'_>, facts: &Facts) -> Option<String> {
+fn of_port(
+    wish: &IpoibWish,
+    port: PortRef<'_>,
+    facts: &Facts,
+    is_initramfs: bool,
+) -> Option<String> {
     // Mode and broadcast group of a child are those of its own: only the parent is here for certain.
     let parent = IpoibWish {
         pkey: None,
@@ -280,20 +304,17 @@ fn of_port(wish: &IpoibWish, port: PortRef<'_>, facts: &Facts) -> Option<String>
         rules::interface(wish, port, facts).or_else(|| rules::interface(&parent, port, facts));
     let is_omni_path = port.device.driver.as_deref() == Some(drivers::OMNI_PATH);
     let Some(netdev) = netdev else {
-        return above(wish, &port.name(), largest(wish.mode, is_omni_path));
+        return above(wish, &port.name(), largest(wish.mode), is_omni_path);
     };
     let present = netdev.ipoib.as_ref().and_then(|ipoib| ipoib.mode);
     let mode = match wish.mode.map(|mode| rules::mode(mode, netdev)) {
         Some(Err(why)) => return Some(why),
         Some(Ok(mode)) => Some(mode),
-        None => present,
+        None if is_initramfs => present,
+        None => Some(largest(None)),
     };
-    let most = match mode {
-        Some(Mode::Datagram) if is_omni_path => OPA_DATAGRAM_MAX,
-        Some(Mode::Datagram) => DATAGRAM_MAX,
-        Some(Mode::Connected) | None => CONNECTED_MAX,
-    };
-    above(wish, &netdev.ifname, (most, mode))
+    let mode = mode.unwrap_or(Mode::Connected);
+    above(wish, &netdev.ifname, mode, is_omni_path)
 }
 
 /// Modules that ibboot leaves to dracut, because they are not modules of the RDMA stack.

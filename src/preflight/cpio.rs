@@ -15,7 +15,7 @@ const TRAILER: &str = "TRAILER!!!";
 const NAME: u32 = 4096;
 /// Largest content that is kept, in bytes: the largest module of the kernel has a few MiB.
 const CONTENT: u32 = 64 << 20;
-/// All contents that are kept, in bytes.
+/// All contents and names that are kept, in bytes.
 const CONTENTS: u64 = 256 << 20;
 /// Number of files; an image has a few thousand.
 const FILES: usize = 1 << 20;
@@ -144,9 +144,14 @@ impl Files {
         if self.names.len() >= FILES {
             return Err(invalid(format!("the image has more than {FILES} files")));
         }
+        self.kept += name.len() as u64;
+        if self.kept > CONTENTS {
+            return Err(invalid("the names of the files in the image are too long"));
+        }
         self.links.remove(&name);
         match mode & TYPE {
             LINK if size <= NAME => {
+                self.kept += u64::from(size);
                 let target = archive.vector(size)?;
                 let target = String::from_utf8_lossy(&target).into_owned();
                 self.links.insert(name.clone(), target);
@@ -307,6 +312,22 @@ pub mod tests {
             read(&wrong).unwrap_err().to_string(),
             "a cpio header is damaged"
         );
+    }
+
+    #[test]
+    fn names_and_targets_of_links_count_towards_what_is_kept() {
+        let bytes = archive(&[("link", SYMLINK, b"target"), ("etc", DIRECTORY, b"")]);
+        let why = |left: u64| {
+            let kept = CONTENTS - left;
+            let mut files = Files {
+                kept,
+                ..Files::default()
+            };
+            files.add(&bytes[..], &|_| true).map_err(|e| e.to_string())
+        };
+        assert_eq!(why(13), Ok(bytes.len() as u64));
+        let long = "the names of the files in the image are too long".to_owned();
+        assert_eq!((why(12), why(3)), (Err(long.clone()), Err(long)));
     }
 
     proptest! {

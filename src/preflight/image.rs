@@ -23,10 +23,16 @@ const FIRMWARE: [&str; 4] = [
 const COMPRESSED: [&str; 3] = ["", ".xz", ".zst"];
 /// Longest name of a firmware file that is believed.
 const NAME: usize = 200;
-/// Hooks that dracut runs, below its directory of hooks.
+/// Hooks of every image, below dracut's directory of hooks (inst_hook of module-setup.sh).
 const HOOKS: [&str; 2] = ["cmdline/93-cmdline.sh", "netroot/05-hold.sh"];
-/// The hook that starts ibboot without systemd.
-const START: &str = "pre-trigger/10-pre-trigger.sh";
+/// Hooks of an image without systemd, and the file with which they start ibboot.
+const HOOKS_WITHOUT_SYSTEMD: [&str; 2] = [
+    "cmdline/00-early.sh",
+    "pre-trigger/10-zz-ibboot-complete.sh",
+];
+const START: &str = "/usr/lib/ibboot/start.sh";
+/// The hook of an image with systemd.
+const HOOK_WITH_SYSTEMD: &str = "cmdline/99-zz-ibboot-complete.sh";
 /// Units in the image of a dracut with systemd.
 const UNITS: [&str; 4] = [
     "ibboot.service",
@@ -149,10 +155,15 @@ pub fn missing_program(files: &Files) -> Vec<String> {
     };
     let mut missing = Vec::new();
     let mut lack = |what: &str| missing.push(format!("{what} is not in the image: {ADD}"));
-    for hook in HOOKS.iter().filter(|hook| !has_hook(hook)) {
+    let has_systemd = files.has(&format!("{UNIT_DIRECTORY}/dracut-initqueue.service"));
+    let own: &[&str] = match has_systemd {
+        true => &[HOOK_WITH_SYSTEMD],
+        false => &HOOKS_WITHOUT_SYSTEMD,
+    };
+    for hook in HOOKS.iter().chain(own).filter(|hook| !has_hook(hook)) {
         lack(&format!("the hook {hook}"));
     }
-    if files.has(&format!("{UNIT_DIRECTORY}/dracut-initqueue.service")) {
+    if has_systemd {
         for unit in UNITS {
             if !files.has(&format!("{UNIT_DIRECTORY}/{unit}"))
                 && !files.is_link(&format!("{UNIT_DIRECTORY}/{unit}"))
@@ -160,8 +171,8 @@ pub fn missing_program(files: &Files) -> Vec<String> {
                 lack(&format!("the unit {unit}"));
             }
         }
-    } else if !has_hook(START) {
-        lack(&format!("the hook {START}"));
+    } else if !files.has(START) {
+        lack(START);
     }
     if !MODPROBE.iter().any(|path| files.has(path)) {
         lack("modprobe");

@@ -89,7 +89,7 @@ pub fn plan(root: &Root, text: Option<&str>) -> Result<Preflight> {
     let inventory = Inventory::of_machine(root)?;
     let mut plan = plan::plan(&request, &inventory);
     if plan.requested_by.is_some() {
-        plan.notes = notes::notes(&request, &plan, &inventory);
+        plan.notes = notes::notes(&request, &plan, &inventory, is_image);
         if !is_image && text.is_none() {
             plan.notes.extend(notes::of_files(&request));
         }
@@ -115,7 +115,7 @@ pub fn with_image(root: &Root, path: &Path, text: Option<&str>) -> Result<Prefli
         kernel: release,
     };
     if plan.requested_by.is_some() {
-        plan.notes = notes::notes(&request, &plan, &inventory);
+        plan.notes = notes::notes(&request, &plan, &inventory, in_initramfs(root));
     }
     let is_driver = |module: &str| drivers::makes_hcas(module);
     let mut modules = plan.expectation.modules.iter();

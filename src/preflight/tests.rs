@@ -16,18 +16,47 @@ const DEP: &[u8] = b"kernel/drivers/infiniband/ulp/ipoib/ib_ipoib.ko: kernel/dri
 const HFI1: &[u8] =
     b"\x7fELF\0license=GPL\0firmware=hfi1_sbus.fw\0firmware=hfi1_pcie.fw\0alias=x\0";
 
-fn hooks() -> Vec<(String, u32, Vec<u8>)> {
+/// The paths of the hooks and scripts that module-setup.sh installs.
+fn installed(has_systemd: bool) -> Vec<String> {
+    let text = include_str!("../../dracut-module/50ibboot/module-setup.sh");
+    let mut is_other = false;
+    let mut paths = Vec::new();
+    for line in text.lines() {
+        let name = |word: &&str| {
+            word.trim_matches('"')
+                .strip_prefix("$moddir/")
+                .map(str::to_owned)
+        };
+        let words: Vec<&str> = line.split_ascii_whitespace().collect();
+        match words[..] {
+            ["if", "dracut_module_included", "dracut-systemd;", "then"] => is_other = !has_systemd,
+            ["else"] => is_other = has_systemd,
+            ["fi"] => is_other = false,
+            _ if is_other => {}
+            ["inst_hook", stage, place, file] => {
+                let file = name(&file).unwrap();
+                paths.push(format!("usr/lib/dracut/hooks/{stage}/{place}-{file}"));
+            }
+            ["inst_simple", _, path] if path.starts_with("/usr/lib/ibboot/") => {
+                paths.push(path.trim_start_matches('/').to_owned());
+            }
+            _ => {}
+        }
+    }
+    paths
+}
+
+fn hooks(has_systemd: bool) -> Vec<(String, u32, Vec<u8>)> {
     let file = |path: &str| (path.to_owned(), FILE, b"#!/bin/sh\n".to_vec());
-    vec![
+    let mut files = vec![
         ("lib".to_owned(), SYMLINK, b"usr/lib".to_vec()),
         ("sbin".to_owned(), SYMLINK, b"usr/sbin".to_vec()),
         ("etc/cmdline.d".to_owned(), DIRECTORY, Vec::new()),
         file("usr/sbin/ibboot"),
         file("usr/sbin/modprobe"),
-        file("usr/lib/dracut/hooks/cmdline/93-cmdline.sh"),
-        file("usr/lib/dracut/hooks/netroot/05-hold.sh"),
-        file("usr/lib/dracut/hooks/pre-trigger/10-pre-trigger.sh"),
-    ]
+    ];
+    files.extend(installed(has_systemd).iter().map(|path| file(path)));
+    files
 }
 
 /// What a program makes of the bytes; none if it is not installed.
@@ -46,11 +75,15 @@ fn through(program: &[&str], bytes: &[u8]) -> Option<Vec<u8>> {
     Some(output.stdout)
 }
 
-/// An image with everything that [`LINE`] needs.
+/// An image without systemd that has everything that [`LINE`] needs.
 fn whole() -> Vec<(String, u32, Vec<u8>)> {
+    image(false)
+}
+
+fn image(has_systemd: bool) -> Vec<(String, u32, Vec<u8>)> {
     let module = through(&["xz", "-c"], HFI1).unwrap();
     let path = |file: &str| format!("{MODULES}/{file}");
-    let mut files = hooks();
+    let mut files = hooks(has_systemd);
     files.extend([
         (path("modules.dep"), FILE, DEP.to_vec()),
         (
@@ -182,9 +215,21 @@ fn what_an_image_lacks_is_named_with_the_option_that_adds_it() {
             ],
         ),
         (
-            "10-pre-trigger.sh",
+            "00-early.sh",
             &[
-                "the hook pre-trigger/10-pre-trigger.sh is not in the image: build the image with dracut --add ibboot",
+                "the hook cmdline/00-early.sh is not in the image: build the image with dracut --add ibboot",
+            ],
+        ),
+        (
+            "10-zz-ibboot-complete.sh",
+            &[
+                "the hook pre-trigger/10-zz-ibboot-complete.sh is not in the image: build the image with dracut --add ibboot",
+            ],
+        ),
+        (
+            "lib/ibboot/start.sh",
+            &[
+                "/usr/lib/ibboot/start.sh is not in the image: build the image with dracut --add ibboot",
             ],
         ),
         (
@@ -250,7 +295,7 @@ fn an_image_with_systemd_needs_the_units() {
             b"[Unit]".to_vec(),
         )
     };
-    let mut files = whole();
+    let mut files = image(true);
     files.push(unit("dracut-initqueue.service"));
     let add = "is not in the image: build the image with dracut --add ibboot";
     let units = [
@@ -263,6 +308,9 @@ fn an_image_with_systemd_needs_the_units() {
     assert_eq!(lacks(&files), expected);
     files.extend(units.map(unit));
     assert_eq!(lacks(&files), [""; 0]);
+    files.retain(|(file, _, _)| !file.ends_with("99-zz-ibboot-complete.sh"));
+    let hook = format!("the hook cmdline/99-zz-ibboot-complete.sh {add}");
+    assert_eq!(lacks(&files), [hook]);
 }
 
 #[test]

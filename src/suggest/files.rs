@@ -20,6 +20,9 @@ const NETWORKD: [&str; 3] = [
     "/usr/lib/systemd/network",
 ];
 
+/// How the names of the profiles begin that `up` writes for an earlier boot's arguments.
+const HANDED_OVER: &str = "10-ibboot-";
+
 /// The profiles, in the order in which the programs use them, and a line for each file that cannot
 /// be read.
 pub fn read(root: &Root) -> (Vec<Profile>, Vec<String>) {
@@ -32,6 +35,13 @@ pub fn read(root: &Root) -> (Vec<Profile>, Vec<String>) {
         profiles.extend(keyfile::of_networkd(&path, &text));
     }
     (profiles, unread)
+}
+
+/// Whether the programs read the file, and somebody else than ibboot wrote the file. NetworkManager
+/// skips hidden files and backups of editors (NetworkManager.conf(5), keyfile).
+fn is_profile(name: &str, endings: &[&str]) -> bool {
+    let is_skipped = name.starts_with('.') || name.ends_with('~') || name.starts_with(HANDED_OVER);
+    !is_skipped && endings.iter().any(|ending| name.ends_with(ending))
 }
 
 /// The texts of the files with one of the `endings`, by name.
@@ -50,7 +60,7 @@ fn texts(
     for directory in directories {
         let names = root.list(directory).inspect_err(|e| cannot(directory, e));
         for name in names.unwrap_or_default() {
-            if endings.iter().any(|ending| name.ends_with(ending)) && !name.starts_with('.') {
+            if is_profile(&name, endings) {
                 let path = format!("{directory}/{name}");
                 paths.entry(name).or_insert(path);
             }
@@ -64,4 +74,28 @@ fn texts(
         }
     }
     texts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn backups_and_profiles_of_ibboot_are_skipped() {
+        let folder = tempfile::tempdir().unwrap();
+        let directory = folder.path().join("etc/NetworkManager/system-connections");
+        std::fs::create_dir_all(&directory).unwrap();
+        for name in [
+            "10-ibboot-ib0.nmconnection",
+            "ib0.nmconnection~",
+            ".ib0.nmconnection",
+            "ib0",
+        ] {
+            std::fs::write(directory.join(name), "[connection]\ntype=infiniband\n").unwrap();
+        }
+        let (profiles, unread) = read(&Root::new(folder.path()));
+        let files: Vec<&str> = profiles.iter().map(|p| p.file.as_str()).collect();
+        assert_eq!(files, ["/etc/NetworkManager/system-connections/ib0"]);
+        assert_eq!(unread, [""; 0]);
+    }
 }

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 
 use super::Suggestion;
 use super::keyfile::{Profile, Program};
+use crate::facts::addresses::AddressState;
 use crate::facts::{Facts, Netdev};
 use crate::hardware::{Hex, unhex};
 use crate::inet::{Address, Route};
@@ -61,9 +62,9 @@ pub fn profile<'p>(netdev: &Netdev, facts: &Facts, all: &'p [Profile]) -> Option
     Some(first).filter(is_whole).or_else(|| all.find(is_whole))
 }
 
-/// Its addresses, without link-local ones.
+/// Its usable addresses, without link-local ones.
 pub fn addresses(netdev: &Netdev) -> impl Iterator<Item = Address> {
-    let found = netdev.addresses.iter().map(|found| found.address);
+    let found = netdev.addresses_in(AddressState::Usable);
     found.filter(|address| match address.address {
         IpAddr::V4(address) => !address.is_link_local(),
         IpAddr::V6(address) => !address.is_unicast_link_local(),
@@ -226,25 +227,36 @@ struct Addressing<'a> {
 }
 
 impl Addressing<'_> {
-    fn add(&self, facts: &Facts, found: &mut Suggestion) {
+    /// The methods of `ip=` by which servers and routers give addresses.
+    fn methods(&self, has_lease: bool, facts: &Facts) -> Vec<&'static str> {
         let has_v6 = addresses(self.netdev).any(|address| address.address.is_ipv6());
+        let mut leases = facts.dhcp6.iter().filter(|found| found.lease.is_some());
+        let lease6 = leases.find(|found| found.interface == self.netdev.ifname);
+        let (has_dhcp, v6) = match (self.profile, lease6) {
+            // A profile asks routers also on a subnet that has none.
+            (Some(profile), _) => (
+                profile.dhcp4,
+                (has_v6 && (profile.autoconf || profile.dhcp6)).then_some(profile.autoconf),
+            ),
+            (None, lease6) => (
+                has_lease,
+                lease6.map(|lease| lease.wish.after_router_s.is_some()),
+            ),
+        };
+        let v6 = v6.map(|is_either| if is_either { "either6" } else { "dhcp6" });
+        has_dhcp.then_some("dhcp").into_iter().chain(v6).collect()
+    }
+
+    fn add(&self, facts: &Facts, found: &mut Suggestion) {
         let lease = facts
             .dhcp
             .iter()
             .find(|lease| lease.interface == self.netdev.ifname);
         let profile = self.profile.cloned().unwrap_or_default();
-        let mut methods = Vec::new();
-        if profile.dhcp4 || (self.profile.is_none() && lease.is_some()) {
-            methods.push("dhcp");
-        }
-        // A profile asks routers also on a subnet that has none.
-        if has_v6 && (profile.autoconf || profile.dhcp6) {
-            methods.push(if profile.autoconf { "either6" } else { "dhcp6" });
-        }
-        let source = match (self.profile, lease) {
-            (Some(profile), _) => profile.file.clone(),
-            (None, Some(_)) => "the DHCP lease of this boot".to_owned(),
-            (None, None) => "the kernel".to_owned(),
+        let methods = self.methods(lease.is_some(), facts);
+        let source = |other: &str| match self.profile {
+            Some(profile) => profile.file.clone(),
+            None => other.to_owned(),
         };
         let is_of_server = |address: IpAddr| match address.is_ipv6() {
             true => methods.iter().any(|method| method.ends_with('6')),
@@ -254,7 +266,10 @@ impl Addressing<'_> {
             let argument = format!("ip={}:{}", self.name, methods.join(","));
             found.add(
                 argument,
-                format!("addresses of servers or routers: {source}"),
+                format!(
+                    "addresses of servers or routers: {}",
+                    source("the DHCP lease of this boot")
+                ),
             );
             self.client_id(found);
             let of_lease = lease.filter(|_| self.profile.is_none());
@@ -263,7 +278,9 @@ impl Addressing<'_> {
                 .for_each(|lease| self.id_of_lease(&lease.client_id, found));
         }
         let here: Vec<Address> = addresses(self.netdev).collect();
-        let own = match here.is_empty() {
+        // What the kernel has counts: the profile may name a gateway that is not used.
+        let is_of_profile = here.is_empty();
+        let own = match is_of_profile {
             true => profile.addresses.clone(),
             false => here,
         };
@@ -271,11 +288,11 @@ impl Addressing<'_> {
             .into_iter()
             .filter(|a| !is_of_server(a.address))
             .collect();
-        self.fixed(&fixed, &profile, &source, found);
-        let routes = match self.netdev.routes.is_empty() {
-            true => &profile.routes,
-            false => &self.netdev.routes,
+        let (gateways, routes) = match is_of_profile {
+            true => (&profile.gateways, &profile.routes),
+            false => (&self.netdev.gateways, &self.netdev.routes),
         };
+        self.fixed(&fixed, gateways, &source("the kernel"), found);
         let routes = routes.iter().filter(|route| {
             let by_server = route.gateway.is_none_or(is_of_server);
             !by_server || profile.routes.contains(route)
@@ -283,20 +300,29 @@ impl Addressing<'_> {
         for route in routes {
             self.route(route, found);
         }
-        if self.profile.is_none() && lease.is_none() && !fixed.is_empty() {
-            found.note(format!(
-                "no profile of NetworkManager or systemd-networkd that was read is for {}: if a server gave its address, write ip={}:dhcp",
-                self.netdev.ifname, self.name
-            ));
+        if self.profile.is_none() {
+            self.note_server(&fixed, found);
         }
     }
 
-    /// `ip=` of static addresses; the gateway of its family stands with the first one.
-    fn fixed(&self, fixed: &[Address], profile: &Profile, source: &str, found: &mut Suggestion) {
-        let gateways = match self.netdev.gateways.is_empty() {
-            true => &profile.gateways,
-            false => &self.netdev.gateways,
+    /// The note that a server may have given these addresses.
+    fn note_server(&self, fixed: &[Address], found: &mut Suggestion) {
+        let has = |is_ipv6| fixed.iter().any(|a| a.address.is_ipv6() == is_ipv6);
+        let name = self.name;
+        let instead = match (has(false), has(true)) {
+            (false, false) => return,
+            (true, true) => format!("ip={name}:dhcp, of IPv6 ip={name}:dhcp6"),
+            (false, true) => format!("ip={name}:dhcp6"),
+            (true, false) => format!("ip={name}:dhcp"),
         };
+        found.note(format!(
+            "no profile of NetworkManager or systemd-networkd that was read is for {}: if a server gave its address, write {instead}",
+            self.netdev.ifname
+        ));
+    }
+
+    /// `ip=` of static addresses; the gateway of its family stands with the first one.
+    fn fixed(&self, fixed: &[Address], gateways: &[IpAddr], source: &str, found: &mut Suggestion) {
         let mut has_gateway = [false; 2];
         for address in fixed {
             let is_ipv6 = address.address.is_ipv6();
@@ -396,6 +422,17 @@ pub fn of_all(used: &[&Netdev], facts: &Facts, profiles: &[Profile], found: &mut
         if profile.program == Program::Manager {
             managers.push(netdev.ifname.as_str());
         }
+    }
+    // A server of addresses names the name servers too.
+    let mut addresses = found.arguments.iter().map(|one| one.argument.as_str());
+    let has_server = addresses.clone().any(|one| one.starts_with("nameserver="))
+        || addresses
+            .clone()
+            .any(|one| one.starts_with("ip=") && !one.ends_with(":none"));
+    if !has_server && addresses.any(|one| one.starts_with("ip=")) {
+        found.note(
+            "no name server is suggested: write nameserver=ADDRESS if the boot uses host names",
+        );
     }
     if !managers.is_empty() {
         found.note(format!(

@@ -121,7 +121,7 @@ fn matches(pattern: &str, name: &str) -> bool {
     rest.is_empty()
 }
 
-/// A line of the file: its section, key and value.
+/// A line of the file: its section, key and value. The line that begins a section has an empty key.
 type Entry<'a> = (&'a str, &'a str, &'a str);
 
 fn entries(text: &str) -> Vec<Entry<'_>> {
@@ -136,6 +136,7 @@ fn entries(text: &str) -> Vec<Entry<'_>> {
             .and_then(|rest| rest.strip_suffix(']'));
         if let Some(name) = name {
             section = name;
+            found.push((section, "", ""));
         } else if let Some((key, value)) = line.split_once('=') {
             found.push((section, key.trim(), value.trim()));
         }
@@ -214,6 +215,14 @@ pub fn of_manager(file: &str, text: &str) -> Option<Profile> {
             _ => {}
         }
     }
+    for (section, key, value) in &entries {
+        if *key == "never-default" && is_yes(value) {
+            let is_ipv6 = *section == "ipv6";
+            profile
+                .gateways
+                .retain(|gateway| gateway.is_ipv6() != is_ipv6);
+        }
+    }
     profile.is_for_any = kind == "infiniband";
     // A child of the kernel has the name of its parent and its P_Key.
     if profile.pkey.is_some() && profile.parent.is_none() {
@@ -252,6 +261,26 @@ fn of_family(profile: &mut Profile, family: &str, key: &str, value: &str) {
     }
 }
 
+/// A [Route] section of systemd-networkd; a destination that cannot be parsed is no default route.
+#[derive(Default)]
+struct RouteSection {
+    destination: Option<Option<Address>>,
+    gateway: Option<IpAddr>,
+}
+
+impl RouteSection {
+    fn add(self, profile: &mut Profile) {
+        match (self.destination, self.gateway) {
+            (None, Some(gateway)) => profile.gateways.push(gateway),
+            (Some(Some(network)), Some(gateway)) if network.prefix == 0 => {
+                profile.gateways.push(gateway);
+            }
+            (Some(Some(network)), gateway) => profile.routes.push(Route { network, gateway }),
+            (Some(None), _) | (None, None) => {}
+        }
+    }
+}
+
 /// A .network or .netdev file of systemd-networkd; none if it names no interface, or leaves its
 /// interfaces alone, as the files of ibboot do.
 pub fn of_networkd(file: &str, text: &str) -> Option<Profile> {
@@ -260,8 +289,11 @@ pub fn of_networkd(file: &str, text: &str) -> Option<Profile> {
         program: Program::Networkd,
         ..Profile::default()
     };
-    let mut destination: Option<Address> = None;
+    let mut route = RouteSection::default();
     for (section, key, value) in entries(text) {
+        if key.is_empty() {
+            std::mem::take(&mut route).add(&mut profile);
+        }
         match (section, key) {
             ("Match", "Name") => {
                 let names = words(value, &[' ']).map(str::to_owned);
@@ -287,16 +319,15 @@ pub fn of_networkd(file: &str, text: &str) -> Option<Profile> {
                     .dns
                     .extend(servers.filter_map(|s| s.parse::<IpAddr>().ok()));
             }
-            ("Route", "Destination") => destination = value.parse().ok().or_else(|| host(value)),
-            ("Route", "Gateway") => match (destination.take(), value.parse().ok()) {
-                (None, Some(gateway)) => profile.gateways.push(gateway),
-                (Some(network), gateway) => profile.routes.push(Route { network, gateway }),
-                (None, None) => {}
-            },
+            ("Route", "Destination") => {
+                route.destination = Some(value.parse().ok().or_else(|| host(value)));
+            }
+            ("Route", "Gateway") => route.gateway = value.parse().ok(),
             ("DHCPv4", "ClientIdentifier") => profile.client_id = Some(value.to_owned()),
             _ => {}
         }
     }
+    route.add(&mut profile);
     (!profile.names.is_empty() || profile.guid.is_some()).then_some(profile)
 }
 
@@ -351,6 +382,25 @@ mod tests {
         assert_eq!(profile.routes[0].to_string(), "10.8.0.0/16 via 10.0.0.9");
         let left = "[Match]\nName=ib0\n[Link]\nUnmanaged=yes\n";
         assert_eq!(of_networkd("00-ibboot-ib0.network", left), None);
+    }
+
+    #[test]
+    fn a_gateway_is_of_the_destination_in_its_section() {
+        let text = "[Match]\nName=ib0\n[Route]\nGateway=10.0.0.9\nDestination=10.8.0.0/16\n[Route]\n\
+            Destination=nonsense\nGateway=10.0.0.7\n[Route]\nDestination=10.9.0.0/16\n[Route]\nGateway=10.0.0.1\n";
+        let profile = of_networkd("f", text).unwrap();
+        assert_eq!(profile.gateways, ["10.0.0.1".parse::<IpAddr>().unwrap()]);
+        let gateways: Vec<_> = profile.routes.iter().map(|route| route.gateway).collect();
+        assert_eq!(gateways, ["10.0.0.9".parse().ok(), None]);
+    }
+
+    #[test]
+    fn a_profile_that_is_never_the_default_has_no_gateway() {
+        let text = "[connection]\ntype=infiniband\n[ipv4]\nnever-default=true\naddress1=10.0.0.5/24,10.0.0.1\n\
+            [ipv6]\naddress1=fd00::5/64,fd00::1\n";
+        let profile = of_manager("f", text).unwrap();
+        assert_eq!(profile.gateways, ["fd00::1".parse::<IpAddr>().unwrap()]);
+        assert_eq!(profile.addresses.len(), 2);
     }
 
     #[test]

@@ -4,14 +4,18 @@
 pub mod files;
 mod interface;
 pub mod keyfile;
+#[cfg(test)]
+mod tests;
 
+use kernel_cmdline::PciAddress;
 use serde::Serialize;
 
 use crate::SCHEMA;
 use crate::error::printable;
-use crate::facts::{Facts, Netdev, PortRef};
+use crate::facts::{Device, Facts, Netdev, PortRef};
 use crate::hardware::HardwareType;
 use crate::rdma::types::{LinkLayer, NodeType, PortState};
+use crate::system::drivers::{self, Fabric};
 use keyfile::Profile;
 
 /// A kernel of x86 takes 2047 bytes (COMMAND_LINE_SIZE of arch/x86/include/asm/setup.h).
@@ -122,16 +126,12 @@ fn is_infiniband(netdev: &Netdev) -> bool {
 
 /// The interfaces that shall be set up: parents before children, bonds last.
 fn in_use<'f>(facts: &'f Facts, profiles: &[Profile]) -> Vec<&'f Netdev> {
-    let is_slave = |netdev: &Netdev| {
-        let mut bonds = facts.netdevs.iter().filter_map(|one| one.bond.as_ref());
-        bonds.any(|bond| bond.slaves.contains(&netdev.ifname))
-    };
     let is_used = |netdev: &&Netdev| {
         // A profile for every interface is no wish for each of them.
         let profile = interface::profile(netdev, facts, profiles);
         let has_profile = profile.is_some_and(|profile| profile.names(&netdev.ifname));
         let has_address = interface::addresses(netdev).next().is_some();
-        is_infiniband(netdev) && (has_address || has_profile || is_slave(netdev))
+        is_infiniband(netdev) && (has_address || has_profile || is_slave(netdev, facts))
     };
     let mut used: Vec<&Netdev> = facts.netdevs.iter().filter(is_used).collect();
     // The name of a parent is pinned too, unless that would require a carrier which it does not have.
@@ -155,75 +155,144 @@ fn in_use<'f>(facts: &'f Facts, profiles: &[Profile]) -> Vec<&'f Netdev> {
 }
 
 /// `rd.ib.require=`: the interfaces in use are required because they are named; the other ports
-/// that are ACTIVE need this argument, and it must then name all.
+/// that are ACTIVE need this argument, and it must then name all. So does an interface without
+/// carrier, which would be required otherwise.
 fn required(facts: &Facts, used: &[&Netdev], found: &mut Suggestion) {
     let has_interface = |port: &PortRef<'_>| {
         let mut guids = used.iter().filter_map(|netdev| netdev.port_guid());
         guids.any(|guid| Some(guid) == port.port.port_guid)
     };
     let is_active = |port: &PortRef<'_>| port.port.state == Some(PortState::Active);
-    let infiniband = of_layer(facts, LinkLayer::InfiniBand);
-    for port in infiniband.iter().filter(|port| !is_active(port)) {
-        let state = port
-            .port
-            .state
-            .map_or("unknown".to_owned(), |s| s.to_string());
-        found.note(format!("{} is {state} and not required", port.name()));
-    }
-    let bare: Vec<&PortRef<'_>> = infiniband
+    let (idle, counted): (Vec<_>, Vec<_>) = facts
+        .ports()
+        .partition(|port| is_virtual(facts, port) && !has_interface(port));
+    let infiniband = of_layer(&counted, LinkLayer::InfiniBand);
+    let names = with_carrier(facts, used);
+    let bare = infiniband
         .iter()
-        .filter(|port| is_active(port) && !has_interface(port))
-        .collect();
-    let ethernet = of_layer(facts, LinkLayer::Ethernet);
-    let ethernet = ethernet.iter().filter(|port| is_active(port));
+        .filter(|port| is_active(port) && !has_interface(port));
+    let bare: Vec<&PortRef<'_>> = bare.collect();
+    let are_all_required = names.is_empty() && bare.is_empty() && !used.is_empty();
+    let idle_ports = infiniband.iter().filter(|port| !is_active(port));
+    let idle_ports = idle_ports.filter(|port| !(are_all_required && has_interface(port)));
+    not_required(idle_ports, idle.len(), found);
+    let ethernet = of_layer(&counted, LinkLayer::Ethernet);
+    let ethernet = ethernet
+        .iter()
+        .filter(|port| is_active(port) && !is_software(port.device));
     if infiniband.is_empty() {
         return require_ethernet(ethernet.copied().collect(), found);
     }
-    for port in ethernet.filter(|port| port.device.bus_address.is_some()) {
+    for port in ethernet {
         found.note(format!(
             "{} is an Ethernet port (RoCE) and not required: its interface is left to the image's network module",
             port.name()
         ));
     }
-    if bare.is_empty() {
+    if are_all_required {
+        let names: Vec<String> = used
+            .iter()
+            .map(|n| interface::boot_name(n, facts))
+            .collect();
+        return found.note(format!(
+            "{}: required because the arguments name them, although they have no carrier",
+            names.join(", ")
+        ));
+    }
+    if bare.is_empty() && used.iter().all(|netdev| netdev.carrier == Some(true)) {
         return;
     }
-    let names = used
-        .iter()
-        .map(|netdev| interface::boot_name(netdev, facts));
     let guids = bare.iter().filter_map(|port| port.port.port_guid);
-    let all: Vec<String> = names
-        .chain(guids.map(|guid| format!("guid={guid}")))
-        .collect();
-    let reason = "ports that are ACTIVE, and interfaces in use";
-    if all.len() > REQUIRED {
-        let active = infiniband.iter().filter(|port| is_active(port)).count();
-        found.add(
+    let guids = guids.map(|guid| format!("guid={guid}"));
+    let all: Vec<String> = names.into_iter().chain(guids).collect();
+    let active = infiniband.iter().filter(|port| is_active(port)).count();
+    require(&all, active, found);
+}
+
+/// `rd.ib.require=` of these names and GUIDs, or of the number of ACTIVE ports if there are many.
+fn require(all: &[String], active: usize, found: &mut Suggestion) {
+    match all.len() > REQUIRED {
+        true => found.add(
             format!("rd.ib.require=ib:{active}"),
             "number of the ports that are ACTIVE",
-        );
-    } else if !all.is_empty() {
-        found.add(format!("rd.ib.require={}", all.join(",")), reason);
+        ),
+        false => found.add(
+            format!("rd.ib.require={}", all.join(",")),
+            "ports that are ACTIVE, and interfaces in use that have carrier",
+        ),
     }
 }
 
-fn of_layer(facts: &Facts, layer: LinkLayer) -> Vec<PortRef<'_>> {
-    let ports = facts.ports();
+/// The notes about ports that are not ACTIVE, and about virtual functions.
+fn not_required<'p>(
+    ports: impl Iterator<Item = &'p PortRef<'p>>,
+    virtual_functions: usize,
+    found: &mut Suggestion,
+) {
+    for port in ports {
+        let state = port.port.state;
+        let state = state.map_or("unknown".to_owned(), |state| state.to_string());
+        found.note(format!("{} is {state} and not required", port.name()));
+    }
+    if virtual_functions > 0 {
+        found.note(format!(
+            "ports of virtual functions that are not required: {virtual_functions}"
+        ));
+    }
+}
+
+/// The names of the interfaces in use that have carrier; a bond stands for its interfaces.
+fn with_carrier(facts: &Facts, used: &[&Netdev]) -> Vec<String> {
+    let own = used
+        .iter()
+        .filter(|netdev| netdev.carrier == Some(true) && !is_slave(netdev, facts));
+    own.map(|netdev| interface::boot_name(netdev, facts))
+        .collect()
+}
+
+fn is_slave(netdev: &Netdev, facts: &Facts) -> bool {
+    let mut bonds = facts.netdevs.iter().filter_map(|one| one.bond.as_ref());
+    bonds.any(|bond| bond.slaves.contains(&netdev.ifname))
+}
+
+/// Whether the port is that of a virtual function of a card of this machine, which may wait for a
+/// guest.
+fn is_virtual(facts: &Facts, port: &PortRef<'_>) -> bool {
+    let address = port.device.bus_address.as_deref();
+    let function = address.and_then(|address| facts.function(address));
+    function.is_some_and(|function| function.physical.is_some())
+}
+
+fn of_layer<'f>(ports: &[PortRef<'f>], layer: LinkLayer) -> Vec<PortRef<'f>> {
+    let ports = ports.iter().copied();
     ports
         .filter(|port| port.port.link_layer == Some(layer))
         .collect()
 }
 
+/// Whether it is Soft-RoCE or siw. Some kernels give such a device the bus device of the Ethernet
+/// card below it. Soft-RoCE has a `parent` (drivers/infiniband/sw/rxe/rxe_verbs.c, parent_show);
+/// siw is an iWARP device on a card whose driver makes none.
+fn is_software(device: &Device) -> bool {
+    let family = device.driver.as_deref().and_then(drivers::of_pci);
+    let makes_iwarp = family.is_some_and(|family| family.fabric == Fabric::NoInfiniBand);
+    let is_siw = device.node_type == Some(NodeType::Rnic) && !makes_iwarp;
+    device.bus_address.is_none() || device.parent.is_some() || is_siw
+}
+
 /// The ports of RoCE and iWARP cards, by PCI address: the driver of such a card is loaded only for
 /// a selector that identifies the card.
 fn require_ethernet(ports: Vec<PortRef<'_>>, found: &mut Suggestion) {
-    let mut cards: Vec<&str> = Vec::new();
-    for address in ports
-        .iter()
-        .filter_map(|port| port.device.bus_address.as_deref())
-    {
-        if !cards.contains(&address) {
-            cards.push(address);
+    let mut cards: Vec<PciAddress> = Vec::new();
+    for port in &ports {
+        let address = port.device.bus_address.as_deref().unwrap_or_default();
+        match PciAddress::parse(address) {
+            Some(card) if cards.contains(&card) => {}
+            Some(card) => cards.push(card),
+            None => found.note(format!(
+                "{} is no PCI card ({address}), and not required",
+                port.name()
+            )),
         }
     }
     if cards.is_empty() {
@@ -243,7 +312,7 @@ fn require_ethernet(ports: Vec<PortRef<'_>>, found: &mut Suggestion) {
 
 /// `rd.ib.link=` for the devices in software.
 fn software(facts: &Facts, found: &mut Suggestion) {
-    for device in facts.devices.iter().filter(|d| d.bus_address.is_none()) {
+    for device in facts.devices.iter().filter(|device| is_software(device)) {
         let attached = device.ports.iter().find_map(|port| port.netdev.as_ref());
         let Some(netdev) = device.parent.as_ref().or(attached) else {
             continue;

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Arguments for facts that no saved machine has.
+
+use super::*;
+use crate::facts::Port;
+use crate::facts::addresses::{AddressState, FoundAddress};
+use crate::facts::functions::Function;
+use crate::hardware::HardwareAddress;
+use crate::rdma::types::Guid;
+
+fn device(name: &str, address: Option<&str>, driver: &str) -> Device {
+    Device {
+        ifname: name.to_owned(),
+        bus_address: address.map(str::to_owned),
+        driver: address.map(|_| driver.to_owned()),
+        ..Device::default()
+    }
+}
+
+fn with_port(mut device: Device, guid: u64, layer: LinkLayer) -> Device {
+    device.ports.push(Port {
+        port: 1,
+        link_layer: Some(layer),
+        state: Some(PortState::Active),
+        port_guid: Some(Guid(guid)),
+        netdev: (layer == LinkLayer::Ethernet).then(|| "eth0".to_owned()),
+        ..Port::default()
+    });
+    device
+}
+
+fn interface(name: &str, guid: u64, carrier: bool, addresses: &[(&str, AddressState)]) -> Netdev {
+    let address = format!(
+        "80:00:00:48:fe:80:00:00:00:00:00:00:{}",
+        crate::hardware::Hex(&guid.to_be_bytes())
+    );
+    let found = |(address, state): &(&str, AddressState)| FoundAddress {
+        address: address.parse().unwrap(),
+        state: *state,
+    };
+    Netdev {
+        ifname: name.to_owned(),
+        hardware_type: Some(HardwareType::InfiniBand),
+        address: Some(address.parse::<HardwareAddress>().unwrap()),
+        carrier: Some(carrier),
+        addresses: addresses.iter().map(found).collect(),
+        ..Netdev::default()
+    }
+}
+
+fn arguments(found: &Suggestion) -> Vec<&str> {
+    found
+        .arguments
+        .iter()
+        .map(|one| one.argument.as_str())
+        .collect()
+}
+
+#[test]
+fn a_virtual_function_of_a_host_is_not_required() {
+    let card = |address: &str, physical: Option<&str>| Function {
+        address: address.to_owned(),
+        physical: physical.map(str::to_owned),
+        ..Function::default()
+    };
+    let device = |name, address| device(name, Some(address), "mlx5_core");
+    let mut facts = Facts {
+        devices: vec![
+            with_port(device("mlx5_0", "0000:81:00.0"), 1, LinkLayer::InfiniBand),
+            with_port(device("mlx5_1", "0000:81:00.1"), 2, LinkLayer::InfiniBand),
+            with_port(device("mlx5_2", "0000:81:00.2"), 3, LinkLayer::InfiniBand),
+        ],
+        functions: vec![
+            card("0000:81:00.0", None),
+            card("0000:81:00.1", Some("0000:81:00.0")),
+            card("0000:81:00.2", Some("0000:81:00.0")),
+        ],
+        ..Facts::default()
+    };
+    facts.devices[2].ports[0].state = Some(PortState::Down);
+    let found = suggest(&facts, &[], Vec::new());
+    assert_eq!(arguments(&found), ["rd.ib.require=guid=0x0000000000000001"]);
+    assert_eq!(
+        found.notes,
+        ["ports of virtual functions that are not required: 2"]
+    );
+}
+
+#[test]
+fn a_software_device_with_a_bus_device_is_software() {
+    let rnic = |mut device: Device| {
+        device.node_type = Some(NodeType::Rnic);
+        device
+    };
+    let mut rxe = device("rxe0", Some("0000:1b:00.0"), "mlx5_core");
+    rxe.parent = Some("eth0".to_owned());
+    let siw = rnic(device("siw0", Some("0000:02:00.0"), "e1000e"));
+    let facts = Facts {
+        devices: vec![
+            with_port(rxe, 1, LinkLayer::Ethernet),
+            with_port(siw, 2, LinkLayer::Ethernet),
+            with_port(
+                rnic(device("irdma0", Some("0000:03:00.0"), "ice")),
+                3,
+                LinkLayer::Ethernet,
+            ),
+            with_port(
+                device("hns_0", Some("HISI00D1:00"), "hns_roce"),
+                4,
+                LinkLayer::Ethernet,
+            ),
+        ],
+        ..Facts::default()
+    };
+    let found = suggest(&facts, &[], Vec::new());
+    assert_eq!(
+        arguments(&found),
+        [
+            "rd.ib.require=pci=0000:03:00.0",
+            "rd.ib.link=rxe0:rxe:eth0",
+            "rd.ib.link=siw0:siw:eth0",
+        ]
+    );
+    assert_eq!(
+        found.notes[0],
+        "hns_0/1 is no PCI card (HISI00D1:00), and not required"
+    );
+}
+
+#[test]
+fn interfaces_without_carrier_are_required_only_if_no_other_is_left() {
+    let mlx5 = |name, guid| with_port(device(name, None, ""), guid, LinkLayer::InfiniBand);
+    let address = [("10.0.0.5/24", AddressState::Usable)];
+    let require = |first, second| {
+        let facts = Facts {
+            devices: vec![mlx5("a", 1), mlx5("b", 2)],
+            netdevs: vec![
+                interface("ib0", 1, first, &address),
+                interface("ib1", 2, second, &[("10.1.0.5/24", AddressState::Usable)]),
+            ],
+            ..Facts::default()
+        };
+        let found = suggest(&facts, &[], Vec::new());
+        let is_require = |one: &&str| one.starts_with("rd.ib.require=");
+        let argument = arguments(&found)
+            .into_iter()
+            .find(is_require)
+            .map(str::to_owned);
+        (argument, found.notes[0].clone())
+    };
+    assert_eq!(require(true, true).0, None);
+    assert_eq!(require(true, false).0.as_deref(), Some("rd.ib.require=ib0"));
+    let note = "ib0, ib1: required because the arguments name them, although they have no carrier";
+    assert_eq!(require(false, false), (None, note.to_owned()));
+}
+
+#[test]
+fn only_usable_addresses_are_written_and_ipv6_has_its_own_argument() {
+    let facts = Facts {
+        netdevs: vec![interface(
+            "ib0",
+            1,
+            true,
+            &[
+                ("fd00::5/64", AddressState::Usable),
+                ("fd00::6/64", AddressState::Tentative),
+                ("fd00::7/64", AddressState::Duplicate),
+            ],
+        )],
+        devices: vec![with_port(device("a", None, ""), 1, LinkLayer::InfiniBand)],
+        ..Facts::default()
+    };
+    let found = suggest(&facts, &[], Vec::new());
+    let addresses: Vec<&str> = arguments(&found)
+        .into_iter()
+        .filter(|one| one.starts_with("ip="))
+        .collect();
+    assert_eq!(addresses, ["ip=[fd00::5]:::64::ib0:none"]);
+    assert!(
+        found.notes[0].ends_with("if a server gave its address, write ip=ib0:dhcp6"),
+        "{:?}",
+        found.notes
+    );
+}
+
+#[test]
+fn a_gateway_of_a_profile_is_for_its_addresses_only() {
+    let profile = keyfile::of_manager(
+        "f",
+        "[connection]\ntype=infiniband\ninterface-name=ib0\n[ipv4]\nmethod=manual\n\
+         address1=10.0.0.5/24,10.0.0.1\nroute1=10.8.0.0/16,10.0.0.9\n",
+    );
+    let profiles = [profile.unwrap()];
+    let with = |addresses: &[(&str, AddressState)]| {
+        let facts = Facts {
+            netdevs: vec![interface("ib0", 1, true, addresses)],
+            devices: vec![with_port(device("a", None, ""), 1, LinkLayer::InfiniBand)],
+            ..Facts::default()
+        };
+        let found = suggest(&facts, &profiles, Vec::new());
+        let is_ip = |one: &&str| one.starts_with("ip=") || one.starts_with("rd.route=");
+        let arguments = arguments(&found).into_iter().filter(is_ip);
+        arguments.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let here = [("10.0.0.5/24", AddressState::Usable)];
+    assert_eq!(with(&here), ["ip=10.0.0.5:::24::ib0:none"]);
+    assert_eq!(
+        with(&[]),
+        [
+            "ip=10.0.0.5::10.0.0.1:24::ib0:none",
+            "rd.route=10.8.0.0/16:10.0.0.9:ib0"
+        ]
+    );
+}
