@@ -242,7 +242,10 @@ fn impossible(plan: &Plan, facts: &Facts, is_initramfs: bool) -> Vec<String> {
     let named = rules::named_interfaces(expected, &ports);
     let mut notes = BTreeSet::new();
     for link in expected.links.iter().chain(&expected.any_port) {
-        let Some(wish) = &link.ipoib else { continue };
+        // A bond has no mode of its own.
+        let Some(wish) = link.ipoib.as_ref().filter(|_| link.bond.is_none()) else {
+            continue;
+        };
         let found = ports.of(link).into_iter();
         let found: Vec<_> = found
             .filter(|port| rules::wants_interface(link, *port, &named))
