@@ -86,7 +86,7 @@ fn the_places_are_those_of_the_table() {
     for name in &named {
         let is_it = |place: &&str| place.split('=').next() == Some(name);
         assert!(
-            PLACES.iter().any(|place| is_it(&place)),
+            PLACES.iter().any(|place| is_it(place)),
             "no place for {name}"
         );
     }
