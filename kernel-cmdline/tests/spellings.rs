@@ -85,10 +85,7 @@ fn the_places_are_those_of_the_table() {
         .collect();
     for name in &named {
         let is_it = |place: &&str| place.split('=').next() == Some(name);
-        assert!(
-            PLACES.iter().any(|place| is_it(place)),
-            "no place for {name}"
-        );
+        assert!(PLACES.iter().any(is_it), "no place for {name}");
     }
     assert!(named.len() > 12, "{named:?}");
 }
