@@ -524,6 +524,8 @@ fn take_turn(root: &Root, arguments: &TurnArguments) -> Result<u8> {
     let environment = Environment::of_process();
     if arguments.finished {
         let state = turn::files::read(root, &environment)?;
+        // dracut may set up the last interface after the last turn.
+        turn::files::keep_name_servers(&state);
         return Ok(u8::from(!turn::may_go_on(&state)));
     }
     if arguments.ended {

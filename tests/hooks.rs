@@ -419,6 +419,27 @@ fn dracut_continues_once_over_each_verified_interface() {
     );
 }
 
+/// `setup_net` of dracut's net-lib.sh leaves the name servers of one interface.
+#[test]
+fn name_servers_survive_the_set_up_of_another_interface() {
+    let script = format!(
+        "{ONLINE}
+        printf 'online ib0\nonline ib1\noffline ib2\n' > /run/ibboot/interfaces
+        printf 'search a.example\nnameserver 10.0.0.53\n' > /tmp/net.ib0.resolv.conf
+        echo nameserver fd00::53 > /tmp/net.ib1.resolv.conf
+        echo nameserver 10.9.9.9 > /tmp/net.ib2.resolv.conf
+        echo nameserver 10.1.0.53 > /etc/resolv.conf
+        turn; cat /etc/resolv.conf; echo nameserver 10.1.0.53 > /etc/resolv.conf
+        (source_hook finished) && cat /etc/resolv.conf"
+    );
+    let servers = "nameserver 10.1.0.53\nsearch a.example\nnameserver 10.0.0.53\nnameserver fd00::53\n";
+    plays(
+        "name servers",
+        &script,
+        &format!("online ib0\nnetroot ib0\nonline ib1\nnetroot ib1\nfinished\n{servers}{servers}"),
+    );
+}
+
 #[test]
 fn a_mount_that_failed_is_tried_again_until_it_succeeds() {
     let script = format!(

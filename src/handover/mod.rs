@@ -7,6 +7,7 @@ mod leases;
 pub mod dracut;
 pub mod gauges;
 pub mod peers;
+pub mod resolver;
 pub mod saved;
 pub mod timeline;
 

@@ -228,6 +228,21 @@ impl Directory {
         }
     }
 
+    /// The text of an existing file. A file that is not trusted counts as empty, with a warning: the
+    /// next write replaces the file. An unreadable file is an error, because replacing the file
+    /// would lose the lines of other programs.
+    pub fn text(&self, name: &str) -> Result<String> {
+        let bytes = match self.look_at(name)? {
+            Standing::Nothing => Vec::new(),
+            Standing::Ours(bytes) => bytes,
+            Standing::Planted(error) => {
+                log::warn!("{error}");
+                Vec::new()
+            }
+        };
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
     /// Checks what exists under `name`. An error means that the answer is unknown.
     pub fn look_at(&self, name: &str) -> Result<Standing> {
         self.standing(name, geteuid())

@@ -12,7 +12,7 @@ use std::os::unix::ffi::OsStringExt;
 use super::{Attempt, Held, Interface, RootPath, State, Step, Turn, turn};
 use crate::error::{Error, Result};
 use crate::handover::dracut::{BOOTDEV, TMP, assigned};
-use crate::handover::{DIRECTORY, INTERFACES, Outcome, RESULT};
+use crate::handover::{DIRECTORY, INTERFACES, Outcome, RESULT, resolver};
 use crate::system::directory::Directory;
 use crate::system::root::Root;
 
@@ -172,6 +172,16 @@ fn names_server(text: &str) -> bool {
     lines.any(|line| !line.is_empty() && !line.starts_with('#'))
 }
 
+/// Restores the name servers of our interfaces, if dracut has set up another interface since: a
+/// mount may need a name that only our servers know.
+pub fn keep_name_servers(state: &State) {
+    let interfaces = state.interfaces.iter();
+    let online = interfaces.filter(|interface| interface.is_online);
+    if let Err(error) = resolver::add_again(online.map(|interface| interface.name.as_str())) {
+        log::error!("{error}");
+    }
+}
+
 /// Takes a turn: writes the next state, and returns the steps of the hook, one per line.
 pub fn take(root: &Root, environment: &Environment) -> Result<String> {
     let state = read(root, environment)?;
@@ -182,6 +192,7 @@ pub fn take(root: &Root, environment: &Environment) -> Result<String> {
     {
         stop_waiting(root, environment, &interface.name);
     }
+    keep_name_servers(&state);
     let (steps, what, failed) = match turn(&state) {
         Turn::Wait => return Ok(String::new()),
         Turn::Report { what, seconds } => {

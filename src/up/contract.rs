@@ -14,16 +14,14 @@ use crate::error::{Error, Result};
 use crate::facts::granted;
 use crate::handover::INTERFACES;
 use crate::handover::dracut::{self, BOOTDEV, File, IFACES, Interface, TMP};
+use crate::handover::resolver::{self, RESOLV_CONF};
 use crate::request::in_initramfs;
-use crate::system::directory::{Directory, Standing};
+use crate::system::directory::Directory;
 use crate::system::root::Root;
 use crate::verify::report::LinkReport;
 use crate::wish::expectation::{LinkWish, RootWish};
 use crate::wish::ipoib::IpoibWish;
 use crate::wish::storage::OfLease;
-
-const ETC: &str = "/etc";
-const RESOLV_CONF: &str = "resolv.conf";
 
 /// File with the path of dracut's hooks: the cmdline hook writes its `$hookdir` there.
 const HOOKDIR: &str = "/run/ibboot/hookdir";
@@ -201,7 +199,7 @@ fn write(
     let verified: Vec<&str> = online.iter().map(|interface| interface.name).collect();
     if !verified.is_empty() {
         let files = files(ours, online);
-        let resolver: Vec<u8> = files
+        let servers: Vec<u8> = files
             .iter()
             .filter(|file| file.name.ends_with(RESOLV_CONF))
             .flat_map(|file| file.content.clone())
@@ -216,9 +214,8 @@ fn write(
             }
             Err(error) => errors.push(error),
         }
-        if !resolver.is_empty() {
-            let done = Directory::existing(ETC).and_then(|etc| resolv_conf(&etc, &resolver));
-            errors.extend(done.err());
+        if !servers.is_empty() {
+            errors.extend(resolver::add(&servers).err());
         }
     }
     let waiting = ours
@@ -265,27 +262,8 @@ fn variables(interface: &Online<'_>) -> Vec<(&'static str, Vec<u8>)> {
 /// The file `net.ifaces`, with the interfaces of other modules in the existing file.
 fn ifaces(tmp: &Directory, ours: &[&LinkWish], verified: &[&str]) -> Result<File> {
     let targets: Vec<&str> = ours.iter().map(|wish| wish.target.as_str()).collect();
-    let all = dracut::merged_ifaces(&text(tmp, IFACES)?, verified, &targets);
+    let all = dracut::merged_ifaces(&tmp.text(IFACES)?, verified, &targets);
     Ok(File::new(IFACES, all))
-}
-
-fn resolv_conf(etc: &Directory, more: &[u8]) -> Result<()> {
-    let merged = dracut::merged_resolver(&text(etc, RESOLV_CONF)?, more);
-    etc.write(RESOLV_CONF, merged.as_bytes())
-}
-
-/// The text of an existing file. A file that is not trusted counts as empty and is replaced. An
-/// unreadable file is an error, because replacing the file would lose the lines of other programs.
-fn text(directory: &Directory, name: &str) -> Result<String> {
-    let bytes = match directory.look_at(name)? {
-        Standing::Nothing => Vec::new(),
-        Standing::Ours(bytes) => bytes,
-        Standing::Planted(error) => {
-            log::warn!("{error}");
-            Vec::new()
-        }
-    };
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 #[cfg(test)]
