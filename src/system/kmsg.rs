@@ -83,11 +83,7 @@ fn record(level: Level, text: &str) -> String {
 impl KmsgLog {
     fn write(&self, level: Level, text: &str) {
         let line = record(level, text);
-        // Opened for each record: the kernel limits the rate (10 lines in 5 s) per open file.
-        let written = OpenOptions::new()
-            .write(true)
-            .open(KMSG)
-            .and_then(|mut file| file.write_all(line.as_bytes()));
+        let written = open_for_record().and_then(|mut file| file.write_all(line.as_bytes()));
         if written.is_err() {
             stderr::say(text);
         }
@@ -195,8 +191,18 @@ fn open_log() -> io::Result<File> {
         .open(KMSG)
 }
 
-/// The log that the unit in the initramfs opens as standard input: where only CAP_SYSLOG opens the
-/// log (kernel.dmesg_restrict), its reader needs no capability.
+/// The log for one record. Opened for each record: the kernel limits the rate (10 lines in 5 s) per
+/// open file.
+fn open_for_record() -> io::Result<File> {
+    let open = |path| OpenOptions::new().write(true).open(path);
+    // ProtectKernelLogs= hides the device file from the unit. The link in /proc opens the same
+    // device file again (proc_pid_fd(5)).
+    open(KMSG).or_else(|_| handed_over().and_then(|_| open("/proc/self/fd/0")))
+}
+
+/// The log that the unit in the initramfs opens as standard input, because the unit has neither the
+/// device file (ProtectKernelLogs=) nor CAP_SYSLOG, without which a kernel may refuse to open the
+/// log for reading (kernel.dmesg_restrict).
 fn handed_over() -> io::Result<File> {
     /// Major and minor number (Documentation/admin-guide/devices.txt).
     const NUMBER: (u64, u64) = (1, 11);
