@@ -94,6 +94,11 @@ fn nothing_is_left_without_a_request() {
         source_hook ended; find /run \"$hookdir\" -type f -o -type l",
         "",
     );
+    plays(
+        "the directory of the unit",
+        "mkdir /run/ibboot; source_hook cleanup; [ -e /run/ibboot ] || echo none",
+        "none\n",
+    );
 }
 
 #[test]

@@ -4,7 +4,11 @@
 # cleanup: stop waiting for links that are not required, and configure the network programs of the
 # real root.
 
-[ -e /run/ibboot/asked ] || return 0
+if [ ! -e /run/ibboot/asked ]; then
+    # ibboot.service cannot remove its own directory.
+    [ ! -d /run/ibboot ] || rmdir /run/ibboot 2> /dev/null
+    return 0
+fi
 
 if [ -n "$DRACUT_SYSTEMD" ]; then
     systemctl stop ibboot.service

@@ -20,6 +20,7 @@ elif [ -d /run/ibboot ] && [ ! -e /run/ibboot/asked ]; then
     rm -f /run/ibboot/result
     : > /run/ibboot/ended
     # The hooks may have requested something meanwhile.
-    [ ! -e /run/ibboot/complete ] || [ -e /run/ibboot/asked ] || rm -rf /run/ibboot
+    # The directory itself may be busy: in ibboot.service it is a mount point. cleanup.sh removes it.
+    [ ! -e /run/ibboot/complete ] || [ -e /run/ibboot/asked ] || rm -rf /run/ibboot 2> /dev/null
 fi
 rm -f /run/ibboot/up.pid
