@@ -437,7 +437,8 @@ fn name_servers_survive_the_set_up_of_another_interface() {
         turn; cat /etc/resolv.conf; echo nameserver 10.1.0.53 > /etc/resolv.conf
         (source_hook finished) && cat /etc/resolv.conf"
     );
-    let servers = "nameserver 10.1.0.53\nsearch a.example\nnameserver 10.0.0.53\nnameserver fd00::53\n";
+    let servers =
+        "nameserver 10.1.0.53\nsearch a.example\nnameserver 10.0.0.53\nnameserver fd00::53\n";
     plays(
         "name servers",
         &script,

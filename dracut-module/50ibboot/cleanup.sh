@@ -6,7 +6,7 @@
 
 if [ ! -e /run/ibboot/asked ]; then
     # ibboot.service cannot remove its own directory.
-    [ ! -d /run/ibboot ] || rmdir /run/ibboot 2> /dev/null
+    rm -rf /run/ibboot
     return 0
 fi
 

@@ -5,9 +5,10 @@
 use kernel_cmdline::Selector;
 
 use super::checks::Id;
-use super::object::Object;
-use crate::facts::{Facts, PortRef, Unended};
+use super::object::{Interface, Object};
+use crate::facts::{Facts, PortRef, Unended, rules};
 use crate::verify::report::{Finding, Status};
+use crate::wish::ipoib::IpoibWish;
 
 /// Takes the writes into account. While the types of its card's ports are written, a port is not
 /// verified, whatever was found: the driver removes it. The first failed finding names a write that
@@ -22,7 +23,7 @@ pub fn note(findings: &mut [Finding], object: &Object<'_>, facts: &Facts) {
         return;
     };
     let mut long = facts.unended.iter().filter(|write| write.is_long);
-    if let Some(write) = long.find(|write| is_cause(write, finding.check, object)) {
+    if let Some(write) = long.find(|write| is_cause(write, finding.check, object, facts)) {
         finding.hint = Some(Unended::words(&write.what));
         finding.lasting = false;
     }
@@ -30,13 +31,13 @@ pub fn note(findings: &mut [Finding], object: &Object<'_>, facts: &Facts) {
 
 /// Whether the write may be why the check of the object failed: a write of port types, of any check
 /// of the card's ports; a write to an interface, of the checks of that interface.
-fn is_cause(write: &Unended, check: Id, object: &Object<'_>) -> bool {
+fn is_cause(write: &Unended, check: Id, object: &Object<'_>, facts: &Facts) -> bool {
     if write.is_port_types {
         return has_port_of(&write.object, object) || is_named(&write.object, object);
     }
     let name = check.row().name;
     let is_of_interface = name.starts_with("ipoib.") || name.starts_with("bond.");
-    is_of_interface && is_interface(&write.object, object)
+    is_of_interface && is_interface(&write.object, object, facts)
 }
 
 /// Whether the object has no port, and is the PCI function with this address or names it.
@@ -76,24 +77,30 @@ fn has_port_of(card: &str, object: &Object<'_>) -> bool {
     port.is_some_and(|port: PortRef<'_>| port.device.bus_address.as_deref() == Some(card))
 }
 
-/// Whether this is the interface or bond of the object. A child that is not there yet has its
-/// parent's name.
-fn is_interface(name: &str, object: &Object<'_>) -> bool {
-    let port = object.link.as_ref().and_then(|link| link.port);
-    let parent = port.and_then(|port| port.port.netdev.as_deref());
-    let interface = object.interface.as_ref();
-    interface.is_some_and(|interface| interface.name.or(parent) == Some(name))
+/// Whether this is the interface or bond of the object. A child that is not there yet is created by
+/// a write to its parent.
+fn is_interface(name: &str, object: &Object<'_>, facts: &Facts) -> bool {
+    let is_of_link = |interface: &Interface<'_>| match interface.name {
+        Some(own) => own == name,
+        None => {
+            let port = object.link.as_ref().and_then(|link| link.port);
+            let parent = port.and_then(|port| rules::interface(&IpoibWish::default(), port, facts));
+            parent.is_some_and(|parent| parent.ifname == name)
+        }
+    };
+    object.interface.as_ref().is_some_and(is_of_link)
         || object.bond.as_ref().is_some_and(|bond| bond.name == name)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::facts::{Device, Netdev, Port, PortRef};
+    use crate::facts::{Device, Netdev, Port};
+    use crate::hardware::HardwareType;
     use crate::verify::checks::Id;
-    use crate::verify::object::{Interface, Link};
+    use crate::verify::object::Link;
     use crate::wish::expectation::LinkWish;
-    use crate::wish::ipoib::IpoibWish;
+    use crate::wish::ipoib::IpoibFacts;
 
     fn stuck(object: &str, is_port_types: bool) -> Facts {
         Facts {
@@ -149,6 +156,54 @@ mod tests {
         // The port has a cause of its own.
         let port = || vec![failed(Id::PortState), failed(Id::IpoibUp)];
         assert_eq!(on_interface("ib0", port()), port());
+    }
+
+    #[test]
+    fn an_absent_child_names_the_write_to_its_parent() {
+        let address = "80:00:00:48:fe:80:00:00:00:00:00:00:b8:59:9f:03:00:fc:1a:2c";
+        let parent = Netdev {
+            ifname: "ib0".to_owned(),
+            hardware_type: Some(HardwareType::InfiniBand),
+            address: Some(address.parse().unwrap()),
+            ipoib: Some(IpoibFacts {
+                mode: None,
+                pkey: Some(0xffff),
+                child: false,
+            }),
+            ..Netdev::default()
+        };
+        let device = Device::default();
+        let port = Port {
+            port_guid: parent.port_guid(),
+            ..Port::default()
+        };
+        let (wish, link) = (IpoibWish::default(), LinkWish::default());
+        let object = Object {
+            link: Some(Link {
+                wish: &link,
+                port: Some(PortRef {
+                    device: &device,
+                    port: &port,
+                }),
+            }),
+            interface: Some(Interface {
+                wish: &wish,
+                netdev: &Netdev::default(),
+                name: None,
+                is_bond: false,
+            }),
+            ..Object::default()
+        };
+        let before = Finding::failed(Id::IpoibPresent, "only ib0", "a child").hint("by hand");
+        for (written, is_cause) in [("ib0", true), ("ib1", false)] {
+            let facts = Facts {
+                netdevs: vec![parent.clone()],
+                ..stuck(written, false)
+            };
+            let mut findings = [before.clone()];
+            note(&mut findings, &object, &facts);
+            assert_eq!(findings[0] != before, is_cause, "{written}");
+        }
     }
 
     /// Whether the failure of a link that names an absent port names the write.

@@ -1,8 +1,5 @@
-# A FIFO without a reader: a process that opens the FIFO for writing sleeps in the kernel. far.sh has a
-# mount namespace of its own.
-(
-    mkfifo /run/hangs
-    until [ -e /sys/class/net/ib0/create_child ]; do sleep 0.1; done
-    mount --bind /run/hangs /sys/class/net/ib0/create_child
-    : > /run/write-hangs
-) < /dev/null > /dev/null 2>&1 &
+# The interfaces exist before ibboot starts. A process that opens the FIFO, which has no reader, for
+# writing sleeps in the kernel.
+modprobe ib_ipoib
+mkfifo /run/hangs
+mount --bind /run/hangs /sys/class/net/ib0/create_child

@@ -19,6 +19,8 @@ done
 parameters="ibv=1 $(cat "$place/parameters")"
 if grep -q 'rd\.driver\.post=softib' /proc/cmdline; then
     # Whoever reads that argument loads it: far.sh waits for the HCAs and takes its own.
+    # systemd makes /usr of an initramfs read-only from version 256 on.
+    ! grep -q ' /usr ' /proc/mounts || mount -o remount,bind,rw /usr || failed "remount /usr"
     mkdir -p /run/modprobe.d "/lib/modules/$(uname -r)/updates"
     echo "options softib $parameters" > /run/modprobe.d/softib.conf
     cp "$place/softib.ko" "/lib/modules/$(uname -r)/updates/"

@@ -1,0 +1,5 @@
+. /run/ibboot-fabric/lib.sh
+set -e
+[ "$(cat /sys/module/ib_ipoib/parameters/send_queue_size)" = 256 ]
+[ "$(cat /sys/class/net/ib0/mode)" = connected ]
+ip -4 addr show dev ib0 | grep -q 'inet 10.0.0.1/24 .* ib0'
