@@ -18,6 +18,8 @@ GUEST = QEMU_DIR / "guest"
 TARGET = PROJECT / "target" / "qemu"
 CACHE = TARGET / "cache"
 KEEP_UNUSED_SECONDS = 3600
+# The largest artefact is 0.7 GB, and two jobs may build one each.
+SPACE_EXPECTED = 2 * 10**9
 
 
 class Failed(Exception):
@@ -75,6 +77,11 @@ def cached(name, key, build):
         if final.is_dir():
             os.utime(final)
             return final
+        free = shutil.disk_usage(CACHE.parent).free
+        if free < SPACE_EXPECTED:
+            raise Failed(
+                f"{name}: {SPACE_EXPECTED / 1e9:.0f} GB of free space expected on the file system of {TARGET}, found {free / 1e9:.1f} GB"
+            )
         say(f"building {name}")
         began = time.monotonic()
         work = CACHE / f"{name}.work"
