@@ -64,12 +64,15 @@ class Mode:
     storage: str | None = None
     kernel: str | None = None
     others: tuple = PEERS
+    fabric: str = ""
 
 
 MODES = {
     "on-time": Mode(
         "subnet manager on time", STATIC, (THERE, SET, *USABLE, *ADDRESS), others=(*SCRIPTS, *PEERS)
     ),
+    # Eight near HCAs, one of which has a subnet manager; the other eight are the far ends.
+    "hcas": Mode("8 HCAs", STATIC, (THERE, SET, *USABLE, *ADDRESS), others=(*SCRIPTS, *PEERS), fabric="hcas=16"),
     "late": Mode(f"subnet manager {LATE} s after kernel start", f"{STATIC} ibboot-bench.sm={LATE}", ADDRESS),
     # One address for every client: the observer waits for the same one. network-legacy's client,
     # Debian's dhclient, does not support InfiniBand and ends at once: "Unsupported device type 32".
@@ -125,7 +128,7 @@ def run(release, peer, mode):
         cmdline=MODES[mode].cmdline,
         ends="root",
         storage=MODES[mode].storage,
-        fabric="",
+        fabric=MODES[mode].fabric,
         time_limit=TIME_LIMIT,
         peer=peer,
     )
