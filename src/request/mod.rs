@@ -439,9 +439,9 @@ fn complaints(arguments: &Arguments<'_>) -> Vec<String> {
     complaints.chain(lost).collect()
 }
 
-/// True inside an initramfs (`/etc/initrd-release`, os-release(5)).
+/// True inside an initramfs (os-release(5)). Without systemd dracut 112 has no `/etc/initrd-release`.
 pub fn in_initramfs(root: &Root) -> bool {
-    root.exists("/etc/initrd-release")
+    root.exists("/etc/initrd-release") || root.exists("/usr/lib/initrd-release")
 }
 
 /// `modprobe.blacklist=MODULE[,MODULE...]`, which modprobe itself reads (modprobe(8)).
@@ -490,4 +490,24 @@ fn servers(arguments: &Arguments<'_>) -> Vec<Requested<Server>> {
         }
     }
     servers
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn an_initramfs_has_one_of_two_files() {
+        for file in ["etc/initrd-release", "usr/lib/initrd-release"] {
+            let tree = tempfile::tempdir().unwrap();
+            let root = Root::new(tree.path());
+            assert!(!in_initramfs(&root));
+            let path = tree.path().join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "").unwrap();
+            assert!(in_initramfs(&root), "{file}");
+        }
+    }
 }
