@@ -317,6 +317,7 @@ impl<'a> Walk<'a> {
         situation.is_hopeless = outcome::is_hopeless(&self.expectation, report);
         situation.is_loading = self.parts.modules.is_loading();
         situation.is_probing = facts.functions.iter().any(Function::is_initialising);
+        situation.is_undecided = self.plan.is_undecided(&self.expectation, facts);
         situation.is_claiming = !self.parts.claims.is_settled();
         situation.is_writing = self.parts.writes.is_any_short();
         situation.is_busy = self.parts.is_busy();
@@ -428,6 +429,7 @@ impl<'a> Walk<'a> {
             facts = self.look();
         }
         self.parts.add_to(&mut facts);
+        self.plan.narrow(&mut self.expectation, &facts);
         let mut report = verify(&self.expectation, &facts);
         let now = Instant::now();
         if self.families.follow(&mut self.expectation, &report, now) {
