@@ -311,6 +311,43 @@ fn a_hung_up_is_given_up_after_its_deadline_and_dracuts_time_restarts() {
 }
 
 #[test]
+fn a_unit_that_systemd_cannot_start_ends_the_wait_at_the_next_turn() {
+    let script = "DRACUT_SYSTEMD=1; systemctl() { cat /run/unit; }; uptime 300.00
+        cmdline rd.ib=1 rd.ib.onfail=shell; source_hook cmdline; : > /run/ibboot/complete
+        shown() {
+            printf '%s\n' \"$@\" > /run/unit; source_hook job
+            if [ -e /run/ibboot/result ]; then result; rm /run/ibboot/result; else echo waiting; fi
+        }
+        shown; shown LoadState=loaded ActiveState=active Result=success
+        shown ActiveState=activating; shown ActiveState=deactivating Result=exit-code
+        shown ActiveState=inactive Job=42; shown Job=42 ActiveState=failed
+        cat /dev/kmsg; emergency_shell() { :; }
+        shown Result=exit-code ExecMainStatus=226 LoadState=loaded ActiveState=failed ConditionResult=yes
+        cat /dev/kmsg; rm /run/ibboot/shell-left /dev/kmsg; mkdir -p /proc/self/fd
+        shown ActiveState=inactive LoadState=bad-setting; ls /dev";
+    for shell in SHELLS {
+        let test = format!("unit, {shell:?}");
+        if let Some(found) = play_in(shell, &test, script) {
+            let reason = |state: &str| {
+                format!("ibboot.service does not run: {state}; see systemctl status ibboot.service")
+            };
+            let failed = reason(
+                "Result=exit-code ExecMainStatus=226 LoadState=loaded ActiveState=failed ConditionResult=yes",
+            );
+            let wrong = reason("ActiveState=inactive LoadState=bad-setting");
+            let expected = format!(
+                "{}result: failed shell|ibboot up: no verdict: {failed}|\n\
+                 <3>ibboot: ibboot up: no verdict: {failed}\n\
+                 warn ibboot: this kernel has no /dev/kmsg: {wrong}\n\
+                 result: failed shell|ibboot up: no verdict: {wrong}|\nnull\n",
+                "waiting\n".repeat(6)
+            );
+            assert_eq!(found, expected, "{test}");
+        }
+    }
+}
+
+#[test]
 fn a_crash_has_the_action_of_onfail() {
     let script = |onfail: &str, then: &str| {
         format!(

@@ -573,6 +573,9 @@ fn the_loader_writes_what_is_requested_and_nothing_else() {
         mkfifo(&fifo, Mode::S_IRUSR | Mode::S_IWUSR).unwrap();
         let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
         mount(None::<&str>, "/", None::<&str>, private, None::<&str>).unwrap();
+        // The interfaces of this network.
+        let sysfs = Some("sysfs");
+        mount(sysfs, "/sys", sysfs, MsFlags::empty(), None::<&str>).unwrap();
         let stuck = "/proc/sys/net/ipv6/conf/near/autoconf";
         mount(
             Some(&fifo),
@@ -592,7 +595,10 @@ fn the_loader_writes_what_is_requested_and_nothing_else() {
             assert_eq!(answer[0], 7);
             answer[1]["Done"].clone()
         };
-        let ipv6 = |interface: &str, setting: &str| json!({"Write": {"Ipv6": {"interface": interface, "setting": setting, "value": "0"}}});
+        let index = index_of("near");
+        let ipv6_of = |interface: Value, setting: &str| json!({"Write": {"Ipv6": {"interface": interface, "setting": setting, "value": "0"}}});
+        let ipv6 =
+            |name: &str, setting: &str| ipv6_of(json!({"name": name, "index": index}), setting);
         let done = json!({"Ok": null});
         let stuck = json!([1, ipv6("near", "autoconf")]);
         send_to(near.as_fd(), &stuck, MsgFlags::empty()).unwrap();
@@ -615,6 +621,11 @@ fn the_loader_writes_what_is_requested_and_nothing_else() {
         ] {
             assert_eq!(ask(request)["Err"]["found"], found);
         }
+        let far = ipv6_of(json!({"name": "far", "index": index}), "accept_ra");
+        let far = ask(far)["Err"].clone();
+        assert_eq!(far["what"], "this name has another interface now");
+        assert_eq!(far["expected"], index.to_string());
+        assert_ne!(read("/proc/sys/net/ipv6/conf/far/accept_ra"), "0");
         // No such request: the loader ends.
         let path = json!([8, {"File": "/proc/sysrq-trigger"}]);
         send_to(near.as_fd(), &path, MsgFlags::empty()).unwrap();

@@ -26,12 +26,17 @@ if [ ! -e /run/ibboot/result ]; then
     ibboot_now=${ibboot_now%%.*}
     # Time since the first turn, so that an earlier breakpoint does not count.
     ibboot_first=${ibboot_first:-$ibboot_now}
+    ibboot_ended=''
     # Firmware that does not answer can hold a process in the kernel forever, past the deadline.
     if [ "$ibboot_now" -ge "$((ibboot_first + ibboot_timeout + 30))" ]; then
+        ibboot_ended="still running 30 s after its deadline; see dmesg"
+    elif [ -n "$DRACUT_SYSTEMD" ]; then
         # shellcheck source=/dev/null
-        IBBOOT_ENDED="still running 30 s after its deadline" . /usr/lib/ibboot/ended.sh
+        . /usr/lib/ibboot/unit.sh
     fi
-    unset ibboot_timeout ibboot_now
+    # shellcheck source=/dev/null
+    [ -z "$ibboot_ended" ] || IBBOOT_ENDED=$ibboot_ended . /usr/lib/ibboot/ended.sh
+    unset ibboot_timeout ibboot_now ibboot_ended
     [ -e /run/ibboot/result ] || return 0
 fi
 

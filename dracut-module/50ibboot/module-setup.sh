@@ -93,6 +93,7 @@ install() {
         mkdir -p "$initdir$systemdsystemunitdir/sysinit.target.wants"
         ln -sf ../ibboot.service "$initdir$systemdsystemunitdir/sysinit.target.wants/ibboot.service"
         inst_hook cmdline 99 "$moddir/zz-ibboot-complete.sh"
+        inst_simple "$moddir/unit.sh" /usr/lib/ibboot/unit.sh
         inst_simple "$moddir/initqueue.conf" "$systemdsystemunitdir/dracut-initqueue.service.d/50-ibboot.conf"
     else
         # udevd, which names interfaces, starts before this stage.

@@ -11,5 +11,5 @@ mkdir -p /run/ibboot
     echo "$!" > /run/ibboot/up.pid
     wait "$!"
     # shellcheck source=/dev/null
-    IBBOOT_ENDED="exit $?" . /usr/lib/ibboot/ended.sh
+    IBBOOT_ENDED="exit $?; see dmesg" . /usr/lib/ibboot/ended.sh
 ) < /dev/null > /dev/null 2>&1 &

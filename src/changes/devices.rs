@@ -244,14 +244,14 @@ fn exists(name: &str, wish: Option<&LinkWish>, facts: &Facts) -> bool {
 }
 
 /// True for a software link of this kind on this interface, never for the interface's own hardware.
-/// Soft-RoCE names the interface below; siw does not name it, and has no bus.
+/// Soft-RoCE names the interface below; siw does not.
 fn is_link_on(netdev: &str, kind: LinkKind, found: PortRef<'_>) -> bool {
     let parent = found.device.parent.as_deref();
     match kind {
         LinkKind::Rxe => parent == Some(netdev),
         LinkKind::Siw => {
             parent.is_none()
-                && found.device.bus_address.is_none()
+                && found.device.is_software()
                 && found.port.netdev.as_deref() == Some(netdev)
         }
     }

@@ -27,8 +27,8 @@ pub struct Done {
     mtus: BTreeSet<(u32, u32)>,
     /// Suggested routes by interface index, since the interface last got carrier.
     routes: BTreeSet<(u32, String)>,
-    /// Bond, option, value, and the number of slaves at that time.
-    options: BTreeSet<(String, String, String, usize)>,
+    /// Interface index of the bond, option, value, and the number of slaves at that time.
+    options: BTreeSet<(u32, String, String, usize)>,
 }
 
 impl Done {
@@ -53,7 +53,7 @@ impl Done {
                 value,
                 slaves,
             }) => {
-                let key = (object.clone(), option.clone(), value.clone(), *slaves);
+                let key = (change.index, option.clone(), value.clone(), *slaves);
                 !self.options.contains(&key)
             }
             _ => true,
@@ -91,9 +91,8 @@ impl Done {
                 value,
                 slaves,
             }) => {
-                let object = change.object.clone();
-                self.options
-                    .insert((object, option.clone(), value.clone(), *slaves));
+                let key = (change.index, option.clone(), value.clone(), *slaves);
+                self.options.insert(key);
             }
             _ => {}
         }

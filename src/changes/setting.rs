@@ -6,7 +6,7 @@ use std::net::IpAddr;
 
 use crate::error::Error;
 use crate::inet::{Address, Route};
-use crate::loader::Write;
+use crate::loader::{Interface, Write};
 use crate::system::net::Net;
 use crate::wish::bond::MODE;
 use crate::wish::ipoib::Mode;
@@ -94,9 +94,11 @@ fn network(route: &Route) -> Option<Address> {
 }
 
 impl Setting {
-    /// The write that applies the setting to the interface `name`; none: [`Setting::apply`] does.
-    pub fn write(&self, name: &str) -> Option<Write> {
-        let interface = name.to_owned();
+    /// The write that applies the setting to the interface `name` with this index; none:
+    /// [`Setting::apply`] does.
+    pub fn write(&self, name: &str, index: u32) -> Option<Write> {
+        let name = name.to_owned();
+        let interface = Interface { name, index };
         Some(match self {
             Setting::CreateChild(pkey) => Write::CreateChild {
                 interface,

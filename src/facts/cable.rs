@@ -24,7 +24,7 @@ pub struct Cable {
 /// The cable of a port; none if nothing shows whether other ports share the cable.
 pub fn cable(found: PortRef<'_>, facts: &Facts) -> Option<Cable> {
     let (device, port) = (found.device, found.port);
-    let function = facts.function(device.bus_address.as_deref()?)?;
+    let function = facts.function(device.card()?)?;
     // hfi1 has one system image GUID for all cards of a machine.
     let is_mlx5 = function.driver.as_deref() == Some("mlx5_core");
     let is_infiniband = port.link_layer == Some(LinkLayer::InfiniBand);

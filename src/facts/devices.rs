@@ -8,7 +8,7 @@ use crate::facts::reader::Readers;
 use crate::facts::{Device, Look, Memory, Netdev, Port, role};
 use crate::rdma::netlink::{self, Rdma};
 use crate::rdma::parse;
-use crate::rdma::types::{Connection, Guid, LinkLayer};
+use crate::rdma::types::{Connection, Guid, LinkLayer, NodeType};
 use crate::wish::expectation::Depth;
 use crate::wish::ipoib::FULL_MEMBER;
 
@@ -82,10 +82,16 @@ pub fn identify(look: &mut Look<'_>, name: &str) -> Device {
     numbers.sort_unstable();
     let bus_address = look.link_name(&format!("{base}/device"));
     let driver = look.link_name(&format!("{base}/device/driver"));
+    let node_type = look.parsed(&format!("{base}/node_type"), parse::node_type);
+    let is_iwarp = node_type == Some(NodeType::Rnic);
     Device {
         ifname: name.to_owned(),
         node_guid: look.parsed(&format!("{base}/node_guid"), parse::guid),
-        node_type: look.parsed(&format!("{base}/node_type"), parse::node_type),
+        node_type,
+        // The drivers of iWARP cards have it in memory.
+        fw: is_iwarp
+            .then(|| free(look, &format!("{base}/fw_ver")))
+            .flatten(),
         driver,
         bus_address,
         parent: free(look, &format!("{base}/parent")),
@@ -95,6 +101,26 @@ pub fn identify(look: &mut Look<'_>, name: &str) -> Device {
             .map(|number| identify_port(look, &format!("{base}/ports/{number}"), number))
             .collect(),
         ..Device::default()
+    }
+}
+
+impl Device {
+    /// The name on its bus of the card whose device this is; none of a software device.
+    pub fn card(&self) -> Option<&str> {
+        let address = self.bus_address.as_deref();
+        address.filter(|_| !self.is_software())
+    }
+
+    /// Whether this is Soft-RoCE or siw. Some kernels give such a device the bus device of the Ethernet
+    /// card below it (siw_device_create, drivers/infiniband/sw/siw/siw_main.c). Soft-RoCE has a `parent`
+    /// (parent_show, drivers/infiniband/sw/rxe/rxe_verbs.c). siw is an iWARP device without a firmware
+    /// version: of the drivers in drivers/infiniband/hw only erdma makes another one, on a card that
+    /// has no network interface.
+    pub fn is_software(&self) -> bool {
+        let is_siw = self.node_type == Some(NodeType::Rnic)
+            && self.fw.is_none()
+            && self.driver.as_deref() != Some("erdma");
+        self.bus_address.is_none() || self.parent.is_some() || is_siw
     }
 }
 

@@ -244,7 +244,7 @@ pub fn functions(
         }
     }
     let of = |address: &str| -> Vec<&Device> {
-        let is_of = |device: &&Device| device.bus_address.as_deref() == Some(address);
+        let is_of = |device: &&Device| device.card() == Some(address);
         devices.iter().filter(is_of).collect()
     };
     let mut models = Vec::new();

@@ -163,7 +163,7 @@ pub struct Device {
     pub sys_image_guid: Option<Guid>,
     /// `node_type`.
     pub node_type: Option<NodeType>,
-    /// `fw_ver`; absent for Soft-RoCE.
+    /// `fw_ver`; absent for Soft-RoCE and siw.
     pub fw: Option<String>,
     /// `hca_type`: `MT4123`.
     pub hca_type: Option<String>,
@@ -173,9 +173,10 @@ pub struct Device {
     pub board_id: Option<String>,
     /// `node_desc`, which the subnet manager's log shows.
     pub node_desc: Option<String>,
-    /// The bus driver; absent for Soft-RoCE.
+    /// The bus driver; absent for most software devices.
     pub driver: Option<String>,
-    /// Name on its bus, `0000:81:00.0` for a PCI card; absent for Soft-RoCE.
+    /// Name on its bus, `0000:81:00.0` for a PCI card; absent for most software devices
+    /// ([`Device::card`]).
     pub bus_address: Option<String>,
     /// `parent`: the network device below a Soft-RoCE device.
     pub parent: Option<String>,
@@ -289,7 +290,7 @@ impl PortRef<'_> {
     /// assigned after the port was verified without one.
     pub fn identities(&self) -> impl Iterator<Item = Identity> {
         let is_set = |guid: &Guid| guid.0 != 0;
-        let bus_address = self.device.bus_address.clone();
+        let bus_address = self.device.card().map(str::to_owned);
         let keys = [
             self.device.node_guid.filter(is_set).map(Key::NodeGuid),
             self.port.port_guid.filter(is_set).map(Key::PortGuid),

@@ -60,8 +60,8 @@ impl<'f> Ports<'f> {
             (expected, found) => expected == found,
         };
         let is_virtual = |port: &PortRef<'_>| {
-            let address = port.device.bus_address.as_deref();
-            let function = address.and_then(|address| self.facts.function(address));
+            let card = port.device.card();
+            let function = card.and_then(|address| self.facts.function(address));
             function.is_some_and(|function| function.physical.is_some())
         };
         self.facts
@@ -120,7 +120,7 @@ fn meant<'f>(
         }),
         Selector::Pci(address) => {
             let address = address.to_string();
-            ports.retain(|found| found.device.bus_address.as_deref() == Some(address.as_str()));
+            ports.retain(|found| found.device.card() == Some(address.as_str()));
         }
     }
     ports

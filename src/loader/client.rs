@@ -221,7 +221,7 @@ mod tests {
     use nix::sys::socket::MsgFlags;
 
     use super::*;
-    use crate::loader::request::Write;
+    use crate::loader::request::{Interface, Write};
     use crate::system::worker::{receive_from, send_to};
 
     /// Answers the second request before the first one, and then ends.
@@ -293,7 +293,10 @@ mod tests {
         let loader = Loader::new(willing);
         let child = || {
             Request::Write(Write::CreateChild {
-                interface: "ib0".to_owned(),
+                interface: Interface {
+                    name: "ib0".to_owned(),
+                    index: 5,
+                },
                 pkey: 1,
             })
         };

@@ -27,12 +27,17 @@ pub(super) fn save(index: &Index) -> Result<()> {
 }
 
 impl Loader {
-    /// The index of the running kernel ([`Index::read`]).
-    pub async fn index(&self, root: &Root) -> Result<Index> {
+    /// The index of the running kernel ([`Index::read`]); an error after `limit` at the latest.
+    pub async fn index(&self, root: &Root, limit: Duration) -> Result<Index> {
         if !is_hidden(root) {
             return Index::read(root);
         }
-        self.do_within(LIMIT, Request::Index).await?;
+        self.saved_index(root, limit).await
+    }
+
+    /// The index that the loader saves.
+    async fn saved_index(&self, root: &Root, limit: Duration) -> Result<Index> {
+        self.do_within(LIMIT.min(limit), Request::Index).await?;
         let path = format!("/run/ibboot/{FILE}");
         let json = root
             .read(&path)
@@ -49,4 +54,38 @@ fn parse(json: &[u8]) -> serde_json::Result<Index> {
 pub(super) fn is_hidden(root: &Root) -> bool {
     let list = root.list(MODULES);
     list.is_err_and(|e| e.kind() == io::ErrorKind::PermissionDenied)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+
+    use tokio::time::Instant;
+
+    use super::*;
+    use crate::system::worker::Worker;
+
+    /// Receives requests, and never answers.
+    fn silent() -> io::Result<Worker> {
+        let (worker, far) = Worker::pair()?;
+        tokio::spawn(async move {
+            let _far = far;
+            pending::<()>().await;
+        });
+        Ok(worker)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn no_index_is_awaited_beyond_the_deadline() {
+        let root = Root::new("/nowhere");
+        for (left, waited) in [(7, 7), (180, 20)] {
+            let (began, left) = (Instant::now(), Duration::from_secs(left));
+            let index = Loader::new(silent).saved_index(&root, left).await;
+            assert_eq!(
+                index.unwrap_err().to_string(),
+                "loader: no answer to: read the index of modules: timed out"
+            );
+            assert_eq!(began.elapsed(), Duration::from_secs(waited));
+        }
+    }
 }

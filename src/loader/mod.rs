@@ -7,6 +7,7 @@ mod cards;
 mod client;
 mod files;
 mod index;
+mod netdev;
 mod request;
 mod serve;
 mod write;
@@ -14,7 +15,7 @@ mod write;
 pub use cards::is_port_type;
 pub use client::Loader;
 pub use files::sysctl;
-pub use request::{Answer, PortSet, Request, Write};
+pub use request::{Answer, Interface, PortSet, Request, Write};
 pub use serve::serve;
 pub use write::{JOB as WRITE, serve as write};
 

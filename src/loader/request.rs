@@ -43,28 +43,43 @@ pub enum Request {
     Index,
 }
 
+/// A network interface. Only the index is of one interface for ever: by the time of the write the name
+/// may be that of another one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Interface {
+    pub name: String,
+    /// Interface index; a write to an interface with another one is refused.
+    pub index: u32,
+}
+
+impl fmt::Display for Interface {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)
+    }
+}
+
 /// A write to one file of the kernel.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Write {
     /// The transport mode of an IPoIB interface.
     Mode {
-        interface: String,
+        interface: Interface,
         mode: Mode,
     },
     /// A child of an IPoIB interface for this P_Key.
     CreateChild {
-        interface: String,
+        interface: Interface,
         pkey: u16,
     },
     /// An IPv6 setting of an interface: one of [`Autoconf::settings`].
     Ipv6 {
-        interface: String,
+        interface: Interface,
         setting: String,
         value: String,
     },
     /// An option of a bond; `;` separates the addresses of a list.
     BondOption {
-        bond: String,
+        bond: Interface,
         option: String,
         value: String,
     },
@@ -201,8 +216,8 @@ impl Write {
             } => {
                 is_interface(interface)?;
                 // These stand for every interface (Documentation/networking/ip-sysctl.rst).
-                let is_one = !matches!(interface.as_str(), "all" | "default");
-                must(is_one, "interface name", interface)?;
+                let name = interface.name.as_str();
+                must(!matches!(name, "all" | "default"), "interface name", name)?;
                 let all = [Autoconf::LinkLocal, Autoconf::Router].map(Autoconf::settings);
                 let mut all = all.iter().flatten();
                 let is_one = all.any(|one| *one == (setting.as_str(), value.as_str()));
@@ -234,7 +249,8 @@ impl Write {
     }
 }
 
-fn is_interface(name: &str) -> Result<()> {
+fn is_interface(interface: &Interface) -> Result<()> {
+    let name = &interface.name;
     must(is_name(name, INTERFACE), "interface name", name)
 }
 
@@ -278,6 +294,11 @@ mod tests {
         check.map_or_else(|error| error.to_string(), |()| "ok".to_owned())
     }
 
+    fn interface(name: &str) -> Interface {
+        let name = name.to_owned();
+        Interface { name, index: 5 }
+    }
+
     #[test]
     fn no_name_leads_out_of_its_folder() {
         for (name, is_one) in [
@@ -292,7 +313,7 @@ mod tests {
             ("ib0\n", false),
             ("a-name-of-16-byt", false),
         ] {
-            let interface = || name.to_owned();
+            let interface = || interface(name);
             let mode = Mode::Datagram;
             let bond = Write::BondOption {
                 bond: interface(),
@@ -328,7 +349,7 @@ mod tests {
         };
         let ipv6_of = |interface: &str, setting: &str, value: &str| {
             Request::Write(Write::Ipv6 {
-                interface: interface.to_owned(),
+                interface: self::interface(interface),
                 setting: setting.to_owned(),
                 value: value.to_owned(),
             })
@@ -336,7 +357,7 @@ mod tests {
         let ipv6 = |setting: &str, value: &str| ipv6_of("ib0", setting, value);
         let option = |option: &str, value: &str| {
             Request::Write(Write::BondOption {
-                bond: "bond0".to_owned(),
+                bond: interface("bond0"),
                 option: option.to_owned(),
                 value: value.to_owned(),
             })

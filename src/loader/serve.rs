@@ -113,7 +113,7 @@ mod tests {
     use nix::sys::socket::MsgFlags;
 
     use super::*;
-    use crate::loader::request::Write;
+    use crate::loader::request::{Interface, Write};
     use crate::system::worker::{receive_from, send_to};
     use crate::wish::ipoib::Mode;
 
@@ -165,13 +165,13 @@ mod tests {
         let folder = dir.path().join("sys/class/net/ib0");
         fs::create_dir_all(&folder).unwrap();
         fs::write(folder.join("mode"), "datagram\n").unwrap();
+        fs::write(folder.join("ifindex"), "5\n").unwrap();
         fs::create_dir_all(dir.path().join("proc/sys/kernel")).unwrap();
         fs::write(dir.path().join("proc/sys/kernel/osrelease"), "6.1.0\n").unwrap();
-        let mode = |interface: &str| {
-            Request::Write(Write::Mode {
-                interface: interface.to_owned(),
-                mode: Mode::Connected,
-            })
+        let mode = |name: &str| {
+            let (name, mode) = (name.to_owned(), Mode::Connected);
+            let interface = Interface { name, index: 5 };
+            Request::Write(Write::Mode { interface, mode })
         };
         let load = Request::Load {
             module: "ext4".to_owned(),

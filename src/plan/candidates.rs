@@ -4,8 +4,8 @@
 
 use kernel_cmdline::PortType;
 
-use super::Draft;
-use crate::facts::Function;
+use super::{Draft, Plan};
+use crate::facts::{Facts, Function};
 use crate::rdma::types::LinkLayer;
 use crate::request::interfaces::InterfaceWish;
 use crate::system::modules::Found;
@@ -50,13 +50,51 @@ fn link_layer(signs: Signs) -> Option<LinkLayer> {
     }
 }
 
+/// Whether only a later look at the machine can say which ports count.
+fn is_open(signs: Signs) -> bool {
+    link_layer(signs).is_none() && !signs.has_ethernet
+}
+
+impl Plan {
+    /// Only InfiniBand ports count from now on, if the machine has InfiniBand now and nothing else says
+    /// which ports count. Before its driver has probed an mlx4 card, nothing shows whether its ports are
+    /// InfiniBand ports.
+    pub fn narrow(&self, expectation: &mut Expectation, facts: &Facts) {
+        if self.is_layer_open
+            && facts.has_infiniband()
+            && let Some(any) = &mut expectation.any_port
+        {
+            any.link_layer = Some(LinkLayer::InfiniBand);
+        }
+    }
+
+    /// Whether a card that has no RDMA device yet may still [narrow](Plan::narrow) the ports that
+    /// count.
+    pub fn is_undecided(&self, expectation: &Expectation, facts: &Facts) -> bool {
+        let any = expectation.any_port.as_ref();
+        let may_be = |function: &Function| function.is_of_both() && function.is_missing();
+        self.is_layer_open
+            && any.is_some_and(|any| any.link_layer.is_none())
+            && facts.functions.iter().any(may_be)
+    }
+}
+
 impl Draft<'_> {
     /// The link layer of the ports that count.
     pub(super) fn link_layer(&self, require: Require) -> Option<LinkLayer> {
+        link_layer(self.signs(require))
+    }
+
+    /// Whether only a later look at the machine can say which ports count.
+    pub(super) fn is_layer_open(&self, require: Require) -> bool {
+        is_open(self.signs(require))
+    }
+
+    fn signs(&self, require: Require) -> Signs {
         let request = self.request;
         let of_any = request.any_interface.is_some();
         let to_ethernet = |(_, to): &(String, PortType)| *to == PortType::Eth;
-        link_layer(Signs {
+        Signs {
             named: request.link_layer,
             is_ipoib_of_any: of_any && require != Require::All,
             has_ethernet: !request.links.is_empty()
@@ -66,7 +104,7 @@ impl Draft<'_> {
                 || !request.interfaces.is_empty()
                 || request.modules.iter().any(|m| m.value == "ib_ipoib"),
             is_infiniband_machine: self.inventory.facts.has_infiniband(),
-        })
+        }
     }
 
     /// The ports and HCAs that do not count: those that the argument excludes, and of every port
@@ -161,6 +199,49 @@ impl Draft<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::{Inventory, plan};
+    use crate::request::Request;
+    use crate::system::root::Root;
+    use crate::wish::expectation::Depth;
+
+    #[test]
+    fn a_card_that_is_probed_after_the_plan_decides_which_ports_count() {
+        let sys = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sys");
+        let root = |name: &str| Root::new(sys.join(name));
+        let card = Facts::gather(&root("connectx3-dual"), None, &[], Depth::Ports);
+        let mut unprobed = card.clone();
+        unprobed.devices.clear();
+        for function in &mut unprobed.functions {
+            function.devices.clear();
+            (function.class, function.infiniband) = ("0280".to_owned(), false);
+        }
+        let inventory = Inventory::read(&root("soft-roce")).unwrap();
+        let layers = |cmdline: &str| {
+            let plan = plan(&Request::from_text(cmdline), &inventory);
+            let mut expectation = plan.expectation.clone();
+            let look = |facts: &Facts| {
+                plan.narrow(&mut expectation, facts);
+                let any = expectation.any_port.as_ref().unwrap();
+                (any.link_layer, plan.is_undecided(&expectation, facts))
+            };
+            [&inventory.facts, &unprobed, &card, &unprobed].map(look)
+        };
+        let infiniband = Some(LinkLayer::InfiniBand);
+        let narrowed = [
+            (None, false),
+            (None, true),
+            (infiniband, false),
+            (infiniband, false),
+        ];
+        assert_eq!(layers("rd.ib=1 rd.ib.require=any"), narrowed);
+        assert_eq!(layers("rd.ib=1 rd.ib.require=all"), narrowed);
+        let ethernet = Some(LinkLayer::Ethernet);
+        assert_eq!(layers("rd.ib.require=eth"), [(ethernet, false); 4]);
+        assert_eq!(
+            layers("rd.ib.link=rxe1:rxe:eth1 rd.ib.require=any"),
+            [(None, false); 4]
+        );
+    }
 
     #[test]
     fn what_says_nothing_about_ethernet_means_infiniband() {

@@ -236,6 +236,9 @@ pub struct Plan {
     pub needs_boot_device: bool,
     /// What `verify` will compare with.
     pub expectation: Expectation,
+    /// Neither an argument nor a card of the machine says whether the ports that count are InfiniBand
+    /// ports ([`Plan::narrow`]).
+    pub is_layer_open: bool,
 }
 
 impl Serialize for Plan {
@@ -293,6 +296,7 @@ pub fn plan(request: &Request, inventory: &Inventory) -> Plan {
     } else {
         nothing()
     };
+    let is_layer_open = draft.is_layer_open(expectation.require);
     let has_network_module = tokens::has_network_module(request);
     let mut plan = Plan {
         requested_by: request.requested_by.clone(),
@@ -318,6 +322,7 @@ pub fn plan(request: &Request, inventory: &Inventory) -> Plan {
         needs_boot_device: root::leaves_server_out(request),
         onfail: request.onfail,
         expectation,
+        is_layer_open,
     };
     plan.tokens = tokens::tokens(request, &plan);
     plan

@@ -231,7 +231,11 @@ fn guids(facts: &Facts) -> String {
 }
 
 fn cards(facts: &Facts) -> String {
-    let addresses = facts.devices.iter().filter_map(|d| d.bus_address.clone());
+    let addresses = facts
+        .devices
+        .iter()
+        .filter_map(Device::card)
+        .map(str::to_owned);
     format!("cards: {}", list(addresses))
 }
 

@@ -88,7 +88,7 @@ pub fn mlx4_targets(
     let found = select::ports(&parsed, facts);
     let targets: Vec<_> = found
         .iter()
-        .filter_map(|found| Some((found.device.bus_address.clone()?, Some(found.port.port))))
+        .filter_map(|found| Some((found.device.card()?.to_owned(), Some(found.port.port))))
         .collect();
     (!targets.is_empty()).then_some(targets)
 }

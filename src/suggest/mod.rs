@@ -12,10 +12,9 @@ use serde::Serialize;
 
 use crate::SCHEMA;
 use crate::error::printable;
-use crate::facts::{Device, Facts, Netdev, PortRef};
+use crate::facts::{Facts, Netdev, PortRef};
 use crate::hardware::HardwareType;
 use crate::rdma::types::{LinkLayer, NodeType, PortState};
-use crate::system::drivers::{self, Fabric};
 use keyfile::Profile;
 
 /// A kernel of x86 takes 2047 bytes (COMMAND_LINE_SIZE of arch/x86/include/asm/setup.h).
@@ -179,7 +178,7 @@ fn required(facts: &Facts, used: &[&Netdev], found: &mut Suggestion) {
     let ethernet = of_layer(&counted, LinkLayer::Ethernet);
     let ethernet = ethernet
         .iter()
-        .filter(|port| is_active(port) && !is_software(port.device));
+        .filter(|port| is_active(port) && !port.device.is_software());
     if infiniband.is_empty() {
         return require_ethernet(ethernet.copied().collect(), found);
     }
@@ -258,8 +257,8 @@ fn is_slave(netdev: &Netdev, facts: &Facts) -> bool {
 /// Whether the port is that of a virtual function of a card of this machine, which may wait for a
 /// guest.
 fn is_virtual(facts: &Facts, port: &PortRef<'_>) -> bool {
-    let address = port.device.bus_address.as_deref();
-    let function = address.and_then(|address| facts.function(address));
+    let card = port.device.card();
+    let function = card.and_then(|address| facts.function(address));
     function.is_some_and(|function| function.physical.is_some())
 }
 
@@ -268,16 +267,6 @@ fn of_layer<'f>(ports: &[PortRef<'f>], layer: LinkLayer) -> Vec<PortRef<'f>> {
     ports
         .filter(|port| port.port.link_layer == Some(layer))
         .collect()
-}
-
-/// Whether it is Soft-RoCE or siw. Some kernels give such a device the bus device of the Ethernet
-/// card below it. Soft-RoCE has a `parent` (drivers/infiniband/sw/rxe/rxe_verbs.c, parent_show);
-/// siw is an iWARP device on a card whose driver makes none.
-fn is_software(device: &Device) -> bool {
-    let family = device.driver.as_deref().and_then(drivers::of_pci);
-    let makes_iwarp = family.is_some_and(|family| family.fabric == Fabric::NoInfiniBand);
-    let is_siw = device.node_type == Some(NodeType::Rnic) && !makes_iwarp;
-    device.bus_address.is_none() || device.parent.is_some() || is_siw
 }
 
 /// The ports of RoCE and iWARP cards, by PCI address: the driver of such a card is loaded only for
@@ -312,7 +301,7 @@ fn require_ethernet(ports: Vec<PortRef<'_>>, found: &mut Suggestion) {
 
 /// `rd.ib.link=` for the devices in software.
 fn software(facts: &Facts, found: &mut Suggestion) {
-    for device in facts.devices.iter().filter(|device| is_software(device)) {
+    for device in facts.devices.iter().filter(|device| device.is_software()) {
         let attached = device.ports.iter().find_map(|port| port.netdev.as_ref());
         let Some(netdev) = device.parent.as_ref().or(attached) else {
             continue;

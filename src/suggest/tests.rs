@@ -2,6 +2,7 @@
 //! Arguments for facts that no saved machine has.
 
 use super::*;
+use crate::facts::Device;
 use crate::facts::Port;
 use crate::facts::addresses::{AddressState, FoundAddress};
 use crate::facts::functions::Function;
@@ -94,16 +95,14 @@ fn a_software_device_with_a_bus_device_is_software() {
     };
     let mut rxe = device("rxe0", Some("0000:1b:00.0"), "mlx5_core");
     rxe.parent = Some("eth0".to_owned());
-    let siw = rnic(device("siw0", Some("0000:02:00.0"), "e1000e"));
+    let siw = rnic(device("siw0", Some("0000:02:00.0"), "bnxt_en"));
+    let mut irdma = rnic(device("irdma0", Some("0000:03:00.0"), "ice"));
+    irdma.fw = Some("1.71".to_owned());
     let facts = Facts {
         devices: vec![
             with_port(rxe, 1, LinkLayer::Ethernet),
             with_port(siw, 2, LinkLayer::Ethernet),
-            with_port(
-                rnic(device("irdma0", Some("0000:03:00.0"), "ice")),
-                3,
-                LinkLayer::Ethernet,
-            ),
+            with_port(irdma, 3, LinkLayer::Ethernet),
             with_port(
                 device("hns_0", Some("HISI00D1:00"), "hns_roce"),
                 4,

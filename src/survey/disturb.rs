@@ -79,7 +79,7 @@ pub fn unused<'f>(
     let mut netdevs = in_use::of_port(port, facts);
     if request.rebind {
         // Without its driver the function has no interface at all.
-        let address = port.device.bus_address.as_deref();
+        let address = port.device.card();
         let of_function = |n: &&Netdev| address.is_some() && n.bus_address.as_deref() == address;
         let ports = facts
             .ports()
@@ -205,7 +205,7 @@ async fn rebind(
     let device = format!("/sys/class/infiniband/{}/device", port.device.ifname);
     let bus = root.link_name(&format!("{device}/subsystem"));
     let driver = root.link_name(&format!("{device}/driver"));
-    let (Ok(bus), Ok(driver), Some(address)) = (bus, driver, &port.device.bus_address) else {
+    let (Ok(bus), Ok(driver), Some(address)) = (bus, driver, port.device.card()) else {
         let why = "the device has no bus driver";
         return vec![Claim::skip(name, "driver unbound and bound", why)];
     };

@@ -67,7 +67,7 @@ impl Walk<'_> {
             if let Some(request) = writes::request(change) {
                 self.tried.done.record(change);
                 self.parts.writes.begin(change, request);
-                let written = self.parts.writes.soon(&change.object, until).await;
+                let written = self.parts.writes.soon(change, until).await;
                 is_changed |= self.written(written);
                 continue;
             }

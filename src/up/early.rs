@@ -6,6 +6,8 @@
 
 use std::time::Duration;
 
+use tokio::time::Instant;
+
 use super::hooks;
 use super::modules::Modules;
 use super::naming::UDEV_DATA;
@@ -41,7 +43,10 @@ pub async fn bring_up(root: &Root, request: &mut Request, is_early: bool) -> Res
         Directory::open()?;
         if request.requested_by.is_some() && may_load(root) {
             // An error is reported when the index is read again.
-            index = loader.index(root).await.ok();
+            index = tokio::select! {
+                read = loader.index(root, request.timeout) => read.ok(),
+                () = end_of_hooks(root) => None,
+            };
         }
         if let Some(index) = &index {
             let inventory = Inventory::with(root, readers.as_ref(), index.clone());
@@ -69,9 +74,10 @@ pub async fn bring_up(root: &Root, request: &mut Request, is_early: bool) -> Res
         }
         *request = complete;
     }
+    let began = Instant::now();
     let index = match index {
         Some(index) => index,
-        None => loader.index(root).await?,
+        None => loader.index(root, request.timeout).await?,
     };
     // The machine is another one with its drivers.
     let inventory = Inventory::with(root, readers.as_ref(), index);
@@ -79,6 +85,7 @@ pub async fn bring_up(root: &Root, request: &mut Request, is_early: bool) -> Res
     let begun = Begun {
         started_ns,
         complete_ns,
+        began,
         readers,
         modules,
     };
@@ -137,7 +144,6 @@ async fn options_complete(root: &Root) {
 mod tests {
     use super::*;
     use std::fs;
-    use tokio::time::Instant;
 
     /// An initramfs with these files.
     fn image(files: &[&str]) -> (tempfile::TempDir, Root) {

@@ -139,6 +139,8 @@ struct Begun<'a> {
     started_ns: u64,
     /// End of the wait for dracut's cmdline hooks, ns since kernel start; none without a wait.
     complete_ns: Option<u64>,
+    /// Start of the time until the deadline.
+    began: Instant,
     readers: Option<Readers>,
     modules: modules::Modules<'a>,
 }
@@ -178,9 +180,9 @@ struct Alarms {
 }
 
 impl Alarms {
-    fn new(plan: &Plan) -> Result<Alarms> {
+    fn new(deadline: Instant) -> Result<Alarms> {
         Ok(Alarms {
-            deadline: Instant::now() + plan.timeout,
+            deadline,
             terminate: signal(SignalKind::terminate())
                 .map_err(|e| Error::io("SIGTERM", "cannot be waited for", &e))?,
             alarm: Alarm::new().map_err(|e| Error::io("timer", "cannot be made", &e))?,
@@ -238,13 +240,13 @@ impl<'a> Walk<'a> {
             },
             journal: Journal::new(failures.collect()),
             files,
-            began: Instant::now(),
+            began: begun.began,
             host_name: None,
         })
     }
 
     async fn until_settled(&mut self) -> Result<End> {
-        let mut alarms = Alarms::new(self.plan)?;
+        let mut alarms = Alarms::new(self.began + self.plan.timeout)?;
         let mut situation = Situation {
             needs_every_port: self.expectation.require == Require::All,
             lingers: in_initramfs(self.root),
@@ -315,6 +317,7 @@ impl<'a> Walk<'a> {
         situation.is_hopeless = outcome::is_hopeless(&self.expectation, report);
         situation.is_loading = self.parts.modules.is_loading();
         situation.is_probing = facts.functions.iter().any(Function::is_initialising);
+        situation.is_undecided = self.plan.is_undecided(&self.expectation, facts);
         situation.is_claiming = !self.parts.claims.is_settled();
         situation.is_writing = self.parts.writes.is_any_short();
         situation.is_busy = self.parts.is_busy();
@@ -426,6 +429,7 @@ impl<'a> Walk<'a> {
             facts = self.look();
         }
         self.parts.add_to(&mut facts);
+        self.plan.narrow(&mut self.expectation, &facts);
         let mut report = verify(&self.expectation, &facts);
         let now = Instant::now();
         if self.families.follow(&mut self.expectation, &report, now) {

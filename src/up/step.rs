@@ -20,6 +20,8 @@ pub struct Situation {
     pub is_probing: bool,
     /// All ports of the machine are required.
     pub needs_every_port: bool,
+    /// A card that the drivers have not probed yet may show that other ports count.
+    pub is_undecided: bool,
     /// An ARP probe for a static address runs.
     pub is_claiming: bool,
     /// A write has begun and may soon end: what was found may be older than its effect.
@@ -57,9 +59,9 @@ impl Situation {
             };
         }
         // The ports of the machine are known when all drivers have probed: with async_probe modprobe
-        // returns earlier, and udev loads drivers too.
-        let is_open =
-            self.is_writing || self.needs_every_port && (self.is_loading || self.is_probing);
+        // returns earlier, and udev loads drivers too. At the deadline the ports count that are there.
+        let needs_drivers = self.needs_every_port || self.is_undecided && !self.is_late;
+        let is_open = self.is_writing || needs_drivers && (self.is_loading || self.is_probing);
         if !self.is_satisfied || is_open {
             let is_lost =
                 self.is_hopeless && !self.is_writing && !self.is_loading && !self.is_probing;
@@ -149,6 +151,18 @@ mod tests {
         }
         assert_eq!(step(|s| s.is_probing = true), Step::End);
         assert_eq!(step(|s| s.needs_every_port = true), Step::End);
+    }
+
+    #[test]
+    fn the_ports_that_count_are_known_when_the_drivers_have_probed() {
+        let undecided = |s: &mut Situation| (s.is_undecided, s.is_probing) = (true, true);
+        assert_eq!(step(undecided), Step::Wait);
+        let late = |s: &mut Situation| {
+            undecided(s);
+            s.is_late = true;
+        };
+        assert_eq!(step(late), Step::End);
+        assert_eq!(step(|s| s.is_undecided = true), Step::End);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::part::{Part, Wake};
 use crate::changes::{Change, Setting, What};
-use crate::facts::{Facts, Readers, Unended};
+use crate::facts::{Facts, Netdev, Readers, Unended};
 use crate::loader::{Answer, Loader, Request, Write};
 
 /// From then on the report names the write, and no verdict waits for it.
@@ -29,9 +29,27 @@ pub struct Written {
     pub answer: Answer,
 }
 
+/// What a write is about: an interface by its index, because its name may change meanwhile.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Subject {
+    Other(String),
+    Interface(u32),
+}
+
+impl Subject {
+    fn of(change: &Change) -> Subject {
+        match change.index {
+            0 => Subject::Other(change.object.clone()),
+            index => Subject::Interface(index),
+        }
+    }
+}
+
 /// A write that has not ended.
 #[derive(Debug)]
 struct UnderWay {
+    /// The object of the change: the last known name of an interface.
+    object: String,
     what: String,
     is_port_types: bool,
     since: Instant,
@@ -43,8 +61,8 @@ struct UnderWay {
 pub struct Writes<'a> {
     loader: &'a Loader,
     running: FuturesUnordered<LocalBoxFuture<'a, Written>>,
-    /// By the object of the change: an object has one write at a time.
-    under_way: BTreeMap<String, UnderWay>,
+    /// A subject has one write at a time.
+    under_way: BTreeMap<Subject, UnderWay>,
     ended: Vec<Written>,
     /// The changes whose write has failed, and until when each is held.
     failed: Vec<(Change, Instant)>,
@@ -66,7 +84,7 @@ pub fn request(change: &Change) -> Option<Request> {
             port: *port,
             mode: (*mode).to_owned(),
         })),
-        What::Set(setting) => setting.write(object).map(Request::Write),
+        What::Set(setting) => setting.write(object, change.index).map(Request::Write),
         _ => None,
     }
 }
@@ -86,7 +104,7 @@ impl<'a> Writes<'a> {
     /// Whether the change must wait: for the end of a write, or because its own has failed just now.
     pub fn holds(&self, change: &Change) -> bool {
         let bond = match &change.what {
-            What::Set(Setting::Enslave { bond, .. }) => Some(bond),
+            What::Set(Setting::Enslave { index, .. }) => Some(Subject::Interface(*index)),
             _ => None,
         };
         let is_failed =
@@ -94,19 +112,20 @@ impl<'a> Writes<'a> {
         if self.failed.iter().any(is_failed) {
             return true;
         }
-        let mut objects = bond.into_iter().chain([&change.object]);
-        objects.any(|object| self.under_way.contains_key(object))
+        let mut subjects = bond.into_iter().chain([Subject::of(change)]);
+        subjects.any(|subject| self.under_way.contains_key(&subject))
     }
 
     /// Begins the write of a change that no other write [holds](Writes::holds).
     pub fn begin(&mut self, change: &Change, request: Request) {
         let new = UnderWay {
+            object: change.object.clone(),
             what: request.to_string(),
             is_port_types: matches!(request, Request::PortTypes { .. }),
             since: Instant::now(),
             is_long: false,
         };
-        self.under_way.insert(change.object.clone(), new);
+        self.under_way.insert(Subject::of(change), new);
         let (loader, change) = (self.loader, change.clone());
         let writing = async move {
             let answer = loader.carry_out(request).await;
@@ -115,10 +134,11 @@ impl<'a> Writes<'a> {
         self.running.push(writing.boxed_local());
     }
 
-    /// Waits for the end of the object's write, but only until `until`. Gives all writes that have
+    /// Waits for the end of the change's write, but only until `until`. Gives all writes that have
     /// ended.
-    pub async fn soon(&mut self, object: &str, until: Instant) -> Vec<Written> {
-        while self.under_way.contains_key(object) {
+    pub async fn soon(&mut self, change: &Change, until: Instant) -> Vec<Written> {
+        let subject = Subject::of(change);
+        while self.under_way.contains_key(&subject) {
             tokio::select! {
                 // First of all the request is sent.
                 biased;
@@ -141,7 +161,7 @@ impl<'a> Writes<'a> {
     }
 
     fn end_of(&mut self, written: Written) {
-        if let Some(known) = self.under_way.remove(&written.change.object)
+        if let Some(known) = self.under_way.remove(&Subject::of(&written.change))
             && known.is_long
         {
             let seconds = known.since.elapsed().as_secs();
@@ -156,9 +176,15 @@ impl<'a> Writes<'a> {
 }
 
 impl Part for Writes<'_> {
-    fn follow(&mut self, _facts: &Facts, _readers: Option<&Readers>) {
+    fn follow(&mut self, facts: &Facts, _readers: Option<&Readers>) {
         self.failed.retain(|(_, until)| Instant::now() < *until);
-        for write in self.under_way.values_mut() {
+        for (subject, write) in &mut self.under_way {
+            let mut netdevs = facts.netdevs.iter();
+            let is_it =
+                |netdev: &&Netdev| netdev.ifindex.map(Subject::Interface).as_ref() == Some(subject);
+            if let Some(netdev) = netdevs.find(is_it) {
+                write.object.clone_from(&netdev.ifname);
+            }
             if !write.is_long && write.since.elapsed() >= LONG {
                 write.is_long = true;
                 log::warn!("{}", Unended::words(&write.what));
@@ -167,10 +193,10 @@ impl Part for Writes<'_> {
     }
 
     fn add_to(&self, facts: &mut Facts) {
-        let shown = self.under_way.iter();
-        let shown = shown.filter(|(_, write)| write.is_long || write.is_port_types);
-        facts.unended.extend(shown.map(|(object, write)| Unended {
-            object: object.clone(),
+        let shown = self.under_way.values();
+        let shown = shown.filter(|write| write.is_long || write.is_port_types);
+        facts.unended.extend(shown.map(|write| Unended {
+            object: write.object.clone(),
             what: write.what.clone(),
             is_port_types: write.is_port_types,
             is_long: write.is_long,
@@ -233,17 +259,25 @@ mod tests {
         Ok(worker)
     }
 
+    /// The interfaces; the index is the position, from 1.
+    const INTERFACES: [&str; 5] = ["stuck", "refused", "ib0", "ib1", "ib2"];
+
     fn change(object: &str, setting: Setting) -> Change {
+        let mut indices = (1..).zip(INTERFACES);
         Change {
             object: object.to_owned(),
-            index: 1,
+            index: indices.find(|(_, name)| *name == object).unwrap().0,
             need: Need::Requested,
             what: What::Set(setting),
         }
     }
 
+    fn connected(object: &str) -> Change {
+        change(object, Setting::Mode(Mode::Connected))
+    }
+
     fn begin(writes: &mut Writes<'_>, object: &str) {
-        let change = change(object, Setting::Mode(Mode::Connected));
+        let change = connected(object);
         assert!(!writes.holds(&change));
         let request = request(&change).unwrap();
         writes.begin(&change, request);
@@ -256,7 +290,7 @@ mod tests {
         let mut writes = Writes::new(&loader);
         begin(&mut writes, "stuck");
         let soon = || Instant::now() + Duration::from_millis(50);
-        assert!(writes.soon("stuck", soon()).await.is_empty());
+        assert!(writes.soon(&connected("stuck"), soon()).await.is_empty());
         let bond = "stuck".to_owned();
         let joins = Setting::Enslave { bond, index: 1 };
         assert!(writes.holds(&change("ib1", joins)));
@@ -264,7 +298,7 @@ mod tests {
         assert!(!writes.holds(&change("ib0", Setting::Up)));
         begin(&mut writes, "ib0");
         let minute = Instant::now() + Duration::from_secs(60);
-        let ended = writes.soon("ib0", minute).await;
+        let ended = writes.soon(&connected("ib0"), minute).await;
         let ended = ended.iter().map(|one| (&*one.change.object, &one.answer));
         let done = Answer::Done(Ok(()));
         assert_eq!(ended.collect::<Vec<_>>(), [("ib0", &done)]);
@@ -275,13 +309,42 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_write_follows_its_interface_to_another_name() {
+        let loader = Loader::new(loader);
+        let mut writes = Writes::new(&loader);
+        begin(&mut writes, "stuck");
+        let renamed = |name: &str, index| Change {
+            object: name.to_owned(),
+            index,
+            ..connected("stuck")
+        };
+        assert!(writes.holds(&renamed("ib7", 1)));
+        assert!(!writes.holds(&renamed("stuck", 7)));
+        tokio::time::pause();
+        tokio::time::advance(LONG).await;
+        let netdevs = [(1, "ib7"), (7, "stuck")].map(|(index, name)| Netdev {
+            ifindex: Some(index),
+            ifname: name.to_owned(),
+            ..Netdev::default()
+        });
+        let mut facts = Facts {
+            netdevs: netdevs.into(),
+            ..Facts::default()
+        };
+        writes.follow(&facts, None);
+        Part::add_to(&writes, &mut facts);
+        let unended = facts.unended.first().unwrap();
+        let (object, what) = (&*unended.object, &*unended.what);
+        assert_eq!((object, what), ("ib7", "set mode connected of stuck"));
+    }
+
+    #[tokio::test]
     async fn a_write_that_failed_is_not_begun_again_at_once() {
         let loader = Loader::new(loader);
         let mut writes = Writes::new(&loader);
         begin(&mut writes, "refused");
         assert_eq!(writes.changed().await, Wake::Look);
         tokio::time::pause();
-        let connected = |object| change(object, Setting::Mode(Mode::Connected));
         assert!(!writes.is_busy());
         assert!(writes.holds(&connected("refused")));
         assert!(!writes.holds(&connected("ib0")));

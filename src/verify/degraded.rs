@@ -48,7 +48,7 @@ pub fn speed(port: &Port<'_>) -> Finding {
 /// The PCI Express link of a port's HCA. Without one, `hca.pcie` does not apply: an unknown finding
 /// would keep the port from being verified, for a check that is at most a warning.
 pub fn pcie_link(port: PortRef<'_>, facts: &Facts) -> Option<PcieLink> {
-    facts.function(port.device.bus_address.as_deref()?)?.pcie
+    facts.function(port.device.card()?)?.pcie
 }
 
 /// Finding of `hca.pcie`: the link is as fast and as wide as both of its ends allow.

@@ -1,0 +1,21 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT OR Apache-2.0
+#
+# Sourced by job.sh with systemd: if ibboot.service does not run and is not about to, sets ibboot_ended to
+# its state. What keeps systemd from starting the unit, such as a wrong drop-in or a kernel without
+# /dev/kmsg, may keep it from running ended.sh too.
+
+# One line; systemctl orders the properties.
+# shellcheck disable=SC2046,SC2116
+ibboot_unit=$(echo $(systemctl show -p ActiveState -p ConditionResult -p ExecMainStatus -p Job \
+    -p LoadState -p Result ibboot.service))
+case " $ibboot_unit " in
+    *" Job="*) ;;
+    *" ActiveState=inactive "* | *" ActiveState=failed "*)
+        # shellcheck disable=SC2034
+        ibboot_ended="ibboot.service does not run: $ibboot_unit; see systemctl status ibboot.service"
+        # The line of ended.sh reaches nobody then.
+        [ -e /dev/kmsg ] || warn "ibboot: this kernel has no /dev/kmsg: $ibboot_ended"
+        ;;
+esac
+unset ibboot_unit
