@@ -53,6 +53,9 @@ pub struct PciFunction {
     pub mlx4_ports: Vec<(u32, String)>,
 }
 
+/// How much of the machine a plan needs.
+pub const DEPTH: Depth = Depth::Ports;
+
 /// The state of the machine before any change.
 #[derive(Debug)]
 pub struct Inventory {
@@ -114,7 +117,7 @@ impl Inventory {
         Inventory {
             modules,
             blacklist: Blacklist::read(root),
-            facts: Facts::gather(root, readers, &[], Depth::Ports),
+            facts: Facts::gather(root, readers, &[], DEPTH),
             pci,
         }
     }
