@@ -570,7 +570,7 @@ impl<'a> Look<'a> {
     }
 
     /// The text of a file that never changes ([`Root::constant`]). A missing file is not noted.
-    fn constant(&mut self, path: &str) -> Option<String> {
+    pub fn constant(&mut self, path: &str) -> Option<String> {
         let text = self.root.constant(path);
         self.present(path, text)
     }

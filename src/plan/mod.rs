@@ -28,6 +28,7 @@ use crate::rdma::types::NetnsMode;
 use crate::request::{Dump, NotOurs, OnFailure, Request, Required, in_initramfs};
 use crate::system::blacklist::Blacklist;
 use crate::system::modules::{Found, Index};
+use crate::system::pci::PCI;
 use crate::system::root::Root;
 use crate::wish::expectation::{
     Depth, Expectation, LinkWish, ModuleWish, Require, ServerWish, Target,
@@ -96,11 +97,12 @@ impl Inventory {
 
     /// Looks at the tree, whose kernel has this index of modules.
     pub fn with(root: &Root, readers: Option<&Readers>, modules: Index) -> Inventory {
+        let facts = Facts::gather(root, readers, &[], DEPTH);
         let mut look = Look::new(root);
         let mut pci = Vec::new();
-        for address in look.list("/sys/bus/pci/devices") {
-            let base = format!("/sys/bus/pci/devices/{address}");
-            let Some(modalias) = look.text(&format!("{base}/modalias")) else {
+        for address in look.list(PCI) {
+            let base = format!("{PCI}/{address}");
+            let Some(modalias) = look.constant(&format!("{base}/modalias")) else {
                 continue;
             };
             let mlx4_ports = [1u32, 2]
@@ -117,7 +119,7 @@ impl Inventory {
         Inventory {
             modules,
             blacklist: Blacklist::read(root),
-            facts: Facts::gather(root, readers, &[], DEPTH),
+            facts,
             pci,
         }
     }

@@ -234,6 +234,12 @@ impl Root {
         Ok(text)
     }
 
+    /// From now on the constants below this path are read again: they may be those of another device.
+    pub fn forget(&self, path: &str) {
+        let mut constants = self.constants.borrow_mut();
+        constants.retain(|known, _| !known.starts_with(path));
+    }
+
     /// The names in a directory, sorted; numbers inside names sort as numbers.
     pub fn list(&self, path: &str) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
