@@ -18,51 +18,77 @@ use crate::verify::report::Report;
 use crate::wish::expectation::Expectation;
 use crate::{handover, verify};
 
-/// One snapshot of everything that `expectation` needs.
-pub fn look(
-    root: &Root,
-    expectation: &Expectation,
-    readers: Option<&Readers>,
-    rdma: Option<&Rdma>,
-) -> Facts {
-    let names = expectation.module_names();
-    let mut facts = Facts::gather(root, readers, &names, expectation.depth());
-    facts.add_root(root, rdma);
-    facts.add_leases(handover::leases(root));
-    facts
+/// What a machine is compared with.
+#[derive(Debug)]
+pub struct Basis {
+    /// What the machine must have.
+    pub expectation: Expectation,
+    /// The snapshot of the plan, for the first look: all ports, and no module.
+    planned: Option<Facts>,
+}
+
+impl From<Expectation> for Basis {
+    fn from(expectation: Expectation) -> Basis {
+        Basis {
+            expectation,
+            planned: None,
+        }
+    }
+}
+
+impl Basis {
+    /// One snapshot of everything that the expectation needs. The snapshot of the plan is completed
+    /// if it has the depth.
+    pub fn look(&mut self, root: &Root, readers: Option<&Readers>, rdma: Option<&Rdma>) -> Facts {
+        let names = self.expectation.module_names();
+        let depth = self.expectation.depth();
+        let mut facts = match self.planned.take().filter(|_| depth == plan::DEPTH) {
+            Some(mut facts) => {
+                facts.add_modules(root, &names);
+                facts
+            }
+            None => Facts::gather(root, readers, &names, depth),
+        };
+        facts.add_root(root, rdma);
+        facts.add_leases(handover::leases(root));
+        facts
+    }
 }
 
 /// What to compare with: what was handed over in this boot, otherwise what the command line
 /// requests.
-pub fn expectation(root: &Root) -> Result<Option<Expectation>> {
+pub fn basis(root: &Root) -> Result<Option<Basis>> {
     match handover::read_expected(root)? {
-        Some(expected) => Ok(Some(expected)),
+        Some(expected) => Ok(Some(expected.into())),
         None => requested(root, &Request::read(root)),
     }
 }
 
 /// What a request expects of this machine; none if it requests nothing.
-pub fn requested(root: &Root, request: &Request) -> Result<Option<Expectation>> {
+pub fn requested(root: &Root, request: &Request) -> Result<Option<Basis>> {
     if request.requested_by.is_none() {
         return Ok(None);
     }
-    Ok(Some(
-        plan::plan(request, &Inventory::of_machine(root)?).expectation,
-    ))
+    let inventory = Inventory::of_machine(root)?;
+    Ok(Some(Basis {
+        expectation: plan::plan(request, &inventory).expectation,
+        planned: Some(inventory.facts),
+    }))
 }
 
 /// The report of [`look_and_compare`].
-pub fn compare(root: &Root, expectation: &Expectation, sm: bool) -> Report {
-    look_and_compare(root, expectation, sm).1
+pub fn compare(root: &Root, basis: &mut Basis, sm: bool) -> Report {
+    look_and_compare(root, basis, sm).1
 }
 
 /// Compares one snapshot of the machine. If an interface has no carrier, queries its subnet
 /// administrator; with `sm` also those of the other ports; if all links are verified, the servers.
 /// The snapshot includes their answers.
-pub fn look_and_compare(root: &Root, expectation: &Expectation, sm: bool) -> (Facts, Report) {
+pub fn look_and_compare(root: &Root, basis: &mut Basis, sm: bool) -> (Facts, Report) {
     let rdma = root.is_live().then(|| Rdma::open().ok()).flatten();
     let readers = Readers::of(root, ONCE);
-    let mut facts = look(root, expectation, readers.as_ref(), rdma.as_ref());
+    let mut facts = basis.look(root, readers.as_ref(), rdma.as_ref());
+    let expectation = &basis.expectation;
     let report = verify::verify(expectation, &facts);
     if !root.is_live()
         || (report.servers.is_empty() && !administrators::is_needed(&facts, &report, sm))

@@ -292,18 +292,18 @@ fn report(root: &Root, arguments: &CheckArguments) -> Result<Report> {
         let found = [vec![what.to_owned()], request.complaints.clone()].concat();
         Error::new("check", "nothing to compare with").found(found.join("; "))
     };
-    let expectation = match &arguments.cmdline {
+    let basis = match &arguments.cmdline {
         Some(text) => {
             let request = Request::from_text(text);
-            let expectation = check::requested(root, &request)?;
-            expectation.ok_or_else(|| nothing("--cmdline requests nothing", &request))
+            let basis = check::requested(root, &request)?;
+            basis.ok_or_else(|| nothing("--cmdline requests nothing", &request))
         }
-        None => check::expectation(root)?.ok_or_else(|| {
+        None => check::basis(root)?.ok_or_else(|| {
             let what = "no /run/ibboot/expected.json, and the command line requests nothing";
             nothing(what, &Request::read(root))
         }),
     };
-    Ok(check::compare(root, &expectation?, arguments.sm))
+    Ok(check::compare(root, &mut basis?, arguments.sm))
 }
 
 /// What a program reads if there is no report: the verdict is unknown, and the reason is there.

@@ -45,15 +45,15 @@ const LAST: usize = HEADS.len() - 1;
 
 /// The ports of the machine, compared with the expectation if there is one.
 pub fn text(root: &Root, terminal: &Terminal) -> Result<String> {
-    let Some(expectation) = check::expectation(root)? else {
+    let Some(mut basis) = check::basis(root)? else {
         let facts = Facts::gather(root, Readers::of(root, ONCE).as_ref(), &[], Depth::Ports);
         let rows: Vec<Row> = facts.ports().map(|port| row(port, None, &facts)).collect();
         // An invalid or unreadable argument may request anything.
         let complaints = Request::read(root).complaints;
         return Ok(table(rows, terminal) + &nothing_expected(&facts, &complaints, terminal));
     };
-    let (facts, report) = check::look_and_compare(root, &expectation, false);
-    let rows = rows(&facts, &report, &expectation);
+    let (facts, report) = check::look_and_compare(root, &mut basis, false);
+    let rows = rows(&facts, &report, &basis.expectation);
     Ok(table(rows, terminal) + &report.last_line(terminal))
 }
 

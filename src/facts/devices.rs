@@ -71,7 +71,8 @@ pub fn note_silence(look: &mut Look<'_>) {
 }
 
 /// What the kernel knows of a device without a query to its firmware: the attributes of ib_core
-/// (drivers/infiniband/core/sysfs.c) and the cached GID table.
+/// (drivers/infiniband/core/sysfs.c), the name of the board, which the driver keeps, and the cached
+/// GID table.
 pub fn identify(look: &mut Look<'_>, name: &str) -> Device {
     let base = format!("{CLASS}/{name}");
     let mut numbers: Vec<u32> = look
@@ -82,12 +83,15 @@ pub fn identify(look: &mut Look<'_>, name: &str) -> Device {
     numbers.sort_unstable();
     let bus_address = look.link_name(&format!("{base}/device"));
     let driver = look.link_name(&format!("{base}/device/driver"));
+    let system_image = free(look, &format!("{base}/sys_image_guid"));
     let node_type = look.parsed(&format!("{base}/node_type"), parse::node_type);
     let is_iwarp = node_type == Some(NodeType::Rnic);
     Device {
         ifname: name.to_owned(),
         node_guid: look.parsed(&format!("{base}/node_guid"), parse::guid),
+        sys_image_guid: system_image.and_then(|raw| parse::guid(&raw).ok()),
         node_type,
+        board_id: free(look, &format!("{base}/board_id")),
         // The drivers of iWARP cards have it in memory.
         fw: is_iwarp
             .then(|| free(look, &format!("{base}/fw_ver")))
@@ -186,9 +190,6 @@ pub fn complete(
     device.sub_device = reported
         .as_ref()
         .and_then(|(found, _)| role::sub_device(found));
-    let guid = free(look, &format!("{base}/sys_image_guid"));
-    device.sys_image_guid = guid.and_then(|raw| parse::guid(&raw).ok());
-    device.board_id = free(look, &format!("{base}/board_id"));
     // Only for people: no decision needs these values.
     if look.depth == Depth::All {
         device.fw = free(look, &format!("{base}/fw_ver"));

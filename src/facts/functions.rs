@@ -238,9 +238,11 @@ pub fn functions(
     let mut all = Vec::new();
     for address in look.list(PCI) {
         let path = format!("{PCI}/{address}/modalias");
-        let parse = |text: &str| PciId::parse(text).ok_or("not the modalias of a PCI function");
-        if let Some(id) = look.parsed(&path, parse) {
-            all.push((address, id));
+        let modalias = look.constant(&path);
+        match modalias.as_deref().map(PciId::parse) {
+            Some(Some(id)) => all.push((address, id)),
+            Some(None) => look.note(path, "not the modalias of a PCI function"),
+            None => {}
         }
     }
     let of = |address: &str| -> Vec<&Device> {

@@ -87,11 +87,12 @@ fn live(look: &mut Look<'_>, links: &mut Links, is_all: bool) -> Vec<Netdev> {
     let is_quiet = before.len() == found.len() && found.iter().all(is_same);
     let mut netdevs = Vec::with_capacity(found.len());
     for link in found {
-        let kept = before.get(&link.index).map(|(_, netdev)| netdev);
-        let kept = kept.filter(|netdev| is_same(&link) && is_told(netdev, &link, is_quiet));
+        let kept = before
+            .get(&link.index)
+            .filter(|(old, netdev)| has_same_files(old, &link) && is_told(netdev, &link, is_quiet));
         let notes = look.unread.len();
         let netdev = match kept {
-            Some(netdev) => netdev.clone(),
+            Some((_, netdev)) => in_state(netdev.clone(), of_link(&link)),
             None => {
                 if look.root().is_recording() {
                     of_files(look, &link.name);
@@ -106,6 +107,18 @@ fn live(look: &mut Look<'_>, links: &mut Links, is_all: bool) -> Vec<Netdev> {
         }
     }
     netdevs
+}
+
+/// Whether no more than the state has changed, which the message tells completely.
+fn has_same_files(old: &Link, new: &Link) -> bool {
+    let without_state = |link: &Link| Link {
+        flags: 0,
+        mtu: None,
+        carrier: None,
+        operstate: None,
+        ..link.clone()
+    };
+    without_state(old) == without_state(new)
 }
 
 /// Whether a change of the interface's files changes a message of rtnetlink. The mode of an IPoIB
@@ -188,24 +201,27 @@ fn netdev(look: &mut Look<'_>, ifname: String, state: State) -> Netdev {
             .parsed(&format!("{base}/iflink"), str::parse::<u32>)
             .is_some_and(|lower| Some(lower) != state.ifindex),
     });
-    Netdev {
-        ifindex: state.ifindex,
+    let netdev = Netdev {
         hardware_type,
         address: look.parsed(&format!("{base}/address"), str::parse),
-        mtu: state.mtu,
-        up: state.up,
-        carrier: state.carrier,
-        operstate: state.operstate,
         kind,
         bus_address: look.link_name(&format!("{base}/device")),
         ipoib,
         bond,
-        addresses: Vec::new(),
-        gateways: Vec::new(),
-        routes: Vec::new(),
-        taken: Vec::new(),
-        unproven: Vec::new(),
         ifname,
+        ..Netdev::default()
+    };
+    in_state(netdev, state)
+}
+
+fn in_state(netdev: Netdev, state: State) -> Netdev {
+    Netdev {
+        ifindex: state.ifindex,
+        mtu: state.mtu,
+        up: state.up,
+        carrier: state.carrier,
+        operstate: state.operstate,
+        ..netdev
     }
 }
 
@@ -260,6 +276,49 @@ mod tests {
         // sysfs shows no carrier of an interface that is down.
         assert_eq!(shown(&link(0x1002, true, 2)), (false, None, word("down")));
         assert_eq!(of_link(&link(1, true, 7)).operstate, None);
+    }
+
+    #[test]
+    fn a_change_of_state_is_in_the_message_and_in_no_file() {
+        let before = Link {
+            index: 4,
+            name: "ib0".to_owned(),
+            hardware_type: 32,
+            flags: 0x1002,
+            lower: Some(4),
+            address: vec![0x80; 20],
+            broadcast: vec![0; 20],
+            info: Some(vec![1]),
+            ..Link::default()
+        };
+        let up = Link {
+            flags: 0x1003,
+            mtu: Some(2044),
+            carrier: Some(true),
+            operstate: Some(6),
+            ..before.clone()
+        };
+        assert!(has_same_files(&before, &up));
+        let known = Netdev {
+            ifname: "ib0".to_owned(),
+            ..Netdev::default()
+        };
+        let found = in_state(known, of_link(&up));
+        assert_eq!((found.ifname.as_str(), found.mtu), ("ib0", Some(2044)));
+        assert_eq!((found.up, found.carrier), (true, Some(true)));
+        let changes: [fn(&mut Link); 6] = [
+            |link| link.name.push('0'),
+            |link| link.hardware_type = 1,
+            |link| link.lower = None,
+            |link| link.address[19] = 1,
+            |link| link.broadcast[9] = 1,
+            |link| link.info = None,
+        ];
+        for change in changes {
+            let mut link = up.clone();
+            change(&mut link);
+            assert!(!has_same_files(&up, &link), "{link:?}");
+        }
     }
 
     #[test]

@@ -9,25 +9,30 @@ use super::links::Links;
 use super::{Device, Look, NETNS_MODE, Unread};
 use crate::rdma::types::{LinkLayer, NetnsMode};
 use crate::system::modules::InitState;
+use crate::system::pci::PCI;
 
 /// What may have changed since the last look, beside links, addresses and routes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Touched {
     /// Nothing.
     Links,
-    /// Anything: RDMA devices and PCI functions that come and go, their drivers, modules.
-    #[default]
+    /// Anything that changes: RDMA devices and PCI functions that come and go, their drivers,
+    /// modules.
     All,
+    /// An address of PCI may have another function now, too.
+    #[default]
+    Functions,
 }
 
 impl Touched {
     /// What a uevent of this subsystem touches: the lists of devices, functions and modules have
     /// no other events.
     pub fn by_uevent(subsystem: &str) -> Touched {
-        let is_listed = matches!(subsystem, "net" | "pci" | "auxiliary" | "module");
-        match is_listed || subsystem.starts_with("infiniband") {
-            true => Touched::All,
-            false => Touched::Links,
+        match subsystem {
+            "pci" => Touched::Functions,
+            "net" | "auxiliary" | "module" => Touched::All,
+            _ if subsystem.starts_with("infiniband") => Touched::All,
+            _ => Touched::Links,
         }
     }
 }
@@ -89,7 +94,7 @@ impl Memory {
 
     /// Whether the next look reads everything.
     pub fn is_touched(&self) -> bool {
-        self.touched == Touched::All
+        self.touched >= Touched::All
     }
 
     /// Whether the present look reads everything.
@@ -99,7 +104,10 @@ impl Memory {
 
     /// A look begins.
     pub(super) fn begin(&mut self, look: &mut Look<'_>) {
-        self.is_all = self.touched == Touched::All;
+        self.is_all = self.is_touched();
+        if self.touched == Touched::Functions {
+            look.root().forget(PCI);
+        }
         self.touched = Touched::Links;
         if !self.is_all {
             // A module that is live leaves with a uevent. An older kernel than 5.6 sends no uevent
@@ -163,7 +171,6 @@ mod tests {
             "infiniband",
             "infiniband_verbs",
             "net",
-            "pci",
             "auxiliary",
             "module",
         ];
@@ -173,7 +180,13 @@ mod tests {
         for subsystem in ["", "tty", "block", "netdevsim", "bdi"] {
             assert_eq!(Touched::by_uevent(subsystem), Touched::Links, "{subsystem}");
         }
-        assert!(Touched::Links < Touched::All);
+        assert_eq!(Touched::by_uevent("pci"), Touched::Functions);
+        assert!(Touched::Links < Touched::All && Touched::All < Touched::Functions);
+        assert_eq!(
+            Touched::default(),
+            Touched::Functions,
+            "nothing is known yet"
+        );
     }
 
     #[test]
@@ -207,5 +220,28 @@ mod tests {
         memory.touch(Touched::All);
         memory.touch(Touched::Links);
         assert_eq!(look(&mut memory), (Some(InitState::Going), 0, 0));
+    }
+
+    #[test]
+    fn what_a_function_is_changes_only_with_an_event_of_pci() {
+        let dir = tempfile::tempdir().unwrap();
+        let function = dir.path().join("sys/bus/pci/devices/0000:81:00.0");
+        fs::create_dir_all(&function).unwrap();
+        let model = |device: &str| {
+            let modalias = format!("pci:v000015B3d0000{device}sv000015B3sd00000007bc02sc07i00");
+            fs::write(function.join("modalias"), modalias).unwrap();
+        };
+        let root = Root::new(dir.path());
+        let mut memory = Memory::default();
+        let mut look = |touched: Touched| {
+            memory.touch(touched);
+            let facts = Facts::gather_again(&root, None, &mut memory, &[], Depth::Ports);
+            facts.functions[0].id.clone()
+        };
+        model("101B");
+        assert_eq!(look(Touched::Links), "15b3:101b");
+        model("101D");
+        assert_eq!(look(Touched::All), "15b3:101b");
+        assert_eq!(look(Touched::Functions), "15b3:101d");
     }
 }

@@ -354,10 +354,7 @@ impl Facts {
         routes::add(&mut netdevs, &mut look, &mut memory.links);
         devices::bind_netdevs(&mut devices, &netdevs);
         role::assign(&mut devices, &mut look);
-        let modules = modules
-            .iter()
-            .filter_map(|name| Some((name.clone(), look.module(name)?)))
-            .collect();
+        let modules = look.modules(modules);
         memory.end(&mut look);
         let boot_id = look.constant(BOOT_ID);
         let kernel = look.constant("/proc/sys/kernel/osrelease");
@@ -396,6 +393,13 @@ impl Facts {
             unended: Vec::new(),
             unread: look.unread,
         }
+    }
+
+    /// Adds the states of these modules.
+    pub fn add_modules(&mut self, root: &Root, names: &[String]) {
+        let mut look = Look::new(root);
+        self.modules.extend(look.modules(names));
+        self.unread.append(&mut look.unread);
     }
 
     /// Adds what no file of the kernel shows: the leases of DHCP servers, and the addresses that
@@ -567,7 +571,7 @@ impl<'a> Look<'a> {
     }
 
     /// The text of a file that never changes ([`Root::constant`]). A missing file is not noted.
-    fn constant(&mut self, path: &str) -> Option<String> {
+    pub fn constant(&mut self, path: &str) -> Option<String> {
         let text = self.root.constant(path);
         self.present(path, text)
     }
@@ -626,6 +630,12 @@ impl<'a> Look<'a> {
                 None
             }
         }
+    }
+
+    /// The states of those modules that are loaded.
+    fn modules(&mut self, names: &[String]) -> BTreeMap<String, InitState> {
+        let state = |name: &String| Some((name.clone(), self.module(name)?));
+        names.iter().filter_map(state).collect()
     }
 
     /// Records the file for the copy of this machine; its content comes from another source.

@@ -28,6 +28,7 @@ use crate::rdma::types::NetnsMode;
 use crate::request::{Dump, NotOurs, OnFailure, Request, Required, in_initramfs};
 use crate::system::blacklist::Blacklist;
 use crate::system::modules::{Found, Index};
+use crate::system::pci::PCI;
 use crate::system::root::Root;
 use crate::wish::expectation::{
     Depth, Expectation, LinkWish, ModuleWish, Require, ServerWish, Target,
@@ -52,6 +53,9 @@ pub struct PciFunction {
     /// mlx4 port types can be set here (`mlx4_port1`, `mlx4_port2`), by port number.
     pub mlx4_ports: Vec<(u32, String)>,
 }
+
+/// How much of the machine a plan needs.
+pub const DEPTH: Depth = Depth::Ports;
 
 /// The state of the machine before any change.
 #[derive(Debug)]
@@ -93,11 +97,12 @@ impl Inventory {
 
     /// Looks at the tree, whose kernel has this index of modules.
     pub fn with(root: &Root, readers: Option<&Readers>, modules: Index) -> Inventory {
+        let facts = Facts::gather(root, readers, &[], DEPTH);
         let mut look = Look::new(root);
         let mut pci = Vec::new();
-        for address in look.list("/sys/bus/pci/devices") {
-            let base = format!("/sys/bus/pci/devices/{address}");
-            let Some(modalias) = look.text(&format!("{base}/modalias")) else {
+        for address in look.list(PCI) {
+            let base = format!("{PCI}/{address}");
+            let Some(modalias) = look.constant(&format!("{base}/modalias")) else {
                 continue;
             };
             let mlx4_ports = [1u32, 2]
@@ -114,7 +119,7 @@ impl Inventory {
         Inventory {
             modules,
             blacklist: Blacklist::read(root),
-            facts: Facts::gather(root, readers, &[], Depth::Ports),
+            facts,
             pci,
         }
     }

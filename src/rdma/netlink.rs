@@ -433,7 +433,7 @@ impl Socket {
         let seq = self.seq.get().wrapping_add(1).max(1);
         self.seq.set(seq);
         self.send(&request.bytes(seq))?;
-        let mut buffer = vec![0; DATAGRAM];
+        let mut buffer = [0; DATAGRAM];
         let mut progress = Progress::default();
         loop {
             let datagram = match receive(self.socket.as_fd(), &mut buffer) {
@@ -523,7 +523,7 @@ impl Monitor {
     /// All queued events, until the socket would block. An error of the socket is returned as
     /// [`MonitorKind::Lost`].
     pub fn drain(&self) -> Vec<MonitorEvent> {
-        let mut buffer = vec![0; DATAGRAM];
+        let mut buffer = [0; DATAGRAM];
         let mut events = Vec::new();
         loop {
             match receive(self.socket.as_fd(), &mut buffer) {

@@ -118,16 +118,15 @@ fn read_completely(facts: &Facts) -> Vec<Claim> {
 /// Saves the tree: `check` reports the same about the saved tree as about the machine.
 fn replay(root: &Root, archive: &Archive, facts: &Facts) -> Result<Claim> {
     let (object, what) = ("saved tree", "check reports the same as on the machine");
-    let expectation = check::expectation(root)?;
-    let Some(expectation) = expectation else {
+    let Some(mut basis) = check::basis(root)? else {
         tree::read_rest(root, facts)?;
         archive.save(root)?;
         return Ok(Claim::skip(object, what, "nothing is requested"));
     };
-    let (found, live) = check::look_and_compare(root, &expectation, false);
+    let (found, live) = check::look_and_compare(root, &mut basis, false);
     tree::read_rest(root, &found)?;
     let saved = archive.save(root)?;
-    let saved = check::compare(&Root::new(saved), &expectation, false);
+    let saved = check::compare(&Root::new(saved), &mut basis.expectation.into(), false);
     let (live, saved) = (live.text(), saved.text());
     let differs =
         |(live, saved): (&str, &str)| format!("{:?}, not {:?}", saved.trim(), live.trim());

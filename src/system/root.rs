@@ -10,6 +10,8 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use nix::fcntl::{AT_FDCWD, OFlag, openat};
+use nix::sys::stat::Mode;
 use serde::{Deserialize, Serialize};
 
 /// Size limit of a file; modules.alias of a full distribution kernel has about 1.5 MB.
@@ -154,42 +156,37 @@ impl Root {
     }
 
     fn bytes(&self, path: &str) -> io::Result<Vec<u8>> {
-        if !self.is_live() || !path.starts_with("/sys/") {
-            return to_the_end(self.open(path)?);
+        if self.is_live() && path.starts_with("/sys/") {
+            // The kernel has only regular files here.
+            return content(self.opened(path)?, None);
         }
-        // The kernel has only regular files here, and shows an attribute of less than a page in one
-        // read (fs/kernfs/file.c).
-        let mut file = self.opened(path)?;
-        let mut bytes = vec![0; PAGE];
-        let length = retried(|| file.read(&mut bytes))?;
-        bytes.truncate(length);
-        match length == PAGE {
-            true => to_the_end(self.opened(path)?),
-            false => Ok(bytes),
-        }
+        let (file, size) = self.open(path)?;
+        content(file, Some(size))
     }
 
     fn opened(&self, path: &str) -> io::Result<fs::File> {
-        OpenOptions::new()
-            .read(true)
-            // O_NONBLOCK: the open of a planted fifo must not wait for a writer.
-            .custom_flags(libc::O_NONBLOCK)
-            .open(self.path(path))
+        let path = self.path(path);
+        // O_NONBLOCK: the open of a planted fifo must not wait for a writer.
+        let flags = OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
+        // musl's open(3) adds a system call for O_CLOEXEC, its openat(3) does not.
+        let open = || openat(AT_FDCWD, &path, flags, Mode::empty()).map_err(io::Error::from);
+        retried(open).map(fs::File::from)
     }
 
-    fn open(&self, path: &str) -> io::Result<fs::File> {
+    /// A regular file and its size in bytes.
+    fn open(&self, path: &str) -> io::Result<(fs::File, u64)> {
         let file = self.opened(path)?;
-        let kind = file.metadata()?.file_type();
-        if kind.is_dir() {
+        let metadata = file.metadata()?;
+        if metadata.is_dir() {
             return Err(io::Error::from_raw_os_error(libc::EISDIR));
         }
-        if !kind.is_file() {
+        if !metadata.is_file() {
             return Err(io::Error::new(
                 io::ErrorKind::Unsupported,
                 "not a regular file",
             ));
         }
-        Ok(file)
+        Ok((file, metadata.len()))
     }
 
     /// Whether a word is in the first `limit` bytes of a file. The file is read once, because some
@@ -197,7 +194,8 @@ impl Root {
     pub fn has_word(&self, path: &str, word: &str, limit: u64) -> io::Result<bool> {
         let read = || {
             let mut bytes = Vec::with_capacity(PAGE);
-            self.open(path)?.take(limit).read_to_end(&mut bytes)?;
+            let (file, _) = self.open(path)?;
+            file.take(limit).read_to_end(&mut bytes)?;
             let mut parts = bytes.windows(word.len().max(1));
             Ok(parts.any(|part| part == word.as_bytes()))
         };
@@ -234,6 +232,12 @@ impl Root {
         let mut constants = self.constants.borrow_mut();
         constants.insert(path.to_owned(), text.clone());
         Ok(text)
+    }
+
+    /// From now on the constants below this path are read again: they may be those of another device.
+    pub fn forget(&self, path: &str) {
+        let mut constants = self.constants.borrow_mut();
+        constants.retain(|known, _| !known.starts_with(path));
     }
 
     /// The names in a directory, sorted; numbers inside names sort as numbers.
@@ -332,20 +336,32 @@ impl Root {
     }
 }
 
-/// Repeats a read that a signal interrupted.
-fn retried(mut read: impl FnMut() -> io::Result<usize>) -> io::Result<usize> {
+/// Repeats what a signal interrupted.
+fn retried<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     loop {
-        match read() {
+        match call() {
             Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
             result => return result,
         }
     }
 }
 
+/// Everything in a file of `size` bytes. None: an attribute of sysfs, of which one read shows all if
+/// that is less than a page (fs/kernfs/file.c). The read that only finds the end is left out where
+/// the end is known; the size of a file of procfs is 0.
+fn content(mut file: impl Read, size: Option<u64>) -> io::Result<Vec<u8>> {
+    let mut page = [0; PAGE];
+    let length = retried(|| file.read(&mut page))?;
+    let first = page.get(..length).unwrap_or_default();
+    match length < PAGE && size.is_none_or(|size| size == length as u64) {
+        true => Ok(first.to_vec()),
+        false => to_the_end(first.chain(file)),
+    }
+}
+
 /// Reads to the end of the file. A seq_file (Documentation/filesystems/seq_file.rst) returns whole
 /// records, so a read that is shorter than its buffer does not mark the end.
 fn to_the_end(file: impl Read) -> io::Result<Vec<u8>> {
-    // Large enough for a sysfs attribute: one read for its text, one for the end.
     let mut bytes = Vec::with_capacity(PAGE);
     file.take(FILE_MAX + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > FILE_MAX {
@@ -490,6 +506,57 @@ mod tests {
         });
         assert_eq!(to_the_end(reader).unwrap().len(), 396_800);
         written.join().unwrap();
+    }
+
+    #[test]
+    fn a_read_for_the_end_is_left_out_only_where_the_end_is_known() {
+        let read = |size, parts: &[&'static str]| {
+            let mut records = Records {
+                parts: parts.iter().rev().copied().collect(),
+                interrupted: false,
+            };
+            let bytes = content(&mut records, size).unwrap();
+            (String::from_utf8(bytes).unwrap(), records.parts.len())
+        };
+        // An attribute, and a file of known size: nothing is read after the first part.
+        assert_eq!(read(None, &["Infini", "Band\n"]), ("Infini".to_owned(), 1));
+        assert_eq!(
+            read(Some(6), &["Infini", "Band\n"]),
+            ("Infini".to_owned(), 1)
+        );
+        // A file of procfs, one that has grown, and one that has shrunk.
+        for size in [0, 4, 4096] {
+            let found = read(Some(size), &["Infini", "Band\n"]);
+            assert_eq!(found, ("InfiniBand\n".to_owned(), 0), "{size}");
+        }
+        assert_eq!(read(Some(0), &[]), (String::new(), 0));
+        for length in [PAGE - 1, PAGE, PAGE + 1, 100_000] {
+            let bytes = vec![0xff; length];
+            for size in [None, Some(length as u64), Some(0)] {
+                assert_eq!(content(bytes.as_slice(), size).unwrap(), bytes, "{length}");
+            }
+        }
+        let large = || io::repeat(b'x').take(FILE_MAX + 1);
+        for size in [None, Some(FILE_MAX + 1), Some(0)] {
+            let error = content(large(), size).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::FileTooLarge);
+        }
+        assert!(content(large().take(FILE_MAX), None).is_ok());
+    }
+
+    #[test]
+    fn an_attribute_of_the_kernel_is_read_as_a_whole() {
+        let root = Root::new("/");
+        let uevents = "/sys/kernel/uevent_seqnum";
+        assert!(root.text(uevents).unwrap().parse::<u64>().is_ok());
+        // A binary attribute.
+        if let Ok(notes) = fs::read("/sys/kernel/notes") {
+            assert_eq!(root.read("/sys/kernel/notes").unwrap(), notes);
+        }
+        let errno = |path: &str| root.read(path).unwrap_err().raw_os_error();
+        assert_eq!(errno("/sys/kernel"), Some(libc::EISDIR));
+        assert_eq!(errno("/sys/nothing"), Some(libc::ENOENT));
+        assert_eq!(errno("/proc/nothing"), Some(libc::ENOENT));
     }
 
     #[test]

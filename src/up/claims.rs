@@ -4,7 +4,7 @@
 
 use kernel_cmdline::Handover;
 
-use crate::check::{expectation, look};
+use crate::check;
 use crate::error::Result;
 use crate::facts::Readers;
 use crate::facts::reader::IN_BOOT;
@@ -34,7 +34,7 @@ pub fn hand_over(root: &Root, request: &Request) -> Result<()> {
     for claim in peers::claim(request) {
         Directory::below_run(claim.directory)?.remove(&claim.name)?;
     }
-    let Some(expectation) = expectation(root)? else {
+    let Some(mut basis) = check::basis(root)? else {
         return Ok(());
     };
     let readers = Readers::of(root, IN_BOOT);
@@ -44,20 +44,16 @@ pub fn hand_over(root: &Root, request: &Request) -> Result<()> {
             readers.leave_out(&device.ifname, device.since_ns);
         }
     }
-    let facts = look(
-        root,
-        &expectation,
-        readers.as_ref(),
-        Rdma::open().ok().as_ref(),
-    );
-    let report = verify::verify(&expectation, &facts);
+    let facts = basis.look(root, readers.as_ref(), Rdma::open().ok().as_ref());
+    let expectation = &basis.expectation;
+    let report = verify::verify(expectation, &facts);
     Directory::below_run(peers::NM_PROFILES)?
         .remove_if(|profile| peers::is_generated_for(profile, &report, &facts))?;
     let to = request
         .handover
         .as_ref()
         .map_or(Handover::Auto, |to| to.value);
-    for file in peers::hand_over(to, &expectation, &report, &facts) {
+    for file in peers::hand_over(to, expectation, &report, &facts) {
         handover::write_for(&file)?;
         log::info!("/run/{}/{}: written", file.directory, file.name);
     }

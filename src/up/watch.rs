@@ -59,7 +59,7 @@ impl Watch {
         let touched = self.touched.replace(Touched::Links);
         match self.uevents {
             Some(_) => touched,
-            None => Touched::All,
+            None => Touched::default(),
         }
     }
 
@@ -159,7 +159,7 @@ async fn device_changes(uevents: &AsyncFd<Uevents>, touched: &Cell<Touched>) {
                 }
             }
             // Some were lost: look.
-            Err(_) => return touched.set(Touched::All),
+            Err(_) => return touched.set(Touched::default()),
         }
     }
 }
@@ -173,7 +173,7 @@ async fn notifications(monitor: &AsyncFd<Monitor>, touched: &Cell<Touched>) {
     for event in events {
         log::debug!("NETLINK_RDMA: {event:?}");
     }
-    touched.set(Touched::All);
+    touched.set(touched.get().max(Touched::All));
 }
 
 /// Returns when a reader has something to tell that no look has taken.
