@@ -32,7 +32,5 @@ install() {
         $SYSTEMCTL -q --root "$initdir" add-wants initrd.target "rdma-load-modules@$list.service"
     done
     # Only the near end of a test's cable: the scripts of the far end know its HCAs by the kernel's names.
-    sed -i 's/^ACTION=="add", /&KERNEL=="softib[02468]", /' "$initdir"/*/udev/rules.d/60-rdma-persistent-naming.rules \
-        "$initdir"/usr/*/udev/rules.d/60-rdma-persistent-naming.rules 2> /dev/null
-    return 0
+    sed -i 's/^ACTION=="add", /&KERNEL=="softib[02468]", /' "$initdir$udevdir/rules.d/60-rdma-persistent-naming.rules"
 }
