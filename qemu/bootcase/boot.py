@@ -209,7 +209,7 @@ def peer(case, release, folder, initramfs, root):
     initrd = folder / "peer.img"
     shutil.copyfile(initramfs, initrd)
     with open(initrd, "ab") as out:
-        out.write(fabric.archive(release) + fabric.server() + images.newc({f"{fabric.PLACE}/far.sh": script.read_bytes()}))
+        out.write(fabric.archive(release) + fabric.server(case.storage) + images.newc({f"{fabric.PLACE}/far.sh": script.read_bytes()}))
     return Peer(folder, images.kernel_image(release), initrd, root, f"{APPEND} rdinit=/{fabric.PLACE}/peer.sh")
 
 
@@ -224,7 +224,7 @@ def boot(case, release, label, watch=None):
     folder.mkdir(parents=True)
     initrd = initramfs
     extra = fabric.archive(release) if case.fabric is not None else b""
-    extra += fabric.server() if case.storage == "nfs" and case.fabric is not None else b""
+    extra += fabric.server(case.storage) if case.fabric is not None else b""
     if (extra := extra + payload(case, release)) or case.firmware:
         initrd = folder / "initrd.img"
         shutil.copyfile(initramfs, initrd)

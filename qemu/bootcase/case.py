@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from .debian import BASE, RELEASES
-from .images import NETWORK_SERVICES, STORAGE, Flavour
+from .images import NEIGHBOURS, NETWORK_SERVICES, STORAGE, Flavour
 from .netboot import LOADERS
 from .paths import CASES, Failed
 
@@ -49,6 +49,8 @@ class Case:
     drivers: str | None = None
     network: str | None = None
     storage: str | None = None
+    beside: tuple = ()
+    compared: bool = False
     nics: int = 1
     names: str = "kernel"
     firmware: str | None = None
@@ -67,13 +69,19 @@ class Case:
     kmsg: tuple = ()
     diagnoses: tuple = ()
     actions: tuple = field(default=())
-    # Not a key of case.toml: see machine.argv_of.
+    # Not keys of case.toml: see machine.argv_of, and `without`.
     counted: bool = True
+    ibboot: bool = True
 
     def flavour(self):
         """The initramfs of this case."""
         site = self.name if self.site() else ""
-        return Flavour(systemd=self.systemd, drivers=self.drivers, site=site, network=self.network, storage=self.storage)
+        words = {name: getattr(self, name) for name in ("systemd", "ibboot", "drivers", "network", "storage", "beside")}
+        return Flavour(site=site, **words)
+
+    def without(self):
+        """The same boot with an initramfs that has no ibboot."""
+        return replace(self, ibboot=False)
 
     def dump_flavour(self):
         """The initramfs of the kernel that saves the dump of this case's crash."""
@@ -100,6 +108,8 @@ KINDS = {
     "drivers": str,
     "network": str,
     "storage": str,
+    "beside": list,
+    "compared": bool,
     "nics": int,
     "names": str,
     "firmware": str,
@@ -160,6 +170,8 @@ def load(name):
         raise Failed(f"{path}: network: expected one of {', '.join(NETWORK_SERVICES)}")
     if table.get("storage", "nfs") not in STORAGE:
         raise Failed(f"{path}: storage: expected one of {', '.join(STORAGE)}")
+    if unknown := [name for name in table.get("beside", []) if name not in NEIGHBOURS]:
+        raise Failed(f"{path}: beside: {unknown[0]}: expected one of {', '.join(NEIGHBOURS)}")
     if table.get("names", "kernel") not in NAMES:
         raise Failed(f"{path}: names: expected one of {', '.join(NAMES)}")
     if table.get("firmware", "bios") not in LOADERS:

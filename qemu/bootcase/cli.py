@@ -9,6 +9,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 from . import case as cases
+from . import compare
 from .boot import boot
 from .debian import RELEASES, NotServed
 from .judge import faults
@@ -60,6 +61,9 @@ def one(tally, case, kernel, watch):
         with locked(f"case-{label}"):
             done = boot(case, RELEASES[kernel], label, watch)
             wrong = faults(case, done)
+            if case.compared and not wrong:
+                other = boot(case.without(), RELEASES[kernel], f"{label}-without", watch)
+                wrong = [f"without ibboot: {fault}" for fault in faults(case, other)] or compare.faults(done, other)
     except NotServed as error:
         tally.skip(label, str(error))
         return

@@ -103,7 +103,9 @@ LIVE_PACKAGES = BUILDER_PACKAGES + [
     "procps",
     "squashfs-tools",
 ]
-SERVER_PACKAGES = ["nfs-common", "nfs-kernel-server"]
+# The packages of all that an image can have beside ibboot.
+NEIGHBOUR_PACKAGES = STORAGE_PACKAGES + LIVE_PACKAGES + ["kpartx", "multipath-tools", "nbd-client", "rdma-core"]
+SERVER_PACKAGES = ["nbd-server", "nfs-common", "nfs-kernel-server"]
 UNWANTED = ["/usr/share/doc/*", "/usr/share/man/*", "/usr/share/locale/*", "/usr/share/info/*"]
 
 
@@ -260,18 +262,20 @@ def kernel_version(folder):
 def tree(release, purpose):
     """A Debian root tree: `root` to boot into, `builder` with the release's own dracut, `network`
     for both where another program manages networks, `storage` with what dracut takes of a network
-    root's protocols, `live` of a live image's, `fabric` and `server` to take programs from."""
+    root's protocols, `live` of a live image's, `neighbours` of every module beside ibboot, `fabric`
+    and `server` to take programs from."""
     packages = {
         "root": ROOT_PACKAGES,
         "builder": BUILDER_PACKAGES,
         "network": NETWORK_PACKAGES,
         "storage": STORAGE_PACKAGES,
         "live": LIVE_PACKAGES,
+        "neighbours": NEIGHBOUR_PACKAGES,
         "fabric": FABRIC_PACKAGES,
         "server": SERVER_PACKAGES,
     }[purpose]
 
-    here = [name for name in packages if name not in release.lacks]
+    here = [name for name in dict.fromkeys(packages) if name not in release.lacks]
     return bootstrap(f"{purpose}-tree-{release.suite}", release, here)
 
 

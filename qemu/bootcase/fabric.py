@@ -20,7 +20,8 @@ PROGRAMS = ["usr/sbin/opensm", "usr/bin/ping", "usr/sbin/dnsmasq", "usr/sbin/dhc
 # opensm opens libgcc_s by name when a thread ends.
 MORE_LIBRARIES = ["/lib/x86_64-linux-gnu/libgcc_s.so.1"]
 SERVER = f"{PLACE}/server"
-SERVER_PROGRAMS = ["usr/sbin/exportfs", "usr/sbin/rpc.mountd", "usr/sbin/nfsdcld"]
+# For each protocol of a root file system whose server is not all the kernel's.
+SERVER_PROGRAMS = {"nfs": ["usr/sbin/exportfs", "usr/sbin/rpc.mountd", "usr/sbin/nfsdcld"], "nbd": ["usr/bin/nbd-server"]}
 SERVER_FILES = ["etc/netconfig", "etc/services", "etc/protocols", "etc/passwd", "etc/group", "etc/nsswitch.conf"]
 # The root image has these programs, too.
 UDEV_RULES = "usr/lib/udev/rules.d/79-softib-names.rules"
@@ -42,20 +43,23 @@ def real(tree, path):
     return tree / found.strip().lstrip("/")
 
 
-def server():
-    """The bytes of an archive with an NFS server in its own root directory, so that it survives the
-    initramfs."""
+def server(storage):
+    """The bytes of an archive with a server of the disk in its own root directory, so that it survives
+    the initramfs; empty if the protocol needs no program."""
+    programs = SERVER_PROGRAMS.get(storage)
+    if not programs:
+        return b""
     tree = debian.tree(debian.RELEASES["6.1"], "server")
 
     def build(work):
-        files = {f"{SERVER}/{name}": tree / name for name in SERVER_PROGRAMS}
+        files = {f"{SERVER}/{name}": tree / name for name in programs}
         files |= {f"{SERVER}/{name}": real(tree, f"/{name}") for name in SERVER_FILES}
-        for name, path in libraries(tree, SERVER_PROGRAMS).items():
+        for name, path in libraries(tree, programs).items():
             files[f"{SERVER}/lib/{name}"] = real(tree, path)
         files[f"{SERVER}/bin/@ld"] = files[f"{SERVER}/lib/{LOADER}"]
         (work / "cpio").write_bytes(images.newc({name: path.read_bytes() for name, path in files.items()}))
 
-    return (cached("fabric-server", digest(tree.parent.name, Path(__file__)), build) / "cpio").read_bytes()
+    return (cached(f"fabric-server-{storage}", digest(tree.parent.name, Path(__file__)), build) / "cpio").read_bytes()
 
 
 def module(release):

@@ -26,9 +26,13 @@ STORAGE = {
     "nfs": ("nfs", "nfsd"),
     "iscsi": ("iscsi", "sd_mod iscsi_target_mod target_core_iblock ib_isert crc32c_generic crct10dif_generic"),
     "live": ("livenet", ""),
+    "nbd": ("nbd", ""),
     "nvmf": ("nvmf", "nvmet_rdma crct10dif_generic"),
 }
 BASE = "base udev-rules kernel-modules rootfs-block fs-lib shutdown"
+
+# Modules of dracut that an image has in addition, and no boot of it needs.
+NEIGHBOURS = ("dmsquash-live", "iscsi", "multipath", "nbd", "nfs", "nvmf", "rdma")
 
 # The network manager in addition to ibboot, and its service in the real root.
 NETWORK_SERVICES = {"network-manager": "NetworkManager.service", "systemd-networkd": "systemd-networkd.service"}
@@ -46,6 +50,7 @@ class Flavour:
     site: str = ""
     network: str | None = None
     storage: str | None = None
+    beside: tuple = ()
     # As built by kdump.
     dump: bool = False
     # A program of the benchmark: a dracut module of SCRIPTS, without its number.
@@ -66,12 +71,13 @@ def dracut_arguments(release, flavour):
     modules = f"{SYSTEMD} {BASE}" if flavour.systemd else BASE
     drivers = DRIVERS
     # Without a named module dracut would include any network manager of its host.
-    if network := flavour.network or (flavour.storage and release.network):
+    if network := flavour.network or ((flavour.storage or flavour.beside) and release.network):
         modules += f" {network} network"
     if flavour.storage:
         more = STORAGE[flavour.storage]
         modules += f" {more[0]}"
         drivers += f" {more[1]}"
+    modules += "".join(f" {name}" for name in flavour.beside)
     if flavour.ibboot:
         modules += " ibboot"
     if flavour.test:
@@ -86,22 +92,34 @@ def dracut_arguments(release, flavour):
     return words
 
 
+def purpose_of(flavour):
+    """The root tree with the programs that dracut copies, or `builder`: the host has no programs that
+    manage networks or mount a network root."""
+    if flavour.beside or flavour.storage == "nbd":
+        return "neighbours"
+    if flavour.storage:
+        return "live" if flavour.storage == "live" else "storage"
+    return "network" if flavour.network else "builder"
+
+
+def guest_modules(flavour):
+    """The harness's own dracut modules of an image."""
+    found = [GUEST / "99ibboot-test"] if flavour.test else []
+    found += [GUEST / "90kernel-network-modules"] if flavour.storage or flavour.beside else []
+    return found + [GUEST / "50rdma"] if "rdma" in flavour.beside else found
+
+
 def initramfs(release, flavour, site=None):
     """The path of an initramfs; `site` is a folder of modprobe.d files of a site."""
     kernel = debian.kernel(release)
     program = binary()
     parts = [kernel.name, *dracut_arguments(release, flavour), flavour.drivers or "", IMAGE_STEPS / "initramfs.sh"]
-    # The host has no programs that manage networks or mount a network root.
-    storage = "live" if flavour.storage == "live" else "storage"
-    purpose = storage if flavour.storage else "network" if flavour.network else "builder"
+    purpose = purpose_of(flavour)
     builder = debian.tree(release, purpose) if release.chroot_dracut or purpose != "builder" else None
     parts.append(builder.parent.name if builder else debian.installed_dracut())
     if flavour.ibboot:
         parts += [DRACUT_MODULE, program]
-    if flavour.test:
-        parts.append(GUEST / "99ibboot-test")
-    if flavour.storage:
-        parts.append(GUEST / "90kernel-network-modules")
+    parts += guest_modules(flavour)
     if flavour.script:
         parts.append(SCRIPTS)
     if site:
@@ -121,10 +139,8 @@ def initramfs(release, flavour, site=None):
             conf += f'ibboot_binary="{place}/bin/ibboot"\n'
         if flavour.drivers is not None:
             conf += f'ibboot_drivers="{flavour.drivers}"\n'
-        if flavour.test:
-            shutil.copytree(GUEST / "99ibboot-test", work / "modules" / "99ibboot-test")
-        if flavour.storage:
-            shutil.copytree(GUEST / "90kernel-network-modules", work / "modules" / "90kernel-network-modules")
+        for module in guest_modules(flavour):
+            shutil.copytree(module, work / "modules" / module.name)
         if flavour.script:
             shutil.copytree(SCRIPTS, work / "modules", dirs_exist_ok=True)
         if site:
@@ -159,6 +175,7 @@ def flavour_name(flavour):
         words.append(flavour.site)
     if flavour.network:
         words.append(flavour.network)
+    words += ["beside"] if flavour.beside else []
     if flavour.dump:
         words.append("dump")
     if flavour.script:

@@ -16,6 +16,12 @@ for process in /proc/[0-9]*; do
     [ ! -r "$process/stat" ] || cat "$process/stat"
 done > processes.txt 2> /dev/null
 cat /proc/interrupts > interrupts.txt
+# For a comparison with another boot.
+sort /proc/mounts > mounts.txt
+cut -d ' ' -f 1 /proc/modules | sort > modules.txt
+ip -o addr > addresses.txt
+systemctl list-units --failed --plain --no-legend > failed.txt
+find /run -path /run/ibboot-test -prune -o -path /run/ibboot-fabric -prune -o -print | sort > run.txt
 if [ -e /run/ibboot/state.json ]; then
     ibboot facts > facts.json 2> facts.err
     ibboot check --all > check.txt 2>&1

@@ -72,6 +72,16 @@ nfs_server() {
     say "the server runs"
 }
 
+# nbd_server: on a second machine, the disk as the NBD export `disk`
+nbd_server() {
+    modprobe virtio_blk || failed "modprobe virtio_blk"
+    wait_for 60 '[ -b /dev/vda ]'
+    printf '[generic]\n[disk]\nexportname = /dev/vda\n' > "$place/nbd.conf"
+    "$place/server/bin/@ld" --library-path "$place/server/lib" "$place/server/usr/bin/nbd-server" -C "$place/nbd.conf" \
+        || failed "nbd-server"
+    say "the server runs"
+}
+
 # iscsi_target [iser | chap USER PASSWORD]: the disk as an iSCSI target at the far end's 10.0.0.2 (iscsi.sh)
 iscsi_target() {
     for module in virtio_blk target_core_iblock iscsi_target_mod ib_isert; do

@@ -17,6 +17,10 @@ install() {
     if dracut_module_included iscsi; then
         inst_simple /usr/lib/open-iscsi/startup-checks.sh
     fi
+    # dracut looks for these in other folders than Debian has them in; multipathd ends without them.
+    if dracut_module_included multipath; then
+        inst_multiple /lib/multipath/*.so
+    fi
     inst_multiple tar stty cat cp dmesg ls sleep date touch grep sed tail ip rdma poweroff
     inst_multiple cmp dd find head mkdir tr
     inst_simple "$moddir/export.sh" /usr/lib/ibboot-test/export.sh
