@@ -51,7 +51,8 @@ mkdir -p "$kernel"
 touch "$kernel"/modules.{order,builtin,builtin.modinfo,dep}
 while read -r in_kdump site arguments; do
     printf 'ibboot_binary="%s"\nadd_dracutmodules+=" %s "\n' "$work/ibboot" "${site#-}" > "$work/conf"
-    [ "$in_kdump" = - ] || export IN_KDUMP=$in_kdump
+    # Without drivers: instmods without a name would read the lines of the other images.
+    [ "$in_kdump" = - ] || { export IN_KDUMP=$in_kdump && echo 'ibboot_drivers=""' >> "$work/conf"; }
     # shellcheck disable=SC2086
     dracut --stdlog 3 --force --no-hostonly --kmoddir "$kernel" --no-early-microcode --no-compress --conf "$work/conf" \
         --confdir "$work/confdir" --tmpdir "$work/tmp" $arguments "$work/image" 0.0.0 > "$work/log" 2>&1 || echo "dracut: $?" >> "$work/log"
