@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The images in which dracut includes ibboot: real images, built by the installed dracut and by
-//! the later releases in the trees of `qemu/run`. Stand-ins for kdump's modules decide like the
-//! originals. Needs root; a test reports an image that cannot be built as skipped.
+//! the other releases in the trees of `qemu/run`, without a warning. Stand-ins for kdump's modules
+//! decide like the originals. Needs root; a test reports an image that cannot be built as skipped.
 
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
@@ -40,18 +40,24 @@ exec chroot "$tree" bash -ec "$4" bash /mnt
 "#;
 
 /// In WORK: builds an image for each line of `$work/images` and prints the modules under test in
-/// it.
+/// it; on standard error what dracut warns of. The kernel has no modules: none of the drivers that
+/// ibboot's module requests may be missed.
 const MADE: &str = r#"
-work=$1
+work=$1 kernel=$1/lib/modules/0.0.0
 export dracutbasedir=$work/dracut
 printf '#!/bin/sh\n' > "$work/ibboot"
 chmod +x "$work/ibboot"
+mkdir -p "$kernel"
+touch "$kernel"/modules.{order,builtin,builtin.modinfo,dep}
 while read -r in_kdump site arguments; do
     printf 'ibboot_binary="%s"\nadd_dracutmodules+=" %s "\n' "$work/ibboot" "${site#-}" > "$work/conf"
-    [ "$in_kdump" = - ] || export IN_KDUMP=$in_kdump
+    # Without drivers: instmods without a name would read the lines of the other images.
+    [ "$in_kdump" = - ] || { export IN_KDUMP=$in_kdump && echo 'ibboot_drivers=""' >> "$work/conf"; }
     # shellcheck disable=SC2086
-    dracut --force --no-hostonly --no-kernel --no-early-microcode --no-compress --conf "$work/conf" \
-        --confdir "$work/confdir" --tmpdir "$work/tmp" $arguments "$work/image" > "$work/log" 2>&1 || cat "$work/log"
+    dracut --stdlog 3 --force --no-hostonly --kmoddir "$kernel" --no-early-microcode --no-compress --conf "$work/conf" \
+        --confdir "$work/confdir" --tmpdir "$work/tmp" $arguments "$work/image" 0.0.0 > "$work/log" 2>&1 || echo "dracut: $?" >> "$work/log"
+    # What these tests bring about: a mount that is none, a kernel elsewhere, a tree without switch_root.
+    grep -Ev 'vda9 is not a mount point|^realpath: /lib/modules/0\.0\.0|switch_root' "$work/log" >&2 || true
     unset IN_KDUMP
     echo $(lsinitrd --mod "$work/image" | grep -xE 'ibboot|kdump|kdumpbase')
 done < "$work/images"
@@ -86,7 +92,7 @@ fn trees() -> Vec<PathBuf> {
 }
 
 #[test]
-fn ibboot_is_in_every_image_except_those_for_kdump() {
+fn ibboot_is_in_every_image_except_those_for_kdump_without_a_warning() {
     if !geteuid().is_root() {
         eprintln!("skipped: images: root is needed for namespaces");
         return;

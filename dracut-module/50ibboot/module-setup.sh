@@ -37,11 +37,12 @@ depends() {
 
 # Never host-only: the next boot may need a driver that this host does not use. But a kdump image is
 # for this host, and has little memory. rdma_rxe requests its checksum by name at run time, so no
-# dependency includes crc32_generic.
+# dependency includes crc32_generic. Without a name instmods reads names from standard input:
+# ibboot_drivers may be empty.
 installkernel() {
     if is_for_kdump; then
         # shellcheck disable=SC2086
-        instmods ${ibboot_drivers-$ibboot_dump_drivers}
+        instmods ${ibboot_drivers-$ibboot_dump_drivers} < /dev/null
         return
     fi
     local storage=''
@@ -51,7 +52,7 @@ installkernel() {
     dracut_module_included iscsi && storage+=" ib_iser"
     dracut_module_included nvmf && storage+=" nvme_rdma"
     # shellcheck disable=SC2086
-    hostonly='' instmods ${ibboot_drivers-$ibboot_default_drivers} $storage
+    hostonly='' instmods ${ibboot_drivers-$ibboot_default_drivers} $storage < /dev/null
 }
 
 # The site's options, install lines and soft dependencies of RDMA modules apply in the image too;

@@ -176,6 +176,16 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_kernel_before_6_2_does_not_rename_an_interface_that_is_up() {
+        let refused = Setting::Rename("ib7".to_owned()).refused("ib0");
+        assert_eq!(
+            refused.found("Device or resource busy").to_string(),
+            "ib0: cannot be renamed to ib7: Device or resource busy; kernels before 6.2 rename an \
+             interface only while it is down: do not load ib_ipoib before ibboot does"
+        );
+    }
+
+    #[test]
     fn the_default_route_over_a_gateway_has_no_network() {
         let route = |network: &str, prefix, gateway: Option<&str>| Route {
             network: Address {

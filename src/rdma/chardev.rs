@@ -49,11 +49,19 @@ pub fn name(
         Kind::Uverbs => rdma.chardev(index, "uverbs"),
         Kind::Umad(port) => rdma.port_chardev(index, port, "umad"),
     };
+    chosen(found.map(|found| found.name), || {
+        in_sysfs(root, device, kind)
+    })
+}
+
+/// The answer of the kernel, or of sysfs if the kernel does not know the question.
+fn chosen(
+    found: Result<String, Error>,
+    in_sysfs: impl FnOnce() -> Option<String>,
+) -> Result<String, Error> {
     match found {
-        Err(error) if error.errno() == Some(Errno::EINVAL) => {
-            in_sysfs(root, device, kind).ok_or(error)
-        }
-        found => found.map(|found| found.name),
+        Err(error) if error.errno() == Some(Errno::EINVAL) => in_sysfs().ok_or(error),
+        found => found,
     }
 }
 
@@ -79,6 +87,18 @@ fn in_sysfs(root: &Root, device: &str, kind: Kind) -> Option<String> {
 mod tests {
     use super::*;
     use std::fs;
+
+    #[test]
+    fn a_kernel_before_5_3_refuses_the_question_and_sysfs_answers() {
+        let refused = |errno| Err(Error::Kernel(errno));
+        let sysfs = || Some("uverbs1".to_owned());
+        let name = |found| chosen(found, sysfs).map_err(|error| error.errno());
+        assert_eq!(name(refused(Errno::EINVAL)), Ok("uverbs1".to_owned()));
+        assert_eq!(name(Ok("uverbs0".to_owned())), Ok("uverbs0".to_owned()));
+        assert_eq!(name(refused(Errno::ENODEV)), Err(Some(Errno::ENODEV)));
+        let none = chosen(refused(Errno::EINVAL), || None).map_err(|error| error.errno());
+        assert_eq!(none, Err(Some(Errno::EINVAL)));
+    }
 
     #[test]
     fn an_entry_in_sysfs_belongs_to_a_device_and_a_port() {

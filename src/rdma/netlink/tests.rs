@@ -6,6 +6,8 @@
 mod hostile;
 mod sockets;
 
+use netlink_packet_core::NlasIterator;
+
 use super::*;
 
 const SEQ: u32 = 7;
@@ -214,6 +216,36 @@ fn devices_of_both_kernels() {
         (vec![], Ok(true)),
         "a node without RDMA devices"
     );
+}
+
+/// The datagram without the attributes that Linux 4.18 does not have: those behind the network
+/// device (`fill_dev_info` and `fill_port_info` of that kernel).
+fn of_4_18(datagram: &str) -> Vec<u8> {
+    let datagram = bytes(datagram);
+    let message = wire::messages(&datagram).next().unwrap().unwrap();
+    let mut kept = datagram[..16].to_vec();
+    for attribute in NlasIterator::new(message.payload()) {
+        let attribute = attribute.unwrap();
+        if attribute.kind() <= attr::NDEV_NAME {
+            kept.extend(put(attribute.kind(), attribute.value()));
+        }
+    }
+    let length = u32::try_from(kept.len()).unwrap();
+    kept[..4].copy_from_slice(&length.to_ne_bytes());
+    kept
+}
+
+#[test]
+fn a_kernel_4_18_reports_fewer_attributes() {
+    let older = Device {
+        cap_flags: 0x01c0_0122_3c76,
+        protocol: None,
+        ..rxe0()
+    };
+    let dump = vec![of_4_18(DEVICE_6_12), bytes(DONE)];
+    assert_eq!(outcome(&dump, wire::device), (vec![older], Ok(true)));
+    let dump = vec![of_4_18(PORT_DUMP), bytes(DONE)];
+    assert_eq!(outcome(&dump, wire::port), (vec![rxe0_port()], Ok(true)));
 }
 
 #[test]
