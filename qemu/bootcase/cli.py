@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from . import case as cases
 from .boot import boot
-from .debian import RELEASES, NotServed
+from .debian import RELEASES, NotHere
 from .judge import faults
 from .machine import kill_all
 from .paths import TARGET, Failed, locked
@@ -60,7 +60,7 @@ def one(tally, case, kernel, watch):
         with locked(f"case-{label}"):
             done = boot(case, RELEASES[kernel], label, watch)
             wrong = faults(case, done)
-    except NotServed as error:
+    except NotHere as error:
         tally.skip(label, str(error))
         return
     except Failed as error:
