@@ -17,8 +17,8 @@ from .paths import GUEST, TARGET, remove
 
 # quiet: the console lines that a case expects must appear on the console of a production node too.
 # The other arguments save work under emulation that no case tests.
-APPEND = "console=ttyS0,115200 rw panic=-1 quiet"
-APPEND += " mitigations=off audit=0 apparmor=0 selinux=0 nokaslr tsc=reliable no_timer_check fsck.mode=skip transparent_hugepage=never"
+APPEND = "rw panic=-1 quiet"
+APPEND += " mitigations=off audit=0 apparmor=0 selinux=0 nokaslr fsck.mode=skip transparent_hugepage=never"
 # A guest that waits for a busy host has not locked up; the time limit ends a guest that has.
 APPEND += " watchdog_thresh=60 rcupdate.rcu_cpu_stall_timeout=120"
 # The first BPF program on a cgroup (IPAddressDeny=, DevicePolicy=) patches code of the kernel, and
@@ -193,10 +193,15 @@ class Script:
                 self.machine.type(action.type)
 
 
+def arguments(release):
+    """The arguments of every kernel of the release."""
+    return f"console={release.architecture.console} {APPEND}{release.architecture.words}"
+
+
 def append(case, release):
-    """The arguments of every kernel, with the disk as root if the case has no root."""
+    """The arguments of the kernel, with the disk as root if the case has no root."""
     has_root = any(word.startswith("root=") for word in case.cmdline.split())
-    words = APPEND + NAMES[case.names] + NO_BPF.get(release.kernel, "")
+    words = arguments(release) + NAMES[case.names] + NO_BPF.get(release.kernel, "")
     return words if has_root else f"{words} {ROOT}"
 
 
@@ -210,12 +215,13 @@ def peer(case, release, folder, initramfs, root):
     shutil.copyfile(initramfs, initrd)
     with open(initrd, "ab") as out:
         out.write(fabric.archive(release) + fabric.server(case.storage) + images.newc({f"{fabric.PLACE}/far.sh": script.read_bytes()}))
-    return Peer(folder, images.kernel_image(release), initrd, root, f"{APPEND} rdinit=/{fabric.PLACE}/peer.sh")
+    return Peer(release.architecture, folder, images.kernel_image(release), initrd, root, f"{arguments(release)} rdinit=/{fabric.PLACE}/peer.sh")
 
 
 def boot(case, release, label, watch=None):
     """Boot a case to its end or its time limit; `watch(seconds, line)` gets the console lines
     live."""
+    images.require(release.architecture)
     kernel = images.kernel_image(release)
     initramfs = images.initramfs(release, case.flavour(), case.site())
     root = images.live(release) if case.storage == "live" else images.root(release, case.network)
@@ -235,7 +241,7 @@ def boot(case, release, label, watch=None):
     words = f"{append(case, release)} {case.cmdline}"
     served = netboot.prepare(folder, case.firmware, kernel, initrd, words) if case.firmware else None
     start = served.machine() if served else given(kernel, initrd, words)
-    machine = Machine(folder, start, root, case.nics, other and other.plug, served, case.counted, case.pci)
+    machine = Machine(release.architecture, folder, start, root, case.nics, other and other.plug, served, case.counted, case.pci)
     limit = Limit(case.time_limit, label)
     timed_out = False
     try:

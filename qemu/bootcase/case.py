@@ -12,7 +12,7 @@ import tomllib
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from .debian import BASE, RELEASES
+from .debian import OTHERS, RELEASES
 from .images import NEIGHBOURS, NETWORK_SERVICES, STORAGE, Flavour
 from .netboot import LOADERS
 from .paths import CASES, Failed
@@ -163,9 +163,8 @@ def load(name):
         if unknown := [kernel for kernel in table.get(key, []) if kernel not in RELEASES]:
             raise Failed(f"{path}: {key}: {unknown[0]}: expected one of {', '.join(RELEASES)}")
     if table.pop("everywhere", False):
-        others = [kernel for kernel in RELEASES if kernel not in BASE]
-        table["kernels"] = [*table.get("kernels", Case.kernels), *others]
-        table["thorough"] = [*table.get("thorough", ()), *others]
+        table["kernels"] = [*table.get("kernels", Case.kernels), *OTHERS]
+        table["thorough"] = [*table.get("thorough", ()), *OTHERS]
     if table.get("network", "systemd-networkd") not in NETWORK_SERVICES:
         raise Failed(f"{path}: network: expected one of {', '.join(NETWORK_SERVICES)}")
     if table.get("storage", "nfs") not in STORAGE:

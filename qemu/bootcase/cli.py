@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from . import case as cases
 from . import compare
 from .boot import boot
-from .debian import RELEASES, NotServed
+from .debian import RELEASES, NotHere
 from .judge import faults
 from .machine import kill_all
 from .paths import TARGET, Failed, locked
@@ -64,7 +64,7 @@ def one(tally, case, kernel, watch):
             if case.compared and not wrong:
                 other = boot(case.without(), RELEASES[kernel], f"{label}-without", watch)
                 wrong = [f"without ibboot: {fault}" for fault in faults(case, other)] or compare.faults(done, other)
-    except NotServed as error:
+    except NotHere as error:
         tally.skip(label, str(error))
         return
     except Failed as error:

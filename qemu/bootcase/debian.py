@@ -7,17 +7,18 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from .paths import TARGET, Failed, cached, digest, locked, run
+from .arch import AMD64, ARM64, Architecture
+from .paths import QEMU_DIR, TARGET, Failed, cached, digest, locked, run
 
 
-class NotServed(Failed):
-    """No mirror of this machine has the suite."""
+class NotHere(Failed):
+    """This machine lacks something without which a release cannot be booted."""
 
 
 @dataclass(frozen=True)
 class Distribution:
     """Where the suites of a distribution come from. `keyring`: a file of the host; otherwise Debian's
-    package ubuntu-keyring. `kernel`: the package that depends on the newest kernel."""
+    package ubuntu-keyring. `kernel`: the package that depends on the newest kernel, for an architecture."""
 
     name: str
     components: str
@@ -27,7 +28,7 @@ class Distribution:
 
 
 DEBIAN = Distribution(
-    "debian", "main", "linux-image-amd64", Path("/usr/share/keyrings/debian-archive-keyring.gpg"), "http://deb.debian.org/debian"
+    "debian", "main", "linux-image-{}", Path("/usr/share/keyrings/debian-archive-keyring.gpg"), "http://deb.debian.org/debian"
 )
 UBUNTU = Distribution("ubuntu", "main universe", "linux-image-generic", None, "http://archive.ubuntu.com/ubuntu")
 
@@ -35,7 +36,8 @@ UBUNTU = Distribution("ubuntu", "main universe", "linux-image-generic", None, "h
 @dataclass(frozen=True)
 class Release:
     """A suite: the name of its kernel in cases, the builder of its initramfs, dracut's module for a
-    network root where a case names none, and packages that the suite no longer has."""
+    network root where a case names none, packages that the suite no longer has, those that dracut needs
+    there in addition, and its processor."""
 
     kernel: str
     suite: str
@@ -43,6 +45,18 @@ class Release:
     distribution: Distribution = DEBIAN
     network: str = "network-legacy"
     lacks: tuple = ()
+    adds: tuple = ()
+    architecture: Architecture = AMD64
+
+    @property
+    def name(self):
+        """The suite, with its processor if that is not the host's."""
+        return self.architecture.prefix + self.suite
+
+    @property
+    def newest_kernel(self):
+        """The package that depends on the newest kernel."""
+        return self.distribution.kernel.format(self.architecture.name)
 
 
 # Later versions of dracut have no network-legacy.
@@ -54,13 +68,17 @@ RELEASES = {
         Release("5.10", "bullseye"),
         Release("6.8", "noble", distribution=UBUNTU),
         Release("7.0", "resolute", distribution=UBUNTU, network="network-manager"),
-        # The kernel of Debian's testing has no fixed series.
-        Release("testing", "forky", network="network-manager", lacks=("isc-dhcp-client",)),
+        # The kernel of Debian's testing has no fixed series. Its package util-linux has no switch_root, without
+        # which an initramfs without systemd cannot end.
+        Release("testing", "forky", network="network-manager", lacks=("isc-dhcp-client",), adds=("util-linux-extra",)),
+        Release("6.1-arm64", "bookworm", architecture=ARM64),
     ]
 }
 
-# The releases of all cases; the others boot those that say `everywhere`.
+# The releases of all cases.
 BASE = ("6.1", "6.12")
+# The releases of the cases that say `everywhere`: softib is not built for other processors.
+OTHERS = tuple(kernel for kernel, release in RELEASES.items() if kernel not in BASE and release.architecture is AMD64)
 
 ROOT_PACKAGES = [
     "systemd-sysv",
@@ -106,6 +124,10 @@ LIVE_PACKAGES = BUILDER_PACKAGES + [
 # The packages of all that an image can have beside ibboot.
 NEIGHBOUR_PACKAGES = STORAGE_PACKAGES + LIVE_PACKAGES + ["kpartx", "multipath-tools", "nbd-client", "rdma-core"]
 SERVER_PACKAGES = ["nbd-server", "nfs-common", "nfs-kernel-server"]
+# What apt says about an archive without the suite, or without the suite's packages for a processor; and the
+# harness, because apt says nothing where the suite itself declares that it has none.
+NO_KERNEL = "no kernel"
+NOT_SERVED = re.compile(rf"does not have a Release file|/binary-\w+/Packages\S*\s+404|^{NO_KERNEL}$")
 UNWANTED = ["/usr/share/doc/*", "/usr/share/man/*", "/usr/share/locale/*", "/usr/share/info/*"]
 
 
@@ -125,40 +147,56 @@ def keyring(distribution):
     the host has."""
     if distribution.keyring:
         return distribution.keyring
-    trixie = RELEASES["6.12"]
+    return unpacked("ubuntu-keyring", RELEASES["6.12"]) / "usr/share/keyrings/ubuntu-archive-keyring.gpg"
+
+
+def unpacked(package, release):
+    """A cached folder with the files of a package."""
 
     def build(work):
-        options = apt_options(trixie, mirror(trixie))
+        options = apt_options(release, mirror(release))
         run(["apt-get", *options, "update"])
-        unpack(options, "ubuntu-keyring", work)
+        unpack(options, package, work)
 
-    return cached("ubuntu-keyring", digest(trixie.suite), build) / "usr/share/keyrings/ubuntu-archive-keyring.gpg"
+    return cached(package, digest(release.suite), build)
+
+
+def emulated(architecture):
+    """The words in front of a command that starts programs of the processor; none for the host's."""
+    if not architecture.emulator:
+        return []
+    programs = unpacked("qemu-user-static", RELEASES["6.1"]) / "usr/bin"
+    return ["bash", QEMU_DIR / "image" / "emulated.sh", programs / architecture.emulator]
 
 
 def mirror(release):
     """The address of the first archive that serves the suite: for Debian that of the host; for Ubuntu its
-    neighbour on the same host, otherwise Ubuntu's own. The error is NotServed if none does."""
+    neighbour on the same host, otherwise Ubuntu's own. The error is NotHere if none does."""
     home = debian_mirror()
     if release.distribution is DEBIAN:
         candidates = [home]
     else:
         candidates = [re.sub(r"debian/?$", release.distribution.name, home), release.distribution.public]
-    pin = TARGET / "apt" / release.suite / "mirror"
-    with locked(f"mirror-{release.suite}"):
+    pin = TARGET / "apt" / release.name / "mirror"
+    with locked(f"mirror-{release.name}"):
         if pin.exists() and pin.read_text() in candidates:
             return pin.read_text()
         why = ""
         for candidate in candidates:
+            options = apt_options(release, candidate)
             try:
-                run(["apt-get", *apt_options(release, candidate), "update"])
+                # Without this option no answer is a success, with lists that are empty.
+                run(["apt-get", *options, "-o", "APT::Update::Error-Mode=any", "update"])
             except Failed as error:
                 why = str(error)
                 continue
-            pin.write_text(candidate)
-            return candidate
+            if release.newest_kernel in run(["apt-cache", *options, "pkgnames", release.newest_kernel]).split():
+                pin.write_text(candidate)
+                return candidate
+            why = NO_KERNEL
     # The other errors of apt are failures: a mirror without answer is not one without the suite.
-    if "does not have a Release file" in why:
-        raise NotServed(f"the suite {release.suite} is not served by {' or '.join(candidates)}")
+    if NOT_SERVED.search(why):
+        raise NotHere(f"the suite {release.suite} ({release.architecture.name}) is not served by {' or '.join(candidates)}")
     raise Failed(why)
 
 
@@ -171,7 +209,7 @@ def source(release, address):
 def apt_options(release, address):
     """apt with its own sources, lists and cache, and with the host's proxy and transport
     settings."""
-    home = TARGET / "apt" / release.suite
+    home = TARGET / "apt" / release.name
     for folder in ("lists/partial", "cache/archives/partial"):
         (home / folder).mkdir(parents=True, exist_ok=True)
     (home / "status").touch()
@@ -186,6 +224,8 @@ def apt_options(release, address):
         "Dir::State::status": home / "status",
         "Dir::Cache": home / "cache",
         "APT::Sandbox::User": "root",
+        "APT::Architecture": release.architecture.name,
+        "APT::Architectures": release.architecture.name,
     }
     return [word for name, value in pairs.items() for word in ("-o", f"{name}={value}")]
 
@@ -202,10 +242,10 @@ def newest_kernel(release):
     packages of their own."""
     options = apt_options(release, mirror(release))
     run(["apt-get", *options, "update"])
-    first = needs(options, release.distribution.kernel)
+    first = needs(options, release.newest_kernel)
     images = [name for name in first if re.match(r"linux-image-\d", name)]
     if not images:
-        raise Failed(f"apt: {release.distribution.kernel} of {release.suite} names no kernel")
+        raise Failed(f"apt: {release.newest_kernel} of {release.suite} names no kernel")
     version = images[0].removeprefix("linux-image-")
     packages = images[:1]
     waiting = [*first, *needs(options, images[0])]
@@ -275,15 +315,17 @@ def tree(release, purpose):
         "server": SERVER_PACKAGES,
     }[purpose]
 
-    here = [name for name in dict.fromkeys(packages) if name not in release.lacks]
-    return bootstrap(f"{purpose}-tree-{release.suite}", release, here)
+    adds = release.adds if "dracut-core" in packages else ()
+    here = [name for name in dict.fromkeys([*packages, *adds]) if name not in release.lacks]
+    return bootstrap(f"{release.architecture.prefix}{purpose}-tree-{release.suite}", release, here)
 
 
 def bootstrap(name, release, packages):
     """A cached root tree of the suite with these packages."""
 
     def build(work):
-        argv = ["mmdebstrap", "--variant=minbase", f"--include={','.join(packages)}", "--mode=root", "--quiet"]
+        argv = [*emulated(release.architecture), "mmdebstrap", f"--architectures={release.architecture.name}", "--skip=check/qemu"]
+        argv += ["--variant=minbase", f"--include={','.join(packages)}", "--mode=root", "--quiet"]
         argv += [f"--dpkgopt=path-exclude={pattern}" for pattern in UNWANTED]
         argv += ["--aptopt=Apt::Install-Recommends \"false\""]
         # /bin, /lib, /sbin are links into /usr, as the installer of bullseye makes them, too.

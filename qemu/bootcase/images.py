@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from . import debian
+from .arch import AMD64
 from .paths import GUEST, PROJECT, QEMU_DIR, TARGET, Failed, cached, digest, remove, run
 
 IMAGE_STEPS = QEMU_DIR / "image"
@@ -57,13 +58,33 @@ class Flavour:
     script: str | None = None
 
 
-def binary():
-    """The program under test: IBBOOT, otherwise the last build of `make`."""
+def binary(architecture=AMD64):
+    """The program under test: IBBOOT, otherwise the last build of `make`; for another processor always
+    that of tests/aarch64."""
     target = Path(os.environ.get("CARGO_TARGET_DIR") or PROJECT / "target")
+    if architecture.target:
+        found = target / architecture.target / "release" / "ibboot"
+        if not found.is_file():
+            raise debian.NotHere(f"{found}: not built: run make build TARGET={architecture.target}")
+        return found
     found = Path(os.environ.get("IBBOOT") or target / "ibboot")
     if not found.is_file():
         raise Failed(f"{found}: not built: run make, or name a binary in IBBOOT")
     return found
+
+
+def require(architecture):
+    """The error is NotHere if this machine cannot build and emulate guests with the processor."""
+    binary(architecture)
+    if not architecture.emulator:
+        return
+    if not shutil.which(architecture.qemu):
+        raise debian.NotHere(f"{architecture.qemu} is not installed here (Debian's package {architecture.package})")
+    emulated = debian.emulated(architecture)
+    try:
+        run([*emulated, "true"])
+    except Failed as error:
+        raise debian.NotHere(f"no user namespace with binfmt_misc (Linux 6.7 or later): {error}") from error
 
 
 def dracut_arguments(release, flavour):
@@ -112,7 +133,7 @@ def guest_modules(flavour):
 def initramfs(release, flavour, site=None):
     """The path of an initramfs; `site` is a folder of modprobe.d files of a site."""
     kernel = debian.kernel(release)
-    program = binary()
+    program = binary(release.architecture)
     parts = [kernel.name, *dracut_arguments(release, flavour), flavour.drivers or "", IMAGE_STEPS / "initramfs.sh"]
     purpose = purpose_of(flavour)
     builder = debian.tree(release, purpose) if release.chroot_dracut or purpose != "builder" else None
@@ -148,7 +169,8 @@ def initramfs(release, flavour, site=None):
         (work / "conf").write_text(conf)
         (work / "arguments").write_text("".join(f"{word}\n" for word in dracut_arguments(release, flavour)))
         shutil.copy2(IMAGE_STEPS / "initramfs.sh", work)
-        argv = ["unshare", "--mount", "bash", work / "initramfs.sh", work, kernel]
+        # In a user namespace, /sys of the initial network namespace cannot be mounted.
+        argv = [*debian.emulated(release.architecture), "unshare", "--mount", "--net", "bash", work / "initramfs.sh", work, kernel]
         if builder:
             argv.append(builder)
         run(argv, log=TARGET / f"dracut-{name}.log", env=os.environ | environment)
@@ -188,7 +210,7 @@ def root(release, network=None):
     script that checks the boot; `network`, if given, runs in the image."""
     kernel = debian.kernel(release)
     tree = debian.tree(release, "network" if network else "root")
-    program = binary()
+    program = binary(release.architecture)
     modules = debian.module_files(kernel, ["rdma_rxe", "ib_umad", "rdma_ucm", "ib_uverbs", "virtio_net"])
     units = [GUEST / "root-run.sh", GUEST / "ibboot-test.service", GUEST / "ibboot-test.target"]
 
@@ -212,7 +234,7 @@ def root(release, network=None):
         run(["bash", IMAGE_STEPS / "root.sh", work, tree, kernel, *services], log=TARGET / f"{name}.log")
         remove(work / "add")
 
-    name = f"root-{release.suite}" + (f"-{network}" if network else "")
+    name = f"{release.architecture.prefix}root-{release.suite}" + (f"-{network}" if network else "")
     key = digest(kernel.name, tree.parent.name, program, *ROOT_UNITS, SYSUSERS, GUEST, IMAGE_STEPS / "root.sh", network or "")
     return cached(name, key, build) / "root.ext4"
 
@@ -224,10 +246,10 @@ def live(release):
     whole = root(release)
 
     def build(work):
-        argv = ["unshare", "--mount", "bash", IMAGE_STEPS / "live.sh", work, whole, tree]
+        argv = [*debian.emulated(release.architecture), "unshare", "--mount", "bash", IMAGE_STEPS / "live.sh", work, whole, tree]
         run(argv, log=TARGET / f"{name}.log")
 
-    name = f"live-{release.suite}"
+    name = f"{release.architecture.prefix}live-{release.suite}"
     key = digest(whole.parent.name, tree.parent.name, IMAGE_STEPS / "live.sh")
     return cached(name, key, build) / "live.ext4"
 

@@ -63,7 +63,7 @@ def given(kernel, initrd, append):
     return ["-kernel", str(kernel), "-initrd", str(initrd), "-append", append]
 
 
-def argv_of(start, root, memory, counted=True):
+def argv_of(architecture, start, root, memory, counted=True):
     """The arguments of every guest: a disk whose writes are discarded, and only the requested
     hardware.
 
@@ -71,12 +71,11 @@ def argv_of(start, root, memory, counted=True):
     the host's clock while the guest waits. The load of the host therefore changes neither the times
     nor the limits in the guest. KVM does not support this.
     """
-    argv = ["qemu-system-x86_64", "-no-user-config", "-nodefaults", "-machine", "q35", "-smp", "1"]
-    if os.environ.get("IBBOOT_KVM") == "1":
+    argv = [architecture.qemu, "-no-user-config", "-nodefaults", "-machine", architecture.machine, "-smp", "1"]
+    if os.environ.get("IBBOOT_KVM") == "1" and not architecture.emulator:
         argv += ["-accel", "kvm", "-cpu", "host"]
     else:
-        # With ERMS the kernel clears pages by "rep stosb", which is emulated byte by byte.
-        argv += ["-accel", "tcg", "-cpu", "max,-erms"]
+        argv += ["-accel", "tcg", "-cpu", architecture.cpu]
         argv += ["-icount", "shift=2,sleep=on"] if counted else []
     argv += ["-m", str(memory), "-display", "none", "-no-reboot", "-object", "rng-random,id=rng,filename=/dev/urandom"]
     argv += ["-device", "virtio-rng-pci,rng=rng"]
@@ -104,10 +103,10 @@ class Peer:
     """A second machine, at the other end of the first one's net0. It gets no input and sends no
     files."""
 
-    def __init__(self, folder, kernel, initrd, root, append):
+    def __init__(self, architecture, folder, kernel, initrd, root, append):
         # A stream of frames: QEMU's cable between two guests.
         self.plug, here = socket.socketpair()
-        argv = argv_of(given(kernel, initrd, append), root, PEER_MEMORY_MIB)
+        argv = argv_of(architecture, given(kernel, initrd, append), root, PEER_MEMORY_MIB)
         argv += ["-serial", f"file:{folder / 'peer.log'}", *card(0, f"socket,fd={here.fileno()}", "52:54:00:1b:b1:00")]
         (folder / "peer.argv").write_text("\n".join(argv) + "\n")
         self.process = subprocess.Popen(
@@ -134,14 +133,14 @@ class Peer:
 class Machine:
     """A running guest. Iterate over `lines(...)` until it ends or the time is over."""
 
-    def __init__(self, folder, start, root, nics, plug=None, netboot=None, counted=True, hcas=0):
+    def __init__(self, architecture, folder, start, root, nics, plug=None, netboot=None, counted=True, hcas=0):
         self.folder = folder
         self.qmp_log = open(folder / "qmp.log", "w")
         self.monitor = Monitor(self.qmp_log)
         fd = self.monitor.there.fileno()
-        argv = argv_of(start, root, MEMORY_MIB, counted)
+        argv = argv_of(architecture, start, root, MEMORY_MIB, counted)
         argv += ["-chardev", "stdio,id=console,signal=off", "-serial", "chardev:console"]
-        argv += ["-chardev", f"file,id=files,path={folder / 'files.tar'}", "-serial", "chardev:files"]
+        argv += ["-chardev", f"file,id=files,path={folder / 'files.tar'}", *architecture.files]
         argv += ["-chardev", f"socket,id=qmp,fd={fd}", "-mon", "chardev=qmp,mode=control"]
         argv += functions(hcas) if hcas else []
         for number in range(nics):

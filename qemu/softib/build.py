@@ -15,7 +15,7 @@ from bootcase import debian  # noqa: E402
 from bootcase.paths import PROJECT, Failed, cached, digest, run  # noqa: E402
 
 SOFTIB = PROJECT / "target" / "softib"
-RELEASES = debian.RELEASES
+RELEASES = {kernel: debian.RELEASES[kernel] for kernel in (*debian.BASE, *debian.OTHERS)}
 MODULE_SOURCES = ["*.c", "*.h", "Kbuild", "Makefile", "selftest/*.c", "selftest/Kbuild"]
 # perl or python3: W=1 runs kernel-doc on every file. Ubuntu's headers depend on no compiler.
 BUILDER_PACKAGES = ["make", "perl", "python3-minimal", "binutils", "gcc"]
