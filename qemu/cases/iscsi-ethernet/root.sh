@@ -1,0 +1,5 @@
+set -e
+[ ! -e /run/ibboot ]
+grep ' / ' /proc/mounts
+grep -q '^/dev/sda / ext4 ' /proc/mounts
+[ "$(cat /sys/class/scsi_host/host*/proc_name)" = iscsi_tcp ]
