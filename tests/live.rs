@@ -396,3 +396,78 @@ fn a_command_ends_at_its_limit_with_the_output_of_all_others_unchanged() {
         }
     });
 }
+
+/// Values of all interfaces by name, from the facts.
+fn links(facts: &Value) -> Vec<String> {
+    let netdevs = facts["netdevs"].as_array().unwrap().iter();
+    let lines = netdevs.map(|link| {
+        // Down: neither carrier nor a state below.
+        let carrier = link["carrier"].as_bool().unwrap_or_default();
+        format!(
+            "{} {} up={} carrier={carrier} {} mtu={} {}",
+            link["ifindex"],
+            link["ifname"],
+            link["up"],
+            link["operstate"],
+            link["mtu"],
+            link["address"],
+        )
+    });
+    sorted(lines.collect())
+}
+
+/// The same from ip(8).
+fn links_of_ip() -> Vec<String> {
+    let links = json("-j link show");
+    let lines = links.as_array().unwrap().iter().map(|link| {
+        let flags = link["flags"].as_array().unwrap();
+        let has = |flag: &str| flags.iter().any(|one| one == flag);
+        let state = link["operstate"].as_str().unwrap().to_lowercase();
+        format!(
+            "{} {} up={} carrier={} \"{state}\" mtu={} {}",
+            link["ifindex"],
+            link["ifname"],
+            has("UP"),
+            has("UP") && !has("NO-CARRIER"),
+            link["mtu"],
+            link["address"],
+        )
+    });
+    sorted(lines.collect())
+}
+
+#[test]
+fn all_links_are_seen_on_the_machine_and_in_its_copy() {
+    alone("links", || {
+        let mut batch = String::from("link set lo up\nlink add br0 type bridge\n");
+        for n in 0..200 {
+            writeln!(
+                batch,
+                "link add v{n} mtu {} type veth peer name p{n}",
+                1500 + n
+            )
+            .unwrap();
+            // Both up, one down (no carrier), both down.
+            for end in ["v", "p"].iter().take(n % 3) {
+                writeln!(batch, "link set {end}{n} up").unwrap();
+            }
+        }
+        ip("-batch -", &batch);
+        let same = || links(&facts(&[])) == links_of_ip();
+        // The kernel's link watch sets the operational state later.
+        let is_same = (0..50).any(|_| {
+            std::thread::sleep(std::time::Duration::from_millis(100));
+            same()
+        });
+        let found = facts(&[]);
+        assert!(is_same, "{:?}\n{:?}", links(&found), links_of_ip());
+        assert_eq!(links(&found).len(), 402);
+        assert_eq!(found["unread"], Value::Array(Vec::new()));
+        let copy = "/run/copy";
+        for again in [facts(&["--tree", copy]), facts(&["--root", copy])] {
+            assert_eq!(links(&again), links(&found));
+            let kinds = |facts: &Value| facts["netdevs"][0]["kind"].clone();
+            assert_eq!(kinds(&again), kinds(&found));
+        }
+    });
+}
