@@ -322,7 +322,7 @@ fn a_unit_that_systemd_cannot_start_ends_the_wait_at_the_next_turn() {
         shown ActiveState=activating; shown ActiveState=deactivating Result=exit-code
         shown ActiveState=inactive Job=42; shown Job=42 ActiveState=failed
         cat /dev/kmsg; emergency_shell() { :; }
-        shown Result=exit-code ExecMainStatus=226 LoadState=loaded ActiveState=failed ConditionResult=yes
+        shown Result=exit-code ExecMainStatus=226 LoadState=loaded ActiveState=failed Job= ConditionResult=yes
         cat /dev/kmsg; rm /run/ibboot/shell-left /dev/kmsg; mkdir -p /proc/self/fd
         shown ActiveState=inactive LoadState=bad-setting; ls /dev";
     for shell in SHELLS {
@@ -332,7 +332,7 @@ fn a_unit_that_systemd_cannot_start_ends_the_wait_at_the_next_turn() {
                 format!("ibboot.service does not run: {state}; see systemctl status ibboot.service")
             };
             let failed = reason(
-                "Result=exit-code ExecMainStatus=226 LoadState=loaded ActiveState=failed ConditionResult=yes",
+                "Result=exit-code ExecMainStatus=226 LoadState=loaded ActiveState=failed Job= ConditionResult=yes",
             );
             let wrong = reason("ActiveState=inactive LoadState=bad-setting");
             let expected = format!(

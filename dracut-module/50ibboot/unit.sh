@@ -10,7 +10,8 @@
 ibboot_unit=$(echo $(systemctl show -p ActiveState -p ConditionResult -p ExecMainStatus -p Job \
     -p LoadState -p Result ibboot.service))
 case " $ibboot_unit " in
-    *" Job="*) ;;
+    # A version of systemctl prints an empty property, another none.
+    *" Job="[0-9]*) ;;
     *" ActiveState=inactive "* | *" ActiveState=failed "*)
         # shellcheck disable=SC2034
         ibboot_ended="ibboot.service does not run: $ibboot_unit; see systemctl status ibboot.service"
