@@ -11,7 +11,7 @@ use std::{env, fs};
 use argh::{ArgsInfo, FlagInfoKind, SubCommandInfo};
 use ibboot::cli::{Arguments, GLOBAL, options};
 use ibboot::verify::checks::TABLE;
-use ibboot::verify::guide::{guide, needs, severity};
+use ibboot::verify::guide::{guide, needs, severity, wait};
 use kernel_cmdline::PARAMETERS;
 
 const INTRODUCTION: &str = "Each check that ibboot makes, in the order in which the checks are made. At the \
@@ -102,7 +102,7 @@ fn the_manual_page_of_the_checks_is_up_to_date() {
             roff(severity(row))
         )
         .unwrap();
-        for text in [guide.detail.to_owned(), needs(row)] {
+        for text in [guide.detail.to_owned(), needs(row), wait(row)] {
             if !text.is_empty() {
                 writeln!(out, ".PP\n{}", roff(&text)).unwrap();
             }
@@ -149,7 +149,7 @@ fn the_page_about_troubleshooting_is_up_to_date() {
             severity(row)
         )
         .unwrap();
-        for text in [guide.detail.to_owned(), needs(row)] {
+        for text in [guide.detail.to_owned(), needs(row), wait(row)] {
             if !text.is_empty() {
                 writeln!(out, "{text}\n").unwrap();
             }

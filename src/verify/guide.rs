@@ -73,7 +73,7 @@ pub fn severity(row: &Check) -> &'static str {
 }
 
 /// How long the boot usually waits for this check, as a sentence.
-fn wait(row: &Check) -> String {
+pub fn wait(row: &Check) -> String {
     let (seconds, words) = (row.awaits.usual_s(), row.awaits.words());
     // While `up` loads drivers, this time does not run.
     let since = match row.awaits {
@@ -99,12 +99,11 @@ fn check(row: &Check, terminal: &Terminal) -> String {
     let mut out = terminal.wrapped(&format!("{}: proves that {}.", row.name, row.why), 0);
     let message = format!("If not: \"{}\". {}", row.failure, severity(row));
     out.push_str(&terminal.wrapped(&message, 0));
-    for text in [guide.detail.to_owned(), needs(row)] {
+    for text in [guide.detail.to_owned(), needs(row), wait(row)] {
         if !text.is_empty() {
             out.push_str(&terminal.wrapped(&text, 0));
         }
     }
-    out.push_str(&terminal.wrapped(&wait(row), 0));
     out.push_str("\ncauses, the most frequent first:\n");
     for (number, cause) in (1..).zip(guide.causes) {
         out.push_str(&terminal.wrapped(&format!("{number}. {cause}"), 2));

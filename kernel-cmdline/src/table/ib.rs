@@ -155,7 +155,7 @@ pub(super) const GROUP: Group = Group {
             default: "any rate",
             help: "A port slower than GBPS gigabits per second is not verified. Decimals are allowed: 2.5 is the \
                    slowest rate of InfiniBand. May be given several times; the last one that matches a port applies. \
-                   Without a rate, ibboot warns of a port that is slower than the other ports of the same model of \
+                   A SELECTOR that means no port of the machine is a wrong argument for check. Without a rate, ibboot warns of a port that is slower than the other ports of the same model of \
                    card in its subnet.",
             example: "rd.ib.rate=mlx5_0:1=100",
             origin: Origin::Ibboot,
@@ -207,8 +207,9 @@ pub(super) const GROUP: Group = Group {
                    networkd: NetworkManager or systemd-networkd, which gets a profile with the mode, the MTU, the \
                    addresses and the gateway; the other one leaves the interfaces alone. none: ibboot configures \
                    neither of them.\n\n\
-                   The configuration is in files below /run until the next boot. In the initramfs both always leave \
-                   all InfiniBand interfaces alone as soon as the command line requests ibboot.",
+                   The configuration is in files below /run until the next boot. In the initramfs both leave \
+                   the InfiniBand interfaces alone if the command line requests one of them, except an interface \
+                   whose ip= is left to them.",
             example: "rd.ib.handover=nm",
             origin: Origin::Ibboot,
             effect: Effect::CarriedOut,
