@@ -31,9 +31,9 @@ TARGET := $(MACHINE)-unknown-linux-$(if $(wildcard $(SYSROOT)/lib/rustlib/$(MACH
 PROGRAM = $(OUT)/ibboot
 endif
 PREFIX ?= /usr
-# Distributions differ in where dracut and systemd look; both of these follow PREFIX.
 SBINDIR ?= $(PREFIX)/sbin
-DRACUTDIR ?= $(PREFIX)/lib/dracut/modules.d
+# dracut and systemd look in one place, whatever PREFIX is; distributions differ in the place.
+DRACUTDIR ?= /usr/lib/dracut/modules.d
 UNITDIR ?= /lib/systemd/system
 SYSUSERSDIR ?= $(PREFIX)/lib/sysusers.d
 MANDIR ?= $(PREFIX)/share/man
@@ -96,6 +96,8 @@ install:
 	install -m 755 dracut-module/50ibboot/*.sh $(DESTDIR)$(DRACUTDIR)/50ibboot/
 	install -m 644 $(filter-out %.sh,$(wildcard dracut-module/50ibboot/*)) $(DESTDIR)$(DRACUTDIR)/50ibboot/
 	install -D -m 644 -t $(DESTDIR)$(UNITDIR) dracut-module/*.service dracut-module/*.timer
+	sed -i 's|/usr/sbin/ibboot|$(SBINDIR)/ibboot|' $(DESTDIR)$(UNITDIR)/ibboot-check.service $(DESTDIR)$(UNITDIR)/ibboot-lease.service
+	sed -i 's|:-/usr/sbin/ibboot|:-$(SBINDIR)/ibboot|' $(DESTDIR)$(DRACUTDIR)/50ibboot/module-setup.sh
 	install -D -m 644 dracut-module/ibboot.sysusers $(DESTDIR)$(SYSUSERSDIR)/ibboot.conf
 	install -D -m 644 -t $(DESTDIR)$(MANDIR)/man5 man/*.5
 	install -D -m 644 -t $(DESTDIR)$(MANDIR)/man7 man/*.7
@@ -103,7 +105,9 @@ install:
 	install -D -m 644 completions/ibboot.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/ibboot
 	install -D -m 644 completions/_ibboot $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_ibboot
 	install -D -m 644 completions/ibboot.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/ibboot.fish
-	install -D -m 644 -t $(DESTDIR)$(DOCDIR) README.md CHANGELOG.md LICENSE-MIT LICENSE-APACHE kernel-cmdline/REFERENCE.md
+	install -D -m 644 -t $(DESTDIR)$(DOCDIR) README.md ARCHITECTURE.md CHANGELOG.md CONTRIBUTING.md SECURITY.md LICENSE LICENSE-MIT LICENSE-APACHE
+	install -D -m 644 -t $(DESTDIR)$(DOCDIR)/kernel-cmdline kernel-cmdline/REFERENCE.md
+	cd kernel-cmdline && find examples -type f -exec install -D -m 644 {} $(abspath $(or $(DESTDIR),/))$(DOCDIR)/kernel-cmdline/{} \;
 	install -D -m 644 -t $(DESTDIR)$(DOCDIR)/docs docs/*.md
 	install -D -m 644 -t $(DESTDIR)$(DOCDIR)/docs/guides docs/guides/*.md
 	install -D -m 644 -t $(DESTDIR)$(DOCDIR)/docs/img docs/img/*.svg
@@ -118,7 +122,8 @@ DIST = target/dist
 
 dist: build sources
 	[ "$$(git status --porcelain --untracked-files=no)" = "" ] || echo "dist: the source archive is the last commit, without your changes" >&2
-	$(MAKE) install DESTDIR=$(DIST)/$(BINARY)
+	# /lib may be a link to /usr/lib: the archive must not replace the link.
+	$(MAKE) install DESTDIR=$(DIST)/$(BINARY) UNITDIR=/usr/lib/systemd/system
 	$(MAKE) --silent licences > $(DIST)/$(BINARY)$(DOCDIR)/LICENSE.dependencies
 	$(TAR) -C $(DIST) -cf - $(BINARY) | gzip -9n > $(DIST)/$(BINARY).tar.gz
 	rm -r $(DIST)/$(BINARY)

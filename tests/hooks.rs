@@ -290,7 +290,8 @@ fn the_switch_to_the_real_root_waits_for_no_loader() {
         "mkdir -p /proc/sys/kernel; echo 6.1.0 > /proc/sys/kernel/osrelease
         cmdline rd.ib=1; source_hook cmdline
         DRACUT_SYSTEMD=1; systemctl() { echo \"systemctl $*\"; }; source_hook cleanup",
-        "systemctl stop ibboot.service\nsystemctl --no-block stop ibboot-loader@*.service\n",
+        "systemctl stop ibboot.service\nsystemctl reset-failed ibboot.service\n\
+         systemctl --no-block stop ibboot-loader@*.service\n",
     );
 }
 

@@ -12,6 +12,8 @@ fi
 
 if [ -n "$DRACUT_SYSTEMD" ]; then
     systemctl stop ibboot.service
+    # Of a unit that failed, systemd would carry the state into the real root.
+    systemctl reset-failed ibboot.service 2> /dev/null
     # The loader ends with it. One that the kernel holds is not waited for.
     systemctl --no-block stop 'ibboot-loader@*.service'
 elif [ -e /run/ibboot/up.pid ]; then
