@@ -2,7 +2,7 @@
 //! IP addresses with their prefix length, and routes.
 
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
@@ -14,6 +14,20 @@ pub struct Address {
     pub address: IpAddr,
     /// Prefix length in bits.
     pub prefix: u8,
+}
+
+impl Route {
+    /// The default route through a gateway.
+    pub fn default_through(gateway: IpAddr) -> Route {
+        let address = match gateway {
+            IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+            IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+        };
+        Route {
+            network: Address { address, prefix: 0 },
+            gateway: Some(gateway),
+        }
+    }
 }
 
 impl Address {

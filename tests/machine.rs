@@ -94,6 +94,43 @@ fn in_empty_network(name: &str, test: impl AsyncFnOnce(Net) + Send + 'static) {
 }
 
 #[test]
+fn a_second_default_route_is_appended() {
+    in_empty_network("two-gateways", async |net: Net| {
+        for (name, peer, subnet) in [("near0", "far0", 0), ("near1", "far1", 1)] {
+            ip(&format!("link add {name} type veth peer name {peer}"));
+            ip(&format!("link set {peer} up"));
+            ip(&format!("link set {name} up"));
+            ip(&format!("address add 10.{subnet}.0.2/24 dev {name}"));
+            ip(&format!("address add fd00:{subnet}::2/64 dev {name} nodad"));
+        }
+        let indexes = ["near0", "near1"].map(index_of);
+        for gateways in [["10.0.0.1", "10.1.0.1"], ["fd00:0::1", "fd00:1::1"]] {
+            let gateways = gateways.map(|gateway| gateway.parse::<IpAddr>().ok());
+            net.add_route(indexes[0], None, gateways[0]).await.unwrap();
+            // The second call finds the same route.
+            for _ in 0..2 {
+                net.append_route(indexes[1], None, gateways[1])
+                    .await
+                    .unwrap();
+            }
+        }
+        let lines = |family: &str| ip(&format!("{family} -oneline route show default"));
+        let (v4, v6) = (lines("-4"), lines("-6"));
+        let at = |text: &str, route: &str| text.find(route).unwrap_or_else(|| panic!("{text}"));
+        assert!(at(&v4, "via 10.0.0.1 dev near0") < at(&v4, "via 10.1.0.1 dev near1"));
+        assert!(at(&v6, "via fd00::1 dev near0") < at(&v6, "via fd00:1::1 dev near1"));
+        assert_eq!(
+            v4.matches("via").count() + v6.matches("via").count(),
+            4,
+            "{v4}{v6}"
+        );
+        let gateway = "10.1.0.1".parse().ok();
+        net.delete_route(indexes[1], None, gateway).await.unwrap();
+        assert_eq!(lines("-4").matches("via").count(), 1);
+    });
+}
+
+#[test]
 fn a_link_is_set_up_addressed_and_renamed_as_ip_shows_it() {
     in_empty_network("rtnetlink", async |net: Net| {
         ip("link add near type veth peer name far");

@@ -32,7 +32,8 @@ const CHECK: Duration = Duration::from_secs(3);
 /// What `check --sm` spends on a port without trouble: 3 s, and another with a global route header.
 const CONTACT: Duration = Duration::from_secs(5);
 /// The default partition: every port is a member of it, full or limited.
-const DEFAULT_PKEYS: [u16; 2] = [0xffff, 0x7fff];
+const FULL_DEFAULT: u16 = 0xffff;
+const LIMITED_DEFAULT: u16 = 0x7fff;
 
 /// Asks once about every interface in this trouble, with `sm` for every other port too, all ports
 /// side by side, for `check`. An interface about which nothing is answered in 3 s is left out.
@@ -201,18 +202,24 @@ fn broadcast_group(root: &Root, interface: &str) -> Result<Ipv6Addr, String> {
     group.ok_or_else(|| format!("{path}: {text:?} is no IPoIB address"))
 }
 
-/// Where in the port's table the default partition stands, the full membership preferred.
+/// Where in the port's table the default partition stands, the full membership preferred. Each slot
+/// is a query of the firmware, which may hang for a minute: the search ends at the first full
+/// membership and at the first slot that cannot be read.
 fn default_pkey_index(root: &Root, port: &str) -> Option<u16> {
-    let slots = root.list(&format!("{port}/pkeys")).ok()?;
-    let pkey = |slot: &String| parse::pkey(&root.text(&format!("{port}/pkeys/{slot}")).ok()?).ok();
-    let table: Vec<(u16, u16)> = slots
-        .iter()
-        .filter_map(|slot| Some((slot.parse().ok()?, pkey(slot)?)))
-        .collect();
-    DEFAULT_PKEYS.iter().find_map(|default| {
-        let found = table.iter().find(|(_, pkey)| pkey == default);
-        found.map(|(index, _)| *index)
-    })
+    let names = root.list(&format!("{port}/pkeys")).ok()?;
+    let mut slots: Vec<u16> = names.iter().filter_map(|name| name.parse().ok()).collect();
+    slots.sort_unstable();
+    let pkey = |slot: u16| {
+        let text = root.text(&format!("{port}/pkeys/{slot}")).ok()?;
+        parse::pkey(&text).ok()
+    };
+    let mut table = slots.iter().map_while(|slot| Some((*slot, pkey(*slot)?)));
+    let mut limited = None;
+    let full = table.find(|(slot, pkey)| {
+        limited = limited.or((*pkey == LIMITED_DEFAULT).then_some(*slot));
+        *pkey == FULL_DEFAULT
+    });
+    full.map(|(slot, _)| slot).or(limited)
 }
 
 /// From the first question to the result.
@@ -297,5 +304,11 @@ mod tests {
         assert_eq!(default_pkey_index(&root, "port"), Some(10));
         set(12, "0xffff");
         assert_eq!(default_pkey_index(&root, "port"), Some(12));
+        // A slot that cannot be read: the firmware may hang, and no further slot is read.
+        set(11, "garbled");
+        assert_eq!(default_pkey_index(&root, "port"), Some(10));
+        // Nothing is read behind a full membership.
+        set(2, "0xffff");
+        assert_eq!(default_pkey_index(&root, "port"), Some(2));
     }
 }

@@ -54,7 +54,16 @@ async fn connect(server: Server) -> io::Result<Answer> {
     loop {
         match next(&cm).await? {
             Next::ResolveRoute => cm.get_ref().resolve_route(RESOLVE_MS)?,
-            Next::Connect => cm.get_ref().connect()?,
+            Next::Connect => match cm.get_ref().connect() {
+                Err(e) if e.raw_os_error() == Some(libc::EINVAL) => {
+                    let (node_guid, port) = cm.get_ref().way()?;
+                    return Ok(Answer::Resolved {
+                        node_guid: Guid(node_guid),
+                        port,
+                    });
+                }
+                sent => sent?,
+            },
             Next::Reached => {
                 let (node_guid, port) = cm.get_ref().way()?;
                 return Ok(Answer::Reached {

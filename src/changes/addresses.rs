@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! PURE: addresses, routes and gateways of an interface with carrier.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr};
 
-use super::{Claim, Draft, Need, Setting, What};
+use super::{Change, Claim, Draft, Need, Rival, Setting, What};
 use crate::facts::{AddressState, Netdev};
+use crate::hardware::HardwareType;
 use crate::inet::{Address, Route};
 use crate::wish::ipoib::IpoibWish;
 
@@ -36,18 +37,44 @@ impl Draft<'_> {
         }
         let is_missing = |gateway: &&IpAddr| !netdev.gateways.contains(gateway);
         let routes = wish.routes.iter().filter(|route| !netdev.has_route(route));
-        let gateways = wish.gateways.iter().filter(is_missing).map(default_route);
+        let gateways = wish.gateways.iter().filter(is_missing);
+        let gateways = gateways.copied().map(Route::default_through);
         for route in routes.copied().chain(gateways) {
-            self.set(netdev, Setting::AddRoute(route));
+            self.on(netdev, Need::Requested, self.add_route(netdev, route));
         }
         let suggested = &wish.suggested;
         let routes = suggested.routes.iter();
         let routes = routes.filter(|route| !netdev.has_route(route));
         let gateway = suggested.gateway.iter().filter(is_missing);
-        for route in routes.copied().chain(gateway.map(default_route)) {
+        let gateway = gateway.copied().map(Route::default_through);
+        for route in routes.copied().chain(gateway) {
             let need = Need::Suggested(suggested.by);
-            self.on(netdev, need, What::Set(Setting::AddRoute(route)));
+            self.on(netdev, need, self.add_route(netdev, route));
         }
+    }
+
+    /// The change that adds a route. Two InfiniBand interfaces may have a route to the same network, as
+    /// two rails have a gateway each; the route of any other interface is replaced.
+    fn add_route(&self, netdev: &Netdev, route: Route) -> What {
+        let is_rival = |other: &Netdev| {
+            other.ifindex != netdev.ifindex
+                && other.hardware_type == Some(HardwareType::InfiniBand)
+                && other.leads_to(&route)
+        };
+        let is_to_come = |change: &Change| match &change.what {
+            What::Set(Setting::AddRoute(other, _)) => {
+                Some(change.index) != netdev.ifindex && other.network == route.network
+            }
+            _ => false,
+        };
+        let is_kept =
+            self.facts.netdevs.iter().any(is_rival) || self.changes.iter().any(is_to_come);
+        let rival = if is_kept {
+            Rival::Kept
+        } else {
+            Rival::Replaced
+        };
+        What::Set(Setting::AddRoute(route, rival))
     }
 
     /// Adds the change for an address, depending on the result of the ARP probe.
@@ -62,17 +89,5 @@ impl Draft<'_> {
             None => return,
         };
         self.on(netdev, Need::Requested, what);
-    }
-}
-
-/// The default route through a gateway.
-fn default_route(gateway: &IpAddr) -> Route {
-    let address = match gateway {
-        IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
-        IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
-    };
-    Route {
-        network: Address { address, prefix: 0 },
-        gateway: Some(*gateway),
     }
 }

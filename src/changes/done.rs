@@ -44,7 +44,7 @@ impl Done {
                 self.renames.get(&change.index).copied().unwrap_or(0) < RENAMES
             }
             What::Set(Setting::Mtu(bytes)) => !self.mtus.contains(&(change.index, *bytes)),
-            What::Set(Setting::AddRoute(route)) => {
+            What::Set(Setting::AddRoute(route, _)) => {
                 let is_suggested = matches!(change.need, Need::Suggested(_));
                 !(is_suggested && self.routes.contains(&key(change.index, route)))
             }

@@ -30,7 +30,7 @@ pub use devices::{CardPort, adopt};
 pub use done::Done;
 pub use expected::{Bond, Expected, Interface};
 pub use ground::{Claim, Ground};
-pub use setting::{Setting, route_text};
+pub use setting::{Rival, Setting, route_text};
 
 /// One change of one object.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -11,6 +11,16 @@ use crate::system::net::Net;
 use crate::wish::bond::MODE;
 use crate::wish::ipoib::Mode;
 
+/// What becomes of a route of another interface to the same network: the kernel has one route to a
+/// network with the same metric, unless a second one is appended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rival {
+    /// Replaced.
+    Replaced,
+    /// Kept, and used before this one; over IPv6 both are used.
+    Kept,
+}
+
 /// A setting of a network interface.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Setting {
@@ -51,7 +61,7 @@ pub enum Setting {
     AddAddress(Address, Option<IpAddr>),
     RemoveAddress(Address),
     /// Add a route; a route to 0.0.0.0/0 or ::/0 through a gateway is a default gateway.
-    AddRoute(Route),
+    AddRoute(Route, Rival),
     RemoveRoute(Route),
 }
 
@@ -73,7 +83,7 @@ impl fmt::Display for Setting {
                 write!(f, "set address {address}, peer {peer}")
             }
             Setting::RemoveAddress(address) => write!(f, "remove address {address}"),
-            Setting::AddRoute(route) => write!(f, "set {}", route_text(route)),
+            Setting::AddRoute(route, _) => write!(f, "set {}", route_text(route)),
             Setting::RemoveRoute(route) => write!(f, "remove {}", route_text(route)),
         }
     }
@@ -143,7 +153,12 @@ impl Setting {
                 net.delete_address(index, own.address, Some(own.prefix))
                     .await
             }
-            Setting::AddRoute(route) => net.add_route(index, network(route), route.gateway).await,
+            Setting::AddRoute(route, Rival::Replaced) => {
+                net.add_route(index, network(route), route.gateway).await
+            }
+            Setting::AddRoute(route, Rival::Kept) => {
+                net.append_route(index, network(route), route.gateway).await
+            }
             Setting::RemoveRoute(route) => {
                 net.delete_route(index, network(route), route.gateway).await
             }
@@ -165,7 +180,7 @@ impl Setting {
             }
             Setting::Mtu(bytes) => error(format!("MTU {bytes} is refused")),
             Setting::AddAddress(address, _) => error(format!("address {address} cannot be set")),
-            Setting::AddRoute(route) => error(format!("{} cannot be set", route_text(route))),
+            Setting::AddRoute(route, _) => error(format!("{} cannot be set", route_text(route))),
             other => error(format!("cannot {other}")),
         }
     }

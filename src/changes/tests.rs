@@ -8,6 +8,7 @@ use kernel_cmdline::PortType;
 
 use super::*;
 use crate::facts::{AddressState, FoundAddress};
+use crate::hardware::HardwareType;
 use crate::plan::{Inventory, Plan, plan};
 use crate::request::Request;
 use crate::system::root::Root;
@@ -266,7 +267,7 @@ fn granted_values_are_set_and_suggested_values_are_tried() {
     );
     for change in &changes {
         done.record(change);
-        if let What::Set(Setting::AddRoute(route)) = &change.what {
+        if let What::Set(Setting::AddRoute(route, _)) = &change.what {
             done.record_route(4, route);
         }
     }
@@ -353,4 +354,32 @@ fn a_mode_is_set_only_if_it_differs() {
     assert_eq!(next(&machine), ["ib0: set mode connected"]);
     machine.netdev("ib0").ipoib.as_mut().unwrap().mode = Some(Mode::Connected);
     assert_eq!(next(&machine), none());
+}
+
+#[test]
+fn two_rails_have_a_default_route_each() {
+    let ips = "ip=10.0.0.2::10.0.0.1:24::ib0:none ip=10.1.0.2::10.1.0.1:24::ib1:none";
+    let mut machine = Machine::new("connectx6-hdr", &format!("{IB} {ips}"));
+    for name in ["ib0", "ib1"] {
+        machine.netdev(name).gateways.clear();
+    }
+    let routes = |machine: &Machine| -> Vec<(String, Rival)> {
+        let changes = machine.with(&Done::default(), |_, _| {});
+        let route = |change: &Change| match change.what {
+            What::Set(Setting::AddRoute(_, rival)) => Some((change.object.clone(), rival)),
+            _ => None,
+        };
+        changes.iter().filter_map(route).collect()
+    };
+    let on = |name: &str, rival| (name.to_owned(), rival);
+    assert_eq!(
+        routes(&machine),
+        [on("ib0", Rival::Replaced), on("ib1", Rival::Kept)]
+    );
+    machine.netdev("ib1").gateways = vec!["10.1.0.1".parse().unwrap()];
+    assert_eq!(routes(&machine), [on("ib0", Rival::Kept)]);
+    // What another program set up on Ethernet gives way.
+    machine.netdev("ib1").hardware_type = Some(HardwareType::Ethernet);
+    machine.netdev("ib1").gateways = vec!["10.9.0.1".parse().unwrap()];
+    assert_eq!(routes(&machine).first(), Some(&on("ib0", Rival::Replaced)));
 }

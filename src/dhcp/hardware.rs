@@ -20,6 +20,16 @@ pub struct Hardware {
 }
 
 impl Hardware {
+    /// Reads the values of the interface with this name and index. An error if another interface has
+    /// the name by now.
+    pub fn of(root: &Root, name: &str, index: Option<u32>) -> io::Result<Hardware> {
+        let hardware = Hardware::read(root, name)?;
+        match index == Some(hardware.index) {
+            true => Ok(hardware),
+            false => Err(io::Error::other("another interface has this name now")),
+        }
+    }
+
     /// Reads the values from sysfs.
     pub fn read(root: &Root, name: &str) -> io::Result<Hardware> {
         let text = |file: &str| root.text(&format!("/sys/class/net/{name}/{file}"));
@@ -43,4 +53,31 @@ pub fn own_addresses(root: &Root) -> Vec<Vec<u8>> {
     let address = |name: &String| root.text(&format!("{NET}/{name}/address")).ok();
     let all = names.iter().filter_map(address);
     all.filter_map(|text| unhex(&text)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_of_another_interface_is_refused() {
+        let tree = tempfile::tempdir().unwrap();
+        let directory = tree.path().join("sys/class/net/ib0");
+        std::fs::create_dir_all(&directory).unwrap();
+        let values = [
+            ("ifindex", "7"),
+            ("type", "32"),
+            ("address", "80:00:00:02"),
+            ("broadcast", "00:ff:ff:ff"),
+        ];
+        for (file, value) in values {
+            std::fs::write(directory.join(file), format!("{value}\n")).unwrap();
+        }
+        let root = Root::new(tree.path());
+        assert_eq!(Hardware::of(&root, "ib0", Some(7)).unwrap().index, 7);
+        for index in [Some(4), None] {
+            let error = Hardware::of(&root, "ib0", index).unwrap_err();
+            assert_eq!(error.to_string(), "another interface has this name now");
+        }
+    }
 }

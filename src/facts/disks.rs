@@ -30,13 +30,28 @@ pub struct DiskPath {
 }
 
 /// The paths to the disk with this device number (`8:1`) or source (`/dev/sda1`): a file system
-/// over several devices has its own number, which is not the number of a disk.
+/// over several devices (btrfs) has its own number, which is not the number of a disk.
 pub(super) fn of(look: &mut Look<'_>, number: &str, source: &str) -> Vec<DiskPath> {
-    let place = match source.strip_prefix("/dev/") {
-        Some(name) if number.starts_with("0:") && !name.contains('/') => {
-            format!("/sys/class/block/{name}")
-        }
-        _ => format!("/sys/dev/block/{number}"),
+    const BLOCK: &str = "/sys/class/block";
+    let device = source.strip_prefix("/dev/");
+    let place = match device.filter(|_| number.starts_with("0:")) {
+        Some(name) => match name.strip_prefix("mapper/") {
+            None => format!("{BLOCK}/{name}"),
+            // A device of the device mapper has its name in a file (drivers/md/dm-sysfs.c).
+            Some(mapped) => {
+                let mut devices = look.list(BLOCK).into_iter();
+                let is_it = |device: &String| {
+                    device.starts_with("dm-")
+                        && look.text(&format!("{BLOCK}/{device}/dm/name")).as_deref()
+                            == Some(mapped)
+                };
+                match devices.find(is_it) {
+                    Some(device) => format!("{BLOCK}/{device}"),
+                    None => return Vec::new(),
+                }
+            }
+        },
+        None => format!("/sys/dev/block/{number}"),
     };
     let mut found = Vec::new();
     below(look, &place, LAYERS_MAX, &mut found);

@@ -261,7 +261,7 @@ pub fn functions(
         let mut models = models.iter();
         let model =
             models.find(|(model, ..)| (model.vendor, model.device) == (id.vendor, id.device));
-        let by_id = drivers::by_pci_id(id.vendor, id.device);
+        let by_id = id.driver();
         if id.is_rdma() || by_id.is_some() || model.is_some() {
             let driver = by_id.or_else(|| model?.1.as_deref());
             let sibling = model.map(|(.., device)| *device);

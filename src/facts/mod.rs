@@ -9,7 +9,7 @@ mod disks;
 pub mod functions;
 pub mod granted;
 pub mod lasting;
-mod links;
+pub mod links;
 mod memory;
 pub mod pcie;
 pub mod reader;
@@ -265,6 +265,9 @@ pub struct Netdev {
     /// Other routes through the interface; routes to its own addresses are left out.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub routes: Vec<Route>,
+    /// Metrics of the routes, default routes included; a route without an entry has metric 0.
+    #[serde(skip)]
+    pub metrics: Vec<(Route, u32)>,
     /// Requested addresses that another host on the link has, as text.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub taken: Vec<String>,

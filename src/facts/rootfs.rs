@@ -56,7 +56,8 @@ fn mount_at_root(line: &str) -> Option<(&str, RootMount)> {
         transport: option("proto").filter(|_| nfs).map(str::to_owned),
         server: option("addr")
             .filter(|_| nfs)
-            .and_then(|addr| addr.parse().ok()),
+            // A link-local address has a scope: fe80::1%ib0.
+            .and_then(|addr| addr.split('%').next()?.parse().ok()),
         paths: Vec::new(),
     };
     Some((number, mount))

@@ -2,6 +2,7 @@
 //! Routes. Source on a running machine: rtnetlink; in a saved tree: /proc/net/route and
 //! /proc/net/ipv6_route.
 
+use std::cmp::Reverse;
 use std::net::IpAddr;
 
 use super::links::Links;
@@ -15,10 +16,38 @@ const REJECT: u32 = 0x200;
 const LOCAL: u32 = 0x8000_0000;
 
 impl Netdev {
-    fn add_route(&mut self, route: Route) {
+    fn add_route(&mut self, route: Route, metric: u32) {
+        if metric != 0 {
+            self.metrics.push((route, metric));
+        }
         match route.gateway {
             Some(gateway) if route.network.prefix == 0 => self.gateways.push(gateway),
             _ => self.routes.push(route),
+        }
+    }
+
+    /// The best route of the interface to an address: the length of its prefix, and its metric. The
+    /// longest prefix counts, then the lowest metric.
+    pub fn way_to(&self, to: IpAddr) -> Option<(u8, Reverse<u32>)> {
+        let defaults = self.gateways.iter().copied().map(Route::default_through);
+        let routes = self.routes.iter().copied().chain(defaults);
+        let ways = routes.filter(|route| route.network.reaches(to));
+        let rank = |route: Route| (route.network.prefix, Reverse(self.metric(&route)));
+        ways.map(rank).max()
+    }
+
+    fn metric(&self, route: &Route) -> u32 {
+        let mut metrics = self.metrics.iter();
+        let found = metrics.find(|(of, _)| of == route);
+        found.map_or(0, |(_, metric)| *metric)
+    }
+
+    /// Whether a route of the interface leads to the network of this one.
+    pub fn leads_to(&self, route: &Route) -> bool {
+        let is_default = |gateway: &IpAddr| gateway.is_ipv6() == route.network.address.is_ipv6();
+        match route.network.prefix {
+            0 => self.gateways.iter().any(is_default),
+            _ => self.routes.iter().any(|own| own.network == route.network),
         }
     }
 
@@ -39,6 +68,7 @@ pub const V6: &str = "/proc/net/ipv6_route";
 struct Line<'a> {
     ifname: &'a str,
     route: Route,
+    metric: u32,
 }
 
 /// Adds the routes to their interfaces.
@@ -53,7 +83,7 @@ pub(super) fn add(netdevs: &mut [Netdev], look: &mut Look<'_>, links: &mut Links
             for through in routes {
                 let index = Some(through.index);
                 if let Some(netdev) = netdevs.iter_mut().find(|n| n.ifindex == index) {
-                    netdev.add_route(through.route);
+                    netdev.add_route(through.route, through.metric);
                 }
             }
         }
@@ -73,7 +103,7 @@ fn add_saved(netdevs: &mut [Netdev], look: &mut Look<'_>) {
         match line {
             Some(Some(line)) => {
                 if let Some(netdev) = netdevs.iter_mut().find(|n| n.ifname == line.ifname) {
-                    netdev.add_route(line.route);
+                    netdev.add_route(line.route, line.metric);
                 }
             }
             Some(None) => {}
@@ -86,7 +116,7 @@ fn add_saved(netdevs: &mut [Netdev], look: &mut Look<'_>) {
 /// fib_route_seq_show). `None`: not such a line; `Some(None)`: a route that is down or rejects.
 fn of_v4(line: &str) -> Option<Option<Line<'_>>> {
     let fields: Vec<&str> = line.split_ascii_whitespace().collect();
-    let [ifname, network, gateway, flags, _, _, _, mask, ..] = fields.as_slice() else {
+    let [ifname, network, gateway, flags, _, _, metric, mask, ..] = fields.as_slice() else {
         return None;
     };
     let word = |text: &str| u32::from_str_radix(text, 16).ok();
@@ -97,21 +127,25 @@ fn of_v4(line: &str) -> Option<Option<Line<'_>>> {
         prefix: u8::try_from(word(mask)?.count_ones()).ok()?,
     };
     let gateway = Some(address(gateway)?).filter(|gateway| !gateway.is_unspecified());
-    let route = Route { network, gateway };
+    let line = Line {
+        ifname,
+        route: Route { network, gateway },
+        metric: metric.parse().ok()?,
+    };
     let leads = flags & UP != 0 && flags & REJECT == 0;
-    Some(leads.then_some(Line { ifname, route }))
+    Some(leads.then_some(line))
 }
 
 /// Parses a line of hexadecimal numbers (net/ipv6/route.c, rt6_info_route); a route without an
 /// interface, such as a reject route, may lack the name. The result is as for [`of_v4`].
 fn of_v6(line: &str) -> Option<Option<Line<'_>>> {
     let fields: Vec<&str> = line.split_ascii_whitespace().collect();
-    let (network, length, gateway, flags, ifname) = match fields.as_slice() {
-        [network, length, _, _, gateway, _, _, _, flags, ifname] => {
-            (network, length, gateway, flags, *ifname)
-        }
-        [network, length, _, _, gateway, _, _, _, flags] => (network, length, gateway, flags, ""),
-        _ => return None,
+    let (fields, ifname) = match fields.as_slice() {
+        [fields @ .., ifname] if fields.len() == 9 => (fields, *ifname),
+        fields => (fields, ""),
+    };
+    let [network, length, _, _, gateway, metric, _, _, flags] = fields else {
+        return None;
     };
     let address = |text: &str| {
         let word = u128::from_str_radix(text, 16).ok()?;
@@ -123,9 +157,13 @@ fn of_v6(line: &str) -> Option<Option<Line<'_>>> {
         prefix: u8::from_str_radix(length, 16).ok()?,
     };
     let gateway = Some(address(gateway)?).filter(|gateway| !gateway.is_unspecified());
-    let route = Route { network, gateway };
+    let line = Line {
+        ifname,
+        route: Route { network, gateway },
+        metric: u32::from_str_radix(metric, 16).ok()?,
+    };
     let leads = flags & UP != 0 && flags & (REJECT | LOCAL) == 0;
-    Some(leads.then_some(Line { ifname, route }))
+    Some(leads.then_some(line))
 }
 
 #[cfg(test)]
@@ -135,11 +173,12 @@ mod tests {
 
     #[test]
     fn lines_of_the_kernel_are_read() {
-        let v4 = "ib0\t0009000A\t0100000A\t0003\t0\t0\t0\t00FFFFFF\t0\t0\t0";
+        let v4 = "ib0\t0009000A\t0100000A\t0003\t0\t0\t150\t00FFFFFF\t0\t0\t0";
         if cfg!(target_endian = "little") {
             let line = of_v4(v4).unwrap().unwrap();
             let route = "10.0.9.0/24 via 10.0.0.1".to_owned();
             assert_eq!((line.ifname, line.route.to_string()), ("ib0", route));
+            assert_eq!(line.metric, 150);
             assert!(of_v4(&v4.replace("0003", "0203")).unwrap().is_none());
         }
         let v6 = "fd000000000000000000000000000000 40 00000000000000000000000000000000 00 \
@@ -147,6 +186,7 @@ mod tests {
         let line = of_v6(v6).unwrap().unwrap();
         let route = "fd00::/64 via fe80::1".to_owned();
         assert_eq!((line.ifname, line.route.to_string()), ("ib0", route));
+        assert_eq!(line.metric, 1024);
         for other in ["80000003", "00200200"] {
             let rejects = v6.replace("00000003 ", &format!("{other} "));
             assert!(of_v6(&rejects).unwrap().is_none());

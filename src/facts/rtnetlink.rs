@@ -40,6 +40,8 @@ pub(super) struct Through {
     pub index: u32,
     /// Destination and gateway.
     pub route: Route,
+    /// Metric (RTA_PRIORITY); the lowest one counts.
+    pub metric: u32,
 }
 
 /// A network interface, as far as rtnetlink reports what is read of it (`rtnl_fill_ifinfo` of
@@ -179,13 +181,14 @@ fn route(message: &[u8]) -> Result<Vec<Through>, DecodeError> {
         true => IpAddr::from([0; 4]),
         false => IpAddr::from([0; 16]),
     };
-    let (mut hops, mut output) = (Vec::new(), None);
+    let (mut hops, mut output, mut metric) = (Vec::new(), None, 0);
     for attribute in attributes(message, &header) {
         let attribute = attribute?;
         match attribute.kind() {
             libc::RTA_DST => address = ip(&attribute)?,
             libc::RTA_OIF => output = Some(number(&attribute)?),
             libc::RTA_MULTIPATH => hops = next_hops(attribute.value())?,
+            libc::RTA_PRIORITY => metric = number(&attribute)?,
             _ => {}
         }
     }
@@ -207,6 +210,7 @@ fn route(message: &[u8]) -> Result<Vec<Through>, DecodeError> {
     let through = |(index, gateway)| Through {
         index,
         route: Route { network, gateway },
+        metric,
     };
     Ok(hops.into_iter().map(through).collect())
 }

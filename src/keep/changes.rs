@@ -3,7 +3,7 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use crate::changes::Setting;
+use crate::changes::{Rival, Setting};
 use crate::dhcp::v4::Dhcp4Wish;
 use crate::dhcp::v4::lease::Lease;
 use crate::facts::{Netdev, rules};
@@ -15,7 +15,7 @@ use crate::wish::ipoib::IpoibWish;
 pub fn words(change: &Setting) -> String {
     match change {
         Setting::AddAddress(address, _) => format!("address {address} set"),
-        Setting::AddRoute(route) => format!("route {route} set"),
+        Setting::AddRoute(route, _) => format!("route {route} set"),
         Setting::RemoveRoute(route) => format!("route {route} removed"),
         Setting::RemoveAddress(address) => format!("address {address} removed"),
         Setting::Mtu(bytes) => format!("MTU {bytes} set"),
@@ -105,7 +105,7 @@ pub fn changes(
     }
     let has = routes(after);
     let added = has.iter().filter(|route| !had.contains(route));
-    changes.extend(added.copied().map(Setting::AddRoute));
+    changes.extend(added.map(|route| Setting::AddRoute(*route, Rival::Kept)));
     let gone = gone(had, &has).filter(|route| !kept.contains(route));
     changes.extend(gone.map(Setting::RemoveRoute));
     if old != new {
@@ -334,7 +334,7 @@ mod tests {
                 assert_eq!(stay, routes(&first));
                 let changes = changes(&before, &had, &after, &stay, &root, &Netdev::default());
                 had.extend(changes.iter().filter_map(|change| match change {
-                    Setting::AddRoute(route) => Some(*route),
+                    Setting::AddRoute(route, _) => Some(*route),
                     _ => None,
                 }));
                 had.retain(|route| !changes.contains(&Setting::RemoveRoute(*route)));

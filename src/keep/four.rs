@@ -126,7 +126,7 @@ impl Client for Four {
     fn open(&mut self, root: &Root, netdev: &Netdev) -> Result<bool> {
         let name = &netdev.ifname;
         let cannot = |why: &str| Error::new(name, "lease cannot be renewed").found(why);
-        let hardware = Hardware::read(root, name)
+        let hardware = Hardware::of(root, name, netdev.ifindex)
             .map_err(|e| Error::io(name, "hardware address cannot be read", &e))?;
         let client_id = unhex(&self.before.client_id);
         let expected =

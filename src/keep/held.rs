@@ -354,7 +354,7 @@ impl Held {
         for route in routes {
             // Another interface may have a route to the same network by now.
             let network = Some(route.network).filter(|network| network.prefix > 0);
-            let set = net.restore_route(self.place.index, network, route.gateway);
+            let set = net.append_route(self.place.index, network, route.gateway);
             match set.await {
                 Ok(()) => {
                     self.found.set_route(route);
@@ -454,7 +454,7 @@ impl Held {
                 Err(error) => {
                     self.troubles.say(error.to_string());
                     // The setting that this change would replace stays.
-                    if matches!(change, Setting::AddAddress(..) | Setting::AddRoute(_)) {
+                    if matches!(change, Setting::AddAddress(..) | Setting::AddRoute(..)) {
                         return;
                     }
                 }

@@ -313,7 +313,7 @@ impl Draft<'_> {
 /// The driver of a card by its number, without an index that has its alias.
 fn usual_driver(modalias: &str) -> Vec<String> {
     let id = PciId::parse(modalias);
-    let driver = id.and_then(|id| drivers::by_pci_id(id.vendor, id.device));
+    let driver = id.and_then(PciId::driver);
     driver.into_iter().map(str::to_owned).collect()
 }
 

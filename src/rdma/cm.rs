@@ -3,7 +3,9 @@
 //! TCP is not reachable by this test (include/uapi/rdma/rdma_user_cm.h,
 //! drivers/infiniband/core/ucma.c).
 
+use std::collections::hash_map::RandomState;
 use std::fs::OpenOptions;
+use std::hash::BuildHasher;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -37,8 +39,6 @@ const QPT_RC: u8 = 2;
 const QPT_UD: u8 = 4;
 /// The kernel drops the events of an identifier with user id 0 (`ucma_event_handler`).
 const USER_ID: u64 = 1;
-/// Any number does: no connection is made, so the kernel never uses the queue pair.
-const NO_QP: u32 = 0x12_3456;
 /// A service that no host offers: the refusal proves that the host answers.
 const NO_SERVICE: u16 = 1;
 
@@ -120,7 +120,7 @@ impl Cm {
     /// Sends the connection request or SIDR request to the server.
     pub fn connect(&self) -> io::Result<()> {
         let mut request = Vec::with_capacity(288);
-        let qp_num = if self.is_service { NO_QP } else { 0 };
+        let qp_num = if self.is_service { no_queue_pair() } else { 0 };
         request.extend(qp_num.to_ne_bytes());
         request.resize(8 + 256, 0); // Q_Key, no private data
         // private_data_len, srq, responder_resources, initiator_depth, flow_control,
@@ -235,6 +235,15 @@ fn sockaddr(to: SocketAddr) -> [u8; 28] {
     out
 }
 
+/// A queue pair number (24 bits) for a request that makes no connection, so over InfiniBand and RoCE
+/// the kernel uses no queue pair. Each request has another number: a host rejects a second request
+/// with the number of an earlier one as stale (drivers/infiniband/core/cm.c, cm_match_req).
+fn no_queue_pair() -> u32 {
+    let random = RandomState::new().hash_one(USER_ID);
+    // The upper half of the range: the queue pairs of drivers begin at the lower end.
+    0x80_0000 | u32::try_from(random >> 41).unwrap_or(0)
+}
+
 fn native(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_ne_bytes(*bytes.get(at..)?.first_chunk()?))
 }
@@ -278,6 +287,17 @@ mod tests {
         frame.truncate(8);
         assert_eq!(frame, [3, 0, 0, 0, 64, 0, 0, 0]);
         assert_eq!(framed(Command::Query, &[0; 16], 280)[4..8], [16, 0, 24, 1]);
+    }
+
+    #[test]
+    fn two_requests_have_two_queue_pair_numbers_of_24_bits() {
+        let numbers = [no_queue_pair(), no_queue_pair()];
+        assert!(
+            numbers
+                .iter()
+                .all(|number| (0x80_0000..0x100_0000).contains(number))
+        );
+        assert_ne!(numbers[0], numbers[1]);
     }
 
     #[test]

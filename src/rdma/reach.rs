@@ -63,6 +63,14 @@ pub enum Answer {
     NoRoute,
     /// The subnet administrator knows no path; the text is the kernel's error.
     NoPath(String),
+    /// The address is resolved through this port, but the kernel connects no request without a queue
+    /// pair (iw_cm_connect of drivers/infiniband/core/iwcm.c): an iWARP port.
+    Resolved {
+        /// GUID of the RDMA device.
+        node_guid: Guid,
+        /// Port number, from 1.
+        port: u32,
+    },
     /// The request could not be sent; the text is the reason.
     NotAsked(String),
 }

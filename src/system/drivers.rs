@@ -139,9 +139,9 @@ pub fn cores_of(rdma: &str) -> impl Iterator<Item = &'static str> {
     })
 }
 
-/// The PCI driver of an RDMA card, by vendor and device (the tables of mlx5/core/main.c,
-/// mlx4/main.c, mthca_main.c, qib_init.c, hfi1/chip_registers.h, efa_main.c, erdma_main.c): known
-/// also if the image does not have the driver.
+/// The PCI driver of an RDMA card, by vendor and device: known also if the image does not have the
+/// driver. The ranges contain the tables of mlx5/core/main.c, mlx4/main.c, mthca_main.c, qib_init.c,
+/// hfi1/chip_registers.h, efa_main.c and erdma_main.c, and numbers of cards to come.
 pub fn by_pci_id(vendor: u32, device: u32) -> Option<&'static str> {
     match (vendor, device) {
         (0x15b3, 0x1002..=0x1010 | 0x6340..=0x67ff) => Some("mlx4_core"),

@@ -8,7 +8,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
 use futures_util::StreamExt;
-use rtnetlink::packet_core::{NetlinkMessage, NetlinkPayload};
+use rtnetlink::packet_core::{
+    NLM_F_ACK, NLM_F_APPEND, NLM_F_CREATE, NLM_F_REQUEST, NetlinkMessage, NetlinkPayload,
+};
 use rtnetlink::packet_route::RouteNetlinkMessage;
 use rtnetlink::packet_route::address::AddressAttribute;
 use rtnetlink::packet_route::link::{
@@ -21,7 +23,8 @@ use tokio::task::JoinHandle;
 use crate::error::{Error, Result, errno_text};
 use crate::inet::{Address, Router};
 
-/// Time limit for an answer. The kernel answers at once; a lost answer would never come.
+/// Time limit for an answer that is lost. The kernel carries a request out before the call that sends
+/// it returns: while a driver holds the kernel's lock of links (rtnl), that call waits without a limit.
 const LIMIT: Duration = Duration::from_secs(10);
 
 /// The kernel's text for a refused request.
@@ -222,15 +225,31 @@ impl Net {
         answer(request.replace().execute()).await
     }
 
-    /// Like [`Net::add_route`], but an existing route of another interface is an error.
-    pub async fn restore_route(
+    /// Like [`Net::add_route`], but a route of another interface to the same network stays: the kernel
+    /// uses that route first, and over IPv6 both.
+    pub async fn append_route(
         &self,
         index: u32,
         network: Option<Address>,
         gateway: Option<IpAddr>,
     ) -> std::result::Result<(), String> {
         let message = route_message(index, network, gateway);
-        answer(self.handle.route().add(message).execute()).await
+        let mut request = NetlinkMessage::from(RouteNetlinkMessage::NewRoute(message));
+        request.header.flags = NLM_F_REQUEST | NLM_F_ACK | NLM_F_CREATE | NLM_F_APPEND;
+        let mut handle = self.handle.clone();
+        let mut answers = handle.request(request).map_err(|e| text_of(&e))?;
+        while let Some(message) = within_limit(answers.next()).await? {
+            if let NetlinkPayload::Error(error) = message.payload {
+                let error = error.to_io();
+                let is_there = error.raw_os_error() == Some(libc::EEXIST);
+                return if is_there {
+                    Ok(())
+                } else {
+                    Err(errno_text(&error))
+                };
+            }
+        }
+        Ok(())
     }
 
     /// Removes a route of [`Net::add_route`]; a missing route is success.
@@ -497,6 +516,7 @@ mod tests {
         assert_eq!(net.add_address(1, address, 24, None).await, silent());
         assert_eq!(net.delete_address(1, address, None).await, silent());
         assert_eq!(net.add_route(1, Some(network), None).await, silent());
+        assert_eq!(net.append_route(1, Some(network), None).await, silent());
         assert_eq!(net.delete_route(1, Some(network), None).await, silent());
         assert_eq!(net.router(1).await, Router::Silent);
         assert_eq!(

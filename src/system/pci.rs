@@ -35,6 +35,14 @@ impl PciId {
         })
     }
 
+    /// The PCI driver of an RDMA card, as [`drivers::by_pci_id`]. None for a bridge (base class 06):
+    /// cards with a PCI Express switch have bridges of the same vendor, with numbers of the same range.
+    pub fn driver(self) -> Option<&'static str> {
+        const BRIDGE: u16 = 0x06;
+        let is_bridge = self.class >> 8 == BRIDGE;
+        drivers::by_pci_id(self.vendor, self.device).filter(|_| !is_bridge)
+    }
+
     /// True for the classes that only RDMA cards have: InfiniBand controllers on the network (0207)
     /// and on the serial bus (0c06).
     pub fn is_rdma(self) -> bool {
@@ -63,7 +71,7 @@ pub fn is_hca(root: &Root, address: &str) -> bool {
         is_same && root.exists(&format!("{PCI}/{other}/infiniband"))
     };
     own.is_rdma()
-        || drivers::by_pci_id(own.vendor, own.device).is_some()
+        || own.driver().is_some()
         || root.list(PCI).unwrap_or_default().iter().any(is_model)
 }
 
@@ -110,7 +118,12 @@ mod tests {
                 "0000:04:00.0",
                 "pci:v00008086d00002922sv00001AF4sd00001100bc01sc06i01",
             ),
-            ("0000:05:00.0", "garbled"),
+            // A PCI Express bridge of a ConnectX-7 card.
+            (
+                "0000:05:00.0",
+                "pci:v000015B3d00001979sv00000000sd00000000bc06sc04i00",
+            ),
+            ("0000:05:01.0", "garbled"),
         ] {
             fs::create_dir_all(devices.join(address)).unwrap();
             fs::write(devices.join(address).join("modalias"), modalias).unwrap();
@@ -124,7 +137,7 @@ mod tests {
                 .map(|one| is_hca(&root, one))
                 .collect::<Vec<bool>>()
         };
-        assert_eq!(all(), [true, true, false, false, false, false]);
+        assert_eq!(all(), [true, true, false, false, false, false, false]);
         // Another function of the model has a device.
         let other = devices.join("0000:07:00.0");
         fs::create_dir_all(other.join("infiniband/softib0")).unwrap();

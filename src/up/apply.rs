@@ -148,7 +148,7 @@ impl Walk<'_> {
         let (name, index) = (&change.object, change.index);
         self.tried.done.record(change);
         let set = setting.apply(name, index, &self.net).await;
-        if let (Ok(()), Setting::AddRoute(route), Need::Suggested(by)) =
+        if let (Ok(()), Setting::AddRoute(route, _), Need::Suggested(by)) =
             (&set, setting, change.need)
         {
             self.tried.done.record_route(index, route);
@@ -277,7 +277,7 @@ impl Walk<'_> {
     /// Probes the address by ARP, once. Held: another host is known to have the address.
     fn claim(&mut self, change: &Change, address: Ipv4Addr) -> Applied {
         let name = &change.object;
-        let hardware = Hardware::read(self.root, name);
+        let hardware = Hardware::of(self.root, name, Some(change.index));
         match hardware.and_then(|hardware| self.parts.claims.claim(&hardware, address)) {
             Ok(true) => Applied::Same,
             Ok(false) => Applied::Held,
@@ -328,7 +328,7 @@ fn touched(what: &What) -> Touched {
             | Setting::Sysctl(..)
             | Setting::AddAddress(..)
             | Setting::RemoveAddress(_)
-            | Setting::AddRoute(_)
+            | Setting::AddRoute(..)
             | Setting::RemoveRoute(_),
         ) => Touched::Links,
         _ => Touched::All,
@@ -338,7 +338,7 @@ fn touched(what: &What) -> Touched {
 fn is_of_address(what: &What) -> bool {
     matches!(
         what,
-        What::Yield { .. } | What::Set(Setting::AddAddress(..) | Setting::AddRoute(_))
+        What::Yield { .. } | What::Set(Setting::AddAddress(..) | Setting::AddRoute(..))
     )
 }
 
@@ -354,7 +354,7 @@ fn made(setting: &Setting) -> Option<String> {
         Setting::MakeBond => format!("bond made, {MODE}"),
         Setting::Enslave { .. } => "in its bond".to_owned(),
         Setting::AddAddress(address, _) => format!("address {address}"),
-        Setting::AddRoute(route) => route_text(route),
+        Setting::AddRoute(route, _) => route_text(route),
         _ => return None,
     })
 }

@@ -17,7 +17,7 @@ use super::speaker::Speaker;
 use super::tries::Tries;
 use crate::dhcp::hardware::Hardware;
 use crate::error::Error;
-use crate::facts::{Facts, Netdev, Readers};
+use crate::facts::{Facts, Netdev, Readers, links};
 use crate::handover::Phase;
 use crate::system::clock::boottime_ns;
 use crate::system::net::Net;
@@ -124,8 +124,11 @@ impl<C: Client> Running<C> {
 
     fn due(&self) -> Option<Instant> {
         let due = self.client.due().filter(|_| !self.tries.gave_up());
-        let due =
-            due.map(|due| Instant::now() + Duration::from_nanos(due.saturating_sub(boottime_ns())));
+        let (now, now_ns) = (Instant::now(), boottime_ns());
+        let due = due.and_then(|due| match due.checked_sub(now_ns) {
+            Some(ahead) => Some(now + Duration::from_nanos(ahead)),
+            None => now.checked_sub(Duration::from_nanos(now_ns - due)),
+        });
         let limit = self.tries.due(self.client.is_answered());
         due.into_iter().chain(limit).min()
     }
@@ -133,33 +136,45 @@ impl<C: Client> Running<C> {
 
 /// The clients, by interface index.
 #[derive(Debug)]
-pub struct Clients<C: Client>(BTreeMap<u32, Running<C>>);
+pub struct Clients<C: Client> {
+    by_index: BTreeMap<u32, Running<C>>,
+    /// The time of the last look, also in ns since kernel start.
+    looked: (Instant, u64),
+}
 
 impl<C: Client> Default for Clients<C> {
     fn default() -> Clients<C> {
-        Clients(BTreeMap::new())
+        Clients {
+            by_index: BTreeMap::new(),
+            looked: (Instant::now(), boottime_ns()),
+        }
     }
 }
 
 impl<C: Client> Clients<C> {
     /// The client on the interface of this index.
     pub fn get(&self, index: u32) -> Option<&Running<C>> {
-        self.0.get(&index)
+        self.by_index.get(&index)
     }
 
     /// The client on the interface of this index, to be changed.
     pub fn get_mut(&mut self, index: u32) -> Option<&mut Running<C>> {
-        self.0.get_mut(&index)
+        self.by_index.get_mut(&index)
     }
 
     /// All clients, each with the index of its interface.
     pub fn all(&self) -> impl Iterator<Item = (u32, &Running<C>)> {
-        self.0.iter().map(|(index, running)| (*index, running))
+        self.by_index
+            .iter()
+            .map(|(index, running)| (*index, running))
     }
 
     /// Ends a client that does not stay. True: the interface has no client, so one may begin.
     pub fn has_room(&mut self, index: u32, stays: impl Fn(&C) -> bool) -> bool {
-        let stays_here = self.0.get(&index).map(|running| stays(&running.client));
+        let stays_here = self
+            .by_index
+            .get(&index)
+            .map(|running| stays(&running.client));
         if stays_here == Some(false) {
             self.remove(index);
         }
@@ -175,38 +190,49 @@ impl<C: Client> Clients<C> {
             began_ns: boottime_ns(),
             is_marked: false,
         };
-        self.0.insert(index, running);
+        self.by_index.insert(index, running);
     }
 
     /// Drops the client of the interface; its socket is closed.
     pub fn remove(&mut self, index: u32) {
-        self.0.remove(&index);
+        self.by_index.remove(&index);
     }
 
     /// The progress of each client.
     pub fn progress(&self) -> Vec<C::Progress> {
         let progress = |one: &Running<C>| one.client.progress(&one.wish, one.tries.gave_up());
-        self.0.values().map(progress).collect()
+        self.by_index.values().map(progress).collect()
     }
 }
 
 impl<C: Client> Part for Clients<C> {
     /// Ends the clients of interfaces that no longer exist.
     fn follow(&mut self, facts: &Facts, _readers: Option<&Readers>) {
-        self.0.retain(|index, _| is_there(facts, *index));
+        self.by_index.retain(|index, _| is_there(facts, *index));
+        self.looked = (Instant::now(), boottime_ns());
     }
 
+    /// A client that was due at the last look is on an interface that cannot be used (the firmware is
+    /// silent, a bond has no slaves): only an event changes that.
     fn due(&self) -> Option<Instant> {
-        self.0.values().filter_map(Running::due).min()
+        let (looked, looked_ns) = self.looked;
+        let due = self.by_index.values().filter_map(|running| {
+            let is_new = running.began_ns > looked_ns;
+            running.due().filter(|due| is_new || *due > looked)
+        });
+        due.min()
     }
 
     fn changed(&mut self) -> LocalBoxFuture<'_, Wake> {
         let changed = async move {
-            let going = self.0.values_mut().filter(|one| !one.tries.gave_up());
+            let going = self
+                .by_index
+                .values_mut()
+                .filter(|one| !one.tries.gave_up());
             let waiting = going.map(|one| one.client.changed().boxed_local());
             any(waiting.collect()).await;
             // A client without news has only sent its next message.
-            if self.0.values().any(|one| one.client.has_news()) {
+            if self.by_index.values().any(|one| one.client.has_news()) {
                 Wake::Look
             } else {
                 Wake::Wait
@@ -216,11 +242,11 @@ impl<C: Client> Part for Clients<C> {
     }
 
     fn is_busy(&self) -> bool {
-        self.0.values().any(|one| one.client.is_open())
+        self.by_index.values().any(|one| one.client.is_open())
     }
 
     fn end(&mut self) {
-        self.0.values_mut().for_each(|one| one.client.end());
+        self.by_index.values_mut().for_each(|one| one.client.end());
     }
 }
 
@@ -248,7 +274,7 @@ impl<C: Lessee> Clients<C> {
         journal: &mut Journal,
         now: Instant,
     ) -> Vec<IpAddr> {
-        let Some(running) = self.0.get_mut(&index) else {
+        let Some(running) = self.by_index.get_mut(&index) else {
             return Vec::new();
         };
         let news = running.client.news();
@@ -281,7 +307,7 @@ pub fn identity<I>(
     make: impl Fn(&Hardware, &[u8]) -> Option<I>,
 ) -> Result<(Hardware, I), Error> {
     let name = &site.netdev.ifname;
-    let hardware = Hardware::read(root, name).map_err(|e| {
+    let hardware = Hardware::of(root, name, Some(site.index)).map_err(|e| {
         let what = format!("{protocol}: hardware address cannot be read");
         Error::io(name, what, &e)
     })?;
@@ -298,12 +324,14 @@ pub fn identity<I>(
 
 /// Whether an interface has this index.
 pub fn is_there(facts: &Facts, index: u32) -> bool {
-    facts.netdevs.iter().any(|one| one.ifindex == Some(index))
+    let is_hidden = || facts.unread.iter().any(|unread| unread.path == links::DUMP);
+    facts.netdevs.iter().any(|one| one.ifindex == Some(index)) || is_hidden()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::facts::Unread;
 
     /// A client that a test controls.
     #[derive(Debug, Default)]
@@ -373,6 +401,26 @@ mod tests {
 
     fn puppet(clients: &mut Clients<Puppet>) -> &mut Puppet {
         &mut clients.get_mut(4).unwrap().client
+    }
+
+    #[test]
+    fn a_client_that_a_look_left_due_waits_for_an_event() {
+        let mut all = clients(Tries::begin(None, 1, Instant::now()));
+        let hour_ns = 3_600_000_000_000;
+        puppet(&mut all).due = Some(boottime_ns() + hour_ns);
+        assert!(Part::due(&all).is_some());
+        let mut facts = Facts::default();
+        facts.unread.push(Unread {
+            path: links::DUMP.to_owned(),
+            why: "no answer".to_owned(),
+        });
+        // The look that could not list the interfaces ends no client.
+        all.follow(&facts, None);
+        assert!(all.get(4).is_some());
+        puppet(&mut all).due = Some(boottime_ns().saturating_sub(hour_ns));
+        assert_eq!(Part::due(&all), None);
+        all.follow(&Facts::default(), None);
+        assert!(all.get(4).is_none());
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! subnet administrator.
 
 use super::checks::Id;
+use super::port::may_be_faster;
 use crate::facts::{Facts, Netdev, PortRef};
 use crate::rdma::mad::Group;
 use crate::rdma::sa::Answer;
@@ -79,7 +80,8 @@ fn unfit(group: &Group, port_mtu: Option<u32>, port: PortRef<'_>) -> Option<Find
         ));
     }
     let required = f64::from(group.megabits?) / 1000.0;
-    let actual = port.port.rate.as_ref()?.gbps;
+    let rate = port.port.rate.as_ref();
+    let actual = rate.filter(|rate| !may_be_faster(port, rate))?.gbps;
     (required > actual).then(|| {
         failed(&format!(
             "the broadcast group has rate {required} Gb/sec, but this port runs at {actual} Gb/sec"

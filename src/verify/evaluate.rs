@@ -20,7 +20,7 @@ use crate::verify::report::{
 };
 use crate::wish::bond::{BondFacts, BondWish};
 use crate::wish::expectation::{
-    Expectation, LinkWish, ModuleWish, Require, RootWish, ServerWish, Target,
+    Expectation, LinkWish, ModuleWish, Rate, Require, RootWish, ServerWish, Target,
 };
 use crate::wish::ipoib::IpoibWish;
 
@@ -59,6 +59,19 @@ impl<'a> Lookup<'a> {
             siblings: Siblings::of(facts),
             rates: rates.collect(),
         }
+    }
+
+    /// The minimum rates of no port, one line each: nothing is checked against them.
+    fn lost_rates(&self, expectation: &Expectation) -> Vec<String> {
+        let rates = expectation.rates.iter().zip(&self.rates);
+        let is_lost =
+            |ports: &Option<BTreeSet<String>>| ports.as_ref().is_some_and(BTreeSet::is_empty);
+        let lost = rates.filter(|(_, (ports, _))| is_lost(ports));
+        let line = |(rate, _): (&Rate, _)| {
+            let (port, gbps) = (rate.selector.as_deref()?, f64::from(rate.megabits) / 1000.0);
+            Some(format!("rd.ib.rate={port}={gbps}: no port is {port}"))
+        };
+        lost.filter_map(line).collect()
     }
 
     /// Minimum rate of this port in Mb/s: the last matching argument counts.
@@ -100,7 +113,8 @@ pub fn verify(expectation: &Expectation, facts: &Facts) -> Report {
         .iter()
         .flat_map(|wish| server(wish, connected, facts))
         .collect();
-    let answered = servers.iter().all(|s| s.finding.status == Status::Ok);
+    let is_answer = |s: &ServerReport| matches!(s.finding.status, Status::Ok | Status::Warning);
+    let answered = servers.iter().all(is_answer);
     let root = expectation
         .root
         .as_ref()
@@ -120,7 +134,11 @@ pub fn verify(expectation: &Expectation, facts: &Facts) -> Report {
         others: OtherPorts::of(facts),
         servers,
         root,
-        complaints: expectation.complaints.clone(),
+        complaints: [
+            expectation.complaints.clone(),
+            lookup.lost_rates(expectation),
+        ]
+        .concat(),
     };
     report.status = whole(require, &report, facts);
     report

@@ -4,7 +4,7 @@
 use std::net::IpAddr;
 
 use super::checks::Id;
-use crate::facts::{Facts, Netdev, RootMount};
+use crate::facts::{Facts, RootMount};
 use crate::verify::report::{Finding, LinkReport, Status};
 use crate::wish::expectation::RootWish;
 use crate::wish::storage::{Protocol, Transport};
@@ -48,6 +48,12 @@ fn nfs_mounted(expected: Option<IpAddr>, mount: &RootMount) -> Finding {
             &format!("{found}, server {server}"),
             &expected.to_string(),
         ),
+        (Some(expected), None) => Finding {
+            found: Some(format!("{found}, server unknown")),
+            expected: Some(expected.to_string()),
+            ..Finding::unknown(id)
+        }
+        .hint("/proc/self/mountinfo has no addr= of this mount that ibboot understands"),
         _ => Finding::ok(id, &found),
     }
 }
@@ -62,9 +68,19 @@ fn disk_mounted(wish: &RootWish, mount: &RootMount) -> Finding {
     if mount.fstype.starts_with("nfs") {
         return Finding::failed(id, &found, &expected);
     }
-    // The layers below an overlay are not known.
     if mount.paths.is_empty() {
-        return Finding::skipped(id);
+        // The layers below an overlay are not known.
+        return match mount.fstype.as_str() {
+            "overlay" => Finding::skipped(id),
+            _ => Finding {
+                found: Some(match mount.source.starts_with("/dev/") {
+                    true => format!("{found}: no disk of this name"),
+                    false => format!("{}: its disk is not known", mount.fstype),
+                }),
+                ..Finding::unknown(id)
+            }
+            .hint("ibboot finds the disk of a device below /dev in /sys/class/block"),
+        };
     }
     if let Some(other) = mount.paths.iter().find(|p| p.protocol != Some(protocol)) {
         let by = match other.protocol {
@@ -209,38 +225,33 @@ fn unsure(found: &str) -> Finding {
     .hint("see the unknown checks of this link")
 }
 
-/// Over TCP: the route with the longest prefix counts.
+/// Over TCP: the route with the longest prefix counts, then that with the lowest metric. Of equal
+/// routes through several interfaces the kernel uses the one that was added first, which is not known.
 fn route(server: IpAddr, links: &[LinkReport], facts: &Facts) -> Finding {
     let id = Id::RootPath;
-    let best = facts.netdevs.iter().filter_map(|netdev| {
-        let prefix = prefix_to(netdev, server)?;
-        Some((prefix, netdev))
-    });
-    let Some((_, netdev)) = best.max_by_key(|(prefix, _)| *prefix) else {
+    let ways = || facts.netdevs.iter().map(|netdev| netdev.way_to(server));
+    let Some(best) = ways().flatten().max() else {
         return Finding::failed(id, "no route", &format!("a route to {server}"));
     };
-    let name = netdev.ifname.as_str();
-    let carriers = carriers(links, |link| {
-        link.interface.as_deref() == Some(name) || link.netdev.as_deref() == Some(name)
+    let netdevs = facts.netdevs.iter().zip(ways());
+    let netdevs = netdevs.filter(|(_, way)| *way == Some(best));
+    let names: Vec<&str> = netdevs.map(|(netdev, _)| netdev.ifname.as_str()).collect();
+    let carriers = names.iter().map(|name| {
+        carriers(links, |link| {
+            [&link.interface, &link.netdev]
+                .iter()
+                .any(|of| of.as_deref() == Some(name))
+        })
     });
-    let found = format!("{server} through {name}");
-    match carriers {
-        (true, _) => Finding::ok(id, &found),
-        (_, true) => unsure(&found),
-        _ => Finding::failed(id, &found, "the interface of a verified link"),
+    let carriers: Vec<(bool, bool)> = carriers.collect();
+    let found = format!("{server} through {}", names.join(" or "));
+    if carriers.iter().all(|(is_verified, _)| *is_verified) {
+        Finding::ok(id, &found)
+    } else if carriers.iter().all(|carrier| *carrier == (false, false)) {
+        Finding::failed(id, &found, "the interface of a verified link")
+    } else if names.len() > 1 {
+        unsure(&found).hint("several interfaces have equal routes: ip route get the server's address shows which one is used")
+    } else {
+        unsure(&found)
     }
-}
-
-/// Length of the longest prefix that leads to `server` through this interface.
-fn prefix_to(netdev: &Netdev, server: IpAddr) -> Option<u8> {
-    let routes = netdev.routes.iter().map(|route| route.network);
-    let reaching = routes.filter(|network| network.reaches(server));
-    let default = netdev
-        .gateways
-        .iter()
-        .any(|gateway| gateway.is_ipv6() == server.is_ipv6());
-    reaching
-        .map(|network| network.prefix)
-        .chain(default.then_some(0))
-        .max()
 }

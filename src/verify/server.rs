@@ -5,6 +5,7 @@ use super::checks::Id;
 use super::object::Server;
 use crate::facts::Facts;
 use crate::rdma::reach::{self, Answer};
+use crate::rdma::types::{Guid, NodeType};
 use crate::verify::report::Finding;
 
 /// The finding about a server; skipped unless the links are as expected.
@@ -24,15 +25,24 @@ fn failed(found: &str) -> Finding {
 
 fn finding(server: &reach::Server, answer: &Answer, facts: &Facts) -> Finding {
     let address = server.address;
+    let port_of = |guid: &Guid, number: u32| {
+        let mut ports = facts.ports();
+        ports.find(|port| port.device.node_guid == Some(*guid) && port.port.port == number)
+    };
     match answer {
         Answer::Reached { node_guid, port } => {
-            let is_it = |p: &crate::facts::PortRef<'_>| {
-                p.device.node_guid == Some(*node_guid) && p.port.port == *port
-            };
-            let by = facts.ports().find(is_it).map(|port| port.name());
+            let by = port_of(node_guid, *port).map(|port| port.name());
             let by = by.unwrap_or_else(|| format!("node GUID {node_guid} port {port}"));
             Finding::ok(Id::ServerRdma, &format!("answers through {by}"))
         }
+        Answer::Resolved { node_guid, port } => match port_of(node_guid, *port) {
+            Some(by) if by.device.node_type == Some(NodeType::Rnic) => {
+                failed(&format!("not known over iWARP; its address is resolved through {}", by.name()))
+                    .hint("over iWARP only the mount shows whether the server answers")
+                    .as_warning()
+            }
+            _ => failed("cannot be queried: Invalid argument").hint("look at: dmesg"),
+        },
         Answer::NoService => {
             let port = server.port.unwrap_or(0);
             failed(&format!("the host answers, but no program listens on port {port}"))

@@ -6,7 +6,7 @@
 
 use super::checks::Check;
 use super::object::Object;
-use crate::facts::{Facts, Unread, addresses, rootfs, routes};
+use crate::facts::{Facts, Unread, addresses, links, rootfs, routes};
 use crate::system::root::BOOT_ID;
 use crate::verify::report::{Finding, Status};
 use crate::wish::expectation::Require;
@@ -27,6 +27,7 @@ pub const IDENTITY: &[&str] = &[
     "/sys/class/net/*/broadcast",
     "/sys/class/net/*/uevent",
     "/sys/class/net/*/if*",
+    links::DUMP,
 ];
 
 /// What DHCP servers granted.
@@ -97,13 +98,14 @@ fn place(pattern: &str, object: &Object<'_>) -> Option<String> {
     })
 }
 
-/// Whether the pattern matches the path.
+/// Whether the pattern matches the path, or a file below the path: a note about a directory also
+/// means what is in the directory.
 fn covers(pattern: &str, path: &str) -> bool {
     let mut names = path.split('/');
     for part in pattern.split('/') {
         let fits = match (part, names.next()) {
             ("**", _) => return true,
-            (_, None) => false,
+            (_, None) => return true,
             (part, Some(name)) => match part.strip_suffix('*') {
                 Some(begin) => name.starts_with(begin),
                 None => part == name,
@@ -154,7 +156,8 @@ mod tests {
             ("/sys/class/net", "/sys/class/net/ib0", false),
             ("/sys/class/net/*/if*", "/sys/class/net/ib0/ifindex", true),
             ("/sys/class/net/*/if*", "/sys/class/net/ib0/mtu", false),
-            ("/sys/class/net/*/type", "/sys/class/net/type", false),
+            ("/sys/class/net/*/type", "/sys/class/net/ib0", true),
+            ("/sys/class/net/*/type", "/sys/class/net/ib0/mtu", false),
             ("/sys/dev/block/**", "/sys/dev/block/8:1/slaves/sda", true),
             ("/sys/dev/block/**", "/sys/dev/block", true),
             ("/sys/dev/block/**", "/sys/dev/bloc", false),
