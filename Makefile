@@ -48,7 +48,7 @@ NO_UNWIND = -C link-arg=-Wl,-T,packaging/no-unwind.ld
 endif
 STATIC = RUSTFLAGS="-C target-feature=+crt-static $(NO_UNWIND) --remap-path-prefix=$(CRATES)=crates --remap-path-prefix=$(CURDIR)=ibboot"
 
-.PHONY: all build setup boot test test-all bench size docs install dist sources licences aarch64 clean
+.PHONY: all build setup boot test test-all bench size docs install dist sources licences notices aarch64 clean
 
 all: build
 
@@ -124,7 +124,7 @@ dist: build sources
 	[ "$$(git status --porcelain --untracked-files=no)" = "" ] || echo "dist: the source archive is the last commit, without your changes" >&2
 	# /lib may be a link to /usr/lib: the archive must not replace the link.
 	$(MAKE) install DESTDIR=$(DIST)/$(BINARY) UNITDIR=/usr/lib/systemd/system
-	$(MAKE) --silent licences > $(DIST)/$(BINARY)$(DOCDIR)/LICENSE.dependencies
+	$(MAKE) --silent notices > $(DIST)/$(BINARY)$(DOCDIR)/LICENSE.dependencies
 	$(TAR) -C $(DIST) -cf - $(BINARY) | gzip -9n > $(DIST)/$(BINARY).tar.gz
 	rm -r $(DIST)/$(BINARY)
 	SOURCE_DATE_EPOCH=$(EPOCH) packaging/sbom --target $(TARGET) --program $(PROGRAM) > $(DIST)/$(BINARY).cdx.json
@@ -134,6 +134,10 @@ dist: build sources
 licences:
 	@cargo tree --locked --target $(TARGET) --edges no-build,no-dev,no-proc-macro --prefix none --format '{l}: {p}' \
 		| sed -n 's/ (.*//; s: */ *: OR :g; /: ibboot v\|: kernel-cmdline v/!p' | sort -u
+
+# The same with the texts of the licences.
+notices:
+	@$(MAKE) --silent licences | packaging/notices
 
 # What packaging/rpm/ibboot.spec builds from: the source, and its crates for a build without network.
 sources:
