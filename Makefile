@@ -124,7 +124,7 @@ dist: build sources
 	[ "$$(git status --porcelain --untracked-files=no)" = "" ] || echo "dist: the source archive is the last commit, without your changes" >&2
 	# /lib may be a link to /usr/lib: the archive must not replace the link.
 	$(MAKE) install DESTDIR=$(DIST)/$(BINARY) UNITDIR=/usr/lib/systemd/system
-	$(MAKE) --silent notices > $(DIST)/$(BINARY)$(DOCDIR)/LICENSE.dependencies
+	$(MAKE) --silent --no-print-directory notices > $(DIST)/$(BINARY)$(DOCDIR)/LICENSE.dependencies
 	$(TAR) -C $(DIST) -cf - $(BINARY) | gzip -9n > $(DIST)/$(BINARY).tar.gz
 	rm -r $(DIST)/$(BINARY)
 	SOURCE_DATE_EPOCH=$(EPOCH) packaging/sbom --target $(TARGET) --program $(PROGRAM) > $(DIST)/$(BINARY).cdx.json
@@ -137,7 +137,7 @@ licences:
 
 # The same with the texts of the licences.
 notices:
-	@$(MAKE) --silent licences | packaging/notices
+	@$(MAKE) --silent --no-print-directory licences | packaging/notices
 
 # What packaging/rpm/ibboot.spec builds from: the source, and its crates for a build without network.
 sources:
