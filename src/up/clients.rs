@@ -124,7 +124,8 @@ impl<C: Client> Running<C> {
 
     fn due(&self) -> Option<Instant> {
         let due = self.client.due().filter(|_| !self.tries.gave_up());
-        let (now, now_ns) = (Instant::now(), boottime_ns());
+        // In this order the sum is never before the time that is due.
+        let (now_ns, now) = (boottime_ns(), Instant::now());
         let due = due.and_then(|due| match due.checked_sub(now_ns) {
             Some(ahead) => Some(now + Duration::from_nanos(ahead)),
             None => now.checked_sub(Duration::from_nanos(now_ns - due)),
