@@ -12,7 +12,8 @@ import time
 
 ESCAPES = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_c])")
 CONTROLS = re.compile(rb"[\x00-\x08\x0b-\x1f\x7f]")
-MEMORY_MIB = 1024
+# An initramfs may fill half of the memory: with NFS, that of Ubuntu 26.04 needs more than 512 MiB.
+MEMORY_MIB = 1536
 PEER_MEMORY_MIB = 768
 
 # All running guests, so that an interrupted harness can end them.
