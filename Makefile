@@ -69,7 +69,8 @@ test: setup
 	$(MAKE) build
 	tests/run
 
-test-all: setup
+test-all:
+	tests/setup --all
 	$(MAKE) build
 	tests/run --all
 
