@@ -700,6 +700,34 @@ fn a_mount_that_never_returns_does_not_hold_the_queue() {
     }
 }
 
+#[test]
+fn a_slow_download_stops_the_clock_of_dracut() {
+    let script = format!(
+        "{ONLINE} netroot=livenet:http://10.0.0.2/a.img
+        printf 'read -r _ < %s/fifo\n' \"$3\" > \"$3/sbin/netroot\"; mkfifo \"$3/fifo\"
+        echo 'online ib0' > /run/ibboot/interfaces
+        for now in 5.00 6.00 35.00; do
+            main_loop=7; : > /dev/kmsg; uptime $now; source_hook job; echo \"$now: $main_loop\"; cat /dev/kmsg
+        done
+        echo > \"$3/fifo\"; wait; main_loop=7; source_hook job; echo \"ended: $main_loop\""
+    );
+    if let Some(output) = play("download", &script) {
+        // The child runs in parallel with the queue: the order of its output is not fixed.
+        let lines = output.lines().filter(|line| *line != "online ib0");
+        assert_eq!(
+            lines.collect::<Vec<_>>(),
+            [
+                "5.00: 7",
+                "6.00: 0",
+                "35.00: 0",
+                "<3>ibboot: ib0: livenet:http://10.0.0.2/a.img: the boot waits for dracut, which has worked on \
+                 this for 30 s",
+                "ended: 7"
+            ]
+        );
+    }
+}
+
 /// The parts of module-setup.sh that select files, with dracut's functions replaced by echo.
 #[test]
 fn site_settings_go_by_normal_driver_names() {

@@ -3,11 +3,15 @@
 #
 # Sourced by job.sh after the verdict, on each turn of dracut's queue: `ibboot turn` prints the next
 # steps of dracut. A background shell carries out the steps: a mount over a broken path may never
-# return, and dracut's queue must continue until its own time limit.
+# return, and dracut's queue must continue until its own time limit. `hold` stops dracut's clock while
+# a download or a login goes on.
 
 # shellcheck disable=SC2154
 ibboot_steps=$(hookdir=$hookdir netroot=$netroot NEWROOT=$NEWROOT /usr/sbin/ibboot --limit 10 turn)
-if [ -n "$ibboot_steps" ]; then
+if [ "$ibboot_steps" = hold ]; then
+    # shellcheck disable=SC2034
+    main_loop=0
+elif [ -n "$ibboot_steps" ]; then
     (
         printf '%s\n' "$ibboot_steps" | while read -r ibboot_word ibboot_name; do
             case $ibboot_word in

@@ -182,6 +182,9 @@ pub fn keep_name_servers(state: &State) {
     }
 }
 
+/// What the hook reads if dracut's clock must stop.
+const HOLD: &str = "hold\n";
+
 /// Takes a turn: writes the next state, and returns the steps of the hook, one per line.
 pub fn take(root: &Root, environment: &Environment) -> Result<String> {
     let state = read(root, environment)?;
@@ -195,12 +198,20 @@ pub fn take(root: &Root, environment: &Environment) -> Result<String> {
     keep_name_servers(&state);
     let (steps, what, failed) = match turn(&state) {
         Turn::Wait => return Ok(String::new()),
-        Turn::Report { what, seconds } => {
+        Turn::Hold => return Ok(HOLD.to_owned()),
+        Turn::Report {
+            what,
+            seconds,
+            holds,
+        } => {
             let since = state.last.map_or(0, |last| last.since);
             Directory::open()?.write(REPORTED, format!("{since} {seconds}\n").as_bytes())?;
-            let hangs = "still not mounted, and the mount has not returned";
-            tell_kernel(root, &format!("{what}: {hangs} for {seconds} s"));
-            return Ok(String::new());
+            let (state, answer) = match holds {
+                true => ("the boot waits for dracut, which has worked on this", HOLD),
+                false => ("still not mounted, and the mount has not returned", ""),
+            };
+            tell_kernel(root, &format!("{what}: {state} for {seconds} s"));
+            return Ok(answer.to_owned());
         }
         Turn::Go {
             steps,

@@ -9,7 +9,7 @@ use crate::handover::Outcome;
 
 /// Seconds between the end of an attempt without a root file system and the next attempt.
 const AGAIN_AFTER: u64 = 5;
-/// A mount that has not returned is reported each time this many seconds have passed.
+/// An attempt that has not returned is reported each time this many seconds have passed.
 const REPORT_EVERY: u64 = 30;
 
 /// What the turns depend on.
@@ -67,7 +67,7 @@ pub struct Attempt {
     pub since: u64,
     /// Interfaces and root file system, for messages.
     pub what: String,
-    /// Age of the attempt in seconds at the last report of a mount that has not returned; 0: no
+    /// Age of the attempt in seconds at the last report that it has not returned; 0: no
     /// report yet.
     pub reported: u64,
 }
@@ -82,12 +82,17 @@ pub struct RootPath(pub Vec<u8>);
 pub enum Turn {
     /// Nothing.
     Wait,
-    /// Nothing, after a report that the mount has not returned.
+    /// Nothing, and dracut's clock stops: without ibboot dracut would wait for this attempt inside
+    /// its queue, and a download or a login that lasts longer than `rd.retry=` is no failure.
+    Hold,
+    /// Nothing, after a report that the attempt has not returned.
     Report {
         /// Interfaces and root file system.
         what: String,
         /// Seconds since the attempt began.
         seconds: u64,
+        /// Whether dracut's clock stops, as in [`Turn::Hold`].
+        holds: bool,
     },
     /// Run these steps, one after another, beside dracut's queue.
     Go {
@@ -205,13 +210,16 @@ pub fn turn(state: &State) -> Turn {
     if let Some(last) = &state.last {
         let seconds = state.now.saturating_sub(last.since);
         if !last.is_ended {
-            return if seconds / REPORT_EVERY > last.reported / REPORT_EVERY {
-                Turn::Report {
+            // Such a mount may never return.
+            let holds = !state.root.is_mounted_by_netroot();
+            return match seconds / REPORT_EVERY > last.reported / REPORT_EVERY {
+                true => Turn::Report {
                     what: last.what.clone(),
                     seconds,
-                }
-            } else {
-                Turn::Wait
+                    holds,
+                },
+                false if holds => Turn::Hold,
+                false => Turn::Wait,
             };
         }
         if seconds >= AGAIN_AFTER && state.has_failed() {

@@ -43,7 +43,12 @@ fn attempt(is_ended: bool, since: u64) -> Option<Attempt> {
 fn line(state: &State) -> String {
     match turn(state) {
         Turn::Wait => "wait".to_owned(),
-        Turn::Report { what, seconds } => format!("{what}: {seconds} s"),
+        Turn::Hold => "hold".to_owned(),
+        Turn::Report {
+            what,
+            seconds,
+            holds,
+        } => format!("{what}: {seconds} s{}", if holds { ", hold" } else { "" }),
         Turn::Go {
             steps,
             what,
@@ -164,6 +169,21 @@ fn nvme_servers_are_connected_to_behind_the_mounts_until_there_is_a_controller()
 }
 
 #[test]
+fn a_slow_download_stops_the_clock_of_dracut_until_it_ends() {
+    for root in ["livenet:http://10.0.0.1/a", "iscsi:10.0.0.2::::iqn", ""] {
+        let attempted = |is_ended, now| State {
+            now,
+            root: RootPath(root.into()),
+            last: attempt(is_ended, 100),
+            ..state("ib0!*")
+        };
+        assert_eq!(line(&attempted(false, 110)), "hold", "{root}");
+        assert_eq!(line(&attempted(false, 130)), "before: 30 s, hold");
+        assert_eq!(line(&attempted(true, 130)), "wait");
+    }
+}
+
+#[test]
 fn a_mount_that_does_not_return_is_reported_every_30_s_and_nothing_else_begins() {
     let mut state = State {
         root: RootPath(b"nfs:/a".to_vec()),
@@ -174,7 +194,12 @@ fn a_mount_that_does_not_return_is_reported_every_30_s_and_nothing_else_begins()
     for now in [100, 129, 130, 131, 159, 165, 189, 190, 250] {
         state.now = now;
         match turn(&state) {
-            Turn::Report { what, seconds } => {
+            Turn::Report {
+                what,
+                seconds,
+                holds,
+            } => {
+                assert!(!holds);
                 assert_eq!(what, "before");
                 assert_eq!(seconds, now - 100);
                 reports.push(seconds);
