@@ -12,7 +12,7 @@ use super::{Action, Fate, Inventory, Plan};
 use crate::facts::select::{self, Ports};
 use crate::facts::{Device, Facts, PortRef, rules};
 use crate::hardware::HardwareType;
-use crate::request::Request;
+use crate::request::{Known, Request, Written};
 use crate::system::drivers;
 use crate::wish::expectation::{LinkWish, Target};
 use crate::wish::ipoib::{
@@ -45,7 +45,26 @@ pub fn notes(
     notes.extend(impossible(plan, &inventory.facts, is_initramfs));
     notes.extend(left_drivers(request, plan));
     notes.extend(left_interfaces(plan));
+    notes.extend(unreadable_to_dracut(request));
     notes
+}
+
+/// `parse_ifname_opts` of dracut's net-lib.sh, which comes with every network module of dracut, ends
+/// the boot at an address that has neither 6 nor 20 bytes with colons.
+fn unreadable_to_dracut(request: &Request) -> impl Iterator<Item = String> {
+    let written = request.written.iter();
+    let ifnames = written.filter(|one| one.name == Some("ifname"));
+    let is_valid = |one: &&Written| !matches!(one.known, Known::Complaint(_));
+    let is_read = |argument: &str| matches!(argument.split(':').count(), 7 | 21);
+    let odd = ifnames.filter(is_valid);
+    let odd = odd.filter(move |one| !is_read(&one.origin.argument));
+    odd.map(|one| {
+        format!(
+            "{}: dracut halts the node here if the image has a network module of dracut: write the address as 6 or 20 \
+             bytes with colons (20 as ip link prints them; only the last 8 count)",
+            one.origin
+        )
+    })
 }
 
 /// Command lines of the image that this machine has as files, and those of this boot only.

@@ -125,7 +125,7 @@ pub(super) const GROUP: Group = Group {
         },
         Parameter {
             name: "rd.ib.require",
-            grammar: "rd.ib.require=[ib:|eth:]all|any|N[,-SELECTOR...]|SELECTOR[,SELECTOR]",
+            grammar: "rd.ib.require=[ib:|eth:]all|any|N[,-SELECTOR...]|SELECTOR[,SELECTOR...]",
             default: "all ports that the command line names; if it names none, any one port",
             help: "The ports that must be verified before the boot continues: every one, any one, any N, or exactly \
                    the selected ones (16 at most). ibboot also brings up a port that is not required, and only \
@@ -155,7 +155,7 @@ pub(super) const GROUP: Group = Group {
             default: "any rate",
             help: "A port slower than GBPS gigabits per second is not verified. Decimals are allowed: 2.5 is the \
                    slowest rate of InfiniBand. May be given several times; the last one that matches a port applies. \
-                   A SELECTOR that means no port of the machine is a wrong argument for check. Without a rate, ibboot warns of a port that is slower than the other ports of the same model of \
+                   If SELECTOR matches no port of the machine, ibboot check reports a wrong argument. Without a rate, ibboot warns of a port that is slower than the other ports of the same model of \
                    card in its subnet.",
             example: "rd.ib.rate=mlx5_0:1=100",
             origin: Origin::Ibboot,

@@ -57,8 +57,10 @@ pub(super) const ADDRESSES: Group = Group {
             help: "Gives the name NAME to the interface with this hardware address of 6, 8 or 20 bytes. Of 20 bytes \
                    ibboot compares only the last 8, the port GUID, because the others change from boot to boot. If \
                    NAME starts with ib, ibboot compares 6 bytes with the short form of a port GUID in firmware. May be \
-                   given several times.",
-            example: "ifname=boot0:00:02:c9:03:00:0a:1b:2c",
+                   given several times.\n\n\
+                   If the image has a network module of dracut, write 6 or 20 bytes with colons: dracut halts the node at any other \
+                   spelling, and dracut 049 (EL 8) also at 20 bytes.",
+            example: "ifname=boot0:80:00:00:48:fe:80:00:00:00:00:00:00:00:02:c9:03:00:0a:1b:2c",
             origin: Origin::Dracut,
             effect: Effect::InfiniBand,
         },
