@@ -23,7 +23,7 @@ def verify(boot):
     for name, expected in (("net.ib1.resolv.conf", resolver), ("resolv.conf", resolver), ("dhclient.ib1.dhcpopts", options)):
         if (found := boot.text(f"out/{name}")) != expected:
             yield f"{name}: {found!r}, expected {expected!r}"
-    tentative = boot.first(r"ibboot: ib0 \(softib0/1\): waiting for its address")
+    tentative = boot.first(r"ibboot: ib0 \(softib0/1\): waiting for the address")
     begins = boot.first(r"ibboot: ib0: DHCPv6: begins")
     if begins[0] - tentative[0] < WAIT_S:
         yield f"kmsg: less than {WAIT_S} s between {tentative} and {begins}"
