@@ -28,7 +28,10 @@ pub use format::{CheckFormat, Format, SuggestFormat, TimelineFormat};
         "failed; plan, up --dry-run: something is wrong or refused; hardware-report: a claim is false; check: warning; turn --finished: not yet"
     ),
     error_code(2, "nothing requested; suggest: nothing to suggest; check: critical"),
-    error_code(3, "check, timeline: nothing to compare with"),
+    error_code(
+        3,
+        "check: unknown; timeline, lease: the files of the handover are missing or cannot be used"
+    ),
     error_code(64, "wrong usage")
 )]
 pub struct Arguments {

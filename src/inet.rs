@@ -47,6 +47,22 @@ impl Address {
             _ => false,
         }
     }
+
+    /// The network of the address: without the bits of the host.
+    pub fn network(self) -> Address {
+        let prefix = u32::from(self.prefix);
+        let address = match self.address {
+            IpAddr::V4(own) => {
+                let host = u32::MAX.checked_shr(prefix).unwrap_or(0);
+                Ipv4Addr::from_bits(own.to_bits() & !host).into()
+            }
+            IpAddr::V6(own) => {
+                let host = u128::MAX.checked_shr(prefix).unwrap_or(0);
+                Ipv6Addr::from_bits(own.to_bits() & !host).into()
+            }
+        };
+        Address { address, ..self }
+    }
 }
 
 impl fmt::Display for Address {

@@ -8,7 +8,7 @@ use crate::check;
 use crate::error::{Result, printable};
 use crate::facts::reader::{ONCE, silence};
 use crate::facts::{
-    AddressState, Device, Facts, FoundAddress, Netdev, PortRef, Readers, functions,
+    AddressState, Device, Facts, FoundAddress, Netdev, PortRef, Readers, functions, rules,
 };
 use crate::request::Request;
 use crate::system::root::Root;
@@ -202,7 +202,10 @@ fn row(port: PortRef<'_>, link: Option<&LinkReport>, facts: &Facts) -> Row {
         });
     let netdev = name.as_deref().and_then(|name| facts.netdev(name));
     let rate = port.port.rate.as_ref();
-    let rate = rate.map(|rate| format!("{} {}x{}", rate.gbps, rate.width, rate.speed));
+    let rate = rate.map(|rate| match rules::may_be_faster(port, rate) {
+        true => "unknown".to_owned(),
+        false => format!("{} {}x{}", rate.gbps, rate.width, rate.speed),
+    });
     let sm = port.port.sm_lid.filter(|lid| *lid != 0);
     Row {
         cells: [

@@ -261,7 +261,7 @@ fn all_files_of_an_interface_are_harmless() {
         let written = files(&Interface {
             name,
             alias: Some("guid/0x1"),
-            hardware_address: Some("80:00:00:48:fe:80"),
+            addresses: &["80:00:00:48:fe:80".to_owned()],
             wish: &wish,
             lease: &lease,
         });

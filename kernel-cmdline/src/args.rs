@@ -320,7 +320,16 @@ impl<'a> Arguments<'a> {
     }
 }
 
-/// Whether a value of `root=` means a network root file system.
+/// Whether this is `SERVER:/PATH`, the server as an IPv4 address, or `/PATH`: an NFS root without
+/// `nfs:`.
+pub fn is_plain_nfs(root: &str) -> bool {
+    let is_device = root.starts_with("/dev/") || root.starts_with("//");
+    let is_address = root.starts_with(|first: char| first.is_ascii_digit());
+    (root.starts_with('/') && !is_device) || (is_address && root.contains(":/"))
+}
+
+/// Whether a value of `root=` means a network root file system. `SERVER:/PATH` and `/PATH` are NFS
+/// (parse-nfsroot.sh of dracut).
 fn is_network_root(root: &str) -> bool {
     const WORDS: &[&str] = &["dhcp", "dhcp6", "either6", "nbft", "/dev/nfs"];
     const PREFIXES: &[&str] = &[
@@ -340,5 +349,7 @@ fn is_network_root(root: &str) -> bool {
         "ftp:",
         "tftp:",
     ];
-    WORDS.contains(&root) || PREFIXES.iter().any(|prefix| root.starts_with(prefix))
+    WORDS.contains(&root)
+        || is_plain_nfs(root)
+        || PREFIXES.iter().any(|prefix| root.starts_with(prefix))
 }

@@ -50,7 +50,7 @@ mod wishes;
 
 pub use args::{
     Arguments, BONDS, COMPLAINTS, DRIVERS, Dhcp, Drivers, INTERFACES, Ib, List, NAMESERVERS, Net,
-    Reason, Root, Single, Spanned, Timeouts, WISHES,
+    Reason, Root, Single, Spanned, Timeouts, WISHES, is_plain_nfs,
 };
 pub use bond::{BOND_OPTIONS, BOND_SLAVES, Bond};
 pub use complain::{Complaint, Escaped, Problem};

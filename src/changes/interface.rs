@@ -62,7 +62,7 @@ impl Draft<'_> {
     }
 
     fn mode(&mut self, wish: &IpoibWish, netdev: &Netdev) {
-        let found = netdev.ipoib.as_ref().and_then(|ipoib| ipoib.mode);
+        let found = rules::current_mode(netdev);
         match wish.mode.map(|requested| rules::mode(requested, netdev)) {
             Some(Ok(mode)) if found != Some(mode) => self.set(netdev, Setting::Mode(mode)),
             // The check of the mode reports that waiting does not help.

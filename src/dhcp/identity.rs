@@ -15,3 +15,19 @@ pub enum RequestedId {
     Hardware,
     Bytes(Vec<u8>),
 }
+
+impl RequestedId {
+    /// Whether systemd-networkd can send the identifier on an InfiniBand interface: the hardware
+    /// type with the GUID, or an IAID with a DUID (systemd.network(5), `ClientIdentifier=`).
+    pub fn fits_networkd(&self) -> bool {
+        match self {
+            RequestedId::Firmware | RequestedId::Hardware => true,
+            RequestedId::Bytes(bytes) => match bytes.as_slice() {
+                [0x20, guid @ ..] => guid.len() == 8,
+                // IAID, type of the DUID, and the DUID (RFC 4361 6.1).
+                [0xff, rest @ ..] => rest.len() > 6,
+                _ => false,
+            },
+        }
+    }
+}

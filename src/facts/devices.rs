@@ -51,7 +51,17 @@ pub(super) fn devices(
 /// The established connections of all devices.
 pub fn connections(look: &mut Look<'_>, rdma: &Rdma, devices: &[Device]) -> Vec<Connection> {
     let mut found = Vec::new();
-    for (name, index) in devices.iter().filter_map(|d| Some((&d.ifname, d.ifindex?))) {
+    for Device {
+        ifname: name,
+        ifindex,
+        ..
+    } in devices
+    {
+        let Some(index) = *ifindex else {
+            let why = "the device does not answer";
+            look.note(format!("NETLINK_RDMA connections of {name}"), why);
+            continue;
+        };
         match rdma.connections(index) {
             Ok(connections) => found.extend(connections),
             Err(e) => look.note(format!("NETLINK_RDMA connections of {name}"), e),

@@ -97,7 +97,11 @@ fn live(look: &mut Look<'_>, links: &mut Links, is_all: bool) -> Vec<Netdev> {
                 if look.root().is_recording() {
                     of_files(look, &link.name);
                 }
-                netdev(look, link.name.clone(), of_link(&link))
+                let mut netdev = netdev(look, link.name.clone(), of_link(&link));
+                if let Some(ipoib) = &mut netdev.ipoib {
+                    ipoib.mode = ipoib.mode.or_else(|| link.ipoib_mode());
+                }
+                netdev
             }
         };
         netdevs.push(netdev.clone());

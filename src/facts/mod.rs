@@ -265,7 +265,7 @@ pub struct Netdev {
     /// Other routes through the interface; routes to its own addresses are left out.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub routes: Vec<Route>,
-    /// Metrics of the routes, default routes included; a route without an entry has metric 0.
+    /// Metrics of the routes, default routes included.
     #[serde(skip)]
     pub metrics: Vec<(Route, u32)>,
     /// Requested addresses that another host on the link has, as text.

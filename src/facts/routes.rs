@@ -17,9 +17,7 @@ const LOCAL: u32 = 0x8000_0000;
 
 impl Netdev {
     fn add_route(&mut self, route: Route, metric: u32) {
-        if metric != 0 {
-            self.metrics.push((route, metric));
-        }
+        self.metrics.push((route, metric));
         match route.gateway {
             Some(gateway) if route.network.prefix == 0 => self.gateways.push(gateway),
             _ => self.routes.push(route),
@@ -37,9 +35,9 @@ impl Netdev {
     }
 
     fn metric(&self, route: &Route) -> u32 {
-        let mut metrics = self.metrics.iter();
-        let found = metrics.find(|(of, _)| of == route);
-        found.map_or(0, |(_, metric)| *metric)
+        let metrics = self.metrics.iter().filter(|(of, _)| of == route);
+        let lowest = metrics.map(|(_, metric)| *metric).min();
+        lowest.unwrap_or(0)
     }
 
     /// Whether a route of the interface leads to the network of this one.

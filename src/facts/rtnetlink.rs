@@ -14,6 +14,7 @@ use rtnetlink::packet_route::route::{RouteFlags, RouteHeader, RouteType};
 use crate::inet::{self, Route};
 use crate::rdma::netlink::wire::{Attribute, Request, number, text};
 use crate::rdma::netlink::{Error, Socket};
+use crate::wish::ipoib;
 
 /// linux/if_addr.h.
 const IFA_FLAGS: u16 = 8;
@@ -70,6 +71,26 @@ pub(super) struct Link {
     pub broadcast: Vec<u8>,
     /// The driver's own attributes (IFLA_LINKINFO), undecoded.
     pub info: Option<Vec<u8>>,
+}
+
+impl Link {
+    /// The transport mode of an IPoIB interface (`ipoib_fill_info` of ipoib_netlink.c,
+    /// linux/if_link.h): also of a child that was created through rtnetlink, which has no file for
+    /// the mode.
+    pub fn ipoib_mode(&self) -> Option<ipoib::Mode> {
+        const MODE: u16 = 2;
+        let inside = |bytes: &[u8], kind: u16| {
+            let mut attributes = NlasIterator::new(bytes).filter_map(Result::ok);
+            let found = attributes.find(|attribute| attribute.kind() == kind)?;
+            Some(found.value().to_vec())
+        };
+        let data = inside(self.info.as_ref()?, libc::IFLA_INFO_DATA)?;
+        match inside(&data, MODE)?.try_into().map(u16::from_ne_bytes) {
+            Ok(0) => Some(ipoib::Mode::Datagram),
+            Ok(1) => Some(ipoib::Mode::Connected),
+            _ => None,
+        }
+    }
 }
 
 /// A socket for dumps.
@@ -359,6 +380,28 @@ mod tests {
         assert_eq!(nameless.to_string(), "link without a name");
         let cut = [&message[..], &attribute(libc::IFLA_MTU, &[1, 2])].concat();
         assert!(link(&cut).is_err() && link(&message[..15]).is_err());
+    }
+
+    #[test]
+    fn the_mode_of_an_ipoib_interface_is_in_its_message() {
+        let info = |mode: &[u8]| {
+            let data = [attribute(1, &[0xff, 0xff]), attribute(2, mode)].concat();
+            let kind = attribute(libc::IFLA_INFO_KIND, b"ipoib\0");
+            [kind, attribute(libc::IFLA_INFO_DATA, &data)].concat()
+        };
+        for (mode, expected) in [
+            (&[0, 0][..], Some(ipoib::Mode::Datagram)),
+            (&1u16.to_ne_bytes(), Some(ipoib::Mode::Connected)),
+            (&[7, 7], None),
+            (&[0], None),
+        ] {
+            let link = Link {
+                info: Some(info(mode)),
+                ..Link::default()
+            };
+            assert_eq!(link.ipoib_mode(), expected);
+        }
+        assert_eq!(Link::default().ipoib_mode(), None);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use crate::facts::select::Ports;
 use crate::facts::{Facts, Netdev, PortRef};
 use crate::hardware::HardwareType;
-use crate::rdma::types::LinkLayer;
+use crate::rdma::types::{LinkLayer, Rate};
 use crate::wish::expectation::{Expectation, LinkWish};
 use crate::wish::ipoib::IpoibWish;
 use crate::wish::ipoib::{
@@ -55,6 +55,21 @@ pub fn can_connect(netdev: &Netdev) -> bool {
     let ipoib = address.filter(|address| address.port_guid().is_some());
     let flags = ipoib.and_then(|address| address.bytes().first());
     flags.is_some_and(|flags| flags & CONNECTED_CAPABLE != 0)
+}
+
+/// Whether the kernel may report SDR in place of a speed that it does not know
+/// (drivers/infiniband/core/sysfs.c, rate_show). Only cards of mlx5 have such speeds.
+pub fn may_be_faster(port: PortRef<'_>, rate: &Rate) -> bool {
+    rate.speed == "SDR"
+        && port.port.link_layer == Some(LinkLayer::InfiniBand)
+        && port.device.driver.as_deref() == Some("mlx5_core")
+}
+
+/// The current mode. An interface without a file for the mode that cannot connect is in datagram
+/// mode (a kernel without CONFIG_INFINIBAND_IPOIB_CM).
+pub fn current_mode(netdev: &Netdev) -> Option<Mode> {
+    let mode = netdev.ipoib.as_ref()?.mode;
+    mode.or_else(|| (!can_connect(netdev)).then_some(Mode::Datagram))
 }
 
 /// The mode to set, or why the requested mode is not possible.
@@ -272,5 +287,20 @@ mod tests {
             suggested_mtu(&Suggested::default(), &datagram, None, &[]),
             None
         );
+    }
+
+    #[test]
+    fn without_a_file_an_interface_that_cannot_connect_is_in_datagram_mode() {
+        let (able, unable) = (
+            "80:00:00:48:fe:80:00:00:00:00:00:00:b8:59:9f:03:00:fc:1a:2c",
+            "00:00:00:48:fe:80:00:00:00:00:00:00:b8:59:9f:03:00:fc:1a:2c",
+        );
+        for (address, mode, expected) in [
+            (able, None, None),
+            (unable, None, Some(Mode::Datagram)),
+            (able, Some(Mode::Connected), Some(Mode::Connected)),
+        ] {
+            assert_eq!(current_mode(&ipoib(address, mode, 2044)), expected);
+        }
     }
 }

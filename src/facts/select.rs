@@ -8,7 +8,7 @@ use kernel_cmdline::Selector;
 use crate::facts::{Facts, Netdev, PortRef};
 use crate::hardware::HardwareType;
 use crate::rdma::types::{Identity, LinkLayer};
-use crate::wish::expectation::{LinkWish, Target};
+use crate::wish::expectation::{LinkWish, PortPin, Target};
 
 /// The ports of a snapshot, by identity. Several ports can share a node GUID: a card's VFs, or
 /// software devices on interfaces that share a MAC address.
@@ -34,7 +34,7 @@ impl<'f> Ports<'f> {
     /// ports of its selector.
     pub fn of(&self, link: &LinkWish) -> Vec<PortRef<'f>> {
         if let Some(identity) = &link.identity {
-            return self.pinned(link, identity).into_iter().collect();
+            return self.at(identity, link.device_index).into_iter().collect();
         }
         match (&link.port, &link.target) {
             (None, Target::Any) => self.candidates(link),
@@ -53,6 +53,7 @@ impl<'f> Ports<'f> {
         let except: BTreeSet<String> = except
             .filter_map(|text| Selector::parse(text))
             .flat_map(|selector| ports(&selector, self.facts))
+            .chain(link.except_ports.iter().filter_map(|pin| self.of_pin(pin)))
             .map(|port| port.name())
             .collect();
         let is_of_layer = |found: Option<LinkLayer>| match (link.link_layer, found) {
@@ -71,14 +72,32 @@ impl<'f> Ports<'f> {
             .collect()
     }
 
-    fn pinned(&self, link: &LinkWish, identity: &Identity) -> Option<PortRef<'f>> {
+    /// The port that was pinned, under any name.
+    pub fn of_pin(&self, pin: &PortPin) -> Option<PortRef<'f>> {
+        self.at(&pin.identity, pin.device_index)
+    }
+
+    fn at(&self, identity: &Identity, index: Option<u32>) -> Option<PortRef<'f>> {
         let ports = self.by_identity.get(identity)?;
-        let is_device = |port: &&PortRef<'_>| {
-            link.device_index.is_some() && port.device.ifindex == link.device_index
-        };
+        let is_device = |port: &&PortRef<'_>| index.is_some() && port.device.ifindex == index;
         let device = ports.iter().find(is_device);
         device.or_else(|| ports.first()).copied()
     }
+}
+
+/// The ports that the selector `text` means, by what does not change within a boot; `None` if it
+/// means none, or one that nothing identifies.
+pub fn pins(text: &str, facts: &Facts) -> Option<Vec<PortPin>> {
+    let ports = ports(&Selector::parse(text)?, facts).into_iter();
+    let pin = |port: PortRef<'_>| {
+        Some(PortPin {
+            name: port.name(),
+            identity: port.identity()?,
+            device_index: port.device.ifindex,
+        })
+    };
+    let pins: Option<Vec<PortPin>> = ports.map(pin).collect();
+    pins.filter(|pins| !pins.is_empty())
 }
 
 /// The ports that `selector` means, in the order of the snapshot. A device stands for all its

@@ -23,8 +23,8 @@ pub struct Interface<'a> {
     pub name: &'a str,
     /// Name of the interface on the command line, if it is another name.
     pub alias: Option<&'a str>,
-    /// Hardware address in the format of sysfs.
-    pub hardware_address: Option<&'a str>,
+    /// The spellings of the hardware address on a command line.
+    pub addresses: &'a [String],
     /// The request for the interface.
     pub wish: &'a IpoibWish,
     /// DHCP options: the names of dhclient-script (`new_root_path`) and the bytes.
@@ -163,13 +163,10 @@ pub fn files(interface: &Interface<'_>) -> Vec<File> {
         });
     }
     for flag in ["up", "did-setup"] {
-        let names = [Some(*name), interface.alias, interface.hardware_address];
+        let addresses = interface.addresses.iter().map(String::as_str);
+        let names = [Some(*name), interface.alias].into_iter().flatten();
         // The name is part of a file name; a kernel interface has no slash in its name.
-        for name in names
-            .into_iter()
-            .flatten()
-            .filter(|name| !name.contains('/'))
-        {
+        for name in names.chain(addresses).filter(|name| !name.contains('/')) {
             files.push(File::new(format!("net.{name}.{flag}"), Vec::new()));
         }
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! PURE: what a renewed lease changes on its interface, in an order that never interrupts traffic.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 
 use crate::changes::{Rival, Setting};
 use crate::dhcp::v4::Dhcp4Wish;
@@ -23,18 +23,19 @@ pub fn words(change: &Setting) -> String {
     }
 }
 
-/// All routes of a lease, including the default route.
-pub fn routes(lease: &Lease) -> Vec<Route> {
-    let wish = IpoibWish::default().granted(lease);
-    let everywhere = Address {
-        address: Ipv4Addr::UNSPECIFIED.into(),
-        prefix: 0,
-    };
-    let default = |gateway: &IpAddr| Route {
-        network: everywhere,
-        gateway: Some(*gateway),
-    };
-    let defaults: Vec<Route> = wish.all_gateways().map(default).collect();
+/// All routes of an interface with a lease, including the default route: those that the command
+/// line requests, and those of the lease that they do not replace.
+pub fn routes(requested: &[Route], lease: &Lease) -> Vec<Route> {
+    let mut wish = IpoibWish::default();
+    for route in requested {
+        match route.gateway {
+            Some(gateway) if route.network.prefix == 0 => wish.gateways.push(gateway),
+            _ => wish.routes.push(*route),
+        }
+    }
+    let wish = wish.granted(lease);
+    let gateways = wish.all_gateways().copied();
+    let defaults = gateways.map(Route::default_through);
     wish.all_routes().copied().chain(defaults).collect()
 }
 
@@ -44,6 +45,16 @@ fn gone(had: &[Route], has: &[Route]) -> impl Iterator<Item = Route> {
 
 /// The servers of the root file system; none: the servers are not known.
 pub type Servers = Option<Vec<IpAddr>>;
+
+/// Whether the root file system may be reached from the address `own` over these routes.
+pub fn may_carry(own: Address, routes: &[Route], servers: &Servers) -> bool {
+    let is_reached = |server: &IpAddr| {
+        own.reaches(*server) || routes.iter().any(|route| route.network.reaches(*server))
+    };
+    servers
+        .as_ref()
+        .is_none_or(|servers| servers.iter().any(is_reached))
+}
 
 /// Whether a node with the address `own` reaches `server` over `route`.
 fn leads(route: &Route, server: IpAddr, own: Address) -> bool {
@@ -88,12 +99,13 @@ pub fn kept(
 }
 
 /// What the lease `after` changes on an interface with the lease `before` of the same address and
-/// the routes `had`; the routes in `kept` stay. New routes come before old routes go, and an MTU is
+/// the routes `had`, which shall have the routes `has`; the routes in `kept` stay. New routes come before old routes go, and an MTU is
 /// never larger than the interface allows.
 pub fn changes(
     before: &Lease,
     had: &[Route],
     after: &Lease,
+    has: &[Route],
     kept: &[Route],
     wish: &Dhcp4Wish,
     netdev: &Netdev,
@@ -103,10 +115,9 @@ pub fn changes(
     if old != new {
         changes.push(Setting::AddAddress(new, None));
     }
-    let has = routes(after);
     let added = has.iter().filter(|route| !had.contains(route));
     changes.extend(added.map(|route| Setting::AddRoute(*route, Rival::Kept)));
-    let gone = gone(had, &has).filter(|route| !kept.contains(route));
+    let gone = gone(had, has).filter(|route| !kept.contains(route));
     changes.extend(gone.map(Setting::RemoveRoute));
     if old != new {
         changes.push(Setting::RemoveAddress(old));
@@ -147,7 +158,7 @@ pub fn not_applied(
     if before.mtu.is_some() && after.mtu.is_none() && !wish.ignore_mtu {
         words.push("no MTU".to_owned());
     }
-    let had = routes(before);
+    let had = routes(&[], before);
     let kept = kept.iter().filter(|route| had.contains(route));
     words.extend(kept.map(|route| format!("no route {route}")));
     (!words.is_empty()).then(|| words.join(", "))
@@ -172,22 +183,62 @@ mod tests {
 
     fn lines_for(before: &str, after: &str, wish: &Dhcp4Wish, servers: &Servers) -> Vec<String> {
         let (before, after) = (lease(before), lease(after));
-        let had = routes(&before);
+        let (had, has) = (routes(&[], &before), routes(&[], &after));
         let stay = if wish.keep {
-            kept(
-                &had,
-                &routes(&after),
-                after.interface_address(),
-                servers,
-                &had,
-            )
+            kept(&had, &has, after.interface_address(), servers, &had)
         } else {
             Vec::new()
         };
-        let changes = changes(&before, &had, &after, &stay, wish, &Netdev::default());
+        let changes = changes(&before, &had, &after, &has, &stay, wish, &Netdev::default());
         let mut lines: Vec<String> = changes.iter().map(words).collect();
         lines.extend(not_applied(&before, &after, &stay, wish));
         lines
+    }
+
+    #[test]
+    fn a_requested_route_replaces_that_of_the_lease() {
+        let lease = lease(
+            r#","routers":["10.0.0.1"],
+            "static_routes":[{"network":"10.7.0.0","prefix":16,"gateway":"10.0.0.7"}]"#,
+        );
+        let route = |network: &str, gateway: &str| Route {
+            network: network.parse().unwrap(),
+            gateway: gateway.parse().ok(),
+        };
+        let list = |routes: &[Route]| -> Vec<String> {
+            let all = super::routes(routes, &lease);
+            all.iter().map(ToString::to_string).collect()
+        };
+        assert_eq!(
+            list(&[route("10.9.0.0/16", "10.0.0.9")]),
+            [
+                "10.9.0.0/16 via 10.0.0.9",
+                "10.7.0.0/16 via 10.0.0.7",
+                "0.0.0.0/0 via 10.0.0.1"
+            ]
+        );
+        let requested = [
+            route("10.7.0.0/16", "10.0.0.8"),
+            route("0.0.0.0/0", "10.0.0.9"),
+        ];
+        assert_eq!(
+            list(&requested),
+            ["10.7.0.0/16 via 10.0.0.8", "0.0.0.0/0 via 10.0.0.9"]
+        );
+    }
+
+    #[test]
+    fn an_address_is_kept_only_if_the_root_file_system_may_depend_on_it() {
+        let own = "10.0.0.5/24".parse().unwrap();
+        let default = [Route::default_through("10.0.0.1".parse().unwrap())];
+        let may = |servers: &[&str], routes: &[Route]| {
+            let servers = servers.iter().map(|server| server.parse().unwrap());
+            may_carry(own, routes, &Some(servers.collect()))
+        };
+        assert!(may_carry(own, &[], &None));
+        assert!(may(&["10.0.0.2"], &[]) && may(&["10.9.0.2"], &default));
+        assert!(!may(&["10.9.0.2"], &[]) && !may(&["fd00::2"], &default));
+        assert!(may(&["10.9.0.2", "10.0.0.2"], &[]));
     }
 
     #[test]
@@ -313,7 +364,7 @@ mod tests {
         };
         for servers in [servers, None] {
             let first = lease(r#","routers":["10.0.0.1"]"#);
-            let (mut before, mut had) = (first.clone(), routes(&first));
+            let (mut before, mut had) = (first.clone(), routes(&[], &first));
             for round in 0..50_u8 {
                 let many: Vec<String> = (0..100_u8)
                     .map(|at| {
@@ -323,16 +374,24 @@ mod tests {
                     })
                     .collect();
                 let after = lease(&format!(r#","classless_routes":[{}]"#, many.join(",")));
-                let has = routes(&after);
+                let has = routes(&[], &after);
                 let stay = kept(
                     &had,
                     &has,
                     after.interface_address(),
                     &servers,
-                    &routes(&first),
+                    &routes(&[], &first),
                 );
-                assert_eq!(stay, routes(&first));
-                let changes = changes(&before, &had, &after, &stay, &root, &Netdev::default());
+                assert_eq!(stay, routes(&[], &first));
+                let changes = changes(
+                    &before,
+                    &had,
+                    &after,
+                    &has,
+                    &stay,
+                    &root,
+                    &Netdev::default(),
+                );
                 had.extend(changes.iter().filter_map(|change| match change {
                     Setting::AddRoute(route, _) => Some(*route),
                     _ => None,
@@ -352,6 +411,7 @@ mod tests {
             &lease(""),
             &[],
             &wide,
+            &[],
             &[],
             &Dhcp4Wish::default(),
             &Netdev::default(),
@@ -391,7 +451,15 @@ mod tests {
             ..Netdev::default()
         };
         let (before, after) = (lease(r#","mtu":1500"#), lease(r#","mtu":65520"#));
-        let changes = changes(&before, &[], &after, &[], &Dhcp4Wish::default(), &datagram);
+        let changes = changes(
+            &before,
+            &[],
+            &after,
+            &[],
+            &[],
+            &Dhcp4Wish::default(),
+            &datagram,
+        );
         assert_eq!(changes, [Setting::Mtu(ipoib::DATAGRAM_MAX)]);
     }
 

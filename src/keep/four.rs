@@ -4,7 +4,7 @@
 use futures_util::FutureExt;
 use futures_util::future::{LocalBoxFuture, pending};
 
-use super::changes::{Servers, changes, kept, not_applied, routes};
+use super::changes::{Servers, changes, kept, may_carry, not_applied, routes};
 use super::held::{Accepted, Client, Event, Renewal};
 use super::place::Place;
 use crate::dhcp::Granted;
@@ -26,6 +26,8 @@ pub(super) struct Four {
     /// The progress before the session was opened: the client's identity and the requested
     /// settings.
     before: Progress,
+    /// The root file system may depend on the address.
+    keep: bool,
     /// None: the interface does not exist or is down.
     session: Option<Session>,
     lease: Option<Lease>,
@@ -36,12 +38,15 @@ pub(super) struct Four {
 }
 
 impl Four {
-    pub(super) fn new(progress: &Progress, entry: &Entry) -> Four {
+    pub(super) fn new(progress: &Progress, entry: &Entry, servers: &Servers) -> Four {
         let lease = progress.lease.clone();
-        let mut first_routes: Vec<Route> = lease.iter().flat_map(routes).collect();
+        let of_lease = |lease: &Lease| routes(&progress.routes, lease);
+        let mut first_routes: Vec<Route> = lease.iter().flat_map(of_lease).collect();
         first_routes.extend(&entry.routes);
+        let carries = |lease: &Lease| may_carry(lease.interface_address(), &first_routes, servers);
         Four {
             before: progress.clone(),
+            keep: progress.wish.keep && lease.as_ref().is_none_or(carries),
             session: None,
             lease,
             old_routes: entry.routes.clone(),
@@ -55,13 +60,14 @@ impl Four {
             interface: place.name.clone(),
             index: place.index,
             wish: self.before.wish.clone(),
+            routes: self.before.routes.clone(),
             ..session.unwrap_or_else(|| self.before.clone())
         }
     }
 
     /// The routes of the lease, and the routes of earlier leases that stay.
     fn routes_of(&self, lease: &Lease) -> Vec<Route> {
-        let mut all = routes(lease);
+        let mut all = routes(&self.before.routes, lease);
         let old = self.old_routes.iter().filter(|route| !all.contains(route));
         let old: Vec<Route> = old.copied().collect();
         all.extend(old);
@@ -75,7 +81,7 @@ impl Client for Four {
     }
 
     fn keep(&self) -> bool {
-        self.before.wish.keep
+        self.keep
     }
 
     fn granted(&self) -> Option<Granted> {
@@ -85,6 +91,10 @@ impl Client for Four {
     fn routes(&self) -> Vec<Route> {
         let lease = self.lease.as_ref();
         lease.map_or_else(Vec::new, |lease| self.routes_of(lease))
+    }
+
+    fn retain(&mut self, routes: Vec<Route>) {
+        self.old_routes.extend(routes);
     }
 
     fn forget(&mut self) {
@@ -99,12 +109,12 @@ impl Client for Four {
         let lease = lease.clone();
         let before = self.lease.replace(lease.clone());
         let Some(before) = before.filter(|before| before.address == lease.address) else {
-            self.first_routes = routes(&lease);
+            self.first_routes = routes(&self.before.routes, &lease);
             return Accepted::Other;
         };
         let (had, wish) = (self.routes_of(&before), &self.before.wish);
-        let stay = if wish.keep {
-            let has = routes(&lease);
+        let has = routes(&self.before.routes, &lease);
+        let stay = if self.keep {
             kept(
                 &had,
                 &has,
@@ -116,7 +126,7 @@ impl Client for Four {
             Vec::new()
         };
         let renewal = Renewal {
-            changes: changes(&before, &had, &lease, &stay, wish, netdev),
+            changes: changes(&before, &had, &lease, &has, &stay, wish, netdev),
             not_applied: not_applied(&before, &lease, &stay, wish),
         };
         self.old_routes = stay;
@@ -137,7 +147,7 @@ impl Client for Four {
             identity: identity.ok_or_else(|| cannot("unsupported hardware type"))?,
             vendor_class: wish.vendor_class.clone(),
             host_name: wish.host_name.clone(),
-            keep: wish.keep,
+            keep: self.keep,
         };
         self.session = Some(Session::open(name, hardware, config)?);
         Ok(true)
@@ -163,7 +173,7 @@ impl Client for Four {
         if let (Some(session), Some(lease)) = (&mut self.session, &self.lease) {
             // The initramfs may have had no time to probe whether another host has the address.
             // Under a root file system the address stays in any case.
-            let probe = self.before.is_probing() && !self.before.wish.keep;
+            let probe = self.before.is_probing() && !self.keep;
             session.resume(lease.clone(), probe);
             if verify {
                 session.verify();

@@ -65,10 +65,11 @@ pub(super) trait Client {
 
     /// The lease that is or must be set on the interface.
     fn granted(&self) -> Option<Granted>;
-    /// The routes of the lease, and those of earlier ones that stay.
-    fn routes(&self) -> Vec<Route> {
-        Vec::new()
-    }
+    /// The routes of the interface while it has the lease: those that the command line requests,
+    /// those of the lease, and those of earlier leases that stay.
+    fn routes(&self) -> Vec<Route>;
+    /// These routes of earlier leases stay too.
+    fn retain(&mut self, _: Vec<Route>) {}
     /// Forgets the lease: the lease ended.
     fn forget(&mut self);
     /// Takes over the lease of the session.
@@ -189,6 +190,7 @@ impl Held {
         };
         let Some(present) = arrive(&mut self.place, turn, &what).await else {
             self.doubt = Doubt::default();
+            self.look = None;
             self.close();
             return true;
         };
@@ -351,14 +353,16 @@ impl Held {
     }
 
     async fn restore(&mut self, net: &Net, name: &str, routes: Vec<Route>) {
-        for route in routes {
+        for (set_before, route) in routes.into_iter().enumerate() {
             // Another interface may have a route to the same network by now.
             let network = Some(route.network).filter(|network| network.prefix > 0);
             let set = net.append_route(self.place.index, network, route.gateway);
             match set.await {
                 Ok(()) => {
                     self.found.set_route(route);
-                    log::info!("{name}: route {route} set again");
+                    if set_before < SHOWN {
+                        log::info!("{name}: route {route} set again");
+                    }
                 }
                 Err(why) => {
                     let line = format!("{name}: route {route} cannot be set again: {why}");
@@ -392,7 +396,8 @@ impl Held {
     async fn route(&self, net: &Net, route: &Route, set: bool) -> std::result::Result<(), String> {
         let network = Some(route.network).filter(|network| network.prefix > 0);
         if set {
-            net.add_route(self.place.index, network, route.gateway)
+            // Another interface may have a route to the same network.
+            net.append_route(self.place.index, network, route.gateway)
                 .await
         } else {
             net.delete_route(self.place.index, network, route.gateway)
@@ -444,7 +449,15 @@ impl Held {
     /// changes at every renewal.
     async fn apply(&mut self, name: &str, changes: &[Setting], turn: &Turn<'_>, level: log::Level) {
         let index = self.place.index;
+        let (mut failed, mut stay) = (Vec::new(), Vec::new());
         for (done_before, change) in changes.iter().enumerate() {
+            // The route that a failed one would replace stays.
+            if let Setting::RemoveRoute(old) = change
+                && failed.contains(&old.network)
+            {
+                stay.push(*old);
+                continue;
+            }
             let words = words(change);
             match change.apply(name, index, turn.net).await {
                 Ok(()) if done_before < SHOWN => {
@@ -453,13 +466,16 @@ impl Held {
                 Ok(()) => {}
                 Err(error) => {
                     self.troubles.say(error.to_string());
-                    // The setting that this change would replace stays.
-                    if matches!(change, Setting::AddAddress(..) | Setting::AddRoute(..)) {
-                        return;
+                    match change {
+                        // The address that this one would replace stays, with its routes.
+                        Setting::AddAddress(..) => return,
+                        Setting::AddRoute(route, _) => failed.push(route.network),
+                        _ => {}
                     }
                 }
             }
         }
+        self.client.retain(stay);
         if changes.len() > SHOWN {
             let more = changes.len().saturating_sub(SHOWN);
             log::log!(level, "{name}: {more} more changes, as the server requests");

@@ -53,7 +53,8 @@ struct Turn<'a> {
 /// Keeps the leases until SIGTERM, or until every lease has another owner.
 pub async fn keep(root: &Root) -> Result<()> {
     let manager = Manager::of_environment();
-    let handed_over = handed_over(root)?;
+    let servers = servers(root);
+    let handed_over = handed_over(root, &servers)?;
     manager.ready();
     let Some((handed_over, leases)) = handed_over else {
         return Ok(());
@@ -69,7 +70,7 @@ pub async fn keep(root: &Root) -> Result<()> {
     let mut keeper = Keeper {
         root,
         net: Net::of_addresses()?,
-        servers: servers(root),
+        servers,
         leases,
         notes: Notes::of(handed_over),
         events: LinkEvents::default(),
@@ -203,7 +204,7 @@ fn lock() -> Result<Option<nix::fcntl::Flock<std::fs::File>>> {
 
 /// The leases to keep: as the last keeper wrote them, or as the initramfs did if its file is newer
 /// or the only one. `None`: another program renews the leases.
-fn handed_over(root: &Root) -> Result<Option<(Kept, Vec<Held>)>> {
+fn handed_over(root: &Root, servers: &Servers) -> Result<Option<(Kept, Vec<Held>)>> {
     let kept = handover::read_kept(root).unwrap_or_else(|error| {
         log::warn!("{error}; using the leases that the initramfs handed over");
         None
@@ -231,13 +232,13 @@ fn handed_over(root: &Root) -> Result<Option<(Kept, Vec<Held>)>> {
     let v4 = kept.dhcp.iter().filter_map(|progress| {
         let (name, index) = (&progress.interface, progress.index);
         let entry = entry(false, index)?;
-        let client = Box::new(Four::new(progress, entry));
+        let client = Box::new(Four::new(progress, entry, servers));
         Some(Held::new(client, name, index, entry.identity.clone()))
     });
     let v6 = kept.dhcp6.iter().filter_map(|progress| {
         let (name, index) = (&progress.interface, progress.index);
         let entry = entry(true, index)?;
-        let client = Box::new(Six::new(progress));
+        let client = Box::new(Six::new(progress, servers));
         Some(Held::new(client, name, index, entry.identity.clone()))
     });
     let leases = v4.chain(v6).collect();
@@ -388,13 +389,16 @@ impl Doubt {
     }
 }
 
-/// A repeated failure is logged once, until all is well.
+/// A repeated failure is logged once, until all is well. A server can cause any number of
+/// different failures: only the first ones are logged.
 #[derive(Debug, Default)]
 struct Troubles(Vec<String>);
 
 impl Troubles {
+    const LOGGED: usize = 32;
+
     fn say(&mut self, line: String) {
-        if !self.0.contains(&line) {
+        if self.0.len() < Self::LOGGED && !self.0.contains(&line) {
             log::error!("{line}");
             self.0.push(line);
         }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The client of a DHCPv6 lease that is kept.
 
+use std::net::IpAddr;
+
 use futures_util::FutureExt;
 use futures_util::future::{LocalBoxFuture, pending};
 
@@ -24,6 +26,8 @@ pub(super) struct Six {
     /// The progress before the session was opened: the client's identity and the requested
     /// settings.
     before: Progress,
+    /// The root file system may depend on the address.
+    keep: bool,
     /// None: the interface does not exist, or has no link-local address.
     session: Option<Session>,
     /// The lease on the interface; a lease that was granted just now is not set yet.
@@ -31,9 +35,13 @@ pub(super) struct Six {
 }
 
 impl Six {
-    pub(super) fn new(progress: &Progress) -> Six {
+    pub(super) fn new(progress: &Progress, servers: &Servers) -> Six {
+        // Which servers a router leads to is unknown.
+        let is_v6 = |servers: &Vec<IpAddr>| servers.iter().any(IpAddr::is_ipv6);
+        let may_carry = servers.as_ref().is_none_or(is_v6);
         Six {
             before: progress.clone(),
+            keep: progress.wish.keep && may_carry,
             session: None,
             lease: progress.lease.clone(),
         }
@@ -45,6 +53,7 @@ impl Six {
             interface: place.name.clone(),
             index: place.index,
             wish: self.before.wish.clone(),
+            routes: self.before.routes.clone(),
             ..session.unwrap_or_else(|| self.before.clone())
         }
     }
@@ -56,11 +65,18 @@ impl Client for Six {
     }
 
     fn keep(&self) -> bool {
-        self.before.wish.keep
+        self.keep
     }
 
     fn granted(&self) -> Option<Granted> {
         self.lease.as_ref().map(Lease::granted)
+    }
+
+    fn routes(&self) -> Vec<Route> {
+        match self.lease {
+            Some(_) => self.before.routes.clone(),
+            None => Vec::new(),
+        }
     }
 
     fn forget(&mut self) {
@@ -91,7 +107,7 @@ impl Client for Six {
                 duid: unhex(&self.before.duid).ok_or_else(|| cannot("invalid DUID"))?,
                 iaid: self.before.iaid,
             },
-            keep: self.before.wish.keep,
+            keep: self.keep,
         };
         let mut session = Session::open(name, index, local, config)?;
         session.set_router(self.before.router);

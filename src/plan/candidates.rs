@@ -2,7 +2,7 @@
 //! PURE: which ports count where no argument names a port, and what `plan` warns of before a boot
 //! depends on it.
 
-use kernel_cmdline::PortType;
+use kernel_cmdline::{Handover, PortType};
 
 use super::{Draft, Plan};
 use crate::facts::{Facts, Function};
@@ -10,6 +10,7 @@ use crate::rdma::types::LinkLayer;
 use crate::request::interfaces::InterfaceWish;
 use crate::system::modules::Found;
 use crate::wish::expectation::{Expectation, Require};
+use crate::wish::origin::Requested;
 
 /// What a command line and a machine say about the link layer of the ports that count.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -159,6 +160,7 @@ impl Draft<'_> {
             ));
         }
         warnings.extend(self.numbered_by_chance());
+        warnings.extend(self.unknown_to_networkd());
         self.warnings.extend(warnings);
     }
 
@@ -183,6 +185,25 @@ impl Draft<'_> {
                 named.join(" and ")
             )
         })
+    }
+
+    /// The next owner of the lease must send the same client identifier.
+    fn unknown_to_networkd(&self) -> Option<String> {
+        let handover = self.request.handover.as_ref();
+        let lost = |interface: &&Requested<InterfaceWish>| {
+            let dhcp = interface.value.ipoib.dhcp.as_ref();
+            dhcp.is_some_and(|dhcp| !dhcp.client_id.fits_networkd())
+        };
+        let found = self.request.interfaces.iter().find(lost)?;
+        handover
+            .is_some_and(|to| to.value == Handover::Networkd)
+            .then(|| {
+                format!(
+                    "rd.ib.handover=networkd: systemd-networkd cannot send the client identifier of {}, so the server may \
+                     grant another address; use rd.ib.handover=auto or rd.ib.dhcp.client-id={}:guid",
+                    found.value.name, found.value.name
+                )
+            })
     }
 
     /// Plans the drivers of HCAs that the image lacks, if it has the driver of no HCA: the

@@ -137,6 +137,7 @@ impl Status {
     /// Text of the status in the words of the specification (IBTA tables 103 and 186).
     pub fn words(self) -> &'static str {
         match (self.0 >> 8, self.0 & 0x1f) {
+            _ if self.is_redirect() => "redirects to another port",
             (1, _) => "no resources",
             (2, _) => "request invalid",
             (3, _) => "no records",

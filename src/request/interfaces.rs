@@ -364,6 +364,9 @@ impl Collected<'_, '_> {
                     prefix: client.prefix.unwrap_or(whole),
                 });
                 ipoib.gateways.extend(ip.gateway);
+            }
+            // The boot server too, which dracut uses for a root file system that names no server.
+            if !is_left {
                 ipoib.peer = ip.peer.map(|peer| peer.address).or(ipoib.peer);
             }
             let hostname = ip.hostname.map(str::to_owned);
@@ -501,13 +504,18 @@ impl Collected<'_, '_> {
             };
             if let Some(found) = position.and_then(|position| self.found.get_mut(position)) {
                 found.value.follows.push(by);
-                found.value.ipoib.routes.push(Route {
-                    network: Address {
-                        address: route.network,
-                        prefix: route.prefix,
-                    },
-                    gateway: route.gateway,
-                });
+                let network = Address {
+                    address: route.network,
+                    prefix: route.prefix,
+                };
+                let ipoib = &mut found.value.ipoib;
+                match route.gateway {
+                    Some(gateway) if route.prefix == 0 => ipoib.gateways.push(gateway),
+                    gateway => ipoib.routes.push(Route {
+                        network: network.network(),
+                        gateway,
+                    }),
+                }
             }
         }
     }

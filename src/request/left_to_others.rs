@@ -9,7 +9,7 @@ use super::interfaces::{
     InterfaceWish, boot_device, is_addressed, is_named, is_without_ip, unaddressed,
 };
 use crate::wish::ipoib::IpoibWish;
-use crate::wish::origin::{Requested, requested};
+use crate::wish::origin::{Requested, origin, requested};
 
 /// `BOOTIF=` of Ethernet firmware, if a network root file system is to use an interface of ibboot:
 /// `bootdev=` names it, or no other interface has an address. In dracut `BOOTIF=` precedes both.
@@ -157,19 +157,14 @@ fn left_behind_addresses(
     if !interfaces.iter().any(|i| i.value.ipoib.is_addressed()) {
         left.extend(net.nameservers.iter().map(|a| requested(a, NAMES)));
     }
-    let is_taken = |route: &Route<'_>| {
-        let mut routes = interfaces.iter().flat_map(|i| &i.value.ipoib.routes);
-        routes.any(|taken| {
-            taken.network.address == route.network
-                && taken.network.prefix == route.prefix
-                && taken.gateway == route.gateway
-        })
+    let is_taken = |route: &Spanned<'_, Route<'_>>| {
+        let by = origin(route);
+        let mut follows = interfaces.iter().flat_map(|i| &i.value.follows);
+        follows.any(|follows| *follows == by)
     };
     let may_be_ours = |route: &Route<'_>| route.interface.is_none_or(&is_ours);
-    let routes = net.routes.iter().filter(|route| {
-        let route = &route.value;
-        !is_taken(route) && may_be_ours(route)
-    });
+    let routes = net.routes.iter();
+    let routes = routes.filter(|route| !is_taken(route) && may_be_ours(&route.value));
     let is_named_ours = |route: &Route<'_>| route.interface.is_some_and(&is_ours);
     left.extend(routes.map(|a| match is_named_ours(&a.value) {
         true => requested(a, UNADDRESSED),

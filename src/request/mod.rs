@@ -280,6 +280,7 @@ impl Request {
         let rates = ib.rates.iter().map(|rate| Rate {
             selector: rate.value.selector.map(|s| s.to_string()),
             megabits: rate.value.megabits,
+            port: None,
         });
         Request {
             requested_by: arguments.requested_by().as_ref().map(origin),

@@ -35,12 +35,13 @@ impl PciId {
         })
     }
 
-    /// The PCI driver of an RDMA card, as [`drivers::by_pci_id`]. None for a bridge (base class 06):
-    /// cards with a PCI Express switch have bridges of the same vendor, with numbers of the same range.
+    /// The PCI driver of an RDMA card, as [`drivers::by_pci_id`]: of a network controller (base
+    /// class 02) or an InfiniBand controller on the serial bus. Cards of the same vendors also have
+    /// bridges, and disks that a DPU emulates, with numbers of the same ranges.
     pub fn driver(self) -> Option<&'static str> {
-        const BRIDGE: u16 = 0x06;
-        let is_bridge = self.class >> 8 == BRIDGE;
-        drivers::by_pci_id(self.vendor, self.device).filter(|_| !is_bridge)
+        const NETWORK: u16 = 0x02;
+        let is_network = self.class >> 8 == NETWORK || self.is_rdma();
+        drivers::by_pci_id(self.vendor, self.device).filter(|_| is_network)
     }
 
     /// True for the classes that only RDMA cards have: InfiniBand controllers on the network (0207)

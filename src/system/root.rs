@@ -23,11 +23,31 @@ const PAGE: usize = 4096;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Recorded {
     /// A file's bytes.
-    File(Vec<u8>),
+    File(#[serde(with = "latin1")] Vec<u8>),
     /// The target of a link.
     Link(PathBuf),
     /// A directory.
     Dir,
+}
+
+/// Bytes as a JSON string, one character each: nearly all files are ASCII, and a list of numbers has
+/// four times the size. A message of a reader has a limit.
+mod latin1 {
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
+        let text: String = bytes.iter().map(|byte| char::from(*byte)).collect();
+        serializer.serialize_str(&text)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Vec<u8>, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let byte = |c: char| u8::try_from(c).map_err(|_| D::Error::custom("not a byte"));
+        text.chars().map(byte).collect()
+    }
 }
 
 /// The root of all paths.
@@ -410,6 +430,20 @@ pub const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_recorded_file_is_a_string_of_its_bytes() {
+        let all = Recorded::File((0..=255).collect());
+        let json = serde_json::to_string(&all).unwrap();
+        assert_eq!(serde_json::from_str::<Recorded>(&json).unwrap(), all);
+        let text = Recorded::File(b"4: ACTIVE\n".to_vec());
+        assert_eq!(
+            serde_json::to_string(&text).unwrap(),
+            r#"{"File":"4: ACTIVE\n"}"#
+        );
+        assert!(serde_json::from_str::<Recorded>(r#"{"File":"\u0100"}"#).is_err());
+    }
+
     use std::os::unix::fs::symlink;
 
     #[test]

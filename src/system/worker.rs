@@ -13,7 +13,8 @@ use std::time::{Duration, Instant};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{
-    AddressFamily, MsgFlags, SockFlag, SockType, UnixAddr, connect, recv, send, socket, socketpair,
+    AddressFamily, MsgFlags, SockFlag, SockType, UnixAddr, connect, recv, send, setsockopt, socket,
+    socketpair, sockopt,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -24,7 +25,8 @@ pub const COMMAND: &str = "worker";
 /// The running program, even if its file was replaced (proc(5)).
 pub(super) const PROGRAM: &str = "/proc/self/exe";
 
-/// Largest message in bytes. The default of net.core.wmem_default is less.
+/// Largest message in bytes. The default of net.core.wmem_default is less, so the buffer for sending
+/// is enlarged.
 const MESSAGE: usize = 256 << 10;
 
 /// The pause before another try to send to a socket that is full.
@@ -67,6 +69,10 @@ impl Worker {
     pub fn pair() -> io::Result<(Worker, OwnedFd)> {
         let flags = SockFlag::SOCK_CLOEXEC;
         let (socket, far) = socketpair(AddressFamily::Unix, SockType::SeqPacket, None, flags)?;
+        for end in [&socket, &far] {
+            // Without CAP_NET_ADMIN the default stays, which most messages fit in.
+            setsockopt(end, sockopt::SndBufForce, &MESSAGE).unwrap_or_default();
+        }
         Ok((Worker::at(socket), far))
     }
 

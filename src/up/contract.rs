@@ -15,6 +15,7 @@ use crate::facts::granted;
 use crate::handover::INTERFACES;
 use crate::handover::dracut::{self, BOOTDEV, File, IFACES, Interface, TMP};
 use crate::handover::resolver::{self, RESOLV_CONF};
+use crate::hardware::{HardwareAddress, Hex};
 use crate::request::in_initramfs;
 use crate::system::directory::Directory;
 use crate::system::root::Root;
@@ -55,7 +56,8 @@ struct Online<'a> {
     lease6: Option<dhcp::v6::lease::Lease>,
     information: Option<Information>,
     name: &'a str,
-    hardware_address: Option<String>,
+    /// The spellings of its hardware address.
+    addresses: Vec<String>,
 }
 
 /// Writes all files again: an interface may be verified after the boot continued with another one.
@@ -184,8 +186,21 @@ fn online<'a>(
         lease6: lease6.cloned(),
         information,
         name,
-        hardware_address: netdev.address.as_ref().map(ToString::to_string),
+        addresses: netdev.address.as_ref().map_or_else(Vec::new, spellings),
     })
+}
+
+/// A hardware address as the arguments of dracut and boot loaders spell it: network-legacy waits for
+/// a file with that name. Of an IPoIB address also the port GUID (`BOOTIF=20-...`), and the GUID
+/// without its two middle bytes (`BOOTIF=01-...` of boot firmware).
+fn spellings(address: &HardwareAddress) -> Vec<String> {
+    let mut all = vec![address.to_string()];
+    if let Some(guid) = address.port_guid() {
+        let [a, b, c, _, _, d, e, f] = guid.0.to_be_bytes();
+        all.push(Hex(&guid.0.to_be_bytes()).to_string());
+        all.push(Hex(&[a, b, c, d, e, f]).to_string());
+    }
+    all
 }
 
 /// Writes as many files as possible. Returns one error per file that could not be written.
@@ -206,7 +221,7 @@ fn write(
             .collect();
         match Directory::existing(TMP) {
             Ok(tmp) => {
-                let ifaces = ifaces(&tmp, ours, &verified);
+                let ifaces = ifaces(&tmp, ours, online);
                 let ifaces = ifaces.map_err(|error| errors.push(error)).ok();
                 let bootdev = bootdev.map(|name| File::new(BOOTDEV, format!("{name}\n")));
                 let all = files.iter().chain(&ifaces).chain(&bootdev);
@@ -238,7 +253,7 @@ fn files(ours: &[&LinkWish], online: &[Online<'_>]) -> Vec<File> {
         files.extend(dracut::files(&Interface {
             name: interface.name,
             alias: (!is_ambiguous).then_some(alias),
-            hardware_address: interface.hardware_address.as_deref(),
+            addresses: &interface.addresses,
             wish: &interface.ipoib,
             lease: &variables(interface),
         }));
@@ -260,9 +275,12 @@ fn variables(interface: &Online<'_>) -> Vec<(&'static str, Vec<u8>)> {
 }
 
 /// The file `net.ifaces`, with the interfaces of other modules in the existing file.
-fn ifaces(tmp: &Directory, ours: &[&LinkWish], verified: &[&str]) -> Result<File> {
-    let targets: Vec<&str> = ours.iter().map(|wish| wish.target.as_str()).collect();
-    let all = dracut::merged_ifaces(&tmp.text(IFACES)?, verified, &targets);
+fn ifaces(tmp: &Directory, ours: &[&LinkWish], online: &[Online<'_>]) -> Result<File> {
+    let verified: Vec<&str> = online.iter().map(|interface| interface.name).collect();
+    let targets = ours.iter().map(|wish| wish.target.as_str());
+    let addresses = online.iter().flat_map(|interface| &interface.addresses);
+    let known: Vec<&str> = targets.chain(addresses.map(String::as_str)).collect();
+    let all = dracut::merged_ifaces(&tmp.text(IFACES)?, &verified, &known);
     Ok(File::new(IFACES, all))
 }
 
@@ -279,7 +297,7 @@ mod tests {
             lease6: None,
             information: None,
             name: wish.target.as_str(),
-            hardware_address: None,
+            addresses: Vec::new(),
         }
     }
 

@@ -141,7 +141,7 @@ impl Waiting {
             }
             if times == LOGGED {
                 let line = format!(
-                    "{}: changes too often: no messages about it for one minute",
+                    "{}: changes too often: no messages about this object for one minute",
                     subject.object
                 );
                 news.push((log::Level::Warn, line));
@@ -326,7 +326,7 @@ mod tests {
         assert_eq!(news(&mut waiting, std::slice::from_ref(&down), 6).len(), 0);
         assert_eq!(
             news(&mut waiting, &[gone], 7),
-            ["INFO ib0: waiting for its driver"]
+            ["INFO ib0: waiting for the driver"]
         );
         assert_eq!(news(&mut waiting, std::slice::from_ref(&down), 8), logged);
         assert_eq!(since(&waiting), [8]);
@@ -370,7 +370,7 @@ mod tests {
         assert_eq!(logged.len(), 31);
         assert_eq!(
             logged.last().map(String::as_str),
-            Some("WARN mlx5_0/1: changes too often: no messages about it for one minute")
+            Some("WARN mlx5_0/1: changes too often: no messages about this object for one minute")
         );
         assert_eq!(
             news(&mut waiting, &state(Id::PortState), WINDOW_NS - 1).len(),
@@ -497,16 +497,16 @@ mod tests {
         assert_eq!(
             words(&found, &expectation),
             [
-                "ERROR mlx5_1/1: port is not ACTIVE: INIT, expected ACTIVE, for 3 s [port.state]",
+                "ERROR mlx5_1/1: port is not ACTIVE: INIT, expected ACTIVE (for 3 s) [port.state]",
                 "ERROR   do",
-                "WARN mlx5_0/1 (not required): no physical link: Polling, expected LinkUp, for 3 s \
+                "WARN mlx5_0/1 (not required): no physical link: Polling, expected LinkUp (for 3 s) \
                  [port.physical_state]",
             ]
         );
         // The boot depends on a number of links only.
         let (found, expectation) = report(vec![optional.clone()], None);
         let any =
-            "mlx5_0/1: no physical link: Polling, expected LinkUp, for 3 s [port.physical_state]";
+            "mlx5_0/1: no physical link: Polling, expected LinkUp (for 3 s) [port.physical_state]";
         assert_eq!(words(&found, &expectation), [format!("ERROR {any}")]);
         // A bond has no carrier because of its interface.
         let bond = LinkWish {
@@ -525,7 +525,7 @@ mod tests {
             words(&found, &expectation),
             [
                 format!("ERROR {any}"),
-                "ERROR bond0: the bond has no carrier: no carrier, expected carrier, for 0 s \
+                "ERROR bond0: the bond has no carrier: no carrier, expected carrier (for 0 s) \
                  [bond.carrier]"
                     .to_owned(),
             ]

@@ -4,6 +4,8 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
+use kernel_cmdline::Selector;
+
 use super::contract;
 use super::information::Inquiries;
 use super::journal::Journal;
@@ -13,8 +15,10 @@ use crate::dhcp::v4::progress::Progress;
 use crate::dhcp::v6::information::Stage;
 use crate::dhcp::{v4, v6};
 use crate::error::{Result, printable};
+use crate::facts::select::pins;
 use crate::facts::{Facts, Netdev, Unproven};
 use crate::handover::{self, Link, Mark, Outcome, Phase, Silent, State};
+use crate::inet::Route;
 use crate::plan::Plan;
 use crate::rdma::types::Identity;
 use crate::request::{OnFailure, in_initramfs};
@@ -23,7 +27,7 @@ use crate::system::directory::Directory;
 use crate::system::notify::Manager;
 use crate::system::root::Root;
 use crate::verify::report::{LinkReport, Report, Status};
-use crate::wish::expectation::{Expectation, LinkWish, Require, Target};
+use crate::wish::expectation::{Expectation, LinkWish, PortPin, Rate, Require, Target};
 
 /// What the files say already: they are written anew when that changes.
 #[derive(Debug, PartialEq, Eq)]
@@ -88,11 +92,21 @@ fn words(reason: Option<String>, complaints: &[String]) -> String {
 }
 
 /// The expectation as `check` will use it: every verified link is pinned to its port.
-fn pinned(expectation: &Expectation, report: &Report, boot_id: Option<String>) -> Expectation {
+fn pinned(
+    expectation: &Expectation,
+    facts: &Facts,
+    report: &Report,
+    boot_id: Option<String>,
+) -> Expectation {
+    let rates = expectation.rates.iter();
     let mut pinned = Expectation {
         boot_id,
+        rates: rates.flat_map(|rate| pinned_rate(rate, facts)).collect(),
         ..expectation.clone()
     };
+    if let Some(wish) = &mut pinned.any_port {
+        pin_exceptions(wish, facts);
+    }
     let verified = |link: &&LinkReport| link.is_good() && link.identity.is_some();
     let selector = |link: &LinkReport| link.name.as_ref().map(|name| name.replace('/', ":"));
     let pin = |wish: &LinkWish, link: &LinkReport| LinkWish {
@@ -152,6 +166,35 @@ fn pinned(expectation: &Expectation, report: &Report, boot_id: Option<String>) -
     }
     pinned.links = links;
     pinned
+}
+
+/// A minimum rate for each port that its selector means now.
+fn pinned_rate(rate: &Rate, facts: &Facts) -> Vec<Rate> {
+    let selector = rate.selector.as_deref();
+    let pins = selector.and_then(|text| pins(text, facts));
+    let of = |pin: Option<PortPin>| Rate {
+        port: pin,
+        ..rate.clone()
+    };
+    pins.map_or_else(
+        || vec![of(None)],
+        |pins| pins.into_iter().map(|pin| of(Some(pin))).collect(),
+    )
+}
+
+/// Replaces the names of `wish.except` by the ports that they mean now. A GUID and a PCI address
+/// mean the same after the boot.
+fn pin_exceptions(wish: &mut LinkWish, facts: &Facts) {
+    for text in std::mem::take(&mut wish.except) {
+        let is_name = matches!(
+            Selector::parse(&text),
+            Some(Selector::Name(_) | Selector::Port { .. })
+        );
+        match pins(&text, facts).filter(|_| is_name) {
+            Some(pins) => wish.except_ports.extend(pins),
+            None => wish.except.push(text),
+        }
+    }
 }
 
 /// What the files are written of: the last look, and what led to it.
@@ -246,7 +289,7 @@ impl Files {
         let boot_id = source.root.boot_id();
         let expected = Expectation {
             root: named.or_else(|| contract::granted_root(source, journal)),
-            ..pinned(source.expectation, report, boot_id.clone())
+            ..pinned(source.expectation, source.facts, report, boot_id.clone())
         };
         let reason = match now.outcome {
             Outcome::Verified => None,
@@ -311,6 +354,22 @@ fn state(
     reason: Option<String>,
 ) -> State {
     let handover = source.plan.handover.as_ref();
+    let v4 = source
+        .facts
+        .dhcp
+        .iter()
+        .map(|progress| v4::progress::Progress {
+            routes: requested_routes(source, &progress.interface, false),
+            ..progress.clone()
+        });
+    let v6 = source
+        .facts
+        .dhcp6
+        .iter()
+        .map(|progress| v6::progress::Progress {
+            routes: requested_routes(source, &progress.interface, true),
+            ..progress.clone()
+        });
     State {
         schema: SCHEMA,
         ibboot: env!("CARGO_PKG_VERSION").to_owned(),
@@ -319,14 +378,31 @@ fn state(
         reason,
         handover: handover.map(|to| to.value.to_string()),
         links: links(source.report, source.facts, journal.marks()),
-        dhcp: source.facts.dhcp.clone(),
-        dhcp6: source.facts.dhcp6.clone(),
+        dhcp: v4.collect(),
+        dhcp6: v6.collect(),
         information: source.information.clients.progress(),
         silent: silent(source.facts),
         unproven: unproven(source.facts),
         failures: journal.failures().to_vec(),
         marks: journal.marks_until(source.report.taken_ns),
     }
+}
+
+/// The routes that the command line requests on an interface, the default ones last.
+fn requested_routes(source: &Source<'_>, interface: &str, is_v6: bool) -> Vec<Route> {
+    let mut links = source.report.links.iter();
+    let link = links.find(|link| link.interface.as_deref() == Some(interface));
+    let mut wishes = source.expectation.links.iter();
+    let wish = link.and_then(|link| wishes.find(|wish| wish.target == link.target));
+    let Some(ipoib) = wish.and_then(|wish| wish.ipoib.as_ref()) else {
+        return Vec::new();
+    };
+    let gateways = ipoib.gateways.iter().copied();
+    let defaults = gateways.map(Route::default_through);
+    let routes = ipoib.routes.iter().copied().chain(defaults);
+    routes
+        .filter(|route| route.network.address.is_ipv6() == is_v6)
+        .collect()
 }
 
 fn silent(facts: &Facts) -> Vec<Silent> {
@@ -402,7 +478,7 @@ pub fn stillborn(onfail: OnFailure, error: &crate::error::Error) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rdma::types::Guid;
+    use crate::rdma::types::{Guid, PortState};
     use crate::verify::checks::Id;
     use crate::verify::report::Finding;
     use crate::verify::verify;
@@ -488,6 +564,38 @@ mod tests {
     }
 
     #[test]
+    fn names_of_the_command_line_mean_the_same_ports_after_udev_has_renamed_them() {
+        let sys = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sys");
+        let root = Root::new(sys.join("connectx6-hdr"));
+        let mut facts = Facts::gather(&root, None, &[], Depth::Ports);
+        facts.devices[1].ports[0].state = Some(PortState::Down);
+        let cmdline = "rd.ib.require=all,-mlx5_1:1 rd.ib.rate=mlx5_0:1=100 rd.ib.rate=mlx5_1=400";
+        let expectation = plan(cmdline).expectation;
+        let report = verify(&expectation, &facts);
+        assert_eq!((report.satisfied, &report.complaints[..]), (true, &[][..]));
+        let json = serde_json::to_string(&pinned(&expectation, &facts, &report, None)).unwrap();
+        let after: Expectation = serde_json::from_str(&json).unwrap();
+        for (device, name) in facts.devices.iter_mut().zip(["ibp129s0f0", "ibp129s0f1"]) {
+            device.ifname = name.to_owned();
+        }
+        let report = verify(&after, &facts);
+        assert_eq!((report.satisfied, &report.complaints[..]), (true, &[][..]));
+        assert_eq!(report.links.len(), 1);
+        assert!(
+            report.require.ends_with("without mlx5_1/1"),
+            "{}",
+            report.require
+        );
+        // A name that means another device now: still the port of the handover.
+        facts.devices[0].ifname = "mlx5_1".to_owned();
+        assert!(verify(&after, &facts).satisfied);
+        // A dead card makes no argument wrong.
+        facts.devices.remove(0);
+        let report = verify(&after, &facts);
+        assert_eq!((report.satisfied, &report.complaints[..]), (false, &[][..]));
+    }
+
+    #[test]
     fn what_is_verified_without_a_node_guid_is_verified_after_boot() {
         let sys = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sys");
         let root = Root::new(sys.join("connectx6-hdr"));
@@ -517,7 +625,7 @@ mod tests {
             let expectation = plan("rd.ib.require=1").expectation;
             let report = verify(&expectation, &facts);
             assert!(report.satisfied, "{key}");
-            let json = serde_json::to_string(&pinned(&expectation, &report, None)).unwrap();
+            let json = serde_json::to_string(&pinned(&expectation, &facts, &report, None)).unwrap();
             assert!(json.contains(key), "{json}");
             let after: Expectation = serde_json::from_str(&json).unwrap();
             assert!(verify(&after, &facts).satisfied, "{json}");

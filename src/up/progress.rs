@@ -359,7 +359,7 @@ mod tests {
         let good = Finding::ok(Id::PortState, "ACTIVE");
         let alone = "waiting for bond0, 30 s of 180 s: the bond has no carrier: no carrier";
         assert_eq!(of(Id::BondCarrier, &good, 20), (alone.to_owned(), vec![]));
-        let absent = "waiting for bond0, 30 s of 180 s: awaiting its driver";
+        let absent = "waiting for bond0, 30 s of 180 s: awaiting the driver";
         assert_eq!(
             of(Id::BondPresent, &self::init(), 1),
             (absent.to_owned(), vec![])

@@ -104,7 +104,7 @@ impl<'a> Subject<'a> {
             return warnings.map(|(_, line)| line.clone()).collect();
         };
         let mark = if is_optional { " (not required)" } else { "" };
-        let problem = format!("{}, for {age_s} s", finding.problem());
+        let problem = format!("{} (for {age_s} s)", finding.problem());
         two_lines(&format!("{}{mark}", self.object), "", &problem, finding)
     }
 

@@ -3,8 +3,7 @@
 //! subnet administrator.
 
 use super::checks::Id;
-use super::port::may_be_faster;
-use crate::facts::{Facts, Netdev, PortRef};
+use crate::facts::{Facts, Netdev, PortRef, rules};
 use crate::rdma::mad::Group;
 use crate::rdma::sa::Answer;
 use crate::verify::report::Finding;
@@ -81,7 +80,7 @@ fn unfit(group: &Group, port_mtu: Option<u32>, port: PortRef<'_>) -> Option<Find
     }
     let required = f64::from(group.megabits?) / 1000.0;
     let rate = port.port.rate.as_ref();
-    let actual = rate.filter(|rate| !may_be_faster(port, rate))?.gbps;
+    let actual = rate.filter(|rate| !rules::may_be_faster(port, rate))?.gbps;
     (required > actual).then(|| {
         failed(&format!(
             "the broadcast group has rate {required} Gb/sec, but this port runs at {actual} Gb/sec"

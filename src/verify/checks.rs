@@ -49,15 +49,15 @@ impl Awaits {
     /// The words after "waiting for".
     pub fn words(self) -> &'static str {
         match self {
-            Awaits::Driver => "its driver",
+            Awaits::Driver => "the driver",
             Awaits::PhysicalLink => "the physical link",
             Awaits::SubnetManager => "the subnet manager",
             Awaits::Carrier => "carrier",
             Awaits::Lease => "a DHCP lease",
-            Awaits::Address => "its address",
+            Awaits::Address => "the address",
             Awaits::Server => "an answer",
-            Awaits::Members => "its interfaces",
-            Awaits::Setting => "its settings",
+            Awaits::Members => "the interfaces of the bond",
+            Awaits::Setting => "the settings",
         }
     }
 

@@ -37,10 +37,15 @@ pub fn speed(port: &Port<'_>) -> Finding {
     };
     let other = rate(faster).map_or_else(String::new, |rate| rate.text);
     let expected = format!("{other} like {}", faster.name());
-    let (device, number) = (&port.found.device.ifname, port.found.port.port);
+    // The device has another name in the initramfs, and its PCI address in both.
+    let device = &port.found.device;
+    let selector = match device.card() {
+        Some(address) => format!("pci={address}"),
+        None => format!("{}:{}", device.ifname, port.found.port.port),
+    };
     Finding::failed(Id::PortSpeed, &found.text, &expected).hint(&format!(
         "check the cable, the transceiver and the switch port; if this speed is intended: \
-         rd.ib.rate={device}:{number}={}",
+         rd.ib.rate={selector}={}",
         found.gbps
     ))
 }

@@ -39,34 +39,37 @@ struct Lookup<'a> {
 
 impl<'a> Lookup<'a> {
     fn new(expectation: &'a Expectation, facts: &'a Facts) -> Lookup<'a> {
+        let ports = Ports::new(facts);
         let rates = expectation.rates.iter().map(|rate| {
-            let selector = rate
-                .selector
-                .as_deref()
-                .map(|text| match Selector::parse(text) {
+            let meant = match (&rate.port, rate.selector.as_deref()) {
+                (Some(pin), _) => Some(ports.of_pin(pin).into_iter().collect()),
+                (None, Some(text)) => Some(match Selector::parse(text) {
                     Some(selector) => select::ports(&selector, facts),
                     None => Vec::new(),
-                });
-            let names = selector.map(|ports| ports.iter().map(|port| port.name()).collect());
+                }),
+                (None, None) => None,
+            };
+            let names = meant.map(|ports: Vec<_>| ports.iter().map(PortRef::name).collect());
             (names, rate.megabits)
         });
-        let ports = Ports::new(facts);
+        let rates = rates.collect();
         Lookup {
             facts,
             links: &expectation.links,
             named: rules::named_interfaces(expectation, &ports),
             ports,
             siblings: Siblings::of(facts),
-            rates: rates.collect(),
+            rates,
         }
     }
 
-    /// The minimum rates of no port, one line each: nothing is checked against them.
+    /// The minimum rates of no port, one line each: nothing is checked against them. A port that
+    /// was there when the links were handed over may be gone: its own checks report that.
     fn lost_rates(&self, expectation: &Expectation) -> Vec<String> {
         let rates = expectation.rates.iter().zip(&self.rates);
         let is_lost =
             |ports: &Option<BTreeSet<String>>| ports.as_ref().is_some_and(BTreeSet::is_empty);
-        let lost = rates.filter(|(_, (ports, _))| is_lost(ports));
+        let lost = rates.filter(|(rate, (ports, _))| rate.port.is_none() && is_lost(ports));
         let line = |(rate, _): (&Rate, _)| {
             let (port, gbps) = (rate.selector.as_deref()?, f64::from(rate.megabits) / 1000.0);
             Some(format!("rd.ib.rate={port}={gbps}: no port is {port}"))

@@ -74,6 +74,14 @@ pub fn severity(row: &Check) -> &'static str {
 
 /// How long the boot usually waits for this check, as a sentence.
 pub fn wait(row: &Check) -> String {
+    // The root file system is checked after the switch, a subnet administrator only with --sm.
+    let is_later = matches!(
+        row.id,
+        Id::RootMounted | Id::RootTransport | Id::RootPath | Id::PortSa
+    );
+    if is_later || row.severity == Severity::Warning {
+        return "The boot does not wait for this check.".to_owned();
+    }
     let (seconds, words) = (row.awaits.usual_s(), row.awaits.words());
     // While `up` loads drivers, this time does not run.
     let since = match row.awaits {
@@ -184,11 +192,11 @@ mod tests {
         assert!(!severity(silent).contains("A failure is critical"));
         assert_eq!(
             wait(silent),
-            "During the boot the wait for its driver usually ends within 2 s."
+            "During the boot the wait for the driver usually ends within 2 s."
         );
         assert_eq!(
             wait(Id::DevicePresent.row()),
-            "During the boot the wait for its driver usually ends within 2 s, counted from the moment when all \
+            "During the boot the wait for the driver usually ends within 2 s, counted from the moment when all \
              drivers are loaded."
         );
         let critical = "A failure is critical: the link cannot be used as requested.";

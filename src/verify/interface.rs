@@ -75,7 +75,7 @@ fn absent(wish: &IpoibWish, port: PortRef<'_>, facts: &Facts) -> Finding {
 
 /// Finding of `ipoib.mode`: the requested mode, or the one that `auto` means on this interface.
 pub fn mode(wish: &IpoibWish, netdev: &Netdev) -> Finding {
-    let found = netdev.ipoib.as_ref().and_then(|ipoib| ipoib.mode);
+    let found = rules::current_mode(netdev);
     let found_word = found.map_or("unknown", ipoib::Mode::word);
     match wish.mode.map(|mode| rules::mode(mode, netdev)) {
         Some(Ok(expected)) if found != Some(expected) => {

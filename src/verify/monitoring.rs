@@ -193,10 +193,10 @@ fn names(link: &LinkReport) -> [(&'static str, &str); 4] {
 }
 
 /// The signalling rate of a port in bit/s: only of an ACTIVE port, and only if the kernel can tell
-/// the rate (check port.rate).
+/// the rate.
 fn rate(link: &LinkReport) -> Option<u64> {
     let status = |id: Id| Some(link.checks.iter().find(|f| f.check == id)?.status);
-    if status(Id::PortState) != Some(Status::Ok) || status(Id::PortRate) == Some(Status::Unknown) {
+    if status(Id::PortState) != Some(Status::Ok) || link.is_rate_unsure {
         return None;
     }
     let rate = parse::rate(link.rate.as_deref()?).ok()?;

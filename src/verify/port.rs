@@ -6,11 +6,12 @@ use kernel_cmdline::Selector;
 use super::checks::Id;
 use super::elsewhere;
 use super::object::{Link, Port};
+use crate::facts::addresses::FoundAddress;
 use crate::facts::reader::silence;
-use crate::facts::{self, Facts, Function, Netdev, PortRef, Role, functions, select};
+use crate::facts::{self, Facts, Function, Netdev, PortRef, Role, functions, rules, select};
 use crate::hardware::HardwareType;
 use crate::rdma::sa::{Answer, Contact};
-use crate::rdma::types::{LinkLayer, PhysState, PortState, Rate};
+use crate::rdma::types::{LinkLayer, NodeType, PhysState, PortState};
 use crate::system::drivers;
 use crate::verify::report::{Finding, OtherPorts};
 use crate::wish::expectation::LinkWish;
@@ -226,27 +227,19 @@ pub fn rate(port: &Port<'_>) -> Finding {
     match &port.found.port.rate {
         None => Finding::unknown(id),
         Some(rate) if rate.gbps * 1000.0 >= required => Finding::ok(id, &rate.text),
-        Some(rate) if may_be_faster(port.found, rate) => Finding {
+        Some(rate) if rules::may_be_faster(port.found, rate) => Finding {
             found: Some(rate.text.clone()),
             expected: Some(format!("{} Gb/sec", required / 1000.0)),
             ..Finding::unknown(id)
         }
         .hint(
             "the kernel cannot tell: it reports SDR for every speed that it does not know (NDR, XDR); \
-             see the speed with smpquery -D portinfo 0 or at the switch, and remove rd.ib.rate=",
+             see the speed with smpquery -C DEVICE -P PORT -D portinfo 0 or at the switch, and remove rd.ib.rate=",
         ),
         Some(rate) => {
             Finding::failed(id, &rate.text, &format!("{} Gb/sec", required / 1000.0))
         }
     }
-}
-
-/// Whether the kernel may report SDR in place of a speed that it does not know
-/// (drivers/infiniband/core/sysfs.c, rate_show). Only cards of mlx5 have such speeds.
-pub fn may_be_faster(port: PortRef<'_>, rate: &Rate) -> bool {
-    rate.speed == "SDR"
-        && port.port.link_layer == Some(LinkLayer::InfiniBand)
-        && port.device.driver.as_deref() == Some("mlx5_core")
 }
 
 /// Finding of `port.physical_state`: LinkUp; of an Ethernet port the state of its interface
@@ -278,6 +271,15 @@ pub fn physical_state(found: PortRef<'_>, facts: &Facts) -> Finding {
                 &expected,
             ),
             // The RDMA port follows the state of its netdev within the same event.
+            (true, Some(true)) if is_without_address(found, netdev) => Finding::failed(
+                id,
+                &format!("{physical_state}, {name} has no IPv4 address"),
+                &expected,
+            )
+            .hint(&format!(
+                "an iWARP port works only while its interface has an IPv4 address: add ip=ADDRESS:::PREFIX::{name}:none, \
+                 or let the image's network module configure {name}"
+            )),
             (true, Some(true)) => Finding::failed(id, &physical_state.to_string(), &expected)
                 .hint(&format!("{name} has carrier: see dmesg")),
         };
@@ -294,6 +296,12 @@ pub fn physical_state(found: PortRef<'_>, facts: &Facts) -> Finding {
     }
 }
 
+/// Whether this keeps an iWARP port down (`iw_query_port` of drivers/infiniband/core/device.c).
+fn is_without_address(found: PortRef<'_>, netdev: &Netdev) -> bool {
+    let is_ipv4 = |found: &FoundAddress| found.address.address.is_ipv4();
+    found.device.node_type == Some(NodeType::Rnic) && !netdev.addresses.iter().any(is_ipv4)
+}
+
 /// Finding of `port.state`: ACTIVE; a failure tells how far the subnet manager is.
 pub fn state(found: PortRef<'_>) -> Finding {
     let id = Id::PortState;
@@ -307,11 +315,16 @@ pub fn state(found: PortRef<'_>) -> Finding {
     if found.port.link_layer != Some(LinkLayer::InfiniBand) {
         return Finding::failed(id, &state.to_string(), &expected).hint("see dmesg");
     }
+    let found_driver = found.device.driver.as_deref();
     match (state, found.port.sm_lid) {
         (PortState::Init, Some(0) | None) => {
             let found = "INIT, no subnet manager has configured this port";
             Finding::failed(id, found, &expected)
-                .hint("start a subnet manager (opensm, or the switch's)")
+                .hint(match found_driver {
+                    // opensm does not configure Omni-Path ports.
+                    Some("hfi1") => "start the fabric manager of Omni-Path (opafm)",
+                    _ => "start a subnet manager (opensm, or the switch's)",
+                })
         }
         (PortState::Init, Some(lid)) => {
             Finding::failed(id, &format!("INIT, SM LID {lid}"), &expected)
@@ -344,10 +357,12 @@ fn sweep(seconds: Option<u64>) -> &'static str {
     match seconds {
         Some(0..SWEEP_SECONDS) => SWEEPING,
         Some(_) => {
-            "the subnet manager has begun to configure this port and has not finished for 30 s: see its log"
+            "no subnet manager has finished this port for 30 s, and the SM LID may be that of an earlier one: \
+             check that a subnet manager runs (sminfo), then see its log"
         }
         None => {
-            "the subnet manager is configuring the fabric; if this state lasts longer than 30 s, see its log"
+            "the subnet manager is configuring the fabric; if this state lasts longer than 30 s, check that a \
+             subnet manager runs (sminfo), then see its log"
         }
     }
 }

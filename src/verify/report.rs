@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::SCHEMA;
 use crate::error::{Error, printable};
 use crate::facts::cable::Cable;
-use crate::facts::{Facts, PortRef, Role, Unread};
+use crate::facts::{Facts, PortRef, Role, Unread, rules};
 use crate::rdma::reach::Server;
 use crate::rdma::types::{Guid, Identity, LinkLayer};
 use crate::verify::checks::Id;
@@ -292,6 +292,9 @@ pub struct LinkReport {
     pub link_layer: Option<LinkLayer>,
     /// Rate as sysfs spells it.
     pub rate: Option<String>,
+    /// The kernel may report SDR in place of a speed that it does not know.
+    #[serde(skip)]
+    pub is_rate_unsure: bool,
     /// The netdev attached to the port.
     pub netdev: Option<String>,
     /// Interface index of the netdev.
@@ -329,6 +332,10 @@ impl LinkReport {
             port_guid: port.and_then(|p| p.port.port_guid),
             link_layer: port.and_then(|p| p.port.link_layer),
             rate: port.and_then(|p| p.port.rate.as_ref().map(|r| r.text.clone())),
+            is_rate_unsure: port.is_some_and(|p| {
+                let rate = p.port.rate.as_ref();
+                rate.is_some_and(|rate| rules::may_be_faster(p, rate))
+            }),
             netdev: port.and_then(|p| p.port.netdev.clone()),
             interface: None,
             bus_address: port.and_then(|p| p.device.bus_address.clone()),

@@ -4,8 +4,7 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-use super::port;
-use crate::facts::{Facts, PortRef};
+use crate::facts::{Facts, PortRef, rules};
 use crate::rdma::types::{Guid, LinkLayer, PortState};
 
 /// What ports have in common that should have the same speed: the model of the board, the link
@@ -50,7 +49,7 @@ impl<'a> Siblings<'a> {
 /// None if the speed or the model is unknown.
 fn kind(port: PortRef<'_>) -> Option<Kind<'_>> {
     let rate = port.port.rate.as_ref()?;
-    let is_known = port.port.state == Some(PortState::Active) && !port::may_be_faster(port, rate);
+    let is_known = port.port.state == Some(PortState::Active) && !rules::may_be_faster(port, rate);
     let board = port.device.board_id.as_deref().filter(|_| is_known)?;
     Some(Kind {
         board,

@@ -29,7 +29,7 @@ impl Report {
             checks(&mut out, &link.checks);
         }
         for other in &self.others {
-            let name = format!("no link {}", other.name());
+            let name = format!("not a link: {}", other.name());
             line(&mut out, 0, Status::Skipped, &name, &other.words());
         }
         for server in &self.servers {

@@ -117,6 +117,10 @@ pub struct LinkWish {
     /// Selectors of ports that [`Target::Any`] does not mean (`rd.ib.require=all,-SELECTOR`).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub except: Vec<String>,
+    /// The ports that names of `except` meant when the links were handed over: udev may give the
+    /// devices other names.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub except_ports: Vec<PortPin>,
     /// Why the link is not possible on this machine, decided before any change.
     pub refused: Option<String>,
 }
@@ -128,6 +132,21 @@ pub struct Rate {
     pub selector: Option<String>,
     /// Mb/s.
     pub megabits: u32,
+    /// The port that `selector` meant when the links were handed over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub port: Option<PortPin>,
+}
+
+/// A port that a selector meant when the links were handed over.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PortPin {
+    /// The name that the port had.
+    pub name: String,
+    /// What identifies the port.
+    pub identity: Identity,
+    /// NETLINK_RDMA index of the device, as in [`LinkWish::device_index`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device_index: Option<u32>,
 }
 
 /// A requested kernel module.
@@ -222,7 +241,10 @@ impl Expectation {
             Require::Count(n) => format!("any {n} {layer}ports"),
             Require::All => format!("every {layer}port there is"),
         };
-        let except = candidates.map_or(&[][..], |link| &link.except);
+        let texts = candidates.iter().flat_map(|link| link.except.iter());
+        let pins = candidates.iter().flat_map(|link| link.except_ports.iter());
+        let texts = texts.map(String::as_str);
+        let except: Vec<&str> = texts.chain(pins.map(|pin| pin.name.as_str())).collect();
         if !except.is_empty() {
             words.push_str(&format!(", without {}", except.join(", ")));
         }

@@ -5,6 +5,7 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
 
+use kernel_cmdline::is_plain_nfs;
 use serde::{Deserialize, Serialize};
 
 use crate::wish::origin::Origin;
@@ -97,12 +98,7 @@ impl OfLease {
     /// The root file system that the DHCP server names (option 17): as in `root=`, or without
     /// `nfs:`. `otherwise` is the server if the option names none.
     pub fn granted(&self, path: &str, otherwise: Ipv4Addr) -> Option<Root> {
-        let is_plain = path.starts_with('/')
-            || (path.starts_with(|first: char| first.is_ascii_digit()) && path.contains(":/"));
-        let mut root = match is_plain {
-            true => nfs(path),
-            false => parse(path, self.is_iser)?,
-        };
+        let mut root = parse(path, self.is_iser)?;
         if root.protocol == Protocol::Nfs && names_no_server(path) {
             root.server = Some(otherwise.into());
         }
@@ -117,9 +113,12 @@ fn names_no_server(path: &str) -> bool {
     bare.starts_with('/') && !bare.starts_with("//")
 }
 
-/// A root file system in dracut's spelling (`nfs:...`, `iscsi:...`, `live:URL`); none for another
-/// kind.
+/// A root file system in dracut's spelling (`nfs:...`, `SERVER:/PATH`, `iscsi:...`, `live:URL`); none
+/// for another kind.
 pub fn parse(text: &str, is_iser: bool) -> Option<Root> {
+    if is_plain_nfs(text) {
+        return Some(nfs(text));
+    }
     let (kind, rest) = text.split_once(':')?;
     match kind {
         "nfs" | "nfs4" => Some(nfs(rest)),

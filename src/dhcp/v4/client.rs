@@ -122,6 +122,8 @@ pub struct Client {
     requested: Option<Ipv4Addr>,
     /// The lease that is or was granted and is on the interface.
     held: Option<Lease>,
+    /// The held lease has ended, and its address is kept.
+    has_ended: bool,
     declines: u32,
     naks: u32,
     /// When the address was last defended, ns since kernel start.
@@ -152,6 +154,7 @@ impl Client {
             shunned: BTreeSet::new(),
             requested: None,
             held: None,
+            has_ended: false,
             declines: 0,
             naks: 0,
             defended_ns: None,
@@ -253,6 +256,7 @@ impl Client {
         match self.state {
             State::Waiting => self.enter(now, State::Selecting),
             State::Selecting if !self.offers.is_empty() => self.enter(now, State::Requesting),
+            State::Selecting | State::Rebooting if self.has_ended => self.ask_again(now),
             State::Selecting => self.send(now),
             State::Requesting => self.requesting(now),
             State::Rebooting if self.sent >= REBOOTS => self.unverified(now),
@@ -270,6 +274,19 @@ impl Client {
         }
         self.state = State::Bound;
         self.holding(now)
+    }
+
+    /// Requests the address of the ended lease by DISCOVER and by INIT-REBOOT in turn. Before an
+    /// offer, dhcpd and dnsmasq check by ICMP echo that nobody uses the address, and this node
+    /// answers; INIT-REBOOT comes without that check.
+    fn ask_again(&mut self, now: u64) -> Vec<Action> {
+        self.state = match self.state {
+            State::Selecting => State::Rebooting,
+            _ => State::Selecting,
+        };
+        self.new_transaction();
+        self.asked_ns = now;
+        self.send(now)
     }
 
     /// The answer to a REQUEST is missing.
@@ -416,6 +433,7 @@ impl Client {
         let mut actions = self.warn_of_lease(now, kind, format!("{why}: {becomes}"));
         if self.config.keep {
             self.requested = Some(lease.address);
+            self.has_ended = true;
         } else {
             actions.push(Action::Lost(lease.address));
             self.held = None;

@@ -165,6 +165,7 @@ impl Session {
             counts,
             lease: self.client.lease().cloned(),
             wish: Dhcp4Wish::default(),
+            routes: Vec::new(),
             gave_up: false,
             broken: self.broken.clone(),
         }

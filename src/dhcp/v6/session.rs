@@ -151,6 +151,7 @@ impl Session {
             router: self.router,
             lease: self.client.lease().cloned(),
             wish: Dhcp6Wish::default(),
+            routes: Vec::new(),
             gave_up: false,
             broken: self.socket.broken.clone(),
         }

@@ -10,6 +10,7 @@ mod profiles;
 use kernel_cmdline::{Handover, HwAddr};
 use profiles::{networkd_bond, networkd_profile, nm_bond, nm_profile};
 
+use crate::dhcp::{v4, v6};
 use crate::facts::{Facts, Netdev, rules};
 use crate::request::Request;
 use crate::verify::report::{LinkReport, Report};
@@ -181,10 +182,13 @@ pub fn hand_over(
     let wish_of = |name: &str| expectation.links.iter().find(|link| link.target == name);
     for name in names.into_iter().filter(|name| is_plain(name)) {
         let wish = wish_of(name).and_then(|link| link.bond.as_ref().zip(link.ipoib.as_ref()));
+        let clients = Clients::of(name, facts);
         match (handover, wish) {
-            (Handover::Nm, Some((bond, wish))) => files.push(nm_bond(name, bond, wish)),
+            (Handover::Nm, Some((bond, wish))) => {
+                files.push(nm_bond(name, bond, wish, &clients));
+            }
             (Handover::Networkd, Some((bond, wish))) => {
-                files.extend(networkd_bond(name, bond, wish));
+                files.extend(networkd_bond(name, bond, wish, &clients));
             }
             _ => {}
         }
@@ -218,6 +222,24 @@ struct Owned<'a> {
     /// The parent of a child.
     parent: Option<&'a Netdev>,
     verified: bool,
+    clients: Clients<'a>,
+}
+
+/// The DHCP clients of an interface: the server knows the node by the identifiers that they sent.
+#[derive(Default)]
+struct Clients<'a> {
+    v4: Option<&'a v4::progress::Progress>,
+    v6: Option<&'a v6::progress::Progress>,
+}
+
+impl<'a> Clients<'a> {
+    fn of(interface: &str, facts: &'a Facts) -> Clients<'a> {
+        let (mut v4, mut v6) = (facts.dhcp.iter(), facts.dhcp6.iter());
+        Clients {
+            v4: v4.find(|progress| progress.interface == interface),
+            v6: v6.find(|progress| progress.interface == interface),
+        }
+    }
 }
 
 impl Owned<'_> {
@@ -270,6 +292,7 @@ fn owned<'a>(expectation: &'a Expectation, report: &Report, facts: &'a Facts) ->
             parent: wish.pkey.and_then(|_| facts.netdevs.iter().find(parent)),
             // A slave without a cable counts as verified if its bond is verified.
             verified: link.is_good() || wish.bond.as_deref().is_some_and(is_good),
+            clients: Clients::of(&netdev.ifname, facts),
         })
     };
     report.links.iter().filter_map(of_link).collect()

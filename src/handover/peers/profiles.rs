@@ -3,7 +3,10 @@
 
 use std::net::IpAddr;
 
-use crate::handover::peers::{File, HEAD, NETWORKD, NM_PROFILES, Owned, PROFILE, is_plain};
+use crate::handover::peers::{
+    Clients, File, HEAD, NETWORKD, NM_PROFILES, Owned, PROFILE, is_plain,
+};
+use crate::hardware::{Hex, unhex};
 use crate::inet::Address;
 use crate::wish::bond::BondWish;
 use crate::wish::ipoib::IpoibWish;
@@ -31,7 +34,7 @@ pub(super) fn nm_profile(interface: &Owned<'_>) -> Option<File> {
         text.push_str(&format!("p-key={pkey}\nparent={}\n", parent.ifname));
     }
     if interface.wish.bond.is_none() {
-        text.push_str(&nm_addresses(interface.wish));
+        text.push_str(&nm_addresses(interface.wish, &interface.clients));
     }
     Some(nm_file(name, text))
 }
@@ -45,7 +48,7 @@ fn nm_file(name: &str, text: String) -> File {
     }
 }
 
-fn nm_addresses(wish: &IpoibWish) -> String {
+fn nm_addresses(wish: &IpoibWish, clients: &Clients<'_>) -> String {
     let mut text = String::new();
     for (section, is_ipv6, otherwise) in [("ipv4", false, "disabled"), ("ipv6", true, "auto")] {
         let addresses = of_family(&wish.addresses, is_ipv6);
@@ -62,6 +65,22 @@ fn nm_addresses(wish: &IpoibWish) -> String {
         if let Some(gateway) = gateways.find(|gateway| gateway.is_ipv6() == is_ipv6) {
             text.push_str(&format!("gateway={gateway}\n"));
         }
+        let routes = wish.routes.iter();
+        let routes = routes.filter(|route| route.network.address.is_ipv6() == is_ipv6);
+        for (number, route) in routes.enumerate() {
+            let hop = route.gateway.map(|hop| format!(",{hop}"));
+            let (number, hop) = (number.saturating_add(1), hop.unwrap_or_default());
+            text.push_str(&format!("route{number}={}{hop}\n", route.network));
+        }
+        match (is_ipv6, clients.v4, clients.v6) {
+            (false, Some(v4), _) => {
+                text.push_str(&format!("dhcp-client-id={}\n", v4.client_id));
+            }
+            (true, _, Some(v6)) => {
+                text.push_str(&format!("dhcp-duid={}\ndhcp-iaid={}\n", v6.duid, v6.iaid));
+            }
+            _ => {}
+        }
     }
     text
 }
@@ -77,7 +96,12 @@ fn plain_options(wish: &BondWish) -> impl Iterator<Item = (&str, &str)> {
     options.filter(move |(_, value)| is_plain(value))
 }
 
-pub(super) fn nm_bond(name: &str, bond: &BondWish, wish: &IpoibWish) -> File {
+pub(super) fn nm_bond(
+    name: &str,
+    bond: &BondWish,
+    wish: &IpoibWish,
+    clients: &Clients<'_>,
+) -> File {
     let mut text = format!(
         "{HEAD}[connection]\nid={PROFILE}{name}\ntype=bond\ninterface-name={name}\n\
          autoconnect-priority=100\nautoconnect-slaves=1\n\n[bond]\nmode={}\n",
@@ -86,12 +110,17 @@ pub(super) fn nm_bond(name: &str, bond: &BondWish, wish: &IpoibWish) -> File {
     for (option, value) in plain_options(bond) {
         text.push_str(&format!("{option}={}\n", value.replace(';', ",")));
     }
-    text.push_str(&nm_addresses(wish));
+    text.push_str(&nm_addresses(wish, clients));
     nm_file(name, text)
 }
 
 /// Files for a bond: networkd keeps an existing bond as it is, but knows its name only from a file.
-pub(super) fn networkd_bond(name: &str, bond: &BondWish, wish: &IpoibWish) -> [File; 2] {
+pub(super) fn networkd_bond(
+    name: &str,
+    bond: &BondWish,
+    wish: &IpoibWish,
+    clients: &Clients<'_>,
+) -> [File; 2] {
     let file = |kind: &str, text: String| File {
         directory: NETWORKD,
         name: format!("{PROFILE}{name}.{kind}"),
@@ -106,11 +135,12 @@ pub(super) fn networkd_bond(name: &str, bond: &BondWish, wish: &IpoibWish) -> [F
         netdev.push_str(&format!("MIIMonitorSec={milliseconds}ms\n"));
     }
     let mut network = format!("{HEAD}[Match]\nName={name}\n");
-    network.push_str(&networkd_addresses(wish));
+    network.push_str(&networkd_addresses(wish, clients));
     [file("netdev", netdev), file("network", network)]
 }
 
-fn networkd_addresses(wish: &IpoibWish) -> String {
+/// The sections [Network], [Route], [DHCPv4] and [DHCPv6].
+fn networkd_addresses(wish: &IpoibWish, clients: &Clients<'_>) -> String {
     let mut text = "\n[Network]\nKeepConfiguration=yes\n".to_owned();
     match (&wish.dhcp, &wish.dhcp6) {
         (Some(_), Some(_)) => text.push_str("DHCP=yes\n"),
@@ -127,7 +157,48 @@ fn networkd_addresses(wish: &IpoibWish) -> String {
     for gateway in &wish.gateways {
         text.push_str(&format!("Gateway={gateway}\n"));
     }
+    for route in &wish.routes {
+        text.push_str(&format!("\n[Route]\nDestination={}\n", route.network));
+        if let Some(hop) = route.gateway {
+            text.push_str(&format!("Gateway={hop}\n"));
+        }
+    }
+    if let Some(v4) = clients.v4
+        && let Some(identifier) = networkd_identifier(&unhex(&v4.client_id).unwrap_or_default())
+    {
+        text.push_str(&format!("\n[DHCPv4]\n{identifier}"));
+    }
+    if let Some(v6) = clients.v6
+        && let Some(duid) = networkd_duid(&unhex(&v6.duid).unwrap_or_default())
+    {
+        let iaid = v6.iaid;
+        text.push_str(&format!(
+            "\n[DHCPv6]\nWithoutRA=solicit\nIAID={iaid}\n{duid}"
+        ));
+    }
     text
+}
+
+/// The settings that make networkd send this client identifier over InfiniBand; none: networkd
+/// cannot send the identifier (systemd.network(5), `ClientIdentifier=`).
+fn networkd_identifier(client_id: &[u8]) -> Option<String> {
+    match client_id {
+        // Hardware type 32 and the port GUID.
+        [0x20, guid @ ..] if guid.len() == 8 => Some("ClientIdentifier=mac\n".to_owned()),
+        // RFC 4361 6.1: IAID and DUID.
+        [0xff, a, b, c, d, duid @ ..] => {
+            let (iaid, duid) = (u32::from_be_bytes([*a, *b, *c, *d]), networkd_duid(duid)?);
+            Some(format!("ClientIdentifier=duid\nIAID={iaid}\n{duid}"))
+        }
+        _ => None,
+    }
+}
+
+/// A DUID: its type (RFC 8415 11) and the rest.
+fn networkd_duid(duid: &[u8]) -> Option<String> {
+    let (kind, rest) = duid.split_first_chunk::<2>()?;
+    let kind = u16::from_be_bytes(*kind);
+    (!rest.is_empty()).then(|| format!("DUIDType={kind}\nDUIDRawData={}\n", Hex(rest)))
 }
 
 fn of_family(addresses: &[Address], is_ipv6: bool) -> Vec<&Address> {
@@ -147,7 +218,7 @@ pub(super) fn networkd_profile(interface: &Owned<'_>) -> Option<File> {
     }
     match interface.bond() {
         Some(bond) => text.push_str(&format!("\n[Network]\nBond={bond}\n")),
-        None => text.push_str(&networkd_addresses(interface.wish)),
+        None => text.push_str(&networkd_addresses(interface.wish, &interface.clients)),
     }
     text.push_str(&format!("\n[IPoIB]\nMode={}\n", interface.mode()));
     Some(File {

@@ -218,6 +218,53 @@ fn a_leased_address_is_requested_again() {
 }
 
 #[test]
+fn the_next_owner_sends_the_identifiers_that_the_server_knows() {
+    let firmware = "ff:00:00:00:07:00:02:00:00:02:c9:00:b8:59:9f:03:00:fc:1a:2c";
+    let duid = "DUIDType=2\nDUIDRawData=00:00:02:c9:00:b8:59:9f:03:00:fc:1a:2c\n";
+    for (client_id, expected) in [
+        (
+            firmware,
+            format!("\n[DHCPv4]\nClientIdentifier=duid\nIAID=7\n{duid}"),
+        ),
+        (
+            "20:b8:59:9f:03:00:fc:1a:2c",
+            "\n[DHCPv4]\nClientIdentifier=mac\n".to_owned(),
+        ),
+        // networkd cannot send such an identifier: `ibboot plan` warns.
+        ("01:02", String::new()),
+    ] {
+        let granted = |facts: &mut Facts| {
+            facts.dhcp.push(v4::progress::Progress {
+                interface: "ib0".to_owned(),
+                client_id: client_id.to_owned(),
+                ..v4::progress::Progress::default()
+            });
+            facts.dhcp6.push(v6::progress::Progress {
+                interface: "ib0".to_owned(),
+                duid: firmware.replace("ff:00:00:00:07:", ""),
+                iaid: 7,
+                ..v6::progress::Progress::default()
+            });
+        };
+        let cmdline = "ip=ib0:dhcp rd.ib.mode=connected rd.route=10.9.1.7/16:10.0.0.9:ib0";
+        let files = handed(&format!("{cmdline} rd.ib.handover=nm"), &MACHINE, granted);
+        let ends = format!(
+            "\n[ipv4]\nmethod=auto\nroute1=10.9.0.0/16,10.0.0.9\ndhcp-client-id={client_id}\n\n\
+             [ipv6]\nmethod=auto\ndhcp-duid={}\ndhcp-iaid=7\n",
+            firmware.replace("ff:00:00:00:07:", "")
+        );
+        assert!(files[1].ends_with(&ends), "{files:?}");
+        let networkd = format!("{cmdline} rd.ib.handover=networkd");
+        let files = handed(&networkd, &MACHINE, granted);
+        let sections = format!(
+            "\n[Route]\nDestination=10.9.0.0/16\nGateway=10.0.0.9\n{expected}\n\
+             [DHCPv6]\nWithoutRA=solicit\nIAID=7\n{duid}\n[IPoIB]\n"
+        );
+        assert!(files[1].contains(&sections), "{files:?}");
+    }
+}
+
+#[test]
 fn a_hostile_name_gets_no_profile() {
     let cmdline = "ip=10.0.0.1:::255.255.255.0::ib0:none rd.ib.mode=connected";
     for name in [

@@ -215,6 +215,7 @@ impl Client {
         self.state = State::Bound;
         self.requested = Some(lease.address);
         self.held = Some(lease);
+        self.has_ended = false;
         self.offers.clear();
         self.shunned.clear();
         self.naks = 0;
@@ -242,6 +243,10 @@ impl Client {
         };
         self.counts.refusals += 1;
         self.counts.why_refused = Some(why.clone());
+        if self.has_ended && self.state == State::Rebooting {
+            // Only the next DISCOVER can bring the address back.
+            return Vec::new();
+        }
         if self.held.is_some() && !matches!(self.state, State::Requesting) {
             return self.lost(now, "refused", &why);
         }

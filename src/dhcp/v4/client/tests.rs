@@ -499,6 +499,34 @@ fn the_address_of_the_root_file_system_stays_and_only_it_is_taken_again() {
 }
 
 #[test]
+fn a_server_that_pings_before_an_offer_grants_a_kept_address_by_init_reboot() {
+    let mut talk = Talk::bound(true, 600);
+    while talk.client.state() != State::Selecting {
+        talk.wake();
+    }
+    let mut waits = Vec::new();
+    for message in ["REQUEST", "DISCOVER"].repeat(8) {
+        let before = talk.now;
+        assert_eq!(talk.wake().sent(), message);
+        waits.push((talk.now - before) / S);
+        // dhcpd offers another address: its own ping found this one in use.
+        let offer = talk.hear(Kind::Offer, GOOD, OTHER, 600).sent();
+        assert!(!offer.contains("REQUEST"), "{offer}");
+        // A refusal is no new start.
+        if message == "REQUEST" {
+            assert_eq!(talk.hear(Kind::Nak, GOOD, MINE, 0).sent(), "");
+        }
+    }
+    assert!(
+        waits.iter().rev().take(8).all(|wait| *wait >= 62),
+        "{waits:?}"
+    );
+    assert_eq!(talk.wake().sent(), "REQUEST");
+    assert_eq!(talk.hear(Kind::Ack, GOOD, MINE, 600).sent(), "bound");
+    assert_eq!(talk.client.state(), State::Bound);
+}
+
+#[test]
 fn a_lease_for_ever_needs_nothing_more() {
     let talk = Talk::bound(false, u32::MAX);
     assert_eq!(talk.client.due(), None);
