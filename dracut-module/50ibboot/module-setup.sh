@@ -73,6 +73,13 @@ install_site_settings() {
     inst_multiple -o /etc/rdma/mlx4.conf /usr/libexec/mlx4-setup.sh bash grep awk sed
 }
 
+# dracut 110 and later run the hooks below /etc and /usr/lib after those of modules: only the last
+# hooks of the last folder are the last ones.
+runs_hooks_of_folders() {
+    # shellcheck disable=SC2154
+    grep -qs /usr/lib/dracut/hooks "$dracutbasedir"/modules.d/[0-9][0-9]base/dracut-lib.sh
+}
+
 install() {
     local unit
     inst_binary "${ibboot_binary:-/usr/sbin/ibboot}" /usr/sbin/ibboot
@@ -80,6 +87,9 @@ install() {
     inst_multiple -o reboot
     install_site_settings
     inst_hook cmdline 93 "$moddir/cmdline.sh"
+    # Once more, for what later hooks add to the command line.
+    runs_hooks_of_folders \
+        && inst_simple "$moddir/cmdline.sh" /usr/lib/dracut/hooks/cmdline/99-zy-ibboot-cmdline.sh
     inst_hook netroot 05 "$moddir/hold.sh"
     inst_hook emergency 10 "$moddir/emergency.sh"
     inst_hook cleanup 05 "$moddir/cleanup.sh"
@@ -93,7 +103,11 @@ install() {
         done
         mkdir -p "$initdir$systemdsystemunitdir/sysinit.target.wants"
         ln -sf ../ibboot.service "$initdir$systemdsystemunitdir/sysinit.target.wants/ibboot.service"
-        inst_hook cmdline 99 "$moddir/zz-ibboot-complete.sh"
+        if runs_hooks_of_folders; then
+            inst_simple "$moddir/zz-ibboot-complete.sh" /usr/lib/dracut/hooks/cmdline/99-zz-ibboot-complete.sh
+        else
+            inst_hook cmdline 99 "$moddir/zz-ibboot-complete.sh"
+        fi
         inst_simple "$moddir/unit.sh" /usr/lib/ibboot/unit.sh
         inst_simple "$moddir/initqueue.conf" "$systemdsystemunitdir/dracut-initqueue.service.d/50-ibboot.conf"
     else

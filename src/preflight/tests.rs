@@ -19,7 +19,7 @@ const HFI1: &[u8] =
 /// The paths of the hooks and scripts that module-setup.sh installs.
 fn installed(has_systemd: bool) -> Vec<String> {
     let text = include_str!("../../dracut-module/50ibboot/module-setup.sh");
-    let mut is_other = false;
+    let (mut is_other, mut is_folder) = (false, false);
     let mut paths = Vec::new();
     for line in text.lines() {
         let name = |word: &&str| {
@@ -30,6 +30,10 @@ fn installed(has_systemd: bool) -> Vec<String> {
         let words: Vec<&str> = line.split_ascii_whitespace().collect();
         match words[..] {
             ["if", "dracut_module_included", "dracut-systemd;", "then"] => is_other = !has_systemd,
+            // Both branches give the image the same hook, in another folder.
+            ["if", "runs_hooks_of_folders;", "then"] => is_folder = true,
+            ["else"] if is_folder => {}
+            ["fi"] if is_folder => is_folder = false,
             ["else"] => is_other = has_systemd,
             ["fi"] => is_other = false,
             _ if is_other => {}

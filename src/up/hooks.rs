@@ -20,9 +20,10 @@ const FOLDERS: [&str; 4] = [
 /// The hook that starts `up` in an image without systemd: hooks before it have ended.
 const EARLY: &str = "00-early.sh";
 /// ibboot's hooks in the stages below.
-const OWN: [&str; 4] = [
+const OWN: [&str; 5] = [
     EARLY,
     "93-cmdline.sh",
+    "99-zy-ibboot-cmdline.sh",
     "10-zz-ibboot-complete.sh",
     "99-zz-ibboot-complete.sh",
 ];
@@ -145,6 +146,7 @@ mod tests {
             "93-cmdline.sh",
             "98-parse-ip-opts.sh",
             "99-nm-config.sh",
+            "99-zy-ibboot-cmdline.sh",
             "99-zz-ibboot-complete.sh",
             "README",
         ];
