@@ -67,9 +67,9 @@ RELEASES = {
         Release("6.12", "trixie"),
         Release("5.10", "bullseye"),
         Release("6.8", "noble", distribution=UBUNTU),
-        Release("7.0", "resolute", distribution=UBUNTU, network="network-manager"),
-        # The kernel of Debian's testing has no fixed series. Its package util-linux has no switch_root, without
-        # which an initramfs without systemd cannot end.
+        Release("7.0", "resolute", distribution=UBUNTU, network="network-manager", adds=("util-linux-extra",)),
+        # The kernel of Debian's testing has no fixed series. Where util-linux has no switch_root, util-linux-extra has it:
+        # an initramfs without systemd cannot end without that program.
         Release("testing", "forky", network="network-manager", lacks=("isc-dhcp-client",), adds=("util-linux-extra",)),
         Release("6.1-arm64", "bookworm", architecture=ARM64),
     ]

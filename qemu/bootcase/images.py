@@ -173,7 +173,11 @@ def initramfs(release, flavour, site=None):
         argv = [*debian.emulated(release.architecture), "unshare", "--mount", "--net", "bash", work / "initramfs.sh", work, kernel]
         if builder:
             argv.append(builder)
-        run(argv, log=TARGET / f"dracut-{name}.log", env=os.environ | environment)
+        log = TARGET / f"dracut-{name}.log"
+        run(argv, log=log, env=os.environ | environment)
+        # dracut ends with success although the image cannot boot.
+        if fatal := [line for line in log.read_text().splitlines() if line.startswith("dracut[F]")]:
+            raise Failed(f"{name}: {fatal[0]}")
         for folder in ("dracut", "tmp", "confdir", "modules", "modprobe.d"):
             remove(work / folder)
 
