@@ -24,8 +24,8 @@ impl RequestedId {
             RequestedId::Firmware | RequestedId::Hardware => true,
             RequestedId::Bytes(bytes) => match bytes.as_slice() {
                 [0x20, guid @ ..] => guid.len() == 8,
-                // IAID, type of the DUID, and the DUID (RFC 4361 6.1).
-                [0xff, rest @ ..] => rest.len() > 6,
+                // IAID, type of the DUID, and the DUID (RFC 4361 6.1); networkd knows these types.
+                [0xff, _, _, _, _, 0, 1..=4, rest @ ..] => !rest.is_empty(),
                 _ => false,
             },
         }

@@ -197,7 +197,14 @@ fn networkd_identifier(client_id: &[u8]) -> Option<String> {
 /// A DUID: its type (RFC 8415 11) and the rest.
 fn networkd_duid(duid: &[u8]) -> Option<String> {
     let (kind, rest) = duid.split_first_chunk::<2>()?;
-    let kind = u16::from_be_bytes(*kind);
+    // The words of networkd.conf(5): systemd 252 reads no numbers.
+    let kind = match u16::from_be_bytes(*kind) {
+        1 => "link-layer-time",
+        2 => "vendor",
+        3 => "link-layer",
+        4 => "uuid",
+        _ => return None,
+    };
     (!rest.is_empty()).then(|| format!("DUIDType={kind}\nDUIDRawData={}\n", Hex(rest)))
 }
 

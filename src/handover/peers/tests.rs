@@ -220,7 +220,7 @@ fn a_leased_address_is_requested_again() {
 #[test]
 fn the_next_owner_sends_the_identifiers_that_the_server_knows() {
     let firmware = "ff:00:00:00:07:00:02:00:00:02:c9:00:b8:59:9f:03:00:fc:1a:2c";
-    let duid = "DUIDType=2\nDUIDRawData=00:00:02:c9:00:b8:59:9f:03:00:fc:1a:2c\n";
+    let duid = "DUIDType=vendor\nDUIDRawData=00:00:02:c9:00:b8:59:9f:03:00:fc:1a:2c\n";
     for (client_id, expected) in [
         (
             firmware,
