@@ -21,6 +21,8 @@ use crate::wish::ipoib::{IpoibWish, Mode};
 pub const NM_SETTINGS: &str = "NetworkManager/conf.d";
 /// Profiles of NetworkManager; nm-initrd-generator also writes to this directory.
 pub const NM_PROFILES: &str = "NetworkManager/system-connections";
+/// The states of interfaces that NetworkManager keeps across its restarts, by their index.
+pub const NM_DEVICES: &str = "NetworkManager/devices";
 /// Files of systemd-networkd, which also reads /etc and /usr/lib.
 pub const NETWORKD: &str = "systemd/network";
 
@@ -174,7 +176,7 @@ pub fn hand_over(
     let mut files = hands_off(&device.join(";"), &network, &names, nm, networkd);
     for interface in kept {
         match handover {
-            Handover::Nm => files.extend(nm_profile(interface)),
+            Handover::Nm => files.extend(nm_profile(interface).into_iter().flatten()),
             Handover::Networkd => files.extend(networkd_profile(interface)),
             Handover::Auto | Handover::Keep | Handover::None => {}
         }
@@ -185,7 +187,9 @@ pub fn hand_over(
         let clients = Clients::of(name, facts);
         match (handover, wish) {
             (Handover::Nm, Some((bond, wish))) => {
-                files.push(nm_bond(name, bond, wish, &clients));
+                let netdev = facts.netdev(name);
+                let profile = |netdev| nm_bond(netdev, bond, wish, &clients);
+                files.extend(netdev.map(profile).into_iter().flatten());
             }
             (Handover::Networkd, Some((bond, wish))) => {
                 files.extend(networkd_bond(name, bond, wish, &clients));
@@ -233,6 +237,10 @@ struct Clients<'a> {
 }
 
 impl<'a> Clients<'a> {
+    fn any(&self) -> bool {
+        self.v4.is_some() || self.v6.is_some()
+    }
+
     fn of(interface: &str, facts: &'a Facts) -> Clients<'a> {
         let (mut v4, mut v6) = (facts.dhcp.iter(), facts.dhcp6.iter());
         Clients {

@@ -3,8 +3,9 @@
 
 use std::net::IpAddr;
 
+use crate::facts::Netdev;
 use crate::handover::peers::{
-    Clients, File, HEAD, NETWORKD, NM_PROFILES, Owned, PROFILE, is_plain,
+    Clients, File, HEAD, NETWORKD, NM_DEVICES, NM_PROFILES, Owned, PROFILE, is_plain,
 };
 use crate::hardware::{Hex, unhex};
 use crate::inet::Address;
@@ -12,14 +13,16 @@ use crate::wish::bond::BondWish;
 use crate::wish::ipoib::IpoibWish;
 use crate::wish::{bond, ipoib};
 
-/// A NetworkManager profile with the settings of the interface; none if its name is not plain.
-pub(super) fn nm_profile(interface: &Owned<'_>) -> Option<File> {
+/// A NetworkManager profile with the settings of the interface, and its state; none if its name is
+/// not plain.
+pub(super) fn nm_profile(interface: &Owned<'_>) -> Option<Vec<File>> {
     let name = interface.netdev.ifname.as_str();
     if !is_plain(name) {
         return None;
     }
+    let uuid = nm_uuid(interface.netdev, &interface.clients);
     let mut text = format!(
-        "{HEAD}[connection]\nid={PROFILE}{name}\ntype=infiniband\ninterface-name={name}\n\
+        "{HEAD}[connection]\nid={PROFILE}{name}\n{uuid}type=infiniband\ninterface-name={name}\n\
          autoconnect-priority=100\n{}\n[infiniband]\ntransport-mode={}\n",
         interface.nm_master(),
         interface.mode()
@@ -36,16 +39,39 @@ pub(super) fn nm_profile(interface: &Owned<'_>) -> Option<File> {
     if interface.wish.bond.is_none() {
         text.push_str(&nm_addresses(interface.wish, &interface.clients));
     }
-    Some(nm_file(name, text))
+    Some(nm_files(interface.netdev, text, &interface.clients))
 }
 
-fn nm_file(name: &str, text: String) -> File {
-    File {
+/// The line with the UUID of a profile, for an interface with a lease.
+fn nm_uuid(netdev: &Netdev, clients: &Clients<'_>) -> String {
+    let index = netdev.ifindex.filter(|_| clients.any());
+    index.map_or_else(String::new, |index| format!("uuid={}\n", uuid(index)))
+}
+
+fn uuid(index: u32) -> String {
+    format!("1bb007ed-0000-4000-8000-{index:012x}")
+}
+
+/// A profile and, for an interface with a lease, what NetworkManager writes for its own next start:
+/// that the profile is active. Otherwise NetworkManager takes a leased address for a static one of
+/// another program, and renews nothing (`nm_config_device_state_load` of nm-config.c).
+fn nm_files(netdev: &Netdev, text: String, clients: &Clients<'_>) -> Vec<File> {
+    let mut files = vec![File {
         directory: NM_PROFILES,
-        name: format!("{PROFILE}{name}.nmconnection"),
+        name: format!("{PROFILE}{}.nmconnection", netdev.ifname),
         mode: 0o600,
         text,
-    }
+    }];
+    files.extend(netdev.ifindex.filter(|_| clients.any()).map(|index| File {
+        directory: NM_DEVICES,
+        name: index.to_string(),
+        mode: 0o644,
+        text: format!(
+            "{HEAD}[device]\nmanaged=true\nconnection-uuid={}\nnm-owned=false\n",
+            uuid(index)
+        ),
+    }));
+    files
 }
 
 fn nm_addresses(wish: &IpoibWish, clients: &Clients<'_>) -> String {
@@ -97,13 +123,14 @@ fn plain_options(wish: &BondWish) -> impl Iterator<Item = (&str, &str)> {
 }
 
 pub(super) fn nm_bond(
-    name: &str,
+    netdev: &Netdev,
     bond: &BondWish,
     wish: &IpoibWish,
     clients: &Clients<'_>,
-) -> File {
+) -> Vec<File> {
+    let (name, uuid) = (netdev.ifname.as_str(), nm_uuid(netdev, clients));
     let mut text = format!(
-        "{HEAD}[connection]\nid={PROFILE}{name}\ntype=bond\ninterface-name={name}\n\
+        "{HEAD}[connection]\nid={PROFILE}{name}\n{uuid}type=bond\ninterface-name={name}\n\
          autoconnect-priority=100\nautoconnect-slaves=1\n\n[bond]\nmode={}\n",
         bond::MODE
     );
@@ -111,7 +138,7 @@ pub(super) fn nm_bond(
         text.push_str(&format!("{option}={}\n", value.replace(';', ",")));
     }
     text.push_str(&nm_addresses(wish, clients));
-    nm_file(name, text)
+    nm_files(netdev, text, clients)
 }
 
 /// Files for a bond: networkd keeps an existing bond as it is, but knows its name only from a file.
