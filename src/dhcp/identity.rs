@@ -21,11 +21,14 @@ impl RequestedId {
     /// type with the GUID, or an IAID with a DUID (systemd.network(5), `ClientIdentifier=`).
     pub fn fits_networkd(&self) -> bool {
         match self {
-            RequestedId::Firmware | RequestedId::Hardware => true,
+            // The DUID of the firmware is a byte longer than networkd allows.
+            RequestedId::Firmware => false,
+            RequestedId::Hardware => true,
             RequestedId::Bytes(bytes) => match bytes.as_slice() {
                 [0x20, guid @ ..] => guid.len() == 8,
-                // IAID, type of the DUID, and the DUID (RFC 4361 6.1); networkd knows these types.
-                [0xff, _, _, _, _, 0, 1..=4, rest @ ..] => !rest.is_empty(),
+                // IAID, type of the DUID, and the DUID (RFC 4361 6.1).
+                [0xff, _, _, _, _, 0, 2, rest @ ..] => rest.len() == 12,
+                [0xff, _, _, _, _, 0, 4, rest @ ..] => rest.len() == 16,
                 _ => false,
             },
         }

@@ -224,15 +224,14 @@ fn networkd_identifier(client_id: &[u8]) -> Option<String> {
 /// A DUID: its type (RFC 8415 11) and the rest.
 fn networkd_duid(duid: &[u8]) -> Option<String> {
     let (kind, rest) = duid.split_first_chunk::<2>()?;
-    // The words of networkd.conf(5): systemd 252 reads no numbers.
-    let kind = match u16::from_be_bytes(*kind) {
-        1 => "link-layer-time",
-        2 => "vendor",
-        3 => "link-layer",
-        4 => "uuid",
+    // systemd 252 reads no other types of networkd.conf(5) with data, and fails at another length
+    // (`dhcp_validate_duid_len` of dhcp-identifier.c).
+    let kind = match (u16::from_be_bytes(*kind), rest.len()) {
+        (2, 12) => "vendor",
+        (4, 16) => "uuid",
         _ => return None,
     };
-    (!rest.is_empty()).then(|| format!("DUIDType={kind}\nDUIDRawData={}\n", Hex(rest)))
+    Some(format!("DUIDType={kind}\nDUIDRawData={}\n", Hex(rest)))
 }
 
 fn of_family(addresses: &[Address], is_ipv6: bool) -> Vec<&Address> {

@@ -219,11 +219,11 @@ fn a_leased_address_is_requested_again() {
 
 #[test]
 fn the_next_owner_sends_the_identifiers_that_the_server_knows() {
-    let firmware = "ff:00:00:00:07:00:02:00:00:02:c9:00:b8:59:9f:03:00:fc:1a:2c";
-    let duid = "DUIDType=vendor\nDUIDRawData=00:00:02:c9:00:b8:59:9f:03:00:fc:1a:2c\n";
+    let rfc4361 = "ff:00:00:00:07:00:02:00:00:02:c9:b8:59:9f:03:00:fc:1a:2c";
+    let duid = "DUIDType=vendor\nDUIDRawData=00:00:02:c9:b8:59:9f:03:00:fc:1a:2c\n";
     for (client_id, expected) in [
         (
-            firmware,
+            rfc4361,
             format!("\n[DHCPv4]\nClientIdentifier=duid\nIAID=7\n{duid}"),
         ),
         (
@@ -241,7 +241,7 @@ fn the_next_owner_sends_the_identifiers_that_the_server_knows() {
             });
             facts.dhcp6.push(v6::progress::Progress {
                 interface: "ib0".to_owned(),
-                duid: firmware.replace("ff:00:00:00:07:", ""),
+                duid: rfc4361.replace("ff:00:00:00:07:", ""),
                 iaid: 7,
                 ..v6::progress::Progress::default()
             });
@@ -251,7 +251,7 @@ fn the_next_owner_sends_the_identifiers_that_the_server_knows() {
         let ends = format!(
             "\n[ipv4]\nmethod=auto\nroute1=10.9.0.0/16,10.0.0.9\ndhcp-client-id={client_id}\n\n\
              [ipv6]\nmethod=auto\ndhcp-duid={}\ndhcp-iaid=7\n",
-            firmware.replace("ff:00:00:00:07:", "")
+            rfc4361.replace("ff:00:00:00:07:", "")
         );
         assert!(files[1].ends_with(&ends), "{files:?}");
         let networkd = format!("{cmdline} rd.ib.handover=networkd");
