@@ -16,20 +16,49 @@ pub enum RequestedId {
     Bytes(Vec<u8>),
 }
 
+/// The forms of a client identifier over InfiniBand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form<'a> {
+    /// The hardware type and the port GUID.
+    Hardware,
+    /// An IAID and a DUID (RFC 4361 6.1).
+    Duid(u32, &'a [u8]),
+    /// Bytes of a site.
+    Other,
+}
+
+/// The form of a client identifier.
+pub fn form(client_id: &[u8]) -> Form<'_> {
+    match client_id {
+        [0x20, guid @ ..] if guid.len() == 8 => Form::Hardware,
+        [0xff, a, b, c, d, duid @ ..] => Form::Duid(u32::from_be_bytes([*a, *b, *c, *d]), duid),
+        _ => Form::Other,
+    }
+}
+
+/// The type of a DUID in a word of networkd.conf(5), and the bytes behind the type. None: systemd
+/// 252 reads no other types with data, and fails at another length (`dhcp_validate_duid_len` of
+/// dhcp-identifier.c).
+pub fn networkd_duid(duid: &[u8]) -> Option<(&'static str, &[u8])> {
+    match duid {
+        [0, 2, data @ ..] if data.len() == 12 => Some(("vendor", data)),
+        [0, 4, data @ ..] if data.len() == 16 => Some(("uuid", data)),
+        _ => None,
+    }
+}
+
 impl RequestedId {
-    /// Whether systemd-networkd can send the identifier on an InfiniBand interface: the hardware
-    /// type with the GUID, or an IAID with a DUID (systemd.network(5), `ClientIdentifier=`).
+    /// Whether systemd-networkd can send the identifier on an InfiniBand interface
+    /// (systemd.network(5), `ClientIdentifier=`).
     pub fn fits_networkd(&self) -> bool {
         match self {
             // The DUID of the firmware is a byte longer than networkd allows.
             RequestedId::Firmware => false,
             RequestedId::Hardware => true,
-            RequestedId::Bytes(bytes) => match bytes.as_slice() {
-                [0x20, guid @ ..] => guid.len() == 8,
-                // IAID, type of the DUID, and the DUID (RFC 4361 6.1).
-                [0xff, _, _, _, _, 0, 2, rest @ ..] => rest.len() == 12,
-                [0xff, _, _, _, _, 0, 4, rest @ ..] => rest.len() == 16,
-                _ => false,
+            RequestedId::Bytes(bytes) => match form(bytes) {
+                Form::Hardware => true,
+                Form::Duid(_, duid) => networkd_duid(duid).is_some(),
+                Form::Other => false,
             },
         }
     }

@@ -291,14 +291,10 @@ mod tests {
 
     #[test]
     fn without_a_file_an_interface_that_cannot_connect_is_in_datagram_mode() {
-        let (able, unable) = (
-            "80:00:00:48:fe:80:00:00:00:00:00:00:b8:59:9f:03:00:fc:1a:2c",
-            "00:00:00:48:fe:80:00:00:00:00:00:00:b8:59:9f:03:00:fc:1a:2c",
-        );
         for (address, mode, expected) in [
-            (able, None, None),
-            (unable, None, Some(Mode::Datagram)),
-            (able, Some(Mode::Connected), Some(Mode::Connected)),
+            (CAPABLE, None, None),
+            (ENHANCED, None, Some(Mode::Datagram)),
+            (CAPABLE, Some(Mode::Connected), Some(Mode::Connected)),
         ] {
             assert_eq!(current_mode(&ipoib(address, mode, 2044)), expected);
         }

@@ -99,8 +99,8 @@ pub fn kept(
 }
 
 /// What the lease `after` changes on an interface with the lease `before` of the same address and
-/// the routes `had`, which shall have the routes `has`; the routes in `kept` stay. New routes come before old routes go, and an MTU is
-/// never larger than the interface allows.
+/// the routes `had`. It shall have the routes `has`, and those in `kept` stay. New routes come before
+/// old routes go, and an MTU is never larger than the interface allows.
 pub fn changes(
     before: &Lease,
     had: &[Route],

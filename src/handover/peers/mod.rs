@@ -230,7 +230,6 @@ struct Owned<'a> {
 }
 
 /// The DHCP clients of an interface: the server knows the node by the identifiers that they sent.
-#[derive(Default)]
 struct Clients<'a> {
     v4: Option<&'a v4::progress::Progress>,
     v6: Option<&'a v6::progress::Progress>,

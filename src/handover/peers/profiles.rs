@@ -3,6 +3,7 @@
 
 use std::net::IpAddr;
 
+use crate::dhcp::identity::{self, Form, form};
 use crate::facts::Netdev;
 use crate::handover::peers::{
     Clients, File, HEAD, NETWORKD, NM_DEVICES, NM_PROFILES, Owned, PROFILE, is_plain,
@@ -209,29 +210,19 @@ fn networkd_addresses(wish: &IpoibWish, clients: &Clients<'_>) -> String {
 /// The settings that make networkd send this client identifier over InfiniBand; none: networkd
 /// cannot send the identifier (systemd.network(5), `ClientIdentifier=`).
 fn networkd_identifier(client_id: &[u8]) -> Option<String> {
-    match client_id {
-        // Hardware type 32 and the port GUID.
-        [0x20, guid @ ..] if guid.len() == 8 => Some("ClientIdentifier=mac\n".to_owned()),
-        // RFC 4361 6.1: IAID and DUID.
-        [0xff, a, b, c, d, duid @ ..] => {
-            let (iaid, duid) = (u32::from_be_bytes([*a, *b, *c, *d]), networkd_duid(duid)?);
-            Some(format!("ClientIdentifier=duid\nIAID={iaid}\n{duid}"))
-        }
-        _ => None,
+    match form(client_id) {
+        Form::Hardware => Some("ClientIdentifier=mac\n".to_owned()),
+        Form::Duid(iaid, duid) => Some(format!(
+            "ClientIdentifier=duid\nIAID={iaid}\n{}",
+            networkd_duid(duid)?
+        )),
+        Form::Other => None,
     }
 }
 
-/// A DUID: its type (RFC 8415 11) and the rest.
 fn networkd_duid(duid: &[u8]) -> Option<String> {
-    let (kind, rest) = duid.split_first_chunk::<2>()?;
-    // systemd 252 reads no other types of networkd.conf(5) with data, and fails at another length
-    // (`dhcp_validate_duid_len` of dhcp-identifier.c).
-    let kind = match (u16::from_be_bytes(*kind), rest.len()) {
-        (2, 12) => "vendor",
-        (4, 16) => "uuid",
-        _ => return None,
-    };
-    Some(format!("DUIDType={kind}\nDUIDRawData={}\n", Hex(rest)))
+    let (kind, data) = identity::networkd_duid(duid)?;
+    Some(format!("DUIDType={kind}\nDUIDRawData={}\n", Hex(data)))
 }
 
 fn of_family(addresses: &[Address], is_ipv6: bool) -> Vec<&Address> {
