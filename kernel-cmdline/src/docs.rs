@@ -224,8 +224,18 @@ fn manual_entry(out: &mut impl Write, parameter: &Parameter) -> fmt::Result {
     }
     out.write_str(".IP\n")?;
     write!(Roff(out), "Default: {}.", parameter.default)?;
-    out.write_str("\n.br\nExample:\n")?;
-    roff_line(out, ".B ", parameter.example)?;
+    out.write_str("\n.br\nExample:\n.B ")?;
+    // A terminal of 80 columns has 66 for an example. A longer one may be broken after each colon.
+    let point = if parameter.example.len() > 66 {
+        "\\:"
+    } else {
+        ""
+    };
+    for piece in parameter.example.split_inclusive(':') {
+        Roff(out).write_str(piece)?;
+        out.write_str(point)?;
+    }
+    out.write_str("\n")?;
     if parameter.origin != Origin::Ibboot {
         out.write_str(".br\n")?;
         write!(Roff(out), "See also {}.", parameter.origin.document())?;
