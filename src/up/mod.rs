@@ -26,6 +26,7 @@ mod modules;
 mod naming;
 mod outcome;
 mod part;
+mod pinned;
 mod probing;
 mod progress;
 mod rejoin;

@@ -4,18 +4,16 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
-use kernel_cmdline::Selector;
-
 use super::contract;
 use super::information::Inquiries;
 use super::journal::Journal;
+use super::pinned::pinned;
 use super::verdict;
 use crate::SCHEMA;
 use crate::dhcp::v4::progress::Progress;
 use crate::dhcp::v6::information::Stage;
 use crate::dhcp::{v4, v6};
 use crate::error::{Result, printable};
-use crate::facts::select::pins;
 use crate::facts::{Facts, Netdev, Unproven};
 use crate::handover::{self, Link, Mark, Outcome, Phase, Silent, State};
 use crate::inet::Route;
@@ -27,7 +25,7 @@ use crate::system::directory::Directory;
 use crate::system::notify::Manager;
 use crate::system::root::Root;
 use crate::verify::report::{LinkReport, Report, Status};
-use crate::wish::expectation::{Expectation, LinkWish, PortPin, Rate, Require, Target};
+use crate::wish::expectation::{Expectation, Require};
 
 /// What the files say already: they are written anew when that changes.
 #[derive(Debug, PartialEq, Eq)]
@@ -89,112 +87,6 @@ fn words(reason: Option<String>, complaints: &[String]) -> String {
     let wrong = wrong.filter(|wrong| reason.as_ref() != Some(wrong));
     let words: Vec<String> = reason.into_iter().chain(wrong).collect();
     words.join("; ")
-}
-
-/// The expectation as `check` will use it: every verified link is pinned to its port.
-fn pinned(
-    expectation: &Expectation,
-    facts: &Facts,
-    report: &Report,
-    boot_id: Option<String>,
-) -> Expectation {
-    let rates = expectation.rates.iter();
-    let mut pinned = Expectation {
-        boot_id,
-        rates: rates.flat_map(|rate| pinned_rate(rate, facts)).collect(),
-        ..expectation.clone()
-    };
-    if let Some(wish) = &mut pinned.any_port {
-        pin_exceptions(wish, facts);
-    }
-    let verified = |link: &&LinkReport| link.is_good() && link.identity.is_some();
-    let selector = |link: &LinkReport| link.name.as_ref().map(|name| name.replace('/', ":"));
-    let pin = |wish: &LinkWish, link: &LinkReport| LinkWish {
-        target: match (&wish.ipoib, selector(link)) {
-            (None, Some(port)) => Target::Named(port),
-            _ => wish.target.clone(),
-        },
-        port: wish.ipoib.as_ref().and_then(|_| selector(link)),
-        identity: link.identity.clone(),
-        device_index: link.device_index,
-        netdev_index: wish.netdev.as_ref().and(link.netdev_index),
-        link_layer: link.link_layer,
-        megabits: link.megabits,
-        ..wish.clone()
-    };
-    let mut links = Vec::new();
-    for wish in &expectation.links {
-        let found: Vec<&LinkReport> = report
-            .links
-            .iter()
-            .filter(|link| link.target == wish.target)
-            .filter(verified)
-            .collect();
-        let whole = report
-            .links
-            .iter()
-            .filter(|link| link.target == wish.target)
-            .all(|link| verified(&link));
-        if found.is_empty() || !whole {
-            links.push(wish.clone());
-        } else {
-            links.extend(found.into_iter().map(|link| pin(wish, link)));
-        }
-    }
-    if let Some(wish) = &expectation.any_port {
-        let identities = links.iter().filter_map(|link| link.identity.clone());
-        let pinned_already: Vec<Identity> = identities.collect();
-        let found = report
-            .links
-            .iter()
-            .filter(verified)
-            .filter(|link| link.target == wish.target)
-            .filter(|link| {
-                let identity = link.identity.as_ref();
-                identity.is_some_and(|identity| !pinned_already.contains(identity))
-            });
-        links.extend(found.map(|link| pin(wish, link)));
-        // While too few are verified, any other port may still make up for it after boot, and a
-        // port that nothing identifies is found again only as any port. "Every port" still means
-        // every port then: a card may come later, or fail.
-        let is_lost =
-            |link: &LinkReport| link.is_good() && link.name.is_some() && link.identity.is_none();
-        let stays = expectation.require == Require::All || report.links.iter().any(is_lost);
-        if report.satisfied && !stays {
-            pinned.any_port = None;
-        }
-    }
-    pinned.links = links;
-    pinned
-}
-
-/// A minimum rate for each port that its selector means now.
-fn pinned_rate(rate: &Rate, facts: &Facts) -> Vec<Rate> {
-    let selector = rate.selector.as_deref();
-    let pins = selector.and_then(|text| pins(text, facts));
-    let of = |pin: Option<PortPin>| Rate {
-        port: pin,
-        ..rate.clone()
-    };
-    pins.map_or_else(
-        || vec![of(None)],
-        |pins| pins.into_iter().map(|pin| of(Some(pin))).collect(),
-    )
-}
-
-/// Replaces the names of `wish.except` by the ports that they mean now. A GUID and a PCI address
-/// mean the same after the boot.
-fn pin_exceptions(wish: &mut LinkWish, facts: &Facts) {
-    for text in std::mem::take(&mut wish.except) {
-        let is_name = matches!(
-            Selector::parse(&text),
-            Some(Selector::Name(_) | Selector::Port { .. })
-        );
-        match pins(&text, facts).filter(|_| is_name) {
-            Some(pins) => wish.except_ports.extend(pins),
-            None => wish.except.push(text),
-        }
-    }
 }
 
 /// What the files are written of: the last look, and what led to it.
@@ -478,11 +370,9 @@ pub fn stillborn(onfail: OnFailure, error: &crate::error::Error) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rdma::types::{Guid, PortState};
     use crate::verify::checks::Id;
     use crate::verify::report::Finding;
-    use crate::verify::verify;
-    use crate::wish::expectation::Depth;
+    use crate::wish::expectation::{LinkWish, Target};
 
     fn plan(cmdline: &str) -> Plan {
         let sys = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sys/fresh-node");
@@ -561,78 +451,6 @@ mod tests {
         let any = |links| hopeless(Require::Count(2), any_port(), links);
         assert!(!any(vec![waiting("any port"), lost("any port")]));
         assert!(any(vec![lost("any port"), lost("any port")]));
-    }
-
-    #[test]
-    fn names_of_the_command_line_mean_the_same_ports_after_udev_has_renamed_them() {
-        let sys = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sys");
-        let root = Root::new(sys.join("connectx6-hdr"));
-        let mut facts = Facts::gather(&root, None, &[], Depth::Ports);
-        facts.devices[1].ports[0].state = Some(PortState::Down);
-        let cmdline = "rd.ib.require=all,-mlx5_1:1 rd.ib.rate=mlx5_0:1=100 rd.ib.rate=mlx5_1=400";
-        let expectation = plan(cmdline).expectation;
-        let report = verify(&expectation, &facts);
-        assert_eq!((report.satisfied, &report.complaints[..]), (true, &[][..]));
-        let json = serde_json::to_string(&pinned(&expectation, &facts, &report, None)).unwrap();
-        let after: Expectation = serde_json::from_str(&json).unwrap();
-        for (device, name) in facts.devices.iter_mut().zip(["ibp129s0f0", "ibp129s0f1"]) {
-            device.ifname = name.to_owned();
-        }
-        let report = verify(&after, &facts);
-        assert_eq!((report.satisfied, &report.complaints[..]), (true, &[][..]));
-        assert_eq!(report.links.len(), 1);
-        assert!(
-            report.require.ends_with("without mlx5_1/1"),
-            "{}",
-            report.require
-        );
-        // A name that means another device now: still the port of the handover.
-        facts.devices[0].ifname = "mlx5_1".to_owned();
-        assert!(verify(&after, &facts).satisfied);
-        // A dead card makes no argument wrong.
-        facts.devices.remove(0);
-        let report = verify(&after, &facts);
-        assert_eq!((report.satisfied, &report.complaints[..]), (false, &[][..]));
-    }
-
-    #[test]
-    fn what_is_verified_without_a_node_guid_is_verified_after_boot() {
-        let sys = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sys");
-        let root = Root::new(sys.join("connectx6-hdr"));
-        let mut facts = Facts::gather(&root, None, &[], Depth::Ports);
-        facts.devices.truncate(1);
-        let guid = facts.devices[0].ports[0].port_guid;
-        for (node_guid, port_guid, bus_address, key) in [
-            (
-                Some(7),
-                guid,
-                Some("0000:81:00.0"),
-                r#""node_guid":"0x0000000000000007""#,
-            ),
-            (Some(0), guid, None, r#""port_guid":"0xb8599f0300fc1a2c""#),
-            (
-                Some(0),
-                None,
-                Some("0000:81:00.0"),
-                r#""bus_address":"0000:81:00.0""#,
-            ),
-            (None, None, None, r#""wanted":"any port""#),
-        ] {
-            let device = &mut facts.devices[0];
-            device.node_guid = node_guid.map(Guid);
-            device.ports[0].port_guid = port_guid;
-            device.bus_address = bus_address.map(str::to_owned);
-            let expectation = plan("rd.ib.require=1").expectation;
-            let report = verify(&expectation, &facts);
-            assert!(report.satisfied, "{key}");
-            let json = serde_json::to_string(&pinned(&expectation, &facts, &report, None)).unwrap();
-            assert!(json.contains(key), "{json}");
-            let after: Expectation = serde_json::from_str(&json).unwrap();
-            assert!(verify(&after, &facts).satisfied, "{json}");
-            // The physical function assigns a GUID later.
-            facts.devices[0].node_guid = Some(Guid(9));
-            assert_eq!(verify(&after, &facts).satisfied, node_guid != Some(7));
-        }
     }
 
     #[test]
