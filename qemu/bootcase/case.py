@@ -51,6 +51,7 @@ class Case:
     storage: str | None = None
     beside: tuple = ()
     compared: bool = False
+    uncompared: tuple = ()
     nics: int = 1
     names: str = "kernel"
     firmware: str | None = None
@@ -110,6 +111,7 @@ KINDS = {
     "storage": str,
     "beside": list,
     "compared": bool,
+    "uncompared": list,
     "nics": int,
     "names": str,
     "firmware": str,
@@ -178,8 +180,9 @@ def load(name):
     if table.get("pci") and "fabric" not in table:
         raise Failed(f"{path}: pci: only HCAs of a fabric are PCI devices: add fabric")
     tuples = {key: tuple(value) for key, value in table.items() if isinstance(value, list)}
-    for pattern in (*tuples.get("console", ()), *tuples.get("console_not", ()), *tuples.get("kmsg", ())):
-        re.compile(pattern)
+    for key in ("console", "console_not", "kmsg", "uncompared"):
+        for pattern in tuples.get(key, ()):
+            re.compile(pattern)
     return Case(name=name, folder=folder, actions=tuple(actions), **{**table, **tuples})
 
 

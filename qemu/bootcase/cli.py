@@ -63,7 +63,7 @@ def one(tally, case, kernel, watch):
             wrong = faults(case, done)
             if case.compared and not wrong:
                 other = boot(case.without(), RELEASES[kernel], f"{label}-without", watch)
-                wrong = [f"without ibboot: {fault}" for fault in faults(case, other)] or compare.faults(done, other)
+                wrong = [f"without ibboot: {fault}" for fault in faults(case, other)] or compare.faults(done, other, case.uncompared)
     except NotHere as error:
         tally.skip(label, str(error))
         return

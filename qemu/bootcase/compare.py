@@ -15,11 +15,12 @@ WORKER = "kworker/"
 SHOWN = 5
 
 
-def faults(boot, other):
-    """The differences between a boot and `other`, the one without ibboot."""
+def faults(boot, other, uncompared=()):
+    """The differences between a boot and `other`, the one without ibboot, except lines with a pattern of `uncompared`."""
     found = []
+    by_chance = re.compile("|".join(uncompared) or r"(?!)")
     for name, lines in PARTS.items():
-        mine, theirs = (set(lines(each)) - {""} for each in (boot, other))
+        mine, theirs = ({line for line in lines(each) if line and not by_chance.search(line)} for each in (boot, other))
         if name != "failed units" and not (mine and theirs):
             found.append(f"{name}: nothing to compare")
         found += [f"{name}: only with ibboot: {line}" for line in sorted(mine - theirs)[:SHOWN]]
