@@ -563,12 +563,12 @@ fn the_password_of_a_root_is_not_shown() {
         "password",
         &script,
         &[
-            shown("****@10.0.0.2::::iqn", 5),
-            shown("****@10.0.0.2::::iqn", 5),
+            shown("iscsi:****@10.0.0.2::::iqn", 5),
+            shown("iscsi:****@10.0.0.2::::iqn", 5),
             shown("****@10.0.0.2", 5),
-            again("****@10.0.0.2/share"),
-            shown("****@10.0.0.2/r.img?****", 5),
-            shown("livenet:https://10.0.0.2/r.img?****", 5),
+            again("cifs://****@10.0.0.2/share"),
+            shown("livenet:https://****@10.0.0.2/r.img?****", 5),
+            shown("livenet:https://10.0.0.2/r.img#****", 5),
             again("nfs4:10.0.0.2:/a@b?c"),
         ]
         .concat(),

@@ -45,9 +45,23 @@ fn sources(directory: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
+/// The text without its unit tests, which are its last item. A line `mod tests;` names another file.
+fn without_tests(text: &str) -> &str {
+    let mut at = 0;
+    for item in text.split_inclusive("#[cfg(test)]\n") {
+        at += item.len();
+        let next = text.get(at..).unwrap().lines().next().unwrap_or_default();
+        let is_module = next.starts_with("mod ") || next.contains(" mod ");
+        if is_module && next.ends_with('{') {
+            return text.get(..at).unwrap();
+        }
+    }
+    text
+}
+
 /// The rooms that the text names behind `crate::` or `ibboot::`, without comments and tests.
 fn imports(text: &str) -> BTreeSet<String> {
-    let code = text.split("#[cfg(test)]\nmod ").next().unwrap();
+    let code = without_tests(text);
     let lines = code.lines().map(|line| line.split("//").next().unwrap());
     let code: String = lines.collect::<Vec<_>>().join("\n");
     let mut rooms = BTreeSet::new();
@@ -118,8 +132,7 @@ fn no_room_looks_up() {
 
 /// The public items of the text, and the methods of its traits, that have no docstring.
 fn undocumented(text: &str) -> Vec<String> {
-    let code = text.split("#[cfg(test)]\nmod ").next().unwrap();
-    let lines: Vec<&str> = code.lines().collect();
+    let lines: Vec<&str> = without_tests(text).lines().collect();
     let ends_item = |line: &&&str| line.is_empty() || line.ends_with(['}', ';', '{']);
     let mut missing = Vec::new();
     let mut is_in_trait = false;
@@ -159,6 +172,14 @@ fn an_item_without_a_docstring_is_found() {
         "pub fn seven() {}",
     ];
     assert_eq!(undocumented(text), expected);
+}
+
+#[test]
+fn only_unit_tests_are_left_out() {
+    let text = "use crate::one;\n\n#[cfg(test)]\nmod tests;\n\nuse crate::two;\n#[cfg(test)]\nuse crate::three;\n\
+        #[cfg(test)]\npub(super) mod tests {\n    use crate::four;\n}\n";
+    let expected = ["one", "two", "three"].map(str::to_owned);
+    assert_eq!(imports(text), BTreeSet::from(expected));
 }
 
 #[test]

@@ -49,9 +49,7 @@ pub fn name(
         Kind::Uverbs => rdma.chardev(index, "uverbs"),
         Kind::Umad(port) => rdma.port_chardev(index, port, "umad"),
     };
-    chosen(found.map(|found| found.name), || {
-        in_sysfs(root, device, kind)
-    })
+    chosen(found, || in_sysfs(root, device, kind))
 }
 
 /// The answer of the kernel, or of sysfs if the kernel does not know the question.

@@ -186,7 +186,7 @@ const REQUEST: usize = 8 + 8 + 8;
 ///
 /// **Drop it before the device is removed, and before the program ends its work.** rxe, siw and
 /// rdmavt have no `disassociate_ucontext`: when such a device is removed, by
-/// [`netlink::Rdma::delete_link`] or with its network device, the kernel waits until every uverbs
+/// RDMA_NLDEV_CMD_DELLINK or with its network device, the kernel waits until every uverbs
 /// file of the device is closed. A process that sends DELLINK while it holds such a file waits for
 /// itself. A file that is left open over switch_root blocks the program that removes the device
 /// later. Drop closes both files.

@@ -2,7 +2,7 @@
 //! NETLINK_RDMA: devices, ports, software links, and notifications about devices that come and go.
 //!
 //! This is the native interface of the stack (include/uapi/rdma/rdma_netlink.h,
-//! drivers/infiniband/core/nldev.c); neither a library nor a walk through sysfs is needed. [`wire`]
+//! drivers/infiniband/core/nldev.c). sysfs has what this interface lacks (`facts/devices`). [`wire`]
 //! is the encoding, without a socket.
 
 use std::cell::Cell;
@@ -57,19 +57,10 @@ pub struct Device {
     pub name: String,
     /// Number of ports; ports are counted from 1.
     pub ports: u32,
-    /// `device_cap_flags` of include/rdma/ib_verbs.h.
-    pub cap_flags: u64,
-    /// Firmware version; software devices have none.
-    pub fw_version: Option<String>,
     /// GUID of the node: stable across renames and reboots.
     pub node_guid: Guid,
-    /// GUID of the card or system of this device.
-    pub sys_image_guid: Guid,
     /// Channel adapter, RNIC or other.
     pub node_type: NodeType,
-    /// `ib`, `roce`, `iw`, `opa` or `usnic`, decided by the first port alone: on a card with mixed
-    /// ports, only sysfs shows the link layer of the other ports. Absent before Linux 5.1.
-    pub protocol: Option<String>,
     /// `enum rdma_nl_dev_type` of a sub-device: 1 is SMI. Linux 6.11 on.
     pub device_type: Option<u8>,
     /// Name of the device that a sub-device belongs to.
@@ -97,32 +88,11 @@ pub struct Port {
     pub lmc: Option<u8>,
     /// CapabilityMask, and CapabilityMask2 from bit 32 on; InfiniBand only.
     pub cap_flags: Option<u64>,
-    /// Subnet prefix, high half of the port's GIDs; InfiniBand only.
-    pub subnet_prefix: Option<u64>,
     /// Index of the network device below the port: RoCE and iWARP, in this network namespace. Never
     /// set for IPoIB, whose network device is above the port.
     pub netdev_index: Option<u32>,
     /// Name of the network device below the port.
     pub netdev: Option<String>,
-}
-
-/// Character device of a client of an RDMA device.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Chardev {
-    /// Name below /dev/infiniband: `uverbs0`.
-    pub name: String,
-    /// Device number in the encoding of `huge_encode_dev`.
-    pub dev_t: u64,
-    /// ABI version of the driver.
-    pub abi: u64,
-}
-
-impl Chardev {
-    /// Major and minor number.
-    pub fn major_minor(&self) -> (u64, u64) {
-        let dev = self.dev_t;
-        ((dev >> 8) & 0xfff, (dev & 0xff) | ((dev >> 12) & 0xf_ff00))
-    }
 }
 
 /// Kind of a [`MonitorEvent`] (`enum rdma_nl_notify_event_type`). There is no event for a port
@@ -298,15 +268,6 @@ impl Rdma {
         self.socket.exchange(&request, &mut |_| Ok(()))
     }
 
-    /// Remove a software link. Needs CAP_NET_ADMIN. EINVAL: no such device, or a hardware device.
-    ///
-    /// Does not return while any process, including this one, has a uverbs file of the device
-    /// open: close [`super::events::AsyncEvents`] first.
-    pub fn delete_link(&self, dev_index: u32) -> Result<()> {
-        let request = Request::ask(Op::Dellink).u32(attr::DEV_INDEX, dev_index);
-        self.socket.exchange(&request, &mut |_| Ok(()))
-    }
-
     /// Established connections of the connection manager on a device. EINVAL: no such device.
     pub fn connections(&self, dev_index: u32) -> Result<Vec<Connection>> {
         let request = Request::dump(Op::ResCmIdGet).u32(attr::DEV_INDEX, dev_index);
@@ -330,30 +291,24 @@ impl Rdma {
         Ok(found)
     }
 
-    /// Character device of a device's client, `uverbs`; the kernel loads the client's module.
+    /// Name below /dev/infiniband of the character device of a device's client, `uverbs`: `uverbs0`. The
+    /// kernel loads the client's module.
     ///
     /// EOPNOTSUPP: no such client, its module is not available, or it does not serve this device.
     /// EINVAL: no such device.
-    pub fn chardev(&self, dev_index: u32, kind: &str) -> Result<Chardev> {
+    pub fn chardev(&self, dev_index: u32, kind: &str) -> Result<String> {
         let request = Request::ask(Op::GetChardev)
             .u32(attr::DEV_INDEX, dev_index)
             .text(attr::CHARDEV_TYPE, bounded(kind, SHORT_NAME)?);
         self.socket.ask(&request, wire::chardev)
     }
 
-    /// Character device of a port's client: `umad` or `issm`.
-    pub fn port_chardev(&self, dev_index: u32, port: u32, kind: &str) -> Result<Chardev> {
+    /// Name of the character device of a port's client, `umad` or `issm`: `umad0`.
+    pub fn port_chardev(&self, dev_index: u32, port: u32, kind: &str) -> Result<String> {
         let request = Request::ask(Op::GetChardev)
             .u32(attr::DEV_INDEX, dev_index)
             .u32(attr::PORT_INDEX, port)
             .text(attr::CHARDEV_TYPE, bounded(kind, SHORT_NAME)?);
-        self.socket.ask(&request, wire::chardev)
-    }
-
-    /// Character device of a client that serves all devices: `rdma_cm`.
-    pub fn global_chardev(&self, kind: &str) -> Result<Chardev> {
-        let request =
-            Request::ask(Op::GetChardev).text(attr::CHARDEV_TYPE, bounded(kind, SHORT_NAME)?);
         self.socket.ask(&request, wire::chardev)
     }
 
@@ -363,12 +318,6 @@ impl Rdma {
         let is_shared = u8::from(mode == NetnsMode::Shared);
         let request = Request::ask(Op::SysSet).u8(attr::NETNS_MODE, is_shared);
         self.socket.exchange(&request, &mut |_| Ok(()))
-    }
-
-    /// Whether this kernel sends events to [`Monitor`]: Linux 6.12 does, 6.1 does not.
-    pub fn monitor_supported(&self) -> Result<bool> {
-        self.socket
-            .ask(&Request::ask(Op::SysGet), wire::monitor_mode)
     }
 }
 
@@ -502,7 +451,7 @@ impl Progress {
 }
 
 /// A second socket, on which the kernel reports devices that are added, removed and renamed. Never
-/// blocks. A kernel without notifications ([`Rdma::monitor_supported`]) sends nothing.
+/// blocks. A kernel without notifications (before Linux 6.12) sends nothing.
 #[derive(Debug)]
 pub struct Monitor {
     socket: OwnedFd,

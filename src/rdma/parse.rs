@@ -152,14 +152,6 @@ pub fn gid_port_guid(gid: Ipv6Addr) -> Guid {
     Guid(u64::from_be_bytes([a, b, c, d, e, f, g, h]))
 }
 
-/// `dev`: `231:192`, major and minor number of a character device.
-pub fn device_number(raw: &str) -> Result<(u32, u32)> {
-    raw.trim()
-        .split_once(':')
-        .and_then(|(major, minor)| Some((decimal(major)?, decimal(minor)?)))
-        .ok_or_else(|| ParseError::new("device number", raw))
-}
-
 /// `fw_ver`, `hca_type`, `board_id`, `hw_rev`, `node_desc`, `ibdev`: free text. Empty text
 /// (`fw_ver` of rxe and siw) is `None`. Control characters, which a firmware string may hold,
 /// become `?`, so that the text is safe to print.
@@ -333,8 +325,6 @@ mod tests {
         assert_eq!(counter("18446744073709551615\n"), Ok(Some(u64::MAX)));
         assert_eq!(counter("N/A (no PMA)\n"), Ok(None));
         assert_eq!(counter("-1"), refused("counter", "-1"));
-        assert_eq!(device_number("231:192\n"), Ok((231, 192)));
-        assert_eq!(device_number("231"), refused("device number", "231"));
     }
 
     #[test]
@@ -405,7 +395,6 @@ mod tests {
                 counter(&raw).err(),
                 guid(&raw).err(),
                 gid(&raw).err(),
-                device_number(&raw).err(),
             ];
             for error in errors.into_iter().flatten() {
                 prop_assert_eq!(&error.raw, &raw);

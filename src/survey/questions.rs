@@ -51,14 +51,14 @@ pub fn event_files(root: &Root, rdma: Option<&Rdma>, facts: &Facts) -> Vec<Claim
             Err(e) => return Claim::new(name, what, Err(e)),
         };
         let begin = Instant::now();
-        let result = AsyncEvents::open(&file.name);
+        let result = AsyncEvents::open(&file);
         let what = format!("{what} in {}", milliseconds(begin.elapsed()));
         Claim::new(
             name,
             what,
             result.map(drop).map_err(|e| {
                 let why = errno_text(&e);
-                format!("/dev/infiniband/{}: {why}; the ports are polled", file.name)
+                format!("/dev/infiniband/{file}: {why}; the ports are polled")
             }),
         )
     };

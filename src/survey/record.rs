@@ -57,8 +57,8 @@ impl Recorder {
     /// Opens the event file of the device with this NETLINK_RDMA index.
     pub fn open_port(&mut self, rdma: &Rdma, index: u32) -> std::result::Result<(), String> {
         let file = rdma.chardev(index, "uverbs").map_err(|e| e.to_string())?;
-        let events = AsyncEvents::open(&file.name).and_then(watched);
-        self.port = Some(events.map_err(|e| format!("{}: {}", file.name, errno_text(&e)))?);
+        let events = AsyncEvents::open(&file).and_then(watched);
+        self.port = Some(events.map_err(|e| format!("{file}: {}", errno_text(&e)))?);
         Ok(())
     }
 

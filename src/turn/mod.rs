@@ -133,27 +133,15 @@ impl RootPath {
         matches!(scheme, Some(b"nfs" | b"nfs4" | b"cifs" | b"smb"))
     }
 
-    /// The root path without possible secrets: without the text before the last `@` and after `?`
-    /// or `#`. NFS has neither. Bytes other than visible ASCII become `?`.
+    /// The root path without secrets ([`kernel_cmdline::place`]). Bytes other than visible ASCII
+    /// become `?`.
     fn shown(&self) -> String {
-        let bytes = self.0.iter().map(|byte| char::from(*byte));
-        let text: String = bytes
-            .map(|c| if c.is_ascii_graphic() { c } else { '?' })
-            .collect();
-        let nfs = text
-            .strip_prefix("nfs:")
-            .or_else(|| text.strip_prefix("nfs4:"));
-        if nfs.is_some_and(|path| !path.is_empty() && !path.starts_with("//")) {
-            return text;
-        }
-        let text = match text.rsplit_once('@') {
-            Some((_, place)) => format!("****@{place}"),
-            None => text,
-        };
-        match text.split_once(['?', '#']) {
-            Some((place, _)) => format!("{place}?****"),
-            None => text,
-        }
+        let bytes = kernel_cmdline::place(&self.0).concat();
+        let characters = bytes.iter().map(|byte| match byte {
+            b'!'..=b'~' => char::from(*byte),
+            _ => '?',
+        });
+        characters.collect()
     }
 }
 

@@ -216,20 +216,20 @@ fn no_secret_of_a_root_path_is_shown() {
     for (root, expected) in [
         (
             "iscsi:user:S3C@RET:in:S3CR3T@10.0.0.2::::iqn",
-            "****@10.0.0.2::::iqn",
+            "iscsi:****@10.0.0.2::::iqn",
         ),
         ("S3CR3T@10.0.0.2", "****@10.0.0.2"),
         (
             "livenet:https://S3CR3T@10.0.0.2/r.img?token=S3CR3T",
-            "****@10.0.0.2/r.img?****",
+            "livenet:https://****@10.0.0.2/r.img?****",
         ),
         (
             "livenet:https://10.0.0.2/r.img#S3CR3T?",
-            "livenet:https://10.0.0.2/r.img?****",
+            "livenet:https://10.0.0.2/r.img#****",
         ),
         ("nfs4:10.0.0.2:/a@b?c", "nfs4:10.0.0.2:/a@b?c"),
         ("nfs:/a@b#c", "nfs:/a@b#c"),
-        ("nfs://user:S3CR3T@10.0.0.2/a", "****@10.0.0.2/a"),
+        ("nfs://user:S3CR3T@10.0.0.2/a", "nfs://****@10.0.0.2/a"),
         ("nfs:10.0.0.2:/a\x1b b\u{e9}", "nfs:10.0.0.2:/a??b??"),
     ] {
         assert_eq!(RootPath(root.into()).shown(), expected);

@@ -14,7 +14,7 @@ use netlink_packet_core::{
 use nix::errno::Errno;
 
 use super::super::types::{Guid, NodeType, PhysState, PortState};
-use super::{Chardev, Connection, Device, Holder, MonitorEvent, MonitorKind, Port};
+use super::{Connection, Device, Holder, MonitorEvent, MonitorKind, Port};
 
 /// `RDMA_NL_NLDEV`, shifted as `RDMA_NL_GET_TYPE` does.
 const NLDEV: u16 = 5 << 10;
@@ -27,12 +27,8 @@ pub enum Op {
     Get = 1,
     /// Add a software link.
     Newlink = 3,
-    /// Remove a software link.
-    Dellink = 4,
     /// Ports of a device.
     PortGet = 5,
-    /// Properties of the stack.
-    SysGet = 6,
     /// Change a property of the stack.
     SysSet = 7,
     /// Queue pairs.
@@ -58,10 +54,7 @@ pub mod attr {
     pub const DEV_NAME: u16 = 2;
     pub const PORT_INDEX: u16 = 3;
     pub const CAP_FLAGS: u16 = 4;
-    pub const FW_VERSION: u16 = 5;
     pub const NODE_GUID: u16 = 6;
-    pub const SYS_IMAGE_GUID: u16 = 7;
-    pub const SUBNET_PREFIX: u16 = 8;
     pub const LID: u16 = 9;
     pub const SM_LID: u16 = 10;
     pub const LMC: u16 = 11;
@@ -81,15 +74,11 @@ pub mod attr {
     pub const NDEV_NAME: u16 = 51;
     pub const LINK_TYPE: u16 = 65;
     pub const NETNS_MODE: u16 = 66;
-    pub const DEV_PROTOCOL: u16 = 67;
     pub const CHARDEV_TYPE: u16 = 69;
     pub const CHARDEV_NAME: u16 = 70;
-    pub const CHARDEV_ABI: u16 = 71;
-    pub const CHARDEV: u16 = 72;
     pub const DEV_TYPE: u16 = 99;
     pub const PARENT_NAME: u16 = 100;
     pub const EVENT_TYPE: u16 = 102;
-    pub const MONITOR_MODE: u16 = 103;
 }
 
 /// A request to the kernel: a message without its length and sequence number.
@@ -242,12 +231,8 @@ pub fn device(payload: &[u8]) -> Result<Device, DecodeError> {
         index: 0,
         name: String::new(),
         ports: 0,
-        cap_flags: 0,
-        fw_version: None,
         node_guid: Guid(0),
-        sys_image_guid: Guid(0),
         node_type: NodeType::Unspecified,
-        protocol: None,
         device_type: None,
         parent: None,
     };
@@ -257,14 +242,8 @@ pub fn device(payload: &[u8]) -> Result<Device, DecodeError> {
             attr::DEV_INDEX => index = Some(number(&value)?),
             attr::DEV_NAME => name = Some(text(&value)?),
             attr::PORT_INDEX => device.ports = number(&value)?,
-            attr::CAP_FLAGS => device.cap_flags = number(&value)?,
-            attr::FW_VERSION => {
-                device.fw_version = Some(text(&value)?).filter(|text| !text.is_empty());
-            }
             attr::NODE_GUID => node_guid = Some(Guid(number(&value)?)),
-            attr::SYS_IMAGE_GUID => device.sys_image_guid = Guid(number(&value)?),
             attr::DEV_NODE_TYPE => device.node_type = NodeType::from(number::<u8>(&value)?),
-            attr::DEV_PROTOCOL => device.protocol = Some(text(&value)?),
             attr::DEV_TYPE => device.device_type = Some(number(&value)?),
             attr::PARENT_NAME => device.parent = Some(text(&value)?),
             _ => {}
@@ -281,7 +260,7 @@ pub fn port(payload: &[u8]) -> Result<Port, DecodeError> {
     let (mut index, mut name, mut port) = (None, None, None);
     let (mut state, mut phys_state) = (None, None);
     let (mut lid, mut sm_lid, mut lmc) = (None, None, None);
-    let (mut cap_flags, mut subnet_prefix) = (None, None);
+    let mut cap_flags = None;
     let (mut netdev_index, mut netdev) = (None, None);
     for attribute in NlasIterator::new(payload) {
         let value = attribute?;
@@ -295,7 +274,6 @@ pub fn port(payload: &[u8]) -> Result<Port, DecodeError> {
             attr::SM_LID => sm_lid = Some(number(&value)?),
             attr::LMC => lmc = Some(number(&value)?),
             attr::CAP_FLAGS => cap_flags = Some(number(&value)?),
-            attr::SUBNET_PREFIX => subnet_prefix = Some(number(&value)?),
             attr::NDEV_INDEX => netdev_index = Some(number(&value)?),
             attr::NDEV_NAME => netdev = Some(text(&value)?),
             _ => {}
@@ -311,41 +289,21 @@ pub fn port(payload: &[u8]) -> Result<Port, DecodeError> {
         sm_lid,
         lmc,
         cap_flags,
-        subnet_prefix,
         netdev_index,
         netdev,
     })
 }
 
-/// Read the answer to GET_CHARDEV.
-pub fn chardev(payload: &[u8]) -> Result<Chardev, DecodeError> {
-    let (mut name, mut dev_t, mut abi) = (None, None, None);
+/// Read the answer to GET_CHARDEV: the name below /dev/infiniband.
+pub fn chardev(payload: &[u8]) -> Result<String, DecodeError> {
+    let mut name = None;
     for attribute in NlasIterator::new(payload) {
         let value = attribute?;
-        match value.kind() {
-            attr::CHARDEV_NAME => name = Some(text(&value)?),
-            attr::CHARDEV => dev_t = Some(number(&value)?),
-            attr::CHARDEV_ABI => abi = Some(number(&value)?),
-            _ => {}
+        if value.kind() == attr::CHARDEV_NAME {
+            name = Some(text(&value)?);
         }
     }
-    Ok(Chardev {
-        name: required(name, attr::CHARDEV_NAME)?,
-        dev_t: required(dev_t, attr::CHARDEV)?,
-        abi: required(abi, attr::CHARDEV_ABI)?,
-    })
-}
-
-/// Read the answer to SYS_GET: can this kernel notify? Kernels before the monitor leave it out.
-pub fn monitor_mode(payload: &[u8]) -> Result<bool, DecodeError> {
-    let mut supported = false;
-    for attribute in NlasIterator::new(payload) {
-        let value = attribute?;
-        if value.kind() == attr::MONITOR_MODE {
-            supported = number::<u8>(&value)? != 0;
-        }
-    }
-    Ok(supported)
+    required(name, attr::CHARDEV_NAME)
 }
 
 /// Read a notification; `None` when the message is something else.

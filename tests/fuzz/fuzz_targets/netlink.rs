@@ -27,15 +27,13 @@ fuzz_target!(|data: &[u8]| {
     for datagrams in [[data, &[]], [datagrams.0, datagrams.1]] {
         for device in answers(datagrams, seq, wire::device) {
             assert!(device.name.len() <= data.len() && !device.name.contains('\0'));
-            assert_ne!(device.fw_version.as_deref(), Some(""));
         }
         for port in answers(datagrams, seq, wire::port) {
             assert!(port.dev_name.len() <= data.len());
         }
-        for chardev in answers(datagrams, seq, wire::chardev) {
-            assert!(chardev.name.len() <= data.len() && !chardev.name.contains('\0'));
+        for name in answers(datagrams, seq, wire::chardev) {
+            assert!(name.len() <= data.len() && !name.contains('\0'));
         }
-        answers(datagrams, seq, wire::monitor_mode);
         for connections in answers(datagrams, seq, wire::connections) {
             // A connection needs an entry with two addresses.
             assert!(connections.len() <= data.len() / 40);

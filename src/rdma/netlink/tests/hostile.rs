@@ -18,7 +18,6 @@ fn read_all(datagram: &[u8]) {
         outcome(&[datagram.to_vec()], wire::device).1,
         outcome(&[datagram.to_vec()], wire::port).1,
         outcome(&[datagram.to_vec()], wire::chardev).1,
-        outcome(&[datagram.to_vec()], wire::monitor_mode).1,
         outcome(&[datagram.to_vec()], wire::connections).1,
     ] {
         // Only NLMSG_DONE or an acknowledgement ends a request with success.
