@@ -123,6 +123,14 @@ pub fn write_textfile(file: &Path, text: &str) -> Result<()> {
     let Some(name) = file.file_name().and_then(|name| name.to_str()) else {
         return Err(Error::new("--textfile", "is not the name of a file"));
     };
+    // The file is replaced: a device like /dev/null must not be.
+    if !name.ends_with(".prom") {
+        return Err(
+            Error::new("--textfile", "node_exporter does not read this file")
+                .found(name)
+                .expected("a name that ends in .prom"),
+        );
+    }
     let directory = match file.parent().and_then(|parent| parent.to_str()) {
         None | Some("") => ".",
         Some(parent) => parent,

@@ -465,7 +465,9 @@ fn gauges(root: &Root, report: &Report) -> String {
 fn show_facts(root: &Root, directory: Option<&std::path::Path>) -> Result<u8> {
     let facts = tree::facts(root);
     if let Some(directory) = directory {
-        tree::read_rest(root, &facts)?;
+        for error in tree::read_rest(root, &facts) {
+            log::warn!("{error}");
+        }
         tree::save(root, directory)?;
     }
     print(&handover::json(&facts)?)?;

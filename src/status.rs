@@ -5,7 +5,7 @@
 use kernel_cmdline::Selector;
 
 use crate::check;
-use crate::error::{Result, printable};
+use crate::error::{Error, Result, printable};
 use crate::facts::reader::{ONCE, silence};
 use crate::facts::{
     AddressState, Device, Facts, FoundAddress, Netdev, PortRef, Readers, functions, rules,
@@ -45,21 +45,32 @@ const LAST: usize = HEADS.len() - 1;
 
 /// The ports of the machine, compared with the expectation if there is one.
 pub fn text(root: &Root, terminal: &Terminal) -> Result<String> {
-    let Some(mut basis) = check::basis(root)? else {
-        let facts = Facts::gather(root, Readers::of(root, ONCE).as_ref(), &[], Depth::Ports);
-        let rows: Vec<Row> = facts.ports().map(|port| row(port, None, &facts)).collect();
-        // An invalid or unreadable argument may request anything.
-        let complaints = Request::read(root).complaints;
-        return Ok(table(rows, terminal) + &nothing_expected(&facts, &complaints, terminal));
+    let mut basis = match check::basis(root) {
+        Ok(Some(basis)) => basis,
+        basis => {
+            let facts = Facts::gather(root, Readers::of(root, ONCE).as_ref(), &[], Depth::Ports);
+            let rows: Vec<Row> = facts.ports().map(|port| row(port, None, &facts)).collect();
+            // An invalid or unreadable argument may request anything.
+            let complaints = Request::read(root).complaints;
+            let error = basis.err();
+            let below = nothing_expected(&facts, &complaints, error.as_ref(), terminal);
+            return Ok(table(rows, terminal) + &below);
+        }
     };
     let (facts, report) = check::look_and_compare(root, &mut basis, false);
     let rows = rows(&facts, &report, &basis.expectation);
     Ok(table(rows, terminal) + &report.last_line(terminal))
 }
 
-/// What a machine that ibboot did not boot has, and what to try. In place of a statement that is not
-/// certain: the files that could not be read, and the invalid arguments.
-fn nothing_expected(facts: &Facts, complaints: &[String], terminal: &Terminal) -> String {
+/// What a machine has that ibboot did not boot, or whose expectation cannot be used, and what to try.
+/// In place of a statement that is not certain: the files that could not be read, and the invalid
+/// arguments.
+fn nothing_expected(
+    facts: &Facts,
+    complaints: &[String],
+    error: Option<&Error>,
+    terminal: &Terminal,
+) -> String {
     let unread = facts.unread.iter();
     let mut lines: Vec<String> = unread
         .map(|unread| format!("not known: {}: {}", unread.path, unread.why))
@@ -74,12 +85,14 @@ fn nothing_expected(facts: &Facts, complaints: &[String], terminal: &Terminal) -
         .filter(|device| device.ports.is_empty());
     lines.extend(without_row.filter_map(silent));
     lines.extend(complaints.iter().cloned());
-    if complaints.is_empty() {
-        lines.push(
-            "ibboot did not boot it: there is no /run/ibboot/expected.json, and the kernel command \
-             line requests no link."
+    match error {
+        Some(error) => lines.push(format!("What the boot requires is not known: {error}")),
+        None if complaints.is_empty() => lines.push(
+            "ibboot did not boot this machine: there is no /run/ibboot/expected.json, and the \
+             kernel command line requests no link."
                 .to_owned(),
-        );
+        ),
+        None => {}
     }
     lines.push(
         "ibboot plan --cmdline TEXT shows what a command line would do; see ibboot.cmdline(7)."
@@ -414,8 +427,8 @@ mod tests {
         assert!(lines[4].starts_with("ok       mlx5_0/1 "), "{text}");
     }
 
-    const UNEXPECTED: &str = "ibboot did not boot it: there is no /run/ibboot/expected.json, and the kernel\n\
-                              command line requests no link.\n";
+    const UNEXPECTED: &str = "ibboot did not boot this machine: there is no /run/ibboot/expected.json, and the\n\
+                              kernel command line requests no link.\n";
     const TRY: &str =
         "ibboot plan --cmdline TEXT shows what a command line would do; see\nibboot.cmdline(7).\n";
 
@@ -424,12 +437,12 @@ mod tests {
         let mut facts = Facts::default();
         let none = "This machine has no RDMA device, and no HCA on the PCI bus.\n";
         assert_eq!(
-            nothing_expected(&facts, &[], &TERMINAL),
+            nothing_expected(&facts, &[], None, &TERMINAL),
             format!("{none}{UNEXPECTED}{TRY}")
         );
         let complaint = "/proc/cmdline:1: rd.ib.link=x: too short".to_owned();
         assert_eq!(
-            nothing_expected(&facts, &[complaint], &TERMINAL),
+            nothing_expected(&facts, &[complaint], None, &TERMINAL),
             format!("{none}/proc/cmdline:1: rd.ib.link=x: too short\n{TRY}")
         );
         facts.unread.push(Unread {
@@ -437,7 +450,7 @@ mod tests {
             why: "Permission denied".to_owned(),
         });
         assert_eq!(
-            nothing_expected(&facts, &[], &TERMINAL),
+            nothing_expected(&facts, &[], None, &TERMINAL),
             format!("not known: /sys/class/infiniband: Permission denied\n{UNEXPECTED}{TRY}")
         );
     }
@@ -459,7 +472,7 @@ mod tests {
         assert_eq!(found, [format!("  {silent}"), format!("  {silent}")]);
         facts.devices[1].ports.clear();
         assert!(!table(rows(&facts), &TERMINAL).contains("answered"));
-        let text = nothing_expected(&facts, &[], &TERMINAL);
+        let text = nothing_expected(&facts, &[], None, &TERMINAL);
         let expected = format!("This machine has 2 RDMA devices.\n{silent}\n{UNEXPECTED}{TRY}");
         assert_eq!(text, expected);
     }
@@ -477,7 +490,7 @@ mod tests {
             ..Facts::default()
         };
         let complaints = ["\x1b]0;x\x07".to_owned()];
-        let text = nothing_expected(&facts, &complaints, &TERMINAL);
+        let text = nothing_expected(&facts, &complaints, None, &TERMINAL);
         assert!(!text.contains(['\x1b', '\x07']), "{text:?}");
         assert!(text.contains("\\x1b[2J"), "{text:?}");
         assert!(text.contains("\n\\x1b]0;x\\x07\n"), "{text:?}");

@@ -51,3 +51,19 @@ fn a_file_that_cannot_be_written_is_not_ok() {
     let said = String::from_utf8(run.stderr).unwrap();
     assert_eq!(said, "ibboot: --textfile: is not the name of a file\n");
 }
+
+#[test]
+fn a_device_is_not_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("stdout");
+    symlink("/proc/self/fd/1", &file).unwrap();
+    let run = check(&["--textfile", file.to_str().unwrap()]);
+    assert_eq!(run.status.code(), Some(3));
+    let said = String::from_utf8(run.stderr).unwrap();
+    assert_eq!(
+        said,
+        "ibboot: --textfile: node_exporter does not read this file: stdout, expected a name that \
+         ends in .prom\n"
+    );
+    assert!(file.is_symlink());
+}

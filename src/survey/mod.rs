@@ -14,7 +14,7 @@ mod record;
 mod trace;
 pub mod tree;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use archive::Archive;
 use claim::Claim;
@@ -33,9 +33,20 @@ pub fn report(root: &Root, output: &Path) -> Result<()> {
     let mut archive = Archive::create(output)?;
     let facts = tree::facts(root);
     add_machine(&mut archive, &facts)?;
-    tree::read_rest(root, &facts)?;
-    archive.save(root)?;
+    save_tree(&mut archive, root, &facts)?;
     archive.finish()
+}
+
+/// Saves the recorded tree, and what is wrong with the files of the hand-over. Returns the directory
+/// of the tree.
+fn save_tree(archive: &mut Archive, root: &Root, facts: &Facts) -> Result<PathBuf> {
+    let errors = tree::read_rest(root, facts);
+    for error in &errors {
+        log::warn!("{error}");
+    }
+    let lines: Vec<String> = errors.iter().map(|error| format!("{error}\n")).collect();
+    archive.add("errors", &lines.concat());
+    archive.save(root)
 }
 
 fn add_machine(archive: &mut Archive, facts: &Facts) -> Result<()> {
@@ -79,7 +90,7 @@ pub fn hardware_report(
     tell(questions::ipoib(&facts))?;
     tell(vec![questions::cost_of_looks(root)])?;
     add_machine(&mut archive, &facts)?;
-    tell(vec![replay(root, &archive, &facts)?])?;
+    tell(vec![replay(root, &mut archive, &facts)?])?;
     if let Some(request) = disturbance {
         // The tree shows the machine before the disturbance.
         let machine = Root::new("/");
@@ -116,16 +127,20 @@ fn read_completely(facts: &Facts) -> Vec<Claim> {
 }
 
 /// Saves the tree: `check` reports the same about the saved tree as about the machine.
-fn replay(root: &Root, archive: &Archive, facts: &Facts) -> Result<Claim> {
+fn replay(root: &Root, archive: &mut Archive, facts: &Facts) -> Result<Claim> {
     let (object, what) = ("saved tree", "check reports the same as on the machine");
-    let Some(mut basis) = check::basis(root)? else {
-        tree::read_rest(root, facts)?;
-        archive.save(root)?;
-        return Ok(Claim::skip(object, what, "nothing is requested"));
+    let mut basis = match check::basis(root) {
+        Ok(Some(basis)) => basis,
+        basis => {
+            save_tree(archive, root, facts)?;
+            return Ok(match basis {
+                Ok(_) => Claim::skip(object, what, "nothing is requested"),
+                Err(error) => Claim::new(object, what, Err(error)),
+            });
+        }
     };
     let (found, live) = check::look_and_compare(root, &mut basis, false);
-    tree::read_rest(root, &found)?;
-    let saved = archive.save(root)?;
+    let saved = save_tree(archive, root, &found)?;
     let saved = check::compare(&Root::new(saved), &mut basis.expectation.into(), false);
     let (live, saved) = (live.text(), saved.text());
     let differs =

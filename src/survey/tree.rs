@@ -34,16 +34,29 @@ pub fn facts(root: &Root) -> Facts {
 /// The host name.
 pub const HOST_NAME: &str = "/proc/sys/kernel/hostname";
 
-/// Reads what the other commands need, and keeps the answers that no file shows.
-pub fn read_rest(root: &Root, facts: &Facts) -> Result<()> {
+/// Reads what the other commands need, and keeps the answers that no file shows. Returns the errors
+/// that another command would report: a report must show them.
+pub fn read_rest(root: &Root, facts: &Facts) -> Vec<Error> {
     facts.keep_answers(root);
-    up::Next::look(root, &Request::read(root))?;
-    handover::read_expected(root)?;
-    handover::read_state(root)?;
-    handover::read_check(root)?;
     // The title of the timeline; a machine without a name has a timeline too.
     root.text(HOST_NAME).ok();
-    Ok(())
+    let results = [
+        up::Next::look(root, &Request::read(root)).map(drop),
+        handover::read_expected(root).map(drop),
+        handover::read_state(root).map(drop),
+        handover::read_check(root).map(drop),
+    ];
+    let mut errors: Vec<Error> = Vec::new();
+    for error in results.into_iter().filter_map(Result::err) {
+        // Several of them read the same file.
+        if !errors
+            .iter()
+            .any(|known| known.to_string() == error.to_string())
+        {
+            errors.push(error);
+        }
+    }
+    errors
 }
 
 /// Writes the recorded tree without secrets to the new directory `to`, which only this user can
@@ -54,4 +67,34 @@ pub fn save(root: &Root, to: &Path) -> Result<()> {
     let files = root.save(to, handover::saved::saved).map_err(failed)?;
     log::info!("{}: {files} files saved", to.display());
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tree_is_saved_whatever_was_handed_over() {
+        let folder = tempfile::tempdir().unwrap();
+        let run = folder.path().join("run/ibboot");
+        std::fs::create_dir_all(&run).unwrap();
+        for name in ["expected.json", "state.json", "check.json"] {
+            std::fs::write(run.join(name), r#"{"schema":2}"#).unwrap();
+        }
+        let proc = folder.path().join("proc/sys/kernel");
+        std::fs::create_dir_all(&proc).unwrap();
+        std::fs::write(proc.join("osrelease"), "6.1.0\n").unwrap();
+        let root = Root::recording(folder.path());
+        let facts = Facts::gather(&root, None, &[], Depth::All);
+        let errors = read_rest(&root, &facts);
+        let errors: Vec<String> = errors.iter().map(Error::to_string).collect();
+        let of = |name: &str| {
+            format!(
+                "/run/ibboot/{name}.json: has another schema: 2, expected 1; use the ibboot of the \
+                 same version as in the initramfs"
+            )
+        };
+        assert_eq!(errors, ["expected", "state", "check"].map(of));
+        save(&root, &folder.path().join("saved")).unwrap();
+    }
 }

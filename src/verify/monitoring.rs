@@ -97,13 +97,13 @@ fn priority(status: Status) -> u8 {
 }
 
 /// Lines for the journal, each with its priority in front: `<3>ib0 (mlx5_0/1): no carrier ...`. A
-/// line for each object that is not as expected (a link that the boot does not require is at most a
-/// warning), then the verdict.
+/// line for each object that is not as expected, then the verdict. A module, and a link that the boot
+/// does not require, is at most a warning.
 pub fn journal(report: &Report) -> String {
     let mut lines: Vec<(Status, String)> = Vec::new();
     for module in &report.modules {
         let text = format!("{}: {}", printable(&module.name), module.finding.sentence());
-        lines.push((module.finding.status, text));
+        lines.push((module.finding.status.min(Status::Warning), text));
     }
     for link in &report.links {
         let status = match link.required {
@@ -266,6 +266,7 @@ pub fn prometheus(report: &Report) -> String {
     let modules: Vec<String> = report
         .modules
         .iter()
+        .filter(|module| module.finding.check == Id::ModuleLive)
         .map(|module| {
             let live = u8::from(module.finding.status == Status::Ok);
             format!("{} {live}", labels(&[("module", &module.name)]))
