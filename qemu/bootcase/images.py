@@ -15,6 +15,7 @@ IMAGE_STEPS = QEMU_DIR / "image"
 SCRIPTS = QEMU_DIR / "bench-cases" / "scripts"
 DRACUT_MODULE = PROJECT / "dracut-module" / "50ibboot"
 ROOT_UNITS = [PROJECT / "dracut-module" / name for name in ("ibboot-check.service", "ibboot-lease.service")]
+TEXTFILE = PROJECT / "monitoring" / "systemd" / "textfile.conf"
 SYSUSERS = PROJECT / "dracut-module" / "ibboot.sysusers"
 
 # Only the drivers of a virtual machine with a virtio disk, and ext4: under emulation each megabyte
@@ -224,6 +225,7 @@ def root(release, network=None):
             (program, "sbin/ibboot"),
             *((unit, f"lib/systemd/system/{unit.name}") for unit in ROOT_UNITS),
             (SYSUSERS, "lib/sysusers.d/ibboot.conf"),
+            (TEXTFILE, "share/doc/ibboot/monitoring/systemd/textfile.conf"),
             (GUEST / "99ibboot-test" / "export.sh", "lib/ibboot-test/export.sh"),
             (GUEST / "99ibboot-test" / "show.sh", "lib/ibboot-test/show.sh"),
             (GUEST / "98ibboot-fabric" / "79-softib-names.rules", "lib/udev/rules.d/79-softib-names.rules"),
@@ -239,7 +241,7 @@ def root(release, network=None):
         remove(work / "add")
 
     name = f"{release.architecture.prefix}root-{release.suite}" + (f"-{network}" if network else "")
-    key = digest(kernel.name, tree.parent.name, program, *ROOT_UNITS, SYSUSERS, GUEST, IMAGE_STEPS / "root.sh", network or "")
+    key = digest(kernel.name, tree.parent.name, program, *ROOT_UNITS, SYSUSERS, TEXTFILE, GUEST, IMAGE_STEPS / "root.sh", network or "")
     return cached(name, key, build) / "root.ext4"
 
 
