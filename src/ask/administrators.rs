@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The port is ACTIVE and an interface has no carrier: the subnet administrator is asked why.
-//! `check --sm` asks also where nothing is wrong: whether it lives.
+//! Queries the subnet administrator when an interface on an ACTIVE port has no carrier; for
+//! `check --sm`, on every other port too.
 
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
@@ -25,11 +25,11 @@ use crate::system::root::Root;
 use crate::verify::checks::Id;
 use crate::verify::report::{Finding, LinkReport, Report, Status};
 
-/// The kernel tells of every question's end. A port that goes away in between takes that with it.
+/// The kernel reports the end of each query, unless the port is removed meanwhile.
 const GUARD: Duration = Duration::from_secs(1);
-/// What `check` spends on it.
+/// Time limit of `check` for all queries.
 const CHECK: Duration = Duration::from_secs(3);
-/// What `check --sm` spends on a port without trouble: 3 s, and another with a global route header.
+/// Time limit of `check --sm` for a port without trouble: 3 s, and as much with a global route header.
 const CONTACT: Duration = Duration::from_secs(5);
 /// The default partition: every port is a member of it, full or limited.
 const FULL_DEFAULT: u16 = 0xffff;
@@ -82,7 +82,7 @@ pub async fn once(
     (replies.into_iter().flatten().collect(), contacts)
 }
 
-/// Whether anybody is to be asked.
+/// Whether a query is necessary.
 pub fn is_needed(facts: &Facts, report: &Report, sm: bool) -> bool {
     let mut links = report.links.iter();
     let is_asked = |link: &LinkReport| match sm {
@@ -103,7 +103,7 @@ fn on_subnet<'a>(link: &LinkReport, facts: &'a Facts) -> Option<PortRef<'a>> {
     facts.port(name).filter(|_| is_up)
 }
 
-/// The interface and port of a link whose trouble this is.
+/// The interface and port of a link that lacks carrier on an ACTIVE port.
 pub fn in_trouble<'a>(link: &'a LinkReport, facts: &'a Facts) -> Option<(&'a str, PortRef<'a>)> {
     let no_carrier = link
         .checks
@@ -145,7 +145,7 @@ pub fn about_interface(
     }
 }
 
-/// Whether anybody answers.
+/// The query whether the subnet administrator of a port answers.
 pub fn about_port(root: &Root, rdma: Option<&Rdma>, port: PortRef<'_>) -> Question {
     Question {
         about: port.name(),
@@ -249,7 +249,7 @@ async fn questions(ready: Ready) -> Result<Answer, String> {
             .map_err(|e| format!("umad: {}", crate::error::errno_text(&e)))?;
         let tries = patience.retries.saturating_add(1);
         let guard = Duration::from_millis(patience.timeout_ms.saturating_mul(tries).into()) + GUARD;
-        // Silence that not even the kernel tells of.
+        // The kernel did not report the timeout.
         let heard = timeout(guard, reply(&umad, &mut interview)).await;
         let next = match heard {
             Ok(next) => next?,

@@ -11,17 +11,17 @@ use crate::rdma::types::{LinkLayer, NetnsMode};
 use crate::system::modules::InitState;
 use crate::system::pci::PCI;
 
-/// What may have changed since the last look, beside links, addresses and routes.
+/// What may have changed since the last look, beside links, addresses and routes. Each word includes
+/// those before it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Touched {
-    /// Nothing.
-    Links,
-    /// Anything that changes: RDMA devices and PCI functions that come and go, their drivers,
-    /// modules.
-    All,
-    /// An address of PCI may have another function now, too.
+    /// Nothing else.
+    Nothing,
+    /// The lists of RDMA devices, PCI functions and modules, and the drivers of functions.
+    Lists,
+    /// What a function is, too: its PCI address may belong to another function now.
     #[default]
-    Functions,
+    Everything,
 }
 
 impl Touched {
@@ -29,10 +29,10 @@ impl Touched {
     /// no other events.
     pub fn by_uevent(subsystem: &str) -> Touched {
         match subsystem {
-            "pci" => Touched::Functions,
-            "net" | "auxiliary" | "module" => Touched::All,
-            _ if subsystem.starts_with("infiniband") => Touched::All,
-            _ => Touched::Links,
+            "pci" => Touched::Everything,
+            "net" | "auxiliary" | "module" => Touched::Lists,
+            _ if subsystem.starts_with("infiniband") => Touched::Lists,
+            _ => Touched::Nothing,
         }
     }
 }
@@ -42,8 +42,8 @@ impl Touched {
 pub struct Memory {
     /// Since the last look.
     touched: Touched,
-    /// In this look.
-    is_all: bool,
+    /// True if the present look reads the lists of devices, functions and modules.
+    reads_lists: bool,
     pub(super) links: Links,
     names: Kept<Vec<String>>,
     netns_mode: Kept<Option<NetnsMode>>,
@@ -94,22 +94,22 @@ impl Memory {
 
     /// Whether the next look reads everything.
     pub fn is_touched(&self) -> bool {
-        self.touched >= Touched::All
+        self.touched >= Touched::Lists
     }
 
-    /// Whether the present look reads everything.
-    pub(super) fn is_all(&self) -> bool {
-        self.is_all
+    /// True if the present look reads the lists of devices, functions and modules.
+    pub(super) fn reads_lists(&self) -> bool {
+        self.reads_lists
     }
 
     /// A look begins.
     pub(super) fn begin(&mut self, look: &mut Look<'_>) {
-        self.is_all = self.is_touched();
-        if self.touched == Touched::Functions {
+        self.reads_lists = self.is_touched();
+        if self.touched == Touched::Everything {
             look.root().forget(PCI);
         }
-        self.touched = Touched::Links;
-        if !self.is_all {
+        self.touched = Touched::Nothing;
+        if !self.reads_lists {
             // A module that is live leaves with a uevent. An older kernel than 5.6 sends no uevent
             // when a module becomes live.
             look.modules = std::mem::take(&mut self.live);
@@ -124,12 +124,14 @@ impl Memory {
 
     /// The names of the RDMA devices.
     pub(super) fn names(&mut self, look: &mut Look<'_>, class: &str) -> Vec<String> {
-        kept(&mut self.names, !self.is_all, look, |look| look.list(class))
+        kept(&mut self.names, !self.reads_lists, look, |look| {
+            look.list(class)
+        })
     }
 
     /// Which network namespaces see RDMA devices.
     pub(super) fn netns_mode(&mut self, look: &mut Look<'_>) -> Option<NetnsMode> {
-        kept(&mut self.netns_mode, !self.is_all, look, |look| {
+        kept(&mut self.netns_mode, !self.reads_lists, look, |look| {
             look.parsed(NETNS_MODE, NetnsMode::parse)
         })
     }
@@ -145,7 +147,7 @@ impl Memory {
         let is_moving = |(found, _): &(Vec<Function>, _)| {
             found.iter().any(|function: &Function| function.is_coming())
         };
-        let is_valid = !self.is_all
+        let is_valid = !self.reads_lists
             && self.shapes == shapes
             && !self.functions.as_ref().is_some_and(is_moving);
         self.shapes = shapes;
@@ -175,16 +177,20 @@ mod tests {
             "module",
         ];
         for subsystem in all {
-            assert_eq!(Touched::by_uevent(subsystem), Touched::All, "{subsystem}");
+            assert_eq!(Touched::by_uevent(subsystem), Touched::Lists, "{subsystem}");
         }
         for subsystem in ["", "tty", "block", "netdevsim", "bdi"] {
-            assert_eq!(Touched::by_uevent(subsystem), Touched::Links, "{subsystem}");
+            assert_eq!(
+                Touched::by_uevent(subsystem),
+                Touched::Nothing,
+                "{subsystem}"
+            );
         }
-        assert_eq!(Touched::by_uevent("pci"), Touched::Functions);
-        assert!(Touched::Links < Touched::All && Touched::All < Touched::Functions);
+        assert_eq!(Touched::by_uevent("pci"), Touched::Everything);
+        assert!(Touched::Nothing < Touched::Lists && Touched::Lists < Touched::Everything);
         assert_eq!(
             Touched::default(),
-            Touched::Functions,
+            Touched::Everything,
             "nothing is known yet"
         );
     }
@@ -217,8 +223,8 @@ mod tests {
         fs::remove_dir_all(&function).unwrap();
         fs::remove_dir_all(&device).unwrap();
         assert_eq!(look(&mut memory), (Some(InitState::Live), 1, 1));
-        memory.touch(Touched::All);
-        memory.touch(Touched::Links);
+        memory.touch(Touched::Lists);
+        memory.touch(Touched::Nothing);
         assert_eq!(look(&mut memory), (Some(InitState::Going), 0, 0));
     }
 
@@ -239,9 +245,9 @@ mod tests {
             facts.functions[0].id.clone()
         };
         model("101B");
-        assert_eq!(look(Touched::Links), "15b3:101b");
+        assert_eq!(look(Touched::Nothing), "15b3:101b");
         model("101D");
-        assert_eq!(look(Touched::All), "15b3:101b");
-        assert_eq!(look(Touched::Functions), "15b3:101d");
+        assert_eq!(look(Touched::Lists), "15b3:101b");
+        assert_eq!(look(Touched::Everything), "15b3:101d");
     }
 }

@@ -10,6 +10,7 @@ pub mod functions;
 pub mod granted;
 pub mod lasting;
 pub mod links;
+mod look;
 mod memory;
 pub mod pcie;
 pub mod reader;
@@ -22,7 +23,6 @@ pub mod select;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::io;
 use std::net::{IpAddr, Ipv4Addr};
 
 use serde::{Deserialize, Serialize};
@@ -38,7 +38,7 @@ use crate::rdma::types::{
 };
 use crate::rdma::{reach, sa};
 use crate::system::clock;
-use crate::system::modules::{InitState, init_state, normal};
+use crate::system::modules::InitState;
 use crate::system::root::{BOOT_ID, Root};
 use crate::wish::bond::BondFacts;
 use crate::wish::expectation::Depth;
@@ -47,6 +47,7 @@ use crate::wish::ipoib::IpoibFacts;
 pub use addresses::{AddressState, FoundAddress, Unproven};
 pub use disks::DiskPath;
 pub use functions::Function;
+pub use look::Look;
 pub use memory::{Memory, Touched};
 pub use reader::Readers;
 pub use role::{Role, SubDevice};
@@ -351,8 +352,8 @@ impl Facts {
             true => memory.functions(&mut look, &devices, netns_mode),
             false => Vec::new(),
         };
-        let is_all = memory.is_all();
-        let mut netdevs = links::netdevs(&mut look, &mut memory.links, is_all);
+        let reads_lists = memory.reads_lists();
+        let mut netdevs = links::netdevs(&mut look, &mut memory.links, reads_lists);
         addresses::add(&mut netdevs, &mut look, &mut memory.links);
         routes::add(&mut netdevs, &mut look, &mut memory.links);
         devices::bind_netdevs(&mut devices, &netdevs);
@@ -518,168 +519,6 @@ impl Facts {
     /// The interface with this name.
     pub fn netdev(&self, name: &str) -> Option<&Netdev> {
         self.netdevs.iter().find(|netdev| netdev.ifname == name)
-    }
-}
-
-/// Reads attributes and lists those that could not be read.
-#[derive(Debug)]
-pub struct Look<'a> {
-    root: &'a Root,
-    unread: Vec<Unread>,
-    /// Which attributes are read.
-    pub depth: Depth,
-    /// The states of the modules that were read; none of a module that is not loaded.
-    modules: BTreeMap<String, Option<InitState>>,
-}
-
-impl<'a> Look<'a> {
-    /// Creates a reader without notes.
-    pub fn new(root: &'a Root) -> Self {
-        Look {
-            root,
-            unread: Vec::new(),
-            depth: Depth::Ports,
-            modules: BTreeMap::new(),
-        }
-    }
-
-    /// The root of the tree that is read.
-    pub fn root(&self) -> &'a Root {
-        self.root
-    }
-
-    /// Notes an attribute that could not be read.
-    pub fn note(&mut self, path: impl Into<String>, why: impl ToString) {
-        self.unread.push(Unread {
-            path: path.into(),
-            why: why.to_string(),
-        });
-    }
-
-    /// The attribute's text. A missing file is a valid answer and is not noted.
-    pub fn text(&mut self, path: &str) -> Option<String> {
-        let text = self.root.text(path);
-        self.present(path, text)
-    }
-
-    fn present(&mut self, path: &str, text: io::Result<String>) -> Option<String> {
-        match text {
-            Ok(text) => Some(text),
-            Err(e) if e.kind() == io::ErrorKind::NotFound => None,
-            Err(e) => {
-                self.note(path, crate::error::errno_text(&e));
-                None
-            }
-        }
-    }
-
-    /// The text of a file that never changes ([`Root::constant`]). A missing file is not noted.
-    pub fn constant(&mut self, path: &str) -> Option<String> {
-        let text = self.root.constant(path);
-        self.present(path, text)
-    }
-
-    /// Whether a file holds the word ([`Root::has_word`]). A missing file does not.
-    pub fn has_word(&mut self, path: &str, word: &str, limit: u64) -> bool {
-        match self.root.has_word(path, word, limit) {
-            Ok(found) => found,
-            Err(e) if e.kind() == io::ErrorKind::NotFound => false,
-            Err(e) => {
-                self.note(path, crate::error::errno_text(&e));
-                false
-            }
-        }
-    }
-
-    /// Like [`Look::text`]; the errno `nothing` means that the attribute has no value.
-    pub fn text_or(&mut self, path: &str, nothing: i32) -> Option<String> {
-        match self.root.text(path) {
-            Err(e) if e.raw_os_error() == Some(nothing) => None,
-            text => self.present(path, text),
-        }
-    }
-
-    /// The last component of a link's target.
-    pub fn link_name(&mut self, path: &str) -> Option<String> {
-        let target = self.link(path)?;
-        target.rsplit('/').next().map(str::to_owned)
-    }
-
-    /// A link's target; none if the path is not a link or does not exist.
-    fn link(&mut self, path: &str) -> Option<String> {
-        match self.root.link(path) {
-            Ok(target) => Some(target),
-            Err(e) if matches!(e.raw_os_error(), Some(libc::ENOENT | libc::EINVAL)) => None,
-            Err(e) => {
-                self.note(path, crate::error::errno_text(&e));
-                None
-            }
-        }
-    }
-
-    /// The module's state, which one look reads only once.
-    fn module(&mut self, name: &str) -> Option<InitState> {
-        if let Some(state) = self.modules.get(name) {
-            return *state;
-        }
-        match init_state(self.root, name) {
-            Ok(state) => {
-                self.modules.insert(name.to_owned(), state);
-                state
-            }
-            Err(e) => {
-                let path = format!("/sys/module/{}/initstate", normal(name));
-                self.note(path, crate::error::errno_text(&e));
-                None
-            }
-        }
-    }
-
-    /// The states of those modules that are loaded.
-    fn modules(&mut self, names: &[String]) -> BTreeMap<String, InitState> {
-        let state = |name: &String| Some((name.clone(), self.module(name)?));
-        names.iter().filter_map(state).collect()
-    }
-
-    /// Records the file for the copy of this machine; its content comes from another source.
-    pub fn keep(&mut self, path: &str) {
-        if self.root.is_recording() {
-            self.text(path);
-        }
-    }
-
-    /// Reads a JSON file that was saved together with the files of the machine.
-    fn saved<T: Default + serde::de::DeserializeOwned>(&mut self, path: &str) -> T {
-        self.parsed(path, |text| serde_json::from_str(text))
-            .unwrap_or_default()
-    }
-
-    /// The attribute's parsed value.
-    pub fn parsed<T, E: ToString>(
-        &mut self,
-        path: &str,
-        parse: impl FnOnce(&str) -> std::result::Result<T, E>,
-    ) -> Option<T> {
-        let text = self.text(path)?;
-        match parse(&text) {
-            Ok(value) => Some(value),
-            Err(e) => {
-                self.note(path, e);
-                None
-            }
-        }
-    }
-
-    /// The names in a directory; a missing directory is empty.
-    pub fn list(&mut self, path: &str) -> Vec<String> {
-        match self.root.list(path) {
-            Ok(names) => names,
-            Err(e) if e.kind() == io::ErrorKind::NotFound => Vec::new(),
-            Err(e) => {
-                self.note(path, crate::error::errno_text(&e));
-                Vec::new()
-            }
-        }
     }
 }
 

@@ -192,7 +192,7 @@ pub struct State {
     /// Static addresses that another host may have.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unproven: Vec<Unproven>,
-    /// Kernel modules that could not be loaded, one line each.
+    /// Refused requests, invalid arguments and steps that failed, one line each.
     pub failures: Vec<String>,
     /// Times of the boot.
     pub marks: Vec<Mark>,

@@ -6,7 +6,7 @@ use std::io;
 use nix::sys::statfs::{FsType, statfs};
 
 use super::request::{PortSet, PortTypeWord};
-use crate::error::{Error, errno_text};
+use crate::error::{Error, Result, errno_text};
 use crate::system::root::Root;
 use kernel_cmdline::PortType;
 
@@ -26,7 +26,7 @@ pub fn is_port_type(shown: &str, expected: PortType) -> bool {
 }
 
 /// Sets the types of the ports of one card, in this order; one result for each.
-pub(super) fn set_port_types(root: &Root, card: &str, ports: &[Port]) -> Vec<PortSet> {
+pub(super) fn set_port_types(root: &Root, card: &str, ports: &[Port]) -> Vec<Result<PortSet>> {
     set_card(ports, &mut |(port, requested)| {
         set_mlx4_port(root, card, *port, requested.0)
     })
@@ -35,9 +35,12 @@ pub(super) fn set_port_types(root: &Root, card: &str, ports: &[Port]) -> Vec<Por
 /// A port that is refused has a second try when another one changed after it: the driver keeps a
 /// refused type, so the last write sets both ports of a card that accepts only equal types
 /// (mlx4_core, set_port_type).
-fn set_card(ports: &[Port], set: &mut impl FnMut(&Port) -> PortSet) -> Vec<PortSet> {
-    let mut all: Vec<PortSet> = ports.iter().map(&mut *set).collect();
-    if all.contains(&Ok(Some(true))) {
+fn set_card(
+    ports: &[Port],
+    set: &mut impl FnMut(&Port) -> Result<PortSet>,
+) -> Vec<Result<PortSet>> {
+    let mut all: Vec<Result<PortSet>> = ports.iter().map(&mut *set).collect();
+    if all.contains(&Ok(PortSet::Changed)) {
         for (port, result) in ports.iter().zip(&mut all) {
             if result.is_err() {
                 *result = set(port);
@@ -48,8 +51,8 @@ fn set_card(ports: &[Port], set: &mut impl FnMut(&Port) -> PortSet) -> Vec<PortS
 }
 
 /// Sets the type of one mlx4 port (drivers/net/ethernet/mellanox/mlx4/main.c, set_port_type) and
-/// reads it back. `None`: the card does not have this file (yet); `Some(false)`: it was so.
-fn set_mlx4_port(root: &Root, address: &str, port: u32, requested: PortType) -> PortSet {
+/// reads it back.
+fn set_mlx4_port(root: &Root, address: &str, port: u32, requested: PortType) -> Result<PortSet> {
     let path = format!("/sys/bus/pci/devices/{address}/mlx4_port{port}");
     let is_so = |text: &str| is_port_type(text, requested);
     let read = || match root.text(&path) {
@@ -58,10 +61,10 @@ fn set_mlx4_port(root: &Root, address: &str, port: u32, requested: PortType) -> 
         Err(e) => Err(Error::io(&path, "cannot be read", &e)),
     };
     let Some(before) = read()? else {
-        return Ok(None);
+        return Ok(PortSet::Absent);
     };
     if is_so(&before) {
-        return Ok(Some(false));
+        return Ok(PortSet::Unchanged);
     }
     root.set(&path, &format!("{}\n", requested.as_str()))
         .map_err(|e| {
@@ -71,7 +74,7 @@ fn set_mlx4_port(root: &Root, address: &str, port: u32, requested: PortType) -> 
                 .hint("see dmesg; a card without DPDP refuses two different types (\"Only same port types supported on this HCA\"): set both ports to one type")
         })?;
     match read()? {
-        Some(after) if is_so(&after) => Ok(Some(true)),
+        Some(after) if is_so(&after) => Ok(PortSet::Changed),
         after => Err(Error::new(&path, "port type is not as written")
             .found(after.unwrap_or_else(|| "gone".to_owned()))
             .expected(requested.as_str())),
@@ -85,7 +88,7 @@ pub(super) fn set_default_roce_mode(
     device: &str,
     port: u32,
     mode: &str,
-) -> Result<(), Error> {
+) -> Result<()> {
     let base = format!("{CONFIGFS}/rdma_cm");
     if !root.exists(&base) && !is_configfs(root) {
         nix::mount::mount(
@@ -106,7 +109,7 @@ pub(super) fn set_default_roce_mode(
     let made = match std::fs::create_dir(root.path(&directory)) {
         Ok(()) => true,
         Err(e) if e.kind() == io::ErrorKind::AlreadyExists => false,
-        Err(e) => return Err(Error::io(&directory, "cannot be made", &e)),
+        Err(e) => return Err(Error::io(&directory, "cannot be created", &e)),
     };
     let path = format!("{directory}/ports/{port}/default_roce_mode");
     let result = root
@@ -153,7 +156,7 @@ mod tests {
         let (dir, root) = card("eth\n");
         assert_eq!(
             set_mlx4_port(&root, "0000:05:00.0", 1, PortType::Ib),
-            Ok(Some(true))
+            Ok(PortSet::Changed)
         );
         let file = dir
             .path()
@@ -161,11 +164,11 @@ mod tests {
         assert_eq!(fs::read_to_string(&file).unwrap(), "ib\n");
         assert_eq!(
             set_mlx4_port(&root, "0000:05:00.0", 1, PortType::Ib),
-            Ok(Some(false))
+            Ok(PortSet::Unchanged)
         );
         assert_eq!(
             set_mlx4_port(&root, "0000:05:00.0", 2, PortType::Ib),
-            Ok(None)
+            Ok(PortSet::Absent)
         );
     }
 
@@ -182,7 +185,7 @@ mod tests {
         let (_dir, root) = card("auto (ib)\n");
         assert_eq!(
             set_mlx4_port(&root, "0000:05:00.0", 1, PortType::Auto),
-            Ok(Some(false))
+            Ok(PortSet::Unchanged)
         );
     }
 
@@ -206,20 +209,20 @@ mod tests {
         before: [PortType; 2],
         dpdp: bool,
         ports: &[(u32, PortType)],
-    ) -> Result<[PortType; 2], u32> {
+    ) -> std::result::Result<[PortType; 2], u32> {
         let mut card = before;
         let mut kept = before;
         let mut set = |(port, value): &Port| {
             let at = *port as usize - 1;
             if card[at] == value.0 {
-                return Ok(Some(false));
+                return Ok(PortSet::Unchanged);
             }
             kept[at] = value.0;
             if !dpdp && kept[0] != kept[1] {
                 return Err(Error::new("mlx4_port", "refused"));
             }
             card = kept;
-            Ok(Some(true))
+            Ok(PortSet::Changed)
         };
         let ports = in_order(ports);
         for ((port, _), result) in ports.iter().zip(set_card(&ports, &mut set)) {
@@ -259,11 +262,14 @@ mod tests {
             tries.push(*port);
             match (*port, tries.len()) {
                 (2, 1) => Err(Error::new("mlx4_port2", "refused")),
-                _ => Ok(Some(true)),
+                _ => Ok(PortSet::Changed),
             }
         };
         let ports = [2, 1].map(|port| (port, PortTypeWord(PortType::Eth)));
-        assert_eq!(set_card(&ports, &mut set), [Ok(Some(true)), Ok(Some(true))]);
+        assert_eq!(
+            set_card(&ports, &mut set),
+            [Ok(PortSet::Changed), Ok(PortSet::Changed)]
+        );
         assert_eq!(tries, [2, 1, 2]);
     }
 

@@ -22,7 +22,7 @@ const FILE: &str = "modules.json";
 /// The loader's end: saves the index.
 pub(super) fn save(index: &Index) -> Result<()> {
     let json = serde_json::to_vec(index)
-        .map_err(|e| Error::new(FILE, "cannot be made").found(e.to_string()))?;
+        .map_err(|e| Error::new(FILE, "cannot be created").found(e.to_string()))?;
     Directory::open()?.write(FILE, &json)
 }
 

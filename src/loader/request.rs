@@ -3,19 +3,17 @@
 
 use std::fmt;
 
-use kernel_cmdline::PortType;
+use kernel_cmdline::{DEVICE_NAME, INTERFACE_NAME, PortType};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::system::drivers::{ASYNC_PROBE, NO_BOND};
 use crate::wish::ipoib::{Autoconf, Mode};
 
-/// Longest name of a network interface in bytes (IFNAMSIZ less the NUL).
-const INTERFACE: usize = 15;
-/// Longest name of an RDMA device in bytes (IB_DEVICE_NAME_MAX less the NUL).
-const DEVICE: usize = 63;
 /// Longest host name in bytes (HOST_NAME_MAX).
 const HOST_NAME: usize = 64;
+/// Longest name of an option of a bond in bytes; the kernel has none above 20.
+const OPTION: usize = 63;
 /// Longest value of an option of a bond in bytes: a kernel command line has at most 4096.
 const VALUE: usize = 4096;
 /// The texts of default_roce_mode (gid_type_str, drivers/infiniband/core/cache.c).
@@ -119,15 +117,23 @@ impl From<PortTypeWord> for String {
     }
 }
 
-/// What became of a port: whether its type was changed; none: the card has no file for it yet.
-pub type PortSet = Result<Option<bool>>;
+/// What became of the type of a port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum PortSet {
+    /// The card has no file for the port, or none yet.
+    Absent,
+    /// The port had the type already.
+    Unchanged,
+    /// The port has the type now.
+    Changed,
+}
 
 /// What became of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Answer {
     Done(Result<()>),
     /// One result for each port of [`Request::PortTypes`].
-    Ports(Vec<PortSet>),
+    Ports(Vec<Result<PortSet>>),
 }
 
 impl Answer {
@@ -230,13 +236,13 @@ impl Write {
             } => {
                 is_interface(bond)?;
                 let is_plain = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_');
-                let is_one = is_name(option, DEVICE) && option.bytes().all(is_plain);
+                let is_one = is_name(option, OPTION) && option.bytes().all(is_plain);
                 must(is_one, "option", option)?;
                 let is_line = value.len() <= VALUE && value.chars().all(kernel_cmdline::is_plain);
                 must(is_line, "value of an option", value)
             }
             Write::RoceMode { device, mode, .. } => {
-                must(is_name(device, DEVICE), "RDMA device", device)?;
+                must(is_name(device, DEVICE_NAME), "RDMA device", device)?;
                 must(ROCE_MODES.contains(&mode.as_str()), "RoCE mode", mode)
             }
             Write::HostName(name) => {
@@ -251,7 +257,7 @@ impl Write {
 
 fn is_interface(interface: &Interface) -> Result<()> {
     let name = &interface.name;
-    must(is_name(name, INTERFACE), "interface name", name)
+    must(is_name(name, INTERFACE_NAME), "interface name", name)
 }
 
 /// Whether the text is one name of a file.
@@ -446,8 +452,8 @@ mod tests {
     fn an_answer_has_failed_if_a_part_of_it_has() {
         let error = || Error::new("mlx4_port2", "refused");
         assert!(Answer::Done(Err(error())).is_failed());
-        assert!(Answer::Ports(vec![Ok(Some(true)), Err(error())]).is_failed());
+        assert!(Answer::Ports(vec![Ok(PortSet::Changed), Err(error())]).is_failed());
         assert!(!Answer::Done(Ok(())).is_failed());
-        assert!(!Answer::Ports(vec![Ok(None), Ok(Some(false))]).is_failed());
+        assert!(!Answer::Ports(vec![Ok(PortSet::Absent), Ok(PortSet::Unchanged)]).is_failed());
     }
 }

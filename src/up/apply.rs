@@ -192,16 +192,21 @@ impl Walk<'_> {
     }
 
     /// True if a type was changed.
-    fn port_types_set(&mut self, card: &str, ports: &[CardPort], results: Vec<PortSet>) -> bool {
+    fn port_types_set(
+        &mut self,
+        card: &str,
+        ports: &[CardPort],
+        results: Vec<Result<PortSet>>,
+    ) -> bool {
         let mut is_changed = false;
         for (port, result) in ports.iter().zip(results) {
             match result {
-                Ok(None) => continue,
-                Ok(Some(true)) => {
+                Ok(PortSet::Absent) => continue,
+                Ok(PortSet::Changed) => {
                     log::info!("{card}: port {}: type set to {}", port.port, port.value);
                     is_changed = true;
                 }
-                Ok(Some(false)) => {}
+                Ok(PortSet::Unchanged) => {}
                 Err(error) => self.journal.fail(error.to_string()),
             }
             self.tried.done.record_port_type(card, port);
@@ -330,8 +335,8 @@ fn touched(what: &What) -> Touched {
             | Setting::RemoveAddress(_)
             | Setting::AddRoute(..)
             | Setting::RemoveRoute(_),
-        ) => Touched::Links,
-        _ => Touched::All,
+        ) => Touched::Nothing,
+        _ => Touched::Lists,
     }
 }
 

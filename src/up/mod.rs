@@ -185,8 +185,8 @@ impl Alarms {
         Ok(Alarms {
             deadline,
             terminate: signal(SignalKind::terminate())
-                .map_err(|e| Error::io("SIGTERM", "cannot be waited for", &e))?,
-            alarm: Alarm::new().map_err(|e| Error::io("timer", "cannot be made", &e))?,
+                .map_err(|e| Error::io("SIGTERM", "handler cannot be installed", &e))?,
+            alarm: Alarm::new().map_err(|e| Error::io("timer", "cannot be created", &e))?,
         })
     }
 }
@@ -349,7 +349,7 @@ impl<'a> Walk<'a> {
             }
             // An event may be lost.
             if Instant::now() >= safety {
-                self.memory.touch(Touched::All);
+                self.memory.touch(Touched::Lists);
             }
             return false;
         }
@@ -415,7 +415,7 @@ impl<'a> Walk<'a> {
     /// One look, and what follows from it.
     async fn turn(&mut self) -> (Facts, Report) {
         for loaded in self.parts.modules.ended() {
-            self.memory.touch(Touched::All);
+            self.memory.touch(Touched::Lists);
             self.loaded(loaded);
         }
         let written = self.parts.writes.ended();

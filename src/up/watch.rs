@@ -56,7 +56,7 @@ impl Watch {
 
     /// What events touched since the last call; without uevents everything.
     pub fn touched(&self) -> Touched {
-        let touched = self.touched.replace(Touched::Links);
+        let touched = self.touched.replace(Touched::Nothing);
         match self.uevents {
             Some(_) => touched,
             None => Touched::default(),
@@ -173,7 +173,7 @@ async fn notifications(monitor: &AsyncFd<Monitor>, touched: &Cell<Touched>) {
     for event in events {
         log::debug!("NETLINK_RDMA: {event:?}");
     }
-    touched.set(touched.get().max(Touched::All));
+    touched.set(touched.get().max(Touched::Lists));
 }
 
 /// Returns when a reader has something to tell that no look has taken.

@@ -26,7 +26,7 @@ def kind(binary):
     if not re.search(r"Type:\s+DYN", header):
         faults.append("is not position independent")
     if re.search(r"^\s+INTERP\s", segments, re.M):
-        faults.append("wants an interpreter")
+        faults.append("needs an interpreter")
     if needed := re.findall(r"\(NEEDED\).*\[(.+)\]", readelf(binary, "-d")):
         faults.append(f"needs {', '.join(needed)}")
     if ".symtab" in readelf(binary, "-S"):

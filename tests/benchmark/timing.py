@@ -37,12 +37,12 @@ def run_once(argv):
     return wall, usage.ru_utime + usage.ru_stime, usage.ru_utime, os.waitstatus_to_exitcode(status)
 
 
-def cost(argv, wanted_exit, runs=RUNS):
+def cost(argv, expected_exit, runs=RUNS):
     """The medians of `runs` runs, after one run that fills the caches."""
     argv = [str(word) for word in argv]
     results = [run_once(argv) for _ in range(runs + 1)]
-    if wrong := [result[3] for result in results if result[3] != wanted_exit]:
-        raise Unmeasured(f"{' '.join(argv)}: exit {wrong[0]}, wanted {wanted_exit}")
+    if wrong := [result[3] for result in results if result[3] != expected_exit]:
+        raise Unmeasured(f"{' '.join(argv)}: exit {wrong[0]}, expected {expected_exit}")
     walls, cpus, users, _ = zip(*results[1:])
     return Cost(statistics.median(walls), min(walls), statistics.median(cpus), statistics.median(users))
 

@@ -17,7 +17,7 @@ until_said() {
     while [ "$(dmesg | grep -c "$2")" -lt "$1" ]; do
         tries=$((tries - 1))
         if [ "$tries" -eq 0 ]; then
-            echo "not said $1 times in 120 s: $2"
+            echo "not logged $1 times in 120 s: $2"
             exit 1
         fi
         sleep 1

@@ -6,7 +6,7 @@ for module in mlx4_ib mlx5_ib ib_ipoib ib_umad rdma_ucm rdma_rxe; do
 done
 is() {
     value=$(cat "/sys/module/$1" 2>&1)
-    echo "$1: $value, wanted $2"
+    echo "$1: $value, expected $2"
     [ "$value" = "$2" ] || exit 1
 }
 is mlx5_core/parameters/prof_sel 1

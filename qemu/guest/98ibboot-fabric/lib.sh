@@ -151,18 +151,18 @@ far_connected() {
 
 # heard SECONDS LINE: waits for a whole line of the kernel's log (grep's basic pattern), or finds it there
 heard() {
-    timeout "$1" grep -qm 1 "^[0-9,-]*;$2\$" /dev/kmsg || failed "not said in $1 s: $2"
+    timeout "$1" grep -qm 1 "^[0-9,-]*;$2\$" /dev/kmsg || failed "not logged in $1 s: $2"
 }
 
 # check CODE TEXT...: `ibboot check` ends with this code, and each text is in a line of it
 check() {
-    wanted=$1
+    expected=$1
     shift
     code=0
     ibboot check --all > check.now || code=$?
-    [ "$code" = "$wanted" ] || {
+    [ "$code" = "$expected" ] || {
         cat check.now
-        echo "ibboot check: exit $code, wanted $wanted"
+        echo "ibboot check: exit $code, expected $expected"
         return 1
     }
     for text; do

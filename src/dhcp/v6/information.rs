@@ -47,7 +47,7 @@ pub const NO_NAME_SERVERS: &str = "no name servers, although a router advertises
 /// The requested settings: requested if a router sets the O or M flag.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InformationWish {
-    /// The client identifier, as in [`super::InformationWish`].
+    /// The client identifier, as in [`super::Dhcp6Wish`].
     pub client_id: RequestedId,
 }
 
