@@ -131,7 +131,7 @@ pub struct UpArguments {
     /// only tell the network modules of the initramfs to leave the interfaces, and a root file
     /// system over them, alone (dracut's cmdline hook)
     #[argh(switch)]
-    pub claim: bool,
+    pub reserve: bool,
     /// only tell the network programs of the real root what rd.ib.handover= requests (dracut's
     /// cleanup hook)
     #[argh(switch)]

@@ -30,7 +30,7 @@ use ibboot::system::root::Root;
 use ibboot::system::terminal::Terminal;
 use ibboot::system::{kmsg, limit, stderr, worker};
 use ibboot::turn::{self, files::Environment};
-use ibboot::up::{self, claims};
+use ibboot::up::{self, peers};
 use ibboot::verify::report::{NoReport, Report};
 use ibboot::verify::{guide, monitoring};
 use log::LevelFilter;
@@ -231,14 +231,14 @@ fn bring_up(root: &Root, arguments: &UpArguments, verbose: bool) -> Result<u8> {
     } else {
         stderr::init(level)?;
     }
-    if arguments.claim || arguments.hand_over {
+    if arguments.reserve || arguments.hand_over {
         if request.requested_by.is_none() {
             return Ok(Kind::NothingAsked.exit_code());
         }
-        return if arguments.claim {
-            claims::claim(&request).map(|()| 0)
+        return if arguments.reserve {
+            peers::reserve(&request).map(|()| 0)
         } else {
-            claims::hand_over(root, &request).map(|()| 0)
+            peers::hand_over(root, &request).map(|()| 0)
         };
     }
     let is_early = arguments.early && in_initramfs(root);
@@ -261,8 +261,8 @@ fn bring_up(root: &Root, arguments: &UpArguments, verbose: bool) -> Result<u8> {
 }
 
 fn dry_run(root: &Root, arguments: &UpArguments, verbose: bool) -> Result<u8> {
-    if arguments.claim || arguments.hand_over {
-        let what = "not together with --claim or --hand-over";
+    if arguments.reserve || arguments.hand_over {
+        let what = "not together with --reserve or --hand-over";
         return Err(Error::new("--dry-run", what).kind(Kind::Usage));
     }
     stderr::init(if verbose {

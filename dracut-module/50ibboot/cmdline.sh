@@ -23,7 +23,7 @@ esac
 
 # Before NetworkManager, systemd-networkd and network-legacy start: tell them to leave the
 # interfaces alone.
-/usr/sbin/ibboot --limit 10 up --claim
+/usr/sbin/ibboot --limit 10 up --reserve
 
 # dracut passes this argument only to cards with their own iSCSI initiator; open-iscsi needs a
 # different argument.

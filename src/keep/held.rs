@@ -9,7 +9,7 @@ use futures_util::future::LocalBoxFuture;
 use super::changes::{Servers, needed, words};
 use super::place::{Place, Present};
 use super::reconcile::{Holdings, Verdict};
-use super::{Doubt, Renewals, Troubles, Turn, arrive};
+use super::{Doubt, Look, Renewals, Troubles, arrive};
 use crate::changes::Setting;
 use crate::dhcp::Granted;
 use crate::error::Result;
@@ -182,13 +182,13 @@ impl Held {
     }
 
     /// Does what is due and applies the result. False: the lease has another owner now.
-    pub(super) async fn go_on(&mut self, turn: &Turn<'_>) -> bool {
+    pub(super) async fn go_on(&mut self, look: &Look<'_>) -> bool {
         let what = match self.client.granted() {
             Some(granted) => granted.address.to_string(),
             None if self.client.is_v6() => "DHCPv6".to_owned(),
             None => "DHCP".to_owned(),
         };
-        let Some(present) = arrive(&mut self.place, turn, &what).await else {
+        let Some(present) = arrive(&mut self.place, look, &what).await else {
             self.doubt = Doubt::default();
             self.look = None;
             self.close();
@@ -202,7 +202,7 @@ impl Held {
         }
         if !present.netdev.up {
             self.doubt = Doubt::default();
-        } else if !self.reconcile(turn, &present).await {
+        } else if !self.reconcile(look, &present).await {
             return false;
         }
         if self.look.is_some_and(|look| boottime_ns() >= look) {
@@ -213,14 +213,14 @@ impl Held {
         }
         let hurry = present.came_up && self.client.is_open();
         if present.netdev.up && !self.client.is_open() {
-            self.open(turn.root, present.netdev);
+            self.open(look.root, present.netdev);
         }
         for event in self.client.work(present.netdev, hurry) {
             self.has_news = true;
             match event {
-                Event::Lost(address) => self.lost(turn, present.netdev, address).await,
+                Event::Lost(address) => self.lost(look, present.netdev, address).await,
                 Event::Unopposed => {}
-                Event::Bound => self.bound(turn, present.netdev).await,
+                Event::Bound => self.bound(look, present.netdev).await,
             }
         }
         true
@@ -275,7 +275,7 @@ impl Held {
     }
 
     /// Which settings of the lease are missing on the interface, and whether to set them again.
-    fn compare(&mut self, turn: &Turn<'_>, present: &Present<'_>, granted: &Granted) -> Verdict {
+    fn compare(&mut self, look: &Look<'_>, present: &Present<'_>, granted: &Granted) -> Verdict {
         let (expected, keep) = (self.client.routes(), self.client.keep());
         let has_address = match granted.address.address {
             IpAddr::V4(_) => {
@@ -284,7 +284,7 @@ impl Held {
             IpAddr::V6(address) => present.netdev.shown6(address).is_some(),
         };
         let needed = if keep {
-            needed(&expected, granted.address, turn.servers)
+            needed(&expected, granted.address, look.servers)
         } else {
             Vec::new()
         };
@@ -293,14 +293,14 @@ impl Held {
     }
 
     /// Sets again what is missing on the interface. False: another program removed the address.
-    async fn reconcile(&mut self, turn: &Turn<'_>, present: &Present<'_>) -> bool {
+    async fn reconcile(&mut self, look: &Look<'_>, present: &Present<'_>) -> bool {
         let doubt = std::mem::take(&mut self.doubt);
         let granted = self.client.granted();
         let Some(granted) = granted.filter(|granted| !self.is_forfeit(granted)) else {
             return true;
         };
         let (name, what) = (&present.netdev.ifname, granted.address);
-        let verdict = self.compare(turn, present, &granted);
+        let verdict = self.compare(look, present, &granted);
         let Verdict::Set {
             address,
             routes,
@@ -327,7 +327,7 @@ impl Held {
             return true;
         }
         if address {
-            if let Err(why) = self.set_address(turn.net, &granted).await {
+            if let Err(why) = self.set_address(look.net, &granted).await {
                 let line = format!("{name}: {what} cannot be set again: {why}");
                 self.troubles.say(line);
                 return true;
@@ -335,7 +335,7 @@ impl Held {
             self.found.set_address();
             log::info!("{name}: {what} set again");
         }
-        self.restore(turn.net, name, routes).await;
+        self.restore(look.net, name, routes).await;
         true
     }
 
@@ -374,16 +374,16 @@ impl Held {
 
     /// Removes address and routes: if the interface has another address, the kernel would keep the
     /// routes of the lost address.
-    async fn lost(&mut self, turn: &Turn<'_>, netdev: &Netdev, address: IpAddr) {
+    async fn lost(&mut self, look: &Look<'_>, netdev: &Netdev, address: IpAddr) {
         let name = &netdev.ifname;
         for route in self.client.routes() {
-            if let Err(why) = self.route(turn.net, &route, false).await {
+            if let Err(why) = self.route(look.net, &route, false).await {
                 log::error!("{name}: route {route} cannot be removed: {why}");
             }
         }
         self.client.forget();
         self.found = Holdings::nothing();
-        match turn
+        match look
             .net
             .delete_address(self.place.index, address, None)
             .await
@@ -407,19 +407,19 @@ impl Held {
 
     /// Applies a renewed lease: its times and what the server changed. A new address is set with
     /// its routes.
-    async fn bound(&mut self, turn: &Turn<'_>, netdev: &Netdev) {
-        let accepted = self.client.accept(netdev, turn.servers);
+    async fn bound(&mut self, look: &Look<'_>, netdev: &Netdev) {
+        let accepted = self.client.accept(netdev, look.servers);
         let Some(granted) = self.client.granted() else {
             return;
         };
-        let (name, what, net) = (&netdev.ifname, granted.address, turn.net);
+        let (name, what, net) = (&netdev.ifname, granted.address, look.net);
         let (server, length) = (granted.server, &granted.length);
         match accepted {
             Accepted::Nothing => return,
             Accepted::Renewed(renewal) => {
                 let level = self.renewals.level(boottime_ns());
                 log::log!(level, "{name}: {what} renewed by {server}, {length}");
-                self.apply(name, &renewal.changes, turn, level).await;
+                self.apply(name, &renewal.changes, look, level).await;
                 if let Some(left) = renewal.not_applied {
                     log::log!(
                         level,
@@ -447,7 +447,7 @@ impl Held {
 
     /// Applies changes. Only the first few are logged one by one: a server can make a hundred
     /// changes at every renewal.
-    async fn apply(&mut self, name: &str, changes: &[Setting], turn: &Turn<'_>, level: log::Level) {
+    async fn apply(&mut self, name: &str, changes: &[Setting], look: &Look<'_>, level: log::Level) {
         let index = self.place.index;
         let (mut failed, mut stay) = (Vec::new(), Vec::new());
         for (done_before, change) in changes.iter().enumerate() {
@@ -459,7 +459,7 @@ impl Held {
                 continue;
             }
             let words = words(change);
-            match change.apply(name, index, turn.net).await {
+            match change.apply(name, index, look.net).await {
                 Ok(()) if done_before < SHOWN => {
                     log::log!(level, "{name}: {words}, as the server requests");
                 }

@@ -41,7 +41,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 const BLIND_LOOKS: u32 = 10;
 
 /// The inputs of one check of the machine.
-struct Turn<'a> {
+struct Look<'a> {
     root: &'a Root,
     facts: &'a Facts,
     net: &'a Net,
@@ -77,7 +77,7 @@ pub async fn keep(root: &Root) -> Result<()> {
         blind_looks: 0,
     };
     loop {
-        let is_known = keeper.turn().await?;
+        let is_known = keeper.look().await?;
         if keeper.leases.is_empty() {
             log::info!("no lease is left to keep");
             return Ok(());
@@ -106,7 +106,7 @@ struct Keeper<'a> {
 impl Keeper<'_> {
     /// Checks the machine once and acts on the result. False: the interfaces could not be read, so
     /// no decision is made.
-    async fn turn(&mut self) -> Result<bool> {
+    async fn look(&mut self) -> Result<bool> {
         if self.net.is_closed() {
             self.net = Net::of_addresses()?;
             self.events = LinkEvents::everything();
@@ -130,7 +130,7 @@ impl Keeper<'_> {
             log::info!("interfaces, addresses and routes can be read again");
         }
         let events = std::mem::take(&mut self.events);
-        let turn = Turn {
+        let look = Look {
             root: self.root,
             facts: &facts,
             net: &self.net,
@@ -139,7 +139,7 @@ impl Keeper<'_> {
         };
         let mut stay = Vec::with_capacity(self.leases.len());
         for mut one in std::mem::take(&mut self.leases) {
-            if one.go_on(&turn).await {
+            if one.go_on(&look).await {
                 stay.push(one);
             } else {
                 one.note(&mut self.notes.kept, false);
@@ -312,8 +312,8 @@ impl Notes {
 
 /// Finds the interface of a lease, and sets the interface up if it came back with the kernel's
 /// defaults. `None`: the interface does not exist, which is logged once.
-async fn arrive<'a>(place: &mut Place, turn: &Turn<'a>, what: &str) -> Option<Present<'a>> {
-    let present = match place.look(turn.facts, turn.events) {
+async fn arrive<'a>(place: &mut Place, look: &Look<'a>, what: &str) -> Option<Present<'a>> {
+    let present = match place.look(look.facts, look.events) {
         Found::Gone(true) => {
             log::warn!(
                 "{}: the interface is gone: {what} waits for the interface",
@@ -329,7 +329,7 @@ async fn arrive<'a>(place: &mut Place, turn: &Turn<'a>, what: &str) -> Option<Pr
         log::info!("{name}: the interface is back");
     }
     if present.must_be_set_up
-        && let Err(error) = turn.net.set_up(name, index).await
+        && let Err(error) = look.net.set_up(name, index).await
     {
         log::error!("{error}");
     }
@@ -337,7 +337,7 @@ async fn arrive<'a>(place: &mut Place, turn: &Turn<'a>, what: &str) -> Option<Pr
         .mtu_before
         .filter(|mtu| present.netdev.mtu != Some(*mtu));
     if let Some(mtu) = mtu {
-        match turn.net.set_mtu(index, mtu).await {
+        match look.net.set_mtu(index, mtu).await {
             Ok(()) => log::info!("{name}: MTU {mtu} set again"),
             Err(why) => log::error!("{name}: MTU {mtu} cannot be set again: {why}"),
         }

@@ -9,7 +9,6 @@ mod act;
 mod administrators;
 mod ages;
 mod apply;
-pub mod claims;
 mod clients;
 mod contract;
 mod dhcp;
@@ -26,6 +25,7 @@ mod modules;
 mod naming;
 mod outcome;
 mod part;
+pub mod peers;
 mod pinned;
 mod probing;
 mod progress;
@@ -254,7 +254,7 @@ impl<'a> Walk<'a> {
             ..Situation::default()
         };
         loop {
-            let (facts, report) = self.turn().await;
+            let (facts, report) = self.round().await;
             situation.is_late = Instant::now() >= alarms.deadline;
             if situation.is_stopped || situation.is_late {
                 self.parts.end();
@@ -413,7 +413,7 @@ impl<'a> Walk<'a> {
     }
 
     /// One look, and what follows from it.
-    async fn turn(&mut self) -> (Facts, Report) {
+    async fn round(&mut self) -> (Facts, Report) {
         for loaded in self.parts.modules.ended() {
             self.memory.touch(Touched::Lists);
             self.loaded(loaded);

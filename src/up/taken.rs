@@ -79,7 +79,7 @@ impl Probe {
     }
 
     /// Reads the answers and sends what is due.
-    fn turn(mut self) -> State {
+    fn advance(mut self) -> State {
         let now = Instant::now();
         let answers = read_answers(&self.socket, self.address, &mut self.is_deaf);
         match next(answers, now - self.began, self.repeated) {
@@ -235,7 +235,7 @@ impl Claims {
         for (key, state) in std::mem::take(&mut self.known) {
             let next = match state {
                 State::Probing(probe) => {
-                    let next = probe.turn();
+                    let next = probe.advance();
                     self.note_result(key, &next);
                     next
                 }

@@ -60,7 +60,7 @@ pub struct File {
 /// programs. No program then configures an InfiniBand interface that is not named. Therefore no
 /// files are written if these programs shall address any interface and ibboot gives no interface an
 /// address.
-pub fn claim(request: &Request) -> Vec<File> {
+pub fn reserve(request: &Request) -> Vec<File> {
     if !request.claims_infiniband() {
         return Vec::new();
     }

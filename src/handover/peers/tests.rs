@@ -7,8 +7,8 @@ use crate::system::root::Root;
 use crate::verify::verify;
 use crate::wish::expectation::Depth;
 
-fn claimed(cmdline: &str) -> Vec<String> {
-    let files = claim(&Request::from_text(cmdline));
+fn reserved(cmdline: &str) -> Vec<String> {
+    let files = reserve(&Request::from_text(cmdline));
     files.into_iter().map(|file| body(&file)).collect()
 }
 
@@ -51,9 +51,9 @@ fn with_address(facts: &mut Facts) {
 }
 
 #[test]
-fn every_infiniband_interface_is_claimed_except_those_left_to_others() {
+fn every_infiniband_interface_is_reserved_except_those_left_to_others() {
     assert_eq!(
-        claimed("ip=10.0.0.1:::255.255.255.0::ib0:none"),
+        reserved("ip=10.0.0.1:::255.255.255.0::ib0:none"),
         [
             "NetworkManager/conf.d/90-ibboot.conf 644\n\
                  [device-ibboot]\nmatch-device=type:infiniband\nmanaged=0\n",
@@ -64,7 +64,7 @@ fn every_infiniband_interface_is_claimed_except_those_left_to_others() {
         ]
     );
     assert_eq!(
-        claimed("ip=10.0.0.1:::255.255.255.0::ib0:none ip=ib1:link-local ip=ib2:link-local"),
+        reserved("ip=10.0.0.1:::255.255.255.0::ib0:none ip=ib1:link-local ip=ib2:link-local"),
         [
             "NetworkManager/conf.d/90-ibboot.conf 644\n\
                  [device-ibboot]\nmatch-device=type:infiniband;except:interface-name:=ib1;\
@@ -76,11 +76,11 @@ fn every_infiniband_interface_is_claimed_except_those_left_to_others() {
                  ACTION==\"add|change|move\", RUN{builtin}=\"path_id\"\n"
         ]
     );
-    assert_eq!(claimed("rd.ib.mode=connected").len(), 3);
+    assert_eq!(reserved("rd.ib.mode=connected").len(), 3);
 }
 
 #[test]
-fn an_interface_without_a_request_is_not_claimed() {
+fn an_interface_without_a_request_is_not_reserved() {
     for cmdline in [
         "ip=10.0.0.1:::255.255.255.0::eth0:none",
         "rd.ib.link=rxe0:rxe:eth0 ip=eth0:dhcp",
@@ -90,7 +90,7 @@ fn an_interface_without_a_request_is_not_claimed() {
         "ip=10.0.0.1:::255.255.255.0::ib0:none ip=ib;type:link-local",
         "ip=10.0.0.1:::255.255.255.0::ib0:none ip=ib*:link-local",
     ] {
-        assert_eq!(claimed(cmdline), [""; 0], "{cmdline}");
+        assert_eq!(reserved(cmdline), [""; 0], "{cmdline}");
     }
 }
 
@@ -108,10 +108,10 @@ fn set_up(cmdline: &str) -> (bool, bool) {
 }
 
 #[test]
-fn claimed_interfaces_are_set_up_and_those_that_others_address_are_not_claimed() {
+fn reserved_interfaces_are_set_up_and_those_that_others_address_are_not_reserved() {
     const NFS: &str = "root=nfs:10.0.0.1:/x";
     let dhcp = "ip=dhcp";
-    for (cmdline, is_claimed) in [
+    for (cmdline, is_reserved) in [
         (
             format!("{NFS} {dhcp} rd.ib.mode=connected rd.neednet=1"),
             false,
@@ -136,9 +136,9 @@ fn claimed_interfaces_are_set_up_and_those_that_others_address_are_not_claimed()
         (format!("{NFS} bootdev=ib0"), true),
         (format!("{NFS} BOOTIF=20-b8-59-9f-03-00-fc-1a-2c"), true),
     ] {
-        assert_eq!(!claimed(&cmdline).is_empty(), is_claimed, "{cmdline}");
+        assert_eq!(!reserved(&cmdline).is_empty(), is_reserved, "{cmdline}");
         let (_, is_addressed) = set_up(&cmdline);
-        assert_eq!(is_addressed, is_claimed, "{cmdline}");
+        assert_eq!(is_addressed, is_reserved, "{cmdline}");
     }
     // No program needs a network, or the network is Ethernet: no address is missing.
     for cmdline in [
@@ -147,7 +147,7 @@ fn claimed_interfaces_are_set_up_and_those_that_others_address_are_not_claimed()
         "root=nfs:10.0.0.1:/x ip=eth0:dhcp rd.ib.mode=connected rd.ib.require=2",
         "root=nfs:10.0.0.1:/x bootdev=eth0 rd.ib.mode=ib0:connected",
     ] {
-        assert!(!claimed(cmdline).is_empty(), "{cmdline}");
+        assert!(!reserved(cmdline).is_empty(), "{cmdline}");
         assert_eq!(set_up(cmdline), (true, false), "{cmdline}");
     }
 }
@@ -337,7 +337,7 @@ fn bonded(facts: &mut Facts) {
 #[test]
 fn a_bond_is_matched_by_name_and_its_slaves_with_it() {
     assert_eq!(
-        claimed(BOND),
+        reserved(BOND),
         [
             "NetworkManager/conf.d/90-ibboot.conf 644\n[device-ibboot]\n\
                  match-device=type:infiniband;interface-name:=bond0\nmanaged=0\n",

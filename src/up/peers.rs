@@ -15,14 +15,14 @@ use crate::system::directory::Directory;
 use crate::system::root::Root;
 use crate::{plan, verify};
 
-/// `up --claim`: makes the network programs of the initramfs leave our interfaces alone. Holds
+/// `up --reserve`: makes the network programs of the initramfs leave our interfaces alone. Holds
 /// netroot first, so that nothing is mounted over our interfaces even if the other files cannot be
 /// written.
-pub fn claim(request: &Request) -> Result<()> {
+pub fn reserve(request: &Request) -> Result<()> {
     if plan::holds_netroot(request) {
         Directory::open()?.write(handover::HOLD, b"")?;
     }
-    peers::claim(request)
+    peers::reserve(request)
         .iter()
         .try_for_each(handover::write_for)?;
     Ok(())
@@ -31,8 +31,8 @@ pub fn claim(request: &Request) -> Result<()> {
 /// `up --hand-over`: removes the files for the network programs of the initramfs, and writes those
 /// for the programs of the real root.
 pub fn hand_over(root: &Root, request: &Request) -> Result<()> {
-    for claim in peers::claim(request) {
-        Directory::below_run(claim.directory)?.remove(&claim.name)?;
+    for file in peers::reserve(request) {
+        Directory::below_run(file.directory)?.remove(&file.name)?;
     }
     let Some(mut basis) = check::basis(root)? else {
         return Ok(());
