@@ -16,7 +16,7 @@ _ibboot() {
         status:*) words='--help --root --limit --verbose --version' ;;
         plan:*) words='--help --cmdline --image --format --asked --root --limit --verbose --version' ;;
         suggest:*) words='--help --format --root --limit --verbose --version' ;;
-        up:*) words='--help --early --claim --hand-over --dry-run --root --limit --verbose --version' ;;
+        up:*) words='--help --early --reserve --hand-over --dry-run --root --limit --verbose --version' ;;
         check:*) words='--help --format --cmdline --watch --all --sm --record --textfile --root --limit --verbose --version' ;;
         explain:*) words='--help --root --limit --verbose --version' ;;
         facts:*) words='--help --tree --root --limit --verbose --version' ;;

@@ -244,7 +244,7 @@ fn nothing_happens_in_a_kernel_that_saves_a_dump() {
         "dump",
         ": > /proc/vmcore; cmdline ip=10.0.0.1:::255.255.255.0::ib0:none rd.ib.onfail=reboot
         source_hook cmdline; source_hook zz-ibboot-complete; source_hook emergency; source_hook cleanup
-        source_hook ended; ibboot up --claim; echo \"exit $?\"; find /run \"$hookdir\" -type f -o -type l; cat /dev/kmsg",
+        source_hook ended; ibboot up --reserve; echo \"exit $?\"; find /run \"$hookdir\" -type f -o -type l; cat /dev/kmsg",
         "exit 2\n",
     );
 }
@@ -270,14 +270,14 @@ fn other_network_programs_are_configured_here_and_for_the_real_root() {
     plays(
         "claim",
         "mkdir -p /proc/sys/kernel; echo 6.1.0 > /proc/sys/kernel/osrelease
-        configuration() { find /run/NetworkManager /run/systemd -type f | sort; }
+        configuration() { find /run/NetworkManager /run/systemd /etc/systemd -type f 2> /dev/null | sort; }
         cmdline rd.ib.link=rxe0:rxe:eth0; source_hook cmdline; [ ! -e /run/NetworkManager ] || echo claimed
         cmdline ip=10.0.0.1:::255.255.255.0::ib0:none; source_hook cmdline; configuration
         cd /run/NetworkManager/conf.d; tail -n 2 90-ibboot.conf; stat -c %a . 90-ibboot.conf
         mkdir /run/NetworkManager/system-connections; cd /run/NetworkManager/system-connections
         echo type=infiniband > site.nmconnection
         source_hook cleanup; configuration",
-        "/run/NetworkManager/conf.d/90-ibboot.conf\n/run/systemd/network/00-ibboot.network\n\
+        "/etc/systemd/network/00-ibboot.network\n/run/NetworkManager/conf.d/90-ibboot.conf\n\
          match-device=type:infiniband\nmanaged=0\n755\n644\n\
          /run/NetworkManager/system-connections/site.nmconnection\n",
     );

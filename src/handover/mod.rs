@@ -200,7 +200,11 @@ pub struct State {
 
 /// Writes a file for another program.
 pub fn write_for(file: &peers::File) -> Result<()> {
-    Directory::below_run(file.directory)?.write_as(&file.name, file.text.as_bytes(), file.mode)
+    Directory::below(file.top, file.directory)?.write_as(
+        &file.name,
+        file.text.as_bytes(),
+        file.mode,
+    )
 }
 
 /// Replaces [`STATE`].

@@ -46,17 +46,22 @@ impl Directory {
         Directory::below_run("ibboot")
     }
 
-    /// Creates (0755) or opens `/run/PATH`, one name after another; refuses links, and directories
-    /// that another user can write to.
+    /// Creates (0755) or opens `/run/PATH`, as [`Directory::below`].
     pub fn below_run(path: &str) -> Result<Directory> {
-        let run = nix::fcntl::open("/run", OPEN, Mode::empty())
-            .map_err(|errno| Error::new("/run", "cannot be opened").found(errno.desc()))?;
+        Directory::below("/run", path)
+    }
+
+    /// Creates (0755) or opens `TOP/PATH`, one name of PATH after another; refuses links, and
+    /// directories that another user can write to.
+    pub fn below(top: &str, path: &str) -> Result<Directory> {
+        let fd = nix::fcntl::open(top, OPEN, Mode::empty())
+            .map_err(|errno| Error::new(top, "cannot be opened").found(errno.desc()))?;
         let mut directory = Directory {
-            fd: run,
-            path: "/run".to_owned(),
+            fd,
+            path: top.to_owned(),
         };
         for name in path.split('/') {
-            directory = directory.below(name)?;
+            directory = directory.next(name)?;
         }
         Ok(directory)
     }
@@ -98,7 +103,7 @@ impl Directory {
         Ok(self)
     }
 
-    fn below(self, name: &str) -> Result<Directory> {
+    fn next(self, name: &str) -> Result<Directory> {
         match mkdirat(&self.fd, name, Mode::from_bits_truncate(0o755)) {
             Ok(()) | Err(Errno::EEXIST) => {}
             Err(errno) => return Err(self.failed(name, "cannot be created", errno)),

@@ -32,7 +32,7 @@ pub fn reserve(request: &Request) -> Result<()> {
 /// for the programs of the real root.
 pub fn hand_over(root: &Root, request: &Request) -> Result<()> {
     for file in peers::reserve(request) {
-        Directory::below_run(file.directory)?.remove(&file.name)?;
+        Directory::below(file.top, file.directory)?.remove(&file.name)?;
     }
     let Some(mut basis) = check::basis(root)? else {
         return Ok(());
@@ -55,7 +55,7 @@ pub fn hand_over(root: &Root, request: &Request) -> Result<()> {
         .map_or(Handover::Auto, |to| to.value);
     for file in peers::hand_over(to, expectation, &report, &facts) {
         handover::write_for(&file)?;
-        log::info!("/run/{}/{}: written", file.directory, file.name);
+        log::info!("{}/{}/{}: written", file.top, file.directory, file.name);
     }
     Ok(())
 }

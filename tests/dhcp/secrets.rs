@@ -187,7 +187,7 @@ fn a_whole_boot_tells_its_secrets_to_dracut_alone() {
             &boot_file,
         ]);
         let mut logs = in_initramfs();
-        exits("up --claim", 0);
+        exits("up --reserve", 0);
         // A second run continues the lease of the first; state.json does not contain the root path.
         for _ in 0..2 {
             let run = ibboot("up");

@@ -23,7 +23,14 @@ pub const NM_SETTINGS: &str = "NetworkManager/conf.d";
 pub const NM_PROFILES: &str = "NetworkManager/system-connections";
 /// The states of interfaces that NetworkManager keeps across its restarts, by their index.
 pub const NM_DEVICES: &str = "NetworkManager/devices";
-/// Files of systemd-networkd, which also reads /etc and /usr/lib.
+/// Directory below which files last until the end of the boot.
+const RUN: &str = "/run";
+/// Directory below which files of the initramfs end with it. dracut 106 and later count the files of
+/// systemd-networkd below /run: with one of them, DHCP on every other interface is no longer the
+/// default (networkd-config.sh).
+const ETC: &str = "/etc";
+
+/// Files of systemd-networkd, below [`RUN`], [`ETC`] and /usr/lib.
 pub const NETWORKD: &str = "systemd/network";
 
 /// File name in [`NM_SETTINGS`].
@@ -42,10 +49,12 @@ const PROFILE: &str = "10-ibboot-";
 
 const HEAD: &str = "# Written by ibboot for this boot; see rd.ib.handover= in ibboot.cmdline(7).\n";
 
-/// A file to write, below /run.
+/// A file to write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct File {
-    /// Directory below /run.
+    /// `/run`, or `/etc` of the initramfs.
+    pub top: &'static str,
+    /// Directory below `top`.
     pub directory: &'static str,
     /// Name of the file.
     pub name: String,
@@ -82,31 +91,46 @@ pub fn reserve(request: &Request) -> Vec<File> {
         network.push_str(&format!("Name=!{}\n", left.join(" ")));
     }
     let bonds: Vec<&str> = bonds.map(|bond| bond.name.as_str()).collect();
-    let mut files = hands_off(&device, &network, &bonds, true, true);
-    files.push(legacy_hands_off(&left));
+    let mut files = hands_off(&device, &network, &bonds, true, Some(ETC));
+    files.push(legacy_hands_off(&left, &bonds));
     files
 }
 
-/// network-legacy makes udev run `ifup`, which flushes the addresses of the interface. The
-/// assignment to RUN empties the list of programs; a second lookup of the device's path is harmless
-/// (udev(7)).
-fn legacy_hands_off(left: &[&str]) -> File {
+/// The assignment to RUN empties the list of programs; a second lookup of the device's path is
+/// harmless (udev(7)).
+const EMPTIED: &str = "ACTION==\"add|change|move\", RUN{builtin}=\"path_id\"\n";
+
+/// network-legacy makes udev run `ifup`, which flushes the addresses of the interface.
+fn legacy_hands_off(left: &[&str], bonds: &[&str]) -> File {
     let mut rule = format!("{HEAD}SUBSYSTEM==\"net\", ATTR{{type}}==\"32\", ");
     if !left.is_empty() {
         rule.push_str(&format!("NAME!=\"{0}\", KERNEL!=\"{0}\", ", left.join("|")));
     }
-    rule.push_str("ACTION==\"add|change|move\", RUN{builtin}=\"path_id\"\n");
+    let mut rules = rule + EMPTIED;
+    // A bond has the hardware type of Ethernet until an IPoIB interface is in the bond.
+    for name in bonds.iter().filter(|name| is_plain(name)) {
+        rules.push_str(&format!(
+            "SUBSYSTEM==\"net\", KERNEL==\"{name}\", {EMPTIED}"
+        ));
+    }
     File {
+        top: RUN,
         directory: UDEV,
         name: LEGACY_HANDS_OFF.to_owned(),
         mode: 0o644,
-        text: rule,
+        text: rules,
     }
 }
 
-/// The files for one or both programs. A bond is matched by its name, because it has no address of
-/// its own.
-fn hands_off(device: &str, network: &str, bonds: &[&str], nm: bool, networkd: bool) -> Vec<File> {
+/// The files for one or both programs; `networkd` is the top of networkd's directory. A bond is
+/// matched by its name, because it has no address of its own.
+fn hands_off(
+    device: &str,
+    network: &str,
+    bonds: &[&str],
+    nm: bool,
+    networkd: Option<&'static str>,
+) -> Vec<File> {
     let bonds = bonds.iter().filter(|name| is_plain(name));
     let mut files = Vec::new();
     if nm {
@@ -116,11 +140,11 @@ fn hands_off(device: &str, network: &str, bonds: &[&str], nm: bool, networkd: bo
         }
         files.push(nm_hands_off(&device));
     }
-    if networkd {
-        files.push(networkd_hands_off(NETWORKD_HANDS_OFF, network));
+    if let Some(top) = networkd {
+        files.push(networkd_hands_off(top, NETWORKD_HANDS_OFF, network));
         files.extend(bonds.map(|name| {
             let file = format!("00-ibboot-{name}.network");
-            networkd_hands_off(&file, &format!("Name={name}\n"))
+            networkd_hands_off(top, &file, &format!("Name={name}\n"))
         }));
     }
     files
@@ -172,7 +196,8 @@ pub fn hand_over(
         .filter(|link| link.is_good() || handover != Handover::Auto)
         .collect();
     let names: Vec<&str> = bonds.iter().map(|bond| bond.target.as_str()).collect();
-    let (nm, networkd) = (handover != Handover::Nm, handover != Handover::Networkd);
+    let nm = handover != Handover::Nm;
+    let networkd = (handover != Handover::Networkd).then_some(RUN);
     let mut files = hands_off(&device.join(";"), &network, &names, nm, networkd);
     for interface in kept {
         match handover {
@@ -314,6 +339,7 @@ fn is_plain(name: &str) -> bool {
 
 fn nm_hands_off(device: &str) -> File {
     File {
+        top: RUN,
         directory: NM_SETTINGS,
         name: NM_HANDS_OFF.to_owned(),
         mode: 0o644,
@@ -321,8 +347,9 @@ fn nm_hands_off(device: &str) -> File {
     }
 }
 
-fn networkd_hands_off(name: &str, network: &str) -> File {
+fn networkd_hands_off(top: &'static str, name: &str, network: &str) -> File {
     File {
+        top,
         directory: NETWORKD,
         name: name.to_owned(),
         mode: 0o644,

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use crate::dhcp::identity::{self, Form, form};
 use crate::facts::Netdev;
 use crate::handover::peers::{
-    Clients, File, HEAD, NETWORKD, NM_DEVICES, NM_PROFILES, Owned, PROFILE, is_plain,
+    Clients, File, HEAD, NETWORKD, NM_DEVICES, NM_PROFILES, Owned, PROFILE, RUN, is_plain,
 };
 use crate::hardware::{Hex, unhex};
 use crate::inet::Address;
@@ -58,12 +58,14 @@ fn uuid(index: u32) -> String {
 /// another program, and renews nothing (`nm_config_device_state_load` of nm-config.c).
 fn nm_files(netdev: &Netdev, text: String, clients: &Clients<'_>) -> Vec<File> {
     let mut files = vec![File {
+        top: RUN,
         directory: NM_PROFILES,
         name: format!("{PROFILE}{}.nmconnection", netdev.ifname),
         mode: 0o600,
         text,
     }];
     files.extend(netdev.ifindex.filter(|_| clients.any()).map(|index| File {
+        top: RUN,
         directory: NM_DEVICES,
         name: index.to_string(),
         mode: 0o644,
@@ -150,6 +152,7 @@ pub(super) fn networkd_bond(
     clients: &Clients<'_>,
 ) -> [File; 2] {
     let file = |kind: &str, text: String| File {
+        top: RUN,
         directory: NETWORKD,
         name: format!("{PROFILE}{name}.{kind}"),
         mode: 0o644,
@@ -246,6 +249,7 @@ pub(super) fn networkd_profile(interface: &Owned<'_>) -> Option<File> {
     }
     text.push_str(&format!("\n[IPoIB]\nMode={}\n", interface.mode()));
     Some(File {
+        top: RUN,
         directory: NETWORKD,
         name: format!("{PROFILE}{name}.network"),
         mode: 0o644,

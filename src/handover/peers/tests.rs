@@ -14,7 +14,10 @@ fn reserved(cmdline: &str) -> Vec<String> {
 
 fn body(file: &File) -> String {
     let text = file.text.strip_prefix(HEAD).unwrap();
-    format!("{}/{} {:o}\n{text}", file.directory, file.name, file.mode)
+    format!(
+        "{}/{}/{} {:o}\n{text}",
+        file.top, file.directory, file.name, file.mode
+    )
 }
 
 /// The files for a machine whose tree is `tests/sys/TREES`, merged in this order.
@@ -55,23 +58,23 @@ fn every_infiniband_interface_is_reserved_except_those_left_to_others() {
     assert_eq!(
         reserved("ip=10.0.0.1:::255.255.255.0::ib0:none"),
         [
-            "NetworkManager/conf.d/90-ibboot.conf 644\n\
+            "/run/NetworkManager/conf.d/90-ibboot.conf 644\n\
                  [device-ibboot]\nmatch-device=type:infiniband\nmanaged=0\n",
-            "systemd/network/00-ibboot.network 644\n\
+            "/etc/systemd/network/00-ibboot.network 644\n\
                  [Match]\nType=infiniband\n\n[Link]\nUnmanaged=yes\n",
-            "udev/rules.d/92-ibboot.rules 644\n\
+            "/run/udev/rules.d/92-ibboot.rules 644\n\
                  SUBSYSTEM==\"net\", ATTR{type}==\"32\", ACTION==\"add|change|move\", RUN{builtin}=\"path_id\"\n"
         ]
     );
     assert_eq!(
         reserved("ip=10.0.0.1:::255.255.255.0::ib0:none ip=ib1:link-local ip=ib2:link-local"),
         [
-            "NetworkManager/conf.d/90-ibboot.conf 644\n\
+            "/run/NetworkManager/conf.d/90-ibboot.conf 644\n\
                  [device-ibboot]\nmatch-device=type:infiniband;except:interface-name:=ib1;\
                  except:interface-name:=ib2\nmanaged=0\n",
-            "systemd/network/00-ibboot.network 644\n\
+            "/etc/systemd/network/00-ibboot.network 644\n\
                  [Match]\nType=infiniband\nName=!ib1 ib2\n\n[Link]\nUnmanaged=yes\n",
-            "udev/rules.d/92-ibboot.rules 644\n\
+            "/run/udev/rules.d/92-ibboot.rules 644\n\
                  SUBSYSTEM==\"net\", ATTR{type}==\"32\", NAME!=\"ib1|ib2\", KERNEL!=\"ib1|ib2\", \
                  ACTION==\"add|change|move\", RUN{builtin}=\"path_id\"\n"
         ]
@@ -156,9 +159,9 @@ fn reserved_interfaces_are_set_up_and_those_that_others_address_are_not_reserved
 fn a_verified_interface_stays_as_it_is() {
     let cmdline = "ip=10.0.0.1:::255.255.255.0::ib0:none rd.ib.mode=connected";
     let kept = [
-        "NetworkManager/conf.d/90-ibboot.conf 644\n[device-ibboot]\n\
+        "/run/NetworkManager/conf.d/90-ibboot.conf 644\n[device-ibboot]\n\
              match-device=mac:80:00:00:48:fe:80:00:00:00:00:00:00:b8:59:9f:03:00:fc:1a:2c\nmanaged=0\n",
-        "systemd/network/00-ibboot.network 644\n[Match]\n\
+        "/run/systemd/network/00-ibboot.network 644\n[Match]\n\
              MACAddress=80:00:00:48:fe:80:00:00:00:00:00:00:b8:59:9f:03:00:fc:1a:2c\n\n\
              [Link]\nUnmanaged=yes\n",
     ];
@@ -177,10 +180,10 @@ fn a_profile_has_the_settings_of_the_interface() {
                        rd.ib.mode=connected rd.ib.mtu=max";
     let files = handed(&format!("{cmdline} rd.ib.handover=nm"), &MACHINE, |_| ());
     assert_eq!(files.len(), 2);
-    assert!(files[0].starts_with("systemd/network/00-ibboot.network 644\n"));
+    assert!(files[0].starts_with("/run/systemd/network/00-ibboot.network 644\n"));
     assert_eq!(
         files[1],
-        "NetworkManager/system-connections/10-ibboot-ib0.nmconnection 600\n\
+        "/run/NetworkManager/system-connections/10-ibboot-ib0.nmconnection 600\n\
              [connection]\nid=10-ibboot-ib0\ntype=infiniband\ninterface-name=ib0\n\
              autoconnect-priority=100\n\n\
              [infiniband]\ntransport-mode=connected\nmtu=65520\n\n\
@@ -193,10 +196,10 @@ fn a_profile_has_the_settings_of_the_interface() {
         |_| (),
     );
     assert_eq!(files.len(), 2);
-    assert!(files[0].starts_with("NetworkManager/conf.d/90-ibboot.conf 644\n"));
+    assert!(files[0].starts_with("/run/NetworkManager/conf.d/90-ibboot.conf 644\n"));
     assert_eq!(
         files[1],
-        "systemd/network/10-ibboot-ib0.network 644\n\
+        "/run/systemd/network/10-ibboot-ib0.network 644\n\
              [Match]\nType=infiniband\nName=ib0\n\n[Link]\nMTUBytes=65520\n\n\
              [Network]\nKeepConfiguration=yes\nAddress=10.0.0.1/24\nAddress=fd00::1/64\n\
              Gateway=10.0.0.254\n\n[IPoIB]\nMode=connected\n"
@@ -339,28 +342,29 @@ fn a_bond_is_matched_by_name_and_its_slaves_with_it() {
     assert_eq!(
         reserved(BOND),
         [
-            "NetworkManager/conf.d/90-ibboot.conf 644\n[device-ibboot]\n\
+            "/run/NetworkManager/conf.d/90-ibboot.conf 644\n[device-ibboot]\n\
                  match-device=type:infiniband;interface-name:=bond0\nmanaged=0\n",
-            "systemd/network/00-ibboot.network 644\n\
+            "/etc/systemd/network/00-ibboot.network 644\n\
                  [Match]\nType=infiniband\n\n[Link]\nUnmanaged=yes\n",
-            "systemd/network/00-ibboot-bond0.network 644\n\
+            "/etc/systemd/network/00-ibboot-bond0.network 644\n\
                  [Match]\nName=bond0\n\n[Link]\nUnmanaged=yes\n",
-            "udev/rules.d/92-ibboot.rules 644\n\
-                 SUBSYSTEM==\"net\", ATTR{type}==\"32\", ACTION==\"add|change|move\", RUN{builtin}=\"path_id\"\n"
+            "/run/udev/rules.d/92-ibboot.rules 644\n\
+                 SUBSYSTEM==\"net\", ATTR{type}==\"32\", ACTION==\"add|change|move\", RUN{builtin}=\"path_id\"\n\
+                 SUBSYSTEM==\"net\", KERNEL==\"bond0\", ACTION==\"add|change|move\", RUN{builtin}=\"path_id\"\n"
         ]
     );
     assert_eq!(
         handed(BOND, &BONDED, bonded),
         [
-            "NetworkManager/conf.d/90-ibboot.conf 644\n[device-ibboot]\n\
+            "/run/NetworkManager/conf.d/90-ibboot.conf 644\n[device-ibboot]\n\
                  match-device=mac:80:00:00:48:fe:80:00:00:00:00:00:00:b8:59:9f:03:00:fc:1a:2c;\
                  mac:80:00:00:49:fe:80:00:00:00:00:00:00:b8:59:9f:03:00:fc:1a:2d;\
                  interface-name:=bond0\nmanaged=0\n",
-            "systemd/network/00-ibboot.network 644\n[Match]\n\
+            "/run/systemd/network/00-ibboot.network 644\n[Match]\n\
                  MACAddress=80:00:00:48:fe:80:00:00:00:00:00:00:b8:59:9f:03:00:fc:1a:2c\n\
                  MACAddress=80:00:00:49:fe:80:00:00:00:00:00:00:b8:59:9f:03:00:fc:1a:2d\n\n\
                  [Link]\nUnmanaged=yes\n",
-            "systemd/network/00-ibboot-bond0.network 644\n\
+            "/run/systemd/network/00-ibboot-bond0.network 644\n\
                  [Match]\nName=bond0\n\n[Link]\nUnmanaged=yes\n"
         ]
     );
@@ -372,15 +376,15 @@ fn a_bond_has_a_profile_and_each_of_its_interfaces_one() {
     assert_eq!(
         files[2..],
         [
-            "NetworkManager/system-connections/10-ibboot-ib0.nmconnection 600\n\
+            "/run/NetworkManager/system-connections/10-ibboot-ib0.nmconnection 600\n\
                  [connection]\nid=10-ibboot-ib0\ntype=infiniband\ninterface-name=ib0\n\
                  autoconnect-priority=100\nmaster=bond0\nslave-type=bond\n\n\
                  [infiniband]\ntransport-mode=datagram\n",
-            "NetworkManager/system-connections/10-ibboot-ib1.nmconnection 600\n\
+            "/run/NetworkManager/system-connections/10-ibboot-ib1.nmconnection 600\n\
                  [connection]\nid=10-ibboot-ib1\ntype=infiniband\ninterface-name=ib1\n\
                  autoconnect-priority=100\nmaster=bond0\nslave-type=bond\n\n\
                  [infiniband]\ntransport-mode=datagram\n",
-            "NetworkManager/system-connections/10-ibboot-bond0.nmconnection 600\n\
+            "/run/NetworkManager/system-connections/10-ibboot-bond0.nmconnection 600\n\
                  [connection]\nid=10-ibboot-bond0\ntype=bond\ninterface-name=bond0\n\
                  autoconnect-priority=100\nautoconnect-slaves=1\n\n\
                  [bond]\nmode=active-backup\nmiimon=50\narp_ip_target=10.0.0.2,10.0.0.3\n\n\
@@ -391,13 +395,13 @@ fn a_bond_has_a_profile_and_each_of_its_interfaces_one() {
     assert_eq!(
         files[1..],
         [
-            "systemd/network/10-ibboot-ib0.network 644\n[Match]\nType=infiniband\nName=ib0\n\n\
+            "/run/systemd/network/10-ibboot-ib0.network 644\n[Match]\nType=infiniband\nName=ib0\n\n\
                  [Network]\nBond=bond0\n\n[IPoIB]\nMode=datagram\n",
-            "systemd/network/10-ibboot-ib1.network 644\n[Match]\nType=infiniband\nName=ib1\n\n\
+            "/run/systemd/network/10-ibboot-ib1.network 644\n[Match]\nType=infiniband\nName=ib1\n\n\
                  [Network]\nBond=bond0\n\n[IPoIB]\nMode=datagram\n",
-            "systemd/network/10-ibboot-bond0.netdev 644\n[NetDev]\nName=bond0\nKind=bond\n\n\
+            "/run/systemd/network/10-ibboot-bond0.netdev 644\n[NetDev]\nName=bond0\nKind=bond\n\n\
                  [Bond]\nMode=active-backup\nMIIMonitorSec=50ms\n",
-            "systemd/network/10-ibboot-bond0.network 644\n[Match]\nName=bond0\n\n\
+            "/run/systemd/network/10-ibboot-bond0.network 644\n[Match]\nName=bond0\n\n\
                  [Network]\nKeepConfiguration=yes\nAddress=10.0.0.1/24\n"
         ]
     );
