@@ -27,6 +27,8 @@ pub struct Tried {
     pub(super) not_up: BTreeMap<String, String>,
     /// Links that the kernel says are there while no look has shown them yet.
     pub(super) unseen: BTreeSet<String>,
+    /// The host name that was set.
+    pub(super) host_name: Option<String>,
 }
 
 /// What a module that cannot be loaded means: its own check says why, and a software link that
@@ -69,10 +71,11 @@ impl Walk<'_> {
             }
         }
         let (expectation, plan) = (self.expectation.clone(), self.plan);
+        let machine = &self.machine;
         let mut expected = Expected::new(&plan.steps, &expectation, facts);
-        let mut ground = Ground::read(self.root, self.index, &expected, facts);
+        let mut ground = Ground::read(machine.root, machine.index, &expected, facts);
         let naming = &mut self.parts.naming;
-        naming.begin(self.root, self.plan, &mut ground.unnamed);
+        naming.begin(machine.root, self.plan, &mut ground.unnamed);
         self.grant(&mut expected, &mut ground).await;
         let done = &mut self.tried.done;
         done.record_right_port_types(&expected, facts, &ground);
@@ -117,8 +120,8 @@ impl Walk<'_> {
             speaker,
         };
         let mut means = Means {
-            root: self.root,
-            net: &self.net,
+            root: self.machine.root,
+            net: &self.machine.net,
             journal: &mut self.journal,
         };
         let granted = self.parts.leasing.step(site, &mut means).await;
@@ -133,7 +136,7 @@ impl Walk<'_> {
         let suggested = wish.suggested.mtu?;
         let is_open = netdev.carrier == Some(true) && netdev.mtu != Some(suggested);
         if is_open {
-            self.net.max_mtu(index).await
+            self.machine.net.max_mtu(index).await
         } else {
             None
         }

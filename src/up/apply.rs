@@ -18,7 +18,6 @@ use crate::dhcp::hardware::Hardware;
 use crate::error::{Error, Result};
 use crate::facts::{Facts, Touched};
 use crate::loader::{Answer, PortSet};
-use crate::rdma::netlink::Rdma;
 use crate::rdma::types::NetnsMode;
 use crate::wish::bond::MODE;
 
@@ -79,7 +78,7 @@ impl Walk<'_> {
                 // Never here: `writes::request` has a request for each, which is begun above.
                 What::PortTypes(_) | What::RoceMode { .. } => Applied::Same,
                 What::AwaitName => {
-                    let is_working = self.root.exists(UDEV_DATA);
+                    let is_working = self.machine.root.exists(UDEV_DATA);
                     let naming = &mut self.parts.naming;
                     naming.wait(&change.object, change.index, is_working).into()
                 }
@@ -94,7 +93,7 @@ impl Walk<'_> {
             match applied {
                 Applied::Changed => {
                     is_changed = true;
-                    self.memory.touch(touched(&change.what));
+                    self.sight.touch(touched(&change.what));
                     if is_of_address(&change.what) {
                         addressed.insert(change.index);
                     }
@@ -132,7 +131,7 @@ impl Walk<'_> {
                 _ => false,
             };
             if is_changed || is_failed {
-                self.memory.touch(touched(&change.what));
+                self.sight.touch(touched(&change.what));
                 is_any_changed = true;
             }
         }
@@ -147,7 +146,7 @@ impl Walk<'_> {
     ) -> Applied {
         let (name, index) = (&change.object, change.index);
         self.tried.done.record(change);
-        let set = setting.apply(name, index, &self.net).await;
+        let set = setting.apply(name, index, &self.machine.net).await;
         if let (Ok(()), Setting::AddRoute(route, _), Need::Suggested(by)) =
             (&set, setting, change.need)
         {
@@ -224,7 +223,7 @@ impl Walk<'_> {
 
     /// True if the mode was set. A refusal is logged once; another network namespace may end.
     fn set_netns_mode(&mut self, change: &Change, mode: NetnsMode) -> bool {
-        let Some(rdma) = &self.rdma else {
+        let Some(rdma) = &self.machine.rdma else {
             return false;
         };
         let Err(error) = rdma.set_netns_mode(mode) else {
@@ -240,10 +239,8 @@ impl Walk<'_> {
     /// Adds a software link. True if the next look may show it.
     fn add_link(&mut self, name: &str, kind: LinkKind, netdev: &str, facts: &Facts) -> bool {
         // ib_core may have come with the module just now.
-        if self.rdma.is_none() {
-            self.rdma = Rdma::open().ok();
-        }
-        let Some(rdma) = &self.rdma else {
+        self.machine.open_rdma();
+        let Some(rdma) = &self.machine.rdma else {
             return false;
         };
         let Err(error) = rdma.new_link(name, kind, netdev) else {
@@ -282,7 +279,7 @@ impl Walk<'_> {
     /// Probes the address by ARP, once. Held: another host is known to have the address.
     fn claim(&mut self, change: &Change, address: Ipv4Addr) -> Applied {
         let name = &change.object;
-        let hardware = Hardware::of(self.root, name, Some(change.index));
+        let hardware = Hardware::of(self.machine.root, name, Some(change.index));
         match hardware.and_then(|hardware| self.parts.claims.claim(&hardware, address)) {
             Ok(true) => Applied::Same,
             Ok(false) => Applied::Held,
@@ -310,7 +307,10 @@ impl Walk<'_> {
         if self.journal.is_first_time(name, &taken) {
             self.journal.tell_once(name, &error);
         }
-        let gone = self.net.delete_address(change.index, address.address, None);
+        let gone = self
+            .machine
+            .net
+            .delete_address(change.index, address.address, None);
         if let Err(why) = gone.await {
             let what = format!("address {address} cannot be removed");
             self.journal

@@ -21,6 +21,7 @@ mod information;
 mod journal;
 mod leasing;
 mod log;
+mod machine;
 mod modules;
 mod naming;
 mod outcome;
@@ -32,6 +33,7 @@ mod progress;
 mod rejoin;
 mod renaming;
 mod servers;
+mod sight;
 mod speaker;
 mod step;
 pub use dry_run::Next;
@@ -47,16 +49,14 @@ mod writes;
 
 use std::time::Duration;
 
-use ages::Ages;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::Instant;
 
 use crate::error::{Error, Kind, Result};
-use crate::facts::{Facts, Function, Memory, Readers, Touched};
+use crate::facts::{Facts, Function, Readers, Touched};
 use crate::handover::{Outcome, Phase};
-use crate::loader::{Loader, Request, Write};
+use crate::loader::{Request, Write};
 use crate::plan::Plan;
-use crate::rdma::netlink::Rdma;
 use crate::rdma::types::PortState;
 use crate::request::in_initramfs;
 use crate::system::alarm::Alarm;
@@ -69,8 +69,10 @@ use crate::verify::verify;
 use crate::wish::expectation::{Expectation, Require};
 
 use journal::Journal;
+use machine::Machine;
 use outcome::{Files, Source};
 use part::{Parts, Verdict, Wake};
+use sight::Sight;
 use step::{Situation, Step};
 use voice::Underway;
 
@@ -82,26 +84,16 @@ const HOST_NAME: Duration = Duration::from_secs(2);
 
 /// What `up` knows while it runs.
 struct Walk<'a> {
-    root: &'a Root,
     plan: &'a Plan,
-    index: &'a Index,
-    loader: &'a Loader,
     expectation: Expectation,
-    readers: Option<Readers>,
-    memory: Memory,
-    /// The start of the last look at everything.
-    looked: Instant,
-    rdma: Option<Rdma>,
-    net: Net,
-    ages: Ages,
+    machine: Machine<'a>,
+    sight: Sight,
     tried: act::Tried,
     families: families::Families,
     parts: Parts<'a>,
     journal: Journal,
     files: Files,
     began: Instant,
-    /// The host name that was set.
-    host_name: Option<String>,
 }
 
 /// How `up` ended.
@@ -210,22 +202,21 @@ impl<'a> Walk<'a> {
         let failures = refusals.chain(plan.complaints.iter().cloned());
         let is_boot = in_initramfs(root);
         Ok(Walk {
-            root,
             plan,
-            index,
-            loader: begun.modules.loader(),
             // The root file system is mounted after the walk, over what the walk brought up.
             expectation: Expectation {
                 root: None,
                 ..plan.expectation.clone()
             },
-            readers: begun.readers,
-            memory: Memory::default(),
-            looked: Instant::now(),
-            rdma: None,
-            net: Net::open()?,
+            machine: Machine {
+                root,
+                index,
+                loader: begun.modules.loader(),
+                net: Net::open()?,
+                rdma: None,
+            },
+            sight: Sight::new(begun.readers),
             tried: act::Tried::default(),
-            ages: Ages::default(),
             families: families::Families::default(),
             parts: Parts {
                 probing: probing::Probing::new(begun.modules.loader()),
@@ -242,7 +233,6 @@ impl<'a> Walk<'a> {
             journal: Journal::new(failures.collect()),
             files,
             began: begun.began,
-            host_name: None,
         })
     }
 
@@ -250,7 +240,7 @@ impl<'a> Walk<'a> {
         let mut alarms = Alarms::new(self.began + self.plan.timeout)?;
         let mut situation = Situation {
             needs_every_port: self.expectation.require == Require::All,
-            lingers: in_initramfs(self.root),
+            lingers: in_initramfs(self.machine.root),
             ..Situation::default()
         };
         loop {
@@ -305,7 +295,7 @@ impl<'a> Walk<'a> {
     fn underway(&self, facts: &Facts) -> Underway {
         if self.parts.naming.is_waiting() {
             Underway::Names
-        } else if self.is_loading(facts) || naming::is_udev_to_come(self.root) {
+        } else if self.is_loading(facts) || naming::is_udev_to_come(self.machine.root) {
             Underway::Drivers
         } else {
             Underway::Nothing
@@ -326,8 +316,7 @@ impl<'a> Walk<'a> {
 
     /// Waits until there is a reason to look again. True if that is SIGTERM.
     async fn wait(&mut self, alarms: &mut Alarms) -> bool {
-        let is_silent = self.readers.as_ref().is_some_and(Readers::is_any_silent);
-        let safety = self.looked + self.parts.watch.interval(is_silent);
+        let safety = self.sight.looked() + self.parts.watch.interval(self.sight.is_any_silent());
         let soon = self.families.due().map_or(safety, |due| due.min(safety));
         let line = self
             .journal
@@ -340,7 +329,7 @@ impl<'a> Walk<'a> {
             let next = self.parts.next(alarms.deadline.min(soon));
             tokio::select! {
                 wake = self.parts.changed() => if wake == Wake::Wait { continue },
-                () = self.net.changed() => {}
+                () = self.machine.net.changed() => {}
                 () = alarms.alarm.rings(next) => {}
                 _ = alarms.terminate.recv() => {
                     ::log::info!("stopped by SIGTERM");
@@ -349,7 +338,7 @@ impl<'a> Walk<'a> {
             }
             // An event may be lost.
             if Instant::now() >= safety {
-                self.memory.touch(Touched::Lists);
+                self.sight.touch(Touched::Lists);
             }
             return false;
         }
@@ -357,7 +346,7 @@ impl<'a> Walk<'a> {
 
     async fn tell(&mut self, outcome: Outcome, facts: &Facts, report: &Report) -> Result<()> {
         let source = Source {
-            root: self.root,
+            root: self.machine.root,
             plan: self.plan,
             expectation: &self.expectation,
             facts,
@@ -367,14 +356,15 @@ impl<'a> Walk<'a> {
             is_loading: self.is_loading(facts),
             is_writing: self.parts.writes.is_any_short(),
         };
-        if let Some(readers) = &self.readers {
+        if let Some(readers) = self.sight.readers() {
             readers.give_up();
         }
         let host_name = contract::host_name(&source);
-        if host_name.is_some() && host_name != self.host_name {
-            self.host_name.clone_from(&host_name);
+        if host_name.is_some() && host_name != self.tried.host_name {
+            self.tried.host_name.clone_from(&host_name);
             if let Some(name) = host_name
                 && let Err(error) = self
+                    .machine
                     .loader
                     .do_within(HOST_NAME, Request::Write(Write::HostName(name)))
                     .await
@@ -415,7 +405,7 @@ impl<'a> Walk<'a> {
     /// One look, and what follows from it.
     async fn round(&mut self) -> (Facts, Report) {
         for loaded in self.parts.modules.ended() {
-            self.memory.touch(Touched::Lists);
+            self.sight.touch(Touched::Lists);
             self.loaded(loaded);
         }
         let written = self.parts.writes.ended();
@@ -437,37 +427,22 @@ impl<'a> Walk<'a> {
             report = verify(&self.expectation, &facts);
         }
         self.parts.judged(Verdict {
-            root: self.root,
-            rdma: self.rdma.as_ref(),
+            root: self.machine.root,
+            rdma: self.machine.rdma.as_ref(),
             facts: &facts,
             report: &report,
         });
         let due = self.parts.administrators.rejoins(Instant::now());
-        rejoin::rejoin(&due, &self.net, &facts).await;
+        rejoin::rejoin(&due, &self.machine.net, &facts).await;
         self.note(&facts, &report);
         (facts, report)
     }
 
     fn look(&mut self) -> Facts {
-        if self.rdma.is_none() {
-            // EPROTONOSUPPORT until ib_core is loaded.
-            self.rdma = Rdma::open().ok();
-        }
-        let facts = self.gather();
-        self.parts.follow(&facts, self.readers.as_ref());
-        facts
-    }
-
-    fn gather(&mut self) -> Facts {
-        let names = self.expectation.module_names();
-        let depth = self.expectation.depth();
-        self.memory.touch(self.parts.watch.touched());
-        if self.memory.is_touched() {
-            self.looked = Instant::now();
-        }
-        let (readers, memory) = (self.readers.as_ref(), &mut self.memory);
-        let mut facts = Facts::gather_again(self.root, readers, memory, &names, depth);
-        self.ages.add(&mut facts);
+        self.machine.open_rdma();
+        self.sight.touch(self.parts.watch.touched());
+        let facts = self.sight.look(self.machine.root, &self.expectation);
+        self.parts.follow(&facts, self.sight.readers());
         facts
     }
 
