@@ -196,7 +196,7 @@ pub fn guide(id: Id) -> Guide {
         },
         Id::PortSa => Guide {
             detail: "Only with check --sm, and on InfiniBand. The limit is 3 s. Without --sm ibboot check \
-                     asks the subnet administrator only if an interface has no carrier: a subnet works for a \
+                     queries the subnet administrator only if an interface has no carrier: a subnet works for a \
                      while without its manager, and thousands of nodes would send queries at every check. \
                      Run ibboot check --sm on a few nodes.",
             ..LEFT
@@ -283,7 +283,7 @@ pub fn guide(id: Id) -> Guide {
             ..NONE
         },
         Id::IpoibCarrier => Guide {
-            detail: "The interface must join its broadcast group. After 2 s without carrier ibboot asks the \
+            detail: "The interface must join its broadcast group. After 2 s without carrier ibboot queries the \
                      subnet administrator through /dev/infiniband/umad* (module ib_umad), and the message \
                      names the cause. If the subnet administrator answers and has the group, the kernel \
                      tries again after up to 16 s.",
@@ -422,8 +422,8 @@ pub fn guide(id: Id) -> Guide {
         },
         Id::ServerRdma => Guide {
             detail: "The servers are those of rd.ib.probe=, by default the server of a root file system over \
-                     RDMA. If a port is given, the server must listen on this port. ibboot asks after the \
-                     links that the boot needs are verified. rping tests the path without that port: start \
+                     RDMA. If a port is given, the server must listen on this port. ibboot sends the request after \
+                     the links that the boot needs are verified. rping tests the path without that port: start \
                      rping -s on the server first.",
             causes: &[
                 "The server does not listen over RDMA: rdma_cm, or the RDMA port of NFS, iSER or NVMe, is missing.",
