@@ -190,8 +190,9 @@ pub(super) const GROUP: Group = Group {
             default: "continue; for a network root, dracut then waits for the root file system and ends in its own \
                       emergency shell",
             help: "The action if required ports are not verified at the deadline. shell: dracut's emergency shell, \
-                   with the reason on the console. continue: the boot continues and the failure is reported. reboot: \
-                   the console shows the reason for ten seconds, then the node reboots.",
+                   with the reason on the console; with rd.shell=0 dracut stops the node instead (rd.emergency=). \
+                   continue: the boot continues and the failure is reported. reboot: the console shows the reason for \
+                   ten seconds, then the node reboots.",
             example: "rd.ib.onfail=continue",
             origin: Origin::Ibboot,
             effect: Effect::CarriedOut,
@@ -207,9 +208,9 @@ pub(super) const GROUP: Group = Group {
                    networkd: NetworkManager or systemd-networkd, which gets a profile with the mode, the MTU, the \
                    addresses and the gateway; the other one leaves the interfaces alone. none: ibboot configures \
                    neither of them.\n\n\
-                   The configuration is in files below /run until the next boot. In the initramfs both leave \
-                   the InfiniBand interfaces alone if the command line requests one of them, except an interface \
-                   whose ip= is left to them.",
+                   The configuration of the real root is in files below /run until the next boot. In the \
+                   initramfs both leave the InfiniBand interfaces alone if the command line requests one of \
+                   them, except an interface whose ip= is left to them.",
             example: "rd.ib.handover=nm",
             origin: Origin::Ibboot,
             effect: Effect::CarriedOut,
