@@ -90,16 +90,25 @@ fn nm_addresses(wish: &IpoibWish, clients: &Clients<'_>) -> String {
         for (number, address) in addresses.iter().enumerate() {
             text.push_str(&format!("address{}={address}\n", number.saturating_add(1)));
         }
-        let mut gateways = wish.gateways.iter();
-        if let Some(gateway) = gateways.find(|gateway| gateway.is_ipv6() == is_ipv6) {
+        // NetworkManager rejects a profile with a gateway beside no address (`verify` of
+        // nm-setting-ip-config.c).
+        let is_of_family = |gateway: &&IpAddr| gateway.is_ipv6() == is_ipv6;
+        let mut gateways = wish.gateways.iter().filter(is_of_family);
+        if !addresses.is_empty()
+            && let Some(gateway) = gateways.next()
+        {
             text.push_str(&format!("gateway={gateway}\n"));
         }
+        let anywhere = if is_ipv6 { "::/0" } else { "0.0.0.0/0" };
+        let others = gateways.map(|gateway| format!("{anywhere},{gateway}"));
         let routes = wish.routes.iter();
         let routes = routes.filter(|route| route.network.address.is_ipv6() == is_ipv6);
-        for (number, route) in routes.enumerate() {
+        let routes = routes.map(|route| {
             let hop = route.gateway.map(|hop| format!(",{hop}"));
-            let (number, hop) = (number.saturating_add(1), hop.unwrap_or_default());
-            text.push_str(&format!("route{number}={}{hop}\n", route.network));
+            format!("{}{}", route.network, hop.unwrap_or_default())
+        });
+        for (number, route) in routes.chain(others).enumerate() {
+            text.push_str(&format!("route{}={route}\n", number.saturating_add(1)));
         }
         match (is_ipv6, clients.v4, clients.v6) {
             (false, Some(v4), _) => {

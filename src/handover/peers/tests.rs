@@ -221,6 +221,26 @@ fn a_leased_address_is_requested_again() {
 }
 
 #[test]
+fn network_manager_gets_a_gateway_only_beside_an_address() {
+    for (cmdline, ends) in [
+        (
+            "ip=ib0:dhcp rd.route=0.0.0.0/0:10.0.0.9:ib0 rd.route=10.9.0.0/16:10.0.0.8:ib0",
+            "[ipv4]\nmethod=auto\nroute1=10.9.0.0/16,10.0.0.8\nroute2=0.0.0.0/0,10.0.0.9\n\n\
+             [ipv6]\nmethod=auto\n",
+        ),
+        (
+            "ip=10.0.0.1::10.0.0.254:24::ib0:none rd.route=0.0.0.0/0:10.0.0.9:ib0 \
+             rd.route=[::]/0:[fe80::1]:ib0",
+            "[ipv4]\nmethod=manual\naddress1=10.0.0.1/24\ngateway=10.0.0.254\n\
+             route1=0.0.0.0/0,10.0.0.9\n\n[ipv6]\nmethod=auto\nroute1=::/0,fe80::1\n",
+        ),
+    ] {
+        let files = handed(&format!("{cmdline} rd.ib.handover=nm"), &MACHINE, |_| ());
+        assert!(files[1].ends_with(ends), "{files:?}");
+    }
+}
+
+#[test]
 fn the_next_owner_sends_the_identifiers_that_the_server_knows() {
     let rfc4361 = "ff:00:00:00:07:00:02:00:00:02:c9:b8:59:9f:03:00:fc:1a:2c";
     let duid = "DUIDType=vendor\nDUIDRawData=00:00:02:c9:b8:59:9f:03:00:fc:1a:2c\n";
