@@ -7,7 +7,7 @@
 
 mod profiles;
 
-use kernel_cmdline::{Handover, HwAddr};
+use kernel_cmdline::{Guid, Handover, HwAddr};
 use profiles::{networkd_bond, networkd_profile, nm_bond, nm_profile};
 
 use crate::dhcp::{v4, v6};
@@ -258,6 +258,8 @@ struct Owned<'a> {
 struct Clients<'a> {
     v4: Option<&'a v4::progress::Progress>,
     v6: Option<&'a v6::progress::Progress>,
+    /// The port GUID of the interface; of a bond that of the interface which carries the traffic.
+    guid: Option<Guid>,
 }
 
 impl<'a> Clients<'a> {
@@ -270,6 +272,7 @@ impl<'a> Clients<'a> {
         Clients {
             v4: v4.find(|progress| progress.interface == interface),
             v6: v6.find(|progress| progress.interface == interface),
+            guid: facts.netdev(interface).and_then(Netdev::port_guid),
         }
     }
 }
