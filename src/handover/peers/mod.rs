@@ -49,6 +49,19 @@ const PROFILE: &str = "10-ibboot-";
 
 const HEAD: &str = "# Written by ibboot for this boot; see rd.ib.handover= in ibboot.cmdline(7).\n";
 
+/// The directories of the files for the initramfs, each with its top.
+pub const RESERVED: [(&str, &str); 4] = [
+    (RUN, NM_SETTINGS),
+    (RUN, UDEV),
+    (RUN, NETWORKD),
+    (ETC, NETWORKD),
+];
+
+/// Whether ibboot wrote a file with this text.
+pub fn is_ours(text: &str) -> bool {
+    text.starts_with(HEAD)
+}
+
 /// A file to write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct File {
