@@ -304,6 +304,19 @@ fn a_later_hook_may_take_the_request_of_an_earlier_one_back() {
 }
 
 #[test]
+fn the_network_manager_of_the_initramfs_ends_before_its_files_are_written() {
+    plays(
+        "cleanup, NetworkManager",
+        "mkdir -p /proc/sys/kernel; echo 6.1.0 > /proc/sys/kernel/osrelease
+        DRACUT_SYSTEMD=1; systemctl() { echo \"systemctl $*\"; }
+        cmdline rd.ib=1 rd.ib.handover=nm; source_hook cmdline; source_hook cleanup",
+        "systemctl stop ibboot.service\nsystemctl reset-failed ibboot.service\n\
+         systemctl --no-block stop ibboot-loader@*.service\n\
+         systemctl stop nm-initrd.service NetworkManager-initrd.service\n",
+    );
+}
+
+#[test]
 fn the_switch_to_the_real_root_waits_for_no_loader() {
     plays(
         "cleanup, systemd",
