@@ -16,6 +16,10 @@ if [ -n "$DRACUT_SYSTEMD" ]; then
     systemctl reset-failed ibboot.service 2> /dev/null
     # The loader ends with it. One that the kernel holds is not waited for.
     systemctl --no-block stop 'ibboot-loader@*.service'
+    # At its end NetworkManager replaces its states of all interfaces, also those of --hand-over. The
+    # interfaces stay as they are.
+    [ "$(getarg rd.ib.handover=)" != nm ] \
+        || systemctl stop nm-initrd.service NetworkManager-initrd.service 2> /dev/null
 elif [ -e /run/ibboot/up.pid ]; then
     read -r ibboot_pid < /run/ibboot/up.pid
     kill -TERM "$ibboot_pid" 2> /dev/null

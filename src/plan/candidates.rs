@@ -2,15 +2,16 @@
 //! PURE: which ports count where no argument names a port, and what `plan` warns of before a boot
 //! depends on it.
 
-use kernel_cmdline::{Handover, PortType};
+use kernel_cmdline::{Guid, Handover, PortType, Selector};
 
 use super::{Draft, Plan};
+use crate::dhcp::identity::{RequestedId, Sender};
 use crate::facts::{Facts, Function};
 use crate::rdma::types::LinkLayer;
 use crate::request::interfaces::InterfaceWish;
 use crate::system::modules::Found;
 use crate::wish::expectation::{Expectation, Require};
-use crate::wish::origin::Requested;
+use crate::wish::ipoib::IpoibWish;
 
 /// What a command line and a machine say about the link layer of the ports that count.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -189,21 +190,43 @@ impl Draft<'_> {
 
     /// The next owner of the lease must send the same client identifier.
     fn unknown_to_networkd(&self) -> Option<String> {
-        let handover = self.request.handover.as_ref();
-        let lost = |interface: &&Requested<InterfaceWish>| {
-            let dhcp = interface.value.ipoib.dhcp.as_ref();
-            dhcp.is_some_and(|dhcp| !dhcp.client_id.fits_networkd())
-        };
-        let found = self.request.interfaces.iter().find(lost)?;
-        handover
-            .is_some_and(|to| to.value == Handover::Networkd)
-            .then(|| {
-                format!(
-                    "rd.ib.handover=networkd: systemd-networkd cannot send the client identifier of {}, so the server may \
-                     grant another address; use rd.ib.handover=auto or rd.ib.dhcp.client-id={}:guid",
-                    found.value.name, found.value.name
-                )
-            })
+        let request = self.request;
+        let handover = request.handover.as_ref();
+        handover.filter(|to| to.value == Handover::Networkd)?;
+        let interfaces = request.interfaces.iter().map(|interface| &interface.value);
+        let interfaces = interfaces.map(|interface| {
+            let sender = Sender::Interface(self.guid(&interface.port));
+            (&interface.name, &interface.ipoib, sender)
+        });
+        let bonds = request.bonds.iter().map(|bond| &bond.value);
+        let bonds = bonds.map(|bond| (&bond.name, &bond.ipoib, Sender::Bond));
+        interfaces.chain(bonds).find_map(|(name, ipoib, sender)| {
+            let id = lost_to_networkd(ipoib, sender)?;
+            let problem = match id.is_guid() {
+                true => format!("sends only the port GUID that {name} has then"),
+                false => format!("cannot send the client identifier of {name}"),
+            };
+            // For a bond networkd cannot send the GUID of this boot either.
+            let instead = match (sender, id) {
+                (Sender::Bond, _) => String::new(),
+                (_, RequestedId::Bytes(_)) => format!(
+                    " or rd.ib.dhcp.client-id={name}:guid in place of rd.net.dhcp.client-id="
+                ),
+                _ => format!(" or rd.ib.dhcp.client-id={name}:guid"),
+            };
+            Some(format!(
+                "rd.ib.handover=networkd: systemd-networkd {problem}, so the server may grant another address; use \
+                 rd.ib.handover=auto{instead}"
+            ))
+        })
+    }
+
+    /// The port GUID that a selector names or the interface of this name has here.
+    fn guid(&self, port: &str) -> Option<Guid> {
+        match Selector::parse(port)? {
+            Selector::Guid(address) => address.guid(),
+            _ => self.inventory.facts.netdev(port)?.port_guid(),
+        }
     }
 
     /// Plans the drivers of HCAs that the image lacks, if it has the driver of no HCA: the
@@ -215,6 +238,14 @@ impl Draft<'_> {
             self.load(&name, requested.as_ref());
         }
     }
+}
+
+/// The client identifier that systemd-networkd cannot send in one of the families.
+fn lost_to_networkd(ipoib: &IpoibWish, sender: Sender) -> Option<&RequestedId> {
+    let four = ipoib.dhcp.as_ref().map(|dhcp| &dhcp.client_id);
+    let six = ipoib.dhcp6.as_ref().map(|dhcp6| &dhcp6.client_id);
+    four.filter(|id| !id.fits_networkd(sender))
+        .or(six.filter(|id| !id.fits_networkd6()))
 }
 
 #[cfg(test)]

@@ -2,6 +2,8 @@
 //! Writes the files that tell the network programs of the initramfs, and later those of the real
 //! root, which interfaces belong to ibboot.
 
+use std::path::Path;
+
 use kernel_cmdline::Handover;
 
 use crate::check;
@@ -17,23 +19,35 @@ use crate::{plan, verify};
 
 /// `up --reserve`: makes the network programs of the initramfs leave our interfaces alone. Holds
 /// netroot first, so that nothing is mounted over our interfaces even if the other files cannot be
-/// written.
+/// written. Replaces everything that an earlier run wrote: a later hook may have changed the command
+/// line.
 pub fn reserve(request: &Request) -> Result<()> {
-    if plan::holds_netroot(request) {
-        Directory::open()?.write(handover::HOLD, b"")?;
+    let directory = Directory::open()?;
+    match plan::holds_netroot(request) {
+        true => directory.write(handover::HOLD, b"")?,
+        false => directory.remove(handover::HOLD)?,
     }
+    take_back()?;
     peers::reserve(request)
         .iter()
         .try_for_each(handover::write_for)?;
     Ok(())
 }
 
+/// Removes the files of earlier runs. Creates no directory of a program that is not here.
+fn take_back() -> Result<()> {
+    for (top, directory) in peers::RESERVED {
+        if Path::new(top).join(directory).exists() {
+            Directory::below(top, directory)?.remove_if(peers::is_ours)?;
+        }
+    }
+    Ok(())
+}
+
 /// `up --hand-over`: removes the files for the network programs of the initramfs, and writes those
 /// for the programs of the real root.
 pub fn hand_over(root: &Root, request: &Request) -> Result<()> {
-    for file in peers::reserve(request) {
-        Directory::below(file.top, file.directory)?.remove(&file.name)?;
-    }
+    take_back()?;
     let Some(mut basis) = check::basis(root)? else {
         return Ok(());
     };

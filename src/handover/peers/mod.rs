@@ -7,7 +7,7 @@
 
 mod profiles;
 
-use kernel_cmdline::{Handover, HwAddr};
+use kernel_cmdline::{Guid, Handover, HwAddr};
 use profiles::{networkd_bond, networkd_profile, nm_bond, nm_profile};
 
 use crate::dhcp::{v4, v6};
@@ -48,6 +48,19 @@ const LEGACY_HANDS_OFF: &str = "92-ibboot.rules";
 const PROFILE: &str = "10-ibboot-";
 
 const HEAD: &str = "# Written by ibboot for this boot; see rd.ib.handover= in ibboot.cmdline(7).\n";
+
+/// The directories of the files for the initramfs, each with its top.
+pub const RESERVED: [(&str, &str); 4] = [
+    (RUN, NM_SETTINGS),
+    (RUN, UDEV),
+    (RUN, NETWORKD),
+    (ETC, NETWORKD),
+];
+
+/// Whether ibboot wrote a file with this text.
+pub fn is_ours(text: &str) -> bool {
+    text.starts_with(HEAD)
+}
 
 /// A file to write.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -258,6 +271,8 @@ struct Owned<'a> {
 struct Clients<'a> {
     v4: Option<&'a v4::progress::Progress>,
     v6: Option<&'a v6::progress::Progress>,
+    /// The port GUID of the interface; of a bond that of the interface which carries the traffic.
+    guid: Option<Guid>,
 }
 
 impl<'a> Clients<'a> {
@@ -270,6 +285,7 @@ impl<'a> Clients<'a> {
         Clients {
             v4: v4.find(|progress| progress.interface == interface),
             v6: v6.find(|progress| progress.interface == interface),
+            guid: facts.netdev(interface).and_then(Netdev::port_guid),
         }
     }
 }

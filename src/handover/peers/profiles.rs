@@ -3,6 +3,8 @@
 
 use std::net::IpAddr;
 
+use kernel_cmdline::Guid;
+
 use crate::dhcp::identity::{self, Form, form};
 use crate::facts::Netdev;
 use crate::handover::peers::{
@@ -81,7 +83,11 @@ fn nm_addresses(wish: &IpoibWish, clients: &Clients<'_>) -> String {
     let mut text = String::new();
     for (section, is_ipv6, otherwise) in [("ipv4", false, "disabled"), ("ipv6", true, "auto")] {
         let addresses = of_family(&wish.addresses, is_ipv6);
-        let method = match (wish.dhcp.is_some() && !is_ipv6, addresses.is_empty()) {
+        let is_asked = match is_ipv6 {
+            true => wish.kernel_autoconf() == Some(ipoib::Autoconf::Router),
+            false => wish.dhcp.is_some(),
+        };
+        let method = match (is_asked, addresses.is_empty()) {
             (true, _) => "auto",
             (false, true) => otherwise,
             (false, false) => "manual",
@@ -90,16 +96,25 @@ fn nm_addresses(wish: &IpoibWish, clients: &Clients<'_>) -> String {
         for (number, address) in addresses.iter().enumerate() {
             text.push_str(&format!("address{}={address}\n", number.saturating_add(1)));
         }
-        let mut gateways = wish.gateways.iter();
-        if let Some(gateway) = gateways.find(|gateway| gateway.is_ipv6() == is_ipv6) {
+        // NetworkManager rejects a profile with a gateway beside no address (`verify` of
+        // nm-setting-ip-config.c).
+        let is_of_family = |gateway: &&IpAddr| gateway.is_ipv6() == is_ipv6;
+        let mut gateways = wish.gateways.iter().filter(is_of_family);
+        if !addresses.is_empty()
+            && let Some(gateway) = gateways.next()
+        {
             text.push_str(&format!("gateway={gateway}\n"));
         }
+        let anywhere = if is_ipv6 { "::/0" } else { "0.0.0.0/0" };
+        let others = gateways.map(|gateway| format!("{anywhere},{gateway}"));
         let routes = wish.routes.iter();
         let routes = routes.filter(|route| route.network.address.is_ipv6() == is_ipv6);
-        for (number, route) in routes.enumerate() {
+        let routes = routes.map(|route| {
             let hop = route.gateway.map(|hop| format!(",{hop}"));
-            let (number, hop) = (number.saturating_add(1), hop.unwrap_or_default());
-            text.push_str(&format!("route{number}={}{hop}\n", route.network));
+            format!("{}{}", route.network, hop.unwrap_or_default())
+        });
+        for (number, route) in routes.chain(others).enumerate() {
+            text.push_str(&format!("route{}={route}\n", number.saturating_add(1)));
         }
         match (is_ipv6, clients.v4, clients.v6) {
             (false, Some(v4), _) => {
@@ -195,14 +210,14 @@ fn networkd_addresses(wish: &IpoibWish, clients: &Clients<'_>) -> String {
         }
     }
     if let Some(v4) = clients.v4
-        && let Some(identifier) = networkd_identifier(&unhex(&v4.client_id).unwrap_or_default())
+        && let client_id = unhex(&v4.client_id).unwrap_or_default()
+        && let Some(identifier) = networkd_identifier(&client_id, clients.guid)
     {
         text.push_str(&format!("\n[DHCPv4]\n{identifier}"));
     }
-    if let Some(v6) = clients.v6
-        && let Some(duid) = networkd_duid(&unhex(&v6.duid).unwrap_or_default())
-    {
-        let iaid = v6.iaid;
+    if let Some(v6) = clients.v6 {
+        let duid = networkd_duid(&unhex(&v6.duid).unwrap_or_default());
+        let (iaid, duid) = (v6.iaid, duid.unwrap_or_default());
         text.push_str(&format!(
             "\n[DHCPv6]\nWithoutRA=solicit\nIAID={iaid}\n{duid}"
         ));
@@ -211,10 +226,12 @@ fn networkd_addresses(wish: &IpoibWish, clients: &Clients<'_>) -> String {
 }
 
 /// The settings that make networkd send this client identifier over InfiniBand; none: networkd
-/// cannot send the identifier (systemd.network(5), `ClientIdentifier=`).
-fn networkd_identifier(client_id: &[u8]) -> Option<String> {
+/// cannot send the identifier (systemd.network(5), `ClientIdentifier=`). `own` is the port GUID of
+/// the interface, the only one that networkd sends.
+fn networkd_identifier(client_id: &[u8], own: Option<Guid>) -> Option<String> {
     match form(client_id) {
-        Form::Hardware => Some("ClientIdentifier=mac\n".to_owned()),
+        Form::Hardware(guid) if own != Some(guid) => None,
+        Form::Hardware(_) => Some("ClientIdentifier=mac\n".to_owned()),
         Form::Duid(iaid, duid) => Some(format!(
             "ClientIdentifier=duid\nIAID={iaid}\n{}",
             networkd_duid(duid)?

@@ -221,6 +221,26 @@ fn a_leased_address_is_requested_again() {
 }
 
 #[test]
+fn network_manager_gets_a_gateway_only_beside_an_address() {
+    for (cmdline, ends) in [
+        (
+            "ip=ib0:dhcp rd.route=0.0.0.0/0:10.0.0.9:ib0 rd.route=10.9.0.0/16:10.0.0.8:ib0",
+            "[ipv4]\nmethod=auto\nroute1=10.9.0.0/16,10.0.0.8\nroute2=0.0.0.0/0,10.0.0.9\n\n\
+             [ipv6]\nmethod=auto\n",
+        ),
+        (
+            "ip=10.0.0.1::10.0.0.254:24::ib0:none rd.route=0.0.0.0/0:10.0.0.9:ib0 \
+             rd.route=[::]/0:[fe80::1]:ib0",
+            "[ipv4]\nmethod=manual\naddress1=10.0.0.1/24\ngateway=10.0.0.254\n\
+             route1=0.0.0.0/0,10.0.0.9\n\n[ipv6]\nmethod=auto\nroute1=::/0,fe80::1\n",
+        ),
+    ] {
+        let files = handed(&format!("{cmdline} rd.ib.handover=nm"), &MACHINE, |_| ());
+        assert!(files[1].ends_with(ends), "{files:?}");
+    }
+}
+
+#[test]
 fn the_next_owner_sends_the_identifiers_that_the_server_knows() {
     let rfc4361 = "ff:00:00:00:07:00:02:00:00:02:c9:b8:59:9f:03:00:fc:1a:2c";
     let duid = "DUIDType=vendor\nDUIDRawData=00:00:02:c9:b8:59:9f:03:00:fc:1a:2c\n";
@@ -233,6 +253,8 @@ fn the_next_owner_sends_the_identifiers_that_the_server_knows() {
             "20:b8:59:9f:03:00:fc:1a:2c",
             "\n[DHCPv4]\nClientIdentifier=mac\n".to_owned(),
         ),
+        // The GUID of a card that is gone.
+        ("20:b8:59:9f:03:00:aa:aa:aa", String::new()),
         // networkd cannot send such an identifier: `ibboot plan` warns.
         ("01:02", String::new()),
     ] {
@@ -264,6 +286,55 @@ fn the_next_owner_sends_the_identifiers_that_the_server_knows() {
              [DHCPv6]\nWithoutRA=solicit\nIAID=7\n{duid}\n[IPoIB]\n"
         );
         assert!(files[1].contains(&sections), "{files:?}");
+    }
+}
+
+#[test]
+fn networkd_sends_the_duid_of_the_hardware_and_solicits_with_any_duid() {
+    for (duid, expected) in [
+        (
+            "00:03:00:20:b8:59:9f:03:00:fc:1a:2c",
+            "DUIDType=link-layer\nDUIDRawData=00:20:b8:59:9f:03:00:fc:1a:2c\n",
+        ),
+        ("00:05:aa", ""),
+    ] {
+        let granted = |facts: &mut Facts| {
+            facts.dhcp6.push(v6::progress::Progress {
+                interface: "ib0".to_owned(),
+                duid: duid.to_owned(),
+                iaid: 65535,
+                ..v6::progress::Progress::default()
+            });
+        };
+        let cmdline = "ip=ib0:dhcp6 ip=[fd00::1/64]::::h:ib0:none";
+        let networkd = format!("{cmdline} rd.ib.handover=networkd");
+        let files = handed(&networkd, &MACHINE, granted);
+        let section = format!("\n[DHCPv6]\nWithoutRA=solicit\nIAID=65535\n{expected}\n[IPoIB]\n");
+        assert!(files[1].contains(&section), "{files:?}");
+        let files = handed(&format!("{cmdline} rd.ib.handover=nm"), &MACHINE, granted);
+        let section = "\n[ipv6]\nmethod=auto\naddress1=fd00::1/64\n";
+        assert!(files[1].contains(section), "{files:?}");
+    }
+}
+
+#[test]
+fn networkd_sends_the_guid_of_a_bond_only_while_that_port_carries_its_traffic() {
+    for (guid, is_sent) in [
+        ("b8:59:9f:03:00:fc:1a:2c", true),
+        ("b8:59:9f:03:00:fc:1a:2d", false),
+    ] {
+        let granted = |facts: &mut Facts| {
+            facts.dhcp.push(v4::progress::Progress {
+                interface: "bond0".to_owned(),
+                client_id: format!("20:{guid}"),
+                ..v4::progress::Progress::default()
+            });
+        };
+        let cmdline = "bond=bond0:ib0,ib1 ip=bond0:dhcp rd.ib.handover=networkd";
+        let files = handed(cmdline, &BONDED, granted);
+        let network = files.last().unwrap();
+        assert!(network.contains("DHCP=ipv4\n"), "{network}");
+        assert_eq!(network.contains("ClientIdentifier=mac\n"), is_sent);
     }
 }
 
