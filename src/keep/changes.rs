@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use crate::changes::{Rival, Setting};
 use crate::dhcp::v4::Dhcp4Wish;
 use crate::dhcp::v4::lease::Lease;
-use crate::facts::{Netdev, rules};
+use crate::facts::{AddressState, Netdev, rules};
 use crate::inet::{Address, Route};
 use crate::wish::ipoib;
 use crate::wish::ipoib::IpoibWish;
@@ -59,6 +59,23 @@ pub fn may_carry(own: Address, routes: &[Route], servers: &Servers) -> bool {
 /// Whether a node with the address `own` reaches `server` over `route`.
 fn leads(route: &Route, server: IpAddr, own: Address) -> bool {
     !own.reaches(server) && route.network.reaches(server)
+}
+
+/// Whether a requested route still leads somewhere after its interface has lost the address `lost`:
+/// the interface has another address that reaches the next hop, such as a static one beside DHCP.
+/// The next hop may be link-local; the source of a packet to another network is not.
+pub fn outlives(route: &Route, lost: IpAddr, netdev: &Netdev) -> bool {
+    let others = netdev.addresses_in(AddressState::Usable);
+    let mut others = others.filter(|own| own.address != lost && !is_link_local(own.address));
+    let is_v6 = route.network.address.is_ipv6();
+    match route.gateway.filter(|hop| !is_link_local(*hop)) {
+        Some(hop) => others.any(|own| own.reaches(hop)),
+        None => others.any(|own| own.address.is_ipv6() == is_v6),
+    }
+}
+
+fn is_link_local(address: IpAddr) -> bool {
+    matches!(address, IpAddr::V6(address) if address.is_unicast_link_local())
 }
 
 /// The routes of `all` that the root file system depends on.
@@ -239,6 +256,50 @@ mod tests {
         assert!(may(&["10.0.0.2"], &[]) && may(&["10.9.0.2"], &default));
         assert!(!may(&["10.9.0.2"], &[]) && !may(&["fd00::2"], &default));
         assert!(may(&["10.9.0.2", "10.0.0.2"], &[]));
+    }
+
+    #[test]
+    fn a_requested_route_outlives_the_lease_if_another_address_reaches_its_next_hop() {
+        let netdev = |addresses: &[&str]| Netdev {
+            addresses: addresses
+                .iter()
+                .map(|address| address.parse::<Address>().unwrap().into())
+                .collect(),
+            ..Netdev::default()
+        };
+        let stays = |network: &str, gateway: &str, lost: &str, addresses: &[&str]| {
+            let route = Route {
+                network: network.parse().unwrap(),
+                gateway: gateway.parse().ok(),
+            };
+            outlives(&route, lost.parse().unwrap(), &netdev(addresses))
+        };
+        // `ip=10.0.0.5::10.0.0.1:255.255.255.0::ib0:dhcp`, with a lease of this or another network.
+        for (lost, prefix) in [("10.0.0.77", 24), ("10.9.0.77", 24)] {
+            let both = ["10.0.0.5/24", &format!("{lost}/{prefix}")];
+            assert!(stays("0.0.0.0/0", "10.0.0.1", lost, &both));
+            assert!(!stays("0.0.0.0/0", "10.7.0.1", lost, &both));
+            assert!(stays("10.8.0.0/16", "", lost, &both));
+        }
+        assert!(!stays(
+            "0.0.0.0/0",
+            "10.0.0.1",
+            "10.0.0.77",
+            &["10.0.0.77/24"]
+        ));
+        assert!(!stays(
+            "10.8.0.0/16",
+            "",
+            "10.0.0.77",
+            &["10.0.0.77/24", "fd00::5/64"]
+        ));
+        let lost = "fd00::77";
+        let local = ["fe80::5/64", "fd00::77/128"];
+        let both = ["fe80::5/64", "fd00::77/128", "fd00::5/64"];
+        for (network, gateway) in [("::/0", "fe80::1"), ("::/0", "fd00::1"), ("fd01::/64", "")] {
+            assert!(!stays(network, gateway, lost, &local));
+            assert!(stays(network, gateway, lost, &both));
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 
 use futures_util::future::LocalBoxFuture;
 
-use super::changes::{Servers, needed, words};
+use super::changes::{Servers, needed, outlives, words};
 use super::place::{Place, Present};
 use super::reconcile::{Holdings, Verdict};
 use super::{Doubt, Look, Renewals, Troubles, arrive};
@@ -68,6 +68,8 @@ pub(super) trait Client {
     /// The routes of the interface while it has the lease: those that the command line requests,
     /// those of the lease, and those of earlier leases that stay.
     fn routes(&self) -> Vec<Route>;
+    /// The routes of the interface that the command line requests.
+    fn requested(&self) -> &[Route];
     /// These routes of earlier leases stay too.
     fn retain(&mut self, _: Vec<Route>) {}
     /// Forgets the lease: the lease ended.
@@ -376,7 +378,10 @@ impl Held {
     /// routes of the lost address.
     async fn lost(&mut self, look: &Look<'_>, netdev: &Netdev, address: IpAddr) {
         let name = &netdev.ifname;
-        for route in self.client.routes() {
+        let mut routes = self.client.routes();
+        let requested = self.client.requested();
+        routes.retain(|route| !(requested.contains(route) && outlives(route, address, netdev)));
+        for route in routes {
             if let Err(why) = self.route(look.net, &route, false).await {
                 log::error!("{name}: route {route} cannot be removed: {why}");
             }
