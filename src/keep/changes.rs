@@ -132,10 +132,18 @@ pub fn changes(
     if old != new {
         changes.push(Setting::AddAddress(new, None));
     }
-    let added = has.iter().filter(|route| !had.contains(route));
+    let gone: Vec<Route> = gone(had, has)
+        .filter(|route| !kept.contains(route))
+        .collect();
+    // The kernel refused this route at the last renewal, and the old route stayed for that reason.
+    // Any other missing route was removed by another program and stays removed.
+    let was_refused = |route: &Route| {
+        gone.iter().any(|old| old.network == route.network) && !netdev.has_route(route)
+    };
+    let added = has.iter();
+    let added = added.filter(|route| !had.contains(route) || was_refused(route));
     changes.extend(added.map(|route| Setting::AddRoute(*route, Rival::Kept)));
-    let gone = gone(had, has).filter(|route| !kept.contains(route));
-    changes.extend(gone.map(Setting::RemoveRoute));
+    changes.extend(gone.iter().copied().map(Setting::RemoveRoute));
     if old != new {
         changes.push(Setting::RemoveAddress(old));
     }
@@ -346,6 +354,50 @@ mod tests {
             lines(before, "", &root),
             ["no route 10.7.0.0/16 via 10.0.0.7, no route 0.0.0.0/0 via 10.0.0.1"]
         );
+    }
+
+    #[test]
+    fn a_route_stays_while_the_kernel_refuses_the_one_that_replaces_it() {
+        let net = |text: &str| Route {
+            network: "10.7.0.0/16".parse().unwrap(),
+            gateway: text.parse().ok(),
+        };
+        let default = |text: &str| Route::default_through(text.parse().unwrap());
+        for (old, new) in [
+            (net("10.0.0.1"), net("10.0.0.2")),
+            (default("10.0.0.1"), default("10.0.0.2")),
+        ] {
+            let netdev = |routes: &[Route]| {
+                let (defaults, others): (Vec<Route>, Vec<Route>) =
+                    routes.iter().partition(|route| route.network.prefix == 0);
+                Netdev {
+                    gateways: defaults.iter().filter_map(|route| route.gateway).collect(),
+                    routes: others,
+                    ..Netdev::default()
+                }
+            };
+            let renew = |had: &[Route], found: &[Route]| {
+                let (own, lease) = ("10.0.0.5/24".parse().unwrap(), lease(""));
+                let servers = Some(vec!["10.7.0.2".parse().unwrap()]);
+                let stay = kept(had, &[new], own, &servers, &[old]);
+                let (wish, netdev) = (Dhcp4Wish::default(), netdev(found));
+                changes(&lease, had, &lease, &[new], &stay, &wish, &netdev)
+            };
+            let replace = [
+                Setting::AddRoute(new, Rival::Kept),
+                Setting::RemoveRoute(old),
+            ];
+            assert_eq!(renew(&[old], &[old]), replace);
+            // The kernel refused the new route, and the old one stayed.
+            for _ in 0..2 {
+                assert_eq!(renew(&[new, old], &[old]), replace);
+            }
+            // The new route was set later.
+            assert_eq!(renew(&[new, old], &[old, new]), replace[1..]);
+            assert_eq!(renew(&[new], &[new]), []);
+            // Another program removed the new route.
+            assert_eq!(renew(&[new], &[]), []);
+        }
     }
 
     #[test]
