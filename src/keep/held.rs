@@ -357,9 +357,7 @@ impl Held {
     async fn restore(&mut self, net: &Net, name: &str, routes: Vec<Route>) {
         for (set_before, route) in routes.into_iter().enumerate() {
             // Another interface may have a route to the same network by now.
-            let network = Some(route.network).filter(|network| network.prefix > 0);
-            let set = net.append_route(self.place.index, network, route.gateway);
-            match set.await {
+            match net.append_route(self.place.index, &route).await {
                 Ok(()) => {
                     self.found.set_route(route);
                     if set_before < SHOWN {
@@ -382,7 +380,7 @@ impl Held {
         let requested = self.client.requested();
         routes.retain(|route| !(requested.contains(route) && outlives(route, address, netdev)));
         for route in routes {
-            if let Err(why) = self.route(look.net, &route, false).await {
+            if let Err(why) = look.net.delete_route(self.place.index, &route).await {
                 log::error!("{name}: route {route} cannot be removed: {why}");
             }
         }
@@ -395,18 +393,6 @@ impl Held {
         {
             Ok(()) => log::warn!("{name}: {address} removed"),
             Err(why) => log::error!("{name}: {address} cannot be removed: {why}"),
-        }
-    }
-
-    async fn route(&self, net: &Net, route: &Route, set: bool) -> std::result::Result<(), String> {
-        let network = Some(route.network).filter(|network| network.prefix > 0);
-        if set {
-            // Another interface may have a route to the same network.
-            net.append_route(self.place.index, network, route.gateway)
-                .await
-        } else {
-            net.delete_route(self.place.index, network, route.gateway)
-                .await
         }
     }
 
@@ -443,7 +429,8 @@ impl Held {
             return;
         }
         for route in self.client.routes() {
-            if let Err(why) = self.route(net, &route, true).await {
+            // Another interface may have a route to the same network.
+            if let Err(why) = net.append_route(self.place.index, &route).await {
                 self.troubles
                     .say(format!("{name}: route {route} cannot be set: {why}"));
             }
