@@ -213,13 +213,19 @@ fn show_suggestion(root: &Root, format: SuggestFormat) -> Result<u8> {
     })
 }
 
+/// An error about this argument if `root` is a saved tree.
+fn must_be_live(root: &Root, argument: &str, what: &str) -> Result<()> {
+    if root.is_live() {
+        return Ok(());
+    }
+    Err(Error::new(argument, what).kind(Kind::Usage))
+}
+
 fn bring_up(root: &Root, arguments: &UpArguments, verbose: bool) -> Result<u8> {
     if arguments.dry_run {
         return dry_run(root, arguments, verbose);
     }
-    if !root.is_live() {
-        return Err(Error::new("--root", "up works on the running machine only").kind(Kind::Usage));
-    }
+    must_be_live(root, "--root", "up works on the running machine only")?;
     let mut request = Request::read(root);
     let level = if verbose {
         LevelFilter::Debug
@@ -276,11 +282,7 @@ fn dry_run(root: &Root, arguments: &UpArguments, verbose: bool) -> Result<u8> {
 
 /// Renews the DHCP leases of the initramfs, unless another program now owns the interfaces.
 fn keep_leases(root: &Root) -> Result<u8> {
-    if !root.is_live() {
-        return Err(
-            Error::new("--root", "lease works on the running machine only").kind(Kind::Usage),
-        );
-    }
+    must_be_live(root, "--root", "lease works on the running machine only")?;
     event_loop()?.block_on(ibboot::keep::keep(root))?;
     Ok(0)
 }
@@ -334,8 +336,8 @@ fn beside_report(root: &Root) -> String {
 
 /// Makes the report and tells it; `before` stands in front of the output.
 fn show_check(root: &Root, arguments: &CheckArguments, before: &str) -> Result<u8> {
-    if arguments.record && !root.is_live() {
-        return Err(Error::new("--record", "works on the running machine only").kind(Kind::Usage));
+    if arguments.record {
+        must_be_live(root, "--record", "works on the running machine only")?;
     }
     // These files describe this boot, which another command line does not.
     if arguments.cmdline.is_some() && (arguments.record || arguments.textfile.is_some()) {
@@ -476,10 +478,8 @@ fn show_facts(root: &Root, directory: Option<&std::path::Path>) -> Result<u8> {
 
 /// Makes the archive of `report` or, with claims, of `hardware-report`.
 fn make_report(root: &Root, call: impl FnOnce() -> Result<bool>) -> Result<u8> {
-    if !root.is_live() {
-        let what = "a report describes the running machine only";
-        return Err(Error::new("--root", what).kind(Kind::Usage));
-    }
+    let what = "a report describes the running machine only";
+    must_be_live(root, "--root", what)?;
     Ok(if call()? { 0 } else { Kind::Failed.exit_code() })
 }
 
@@ -518,11 +518,7 @@ fn show_timeline(root: &Root, format: TimelineFormat) -> Result<u8> {
 
 /// Prints what dracut's hooks do after the verdict; the hooks set the environment.
 fn take_turn(root: &Root, arguments: &TurnArguments) -> Result<u8> {
-    if !root.is_live() {
-        return Err(
-            Error::new("--root", "turn works on the running machine only").kind(Kind::Usage),
-        );
-    }
+    must_be_live(root, "--root", "turn works on the running machine only")?;
     let environment = Environment::of_process();
     if arguments.finished {
         let state = turn::files::read(root, &environment)?;

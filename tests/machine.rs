@@ -22,7 +22,7 @@ use ibboot::dhcp::hardware::Hardware;
 use ibboot::facts::{AddressState, FoundAddress, Netdev};
 use ibboot::handover::RESULT;
 use ibboot::hardware::HardwareType;
-use ibboot::inet::Address;
+use ibboot::inet::{Address, Route};
 use ibboot::loader;
 use ibboot::system::decoder;
 use ibboot::system::directory::Directory;
@@ -105,13 +105,11 @@ fn a_second_default_route_is_appended() {
         }
         let indexes = ["near0", "near1"].map(index_of);
         for gateways in [["10.0.0.1", "10.1.0.1"], ["fd00:0::1", "fd00:1::1"]] {
-            let gateways = gateways.map(|gateway| gateway.parse::<IpAddr>().ok());
-            net.add_route(indexes[0], None, gateways[0]).await.unwrap();
+            let routes = gateways.map(|gateway| Route::default_through(gateway.parse().unwrap()));
+            net.add_route(indexes[0], &routes[0]).await.unwrap();
             // The second call finds the same route.
             for _ in 0..2 {
-                net.append_route(indexes[1], None, gateways[1])
-                    .await
-                    .unwrap();
+                net.append_route(indexes[1], &routes[1]).await.unwrap();
             }
         }
         let lines = |family: &str| ip(&format!("{family} -oneline route show default"));
@@ -124,8 +122,8 @@ fn a_second_default_route_is_appended() {
             4,
             "{v4}{v6}"
         );
-        let gateway = "10.1.0.1".parse().ok();
-        net.delete_route(indexes[1], None, gateway).await.unwrap();
+        let route = Route::default_through("10.1.0.1".parse().unwrap());
+        net.delete_route(indexes[1], &route).await.unwrap();
         assert_eq!(lines("-4").matches("via").count(), 1);
     });
 }
@@ -145,8 +143,8 @@ fn a_link_is_set_up_addressed_and_renamed_as_ip_shows_it() {
             net.add_address(index, address, 24, None).await.unwrap();
             let v6: IpAddr = "fd00:9::7".parse().unwrap();
             net.add_address(index, v6, 64, None).await.unwrap();
-            let gateway = Some("10.9.8.1".parse().unwrap());
-            net.add_route(index, None, gateway).await.unwrap();
+            let route = Route::default_through("10.9.8.1".parse().unwrap());
+            net.add_route(index, &route).await.unwrap();
             for (network, prefix, gateway) in [
                 ("10.20.0.0", 16, Some("10.9.8.2")),
                 ("10.30.0.0", 16, None),
@@ -158,7 +156,8 @@ fn a_link_is_set_up_addressed_and_renamed_as_ip_shows_it() {
                     prefix,
                 };
                 let gateway = gateway.map(|gateway: &str| gateway.parse().unwrap());
-                net.add_route(index, Some(network), gateway).await.unwrap();
+                let route = Route { network, gateway };
+                net.add_route(index, &route).await.unwrap();
             }
         }
         let other = "10.9.7.7".parse().unwrap();

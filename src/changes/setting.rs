@@ -97,12 +97,6 @@ pub fn route_text(route: &Route) -> String {
     }
 }
 
-/// The network of a route in the form of [`Net`]: none for a default gateway.
-fn network(route: &Route) -> Option<Address> {
-    let is_default = route.network.prefix == 0 && route.gateway.is_some();
-    (!is_default).then_some(route.network)
-}
-
 impl Setting {
     /// The write that applies the setting to the interface `name` with this index; none:
     /// [`Setting::apply`] does.
@@ -153,15 +147,9 @@ impl Setting {
                 net.delete_address(index, own.address, Some(own.prefix))
                     .await
             }
-            Setting::AddRoute(route, Rival::Replaced) => {
-                net.add_route(index, network(route), route.gateway).await
-            }
-            Setting::AddRoute(route, Rival::Kept) => {
-                net.append_route(index, network(route), route.gateway).await
-            }
-            Setting::RemoveRoute(route) => {
-                net.delete_route(index, network(route), route.gateway).await
-            }
+            Setting::AddRoute(route, Rival::Replaced) => net.add_route(index, route).await,
+            Setting::AddRoute(route, Rival::Kept) => net.append_route(index, route).await,
+            Setting::RemoveRoute(route) => net.delete_route(index, route).await,
         };
         set.map_err(|why| self.refused(name).found(why))
     }
@@ -201,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn the_default_route_over_a_gateway_has_no_network() {
+    fn the_default_route_over_a_gateway_is_called_default_gateway() {
         let route = |network: &str, prefix, gateway: Option<&str>| Route {
             network: Address {
                 address: network.parse().unwrap(),
@@ -210,12 +198,10 @@ mod tests {
             gateway: gateway.map(|gateway| gateway.parse().unwrap()),
         };
         let default = route("::", 0, Some("fd00::1"));
-        assert_eq!(network(&default), None);
         assert_eq!(route_text(&default), "default gateway fd00::1");
         let direct = route("::", 0, None);
-        assert_eq!(network(&direct), Some(direct.network));
+        assert_eq!(route_text(&direct), "route ::/0");
         let other = route("10.9.0.0", 16, Some("10.0.0.1"));
-        assert_eq!(network(&other), Some(other.network));
         assert_eq!(route_text(&other), "route 10.9.0.0/16 via 10.0.0.1");
     }
 }

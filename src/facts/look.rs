@@ -53,9 +53,10 @@ impl<'a> Look<'a> {
         self.present(path, text)
     }
 
-    fn present(&mut self, path: &str, text: io::Result<String>) -> Option<String> {
-        match text {
-            Ok(text) => Some(text),
+    /// What was read; a missing file is not noted.
+    fn present<T>(&mut self, path: &str, read: io::Result<T>) -> Option<T> {
+        match read {
+            Ok(value) => Some(value),
             Err(e) if e.kind() == io::ErrorKind::NotFound => None,
             Err(e) => {
                 self.note(path, errno_text(&e));
@@ -72,14 +73,8 @@ impl<'a> Look<'a> {
 
     /// Whether a file holds the word ([`Root::has_word`]). A missing file does not.
     pub fn has_word(&mut self, path: &str, word: &str, limit: u64) -> bool {
-        match self.root.has_word(path, word, limit) {
-            Ok(found) => found,
-            Err(e) if e.kind() == io::ErrorKind::NotFound => false,
-            Err(e) => {
-                self.note(path, errno_text(&e));
-                false
-            }
-        }
+        let found = self.root.has_word(path, word, limit);
+        self.present(path, found).unwrap_or_default()
     }
 
     /// Like [`Look::text`]; the errno `nothing` means that the attribute has no value.
@@ -163,13 +158,7 @@ impl<'a> Look<'a> {
 
     /// The names in a directory; a missing directory is empty.
     pub fn list(&mut self, path: &str) -> Vec<String> {
-        match self.root.list(path) {
-            Ok(names) => names,
-            Err(e) if e.kind() == io::ErrorKind::NotFound => Vec::new(),
-            Err(e) => {
-                self.note(path, errno_text(&e));
-                Vec::new()
-            }
-        }
+        let names = self.root.list(path);
+        self.present(path, names).unwrap_or_default()
     }
 }

@@ -51,7 +51,10 @@ impl Netdev {
 
     /// Whether the route exists.
     pub fn has_route(&self, route: &Route) -> bool {
-        self.routes.contains(route)
+        match route.gateway {
+            Some(gateway) if route.network.prefix == 0 => self.gateways.contains(&gateway),
+            _ => self.routes.contains(route),
+        }
     }
 }
 

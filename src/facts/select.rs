@@ -72,9 +72,16 @@ impl<'f> Ports<'f> {
             .collect()
     }
 
-    /// The port that was pinned, under any name.
+    /// The port that was pinned, under any name. A reset gives a device another index; a device
+    /// that shared its identity may be gone instead, and no other port takes its place.
     pub fn of_pin(&self, pin: &PortPin) -> Option<PortRef<'f>> {
-        self.at(&pin.identity, pin.device_index)
+        match self.by_identity.get(&pin.identity)?.as_slice() {
+            [one] if !pin.shared => Some(*one),
+            several => several
+                .iter()
+                .find(|port| pin.device_index.is_some() && port.device.ifindex == pin.device_index)
+                .copied(),
+        }
     }
 
     fn at(&self, identity: &Identity, index: Option<u32>) -> Option<PortRef<'f>> {
@@ -88,11 +95,14 @@ impl<'f> Ports<'f> {
 /// The ports that the selector `text` means, by what does not change within a boot; `None` if it
 /// means none, or one that nothing identifies.
 pub fn pins(text: &str, facts: &Facts) -> Option<Vec<PortPin>> {
+    let by_identity = Ports::new(facts).by_identity;
     let ports = ports(&Selector::parse(text)?, facts).into_iter();
     let pin = |port: PortRef<'_>| {
+        let identity = port.identity()?;
         Some(PortPin {
             name: port.name(),
-            identity: port.identity()?,
+            shared: by_identity.get(&identity).is_some_and(|all| all.len() > 1),
+            identity,
             device_index: port.device.ifindex,
         })
     };
@@ -223,5 +233,33 @@ mod tests {
         // A reset gives the device another index.
         assert_eq!(names(&pinned(0xa, 1, Some(9))), ["rxe0/1"]);
         assert!(names(&pinned(0xc, 1, Some(3))).is_empty());
+    }
+
+    #[test]
+    fn no_other_port_takes_the_place_of_a_pinned_one_that_is_gone() {
+        let facts = facts();
+        let found = |facts: &Facts, text: &str| {
+            let pins = pins(text, &self::facts()).unwrap();
+            let ports = Ports::new(facts);
+            let found = pins.iter().map(|pin| ports.of_pin(pin));
+            found
+                .map(|port| port.map(|port| port.name()))
+                .collect::<Vec<_>>()
+        };
+        let name = |name: &str| Some(name.to_owned());
+        assert_eq!(found(&facts, "rxe1"), [name("rxe1/1")]);
+        for gone in ["rxe0", "rxe1"] {
+            let mut left = self::facts();
+            left.devices.retain(|device| device.ifname != gone);
+            assert_eq!(found(&left, gone), [None]);
+        }
+        // A reset gives the device another index.
+        let mut reset = self::facts();
+        for device in &mut reset.devices {
+            device.ifindex = device.ifindex.map(|index| index + 6);
+        }
+        let both = [name("mlx4_0/1"), name("mlx4_0/2")];
+        assert_eq!(found(&reset, "mlx4_0"), both);
+        assert_eq!(found(&reset, "rxe0"), [None]);
     }
 }

@@ -11,7 +11,7 @@ use nix::sys::stat::{FileStat, Mode, fstat, mkdirat};
 use nix::unistd::{Gid, Uid, fchownat, geteuid};
 use serde::{Deserialize, Serialize};
 
-use super::{DIRECTORY, Stamped, State, bytes_in_tree, parse};
+use super::{DIRECTORY, State, bytes_in_tree, parse};
 use crate::dhcp::v4::progress::Progress;
 use crate::error::{Error, Result};
 use crate::facts::lasting::Identity;
@@ -142,12 +142,6 @@ impl Entry {
             identity: None,
             routes: Vec::new(),
         }
-    }
-}
-
-impl Stamped for Kept {
-    fn boot_id(&self) -> Option<&str> {
-        self.boot_id.as_deref()
     }
 }
 

@@ -268,34 +268,12 @@ fn bytes_in_tree(root: &Root, name: &str) -> Result<Option<Vec<u8>>> {
 #[derive(Deserialize)]
 struct Stamp {
     schema: u32,
-}
-
-/// Files that contain the id of their boot.
-pub trait Stamped: DeserializeOwned {
-    /// The kernel's boot id.
-    fn boot_id(&self) -> Option<&str>;
-}
-
-impl Stamped for State {
-    fn boot_id(&self) -> Option<&str> {
-        self.boot_id.as_deref()
-    }
-}
-
-impl Stamped for Expectation {
-    fn boot_id(&self) -> Option<&str> {
-        self.boot_id.as_deref()
-    }
-}
-
-impl Stamped for Report {
-    fn boot_id(&self) -> Option<&str> {
-        self.boot_id.as_deref()
-    }
+    #[serde(default)]
+    boot_id: serde_json::Value,
 }
 
 /// Reads a file of this boot.
-fn read<T: Stamped>(root: &Root, name: &str) -> Result<Option<T>> {
+fn read<T: DeserializeOwned>(root: &Root, name: &str) -> Result<Option<T>> {
     let Some(bytes) = bytes_of(root, name)? else {
         return Ok(None);
     };
@@ -313,7 +291,7 @@ fn this_boot(root: &Root) -> Result<Option<String>> {
 
 /// Parses the bytes of file `name`, which must belong to the boot `boot_id`. A file of another
 /// boot, of a newer schema or with a syntax error is an error of kind `Unknown`.
-pub fn parse<T: Stamped>(name: &str, bytes: &[u8], boot_id: Option<&str>) -> Result<T> {
+pub fn parse<T: DeserializeOwned>(name: &str, bytes: &[u8], boot_id: Option<&str>) -> Result<T> {
     let path = format!("{DIRECTORY}/{name}");
     let garbled = |e: serde_json::Error| {
         Error::new(&path, "does not parse")
@@ -321,7 +299,10 @@ pub fn parse<T: Stamped>(name: &str, bytes: &[u8], boot_id: Option<&str>) -> Res
             .kind(Kind::Unknown)
     };
     // Read the schema first: another version may have another format.
-    let Stamp { schema } = serde_json::from_slice(bytes).map_err(garbled)?;
+    let Stamp {
+        schema,
+        boot_id: found,
+    } = serde_json::from_slice(bytes).map_err(garbled)?;
     if schema > SCHEMA {
         return Err(Error::new(&path, "has another schema")
             .found(schema.to_string())
@@ -330,9 +311,9 @@ pub fn parse<T: Stamped>(name: &str, bytes: &[u8], boot_id: Option<&str>) -> Res
             .kind(Kind::Unknown));
     }
     let value: T = serde_json::from_slice(bytes).map_err(garbled)?;
-    if value.boot_id() != boot_id {
+    if found.as_str() != boot_id {
         return Err(Error::new(&path, "belongs to another boot")
-            .found(shown(value.boot_id().unwrap_or("no boot id")))
+            .found(shown(found.as_str().unwrap_or("no boot id")))
             .expected(boot_id.unwrap_or("no boot id"))
             .kind(Kind::Unknown));
     }

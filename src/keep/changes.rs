@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use crate::changes::{Rival, Setting};
 use crate::dhcp::v4::Dhcp4Wish;
 use crate::dhcp::v4::lease::Lease;
-use crate::facts::{Netdev, rules};
+use crate::facts::{AddressState, Netdev, rules};
 use crate::inet::{Address, Route};
 use crate::wish::ipoib;
 use crate::wish::ipoib::IpoibWish;
@@ -59,6 +59,23 @@ pub fn may_carry(own: Address, routes: &[Route], servers: &Servers) -> bool {
 /// Whether a node with the address `own` reaches `server` over `route`.
 fn leads(route: &Route, server: IpAddr, own: Address) -> bool {
     !own.reaches(server) && route.network.reaches(server)
+}
+
+/// Whether a requested route still leads somewhere after its interface has lost the address `lost`:
+/// the interface has another address that reaches the next hop, such as a static one beside DHCP.
+/// The next hop may be link-local; the source of a packet to another network is not.
+pub fn outlives(route: &Route, lost: IpAddr, netdev: &Netdev) -> bool {
+    let others = netdev.addresses_in(AddressState::Usable);
+    let mut others = others.filter(|own| own.address != lost && !is_link_local(own.address));
+    let is_v6 = route.network.address.is_ipv6();
+    match route.gateway.filter(|hop| !is_link_local(*hop)) {
+        Some(hop) => others.any(|own| own.reaches(hop)),
+        None => others.any(|own| own.address.is_ipv6() == is_v6),
+    }
+}
+
+fn is_link_local(address: IpAddr) -> bool {
+    matches!(address, IpAddr::V6(address) if address.is_unicast_link_local())
 }
 
 /// The routes of `all` that the root file system depends on.
@@ -115,10 +132,18 @@ pub fn changes(
     if old != new {
         changes.push(Setting::AddAddress(new, None));
     }
-    let added = has.iter().filter(|route| !had.contains(route));
+    let gone: Vec<Route> = gone(had, has)
+        .filter(|route| !kept.contains(route))
+        .collect();
+    // The kernel refused this route at the last renewal, and the old route stayed for that reason.
+    // Any other missing route was removed by another program and stays removed.
+    let was_refused = |route: &Route| {
+        gone.iter().any(|old| old.network == route.network) && !netdev.has_route(route)
+    };
+    let added = has.iter();
+    let added = added.filter(|route| !had.contains(route) || was_refused(route));
     changes.extend(added.map(|route| Setting::AddRoute(*route, Rival::Kept)));
-    let gone = gone(had, has).filter(|route| !kept.contains(route));
-    changes.extend(gone.map(Setting::RemoveRoute));
+    changes.extend(gone.iter().copied().map(Setting::RemoveRoute));
     if old != new {
         changes.push(Setting::RemoveAddress(old));
     }
@@ -242,6 +267,50 @@ mod tests {
     }
 
     #[test]
+    fn a_requested_route_outlives_the_lease_if_another_address_reaches_its_next_hop() {
+        let netdev = |addresses: &[&str]| Netdev {
+            addresses: addresses
+                .iter()
+                .map(|address| address.parse::<Address>().unwrap().into())
+                .collect(),
+            ..Netdev::default()
+        };
+        let stays = |network: &str, gateway: &str, lost: &str, addresses: &[&str]| {
+            let route = Route {
+                network: network.parse().unwrap(),
+                gateway: gateway.parse().ok(),
+            };
+            outlives(&route, lost.parse().unwrap(), &netdev(addresses))
+        };
+        // `ip=10.0.0.5::10.0.0.1:255.255.255.0::ib0:dhcp`, with a lease of this or another network.
+        for (lost, prefix) in [("10.0.0.77", 24), ("10.9.0.77", 24)] {
+            let both = ["10.0.0.5/24", &format!("{lost}/{prefix}")];
+            assert!(stays("0.0.0.0/0", "10.0.0.1", lost, &both));
+            assert!(!stays("0.0.0.0/0", "10.7.0.1", lost, &both));
+            assert!(stays("10.8.0.0/16", "", lost, &both));
+        }
+        assert!(!stays(
+            "0.0.0.0/0",
+            "10.0.0.1",
+            "10.0.0.77",
+            &["10.0.0.77/24"]
+        ));
+        assert!(!stays(
+            "10.8.0.0/16",
+            "",
+            "10.0.0.77",
+            &["10.0.0.77/24", "fd00::5/64"]
+        ));
+        let lost = "fd00::77";
+        let local = ["fe80::5/64", "fd00::77/128"];
+        let both = ["fe80::5/64", "fd00::77/128", "fd00::5/64"];
+        for (network, gateway) in [("::/0", "fe80::1"), ("::/0", "fd00::1"), ("fd01::/64", "")] {
+            assert!(!stays(network, gateway, lost, &local));
+            assert!(stays(network, gateway, lost, &both));
+        }
+    }
+
+    #[test]
     fn an_equal_lease_changes_nothing() {
         let all = r#","mtu":2000,"routers":["10.0.0.1"],"name_servers":["10.0.0.3"]"#;
         assert_eq!(lines(all, all, &Dhcp4Wish::default()), Vec::<String>::new());
@@ -285,6 +354,50 @@ mod tests {
             lines(before, "", &root),
             ["no route 10.7.0.0/16 via 10.0.0.7, no route 0.0.0.0/0 via 10.0.0.1"]
         );
+    }
+
+    #[test]
+    fn a_route_stays_while_the_kernel_refuses_the_one_that_replaces_it() {
+        let net = |text: &str| Route {
+            network: "10.7.0.0/16".parse().unwrap(),
+            gateway: text.parse().ok(),
+        };
+        let default = |text: &str| Route::default_through(text.parse().unwrap());
+        for (old, new) in [
+            (net("10.0.0.1"), net("10.0.0.2")),
+            (default("10.0.0.1"), default("10.0.0.2")),
+        ] {
+            let netdev = |routes: &[Route]| {
+                let (defaults, others): (Vec<Route>, Vec<Route>) =
+                    routes.iter().partition(|route| route.network.prefix == 0);
+                Netdev {
+                    gateways: defaults.iter().filter_map(|route| route.gateway).collect(),
+                    routes: others,
+                    ..Netdev::default()
+                }
+            };
+            let renew = |had: &[Route], found: &[Route]| {
+                let (own, lease) = ("10.0.0.5/24".parse().unwrap(), lease(""));
+                let servers = Some(vec!["10.7.0.2".parse().unwrap()]);
+                let stay = kept(had, &[new], own, &servers, &[old]);
+                let (wish, netdev) = (Dhcp4Wish::default(), netdev(found));
+                changes(&lease, had, &lease, &[new], &stay, &wish, &netdev)
+            };
+            let replace = [
+                Setting::AddRoute(new, Rival::Kept),
+                Setting::RemoveRoute(old),
+            ];
+            assert_eq!(renew(&[old], &[old]), replace);
+            // The kernel refused the new route, and the old one stayed.
+            for _ in 0..2 {
+                assert_eq!(renew(&[new, old], &[old]), replace);
+            }
+            // The new route was set later.
+            assert_eq!(renew(&[new, old], &[old, new]), replace[1..]);
+            assert_eq!(renew(&[new], &[new]), []);
+            // Another program removed the new route.
+            assert_eq!(renew(&[new], &[]), []);
+        }
     }
 
     #[test]

@@ -97,6 +97,10 @@ impl Client for Four {
         self.old_routes.extend(routes);
     }
 
+    fn requested(&self) -> &[Route] {
+        &self.before.routes
+    }
+
     fn forget(&mut self) {
         self.lease = None;
         self.old_routes.clear();

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 
 use futures_util::future::LocalBoxFuture;
 
-use super::changes::{Servers, needed, words};
+use super::changes::{Servers, needed, outlives, words};
 use super::place::{Place, Present};
 use super::reconcile::{Holdings, Verdict};
 use super::{Doubt, Look, Renewals, Troubles, arrive};
@@ -68,6 +68,8 @@ pub(super) trait Client {
     /// The routes of the interface while it has the lease: those that the command line requests,
     /// those of the lease, and those of earlier leases that stay.
     fn routes(&self) -> Vec<Route>;
+    /// The routes of the interface that the command line requests.
+    fn requested(&self) -> &[Route];
     /// These routes of earlier leases stay too.
     fn retain(&mut self, _: Vec<Route>) {}
     /// Forgets the lease: the lease ended.
@@ -355,9 +357,7 @@ impl Held {
     async fn restore(&mut self, net: &Net, name: &str, routes: Vec<Route>) {
         for (set_before, route) in routes.into_iter().enumerate() {
             // Another interface may have a route to the same network by now.
-            let network = Some(route.network).filter(|network| network.prefix > 0);
-            let set = net.append_route(self.place.index, network, route.gateway);
-            match set.await {
+            match net.append_route(self.place.index, &route).await {
                 Ok(()) => {
                     self.found.set_route(route);
                     if set_before < SHOWN {
@@ -376,8 +376,11 @@ impl Held {
     /// routes of the lost address.
     async fn lost(&mut self, look: &Look<'_>, netdev: &Netdev, address: IpAddr) {
         let name = &netdev.ifname;
-        for route in self.client.routes() {
-            if let Err(why) = self.route(look.net, &route, false).await {
+        let mut routes = self.client.routes();
+        let requested = self.client.requested();
+        routes.retain(|route| !(requested.contains(route) && outlives(route, address, netdev)));
+        for route in routes {
+            if let Err(why) = look.net.delete_route(self.place.index, &route).await {
                 log::error!("{name}: route {route} cannot be removed: {why}");
             }
         }
@@ -390,18 +393,6 @@ impl Held {
         {
             Ok(()) => log::warn!("{name}: {address} removed"),
             Err(why) => log::error!("{name}: {address} cannot be removed: {why}"),
-        }
-    }
-
-    async fn route(&self, net: &Net, route: &Route, set: bool) -> std::result::Result<(), String> {
-        let network = Some(route.network).filter(|network| network.prefix > 0);
-        if set {
-            // Another interface may have a route to the same network.
-            net.append_route(self.place.index, network, route.gateway)
-                .await
-        } else {
-            net.delete_route(self.place.index, network, route.gateway)
-                .await
         }
     }
 
@@ -438,7 +429,8 @@ impl Held {
             return;
         }
         for route in self.client.routes() {
-            if let Err(why) = self.route(net, &route, true).await {
+            // Another interface may have a route to the same network.
+            if let Err(why) = net.append_route(self.place.index, &route).await {
                 self.troubles
                     .say(format!("{name}: route {route} cannot be set: {why}"));
             }

@@ -72,13 +72,7 @@ impl Holdings {
         if !has_address && had_address && present.is_settled && !keep {
             return Verdict::Left;
         }
-        let has = |route: &&Route| {
-            present.netdev.has_route(route)
-                || route.network.prefix == 0
-                    && route
-                        .gateway
-                        .is_some_and(|hop| present.netdev.gateways.contains(&hop))
-        };
+        let has = |route: &&Route| present.netdev.has_route(route);
         let found: Vec<Route> = routes.iter().filter(has).copied().collect();
         // The kernel removes the routes together with their address.
         if !present.is_settled || !has_address {

@@ -79,6 +79,10 @@ impl Client for Six {
         }
     }
 
+    fn requested(&self) -> &[Route] {
+        &self.before.routes
+    }
+
     fn forget(&mut self) {
         self.lease = None;
     }

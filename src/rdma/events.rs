@@ -85,12 +85,6 @@ impl AsRawFd for Uevents {
     }
 }
 
-impl AsFd for Uevents {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
-    }
-}
-
 /// What an [`AsyncEvent`] is about (`enum ib_event_type` of include/rdma/ib_verbs.h).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AsyncKind {

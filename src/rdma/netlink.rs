@@ -97,7 +97,7 @@ pub struct Port {
 
 /// Kind of a [`MonitorEvent`] (`enum rdma_nl_notify_event_type`). There is no event for a port
 /// state: see [`super::events::AsyncEvents`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MonitorKind {
     /// A device was registered.
     Register,
@@ -114,6 +114,7 @@ pub enum MonitorKind {
     /// An event of a newer kernel.
     Other(u8),
     /// Not an event of the kernel: events were lost or not understood. Read all state again.
+    #[default]
     Lost,
 }
 
@@ -132,7 +133,7 @@ impl From<u8> for MonitorKind {
 }
 
 /// A change of the set of devices. It is only a hint: read the devices again.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MonitorEvent {
     /// What happened.
     pub kind: MonitorKind,
@@ -481,7 +482,7 @@ impl Monitor {
                 Err(Errno::EAGAIN) => return events,
                 Err(errno) => {
                     log::debug!("RDMA netlink notifications: {errno}");
-                    events.push(lost());
+                    events.push(MonitorEvent::default());
                     // The queue was full: the kernel reports the error once; the events that fit
                     // follow.
                     if errno != Errno::ENOBUFS {
@@ -499,23 +500,6 @@ impl AsRawFd for Monitor {
     }
 }
 
-impl AsFd for Monitor {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
-    }
-}
-
-fn lost() -> MonitorEvent {
-    MonitorEvent {
-        kind: MonitorKind::Lost,
-        dev_index: None,
-        dev_name: None,
-        port: None,
-        netdev_index: None,
-        netdev: None,
-    }
-}
-
 /// Appends the events of a datagram; an unreadable event becomes [`MonitorKind::Lost`].
 pub fn read_notifications(datagram: &[u8], events: &mut Vec<MonitorEvent>) {
     for message in wire::messages(datagram) {
@@ -523,7 +507,7 @@ pub fn read_notifications(datagram: &[u8], events: &mut Vec<MonitorEvent>) {
             Ok(event) => events.extend(event),
             Err(why) => {
                 log::debug!("RDMA netlink notification: {why}");
-                events.push(lost());
+                events.push(MonitorEvent::default());
             }
         }
     }

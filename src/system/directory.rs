@@ -87,6 +87,26 @@ impl Directory {
         Ok(Directory { fd, path })
     }
 
+    /// Opens the directory of a service to read its files, with the user who owns the directory and
+    /// these files; `None` if the directory does not exist. Refuses a directory that other users can
+    /// write to.
+    pub fn of_service(path: &str) -> Result<Option<(Directory, Uid)>> {
+        let cannot = |errno: Errno| Error::new(path, "cannot be opened").found(errno.desc());
+        let fd = match nix::fcntl::open(path, OPEN, Mode::empty()) {
+            Ok(fd) => fd,
+            Err(Errno::ENOENT) => return Ok(None),
+            Err(errno) => return Err(cannot(errno)),
+        };
+        let stat = fstat(&fd).map_err(cannot)?;
+        if stat.st_mode & 0o022 != 0 {
+            return Err(Error::new(path, "is not safe to use")
+                .found(format!("mode {:o}", stat.st_mode & 0o7777))
+                .expected("a directory that only its owner can write to"));
+        }
+        let path = path.to_owned();
+        Ok(Some((Directory { fd, path }, Uid::from_raw(stat.st_uid))))
+    }
+
     /// Refuses a directory of another user, and a directory with any of the permissions in
     /// `others`.
     pub(crate) fn checked(self, others: u32) -> Result<Directory> {

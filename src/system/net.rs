@@ -21,7 +21,7 @@ use rtnetlink::{Handle, LinkBond, LinkUnspec, MulticastGroup, RouteMessageBuilde
 use tokio::task::JoinHandle;
 
 use crate::error::{Error, Result, errno_text};
-use crate::inet::{Address, Router};
+use crate::inet::{Route, Router};
 
 /// Time limit for an answer that is lost. The kernel carries a request out before the call that sends
 /// it returns: while a driver holds the kernel's lock of links (rtnl), that call waits without a limit.
@@ -212,28 +212,17 @@ impl Net {
         answer(request.replace().execute()).await
     }
 
-    /// Adds a route to `network`, or a default route if `network` is none; a route that already
-    /// exists is success.
-    pub async fn add_route(
-        &self,
-        index: u32,
-        network: Option<Address>,
-        gateway: Option<IpAddr>,
-    ) -> std::result::Result<(), String> {
-        let message = route_message(index, network, gateway);
+    /// Adds a route; a route that already exists is success.
+    pub async fn add_route(&self, index: u32, route: &Route) -> std::result::Result<(), String> {
+        let message = route_message(index, route);
         let request = self.handle.route().add(message);
         answer(request.replace().execute()).await
     }
 
     /// Like [`Net::add_route`], but a route of another interface to the same network stays: the kernel
     /// uses that route first, and over IPv6 both.
-    pub async fn append_route(
-        &self,
-        index: u32,
-        network: Option<Address>,
-        gateway: Option<IpAddr>,
-    ) -> std::result::Result<(), String> {
-        let message = route_message(index, network, gateway);
+    pub async fn append_route(&self, index: u32, route: &Route) -> std::result::Result<(), String> {
+        let message = route_message(index, route);
         let mut request = NetlinkMessage::from(RouteNetlinkMessage::NewRoute(message));
         request.header.flags = NLM_F_REQUEST | NLM_F_ACK | NLM_F_CREATE | NLM_F_APPEND;
         let mut handle = self.handle.clone();
@@ -253,13 +242,8 @@ impl Net {
     }
 
     /// Removes a route of [`Net::add_route`]; a missing route is success.
-    pub async fn delete_route(
-        &self,
-        index: u32,
-        network: Option<Address>,
-        gateway: Option<IpAddr>,
-    ) -> std::result::Result<(), String> {
-        let message = route_message(index, network, gateway);
+    pub async fn delete_route(&self, index: u32, route: &Route) -> std::result::Result<(), String> {
+        let message = route_message(index, route);
         let request = self.handle.route().del(message);
         match within_limit(request.execute()).await? {
             Err(rtnetlink::Error::NetlinkError(e))
@@ -415,13 +399,15 @@ impl LinkEvents {
     }
 }
 
-fn route_message(index: u32, network: Option<Address>, gateway: Option<IpAddr>) -> RouteMessage {
-    let family = network.map(|network| network.address).or(gateway);
-    let prefix = network.map_or(0, |network| network.prefix);
-    match (family, gateway) {
+fn route_message(index: u32, route: &Route) -> RouteMessage {
+    let Route { network, gateway } = *route;
+    let prefix = network.prefix;
+    // A default gateway has no destination.
+    let network = Some(network.address).filter(|_| prefix > 0 || gateway.is_none());
+    match (network.or(gateway), gateway) {
         (Some(IpAddr::V6(_)), gateway) => {
             let mut route = RouteMessageBuilder::<Ipv6Addr>::new().output_interface(index);
-            if let Some(IpAddr::V6(network)) = network.map(|network| network.address) {
+            if let Some(IpAddr::V6(network)) = network {
                 route = route.destination_prefix(network, prefix);
             }
             match gateway {
@@ -431,7 +417,7 @@ fn route_message(index: u32, network: Option<Address>, gateway: Option<IpAddr>) 
         }
         (_, gateway) => {
             let mut route = RouteMessageBuilder::<Ipv4Addr>::new().output_interface(index);
-            if let Some(IpAddr::V4(network)) = network.map(|network| network.address) {
+            if let Some(IpAddr::V4(network)) = network {
                 route = route.destination_prefix(network, prefix);
             }
             match gateway {
@@ -446,6 +432,8 @@ fn route_message(index: u32, network: Option<Address>, gateway: Option<IpAddr>) 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rtnetlink::packet_route::AddressFamily;
+    use rtnetlink::packet_route::route::RouteAttribute;
 
     fn link(index: u32, flags: LinkFlags, is_gone: bool) -> NetlinkMessage<RouteNetlinkMessage> {
         let mut message = LinkMessage::default();
@@ -490,6 +478,28 @@ mod tests {
         assert!(events.has_faltered(2));
     }
 
+    #[test]
+    fn only_a_default_gateway_has_no_destination() {
+        let message = |network: &str, gateway: &str| {
+            let route = Route {
+                network: network.parse().unwrap(),
+                gateway: gateway.parse().ok(),
+            };
+            let message = route_message(7, &route);
+            let mut attributes = message.attributes.iter();
+            let has = attributes.any(|found| matches!(found, RouteAttribute::Destination(_)));
+            let header = message.header;
+            (header.address_family, header.destination_prefix_length, has)
+        };
+        let (v4, v6) = (AddressFamily::Inet, AddressFamily::Inet6);
+        assert_eq!(message("0.0.0.0/0", "10.0.0.1"), (v4, 0, false));
+        assert_eq!(message("::/0", "fd00::1"), (v6, 0, false));
+        assert_eq!(message("0.0.0.0/0", ""), (v4, 0, true));
+        assert_eq!(message("::/0", ""), (v6, 0, true));
+        assert_eq!(message("10.9.0.0/16", "10.0.0.1"), (v4, 16, true));
+        assert_eq!(message("fd01::/64", ""), (v6, 64, true));
+    }
+
     #[tokio::test(start_paused = true)]
     async fn a_missing_answer_of_the_kernel_is_an_error() {
         // The connection is not polled, so no request is sent: as if the answers were lost.
@@ -504,10 +514,7 @@ mod tests {
         };
         let silent = || Err("no answer from the kernel within 10 s".to_owned());
         let address: IpAddr = "10.0.0.5".parse().unwrap();
-        let network = Address {
-            address,
-            prefix: 32,
-        };
+        let route = Route::default_through(address);
         assert_eq!(net.set_mtu(1, 1500).await, silent());
         assert_eq!(net.set_down(1).await, silent());
         assert_eq!(net.rename(1, "x").await, silent());
@@ -515,9 +522,9 @@ mod tests {
         assert_eq!(net.enslave(1, 2).await, silent());
         assert_eq!(net.add_address(1, address, 24, None).await, silent());
         assert_eq!(net.delete_address(1, address, None).await, silent());
-        assert_eq!(net.add_route(1, Some(network), None).await, silent());
-        assert_eq!(net.append_route(1, Some(network), None).await, silent());
-        assert_eq!(net.delete_route(1, Some(network), None).await, silent());
+        assert_eq!(net.add_route(1, &route).await, silent());
+        assert_eq!(net.append_route(1, &route).await, silent());
+        assert_eq!(net.delete_route(1, &route).await, silent());
         assert_eq!(net.router(1).await, Router::Silent);
         assert_eq!(
             net.set_up("x", 1).await.unwrap_err().to_string(),

@@ -82,11 +82,7 @@ impl Naming {
 
     fn is_idle(&mut self, index: u32, now_ns: u64) -> bool {
         let since = *self.idle_since.get_or_insert(now_ns);
-        let is_over = u128::from(now_ns.saturating_sub(since)) >= START.as_nanos();
-        if is_over {
-            self.given_up.insert(index);
-        }
-        is_over
+        self.gives_up(index, now_ns.saturating_sub(since), START)
     }
 
     /// Something waits for udev's name in this look.
@@ -96,7 +92,11 @@ impl Naming {
 
     fn is_over(&mut self, index: u32, now_ns: u64) -> bool {
         let since = *self.since.entry(index).or_insert(now_ns);
-        let is_over = u128::from(now_ns.saturating_sub(since)) >= PATIENCE.as_nanos();
+        self.gives_up(index, now_ns.saturating_sub(since), PATIENCE)
+    }
+
+    fn gives_up(&mut self, index: u32, waited_ns: u64, patience: Duration) -> bool {
+        let is_over = u128::from(waited_ns) >= patience.as_nanos();
         if is_over {
             self.given_up.insert(index);
         }

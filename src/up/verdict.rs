@@ -46,7 +46,7 @@ pub fn next(plan: &Plan) -> &'static str {
 pub fn words(report: &Report, ending: &Ending<'_>) -> String {
     let time = format!("{:.1} s", ending.elapsed.as_secs_f64());
     let links = report.links.len();
-    let good = report.links.iter().filter(|link| link.is_good()).count();
+    let good = report.good();
     if ending.outcome == Outcome::Verified {
         return match (good, links) {
             (1, 1) => format!("the link is verified after {time}"),

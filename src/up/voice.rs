@@ -57,7 +57,7 @@ impl<'a> Subject<'a> {
     /// The subject of a server that must answer.
     pub fn of_server(server: &'a ServerReport) -> Subject<'a> {
         let finding = &server.finding;
-        let is_wrong = matches!(finding.status, Status::Unknown | Status::Critical);
+        let is_wrong = finding.status.is_wrong();
         let found = finding.found.as_deref().unwrap_or("answers");
         let good = (log::Level::Info, format!("{}: {found}", server.server));
         Subject {

@@ -12,7 +12,7 @@ use crate::verify::report::{Finding, LinkReport, Report, Status};
 
 /// `n of m links verified`.
 fn count(report: &Report) -> String {
-    let good = report.links.iter().filter(|link| link.is_good()).count();
+    let good = report.good();
     format!("{good} of {} links verified", report.links.len())
 }
 
@@ -47,7 +47,7 @@ pub fn nagios(report: &Report) -> String {
         }
         _ => count(report),
     };
-    let good = report.links.iter().filter(|link| link.is_good()).count();
+    let good = report.good();
     let mut out = format!(
         "IBBOOT {} - {summary} | verified={good};;;0;{}\n",
         word(report.status),

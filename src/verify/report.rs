@@ -43,6 +43,11 @@ impl Status {
         }
     }
 
+    /// Failed, or could not be determined.
+    pub fn is_wrong(self) -> bool {
+        matches!(self, Status::Unknown | Status::Critical)
+    }
+
     /// The word in tables.
     pub fn word(self) -> &'static str {
         match self {
@@ -255,7 +260,7 @@ impl RootReport {
 
     /// `root: ` and what is wrong; none if nothing is wrong.
     pub fn diagnosis(&self) -> Option<String> {
-        let wrong = |f: &&Finding| matches!(f.status, Status::Unknown | Status::Critical);
+        let wrong = |f: &&Finding| f.status.is_wrong();
         let finding = self.findings.iter().find(wrong)?;
         Some(format!("root: {}", finding.sentence()))
     }
@@ -264,7 +269,7 @@ impl RootReport {
 impl ServerReport {
     /// `ADDRESS: ` and what is wrong; none if nothing is wrong.
     pub fn diagnosis(&self) -> Option<String> {
-        let wrong = matches!(self.finding.status, Status::Unknown | Status::Critical);
+        let wrong = self.finding.status.is_wrong();
         wrong.then(|| format!("{}: {}", self.server, self.finding.sentence()))
     }
 }
@@ -373,7 +378,7 @@ impl LinkReport {
     /// The first check that failed or is unknown, otherwise the first that warns: what `up` waits
     /// for, and the diagnosis at the end.
     pub fn trouble(&self) -> Option<&Finding> {
-        let failed = |f: &&Finding| matches!(f.status, Status::Unknown | Status::Critical);
+        let failed = |f: &&Finding| f.status.is_wrong();
         let warns = |f: &&Finding| f.status == Status::Warning;
         let first = self.checks.iter().find(failed);
         first.or_else(|| self.checks.iter().find(warns))
@@ -533,6 +538,11 @@ pub struct Report {
 }
 
 impl Report {
+    /// The number of verified links.
+    pub fn good(&self) -> usize {
+        self.links.iter().filter(|link| link.is_good()).count()
+    }
+
     /// One line for each object that is not as expected, modules first.
     pub fn troubles(&self) -> Vec<String> {
         let modules = self

@@ -128,7 +128,7 @@ impl Report {
     /// The last line: the verdict, the number of links and, if the verdict is not ok, the checks
     /// that cause it.
     pub fn verdict(&self) -> String {
-        let good = self.links.iter().filter(|link| link.is_good()).count();
+        let good = self.good();
         let mut line = format!(
             "{}: {good} of {} links verified, required: {}",
             self.status.word(),

@@ -7,7 +7,7 @@ use kernel_cmdline::Selector;
 use super::checks::Id;
 use super::object::{Interface, Object};
 use crate::facts::{Facts, PortRef, Unended, rules};
-use crate::verify::report::{Finding, Status};
+use crate::verify::report::Finding;
 use crate::wish::ipoib::IpoibWish;
 
 /// Takes the writes into account. While the types of its card's ports are written, a port is not
@@ -18,7 +18,7 @@ pub fn note(findings: &mut [Finding], object: &Object<'_>, facts: &Facts) {
     if facts.unended.iter().any(is_retyped) {
         unverify(findings);
     }
-    let failed = |f: &&mut Finding| matches!(f.status, Status::Unknown | Status::Critical);
+    let failed = |f: &&mut Finding| f.status.is_wrong();
     let Some(finding) = findings.iter_mut().find(failed) else {
         return;
     };
@@ -99,6 +99,7 @@ mod tests {
     use crate::hardware::HardwareType;
     use crate::verify::checks::Id;
     use crate::verify::object::Link;
+    use crate::verify::report::Status;
     use crate::wish::expectation::LinkWish;
     use crate::wish::ipoib::IpoibFacts;
 

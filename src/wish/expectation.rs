@@ -147,6 +147,9 @@ pub struct PortPin {
     /// NETLINK_RDMA index of the device, as in [`LinkWish::device_index`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device_index: Option<u32>,
+    /// Another port had the same identity: only the index tells the two apart.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub shared: bool,
 }
 
 /// A requested kernel module.

@@ -513,7 +513,7 @@ fn notifications() {
         kind,
         dev_index: Some(index),
         dev_name: Some(name.to_owned()),
-        ..lost()
+        ..MonitorEvent::default()
     };
     assert_eq!(
         events,
@@ -530,7 +530,7 @@ fn notifications() {
     );
     let mut events = Vec::new();
     read_notifications(&bytes(REGISTER)[..20], &mut events);
-    assert_eq!(events, [lost()]);
+    assert_eq!(events, [MonitorEvent::default()]);
 }
 
 #[test]

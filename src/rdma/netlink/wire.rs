@@ -312,14 +312,7 @@ pub fn monitor_event(message: &Message<'_>) -> Result<Option<MonitorEvent>, Deco
         return Ok(None);
     }
     let mut kind = None;
-    let mut event = MonitorEvent {
-        kind: MonitorKind::Lost,
-        dev_index: None,
-        dev_name: None,
-        port: None,
-        netdev_index: None,
-        netdev: None,
-    };
+    let mut event = MonitorEvent::default();
     for attribute in NlasIterator::new(message.payload()) {
         let value = attribute?;
         match value.kind() {

@@ -19,7 +19,7 @@ use ibboot::dhcp::v4::progress::Progress;
 use ibboot::error::Kind;
 use ibboot::facts::{Facts, Leases};
 use ibboot::handover::timeline::Machine;
-use ibboot::handover::{Kept, Stamped, State, peers, timeline};
+use ibboot::handover::{Kept, State, peers, timeline};
 use ibboot::hardware::{HardwareType, unhex};
 use ibboot::plan::Inventory;
 use ibboot::request::Request;
@@ -126,7 +126,7 @@ fuzz_target!(|data: &[u8]| {
 });
 
 /// Reads the bytes as a file of this boot.
-fn file<T: Stamped + Serialize + Debug + PartialEq>(
+fn file<T: DeserializeOwned + Serialize + Debug + PartialEq>(
     bytes: &[u8],
     boot_id: Option<&str>,
 ) -> Option<T> {
