@@ -110,6 +110,8 @@ install() {
         fi
         inst_simple "$moddir/unit.sh" /usr/lib/ibboot/unit.sh
         inst_simple "$moddir/initqueue.conf" "$systemdsystemunitdir/dracut-initqueue.service.d/50-ibboot.conf"
+        inst_simple "$moddir/networkd-wait-online.conf" \
+            "$systemdsystemunitdir/systemd-networkd-wait-online.service.d/50-ibboot.conf"
     else
         # udevd, which names interfaces, starts before this stage.
         inst_hook pre-trigger 10 "$moddir/zz-ibboot-complete.sh"

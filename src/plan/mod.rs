@@ -39,7 +39,7 @@ use crate::wish::storage::{OfLease, Transport};
 
 pub use port_types::mlx4_targets;
 pub use root::{carried, holds_netroot};
-pub use tokens::{Fate, Token};
+pub use tokens::{Fate, Token, addresses_all};
 
 /// A PCI function that may be an HCA.
 #[derive(Debug, Clone, PartialEq, Eq)]

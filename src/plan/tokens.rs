@@ -206,6 +206,17 @@ pub(super) fn has_network_module(request: &Request) -> bool {
     has_others || request.anywhere || !request.claims_infiniband()
 }
 
+/// Whether ibboot addresses every interface that the command line names: systemd-networkd in the
+/// image has nothing to set up.
+pub fn addresses_all(request: &Request) -> bool {
+    let interfaces = request.interfaces.iter().map(|interface| &interface.value);
+    let interfaces = interfaces.map(|interface| (interface.left, &interface.ipoib));
+    let bonds = request.bonds.iter().map(|bond| &bond.value);
+    let mut all = interfaces.chain(bonds.map(|bond| (bond.left, &bond.ipoib)));
+    let is_left = all.clone().any(|(is_left, _)| is_left);
+    !has_network_module(request) && !is_left && all.any(|(_, ipoib)| ipoib.is_addressed())
+}
+
 fn by_effect(written: &Written, request: &Request) -> Token {
     let origin = &written.origin;
     let mut parameters = PARAMETERS.iter();
@@ -282,6 +293,27 @@ mod tests {
             ]
         );
         assert_eq!(fates("ip=eth0:dhcp root=/dev/sda1"), [""; 0]);
+    }
+
+    #[test]
+    fn networkd_has_nothing_to_set_up_where_ibboot_addresses_every_named_interface() {
+        const STATIC: &str = "ip=10.0.0.1:::24::ib0:none";
+        for (line, expected) in [
+            ("root=nfs:10.0.0.2:/", true),
+            ("rd.neednet=1 ip=ib1:dhcp", true),
+            ("bond=bond1:ib1,ib2 ip=bond1:dhcp", true),
+            ("ip=eth0:dhcp", false),
+            ("bootdev=eth0 ip=eth0:dhcp", false),
+            ("vlan=vlan7:eth0 ip=vlan7:dhcp", false),
+            ("ip=ib1:link-local", false),
+            ("ip=dhcp", false),
+        ] {
+            let request = Request::from_text(&format!("{STATIC} {line}"));
+            assert_eq!(addresses_all(&request), expected, "{line}");
+        }
+        for line in ["rd.neednet=1 rd.ib.mode=connected", "bootdev=eth0 rd.ib=1"] {
+            assert!(!addresses_all(&Request::from_text(line)), "{line}");
+        }
     }
 
     /// Examples of the table, and lines with names that several of them share.

@@ -23,9 +23,15 @@ use crate::{plan, verify};
 /// line.
 pub fn reserve(request: &Request) -> Result<()> {
     let directory = Directory::open()?;
-    match plan::holds_netroot(request) {
-        true => directory.write(handover::HOLD, b"")?,
-        false => directory.remove(handover::HOLD)?,
+    for (file, is_needed) in [
+        (handover::HOLD, plan::holds_netroot(request)),
+        (handover::ALONE, plan::addresses_all(request)),
+    ] {
+        if is_needed {
+            directory.write(file, b"")?;
+        } else {
+            directory.remove(file)?;
+        }
     }
     take_back()?;
     peers::reserve(request)

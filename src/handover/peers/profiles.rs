@@ -83,11 +83,11 @@ fn nm_addresses(wish: &IpoibWish, clients: &Clients<'_>) -> String {
     let mut text = String::new();
     for (section, is_ipv6, otherwise) in [("ipv4", false, "disabled"), ("ipv6", true, "auto")] {
         let addresses = of_family(&wish.addresses, is_ipv6);
-        let is_asked = match is_ipv6 {
+        let is_requested = match is_ipv6 {
             true => wish.kernel_autoconf() == Some(ipoib::Autoconf::Router),
             false => wish.dhcp.is_some(),
         };
-        let method = match (is_asked, addresses.is_empty()) {
+        let method = match (is_requested, addresses.is_empty()) {
             (true, _) => "auto",
             (false, true) => otherwise,
             (false, false) => "manual",
