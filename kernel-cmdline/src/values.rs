@@ -27,6 +27,16 @@ macro_rules! words {
                 }
             }
 
+            /// The variant that `text` means; `what` is what the problem says that `text` is not.
+            pub fn read<'a>(
+                what: &'static str,
+                text: &'a str,
+            ) -> Result<Self, $crate::complain::Problem<'a>> {
+                let choices = Self::WORDS;
+                let wrong = $crate::complain::Problem::NotOneOf { what, text, choices };
+                Self::parse(text).ok_or(wrong)
+            }
+
             /// The word on the command line.
             pub const fn as_str(self) -> &'static str {
                 match self {

@@ -7,7 +7,7 @@ use crate::complain::Problem;
 use crate::hwaddr::{HwAddr, hexadecimal};
 use crate::ip::mtu;
 use crate::net::address;
-use crate::selector::{DEVICE_NAME, INTERFACE_NAME, Interface, Selector, is_name};
+use crate::selector::{DEVICE_NAME, INTERFACE_NAME, Interface, Pkey, Selector, is_name};
 use crate::token::decimal;
 use crate::values::{
     Candidates, ClientId, ClientIdForm, ClientIdValue, ClientIdWish, Ifname, Limit, Link, LinkKind,
@@ -28,7 +28,7 @@ const INTERFACE: &str =
 
 type Parsed<'a, T> = Result<T, Problem<'a>>;
 
-fn interface(text: &str) -> Parsed<'_, Interface<'_>> {
+pub(crate) fn interface(text: &str) -> Parsed<'_, Interface<'_>> {
     Interface::parse(text).ok_or(Problem::Malformed {
         what: "an interface",
         text,
@@ -80,8 +80,14 @@ pub(crate) fn count(text: &str) -> Parsed<'_, u32> {
     })
 }
 
-pub(crate) fn boot_device(text: &str) -> Parsed<'_, Interface<'_>> {
-    interface(text)
+pub(crate) fn pkey(text: &str) -> Parsed<'_, Pkey<'_>> {
+    let hint =
+        "write PARENT.PKEY, such as ib0.8004: up to four hexadecimal digits, not 0 and not 8000";
+    Pkey::parse(text).ok_or(Problem::Malformed {
+        what: "a partition",
+        text,
+        hint,
+    })
 }
 
 pub(crate) fn boot_interface(text: &str) -> Parsed<'_, HwAddr> {
@@ -104,12 +110,7 @@ pub(crate) fn name_server(text: &str) -> Parsed<'_, core::net::IpAddr> {
 
 pub(crate) fn mode(text: &str) -> Parsed<'_, ModeWish<'_>> {
     let (front, last) = split_last(text);
-    let unknown = Problem::NotOneOf {
-        what: "an IPoIB mode",
-        text: last,
-        choices: Mode::WORDS,
-    };
-    let mode = Mode::parse(last).ok_or(unknown)?;
+    let mode = Mode::read("an IPoIB mode", last)?;
     Ok(ModeWish {
         interface: front.map(interface).transpose()?,
         mode,
@@ -118,12 +119,7 @@ pub(crate) fn mode(text: &str) -> Parsed<'_, ModeWish<'_>> {
 
 pub(crate) fn client_id_form(text: &str) -> Parsed<'_, ClientIdWish<'_>> {
     let (front, last) = split_last(text);
-    let unknown = Problem::NotOneOf {
-        what: "a form of the client identifier",
-        text: last,
-        choices: ClientIdForm::WORDS,
-    };
-    let form = ClientIdForm::parse(last).ok_or(unknown)?;
+    let form = ClientIdForm::read("a form of the client identifier", last)?;
     Ok(ClientIdWish {
         interface: front.map(interface).transpose()?,
         form,
@@ -160,12 +156,7 @@ pub(crate) fn link(text: &str) -> Parsed<'_, Link<'_>> {
             hint: HINT,
         });
     }
-    let unknown = Problem::NotOneOf {
-        what: "a kind of link",
-        text: word,
-        choices: LinkKind::WORDS,
-    };
-    let kind = LinkKind::parse(word).ok_or(unknown)?;
+    let kind = LinkKind::read("a kind of link", word)?;
     if !is_name(netdev, INTERFACE_NAME) {
         return Err(Problem::Malformed {
             what: "a network interface",
@@ -178,12 +169,7 @@ pub(crate) fn link(text: &str) -> Parsed<'_, Link<'_>> {
 
 pub(crate) fn roce(text: &str) -> Parsed<'_, RoceWish<'_>> {
     let (front, last) = split_last(text);
-    let unknown = Problem::NotOneOf {
-        what: "a RoCE mode",
-        text: last,
-        choices: RoceMode::WORDS,
-    };
-    let mode = RoceMode::parse(last).ok_or(unknown)?;
+    let mode = RoceMode::read("a RoCE mode", last)?;
     Ok(RoceWish {
         selector: front.map(selector).transpose()?,
         mode,
@@ -192,12 +178,7 @@ pub(crate) fn roce(text: &str) -> Parsed<'_, RoceWish<'_>> {
 
 pub(crate) fn port_type(text: &str) -> Parsed<'_, PortTypeWish<'_>> {
     let (front, last) = split_last(text);
-    let unknown = Problem::NotOneOf {
-        what: "a port type",
-        text: last,
-        choices: PortType::WORDS,
-    };
-    let port_type = PortType::parse(last).ok_or(unknown)?;
+    let port_type = PortType::read("a port type", last)?;
     let missing = Problem::Missing {
         what: "the port",
         hint: "write SELECTOR:ib, SELECTOR:eth or SELECTOR:auto",
