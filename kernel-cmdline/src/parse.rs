@@ -15,7 +15,7 @@ use crate::plain::is_plain;
 use crate::selector::Interface;
 use crate::stacked::{StackKind, Stacked};
 use crate::table::PARAMETERS;
-use crate::token::{Cmdline, Source, Token, is_space};
+use crate::token::{Source, Token, is_space};
 use crate::values::{Handover, Netns, OnFail};
 use crate::{slip, wishes};
 
@@ -31,17 +31,6 @@ pub fn parse<'a>(sources: &[Source<'a>]) -> Arguments<'a> {
         }
     }
     reader.finish()
-}
-
-/// Reads all tokens of `cmdline`; see [`parse`].
-impl<'a> From<Cmdline<'a>> for Arguments<'a> {
-    fn from(cmdline: Cmdline<'a>) -> Self {
-        let mut reader = Reader::default();
-        for token in cmdline.tokens() {
-            reader.read(&token);
-        }
-        reader.finish()
-    }
 }
 
 #[derive(Debug, Default)]

@@ -4,7 +4,8 @@
 use std::fmt::{Debug, Write};
 
 use kernel_cmdline::{
-    Arguments, Interface, Ip, Limit, List, Mtu, Number, Require, Selector, Single, Spanned,
+    Arguments, FULL_MEMBER, Interface, Ip, Limit, List, Mtu, Number, Require, Selector, Single,
+    Spanned,
 };
 
 pub fn render(arguments: &Arguments<'_>) -> String {
@@ -99,7 +100,7 @@ pub fn render(arguments: &Arguments<'_>) -> String {
         )
     });
     page.list("ib.pkey", &arguments.pkeys, |pkey| {
-        let member = if pkey.is_full_member() {
+        let member = if pkey.key == pkey.full() {
             "full"
         } else {
             "limited as written"
@@ -107,7 +108,7 @@ pub fn render(arguments: &Arguments<'_>) -> String {
         let parent = interface(&pkey.parent);
         format!(
             "{parent} partition {:04x}, kernel {:04x}, {member}",
-            pkey.partition(),
+            pkey.key & !FULL_MEMBER,
             pkey.full()
         )
     });
