@@ -267,15 +267,13 @@ impl<'a> Reader<'a> {
         let timeouts = &mut self.arguments.net.timeouts;
         let dhcp = &mut self.arguments.net.dhcp;
         match name {
-            "rd.net.timeout.carrier" => {
-                set(&mut timeouts.carrier, token, wishes::seconds(value, 0)?)
-            }
-            "rd.net.timeout.iflink" => set(&mut timeouts.iflink, token, wishes::seconds(value, 0)?),
-            "rd.net.timeout.ifup" => set(&mut timeouts.ifup, token, wishes::seconds(value, 0)?),
-            "rd.net.timeout.route" => set(&mut timeouts.route, token, wishes::seconds(value, 0)?),
-            "rd.net.timeout.ipv6dad" => {
-                set(&mut timeouts.ipv6dad, token, wishes::seconds(value, 0)?)
-            }
+            // Only checked: dracut carries these out.
+            "rd.net.timeout.carrier"
+            | "rd.net.timeout.iflink"
+            | "rd.net.timeout.ifup"
+            | "rd.net.timeout.route"
+            | "rd.net.timeout.ipv6dad" => wishes::seconds(value, 0).map(|_| ()),
+            "rd.net.dhcp.dscp" => Ok(()),
             "rd.net.timeout.ipv6auto" => {
                 set(&mut timeouts.ipv6auto, token, wishes::seconds(value, 0)?)
             }
@@ -285,7 +283,6 @@ impl<'a> Reader<'a> {
             }
             "rd.net.dhcp.retry" => set(&mut dhcp.retry, token, wishes::count(value)?),
             "rd.net.dhcp.vendor-class" => set(&mut dhcp.vendor_class, token, value),
-            "rd.net.dhcp.dscp" => set(&mut dhcp.dscp, token, value),
             "rd.net.dhcp.client-id" => add(&mut dhcp.client_ids, token, wishes::client_id(value)?),
             _ => Err(unknown(token.key)),
         }
@@ -301,7 +298,7 @@ impl<'a> Reader<'a> {
         let net = &mut arguments.net;
         match name {
             "rd.retry" => set(&mut arguments.retry, token, wishes::seconds(value, 0)?),
-            "rd.timeout" => set(&mut arguments.timeout, token, wishes::seconds(value, 0)?),
+            "rd.timeout" => wishes::seconds(value, 0).map(|_| ()),
             "root" => set(&mut arguments.root.root, token, value),
             "netroot" => add(&mut arguments.root.netroot, token, value),
             "rd.iscsi.transport" => set(&mut arguments.root.iscsi_transport, token, value),

@@ -321,8 +321,4 @@ pub struct NvmfDiscover<'a> {
     pub transport: &'a str,
     /// Address of the discovery controller; `auto` and Fibre Channel names exist.
     pub traddr: &'a str,
-    /// Address of the host.
-    pub host_traddr: Option<&'a str>,
-    /// Service; NVMe over Fabrics listens on 4420.
-    pub trsvcid: Option<u16>,
 }

@@ -437,32 +437,24 @@ pub(crate) fn nvmf_discover(text: &str) -> Parsed<'_, NvmfDiscover<'_>> {
         what: "the address",
         hint: HINT,
     })?;
-    let host_traddr = part();
-    let trsvcid = match part() {
-        Some(text) => {
-            let port = decimal(text)
-                .and_then(|port| u16::try_from(port).ok())
-                .filter(|&port| port > 0);
-            Some(port.ok_or(Problem::NotNumber {
+    let _host_address = part();
+    if let Some(text) = part() {
+        const MAX: u32 = 65535;
+        decimal(text)
+            .filter(|port| (1..=MAX).contains(port))
+            .ok_or(Problem::NotNumber {
                 what: "a service",
                 text,
                 min: 1,
-                max: 65535,
-            })?)
-        }
-        None => None,
-    };
+                max: MAX,
+            })?;
+    }
     match parts.next() {
         // Not shown: the field may be a key for the server.
         Some(_) => Err(Problem::Contradiction {
             what: "no field is allowed after the service",
             hint: HINT,
         }),
-        None => Ok(NvmfDiscover {
-            transport,
-            traddr,
-            host_traddr,
-            trsvcid,
-        }),
+        None => Ok(NvmfDiscover { transport, traddr }),
     }
 }

@@ -31,7 +31,7 @@ fn sources_are_read_in_order() {
     let sources = [
         Source::new(
             "/etc/cmdline.d/50-site.conf",
-            b"rd.retry=1 ip=ib1:dhcp\nrd.timeout=7\n",
+            b"rd.retry=1 ip=ib1:dhcp\nrd.net.dhcp.retry=7\n",
         ),
         Source::new("/etc/cmdline", b""),
         Source::new("/proc/cmdline", b"quiet rd.retry=2\n"),
@@ -46,9 +46,9 @@ fn sources_are_read_in_order() {
         (retry.value, retry.source, retry.column),
         (3, "/run/initramfs/cmdline.d/x.conf", 3)
     );
-    let timeout = arguments.timeout.unwrap();
+    let tries = arguments.net.dhcp.retry.unwrap();
     assert_eq!(
-        (timeout.value, timeout.source, timeout.column),
+        (tries.value, tries.source, tries.column),
         (7, "/etc/cmdline.d/50-site.conf", 24)
     );
     assert_eq!(arguments.requested_by().unwrap().raw, b"ip=ib1:dhcp");

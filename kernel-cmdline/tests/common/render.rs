@@ -24,7 +24,6 @@ pub fn render(arguments: &Arguments<'_>) -> String {
     });
     page.single("rd.neednet", &arguments.neednet, bool::to_string);
     page.single("rd.retry", &arguments.retry, u32::to_string);
-    page.single("rd.timeout", &arguments.timeout, u32::to_string);
     page.single("rd.debug", &arguments.debug, bool::to_string);
     page.single("rd.info", &arguments.info, bool::to_string);
     page.list("ip", &net.ip, ip);
@@ -69,11 +68,6 @@ pub fn render(arguments: &Arguments<'_>) -> String {
         format!("{}/{}{via}{dev}", route.network, route.prefix)
     });
     let timeouts = &net.timeouts;
-    page.single("rd.net.timeout.carrier", &timeouts.carrier, u32::to_string);
-    page.single("rd.net.timeout.iflink", &timeouts.iflink, u32::to_string);
-    page.single("rd.net.timeout.ifup", &timeouts.ifup, u32::to_string);
-    page.single("rd.net.timeout.route", &timeouts.route, u32::to_string);
-    page.single("rd.net.timeout.ipv6dad", &timeouts.ipv6dad, u32::to_string);
     page.single(
         "rd.net.timeout.ipv6auto",
         &timeouts.ipv6auto,
@@ -85,7 +79,6 @@ pub fn render(arguments: &Arguments<'_>) -> String {
     page.single("rd.net.dhcp.vendor-class", &net.dhcp.vendor_class, |text| {
         text.to_string()
     });
-    page.single("rd.net.dhcp.dscp", &net.dhcp.dscp, |text| text.to_string());
     page.list("rd.net.dhcp.client-id", &net.dhcp.client_ids, |id| {
         let bytes: Vec<_> = id.id.bytes().map(|byte| format!("{byte:02x}")).collect();
         format!("{} = {}", interface(&id.interface), bytes.join(" "))
