@@ -443,13 +443,7 @@ pub(crate) fn is_hostname(text: &str) -> bool {
 
 /// The MTU `text`, in bytes.
 pub(crate) fn mtu(text: &str) -> Result<u32, Problem<'_>> {
-    let number = decimal(text).filter(|mtu| (MTU_MIN..=MTU_MAX).contains(mtu));
-    number.ok_or(Problem::NotNumber {
-        what: "an MTU",
-        text,
-        min: MTU_MIN,
-        max: MTU_MAX,
-    })
+    wishes::number("an MTU", text, MTU_MIN, MTU_MAX)
 }
 
 /// Writes a hardware address with dashes: one field of `ip=`.

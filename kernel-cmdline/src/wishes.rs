@@ -50,15 +50,20 @@ fn split_last(text: &str) -> (Option<&str>, &str) {
         .map_or((None, text), |(front, last)| (Some(front), last))
 }
 
-/// A number of seconds.
-pub(crate) fn seconds(text: &str, min: u32) -> Parsed<'_, u32> {
-    let number = decimal(text).filter(|seconds| (min..=SECONDS).contains(seconds));
+/// A number from `min` to `max`; `what` is what the problem says that `text` is not.
+pub(crate) fn number<'a>(what: &'static str, text: &'a str, min: u32, max: u32) -> Parsed<'a, u32> {
+    let number = decimal(text).filter(|number| (min..=max).contains(number));
     number.ok_or(Problem::NotNumber {
-        what: "a number of seconds",
+        what,
         text,
         min,
-        max: SECONDS,
+        max,
     })
+}
+
+/// A number of seconds.
+pub(crate) fn seconds(text: &str, min: u32) -> Parsed<'_, u32> {
+    number("a number of seconds", text, min, SECONDS)
 }
 
 /// A number of seconds, or `infinity`.
@@ -71,13 +76,7 @@ pub(crate) fn limit(text: &str) -> Parsed<'_, Limit> {
 
 /// A number of tries, at least 1.
 pub(crate) fn count(text: &str) -> Parsed<'_, u32> {
-    let number = decimal(text).filter(|count| (1..=SECONDS).contains(count));
-    number.ok_or(Problem::NotNumber {
-        what: "a number of tries",
-        text,
-        min: 1,
-        max: SECONDS,
-    })
+    number("a number of tries", text, 1, SECONDS)
 }
 
 pub(crate) fn pkey(text: &str) -> Parsed<'_, Pkey<'_>> {
@@ -216,36 +215,24 @@ pub(crate) fn require(text: &str) -> (Option<Require<'_>>, Option<Problem<'_>>) 
 
 /// `[ib:|eth:]all|any|N`, or the link layer alone, which is any one port; `None` for a selector.
 fn candidates(text: &str) -> Option<Parsed<'_, (Option<LinkLayer>, Number)>> {
-    let (layer, number) = match text.split_once(':') {
-        Some((layer, number)) => (LinkLayer::parse(layer), Some(number)),
-        None => (LinkLayer::parse(text), None),
+    let (layer, behind) = match text.split_once(':') {
+        Some((layer, behind)) => (LinkLayer::parse(layer), behind),
+        None => (LinkLayer::parse(text), "any"),
     };
-    let number = match (layer, number) {
-        (Some(_), None) => "any",
-        (Some(_), Some(number)) => number,
-        (None, _) => text,
-    };
-    let is_digits = number.bytes().all(|byte| byte.is_ascii_digit());
-    let number = match number {
+    let word = if layer.is_some() { behind } else { text };
+    let is_digits = word.bytes().all(|byte| byte.is_ascii_digit());
+    let found = match word {
         "all" => Ok(Number::All),
         "any" => Ok(Number::Any(1)),
-        _ if is_digits => decimal(number)
-            .filter(|count| (1..=PORTS).contains(count))
-            .map(Number::Any)
-            .ok_or(Problem::NotNumber {
-                what: "a number of ports",
-                text: number,
-                min: 1,
-                max: PORTS,
-            }),
+        _ if is_digits => number("a number of ports", word, 1, PORTS).map(Number::Any),
         _ if layer.is_none() => return None,
         _ => Err(Problem::Malformed {
             what: "a number of ports",
-            text: number,
+            text: word,
             hint: "write all, any or a number behind ib: or eth:",
         }),
     };
-    Some(number.map(|number| (layer, number)))
+    Some(found.map(|number| (layer, number)))
 }
 
 /// The valid selectors of a list, and the first problem.
@@ -439,15 +426,7 @@ pub(crate) fn nvmf_discover(text: &str) -> Parsed<'_, NvmfDiscover<'_>> {
     })?;
     let _host_address = part();
     if let Some(text) = part() {
-        const MAX: u32 = 65535;
-        decimal(text)
-            .filter(|port| (1..=MAX).contains(port))
-            .ok_or(Problem::NotNumber {
-                what: "a service",
-                text,
-                min: 1,
-                max: MAX,
-            })?;
+        number("a service", text, 1, 65535)?;
     }
     match parts.next() {
         // Not shown: the field may be a key for the server.
