@@ -6,13 +6,15 @@ use core::net::IpAddr;
 
 use crate::selector::{Interface, Selector};
 
-/// Defines an enum whose variants are words on the command line.
+/// Defines an enum whose variants are words on the command line, and in JSON with the feature
+/// `serde`.
 macro_rules! words {
     ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $word:literal,)+ }) => {
         $(#[$doc])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
         pub enum $name {
-            $($(#[$variant_doc])* $variant,)+
+            $($(#[$variant_doc])* #[cfg_attr(feature = "serde", serde(rename = $word))] $variant,)+
         }
 
         impl $name {
@@ -164,6 +166,8 @@ pub struct ModeWish<'a> {
 
 /// An MTU on the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "lowercase"))]
 pub enum Mtu {
     Bytes(u32),
     /// The maximum of the mode and the link.

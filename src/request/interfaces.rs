@@ -10,12 +10,12 @@ use std::net::IpAddr;
 
 use addressing::{addressed, second_family, settings};
 use kernel_cmdline::{
-    Arguments, Bond, ClientIdForm, HwAddr, Ifname, Interface, Ip, Mode, Mtu, Spanned, StackKind,
+    Arguments, Bond, ClientIdForm, HwAddr, Ifname, Interface, Ip, Spanned, StackKind,
 };
 
 use crate::dhcp::identity::RequestedId;
 use crate::inet::{Address, Route};
-use crate::wish::ipoib::{self, FULL_MEMBER, IpoibWish, RequestedMode, RequestedMtu};
+use crate::wish::ipoib::{self, FULL_MEMBER, IpoibWish, RequestedMtu};
 use crate::wish::origin::{Origin, Requested, origin, requested};
 
 pub use addressing::is_addressed;
@@ -194,27 +194,12 @@ pub fn unnamed(arguments: &Arguments<'_>) -> Option<Requested<IpoibWish>> {
         .iter()
         .rfind(|mtu| mtu.value.interface.is_none());
     let wish = IpoibWish {
-        mode: mode.map(|mode| requested_mode(mode.value.mode)),
-        mtu: mtu.map(|mtu| requested_mtu(mtu.value.mtu)),
+        mode: mode.map(|mode| mode.value.mode),
+        mtu: mtu.map(|mtu| mtu.value.mtu),
         ..IpoibWish::default()
     };
     mode.map(|mode| requested(mode, wish.clone()))
         .or_else(|| mtu.map(|mtu| requested(mtu, wish.clone())))
-}
-
-fn requested_mode(mode: Mode) -> RequestedMode {
-    match mode {
-        Mode::Auto => RequestedMode::Auto,
-        Mode::Connected => RequestedMode::Connected,
-        Mode::Datagram => RequestedMode::Datagram,
-    }
-}
-
-fn requested_mtu(mtu: Mtu) -> RequestedMtu {
-    match mtu {
-        Mtu::Bytes(bytes) => RequestedMtu::Bytes(bytes),
-        Mtu::Max => RequestedMtu::Max,
-    }
 }
 
 struct Collected<'a, 'b> {
@@ -545,7 +530,7 @@ impl Collected<'_, '_> {
             found.value.follows.extend(of_all.map(origin));
         }
         for mode in &arguments.ib.modes {
-            let requested = requested_mode(mode.value.mode);
+            let requested = mode.value.mode;
             // The mode belongs to the slaves, not to the bond.
             let bond = bonds_of(arguments)
                 .find(|bond| mode.value.interface == Some(Interface::Name(bond.value.name)));
@@ -578,7 +563,7 @@ impl Collected<'_, '_> {
             };
             let position = self.position(&key(arguments, &interface));
             let fixed = position.and_then(|p| by_ip.get(p).copied().flatten());
-            let mtu_wish = fixed.or(Some(requested_mtu(mtu.value.mtu)));
+            let mtu_wish = fixed.or(Some(mtu.value.mtu));
             self.add(&mtu.with(interface), |ipoib| ipoib.mtu = mtu_wish);
         }
         for found in &mut self.found {
