@@ -8,13 +8,13 @@ use std::fs::OpenOptions;
 use std::hash::BuildHasher;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::OpenOptionsExt;
 
 use serde::{Deserialize, Serialize};
 
 use crate::system::decoder::{Format, LOST, decode};
-use crate::system::readiness::OwnsDescriptor;
+use crate::system::readiness::owns_descriptor;
 
 /// The device of rdma_ucm.
 pub const DEVICE: &str = "/dev/infiniband/rdma_cm";
@@ -64,9 +64,7 @@ pub struct Cm {
     is_service: bool,
 }
 
-// SAFETY: one OwnedFd in a private field, which nothing replaces.
-#[allow(unsafe_code)]
-unsafe impl OwnsDescriptor for Cm {}
+owns_descriptor!(Cm, file);
 
 impl Cm {
     /// Starts to resolve the server's address to an RDMA device and a neighbour. Without `port` the
@@ -185,12 +183,6 @@ impl Cm {
         // compiler's knowledge.
         let response = unsafe { std::ptr::read_volatile(&raw const response) };
         Ok(response.get(..length).unwrap_or_default().to_vec())
-    }
-}
-
-impl AsRawFd for Cm {
-    fn as_raw_fd(&self) -> RawFd {
-        self.file.as_raw_fd()
     }
 }
 

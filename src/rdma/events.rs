@@ -16,7 +16,7 @@ use nix::fcntl::{FcntlArg, FdFlag, OFlag, fcntl};
 use nix::sys::socket::{SockFlag, SockProtocol, setsockopt, sockopt};
 
 use super::netlink;
-use crate::system::readiness::OwnsDescriptor;
+use crate::system::readiness::owns_descriptor;
 
 pub use uevent::{Action, Uevent};
 
@@ -38,9 +38,7 @@ pub struct Uevents {
     socket: OwnedFd,
 }
 
-// SAFETY: one OwnedFd in a private field, which nothing replaces, is the descriptor that `as_raw_fd` returns.
-#[allow(unsafe_code)]
-unsafe impl OwnsDescriptor for Uevents {}
+owns_descriptor!(Uevents, socket);
 
 impl Uevents {
     /// Open a socket in the kernel's group of NETLINK_KOBJECT_UEVENT.
@@ -76,18 +74,6 @@ impl Uevents {
                 Err(errno) => return Err(errno.into()),
             }
         }
-    }
-}
-
-impl AsRawFd for Uevents {
-    fn as_raw_fd(&self) -> RawFd {
-        self.socket.as_raw_fd()
-    }
-}
-
-impl AsFd for Uevents {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
     }
 }
 
@@ -197,9 +183,7 @@ pub struct AsyncEvents {
     _context: OwnedFd,
 }
 
-// SAFETY: one OwnedFd in a private field, which nothing replaces, is the descriptor that `as_raw_fd` returns.
-#[allow(unsafe_code)]
-unsafe impl OwnsDescriptor for AsyncEvents {}
+owns_descriptor!(AsyncEvents, events);
 
 impl AsyncEvents {
     /// Open a device by the name of its uverbs file, `uverbs0` ([`netlink::Rdma::chardev`]).
@@ -233,12 +217,6 @@ impl AsyncEvents {
     /// final](AsyncKind::is_final) no more events follow.
     pub fn drain(&self) -> io::Result<Vec<AsyncEvent>> {
         drain(Descriptor(self.events.as_fd()))
-    }
-}
-
-impl AsRawFd for AsyncEvents {
-    fn as_raw_fd(&self) -> RawFd {
-        self.events.as_raw_fd()
     }
 }
 

@@ -8,7 +8,7 @@
 use std::cell::Cell;
 use std::fmt;
 use std::io::{self, IoSliceMut};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use kernel_cmdline::LinkKind;
 use netlink_packet_core::{
@@ -23,7 +23,7 @@ use wire::{Op, Request, attr};
 
 use super::types::{Guid, NodeType, PhysState, PortState};
 use crate::rdma::types::{Connection, NetnsMode};
-use crate::system::readiness::OwnsDescriptor;
+use crate::system::readiness::owns_descriptor;
 
 pub mod wire;
 
@@ -457,9 +457,7 @@ pub struct Monitor {
     socket: OwnedFd,
 }
 
-// SAFETY: one OwnedFd in a private field, which nothing replaces.
-#[allow(unsafe_code)]
-unsafe impl OwnsDescriptor for Monitor {}
+owns_descriptor!(Monitor, socket);
 
 impl Monitor {
     /// Open a socket in RDMA_NL_GROUP_NOTIFY.
@@ -490,18 +488,6 @@ impl Monitor {
                 }
             }
         }
-    }
-}
-
-impl AsRawFd for Monitor {
-    fn as_raw_fd(&self) -> RawFd {
-        self.socket.as_raw_fd()
-    }
-}
-
-impl AsFd for Monitor {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
     }
 }
 

@@ -5,14 +5,14 @@
 use std::fs::OpenOptions;
 use std::io;
 use std::net::Ipv6Addr;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 
 use nix::errno::Errno;
 
 use super::mad::{MAD, SA_CLASS, SA_CLASS_VERSION};
 use super::sa::Patience;
-use crate::system::readiness::OwnsDescriptor;
+use crate::system::readiness::owns_descriptor;
 
 #[cfg(test)]
 mod tests;
@@ -78,9 +78,7 @@ pub struct Umad {
     agent: u32,
 }
 
-// SAFETY: one OwnedFd in a private field, which nothing replaces.
-#[allow(unsafe_code)]
-unsafe impl OwnsDescriptor for Umad {}
+owns_descriptor!(Umad, file);
 
 impl Umad {
     /// Opens a port by the name of its umad file, `umad0`
@@ -139,12 +137,6 @@ impl Umad {
                 Err(errno) => return Err(errno.into()),
             }
         }
-    }
-}
-
-impl AsRawFd for Umad {
-    fn as_raw_fd(&self) -> RawFd {
-        self.file.as_raw_fd()
     }
 }
 
