@@ -6,16 +6,14 @@
 //! them when memory is short, so slow polling remains necessary.
 
 use std::fmt;
-use std::fs::OpenOptions;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
-use std::os::unix::fs::OpenOptionsExt;
 
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, FdFlag, OFlag, fcntl};
 use nix::sys::socket::{SockFlag, SockProtocol, setsockopt, sockopt};
 
-use super::netlink;
+use super::{chardev, netlink};
 use crate::system::readiness::owns_descriptor;
 
 pub use uevent::{Action, Uevent};
@@ -192,18 +190,7 @@ impl AsyncEvents {
     /// node. EINVAL and others: the driver requires its own request format (irdma, bnxt_re); poll
     /// the port instead.
     pub fn open(name: &str) -> io::Result<Self> {
-        let number = name.strip_prefix("uverbs").unwrap_or_default();
-        if number.is_empty() || !number.bytes().all(|b| b.is_ascii_digit()) {
-            let why = format!("{name:?} is not the name of a uverbs device");
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
-        }
-        // std sets O_CLOEXEC.
-        let context: OwnedFd = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .custom_flags(libc::O_NONBLOCK)
-            .open(format!("/dev/infiniband/{name}"))?
-            .into();
+        let context = chardev::open("uverbs", name)?;
         let events = get_context(context.as_fd())?;
         fcntl(&events, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC))?;
         fcntl(&events, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
