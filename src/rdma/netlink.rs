@@ -70,10 +70,6 @@ pub struct Device {
 /// A port of an RDMA device, as NETLINK_RDMA reports it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Port {
-    /// [`Device::index`].
-    pub dev_index: u32,
-    /// [`Device::name`].
-    pub dev_name: String,
     /// Number of the port, from 1.
     pub port: u32,
     /// Logical state.
