@@ -88,8 +88,6 @@ pub struct Arguments<'a> {
     pub neednet: Single<'a, bool>,
     /// `rd.retry=`, in seconds.
     pub retry: Single<'a, u32>,
-    /// `rd.timeout=`, in seconds; 0: no limit.
-    pub timeout: Single<'a, u32>,
     /// `rd.debug`.
     pub debug: Single<'a, bool>,
     /// `rd.info`.
@@ -150,19 +148,9 @@ pub struct Net<'a> {
     pub dhcp: Dhcp<'a>,
 }
 
-/// `rd.net.timeout.*`, in seconds.
+/// Those of `rd.net.timeout.*` that ibboot carries out, in seconds.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Timeouts<'a> {
-    /// `rd.net.timeout.carrier=`.
-    pub carrier: Single<'a, u32>,
-    /// `rd.net.timeout.iflink=`.
-    pub iflink: Single<'a, u32>,
-    /// `rd.net.timeout.ifup=`.
-    pub ifup: Single<'a, u32>,
-    /// `rd.net.timeout.route=`.
-    pub route: Single<'a, u32>,
-    /// `rd.net.timeout.ipv6dad=`.
-    pub ipv6dad: Single<'a, u32>,
     /// `rd.net.timeout.ipv6auto=`.
     pub ipv6auto: Single<'a, u32>,
     /// `rd.net.timeout.dhcp=`.
@@ -178,8 +166,6 @@ pub struct Dhcp<'a> {
     pub retry: Single<'a, u32>,
     /// `rd.net.dhcp.vendor-class=`.
     pub vendor_class: Single<'a, &'a str>,
-    /// `rd.net.dhcp.dscp=`, as written.
-    pub dscp: Single<'a, &'a str>,
     /// `rd.net.dhcp.client-id=`.
     pub client_ids: List<'a, ClientId<'a>, INTERFACES>,
 }

@@ -126,7 +126,14 @@ pub enum Problem<'a> {
         /// The value as written.
         text: &'a str,
     },
-    /// More than the fixed capacity; the surplus is ignored.
+    /// More arguments of one name than the fixed capacity; the surplus is ignored.
+    TooManyArguments {
+        /// The name.
+        name: &'static str,
+        /// The capacity.
+        limit: usize,
+    },
+    /// More elements than the fixed capacity; the surplus is ignored.
     TooMany {
         /// The name of the elements, in the plural.
         what: &'static str,
@@ -207,6 +214,9 @@ impl fmt::Display for Problem<'_> {
             Self::Contradiction { what, hint } => write!(f, "{what}; {hint}"),
             Self::CountsAsTrue { text } => {
                 write!(f, "'{}' counts as 1; write 0, no or off to turn it off", Escaped(text.as_bytes()))
+            }
+            Self::TooManyArguments { name, limit } => {
+                write!(f, "too many {name}= arguments: the limit is {limit}; remove some")
             }
             Self::TooMany { what, limit } => write!(f, "too many {what}: the limit is {limit}; remove some"),
         }

@@ -198,18 +198,6 @@ impl HwAddr {
         let eui64 = d == 0xff && e == 0xfe && self.as_bytes() == [a ^ 0x02, b, c, f, g, h];
         inserted || eui64
     }
-
-    /// Whether this address means a network interface whose address is `interface`: equal bytes,
-    /// or an equal GUID if one of the two addresses is InfiniBand's.
-    pub fn matches_interface(&self, interface: &[u8]) -> bool {
-        if interface.len() != 20 {
-            return self.as_bytes() == interface;
-        }
-        let last = interface
-            .last_chunk()
-            .map(|&last| Guid(u64::from_be_bytes(last)));
-        last.is_some_and(|guid| self.matches_guid(guid))
-    }
 }
 
 impl From<Guid> for HwAddr {

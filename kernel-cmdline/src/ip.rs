@@ -12,6 +12,7 @@ use crate::net::{Prefixed, address, fields, leading_address, prefix_length};
 use crate::selector::Interface;
 use crate::token::decimal;
 use crate::values::words;
+use crate::wishes;
 
 words! {
     /// How an interface gets its addresses.
@@ -406,25 +407,14 @@ fn interface<'a>(text: &'a str) -> Result<Option<Interface<'a>>, Problem<'a>> {
     if text.is_empty() {
         return Ok(None);
     }
-    let hint =
-        "write a name of at most 15 characters, a hardware address, DEVICE/PORT or a PCI address";
-    Interface::parse(text).map(Some).ok_or(Problem::Malformed {
-        what: "an interface",
-        text,
-        hint,
-    })
+    wishes::interface(text).map(Some)
 }
 
 /// A comma list of methods.
 fn methods(text: &str) -> Result<Methods, Problem<'_>> {
     let mut methods = Methods::new();
     for word in text.split(',') {
-        let unknown = Problem::NotOneOf {
-            what: "a method of ip=",
-            text: word,
-            choices: Method::WORDS,
-        };
-        let method = Method::parse(word).ok_or(unknown)?;
+        let method = Method::read("a method of ip=", word)?;
         if !methods.contains(&method) {
             methods.push(method).map_err(|_| Problem::TooMany {
                 what: "methods of one ip=",
@@ -453,13 +443,7 @@ pub(crate) fn is_hostname(text: &str) -> bool {
 
 /// The MTU `text`, in bytes.
 pub(crate) fn mtu(text: &str) -> Result<u32, Problem<'_>> {
-    let number = decimal(text).filter(|mtu| (MTU_MIN..=MTU_MAX).contains(mtu));
-    number.ok_or(Problem::NotNumber {
-        what: "an MTU",
-        text,
-        min: MTU_MIN,
-        max: MTU_MAX,
-    })
+    wishes::number("an MTU", text, MTU_MIN, MTU_MAX)
 }
 
 /// Writes a hardware address with dashes: one field of `ip=`.

@@ -20,9 +20,9 @@
 //! );
 //! ```
 //!
-//! The rules are dracut's: see [`Tokens`] for quotes, [`Cmdline`] for repeated arguments,
-//! booleans and numbers. [`PARAMETERS`] is the table of all arguments; [`docs`] writes the
-//! reference page and the manual page from this table.
+//! The rules are dracut's: see [`Tokens`] for quotes, [`Cmdline`] for repeated arguments and
+//! [`Token::is_true`] for booleans. [`PARAMETERS`] is the table of all arguments; [`docs`] writes
+//! the reference page and the manual page from this table.
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -67,7 +67,7 @@ pub use selector::{
 };
 pub use stacked::{StackKind, Stacked};
 pub use table::{Effect, GROUPS, Group, Origin, PARAMETERS, Parameter};
-pub use token::{Cmdline, ModuleParameter, Source, Token, Tokens};
+pub use token::{Cmdline, Source, Token, Tokens};
 pub use values::{
     Candidates, ClientId, ClientIdForm, ClientIdValue, ClientIdWish, Handover, Ifname, Limit, Link,
     LinkKind, LinkLayer, Mode, ModeWish, Mtu, MtuWish, Netns, Number, NvmfDiscover, OnFail,

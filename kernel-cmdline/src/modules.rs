@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The kernel modules of the RDMA subsystem.
 
-use crate::token::same_module;
-
 /// Modules of the RDMA subsystem: a command line with one of them in `rd.driver.*` requests
 /// RDMA. The list has no drivers that also serve plain Ethernet (`mlx4_core`, `mlx5_core`,
 /// `cxgb4`, `ice` and others), because every node loads these.
@@ -55,9 +53,10 @@ pub const MODULE_NAME: usize = 55;
 
 /// Whether `name` is one of [`RDMA_MODULES`]; `-` and `_` are the same character.
 pub fn is_rdma_module(name: &str) -> bool {
+    let plain = |byte| if byte == b'-' { b'_' } else { byte };
     RDMA_MODULES
         .iter()
-        .any(|module| same_module(module.as_bytes(), name.as_bytes()))
+        .any(|module| module.bytes().eq(name.bytes().map(plain)))
 }
 
 /// Whether `name` can be a module name and is not an option of modprobe.

@@ -12,10 +12,10 @@ use crate::modules::is_module_name;
 use crate::nearest::nearest;
 use crate::net::Route;
 use crate::plain::is_plain;
-use crate::selector::{Interface, Pkey};
+use crate::selector::Interface;
 use crate::stacked::{StackKind, Stacked};
 use crate::table::PARAMETERS;
-use crate::token::{Cmdline, Source, Token, is_space};
+use crate::token::{Source, Token, is_space};
 use crate::values::{Handover, Netns, OnFail};
 use crate::{slip, wishes};
 
@@ -31,17 +31,6 @@ pub fn parse<'a>(sources: &[Source<'a>]) -> Arguments<'a> {
         }
     }
     reader.finish()
-}
-
-/// Reads all tokens of `cmdline`; see [`parse`].
-impl<'a> From<Cmdline<'a>> for Arguments<'a> {
-    fn from(cmdline: Cmdline<'a>) -> Self {
-        let mut reader = Reader::default();
-        for token in cmdline.tokens() {
-            reader.read(&token);
-        }
-        reader.finish()
-    }
 }
 
 #[derive(Debug, Default)]
@@ -207,54 +196,14 @@ impl<'a> Reader<'a> {
     ) -> Result<(), Problem<'a>> {
         let ib = &mut self.arguments.ib;
         match name {
-            "mode" => add(
-                &mut ib.modes,
-                token,
-                wishes::mode(value)?,
-                "rd.ib.mode= arguments",
-            ),
-            "dhcp.client-id" => add(
-                &mut ib.client_ids,
-                token,
-                wishes::client_id_form(value)?,
-                "rd.ib.dhcp.client-id= arguments",
-            ),
-            "mtu" => add(
-                &mut ib.mtus,
-                token,
-                wishes::mtu_wish(value)?,
-                "rd.ib.mtu= arguments",
-            ),
-            "link" => add(
-                &mut ib.links,
-                token,
-                wishes::link(value)?,
-                "rd.ib.link= arguments",
-            ),
-            "roce" => add(
-                &mut ib.roce,
-                token,
-                wishes::roce(value)?,
-                "rd.ib.roce= arguments",
-            ),
-            "porttype" => add(
-                &mut ib.port_types,
-                token,
-                wishes::port_type(value)?,
-                "rd.ib.porttype= arguments",
-            ),
-            "rate" => add(
-                &mut ib.rates,
-                token,
-                wishes::rate(value)?,
-                "rd.ib.rate= arguments",
-            ),
-            "probe" => add(
-                &mut ib.probes,
-                token,
-                wishes::probe(value)?,
-                "rd.ib.probe= arguments",
-            ),
+            "mode" => add(&mut ib.modes, token, wishes::mode(value)?),
+            "dhcp.client-id" => add(&mut ib.client_ids, token, wishes::client_id_form(value)?),
+            "mtu" => add(&mut ib.mtus, token, wishes::mtu_wish(value)?),
+            "link" => add(&mut ib.links, token, wishes::link(value)?),
+            "roce" => add(&mut ib.roce, token, wishes::roce(value)?),
+            "porttype" => add(&mut ib.port_types, token, wishes::port_type(value)?),
+            "rate" => add(&mut ib.rates, token, wishes::rate(value)?),
+            "probe" => add(&mut ib.probes, token, wishes::probe(value)?),
             "require" => {
                 let (require, wrong) = wishes::require(value);
                 if let Some(require) = require {
@@ -264,35 +213,16 @@ impl<'a> Reader<'a> {
             }
             "timeout" => set(&mut ib.timeout, token, wishes::seconds(value, 1)?),
             "onfail" => {
-                let choices = OnFail::WORDS;
-                let wrong = Problem::NotOneOf {
-                    what: "something to do on failure",
-                    text: value,
-                    choices,
-                };
-                set(&mut ib.onfail, token, OnFail::parse(value).ok_or(wrong)?)
+                let onfail = OnFail::read("something to do on failure", value)?;
+                set(&mut ib.onfail, token, onfail)
             }
             "netns" => {
-                let choices = Netns::WORDS;
-                let wrong = Problem::NotOneOf {
-                    what: "a network namespace mode",
-                    text: value,
-                    choices,
-                };
-                set(&mut ib.netns, token, Netns::parse(value).ok_or(wrong)?)
+                let netns = Netns::read("a network namespace mode", value)?;
+                set(&mut ib.netns, token, netns)
             }
             "handover" => {
-                let choices = Handover::WORDS;
-                let wrong = Problem::NotOneOf {
-                    what: "a way to hand over",
-                    text: value,
-                    choices,
-                };
-                set(
-                    &mut ib.handover,
-                    token,
-                    Handover::parse(value).ok_or(wrong)?,
-                )
+                let handover = Handover::read("a way to hand over", value)?;
+                set(&mut ib.handover, token, handover)
             }
             _ => Err(unknown(token.key)),
         }
@@ -318,16 +248,12 @@ impl<'a> Reader<'a> {
                 continue;
             }
             let drivers = &mut self.arguments.drivers;
-            match list {
-                "pre" => add(&mut drivers.pre, token, name, "drivers of rd.driver.pre=")?,
-                "post" => add(&mut drivers.post, token, name, "drivers of rd.driver.post=")?,
-                _ => add(
-                    &mut drivers.blacklist,
-                    token,
-                    name,
-                    "drivers of rd.driver.blacklist=",
-                )?,
-            }
+            let (list, what) = match list {
+                "pre" => (&mut drivers.pre, "drivers of rd.driver.pre="),
+                "post" => (&mut drivers.post, "drivers of rd.driver.post="),
+                _ => (&mut drivers.blacklist, "drivers of rd.driver.blacklist="),
+            };
+            add_as(list, token, name, what)?;
         }
         Ok(())
     }
@@ -341,15 +267,13 @@ impl<'a> Reader<'a> {
         let timeouts = &mut self.arguments.net.timeouts;
         let dhcp = &mut self.arguments.net.dhcp;
         match name {
-            "rd.net.timeout.carrier" => {
-                set(&mut timeouts.carrier, token, wishes::seconds(value, 0)?)
-            }
-            "rd.net.timeout.iflink" => set(&mut timeouts.iflink, token, wishes::seconds(value, 0)?),
-            "rd.net.timeout.ifup" => set(&mut timeouts.ifup, token, wishes::seconds(value, 0)?),
-            "rd.net.timeout.route" => set(&mut timeouts.route, token, wishes::seconds(value, 0)?),
-            "rd.net.timeout.ipv6dad" => {
-                set(&mut timeouts.ipv6dad, token, wishes::seconds(value, 0)?)
-            }
+            // Only checked: dracut carries these out.
+            "rd.net.timeout.carrier"
+            | "rd.net.timeout.iflink"
+            | "rd.net.timeout.ifup"
+            | "rd.net.timeout.route"
+            | "rd.net.timeout.ipv6dad" => wishes::seconds(value, 0).map(|_| ()),
+            "rd.net.dhcp.dscp" => Ok(()),
             "rd.net.timeout.ipv6auto" => {
                 set(&mut timeouts.ipv6auto, token, wishes::seconds(value, 0)?)
             }
@@ -359,13 +283,7 @@ impl<'a> Reader<'a> {
             }
             "rd.net.dhcp.retry" => set(&mut dhcp.retry, token, wishes::count(value)?),
             "rd.net.dhcp.vendor-class" => set(&mut dhcp.vendor_class, token, value),
-            "rd.net.dhcp.dscp" => set(&mut dhcp.dscp, token, value),
-            "rd.net.dhcp.client-id" => add(
-                &mut dhcp.client_ids,
-                token,
-                wishes::client_id(value)?,
-                "rd.net.dhcp.client-id= arguments",
-            ),
+            "rd.net.dhcp.client-id" => add(&mut dhcp.client_ids, token, wishes::client_id(value)?),
             _ => Err(unknown(token.key)),
         }
     }
@@ -380,14 +298,9 @@ impl<'a> Reader<'a> {
         let net = &mut arguments.net;
         match name {
             "rd.retry" => set(&mut arguments.retry, token, wishes::seconds(value, 0)?),
-            "rd.timeout" => set(&mut arguments.timeout, token, wishes::seconds(value, 0)?),
+            "rd.timeout" => wishes::seconds(value, 0).map(|_| ()),
             "root" => set(&mut arguments.root.root, token, value),
-            "netroot" => add(
-                &mut arguments.root.netroot,
-                token,
-                value,
-                "netroot= arguments",
-            ),
+            "netroot" => add(&mut arguments.root.netroot, token, value),
             "rd.iscsi.transport" => set(&mut arguments.root.iscsi_transport, token, value),
             "rd.iscsi.param" => match value.strip_prefix("iface.transport_name=") {
                 Some(name) => set(&mut arguments.root.iscsi_transport, token, name),
@@ -397,57 +310,23 @@ impl<'a> Reader<'a> {
                 &mut arguments.root.nvmf_discover,
                 token,
                 wishes::nvmf_discover(value)?,
-                "rd.nvmf.discover= arguments",
             ),
-            "ib.pkey" => {
-                let hint = "write PARENT.PKEY, such as ib0.8004: up to four hexadecimal digits, not 0 and not 8000";
-                let wrong = Problem::Malformed {
-                    what: "a partition",
-                    text: value,
-                    hint,
-                };
-                add(
-                    &mut arguments.pkeys,
-                    token,
-                    Pkey::parse(value).ok_or(wrong)?,
-                    "ib.pkey= arguments",
-                )
-            }
-            "nameserver" => add(
-                &mut net.nameservers,
-                token,
-                wishes::name_server(value)?,
-                "nameserver= arguments",
-            ),
-            "rd.route" => add(
-                &mut net.routes,
-                token,
-                Route::parse(value)?,
-                "rd.route= arguments",
-            ),
+            "ib.pkey" => add(&mut arguments.pkeys, token, wishes::pkey(value)?),
+            "nameserver" => add(&mut net.nameservers, token, wishes::name_server(value)?),
+            "rd.route" => add(&mut net.routes, token, Route::parse(value)?),
             "BOOTIF" => set(&mut net.bootif, token, wishes::boot_interface(value)?),
-            "bootdev" => set(&mut net.bootdev, token, wishes::boot_device(value)?),
+            "bootdev" => set(&mut net.bootdev, token, wishes::interface(value)?),
             "ifname" => {
                 let ifname = wishes::ifname(value)?;
                 let infiniband =
                     ifname.address.is_infiniband() || Interface::Name(ifname.name).is_infiniband();
                 self.because_of(token, infiniband);
-                add(
-                    &mut self.arguments.net.ifname,
-                    token,
-                    ifname,
-                    "ifname= arguments",
-                )
+                add(&mut self.arguments.net.ifname, token, ifname)
             }
             "bond" => {
                 let bond = Bond::parse(value)?;
                 self.because_of(token, bond.is_infiniband());
-                add(
-                    &mut self.arguments.net.bonds,
-                    token,
-                    bond,
-                    "bond= arguments",
-                )
+                add(&mut self.arguments.net.bonds, token, bond)
             }
             "vlan" | "bridge" | "team" => {
                 let Some(stacked) =
@@ -457,12 +336,12 @@ impl<'a> Reader<'a> {
                 };
                 self.because_of(token, stacked.is_infiniband());
                 let what = "vlan=, bridge= and team= arguments";
-                add(&mut self.arguments.net.stacked, token, stacked, what)
+                add_as(&mut self.arguments.net.stacked, token, stacked, what)
             }
             "ip" => {
                 let ip = Ip::parse(value)?;
                 self.because_of(token, ip.is_infiniband());
-                add(&mut self.arguments.net.ip, token, ip, "ip= arguments")
+                add(&mut self.arguments.net.ip, token, ip)
             }
             _ => Err(unknown(token.key)),
         }
@@ -564,7 +443,19 @@ fn set<'a, T>(slot: &mut Single<'a, T>, token: &Token<'a>, value: T) -> Result<(
     Ok(())
 }
 
+/// Adds to the values of all arguments with the name of `token`.
 fn add<'a, T, const N: usize>(
+    list: &mut Vec<Spanned<'a, T>, N>,
+    token: &Token<'a>,
+    value: T,
+) -> Result<(), Problem<'a>> {
+    let name = parameter_name(token.key).unwrap_or_default();
+    list.push(Spanned::new(value, token))
+        .map_err(|_| Problem::TooManyArguments { name, limit: N })
+}
+
+/// Adds to a list whose elements are not just the arguments of one name.
+fn add_as<'a, T, const N: usize>(
     list: &mut Vec<Spanned<'a, T>, N>,
     token: &Token<'a>,
     value: T,

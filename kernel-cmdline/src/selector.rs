@@ -228,16 +228,6 @@ impl<'a> Pkey<'a> {
     pub const fn full(&self) -> u16 {
         self.key | FULL_MEMBER
     }
-
-    /// The partition: the P_Key without the membership bit.
-    pub const fn partition(&self) -> u16 {
-        self.key & !FULL_MEMBER
-    }
-
-    /// Whether the P_Key was written with the membership bit set.
-    pub const fn is_full_member(&self) -> bool {
-        self.key & FULL_MEMBER != 0
-    }
 }
 
 impl fmt::Display for Pkey<'_> {

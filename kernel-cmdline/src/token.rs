@@ -181,59 +181,6 @@ impl<'a> Cmdline<'a> {
         self.tokens()
             .filter(move |token| token.key == key.as_bytes())
     }
-
-    /// The last token whose name is exactly `key` (dracut's `getarg`).
-    pub fn last(&self, key: &'a str) -> Option<Token<'a>> {
-        self.all(key).last()
-    }
-
-    /// dracut's `getargbool`: [`Token::is_true`] of the last match, else `default`.
-    pub fn boolean(&self, key: &'a str, default: bool) -> bool {
-        self.last(key).map_or(default, |token| token.is_true())
-    }
-
-    /// dracut's `getargnum`: the last match if it is a decimal number from `min` to
-    /// `max`, else `default`. A number out of range is not moved to the nearest bound.
-    pub fn number(&self, key: &'a str, default: u32, min: u32, max: u32) -> u32 {
-        self.last(key)
-            .and_then(|token| core::str::from_utf8(token.value?).ok())
-            .and_then(decimal)
-            .filter(|number| (min..=max).contains(number))
-            .unwrap_or(default)
-    }
-
-    /// The parameters of kernel module `module` given as `MODULE.PARAM` or
-    /// `MODULE.PARAM=VALUE`, in reading order. In module names `-` and `_` are the same
-    /// character. The tokens are searched at every call.
-    pub fn module_parameters(
-        &self,
-        module: &'a str,
-    ) -> impl Iterator<Item = ModuleParameter<'a>> + use<'a> {
-        self.tokens().filter_map(move |token| {
-            let at = token.key.iter().position(|&byte| byte == b'.')?;
-            let (name, rest) = token.key.split_at_checked(at)?;
-            let parameter = rest
-                .strip_prefix(b".")
-                .filter(|parameter| !parameter.is_empty())?;
-            (!name.is_empty() && same_module(name, module.as_bytes()))
-                .then_some(ModuleParameter { parameter, token })
-        })
-    }
-}
-
-/// One `MODULE.PARAM[=VALUE]`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ModuleParameter<'a> {
-    /// The parameter's name, without the module's.
-    pub parameter: &'a [u8],
-    /// The argument; its `value` is the value of the parameter.
-    pub token: Token<'a>,
-}
-
-/// Whether two module names mean the same module.
-pub(crate) fn same_module(left: &[u8], right: &[u8]) -> bool {
-    let plain = |byte: &u8| if *byte == b'-' { b'_' } else { *byte };
-    left.len() == right.len() && left.iter().map(plain).eq(right.iter().map(plain))
 }
 
 /// A decimal number without sign or spaces.

@@ -6,13 +6,15 @@ use core::net::IpAddr;
 
 use crate::selector::{Interface, Selector};
 
-/// Defines an enum whose variants are words on the command line.
+/// Defines an enum whose variants are words on the command line, and in JSON with the feature
+/// `serde`.
 macro_rules! words {
     ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $word:literal,)+ }) => {
         $(#[$doc])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
         pub enum $name {
-            $($(#[$variant_doc])* $variant,)+
+            $($(#[$variant_doc])* #[cfg_attr(feature = "serde", serde(rename = $word))] $variant,)+
         }
 
         impl $name {
@@ -25,6 +27,16 @@ macro_rules! words {
                     $($word => Some(Self::$variant),)+
                     _ => None,
                 }
+            }
+
+            /// The variant that `text` means; `what` is what the problem says that `text` is not.
+            pub fn read<'a>(
+                what: &'static str,
+                text: &'a str,
+            ) -> Result<Self, $crate::complain::Problem<'a>> {
+                let choices = Self::WORDS;
+                let wrong = $crate::complain::Problem::NotOneOf { what, text, choices };
+                Self::parse(text).ok_or(wrong)
             }
 
             /// The word on the command line.
@@ -154,6 +166,8 @@ pub struct ModeWish<'a> {
 
 /// An MTU on the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "lowercase"))]
 pub enum Mtu {
     Bytes(u32),
     /// The maximum of the mode and the link.
@@ -311,8 +325,4 @@ pub struct NvmfDiscover<'a> {
     pub transport: &'a str,
     /// Address of the discovery controller; `auto` and Fibre Channel names exist.
     pub traddr: &'a str,
-    /// Address of the host.
-    pub host_traddr: Option<&'a str>,
-    /// Service; NVMe over Fabrics listens on 4420.
-    pub trsvcid: Option<u16>,
 }

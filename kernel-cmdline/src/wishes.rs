@@ -7,7 +7,7 @@ use crate::complain::Problem;
 use crate::hwaddr::{HwAddr, hexadecimal};
 use crate::ip::mtu;
 use crate::net::address;
-use crate::selector::{DEVICE_NAME, INTERFACE_NAME, Interface, Selector, is_name};
+use crate::selector::{DEVICE_NAME, INTERFACE_NAME, Interface, Pkey, Selector, is_name};
 use crate::token::decimal;
 use crate::values::{
     Candidates, ClientId, ClientIdForm, ClientIdValue, ClientIdWish, Ifname, Limit, Link, LinkKind,
@@ -28,7 +28,7 @@ const INTERFACE: &str =
 
 type Parsed<'a, T> = Result<T, Problem<'a>>;
 
-fn interface(text: &str) -> Parsed<'_, Interface<'_>> {
+pub(crate) fn interface(text: &str) -> Parsed<'_, Interface<'_>> {
     Interface::parse(text).ok_or(Problem::Malformed {
         what: "an interface",
         text,
@@ -50,15 +50,20 @@ fn split_last(text: &str) -> (Option<&str>, &str) {
         .map_or((None, text), |(front, last)| (Some(front), last))
 }
 
-/// A number of seconds.
-pub(crate) fn seconds(text: &str, min: u32) -> Parsed<'_, u32> {
-    let number = decimal(text).filter(|seconds| (min..=SECONDS).contains(seconds));
+/// A number from `min` to `max`; `what` is what the problem says that `text` is not.
+pub(crate) fn number<'a>(what: &'static str, text: &'a str, min: u32, max: u32) -> Parsed<'a, u32> {
+    let number = decimal(text).filter(|number| (min..=max).contains(number));
     number.ok_or(Problem::NotNumber {
-        what: "a number of seconds",
+        what,
         text,
         min,
-        max: SECONDS,
+        max,
     })
+}
+
+/// A number of seconds.
+pub(crate) fn seconds(text: &str, min: u32) -> Parsed<'_, u32> {
+    number("a number of seconds", text, min, SECONDS)
 }
 
 /// A number of seconds, or `infinity`.
@@ -71,17 +76,17 @@ pub(crate) fn limit(text: &str) -> Parsed<'_, Limit> {
 
 /// A number of tries, at least 1.
 pub(crate) fn count(text: &str) -> Parsed<'_, u32> {
-    let number = decimal(text).filter(|count| (1..=SECONDS).contains(count));
-    number.ok_or(Problem::NotNumber {
-        what: "a number of tries",
-        text,
-        min: 1,
-        max: SECONDS,
-    })
+    number("a number of tries", text, 1, SECONDS)
 }
 
-pub(crate) fn boot_device(text: &str) -> Parsed<'_, Interface<'_>> {
-    interface(text)
+pub(crate) fn pkey(text: &str) -> Parsed<'_, Pkey<'_>> {
+    let hint =
+        "write PARENT.PKEY, such as ib0.8004: up to four hexadecimal digits, not 0 and not 8000";
+    Pkey::parse(text).ok_or(Problem::Malformed {
+        what: "a partition",
+        text,
+        hint,
+    })
 }
 
 pub(crate) fn boot_interface(text: &str) -> Parsed<'_, HwAddr> {
@@ -104,12 +109,7 @@ pub(crate) fn name_server(text: &str) -> Parsed<'_, core::net::IpAddr> {
 
 pub(crate) fn mode(text: &str) -> Parsed<'_, ModeWish<'_>> {
     let (front, last) = split_last(text);
-    let unknown = Problem::NotOneOf {
-        what: "an IPoIB mode",
-        text: last,
-        choices: Mode::WORDS,
-    };
-    let mode = Mode::parse(last).ok_or(unknown)?;
+    let mode = Mode::read("an IPoIB mode", last)?;
     Ok(ModeWish {
         interface: front.map(interface).transpose()?,
         mode,
@@ -118,12 +118,7 @@ pub(crate) fn mode(text: &str) -> Parsed<'_, ModeWish<'_>> {
 
 pub(crate) fn client_id_form(text: &str) -> Parsed<'_, ClientIdWish<'_>> {
     let (front, last) = split_last(text);
-    let unknown = Problem::NotOneOf {
-        what: "a form of the client identifier",
-        text: last,
-        choices: ClientIdForm::WORDS,
-    };
-    let form = ClientIdForm::parse(last).ok_or(unknown)?;
+    let form = ClientIdForm::read("a form of the client identifier", last)?;
     Ok(ClientIdWish {
         interface: front.map(interface).transpose()?,
         form,
@@ -160,12 +155,7 @@ pub(crate) fn link(text: &str) -> Parsed<'_, Link<'_>> {
             hint: HINT,
         });
     }
-    let unknown = Problem::NotOneOf {
-        what: "a kind of link",
-        text: word,
-        choices: LinkKind::WORDS,
-    };
-    let kind = LinkKind::parse(word).ok_or(unknown)?;
+    let kind = LinkKind::read("a kind of link", word)?;
     if !is_name(netdev, INTERFACE_NAME) {
         return Err(Problem::Malformed {
             what: "a network interface",
@@ -178,12 +168,7 @@ pub(crate) fn link(text: &str) -> Parsed<'_, Link<'_>> {
 
 pub(crate) fn roce(text: &str) -> Parsed<'_, RoceWish<'_>> {
     let (front, last) = split_last(text);
-    let unknown = Problem::NotOneOf {
-        what: "a RoCE mode",
-        text: last,
-        choices: RoceMode::WORDS,
-    };
-    let mode = RoceMode::parse(last).ok_or(unknown)?;
+    let mode = RoceMode::read("a RoCE mode", last)?;
     Ok(RoceWish {
         selector: front.map(selector).transpose()?,
         mode,
@@ -192,12 +177,7 @@ pub(crate) fn roce(text: &str) -> Parsed<'_, RoceWish<'_>> {
 
 pub(crate) fn port_type(text: &str) -> Parsed<'_, PortTypeWish<'_>> {
     let (front, last) = split_last(text);
-    let unknown = Problem::NotOneOf {
-        what: "a port type",
-        text: last,
-        choices: PortType::WORDS,
-    };
-    let port_type = PortType::parse(last).ok_or(unknown)?;
+    let port_type = PortType::read("a port type", last)?;
     let missing = Problem::Missing {
         what: "the port",
         hint: "write SELECTOR:ib, SELECTOR:eth or SELECTOR:auto",
@@ -235,36 +215,24 @@ pub(crate) fn require(text: &str) -> (Option<Require<'_>>, Option<Problem<'_>>) 
 
 /// `[ib:|eth:]all|any|N`, or the link layer alone, which is any one port; `None` for a selector.
 fn candidates(text: &str) -> Option<Parsed<'_, (Option<LinkLayer>, Number)>> {
-    let (layer, number) = match text.split_once(':') {
-        Some((layer, number)) => (LinkLayer::parse(layer), Some(number)),
-        None => (LinkLayer::parse(text), None),
+    let (layer, behind) = match text.split_once(':') {
+        Some((layer, behind)) => (LinkLayer::parse(layer), behind),
+        None => (LinkLayer::parse(text), "any"),
     };
-    let number = match (layer, number) {
-        (Some(_), None) => "any",
-        (Some(_), Some(number)) => number,
-        (None, _) => text,
-    };
-    let is_digits = number.bytes().all(|byte| byte.is_ascii_digit());
-    let number = match number {
+    let word = if layer.is_some() { behind } else { text };
+    let is_digits = word.bytes().all(|byte| byte.is_ascii_digit());
+    let found = match word {
         "all" => Ok(Number::All),
         "any" => Ok(Number::Any(1)),
-        _ if is_digits => decimal(number)
-            .filter(|count| (1..=PORTS).contains(count))
-            .map(Number::Any)
-            .ok_or(Problem::NotNumber {
-                what: "a number of ports",
-                text: number,
-                min: 1,
-                max: PORTS,
-            }),
+        _ if is_digits => number("a number of ports", word, 1, PORTS).map(Number::Any),
         _ if layer.is_none() => return None,
         _ => Err(Problem::Malformed {
             what: "a number of ports",
-            text: number,
+            text: word,
             hint: "write all, any or a number behind ib: or eth:",
         }),
     };
-    Some(number.map(|number| (layer, number)))
+    Some(found.map(|number| (layer, number)))
 }
 
 /// The valid selectors of a list, and the first problem.
@@ -456,32 +424,16 @@ pub(crate) fn nvmf_discover(text: &str) -> Parsed<'_, NvmfDiscover<'_>> {
         what: "the address",
         hint: HINT,
     })?;
-    let host_traddr = part();
-    let trsvcid = match part() {
-        Some(text) => {
-            let port = decimal(text)
-                .and_then(|port| u16::try_from(port).ok())
-                .filter(|&port| port > 0);
-            Some(port.ok_or(Problem::NotNumber {
-                what: "a service",
-                text,
-                min: 1,
-                max: 65535,
-            })?)
-        }
-        None => None,
-    };
+    let _host_address = part();
+    if let Some(text) = part() {
+        number("a service", text, 1, 65535)?;
+    }
     match parts.next() {
         // Not shown: the field may be a key for the server.
         Some(_) => Err(Problem::Contradiction {
             what: "no field is allowed after the service",
             hint: HINT,
         }),
-        None => Ok(NvmfDiscover {
-            transport,
-            traddr,
-            host_traddr,
-            trsvcid,
-        }),
+        None => Ok(NvmfDiscover { transport, traddr }),
     }
 }

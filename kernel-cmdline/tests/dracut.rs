@@ -386,7 +386,7 @@ fn tokens_are_the_same_to_dracut() {
         let sources = [Source::new("line", line.as_bytes())];
         let cmdline = Cmdline::new(&sources);
         for key in ["a", "rd.b", "c"] {
-            let last = cmdline.last(key);
+            let last = cmdline.all(key).last();
             let (status, stdout) = ask("dracut-getarg", line, &format!("{key}="));
             assert_eq!(
                 status,

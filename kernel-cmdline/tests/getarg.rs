@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What dracut's `getarg`, `getargs`, `getargbool` and `getargnum` answer, case by case.
+//! What dracut's `getarg`, `getargs` and `getargbool` answer, case by case.
 //! tests/dracut.rs asks dracut itself where it is installed.
 
 use kernel_cmdline::{Cmdline, Source};
 
-/// `getarg` and `getargs` of `key` in `line`: `None` for an argument without a value.
+/// `getargs` of `key` in `line`: `None` for an argument without a value. The last one is `getarg`.
 fn check(line: &str, key: &str, expected: &[Option<&str>]) {
     let sources = [Source::new("line", line.as_bytes())];
     let cmdline = Cmdline::new(&sources);
@@ -14,12 +14,6 @@ fn check(line: &str, key: &str, expected: &[Option<&str>]) {
         .collect();
     let all: Vec<_> = all.iter().map(Option::as_deref).collect();
     assert_eq!(all, expected, "{key} in {line:?}");
-    let last = cmdline.last(key).map(|token| token.value);
-    assert_eq!(
-        last,
-        expected.last().map(|value| value.map(str::as_bytes)),
-        "last {key} in {line:?}"
-    );
 }
 
 #[test]
@@ -94,56 +88,24 @@ fn any_white_space_separates() {
 #[test]
 fn booleans() {
     for (line, expected) in [
-        ("b=0", [false, false]),
-        ("b=no", [false, false]),
-        ("b=off", [false, false]),
-        ("b=1", [true, true]),
-        ("b=yes", [true, true]),
-        ("b=on", [true, true]),
-        ("b=No", [true, true]),
-        ("b=false", [true, true]),
-        ("b=00", [true, true]),
-        ("b=", [true, true]),
-        ("b", [true, true]),
-        ("b=1 b=0", [false, false]),
-        ("b=0 b", [true, true]),
-        ("", [false, true]),
-        ("bb=0 a=b", [false, true]),
+        ("b=0", Some(false)),
+        ("b=no", Some(false)),
+        ("b=off", Some(false)),
+        ("b=1", Some(true)),
+        ("b=yes", Some(true)),
+        ("b=on", Some(true)),
+        ("b=No", Some(true)),
+        ("b=false", Some(true)),
+        ("b=00", Some(true)),
+        ("b=", Some(true)),
+        ("b", Some(true)),
+        ("b=1 b=0", Some(false)),
+        ("b=0 b", Some(true)),
+        ("", None),
+        ("bb=0 a=b", None),
     ] {
         let sources = [Source::new("line", line.as_bytes())];
-        let cmdline = Cmdline::new(&sources);
-        assert_eq!(
-            [cmdline.boolean("b", false), cmdline.boolean("b", true)],
-            expected,
-            "{line:?}"
-        );
-    }
-}
-
-/// Out of range is the default, not the nearest bound.
-#[test]
-fn numbers() {
-    for (line, expected) in [
-        ("n=5", 5),
-        ("n=10", 10),
-        ("n=20", 20),
-        ("n=4", 7),
-        ("n=21", 7),
-        ("n=-5", 7),
-        ("n=+5", 7),
-        ("n=5s", 7),
-        ("n=", 7),
-        ("n", 7),
-        ("n=99999999999999999999", 7),
-        ("n=5 n=6", 6),
-        ("n=5 n=x", 7),
-        ("", 7),
-    ] {
-        let sources = [Source::new("line", line.as_bytes())];
-        assert_eq!(
-            Cmdline::new(&sources).number("n", 7, 5, 20),
-            expected,
-            "{line:?}"
-        );
+        let last = Cmdline::new(&sources).all("b").last();
+        assert_eq!(last.map(|token| token.is_true()), expected, "{line:?}");
     }
 }

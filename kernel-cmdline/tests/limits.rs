@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Sources together, modules' parameters, fixed capacities, and addresses that match.
+//! Sources together, fixed capacities, and addresses that match.
 
 #![allow(
     clippy::unwrap_used,
@@ -31,7 +31,7 @@ fn sources_are_read_in_order() {
     let sources = [
         Source::new(
             "/etc/cmdline.d/50-site.conf",
-            b"rd.retry=1 ip=ib1:dhcp\nrd.timeout=7\n",
+            b"rd.retry=1 ip=ib1:dhcp\nrd.net.dhcp.retry=7\n",
         ),
         Source::new("/etc/cmdline", b""),
         Source::new("/proc/cmdline", b"quiet rd.retry=2\n"),
@@ -46,9 +46,9 @@ fn sources_are_read_in_order() {
         (retry.value, retry.source, retry.column),
         (3, "/run/initramfs/cmdline.d/x.conf", 3)
     );
-    let timeout = arguments.timeout.unwrap();
+    let tries = arguments.net.dhcp.retry.unwrap();
     assert_eq!(
-        (timeout.value, timeout.source, timeout.column),
+        (tries.value, tries.source, tries.column),
         (7, "/etc/cmdline.d/50-site.conf", 24)
     );
     assert_eq!(arguments.requested_by().unwrap().raw, b"ip=ib1:dhcp");
@@ -58,7 +58,6 @@ fn sources_are_read_in_order() {
             "/run/initramfs/cmdline.d/x.conf:14: rd.ib.mod=****: unknown argument; did you mean rd.ib.mode?"
         ]
     );
-    assert_eq!(Arguments::from(Cmdline::new(&sources)), arguments);
 }
 
 /// A quote left open in one source does not reach into the next one.
@@ -73,36 +72,6 @@ fn an_open_quote_ends_with_its_source() {
         .map(|token| token.value)
         .collect();
     assert_eq!(values, [Some(b"b c".as_slice()), Some(b"3"), Some(b"e")]);
-}
-
-#[test]
-fn the_parameters_of_a_module_are_collected_for_who_asks() {
-    let line =
-        b"mlx5_core.prof_sel=2 mlx5-core.debug_mask=\"0x 1\" mlx5_core. mlx5_core xmlx5_core.a=1 \
-                 mlx5_core.node_guid mlx4_core.log_num_mgm_entry_size=-7 .a=1";
-    let sources = [Source::new("line", line)];
-    let cmdline = Cmdline::new(&sources);
-    let read = |module| -> Vec<(String, Option<String>)> {
-        let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
-        cmdline
-            .module_parameters(module)
-            .map(|found| (text(found.parameter), found.token.value.map(text)))
-            .collect()
-    };
-    let own = |name: &str, value: Option<&str>| (name.to_string(), value.map(str::to_string));
-    let expected = [
-        own("prof_sel", Some("2")),
-        own("debug_mask", Some("0x 1")),
-        own("node_guid", None),
-    ];
-    assert_eq!(read("mlx5_core"), expected);
-    assert_eq!(read("mlx5-core"), expected);
-    assert_eq!(
-        read("mlx4_core"),
-        [own("log_num_mgm_entry_size", Some("-7"))]
-    );
-    assert_eq!(read("rdma_rxe"), []);
-    assert_eq!(read(""), []);
 }
 
 fn repeated(argument: impl Fn(usize) -> String, count: usize) -> String {
@@ -225,12 +194,8 @@ fn names_and_arguments_are_escaped() {
 }
 
 #[test]
-fn addresses_match_the_ports_and_interfaces_they_mean() {
+fn addresses_match_the_ports_they_mean() {
     let guid = Guid(0xb8ce_f603_0031_333e);
-    let ipoib: Vec<u8> = [0x80, 0, 2, 8, 0xfe, 0x80, 0, 0, 0, 0, 0, 0]
-        .into_iter()
-        .chain(guid.0.to_be_bytes())
-        .collect();
     for text in [
         "b8:ce:f6:31:33:3e",
         "01-b8-ce-f6-31-33-3e",
@@ -239,7 +204,6 @@ fn addresses_match_the_ports_and_interfaces_they_mean() {
     ] {
         let address = HwAddr::parse(text).unwrap();
         assert!(address.matches_guid(guid), "{text}");
-        assert!(address.matches_interface(&ipoib), "{text}");
         for bit in [0, 15, 16, 47, 63] {
             let other = Guid(guid.0 ^ (1 << bit));
             assert!(!address.matches_guid(other), "{text} {other}");
@@ -254,7 +218,7 @@ fn addresses_match_the_ports_and_interfaces_they_mean() {
     // Another QPN and subnet prefix: the same interface.
     let full =
         HwAddr::parse("80:00:11:22:fe:c0:00:00:00:00:00:01:b8:ce:f6:03:00:31:33:3e").unwrap();
-    assert!(full.matches_guid(guid) && full.matches_interface(&ipoib));
+    assert!(full.matches_guid(guid));
 
     // Soft-RoCE makes modified EUI-64 of the MAC address.
     let soft = Guid(0x5054_00ff_fe12_3456);
@@ -267,13 +231,6 @@ fn addresses_match_the_ports_and_interfaces_they_mean() {
         !HwAddr::parse("52:54:00:12:34:56")
             .unwrap()
             .matches_guid(Guid(0x5054_00ff_fd12_3456))
-    );
-
-    // An Ethernet interface is compared byte by byte.
-    let mac = HwAddr::parse("01:52:54:00:12:34:56").unwrap();
-    assert!(mac.matches_interface(&[0x52, 0x54, 0, 0x12, 0x34, 0x56]));
-    assert!(
-        !mac.matches_interface(&[0x52, 0x54, 0, 0x12, 0x34, 0x57]) && !mac.matches_interface(&[])
     );
 }
 

@@ -1,104 +1,78 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The values of `--format`.
 
-/// How a result is printed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
-    /// For people.
-    Text,
-    /// For programs.
-    Json,
+/// Defines an enum whose variants are words behind `--format`, and the text for any other word.
+macro_rules! formats {
+    ($(#[$doc:meta])* $name:ident, $expected:literal {
+        $($(#[$variant_doc:meta])* $variant:ident = $word:literal,)+
+    }) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum $name {
+            $($(#[$variant_doc])* $variant,)+
+        }
+
+        impl std::str::FromStr for $name {
+            type Err = String;
+
+            fn from_str(text: &str) -> std::result::Result<Self, String> {
+                match text {
+                    $($word => Ok($name::$variant),)+
+                    _ => Err($expected.to_owned()),
+                }
+            }
+        }
+    };
 }
 
-impl std::str::FromStr for Format {
-    type Err = String;
-
-    fn from_str(text: &str) -> std::result::Result<Self, String> {
-        match text {
-            "text" => Ok(Format::Text),
-            "json" => Ok(Format::Json),
-            _ => Err("expected text or json".to_owned()),
-        }
+formats! {
+    /// How a result is printed.
+    Format, "expected text or json" {
+        /// For people.
+        Text = "text",
+        /// For programs.
+        Json = "json",
     }
 }
 
-/// How `check` prints its report.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CheckFormat {
-    /// For people.
-    Text,
-    /// For programs.
-    Json,
-    /// As a Nagios plugin.
-    Nagios,
-    /// Prometheus' text format.
-    Prom,
-    /// One line for a node health check, with its exit code.
-    Nhc,
-    /// Lines with the priority of the journal, and the exit code of a unit.
-    Journal,
-}
-
-impl std::str::FromStr for CheckFormat {
-    type Err = String;
-
-    fn from_str(text: &str) -> std::result::Result<Self, String> {
-        match text {
-            "text" => Ok(CheckFormat::Text),
-            "json" => Ok(CheckFormat::Json),
-            "nagios" => Ok(CheckFormat::Nagios),
-            "prom" => Ok(CheckFormat::Prom),
-            "nhc" => Ok(CheckFormat::Nhc),
-            "journal" => Ok(CheckFormat::Journal),
-            _ => Err("expected text, json, nagios, prom, nhc or journal".to_owned()),
-        }
+formats! {
+    /// How `check` prints its report.
+    CheckFormat, "expected text, json, nagios, prom, nhc or journal" {
+        /// For people.
+        Text = "text",
+        /// For programs.
+        Json = "json",
+        /// As a Nagios plugin.
+        Nagios = "nagios",
+        /// Prometheus' text format.
+        Prom = "prom",
+        /// One line for a node health check, with its exit code.
+        Nhc = "nhc",
+        /// Lines with the priority of the journal, and the exit code of a unit.
+        Journal = "journal",
     }
 }
 
-/// How `suggest` prints the arguments.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SuggestFormat {
-    /// One argument a line, with its reason.
-    Text,
-    /// One line to paste.
-    Line,
-    /// For programs.
-    Json,
-}
-
-impl std::str::FromStr for SuggestFormat {
-    type Err = String;
-
-    fn from_str(text: &str) -> std::result::Result<Self, String> {
-        match text {
-            "text" => Ok(SuggestFormat::Text),
-            "line" => Ok(SuggestFormat::Line),
-            "json" => Ok(SuggestFormat::Json),
-            _ => Err("expected text, line or json".to_owned()),
-        }
+formats! {
+    /// How `suggest` prints the arguments.
+    SuggestFormat, "expected text, line or json" {
+        /// One argument a line, with its reason.
+        Text = "text",
+        /// One line to paste.
+        Line = "line",
+        /// For programs.
+        Json = "json",
     }
 }
 
-/// How `timeline` prints its marks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TimelineFormat {
-    /// For people.
-    Text,
-    /// For programs.
-    Json,
-    /// A picture.
-    Svg,
-}
-
-impl std::str::FromStr for TimelineFormat {
-    type Err = String;
-
-    fn from_str(text: &str) -> std::result::Result<Self, String> {
-        match text {
-            "text" => Ok(TimelineFormat::Text),
-            "json" => Ok(TimelineFormat::Json),
-            "svg" => Ok(TimelineFormat::Svg),
-            _ => Err("expected text, json or svg".to_owned()),
-        }
+formats! {
+    /// How `timeline` prints its marks.
+    TimelineFormat, "expected text, json or svg" {
+        /// For people.
+        Text = "text",
+        /// For programs.
+        Json = "json",
+        /// A picture.
+        Svg = "svg",
     }
 }

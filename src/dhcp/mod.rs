@@ -17,6 +17,43 @@ use std::net::IpAddr;
 
 use crate::inet::Address;
 
+/// Defines the types of messages, each with its number and its name in the RFC.
+macro_rules! message_kinds {
+    ($(#[$meta:meta])* $kind:ident {
+        $($(#[$doc:meta])* $variant:ident = $number:literal $name:literal,)+
+    }) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+        #[repr(u8)]
+        pub enum $kind {
+            $($(#[$doc])* $variant = $number,)+
+        }
+
+        impl $kind {
+            fn of_number(number: u8) -> Option<$kind> {
+                match number {
+                    $($number => Some($kind::$variant),)+
+                    _ => None,
+                }
+            }
+
+            /// The number in the message.
+            pub fn number(self) -> u8 {
+                self as u8
+            }
+        }
+
+        impl std::fmt::Display for $kind {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.pad(match self {
+                    $($kind::$variant => $name,)+
+                })
+            }
+        }
+    };
+}
+use message_kinds;
+
 /// The part of a lease that both families share: an address for a time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Granted {

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use super::functions::{self, Function, KernelLog};
 use super::links::Links;
 use super::{Device, Look, NETNS_MODE, Unread};
-use crate::rdma::types::{LinkLayer, NetnsMode};
+use crate::rdma::types::{LinkLayer, NetnsMode, netns_mode};
 use crate::system::modules::InitState;
 use crate::system::pci::PCI;
 
@@ -132,7 +132,7 @@ impl Memory {
     /// Which network namespaces see RDMA devices.
     pub(super) fn netns_mode(&mut self, look: &mut Look<'_>) -> Option<NetnsMode> {
         kept(&mut self.netns_mode, !self.reads_lists, look, |look| {
-            look.parsed(NETNS_MODE, NetnsMode::parse)
+            look.parsed(NETNS_MODE, netns_mode)
         })
     }
 

@@ -5,7 +5,7 @@ use std::io;
 
 use nix::sys::statfs::{FsType, statfs};
 
-use super::request::{PortSet, PortTypeWord};
+use super::request::PortSet;
 use crate::error::{Error, Result, errno_text};
 use crate::system::root::Root;
 use kernel_cmdline::PortType;
@@ -15,7 +15,7 @@ const CONFIGFS: &str = "/sys/kernel/config";
 const CONFIGFS_MAGIC: FsType = FsType(0x6265_6570);
 
 /// A port of a card, and its type.
-type Port = (u32, PortTypeWord);
+type Port = (u32, PortType);
 
 /// Whether the text of a port's file shows this type. A port in mode auto shows the detected type.
 pub fn is_port_type(shown: &str, expected: PortType) -> bool {
@@ -28,7 +28,7 @@ pub fn is_port_type(shown: &str, expected: PortType) -> bool {
 /// Sets the types of the ports of one card, in this order; one result for each.
 pub(super) fn set_port_types(root: &Root, card: &str, ports: &[Port]) -> Vec<Result<PortSet>> {
     set_card(ports, &mut |(port, requested)| {
-        set_mlx4_port(root, card, *port, requested.0)
+        set_mlx4_port(root, card, *port, *requested)
     })
 }
 
@@ -198,7 +198,7 @@ mod tests {
         };
         let mut ports: Vec<CardPort> = ports.iter().map(port).collect();
         writing_order(&mut ports);
-        let port = |port: &CardPort| (port.port, PortTypeWord(port.value));
+        let port = |port: &CardPort| (port.port, port.value);
         ports.iter().map(port).collect()
     }
 
@@ -214,10 +214,10 @@ mod tests {
         let mut kept = before;
         let mut set = |(port, value): &Port| {
             let at = *port as usize - 1;
-            if card[at] == value.0 {
+            if card[at] == *value {
                 return Ok(PortSet::Unchanged);
             }
-            kept[at] = value.0;
+            kept[at] = *value;
             if !dpdp && kept[0] != kept[1] {
                 return Err(Error::new("mlx4_port", "refused"));
             }
@@ -265,7 +265,7 @@ mod tests {
                 _ => Ok(PortSet::Changed),
             }
         };
-        let ports = [2, 1].map(|port| (port, PortTypeWord(PortType::Eth)));
+        let ports = [2, 1].map(|port| (port, PortType::Eth));
         assert_eq!(
             set_card(&ports, &mut set),
             [Ok(PortSet::Changed), Ok(PortSet::Changed)]

@@ -346,8 +346,8 @@ mod tests {
         let request = Request::PortTypes {
             card: "0000:05:00.0".to_owned(),
             ports: vec![
-                (1, kernel_cmdline::PortType::Eth.into()),
-                (2, kernel_cmdline::PortType::Ib.into()),
+                (1, kernel_cmdline::PortType::Eth),
+                (2, kernel_cmdline::PortType::Ib),
             ],
         };
         let (_, all) = tokio::join!(loader.load("a", &[]), loader.carry_out(request));

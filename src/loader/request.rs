@@ -34,7 +34,7 @@ pub enum Request {
         /// Bus address.
         card: String,
         /// Port number, from 1, and type.
-        ports: Vec<(u32, PortTypeWord)>,
+        ports: Vec<(u32, PortType)>,
     },
     Write(Write),
     /// Save the index of kernel modules in /run/ibboot.
@@ -88,33 +88,6 @@ pub enum Write {
         mode: String,
     },
     HostName(String),
-}
-
-/// The type of a port between the two processes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub struct PortTypeWord(pub PortType);
-
-impl TryFrom<String> for PortTypeWord {
-    type Error = &'static str;
-
-    fn try_from(word: String) -> std::result::Result<Self, Self::Error> {
-        PortType::parse(&word)
-            .map(PortTypeWord)
-            .ok_or("no type of a port")
-    }
-}
-
-impl From<PortType> for PortTypeWord {
-    fn from(port_type: PortType) -> PortTypeWord {
-        PortTypeWord(port_type)
-    }
-}
-
-impl From<PortTypeWord> for String {
-    fn from(word: PortTypeWord) -> String {
-        word.0.as_str().to_owned()
-    }
 }
 
 /// What became of the type of a port.
@@ -435,7 +408,7 @@ mod tests {
     fn a_request_has_no_path_and_no_unknown_word() {
         let request = Request::PortTypes {
             card: "0000:05:00.0".to_owned(),
-            ports: vec![(1, PortTypeWord(PortType::Eth))],
+            ports: vec![(1, PortType::Eth)],
         };
         let json = r#"{"PortTypes":{"card":"0000:05:00.0","ports":[[1,"eth"]]}}"#;
         assert_eq!(serde_json::to_string(&request).unwrap(), json);

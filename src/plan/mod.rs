@@ -12,7 +12,6 @@ mod root;
 pub mod steps;
 mod tokens;
 
-use std::fmt::Display;
 use std::time::Duration;
 
 use kernel_cmdline::{Handover, LinkKind, PortType};
@@ -148,7 +147,6 @@ pub enum Action {
     SetPortType {
         /// Which ports.
         selector: String,
-        #[serde(serialize_with = "as_word")]
         port_type: PortType,
     },
     /// Set which network namespaces see RDMA devices.
@@ -158,7 +156,6 @@ pub enum Action {
         /// Name of the new RDMA device.
         name: String,
         /// Soft-RoCE or Soft-iWARP.
-        #[serde(serialize_with = "as_word")]
         kind: LinkKind,
         /// The interface.
         netdev: String,
@@ -275,13 +272,6 @@ impl Serialize for Plan {
         map.serialize_entry("expectation", &self.expectation)?;
         map.end()
     }
-}
-
-fn as_word<T: Display, S: Serializer>(
-    word: &T,
-    serializer: S,
-) -> std::result::Result<S::Ok, S::Error> {
-    serializer.collect_str(word)
 }
 
 /// Makes the plan for a request on this machine.

@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The character device of a device or a port: from NETLINK_RDMA (GET_CHARDEV, Linux 5.3), on
-//! older kernels from sysfs.
+//! Character devices: that of a device or a port, from NETLINK_RDMA (GET_CHARDEV, Linux 5.3), on
+//! older kernels from sysfs; how one is opened, and what uverbs, umad and rdma_cm share.
+
+use std::fs::OpenOptions;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::OpenOptionsExt;
 
 use nix::errno::Errno;
 
-use super::netlink::{Error, Rdma};
+use super::netlink::{Error, Rdma, retry};
 use super::parse;
 use crate::system::root::Root;
 
@@ -79,6 +84,42 @@ fn in_sysfs(root: &Root, device: &str, kind: Kind) -> Option<String> {
         kind.is_name(entry) && text("ibdev").as_deref() == Some(device) && is_port
     };
     root.list(class).ok()?.into_iter().find(is_it)
+}
+
+/// Opens the device with this name, which is `prefix` and a number; see [`open_file`].
+pub fn open(prefix: &str, name: &str) -> io::Result<OwnedFd> {
+    let number = name.strip_prefix(prefix).unwrap_or_default();
+    if number.is_empty() || !number.bytes().all(|b| b.is_ascii_digit()) {
+        let why = format!("{name:?} is not the name of a {prefix} device");
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+    }
+    open_file(&format!("/dev/infiniband/{name}"))
+}
+
+/// Opens a device file. Non-blocking and close-on-exec.
+pub fn open_file(path: &str) -> io::Result<OwnedFd> {
+    // std sets O_CLOEXEC.
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .custom_flags(libc::O_NONBLOCK)
+        .open(path)?;
+    Ok(file.into())
+}
+
+/// Writes one request as a whole.
+pub fn write(file: &OwnedFd, request: &[u8]) -> io::Result<()> {
+    let written = retry(|| nix::unistd::write(file, request))?;
+    if written == request.len() {
+        Ok(())
+    } else {
+        Err(io::ErrorKind::WriteZero.into())
+    }
+}
+
+/// The number at this place of a message of the kernel.
+pub fn native(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_ne_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
 #[cfg(test)]

@@ -4,17 +4,16 @@
 //! drivers/infiniband/core/ucma.c).
 
 use std::collections::hash_map::RandomState;
-use std::fs::OpenOptions;
 use std::hash::BuildHasher;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::fd::OwnedFd;
 
 use serde::{Deserialize, Serialize};
 
+use super::chardev::{native, open_file, write};
 use crate::system::decoder::{Format, LOST, decode};
-use crate::system::readiness::OwnsDescriptor;
+use crate::system::readiness::owns_descriptor;
 
 /// The device of rdma_ucm.
 pub const DEVICE: &str = "/dev/infiniband/rdma_cm";
@@ -64,9 +63,7 @@ pub struct Cm {
     is_service: bool,
 }
 
-// SAFETY: one OwnedFd in a private field, which nothing replaces.
-#[allow(unsafe_code)]
-unsafe impl OwnsDescriptor for Cm {}
+owns_descriptor!(Cm, file);
 
 impl Cm {
     /// Starts to resolve the server's address to an RDMA device and a neighbour. Without `port` the
@@ -74,15 +71,8 @@ impl Cm {
     ///
     /// ENOENT: rdma_ucm is not loaded. ENETUNREACH: no route to the address.
     pub fn begin(address: IpAddr, port: Option<u16>, timeout_ms: u32) -> io::Result<Self> {
-        // std sets O_CLOEXEC.
-        let file: OwnedFd = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .custom_flags(libc::O_NONBLOCK)
-            .open(DEVICE)?
-            .into();
         let mut cm = Self {
-            file,
+            file: open_file(DEVICE)?,
             id: 0,
             is_service: port.is_some(),
         };
@@ -188,12 +178,6 @@ impl Cm {
     }
 }
 
-impl AsRawFd for Cm {
-    fn as_raw_fd(&self) -> RawFd {
-        self.file.as_raw_fd()
-    }
-}
-
 /// `struct rdma_ucm_cmd_hdr`, followed by the request.
 fn framed(command: Command, request: &[u8], out: usize) -> Vec<u8> {
     let length = |bytes: usize| u16::try_from(bytes).unwrap_or(u16::MAX).to_ne_bytes();
@@ -203,15 +187,6 @@ fn framed(command: Command, request: &[u8], out: usize) -> Vec<u8> {
     whole.extend(length(out));
     whole.extend(request);
     whole
-}
-
-fn write(file: &OwnedFd, bytes: &[u8]) -> io::Result<()> {
-    let written = super::netlink::retry(|| nix::unistd::write(file, bytes))?;
-    if written == bytes.len() {
-        Ok(())
-    } else {
-        Err(io::ErrorKind::WriteZero.into())
-    }
 }
 
 /// `struct sockaddr_in6`, or `struct sockaddr_in` in the same 28 bytes.
@@ -242,10 +217,6 @@ fn no_queue_pair() -> u32 {
     let random = RandomState::new().hash_one(USER_ID);
     // The upper half of the range: the queue pairs of drivers begin at the lower end.
     0x80_0000 | u32::try_from(random >> 41).unwrap_or(0)
-}
-
-fn native(bytes: &[u8], at: usize) -> Option<u32> {
-    Some(u32::from_ne_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
 /// Reads `struct rdma_ucm_event_resp`; `None` if the response is too short.

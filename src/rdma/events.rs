@@ -6,17 +6,15 @@
 //! them when memory is short, so slow polling remains necessary.
 
 use std::fmt;
-use std::fs::OpenOptions;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
-use std::os::unix::fs::OpenOptionsExt;
 
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, FdFlag, OFlag, fcntl};
 use nix::sys::socket::{SockFlag, SockProtocol, setsockopt, sockopt};
 
-use super::netlink;
-use crate::system::readiness::OwnsDescriptor;
+use super::{chardev, netlink};
+use crate::system::readiness::owns_descriptor;
 
 pub use uevent::{Action, Uevent};
 
@@ -38,9 +36,7 @@ pub struct Uevents {
     socket: OwnedFd,
 }
 
-// SAFETY: one OwnedFd in a private field, which nothing replaces, is the descriptor that `as_raw_fd` returns.
-#[allow(unsafe_code)]
-unsafe impl OwnsDescriptor for Uevents {}
+owns_descriptor!(Uevents, socket);
 
 impl Uevents {
     /// Open a socket in the kernel's group of NETLINK_KOBJECT_UEVENT.
@@ -76,12 +72,6 @@ impl Uevents {
                 Err(errno) => return Err(errno.into()),
             }
         }
-    }
-}
-
-impl AsRawFd for Uevents {
-    fn as_raw_fd(&self) -> RawFd {
-        self.socket.as_raw_fd()
     }
 }
 
@@ -191,9 +181,7 @@ pub struct AsyncEvents {
     _context: OwnedFd,
 }
 
-// SAFETY: one OwnedFd in a private field, which nothing replaces, is the descriptor that `as_raw_fd` returns.
-#[allow(unsafe_code)]
-unsafe impl OwnsDescriptor for AsyncEvents {}
+owns_descriptor!(AsyncEvents, events);
 
 impl AsyncEvents {
     /// Open a device by the name of its uverbs file, `uverbs0` ([`netlink::Rdma::chardev`]).
@@ -202,18 +190,7 @@ impl AsyncEvents {
     /// node. EINVAL and others: the driver requires its own request format (irdma, bnxt_re); poll
     /// the port instead.
     pub fn open(name: &str) -> io::Result<Self> {
-        let number = name.strip_prefix("uverbs").unwrap_or_default();
-        if number.is_empty() || !number.bytes().all(|b| b.is_ascii_digit()) {
-            let why = format!("{name:?} is not the name of a uverbs device");
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
-        }
-        // std sets O_CLOEXEC.
-        let context: OwnedFd = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .custom_flags(libc::O_NONBLOCK)
-            .open(format!("/dev/infiniband/{name}"))?
-            .into();
+        let context = chardev::open("uverbs", name)?;
         let events = get_context(context.as_fd())?;
         fcntl(&events, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC))?;
         fcntl(&events, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
@@ -227,12 +204,6 @@ impl AsyncEvents {
     /// final](AsyncKind::is_final) no more events follow.
     pub fn drain(&self) -> io::Result<Vec<AsyncEvent>> {
         drain(Descriptor(self.events.as_fd()))
-    }
-}
-
-impl AsRawFd for AsyncEvents {
-    fn as_raw_fd(&self) -> RawFd {
-        self.events.as_raw_fd()
     }
 }
 

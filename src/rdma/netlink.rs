@@ -8,7 +8,7 @@
 use std::cell::Cell;
 use std::fmt;
 use std::io::{self, IoSliceMut};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use kernel_cmdline::LinkKind;
 use netlink_packet_core::{
@@ -23,7 +23,7 @@ use wire::{Op, Request, attr};
 
 use super::types::{Guid, NodeType, PhysState, PortState};
 use crate::rdma::types::{Connection, NetnsMode};
-use crate::system::readiness::OwnsDescriptor;
+use crate::system::readiness::owns_descriptor;
 
 pub mod wire;
 
@@ -70,10 +70,6 @@ pub struct Device {
 /// A port of an RDMA device, as NETLINK_RDMA reports it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Port {
-    /// [`Device::index`].
-    pub dev_index: u32,
-    /// [`Device::name`].
-    pub dev_name: String,
     /// Number of the port, from 1.
     pub port: u32,
     /// Logical state.
@@ -458,9 +454,7 @@ pub struct Monitor {
     socket: OwnedFd,
 }
 
-// SAFETY: one OwnedFd in a private field, which nothing replaces.
-#[allow(unsafe_code)]
-unsafe impl OwnsDescriptor for Monitor {}
+owns_descriptor!(Monitor, socket);
 
 impl Monitor {
     /// Open a socket in RDMA_NL_GROUP_NOTIFY.
@@ -491,12 +485,6 @@ impl Monitor {
                 }
             }
         }
-    }
-}
-
-impl AsRawFd for Monitor {
-    fn as_raw_fd(&self) -> RawFd {
-        self.socket.as_raw_fd()
     }
 }
 

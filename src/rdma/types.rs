@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::parse::ParseError;
 
-pub use kernel_cmdline::Guid;
+pub use kernel_cmdline::{Guid, Netns as NetnsMode};
 
 /// Defines an enum with the kernel's number, the kernel's name, and JSON with this name.
 macro_rules! kernel_enum {
@@ -206,34 +206,13 @@ impl fmt::Display for Rate {
     }
 }
 
-/// Which network namespaces see RDMA devices (parameter `netns_mode` of ib_core;
-/// RDMA_NLDEV_SYS_ATTR_NETNS_MODE).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum NetnsMode {
-    /// Each device is in one network namespace.
-    Exclusive,
-    /// All network namespaces share the devices.
-    Shared,
-}
-
-impl fmt::Display for NetnsMode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            NetnsMode::Exclusive => "exclusive",
-            NetnsMode::Shared => "shared",
-        })
-    }
-}
-
-impl NetnsMode {
-    /// Reads the module's parameter, which follows the mode: `Y` or `N`.
-    pub fn parse(text: &str) -> Result<NetnsMode, ParseError> {
-        match text {
-            "Y" => Ok(NetnsMode::Shared),
-            "N" => Ok(NetnsMode::Exclusive),
-            _ => Err(ParseError::new("network namespace mode", text)),
-        }
+/// Which network namespaces see RDMA devices, from the parameter `netns_mode` of ib_core, which
+/// follows RDMA_NLDEV_SYS_ATTR_NETNS_MODE: `Y` or `N`.
+pub fn netns_mode(text: &str) -> Result<NetnsMode, ParseError> {
+    match text {
+        "Y" => Ok(NetnsMode::Shared),
+        "N" => Ok(NetnsMode::Exclusive),
+        _ => Err(ParseError::new("network namespace mode", text)),
     }
 }
 

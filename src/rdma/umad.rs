@@ -2,17 +2,16 @@
 //! /dev/infiniband/umadN: sends management datagrams to the subnet administrator and receives the
 //! answers (include/uapi/rdma/ib_user_mad.h, drivers/infiniband/core/user_mad.c).
 
-use std::fs::OpenOptions;
 use std::io;
 use std::net::Ipv6Addr;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use nix::errno::Errno;
 
+use super::chardev::{native, open, write};
 use super::mad::{MAD, SA_CLASS, SA_CLASS_VERSION};
 use super::sa::Patience;
-use crate::system::readiness::OwnsDescriptor;
+use crate::system::readiness::owns_descriptor;
 
 #[cfg(test)]
 mod tests;
@@ -78,9 +77,7 @@ pub struct Umad {
     agent: u32,
 }
 
-// SAFETY: one OwnedFd in a private field, which nothing replaces.
-#[allow(unsafe_code)]
-unsafe impl OwnsDescriptor for Umad {}
+owns_descriptor!(Umad, file);
 
 impl Umad {
     /// Opens a port by the name of its umad file, `umad0`
@@ -88,18 +85,7 @@ impl Umad {
     ///
     /// ENOENT: no device node. EACCES: not root. ENOMEM: 32 agents already exist.
     pub fn open(name: &str) -> io::Result<Self> {
-        let number = name.strip_prefix("umad").unwrap_or_default();
-        if number.is_empty() || !number.bytes().all(|b| b.is_ascii_digit()) {
-            let why = format!("{name:?} is not the name of a umad device");
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
-        }
-        // std sets O_CLOEXEC.
-        let file: OwnedFd = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .custom_flags(libc::O_NONBLOCK)
-            .open(format!("/dev/infiniband/{name}"))?
-            .into();
+        let file = open("umad", name)?;
         let agent = register(file.as_fd())?;
         Ok(Self { file, agent })
     }
@@ -113,13 +99,7 @@ impl Umad {
         mad: &[u8; MAD],
         patience: Patience,
     ) -> io::Result<()> {
-        let packet = packet(self.agent, to, grh, mad, patience);
-        let written = super::netlink::retry(|| nix::unistd::write(&self.file, &packet))?;
-        if written == packet.len() {
-            Ok(())
-        } else {
-            Err(io::ErrorKind::WriteZero.into())
-        }
+        write(&self.file, &packet(self.agent, to, grh, mad, patience))
     }
 
     /// The next message; `None` if no message is queued.
@@ -139,12 +119,6 @@ impl Umad {
                 Err(errno) => return Err(errno.into()),
             }
         }
-    }
-}
-
-impl AsRawFd for Umad {
-    fn as_raw_fd(&self) -> RawFd {
-        self.file.as_raw_fd()
     }
 }
 
@@ -205,10 +179,6 @@ fn packet(
     packet.resize(HEADER, 0);
     packet.extend(mad);
     packet
-}
-
-fn native(bytes: &[u8], at: usize) -> Option<u32> {
-    Some(u32::from_ne_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
 /// Length of the whole answer in bytes, from the header before its first part; `None` if the header

@@ -10,12 +10,12 @@ use std::net::IpAddr;
 
 use addressing::{addressed, second_family, settings};
 use kernel_cmdline::{
-    Arguments, Bond, ClientIdForm, HwAddr, Ifname, Interface, Ip, Mode, Mtu, Spanned, StackKind,
+    Arguments, Bond, ClientIdForm, HwAddr, Ifname, Interface, Ip, Spanned, StackKind,
 };
 
 use crate::dhcp::identity::RequestedId;
 use crate::inet::{Address, Route};
-use crate::wish::ipoib::{self, FULL_MEMBER, IpoibWish, RequestedMode, RequestedMtu};
+use crate::wish::ipoib::{self, FULL_MEMBER, IpoibWish, RequestedMtu};
 use crate::wish::origin::{Origin, Requested, origin, requested};
 
 pub use addressing::is_addressed;
@@ -30,6 +30,21 @@ struct Key {
 }
 
 impl InterfaceWish {
+    /// The interface of `key`, of which nothing else is requested yet.
+    fn new(name: String, key: Key, by: Origin) -> InterfaceWish {
+        InterfaceWish {
+            name,
+            port: key.port,
+            ipoib: IpoibWish {
+                pkey: key.pkey,
+                ..IpoibWish::default()
+            },
+            refused: None,
+            left: false,
+            follows: vec![by],
+        }
+    }
+
     fn is(&self, key: &Key) -> bool {
         self.port == key.port && self.ipoib.pkey == key.pkey
     }
@@ -194,27 +209,12 @@ pub fn unnamed(arguments: &Arguments<'_>) -> Option<Requested<IpoibWish>> {
         .iter()
         .rfind(|mtu| mtu.value.interface.is_none());
     let wish = IpoibWish {
-        mode: mode.map(|mode| requested_mode(mode.value.mode)),
-        mtu: mtu.map(|mtu| requested_mtu(mtu.value.mtu)),
+        mode: mode.map(|mode| mode.value.mode),
+        mtu: mtu.map(|mtu| mtu.value.mtu),
         ..IpoibWish::default()
     };
     mode.map(|mode| requested(mode, wish.clone()))
         .or_else(|| mtu.map(|mtu| requested(mtu, wish.clone())))
-}
-
-fn requested_mode(mode: Mode) -> RequestedMode {
-    match mode {
-        Mode::Auto => RequestedMode::Auto,
-        Mode::Connected => RequestedMode::Connected,
-        Mode::Datagram => RequestedMode::Datagram,
-    }
-}
-
-fn requested_mtu(mtu: Mtu) -> RequestedMtu {
-    match mtu {
-        Mtu::Bytes(bytes) => RequestedMtu::Bytes(bytes),
-        Mtu::Max => RequestedMtu::Max,
-    }
 }
 
 struct Collected<'a, 'b> {
@@ -223,8 +223,8 @@ struct Collected<'a, 'b> {
 }
 
 impl Collected<'_, '_> {
-    fn position(&self, key: &Key) -> Option<usize> {
-        self.found.iter().position(|found| found.value.is(key))
+    fn find(&mut self, key: &Key) -> Option<&mut Requested<InterfaceWish>> {
+        self.found.iter_mut().find(|found| found.value.is(key))
     }
 
     /// Like [`Collected::change`], for the wish of the interface.
@@ -240,24 +240,12 @@ impl Collected<'_, '_> {
         change: impl FnOnce(&mut InterfaceWish),
     ) {
         let key = key(self.arguments, &interface.value);
-        if let Some(position) = self.position(&key) {
-            if let Some(found) = self.found.get_mut(position) {
-                found.value.follows.push(origin(interface));
-                change(&mut found.value);
-            }
+        if let Some(found) = self.find(&key) {
+            found.value.follows.push(origin(interface));
+            change(&mut found.value);
             return;
         }
-        let mut entry = InterfaceWish {
-            name: interface.value.to_string(),
-            port: key.port,
-            ipoib: IpoibWish {
-                pkey: key.pkey,
-                ..IpoibWish::default()
-            },
-            refused: None,
-            left: false,
-            follows: vec![origin(interface)],
-        };
+        let mut entry = InterfaceWish::new(interface.value.to_string(), key, origin(interface));
         change(&mut entry);
         if !matches!(interface.value, Interface::Name(_)) {
             let name = entry.ipoib.ifname.clone();
@@ -386,10 +374,9 @@ impl Collected<'_, '_> {
         for ip in anywhere.filter(|ip| ip.value.interface.is_none()) {
             self.ip(&ip.value, &device);
             let key = key(arguments, &device.value);
-            let found = self.position(&key).and_then(|at| self.found.get_mut(at));
-            found
-                .into_iter()
-                .for_each(|found| found.value.follows.push(origin(ip)));
+            if let Some(found) = self.find(&key) {
+                found.value.follows.push(origin(ip));
+            }
         }
         if let Some(ip) = boot::implied(arguments) {
             self.ip(&ip, &device);
@@ -444,25 +431,12 @@ impl Collected<'_, '_> {
             port: port.to_owned(),
             pkey: Some(pkey),
         };
-        if let Some(position) = self.position(&key) {
-            let found = self.found.get_mut(position);
-            found
-                .into_iter()
-                .for_each(|found| found.value.follows.push(origin(argument)));
-        } else {
-            let entry = InterfaceWish {
-                name: ipoib::child_name(parent, pkey),
-                port: port.to_owned(),
-                ipoib: IpoibWish {
-                    pkey: Some(pkey),
-                    ..IpoibWish::default()
-                },
-                refused: None,
-                left: false,
-                follows: vec![origin(argument)],
-            };
-            self.found.push(requested(argument, entry));
+        if let Some(found) = self.find(&key) {
+            found.value.follows.push(origin(argument));
+            return;
         }
+        let entry = InterfaceWish::new(ipoib::child_name(parent, pkey), key, origin(argument));
+        self.found.push(requested(argument, entry));
     }
 
     /// Marks the interface that the root file system uses: the boot device, otherwise the interface
@@ -472,8 +446,7 @@ impl Collected<'_, '_> {
         let device = boot_device(arguments).map(|device| device.value);
         let mut named = arguments.net.ip.iter().filter(|_| !is_named(arguments));
         let boot = device.or_else(|| named.find_map(|ip| ip.value.interface));
-        let position = boot.and_then(|boot| self.position(&key(arguments, &boot)));
-        if let Some(found) = position.and_then(|position| self.found.get_mut(position)) {
+        if let Some(found) = boot.and_then(|boot| self.find(&key(arguments, &boot))) {
             found.value.ipoib.boot = true;
         }
     }
@@ -498,11 +471,11 @@ impl Collected<'_, '_> {
         for route in &self.arguments.net.routes {
             let by = origin(route);
             let route = &route.value;
-            let position = match &route.interface {
-                Some(interface) => self.position(&key(self.arguments, interface)),
+            let found = match &route.interface {
+                Some(interface) => self.find(&key(self.arguments, interface)),
                 None => self.reaching(route.gateway),
             };
-            if let Some(found) = position.and_then(|position| self.found.get_mut(position)) {
+            if let Some(found) = found {
                 found.value.follows.push(by);
                 let network = Address {
                     address: route.network,
@@ -520,7 +493,7 @@ impl Collected<'_, '_> {
         }
     }
 
-    fn reaching(&self, gateway: Option<IpAddr>) -> Option<usize> {
+    fn reaching(&mut self, gateway: Option<IpAddr>) -> Option<&mut Requested<InterfaceWish>> {
         let near = |found: &Requested<InterfaceWish>| {
             let mut addresses = found.value.ipoib.addresses.iter();
             gateway.is_some_and(|gateway| addresses.any(|address| address.reaches(gateway)))
@@ -530,7 +503,8 @@ impl Collected<'_, '_> {
             found.value.ipoib.boot && found.value.ipoib.is_addressed()
         };
         let first = self.found.iter().position(near);
-        first.or_else(|| self.found.iter().position(boot))
+        let at = first.or_else(|| self.found.iter().position(boot))?;
+        self.found.get_mut(at)
     }
 
     /// Sets modes: first the mode for all, then those with an interface.
@@ -545,7 +519,7 @@ impl Collected<'_, '_> {
             found.value.follows.extend(of_all.map(origin));
         }
         for mode in &arguments.ib.modes {
-            let requested = requested_mode(mode.value.mode);
+            let requested = mode.value.mode;
             // The mode belongs to the slaves, not to the bond.
             let bond = bonds_of(arguments)
                 .find(|bond| mode.value.interface == Some(Interface::Name(bond.value.name)));
@@ -576,9 +550,10 @@ impl Collected<'_, '_> {
             let Some(interface) = mtu.value.interface else {
                 continue;
             };
-            let position = self.position(&key(arguments, &interface));
+            let key = key(arguments, &interface);
+            let position = self.found.iter().position(|found| found.value.is(&key));
             let fixed = position.and_then(|p| by_ip.get(p).copied().flatten());
-            let mtu_wish = fixed.or(Some(requested_mtu(mtu.value.mtu)));
+            let mtu_wish = fixed.or(Some(mtu.value.mtu));
             self.add(&mtu.with(interface), |ipoib| ipoib.mtu = mtu_wish);
         }
         for found in &mut self.found {

@@ -13,7 +13,7 @@ use std::fmt;
 use std::time::Duration;
 
 use kernel_cmdline::{
-    Arguments, Candidates, Cmdline, Handover, LinkKind, Netns, Number, OnFail, PortType, Require,
+    Arguments, Candidates, Cmdline, Handover, LinkKind, Number, OnFail, PortType, Require,
     RoceMode, Source,
 };
 
@@ -305,15 +305,7 @@ impl Request {
             has_wrong_requirement: has_wrong_requirement(arguments),
             rates: rates.collect(),
             servers: servers(arguments),
-            netns: ib.netns.as_ref().map(|mode| {
-                requested(
-                    mode,
-                    match mode.value {
-                        Netns::Exclusive => NetnsMode::Exclusive,
-                        Netns::Shared => NetnsMode::Shared,
-                    },
-                )
-            }),
+            netns: ib.netns.as_ref().map(|mode| requested(mode, mode.value)),
             async_probe: ib.async_probe.is_some_and(|on| on.value),
             timeout: timeout(arguments),
             onfail: on_failure(arguments),

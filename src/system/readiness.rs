@@ -12,7 +12,6 @@ use tokio::io::unix::AsyncFd;
 
 use crate::system::alarm::Timer;
 use crate::system::arrival::Names;
-use crate::system::worker::Ear;
 
 /// A value that owns one open descriptor for its whole lifetime.
 ///
@@ -25,10 +24,26 @@ pub unsafe trait OwnsDescriptor: AsRawFd {}
 unsafe impl OwnsDescriptor for Timer {}
 // SAFETY: Names holds an Inotify, which owns its descriptor and never replaces it.
 unsafe impl OwnsDescriptor for Names {}
-// SAFETY: Ear holds an OwnedFd in a private field, which nothing replaces.
-unsafe impl OwnsDescriptor for Ear {}
 // SAFETY: the standard library's socket is also an OwnedFd.
 unsafe impl OwnsDescriptor for UdpSocket {}
+
+/// Implements [`OwnsDescriptor`] for a type with an OwnedFd in a private field. The module of the
+/// type must never replace the OwnedFd.
+macro_rules! owns_descriptor {
+    ($name:ident, $field:tt) => {
+        impl std::os::fd::AsRawFd for $name {
+            fn as_raw_fd(&self) -> std::os::fd::RawFd {
+                let owned: &std::os::fd::OwnedFd = &self.$field;
+                owned.as_raw_fd()
+            }
+        }
+
+        // SAFETY: `as_raw_fd` returns the descriptor of an OwnedFd, which nothing replaces.
+        #[allow(unsafe_code)]
+        unsafe impl $crate::system::readiness::OwnsDescriptor for $name {}
+    };
+}
+pub(crate) use owns_descriptor;
 
 /// Registers a nonblocking event file with the current event loop.
 pub fn watched<T: OwnsDescriptor>(inner: T) -> io::Result<AsyncFd<T>> {

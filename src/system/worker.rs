@@ -4,7 +4,7 @@
 //! time: nothing here waits for the end of a worker.
 
 use std::io::{self, Stdin};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -18,6 +18,8 @@ use nix::sys::socket::{
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+
+use super::readiness::owns_descriptor;
 
 /// The hidden command of the program.
 pub const COMMAND: &str = "worker";
@@ -171,6 +173,8 @@ impl Drop for Worker {
 #[derive(Debug)]
 pub struct Ear(OwnedFd);
 
+owns_descriptor!(Ear, 0);
+
 impl Ear {
     /// True if the worker has sent something that was not received, or has ended.
     pub fn hears(&self) -> bool {
@@ -179,12 +183,6 @@ impl Ear {
             recv(self.0.as_raw_fd(), &mut [0], flags),
             Err(Errno::EAGAIN)
         )
-    }
-}
-
-impl AsRawFd for Ear {
-    fn as_raw_fd(&self) -> RawFd {
-        self.0.as_raw_fd()
     }
 }
 

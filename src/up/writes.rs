@@ -74,10 +74,7 @@ pub fn request(change: &Change) -> Option<Request> {
     match &change.what {
         What::PortTypes(ports) => Some(Request::PortTypes {
             card: object.clone(),
-            ports: ports
-                .iter()
-                .map(|port| (port.port, port.value.into()))
-                .collect(),
+            ports: ports.iter().map(|port| (port.port, port.value)).collect(),
         }),
         What::RoceMode { port, mode, .. } => Some(Request::Write(Write::RoceMode {
             device: object.clone(),

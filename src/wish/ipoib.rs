@@ -18,6 +18,8 @@ use crate::dhcp::v6::information::InformationWish;
 use crate::inet::{Address, Route};
 
 pub use granted::Suggested;
+/// What is requested; [`Mode`] is what an interface has.
+pub use kernel_cmdline::{Mode as RequestedMode, Mtu as RequestedMtu};
 
 /// Bit 15 of a P_Key: full membership (IBTA 10.9.1.1).
 pub const FULL_MEMBER: u16 = 0x8000;
@@ -64,27 +66,6 @@ impl fmt::Display for Mode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.word())
     }
-}
-
-/// The requested mode.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum RequestedMode {
-    /// Connected if the device supports it, otherwise datagram.
-    Auto,
-    /// Only connected.
-    Connected,
-    /// Only datagram.
-    Datagram,
-}
-
-/// The requested MTU.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum RequestedMtu {
-    /// As much as mode and group allow.
-    Max,
-    Bytes(u32),
 }
 
 impl From<lease::Route> for Route {

@@ -4,7 +4,8 @@
 use std::fmt::{Debug, Write};
 
 use kernel_cmdline::{
-    Arguments, Interface, Ip, Limit, List, Mtu, Number, Require, Selector, Single, Spanned,
+    Arguments, FULL_MEMBER, Interface, Ip, Limit, List, Mtu, Number, Require, Selector, Single,
+    Spanned,
 };
 
 pub fn render(arguments: &Arguments<'_>) -> String {
@@ -23,7 +24,6 @@ pub fn render(arguments: &Arguments<'_>) -> String {
     });
     page.single("rd.neednet", &arguments.neednet, bool::to_string);
     page.single("rd.retry", &arguments.retry, u32::to_string);
-    page.single("rd.timeout", &arguments.timeout, u32::to_string);
     page.single("rd.debug", &arguments.debug, bool::to_string);
     page.single("rd.info", &arguments.info, bool::to_string);
     page.list("ip", &net.ip, ip);
@@ -68,11 +68,6 @@ pub fn render(arguments: &Arguments<'_>) -> String {
         format!("{}/{}{via}{dev}", route.network, route.prefix)
     });
     let timeouts = &net.timeouts;
-    page.single("rd.net.timeout.carrier", &timeouts.carrier, u32::to_string);
-    page.single("rd.net.timeout.iflink", &timeouts.iflink, u32::to_string);
-    page.single("rd.net.timeout.ifup", &timeouts.ifup, u32::to_string);
-    page.single("rd.net.timeout.route", &timeouts.route, u32::to_string);
-    page.single("rd.net.timeout.ipv6dad", &timeouts.ipv6dad, u32::to_string);
     page.single(
         "rd.net.timeout.ipv6auto",
         &timeouts.ipv6auto,
@@ -84,7 +79,6 @@ pub fn render(arguments: &Arguments<'_>) -> String {
     page.single("rd.net.dhcp.vendor-class", &net.dhcp.vendor_class, |text| {
         text.to_string()
     });
-    page.single("rd.net.dhcp.dscp", &net.dhcp.dscp, |text| text.to_string());
     page.list("rd.net.dhcp.client-id", &net.dhcp.client_ids, |id| {
         let bytes: Vec<_> = id.id.bytes().map(|byte| format!("{byte:02x}")).collect();
         format!("{} = {}", interface(&id.interface), bytes.join(" "))
@@ -99,7 +93,7 @@ pub fn render(arguments: &Arguments<'_>) -> String {
         )
     });
     page.list("ib.pkey", &arguments.pkeys, |pkey| {
-        let member = if pkey.is_full_member() {
+        let member = if pkey.key == pkey.full() {
             "full"
         } else {
             "limited as written"
@@ -107,7 +101,7 @@ pub fn render(arguments: &Arguments<'_>) -> String {
         let parent = interface(&pkey.parent);
         format!(
             "{parent} partition {:04x}, kernel {:04x}, {member}",
-            pkey.partition(),
+            pkey.key & !FULL_MEMBER,
             pkey.full()
         )
     });

@@ -6,8 +6,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::net::Ipv4Addr;
 
-use serde::{Deserialize, Serialize};
-
+use crate::dhcp::message_kinds;
 use crate::hardware::Hex;
 
 /// Bytes before the options: the BOOTP header and the magic cookie.
@@ -79,60 +78,27 @@ pub mod option {
     pub const END: u8 = 255;
 }
 
-/// Message type (option 53).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Kind {
-    /// The client looks for servers.
-    Discover,
-    /// A server's answer to DISCOVER.
-    Offer,
-    /// The client requests the offered address, or an extension of its lease.
-    Request,
-    /// Another host has the address.
-    Decline,
-    /// The server grants the request.
-    Ack,
-    /// The server refuses the request.
-    Nak,
-    /// The client returns the address.
-    Release,
-    /// The client requests settings only.
-    Inform,
-    /// A server requests a renewal (RFC 3203); never obeyed.
-    ForceRenew,
-}
-
-impl Kind {
-    const ALL: [(u8, Kind, &'static str); 9] = [
-        (1, Kind::Discover, "DISCOVER"),
-        (2, Kind::Offer, "OFFER"),
-        (3, Kind::Request, "REQUEST"),
-        (4, Kind::Decline, "DECLINE"),
-        (5, Kind::Ack, "ACK"),
-        (6, Kind::Nak, "NAK"),
-        (7, Kind::Release, "RELEASE"),
-        (8, Kind::Inform, "INFORM"),
-        (9, Kind::ForceRenew, "FORCERENEW"),
-    ];
-
-    fn of_number(number: u8) -> Option<Kind> {
-        let row = Kind::ALL.iter().find(|row| row.0 == number)?;
-        Some(row.1)
-    }
-
-    /// The number in option 53.
-    pub fn number(self) -> u8 {
-        Kind::ALL
-            .iter()
-            .find(|row| row.1 == self)
-            .map_or(0, |row| row.0)
-    }
-}
-
-impl fmt::Display for Kind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let row = Kind::ALL.iter().find(|row| row.1 == *self);
-        f.pad(row.map_or("", |row| row.2))
+message_kinds! {
+    /// Message type (option 53).
+    Kind {
+        /// The client looks for servers.
+        Discover = 1 "DISCOVER",
+        /// A server's answer to DISCOVER.
+        Offer = 2 "OFFER",
+        /// The client requests the offered address, or an extension of its lease.
+        Request = 3 "REQUEST",
+        /// Another host has the address.
+        Decline = 4 "DECLINE",
+        /// The server grants the request.
+        Ack = 5 "ACK",
+        /// The server refuses the request.
+        Nak = 6 "NAK",
+        /// The client returns the address.
+        Release = 7 "RELEASE",
+        /// The client requests settings only.
+        Inform = 8 "INFORM",
+        /// A server requests a renewal (RFC 3203); never obeyed.
+        ForceRenew = 9 "FORCERENEW",
     }
 }
 

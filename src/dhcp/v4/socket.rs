@@ -8,7 +8,7 @@
 use std::io::{self, IoSliceMut};
 use std::mem::{offset_of, size_of};
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 
 use nix::errno::Errno;
 use nix::sys::socket::{
@@ -21,7 +21,7 @@ use super::frame::{self, CLIENT_PORT, SERVER_PORT};
 use super::packet;
 use crate::dhcp::hardware::Hardware;
 use crate::hardware::ADDRESS;
-use crate::system::readiness::OwnsDescriptor;
+use crate::system::readiness::owns_descriptor;
 
 /// Size of the receive buffer: one message with its headers.
 const ROOM: usize = packet::LARGEST + frame::HEADERS + 40;
@@ -69,8 +69,7 @@ pub struct PacketSocket {
     hardware: Hardware,
 }
 
-// SAFETY: one OwnedFd in a private field that is never replaced.
-unsafe impl OwnsDescriptor for PacketSocket {}
+owns_descriptor!(PacketSocket, file);
 
 /// A received packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -204,12 +203,6 @@ impl PacketSocket {
     pub fn send_arp(&self, arp: &Arp) -> io::Result<()> {
         let bytes = arp.encode().ok_or(io::ErrorKind::InvalidInput)?;
         self.broadcast(&bytes)
-    }
-}
-
-impl AsRawFd for PacketSocket {
-    fn as_raw_fd(&self) -> RawFd {
-        self.file.as_raw_fd()
     }
 }
 

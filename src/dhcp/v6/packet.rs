@@ -7,6 +7,8 @@ use std::net::Ipv6Addr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::dhcp::message_kinds;
+
 /// Largest message that is decoded: a client receives one packet of the link.
 pub const LARGEST: usize = 4096;
 /// Longest DUID with its type (RFC 8415 11.1).
@@ -46,64 +48,31 @@ pub mod option {
     pub const INF_MAX_RT: u16 = 83;
 }
 
-/// The type of a message between a client and a server (RFC 8415 7.3).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Kind {
-    /// The client looks for servers.
-    Solicit,
-    /// A server's answer to SOLICIT.
-    Advertise,
-    /// The client requests the offered address.
-    Request,
-    /// The client checks whether its address is valid on this link.
-    Confirm,
-    /// The client requests more time from the server of its lease.
-    Renew,
-    /// The client requests more time from any server.
-    Rebind,
-    /// A server's answer.
-    Reply,
-    /// The client returns the address.
-    Release,
-    /// Another host has the address.
-    Decline,
-    /// A server requests a renewal; never obeyed.
-    Reconfigure,
-    /// The client requests settings only.
-    InformationRequest,
-}
-
-impl Kind {
-    const ALL: [(u8, Kind, &'static str); 11] = [
-        (1, Kind::Solicit, "SOLICIT"),
-        (2, Kind::Advertise, "ADVERTISE"),
-        (3, Kind::Request, "REQUEST"),
-        (4, Kind::Confirm, "CONFIRM"),
-        (5, Kind::Renew, "RENEW"),
-        (6, Kind::Rebind, "REBIND"),
-        (7, Kind::Reply, "REPLY"),
-        (8, Kind::Release, "RELEASE"),
-        (9, Kind::Decline, "DECLINE"),
-        (10, Kind::Reconfigure, "RECONFIGURE"),
-        (11, Kind::InformationRequest, "INFORMATION-REQUEST"),
-    ];
-
-    fn of_number(number: u8) -> Option<Kind> {
-        let row = Kind::ALL.iter().find(|row| row.0 == number)?;
-        Some(row.1)
-    }
-
-    /// The number in the message.
-    pub fn number(self) -> u8 {
-        let row = Kind::ALL.iter().find(|row| row.1 == self);
-        row.map_or(0, |row| row.0)
-    }
-}
-
-impl fmt::Display for Kind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let row = Kind::ALL.iter().find(|row| row.1 == *self);
-        f.pad(row.map_or("", |row| row.2))
+message_kinds! {
+    /// The type of a message between a client and a server (RFC 8415 7.3).
+    Kind {
+        /// The client looks for servers.
+        Solicit = 1 "SOLICIT",
+        /// A server's answer to SOLICIT.
+        Advertise = 2 "ADVERTISE",
+        /// The client requests the offered address.
+        Request = 3 "REQUEST",
+        /// The client checks whether its address is valid on this link.
+        Confirm = 4 "CONFIRM",
+        /// The client requests more time from the server of its lease.
+        Renew = 5 "RENEW",
+        /// The client requests more time from any server.
+        Rebind = 6 "REBIND",
+        /// A server's answer.
+        Reply = 7 "REPLY",
+        /// The client returns the address.
+        Release = 8 "RELEASE",
+        /// Another host has the address.
+        Decline = 9 "DECLINE",
+        /// A server requests a renewal; never obeyed.
+        Reconfigure = 10 "RECONFIGURE",
+        /// The client requests settings only.
+        InformationRequest = 11 "INFORMATION-REQUEST",
     }
 }
 

@@ -133,8 +133,6 @@ fn rxe0() -> Device {
 
 fn rxe0_port() -> Port {
     Port {
-        dev_index: 3,
-        dev_name: "rxe0".to_owned(),
         port: 1,
         state: PortState::Active,
         phys_state: PhysState::LinkUp,
@@ -264,8 +262,6 @@ fn infiniband_ports_before_and_after_the_subnet_manager() {
         (vec![device], Ok(false))
     );
     let active = Port {
-        dev_index: 125,
-        dev_name: "softib0".to_owned(),
         port: 1,
         state: PortState::Active,
         phys_state: PhysState::LinkUp,

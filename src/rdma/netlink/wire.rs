@@ -257,16 +257,13 @@ pub fn device(payload: &[u8]) -> Result<Device, DecodeError> {
 
 /// Read a port (`fill_port_info` of drivers/infiniband/core/nldev.c).
 pub fn port(payload: &[u8]) -> Result<Port, DecodeError> {
-    let (mut index, mut name, mut port) = (None, None, None);
-    let (mut state, mut phys_state) = (None, None);
+    let (mut port, mut state, mut phys_state) = (None, None, None);
     let (mut lid, mut sm_lid, mut lmc) = (None, None, None);
     let mut cap_flags = None;
     let (mut netdev_index, mut netdev) = (None, None);
     for attribute in NlasIterator::new(payload) {
         let value = attribute?;
         match value.kind() {
-            attr::DEV_INDEX => index = Some(number(&value)?),
-            attr::DEV_NAME => name = Some(text(&value)?),
             attr::PORT_INDEX => port = Some(number(&value)?),
             attr::PORT_STATE => state = Some(PortState::from(number::<u8>(&value)?)),
             attr::PORT_PHYS_STATE => phys_state = Some(PhysState::from(number::<u8>(&value)?)),
@@ -280,8 +277,6 @@ pub fn port(payload: &[u8]) -> Result<Port, DecodeError> {
         }
     }
     Ok(Port {
-        dev_index: required(index, attr::DEV_INDEX)?,
-        dev_name: required(name, attr::DEV_NAME)?,
         port: required(port, attr::PORT_INDEX)?,
         state: required(state, attr::PORT_STATE)?,
         phys_state: required(phys_state, attr::PORT_PHYS_STATE)?,

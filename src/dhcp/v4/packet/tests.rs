@@ -128,7 +128,7 @@ fn a_long_option_is_split_and_comes_back_whole() {
 
 prop_compose! {
     fn message()(
-        kind in 0_usize..9,
+        kind in 1_u8..=9,
         (op, htype, hlen) in any::<(u8, u8, u8)>(),
         (xid, secs, broadcast) in any::<(u32, u16, bool)>(),
         addresses in any::<[u32; 4]>(),
@@ -140,7 +140,7 @@ prop_compose! {
         let [ciaddr, yiaddr, siaddr, giaddr] = addresses.map(Ipv4Addr::from_bits);
         let mut message = Message {
             op, htype, hlen, xid, secs, broadcast, ciaddr, yiaddr, siaddr, giaddr, chaddr, sname, file, options,
-            kind: Kind::ALL[kind].1,
+            kind: Kind::of_number(kind).unwrap(),
         };
         message.options.remove(&option::MESSAGE_TYPE);
         message.options.remove(&option::OVERLOAD);
