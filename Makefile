@@ -12,6 +12,7 @@
 # make docs     write the reference pages and completions anew from the tables
 
 SHELL = /bin/bash
+COMMA := ,
 .SHELLFLAGS = -o pipefail -c
 # cargo's folder, as cargo itself takes it.
 OUT = $(or $(CARGO_TARGET_DIR),target)
@@ -45,8 +46,14 @@ CRATES = $(or $(CARGO_HOME),$(HOME)/.cargo)/registry/src
 # The path of the linker's script is relative: cargo puts its text into the names of symbols.
 ifneq ($(findstring -musl,$(TARGET)),)
 NO_UNWIND = -C link-arg=-Wl,-T,packaging/no-unwind.ld
+# Packed relative relocations: the musl of Rust before 1.93 does not apply them, and the linkers of
+# other machines do not write them.
+RUST := $(shell $(or $(RUSTC),rustc) --version | sed -n 's/^rustc 1\.\([0-9]*\)\..*/\1/p')
+ifneq ($(filter x86_64-%,$(TARGET)),)
+RELR = $(if $(RUST),$(shell [ $(RUST) -lt 93 ] || echo -C link-arg=-Wl$(COMMA)-z$(COMMA)pack-relative-relocs))
 endif
-STATIC = RUSTFLAGS="-C target-feature=+crt-static $(NO_UNWIND) --remap-path-prefix=$(CRATES)=crates --remap-path-prefix=$(CURDIR)=ibboot"
+endif
+STATIC = RUSTFLAGS="-C target-feature=+crt-static $(NO_UNWIND) $(RELR) --remap-path-prefix=$(CRATES)=crates --remap-path-prefix=$(CURDIR)=ibboot"
 
 .PHONY: all build setup boot test test-all bench size docs install dist sources licences notices aarch64 clean
 
