@@ -29,7 +29,7 @@ fuzz_target!(|data: &[u8]| {
             assert!(device.name.len() <= data.len() && !device.name.contains('\0'));
         }
         for port in answers(datagrams, seq, wire::port) {
-            assert!(port.dev_name.len() <= data.len());
+            assert!(port.netdev.is_none_or(|name| name.len() <= data.len()));
         }
         for name in answers(datagrams, seq, wire::chardev) {
             assert!(name.len() <= data.len() && !name.contains('\0'));
