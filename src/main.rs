@@ -242,7 +242,7 @@ fn bring_up(root: &Root, arguments: &UpArguments, verbose: bool) -> Result<u8> {
             return Ok(Kind::NothingAsked.exit_code());
         }
         return if arguments.reserve {
-            peers::reserve(&request).map(|()| 0)
+            peers::reserve(root, &request).map(|()| 0)
         } else {
             peers::hand_over(root, &request).map(|()| 0)
         };

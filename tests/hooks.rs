@@ -288,18 +288,24 @@ fn a_later_hook_may_take_the_request_of_an_earlier_one_back() {
     plays(
         "claim, twice",
         "mkdir -p /proc/sys/kernel; echo 6.1.0 > /proc/sys/kernel/osrelease
-        configuration() { find /run/NetworkManager /run/udev /run/systemd /etc/systemd /run/ibboot/hold -type f 2> /dev/null | sort; }
+        configuration() { find /run/NetworkManager /run/udev /run/systemd /etc/systemd /run/ibboot/hold /run/ibboot/alone -type f 2> /dev/null | sort; }
         claim='root=nfs:10.0.0.1:/x bond=bond0:ib0,ib1 ip=10.0.0.5:::24::bond0:none'
         cmdline $claim; source_hook cmdline; mkdir -p /run/systemd/network
         echo '[Match]' > /run/systemd/network/site.network; configuration
         for line in 'root=nfs:10.0.0.1:/x ip=dhcp rd.ib.mode=connected rd.neednet=1' rd.ib.link=rxe0:rxe:eth0; do
             echo again; cmdline $line; source_hook cmdline; configuration
         done
-        echo handed over; cmdline $claim; source_hook cmdline; cmdline rd.ib=1; source_hook cleanup; configuration",
+        echo handed over; cmdline $claim; source_hook cmdline; cmdline rd.ib=1; source_hook cleanup; configuration
+        echo networkd has an interface; echo '[Match]' > /etc/systemd/network/site.network
+        cmdline $claim; source_hook cmdline; configuration",
         "/etc/systemd/network/00-ibboot-bond0.network\n/etc/systemd/network/00-ibboot.network\n\
-         /run/NetworkManager/conf.d/90-ibboot.conf\n/run/ibboot/hold\n/run/systemd/network/site.network\n\
-         /run/udev/rules.d/92-ibboot.rules\nagain\n/run/systemd/network/site.network\nagain\n\
-         /run/systemd/network/site.network\nhanded over\n/run/ibboot/hold\n/run/systemd/network/site.network\n",
+         /run/NetworkManager/conf.d/90-ibboot.conf\n/run/ibboot/alone\n/run/ibboot/hold\n\
+         /run/systemd/network/site.network\n/run/udev/rules.d/92-ibboot.rules\nagain\n/run/systemd/network/site.network\nagain\n\
+         /run/systemd/network/site.network\nhanded over\n/run/ibboot/alone\n/run/ibboot/hold\n\
+         /run/systemd/network/site.network\nnetworkd has an interface\n\
+         /etc/systemd/network/00-ibboot-bond0.network\n/etc/systemd/network/00-ibboot.network\n\
+         /etc/systemd/network/site.network\n/run/NetworkManager/conf.d/90-ibboot.conf\n/run/ibboot/hold\n\
+         /run/systemd/network/site.network\n/run/udev/rules.d/92-ibboot.rules\n",
     );
 }
 

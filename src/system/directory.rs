@@ -221,6 +221,15 @@ impl Directory {
         }
     }
 
+    /// Creates `name` without content if `is_set`, and removes `name` otherwise.
+    pub fn mark(&self, name: &str, is_set: bool) -> Result<()> {
+        if is_set {
+            self.write(name, b"")
+        } else {
+            self.remove(name)
+        }
+    }
+
     /// Removes the files whose text is `unwanted`. An unreadable file stays.
     pub fn remove_if(&self, unwanted: impl Fn(&str) -> bool) -> Result<()> {
         let names = match std::fs::read_dir(&self.path) {

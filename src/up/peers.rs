@@ -2,6 +2,7 @@
 //! Writes the files that tell the network programs of the initramfs, and later those of the real
 //! root, which interfaces belong to ibboot.
 
+use std::io::ErrorKind;
 use std::path::Path;
 
 use kernel_cmdline::Handover;
@@ -17,27 +18,32 @@ use crate::system::directory::Directory;
 use crate::system::root::Root;
 use crate::{plan, verify};
 
+/// The file of dracut for every interface, which dracut removes if the command line names one.
+const DRACUT_DEFAULT: &str = "zzzz-dracut-default.network";
+
 /// `up --reserve`: makes the network programs of the initramfs leave our interfaces alone. Holds
 /// netroot first, so that nothing is mounted over our interfaces even if the other files cannot be
 /// written. Replaces everything that an earlier run wrote: a later hook may have changed the command
 /// line.
-pub fn reserve(request: &Request) -> Result<()> {
+pub fn reserve(root: &Root, request: &Request) -> Result<()> {
     let directory = Directory::open()?;
-    for (file, is_needed) in [
-        (handover::HOLD, plan::holds_netroot(request)),
-        (handover::ALONE, plan::addresses_all(request)),
-    ] {
-        if is_needed {
-            directory.write(file, b"")?;
-        } else {
-            directory.remove(file)?;
-        }
-    }
+    directory.mark(handover::HOLD, plan::holds_netroot(request))?;
     take_back()?;
+    let is_alone = plan::addresses_all(request) && !has_networks(root);
+    directory.mark(handover::ALONE, is_alone)?;
     peers::reserve(request)
         .iter()
         .try_for_each(handover::write_for)?;
     Ok(())
+}
+
+/// Whether a file of the site may give systemd-networkd of the image an interface.
+fn has_networks(root: &Root) -> bool {
+    let is_of_site = |name: &String| name.ends_with(".network") && name != DRACUT_DEFAULT;
+    match root.list(&format!("{}/{}", peers::ETC, peers::NETWORKD)) {
+        Ok(names) => names.iter().any(is_of_site),
+        Err(error) => error.kind() != ErrorKind::NotFound,
+    }
 }
 
 /// Removes the files of earlier runs. Creates no directory of a program that is not here.

@@ -28,7 +28,7 @@ const RUN: &str = "/run";
 /// Directory below which files of the initramfs end with it. dracut 106 and later count the files of
 /// systemd-networkd below /run: with one of them, DHCP on every other interface is no longer the
 /// default (networkd-config.sh).
-const ETC: &str = "/etc";
+pub const ETC: &str = "/etc";
 
 /// Files of systemd-networkd, below [`RUN`], [`ETC`] and /usr/lib.
 pub const NETWORKD: &str = "systemd/network";
