@@ -206,15 +206,35 @@ pub(super) fn has_network_module(request: &Request) -> bool {
     has_others || request.anywhere || !request.claims_infiniband()
 }
 
+/// Arguments from which systemd-network-generator may make an interface that ibboot refuses.
+const NAMES_INTERFACE: [&str; 8] = [
+    "ip", "bond", "vlan", "bridge", "team", "ifname", "bootdev", "BOOTIF",
+];
+
 /// Whether ibboot addresses every interface that the command line names: systemd-networkd in the
 /// image has nothing to set up.
 pub fn addresses_all(request: &Request) -> bool {
+    let mut written = request.written.iter();
+    let is_any_wrong = written.any(|written| {
+        let is_complaint = matches!(written.known, Known::Complaint(_));
+        is_complaint
+            && written
+                .name
+                .is_some_and(|name| NAMES_INTERFACE.contains(&name))
+    });
     let interfaces = request.interfaces.iter().map(|interface| &interface.value);
-    let interfaces = interfaces.map(|interface| (interface.left, &interface.ipoib));
+    let interfaces = interfaces.map(|interface| {
+        (
+            interface.left || interface.refused.is_some(),
+            &interface.ipoib,
+        )
+    });
     let bonds = request.bonds.iter().map(|bond| &bond.value);
-    let mut all = interfaces.chain(bonds.map(|bond| (bond.left, &bond.ipoib)));
-    let is_left = all.clone().any(|(is_left, _)| is_left);
-    !has_network_module(request) && !is_left && all.any(|(_, ipoib)| ipoib.is_addressed())
+    let bonds = bonds.map(|bond| (bond.left || bond.refused.is_some(), &bond.ipoib));
+    let mut all = interfaces.chain(bonds);
+    let is_any_left = all.clone().any(|(is_left, _)| is_left);
+    let is_addressed = all.any(|(_, ipoib)| ipoib.is_addressed());
+    !has_network_module(request) && !is_any_wrong && !is_any_left && is_addressed
 }
 
 fn by_effect(written: &Written, request: &Request) -> Token {
@@ -307,6 +327,9 @@ mod tests {
             ("vlan=vlan7:eth0 ip=vlan7:dhcp", false),
             ("ip=ib1:link-local", false),
             ("ip=dhcp", false),
+            // A wrong argument is not carried out here, but perhaps there.
+            ("ip=192.168.1.5::192.168.1.1::node1:eth0:none", false),
+            ("bond=bond0:ib1,eth0 ip=bond0:dhcp", false),
         ] {
             let request = Request::from_text(&format!("{STATIC} {line}"));
             assert_eq!(addresses_all(&request), expected, "{line}");

@@ -24,7 +24,7 @@ pub const NM_PROFILES: &str = "NetworkManager/system-connections";
 /// The states of interfaces that NetworkManager keeps across its restarts, by their index.
 pub const NM_DEVICES: &str = "NetworkManager/devices";
 /// Directory below which files last until the end of the boot.
-const RUN: &str = "/run";
+pub const RUN: &str = "/run";
 /// Directory below which files of the initramfs end with it. dracut 106 and later count the files of
 /// systemd-networkd below /run: with one of them, DHCP on every other interface is no longer the
 /// default (networkd-config.sh).
