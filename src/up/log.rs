@@ -11,7 +11,7 @@ use crate::system::clock::{SECOND, boottime_ns};
 use crate::system::{notify::Manager, plymouth};
 use crate::verify::checks::Id;
 use crate::verify::ports;
-use crate::verify::report::{LinkReport, Report, Status};
+use crate::verify::report::{Finding, LinkReport, Report, Status};
 use crate::wish::expectation::Expectation;
 
 /// A link that changes without end fills no log: so many changes of it are logged in [`WINDOW_NS`].
@@ -40,12 +40,20 @@ pub struct Waiting {
 }
 
 /// The check of a subject that fails; times in ns since kernel start.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 struct Trouble {
     check: Id,
+    found: Option<String>,
     since_ns: u64,
     /// From when on the trouble counts as unusual: not while something is underway that may end it.
     blamed_ns: u64,
+}
+
+impl Trouble {
+    /// Whether a driver has shown more or less since then: the driver is at work.
+    fn is_of_busy_driver(&self, finding: &Finding) -> bool {
+        Underway::Drivers.may_end(self.check) && self.found != finding.found
+    }
 }
 
 /// How many changes of one subject there were, and since when they are counted.
@@ -88,17 +96,20 @@ impl Waiting {
         let known = std::mem::take(&mut self.troubles);
         let before = std::mem::replace(&mut self.underway, underway);
         for subject in subjects {
-            let Some(check) = subject.trouble.map(|finding| finding.check) else {
+            let Some(finding) = subject.trouble else {
                 continue;
             };
+            let check = finding.check;
             let same = known.get(&subject.key).filter(|old| old.check == check);
-            let mut trouble = same.copied().unwrap_or(Trouble {
+            let is_busy = same.is_some_and(|old| old.is_of_busy_driver(finding));
+            let mut trouble = Trouble {
                 check,
-                since_ns: now_ns,
-                blamed_ns: now_ns,
-            });
+                found: finding.found.clone(),
+                since_ns: same.map_or(now_ns, |old| old.since_ns),
+                blamed_ns: same.map_or(now_ns, |old| old.blamed_ns),
+            };
             // What has ended since the last look ended at an unknown time.
-            if underway.may_end(check) || before.may_end(check) {
+            if is_busy || underway.may_end(check) || before.may_end(check) {
                 trouble.blamed_ns = now_ns;
             }
             self.troubles.insert(subject.key.clone(), trouble);
@@ -272,7 +283,6 @@ mod tests {
     use crate::plan::{Inventory, plan};
     use crate::request::Request;
     use crate::system::root::Root;
-    use crate::verify::report::{Finding, LinkReport};
     use crate::verify::verify;
     use crate::wish::bond::BondWish;
     use crate::wish::expectation::LinkWish;
@@ -409,6 +419,37 @@ mod tests {
             let age_ns = waiting.age_ns(&subjects[0], now_ns);
             assert_eq!(age_ns, (now_s - 5) * SECOND, "it lasts all the same");
         }
+    }
+
+    #[test]
+    fn an_hca_that_comes_back_gets_the_usual_time_for_its_interface() {
+        let is = |found: &str| {
+            let finding = Finding::failed(Id::DevicePresent, found, "ib0").hint("");
+            [link("ib0", None, finding)]
+        };
+        let (gone, back) = (is("no RDMA device"), is("no network interface ib0"));
+        let mut waiting = Waiting::default();
+        let usual_ns = voice::usual_ns(Id::DevicePresent);
+        let mut lines = Vec::new();
+        for (links, now_ns) in [
+            (&gone, 0),
+            (&gone, usual_ns),
+            (&back, usual_ns + 1),
+            (&back, 2 * usual_ns),
+            (&back, 2 * usual_ns + 1),
+        ] {
+            lines.extend(news(&mut waiting, links, now_ns));
+        }
+        assert_eq!(
+            lines,
+            [
+                "INFO ib0: waiting for the driver",
+                "INFO waiting: ib0: no such RDMA port: no RDMA device, expected ib0 [device.present]",
+                "INFO ib0: waiting for the driver",
+                "INFO waiting: ib0: no such RDMA port: no network interface ib0, expected ib0 [device.present]",
+            ]
+        );
+        assert_eq!(since(&waiting), [0], "it lasts all the same");
     }
 
     #[test]
