@@ -47,13 +47,16 @@ impl<'f> Ports<'f> {
 
     /// The ports that a link without a selector means: those of its link layer that it does not
     /// exclude. A port whose link layer is not known stays, and its check is unknown. "Every port"
-    /// does not mean a virtual function of a card of this machine, which waits for a guest.
+    /// does not mean a virtual function of a card of this machine, which waits for a guest. A port
+    /// that may be an excluded one is required as one of "every port", and is not enough as "any port".
     fn candidates(&self, link: &LinkWish) -> Vec<PortRef<'f>> {
         let except = link.except.iter();
+        let pinned = link.except_ports.iter().map(|pin| self.of_pin(pin));
+        let pinned = pinned.filter(|pinned| pinned.is_certain || !link.required);
         let except: BTreeSet<String> = except
             .filter_map(|text| Selector::parse(text))
             .flat_map(|selector| ports(&selector, self.facts))
-            .chain(link.except_ports.iter().filter_map(|pin| self.of_pin(pin)))
+            .chain(pinned.flat_map(|pinned| pinned.ports))
             .map(|port| port.name())
             .collect();
         let is_of_layer = |found: Option<LinkLayer>| match (link.link_layer, found) {
@@ -73,14 +76,18 @@ impl<'f> Ports<'f> {
     }
 
     /// The port that was pinned, under any name. A reset gives a device another index; a device
-    /// that shared its identity may be gone instead, and no other port takes its place.
-    pub fn of_pin(&self, pin: &PortPin) -> Option<PortRef<'f>> {
-        match self.by_identity.get(&pin.identity)?.as_slice() {
-            [one] if !pin.shared => Some(*one),
-            several => several
-                .iter()
-                .find(|port| pin.device_index.is_some() && port.device.ifindex == pin.device_index)
-                .copied(),
+    /// that shared its identity may be gone instead: then every port of the identity may be the one.
+    pub fn of_pin(&self, pin: &PortPin) -> Pinned<'f> {
+        let ports = self.by_identity.get(&pin.identity);
+        let ports = ports.map_or(&[][..], Vec::as_slice);
+        let is_device = |port: &&PortRef<'_>| {
+            pin.device_index.is_some() && port.device.ifindex == pin.device_index
+        };
+        let device = ports.iter().find(is_device).copied();
+        let is_identity = ports.is_empty() || (ports.len() == 1 && !pin.shared);
+        Pinned {
+            is_certain: device.is_some() || is_identity,
+            ports: device.map_or_else(|| ports.to_vec(), |port| vec![port]),
         }
     }
 
@@ -90,6 +97,15 @@ impl<'f> Ports<'f> {
         let device = ports.iter().find(is_device);
         device.or_else(|| ports.first()).copied()
     }
+}
+
+/// What became of a pinned port.
+#[derive(Debug)]
+pub struct Pinned<'f> {
+    /// The port; several: each of them may be the port; none: the port is gone.
+    pub ports: Vec<PortRef<'f>>,
+    /// False: the port may also be gone, or another of `ports`.
+    pub is_certain: bool,
 }
 
 /// The ports that the selector `text` means, by what does not change within a boot; `None` if it
@@ -195,6 +211,15 @@ mod tests {
         }
     }
 
+    /// The same devices after a reset, which gives each of them another index.
+    fn reset() -> Facts {
+        let mut facts = facts();
+        for device in &mut facts.devices {
+            device.ifindex = device.ifindex.map(|index| index + 6);
+        }
+        facts
+    }
+
     fn names(link: &LinkWish) -> Vec<String> {
         let facts = facts();
         let found = Ports::new(&facts).of(link).into_iter();
@@ -242,24 +267,42 @@ mod tests {
             let pins = pins(text, &self::facts()).unwrap();
             let ports = Ports::new(facts);
             let found = pins.iter().map(|pin| ports.of_pin(pin));
-            found
-                .map(|port| port.map(|port| port.name()))
-                .collect::<Vec<_>>()
+            let texts = found.map(|pinned| {
+                let names: Vec<String> = pinned.ports.iter().map(PortRef::name).collect();
+                let before = if pinned.is_certain { "" } else { "perhaps " };
+                format!("{before}{}", names.join(" "))
+            });
+            texts.collect::<Vec<_>>()
         };
-        let name = |name: &str| Some(name.to_owned());
-        assert_eq!(found(&facts, "rxe1"), [name("rxe1/1")]);
-        for gone in ["rxe0", "rxe1"] {
-            let mut left = self::facts();
-            left.devices.retain(|device| device.ifname != gone);
-            assert_eq!(found(&left, gone), [None]);
-        }
-        // A reset gives the device another index.
-        let mut reset = self::facts();
-        for device in &mut reset.devices {
-            device.ifindex = device.ifindex.map(|index| index + 6);
-        }
-        let both = [name("mlx4_0/1"), name("mlx4_0/2")];
-        assert_eq!(found(&reset, "mlx4_0"), both);
-        assert_eq!(found(&reset, "rxe0"), [None]);
+        assert_eq!(found(&facts, "rxe1"), ["rxe1/1"]);
+        let mut left = self::facts();
+        left.devices.remove(0);
+        assert_eq!(found(&left, "rxe0"), ["perhaps rxe1/1"]);
+        assert_eq!(found(&left, "rxe1"), ["rxe1/1"]);
+        left.devices.remove(0);
+        assert_eq!(found(&left, "rxe1"), [""]);
+        let reset = reset();
+        assert_eq!(found(&reset, "mlx4_0"), ["mlx4_0/1", "mlx4_0/2"]);
+        assert_eq!(found(&reset, "rxe0"), ["perhaps rxe0/1 rxe1/1"]);
+    }
+
+    #[test]
+    fn what_may_be_an_excluded_port_is_required_and_is_not_enough() {
+        let candidates = |required: bool| {
+            let link = LinkWish {
+                target: Target::Any,
+                required,
+                except_ports: pins("rxe0", &facts()).unwrap(),
+                ..LinkWish::default()
+            };
+            let reset = reset();
+            let found = Ports::new(&reset).of(&link).into_iter();
+            found.map(|port| port.name()).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            candidates(true),
+            ["rxe0/1", "rxe1/1", "mlx4_0/1", "mlx4_0/2"]
+        );
+        assert_eq!(candidates(false), ["mlx4_0/1", "mlx4_0/2"]);
     }
 }

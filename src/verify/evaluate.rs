@@ -31,26 +31,59 @@ struct Lookup<'a> {
     links: &'a [LinkWish],
     ports: Ports<'a>,
     siblings: Siblings<'a>,
-    /// The ports of each `rd.ib.rate=`, none for all ports, and the rate in Mb/s.
-    rates: Vec<(Option<BTreeSet<String>>, u32)>,
+    rates: Vec<LeastRate>,
     /// The ports whose interface is named by a link.
     named: BTreeSet<String>,
+}
+
+/// The minimum rate of an `rd.ib.rate=`.
+struct LeastRate {
+    /// The names of the ports; none: all ports.
+    ports: Option<BTreeSet<String>>,
+    /// False: some of the ports may be others that share their identity.
+    is_certain: bool,
+    /// In Mb/s.
+    megabits: u32,
+}
+
+impl LeastRate {
+    /// Of a port: that of the last matching argument, or the highest one if it is not certain which
+    /// ports the last arguments match.
+    fn of(port: &str, rates: &[LeastRate]) -> Option<u32> {
+        let is_of = |rate: &&LeastRate| {
+            let mut ports = rate.ports.iter();
+            ports.all(|ports| ports.contains(port))
+        };
+        let mut least = None;
+        for rate in rates.iter().rev().filter(is_of) {
+            least = least.max(Some(rate.megabits));
+            if rate.is_certain {
+                break;
+            }
+        }
+        least
+    }
 }
 
 impl<'a> Lookup<'a> {
     fn new(expectation: &'a Expectation, facts: &'a Facts) -> Lookup<'a> {
         let ports = Ports::new(facts);
         let rates = expectation.rates.iter().map(|rate| {
-            let meant = match (&rate.port, rate.selector.as_deref()) {
-                (Some(pin), _) => Some(ports.of_pin(pin).into_iter().collect()),
+            let pinned = rate.port.as_ref().map(|pin| ports.of_pin(pin));
+            let is_certain = pinned.as_ref().is_none_or(|pinned| pinned.is_certain);
+            let meant = match (pinned, rate.selector.as_deref()) {
+                (Some(pinned), _) => Some(pinned.ports),
                 (None, Some(text)) => Some(match Selector::parse(text) {
                     Some(selector) => select::ports(&selector, facts),
                     None => Vec::new(),
                 }),
                 (None, None) => None,
             };
-            let names = meant.map(|ports: Vec<_>| ports.iter().map(PortRef::name).collect());
-            (names, rate.megabits)
+            LeastRate {
+                ports: meant.map(|ports| ports.iter().map(PortRef::name).collect()),
+                is_certain,
+                megabits: rate.megabits,
+            }
         });
         let rates = rates.collect();
         Lookup {
@@ -67,9 +100,8 @@ impl<'a> Lookup<'a> {
     /// was there when the links were handed over may be gone: its own checks report that.
     fn lost_rates(&self, expectation: &Expectation) -> Vec<String> {
         let rates = expectation.rates.iter().zip(&self.rates);
-        let is_lost =
-            |ports: &Option<BTreeSet<String>>| ports.as_ref().is_some_and(BTreeSet::is_empty);
-        let lost = rates.filter(|(rate, (ports, _))| rate.port.is_none() && is_lost(ports));
+        let is_lost = |found: &LeastRate| found.ports.as_ref().is_some_and(BTreeSet::is_empty);
+        let lost = rates.filter(|(rate, found)| rate.port.is_none() && is_lost(found));
         let line = |(rate, _): (&Rate, _)| {
             let (port, gbps) = (rate.selector.as_deref()?, f64::from(rate.megabits) / 1000.0);
             Some(format!("rd.ib.rate={port}={gbps}: no port is {port}"))
@@ -77,20 +109,10 @@ impl<'a> Lookup<'a> {
         lost.filter_map(line).collect()
     }
 
-    /// Minimum rate of this port in Mb/s: the last matching argument counts.
+    /// Minimum rate of this port in Mb/s.
     fn least_rate(&self, wish: &LinkWish, port: PortRef<'_>) -> Option<u32> {
-        wish.megabits.or_else(|| {
-            let means = |ports: &Option<BTreeSet<String>>| {
-                ports
-                    .as_ref()
-                    .is_none_or(|ports| ports.contains(&port.name()))
-            };
-            self.rates
-                .iter()
-                .rev()
-                .find(|(ports, _)| means(ports))
-                .map(|(_, megabits)| *megabits)
-        })
+        let of_port = || LeastRate::of(&port.name(), &self.rates);
+        wish.megabits.or_else(of_port)
     }
 }
 
@@ -454,5 +476,30 @@ fn bare_functions(wish: &LinkWish, facts: &Facts, out: &mut Vec<LinkReport>) {
             bus_address: Some(function.address.clone()),
             ..LinkReport::new(&link, None, findings(&object, facts))
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_rate_counts_and_of_uncertain_ones_the_highest() {
+        let rate = |ports: &[&str], is_certain, megabits| LeastRate {
+            ports: (!ports.is_empty()).then(|| ports.iter().copied().map(str::to_owned).collect()),
+            is_certain,
+            megabits,
+        };
+        let rates = [
+            rate(&[], true, 100),
+            rate(&["mlx5_0/1"], true, 40),
+            rate(&["rxe0/1", "rxe1/1"], false, 10),
+            rate(&["rxe0/1", "rxe1/1"], false, 25),
+        ];
+        for (port, expected) in [("mlx5_0/1", 40), ("mlx5_1/1", 100), ("rxe0/1", 100)] {
+            assert_eq!(LeastRate::of(port, &rates), Some(expected), "{port}");
+        }
+        assert_eq!(LeastRate::of("rxe1/1", &rates[2..]), Some(25));
+        assert_eq!(LeastRate::of("mlx5_0/1", &rates[2..]), None);
     }
 }
