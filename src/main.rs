@@ -239,6 +239,9 @@ fn bring_up(root: &Root, arguments: &UpArguments, verbose: bool) -> Result<u8> {
     }
     if arguments.reserve || arguments.hand_over {
         if request.requested_by.is_none() {
+            if arguments.reserve && in_initramfs(root) {
+                peers::release()?;
+            }
             return Ok(Kind::NothingAsked.exit_code());
         }
         return if arguments.reserve {

@@ -38,6 +38,7 @@ mount -t tmpfs proc /proc
 : > /dev/kmsg
 uptime() { echo "$1 1.00" > /proc/uptime; }
 cmdline() { echo "$*" > /proc/cmdline; }
+getcmdline() { cat /etc/cmdline.d/*.conf /proc/cmdline 2> /dev/null; }
 getarg() { tr ' ' '\n' < /proc/cmdline | sed -n "s/^$1//p" | tail -n 1; }
 emergency_shell() { echo "emergency_shell $*"; }
 warn() { echo "warn $*"; }
@@ -107,7 +108,7 @@ fn the_hooks_know_the_action_if_up_fails() {
             'rd.ib=1 rd.ib.timeout=1 rd.ib.timeout=90s rd.ib.onfail=shell' 'rd.ib=1 rd.ib.onfail=bogus rd.retry=0' \
             'rd.ib=1 rd.timeout=7' 'rd.ib=1 rd.ib.onfail=reboot rd.ib.onfail=bogus rd.retry=20 rd.timeout=7' \
             'rd.neednet=1 ip=ib0:dhcp rd.retry=20 rd.ib.timeout=bogus'; do
-            cmdline \"$line\"; source_hook cmdline; tr '\\n' ' ' < /run/ibboot/asked; echo
+            cmdline \"$line\"; source_hook cmdline; head -n 2 /run/ibboot/asked | tr '\\n' ' '; echo
         done
         sed \"s|^$hookdir$|hookdir|\" /run/ibboot/hookdir
         cd \"$hookdir/initqueue\"; for hook in 50-ibboot.sh finished/50-ibboot.sh; do readlink $hook; done | sed \"s|$lib/||\"";
@@ -221,7 +222,7 @@ fn a_failed_question_is_not_taken_for_a_line_without_requests() {
         "cmdline rd.ib=1; mkdir /run/elsewhere; ln -s /run/elsewhere /run/ibboot; source_hook cmdline 2> /dev/null
         cat /run/ibboot/asked; cd \"$hookdir/initqueue\"; ls 50-ibboot.sh finished/50-ibboot.sh",
         "warn ibboot plan --asked failed: the defaults of rd.ib.timeout and rd.ib.onfail apply\n\
-         continue\n180\n50-ibboot.sh\nfinished/50-ibboot.sh\n",
+         continue\n180\nauto\n50-ibboot.sh\nfinished/50-ibboot.sh\n",
     );
 }
 
@@ -308,6 +309,35 @@ fn a_later_hook_may_take_the_request_of_an_earlier_one_back() {
          /etc/systemd/network/00-ibboot-bond0.network\n/etc/systemd/network/00-ibboot.network\n\
          /etc/systemd/network/site.network\n/run/NetworkManager/conf.d/90-ibboot.conf\n/run/ibboot/hold\n\
          /run/systemd/network/site.network\n/run/udev/rules.d/92-ibboot.rules\n",
+    );
+}
+
+#[test]
+fn the_last_hook_takes_back_what_nothing_requests_any_more() {
+    plays(
+        "taken back",
+        "mkdir -p /proc/sys/kernel; echo 6.1.0 > /proc/sys/kernel/osrelease
+        files() { find /run /etc \"$hookdir\" ! -name initrd-release ! -name '*-site.conf' -type f -o -type l | sed \"s|^$hookdir|hooks|\" | sort; }
+        cmdline root=nfs:10.0.0.1:/x rd.iscsi.transport=iser ip=10.0.0.5:::24::ib0:none; source_hook cmdline; files
+        mkdir -p /etc/cmdline.d; echo rd.ib=0 > /etc/cmdline.d/95-site.conf
+        source_hook zz-ibboot-complete; echo taken back; files
+        ibboot up --early; echo \"exit $?\"; source_hook ended; source_hook cleanup; files; cat /dev/kmsg",
+        "/etc/cmdline.d/93-ibboot.conf\n/etc/systemd/network/00-ibboot.network\n\
+         /run/NetworkManager/conf.d/90-ibboot.conf\n/run/ibboot/alone\n/run/ibboot/asked\n/run/ibboot/hold\n\
+         /run/ibboot/hookdir\n/run/udev/rules.d/92-ibboot.rules\nhooks/initqueue/50-ibboot.sh\n\
+         hooks/initqueue/finished/50-ibboot.sh\ntaken back\n/run/ibboot/complete\n/run/ibboot/hookdir\nexit 2\n",
+    );
+}
+
+#[test]
+fn the_last_hook_requests_what_a_hook_after_ours_has_added() {
+    plays(
+        "added later",
+        "DRACUT_SYSTEMD=1; systemctl() { echo \"systemctl $*\"; }
+        source_hook cmdline; ls -d /run/ibboot 2> /dev/null; mkdir -p /etc/cmdline.d
+        echo rd.ib=1 rd.ib.handover=nm rd.ib.onfail=shell > /etc/cmdline.d/95-site.conf
+        source_hook zz-ibboot-complete; cat /run/ibboot/asked; find \"$hookdir\" -name '50-*' | wc -l; ls /run/ibboot/complete",
+        "systemctl --no-block start ibboot.service\nshell\n180\nnm\n2\n/run/ibboot/complete\n",
     );
 }
 

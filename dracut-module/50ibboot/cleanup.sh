@@ -18,8 +18,14 @@ if [ -n "$DRACUT_SYSTEMD" ]; then
     systemctl --no-block stop 'ibboot-loader@*.service'
     # At its end NetworkManager replaces its states of all interfaces, also those of --hand-over. The
     # interfaces stay as they are.
-    [ "$(getarg rd.ib.handover=)" != nm ] \
+    {
+        read -r _
+        read -r _
+        read -r ibboot_handover
+    } < /run/ibboot/asked
+    [ "$ibboot_handover" != nm ] \
         || systemctl stop nm-initrd.service NetworkManager-initrd.service 2> /dev/null
+    unset ibboot_handover
 elif [ -e /run/ibboot/up.pid ]; then
     read -r ibboot_pid < /run/ibboot/up.pid
     kill -TERM "$ibboot_pid" 2> /dev/null

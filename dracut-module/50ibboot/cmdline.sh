@@ -1,23 +1,34 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
 #
-# cmdline 93: if the command line requests nothing of ibboot (exit 2), this hook ends. Otherwise
-# `plan --asked` writes /run/ibboot/asked: the action of the hooks if `ibboot up` dies or hangs, and
-# the deadline in seconds. With systemd, this file makes dracut's event queue run (initqueue.conf).
+# cmdline 93, and again from zz-ibboot-complete.sh if a later hook changed the command line: if the
+# command line requests nothing of ibboot (exit 2), this hook ends. Otherwise `plan --asked` writes
+# /run/ibboot/asked: the action of the hooks if `ibboot up` dies or hangs, the deadline in seconds, and
+# rd.ib.handover=. With systemd, this file makes dracut's event queue run (initqueue.conf).
 
 # `ibboot up` is not running yet: zz-ibboot-complete.sh starts it.
 [ -d /run/ibboot ] || ibboot_late=1
 
+ibboot_line=$(getcmdline)
+
 /usr/sbin/ibboot --limit 10 plan --asked
 case $? in
     0) ;;
-    2) return 0 ;;
+    2)
+        # A later hook took the request back.
+        if [ -e /run/ibboot/asked ]; then
+            rm -f "$hookdir/initqueue/50-ibboot.sh" "$hookdir/initqueue/finished/50-ibboot.sh"
+            rm -f /etc/cmdline.d/93-ibboot.conf
+            /usr/sbin/ibboot --limit 10 up --reserve
+        fi
+        return 0
+        ;;
     *)
         # Whether anything is requested is not known. The links are set up with the default deadline
         # and reaction, so that a fault of this step is never a silent boot without links.
         warn "ibboot plan --asked failed: the defaults of rd.ib.timeout and rd.ib.onfail apply"
         mkdir -p /run/ibboot
-        printf 'continue\n180\n' > /run/ibboot/asked
+        printf 'continue\n180\nauto\n' > /run/ibboot/asked
         ;;
 esac
 

@@ -9,7 +9,7 @@ if [ ! -e /run/ibboot/result ]; then
     if [ ! -e /run/ibboot/asked ]; then
         # This job exists because something was requested: the defaults apply.
         mkdir -p /run/ibboot
-        printf 'continue\n180\n' > /run/ibboot/asked
+        printf 'continue\n180\nauto\n' > /run/ibboot/asked
     fi
     if [ ! -e /run/ibboot/complete ]; then
         # A later cmdline hook failed, so zz-ibboot-complete.sh did not run.

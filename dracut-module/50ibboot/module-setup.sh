@@ -87,9 +87,8 @@ install() {
     inst_multiple -o reboot
     install_site_settings
     inst_hook cmdline 93 "$moddir/cmdline.sh"
-    # Once more, for what later hooks add to the command line.
-    runs_hooks_of_folders \
-        && inst_simple "$moddir/cmdline.sh" /usr/lib/dracut/hooks/cmdline/99-zy-ibboot-cmdline.sh
+    # Once more, for what later hooks change of the command line.
+    inst_simple "$moddir/cmdline.sh" /usr/lib/ibboot/cmdline.sh
     inst_hook netroot 05 "$moddir/hold.sh"
     inst_hook emergency 10 "$moddir/emergency.sh"
     inst_hook cleanup 05 "$moddir/cleanup.sh"

@@ -5,6 +5,9 @@
 # `ibboot up --early` goes on. If nothing requested ibboot before the hooks ran, or if `ibboot up`
 # has ended without a request, it starts now.
 
+# shellcheck source=/dev/null
+[ "$(getcmdline)" = "$ibboot_line" ] || . /usr/lib/ibboot/cmdline.sh
+unset ibboot_line
 [ -d /run/ibboot ] || return 0
 # First the start, which does nothing if `ibboot up` runs or is about to: with the file it may end at once.
 if [ -e /run/ibboot/asked ] && { [ -n "$ibboot_late" ] || [ -e /run/ibboot/ended ]; }; then

@@ -13,7 +13,7 @@ pub mod timeline;
 
 use std::io;
 
-use kernel_cmdline::is_plain;
+use kernel_cmdline::{Handover, is_plain};
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use nix::sys::stat::Mode;
@@ -112,15 +112,17 @@ impl Outcome {
     }
 }
 
-/// The text of [`ASKED`]: the action after a failure (`shell`, `continue` or `reboot`) and the
-/// deadline in seconds, one per line.
+/// The text of [`ASKED`]: the action after a failure (`shell`, `continue` or `reboot`), the deadline
+/// in seconds and the word of `rd.ib.handover=`, one per line.
 pub fn asked(request: &Request) -> String {
     let onfail = match request.onfail {
         OnFailure::Shell => "shell",
         OnFailure::Reboot => "reboot",
         OnFailure::Continue | OnFailure::Dracut => "continue",
     };
-    format!("{onfail}\n{}\n", request.timeout.as_secs())
+    let to = request.handover.as_ref();
+    let to = to.map_or(Handover::Auto, |to| to.value);
+    format!("{onfail}\n{}\n{to}\n", request.timeout.as_secs())
 }
 
 /// One link at the time of the handover.

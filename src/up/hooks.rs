@@ -20,10 +20,9 @@ const FOLDERS: [&str; 4] = [
 /// The hook that starts `up` in an image without systemd: hooks before it have ended.
 const EARLY: &str = "00-early.sh";
 /// ibboot's hooks in the stages below.
-const OWN: [&str; 5] = [
+const OWN: [&str; 4] = [
     EARLY,
     "93-cmdline.sh",
-    "99-zy-ibboot-cmdline.sh",
     "10-zz-ibboot-complete.sh",
     "99-zz-ibboot-complete.sh",
 ];
@@ -146,7 +145,6 @@ mod tests {
             "93-cmdline.sh",
             "98-parse-ip-opts.sh",
             "99-nm-config.sh",
-            "99-zy-ibboot-cmdline.sh",
             "99-zz-ibboot-complete.sh",
             "README",
         ];

@@ -60,6 +60,18 @@ fn has_networks(root: &Root) -> bool {
     })
 }
 
+/// `up --reserve` after a later hook took the whole request back: removes everything that an earlier
+/// run wrote, and that something was requested.
+pub fn release() -> Result<()> {
+    if Path::new(handover::DIRECTORY).exists() {
+        let directory = Directory::open()?;
+        for name in [handover::HOLD, handover::ALONE, handover::ASKED] {
+            directory.remove(name)?;
+        }
+    }
+    take_back()
+}
+
 /// Removes the files of earlier runs. Creates no directory of a program that is not here.
 fn take_back() -> Result<()> {
     for (top, directory) in peers::RESERVED {
