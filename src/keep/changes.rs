@@ -43,6 +43,18 @@ fn gone(had: &[Route], has: &[Route]) -> impl Iterator<Item = Route> {
     had.iter().filter(|route| !has.contains(route)).copied()
 }
 
+/// Whether some destination is reached over both routes.
+fn share(one: &Route, other: &Route) -> bool {
+    let (one, other) = (one.network, other.network);
+    one.reaches(other.address) || other.reaches(one.address)
+}
+
+/// Whether the route `old` of the interface stays for now: it leads to destinations of a new route
+/// that the kernel refused.
+pub fn substitutes(old: &Route, refused: &[Route], netdev: &Netdev) -> bool {
+    netdev.has_route(old) && refused.iter().any(|new| share(old, new))
+}
+
 /// The servers of the root file system; none: the servers are not known.
 pub type Servers = Option<Vec<IpAddr>>;
 
@@ -135,11 +147,10 @@ pub fn changes(
     let gone: Vec<Route> = gone(had, has)
         .filter(|route| !kept.contains(route))
         .collect();
-    // The kernel refused this route at the last renewal, and the old route stayed for that reason.
+    // The kernel refused this route at the last renewal, and an old route stayed for that reason.
     // Any other missing route was removed by another program and stays removed.
-    let was_refused = |route: &Route| {
-        gone.iter().any(|old| old.network == route.network) && !netdev.has_route(route)
-    };
+    let was_refused =
+        |route: &Route| gone.iter().any(|old| share(old, route)) && !netdev.has_route(route);
     let added = has.iter();
     let added = added.filter(|route| !had.contains(route) || was_refused(route));
     changes.extend(added.map(|route| Setting::AddRoute(*route, Rival::Kept)));
@@ -192,6 +203,7 @@ pub fn not_applied(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::keep::tests::netdev;
     use crate::wish::ipoib::IpoibFacts;
 
     fn lease(more: &str) -> Lease {
@@ -363,19 +375,24 @@ mod tests {
             gateway: text.parse().ok(),
         };
         let default = |text: &str| Route::default_through(text.parse().unwrap());
+        let elsewhere = Route {
+            network: "10.8.0.0/16".parse().unwrap(),
+            gateway: None,
+        };
+        assert!(!substitutes(
+            &net("10.0.0.1"),
+            &[elsewhere],
+            &netdev(&[net("10.0.0.1")])
+        ));
         for (old, new) in [
             (net("10.0.0.1"), net("10.0.0.2")),
             (default("10.0.0.1"), default("10.0.0.2")),
+            (net("10.0.0.1"), default("10.0.0.2")),
+            (default("10.0.0.1"), net("10.0.0.2")),
         ] {
-            let netdev = |routes: &[Route]| {
-                let (defaults, others): (Vec<Route>, Vec<Route>) =
-                    routes.iter().partition(|route| route.network.prefix == 0);
-                Netdev {
-                    gateways: defaults.iter().filter_map(|route| route.gateway).collect(),
-                    routes: others,
-                    ..Netdev::default()
-                }
-            };
+            assert!(substitutes(&old, &[new], &netdev(&[old])));
+            assert!(!substitutes(&old, &[new], &netdev(&[])));
+            assert!(!substitutes(&old, &[], &netdev(&[old])));
             let renew = |had: &[Route], found: &[Route]| {
                 let (own, lease) = ("10.0.0.5/24".parse().unwrap(), lease(""));
                 let servers = Some(vec!["10.7.0.2".parse().unwrap()]);

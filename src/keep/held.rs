@@ -6,7 +6,7 @@ use std::net::IpAddr;
 
 use futures_util::future::LocalBoxFuture;
 
-use super::changes::{Servers, needed, outlives, words};
+use super::changes::{Servers, needed, outlives, substitutes, words};
 use super::place::{Place, Present};
 use super::reconcile::{Holdings, Verdict};
 use super::{Doubt, Look, Renewals, Troubles, arrive};
@@ -410,7 +410,7 @@ impl Held {
             Accepted::Renewed(renewal) => {
                 let level = self.renewals.level(boottime_ns());
                 log::log!(level, "{name}: {what} renewed by {server}, {length}");
-                self.apply(name, &renewal.changes, look, level).await;
+                self.apply(netdev, &renewal.changes, look, level).await;
                 if let Some(left) = renewal.not_applied {
                     log::log!(
                         level,
@@ -439,13 +439,18 @@ impl Held {
 
     /// Applies changes. Only the first few are logged one by one: a server can make a hundred
     /// changes at every renewal.
-    async fn apply(&mut self, name: &str, changes: &[Setting], look: &Look<'_>, level: log::Level) {
-        let index = self.place.index;
-        let (mut failed, mut stay) = (Vec::new(), Vec::new());
+    async fn apply(
+        &mut self,
+        netdev: &Netdev,
+        changes: &[Setting],
+        look: &Look<'_>,
+        level: log::Level,
+    ) {
+        let (index, name) = (self.place.index, &netdev.ifname);
+        let (mut refused, mut stay) = (Vec::new(), Vec::new());
         for (done_before, change) in changes.iter().enumerate() {
-            // The route that a failed one would replace stays.
             if let Setting::RemoveRoute(old) = change
-                && failed.contains(&old.network)
+                && substitutes(old, &refused, netdev)
             {
                 stay.push(*old);
                 continue;
@@ -461,7 +466,7 @@ impl Held {
                     match change {
                         // The address that this one would replace stays, with its routes.
                         Setting::AddAddress(..) => return,
-                        Setting::AddRoute(route, _) => failed.push(route.network),
+                        Setting::AddRoute(route, _) => refused.push(*route),
                         _ => {}
                     }
                 }

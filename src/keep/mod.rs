@@ -412,6 +412,19 @@ impl Troubles {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::facts::Netdev;
+    use crate::inet::Route;
+
+    /// An interface with these routes.
+    pub fn netdev(routes: &[Route]) -> Netdev {
+        let (default, others): (Vec<Route>, Vec<Route>) =
+            routes.iter().partition(|route| route.network.prefix == 0);
+        Netdev {
+            gateways: default.iter().filter_map(|route| route.gateway).collect(),
+            routes: others,
+            ..Netdev::default()
+        }
+    }
 
     #[test]
     fn many_renewals_are_a_few_lines() {

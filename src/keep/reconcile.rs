@@ -103,6 +103,7 @@ mod tests {
     use super::*;
     use crate::facts::Netdev;
     use crate::inet::Address;
+    use crate::keep::tests::netdev;
 
     fn route(network: &str, prefix: u8) -> Route {
         Route {
@@ -111,16 +112,6 @@ mod tests {
                 prefix,
             },
             gateway: Some("10.0.0.1".parse().unwrap()),
-        }
-    }
-
-    fn netdev(routes: &[Route]) -> Netdev {
-        let (default, others): (Vec<Route>, Vec<Route>) =
-            routes.iter().partition(|route| route.network.prefix == 0);
-        Netdev {
-            gateways: default.iter().filter_map(|route| route.gateway).collect(),
-            routes: others,
-            ..Netdev::default()
         }
     }
 
