@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{DIRECTORY, State, bytes_in_tree, parse};
 use crate::dhcp::v4::progress::Progress;
-use crate::error::{Error, Result};
+use crate::error::{Error, Kind, Result};
 use crate::facts::lasting::Identity;
 use crate::inet::Route;
 use crate::system::directory::{Directory, OPEN};
@@ -77,6 +77,20 @@ impl Kept {
             dhcp6: Vec::new(),
             kept: Vec::new(),
         }
+    }
+
+    /// A lease that no answer of a server becomes: another user than root writes the file.
+    fn impossible(&self) -> Option<String> {
+        let four = self.dhcp.iter().filter_map(|one| {
+            let lease = one.lease.as_ref().filter(|lease| !lease.is_sound())?;
+            Some((&one.interface, lease.granted().address))
+        });
+        let six = self.dhcp6.iter().filter_map(|one| {
+            let lease = one.lease.as_ref().filter(|lease| !lease.is_sound())?;
+            Some((&one.interface, lease.granted().address))
+        });
+        let (interface, address) = four.chain(six).next()?;
+        Some(format!("{interface}: {address}"))
     }
 
     /// Adds the leases of `up` that are unknown here, or that were granted after this file was
@@ -276,7 +290,16 @@ pub fn read(root: &Root) -> Result<Option<Kept>> {
     let Some(bytes) = bytes else {
         return Ok(None);
     };
-    parse(name, &bytes, super::this_boot(root)?.as_deref()).map(Some)
+    let kept: Kept = parse(name, &bytes, super::this_boot(root)?.as_deref())?;
+    match kept.impossible() {
+        None => Ok(Some(kept)),
+        Some(lease) => Err(Error::new(
+            format!("{DIRECTORY}/{name}"),
+            "has a lease that no server can grant",
+        )
+        .found(lease)
+        .kind(Kind::Unknown)),
+    }
 }
 
 #[cfg(test)]
@@ -350,6 +373,31 @@ mod tests {
             summary(&kept),
             [(9, Some(30), true), (5, None, false), (6, Some(30), true)]
         );
+    }
+
+    #[test]
+    fn a_lease_that_no_server_can_grant_is_refused() {
+        let tree = tempfile::tempdir().unwrap();
+        let place = tree.path().join("run/ibboot/lease");
+        std::fs::create_dir_all(&place).unwrap();
+        let root = Root::new(tree.path());
+        let read = |change: &dyn Fn(&mut Lease)| {
+            let mut kept = Kept::new(None);
+            let mut one = progress(4, "a", Some(10));
+            one.interface = "ib0".to_owned();
+            one.lease.iter_mut().for_each(change);
+            kept.dhcp.push(one);
+            std::fs::write(place.join(LEASES), serde_json::to_vec(&kept).unwrap()).unwrap();
+            super::read(&root).map(|kept| kept.unwrap().dhcp.len())
+        };
+        assert_eq!(read(&|_| ()), Ok(1));
+        let error = read(&|lease| lease.prefix = 99).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "/run/ibboot/lease/leases.json: has a lease that no server can grant: ib0: 10.0.0.4/99"
+        );
+        assert_eq!(error.kind, Kind::Unknown);
+        assert!(read(&|lease| lease.routers = vec!["127.0.0.1".parse().unwrap()]).is_err());
     }
 
     #[test]

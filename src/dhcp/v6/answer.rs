@@ -92,16 +92,14 @@ impl Answer {
     fn is_sound(&self, context: &Context) -> bool {
         let is_wait = |seconds: Option<u32>| seconds.is_none_or(is_longest_wait);
         let is_possible = |refusal: &Refusal| refusal.is_sound();
+        let is_of_sender = |lease: &Lease| lease.server == context.from && lease.is_sound();
         self.from == context.from
             && self.transaction <= TRANSACTION
             && self.client_id.as_ref().is_none_or(|id| id.len() <= LARGEST)
             && self.server_id.as_ref().is_none_or(|id| id.len() <= DUID)
             && is_wait(self.sol_max_rt_s)
             && is_wait(self.inf_max_rt_s)
-            && self
-                .lease
-                .as_ref()
-                .map_or_else(is_possible, |lease| lease.is_sound(context))
+            && self.lease.as_ref().map_or_else(is_possible, is_of_sender)
             && self
                 .information
                 .as_ref()

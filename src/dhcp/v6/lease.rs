@@ -8,7 +8,6 @@ use std::net::Ipv6Addr;
 
 use serde::{Deserialize, Serialize};
 
-use super::answer::Context;
 use super::packet::{Address, Association, DUID, Malformed, Message, Status, option, status};
 use crate::dhcp::Granted;
 use crate::dhcp::brake::Reason;
@@ -160,9 +159,8 @@ impl Lease {
     }
 
     /// Whether the values are as [`Lease::of`] returns them.
-    pub fn is_sound(&self, context: &Context) -> bool {
-        self.server == context.from
-            && is_duid(&self.server_id)
+    pub fn is_sound(&self) -> bool {
+        is_duid(&self.server_id)
             && is_host(self.address)
             && !is_reserved(self.address)
             && lifetime::is_sound(self.renew_s, self.rebind_s, self.seconds)
