@@ -1,0 +1,3 @@
+set -e
+[ ! -s left.txt ]
+[ ! -e /run/ibboot ]
