@@ -24,7 +24,6 @@ use ibboot::suggest::{self, files};
 use ibboot::survey::claim::Claim;
 use ibboot::survey::{self, Disturbance, tree};
 use ibboot::system::decoder;
-use ibboot::system::directory::Directory;
 use ibboot::system::readiness::event_loop;
 use ibboot::system::root::Root;
 use ibboot::system::terminal::Terminal;
@@ -172,8 +171,7 @@ fn show_plan(root: &Root, arguments: &PlanArguments) -> Result<u8> {
             return Ok(Kind::NothingAsked.exit_code());
         }
         if root.is_live() && arguments.cmdline.is_none() && in_initramfs(root) {
-            let text = handover::asked(&request);
-            Directory::open()?.write(handover::ASKED, text.as_bytes())?;
+            handover::write_asked(&request)?;
         }
         return Ok(0);
     }

@@ -330,6 +330,18 @@ fn the_last_hook_takes_back_what_nothing_requests_any_more() {
 }
 
 #[test]
+fn a_failure_of_the_second_run_leaves_the_deadline_and_the_reaction_of_the_first() {
+    plays(
+        "second run",
+        "cmdline rd.ib.onfail=shell rd.ib.timeout=600; source_hook cmdline
+        mv /run/ibboot /run/elsewhere; ln -s /run/elsewhere /run/ibboot
+        mkdir -p /etc/cmdline.d; echo rd.neednet=1 > /etc/cmdline.d/95-site.conf
+        source_hook zz-ibboot-complete 2> /dev/null; cat /run/ibboot/asked; ls /run/ibboot/complete",
+        "shell\n600\nauto\n/run/ibboot/complete\n",
+    );
+}
+
+#[test]
 fn the_last_hook_requests_what_a_hook_after_ours_has_added() {
     plays(
         "added later",

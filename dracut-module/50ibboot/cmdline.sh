@@ -20,15 +20,19 @@ case $? in
             rm -f "$hookdir/initqueue/50-ibboot.sh" "$hookdir/initqueue/finished/50-ibboot.sh"
             rm -f /etc/cmdline.d/93-ibboot.conf
             /usr/sbin/ibboot --limit 10 up --reserve
+            rm -f /run/ibboot/asked /run/ibboot/result
         fi
         return 0
         ;;
     *)
-        # Whether anything is requested is not known. The links are set up with the default deadline
-        # and reaction, so that a fault of this step is never a silent boot without links.
-        warn "ibboot plan --asked failed: the defaults of rd.ib.timeout and rd.ib.onfail apply"
-        mkdir -p /run/ibboot
-        printf 'continue\n180\nauto\n' > /run/ibboot/asked
+        # Whether anything is requested is not known. The links are set up with the deadline and the
+        # reaction of the first run, or the default ones, so that a fault of this step is never a silent
+        # boot without links.
+        if [ ! -e /run/ibboot/asked ]; then
+            warn "ibboot plan --asked failed: the defaults of rd.ib.timeout and rd.ib.onfail apply"
+            mkdir -p /run/ibboot
+            printf 'continue\n180\nauto\n' > /run/ibboot/asked
+        fi
         ;;
 esac
 
@@ -41,6 +45,7 @@ esac
 if [ "$(getarg rd.iscsi.transport=)" = iser ]; then
     mkdir -p /etc/cmdline.d
     echo rd.iscsi.param=iface.transport_name=iser > /etc/cmdline.d/93-ibboot.conf
+    ibboot_line=$(getcmdline)
 fi
 
 # shellcheck disable=SC2154

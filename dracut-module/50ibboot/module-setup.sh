@@ -87,7 +87,7 @@ install() {
     inst_multiple -o reboot
     install_site_settings
     inst_hook cmdline 93 "$moddir/cmdline.sh"
-    # Once more, for what later hooks change of the command line.
+    # For the last hook: a later hook may have changed the command line.
     inst_simple "$moddir/cmdline.sh" /usr/lib/ibboot/cmdline.sh
     inst_hook netroot 05 "$moddir/hold.sh"
     inst_hook emergency 10 "$moddir/emergency.sh"

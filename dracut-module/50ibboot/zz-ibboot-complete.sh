@@ -8,7 +8,10 @@
 # shellcheck source=/dev/null
 [ "$(getcmdline)" = "$ibboot_line" ] || . /usr/lib/ibboot/cmdline.sh
 unset ibboot_line
-[ -d /run/ibboot ] || return 0
+if [ ! -d /run/ibboot ]; then
+    unset ibboot_late
+    return 0
+fi
 # First the start, which does nothing if `ibboot up` runs or is about to: with the file it may end at once.
 if [ -e /run/ibboot/asked ] && { [ -n "$ibboot_late" ] || [ -e /run/ibboot/ended ]; }; then
     rm -f /run/ibboot/ended

@@ -31,10 +31,13 @@ impl<'f> Ports<'f> {
     }
 
     /// The ports of a link: the port that the link is pinned to, under any name, otherwise the
-    /// ports of its selector.
+    /// ports of its selector. Of several ports that may be the pinned one, the link means all. The
+    /// last port of a shared identity may be the other one: then the link has no port.
     pub fn of(&self, link: &LinkWish) -> Vec<PortRef<'f>> {
         if let Some(identity) = &link.identity {
-            return self.at(identity, link.device_index).into_iter().collect();
+            let pinned = self.pinned(identity, link.device_index, link.shared);
+            let is_found = pinned.is_certain || pinned.ports.len() > 1;
+            return if is_found { pinned.ports } else { Vec::new() };
         }
         match (&link.port, &link.target) {
             (None, Target::Any) => self.candidates(link),
@@ -47,8 +50,8 @@ impl<'f> Ports<'f> {
 
     /// The ports that a link without a selector means: those of its link layer that it does not
     /// exclude. A port whose link layer is not known stays, and its check is unknown. "Every port"
-    /// does not mean a virtual function of a card of this machine, which waits for a guest. A port
-    /// that may be an excluded one is required as one of "every port", and is not enough as "any port".
+    /// does not mean a virtual function of a card of this machine, which waits for a guest. If a
+    /// port may be an excluded one, "every port" still requires it, and "any port" does not accept it.
     fn candidates(&self, link: &LinkWish) -> Vec<PortRef<'f>> {
         let except = link.except.iter();
         let pinned = link.except_ports.iter().map(|pin| self.of_pin(pin));
@@ -75,27 +78,29 @@ impl<'f> Ports<'f> {
             .collect()
     }
 
-    /// The port that was pinned, under any name. A reset gives a device another index; a device
-    /// that shared its identity may be gone instead: then every port of the identity may be the one.
+    /// Whether several ports have this identity.
+    pub fn is_shared(&self, identity: &Identity) -> bool {
+        let ports = self.by_identity.get(identity);
+        ports.is_some_and(|ports| ports.len() > 1)
+    }
+
+    /// The port that was pinned, under any name.
     pub fn of_pin(&self, pin: &PortPin) -> Pinned<'f> {
-        let ports = self.by_identity.get(&pin.identity);
+        self.pinned(&pin.identity, pin.device_index, pin.shared)
+    }
+
+    /// A reset gives a device another index; a device that shared its identity may be gone instead:
+    /// then every port of the identity may be the one.
+    fn pinned(&self, identity: &Identity, index: Option<u32>, shared: bool) -> Pinned<'f> {
+        let ports = self.by_identity.get(identity);
         let ports = ports.map_or(&[][..], Vec::as_slice);
-        let is_device = |port: &&PortRef<'_>| {
-            pin.device_index.is_some() && port.device.ifindex == pin.device_index
-        };
+        let is_device = |port: &&PortRef<'_>| index.is_some() && port.device.ifindex == index;
         let device = ports.iter().find(is_device).copied();
-        let is_identity = ports.is_empty() || (ports.len() == 1 && !pin.shared);
+        let is_identity = ports.is_empty() || (ports.len() == 1 && !shared);
         Pinned {
             is_certain: device.is_some() || is_identity,
             ports: device.map_or_else(|| ports.to_vec(), |port| vec![port]),
         }
-    }
-
-    fn at(&self, identity: &Identity, index: Option<u32>) -> Option<PortRef<'f>> {
-        let ports = self.by_identity.get(identity)?;
-        let is_device = |port: &&PortRef<'_>| index.is_some() && port.device.ifindex == index;
-        let device = ports.iter().find(is_device);
-        device.or_else(|| ports.first()).copied()
     }
 }
 
@@ -111,13 +116,13 @@ pub struct Pinned<'f> {
 /// The ports that the selector `text` means, by what does not change within a boot; `None` if it
 /// means none, or one that nothing identifies.
 pub fn pins(text: &str, facts: &Facts) -> Option<Vec<PortPin>> {
-    let by_identity = Ports::new(facts).by_identity;
+    let all = Ports::new(facts);
     let ports = ports(&Selector::parse(text)?, facts).into_iter();
     let pin = |port: PortRef<'_>| {
         let identity = port.identity()?;
         Some(PortPin {
             name: port.name(),
-            shared: by_identity.get(&identity).is_some_and(|all| all.len() > 1),
+            shared: all.is_shared(&identity),
             identity,
             device_index: port.device.ifindex,
         })
@@ -256,7 +261,13 @@ mod tests {
         assert_eq!(names(&pinned(0xb, 2, None)), ["mlx4_0/2"]);
         assert_eq!(names(&pinned(0xa, 1, Some(2))), ["rxe1/1"]);
         // A reset gives the device another index.
-        assert_eq!(names(&pinned(0xa, 1, Some(9))), ["rxe0/1"]);
+        assert_eq!(names(&pinned(0xa, 1, Some(9))), ["rxe0/1", "rxe1/1"]);
+        assert_eq!(names(&pinned(0xb, 2, Some(9))), ["mlx4_0/2"]);
+        let shared = LinkWish {
+            shared: true,
+            ..pinned(0xb, 2, Some(9))
+        };
+        assert!(names(&shared).is_empty(), "this may be the other port");
         assert!(names(&pinned(0xc, 1, Some(3))).is_empty());
     }
 

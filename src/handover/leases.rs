@@ -79,7 +79,8 @@ impl Kept {
         }
     }
 
-    /// A lease that no answer of a server becomes: another user than root writes the file.
+    /// The first lease that no answer of a server can have produced. A user other than root writes the
+    /// file.
     fn impossible(&self) -> Option<String> {
         let four = self.dhcp.iter().filter_map(|one| {
             let lease = one.lease.as_ref().filter(|lease| !lease.is_sound())?;
@@ -398,6 +399,21 @@ mod tests {
         );
         assert_eq!(error.kind, Kind::Unknown);
         assert!(read(&|lease| lease.routers = vec!["127.0.0.1".parse().unwrap()]).is_err());
+        let six = |server: &str| {
+            let text = format!(
+                r#"{{"address":"fd00::5","server":"{server}","server_id":"00:03:00:01:02:03","asked_ns":0,
+                    "seconds":60,"preferred_s":60,"renew_s":30,"rebind_s":50}}"#
+            );
+            let mut kept = Kept::new(None);
+            kept.dhcp6.push(dhcp::v6::progress::Progress {
+                interface: "ib0".to_owned(),
+                lease: serde_json::from_str(&text).unwrap(),
+                ..Default::default()
+            });
+            kept.impossible()
+        };
+        assert_eq!(six("fe80::1"), None);
+        assert_eq!(six("ff02::1").as_deref(), Some("ib0: fd00::5/128"));
     }
 
     #[test]

@@ -114,7 +114,7 @@ impl Outcome {
 
 /// The text of [`ASKED`]: the action after a failure (`shell`, `continue` or `reboot`), the deadline
 /// in seconds and the word of `rd.ib.handover=`, one per line.
-pub fn asked(request: &Request) -> String {
+fn asked(request: &Request) -> String {
     let onfail = match request.onfail {
         OnFailure::Shell => "shell",
         OnFailure::Reboot => "reboot",
@@ -123,6 +123,11 @@ pub fn asked(request: &Request) -> String {
     let to = request.handover.as_ref();
     let to = to.map_or(Handover::Auto, |to| to.value);
     format!("{onfail}\n{}\n{to}\n", request.timeout.as_secs())
+}
+
+/// Writes [`ASKED`].
+pub fn write_asked(request: &Request) -> Result<()> {
+    Directory::open()?.write(ASKED, asked(request).as_bytes())
 }
 
 /// One link at the time of the handover.

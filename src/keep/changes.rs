@@ -43,18 +43,6 @@ fn gone(had: &[Route], has: &[Route]) -> impl Iterator<Item = Route> {
     had.iter().filter(|route| !has.contains(route)).copied()
 }
 
-/// Whether some destination is reached over both routes.
-fn share(one: &Route, other: &Route) -> bool {
-    let (one, other) = (one.network, other.network);
-    one.reaches(other.address) || other.reaches(one.address)
-}
-
-/// Whether the route `old` of the interface stays for now: it leads to destinations of a new route
-/// that the kernel refused.
-pub fn substitutes(old: &Route, refused: &[Route], netdev: &Netdev) -> bool {
-    netdev.has_route(old) && refused.iter().any(|new| share(old, new))
-}
-
 /// The servers of the root file system; none: the servers are not known.
 pub type Servers = Option<Vec<IpAddr>>;
 
@@ -127,6 +115,32 @@ pub fn kept(
     kept
 }
 
+/// The routes of `gone` that stay after all, because the kernel refused the new routes `refused`: a
+/// route to the same network as a refused one, and the routes that the root file system depends on
+/// without the refused ones. `expected` are all routes that the interface shall have.
+pub fn spared(
+    gone: &[Route],
+    refused: &[Route],
+    expected: &[Route],
+    own: Address,
+    servers: &Servers,
+    netdev: &Netdev,
+) -> Vec<Route> {
+    if refused.is_empty() {
+        return Vec::new();
+    }
+    let here = gone.iter().filter(|route| netdev.has_route(route));
+    let here: Vec<Route> = here.copied().collect();
+    let is_replaced = |old: &&Route| refused.iter().any(|new| new.network == old.network);
+    let mut spared: Vec<Route> = here.iter().filter(is_replaced).copied().collect();
+    if servers.is_some() {
+        let set = expected.iter().filter(|route| !refused.contains(route));
+        let has: Vec<Route> = set.chain(&spared).copied().collect();
+        spared.extend(kept(&here, &has, own, servers, &[]));
+    }
+    spared
+}
+
 /// What the lease `after` changes on an interface with the lease `before` of the same address and
 /// the routes `had`. It shall have the routes `has`, and those in `kept` stay. New routes come before
 /// old routes go, and an MTU is never larger than the interface allows.
@@ -147,12 +161,8 @@ pub fn changes(
     let gone: Vec<Route> = gone(had, has)
         .filter(|route| !kept.contains(route))
         .collect();
-    // The kernel refused this route at the last renewal, and an old route stayed for that reason.
-    // Any other missing route was removed by another program and stays removed.
-    let was_refused =
-        |route: &Route| gone.iter().any(|old| share(old, route)) && !netdev.has_route(route);
-    let added = has.iter();
-    let added = added.filter(|route| !had.contains(route) || was_refused(route));
+    // A missing route that it had was removed by another program and stays removed.
+    let added = has.iter().filter(|route| !had.contains(route));
     changes.extend(added.map(|route| Setting::AddRoute(*route, Rival::Kept)));
     changes.extend(gone.iter().copied().map(Setting::RemoveRoute));
     if old != new {
@@ -369,51 +379,47 @@ mod tests {
     }
 
     #[test]
-    fn a_route_stays_while_the_kernel_refuses_the_one_that_replaces_it() {
-        let net = |text: &str| Route {
-            network: "10.7.0.0/16".parse().unwrap(),
-            gateway: text.parse().ok(),
+    fn a_route_stays_while_the_kernel_refuses_what_replaces_it() {
+        let own = "10.0.0.5/24".parse().unwrap();
+        let to = |network: &str, gateway: &str| Route {
+            network: network.parse().unwrap(),
+            gateway: gateway.parse().ok(),
         };
-        let default = |text: &str| Route::default_through(text.parse().unwrap());
-        let elsewhere = Route {
-            network: "10.8.0.0/16".parse().unwrap(),
-            gateway: None,
-        };
-        assert!(!substitutes(
-            &net("10.0.0.1"),
-            &[elsewhere],
-            &netdev(&[net("10.0.0.1")])
-        ));
-        for (old, new) in [
-            (net("10.0.0.1"), net("10.0.0.2")),
-            (default("10.0.0.1"), default("10.0.0.2")),
-            (net("10.0.0.1"), default("10.0.0.2")),
-            (default("10.0.0.1"), net("10.0.0.2")),
+        let net = |gateway: &str| to("10.7.0.0/16", gateway);
+        let default = |gateway: &str| to("0.0.0.0/0", gateway);
+        let root = Some(vec!["10.7.0.2".parse().unwrap()]);
+        let (old, other) = (default("10.0.0.1"), to("10.8.0.0/16", "10.9.0.9"));
+        for (gone, refused, set, servers, expected) in [
+            (net("10.0.0.1"), net("10.0.0.2"), None, &None, true),
+            (old, default("10.0.0.2"), None, &None, true),
+            // The way to the server of the root file system.
+            (net("10.0.0.1"), default("10.0.0.2"), None, &root, true),
+            (old, net("10.0.0.2"), None, &root, true),
+            (old, net("10.0.0.2"), None, &None, false),
+            // Another new route leads to the server.
+            (old, other, Some(default("10.0.0.2")), &root, false),
+            (
+                old,
+                net("10.9.0.9"),
+                Some(default("10.0.0.2")),
+                &root,
+                false,
+            ),
+            (net("10.0.0.1"), other, None, &root, true),
+            (net("10.0.0.1"), other, None, &None, false),
         ] {
-            assert!(substitutes(&old, &[new], &netdev(&[old])));
-            assert!(!substitutes(&old, &[new], &netdev(&[])));
-            assert!(!substitutes(&old, &[], &netdev(&[old])));
-            let renew = |had: &[Route], found: &[Route]| {
-                let (own, lease) = ("10.0.0.5/24".parse().unwrap(), lease(""));
-                let servers = Some(vec!["10.7.0.2".parse().unwrap()]);
-                let stay = kept(had, &[new], own, &servers, &[old]);
-                let (wish, netdev) = (Dhcp4Wish::default(), netdev(found));
-                changes(&lease, had, &lease, &[new], &stay, &wish, &netdev)
-            };
-            let replace = [
-                Setting::AddRoute(new, Rival::Kept),
-                Setting::RemoveRoute(old),
-            ];
-            assert_eq!(renew(&[old], &[old]), replace);
-            // The kernel refused the new route, and the old one stayed.
-            for _ in 0..2 {
-                assert_eq!(renew(&[new, old], &[old]), replace);
-            }
-            // The new route was set later.
-            assert_eq!(renew(&[new, old], &[old, new]), replace[1..]);
-            assert_eq!(renew(&[new], &[new]), []);
-            // Another program removed the new route.
-            assert_eq!(renew(&[new], &[]), []);
+            let all: Vec<Route> = set.into_iter().chain([refused]).collect();
+            let spared =
+                |netdev: &Netdev| super::spared(&[gone], &[refused], &all, own, servers, netdev);
+            let what = format!("{gone}, refused {refused}, set {set:?}");
+            assert_eq!(spared(&netdev(&[gone])) == [gone], expected, "{what}");
+            // What is not there cannot stay, or refused routes would add up.
+            assert_eq!(spared(&netdev(&[])), [], "{what}");
+            assert_eq!(
+                super::spared(&[gone], &[], &all, own, servers, &netdev(&[gone])),
+                [],
+                "{what}"
+            );
         }
     }
 

@@ -33,6 +33,8 @@ pub(super) struct Four {
     lease: Option<Lease>,
     /// Routes of earlier leases that stay.
     old_routes: Vec<Route>,
+    /// Routes of the lease that the kernel refused.
+    refused: Vec<Route>,
     /// Routes that existed when this program started.
     first_routes: Vec<Route>,
 }
@@ -50,6 +52,7 @@ impl Four {
             session: None,
             lease,
             old_routes: entry.routes.clone(),
+            refused: Vec::new(),
             first_routes,
         }
     }
@@ -93,8 +96,9 @@ impl Client for Four {
         lease.map_or_else(Vec::new, |lease| self.routes_of(lease))
     }
 
-    fn retain(&mut self, routes: Vec<Route>) {
-        self.old_routes.extend(routes);
+    fn retain(&mut self, spared: Vec<Route>, refused: Vec<Route>) {
+        self.old_routes.extend(spared);
+        self.refused = refused;
     }
 
     fn requested(&self) -> &[Route] {
@@ -104,6 +108,7 @@ impl Client for Four {
     fn forget(&mut self) {
         self.lease = None;
         self.old_routes.clear();
+        self.refused.clear();
     }
 
     fn accept(&mut self, netdev: &Netdev, servers: &Servers) -> Accepted {
@@ -116,7 +121,8 @@ impl Client for Four {
             self.first_routes = routes(&self.before.routes, &lease);
             return Accepted::Other;
         };
-        let (had, wish) = (self.routes_of(&before), &self.before.wish);
+        let (mut had, wish) = (self.routes_of(&before), &self.before.wish);
+        had.retain(|route| netdev.has_route(route) || !self.refused.contains(route));
         let has = routes(&self.before.routes, &lease);
         let stay = if self.keep {
             kept(

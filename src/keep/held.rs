@@ -6,7 +6,7 @@ use std::net::IpAddr;
 
 use futures_util::future::LocalBoxFuture;
 
-use super::changes::{Servers, needed, outlives, substitutes, words};
+use super::changes::{Servers, needed, outlives, spared, words};
 use super::place::{Place, Present};
 use super::reconcile::{Holdings, Verdict};
 use super::{Doubt, Look, Renewals, Troubles, arrive};
@@ -70,8 +70,9 @@ pub(super) trait Client {
     fn routes(&self) -> Vec<Route>;
     /// The routes of the interface that the command line requests.
     fn requested(&self) -> &[Route];
-    /// These routes of earlier leases stay too.
-    fn retain(&mut self, _: Vec<Route>) {}
+    /// `spared` are routes of earlier leases that stay too, because the kernel refused the routes
+    /// `refused` of the lease.
+    fn retain(&mut self, _spared: Vec<Route>, _refused: Vec<Route>) {}
     /// Forgets the lease: the lease ended.
     fn forget(&mut self);
     /// Takes over the lease of the session.
@@ -437,6 +438,27 @@ impl Held {
         }
     }
 
+    /// The routes that `changes` remove and that stay because the kernel refused others.
+    fn spared(
+        &self,
+        changes: &[Setting],
+        refused: &[Route],
+        netdev: &Netdev,
+        look: &Look<'_>,
+    ) -> Vec<Route> {
+        let Some(granted) = self.client.granted() else {
+            return Vec::new();
+        };
+        let gone = changes.iter().filter_map(|change| match change {
+            Setting::RemoveRoute(route) => Some(*route),
+            _ => None,
+        });
+        let gone: Vec<Route> = gone.collect();
+        let (expected, own) = (self.client.routes(), granted.address);
+        let servers = look.servers.as_ref().filter(|_| self.client.keep());
+        spared(&gone, refused, &expected, own, &servers.cloned(), netdev)
+    }
+
     /// Applies changes. Only the first few are logged one by one: a server can make a hundred
     /// changes at every renewal.
     async fn apply(
@@ -447,12 +469,15 @@ impl Held {
         level: log::Level,
     ) {
         let (index, name) = (self.place.index, &netdev.ifname);
-        let (mut refused, mut stay) = (Vec::new(), Vec::new());
+        let mut refused = Vec::new();
+        let mut stay = None;
         for (done_before, change) in changes.iter().enumerate() {
+            // New routes come before old ones go.
             if let Setting::RemoveRoute(old) = change
-                && substitutes(old, &refused, netdev)
+                && stay
+                    .get_or_insert_with(|| self.spared(changes, &refused, netdev, look))
+                    .contains(old)
             {
-                stay.push(*old);
                 continue;
             }
             let words = words(change);
@@ -472,7 +497,7 @@ impl Held {
                 }
             }
         }
-        self.client.retain(stay);
+        self.client.retain(stay.unwrap_or_default(), refused);
         if changes.len() > SHOWN {
             let more = changes.len().saturating_sub(SHOWN);
             log::log!(level, "{name}: {more} more changes, as the server requests");

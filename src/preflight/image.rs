@@ -30,7 +30,8 @@ const HOOKS_WITHOUT_SYSTEMD: [&str; 2] = [
     "cmdline/00-early.sh",
     "pre-trigger/10-zz-ibboot-complete.sh",
 ];
-const START: &str = "/usr/lib/ibboot/start.sh";
+/// What the hooks source. The shell of an initramfs may end at a missing file.
+const SCRIPTS: [&str; 5] = ["cmdline", "ended", "finished", "job", "netroot"];
 /// The hook of an image with systemd.
 const HOOK_WITH_SYSTEMD: &str = "cmdline/99-zz-ibboot-complete.sh";
 /// Units in the image of a dracut with systemd.
@@ -156,9 +157,9 @@ pub fn missing_program(files: &Files) -> Vec<String> {
     let mut missing = Vec::new();
     let mut lack = |what: &str| missing.push(format!("{what} is not in the image: {ADD}"));
     let has_systemd = files.has(&format!("{UNIT_DIRECTORY}/dracut-initqueue.service"));
-    let own: &[&str] = match has_systemd {
-        true => &[HOOK_WITH_SYSTEMD],
-        false => &HOOKS_WITHOUT_SYSTEMD,
+    let (own, script): (&[&str], _) = match has_systemd {
+        true => (&[HOOK_WITH_SYSTEMD], "unit"),
+        false => (&HOOKS_WITHOUT_SYSTEMD, "start"),
     };
     for hook in HOOKS.iter().chain(own).filter(|hook| !has_hook(hook)) {
         lack(&format!("the hook {hook}"));
@@ -171,8 +172,12 @@ pub fn missing_program(files: &Files) -> Vec<String> {
                 lack(&format!("the unit {unit}"));
             }
         }
-    } else if !files.has(START) {
-        lack(START);
+    }
+    for script in SCRIPTS.into_iter().chain([script]) {
+        let path = format!("/usr/lib/ibboot/{script}.sh");
+        if !files.has(&path) {
+            lack(&path);
+        }
     }
     if !MODPROBE.iter().any(|path| files.has(path)) {
         lack("modprobe");

@@ -237,6 +237,12 @@ fn what_an_image_lacks_is_named_with_the_option_that_adds_it() {
             ],
         ),
         (
+            "lib/ibboot/cmdline.sh",
+            &[
+                "/usr/lib/ibboot/cmdline.sh is not in the image: build the image with dracut --add ibboot",
+            ],
+        ),
+        (
             "sbin/modprobe",
             &["modprobe is not in the image: build the image with dracut --add ibboot"],
         ),

@@ -15,7 +15,7 @@ use super::{Begun, End, run};
 use crate::error::{Kind, Result};
 use crate::facts::Readers;
 use crate::facts::reader::IN_BOOT;
-use crate::handover::COMPLETE;
+use crate::handover::{self, COMPLETE};
 use crate::loader::Loader;
 use crate::plan::{self, Inventory};
 use crate::request::{Request, changed};
@@ -73,6 +73,10 @@ pub async fn bring_up(root: &Root, request: &mut Request, is_early: bool) -> Res
             log::info!("{line}");
         }
         *request = complete;
+        // A hook of pre-udev may have changed the command line after the last cmdline hook.
+        if let Err(error) = handover::write_asked(request) {
+            log::warn!("{error}");
+        }
     }
     let began = Instant::now();
     let index = match index {

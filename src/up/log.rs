@@ -17,6 +17,9 @@ use crate::wish::expectation::Expectation;
 /// A link that changes without end fills no log: so many changes of it are logged in [`WINDOW_NS`].
 const LOGGED: u32 = 30;
 const WINDOW_NS: u64 = 60 * SECOND;
+/// A trouble is not blamed while its driver is at work, but a card that logs errors without end is:
+/// after so many changes.
+const BUSY: u32 = 5;
 /// When the first line about the whole wait appears on the console, and how often it is repeated.
 const FIRST: Duration = Duration::from_secs(5);
 const EVERY: Duration = Duration::from_secs(15);
@@ -44,15 +47,18 @@ pub struct Waiting {
 struct Trouble {
     check: Id,
     found: Option<String>,
+    /// How often `found` has changed.
+    changes: u32,
     since_ns: u64,
     /// From when on the trouble counts as unusual: not while something is underway that may end it.
     blamed_ns: u64,
 }
 
 impl Trouble {
-    /// Whether a driver has shown more or less since then: the driver is at work.
+    /// Whether the driver has shown more or less since the last look: the driver is at work.
     fn is_of_busy_driver(&self, finding: &Finding) -> bool {
-        Underway::Drivers.may_end(self.check) && self.found != finding.found
+        let has_changed = self.found != finding.found;
+        Underway::Drivers.may_end(self.check) && has_changed && self.changes < BUSY
     }
 }
 
@@ -105,6 +111,7 @@ impl Waiting {
             let mut trouble = Trouble {
                 check,
                 found: finding.found.clone(),
+                changes: same.map_or(0, |old| old.changes) + u32::from(is_busy),
                 since_ns: same.map_or(now_ns, |old| old.since_ns),
                 blamed_ns: same.map_or(now_ns, |old| old.blamed_ns),
             };
@@ -450,6 +457,21 @@ mod tests {
             ]
         );
         assert_eq!(since(&waiting), [0], "it lasts all the same");
+    }
+
+    #[test]
+    fn a_card_that_logs_errors_without_end_is_blamed() {
+        let mut waiting = Waiting::default();
+        let blamed_s = (0..20_u64).map(|now_s| {
+            let line = format!("mlx5_0 at 0000:81:00.0: command timeout {now_s}");
+            let finding = Finding::failed(Id::HcaDevice, &line, "an RDMA device");
+            let links = [link("ib0", None, finding)];
+            let subjects: Vec<Subject<'_>> = links.iter().map(Subject::of_link).collect();
+            waiting.date(&subjects, Underway::Nothing, now_s * SECOND);
+            waiting.blamed_ns(&subjects[0], now_s * SECOND) / SECOND
+        });
+        let expected = (0..20).map(|now_s: u64| now_s.saturating_sub(u64::from(BUSY)));
+        assert_eq!(blamed_s.collect::<Vec<_>>(), expected.collect::<Vec<_>>());
     }
 
     #[test]

@@ -61,7 +61,7 @@ fn has_networks(root: &Root) -> bool {
 }
 
 /// `up --reserve` after a later hook took the whole request back: removes everything that an earlier
-/// run wrote, and that something was requested.
+/// run wrote, and the file that says that something is requested.
 pub fn release() -> Result<()> {
     if Path::new(handover::DIRECTORY).exists() {
         let directory = Directory::open()?;

@@ -5,7 +5,7 @@
 use kernel_cmdline::Selector;
 
 use crate::facts::Facts;
-use crate::facts::select::pins;
+use crate::facts::select::{Ports, pins};
 use crate::rdma::types::Identity;
 use crate::verify::report::{LinkReport, Report};
 use crate::wish::expectation::{Expectation, LinkWish, PortPin, Rate, Require, Target};
@@ -26,6 +26,7 @@ pub fn pinned(
     if let Some(wish) = &mut pinned.any_port {
         pin_exceptions(wish, facts);
     }
+    let ports = Ports::new(facts);
     let verified = |link: &&LinkReport| link.is_good() && link.identity.is_some();
     let selector = |link: &LinkReport| link.name.as_ref().map(|name| name.replace('/', ":"));
     let pin = |wish: &LinkWish, link: &LinkReport| LinkWish {
@@ -36,6 +37,10 @@ pub fn pinned(
         port: wish.ipoib.as_ref().and_then(|_| selector(link)),
         identity: link.identity.clone(),
         device_index: link.device_index,
+        shared: link
+            .identity
+            .as_ref()
+            .is_some_and(|one| ports.is_shared(one)),
         netdev_index: wish.netdev.as_ref().and(link.netdev_index),
         link_layer: link.link_layer,
         megabits: link.megabits,

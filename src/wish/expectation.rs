@@ -97,6 +97,9 @@ pub struct LinkWish {
     /// same node GUID.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device_index: Option<u32>,
+    /// Another port had the same identity: only the index tells the two apart.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub shared: bool,
     /// The netdev that the port must be bound to.
     pub netdev: Option<String>,
     /// Index of that netdev once it was found: its name may change.

@@ -1,3 +1,4 @@
 set -e
+[ -e left.txt ]
 [ ! -s left.txt ]
 [ ! -e /run/ibboot ]

@@ -161,6 +161,8 @@ impl Lease {
     /// Whether the values are as [`Lease::of`] returns them.
     pub fn is_sound(&self) -> bool {
         is_duid(&self.server_id)
+            && !self.server.is_multicast()
+            && !self.server.is_unspecified()
             && is_host(self.address)
             && !is_reserved(self.address)
             && lifetime::is_sound(self.renew_s, self.rebind_s, self.seconds)
