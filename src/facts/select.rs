@@ -31,11 +31,19 @@ impl<'f> Ports<'f> {
     }
 
     /// The ports of a link: the port that the link is pinned to, under any name, otherwise the
-    /// ports of its selector. Of several ports that may be the pinned one, the link means all. The
-    /// last port of a shared identity may be the other one: then the link has no port.
+    /// ports of its selector. Of several ports that may be the pinned one, the link means the one on
+    /// its netdev, otherwise all. The last port of a shared identity may be the other one: then the
+    /// link has no port.
     pub fn of(&self, link: &LinkWish) -> Vec<PortRef<'f>> {
         if let Some(identity) = &link.identity {
-            let pinned = self.pinned(identity, link.device_index, link.shared);
+            let mut pinned = self.pinned(identity, link.device_index, link.shared);
+            let is_bound = |port: &PortRef<'_>| {
+                link.netdev_index.is_some() && port.port.netdev_index == link.netdev_index
+            };
+            if !pinned.is_certain && pinned.ports.iter().any(is_bound) {
+                pinned.ports.retain(is_bound);
+                pinned.is_certain = true;
+            }
             let is_found = pinned.is_certain || pinned.ports.len() > 1;
             return if is_found { pinned.ports } else { Vec::new() };
         }
@@ -268,6 +276,17 @@ mod tests {
             ..pinned(0xb, 2, Some(9))
         };
         assert!(names(&shared).is_empty(), "this may be the other port");
+        let mut facts = reset();
+        facts.devices[1].ports[0].netdev_index = Some(5);
+        let on_netdev = LinkWish {
+            netdev_index: Some(5),
+            ..pinned(0xa, 1, Some(2))
+        };
+        let found = Ports::new(&facts).of(&on_netdev).into_iter();
+        assert_eq!(
+            found.map(|port| port.name()).collect::<Vec<_>>(),
+            ["rxe1/1"]
+        );
         assert!(names(&pinned(0xc, 1, Some(3))).is_empty());
     }
 

@@ -83,6 +83,15 @@ pub fn needed(all: &[Route], own: Address, servers: &Servers) -> Vec<Route> {
     kept(all, &[], own, servers, all)
 }
 
+/// The routes of `has` that are on the interface or will be: the others were refused by the kernel or
+/// removed by another program.
+pub fn usable(had: &[Route], has: &[Route], refused: &[Route], netdev: &Netdev) -> Vec<Route> {
+    let is_new = |route: &Route| !had.contains(route) && !refused.contains(route);
+    let usable = has.iter();
+    let usable = usable.filter(|route| netdev.has_route(route) || is_new(route));
+    usable.copied().collect()
+}
+
 /// The routes of `had` that are not in `has` and must stay: the root file system depends on them
 /// and no other route reaches the same destination. `first` are the routes that the initramfs
 /// handed over; if the servers are not known, only these can stay.
@@ -131,11 +140,13 @@ pub fn spared(
     }
     let here = gone.iter().filter(|route| netdev.has_route(route));
     let here: Vec<Route> = here.copied().collect();
-    let is_replaced = |old: &&Route| refused.iter().any(|new| new.network == old.network);
+    let set = expected.iter().filter(|route| !refused.contains(route));
+    let set: Vec<Route> = set.copied().collect();
+    let is_to = |old: &Route, routes: &[Route]| routes.iter().any(|new| new.network == old.network);
+    let is_replaced = |old: &&Route| is_to(old, refused) && !is_to(old, &set);
     let mut spared: Vec<Route> = here.iter().filter(is_replaced).copied().collect();
     if servers.is_some() {
-        let set = expected.iter().filter(|route| !refused.contains(route));
-        let has: Vec<Route> = set.chain(&spared).copied().collect();
+        let has = [&set[..], &spared].concat();
         spared.extend(kept(&here, &has, own, servers, &[]));
     }
     spared
@@ -406,6 +417,13 @@ mod tests {
                 false,
             ),
             (net("10.0.0.1"), other, None, &root, true),
+            (
+                net("10.0.0.1"),
+                net("10.9.0.9"),
+                Some(net("10.0.0.2")),
+                &None,
+                false,
+            ),
             (net("10.0.0.1"), other, None, &None, false),
         ] {
             let all: Vec<Route> = set.into_iter().chain([refused]).collect();
@@ -421,6 +439,26 @@ mod tests {
                 "{what}"
             );
         }
+    }
+
+    #[test]
+    fn a_route_that_is_not_there_leads_nowhere() {
+        let to = |network: &str| Route {
+            network: network.parse().unwrap(),
+            gateway: "10.0.0.1".parse().ok(),
+        };
+        let [there, removed, refused, new] = [
+            to("10.1.0.0/16"),
+            to("10.2.0.0/16"),
+            to("10.3.0.0/16"),
+            to("10.4.0.0/16"),
+        ];
+        let all = [there, removed, refused, new];
+        let found = netdev(&[there]);
+        assert_eq!(
+            usable(&[there, removed], &all, &[refused], &found),
+            [there, new]
+        );
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use futures_util::FutureExt;
 use futures_util::future::{LocalBoxFuture, pending};
 
-use super::changes::{Servers, changes, kept, may_carry, not_applied, routes};
+use super::changes::{Servers, changes, kept, may_carry, not_applied, routes, usable};
 use super::held::{Accepted, Client, Event, Renewal};
 use super::place::Place;
 use crate::dhcp::Granted;
@@ -33,8 +33,6 @@ pub(super) struct Four {
     lease: Option<Lease>,
     /// Routes of earlier leases that stay.
     old_routes: Vec<Route>,
-    /// Routes of the lease that the kernel refused.
-    refused: Vec<Route>,
     /// Routes that existed when this program started.
     first_routes: Vec<Route>,
 }
@@ -52,7 +50,6 @@ impl Four {
             session: None,
             lease,
             old_routes: entry.routes.clone(),
-            refused: Vec::new(),
             first_routes,
         }
     }
@@ -96,9 +93,8 @@ impl Client for Four {
         lease.map_or_else(Vec::new, |lease| self.routes_of(lease))
     }
 
-    fn retain(&mut self, spared: Vec<Route>, refused: Vec<Route>) {
-        self.old_routes.extend(spared);
-        self.refused = refused;
+    fn retain(&mut self, routes: Vec<Route>) {
+        self.old_routes.extend(routes);
     }
 
     fn requested(&self) -> &[Route] {
@@ -108,10 +104,9 @@ impl Client for Four {
     fn forget(&mut self) {
         self.lease = None;
         self.old_routes.clear();
-        self.refused.clear();
     }
 
-    fn accept(&mut self, netdev: &Netdev, servers: &Servers) -> Accepted {
+    fn accept(&mut self, netdev: &Netdev, servers: &Servers, refused: &[Route]) -> Accepted {
         let Some(lease) = self.session.as_ref().and_then(Session::lease) else {
             return Accepted::Nothing;
         };
@@ -122,12 +117,12 @@ impl Client for Four {
             return Accepted::Other;
         };
         let (mut had, wish) = (self.routes_of(&before), &self.before.wish);
-        had.retain(|route| netdev.has_route(route) || !self.refused.contains(route));
+        had.retain(|route| netdev.has_route(route) || !refused.contains(route));
         let has = routes(&self.before.routes, &lease);
         let stay = if self.keep {
             kept(
                 &had,
-                &has,
+                &usable(&had, &has, refused, netdev),
                 lease.interface_address(),
                 servers,
                 &self.first_routes,

@@ -70,13 +70,12 @@ pub(super) trait Client {
     fn routes(&self) -> Vec<Route>;
     /// The routes of the interface that the command line requests.
     fn requested(&self) -> &[Route];
-    /// `spared` are routes of earlier leases that stay too, because the kernel refused the routes
-    /// `refused` of the lease.
-    fn retain(&mut self, _spared: Vec<Route>, _refused: Vec<Route>) {}
+    /// These routes of earlier leases stay too.
+    fn retain(&mut self, _: Vec<Route>) {}
     /// Forgets the lease: the lease ended.
     fn forget(&mut self);
-    /// Takes over the lease of the session.
-    fn accept(&mut self, netdev: &Netdev, servers: &Servers) -> Accepted;
+    /// Takes over the lease of the session. The kernel refused the routes `refused`.
+    fn accept(&mut self, netdev: &Netdev, servers: &Servers, refused: &[Route]) -> Accepted;
 
     /// Opens the session; false: the interface does not have an address to send from yet.
     fn open(&mut self, root: &Root, netdev: &Netdev) -> Result<bool>;
@@ -114,6 +113,8 @@ pub(super) struct Held {
     client: Box<dyn Client>,
     place: Place,
     found: Holdings,
+    /// Routes that the kernel refused: they are tried again.
+    refused: Vec<Route>,
     /// The interface came back: the client must check whether the lease is valid on its link.
     is_unverified: bool,
     /// When a new address is checked again, ns since kernel start.
@@ -143,6 +144,7 @@ impl Held {
             client,
             place: Place::new(interface, index, identity),
             found,
+            refused: Vec::new(),
             is_unverified: false,
             look: None,
             troubles: Troubles::default(),
@@ -287,7 +289,9 @@ impl Held {
             IpAddr::V6(address) => present.netdev.shown6(address).is_some(),
         };
         let needed = if keep {
-            needed(&expected, granted.address, look.servers)
+            let mut usable = expected.clone();
+            usable.retain(|route| !self.refused.contains(route) || present.netdev.has_route(route));
+            needed(&usable, granted.address, look.servers)
         } else {
             Vec::new()
         };
@@ -361,6 +365,7 @@ impl Held {
             match net.append_route(self.place.index, &route).await {
                 Ok(()) => {
                     self.found.set_route(route);
+                    self.refused.retain(|refused| *refused != route);
                     if set_before < SHOWN {
                         log::info!("{name}: route {route} set again");
                     }
@@ -368,8 +373,15 @@ impl Held {
                 Err(why) => {
                     let line = format!("{name}: route {route} cannot be set again: {why}");
                     self.troubles.say(line);
+                    self.refuse(route);
                 }
             }
+        }
+    }
+
+    fn refuse(&mut self, route: Route) {
+        if !self.refused.contains(&route) {
+            self.refused.push(route);
         }
     }
 
@@ -386,6 +398,7 @@ impl Held {
             }
         }
         self.client.forget();
+        self.refused.clear();
         self.found = Holdings::nothing();
         match look
             .net
@@ -400,7 +413,9 @@ impl Held {
     /// Applies a renewed lease: its times and what the server changed. A new address is set with
     /// its routes.
     async fn bound(&mut self, look: &Look<'_>, netdev: &Netdev) {
-        let accepted = self.client.accept(netdev, look.servers);
+        let accepted = self.client.accept(netdev, look.servers, &self.refused);
+        let expected = self.client.routes();
+        self.refused.retain(|route| expected.contains(route));
         let Some(granted) = self.client.granted() else {
             return;
         };
@@ -434,18 +449,13 @@ impl Held {
             if let Err(why) = net.append_route(self.place.index, &route).await {
                 self.troubles
                     .say(format!("{name}: route {route} cannot be set: {why}"));
+                self.refuse(route);
             }
         }
     }
 
     /// The routes that `changes` remove and that stay because the kernel refused others.
-    fn spared(
-        &self,
-        changes: &[Setting],
-        refused: &[Route],
-        netdev: &Netdev,
-        look: &Look<'_>,
-    ) -> Vec<Route> {
+    fn spared(&self, changes: &[Setting], netdev: &Netdev, look: &Look<'_>) -> Vec<Route> {
         let Some(granted) = self.client.granted() else {
             return Vec::new();
         };
@@ -456,7 +466,14 @@ impl Held {
         let gone: Vec<Route> = gone.collect();
         let (expected, own) = (self.client.routes(), granted.address);
         let servers = look.servers.as_ref().filter(|_| self.client.keep());
-        spared(&gone, refused, &expected, own, &servers.cloned(), netdev)
+        spared(
+            &gone,
+            &self.refused,
+            &expected,
+            own,
+            &servers.cloned(),
+            netdev,
+        )
     }
 
     /// Applies changes. Only the first few are logged one by one: a server can make a hundred
@@ -469,35 +486,38 @@ impl Held {
         level: log::Level,
     ) {
         let (index, name) = (self.place.index, &netdev.ifname);
-        let mut refused = Vec::new();
         let mut stay = None;
         for (done_before, change) in changes.iter().enumerate() {
             // New routes come before old ones go.
             if let Setting::RemoveRoute(old) = change
                 && stay
-                    .get_or_insert_with(|| self.spared(changes, &refused, netdev, look))
+                    .get_or_insert_with(|| self.spared(changes, netdev, look))
                     .contains(old)
             {
                 continue;
             }
             let words = words(change);
             match change.apply(name, index, look.net).await {
-                Ok(()) if done_before < SHOWN => {
-                    log::log!(level, "{name}: {words}, as the server requests");
+                Ok(()) => {
+                    if let Setting::AddRoute(route, _) = change {
+                        self.refused.retain(|refused| refused != route);
+                    }
+                    if done_before < SHOWN {
+                        log::log!(level, "{name}: {words}, as the server requests");
+                    }
                 }
-                Ok(()) => {}
                 Err(error) => {
                     self.troubles.say(error.to_string());
                     match change {
                         // The address that this one would replace stays, with its routes.
                         Setting::AddAddress(..) => return,
-                        Setting::AddRoute(route, _) => refused.push(*route),
+                        Setting::AddRoute(route, _) => self.refuse(*route),
                         _ => {}
                     }
                 }
             }
         }
-        self.client.retain(stay.unwrap_or_default(), refused);
+        self.client.retain(stay.unwrap_or_default());
         if changes.len() > SHOWN {
             let more = changes.len().saturating_sub(SHOWN);
             log::log!(level, "{name}: {more} more changes, as the server requests");

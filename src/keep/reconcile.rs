@@ -91,7 +91,7 @@ impl Holdings {
             address: !has_address,
             routes: missing
                 .into_iter()
-                .filter(|route| !self.left.contains(route))
+                .filter(|route| !self.left.contains(route) || needed.contains(route))
                 .collect(),
             left,
         }

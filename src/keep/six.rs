@@ -88,7 +88,7 @@ impl Client for Six {
     }
 
     /// A renewed lease changes only its times.
-    fn accept(&mut self, _: &Netdev, _: &Servers) -> Accepted {
+    fn accept(&mut self, _: &Netdev, _: &Servers, _: &[Route]) -> Accepted {
         let Some(lease) = self.session.as_ref().and_then(Session::lease) else {
             return Accepted::Nothing;
         };

@@ -25,7 +25,7 @@ const COMPRESSED: [&str; 3] = ["", ".xz", ".zst"];
 const NAME: usize = 200;
 /// Hooks of every image, below dracut's directory of hooks (inst_hook of module-setup.sh).
 const HOOKS: [&str; 2] = ["cmdline/93-cmdline.sh", "netroot/05-hold.sh"];
-/// Hooks of an image without systemd, and the file with which they start ibboot.
+/// Hooks of an image without systemd.
 const HOOKS_WITHOUT_SYSTEMD: [&str; 2] = [
     "cmdline/00-early.sh",
     "pre-trigger/10-zz-ibboot-complete.sh",

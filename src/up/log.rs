@@ -47,7 +47,7 @@ pub struct Waiting {
 struct Trouble {
     check: Id,
     found: Option<String>,
-    /// How often `found` has changed.
+    /// How often `found` has changed while nothing was underway.
     changes: u32,
     since_ns: u64,
     /// From when on the trouble counts as unusual: not while something is underway that may end it.
@@ -107,7 +107,9 @@ impl Waiting {
             };
             let check = finding.check;
             let same = known.get(&subject.key).filter(|old| old.check == check);
-            let is_busy = same.is_some_and(|old| old.is_of_busy_driver(finding));
+            // What has ended since the last look ended at an unknown time.
+            let is_excused = underway.may_end(check) || before.may_end(check);
+            let is_busy = !is_excused && same.is_some_and(|old| old.is_of_busy_driver(finding));
             let mut trouble = Trouble {
                 check,
                 found: finding.found.clone(),
@@ -115,8 +117,7 @@ impl Waiting {
                 since_ns: same.map_or(now_ns, |old| old.since_ns),
                 blamed_ns: same.map_or(now_ns, |old| old.blamed_ns),
             };
-            // What has ended since the last look ended at an unknown time.
-            if is_busy || underway.may_end(check) || before.may_end(check) {
+            if is_excused || is_busy {
                 trouble.blamed_ns = now_ns;
             }
             self.troubles.insert(subject.key.clone(), trouble);

@@ -2,11 +2,12 @@
 //! PURE: the expectation of `check` after the boot. udev may give devices and interfaces other names
 //! in the real root: what the command line names is pinned to the ports that it meant.
 
+use std::collections::BTreeSet;
+
 use kernel_cmdline::Selector;
 
 use crate::facts::Facts;
 use crate::facts::select::{Ports, pins};
-use crate::rdma::types::Identity;
 use crate::verify::report::{LinkReport, Report};
 use crate::wish::expectation::{Expectation, LinkWish, PortPin, Rate, Require, Target};
 
@@ -47,6 +48,8 @@ pub fn pinned(
         ..wish.clone()
     };
     let mut links = Vec::new();
+    // Names of ports, as of this look: two ports may share their identity.
+    let mut taken = BTreeSet::new();
     for wish in &expectation.links {
         let found: Vec<&LinkReport> = report
             .links
@@ -62,20 +65,20 @@ pub fn pinned(
         if found.is_empty() || !whole {
             links.push(wish.clone());
         } else {
+            taken.extend(found.iter().filter_map(|link| link.name.as_deref()));
             links.extend(found.into_iter().map(|link| pin(wish, link)));
         }
     }
     if let Some(wish) = &expectation.any_port {
-        let identities = links.iter().filter_map(|link| link.identity.clone());
-        let pinned_already: Vec<Identity> = identities.collect();
         let found = report
             .links
             .iter()
             .filter(verified)
             .filter(|link| link.target == wish.target)
             .filter(|link| {
-                let identity = link.identity.as_ref();
-                identity.is_some_and(|identity| !pinned_already.contains(identity))
+                link.name
+                    .as_deref()
+                    .is_none_or(|name| !taken.contains(name))
             });
         links.extend(found.map(|link| pin(wish, link)));
         // While too few are verified, any other port may still make up for it after boot, and a

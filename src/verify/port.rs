@@ -107,8 +107,14 @@ fn absent(wish: &LinkWish, facts: &Facts) -> Finding {
     let present = ports_in_words(facts, false);
     if let Some(identity) = &wish.identity {
         let expected = format!("{} ({})", wish.target, identity.device);
-        return failed(&present, &expected)
-            .hint("the device existed in the initramfs: look for its removal in dmesg");
+        let is_other = |port: PortRef<'_>| port.identities().any(|found| found == *identity);
+        let hint = match wish.shared && facts.ports().any(is_other) {
+            true => {
+                "the port that is left has the same GUID and may be the other one: create both again"
+            }
+            false => "the device existed in the initramfs: look for its removal in dmesg",
+        };
+        return failed(&present, &expected).hint(hint);
     }
     if let Some(found) = carries_no_link(wish, facts) {
         return found;

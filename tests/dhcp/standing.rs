@@ -98,6 +98,36 @@ fn a_route_that_somebody_took_away_is_theirs_unless_it_leads_to_the_root() {
     }
 }
 
+#[test]
+fn an_old_route_stays_while_the_kernel_refuses_the_new_one_also_after_a_restart() {
+    with_network("ibboot lease and a refused route", &["dnsmasq"], || {
+        let server = |router: &str| {
+            let router = format!("--dhcp-option=option:router,{router}");
+            let range = "--dhcp-range=10.9.0.10,10.9.0.10,255.255.255.0,2m";
+            dnsmasq(&[range, "--dhcp-option=option:T1,5", &router])
+        };
+        let first = server("10.9.0.1");
+        let progress = booted(false);
+        drop(first);
+        written(&progress);
+        ip("route add default via 10.9.0.1 dev near proto static");
+        let old = "default via 10.9.0.1 dev near \n";
+        // The broadcast address of the link.
+        let second = server("10.9.0.255");
+        for start in ["after boot", "again"] {
+            let mut program = lease();
+            program.reports("10.9.0.255");
+            until("two renewals", || count(&program, "renewed by") >= 2);
+            assert_eq!(routes(), old, "{start}: {}", program.output());
+        }
+        drop(second);
+        let _third = server("10.9.0.2");
+        let mut program = lease();
+        program.reports("route 0.0.0.0/0 via 10.9.0.1 removed, as the server requests");
+        assert_eq!(routes(), "default via 10.9.0.2 dev near \n");
+    });
+}
+
 /// expected.json with a root file system on this server.
 fn root_is_on(server: &str) {
     let boot_id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
