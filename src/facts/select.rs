@@ -40,12 +40,15 @@ impl<'f> Ports<'f> {
             let is_bound = |port: &PortRef<'_>| {
                 link.netdev_index.is_some() && port.port.netdev_index == link.netdev_index
             };
-            if !pinned.is_certain && pinned.ports.iter().any(is_bound) {
-                pinned.ports.retain(is_bound);
-                pinned.is_certain = true;
+            // Soft-RoCE and siw on one interface share identity and netdev.
+            let may_be_other = !pinned.is_certain && pinned.ports.len() == 1;
+            if may_be_other {
+                return Vec::new();
             }
-            let is_found = pinned.is_certain || pinned.ports.len() > 1;
-            return if is_found { pinned.ports } else { Vec::new() };
+            if pinned.ports.iter().any(is_bound) {
+                pinned.ports.retain(is_bound);
+            }
+            return pinned.ports;
         }
         match (&link.port, &link.target) {
             (None, Target::Any) => self.candidates(link),

@@ -126,7 +126,7 @@ pub fn kept(
 
 /// The routes of `gone` that stay after all, because the kernel refused the new routes `refused`: a
 /// route to the same network as a refused one, and the routes that the root file system depends on
-/// without the refused ones. `expected` are all routes that the interface shall have.
+/// without the refused ones. `expected` are the routes that are on the interface or were added.
 pub fn spared(
     gone: &[Route],
     refused: &[Route],

@@ -117,7 +117,7 @@ impl Client for Four {
             return Accepted::Other;
         };
         let (mut had, wish) = (self.routes_of(&before), &self.before.wish);
-        had.retain(|route| netdev.has_route(route) || !refused.contains(route));
+        had.retain(|route| !refused.contains(route) || self.old_routes.contains(route));
         let has = routes(&self.before.routes, &lease);
         let stay = if self.keep {
             kept(
@@ -169,6 +169,7 @@ impl Client for Four {
 
     fn start(&mut self) {
         let lease = self.lease.take();
+        self.old_routes.clear();
         if let Some(session) = &mut self.session {
             session.start(lease.map(|lease| lease.address));
         }

@@ -205,6 +205,9 @@ impl Held {
             self.is_unverified = true;
             self.has_news = true;
         }
+        // Another program may have set the route.
+        self.refused
+            .retain(|route| !present.netdev.has_route(route));
         if !present.netdev.up {
             self.doubt = Doubt::default();
         } else if !self.reconcile(look, &present).await {
@@ -290,7 +293,7 @@ impl Held {
         };
         let needed = if keep {
             let mut usable = expected.clone();
-            usable.retain(|route| !self.refused.contains(route) || present.netdev.has_route(route));
+            usable.retain(|route| !self.refused.contains(route));
             needed(&usable, granted.address, look.servers)
         } else {
             Vec::new()
@@ -459,12 +462,13 @@ impl Held {
         let Some(granted) = self.client.granted() else {
             return Vec::new();
         };
-        let gone = changes.iter().filter_map(|change| match change {
-            Setting::RemoveRoute(route) => Some(*route),
-            _ => None,
-        });
-        let gone: Vec<Route> = gone.collect();
-        let (expected, own) = (self.client.routes(), granted.address);
+        let gone = removed_routes(changes);
+        let is_added = |route: &Route| {
+            let mut added = changes.iter();
+            added.any(|change| matches!(change, Setting::AddRoute(new, _) if new == route))
+        };
+        let (mut expected, own) = (self.client.routes(), granted.address);
+        expected.retain(|route| netdev.has_route(route) || is_added(route));
         let servers = look.servers.as_ref().filter(|_| self.client.keep());
         spared(
             &gone,
@@ -510,7 +514,12 @@ impl Held {
                     self.troubles.say(error.to_string());
                     match change {
                         // The address that this one would replace stays, with its routes.
-                        Setting::AddAddress(..) => return,
+                        Setting::AddAddress(..) => {
+                            let mut stay = removed_routes(changes);
+                            stay.retain(|route| netdev.has_route(route));
+                            self.client.retain(stay);
+                            return;
+                        }
                         Setting::AddRoute(route, _) => self.refuse(*route),
                         _ => {}
                     }
@@ -523,4 +532,13 @@ impl Held {
             log::log!(level, "{name}: {more} more changes, as the server requests");
         }
     }
+}
+
+/// The routes that these changes remove.
+fn removed_routes(changes: &[Setting]) -> Vec<Route> {
+    let removed = changes.iter().filter_map(|change| match change {
+        Setting::RemoveRoute(route) => Some(*route),
+        _ => None,
+    });
+    removed.collect()
 }

@@ -29,24 +29,7 @@ pub fn pinned(
     }
     let ports = Ports::new(facts);
     let verified = |link: &&LinkReport| link.is_good() && link.identity.is_some();
-    let selector = |link: &LinkReport| link.name.as_ref().map(|name| name.replace('/', ":"));
-    let pin = |wish: &LinkWish, link: &LinkReport| LinkWish {
-        target: match (&wish.ipoib, selector(link)) {
-            (None, Some(port)) => Target::Named(port),
-            _ => wish.target.clone(),
-        },
-        port: wish.ipoib.as_ref().and_then(|_| selector(link)),
-        identity: link.identity.clone(),
-        device_index: link.device_index,
-        shared: link
-            .identity
-            .as_ref()
-            .is_some_and(|one| ports.is_shared(one)),
-        netdev_index: wish.netdev.as_ref().and(link.netdev_index),
-        link_layer: link.link_layer,
-        megabits: link.megabits,
-        ..wish.clone()
-    };
+    let pin = |wish: &LinkWish, link: &LinkReport| pinned_link(wish, link, &ports);
     let mut links = Vec::new();
     // Names of ports, as of this look: two ports may share their identity.
     let mut taken = BTreeSet::new();
@@ -93,6 +76,26 @@ pub fn pinned(
     }
     pinned.links = links;
     pinned
+}
+
+/// `wish` of the port of `link`.
+fn pinned_link(wish: &LinkWish, link: &LinkReport, ports: &Ports<'_>) -> LinkWish {
+    let selector = link.name.as_ref().map(|name| name.replace('/', ":"));
+    let identity = link.identity.as_ref();
+    LinkWish {
+        target: match (&wish.ipoib, &selector) {
+            (None, Some(port)) => Target::Named(port.clone()),
+            _ => wish.target.clone(),
+        },
+        port: selector.filter(|_| wish.ipoib.is_some()),
+        identity: identity.cloned(),
+        device_index: link.device_index,
+        shared: identity.is_some_and(|identity| ports.is_shared(identity)),
+        netdev_index: wish.netdev.as_ref().and(link.netdev_index),
+        link_layer: link.link_layer,
+        megabits: link.megabits,
+        ..wish.clone()
+    }
 }
 
 /// A minimum rate for each port that its selector means now.

@@ -97,7 +97,7 @@ pub struct LinkWish {
     /// same node GUID.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device_index: Option<u32>,
-    /// Another port had the same identity: only the index tells the two apart.
+    /// Another port had the same identity: index or netdev tell the two apart.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub shared: bool,
     /// The netdev that the port must be bound to.
