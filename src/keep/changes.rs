@@ -442,6 +442,26 @@ mod tests {
     }
 
     #[test]
+    fn a_new_route_comes_before_the_old_one_goes_and_a_removed_one_stays_removed() {
+        let default = |gateway: &str| Route::default_through(gateway.parse().unwrap());
+        let (old, new) = (default("10.0.0.1"), default("10.0.0.2"));
+        let renew = |had: &[Route], found: &[Route]| {
+            let (lease, wish) = (lease(""), Dhcp4Wish::default());
+            changes(&lease, had, &lease, &[new], &[], &wish, &netdev(found))
+        };
+        let replace = [
+            Setting::AddRoute(new, Rival::Kept),
+            Setting::RemoveRoute(old),
+        ];
+        assert_eq!(renew(&[old], &[old]), replace);
+        // The kernel refused the new route, and it was set later.
+        assert_eq!(renew(&[new, old], &[old, new]), replace[1..]);
+        assert_eq!(renew(&[new], &[new]), []);
+        // Another program removed the new route.
+        assert_eq!(renew(&[new], &[]), []);
+    }
+
+    #[test]
     fn a_route_that_is_not_there_leads_nowhere() {
         let to = |network: &str| Route {
             network: network.parse().unwrap(),
