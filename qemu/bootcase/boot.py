@@ -19,6 +19,8 @@ from .paths import GUEST, TARGET, remove
 # The other arguments save work under emulation that no case tests.
 APPEND = "rw panic=-1 quiet"
 APPEND += " mitigations=off audit=0 apparmor=0 selinux=0 nokaslr fsck.mode=skip transparent_hugepage=never"
+# The emulator translates a program again for each address that it runs at: no random addresses.
+APPEND += " norandmaps"
 # A guest that waits for a busy host has not locked up; the time limit ends a guest that has.
 APPEND += " watchdog_thresh=60 rcupdate.rcu_cpu_stall_timeout=120"
 # The first BPF program on a cgroup (IPAddressDeny=, DevicePolicy=) patches code of the kernel, and
