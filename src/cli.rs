@@ -25,12 +25,12 @@ pub use format::{CheckFormat, Format, SuggestFormat, TimelineFormat};
     ),
     error_code(
         1,
-        "failed; plan, up --dry-run: something is wrong or refused; hardware-report: a claim is false; check: warning; turn --finished: not yet"
+        "failed; plan, up --dry-run: something is wrong or refused; hardware-report: a claim is false; check: warning; check --format nhc or journal: critical or unknown too; turn --finished: not yet"
     ),
     error_code(2, "nothing requested; suggest: nothing to suggest; check: critical"),
     error_code(
         3,
-        "check: unknown; timeline, lease: the files of the handover are missing or cannot be used"
+        "check: unknown; timeline: the files of the handover are missing or cannot be used; lease: they cannot be used"
     ),
     error_code(64, "wrong usage")
 )]
@@ -182,7 +182,8 @@ pub struct CheckArguments {
 #[derive(FromArgs, ArgsInfo, Debug)]
 #[argh(subcommand, name = "explain")]
 pub struct ExplainArguments {
-    /// the check (port.state) or the argument (rd.ib.require); without a name: the list of all
+    /// the check (port.state), the argument (rd.ib.require) or the terms (selectors, addresses);
+    /// without a name: the list of all
     #[argh(positional)]
     pub name: Option<String>,
 }

@@ -61,6 +61,14 @@ fn run() -> Result<u8> {
         Parsed::Help(text) => return print(&text).map(|()| 0),
         Parsed::Call(call) => call,
     };
+    if !call.root.is_dir() {
+        let what = format!("{}: no such directory", call.root.display());
+        return Err(Error::new("--root", what)
+            .expected(
+                "what ibboot facts --tree saved, or ibboot-report of an archive of ibboot report",
+            )
+            .kind(Kind::Usage));
+    }
     let Some(limit) = call.limit else {
         return execute(&call);
     };

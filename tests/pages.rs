@@ -13,6 +13,7 @@ use ibboot::cli::{Arguments, GLOBAL, options};
 use ibboot::verify::checks::TABLE;
 use ibboot::verify::guide::{guide, needs, severity, wait};
 use kernel_cmdline::PARAMETERS;
+use kernel_cmdline::docs::SECTIONS;
 
 const INTRODUCTION: &str = "Each check that ibboot makes, in the order in which the checks are made. At the \
     deadline and in the output of ibboot check, the name of the check follows each failure in square brackets. \
@@ -191,7 +192,8 @@ fn commands() -> Vec<SubCommandInfo> {
 
 fn explained() -> String {
     let names = TABLE.iter().map(|row| row.name);
-    let names: Vec<&str> = names.chain(PARAMETERS.iter().map(|p| p.name)).collect();
+    let names = names.chain(PARAMETERS.iter().map(|p| p.name));
+    let names: Vec<&str> = names.chain(SECTIONS.iter().map(|s| s.name)).collect();
     names.join(" ")
 }
 

@@ -28,14 +28,22 @@ const COMPLAINT: &str =
     "/proc/cmdline:57: rd.ib.mod=****: unknown argument; did you mean rd.ib.mode?";
 
 /// A section of terms with their meanings.
-struct Section {
-    title: &'static str,
-    introduction: &'static str,
-    terms: &'static [(&'static str, &'static str)],
+#[derive(Debug)]
+pub struct Section {
+    /// The word that stands for the section in a command.
+    pub name: &'static str,
+    /// The heading of the section on a page.
+    pub title: &'static str,
+    /// What the terms have in common.
+    pub introduction: &'static str,
+    /// Each term with its meaning.
+    pub terms: &'static [(&'static str, &'static str)],
 }
 
-const SECTIONS: &[Section] = &[
+/// The sections behind the table, on both pages.
+pub const SECTIONS: &[Section] = &[
     Section {
+        name: "selectors",
         title: "Selectors",
         introduction: "SELECTOR selects ports. An argument with a value behind the selector is split from the right, so \
                        the selector may contain colons.",
@@ -57,6 +65,7 @@ const SECTIONS: &[Section] = &[
         ],
     },
     Section {
+        name: "addresses",
         title: "Hardware addresses",
         introduction: "Two hexadecimal digits for each byte, upper or lower case, with colons or with dashes between \
                        them. Only the last 8 bytes of an InfiniBand address, the port GUID, are the same at every boot; \

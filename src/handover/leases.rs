@@ -64,6 +64,9 @@ pub struct Entry {
     /// system.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub routes: Vec<Route>,
+    /// Routes of the lease that another program removed: they stay removed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub removed: Vec<Route>,
 }
 
 impl Kept {
@@ -156,6 +159,7 @@ impl Entry {
             index,
             identity: None,
             routes: Vec::new(),
+            removed: Vec::new(),
         }
     }
 }

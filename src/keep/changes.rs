@@ -46,6 +46,19 @@ fn gone(had: &[Route], has: &[Route]) -> impl Iterator<Item = Route> {
 /// The servers of the root file system; none: the servers are not known.
 pub type Servers = Option<Vec<IpAddr>>;
 
+/// Whether a lease must stay in any case. `is_requested`: the command line has a root file system on
+/// the network. Without that argument the mount may show one, as with iSCSI of the firmware's table.
+/// `may_carry`: whether these servers may be reached over the lease.
+pub fn must_stay(
+    is_requested: bool,
+    servers: &Servers,
+    mounted: &[IpAddr],
+    may_carry: impl Fn(&Servers) -> bool,
+) -> bool {
+    let is_mounted = !mounted.is_empty() && may_carry(&Some(mounted.to_vec()));
+    is_mounted || (is_requested && may_carry(servers))
+}
+
 /// Whether the root file system may be reached from the address `own` over these routes.
 pub fn may_carry(own: Address, routes: &[Route], servers: &Servers) -> bool {
     let is_reached = |server: &IpAddr| {
@@ -81,6 +94,54 @@ fn is_link_local(address: IpAddr) -> bool {
 /// The routes of `all` that the root file system depends on.
 pub fn needed(all: &[Route], own: Address, servers: &Servers) -> Vec<Route> {
     kept(all, &[], own, servers, all)
+}
+
+/// The routes of a lease that were set: all but those that the kernel refused. A refused route that is
+/// in `old` was set for an earlier lease.
+pub fn without_refused(mut all: Vec<Route>, refused: &[Route], old: &[Route]) -> Vec<Route> {
+    all.retain(|route| !refused.contains(route) || old.contains(route));
+    all
+}
+
+/// What stays of the lease before, because the root file system depends on it.
+#[derive(Debug, Default)]
+pub struct Stay {
+    /// Routes that the new lease does not have.
+    pub routes: Vec<Route>,
+    /// The address with the old prefix, beside the one with the new prefix.
+    pub old_prefix: bool,
+}
+
+impl Stay {
+    /// What stays if the address `old` is renewed as `new`, with the routes `has` instead of `had`.
+    /// For `first` see [`kept`].
+    pub fn of(
+        had: &[Route],
+        has: &[Route],
+        old: Address,
+        new: Address,
+        servers: &Servers,
+        first: &[Route],
+    ) -> Stay {
+        let routes = kept(had, has, new, servers, first);
+        let old_prefix = old_prefix_stays(old, new, servers, &[has, &routes].concat());
+        Stay { routes, old_prefix }
+    }
+}
+
+/// Whether a server of the root file system is on the network of `old`, and nothing in `has` leads to
+/// the server from `new`. If the servers are not known, the larger network stays.
+fn old_prefix_stays(old: Address, new: Address, servers: &Servers, has: &[Route]) -> bool {
+    let Some(servers) = servers else {
+        return old.prefix < new.prefix;
+    };
+    let is_lost = |server: &IpAddr| {
+        let mut has = has.iter();
+        old.reaches(*server)
+            && !new.reaches(*server)
+            && !has.any(|route| leads(route, *server, new))
+    };
+    servers.iter().any(is_lost)
 }
 
 /// The routes of `has` that are on the interface or will be: the others were refused by the kernel or
@@ -153,14 +214,14 @@ pub fn spared(
 }
 
 /// What the lease `after` changes on an interface with the lease `before` of the same address and
-/// the routes `had`. It shall have the routes `has`, and those in `kept` stay. New routes come before
-/// old routes go, and an MTU is never larger than the interface allows.
+/// the routes `had`. It shall have the routes `has`. New routes come before old routes go, and an MTU
+/// is never larger than the interface allows.
 pub fn changes(
     before: &Lease,
     had: &[Route],
     after: &Lease,
     has: &[Route],
-    kept: &[Route],
+    stay: &Stay,
     wish: &Dhcp4Wish,
     netdev: &Netdev,
 ) -> Vec<Setting> {
@@ -170,32 +231,33 @@ pub fn changes(
         changes.push(Setting::AddAddress(new, None));
     }
     let gone: Vec<Route> = gone(had, has)
-        .filter(|route| !kept.contains(route))
+        .filter(|route| !stay.routes.contains(route))
         .collect();
     // A missing route that it had was removed by another program and stays removed.
     let added = has.iter().filter(|route| !had.contains(route));
     changes.extend(added.map(|route| Setting::AddRoute(*route, Rival::Kept)));
     changes.extend(gone.iter().copied().map(Setting::RemoveRoute));
-    if old != new {
+    if old != new && !stay.old_prefix {
         changes.push(Setting::RemoveAddress(old));
     }
-    let mtu = after.mtu.filter(|_| before.mtu != after.mtu);
+    if before.mtu != after.mtu {
+        changes.extend(mtu(after, wish, netdev));
+    }
+    changes
+}
+
+/// The MTU that the lease suggests, unless the interface has it or the command line decides.
+pub fn mtu(lease: &Lease, wish: &Dhcp4Wish, netdev: &Netdev) -> Option<Setting> {
     let suggested = ipoib::Suggested {
-        mtu: mtu.filter(|_| !wish.ignore_mtu).map(u32::from),
+        mtu: lease.mtu.filter(|_| !wish.ignore_mtu).map(u32::from),
         ..ipoib::Suggested::default()
     };
-    changes.extend(rules::suggested_mtu(&suggested, netdev, None, &[]).map(Setting::Mtu));
-    changes
+    rules::suggested_mtu(&suggested, netdev, None, &[]).map(Setting::Mtu)
 }
 
 /// What the server changed and this program does not apply, in words: name servers and host name
 /// belong to the real root.
-pub fn not_applied(
-    before: &Lease,
-    after: &Lease,
-    kept: &[Route],
-    wish: &Dhcp4Wish,
-) -> Option<String> {
+pub fn not_applied(before: &Lease, after: &Lease, stay: &Stay, wish: &Dhcp4Wish) -> Option<String> {
     let mut words = Vec::new();
     let list = |items: Vec<String>| match items.join(" ") {
         none if none.is_empty() => "none".to_owned(),
@@ -216,8 +278,10 @@ pub fn not_applied(
         words.push("no MTU".to_owned());
     }
     let had = routes(&[], before);
-    let kept = kept.iter().filter(|route| had.contains(route));
+    let kept = stay.routes.iter().filter(|route| had.contains(route));
     words.extend(kept.map(|route| format!("no route {route}")));
+    let old = before.interface_address();
+    words.extend(stay.old_prefix.then(|| format!("no address {old}")));
     (!words.is_empty()).then(|| words.join(", "))
 }
 
@@ -242,10 +306,10 @@ mod tests {
     fn lines_for(before: &str, after: &str, wish: &Dhcp4Wish, servers: &Servers) -> Vec<String> {
         let (before, after) = (lease(before), lease(after));
         let (had, has) = (routes(&[], &before), routes(&[], &after));
-        let stay = if wish.keep {
-            kept(&had, &has, after.interface_address(), servers, &had)
-        } else {
-            Vec::new()
+        let (old, new) = (before.interface_address(), after.interface_address());
+        let stay = match wish.keep {
+            true => Stay::of(&had, &has, old, new, servers, &had),
+            false => Stay::default(),
         };
         let changes = changes(&before, &had, &after, &has, &stay, wish, &Netdev::default());
         let mut lines: Vec<String> = changes.iter().map(words).collect();
@@ -447,7 +511,15 @@ mod tests {
         let (old, new) = (default("10.0.0.1"), default("10.0.0.2"));
         let renew = |had: &[Route], found: &[Route]| {
             let (lease, wish) = (lease(""), Dhcp4Wish::default());
-            changes(&lease, had, &lease, &[new], &[], &wish, &netdev(found))
+            changes(
+                &lease,
+                had,
+                &lease,
+                &[new],
+                &Stay::default(),
+                &wish,
+                &netdev(found),
+            )
         };
         let replace = [
             Setting::AddRoute(new, Rival::Kept),
@@ -474,6 +546,10 @@ mod tests {
             to("10.4.0.0/16"),
         ];
         let all = [there, removed, refused, new];
+        assert_eq!(
+            without_refused(all.to_vec(), &[refused, there], &[there]),
+            [there, removed, new]
+        );
         let found = netdev(&[there]);
         assert_eq!(
             usable(&[there, removed], &all, &[refused], &found),
@@ -569,14 +645,9 @@ mod tests {
                     .collect();
                 let after = lease(&format!(r#","classless_routes":[{}]"#, many.join(",")));
                 let has = routes(&[], &after);
-                let stay = kept(
-                    &had,
-                    &has,
-                    after.interface_address(),
-                    &servers,
-                    &routes(&[], &first),
-                );
-                assert_eq!(stay, routes(&[], &first));
+                let (own, first) = (after.interface_address(), routes(&[], &first));
+                let stay = Stay::of(&had, &has, own, own, &servers, &first);
+                assert_eq!(stay.routes, first);
                 let changes = changes(
                     &before,
                     &had,
@@ -606,7 +677,7 @@ mod tests {
             &[],
             &wide,
             &[],
-            &[],
+            &Stay::default(),
             &Dhcp4Wish::default(),
             &Netdev::default(),
         );
@@ -615,6 +686,59 @@ mod tests {
             lines,
             ["address 10.0.0.5/16 set", "address 10.0.0.5/24 removed"]
         );
+    }
+
+    #[test]
+    fn a_smaller_network_does_not_cut_the_root_off() {
+        let (mut wide, narrow) = (lease(""), lease(""));
+        wide.prefix = 16;
+        let root = Dhcp4Wish {
+            keep: true,
+            ..Dhcp4Wish::default()
+        };
+        let renew = |narrow: &Lease, servers: Servers| {
+            let (old, new) = (wide.interface_address(), narrow.interface_address());
+            let has = routes(&[], narrow);
+            let stay = Stay::of(&[], &has, old, new, &servers, &[]);
+            let changes = changes(&wide, &[], narrow, &has, &stay, &root, &Netdev::default());
+            let mut lines: Vec<String> = changes.iter().map(words).collect();
+            lines.extend(not_applied(&wide, narrow, &stay, &root));
+            lines
+        };
+        let at = |server: &str| Some(vec![server.parse().unwrap()]);
+        let stays = ["address 10.0.0.5/24 set", "no address 10.0.0.5/16"];
+        assert_eq!(renew(&narrow, at("10.0.7.1")), stays);
+        assert_eq!(renew(&narrow, None), stays);
+        let goes = ["address 10.0.0.5/24 set", "address 10.0.0.5/16 removed"];
+        assert_eq!(renew(&narrow, at("10.0.0.1")), goes);
+        // A router of the new lease leads to the server.
+        assert_eq!(
+            renew(&lease(r#","routers":["10.0.0.1"]"#), at("10.0.7.1")),
+            [
+                "address 10.0.0.5/24 set",
+                "route 0.0.0.0/0 via 10.0.0.1 set",
+                "address 10.0.0.5/16 removed",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_lease_stays_under_a_mounted_root_and_not_for_an_image_in_memory() {
+        let own: Address = "10.0.0.5/24".parse().unwrap();
+        let stays = |is_requested, servers: Servers, mounted: &[IpAddr]| {
+            let may_carry = |servers: &Servers| may_carry(own, &[], servers);
+            must_stay(is_requested, &servers, mounted, may_carry)
+        };
+        let (near, far): (IpAddr, IpAddr) =
+            ("10.0.0.1".parse().unwrap(), "10.9.0.1".parse().unwrap());
+        assert!(stays(true, None, &[]));
+        assert!(stays(true, Some(vec![near]), &[]));
+        assert!(!stays(true, Some(vec![far]), &[far]));
+        // iSCSI of the firmware's table: no argument names the root.
+        assert!(stays(false, Some(vec![near]), &[near]));
+        assert!(!stays(false, Some(vec![far]), &[far]));
+        assert!(!stays(false, None, &[]));
+        assert!(!stays(true, Some(Vec::new()), &[]));
     }
 
     #[test]
@@ -650,11 +774,15 @@ mod tests {
             &[],
             &after,
             &[],
-            &[],
+            &Stay::default(),
             &Dhcp4Wish::default(),
             &datagram,
         );
         assert_eq!(changes, [Setting::Mtu(ipoib::DATAGRAM_MAX)]);
+        // Another address comes with its MTU, whatever the MTU of the lease before was.
+        let of_other = mtu(&after, &Dhcp4Wish::default(), &datagram);
+        assert_eq!(of_other, Some(Setting::Mtu(ipoib::DATAGRAM_MAX)));
+        assert_eq!(mtu(&before, &Dhcp4Wish::default(), &datagram), None);
     }
 
     #[test]

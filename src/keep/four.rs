@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The client of a DHCPv4 lease that is kept.
 
+use std::net::IpAddr;
+
 use futures_util::FutureExt;
 use futures_util::future::{LocalBoxFuture, pending};
 
-use super::changes::{Servers, changes, kept, may_carry, not_applied, routes, usable};
+use super::changes::{
+    Servers, Stay, changes, may_carry, mtu, must_stay, not_applied, routes, usable, without_refused,
+};
 use super::held::{Accepted, Client, Event, Renewal};
 use super::place::Place;
 use crate::dhcp::Granted;
@@ -38,15 +42,25 @@ pub(super) struct Four {
 }
 
 impl Four {
-    pub(super) fn new(progress: &Progress, entry: &Entry, servers: &Servers) -> Four {
+    /// `mounted`: the servers of the mounted root file system.
+    pub(super) fn new(
+        progress: &Progress,
+        entry: &Entry,
+        servers: &Servers,
+        mounted: &[IpAddr],
+    ) -> Four {
         let lease = progress.lease.clone();
         let of_lease = |lease: &Lease| routes(&progress.routes, lease);
         let mut first_routes: Vec<Route> = lease.iter().flat_map(of_lease).collect();
         first_routes.extend(&entry.routes);
-        let carries = |lease: &Lease| may_carry(lease.interface_address(), &first_routes, servers);
+        let carries = |servers: &Servers| {
+            let reaches =
+                |lease: &Lease| may_carry(lease.interface_address(), &first_routes, servers);
+            lease.as_ref().is_none_or(reaches)
+        };
         Four {
             before: progress.clone(),
-            keep: progress.wish.keep && lease.as_ref().is_none_or(carries),
+            keep: must_stay(progress.wish.keep, servers, mounted, carries),
             session: None,
             lease,
             old_routes: entry.routes.clone(),
@@ -114,27 +128,24 @@ impl Client for Four {
         let before = self.lease.replace(lease.clone());
         let Some(before) = before.filter(|before| before.address == lease.address) else {
             self.first_routes = routes(&self.before.routes, &lease);
-            return Accepted::Other;
+            let others = mtu(&lease, &self.before.wish, netdev);
+            return Accepted::Other(others.into_iter().collect());
         };
-        let (mut had, wish) = (self.routes_of(&before), &self.before.wish);
-        had.retain(|route| !refused.contains(route) || self.old_routes.contains(route));
+        let wish = &self.before.wish;
+        let had = without_refused(self.routes_of(&before), refused, &self.old_routes);
         let has = routes(&self.before.routes, &lease);
         let stay = if self.keep {
-            kept(
-                &had,
-                &usable(&had, &has, refused, netdev),
-                lease.interface_address(),
-                servers,
-                &self.first_routes,
-            )
+            let (old, new) = (before.interface_address(), lease.interface_address());
+            let usable = usable(&had, &has, refused, netdev);
+            Stay::of(&had, &usable, old, new, servers, &self.first_routes)
         } else {
-            Vec::new()
+            Stay::default()
         };
         let renewal = Renewal {
             changes: changes(&before, &had, &lease, &has, &stay, wish, netdev),
             not_applied: not_applied(&before, &lease, &stay, wish),
         };
-        self.old_routes = stay;
+        self.old_routes = stay.routes;
         Accepted::Renewed(renewal)
     }
 

@@ -2,7 +2,7 @@
 //! A lease that is kept and whose settings are kept on its interface. Both families share one loop;
 //! the differences are behind [`Client`].
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 
 use futures_util::future::LocalBoxFuture;
 
@@ -13,7 +13,6 @@ use super::{Doubt, Look, Renewals, Troubles, arrive};
 use crate::changes::Setting;
 use crate::dhcp::Granted;
 use crate::error::Result;
-use crate::facts::lasting::Identity;
 use crate::facts::{AddressState, Netdev};
 use crate::handover::{self, Entry};
 use crate::inet::Route;
@@ -41,8 +40,8 @@ pub(super) enum Event {
 pub(super) enum Accepted {
     /// The session has no lease.
     Nothing,
-    /// The lease has another address.
-    Other,
+    /// The lease has another address; these settings come with the lease too.
+    Other(Vec<Setting>),
     /// The lease has the same address.
     Renewed(Renewal),
 }
@@ -130,19 +129,14 @@ pub(super) struct Held {
 
 impl Held {
     /// A lease as handed over, on the interface of this name and index.
-    pub(super) fn new(
-        client: Box<dyn Client>,
-        interface: &str,
-        index: u32,
-        identity: Option<Identity>,
-    ) -> Held {
+    pub(super) fn new(client: Box<dyn Client>, interface: &str, index: u32, entry: &Entry) -> Held {
         let found = match client.granted() {
-            Some(_) => Holdings::handed_over(),
+            Some(_) => Holdings::handed_over(entry.removed.clone()),
             None => Holdings::nothing(),
         };
         Held {
             client,
-            place: Place::new(interface, index, identity),
+            place: Place::new(interface, index, entry.identity.clone()),
             found,
             refused: Vec::new(),
             is_unverified: false,
@@ -162,6 +156,7 @@ impl Held {
             is_v6: self.client.is_v6(),
             index: self.place.index,
             identity: self.place.identity.clone(),
+            removed: self.found.removed().to_vec(),
         };
         self.noted_as = self.place.index;
         kept.kept.extend(is_ours.then_some(entry));
@@ -298,8 +293,12 @@ impl Held {
         } else {
             Vec::new()
         };
-        self.found
-            .compare(present, has_address, &expected, keep, &needed)
+        let before = self.found.removed().to_vec();
+        let verdict = self
+            .found
+            .compare(present, has_address, &expected, keep, &needed);
+        self.has_news |= self.found.removed() != before;
+        verdict
     }
 
     /// Sets again what is missing on the interface. False: another program removed the address.
@@ -333,7 +332,13 @@ impl Held {
             if self.client.is_open() {
                 self.troubles.are_over();
             }
-            self.client.detect(present.netdev);
+            match granted.address.address {
+                IpAddr::V6(own) if self.client.keep() && present.netdev.is_duplicate6(own) => {
+                    self.insist(look.net, name, own, granted.address.prefix)
+                        .await;
+                }
+                _ => self.client.detect(present.netdev),
+            }
             return true;
         }
         if address {
@@ -360,6 +365,25 @@ impl Held {
         let look = || boottime_ns().saturating_add(DETECTION);
         self.look = address.is_ipv6().then(look);
         Ok(())
+    }
+
+    /// The kernel's duplicate address detection found another host with the address of the root file
+    /// system: sets the address again, without the detection. The kernel never repeats the detection,
+    /// and uses no address that failed it.
+    async fn insist(&mut self, net: &Net, name: &str, own: Ipv6Addr, prefix: u8) {
+        log::error!(
+            "{name}: {own} is in use by another host: the address is kept, because the root file system depends on it"
+        );
+        let index = self.place.index;
+        let removed = net.delete_address(index, own.into(), None).await;
+        let set = match removed {
+            Ok(()) => net.add_undetected(index, own, prefix).await,
+            Err(why) => Err(why),
+        };
+        if let Err(why) = set {
+            self.troubles
+                .say(format!("{name}: {own} cannot be set again: {why}"));
+        }
     }
 
     async fn restore(&mut self, net: &Net, name: &str, routes: Vec<Route>) {
@@ -424,7 +448,7 @@ impl Held {
         };
         let (name, what, net) = (&netdev.ifname, granted.address, look.net);
         let (server, length) = (granted.server, &granted.length);
-        match accepted {
+        let others = match accepted {
             Accepted::Nothing => return,
             Accepted::Renewed(renewal) => {
                 let level = self.renewals.level(boottime_ns());
@@ -438,8 +462,8 @@ impl Held {
                 }
                 return;
             }
-            Accepted::Other => {}
-        }
+            Accepted::Other(others) => others,
+        };
         log::info!("{name}: {what} of {server}, {length}");
         self.found = Holdings::nothing();
         if let Err(why) = self.set_address(net, &granted).await {
@@ -455,6 +479,7 @@ impl Held {
                 self.refuse(route);
             }
         }
+        self.apply(netdev, &others, look, log::Level::Info).await;
     }
 
     /// The routes that `changes` remove and that stay because the kernel refused others.

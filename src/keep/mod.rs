@@ -30,6 +30,7 @@ use crate::system::net::{LinkEvents, Net};
 use crate::system::notify::Manager;
 use crate::system::root::Root;
 use crate::wish::expectation::Depth;
+use crate::wish::storage::Protocol;
 
 /// The machine is checked at least this often.
 const LOOK: Duration = Duration::from_secs(60);
@@ -53,8 +54,8 @@ struct Look<'a> {
 /// Keeps the leases until SIGTERM, or until every lease has another owner.
 pub async fn keep(root: &Root) -> Result<()> {
     let manager = Manager::of_environment();
-    let servers = servers(root);
-    let handed_over = handed_over(root, &servers)?;
+    let (servers, mounted) = servers(root);
+    let handed_over = handed_over(root, &servers, &mounted)?;
     manager.ready();
     let Some((handed_over, leases)) = handed_over else {
         return Ok(());
@@ -204,7 +205,11 @@ fn lock() -> Result<Option<nix::fcntl::Flock<std::fs::File>>> {
 
 /// The leases to keep: as the last keeper wrote them, or as the initramfs did if its file is newer
 /// or the only one. `None`: another program renews the leases.
-fn handed_over(root: &Root, servers: &Servers) -> Result<Option<(Kept, Vec<Held>)>> {
+fn handed_over(
+    root: &Root,
+    servers: &Servers,
+    mounted: &[IpAddr],
+) -> Result<Option<(Kept, Vec<Held>)>> {
     let kept = handover::read_kept(root).unwrap_or_else(|error| {
         log::warn!("{error}; using the leases that the initramfs handed over");
         None
@@ -232,41 +237,48 @@ fn handed_over(root: &Root, servers: &Servers) -> Result<Option<(Kept, Vec<Held>
     let v4 = kept.dhcp.iter().filter_map(|progress| {
         let (name, index) = (&progress.interface, progress.index);
         let entry = entry(false, index)?;
-        let client = Box::new(Four::new(progress, entry, servers));
-        Some(Held::new(client, name, index, entry.identity.clone()))
+        let client = Box::new(Four::new(progress, entry, servers, mounted));
+        Some(Held::new(client, name, index, entry))
     });
     let v6 = kept.dhcp6.iter().filter_map(|progress| {
         let (name, index) = (&progress.interface, progress.index);
         let entry = entry(true, index)?;
-        let client = Box::new(Six::new(progress, servers));
-        Some(Held::new(client, name, index, entry.identity.clone()))
+        let client = Box::new(Six::new(progress, servers, mounted));
+        Some(Held::new(client, name, index, entry))
     });
     let leases = v4.chain(v6).collect();
     Ok(Some((kept, leases)))
 }
 
 /// The servers of the root file system: the servers that the command line or a lease named, and the
-/// servers of the mount.
-fn servers(root: &Root) -> Servers {
+/// servers of the mount. The second list has those of the mount only.
+fn servers(root: &Root) -> (Servers, Vec<IpAddr>) {
     let expected = handover::read_expected(root).unwrap_or_else(|error| {
         log::debug!("{error}");
         None
     });
     let named = expected.and_then(|expected| expected.root);
-    let mut servers: Vec<IpAddr> = Vec::new();
+    let mut facts = Facts::default();
+    facts.add_root(root, None);
+    let mut mounted: Vec<IpAddr> = Vec::new();
+    if let Some(mount) = facts.root {
+        mounted.extend(mount.server);
+        mounted.extend(mount.paths.iter().filter_map(|path| path.server));
+    }
+    mounted.sort_unstable();
+    mounted.dedup();
+    let mut servers = mounted.clone();
     if let Some(named) = named {
+        // A live image is in memory now: nothing is read from its server any more.
+        if named.root.protocol == Protocol::Live && mounted.is_empty() {
+            return (Some(Vec::new()), Vec::new());
+        }
         servers.extend(named.root.server);
         servers.extend(named.portals.into_iter().flatten());
     }
-    let mut facts = Facts::default();
-    facts.add_root(root, None);
-    if let Some(mount) = facts.root {
-        servers.extend(mount.server);
-        servers.extend(mount.paths.iter().filter_map(|path| path.server));
-    }
     servers.sort_unstable();
     servers.dedup();
-    (!servers.is_empty()).then_some(servers)
+    ((!servers.is_empty()).then_some(servers), mounted)
 }
 
 /// The file for the next start. A failure to write the file does not affect this process.

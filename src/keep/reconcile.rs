@@ -14,7 +14,7 @@ pub(super) struct Holdings {
     address: bool,
     routes: Vec<Route>,
     /// Routes that another program removed.
-    left: Vec<Route>,
+    removed: Vec<Route>,
 }
 
 /// What must be done.
@@ -34,12 +34,19 @@ pub(super) enum Verdict {
 }
 
 impl Holdings {
-    /// The state after the handover: the address is set.
-    pub(super) fn handed_over() -> Holdings {
+    /// The state after the handover: the address is set, and another program removed the routes
+    /// `removed`.
+    pub(super) fn handed_over(removed: Vec<Route>) -> Holdings {
         Holdings {
             address: true,
-            ..Holdings::default()
+            routes: Vec::new(),
+            removed,
         }
+    }
+
+    /// Routes that another program removed.
+    pub(super) fn removed(&self) -> &[Route] {
+        &self.removed
     }
 
     /// No setting of ours is on the interface.
@@ -76,7 +83,7 @@ impl Holdings {
         let found: Vec<Route> = routes.iter().filter(has).copied().collect();
         // The kernel removes the routes together with their address.
         if !present.is_settled || !has_address {
-            self.left.clear();
+            self.removed.clear();
         }
         let missing = routes.iter().filter(|route| !found.contains(route));
         let missing: Vec<Route> = missing.copied().collect();
@@ -84,14 +91,14 @@ impl Holdings {
         if present.is_settled && has_address && had_address {
             left = missing.clone();
             left.retain(|route| self.routes.contains(route) && !needed.contains(route));
-            self.left.extend(&left);
+            self.removed.extend(&left);
         }
         self.routes = found;
         Verdict::Set {
             address: !has_address,
             routes: missing
                 .into_iter()
-                .filter(|route| !self.left.contains(route) || needed.contains(route))
+                .filter(|route| !self.removed.contains(route) || needed.contains(route))
                 .collect(),
             left,
         }
@@ -139,7 +146,7 @@ mod tests {
         let expected = [route("10.8.0.0", 16), route("0.0.0.0", 0)];
         let (whole, bare) = (netdev(&expected), netdev(&[]));
         for keep in [false, true] {
-            let mut found = Holdings::handed_over();
+            let mut found = Holdings::handed_over(Vec::new());
             let mut look = |netdev: &Netdev, is_settled, has_address| {
                 let present = present(netdev, is_settled);
                 found.compare(&present, has_address, &expected, keep, &[])
@@ -171,13 +178,28 @@ mod tests {
     }
 
     #[test]
+    fn a_route_that_was_removed_before_a_restart_stays_removed() {
+        let expected = [route("10.8.0.0", 16), route("0.0.0.0", 0)];
+        let [way, default] = expected;
+        let mut found = Holdings::handed_over(vec![default]);
+        let mut look = |found_routes: &[Route], is_settled| {
+            let netdev = netdev(found_routes);
+            found.compare(&present(&netdev, is_settled), true, &expected, false, &[])
+        };
+        assert_eq!(look(&[way], true), set(false, &[], &[]));
+        assert_eq!(look(&[], true), set(false, &[], &[way]));
+        assert_eq!(look(&[], false), set(false, &expected, &[]));
+        assert_eq!(found.removed(), []);
+    }
+
+    #[test]
     fn settings_that_another_program_removed_stay_removed_unless_the_root_needs_them() {
         let expected = [route("10.8.0.0", 16), route("0.0.0.0", 0)];
         let [way, default] = expected;
         let whole = netdev(&expected);
         for keep in [false, true] {
             let needed: &[Route] = if keep { &[way] } else { &[] };
-            let mut found = Holdings::handed_over();
+            let mut found = Holdings::handed_over(Vec::new());
             let mut look = |netdev: &Netdev, is_settled, has_address| {
                 let present = present(netdev, is_settled);
                 found.compare(&present, has_address, &expected, keep, needed)

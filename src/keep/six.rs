@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use futures_util::FutureExt;
 use futures_util::future::{LocalBoxFuture, pending};
 
-use super::changes::Servers;
+use super::changes::{Servers, must_stay};
 use super::held::{Accepted, Client, Event, Renewal};
 use super::place::Place;
 use crate::dhcp::Granted;
@@ -35,13 +35,14 @@ pub(super) struct Six {
 }
 
 impl Six {
-    pub(super) fn new(progress: &Progress, servers: &Servers) -> Six {
+    /// `mounted`: the servers of the mounted root file system.
+    pub(super) fn new(progress: &Progress, servers: &Servers, mounted: &[IpAddr]) -> Six {
         // Which servers a router leads to is unknown.
         let is_v6 = |servers: &Vec<IpAddr>| servers.iter().any(IpAddr::is_ipv6);
-        let may_carry = servers.as_ref().is_none_or(is_v6);
+        let may_carry = |servers: &Servers| servers.as_ref().is_none_or(is_v6);
         Six {
             before: progress.clone(),
-            keep: progress.wish.keep && may_carry,
+            keep: must_stay(progress.wish.keep, servers, mounted, may_carry),
             session: None,
             lease: progress.lease.clone(),
         }
@@ -96,7 +97,7 @@ impl Client for Six {
         if before.is_some_and(|before| before.address == lease.address) {
             Accepted::Renewed(Renewal::default())
         } else {
-            Accepted::Other
+            Accepted::Other(Vec::new())
         }
     }
 

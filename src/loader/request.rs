@@ -365,21 +365,21 @@ mod tests {
                 Request::Probe("../../../x".to_owned()),
                 "loader: PCI address refused: ../../../x",
             ),
-            (ipv6("accept_ra", "1"), "ok"),
+            (ipv6("accept_ra", "2"), "ok"),
             (
                 ipv6("forwarding", "1"),
                 "loader: IPv6 setting refused: forwarding",
             ),
             (
-                ipv6("accept_ra", "2"),
+                ipv6("accept_ra", "1"),
                 "loader: IPv6 setting refused: accept_ra",
             ),
             (
-                ipv6_of("all", "accept_ra", "1"),
+                ipv6_of("all", "accept_ra", "2"),
                 "loader: interface name refused: all",
             ),
             (
-                ipv6_of("default", "accept_ra", "1"),
+                ipv6_of("default", "accept_ra", "2"),
                 "loader: interface name refused: default",
             ),
             (option("arp_ip_target", "10.0.0.1;10.0.0.2"), "ok"),

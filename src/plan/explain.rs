@@ -213,7 +213,7 @@ pub fn text(plan: &Plan) -> String {
         return out;
     }
     let Some(asked) = &plan.requested_by else {
-        out.push_str("this command line requests nothing from ibboot\n");
+        out.push_str("this command line requests nothing from ibboot: no argument names an InfiniBand interface or an RDMA link; see ibboot explain rd.ib\n");
         return out;
     };
     out.push_str(&format!("requested by: {}\n", printable(&asked.argument)));
@@ -261,7 +261,7 @@ pub fn text(plan: &Plan) -> String {
         plan.expectation.requirement(),
         plan.timeout.as_secs(),
         match plan.onfail {
-            OnFailure::Dracut => "leave it to dracut",
+            OnFailure::Dracut => "dracut waits for the root file system",
             OnFailure::Shell => "shell",
             OnFailure::Continue => "continue",
             OnFailure::Reboot => "reboot",

@@ -52,6 +52,9 @@ pub struct Image {
     pub kernel: Option<String>,
     /// What a boot needs and the image lacks, one line each.
     pub missing: Vec<String>,
+    /// No card and no driver is known: whether the image has the driver was not checked.
+    #[serde(skip)]
+    pub is_driver_unknown: bool,
     /// What a boot may need and the image lacks.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,

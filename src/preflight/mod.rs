@@ -64,9 +64,22 @@ impl Preflight {
             text.push_str(&format!("note: {}\n", printable(note)));
         }
         if image.missing.is_empty() {
-            text.push_str("the image has ibboot, and the modules of this plan\n");
+            text.push_str(self.judgement(image));
         }
         text
+    }
+
+    /// What was found in an image that lacks nothing.
+    fn judgement(&self, image: &Image) -> &'static str {
+        if self.plan.requested_by.is_none() {
+            "the image has ibboot; no module was checked: the command line requests nothing\n"
+        } else if !self.plan.refusals.is_empty() || !self.plan.complaints.is_empty() {
+            "the image has ibboot; the boot cannot do what is refused or wrong above\n"
+        } else if image.is_driver_unknown {
+            "the image has ibboot and the modules of this plan; the driver of the node's card was not checked\n"
+        } else {
+            "the image has ibboot, and the modules of this plan\n"
+        }
     }
 }
 
@@ -111,6 +124,7 @@ pub fn with_image(root: &Root, path: &Path, text: Option<&str>) -> Result<Prefli
     let mut found = Image {
         file: path.display().to_string(),
         missing: image::missing_program(&files),
+        is_driver_unknown: false,
         notes: Vec::new(),
         kernel: release,
     };
@@ -121,8 +135,9 @@ pub fn with_image(root: &Root, path: &Path, text: Option<&str>) -> Result<Prefli
     let mut modules = plan.expectation.modules.iter();
     let wants_card = plan.requested_by.is_some() && request.links.is_empty();
     if wants_card && !modules.any(|module| is_driver(&module.name)) {
-        let what = "no RDMA card is known here: whether the image has its driver is not checked (rd.driver.post=)";
+        let what = "no RDMA card is known here: name the driver of the node's card (rd.driver.post=mlx5_ib) to check it";
         found.notes.push(what.to_owned());
+        found.is_driver_unknown = true;
     }
     if let Some(release) = found.kernel.clone() {
         let needed = image::modules(&files, &release, &plan);

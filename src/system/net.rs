@@ -12,11 +12,11 @@ use rtnetlink::packet_core::{
     NLM_F_ACK, NLM_F_APPEND, NLM_F_CREATE, NLM_F_REQUEST, NetlinkMessage, NetlinkPayload,
 };
 use rtnetlink::packet_route::RouteNetlinkMessage;
-use rtnetlink::packet_route::address::AddressAttribute;
+use rtnetlink::packet_route::address::{AddressAttribute, AddressFlags};
 use rtnetlink::packet_route::link::{
     AfSpecInet6, AfSpecUnspec, BondMode, Inet6IfaceFlags, LinkAttribute, LinkFlags, LinkMessage,
 };
-use rtnetlink::packet_route::route::{RouteMessage, RouteScope};
+use rtnetlink::packet_route::route::{RouteMessage, RouteProtocol, RouteScope};
 use rtnetlink::{Handle, LinkBond, LinkUnspec, MulticastGroup, RouteMessageBuilder};
 use tokio::task::JoinHandle;
 
@@ -212,6 +212,20 @@ impl Net {
         answer(request.replace().execute()).await
     }
 
+    /// Adds an IPv6 address without duplicate address detection; an address that already exists is
+    /// success.
+    pub async fn add_undetected(
+        &self,
+        index: u32,
+        address: Ipv6Addr,
+        prefix: u8,
+    ) -> std::result::Result<(), String> {
+        let mut request = self.handle.address().add(index, address.into(), prefix);
+        let flags = AddressAttribute::Flags(AddressFlags::Nodad);
+        request.message_mut().attributes.push(flags);
+        answer(request.execute()).await
+    }
+
     /// Adds a route; a route that already exists is success.
     pub async fn add_route(&self, index: u32, route: &Route) -> std::result::Result<(), String> {
         let message = route_message(index, route);
@@ -241,9 +255,13 @@ impl Net {
         Ok(())
     }
 
-    /// Removes a route of [`Net::add_route`]; a missing route is success.
+    /// Removes a route, whichever program set it; a missing route is success.
     pub async fn delete_route(&self, index: u32, route: &Route) -> std::result::Result<(), String> {
-        let message = route_message(index, route);
+        let mut message = route_message(index, route);
+        // Without a protocol and without a scope any route matches (fib_table_delete of
+        // net/ipv4/fib_trie.c, ip6_route_del of net/ipv6/route.c).
+        message.header.protocol = RouteProtocol::Unspec;
+        message.header.scope = RouteScope::NoWhere;
         let request = self.handle.route().del(message);
         match within_limit(request.execute()).await? {
             Err(rtnetlink::Error::NetlinkError(e))

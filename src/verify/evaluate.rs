@@ -169,23 +169,35 @@ pub fn verify(expectation: &Expectation, facts: &Facts) -> Report {
     report
 }
 
-/// The message if too few ports are verified for `rd.ib.require=N`.
+/// The message if fewer ports are verified than `rd.ib.require=` expects.
 fn shortfall(require: Require, links: &[LinkReport], facts: &Facts) -> Option<String> {
     let Require::Count(n) = require else {
         return None;
     };
     let good = ports(links, LinkReport::is_good);
-    let ports = if good == 1 { "port is" } else { "ports are" };
+    if good >= n as usize {
+        return None;
+    }
+    let others = ports(links, |link| !link.is_good());
     let functions = facts.functions.iter();
     let missing: Vec<&Function> = functions.filter(|f| f.is_missing()).collect();
-    let advice = match missing.is_empty() {
-        true => "look for missing HCAs and ports (lspci, rdma link)".to_owned(),
-        false => format!("without an RDMA device: {}", functions::in_words(&missing)),
+    let mut advice = Vec::new();
+    if others > 0 {
+        advice.push("the checks of the other ports name the causes".to_owned());
+    }
+    if !missing.is_empty() {
+        let missing = functions::in_words(&missing);
+        advice.push(format!("without an RDMA device: {missing}"));
+    } else if good + others < n as usize {
+        advice.push("look for missing HCAs and ports (ibboot status)".to_owned());
+    }
+    let found = match good {
+        0 => "no port is verified".to_owned(),
+        1 => "only 1 port is verified".to_owned(),
+        good => format!("only {good} ports are verified"),
     };
-    let doubles = shared_cables(links);
-    (good < n as usize).then(|| {
-        format!("rd.ib.require={n}: only {good} {ports} verified, expected {n}; {doubles}{advice}")
-    })
+    let (doubles, advice) = (shared_cables(links), advice.join("; "));
+    Some(format!("{found}, expected {n}; {doubles}{advice}"))
 }
 
 /// The ports that count once because they share a cable, in words; empty without such ports.

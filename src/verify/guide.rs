@@ -4,6 +4,7 @@
 
 mod rows;
 
+use kernel_cmdline::docs::{SECTIONS, Section};
 use kernel_cmdline::{PARAMETERS, Parameter, nearest};
 
 use super::checks::{Awaits, Check, Id, Severity, TABLE};
@@ -28,7 +29,7 @@ impl Guide {
     }
 }
 
-/// The text of `ibboot explain`: a check or a kernel argument. The error is the nearest name, if
+/// The text of `ibboot explain`: a check, a kernel argument, or terms that arguments share. The error is the nearest name, if
 /// there is one.
 pub fn explain(name: &str, terminal: &Terminal) -> Result<String, Option<&'static str>> {
     let argument = name.split('=').next().unwrap_or(name);
@@ -38,20 +39,25 @@ pub fn explain(name: &str, terminal: &Terminal) -> Result<String, Option<&'stati
     if let Some(parameter) = PARAMETERS.iter().find(|p| p.name == argument) {
         return Ok(parameter_text(parameter, terminal));
     }
+    if let Some(section) = SECTIONS.iter().find(|section| section.name == name) {
+        return Ok(section_text(section, terminal));
+    }
     let names = TABLE.iter().map(|row| row.name);
+    let names = names.chain(PARAMETERS.iter().map(|p| p.name));
     Err(nearest(
         argument,
-        names.chain(PARAMETERS.iter().map(|p| p.name)),
+        names.chain(SECTIONS.iter().map(|section| section.name)),
     ))
 }
 
-/// The names of all checks and arguments, one line each.
+/// The names of all checks, arguments and terms, one line each.
 pub fn list() -> String {
     let checks = TABLE
         .iter()
         .map(|row| format!("{:<24} {}\n", row.name, row.why));
     let arguments = PARAMETERS.iter().map(|p| format!("{}\n", p.grammar));
-    checks.chain(arguments).collect()
+    let sections = SECTIONS.iter().map(|section| format!("{}\n", section.name));
+    checks.chain(arguments).chain(sections).collect()
 }
 
 /// What a check means when it fails.
@@ -61,8 +67,8 @@ pub fn severity(row: &Check) -> &'static str {
             "The check is unknown then, never critical: the link is not verified."
         }
         (Id::ModuleLive | Id::RdmaNetns, _) => {
-            "A failure is critical for the module, and only a warning for the report if everything required \
-             is verified nevertheless."
+            "A failure is critical for the module. If everything required is verified without the module, the \
+             verdict is only a warning."
         }
         (Id::ServerRdma | Id::RootMounted | Id::RootTransport | Id::RootPath, _) => {
             "A failure is critical, whatever the state of the links."
@@ -142,6 +148,18 @@ fn parameter_text(parameter: &Parameter, terminal: &Terminal) -> String {
         "\ndefault: {}\nexample: {}\n",
         parameter.default, parameter.example
     ));
+    if parameter.grammar.contains("SELECTOR") {
+        out.push_str("SELECTOR: see ibboot explain selectors\n");
+    }
+    out
+}
+
+fn section_text(section: &Section, terminal: &Terminal) -> String {
+    let mut out = terminal.wrapped(section.introduction, 0);
+    for (term, meaning) in section.terms {
+        out.push_str(&format!("\n{term}\n"));
+        out.push_str(&terminal.wrapped(meaning, 2));
+    }
     out
 }
 
@@ -159,6 +177,7 @@ mod tests {
             .iter()
             .map(|row| row.name)
             .chain(PARAMETERS.iter().map(|p| p.name))
+            .chain(SECTIONS.iter().map(|section| section.name))
         {
             let text = explain(name, &terminal).unwrap();
             assert!(text.lines().count() > 4, "{name}: {text}");

@@ -195,14 +195,16 @@ impl Autoconf {
 
     /// The kernel's settings for it below /proc/sys/net/ipv6/conf/IF (ip-sysctl.rst).
     pub fn settings(self) -> [(&'static str, &'static str); 3] {
-        let router = match self {
-            Autoconf::LinkLocal => "0",
-            Autoconf::Router => "1",
+        let (router, autoconf) = match self {
+            Autoconf::LinkLocal => ("0", "0"),
+            // 2: also after a program of the real root turns forwarding on. With 1 the kernel then
+            // removes the routes of routers (rt6_purge_dflt_routers of net/ipv6/route.c).
+            Autoconf::Router => ("2", "1"),
         };
         [
             ("disable_ipv6", "0"),
             ("accept_ra", router),
-            ("autoconf", router),
+            ("autoconf", autoconf),
         ]
     }
 }
@@ -212,6 +214,12 @@ impl IpoibWish {
     pub fn is_addressed(&self) -> bool {
         let asks = self.dhcp.is_some() || self.dhcp6.is_some();
         !self.addresses.is_empty() || asks || self.autoconf.is_some()
+    }
+
+    /// Whether the root file system may depend on a leased address.
+    pub fn must_keep(&self) -> bool {
+        let of_v4 = self.dhcp.as_ref().is_some_and(|wish| wish.keep);
+        of_v4 || self.dhcp6.as_ref().is_some_and(|wish| wish.keep)
     }
 
     /// The other end of the link for this address. A server outside the network of the address is

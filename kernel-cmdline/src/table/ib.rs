@@ -189,7 +189,9 @@ pub(super) const GROUP: Group = Group {
             grammar: "rd.ib.onfail=shell|continue|reboot",
             default: "continue; for a network root, dracut then waits for the root file system and ends in its own \
                       emergency shell",
-            help: "The action if required ports are not verified at the deadline. shell: dracut's emergency shell, \
+            help: "The action if required ports are not verified at the deadline, or as soon as no wait can verify \
+                   them: a driver that is not in the image, a mode that the card does not support, DHCP after its \
+                   last try. shell: dracut's emergency shell, \
                    with the reason on the console; with rd.shell=0 dracut stops the node instead (rd.emergency=). \
                    continue: the boot continues and the failure is reported. reboot: the console shows the reason for \
                    ten seconds, then the node reboots.",

@@ -269,11 +269,17 @@ impl Client {
     /// No server answered for the address of an earlier lease. A lease that is still held stays
     /// valid until its end (RFC 2131 3.2, 4).
     fn unverified(&mut self, now: u64) -> Vec<Action> {
-        if self.held.is_none() {
+        let Some(lease) = &self.held else {
             return self.enter(now, State::Selecting);
-        }
+        };
+        let renews = u64::from(lease.renew_s) * SECOND;
+        let must_renew = now.saturating_sub(lease.asked_ns) >= renews && lease.ends_ns().is_some();
         self.state = State::Bound;
-        self.holding(now)
+        if must_renew {
+            return self.holding(now);
+        }
+        self.due = self.next_time(now);
+        Vec::new()
     }
 
     /// Requests the address of the ended lease by DISCOVER and by INIT-REBOOT in turn. Before an

@@ -102,7 +102,7 @@ impl Progress {
         let (foreign, silence) = if self.hardware_type == HardwareType::InfiniBand {
             (
                 "check whether the server knows this client identifier and serves InfiniBand (hardware type 32, no hardware address)",
-                "a DHCP server or relay must listen in this partition, and serve InfiniBand: dnsmasq serves InfiniBand; Kea, busybox udhcpd and a plain ISC dhcpd need a relay",
+                "a DHCP server or relay must listen in this partition and serve InfiniBand: dnsmasq does; ISC dhcpd needs a relay; busybox udhcpd and Kea cannot serve an IPoIB interface",
             )
         } else {
             (

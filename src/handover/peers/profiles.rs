@@ -125,6 +125,15 @@ fn nm_addresses(wish: &IpoibWish, clients: &Clients<'_>) -> String {
             }
             _ => {}
         }
+        let is_leased = match is_ipv6 {
+            true => wish.dhcp6.is_some(),
+            false => wish.dhcp.is_some(),
+        };
+        if is_leased && wish.must_keep() {
+            // Without an answer the connection fails after 45 s, but with this number never
+            // (nm-settings-keyfile(5)).
+            text.push_str("dhcp-timeout=2147483647\n");
+        }
     }
     text
 }
@@ -185,9 +194,14 @@ pub(super) fn networkd_bond(
     [file("netdev", netdev), file("network", network)]
 }
 
-/// The sections [Network], [Route], [DHCPv4] and [DHCPv6].
+/// The sections [Network], [Route], [DHCPv4] and [DHCPv6]. With `KeepConfiguration=` networkd keeps
+/// an address after its lease has ended (systemd.network(5)): right under a root file system only.
 fn networkd_addresses(wish: &IpoibWish, clients: &Clients<'_>) -> String {
-    let mut text = "\n[Network]\nKeepConfiguration=yes\n".to_owned();
+    let mut text = "\n[Network]\n".to_owned();
+    let is_leased = wish.dhcp.is_some() || wish.dhcp6.is_some();
+    if !is_leased || wish.must_keep() || !wish.addresses.is_empty() {
+        text.push_str("KeepConfiguration=yes\n");
+    }
     match (&wish.dhcp, &wish.dhcp6) {
         (Some(_), Some(_)) => text.push_str("DHCP=yes\n"),
         (Some(_), None) => text.push_str("DHCP=ipv4\n"),

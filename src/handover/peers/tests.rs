@@ -216,7 +216,19 @@ fn a_leased_address_is_requested_again() {
     );
     let networkd = format!("{cmdline} rd.ib.handover=networkd");
     let files = handed(&networkd, &MACHINE, |_| ());
-    let network = "\n[Network]\nKeepConfiguration=yes\nDHCP=ipv4\n\n[IPoIB]\n";
+    let network = "\n[Network]\nDHCP=ipv4\n\n[IPoIB]\n";
+    assert!(files[1].contains(network), "{files:?}");
+}
+
+#[test]
+fn an_address_under_a_root_file_system_outlives_its_lease() {
+    let cmdline = "ip=ib0:dhcp root=nfs:10.0.0.2:/root";
+    let files = handed(&format!("{cmdline} rd.ib.handover=nm"), &MACHINE, |_| ());
+    let ends = "\n[ipv4]\nmethod=auto\ndhcp-timeout=2147483647\n\n[ipv6]\nmethod=auto\n";
+    assert!(files[1].ends_with(ends), "{files:?}");
+    let networkd = format!("{cmdline} rd.ib.handover=networkd");
+    let files = handed(&networkd, &MACHINE, |_| ());
+    let network = "\n[Network]\nKeepConfiguration=yes\nDHCP=ipv4\n";
     assert!(files[1].contains(network), "{files:?}");
 }
 

@@ -51,7 +51,7 @@ const SLOW: Guide = Guide {
 };
 
 const DRIVER: &[&str] = &[
-    "lspci -nn -d ::0207",
+    "lspci -nn | grep -i -e infiniband -e mellanox -e omni-path",
     "dmesg | grep -i -e mlx -e hfi -e infiniband",
     "ibboot plan",
 ];

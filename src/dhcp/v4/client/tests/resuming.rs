@@ -61,7 +61,10 @@ fn a_lease_on_a_link_that_came_back_is_verified_and_holds_where_no_server_answer
     assert_eq!(talk.note(actions).sent(), "REQUEST");
     assert_eq!(talk.client.state(), State::Rebooting);
     assert_eq!(talk.wake().sent(), "REQUEST");
-    // Half of the lease passed before that; the silence changes nothing.
+    // The silence changes nothing: the lease is renewed at its time, and not before.
+    assert_eq!(talk.wake().sent(), "");
+    assert_eq!(talk.client.state(), State::Bound);
+    assert!(talk.now < due.unwrap());
     talk.now = due.unwrap() + S;
     let actions = talk.client.wake(talk.now);
     assert_eq!(talk.note(actions).sent(), "REQUEST to 10.0.0.1");
@@ -71,6 +74,17 @@ fn a_lease_on_a_link_that_came_back_is_verified_and_holds_where_no_server_answer
     assert_eq!(talk.hear(Kind::Ack, GOOD, MINE, 600).sent(), "bound");
     // Without a lease there is nothing to verify.
     assert_eq!(Talk::new(false).client.verify(S), []);
+}
+
+#[test]
+fn a_lease_without_an_end_stays_bound_where_no_server_answers() {
+    let mut talk = Talk::bound(false, u32::MAX);
+    let actions = talk.client.verify(talk.now);
+    assert_eq!(talk.note(actions).sent(), "REQUEST");
+    assert_eq!(talk.wake().sent(), "REQUEST");
+    assert_eq!(talk.wake().sent(), "");
+    assert_eq!(talk.client.state(), State::Bound);
+    assert_eq!(talk.client.due(), None);
 }
 
 #[test]
