@@ -90,7 +90,7 @@ pub(crate) fn pkey(text: &str) -> Parsed<'_, Pkey<'_>> {
 }
 
 pub(crate) fn boot_interface(text: &str) -> Parsed<'_, HwAddr> {
-    let hint = "write 6, 8 or 20 groups of two hexadecimal digits, or a 01 or 20 and 6 or 8 groups";
+    let hint = "write 6, 8 or 20 groups of two hexadecimal digits, 01 and 6 groups, or 20 and 6 or 8 groups";
     HwAddr::parse(text).ok_or(Problem::Malformed {
         what: "a hardware address",
         text,

@@ -38,6 +38,7 @@ impl Draft<'_> {
         // The kernel derives the child's name from the parent's name.
         if let (Some(pkey), Some(parent)) = (interface.wish.pkey, interface.parent)
             && self.is_settled(parent)
+            && !rules::is_in_partition(parent, pkey)
         {
             self.set(parent, Setting::CreateChild(pkey | FULL_MEMBER));
         }

@@ -93,13 +93,12 @@ pub fn identify(look: &mut Look<'_>, name: &str) -> Device {
     numbers.sort_unstable();
     let bus_address = look.link_name(&format!("{base}/device"));
     let driver = look.link_name(&format!("{base}/device/driver"));
-    let system_image = free(look, &format!("{base}/sys_image_guid"));
     let node_type = look.parsed(&format!("{base}/node_type"), parse::node_type);
     let is_iwarp = node_type == Some(NodeType::Rnic);
     Device {
         ifname: name.to_owned(),
         node_guid: look.parsed(&format!("{base}/node_guid"), parse::guid),
-        sys_image_guid: system_image.and_then(|raw| parse::guid(&raw).ok()),
+        sys_image_guid: look.parsed(&format!("{base}/sys_image_guid"), parse::guid),
         node_type,
         board_id: free(look, &format!("{base}/board_id")),
         // The drivers of iWARP cards have it in memory.

@@ -56,6 +56,9 @@ pub struct Function {
     pub infiniband: bool,
     /// The function must have an RDMA device ([`is_expected`]).
     pub expected: bool,
+    /// The flash of the card has no valid firmware ([`PciId::is_in_recovery`]).
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub recovery: bool,
     /// The PCI Express link of a function with an RDMA device.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pcie: Option<PcieLink>,
@@ -130,6 +133,9 @@ impl Function {
 
     /// How far the drivers are.
     pub fn state(&self) -> String {
+        if self.recovery {
+            return "flash recovery: the card has no valid firmware".to_owned();
+        }
         let Some(pci) = self.modules.first() else {
             return match &self.driver {
                 Some(driver) => format!("{driver} made no RDMA device"),
@@ -174,6 +180,10 @@ impl Function {
         let mut names = self.modules.iter().rev();
         let absent = names.find(|module| module.state.is_none());
         match absent {
+            _ if self.recovery => {
+                "burn the firmware of the card (mstflint), then switch the node off and on"
+                    .to_owned()
+            }
             _ if self.is_initialising() => {
                 "the driver initialises one card after the other, and firmware may need 2 minutes; \
                  rd.ib.async_probe=1 initialises the cards side by side"
@@ -262,7 +272,7 @@ pub fn functions(
         let model =
             models.find(|(model, ..)| (model.vendor, model.device) == (id.vendor, id.device));
         let by_id = id.driver();
-        if id.is_rdma() || by_id.is_some() || model.is_some() {
+        if id.is_rdma() || id.is_in_recovery() || by_id.is_some() || model.is_some() {
             let driver = by_id.or_else(|| model?.1.as_deref());
             let sibling = model.map(|(.., device)| *device);
             let devices = of(address).into_iter();
@@ -314,6 +324,7 @@ fn function(
     let ports = sibling.into_iter().flat_map(|device| &device.ports);
     let mut layers = ports.map(|port| port.link_layer);
     let is_infiniband = id.is_rdma()
+        || id.is_in_recovery()
         || expected_driver.is_some_and(drivers::is_infiniband_only)
         || (id.class != ETHERNET && layers.any(|layer| layer == Some(LinkLayer::InfiniBand)));
     let expected = is_expected(Signs {
@@ -345,6 +356,7 @@ fn function(
         physical,
         infiniband: is_infiniband,
         expected,
+        recovery: id.is_in_recovery(),
         pcie: None,
         kernel: Vec::new(),
     }

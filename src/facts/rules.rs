@@ -140,6 +140,13 @@ pub fn suggested_mtu(
     (netdev.mtu != Some(target)).then_some(target)
 }
 
+/// Whether the interface itself is in the partition: the kernel creates no child of the P_Key of its
+/// parent (is_child_unique of drivers/infiniband/ulp/ipoib/ipoib_vlan.c).
+pub fn is_in_partition(netdev: &Netdev, pkey: u16) -> bool {
+    let own = netdev.ipoib.as_ref().and_then(|ipoib| ipoib.pkey);
+    own.is_some_and(|own| own | FULL_MEMBER == pkey | FULL_MEMBER)
+}
+
 /// Whether a link requests an IPoIB interface on this port. A request for all interfaces excludes
 /// an interface that another link names (`named`, of [`named_interfaces`]), and Ethernet ports,
 /// which have none.

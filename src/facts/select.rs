@@ -60,8 +60,8 @@ impl<'f> Ports<'f> {
     }
 
     /// The ports that a link without a selector means: those of its link layer that it does not
-    /// exclude. A port whose link layer is not known stays, and its check is unknown. "Every port"
-    /// does not mean a virtual function of a card of this machine, which waits for a guest. If a
+    /// exclude. A port whose link layer is not known stays, and its check is unknown. A virtual function
+    /// of a card of this machine does not count: it waits for a guest, and has no cable of its own. If a
     /// port may be an excluded one, "every port" still requires it, and "any port" does not accept it.
     fn candidates(&self, link: &LinkWish) -> Vec<PortRef<'f>> {
         let except = link.except.iter();
@@ -85,7 +85,7 @@ impl<'f> Ports<'f> {
         self.facts
             .ports()
             .filter(|port| is_of_layer(port.port.link_layer) && !except.contains(&port.name()))
-            .filter(|port| !(link.required && is_virtual(port)))
+            .filter(|port| !is_virtual(port))
             .collect()
     }
 

@@ -46,6 +46,7 @@ pub fn notes(
     notes.extend(left_drivers(request, plan));
     notes.extend(left_interfaces(plan));
     notes.extend(unreadable_to_dracut(request));
+    notes.extend(unreadable_to_legacy(request));
     notes
 }
 
@@ -62,6 +63,38 @@ fn unreadable_to_dracut(request: &Request) -> impl Iterator<Item = String> {
         format!(
             "{}: dracut halts the node here if the image has a network module of dracut: write the address as 6 or 20 \
              bytes with colons (20 as ip link prints them; only the last 8 count)",
+            one.origin
+        )
+    })
+}
+
+/// `ip_to_var` of dracut's net-lib.sh and parse-ip-opts.sh of network-legacy end the boot at an `ip=`
+/// that other network modules and ibboot read.
+fn unreadable_to_legacy(request: &Request) -> impl Iterator<Item = String> {
+    const OF_INTERFACE: [&str; 6] = ["dhcp", "on", "any", "dhcp6", "auto6", "either6"];
+    const OF_SERVER: [&str; 4] = ["dhcp", "on", "any", "dhcp6"];
+    let is_refused = |value: &str| {
+        let fields: Vec<&str> = value.split(':').collect();
+        match *fields {
+            // Each group of an IPv6 address is a field here.
+            _ if value.contains('[') => false,
+            [_] => false,
+            [client, .., method] if fields.len() == 7 => {
+                !client.is_empty() && (OF_SERVER.contains(&method) || method.is_empty())
+            }
+            [_, method, ..] => fields.len() < 5 && !OF_INTERFACE.contains(&method),
+            [] => false,
+        }
+    };
+    let written = request.written.iter();
+    let ips = written.filter(|one| one.name == Some("ip"));
+    let valid = ips.filter(|one| !matches!(one.known, Known::Complaint(_)));
+    let value = |one: &Written| Some(one.origin.argument.strip_prefix("ip=")?.to_owned());
+    let refused = valid.filter(move |one| value(one).is_some_and(|value| is_refused(&value)));
+    refused.map(|one| {
+        format!(
+            "{}: dracut halts the node here if the image has its module network-legacy, which reads IF:METHOD with one \
+             of dhcp, on, any, dhcp6, auto6 and either6, and a static address with none or off only",
             one.origin
         )
     })

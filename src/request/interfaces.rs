@@ -14,6 +14,7 @@ use kernel_cmdline::{
 };
 
 use crate::dhcp::identity::RequestedId;
+use crate::hardware::Hex;
 use crate::inet::{Address, Route};
 use crate::wish::ipoib::{self, FULL_MEMBER, IpoibWish, RequestedMtu};
 use crate::wish::origin::{Origin, Requested, origin, requested};
@@ -50,11 +51,12 @@ impl InterfaceWish {
     }
 }
 
-/// The selector text for a hardware address: only its GUID is persistent.
+/// The selector text for a hardware address: only its GUID is persistent, and the hardware type in
+/// front of an address is not part of it.
 fn guid_selector(address: &HwAddr) -> String {
     match address.guid() {
         Some(guid) => format!("guid={guid}"),
-        None => format!("guid={address}"),
+        None => format!("guid={}", Hex(address.as_bytes())),
     }
 }
 
@@ -87,25 +89,19 @@ fn named_address<'a>(arguments: &'a Arguments<'_>, name: &str) -> Option<&'a HwA
         .map(|ifname| &ifname.value.address)
 }
 
-/// The address of the interface `name` if `bootdev=` names it and `BOOTIF=` gives its address: both
-/// mean the interface that the firmware booted from.
-fn booted_from(arguments: &Arguments<'_>, name: &str) -> Option<HwAddr> {
-    let bootdev = arguments.net.bootdev?;
-    let bootif = arguments.boot_interface()?.value;
-    (bootdev.value == Interface::Name(name) && bootif.is_infiniband()).then_some(bootif)
-}
-
 fn key(arguments: &Arguments<'_>, interface: &Interface<'_>) -> Key {
     match interface {
         Interface::Name(name) => {
             let (parent, pkey) = split_child(name);
-            let port = named_address(arguments, parent)
-                .copied()
-                .or_else(|| booted_from(arguments, parent))
-                .map_or_else(|| parent.to_owned(), |address| guid_selector(&address));
+            let port =
+                named_address(arguments, parent).map_or_else(|| parent.to_owned(), guid_selector);
             Key { port, pkey }
         }
-        Interface::Address(_) | Interface::Port { .. } | Interface::Pci(_) => Key {
+        Interface::Address(address) => Key {
+            port: guid_selector(address),
+            pkey: None,
+        },
+        Interface::Port { .. } | Interface::Pci(_) => Key {
             port: interface.selector().to_string(),
             pkey: None,
         },
@@ -329,7 +325,9 @@ impl Collected<'_, '_> {
         for interface in bootdev.filter(|bootdev| is_infiniband(arguments, &bootdev.value)) {
             self.add(interface, |_| ());
         }
+        // bootdev= has precedence: the address may be that of another port.
         let bootif = arguments.boot_interface();
+        let bootif = bootif.filter(|_| arguments.net.bootdev.is_none());
         if let Some(bootif) = bootif.filter(|bootif| bootif.value.is_infiniband()) {
             self.add(&bootif.with(Interface::Address(bootif.value)), |_| ());
         }

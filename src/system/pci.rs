@@ -44,6 +44,17 @@ impl PciId {
         drivers::by_pci_id(self.vendor, self.device).filter(|_| is_network)
     }
 
+    /// Whether the card shows only what burns its firmware (pci.ids, "Flash Recovery"; the class is no
+    /// longer that of a network controller). Models without InfiniBand are not among them.
+    pub fn is_in_recovery(self) -> bool {
+        const MELLANOX: u32 = 0x15b3;
+        const MODELS: [u32; 17] = [
+            0x01f6, 0x01f8, 0x01ff, 0x0209, 0x020d, 0x020f, 0x0210, 0x0211, 0x0214, 0x0215, 0x0218,
+            0x0219, 0x021c, 0x021d, 0x021e, 0x021f, 0x0220,
+        ];
+        self.vendor == MELLANOX && MODELS.contains(&self.device)
+    }
+
     /// True for the classes that only RDMA cards have: InfiniBand controllers on the network (0207)
     /// and on the serial bus (0c06).
     pub fn is_rdma(self) -> bool {
@@ -59,8 +70,8 @@ fn hexadecimal(text: &str, digits: usize) -> Option<(u32, &str)> {
     is_hexadecimal.then_some((number, rest))
 }
 
-/// Whether the census of HCAs has the function: by its class, by its driver, or because a function of
-/// the same model has an RDMA device. False for a function that cannot be read.
+/// Whether the census of HCAs has the function: by its class, by its driver, because its firmware must
+/// be burnt, or because a function of the same model has an RDMA device. False for a function that cannot be read.
 pub fn is_hca(root: &Root, address: &str) -> bool {
     let id = |address: &str| PciId::parse(&root.text(&format!("{PCI}/{address}/modalias")).ok()?);
     let Some(own) = id(address) else {
@@ -72,6 +83,7 @@ pub fn is_hca(root: &Root, address: &str) -> bool {
         is_same && root.exists(&format!("{PCI}/{other}/infiniband"))
     };
     own.is_rdma()
+        || own.is_in_recovery()
         || own.driver().is_some()
         || root.list(PCI).unwrap_or_default().iter().any(is_model)
 }

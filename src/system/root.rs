@@ -221,8 +221,8 @@ impl Root {
         };
         let known = self.words.borrow().get(path).copied();
         let found = known.unwrap_or_else(|| read().map_err(|e: io::Error| e.raw_os_error()));
-        // A file that is not there may come with its device.
-        if found != Err(Some(libc::ENOENT)) {
+        // Another error may be over at the next look, and a file may come with its device.
+        if found.is_ok() || matches!(found, Err(Some(libc::EACCES | libc::EPERM))) {
             self.words.borrow_mut().insert(path.to_owned(), found);
         }
         let found = found.map_err(|errno| match errno {

@@ -9,10 +9,13 @@
 use std::io;
 use std::os::unix::ffi::OsStringExt;
 
+use kernel_cmdline::Selector;
+
 use super::{Attempt, Held, Interface, RootPath, State, Step, Turn, turn};
 use crate::error::{Error, Result};
 use crate::handover::dracut::{BOOTDEV, TMP, assigned};
 use crate::handover::{DIRECTORY, INTERFACES, Outcome, RESULT, resolver};
+use crate::hardware::Hex;
 use crate::system::directory::Directory;
 use crate::system::root::Root;
 
@@ -248,14 +251,33 @@ pub fn end(root: &Root) -> Result<()> {
 }
 
 /// Ends network-legacy's wait for an interface that did not come up.
-fn stop_waiting(root: &Root, environment: &Environment, name: &str) {
-    let path = format!("{}/initqueue/finished/wait-{name}.sh", environment.hookdir);
-    match std::fs::remove_file(root.path(&path)) {
-        Err(e) if e.kind() != io::ErrorKind::NotFound => {
-            log::error!("{}", Error::io(path, "cannot be removed", &e))
+fn stop_waiting(root: &Root, environment: &Environment, target: &str) {
+    for name in waited_names(target) {
+        let path = format!("{}/initqueue/finished/wait-{name}.sh", environment.hookdir);
+        match std::fs::remove_file(root.path(&path)) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => {
+                log::error!("{}", Error::io(path, "cannot be removed", &e))
+            }
+            _ => {}
         }
-        _ => {}
     }
+}
+
+/// The names under which network-legacy may wait for this target: an `ip=` has the name, or the
+/// address with colons or with dashes, and `BOOTIF=` the address without its type (`fix_bootif` of
+/// dracut's net-lib.sh). Boot firmware leaves out the two bytes in the middle of a GUID.
+fn waited_names(target: &str) -> Vec<String> {
+    let mut names = vec![target.to_owned()];
+    if let Some(Selector::Guid(address)) = Selector::parse(target) {
+        let bytes = address.as_bytes();
+        let mut forms = vec![Hex(bytes).to_string()];
+        if let [a, b, c, _, _, d, e, f] = *bytes {
+            forms.push(Hex(&[a, b, c, d, e, f]).to_string());
+        }
+        names.extend(forms.iter().map(|form| form.replace(':', "-")));
+        names.extend(forms);
+    }
+    names
 }
 
 /// Writes a line of severity err to the kernel log: readable on a quiet console.
@@ -269,6 +291,21 @@ fn tell_kernel(root: &Root, text: &str) {
 mod tests {
     use super::*;
     use std::fs;
+
+    #[test]
+    fn a_target_is_awaited_under_every_spelling() {
+        assert_eq!(waited_names("ib0"), ["ib0"]);
+        assert_eq!(
+            waited_names("guid=0xb8599f0300fc1a2c"),
+            [
+                "guid=0xb8599f0300fc1a2c",
+                "b8-59-9f-03-00-fc-1a-2c",
+                "b8-59-9f-fc-1a-2c",
+                "b8:59:9f:03:00:fc:1a:2c",
+                "b8:59:9f:fc:1a:2c",
+            ]
+        );
+    }
 
     #[test]
     fn the_line_of_an_attempt_is_read() {

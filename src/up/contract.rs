@@ -192,7 +192,7 @@ fn online<'a>(
 
 /// A hardware address as the arguments of dracut and boot loaders spell it: network-legacy waits for
 /// a file with that name. Of an IPoIB address also the port GUID (`BOOTIF=20-...`), and the GUID
-/// without its two middle bytes (`BOOTIF=01-...` of boot firmware).
+/// without its two middle bytes (`BOOTIF=01-...` of boot firmware). An `ip=` may have dashes.
 fn spellings(address: &HardwareAddress) -> Vec<String> {
     let mut all = vec![address.to_string()];
     if let Some(guid) = address.port_guid() {
@@ -200,7 +200,8 @@ fn spellings(address: &HardwareAddress) -> Vec<String> {
         all.push(Hex(&guid.0.to_be_bytes()).to_string());
         all.push(Hex(&[a, b, c, d, e, f]).to_string());
     }
-    all
+    let dashed: Vec<String> = all.iter().map(|text| text.replace(':', "-")).collect();
+    [all, dashed].concat()
 }
 
 /// Writes as many files as possible. Returns one error per file that could not be written.
@@ -211,7 +212,13 @@ fn write(
     bootdev: Option<&str>,
 ) -> Vec<Error> {
     let mut errors = Vec::new();
-    let verified: Vec<&str> = online.iter().map(|interface| interface.name).collect();
+    // Two arguments may mean one interface.
+    let mut verified: Vec<&str> = Vec::new();
+    for interface in online {
+        if !verified.contains(&interface.name) {
+            verified.push(interface.name);
+        }
+    }
     if !verified.is_empty() {
         let files = files(ours, online);
         let servers: Vec<u8> = files

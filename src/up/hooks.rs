@@ -28,9 +28,10 @@ const OWN: [&str; 4] = [
 ];
 /// dracut's hooks in the stages cmdline, pre-udev and pre-trigger, without their numbers.
 /// ifname-genrules.sh writes names for ifname=, which ibboot reads itself.
-const OF_DRACUT: [&str; 61] = [
+const OF_DRACUT: [&str; 65] = [
     "block-genrules.sh",
     "cm-config.sh",
+    "create-overlay-genrules.sh",
     "dhcp-root.sh",
     "dm-pre-udev.sh",
     "dmsquash-live-genrules.sh",
@@ -73,11 +74,14 @@ const OF_DRACUT: [&str; 61] = [
     "parse-md.sh",
     "parse-nbdroot.sh",
     "parse-nfsroot.sh",
+    "parse-ntp.sh",
     "parse-nvmf-boot-connections.sh",
+    "parse-overlayfs.sh",
     "parse-resume.sh",
     "parse-root-opts.sh",
     "parse-root.sh",
     "parse-syslog-opts.sh",
+    "parse-systemd-import.sh",
     "parse-team.sh",
     "parse-uefifcoe.sh",
     "parse-virtfs.sh",

@@ -356,9 +356,6 @@ impl<'a> Walk<'a> {
             is_loading: self.is_loading(facts),
             is_writing: self.parts.writes.is_any_short(),
         };
-        if let Some(readers) = self.sight.readers() {
-            readers.give_up();
-        }
         let host_name = contract::host_name(&source);
         if host_name.is_some() && host_name != self.tried.host_name {
             self.tried.host_name.clone_from(&host_name);
@@ -377,6 +374,9 @@ impl<'a> Walk<'a> {
 
     /// The exit code follows the verdict that the hooks have.
     fn end(&self, report: Report) -> End {
+        if let Some(readers) = self.sight.readers() {
+            readers.give_up();
+        }
         End {
             code: if self.files.is_verified() {
                 0

@@ -6,12 +6,14 @@ use std::collections::BTreeSet;
 
 use kernel_cmdline::Selector;
 
-use crate::facts::Facts;
+use crate::facts::role::Role;
 use crate::facts::select::{Ports, pins};
+use crate::facts::{Facts, PortRef};
 use crate::verify::report::{LinkReport, Report};
 use crate::wish::expectation::{Expectation, LinkWish, PortPin, Rate, Require, Target};
 
-/// The expectation as `check` will use it: every verified link is pinned to its port.
+/// The expectation as `check` will use it: every link whose port was found is pinned to that port,
+/// verified or not.
 pub fn pinned(
     expectation: &Expectation,
     facts: &Facts,
@@ -26,37 +28,30 @@ pub fn pinned(
     };
     if let Some(wish) = &mut pinned.any_port {
         pin_exceptions(wish, facts);
+        wish.except_ports.extend(switch_pins(facts));
     }
     let ports = Ports::new(facts);
-    let verified = |link: &&LinkReport| link.is_good() && link.identity.is_some();
+    let found = |link: &&LinkReport| link.name.is_some() && link.identity.is_some();
     let pin = |wish: &LinkWish, link: &LinkReport| pinned_link(wish, link, &ports);
     let mut links = Vec::new();
     // Names of ports, as of this look: two ports may share their identity.
     let mut taken = BTreeSet::new();
     for wish in &expectation.links {
-        let found: Vec<&LinkReport> = report
-            .links
-            .iter()
-            .filter(|link| link.target == wish.target)
-            .filter(verified)
-            .collect();
-        let whole = report
-            .links
-            .iter()
-            .filter(|link| link.target == wish.target)
-            .all(|link| verified(&link));
-        if found.is_empty() || !whole {
+        let reports = report.links.iter();
+        let reports: Vec<&LinkReport> = reports.filter(|r| r.target == wish.target).collect();
+        if reports.is_empty() || !reports.iter().all(found) {
             links.push(wish.clone());
         } else {
-            taken.extend(found.iter().filter_map(|link| link.name.as_deref()));
-            links.extend(found.into_iter().map(|link| pin(wish, link)));
+            taken.extend(reports.iter().filter_map(|link| link.name.as_deref()));
+            links.extend(reports.into_iter().map(|link| pin(wish, link)));
         }
     }
     if let Some(wish) = &expectation.any_port {
         let found = report
             .links
             .iter()
-            .filter(verified)
+            .filter(found)
+            .filter(|link| link.is_good())
             .filter(|link| link.target == wish.target)
             .filter(|link| {
                 link.name
@@ -92,8 +87,14 @@ fn pinned_link(wish: &LinkWish, link: &LinkReport, ports: &Ports<'_>) -> LinkWis
         device_index: link.device_index,
         shared: identity.is_some_and(|identity| ports.is_shared(identity)),
         netdev_index: wish.netdev.as_ref().and(link.netdev_index),
-        link_layer: link.link_layer,
-        megabits: link.megabits,
+        // A link that was not verified may have another link layer and rate than expected.
+        link_layer: wish
+            .link_layer
+            .or(link.link_layer.filter(|_| link.is_good())),
+        megabits: match link.is_good() {
+            true => link.megabits,
+            false => wish.megabits,
+        },
         ..wish.clone()
     }
 }
@@ -125,6 +126,25 @@ fn pin_exceptions(wish: &mut LinkWish, facts: &Facts) {
             None => wish.except.push(text),
         }
     }
+}
+
+/// The ports of NVSwitches. Only root can read the file that shows what they are, and in the real
+/// root `check` may run as another user.
+fn switch_pins(facts: &Facts) -> Vec<PortPin> {
+    let is_of_switch = |found: &PortRef<'_>| found.port.role == Role::Nvlink;
+    let pin = |found: PortRef<'_>| {
+        Some(PortPin {
+            name: found.name(),
+            identity: found.identity()?,
+            device_index: found.device.ifindex,
+            shared: false,
+        })
+    };
+    facts
+        .all_ports()
+        .filter(is_of_switch)
+        .filter_map(pin)
+        .collect()
 }
 
 #[cfg(test)]
@@ -173,6 +193,52 @@ mod tests {
         facts.devices.remove(0);
         let report = verify(&after, &facts);
         assert_eq!((report.satisfied, &report.complaints[..]), (false, &[][..]));
+    }
+
+    #[test]
+    fn a_port_that_was_not_verified_is_found_under_its_new_name() {
+        let sys = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sys");
+        let root = Root::new(sys.join("connectx6-hdr"));
+        let mut facts = Facts::gather(&root, None, &[], Depth::Ports);
+        facts.devices[1].ports[0].state = Some(PortState::Down);
+        let expectation = expectation("rd.ib.require=mlx5_0:1,mlx5_1:1");
+        let report = verify(&expectation, &facts);
+        assert!(!report.satisfied);
+        let after = pinned(&expectation, &facts, &report, None);
+        for (device, name) in facts.devices.iter_mut().zip(["ibp129s0f0", "ibp129s0f1"]) {
+            device.ifname = name.to_owned();
+        }
+        let report = verify(&after, &facts);
+        let names: Vec<_> = report.links.iter().map(|link| link.name.clone()).collect();
+        let port = |name: &str| Some(name.to_owned());
+        assert_eq!(names, [port("ibp129s0f0/1"), port("ibp129s0f1/1")]);
+        assert!(!report.satisfied);
+        facts.devices[1].ports[0].state = Some(PortState::Active);
+        assert!(verify(&after, &facts).satisfied);
+    }
+
+    #[test]
+    fn a_port_of_an_nvswitch_is_excluded_for_those_who_cannot_read_what_it_is() {
+        let sys = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sys");
+        let root = Root::new(sys.join("nvswitch"));
+        let mut facts = Facts::gather(&root, None, &[], Depth::Ports);
+        let switches = facts.all_ports().filter(|p| p.port.role == Role::Nvlink);
+        let names: Vec<String> = switches.map(|port| port.name()).collect();
+        assert!(!names.is_empty());
+        let expectation = expectation("rd.ib.require=all");
+        let report = verify(&expectation, &facts);
+        let after = pinned(&expectation, &facts, &report, None);
+        let ports = facts
+            .devices
+            .iter_mut()
+            .flat_map(|device| &mut device.ports);
+        for port in ports.filter(|port| port.role == Role::Nvlink) {
+            port.role = Role::Link;
+        }
+        let after = verify(&after, &facts);
+        for link in after.links.iter().filter_map(|link| link.name.as_ref()) {
+            assert!(!names.contains(link), "{link}");
+        }
     }
 
     #[test]

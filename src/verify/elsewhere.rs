@@ -16,30 +16,59 @@ const BOND: &str = "_bond_";
 /// The finding about a device that is named as its driver names devices (`mlx5_0`), while the
 /// machine has devices with other names; none if another finding tells more.
 pub fn finding(wish: &LinkWish, facts: &Facts) -> Option<Finding> {
-    let name = wish.port.as_deref().unwrap_or(wish.target.as_str());
-    let device = match Selector::parse(name)? {
-        Selector::Name(device) | Selector::Port { device, .. } => device,
-        Selector::Guid(_) | Selector::Pci(_) => return None,
-    };
-    let driver = numbered(device)?;
-    let mut names: Vec<&str> = facts.devices.iter().map(|d| d.ifname.as_str()).collect();
-    if names.contains(&device) {
-        return None;
+    if let Some(found) = bonded(wish, facts) {
+        return Some(found);
     }
-    let bond = format!("{driver}{BOND}");
-    let is_bond = |name: &&str| name.starts_with(&bond);
-    let failed = |others: &[&str], hint: &str| {
-        let found = format!("no {device}, only {}", others.join(", "));
-        Finding::failed(Id::DevicePresent, &found, name).hint(hint)
-    };
-    if let Some(bond) = names.iter().copied().find(is_bond) {
-        let hint = format!("{bond} is a bond of two Ethernet ports, which replaces their devices");
-        return Some(failed(&[bond], &format!("{hint}: name {bond}")));
-    }
+    let absent = Absent::of(wish, facts)?;
+    let mut names = absent.others.clone();
     names.retain(|name| numbered(name).is_none());
     names.truncate(SHOWN);
     let hint = "udev renames RDMA devices (60-rdma-persistent-naming.rules): use one of these names, guid= or pci=";
-    (!names.is_empty()).then(|| failed(&names, hint))
+    (!names.is_empty()).then(|| absent.finding(&names, hint))
+}
+
+/// The finding about a device that a RoCE bond replaced.
+pub fn bonded(wish: &LinkWish, facts: &Facts) -> Option<Finding> {
+    let absent = Absent::of(wish, facts)?;
+    let bond = format!("{}{BOND}", absent.driver);
+    let is_bond = |name: &&str| name.starts_with(&bond);
+    let bond = absent.others.iter().copied().find(is_bond)?;
+    let hint = format!(
+        "{bond} is a bond of two Ethernet ports, which replaces their devices: name {bond}"
+    );
+    Some(absent.finding(&[bond], &hint))
+}
+
+/// A device that a wish names as its driver names devices, and that does not exist.
+struct Absent<'a> {
+    name: &'a str,
+    device: &'a str,
+    driver: &'a str,
+    /// The devices of the machine.
+    others: Vec<&'a str>,
+}
+
+impl<'a> Absent<'a> {
+    fn of(wish: &'a LinkWish, facts: &'a Facts) -> Option<Absent<'a>> {
+        let name = wish.port.as_deref().unwrap_or(wish.target.as_str());
+        let device = match Selector::parse(name)? {
+            Selector::Name(device) | Selector::Port { device, .. } => device,
+            Selector::Guid(_) | Selector::Pci(_) => return None,
+        };
+        let driver = numbered(device)?;
+        let others: Vec<&str> = facts.devices.iter().map(|d| d.ifname.as_str()).collect();
+        (!others.contains(&device)).then_some(Absent {
+            name,
+            device,
+            driver,
+            others,
+        })
+    }
+
+    fn finding(&self, others: &[&str], hint: &str) -> Finding {
+        let found = format!("no {}, only {}", self.device, others.join(", "));
+        Finding::failed(Id::DevicePresent, &found, self.name).hint(hint)
+    }
 }
 
 /// The part of a driver's own name before `_NUMBER`.

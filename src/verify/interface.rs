@@ -61,6 +61,17 @@ fn absent(wish: &IpoibWish, port: PortRef<'_>, facts: &Facts) -> Finding {
     let parent = rules::interface(&IpoibWish::default(), port, facts);
     let expected = format!("a child of P_Key {pkey:#06x}");
     match parent {
+        Some(parent) if rules::is_in_partition(parent, pkey) => Finding::failed(
+            Id::IpoibPresent,
+            &format!("{} itself is in this partition", parent.ifname),
+            &expected,
+        )
+        .hint(&format!(
+            "name {0} instead of {0}.{1:04x}, and remove ib.pkey=: the kernel makes no second interface of a P_Key",
+            parent.ifname,
+            pkey | FULL_MEMBER
+        ))
+        .lasting(),
         Some(parent) => Finding::failed(
             Id::IpoibPresent,
             &format!("only {}", parent.ifname),

@@ -62,11 +62,22 @@ pub fn no_candidate(wish: &LinkWish, facts: &Facts) -> Finding {
     }
 }
 
-/// Hints at the HCA on the bus that has no RDMA device, instead of asking for one.
+/// Hints at the HCA on the bus that has no RDMA device, instead of asking for one. Of several the
+/// wish may mean any.
 fn on_bus(finding: Finding, facts: &Facts) -> Finding {
-    match facts.bare_functions().first() {
-        Some(function) => finding.hint(&function.hint()),
-        None => finding,
+    match facts.bare_functions().as_slice() {
+        [] => finding,
+        [function] => finding.hint(&function.hint()),
+        _ => finding.hint("look for these HCAs in dmesg"),
+    }
+}
+
+/// The same for a wish that names its HCA by the PCI address.
+fn at_address(finding: Finding, address: &str, facts: &Facts) -> Finding {
+    match facts.function(address) {
+        Some(function) if function.devices.is_empty() => finding.hint(&function.hint()),
+        Some(_) => finding,
+        None => finding.hint("no RDMA card is at this PCI address: look for its removal in dmesg, or for the card at another address"),
     }
 }
 
@@ -105,6 +116,10 @@ fn no_links(facts: &Facts) -> Option<String> {
 fn absent(wish: &LinkWish, facts: &Facts) -> Finding {
     let failed = |found: &str, expected: &str| Finding::failed(Id::DevicePresent, found, expected);
     let present = ports_in_words(facts, false);
+    let is_ethernet = wish.link_layer == Some(LinkLayer::Ethernet);
+    if let Some(found) = elsewhere::bonded(wish, facts).filter(|_| is_ethernet) {
+        return found;
+    }
     if let Some(identity) = &wish.identity {
         let expected = format!("{} ({})", wish.target, identity.device);
         let is_other = |port: PortRef<'_>| port.identities().any(|found| found == *identity);
@@ -144,7 +159,14 @@ fn absent(wish: &LinkWish, facts: &Facts) -> Finding {
         Some(found) if !facts.devices.is_empty() => {
             failed(&format!("{found}, {present}"), wish.target.as_str()).hint(&renamed(facts))
         }
-        _ => on_bus(failed(&present, wish.target.as_str()), facts),
+        _ => {
+            let name = wish.port.as_deref().unwrap_or(wish.target.as_str());
+            let finding = failed(&present, wish.target.as_str());
+            match Selector::parse(name) {
+                Some(Selector::Pci(address)) => at_address(finding, &address.to_string(), facts),
+                _ => on_bus(finding, facts),
+            }
+        }
     }
 }
 

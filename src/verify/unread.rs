@@ -130,9 +130,12 @@ pub const FUNCTIONS: &[&str] = &[
 /// and for every port the census of HCAs.
 pub fn hidden(require: Require, facts: &Facts) -> impl Iterator<Item = &Unread> {
     const PORTS: &[&str] = &["/sys/class/infiniband", "/sys/class/infiniband/*/ports"];
+    // Without it two ports that share a cable count twice.
+    const CABLES: &[&str] = &["/sys/class/infiniband/*/sys_image_guid"];
     let lists: &[&[&str]] = match require {
         Require::Listed => &[],
-        Require::Count(_) => &[PORTS],
+        Require::Count(1) => &[PORTS],
+        Require::Count(_) => &[PORTS, CABLES],
         Require::All => &[PORTS, FUNCTIONS],
     };
     let lists: Vec<&str> = lists.concat();

@@ -133,8 +133,8 @@ pub(super) const GROUP: Group = Group {
                    reports what an invalid value leaves required.\n\n\
                    all means every HCA on the PCI bus, with or without an RDMA device: an HCA whose driver is not \
                    loaded or did not bind it fails, also after boot. HCAs are PCI functions of the classes 0207 and \
-                   0c06 and other InfiniBand and Omni-Path cards, and functions of the same model as one that has an \
-                   RDMA device. An Ethernet controller (class 0200) without an RDMA device, a virtual function, a \
+                   0c06 and other InfiniBand and Omni-Path cards, also in flash recovery, and functions of the same \
+                   model as one that has an RDMA device. An Ethernet controller (class 0200) without an RDMA device, a virtual function, a \
                    function that another driver has (vfio-pci) and an HCA whose driver is blacklisted do not count. \
                    -SELECTOR excludes ports or an HCA, such as a spare without a cable; pci= also excludes an HCA \
                    without an RDMA device.\n\n\
@@ -144,7 +144,7 @@ pub(super) const GROUP: Group = Group {
                    has rd.ib.link=, rd.ib.roce= or a port type eth, or if the machine has no InfiniBand card. \
                    rd.ib.mode= and rd.ib.mtu= without an interface never request IPoIB of an Ethernet port.\n\n\
                    For any and N the two functions of a Socket Direct card count once if they share an InfiniBand \
-                   port.",
+                   port, and a virtual function of a card of this machine does not count.",
             example: "rd.ib.require=mlx5_0:1,mlx5_1:1",
             origin: Origin::Ibboot,
             effect: Effect::CarriedOut,

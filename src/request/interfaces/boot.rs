@@ -2,9 +2,9 @@
 //! PURE: the interface that the machine boots from, and the interface of an `ip=` that names none.
 //! Sources: dracut 059, `parse-ip-opts.sh`, `net-genrules.sh`, `ifup.sh` of network-legacy.
 
-use kernel_cmdline::{Arguments, Interface, Ip, Method, Methods, Spanned};
+use kernel_cmdline::{Arguments, Interface, Ip, Method, Methods, Selector, Spanned};
 
-use crate::request::interfaces::{bonds_of, is_infiniband, is_single, key};
+use crate::request::interfaces::{Key, bonds_of, is_infiniband, is_single, key};
 
 /// The interface of `bootdev=`, otherwise of `BOOTIF=`, of any kind.
 fn named<'b>(arguments: &Arguments<'b>) -> Option<Spanned<'b, Interface<'b>>> {
@@ -63,10 +63,43 @@ pub fn implied<'b>(arguments: &Arguments<'b>) -> Option<Ip<'b>> {
     };
     let mut all = arguments.net.ip.iter();
     let is_given = has_wrong_ip(arguments) || all.any(|ip| ip.value.interface.is_none());
-    (needs_network(arguments) && !is_given).then(|| Ip {
+    (needs_network(arguments) && !is_given && !is_perhaps_named(arguments)).then(|| Ip {
         methods: Methods::from_slice(&[method]).unwrap_or_default(),
         ..Ip::default()
     })
+}
+
+/// Whether an `ip=` or a `bond=` may name the boot device in another spelling: by name, by address, by
+/// RDMA port or by PCI address. Which port such a spelling means is known only on the machine.
+fn is_perhaps_named(arguments: &Arguments<'_>) -> bool {
+    let Some(device) = boot_device(arguments) else {
+        return false;
+    };
+    let kind = spelling(&key(arguments, &device.value));
+    let ips = arguments.net.ip.iter().filter_map(|ip| ip.value.interface);
+    let slaves = bonds_of(arguments).flat_map(|bond| bond.value.slaves.iter().copied());
+    let mut others = ips
+        .chain(slaves)
+        .filter(|other| is_single(arguments, other));
+    others.any(|other| spelling(&key(arguments, &other)) != kind)
+}
+
+/// How a key spells its port.
+fn spelling(key: &Key) -> Spelling {
+    match Selector::parse(&key.port) {
+        Some(Selector::Guid(_)) => Spelling::Guid,
+        Some(Selector::Pci(_)) => Spelling::Pci,
+        Some(Selector::Port { .. }) => Spelling::Port,
+        _ => Spelling::Name,
+    }
+}
+
+#[derive(PartialEq, Eq)]
+enum Spelling {
+    Name,
+    Guid,
+    Port,
+    Pci,
 }
 
 /// Whether the image's network module is to address any interface that comes up.
@@ -211,5 +244,48 @@ mod tests {
             addressed("root=nfs:10.0.0.1:/x bond=bond0:ib0,ib1"),
             expected
         );
+    }
+
+    #[test]
+    fn a_boot_device_that_an_ip_may_name_in_another_spelling_asks_no_dhcp() {
+        let fixed = "root=nfs:10.0.0.1:/x ip=10.0.0.5::10.0.0.254:24:n1";
+        for (cmdline, expected) in [
+            (
+                format!("{fixed}:ib0:none {BOOTIF}"),
+                vec!["ib0: 10.0.0.5/24", "guid=0xb8599f0300fc1a2c*: "],
+            ),
+            (
+                format!("{fixed}:bond0:none bond=bond0:ib0,ib1 {BOOTIF}"),
+                vec![
+                    "ib0: ",
+                    "ib1: ",
+                    "guid=0xb8599f0300fc1a2c*: ",
+                    "bond0: 10.0.0.5/24",
+                ],
+            ),
+            (
+                format!("{fixed}:0xb8599f0300fc1a2c:none bootdev=ib0"),
+                vec!["guid=0xb8599f0300fc1a2c: 10.0.0.5/24", "ib0*: "],
+            ),
+            // The hardware type in front of an address is not part of it.
+            (
+                format!(
+                    "ifname=ib0:b8:59:9f:fc:1a:2c {fixed}:ib0:none BOOTIF=20-b8-59-9f-fc-1a-2c"
+                ),
+                vec!["ib0*: 10.0.0.5/24"],
+            ),
+        ] {
+            assert_eq!(addressed(&cmdline), expected, "{cmdline}");
+        }
+    }
+
+    #[test]
+    fn bootdev_names_an_interface_whatever_bootif_says() {
+        let request = Request::from_text(&format!(
+            "root=nfs:10.0.0.1:/x ip=10.1.0.5:::16::ib0:none ip=10.2.0.5:::16::ib1:none bootdev=ib1 {BOOTIF}"
+        ));
+        let ports = request.interfaces.iter();
+        let ports: Vec<&str> = ports.map(|found| found.value.port.as_str()).collect();
+        assert_eq!(ports, ["ib0", "ib1"]);
     }
 }
