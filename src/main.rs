@@ -62,7 +62,7 @@ fn run() -> Result<u8> {
         Parsed::Call(call) => call,
     };
     if !call.root.is_dir() {
-        let what = format!("{}: no such directory", call.root.display());
+        let what = format!("{}: not a directory that can be read", call.root.display());
         return Err(Error::new("--root", what)
             .expected(
                 "what ibboot facts --tree saved, or ibboot-report of an archive of ibboot report",
@@ -445,7 +445,7 @@ fn explain(name: Option<&str>) -> Result<u8> {
     let text = guide::explain(name, &Terminal::of_output()).map_err(|nearest| {
         let error = Error::new(
             "explain",
-            format!("no check and no argument is called '{name}'"),
+            format!("no check, argument or term is called '{name}'"),
         );
         let hint = match nearest {
             Some(name) => format!("did you mean {name}?"),

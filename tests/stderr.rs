@@ -33,10 +33,13 @@ fn run(arguments: &[&str], stderr: impl Into<Stdio>) -> Output {
 
 #[test]
 fn an_error_that_cannot_be_written_keeps_its_exit_code() {
+    let empty = tempfile::tempdir().unwrap();
+    let empty = empty.path().to_str().unwrap();
     for (arguments, code) in [
-        (&["check", "--root", "/nonexistent"][..], 3),
-        (&["timeline", "--root", "/nonexistent"], 3),
-        (&["plan", "--root", "/nonexistent"], 1),
+        (&["check", "--root", empty][..], 3),
+        (&["timeline", "--root", empty], 3),
+        (&["plan", "--root", empty], 1),
+        (&["facts", "--root", "/nonexistent"], 64),
         (&["bogus"], 64),
     ] {
         let output = run(arguments, Stdio::piped());
@@ -47,6 +50,17 @@ fn an_error_that_cannot_be_written_keeps_its_exit_code() {
         let unread = run(arguments, without_reader());
         assert_eq!(unread.status.code(), Some(code), "{arguments:?} | true");
     }
+}
+
+#[test]
+fn a_tree_that_does_not_exist_is_wrong_usage() {
+    let run = run(&["status", "--root=/nonexistent"], Stdio::piped());
+    assert_eq!((run.status.code(), &run.stdout[..]), (Some(64), &b""[..]));
+    assert_eq!(
+        String::from_utf8(run.stderr).unwrap(),
+        "ibboot: --root: /nonexistent: not a directory that can be read: expected what ibboot facts --tree saved, \
+         or ibboot-report of an archive of ibboot report\n"
+    );
 }
 
 #[test]
@@ -95,10 +109,12 @@ fn a_second_write_that_fails_does_not_end_the_program() {
         "--tree",
         copy.to_str().unwrap(),
     ];
+    let empty = tempfile::tempdir().unwrap();
+    let empty = empty.path().to_str().unwrap();
     for (arguments, code) in [
         (&facts[..], 0),
-        (&["check", "--root", "/nonexistent"], 3),
-        (&["plan", "--root", "/nonexistent"], 1),
+        (&["check", "--root", empty], 3),
+        (&["plan", "--root", empty], 1),
     ] {
         let (mut reader, writer) = with_room_for_a_word();
         let run = run(arguments, writer);

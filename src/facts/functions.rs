@@ -324,12 +324,12 @@ fn function(
     let ports = sibling.into_iter().flat_map(|device| &device.ports);
     let mut layers = ports.map(|port| port.link_layer);
     let is_infiniband = id.is_rdma()
-        || id.is_in_recovery()
         || expected_driver.is_some_and(drivers::is_infiniband_only)
         || (id.class != ETHERNET && layers.any(|layer| layer == Some(LinkLayer::InfiniBand)));
     let expected = is_expected(Signs {
         class: id.class,
-        is_infiniband,
+        // The model may be one for InfiniBand.
+        is_infiniband: is_infiniband || id.is_in_recovery(),
         driver: expected_driver,
         has_sibling: sibling.is_some(),
         is_virtual: physical.is_some(),

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use super::devices::{CLASS, SILENT, complete, identify, identify_again};
-use super::{Device, Look, Unread};
+use super::{Device, Look, Unread, role};
 use crate::rdma::chardev::{self, Kind};
 use crate::rdma::events::{AsyncEvent, AsyncEvents};
 use crate::rdma::netlink::Rdma;
@@ -111,8 +111,16 @@ impl Kept {
         let again = again.and_then(|(known, rdma)| identify_again(&mut look, rdma, &known));
         let (mut device, reported) = match again {
             Some((device, reported)) => (device, Some(reported)),
-            None => (identify(&mut look, name), None),
+            // `complete` notes an error.
+            None => {
+                let devices = self.rdma.as_ref().and_then(|rdma| rdma.devices().ok());
+                let mut devices = devices.into_iter().flatten();
+                let reported = devices.find(|device| device.name == name);
+                (identify(&mut look, name), reported)
+            }
         };
+        // A management plane is none of the ports that are awaited, also while it is silent.
+        device.sub_device = reported.as_ref().and_then(role::sub_device);
         let identity = answer(&root, &look, &device, false);
         let is_news = self.told.as_ref() != Some(&identity);
         self.told = Some(identity);

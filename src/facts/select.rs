@@ -65,7 +65,8 @@ impl<'f> Ports<'f> {
     /// port may be an excluded one, "every port" still requires it, and "any port" does not accept it.
     fn candidates(&self, link: &LinkWish) -> Vec<PortRef<'f>> {
         let except = link.except.iter();
-        let pinned = link.except_ports.iter().map(|pin| self.of_pin(pin));
+        let pinned = link.except_ports.iter().chain(&link.switch_ports);
+        let pinned = pinned.map(|pin| self.of_pin(pin));
         let pinned = pinned.filter(|pinned| pinned.is_certain || !link.required);
         let except: BTreeSet<String> = except
             .filter_map(|text| Selector::parse(text))

@@ -131,7 +131,7 @@ impl Stay {
 
 /// Whether a server of the root file system is on the network of `old`, and nothing in `has` leads to
 /// the server from `new`. If the servers are not known, the larger network stays.
-fn old_prefix_stays(old: Address, new: Address, servers: &Servers, has: &[Route]) -> bool {
+pub fn old_prefix_stays(old: Address, new: Address, servers: &Servers, has: &[Route]) -> bool {
     let Some(servers) = servers else {
         return old.prefix < new.prefix;
     };

@@ -128,8 +128,8 @@ impl Client for Four {
         let before = self.lease.replace(lease.clone());
         let Some(before) = before.filter(|before| before.address == lease.address) else {
             self.first_routes = routes(&self.before.routes, &lease);
-            let others = mtu(&lease, &self.before.wish, netdev);
-            return Accepted::Other(others.into_iter().collect());
+            let settings = mtu(&lease, &self.before.wish, netdev);
+            return Accepted::Other(settings.into_iter().collect());
         };
         let wish = &self.before.wish;
         let had = without_refused(self.routes_of(&before), refused, &self.old_routes);

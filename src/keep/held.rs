@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv6Addr};
 
 use futures_util::future::LocalBoxFuture;
 
-use super::changes::{Servers, needed, outlives, spared, words};
+use super::changes::{Servers, needed, old_prefix_stays, outlives, spared, words};
 use super::place::{Place, Present};
 use super::reconcile::{Holdings, Verdict};
 use super::{Doubt, Look, Renewals, Troubles, arrive};
@@ -15,7 +15,7 @@ use crate::dhcp::Granted;
 use crate::error::Result;
 use crate::facts::{AddressState, Netdev};
 use crate::handover::{self, Entry};
-use crate::inet::Route;
+use crate::inet::{Address, Route};
 use crate::system::clock::boottime_ns;
 use crate::system::net::Net;
 use crate::system::root::Root;
@@ -371,9 +371,9 @@ impl Held {
     /// system: sets the address again, without the detection. The kernel never repeats the detection,
     /// and uses no address that failed it.
     async fn insist(&mut self, net: &Net, name: &str, own: Ipv6Addr, prefix: u8) {
-        log::error!(
+        self.troubles.say(format!(
             "{name}: {own} is in use by another host: the address is kept, because the root file system depends on it"
-        );
+        ));
         let index = self.place.index;
         let removed = net.delete_address(index, own.into(), None).await;
         let set = match removed {
@@ -448,7 +448,7 @@ impl Held {
         };
         let (name, what, net) = (&netdev.ifname, granted.address, look.net);
         let (server, length) = (granted.server, &granted.length);
-        let others = match accepted {
+        let settings = match accepted {
             Accepted::Nothing => return,
             Accepted::Renewed(renewal) => {
                 let level = self.renewals.level(boottime_ns());
@@ -462,9 +462,10 @@ impl Held {
                 }
                 return;
             }
-            Accepted::Other(others) => others,
+            Accepted::Other(settings) => settings,
         };
         log::info!("{name}: {what} of {server}, {length}");
+        self.apply(netdev, &settings, look, log::Level::Info).await;
         self.found = Holdings::nothing();
         if let Err(why) = self.set_address(net, &granted).await {
             self.troubles
@@ -479,7 +480,6 @@ impl Held {
                 self.refuse(route);
             }
         }
-        self.apply(netdev, &others, look, log::Level::Info).await;
     }
 
     /// The routes that `changes` remove and that stay because the kernel refused others.
@@ -488,12 +488,8 @@ impl Held {
             return Vec::new();
         };
         let gone = removed_routes(changes);
-        let is_added = |route: &Route| {
-            let mut added = changes.iter();
-            added.any(|change| matches!(change, Setting::AddRoute(new, _) if new == route))
-        };
         let (mut expected, own) = (self.client.routes(), granted.address);
-        expected.retain(|route| netdev.has_route(route) || is_added(route));
+        expected.retain(|route| is_set(route, changes, netdev));
         let servers = look.servers.as_ref().filter(|_| self.client.keep());
         spared(
             &gone,
@@ -503,6 +499,24 @@ impl Held {
             &servers.cloned(),
             netdev,
         )
+    }
+
+    /// Whether the root file system needs the address with the old prefix, because the kernel refused a
+    /// route to its server.
+    fn is_needed(
+        &self,
+        old: Address,
+        changes: &[Setting],
+        netdev: &Netdev,
+        look: &Look<'_>,
+    ) -> bool {
+        let own = self.client.granted().map(|granted| granted.address);
+        let Some(own) = own.filter(|own| own.address == old.address && self.client.keep()) else {
+            return false;
+        };
+        let mut routes = self.client.routes();
+        routes.retain(|route| !self.refused.contains(route) && is_set(route, changes, netdev));
+        old_prefix_stays(old, own, look.servers, &routes)
     }
 
     /// Applies changes. Only the first few are logged one by one: a server can make a hundred
@@ -523,6 +537,12 @@ impl Held {
                     .get_or_insert_with(|| self.spared(changes, netdev, look))
                     .contains(old)
             {
+                continue;
+            }
+            if let Setting::RemoveAddress(old) = change
+                && self.is_needed(*old, changes, netdev, look)
+            {
+                log::warn!("{name}: address {old} stays: the root file system depends on it");
                 continue;
             }
             let words = words(change);
@@ -557,6 +577,12 @@ impl Held {
             log::log!(level, "{name}: {more} more changes, as the server requests");
         }
     }
+}
+
+/// Whether the interface has the route, or these changes add the route.
+fn is_set(route: &Route, changes: &[Setting], netdev: &Netdev) -> bool {
+    let is_it = |change: &Setting| matches!(change, Setting::AddRoute(new, _) if new == route);
+    netdev.has_route(route) || changes.iter().any(is_it)
 }
 
 /// The routes that these changes remove.

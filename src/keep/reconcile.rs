@@ -85,6 +85,7 @@ impl Holdings {
         if !present.is_settled || !has_address {
             self.removed.clear();
         }
+        self.removed.retain(|route| !found.contains(route));
         let missing = routes.iter().filter(|route| !found.contains(route));
         let missing: Vec<Route> = missing.copied().collect();
         let mut left = Vec::new();

@@ -213,7 +213,7 @@ pub fn text(plan: &Plan) -> String {
         return out;
     }
     let Some(asked) = &plan.requested_by else {
-        out.push_str("this command line requests nothing from ibboot: no argument names an InfiniBand interface or an RDMA link; see ibboot explain rd.ib\n");
+        out.push_str("this command line requests nothing from ibboot: rd.ib=0, or no argument names an InfiniBand interface or an RDMA link; see ibboot explain rd.ib\n");
         return out;
     };
     out.push_str(&format!("requested by: {}\n", printable(&asked.argument)));

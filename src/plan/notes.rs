@@ -75,16 +75,15 @@ fn unreadable_to_legacy(request: &Request) -> impl Iterator<Item = String> {
     const OF_SERVER: [&str; 4] = ["dhcp", "on", "any", "dhcp6"];
     let is_refused = |value: &str| {
         let fields: Vec<&str> = value.split(':').collect();
-        match *fields {
-            // Each group of an IPv6 address is a field here.
-            _ if value.contains('[') => false,
-            [_] => false,
-            [client, .., method] if fields.len() == 7 => {
-                !client.is_empty() && (OF_SERVER.contains(&method) || method.is_empty())
-            }
-            [_, method, ..] => fields.len() < 5 && !OF_INTERFACE.contains(&method),
-            [] => false,
-        }
+        // Each group of an IPv6 address would be a field here.
+        let [client, second, ..] = fields[..] else {
+            return false;
+        };
+        let method = fields.get(6).copied().unwrap_or_default();
+        !value.contains('[')
+            && !client.is_empty()
+            && !OF_INTERFACE.contains(&second)
+            && (method.is_empty() || OF_SERVER.contains(&method))
     };
     let written = request.written.iter();
     let ips = written.filter(|one| one.name == Some("ip"));
@@ -93,8 +92,9 @@ fn unreadable_to_legacy(request: &Request) -> impl Iterator<Item = String> {
     let refused = valid.filter(move |one| value(one).is_some_and(|value| is_refused(&value)));
     refused.map(|one| {
         format!(
-            "{}: dracut halts the node here if the image has its module network-legacy, which reads IF:METHOD with one \
-             of dhcp, on, any, dhcp6, auto6 and either6, and a static address with none or off only",
+            "{}: dracut halts the node at this argument if the image has the module network-legacy, which reads \
+             IF:METHOD with one of dhcp, on, any, dhcp6, auto6 and either6, and a static address with none or off \
+             only",
             one.origin
         )
     })

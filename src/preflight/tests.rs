@@ -342,6 +342,32 @@ fn the_command_line_in_an_image_precedes_that_of_the_machine() {
 }
 
 #[test]
+fn the_last_line_tells_what_was_checked() {
+    let last = |line: &str| {
+        let text = look_with(&packed(&whole()), Some(line))
+            .unwrap()
+            .image_text();
+        text.lines().last().unwrap_or_default().to_owned()
+    };
+    assert_eq!(
+        last(LINE),
+        "the image has ibboot, and the modules of this plan"
+    );
+    assert_eq!(
+        last("quiet"),
+        "the image has ibboot; no module was checked: the command line requests nothing"
+    );
+    assert_eq!(
+        last("ip=ib0:dhcp"),
+        "the image has ibboot and the modules of this plan; the driver of the node's card was not checked"
+    );
+    assert_eq!(
+        last("ip=ib0:dhcp rd.driver.post=mlx5_ib"),
+        "the image has ibboot; the boot cannot do what is refused or wrong above"
+    );
+}
+
+#[test]
 fn a_damaged_image_is_one_clear_line() {
     let bytes = packed(&whole());
     let gzip = through(&["gzip", "-c"], &bytes).unwrap();

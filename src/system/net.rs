@@ -212,8 +212,7 @@ impl Net {
         answer(request.replace().execute()).await
     }
 
-    /// Adds an IPv6 address without duplicate address detection; an address that already exists is
-    /// success.
+    /// Adds an IPv6 address without duplicate address detection. EEXIST: the address is there.
     pub async fn add_undetected(
         &self,
         index: u32,
@@ -255,13 +254,15 @@ impl Net {
         Ok(())
     }
 
-    /// Removes a route, whichever program set it; a missing route is success.
+    /// Removes a route: one with a gateway also if another program set it. A missing route is success.
     pub async fn delete_route(&self, index: u32, route: &Route) -> std::result::Result<(), String> {
         let mut message = route_message(index, route);
-        // Without a protocol and without a scope any route matches (fib_table_delete of
-        // net/ipv4/fib_trie.c, ip6_route_del of net/ipv6/route.c).
-        message.header.protocol = RouteProtocol::Unspec;
-        message.header.scope = RouteScope::NoWhere;
+        // Without a protocol the route of any program matches (fib_table_delete of net/ipv4/fib_trie.c,
+        // ip6_route_del of net/ipv6/route.c). A route without a gateway may be the kernel's own, of an
+        // address.
+        if route.gateway.is_some() {
+            message.header.protocol = RouteProtocol::Unspec;
+        }
         let request = self.handle.route().del(message);
         match within_limit(request.execute()).await? {
             Err(rtnetlink::Error::NetlinkError(e))

@@ -308,7 +308,10 @@ impl<'a> Walk<'a> {
         situation.is_hopeless = outcome::is_hopeless(&self.expectation, report);
         situation.is_loading = self.parts.modules.is_loading();
         situation.is_probing = facts.functions.iter().any(Function::is_initialising);
-        situation.is_undecided = self.plan.is_undecided(&self.expectation, facts);
+        // An interface of rd.ib.rate= that does not exist yet.
+        let is_rate_lost = report.complaints.len() > self.expectation.complaints.len();
+        situation.is_undecided = is_rate_lost || self.plan.is_undecided(&self.expectation, facts);
+        situation.is_naming = self.parts.naming.is_waiting();
         situation.is_claiming = !self.parts.claims.is_settled();
         situation.is_writing = self.parts.writes.is_any_short();
         situation.is_busy = self.parts.is_busy();

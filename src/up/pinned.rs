@@ -28,7 +28,7 @@ pub fn pinned(
     };
     if let Some(wish) = &mut pinned.any_port {
         pin_exceptions(wish, facts);
-        wish.except_ports.extend(switch_pins(facts));
+        wish.switch_ports.extend(switch_pins(facts));
     }
     let ports = Ports::new(facts);
     let found = |link: &&LinkReport| link.name.is_some() && link.identity.is_some();

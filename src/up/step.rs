@@ -20,8 +20,11 @@ pub struct Situation {
     pub is_probing: bool,
     /// All ports of the machine are required.
     pub needs_every_port: bool,
-    /// A card that the drivers have not probed yet may show that other ports count.
+    /// What comes while drivers load, or a name that udev gives, may show that other ports count or
+    /// that a port has a minimum rate.
     pub is_undecided: bool,
+    /// udev may still name an interface.
+    pub is_naming: bool,
     /// An ARP probe for a static address runs.
     pub is_claiming: bool,
     /// A write has begun and may soon end: what was found may be older than its effect.
@@ -61,7 +64,9 @@ impl Situation {
         // The ports of the machine are known when all drivers have probed: with async_probe modprobe
         // returns earlier, and udev loads drivers too. At the deadline the ports count that are there.
         let needs_drivers = self.needs_every_port || self.is_undecided && !self.is_late;
-        let is_open = self.is_writing || needs_drivers && (self.is_loading || self.is_probing);
+        let is_naming = self.is_undecided && !self.is_late && self.is_naming;
+        let is_loading = self.is_loading || self.is_probing;
+        let is_open = self.is_writing || is_naming || needs_drivers && is_loading;
         if !self.is_satisfied || is_open {
             let is_lost =
                 self.is_hopeless && !self.is_writing && !self.is_loading && !self.is_probing;
@@ -163,6 +168,18 @@ mod tests {
         };
         assert_eq!(step(late), Step::End);
         assert_eq!(step(|s| s.is_undecided = true), Step::End);
+    }
+
+    #[test]
+    fn the_interface_of_a_minimum_rate_may_still_get_its_name() {
+        let naming = |s: &mut Situation| (s.is_undecided, s.is_naming) = (true, true);
+        assert_eq!(step(naming), Step::Wait);
+        let late = |s: &mut Situation| {
+            naming(s);
+            s.is_late = true;
+        };
+        assert_eq!(step(late), Step::End);
+        assert_eq!(step(|s| s.is_naming = true), Step::End);
     }
 
     #[test]

@@ -132,7 +132,8 @@ pub fn verify(expectation: &Expectation, facts: &Facts) -> Report {
     if let Some(wish) = &expectation.any_port {
         any_port(wish, require, &lookup, &mut links);
     }
-    let connected = is_met(require, &links, LinkReport::is_good);
+    let is_counted = unread::cables(require, facts).next().is_none();
+    let connected = is_counted && is_met(require, &links, LinkReport::is_good);
     let servers: Vec<ServerReport> = expectation
         .servers
         .iter()
@@ -467,7 +468,7 @@ fn any_port(wish: &LinkWish, require: Require, lookup: &Lookup<'_>, out: &mut Ve
 fn bare_functions(wish: &LinkWish, facts: &Facts, out: &mut Vec<LinkReport>) {
     let selector = |function: &Function| format!("pci={}", function.address);
     let is_meant = |function: &&Function| {
-        let may_be = function.infiniband || function.is_of_both();
+        let may_be = function.infiniband || function.is_of_both() || function.recovery;
         let is_of_layer = may_be || wish.link_layer != Some(LinkLayer::InfiniBand);
         let is_other = function.infiniband && wish.link_layer == Some(LinkLayer::Ethernet);
         is_of_layer && !is_other && !wish.except.contains(&selector(function))

@@ -9,6 +9,7 @@ use super::lease;
 use super::object::{Interface, Ipoib};
 use crate::facts::{AddressState, Facts, Netdev, PortRef, rules};
 use crate::inet::Address;
+use crate::rdma::types::PortState;
 use crate::verify::report::Finding;
 use crate::wish::ipoib::{self, Autoconf, FULL_MEMBER, IpoibWish, RequestedMtu};
 
@@ -61,17 +62,23 @@ fn absent(wish: &IpoibWish, port: PortRef<'_>, facts: &Facts) -> Finding {
     let parent = rules::interface(&IpoibWish::default(), port, facts);
     let expected = format!("a child of P_Key {pkey:#06x}");
     match parent {
-        Some(parent) if rules::is_in_partition(parent, pkey) => Finding::failed(
-            Id::IpoibPresent,
-            &format!("{} itself is in this partition", parent.ifname),
-            &expected,
-        )
-        .hint(&format!(
-            "name {0} instead of {0}.{1:04x}, and remove ib.pkey=: the kernel makes no second interface of a P_Key",
-            parent.ifname,
-            pkey | FULL_MEMBER
-        ))
-        .lasting(),
+        // Before the subnet manager has configured the port, this is the P_Key of the card.
+        Some(parent)
+            if rules::is_in_partition(parent, pkey)
+                && port.port.state == Some(PortState::Active) =>
+        {
+            Finding::failed(
+                Id::IpoibPresent,
+                &format!("{} itself is in this partition", parent.ifname),
+                &expected,
+            )
+            .hint(&format!(
+                "name {0} instead of {0}.{1:04x}, and remove ib.pkey=: the kernel makes no second interface of a P_Key",
+                parent.ifname,
+                pkey | FULL_MEMBER
+            ))
+            .lasting()
+        }
         Some(parent) => Finding::failed(
             Id::IpoibPresent,
             &format!("only {}", parent.ifname),

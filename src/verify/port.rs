@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The checks of a link and of its port.
 
+use std::collections::BTreeSet;
+
 use kernel_cmdline::Selector;
 
 use super::checks::Id;
@@ -65,18 +67,23 @@ pub fn no_candidate(wish: &LinkWish, facts: &Facts) -> Finding {
 /// Hints at the HCA on the bus that has no RDMA device, instead of asking for one. Of several the
 /// wish may mean any.
 fn on_bus(finding: Finding, facts: &Facts) -> Finding {
-    match facts.bare_functions().as_slice() {
-        [] => finding,
-        [function] => finding.hint(&function.hint()),
-        _ => finding.hint("look for these HCAs in dmesg"),
+    let hints = facts.bare_functions().into_iter().map(Function::hint);
+    let hints: BTreeSet<String> = hints.collect();
+    match hints.first() {
+        None => finding,
+        Some(hint) if hints.len() == 1 => finding.hint(hint),
+        Some(_) => finding.hint("look for these HCAs in dmesg"),
     }
 }
 
 /// The same for a wish that names its HCA by the PCI address.
 fn at_address(finding: Finding, address: &str, facts: &Facts) -> Finding {
+    let mut devices = facts.devices.iter();
+    let is_there = devices.any(|device| device.bus_address.as_deref() == Some(address));
     match facts.function(address) {
         Some(function) if function.devices.is_empty() => finding.hint(&function.hint()),
         Some(_) => finding,
+        None if is_there => finding,
         None => finding.hint("no RDMA card is at this PCI address: look for its removal in dmesg, or for the card at another address"),
     }
 }

@@ -130,17 +130,25 @@ pub const FUNCTIONS: &[&str] = &[
 /// and for every port the census of HCAs.
 pub fn hidden(require: Require, facts: &Facts) -> impl Iterator<Item = &Unread> {
     const PORTS: &[&str] = &["/sys/class/infiniband", "/sys/class/infiniband/*/ports"];
-    // Without it two ports that share a cable count twice.
-    const CABLES: &[&str] = &["/sys/class/infiniband/*/sys_image_guid"];
     let lists: &[&[&str]] = match require {
         Require::Listed => &[],
-        Require::Count(1) => &[PORTS],
-        Require::Count(_) => &[PORTS, CABLES],
+        Require::Count(_) => &[PORTS],
         Require::All => &[PORTS, FUNCTIONS],
     };
     let lists: Vec<&str> = lists.concat();
     let is_list = move |unread: &&Unread| lists.iter().any(|list| covers(list, &unread.path));
-    facts.unread.iter().filter(is_list)
+    facts
+        .unread
+        .iter()
+        .filter(is_list)
+        .chain(cables(require, facts))
+}
+
+/// The unreadable files without which two ports that share a cable count twice.
+pub fn cables(require: Require, facts: &Facts) -> impl Iterator<Item = &Unread> {
+    let is_number = matches!(require, Require::Count(number) if number > 1);
+    let unread = facts.unread.iter().filter(move |_| is_number);
+    unread.filter(|unread| covers("/sys/class/infiniband/*/sys_image_guid", &unread.path))
 }
 
 #[cfg(test)]

@@ -124,6 +124,9 @@ pub struct LinkWish {
     /// devices other names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub except_ports: Vec<PortPin>,
+    /// Ports of NVSwitches: only root can read what they are.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub switch_ports: Vec<PortPin>,
     /// Why the link is not possible on this machine, decided before any change.
     pub refused: Option<String>,
 }

@@ -171,3 +171,27 @@ fn a_new_address_that_another_host_has_is_declined() {
         );
     });
 }
+
+#[test]
+fn the_address_of_a_root_stays_if_another_host_has_the_address() {
+    with_six("ibboot lease, IPv6 address of a root", &["dhcpd"], || {
+        let _server = dhcpd(&times(3600, 1800));
+        let mut node = Node::new();
+        node.boot();
+        let (lease, mut program) = hand_over(node, true);
+        program.reports("is kept, for 3600 s");
+        let address = lease.address.to_string();
+        ip(&format!("-n far addr add {address}/64 dev far nodad"));
+        ip("link set near down");
+        until("no address", || !addresses().contains(&address));
+        ip("link set near up");
+        program.reports(&format!(
+            "{address} is in use by another host: the address is kept"
+        ));
+        until("the address, which the kernel uses", || {
+            let seen = addresses();
+            let is_used = !seen.contains("dadfailed") && !seen.contains("tentative");
+            seen.contains(&address) && is_used
+        });
+    });
+}

@@ -1,4 +1,4 @@
 # The files for dracut are lost with the initramfs.
-cat > /lib/dracut/hooks/cleanup/00-case.sh <<'END'
+cat > "$hookdir/cleanup/00-case.sh" <<'END'
 cp /etc/resolv.conf /run/ibboot-test/out/
 END

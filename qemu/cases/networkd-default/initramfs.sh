@@ -1,5 +1,5 @@
 # Before the change to the real root: what systemd-networkd makes of the interfaces.
-cat > /lib/dracut/hooks/cleanup/00-case.sh <<'END'
+cat > "$hookdir/cleanup/00-case.sh" <<'END'
 for netdev in eth0 ib0; do
     cp "/run/systemd/netif/links/$(cat "/sys/class/net/$netdev/ifindex")" "/run/ibboot-test/out/initramfs-$netdev"
 done

@@ -1,4 +1,4 @@
-cat > /lib/dracut/hooks/cmdline/30-site.sh <<'HOOK'
+cat > "$hookdir/cmdline/30-site.sh" <<'HOOK'
 # Longer than a program needs that does not wait.
 sleep 5
 mkdir -p /etc/cmdline.d /etc/modprobe.d

@@ -1,5 +1,5 @@
 # Before the switch: what NetworkManager there makes of the interfaces, and how often the carrier changed.
-cat > /lib/dracut/hooks/cleanup/00-case.sh <<'END'
+cat > "$hookdir/cleanup/00-case.sh" <<'END'
 nmcli device > /run/ibboot-test/out/initramfs-devices.txt 2>&1
 cat /run/NetworkManager/system-connections/* > /run/ibboot-test/out/initramfs-profiles.txt
 cat /sys/class/net/ib0/carrier_changes > /run/ibboot-test/out/carrier_changes

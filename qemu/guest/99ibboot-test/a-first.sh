@@ -6,4 +6,8 @@
 
 mkdir -p /run/ibboot-test/out
 [ ! -e /ibboot-fabric/start.sh ] || sh /ibboot-fabric/start.sh
-[ ! -e /ibboot-test/initramfs.sh ] || hookdir=/lib/dracut/hooks sh /ibboot-test/initramfs.sh
+# The second folder is that of dracut 110 and later.
+for folder in /lib/dracut/hooks /var/lib/dracut/hooks; do
+    [ ! -d "$folder" ] || hookdir=$folder
+done
+[ ! -e /ibboot-test/initramfs.sh ] || hookdir=$hookdir sh /ibboot-test/initramfs.sh

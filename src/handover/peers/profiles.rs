@@ -194,14 +194,15 @@ pub(super) fn networkd_bond(
     [file("netdev", netdev), file("network", network)]
 }
 
-/// The sections [Network], [Route], [DHCPv4] and [DHCPv6]. With `KeepConfiguration=` networkd keeps
+/// The sections [Network], [Route], [DHCPv4] and [DHCPv6]. With `KeepConfiguration=yes` networkd keeps
 /// an address after its lease has ended (systemd.network(5)): right under a root file system only.
+/// With `static` it keeps the address of the initramfs when it starts.
 fn networkd_addresses(wish: &IpoibWish, clients: &Clients<'_>) -> String {
     let mut text = "\n[Network]\n".to_owned();
     let is_leased = wish.dhcp.is_some() || wish.dhcp6.is_some();
-    if !is_leased || wish.must_keep() || !wish.addresses.is_empty() {
-        text.push_str("KeepConfiguration=yes\n");
-    }
+    let is_kept = !is_leased || wish.must_keep() || !wish.addresses.is_empty();
+    let kept = if is_kept { "yes" } else { "static" };
+    text.push_str(&format!("KeepConfiguration={kept}\n"));
     match (&wish.dhcp, &wish.dhcp6) {
         (Some(_), Some(_)) => text.push_str("DHCP=yes\n"),
         (Some(_), None) => text.push_str("DHCP=ipv4\n"),

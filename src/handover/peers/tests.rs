@@ -216,7 +216,7 @@ fn a_leased_address_is_requested_again() {
     );
     let networkd = format!("{cmdline} rd.ib.handover=networkd");
     let files = handed(&networkd, &MACHINE, |_| ());
-    let network = "\n[Network]\nDHCP=ipv4\n\n[IPoIB]\n";
+    let network = "\n[Network]\nKeepConfiguration=static\nDHCP=ipv4\n\n[IPoIB]\n";
     assert!(files[1].contains(network), "{files:?}");
 }
 

@@ -72,16 +72,21 @@ pub fn implied<'b>(arguments: &Arguments<'b>) -> Option<Ip<'b>> {
 /// Whether an `ip=` or a `bond=` may name the boot device in another spelling: by name, by address, by
 /// RDMA port or by PCI address. Which port such a spelling means is known only on the machine.
 fn is_perhaps_named(arguments: &Arguments<'_>) -> bool {
-    let Some(device) = boot_device(arguments) else {
+    let device = boot_device(arguments).map(|device| device.value);
+    let Some(device) = device.filter(|device| is_single(arguments, device)) else {
         return false;
     };
-    let kind = spelling(&key(arguments, &device.value));
+    let kind = spelling(&key(arguments, &device));
+    let is_name = |interface: &Interface<'_>| matches!(interface, Interface::Name(_));
     let ips = arguments.net.ip.iter().filter_map(|ip| ip.value.interface);
     let slaves = bonds_of(arguments).flat_map(|bond| bond.value.slaves.iter().copied());
     let mut others = ips
         .chain(slaves)
         .filter(|other| is_single(arguments, other));
-    others.any(|other| spelling(&key(arguments, &other)) != kind)
+    // Two names are two interfaces.
+    others.any(|other| {
+        !(is_name(&device) && is_name(&other)) && spelling(&key(arguments, &other)) != kind
+    })
 }
 
 /// How a key spells its port.
@@ -266,6 +271,16 @@ mod tests {
             (
                 format!("{fixed}:0xb8599f0300fc1a2c:none bootdev=ib0"),
                 vec!["guid=0xb8599f0300fc1a2c: 10.0.0.5/24", "ib0*: "],
+            ),
+            // Two names are two interfaces, and a bond has no address of its own.
+            (
+                "root=nfs:10.0.0.1:/x ifname=ib0:b8:59:9f:fc:1a:2c bootdev=ib0 ip=ib1:dhcp"
+                    .to_owned(),
+                vec!["ib0*: dhcp", "ib1: dhcp"],
+            ),
+            (
+                "root=nfs:10.0.0.1:/x bond=bond0:0xb8599f0300fc1a2c,ib1".to_owned(),
+                vec!["guid=0xb8599f0300fc1a2c: ", "ib1: ", "bond0*: dhcp"],
             ),
             // The hardware type in front of an address is not part of it.
             (

@@ -65,7 +65,7 @@ fn a_lease_on_a_link_that_came_back_is_verified_and_holds_where_no_server_answer
     assert_eq!(talk.wake().sent(), "");
     assert_eq!(talk.client.state(), State::Bound);
     assert!(talk.now < due.unwrap());
-    talk.now = due.unwrap() + S;
+    talk.now = talk.client.due().unwrap();
     let actions = talk.client.wake(talk.now);
     assert_eq!(talk.note(actions).sent(), "REQUEST to 10.0.0.1");
     assert_eq!(talk.hear(Kind::Ack, GOOD, MINE, 600).sent(), "bound");
