@@ -10,7 +10,7 @@ if [ -e /run/ibboot/asked ] && [ ! -e /run/ibboot/result ]; then
     ibboot_reason="ibboot up: no verdict: ${IBBOOT_ENDED:-$EXIT_CODE $EXIT_STATUS; see dmesg}"
     printf 'failed %s\n%s\n' "$ibboot_onfail" "$ibboot_reason" > /run/ibboot/result.ended
     mv /run/ibboot/result.ended /run/ibboot/result
-    # ibboot.service has the kernel's log as its standard input only (ProtectKernelLogs=).
+    # With ProtectKernelLogs= in a drop-in, ibboot.service has the kernel's log as its standard input only.
     { [ -e /dev/kmsg ] && echo "<3>ibboot: $ibboot_reason" > /dev/kmsg; } 2> /dev/null \
         || echo "<3>ibboot: $ibboot_reason" > /proc/self/fd/0
     unset ibboot_onfail ibboot_reason

@@ -100,6 +100,9 @@ install() {
         for unit in ibboot.service ibboot-loader.socket ibboot-loader@.service; do
             inst_simple "$moddir/$unit" "$systemdsystemunitdir/$unit"
         done
+        # systemd 259 loads this library when a unit has a SystemCallFilter=, and dracut 110 does not see
+        # that: without the library the unit runs without a filter.
+        inst_libdir_file "libseccomp.so*"
         mkdir -p "$initdir$systemdsystemunitdir/sysinit.target.wants"
         ln -sf ../ibboot.service "$initdir$systemdsystemunitdir/sysinit.target.wants/ibboot.service"
         if runs_hooks_of_folders; then

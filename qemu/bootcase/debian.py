@@ -67,7 +67,7 @@ RELEASES = {
         Release("6.12", "trixie"),
         Release("5.10", "bullseye"),
         Release("6.8", "noble", distribution=UBUNTU),
-        Release("7.0", "resolute", distribution=UBUNTU, network="network-manager", adds=("util-linux-extra",)),
+        Release("7.0", "resolute", distribution=UBUNTU, network="network-manager", adds=("util-linux-extra", "libseccomp2")),
         # The kernel of Debian's testing has no fixed series. Where util-linux has no switch_root, util-linux-extra has it:
         # an initramfs without systemd cannot end without that program.
         Release("testing", "forky", network="network-manager", lacks=("isc-dhcp-client",), adds=("util-linux-extra",)),

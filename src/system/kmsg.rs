@@ -195,14 +195,13 @@ fn open_log() -> io::Result<File> {
 /// open file.
 fn open_for_record() -> io::Result<File> {
     let open = |path| OpenOptions::new().write(true).open(path);
-    // ProtectKernelLogs= hides the device file from the unit. The link in /proc opens the same
+    // ProtectKernelLogs= in a drop-in hides the device file from the unit. The link in /proc opens the same
     // device file again (proc_pid_fd(5)).
     open(KMSG).or_else(|_| handed_over().and_then(|_| open("/proc/self/fd/0")))
 }
 
-/// The log that the unit in the initramfs opens as standard input, because the unit has neither the
-/// device file (ProtectKernelLogs=) nor CAP_SYSLOG, without which a kernel may refuse to open the
-/// log for reading (kernel.dmesg_restrict).
+/// The log that the unit in the initramfs opens as standard input, because the unit lacks CAP_SYSLOG,
+/// without which a kernel may refuse to open the log for reading (kernel.dmesg_restrict).
 fn handed_over() -> io::Result<File> {
     /// Major and minor number (Documentation/admin-guide/devices.txt).
     const NUMBER: (u64, u64) = (1, 11);
