@@ -1,99 +1,154 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The start of `up`. In an initramfs `up` starts beside dracut's cmdline hooks, which may still
-//! write arguments to /etc/cmdline.d: until these hooks have ended, nothing but the drivers is
-//! loaded, because a loaded driver changes nothing that an argument could forbid later. A hook of a
-//! site may also write options of drivers: then the drivers wait for that hook.
+//! add arguments in /etc/cmdline.d. dracut's own hooks contradict no argument of the kernel's command
+//! line: the walk begins at once, and waits for these hooks only with its verdict. A hook of a site
+//! may write anything, also options of drivers: then everything waits for that hook. If a person is
+//! about to change the command line, only the drivers are loaded before: a loaded driver changes
+//! nothing that an argument could forbid later.
 
 use std::time::Duration;
 
+use kernel_cmdline::{Source, Token};
 use tokio::time::Instant;
 
 use super::hooks;
 use super::modules::Modules;
 use super::naming::UDEV_DATA;
-use super::{Begun, End, run};
-use crate::error::{Kind, Result};
+use super::{Begun, End, Start, Walk, log_plan};
+use crate::error::Result;
 use crate::facts::Readers;
 use crate::facts::reader::IN_BOOT;
 use crate::handover::{self, COMPLETE};
 use crate::loader::Loader;
-use crate::plan::{self, Inventory};
+use crate::plan::{self, Inventory, Plan};
 use crate::request::{Request, changed};
 use crate::system::arrival;
 use crate::system::clock::boottime_ns;
 use crate::system::directory::Directory;
+use crate::system::modules::Index;
 use crate::system::root::Root;
 
+const CMDLINE: &str = "/proc/cmdline";
 /// With systemd, dracut-cmdline.sh of dracut 051 to 112 writes this file behind the last cmdline hook.
 /// That hook does not create [`COMPLETE`] if `up` had not started yet.
 const STATE: &str = "/dracut-state.sh";
 /// What dracut's pre-udev hooks and the start of udevd may take.
 const UDEVD: Duration = Duration::from_secs(10);
 
-/// Carries out `request`. With `is_early` the drivers of `request` are loaded while dracut's hooks
-/// complete the command line (`/run/ibboot/complete`); then `request` is read again.
+/// What began before the command line was complete.
+enum Early<'a> {
+    Walk(Box<Walk<'a>>),
+    Drivers(Box<Begun<'a>>),
+}
+
+/// Carries out `request`. With `is_early` the walk begins while dracut's hooks complete the command
+/// line (`/run/ibboot/complete`); then the arguments are read again, and another walk begins if they
+/// request something else.
 pub async fn bring_up(root: &Root, request: &mut Request, is_early: bool) -> Result<End> {
     let started_ns = boottime_ns();
-    let readers = Readers::of(root, IN_BOOT);
     let loader = Loader::default();
-    let mut modules = Modules::new(&loader);
-    let (mut index, mut complete_ns) = (None, None);
-    if is_early && !has_ended(root) {
+    // Before what borrows them.
+    let (mut first, mut complete_ns) = (None, None);
+    let (inventory, plan);
+    let mut begun = Begun {
+        readers: Readers::of(root, IN_BOOT),
+        modules: Modules::new(&loader),
+        is_stopped: false,
+    };
+    let early = if is_early && !has_ended(root) {
         // Creates the directory in which the file appears.
         Directory::open()?;
         if request.requested_by.is_some() && may_load(root) {
             // An error is reported when the index is read again.
-            index = tokio::select! {
+            let index = tokio::select! {
                 read = loader.index(root, request.timeout) => read.ok(),
                 () = end_of_hooks(root) => None,
             };
+            first = index.map(|index| planned(root, request, &begun, index));
         }
-        if let Some(index) = &index {
-            let inventory = Inventory::with(root, readers.as_ref(), index.clone());
-            modules.load(index, &plan::plan(request, &inventory));
-        }
-        modules.until(end_of_hooks(root)).await;
+        let early = match &first {
+            Some((inventory, plan)) if !may_be_edited(root) => {
+                let mut walk = Walk::new(root, plan, &inventory.modules, begun)?;
+                walk.until_complete(end_of_hooks(root)).await?;
+                Early::Walk(Box::new(walk))
+            }
+            first => {
+                if let Some((inventory, plan)) = first {
+                    begun.modules.load(&inventory.modules, plan);
+                }
+                begun.modules.until(end_of_hooks(root)).await;
+                Early::Drivers(Box::new(begun))
+            }
+        };
         complete_ns = Some(boottime_ns());
-    }
+        early
+    } else {
+        Early::Drivers(Box::new(begun))
+    };
+    let mut is_same = false;
     if is_early {
         let mut complete = Request::read(root);
-        if complete.requested_by.is_some() && index.is_none() {
+        if complete.requested_by.is_some() && first.is_none() {
             options_complete(root).await;
             // A hook of pre-udev may have added arguments, too.
             complete = Request::read(root);
         }
         if complete.requested_by.is_none() {
             *request = complete;
-            return Ok(End {
-                code: Kind::NothingAsked.exit_code(),
-                report: None,
-            });
+            return Ok(End::nothing_requested());
         }
         for line in changed(&request.written, &complete.written) {
             log::info!("{line}");
         }
+        is_same = complete == *request;
         *request = complete;
         // A hook of pre-udev may have changed the command line after the last cmdline hook.
         if let Err(error) = handover::write_asked(request) {
             log::warn!("{error}");
         }
     }
-    let began = Instant::now();
-    let index = match index {
-        Some(index) => index,
+    let start = Start {
+        started_ns,
+        complete_ns,
+        began: Instant::now(),
+    };
+    let begun = match early {
+        Early::Walk(mut walk) if is_same => return walk.until_settled(start).await,
+        Early::Walk(walk) => walk.into_begun(),
+        Early::Drivers(begun) => *begun,
+    };
+    let index = match &first {
+        Some((inventory, _)) => inventory.modules.clone(),
         None => loader.index(root, request.timeout).await?,
     };
     // The machine is another one with its drivers.
-    let inventory = Inventory::with(root, readers.as_ref(), index);
+    (inventory, plan) = planned(root, request, &begun, index);
+    if plan.requested_by.is_none() {
+        log_plan(&plan);
+        return Ok(End::nothing_requested());
+    }
+    let mut walk = Walk::new(root, &plan, &inventory.modules, begun)?;
+    walk.until_settled(start).await
+}
+
+fn planned(root: &Root, request: &Request, begun: &Begun<'_>, index: Index) -> (Inventory, Plan) {
+    let inventory = Inventory::with(root, begun.readers.as_ref(), index);
     let plan = plan::plan(request, &inventory);
-    let begun = Begun {
-        started_ns,
-        complete_ns,
-        began,
-        readers,
-        modules,
+    (inventory, plan)
+}
+
+/// Whether a person is about to change the command line: dracut asks for arguments, or opens a shell
+/// before its cmdline hooks.
+fn may_be_edited(root: &Root) -> bool {
+    let read = root.read(CMDLINE);
+    let is_edit = |token: Token<'_>| match token.key {
+        b"rd.cmdline" => token.value == Some(b"ask"),
+        b"rd.break" | b"rdbreak" => token.value == Some(b"cmdline"),
+        _ => false,
     };
-    run(root, &plan, &inventory.modules, begun).await
+    read.map_or(true, |line| {
+        Source::new(CMDLINE, &line).tokens().any(is_edit)
+    })
 }
 
 /// Whether dracut's cmdline hooks have ended.
@@ -175,6 +230,21 @@ mod tests {
         }
         let later = "lib/dracut/hooks/pre-trigger/50-site.sh";
         assert!(may_load(&image(&[later]).1));
+    }
+
+    #[test]
+    fn only_drivers_are_loaded_before_a_person_edits_the_command_line() {
+        for (line, is_edited) in [
+            ("ip=ib0:dhcp rd.break=pre-mount rd.cmdline=", false),
+            ("ip=ib0:dhcp rd.cmdline=ask", true),
+            ("rd.break=cmdline ip=ib0:dhcp", true),
+            ("rdbreak=cmdline", true),
+        ] {
+            let (dir, root) = image(&["proc/cmdline"]);
+            fs::write(dir.path().join("proc/cmdline"), line).unwrap();
+            assert_eq!(may_be_edited(&root), is_edited, "{line}");
+        }
+        assert!(may_be_edited(&image(&[]).1), "unreadable");
     }
 
     #[tokio::test]

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The one effectful walk: load, make, wait, verify, hand over.
+//! The one effectful walk: load, make, wait, verify, hand over. In an initramfs the walk begins before
+//! the command line is complete (`early`), and waits for the complete one with its verdict.
 //!
 //! It is level triggered: every event (uverbs, uevent, NETLINK_RDMA, rtnetlink, a finished
 //! modprobe) is only a hint to look at the whole again. A device that comes late, is renamed,
@@ -47,6 +48,7 @@ mod waits;
 mod watch;
 mod writes;
 
+use std::pin::pin;
 use std::time::Duration;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -93,7 +95,9 @@ struct Walk<'a> {
     parts: Parts<'a>,
     journal: Journal,
     files: Files,
+    /// Start of the time until the deadline.
     began: Instant,
+    is_stopped: bool,
 }
 
 /// How `up` ended.
@@ -103,6 +107,15 @@ pub struct End {
     pub code: u8,
     /// The last look; none if nothing was requested.
     pub report: Option<Report>,
+}
+
+impl End {
+    fn nothing_requested() -> End {
+        End {
+            code: Kind::NothingAsked.exit_code(),
+            report: None,
+        }
+    }
 }
 
 /// Logs what is wrong, left to others or refused.
@@ -125,45 +138,28 @@ fn log_plan(plan: &Plan) {
     }
 }
 
-/// What began before the plan was complete.
+/// What a walk takes over: it does not depend on the plan.
 #[derive(Debug)]
 struct Begun<'a> {
+    readers: Option<Readers>,
+    modules: modules::Modules<'a>,
+    /// SIGTERM has arrived.
+    is_stopped: bool,
+}
+
+/// When the program, and the walk with the complete command line, began.
+#[derive(Debug, Clone, Copy)]
+struct Start {
     /// Start of the program, ns since kernel start.
     started_ns: u64,
     /// End of the wait for dracut's cmdline hooks, ns since kernel start; none without a wait.
     complete_ns: Option<u64>,
     /// Start of the time until the deadline.
     began: Instant,
-    readers: Option<Readers>,
-    modules: modules::Modules<'a>,
 }
 
-/// Carries `plan` out.
-async fn run<'a>(
-    root: &'a Root,
-    plan: &'a Plan,
-    index: &'a Index,
-    begun: Begun<'a>,
-) -> Result<End> {
-    log_plan(plan);
-    if plan.requested_by.is_none() {
-        return Ok(End {
-            code: Kind::NothingAsked.exit_code(),
-            report: None,
-        });
-    }
-    if let Some(readers) = &begun.readers {
-        readers.listen();
-    }
-    let (started_ns, complete_ns) = (begun.started_ns, begun.complete_ns);
-    let mut walk = Walk::new(root, plan, index, begun)?;
-    walk.journal.mark(Phase::Started, "", Some(started_ns));
-    if let Some(complete_ns) = complete_ns {
-        let journal = &mut walk.journal;
-        journal.mark_span(Phase::Hooks, "", started_ns, Some(complete_ns));
-    }
-    walk.until_settled().await
-}
+/// The latest time of a walk without a deadline: a breakpoint of dracut may last.
+const UNLIMITED: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// What wakes the walk beside its parts.
 struct Alarms {
@@ -191,6 +187,9 @@ impl<'a> Walk<'a> {
         mut begun: Begun<'a>,
     ) -> Result<Walk<'a>> {
         let files = Files::open()?;
+        if let Some(readers) = &begun.readers {
+            readers.listen();
+        }
         begun.modules.load(index, plan);
         // What an earlier run was granted is asked for first: no more than a wish.
         let known = crate::handover::leases(root).unwrap_or_else(|error| {
@@ -232,18 +231,55 @@ impl<'a> Walk<'a> {
             },
             journal: Journal::new(failures.collect()),
             files,
-            began: begun.began,
+            began: Instant::now(),
+            is_stopped: begun.is_stopped,
         })
     }
 
-    async fn until_settled(&mut self) -> Result<End> {
+    /// What the walk with another plan takes over.
+    fn into_begun(self) -> Begun<'a> {
+        Begun {
+            readers: self.sight.into_readers(),
+            modules: self.parts.modules,
+            is_stopped: self.is_stopped,
+        }
+    }
+
+    /// Does what is possible until the command line is complete. There is no verdict, and no deadline.
+    async fn until_complete(&mut self, complete: impl Future<Output = ()>) -> Result<()> {
+        let mut alarms = Alarms::new(Instant::now() + UNLIMITED)?;
+        let mut complete = pin!(complete);
+        while !self.is_stopped {
+            self.round().await;
+            // udevd starts after the hooks.
+            self.parts.naming.pause();
+            self.began = Instant::now();
+            tokio::select! {
+                () = &mut complete => break,
+                is_stopped = self.wait(&mut alarms) => self.is_stopped = is_stopped,
+            }
+        }
+        Ok(())
+    }
+
+    /// Goes on with the complete command line, to the verdict.
+    async fn until_settled(&mut self, start: Start) -> Result<End> {
+        log_plan(self.plan);
+        self.began = start.began;
+        let journal = &mut self.journal;
+        journal.mark(Phase::Started, "", Some(start.started_ns));
+        if start.complete_ns.is_some() {
+            journal.mark_span(Phase::Hooks, "", start.started_ns, start.complete_ns);
+        }
         let mut alarms = Alarms::new(self.began + self.plan.timeout)?;
         let mut situation = Situation {
+            is_stopped: self.is_stopped,
             needs_every_port: self.expectation.require == Require::All,
             lingers: in_initramfs(self.machine.root),
             ..Situation::default()
         };
         loop {
+            self.take_loaded();
             let (facts, report) = self.round().await;
             situation.is_late = Instant::now() >= alarms.deadline;
             if situation.is_stopped || situation.is_late {
@@ -390,6 +426,14 @@ impl<'a> Walk<'a> {
         }
     }
 
+    /// Takes the modprobes that have ended.
+    fn take_loaded(&mut self) {
+        for loaded in self.parts.modules.ended() {
+            self.sight.touch(Touched::Lists);
+            self.loaded(loaded);
+        }
+    }
+
     fn loaded(&mut self, loaded: modules::Loaded) {
         let name = &loaded.name;
         match loaded.result {
@@ -407,10 +451,6 @@ impl<'a> Walk<'a> {
 
     /// One look, and what follows from it.
     async fn round(&mut self) -> (Facts, Report) {
-        for loaded in self.parts.modules.ended() {
-            self.sight.touch(Touched::Lists);
-            self.loaded(loaded);
-        }
         let written = self.parts.writes.ended();
         self.written(written);
         let mut facts = self.look();

@@ -58,6 +58,12 @@ impl Naming {
         self.since.retain(|index, _| unnamed.contains(index));
     }
 
+    /// Nothing is to be waited for yet: no time of an interface has begun.
+    pub(super) fn pause(&mut self) {
+        (self.idle_since, self.due) = (None, None);
+        self.since.clear();
+    }
+
     /// Something is to be done to this interface. True: its time is over, and it is ours now. The
     /// time of an interface begins when udev works.
     pub(super) fn wait(&mut self, name: &str, index: u32, is_working: bool) -> bool {
@@ -138,6 +144,9 @@ mod tests {
         assert!(naming.since.is_empty());
         assert!(!naming.wait("ib0", 3, true));
         assert!(naming.since.contains_key(&3));
+        naming.pause();
+        assert!(!naming.is_waiting());
+        assert!(naming.since.is_empty() && naming.idle_since.is_none());
     }
 
     #[test]

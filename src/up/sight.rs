@@ -54,6 +54,11 @@ impl Sight {
         self.readers.as_ref()
     }
 
+    /// The readers, for the looks of another walk.
+    pub fn into_readers(self) -> Option<Readers> {
+        self.readers
+    }
+
     /// Whether an RDMA device does not answer its reader.
     pub fn is_any_silent(&self) -> bool {
         self.readers.as_ref().is_some_and(Readers::is_any_silent)
