@@ -17,6 +17,7 @@ pub mod net;
 pub mod notify;
 pub mod pci;
 pub mod plymouth;
+pub mod priority;
 pub mod readiness;
 pub mod root;
 pub mod stderr;

@@ -12,6 +12,7 @@ use kernel_cmdline::is_rdma_module;
 use serde::{Deserialize, Serialize};
 
 use super::kmsg::KernelWords;
+use super::priority::make_usual;
 use super::root::Root;
 use crate::error::{Error, Result, printable};
 use crate::system::drivers;
@@ -38,6 +39,10 @@ const RETRY: [Duration; 4] = [
     Duration::from_secs(5),
 ];
 
+/// Modules that only programs use. The drivers of links have the high priority of the loader
+/// (`ibboot-loader@.service`); these have the usual one, so that a link need not wait for them on a
+/// machine with few processors.
+const FOR_PROGRAMS: [&str; 3] = ["ib_umad", "ib_uverbs", "rdma_ucm"];
 /// Lines of modprobe, and of the kernel, in one error: the first ones of modprobe, the last ones of
 /// the kernel.
 const LINES: usize = 8;
@@ -326,17 +331,27 @@ pub async fn load(root: &Root, index: &Index, name: &str, parameters: &[String])
     let mut words = KernelWords::from_now();
     let mut pauses = RETRY.iter();
     loop {
-        let child = tokio::process::Command::new(modprobe)
-            .arg("--")
-            .arg(&name)
-            .args(parameters)
-            .env_clear()
-            // `install` lines in modprobe.d are shell text and find their programs through PATH.
-            .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .output()
+        let run = async {
+            let child = tokio::process::Command::new(modprobe)
+                .arg("--")
+                .arg(&name)
+                .args(parameters)
+                .env_clear()
+                // `install` lines in modprobe.d are shell text and find their programs through PATH.
+                .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
+                .stdin(Stdio::null())
+                .stdout(Stdio::null())
+                .stderr(Stdio::piped())
+                .spawn()?;
+            if FOR_PROGRAMS.contains(&name.as_str())
+                && let Some(process) = child.id()
+                && let Err(error) = make_usual(process)
+            {
+                log::debug!("{name}: the priority of modprobe cannot be lowered: {error}");
+            }
+            child.wait_with_output().await
+        };
+        let child = run
             .await
             .map_err(|e| Error::io(modprobe, "cannot be run", &e))?;
         if is_live(root, &name) {
