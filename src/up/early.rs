@@ -2,9 +2,9 @@
 //! The start of `up`. In an initramfs `up` starts beside dracut's cmdline hooks, which may still
 //! add arguments in /etc/cmdline.d. dracut's own hooks contradict no argument of the kernel's command
 //! line: the walk begins at once, and waits for these hooks only with its verdict. A hook of a site
-//! may write anything, also options of drivers: then everything waits for that hook. If a person is
-//! about to change the command line, only the drivers are loaded before: a loaded driver changes
-//! nothing that an argument could forbid later.
+//! may write anything, also options of drivers: then everything waits for that hook. Without systemd,
+//! and if a person is about to change the command line, only the drivers are loaded before: a loaded
+//! driver changes nothing that an argument could forbid later.
 
 use std::time::Duration;
 
@@ -12,8 +12,8 @@ use kernel_cmdline::{Source, Token};
 use tokio::time::Instant;
 
 use super::hooks;
-use super::modules::Modules;
-use super::naming::UDEV_DATA;
+use super::leasing::Leasing;
+use super::naming::{UDEV_CONTROL, UDEV_DATA};
 use super::{Begun, End, Start, Walk, log_plan};
 use crate::error::Result;
 use crate::facts::Readers;
@@ -27,6 +27,7 @@ use crate::system::clock::boottime_ns;
 use crate::system::directory::Directory;
 use crate::system::modules::Index;
 use crate::system::root::Root;
+use crate::wish::expectation::LinkWish;
 
 const CMDLINE: &str = "/proc/cmdline";
 /// With systemd, dracut-cmdline.sh of dracut 051 to 112 writes this file behind the last cmdline hook.
@@ -50,11 +51,7 @@ pub async fn bring_up(root: &Root, request: &mut Request, is_early: bool) -> Res
     // Before what borrows them.
     let (mut first, mut complete_ns) = (None, None);
     let (inventory, plan);
-    let mut begun = Begun {
-        readers: Readers::of(root, IN_BOOT),
-        modules: Modules::new(&loader),
-        is_stopped: false,
-    };
+    let mut begun = Begun::new(root, Readers::of(root, IN_BOOT), &loader);
     let early = if is_early && !has_ended(root) {
         // Creates the directory in which the file appears.
         Directory::open()?;
@@ -67,16 +64,16 @@ pub async fn bring_up(root: &Root, request: &mut Request, is_early: bool) -> Res
             first = index.map(|index| planned(root, request, &begun, index));
         }
         let early = match &first {
-            Some((inventory, plan)) if !may_be_edited(root) => {
+            Some((inventory, plan)) if is_named_by_udev(root) && !may_be_edited(root) => {
                 let mut walk = Walk::new(root, plan, &inventory.modules, begun)?;
                 walk.until_complete(end_of_hooks(root)).await?;
                 Early::Walk(Box::new(walk))
             }
             first => {
                 if let Some((inventory, plan)) = first {
-                    begun.modules.load(&inventory.modules, plan);
+                    begun.parts.modules.load(&inventory.modules, plan);
                 }
-                begun.modules.until(end_of_hooks(root)).await;
+                begun.parts.modules.until(end_of_hooks(root)).await;
                 Early::Drivers(Box::new(begun))
             }
         };
@@ -100,7 +97,7 @@ pub async fn bring_up(root: &Root, request: &mut Request, is_early: bool) -> Res
         for line in changed(&request.written, &complete.written) {
             log::info!("{line}");
         }
-        is_same = complete == *request;
+        is_same = complete.requests_the_same(request);
         *request = complete;
         // A hook of pre-udev may have changed the command line after the last cmdline hook.
         if let Err(error) = handover::write_asked(request) {
@@ -112,7 +109,7 @@ pub async fn bring_up(root: &Root, request: &mut Request, is_early: bool) -> Res
         complete_ns,
         began: Instant::now(),
     };
-    let begun = match early {
+    let mut begun = match early {
         Early::Walk(mut walk) if is_same => return walk.until_settled(start).await,
         Early::Walk(walk) => walk.into_begun(),
         Early::Drivers(begun) => *begun,
@@ -127,6 +124,12 @@ pub async fn bring_up(root: &Root, request: &mut Request, is_early: bool) -> Res
         log_plan(&plan);
         return Ok(End::nothing_requested());
     }
+    if let Some((_, first)) = &first
+        && requests_of_links(first) != requests_of_links(&plan)
+    {
+        // Another request to the servers, and the same addresses if the servers grant them.
+        begun.parts.leasing = Leasing::new(begun.parts.leasing.leases(), true);
+    }
     let mut walk = Walk::new(root, &plan, &inventory.modules, begun)?;
     walk.until_settled(start).await
 }
@@ -135,6 +138,16 @@ fn planned(root: &Root, request: &Request, begun: &Begun<'_>, index: Index) -> (
     let inventory = Inventory::with(root, begun.readers.as_ref(), index);
     let plan = plan::plan(request, &inventory);
     (inventory, plan)
+}
+
+fn requests_of_links(plan: &Plan) -> (&[LinkWish], Option<&LinkWish>) {
+    (&plan.expectation.links, plan.expectation.any_port.as_ref())
+}
+
+/// Whether an interface is left to udev, if udev may rename the interface: without systemd udevd starts
+/// after the hooks, and nothing shows before that udevd will come.
+fn is_named_by_udev(root: &Root) -> bool {
+    root.exists(UDEV_CONTROL)
 }
 
 /// Whether a person is about to change the command line: dracut asks for arguments, or opens a shell
@@ -172,11 +185,13 @@ fn may_load(root: &Root) -> bool {
     match hook {
         None => true,
         Some(Ok(hook)) => {
-            log::info!("{hook}: drivers are loaded after this hook, which may write their options");
+            log::info!(
+                "{hook}: drivers are loaded and links set up after this hook, which may write arguments and options"
+            );
             false
         }
         Some(Err(error)) => {
-            log::warn!("{error}: drivers are loaded after dracut's hooks");
+            log::warn!("{error}: drivers are loaded and links set up after dracut's hooks");
             false
         }
     }

@@ -57,7 +57,7 @@ use tokio::time::Instant;
 use crate::error::{Error, Kind, Result};
 use crate::facts::{Facts, Function, Readers, Touched};
 use crate::handover::{Outcome, Phase};
-use crate::loader::{Request, Write};
+use crate::loader::{Loader, Request, Write};
 use crate::plan::Plan;
 use crate::rdma::types::PortState;
 use crate::request::in_initramfs;
@@ -97,7 +97,6 @@ struct Walk<'a> {
     files: Files,
     /// Start of the time until the deadline.
     began: Instant,
-    is_stopped: bool,
 }
 
 /// How `up` ended.
@@ -138,13 +137,37 @@ fn log_plan(plan: &Plan) {
     }
 }
 
-/// What a walk takes over: it does not depend on the plan.
+/// What does not depend on the plan: a walk with another plan takes it over.
 #[derive(Debug)]
 struct Begun<'a> {
     readers: Option<Readers>,
-    modules: modules::Modules<'a>,
-    /// SIGTERM has arrived.
-    is_stopped: bool,
+    parts: Parts<'a>,
+}
+
+impl<'a> Begun<'a> {
+    fn new(root: &Root, readers: Option<Readers>, loader: &'a Loader) -> Begun<'a> {
+        // What an earlier run was granted is asked for first: no more than a wish.
+        let known = crate::handover::leases(root).unwrap_or_else(|error| {
+            ::log::debug!("{error}");
+            crate::facts::Leases::default()
+        });
+        let is_boot = in_initramfs(root);
+        Begun {
+            readers,
+            parts: Parts {
+                probing: probing::Probing::new(loader),
+                writes: writes::Writes::new(loader),
+                modules: modules::Modules::new(loader),
+                watch: watch::Watch::open(),
+                naming: naming::Naming::default(),
+                speakers: speaker::Speakers::default(),
+                leasing: leasing::Leasing::new(known, is_boot),
+                claims: taken::Claims::new(is_boot),
+                servers: servers::Servers::default(),
+                administrators: administrators::Administrators::default(),
+            },
+        }
+    }
 }
 
 /// When the program, and the walk with the complete command line, began.
@@ -165,17 +188,35 @@ const UNLIMITED: Duration = Duration::from_secs(365 * 24 * 3600);
 struct Alarms {
     deadline: Instant,
     alarm: Alarm,
-    terminate: Signal,
+    /// SIGTERM; none while it ends the program.
+    terminate: Option<Signal>,
 }
 
 impl Alarms {
     fn new(deadline: Instant) -> Result<Alarms> {
         Ok(Alarms {
             deadline,
-            terminate: signal(SignalKind::terminate())
-                .map_err(|e| Error::io("SIGTERM", "handler cannot be installed", &e))?,
+            terminate: None,
             alarm: Alarm::new().map_err(|e| Error::io("timer", "cannot be created", &e))?,
         })
+    }
+
+    fn with_signal(self) -> Result<Alarms> {
+        let terminate = signal(SignalKind::terminate())
+            .map_err(|e| Error::io("SIGTERM", "handler cannot be installed", &e))?;
+        Ok(Alarms {
+            terminate: Some(terminate),
+            ..self
+        })
+    }
+
+    async fn terminated(terminate: &mut Option<Signal>) {
+        match terminate {
+            Some(signal) => {
+                signal.recv().await;
+            }
+            None => std::future::pending().await,
+        }
     }
 }
 
@@ -190,16 +231,10 @@ impl<'a> Walk<'a> {
         if let Some(readers) = &begun.readers {
             readers.listen();
         }
-        begun.modules.load(index, plan);
-        // What an earlier run was granted is asked for first: no more than a wish.
-        let known = crate::handover::leases(root).unwrap_or_else(|error| {
-            ::log::debug!("{error}");
-            crate::facts::Leases::default()
-        });
+        begun.parts.modules.load(index, plan);
         let refusals = plan.refusals.iter();
         let refusals = refusals.map(|refusal| format!("{}: {}", refusal.object, refusal.reason));
         let failures = refusals.chain(plan.complaints.iter().cloned());
-        let is_boot = in_initramfs(root);
         Ok(Walk {
             plan,
             // The root file system is mounted after the walk, over what the walk brought up.
@@ -210,56 +245,53 @@ impl<'a> Walk<'a> {
             machine: Machine {
                 root,
                 index,
-                loader: begun.modules.loader(),
+                loader: begun.parts.modules.loader(),
                 net: Net::open()?,
                 rdma: None,
             },
             sight: Sight::new(begun.readers),
             tried: act::Tried::default(),
             families: families::Families::default(),
-            parts: Parts {
-                probing: probing::Probing::new(begun.modules.loader()),
-                writes: writes::Writes::new(begun.modules.loader()),
-                modules: begun.modules,
-                watch: watch::Watch::open(),
-                naming: naming::Naming::default(),
-                speakers: speaker::Speakers::default(),
-                leasing: leasing::Leasing::new(known, is_boot),
-                claims: taken::Claims::new(is_boot),
-                servers: servers::Servers::default(),
-                administrators: administrators::Administrators::default(),
-            },
+            parts: begun.parts,
             journal: Journal::new(failures.collect()),
             files,
             began: Instant::now(),
-            is_stopped: begun.is_stopped,
         })
     }
 
-    /// What the walk with another plan takes over.
+    /// What the walk with another plan takes over. Whether udev may rename an interface depends on the
+    /// plan.
     fn into_begun(self) -> Begun<'a> {
         Begun {
             readers: self.sight.into_readers(),
-            modules: self.parts.modules,
-            is_stopped: self.is_stopped,
+            parts: Parts {
+                naming: naming::Naming::default(),
+                ..self.parts
+            },
         }
     }
 
-    /// Does what is possible until the command line is complete. There is no verdict, and no deadline.
+    /// Does what is possible until the command line is complete. There is no verdict and no deadline,
+    /// and SIGTERM ends the program.
     async fn until_complete(&mut self, complete: impl Future<Output = ()>) -> Result<()> {
         let mut alarms = Alarms::new(Instant::now() + UNLIMITED)?;
         let mut complete = pin!(complete);
-        while !self.is_stopped {
+        let mut ended = 0;
+        loop {
+            let now = self.parts.modules.count_ended();
+            if now != ended {
+                self.sight.touch(Touched::Lists);
+                ended = now;
+            }
             self.round().await;
-            // udevd starts after the hooks.
+            // The time that udev may take for a name begins after the hooks, as the deadline does.
             self.parts.naming.pause();
             self.began = Instant::now();
             tokio::select! {
-                () = &mut complete => break,
-                is_stopped = self.wait(&mut alarms) => self.is_stopped = is_stopped,
+                () = &mut complete => return Ok(()),
+                _ = self.wait(&mut alarms) => {}
             }
         }
-        Ok(())
     }
 
     /// Goes on with the complete command line, to the verdict.
@@ -271,9 +303,8 @@ impl<'a> Walk<'a> {
         if start.complete_ns.is_some() {
             journal.mark_span(Phase::Hooks, "", start.started_ns, start.complete_ns);
         }
-        let mut alarms = Alarms::new(self.began + self.plan.timeout)?;
+        let mut alarms = Alarms::new(self.began + self.plan.timeout)?.with_signal()?;
         let mut situation = Situation {
-            is_stopped: self.is_stopped,
             needs_every_port: self.expectation.require == Require::All,
             lingers: in_initramfs(self.machine.root),
             ..Situation::default()
@@ -370,7 +401,7 @@ impl<'a> Walk<'a> {
                 wake = self.parts.changed() => if wake == Wake::Wait { continue },
                 () = self.machine.net.changed() => {}
                 () = alarms.alarm.rings(next) => {}
-                _ = alarms.terminate.recv() => {
+                () = Alarms::terminated(&mut alarms.terminate) => {
                     ::log::info!("stopped by SIGTERM");
                     return true;
                 }

@@ -109,6 +109,11 @@ impl<'a> Modules<'a> {
         !self.running.is_empty()
     }
 
+    /// The number of modprobes that have ended since the last call of [`Modules::ended`].
+    pub fn count_ended(&self) -> usize {
+        self.ended.len()
+    }
+
     /// The modprobes that have ended since the last call.
     pub fn ended(&mut self) -> Vec<Loaded> {
         std::mem::take(&mut self.ended)

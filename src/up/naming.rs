@@ -15,7 +15,7 @@ use crate::system::clock::boottime_ns;
 use crate::system::root::Root;
 
 /// udev works on this machine, or will.
-const UDEV_CONTROL: &str = "/run/udev/control";
+pub(super) const UDEV_CONTROL: &str = "/run/udev/control";
 /// udevd creates this directory for its first device; the socket of udevd is there before udevd.
 pub(super) const UDEV_DATA: &str = "/run/udev/data";
 /// What udev may take for one interface. It needs milliseconds; a rule that hangs must not cost the boot.
