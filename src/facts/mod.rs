@@ -226,7 +226,7 @@ pub struct Port {
     pub netdev: Option<String>,
     /// Interface index of the attached network device.
     pub netdev_index: Option<u32>,
-    /// Seconds since the port has this state; none if nobody watched the port.
+    /// Seconds since the port has this state and this SM LID; none if nobody watched the port.
     #[serde(skip)]
     pub seconds_in_state: Option<u64>,
 }
