@@ -169,15 +169,6 @@ pub struct Request {
 }
 
 impl Request {
-    /// Whether both request the same of ibboot, whatever arguments they are written with.
-    pub fn requests_the_same(&self, other: &Request) -> bool {
-        let of = |request: &Request| Request {
-            written: Vec::new(),
-            ..request.clone()
-        };
-        of(self) == of(other)
-    }
-
     /// Reads the files that make up the command line, as dracut does inside an initramfs and as
     /// the kernel wrote it elsewhere.
     pub fn read(root: &Root) -> Request {
@@ -511,14 +502,5 @@ mod tests {
             fs::write(path, "").unwrap();
             assert!(in_initramfs(&root), "{file}");
         }
-    }
-    #[test]
-    fn requests_are_compared_without_the_arguments_that_change_nothing() {
-        let first = Request::from_text("ip=ib0:dhcp");
-        let again = Request::from_text("ip=ib0:dhcp rd.net.timeout.carrier=9");
-        assert_ne!(first, again);
-        assert!(first.requests_the_same(&again));
-        let other = Request::from_text("ip=ib0:dhcp rd.ib.mode=connected");
-        assert!(!first.requests_the_same(&other));
     }
 }

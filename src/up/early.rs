@@ -97,7 +97,7 @@ pub async fn bring_up(root: &Root, request: &mut Request, is_early: bool) -> Res
         for line in changed(&request.written, &complete.written) {
             log::info!("{line}");
         }
-        is_same = complete.requests_the_same(request);
+        is_same = complete == *request;
         *request = complete;
         // A hook of pre-udev may have changed the command line after the last cmdline hook.
         if let Err(error) = handover::write_asked(request) {

@@ -193,20 +193,11 @@ struct Alarms {
 }
 
 impl Alarms {
-    fn new(deadline: Instant) -> Result<Alarms> {
+    fn new(deadline: Instant, terminate: Option<Signal>) -> Result<Alarms> {
         Ok(Alarms {
             deadline,
-            terminate: None,
+            terminate,
             alarm: Alarm::new().map_err(|e| Error::io("timer", "cannot be created", &e))?,
-        })
-    }
-
-    fn with_signal(self) -> Result<Alarms> {
-        let terminate = signal(SignalKind::terminate())
-            .map_err(|e| Error::io("SIGTERM", "handler cannot be installed", &e))?;
-        Ok(Alarms {
-            terminate: Some(terminate),
-            ..self
         })
     }
 
@@ -259,22 +250,18 @@ impl<'a> Walk<'a> {
         })
     }
 
-    /// What the walk with another plan takes over. Whether udev may rename an interface depends on the
-    /// plan.
+    /// What the walk with another plan takes over.
     fn into_begun(self) -> Begun<'a> {
         Begun {
             readers: self.sight.into_readers(),
-            parts: Parts {
-                naming: naming::Naming::default(),
-                ..self.parts
-            },
+            parts: self.parts,
         }
     }
 
     /// Does what is possible until the command line is complete. There is no verdict and no deadline,
     /// and SIGTERM ends the program.
     async fn until_complete(&mut self, complete: impl Future<Output = ()>) -> Result<()> {
-        let mut alarms = Alarms::new(Instant::now() + UNLIMITED)?;
+        let mut alarms = Alarms::new(Instant::now() + UNLIMITED, None)?;
         let mut complete = pin!(complete);
         let mut ended = 0;
         loop {
@@ -288,10 +275,13 @@ impl<'a> Walk<'a> {
             self.parts.naming.pause();
             self.began = Instant::now();
             tokio::select! {
-                () = &mut complete => return Ok(()),
+                () = &mut complete => break,
                 _ = self.wait(&mut alarms) => {}
             }
         }
+        // Whether udev may rename an interface also depends on what the hooks have written.
+        self.parts.naming = naming::Naming::default();
+        Ok(())
     }
 
     /// Goes on with the complete command line, to the verdict.
@@ -303,7 +293,9 @@ impl<'a> Walk<'a> {
         if start.complete_ns.is_some() {
             journal.mark_span(Phase::Hooks, "", start.started_ns, start.complete_ns);
         }
-        let mut alarms = Alarms::new(self.began + self.plan.timeout)?.with_signal()?;
+        let terminate = signal(SignalKind::terminate())
+            .map_err(|e| Error::io("SIGTERM", "handler cannot be installed", &e))?;
+        let mut alarms = Alarms::new(self.began + self.plan.timeout, Some(terminate))?;
         let mut situation = Situation {
             needs_every_port: self.expectation.require == Require::All,
             lingers: in_initramfs(self.machine.root),
