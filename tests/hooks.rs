@@ -7,6 +7,7 @@
 use std::path::Path;
 use std::process::Command;
 
+use kernel_cmdline::Source;
 use nix::unistd::geteuid;
 
 /// The functions that dracut offers its hooks, and replacements of the kernel's files. The real
@@ -122,48 +123,55 @@ fn the_hooks_know_the_action_if_up_fails() {
     }
 }
 
-/// The arguments that may request ibboot: the unit and, without systemd, the first hook start it
-/// early for these.
+/// The documented examples that request ibboot, with `rd.neednet=1`.
 fn requesting() -> Vec<&'static str> {
-    let others = [
-        "ib.pkey",
-        "ip",
-        "bond",
-        "bridge",
-        "team",
-        "vlan",
-        "bootdev",
-        "BOOTIF",
-        "rd.driver.post",
-        "rd.driver.pre",
-    ];
-    let names = kernel_cmdline::PARAMETERS.iter().map(|known| known.name);
-    let own = names.filter(|name| name.starts_with("rd.ib") && *name != "rd.ib.kdump");
-    own.chain(others).collect()
+    let examples = kernel_cmdline::PARAMETERS.iter().map(|known| known.example);
+    let requests = |example: &&str| {
+        let line = format!("{example} rd.neednet=1");
+        let source = [Source::new("/proc/cmdline", line.as_bytes())];
+        kernel_cmdline::parse(&source).requested_by().is_some()
+    };
+    examples.filter(requests).collect()
 }
 
 #[test]
 fn up_starts_before_the_hooks_for_each_argument_that_may_request_it() {
-    let unit = include_str!("../dracut-module/50ibboot/ibboot.service");
-    let lines = unit.lines();
-    let found = lines.filter_map(|line| line.strip_prefix("ConditionKernelCommandLine=|"));
-    let mut found: Vec<&str> = found.collect();
-    let mut expected = requesting();
-    found.sort_unstable();
-    expected.sort_unstable();
-    assert_eq!(found, expected);
+    let typing_errors = [
+        "RD.IB.LINK=x",
+        "rd.ib_link=x",
+        "rd.ib.bogus",
+        "bootif=01-00-11-22-33-44-55",
+        "\"ip=ib0:dhcp\"",
+        "a\tip=ib0:dhcp",
+        "a\nrd.driver.post=mlx5_ib",
+    ];
+    let nothing = [
+        "root=/dev/vda",
+        "netroot=nfs rd.neednet=1 rd.retry=3",
+        "rip=1 skip=ip",
+        "ib0",
+        "",
+    ];
+    let starting = [&requesting()[..], &typing_errors].concat();
+    assert!(starting.len() > 20, "{starting:?}");
+    let lines = starting.iter().chain(&nothing);
+    let lines: String = lines.map(|line| format!(" 'quiet {line}'")).collect();
     let script = format!(
-        "echo 'echo \"$ibboot_cmdline\"' > \"$lib/start.sh\"
-        for name in {} root netroot rd.neednet rd.retry rip; do cmdline \"quiet $name=1\"; source_hook early; done
-        cmdline rd.ib; source_hook early; : > /proc/cmdline; source_hook early",
-        requesting().join(" ")
+        "echo 'echo early' > \"$lib/start.sh\"; run=/run/generator
+        for line in{lines}; do
+            cmdline \"$line\"; rm -rf $run; mkdir $run
+            source_hook early; sh \"$lib/generator.sh\" $run $run/early $run/late; find $run -type f | sort
+        done
+        cmdline rd.ib; sh \"$lib/generator.sh\" $run $run/early $run/late; cat $run/*/*
+        printf rd.ib > /proc/cmdline; source_hook early"
     );
-    let names = requesting().into_iter();
-    let expected: String = names.map(|name| format!("quiet {name}=1\n")).collect();
+    let each = "early\n/run/generator/dracut-cmdline.service.d/60-ibboot.conf\n/run/generator/sysinit.target.d/50-ibboot.conf\n";
+    let files = "[Unit]\nConditionPathExists=|/etc/initrd-release\n[Unit]\nWants=ibboot.service\n";
+    let expected = format!("{}{files}early\n", each.repeat(starting.len()));
     for shell in SHELLS {
         let test = format!("early, {shell:?}");
         if let Some(found) = play_in(shell, &test, &script) {
-            assert_eq!(found, format!("{expected}rd.ib\n"), "{test}");
+            assert_eq!(found, expected, "{test}");
         }
     }
 }

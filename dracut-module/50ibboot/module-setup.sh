@@ -80,15 +80,48 @@ runs_hooks_of_folders() {
     grep -qs /usr/lib/dracut/hooks "$dracutbasedir"/modules.d/[0-9][0-9]base/dracut-lib.sh
 }
 
+# dracut 060 and later have a cmdline hook for systemd themselves: the stage always runs.
+has_cmdline_hook() {
+    grep -qs 'inst_hook cmdline' "$dracutbasedir"/modules.d/[0-9][0-9]dracut-systemd/module-setup.sh
+}
+
+# With systemd.
+install_cmdline_hooks() {
+    if ! has_cmdline_hook; then
+        link_cmdline_hooks
+        return
+    fi
+    inst_hook cmdline 93 "$moddir/cmdline.sh"
+    if runs_hooks_of_folders; then
+        inst_simple "$moddir/zz-ibboot-complete.sh" /usr/lib/dracut/hooks/cmdline/99-zz-ibboot-complete.sh
+    else
+        inst_hook cmdline 99 "$moddir/zz-ibboot-complete.sh"
+    fi
+}
+
+# An earlier dracut skips the cmdline stage if it has no hook and no other reason to run. ibboot's hooks
+# are no reason: dracut-cmdline.service links them when it starts. ibboot-generator and these conditions
+# start it: dracut reads arguments in /etc/cmdline and /run/initramfs/cmdline.d too.
+link_cmdline_hooks() {
+    local dropins="$systemdsystemunitdir/dracut-cmdline.service.d" hooks=/lib/dracut/hooks/cmdline
+    inst_simple "$moddir/zz-ibboot-complete.sh" /usr/lib/ibboot/zz-ibboot-complete.sh
+    inst_dir "$dropins"
+    printf '%s\n' '[Unit]' 'ConditionPathExists=|/etc/cmdline' \
+        'ConditionPathExistsGlob=|/run/initramfs/cmdline.d/*.conf' '[Service]' \
+        "ExecStartPre=-/bin/ln -sf /usr/lib/ibboot/cmdline.sh $hooks/93-cmdline.sh" \
+        "ExecStartPre=-/bin/ln -sf /usr/lib/ibboot/zz-ibboot-complete.sh $hooks/99-zz-ibboot-complete.sh" \
+        > "$initdir$dropins/50-ibboot.conf"
+}
+
 install() {
     local unit
     inst_binary "${ibboot_binary:-/usr/sbin/ibboot}" /usr/sbin/ibboot
     inst_multiple modprobe mkdir ln mv rm sleep
     inst_multiple -o reboot
     install_site_settings
-    inst_hook cmdline 93 "$moddir/cmdline.sh"
-    # For the last hook: a later hook may have changed the command line.
+    # For the last hook too: a later hook may have changed the command line.
     inst_simple "$moddir/cmdline.sh" /usr/lib/ibboot/cmdline.sh
+    inst_simple "$moddir/may-request.sh" /usr/lib/ibboot/may-request.sh
     inst_hook netroot 05 "$moddir/hold.sh"
     inst_hook emergency 10 "$moddir/emergency.sh"
     inst_hook cleanup 05 "$moddir/cleanup.sh"
@@ -103,18 +136,14 @@ install() {
         # systemd 259 loads this library when a unit has a SystemCallFilter=, and dracut 110 does not see
         # that: without the library the unit runs without a filter.
         inst_libdir_file "libseccomp.so*"
-        mkdir -p "$initdir$systemdsystemunitdir/sysinit.target.wants"
-        ln -sf ../ibboot.service "$initdir$systemdsystemunitdir/sysinit.target.wants/ibboot.service"
-        if runs_hooks_of_folders; then
-            inst_simple "$moddir/zz-ibboot-complete.sh" /usr/lib/dracut/hooks/cmdline/99-zz-ibboot-complete.sh
-        else
-            inst_hook cmdline 99 "$moddir/zz-ibboot-complete.sh"
-        fi
+        inst_script "$moddir/generator.sh" "$systemdutildir/system-generators/ibboot-generator"
+        install_cmdline_hooks
         inst_simple "$moddir/unit.sh" /usr/lib/ibboot/unit.sh
         inst_simple "$moddir/initqueue.conf" "$systemdsystemunitdir/dracut-initqueue.service.d/50-ibboot.conf"
         inst_simple "$moddir/networkd-wait-online.conf" \
             "$systemdsystemunitdir/systemd-networkd-wait-online.service.d/50-ibboot.conf"
     else
+        inst_hook cmdline 93 "$moddir/cmdline.sh"
         # udevd, which names interfaces, starts before this stage.
         inst_hook pre-trigger 10 "$moddir/zz-ibboot-complete.sh"
         inst_hook cmdline 00 "$moddir/early.sh"

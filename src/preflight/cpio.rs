@@ -209,16 +209,6 @@ impl Files {
         self.resolved(path).as_ref().is_some_and(is_there)
     }
 
-    /// Whether this path is a symbolic link, wherever it leads.
-    pub fn is_link(&self, path: &str) -> bool {
-        let (directory, name) = path.rsplit_once('/').unwrap_or(("", path));
-        let directory = self.resolved(directory);
-        directory.is_some_and(|directory| {
-            self.links
-                .contains_key(&plain(&format!("{directory}/{name}")))
-        })
-    }
-
     /// The content of a kept file.
     pub fn content(&self, path: &str) -> Option<&[u8]> {
         self.contents.get(&self.resolved(path)?).map(Vec::as_slice)

@@ -24,23 +24,33 @@ const COMPRESSED: [&str; 3] = ["", ".xz", ".zst"];
 /// Longest name of a firmware file that is believed.
 const NAME: usize = 200;
 /// Hooks of every image, below dracut's directory of hooks (inst_hook of module-setup.sh).
-const HOOKS: [&str; 2] = ["cmdline/93-cmdline.sh", "netroot/05-hold.sh"];
+const HOOKS: [&str; 1] = ["netroot/05-hold.sh"];
 /// Hooks of an image without systemd.
-const HOOKS_WITHOUT_SYSTEMD: [&str; 2] = [
+const HOOKS_WITHOUT_SYSTEMD: [&str; 3] = [
     "cmdline/00-early.sh",
+    "cmdline/93-cmdline.sh",
     "pre-trigger/10-zz-ibboot-complete.sh",
 ];
 /// What the hooks source. The shell of an initramfs may end at a missing file.
-const SCRIPTS: [&str; 5] = ["cmdline", "ended", "finished", "job", "netroot"];
-/// The hook of an image with systemd.
-const HOOK_WITH_SYSTEMD: &str = "cmdline/99-zz-ibboot-complete.sh";
+const SCRIPTS: [&str; 6] = [
+    "cmdline",
+    "ended",
+    "finished",
+    "job",
+    "may-request",
+    "netroot",
+];
+/// Hooks of an image with systemd.
+const HOOKS_WITH_SYSTEMD: [&str; 2] = ["cmdline/93-cmdline.sh", "cmdline/99-zz-ibboot-complete.sh"];
+/// In the image of a dracut before 060, this drop-in links [`HOOKS_WITH_SYSTEMD`] to scripts.
+const LINKING: &str = "dracut-cmdline.service.d/50-ibboot.conf";
 /// Units in the image of a dracut with systemd.
-const UNITS: [&str; 4] = [
+const UNITS: [&str; 3] = [
     "ibboot.service",
     "ibboot-loader.socket",
     "ibboot-loader@.service",
-    "sysinit.target.wants/ibboot.service",
 ];
+const GENERATOR: &str = "/usr/lib/systemd/system-generators/ibboot-generator";
 const UNIT_DIRECTORY: &str = "usr/lib/systemd/system";
 
 /// What an image has and lacks.
@@ -160,23 +170,26 @@ pub fn missing_program(files: &Files) -> Vec<String> {
     let mut missing = Vec::new();
     let mut lack = |what: &str| missing.push(format!("{what} is not in the image: {ADD}"));
     let has_systemd = files.has(&format!("{UNIT_DIRECTORY}/dracut-initqueue.service"));
-    let (own, script): (&[&str], _) = match has_systemd {
-        true => (&[HOOK_WITH_SYSTEMD], "unit"),
-        false => (&HOOKS_WITHOUT_SYSTEMD, "start"),
+    let links = files.has(&format!("{UNIT_DIRECTORY}/{LINKING}"));
+    let (own, scripts): (&[&str], &[&str]) = match (has_systemd, links) {
+        (true, true) => (&[], &["unit", "zz-ibboot-complete"]),
+        (true, false) => (&HOOKS_WITH_SYSTEMD, &["unit"]),
+        (false, _) => (&HOOKS_WITHOUT_SYSTEMD, &["start"]),
     };
     for hook in HOOKS.iter().chain(own).filter(|hook| !has_hook(hook)) {
         lack(&format!("the hook {hook}"));
     }
     if has_systemd {
         for unit in UNITS {
-            if !files.has(&format!("{UNIT_DIRECTORY}/{unit}"))
-                && !files.is_link(&format!("{UNIT_DIRECTORY}/{unit}"))
-            {
+            if !files.has(&format!("{UNIT_DIRECTORY}/{unit}")) {
                 lack(&format!("the unit {unit}"));
             }
         }
+        if !files.has(GENERATOR) {
+            lack(GENERATOR);
+        }
     }
-    for script in SCRIPTS.into_iter().chain([script]) {
+    for script in SCRIPTS.iter().chain(scripts) {
         let path = format!("/usr/lib/ibboot/{script}.sh");
         if !files.has(&path) {
             lack(&path);

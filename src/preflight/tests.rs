@@ -19,7 +19,7 @@ const HFI1: &[u8] =
 /// The paths of the hooks and scripts that module-setup.sh installs.
 fn installed(has_systemd: bool) -> Vec<String> {
     let text = include_str!("../../dracut-module/50ibboot/module-setup.sh");
-    let (mut is_other, mut is_folder) = (false, false);
+    let (mut function, mut is_other) = (String::new(), false);
     let mut paths = Vec::new();
     for line in text.lines() {
         let name = |word: &&str| {
@@ -27,16 +27,18 @@ fn installed(has_systemd: bool) -> Vec<String> {
                 .strip_prefix("$moddir/")
                 .map(str::to_owned)
         };
+        let is_installed = match function.as_str() {
+            "install()" => !is_other,
+            "install_cmdline_hooks()" => has_systemd,
+            _ => false,
+        };
         let words: Vec<&str> = line.split_ascii_whitespace().collect();
         match words[..] {
+            [name, "{"] => function = name.to_owned(),
             ["if", "dracut_module_included", "dracut-systemd;", "then"] => is_other = !has_systemd,
-            // Both branches give the image the same hook, in another folder.
-            ["if", "runs_hooks_of_folders;", "then"] => is_folder = true,
-            ["else"] if is_folder => {}
-            ["fi"] if is_folder => is_folder = false,
             ["else"] => is_other = has_systemd,
             ["fi"] => is_other = false,
-            _ if is_other => {}
+            _ if !is_installed => {}
             ["inst_hook", stage, place, file] => {
                 let file = name(&file).unwrap();
                 paths.push(format!("usr/lib/dracut/hooks/{stage}/{place}-{file}"));
@@ -312,15 +314,24 @@ fn an_image_with_systemd_needs_the_units() {
         "ibboot.service",
         "ibboot-loader.socket",
         "ibboot-loader@.service",
-        "sysinit.target.wants/ibboot.service",
     ];
-    let expected = units.map(|unit| format!("the unit {unit} {add}"));
+    let generator = "usr/lib/systemd/system-generators/ibboot-generator";
+    let lacking = units.map(|unit| format!("the unit {unit} {add}"));
+    let expected = [&lacking[..], &[format!("/{generator} {add}")]].concat();
     assert_eq!(lacks(&files), expected);
     files.extend(units.map(unit));
+    files.push((generator.to_owned(), FILE, b"#!/bin/sh\n".to_vec()));
     assert_eq!(lacks(&files), [""; 0]);
     files.retain(|(file, _, _)| !file.ends_with("99-zz-ibboot-complete.sh"));
     let hook = format!("the hook cmdline/99-zz-ibboot-complete.sh {add}");
     assert_eq!(lacks(&files), [hook]);
+    // A dracut before 060.
+    files.retain(|(file, _, _)| !file.ends_with("93-cmdline.sh"));
+    files.push(unit("dracut-cmdline.service.d/50-ibboot.conf"));
+    let script = "usr/lib/ibboot/zz-ibboot-complete.sh".to_owned();
+    assert_eq!(lacks(&files), [format!("/{script} {add}")]);
+    files.push((script, FILE, b"#!/bin/sh\n".to_vec()));
+    assert_eq!(lacks(&files), [""; 0]);
 }
 
 #[test]
