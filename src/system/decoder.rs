@@ -147,6 +147,14 @@ fn start() -> io::Result<Worker> {
     }
 }
 
+/// Starts the decoder, if none runs, before the first message comes. [`decode`] reports an error.
+pub fn prepare() {
+    if !cfg!(test) {
+        let mut decoder = DECODER.lock().unwrap_or_else(PoisonError::into_inner);
+        decoder.prepare();
+    }
+}
+
 /// What the message says. None: the message is lost, because the decoder failed; the first failure
 /// at each format is logged as a warning.
 pub fn decode<F: Format>(context: &F::Context, bytes: &[u8]) -> Option<F::Value> {
@@ -166,6 +174,12 @@ impl Decoder {
             worker: None,
             troubles: BTreeMap::new(),
             is_introduced: false,
+        }
+    }
+
+    fn prepare(&mut self) {
+        if self.worker.is_none() {
+            self.worker = (self.start)().ok();
         }
     }
 
@@ -358,6 +372,18 @@ mod tests {
         assert_eq!(decoder.decode::<Size>(&10, b"abc"), Some(3));
         assert_eq!(decoder.decode::<Size>(&10, b"abcdefghij"), Some(10));
         assert!(decoder.is_introduced && decoder.troubles.is_empty());
+    }
+
+    #[test]
+    fn a_prepared_decoder_gets_the_first_message() {
+        let mut decoder = Decoder::new(honest, LIMIT);
+        decoder.prepare();
+        decoder.start = missing;
+        decoder.prepare();
+        assert_eq!(decoder.decode::<Size>(&10, b"abc"), Some(3));
+        let mut decoder = Decoder::new(missing, LIMIT);
+        decoder.prepare();
+        assert!(decoder.worker.is_none() && decoder.troubles.is_empty());
     }
 
     #[test]

@@ -7,6 +7,7 @@ use super::dhcp6;
 use super::information::Inquiries;
 use crate::facts;
 use crate::facts::granted::granted;
+use crate::system::decoder;
 use crate::wish::ipoib::IpoibWish;
 
 /// The clients of all kinds.
@@ -38,6 +39,11 @@ impl Leasing {
 
     /// Begins the clients of an interface, and lets them do what is due.
     pub async fn step(&mut self, site: Site<'_>, means: &mut Means<'_>) -> Granted {
+        let asks = site.wish.dhcp.is_some() || site.wish.dhcp6.is_some();
+        if asks && site.netdev.carrier != Some(true) {
+            // The answer to the first message comes within milliseconds of carrier.
+            decoder::prepare();
+        }
         let is_lost = self.v4.step(&site, means).await;
         self.v6.step(&site, means, &mut self.information).await;
         self.information.step(&site, means, &self.v6).await;
