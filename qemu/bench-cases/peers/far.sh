@@ -5,12 +5,15 @@
 # boot waits: its address is there as soon as somebody has loaded IPoIB.
 
 . /run/ibboot-fabric/lib.sh
-# Everything that happens to ib0 becomes a record of the kernel log, whoever does it.
+# Everything that happens to ib0 becomes a record of the kernel log, whoever does it; at once, whatever the
+# priority of the program that did it.
+busybox renice -n -20 -p $$
 ip -o monitor link address | while read -r line; do
     case $line in
         *ib0*) echo "ibboot-bench: event $line" > /dev/kmsg ;;
     esac
 done &
+busybox renice -n 20 -p $$
 at=$(sed -n 's/.*ibboot-bench.sm=\([0-9]*\).*/\1/p' /proc/cmdline)
 [ -z "$at" ] || wait_for 120 "[ \$(cut -d. -f1 /proc/uptime) -ge $at ]"
 if grep -q ibboot-bench.dhcp /proc/cmdline; then
