@@ -6,6 +6,7 @@ use std::os::fd::AsFd;
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 
+use dlmalloc::GlobalDlmalloc;
 use ibboot::check;
 use ibboot::cli::{
     self, Call, CheckArguments, CheckFormat, Command, Format, HardwareReportArguments, Parsed,
@@ -34,6 +35,9 @@ use ibboot::verify::report::{NoReport, Report};
 use ibboot::verify::{guide, monitoring};
 use log::LevelFilter;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+
+#[global_allocator]
+static ALLOCATOR: GlobalDlmalloc = GlobalDlmalloc;
 
 /// The pause between two checks of `check --watch`.
 const WATCH: Duration = Duration::from_secs(2);

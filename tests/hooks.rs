@@ -140,6 +140,7 @@ fn up_starts_before_the_hooks_for_each_argument_that_may_request_it() {
         "RD.IB.LINK=x",
         "rd.ib_link=x",
         "rd.ib.bogus",
+        "ib.pkey",
         "bootif=01-00-11-22-33-44-55",
         "\"ip=ib0:dhcp\"",
         "a\tip=ib0:dhcp",
@@ -158,11 +159,12 @@ fn up_starts_before_the_hooks_for_each_argument_that_may_request_it() {
     let lines: String = lines.map(|line| format!(" 'quiet {line}'")).collect();
     let script = format!(
         "echo 'echo early' > \"$lib/start.sh\"; run=/run/generator
+        generate() {{ (set -- $run $run/early $run/late; . \"$lib/generator.sh\"); }}
         for line in{lines}; do
             cmdline \"$line\"; rm -rf $run; mkdir $run
-            source_hook early; sh \"$lib/generator.sh\" $run $run/early $run/late; find $run -type f | sort
+            source_hook early; generate; find $run -type f | sort
         done
-        cmdline rd.ib; sh \"$lib/generator.sh\" $run $run/early $run/late; cat $run/*/*
+        cmdline rd.ib; generate; cat $run/*/*
         printf rd.ib > /proc/cmdline; source_hook early"
     );
     let each = "early\n/run/generator/dracut-cmdline.service.d/60-ibboot.conf\n/run/generator/sysinit.target.d/50-ibboot.conf\n";

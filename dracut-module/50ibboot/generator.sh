@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 #
 # systemd.generator(7) of the initramfs: if the kernel command line may request ibboot, ibboot.service
-# starts before dracut's hooks, and dracut's cmdline stage runs whatever its own conditions are.
+# starts before dracut's hooks, and dracut's cmdline stage needs no other reason to run.
 
 # shellcheck source=/dev/null
 . /usr/lib/ibboot/may-request.sh || exit 0

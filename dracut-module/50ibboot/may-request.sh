@@ -1,11 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
 #
-# Sourced: true if the kernel command line may request ibboot; ibboot itself decides. Typing errors in
-# names that only ibboot reads count too: ibboot reports them.
+# Sourced: true if the kernel command line may request ibboot; ibboot itself decides. rd.ib in capital
+# letters, or with another separator behind it, counts too: ibboot reports such a typing error.
 
 while read -r ibboot_line || [ -n "$ibboot_line" ]; do
-    for ibboot_name in '[Rr][Dd].[Ii][Bb]' ib.pkey= ip= ifname= bond= bridge= team= vlan= bootdev= \
+    for ibboot_name in '[Rr][Dd].[Ii][Bb]' ib.pkey ip= ifname= bond= bridge= team= vlan= bootdev= \
         '[Bb][Oo][Oo][Tt][Ii][Ff]=' rd.driver.p; do
         # Any other character, such as a quote, may be before the name.
         case " $ibboot_line" in

@@ -85,32 +85,24 @@ has_cmdline_hook() {
     grep -qs 'inst_hook cmdline' "$dracutbasedir"/modules.d/[0-9][0-9]dracut-systemd/module-setup.sh
 }
 
-# With systemd.
-install_cmdline_hooks() {
+# With systemd. A dracut before 060 skips the stages cmdline and cleanup if they have no hook and no other
+# reason to run. There ibboot's hooks are no reason: dracut-cmdline.service adds them when it starts, and
+# ibboot-generator starts it for an argument of the kernel command line.
+install_hooks() {
     if ! has_cmdline_hook; then
-        link_cmdline_hooks
+        inst_simple "$moddir/zz-ibboot-complete.sh" /usr/lib/ibboot/zz-ibboot-complete.sh
+        inst_simple "$moddir/cleanup.sh" /usr/lib/ibboot/cleanup.sh
+        inst_simple "$moddir/link.sh" /usr/lib/ibboot/link.sh
+        inst_simple "$moddir/cmdline.conf" "$systemdsystemunitdir/dracut-cmdline.service.d/50-ibboot.conf"
         return
     fi
     inst_hook cmdline 93 "$moddir/cmdline.sh"
+    inst_hook cleanup 05 "$moddir/cleanup.sh"
     if runs_hooks_of_folders; then
         inst_simple "$moddir/zz-ibboot-complete.sh" /usr/lib/dracut/hooks/cmdline/99-zz-ibboot-complete.sh
     else
         inst_hook cmdline 99 "$moddir/zz-ibboot-complete.sh"
     fi
-}
-
-# An earlier dracut skips the cmdline stage if it has no hook and no other reason to run. ibboot's hooks
-# are no reason: dracut-cmdline.service links them when it starts. ibboot-generator and these conditions
-# start it: dracut reads arguments in /etc/cmdline and /run/initramfs/cmdline.d too.
-link_cmdline_hooks() {
-    local dropins="$systemdsystemunitdir/dracut-cmdline.service.d" hooks=/lib/dracut/hooks/cmdline
-    inst_simple "$moddir/zz-ibboot-complete.sh" /usr/lib/ibboot/zz-ibboot-complete.sh
-    inst_dir "$dropins"
-    printf '%s\n' '[Unit]' 'ConditionPathExists=|/etc/cmdline' \
-        'ConditionPathExistsGlob=|/run/initramfs/cmdline.d/*.conf' '[Service]' \
-        "ExecStartPre=-/bin/ln -sf /usr/lib/ibboot/cmdline.sh $hooks/93-cmdline.sh" \
-        "ExecStartPre=-/bin/ln -sf /usr/lib/ibboot/zz-ibboot-complete.sh $hooks/99-zz-ibboot-complete.sh" \
-        > "$initdir$dropins/50-ibboot.conf"
 }
 
 install() {
@@ -124,7 +116,6 @@ install() {
     inst_simple "$moddir/may-request.sh" /usr/lib/ibboot/may-request.sh
     inst_hook netroot 05 "$moddir/hold.sh"
     inst_hook emergency 10 "$moddir/emergency.sh"
-    inst_hook cleanup 05 "$moddir/cleanup.sh"
     inst_simple "$moddir/job.sh" /usr/lib/ibboot/job.sh
     inst_simple "$moddir/netroot.sh" /usr/lib/ibboot/netroot.sh
     inst_simple "$moddir/finished.sh" /usr/lib/ibboot/finished.sh
@@ -137,13 +128,14 @@ install() {
         # that: without the library the unit runs without a filter.
         inst_libdir_file "libseccomp.so*"
         inst_script "$moddir/generator.sh" "$systemdutildir/system-generators/ibboot-generator"
-        install_cmdline_hooks
+        install_hooks
         inst_simple "$moddir/unit.sh" /usr/lib/ibboot/unit.sh
         inst_simple "$moddir/initqueue.conf" "$systemdsystemunitdir/dracut-initqueue.service.d/50-ibboot.conf"
         inst_simple "$moddir/networkd-wait-online.conf" \
             "$systemdsystemunitdir/systemd-networkd-wait-online.service.d/50-ibboot.conf"
     else
         inst_hook cmdline 93 "$moddir/cmdline.sh"
+        inst_hook cleanup 05 "$moddir/cleanup.sh"
         # udevd, which names interfaces, starts before this stage.
         inst_hook pre-trigger 10 "$moddir/zz-ibboot-complete.sh"
         inst_hook cmdline 00 "$moddir/early.sh"

@@ -80,9 +80,9 @@ def verdict(case, boot):
         found.append(f"result: {first!r}, expected {case.result!r}: {rest.strip()}")
     elif case.reason is not None and not re.fullmatch(case.reason, rest.strip()):
         found.append(f"reason: {rest.strip()!r} does not match {case.reason!r}")
-    # `ibboot up` would go on without that hook, when dracut's own file appears.
+    # `ibboot up` would go on without these hooks, when dracut's own file appears.
     if case.ends == "root" and boot.text("run/complete") is None:
-        found.append("/run/ibboot/complete: absent: the last cmdline hook of ibboot did not run")
+        found.append("/run/ibboot/complete: absent: the cmdline hooks of ibboot did not run")
     return found
 
 

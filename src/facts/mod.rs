@@ -316,6 +316,14 @@ impl Netdev {
     pub fn port_guid(&self) -> Option<Guid> {
         self.address.as_ref().and_then(HardwareAddress::port_guid)
     }
+
+    /// Carrier, and the kernel transmits: for a short time after the carrier comes, it drops packets
+    /// without an error. The operational state changes when that time ends (linkwatch_do_dev of
+    /// net/core/link_watch.c).
+    pub fn can_transmit(&self) -> bool {
+        let is_down = |state: &str| matches!(state, "down" | "lowerlayerdown" | "notpresent");
+        self.carrier == Some(true) && !self.operstate.as_deref().is_some_and(is_down)
+    }
 }
 
 impl Facts {
@@ -536,6 +544,28 @@ pub struct Leases {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_interface_transmits_with_carrier_once_its_operational_state_follows() {
+        for (carrier, state, expected) in [
+            (Some(true), "up", true),
+            (Some(true), "unknown", true),
+            (Some(true), "dormant", true),
+            (Some(true), "down", false),
+            (Some(true), "lowerlayerdown", false),
+            (Some(true), "notpresent", false),
+            (Some(false), "up", false),
+            (None, "unknown", false),
+        ] {
+            let operstate = Some(state.to_owned());
+            let netdev = Netdev {
+                carrier,
+                operstate,
+                ..Netdev::default()
+            };
+            assert_eq!(netdev.can_transmit(), expected, "{carrier:?} {state}");
+        }
+    }
 
     #[test]
     fn an_attribute_in_an_unknown_format_is_noted_as_unread() {

@@ -42,7 +42,7 @@ const SCRIPTS: [&str; 6] = [
 ];
 /// Hooks of an image with systemd.
 const HOOKS_WITH_SYSTEMD: [&str; 2] = ["cmdline/93-cmdline.sh", "cmdline/99-zz-ibboot-complete.sh"];
-/// In the image of a dracut before 060, this drop-in links [`HOOKS_WITH_SYSTEMD`] to scripts.
+/// In the image of a dracut before 060, this drop-in adds these hooks, as links to scripts.
 const LINKING: &str = "dracut-cmdline.service.d/50-ibboot.conf";
 /// Units in the image of a dracut with systemd.
 const UNITS: [&str; 3] = [
@@ -172,7 +172,7 @@ pub fn missing_program(files: &Files) -> Vec<String> {
     let has_systemd = files.has(&format!("{UNIT_DIRECTORY}/dracut-initqueue.service"));
     let links = files.has(&format!("{UNIT_DIRECTORY}/{LINKING}"));
     let (own, scripts): (&[&str], &[&str]) = match (has_systemd, links) {
-        (true, true) => (&[], &["unit", "zz-ibboot-complete"]),
+        (true, true) => (&[], &["cleanup", "link", "unit", "zz-ibboot-complete"]),
         (true, false) => (&HOOKS_WITH_SYSTEMD, &["unit"]),
         (false, _) => (&HOOKS_WITHOUT_SYSTEMD, &["start"]),
     };

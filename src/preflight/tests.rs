@@ -20,6 +20,8 @@ const HFI1: &[u8] =
 fn installed(has_systemd: bool) -> Vec<String> {
     let text = include_str!("../../dracut-module/50ibboot/module-setup.sh");
     let (mut function, mut is_other) = (String::new(), false);
+    // The first part of install_hooks is for a dracut before 060.
+    let mut is_later = false;
     let mut paths = Vec::new();
     for line in text.lines() {
         let name = |word: &&str| {
@@ -29,12 +31,13 @@ fn installed(has_systemd: bool) -> Vec<String> {
         };
         let is_installed = match function.as_str() {
             "install()" => !is_other,
-            "install_cmdline_hooks()" => has_systemd,
+            "install_hooks()" => has_systemd && is_later,
             _ => false,
         };
         let words: Vec<&str> = line.split_ascii_whitespace().collect();
         match words[..] {
-            [name, "{"] => function = name.to_owned(),
+            [name, "{"] => (function, is_later) = (name.to_owned(), false),
+            ["return"] => is_later = true,
             ["if", "dracut_module_included", "dracut-systemd;", "then"] => is_other = !has_systemd,
             ["else"] => is_other = has_systemd,
             ["fi"] => is_other = false,
@@ -328,9 +331,11 @@ fn an_image_with_systemd_needs_the_units() {
     // A dracut before 060.
     files.retain(|(file, _, _)| !file.ends_with("93-cmdline.sh"));
     files.push(unit("dracut-cmdline.service.d/50-ibboot.conf"));
-    let script = "usr/lib/ibboot/zz-ibboot-complete.sh".to_owned();
-    assert_eq!(lacks(&files), [format!("/{script} {add}")]);
-    files.push((script, FILE, b"#!/bin/sh\n".to_vec()));
+    let scripts = ["cleanup", "link", "zz-ibboot-complete"];
+    let scripts = scripts.map(|name| format!("usr/lib/ibboot/{name}.sh"));
+    let lacking = scripts.each_ref().map(|script| format!("/{script} {add}"));
+    assert_eq!(lacks(&files), lacking);
+    files.extend(scripts.map(|script| (script, FILE, b"#!/bin/sh\n".to_vec())));
     assert_eq!(lacks(&files), [""; 0]);
 }
 

@@ -115,6 +115,8 @@ struct Decoder {
     troubles: BTreeMap<&'static str, Trouble>,
     /// What the kernel lacks was logged.
     is_introduced: bool,
+    /// A decoder was started before the first message.
+    is_prepared: bool,
 }
 
 /// How decoders failed at one format; the first failure was logged.
@@ -174,12 +176,15 @@ impl Decoder {
             worker: None,
             troubles: BTreeMap::new(),
             is_introduced: false,
+            is_prepared: false,
         }
     }
 
+    /// Once: [`Decoder::ask`] starts the next one, after a pause.
     fn prepare(&mut self) {
-        if self.worker.is_none() {
-            self.worker = (self.start)().ok();
+        if !self.is_prepared {
+            self.is_prepared = true;
+            self.worker = self.worker.take().or_else(|| (self.start)().ok());
         }
     }
 
@@ -382,6 +387,8 @@ mod tests {
         decoder.prepare();
         assert_eq!(decoder.decode::<Size>(&10, b"abc"), Some(3));
         let mut decoder = Decoder::new(missing, LIMIT);
+        decoder.prepare();
+        decoder.start = honest;
         decoder.prepare();
         assert!(decoder.worker.is_none() && decoder.troubles.is_empty());
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The DHCP clients. The client of an interface begins when the interface has carrier.
+//! The DHCP clients. The client of an interface begins when the interface can transmit.
 
 use tokio::time::Instant;
 
@@ -100,7 +100,7 @@ impl Leases {
         }
     }
 
-    /// Begins the client of an interface that has carrier, and lets the client do what is due.
+    /// Begins the client of an interface that can transmit, and lets the client do what is due.
     /// True: an address was lost.
     pub async fn step(&mut self, site: &Site<'_>, means: &mut Means<'_>) -> bool {
         let Some(dhcp) = &site.wish.dhcp else {
@@ -128,7 +128,7 @@ impl Leases {
             let address = &client.hardware().address;
             stays(address, client.is_answered(), site.netdev, site.speaker)
         });
-        let can_send = site.netdev.carrier == Some(true) && *site.speaker != Speaker::Awaited;
+        let can_send = site.netdev.can_transmit() && *site.speaker != Speaker::Awaited;
         if !has_room || !can_send {
             return;
         }

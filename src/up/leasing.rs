@@ -40,7 +40,7 @@ impl Leasing {
     /// Begins the clients of an interface, and lets them do what is due.
     pub async fn step(&mut self, site: Site<'_>, means: &mut Means<'_>) -> Granted {
         let asks = site.wish.dhcp.is_some() || site.wish.dhcp6.is_some();
-        if asks && site.netdev.carrier != Some(true) {
+        if asks && !site.netdev.can_transmit() {
             // The answer to the first message comes within milliseconds of carrier.
             decoder::prepare();
         }

@@ -5,8 +5,8 @@
 # boot waits: its address is there as soon as somebody has loaded IPoIB.
 
 . /run/ibboot-fabric/lib.sh
-# Everything that happens to ib0 becomes a record of the kernel log, whoever does it; at once, whatever the
-# priority of the program that did it.
+# Everything that happens to ib0 becomes a record of the kernel log, whoever does it. The observer has the highest
+# priority: a record does not wait for the program that it is about.
 busybox renice -n -20 -p $$
 ip -o monitor link address | while read -r line; do
     case $line in
