@@ -24,7 +24,7 @@ mount --bind "$3/tmp" /tmp
 lib=$3/lib
 ln -s "$2" "$3/sbin/ibboot"
 for hook in "$hooks"/*.sh; do
-    sed "s|/usr/lib/ibboot|$lib|g; s|/usr/sbin/ibboot|$3/sbin/ibboot|g; s|/sbin/netroot |$3/sbin/netroot |g" "$hook" > "$lib/${hook##*/}"
+    sed "s|/usr/lib/ibboot|$lib|g; s|/usr/sbin/ibboot|$3/sbin/ibboot|g; s|/sbin/netroot |$3/sbin/netroot |g; s|/lib/dracut/hooks|$hookdir|g" "$hook" > "$lib/${hook##*/}"
 done
 PATH=$PATH:$3/sbin
 mount -t tmpfs run /run
@@ -176,6 +176,19 @@ fn up_starts_before_the_hooks_for_each_argument_that_may_request_it() {
             assert_eq!(found, expected, "{test}");
         }
     }
+}
+
+#[test]
+fn dracut_before_060_gets_the_hooks_of_cmdline_and_cleanup_when_its_first_stage_starts() {
+    plays(
+        "link",
+        "mkdir \"$hookdir/cmdline\" \"$hookdir/cleanup\"; source_hook link; source_hook link
+        cd \"$hookdir\"; for link in cmdline/* cleanup/*; do echo \"$link $(basename \"$(readlink -e \"$link\")\")\"; done
+        cat /dev/kmsg; rm -r cleanup; source_hook link 2> /dev/null; sed \"s|$hookdir|HOOKS|\" /dev/kmsg",
+        "cmdline/93-cmdline.sh cmdline.sh\ncmdline/99-zz-ibboot-complete.sh zz-ibboot-complete.sh\n\
+         cleanup/05-cleanup.sh cleanup.sh\n\
+         <3>ibboot: the hooks of ibboot cannot be added to HOOKS: this boot does not wait for the links\n",
+    );
 }
 
 #[test]
