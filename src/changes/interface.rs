@@ -87,7 +87,8 @@ impl Draft<'_> {
             }
         }
         self.up(netdev);
-        if netdev.carrier != Some(true) {
+        // The first packet that leaves from an address must not be lost.
+        if !netdev.can_transmit() {
             return;
         }
         if let Some(requested) = wish.mtu

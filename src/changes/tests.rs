@@ -86,6 +86,23 @@ fn an_mtu_is_tried_once_until_the_carrier_goes() {
 }
 
 #[test]
+fn an_address_waits_until_the_kernel_transmits() {
+    let mut machine = Machine::new("connectx6-hdr", &format!("{IB} ip=10.0.0.5:::24::ib0:none"));
+    let state = |word: &str| Some(word.to_owned());
+    machine.netdev("ib0").operstate = state("down");
+    assert_eq!(machine.tried(&mut Done::default()), none());
+    machine.netdev("ib0").operstate = state("up");
+    let changes = machine.tried(&mut Done::default());
+    assert_eq!(
+        changes,
+        [
+            "ib0: probe address 10.0.0.5 by ARP",
+            "ib0: set address 10.0.0.5/24"
+        ]
+    );
+}
+
+#[test]
 fn a_requested_mtu_can_fail_and_the_largest_one_cannot() {
     let need = |mtu: &str| {
         let machine = Machine::new("connectx6-hdr", &format!("{IB} rd.ib.mtu=ib0:{mtu}"));

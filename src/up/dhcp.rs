@@ -162,8 +162,9 @@ impl Leases {
         if means.journal.is_first_time(name, &begins) {
             log::info!("{name}: {begins}");
         }
-        let mut known = self.known.iter();
-        let known = known.find(|one| one.index == hardware.index && one.client_id == client_id);
+        let earlier = self.known.iter().find(|one| one.index == hardware.index);
+        let is_same = |one: &&Progress| one.client_id == client_id && one.wish.sends_same(dhcp);
+        let known = earlier.filter(is_same);
         let probe = known.is_some_and(Progress::is_probing);
         let known = known.and_then(|known| known.lease.as_ref());
         let config = Config {
@@ -184,6 +185,12 @@ impl Leases {
                 session.resume(lease.clone(), probe);
             }
             _ => session.start(known.map(|lease| lease.address)),
+        }
+        let other = earlier.filter(|one| !is_same(one));
+        if let Some(lease) = other.and_then(|one| one.lease.as_ref())
+            && site.netdev.state_of(&lease.interface_address()).is_some()
+        {
+            session.disown(lease.address);
         }
         Ok(session)
     }

@@ -370,10 +370,11 @@ impl Leases {
         let (index, identity) = identity6(site, means.root, &dhcp.client_id)?;
         let duid = Hex(&identity.duid).to_string();
         let iaid = identity.iaid;
-        let known = self.known.iter().find(|known| {
-            let is_same = known.duid == duid && known.iaid == iaid;
-            known.index == index && is_same
-        });
+        let earlier = self.known.iter().find(|known| known.index == index);
+        let is_same = |known: &&Progress| known.duid == duid && known.iaid == iaid;
+        let other = earlier.filter(|known| !is_same(known));
+        let other = other.and_then(|known| known.lease.as_ref().map(|lease| lease.address));
+        let known = earlier.filter(is_same);
         let known = known.and_then(|known| known.lease.clone());
         let config = Config {
             identity,
@@ -394,6 +395,9 @@ impl Leases {
                 session.resume(lease);
             }
             _ => session.start(known.map(|lease| lease.address)),
+        }
+        if let Some(address) = other.filter(|address| netdev.shown6(*address).is_some()) {
+            session.disown(address);
         }
         Ok(Some(session))
     }

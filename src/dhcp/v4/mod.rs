@@ -43,3 +43,11 @@ pub struct Dhcp4Wish {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub ignore_mtu: bool,
 }
+
+impl Dhcp4Wish {
+    /// Whether a client sends the same options for both, except option 61, which depends on the
+    /// hardware. A server may grant another lease to other options.
+    pub fn sends_same(&self, other: &Dhcp4Wish) -> bool {
+        (&self.vendor_class, &self.host_name) == (&other.vendor_class, &other.host_name)
+    }
+}

@@ -65,6 +65,15 @@ impl Session {
         self.carry_out(actions);
     }
 
+    /// The address on the interface is from the lease of another request: the address is removed.
+    pub fn disown(&mut self, address: Ipv6Addr) {
+        log::info!(
+            "{}: DHCPv6: {address} removed, its lease was for another request",
+            self.socket.interface
+        );
+        self.outcomes.push(Outcome::Lost(address));
+    }
+
     /// Checks with the servers whether the lease is valid on this link.
     pub fn verify(&mut self) {
         let actions = self.client.verify(boottime_ns());
