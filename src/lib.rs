@@ -15,6 +15,7 @@ pub mod decoding;
 pub mod dhcp;
 pub mod error;
 pub mod facts;
+pub mod generator;
 pub mod handover;
 pub mod hardware;
 pub mod inet;

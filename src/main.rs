@@ -3,6 +3,7 @@
 
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 
@@ -15,6 +16,7 @@ use ibboot::cli::{
 use ibboot::decoding;
 use ibboot::error::{Error, Kind, Result};
 use ibboot::facts::reader;
+use ibboot::generator;
 use ibboot::handover::{self, gauges, timeline};
 use ibboot::loader;
 use ibboot::plan::explain;
@@ -54,10 +56,14 @@ fn main() -> ExitCode {
 
 fn run() -> Result<u8> {
     // No argument may contain invalid UTF-8; the program must report it, not panic.
-    let arguments: Vec<String> = std::env::args_os()
-        .skip(1)
+    let mut arguments = std::env::args_os();
+    let program = PathBuf::from(arguments.next().unwrap_or_default());
+    let arguments: Vec<String> = arguments
         .map(|argument| argument.to_string_lossy().into_owned())
         .collect();
+    if program.ends_with(generator::NAME) {
+        return generate(&arguments);
+    }
     if let Some((worker::COMMAND, job)) = arguments.split_first().map(|(a, b)| (a.as_str(), b)) {
         return work(job);
     }
@@ -130,6 +136,23 @@ fn execute(call: &Call) -> Result<u8> {
         Command::Timeline(arguments) => show_timeline(&root, arguments.format),
         Command::Turn(arguments) => take_turn(&root, arguments),
     }
+}
+
+/// Writes drop-ins for systemd, whose generators have no other output than the kernel's log.
+fn generate(arguments: &[String]) -> Result<u8> {
+    kmsg::init(LevelFilter::Warn, false);
+    let Some(directory) = arguments.first() else {
+        let what = "no directory for units";
+        return Err(Error::new(generator::NAME, what).kind(Kind::Usage));
+    };
+    let done = generator::generate(&Root::new("/"), Path::new(directory));
+    Ok(match done {
+        Ok(()) => 0,
+        Err(error) => {
+            log::error!("{error}");
+            error.kind.exit_code()
+        }
+    })
 }
 
 /// Does the job of a worker.

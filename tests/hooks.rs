@@ -7,7 +7,6 @@
 use std::path::Path;
 use std::process::Command;
 
-use kernel_cmdline::Source;
 use nix::unistd::geteuid;
 
 /// The functions that dracut offers its hooks, and replacements of the kernel's files. The real
@@ -123,59 +122,37 @@ fn the_hooks_know_the_action_if_up_fails() {
     }
 }
 
-/// The documented examples that request ibboot, with `rd.neednet=1`.
-fn requesting() -> Vec<&'static str> {
-    let examples = kernel_cmdline::PARAMETERS.iter().map(|known| known.example);
-    let requests = |example: &&str| {
-        let line = format!("{example} rd.neednet=1");
-        let source = [Source::new("/proc/cmdline", line.as_bytes())];
-        kernel_cmdline::parse(&source).requested_by().is_some()
-    };
-    examples.filter(requests).collect()
-}
-
 #[test]
-fn up_starts_before_the_hooks_for_each_argument_that_may_request_it() {
-    let typing_errors = [
-        "RD.IB.LINK=x",
-        "rd.ib_link=x",
-        "rd.ib.bogus",
-        "ib.pkey",
-        "bootif=01-00-11-22-33-44-55",
-        "\"ip=ib0:dhcp\"",
-        "a\tip=ib0:dhcp",
-        "a\nrd.driver.post=mlx5_ib",
-    ];
-    let nothing = [
-        "root=/dev/vda",
-        "netroot=nfs rd.neednet=1 rd.retry=3",
-        "rip=1 skip=ip",
-        "ib0",
-        "",
-    ];
-    let starting = [&requesting()[..], &typing_errors].concat();
-    assert!(starting.len() > 20, "{starting:?}");
-    let lines = starting.iter().chain(&nothing);
-    let lines: String = lines.map(|line| format!(" 'quiet {line}'")).collect();
-    let script = format!(
-        "echo 'echo early' > \"$lib/start.sh\"; run=/run/generator
-        generate() {{ (set -- $run $run/early $run/late; . \"$lib/generator.sh\"); }}
-        for line in{lines}; do
-            cmdline \"$line\"; rm -rf $run; mkdir $run
-            source_hook early; generate; find $run -type f | sort
+fn up_starts_before_the_hooks_if_it_is_requested_or_if_that_is_not_known() {
+    let script = "echo 'echo start' > \"$lib/start.sh\"
+        for line in rd.ib=1 rd.ib_link=x ip=eth0:dhcp; do
+            echo \"$line\"; cmdline \"$line\"; source_hook early; ls /run/ibboot 2> /dev/kmsg || :; rm -rf /run/ibboot
         done
-        cmdline rd.ib; generate; cat $run/*/*
-        printf rd.ib > /proc/cmdline; source_hook early"
-    );
-    let each = "early\n/run/generator/dracut-cmdline.service.d/60-ibboot.conf\n/run/generator/sysinit.target.d/50-ibboot.conf\n";
-    let files = "[Unit]\nConditionPathExists=|/etc/initrd-release\n[Unit]\nWants=ibboot.service\n";
-    let expected = format!("{}{files}early\n", each.repeat(starting.len()));
+        echo unknown; ln -sf /bin/false \"$(command -v ibboot)\"; source_hook early";
     for shell in SHELLS {
         let test = format!("early, {shell:?}");
-        if let Some(found) = play_in(shell, &test, &script) {
+        if let Some(found) = play_in(shell, &test, script) {
+            let expected =
+                "rd.ib=1\nstart\nasked\nrd.ib_link=x\nstart\nasked\nip=eth0:dhcp\nunknown\nstart\n";
             assert_eq!(found, expected, "{test}");
         }
     }
+}
+
+#[test]
+fn the_program_is_the_generator_of_systemd_under_that_name() {
+    plays(
+        "generator",
+        "ln -s \"$(command -v ibboot)\" /run/ibboot-generator; mkdir /run/units
+        generate() { /run/ibboot-generator \"$@\"; echo \"exit $?\"; }
+        generate /run/units /run/early /run/late; find /run -name '*.conf'
+        cmdline rd.ib=1; generate /run/units /run/early /run/late; find /run -name '*.conf' | sort
+        : > /run/f; generate /run/f /run/early /run/late; sed 's/.*ibboot: //' /dev/kmsg
+        generate 2>&1",
+        "exit 0\nexit 0\n/run/units/dracut-cmdline.service.d/60-ibboot.conf\n/run/units/sysinit.target.d/50-ibboot.conf\n\
+         exit 1\n/run/f/sysinit.target.d/50-ibboot.conf: cannot be written: Not a directory\n\
+         ibboot: ibboot-generator: no directory for units\nexit 64\n",
+    );
 }
 
 #[test]

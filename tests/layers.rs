@@ -16,7 +16,7 @@ const FLOORS: &[&[&str]] = &[
     &["status"],
     &["check", "turn"],
     &["ask"],
-    &["changes", "handover", "preflight"],
+    &["changes", "generator", "handover", "preflight"],
     &["plan", "suggest", "verify"],
     &["facts", "request"],
     &["loader"],

@@ -1,11 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
 #
-# First hook of cmdline, without systemd: if the kernel command line may request ibboot, start it.
-# zz-ibboot-complete.sh starts ibboot for all other requests.
+# First hook of cmdline, without systemd: if the command line requests ibboot, or if that is not known,
+# start it. zz-ibboot-complete.sh starts ibboot for what later hooks request.
 
-# shellcheck source=/dev/null
-if . /usr/lib/ibboot/may-request.sh; then
+/usr/sbin/ibboot --limit 10 plan --asked
+if [ $? != 2 ]; then
     # shellcheck source=/dev/null
     . /usr/lib/ibboot/start.sh
 fi

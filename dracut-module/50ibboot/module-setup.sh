@@ -87,7 +87,7 @@ has_cmdline_hook() {
 
 # With systemd. A dracut before 060 skips the stages cmdline and cleanup if they have no hook and no other
 # reason to run. There ibboot's hooks are no reason: dracut-cmdline.service adds them when it starts, and
-# ibboot-generator starts it for an argument of the kernel command line.
+# ibboot-generator starts it if the command line requests ibboot.
 install_hooks() {
     if ! has_cmdline_hook; then
         inst_simple "$moddir/zz-ibboot-complete.sh" /usr/lib/ibboot/zz-ibboot-complete.sh
@@ -113,7 +113,6 @@ install() {
     install_site_settings
     # For the last hook too: a later hook may have changed the command line.
     inst_simple "$moddir/cmdline.sh" /usr/lib/ibboot/cmdline.sh
-    inst_simple "$moddir/may-request.sh" /usr/lib/ibboot/may-request.sh
     inst_hook netroot 05 "$moddir/hold.sh"
     inst_hook emergency 10 "$moddir/emergency.sh"
     inst_simple "$moddir/job.sh" /usr/lib/ibboot/job.sh
@@ -127,7 +126,8 @@ install() {
         # systemd 259 loads this library when a unit has a SystemCallFilter=, and dracut 110 does not see
         # that: without the library the unit runs without a filter.
         inst_libdir_file "libseccomp.so*"
-        inst_script "$moddir/generator.sh" "$systemdutildir/system-generators/ibboot-generator"
+        inst_dir "$systemdutildir/system-generators"
+        ln_r /usr/sbin/ibboot "$systemdutildir/system-generators/ibboot-generator"
         install_hooks
         inst_simple "$moddir/unit.sh" /usr/lib/ibboot/unit.sh
         inst_simple "$moddir/initqueue.conf" "$systemdsystemunitdir/dracut-initqueue.service.d/50-ibboot.conf"

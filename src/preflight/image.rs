@@ -32,14 +32,7 @@ const HOOKS_WITHOUT_SYSTEMD: [&str; 3] = [
     "pre-trigger/10-zz-ibboot-complete.sh",
 ];
 /// What the hooks source. The shell of an initramfs may end at a missing file.
-const SCRIPTS: [&str; 6] = [
-    "cmdline",
-    "ended",
-    "finished",
-    "job",
-    "may-request",
-    "netroot",
-];
+const SCRIPTS: [&str; 5] = ["cmdline", "ended", "finished", "job", "netroot"];
 /// Hooks of an image with systemd.
 const HOOKS_WITH_SYSTEMD: [&str; 2] = ["cmdline/93-cmdline.sh", "cmdline/99-zz-ibboot-complete.sh"];
 /// In the image of a dracut before 060, this drop-in adds these hooks, as links to scripts.

@@ -323,7 +323,7 @@ fn an_image_with_systemd_needs_the_units() {
     let expected = [&lacking[..], &[format!("/{generator} {add}")]].concat();
     assert_eq!(lacks(&files), expected);
     files.extend(units.map(unit));
-    files.push((generator.to_owned(), FILE, b"#!/bin/sh\n".to_vec()));
+    files.push((generator.to_owned(), SYMLINK, b"/usr/sbin/ibboot".to_vec()));
     assert_eq!(lacks(&files), [""; 0]);
     files.retain(|(file, _, _)| !file.ends_with("99-zz-ibboot-complete.sh"));
     let hook = format!("the hook cmdline/99-zz-ibboot-complete.sh {add}");

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! systemd.generator(7) of the initramfs, by which this program is called under another name. If the
+//! command line requests ibboot, `ibboot.service` starts before dracut's hooks, and dracut's cmdline
+//! stage needs no other reason to run.
+
+use std::fs;
+use std::path::Path;
+
+use crate::error::{Error, Result};
+use crate::request::Request;
+use crate::system::root::Root;
+
+/// The name of the program as a generator.
+pub const NAME: &str = "ibboot-generator";
+
+/// Drop-ins below the directory for generated units, with their content.
+const DROP_INS: [(&str, &str, &str); 2] = [
+    (
+        "sysinit.target.d",
+        "50-ibboot.conf",
+        "[Unit]\nWants=ibboot.service\n",
+    ),
+    (
+        "dracut-cmdline.service.d",
+        "60-ibboot.conf",
+        "[Unit]\nConditionPathExists=|/etc/initrd-release\n",
+    ),
+];
+
+/// Writes the drop-ins into `directory`, the first argument of a generator, if the command line of
+/// `root` requests something. An error names the file.
+pub fn generate(root: &Root, directory: &Path) -> Result<()> {
+    if Request::read(root).requested_by.is_none() {
+        return Ok(());
+    }
+    for (unit, name, content) in DROP_INS {
+        let folder = directory.join(unit);
+        let file = folder.join(name);
+        fs::create_dir_all(&folder)
+            .and_then(|()| fs::write(&file, content))
+            .map_err(|e| Error::io(file.display().to_string(), "cannot be written", &e))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The files that are generated for the command line of an initramfs, with their content.
+    fn generated(line: &str) -> String {
+        let image = tempfile::tempdir().unwrap();
+        for (path, text) in [("proc/cmdline", line), ("etc/initrd-release", "")] {
+            let path = image.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        let units = tempfile::tempdir().unwrap();
+        generate(&Root::new(image.path()), units.path()).unwrap();
+        let mut files = Vec::new();
+        for folder in fs::read_dir(units.path()).unwrap() {
+            for file in fs::read_dir(folder.unwrap().path()).unwrap() {
+                let file = file.unwrap().path();
+                let name = file.strip_prefix(units.path()).unwrap().display();
+                files.push(format!("{name}: {}", fs::read_to_string(&file).unwrap()));
+            }
+        }
+        files.sort();
+        files.concat()
+    }
+
+    #[test]
+    fn each_documented_argument_that_requests_ibboot_starts_it() {
+        let expected = "dracut-cmdline.service.d/60-ibboot.conf: [Unit]\n\
+             ConditionPathExists=|/etc/initrd-release\n\
+             sysinit.target.d/50-ibboot.conf: [Unit]\nWants=ibboot.service\n";
+        let examples = kernel_cmdline::PARAMETERS.iter().map(|known| known.example);
+        let lines = examples.map(|example| format!("quiet {example} rd.neednet=1"));
+        let requests = |line: &String| Request::from_text(line).requested_by.is_some();
+        let requesting: Vec<String> = lines.filter(requests).collect();
+        assert!(requesting.len() > 20, "{requesting:?}");
+        for line in &requesting {
+            assert_eq!(generated(line), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_typing_error_starts_ibboot_and_a_request_of_others_does_not() {
+        for (line, starts) in [
+            ("RD.IB.LINK=x", true),
+            ("rd.ib_link=x", true),
+            ("rd.ib.bogus", true),
+            ("ib.pkey", true),
+            ("\"ip=ib0:dhcp\"", true),
+            ("a\tip=ib0:dhcp", true),
+            ("a\nrd.ib=1", true),
+            ("root=/dev/vda ib0 rip=1 skip=ip", false),
+            ("ip=eth0:dhcp rd.neednet=1 root=nfs:10.0.0.1:/root", false),
+            ("rd.driver.post=mlx5_ib", false),
+            ("", false),
+        ] {
+            assert_eq!(!generated(line).is_empty(), starts, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_drop_in_that_cannot_be_written_is_an_error() {
+        let image = tempfile::tempdir().unwrap();
+        fs::create_dir(image.path().join("proc")).unwrap();
+        fs::write(image.path().join("proc/cmdline"), "rd.ib=1").unwrap();
+        let file = image.path().join("file");
+        fs::write(&file, "").unwrap();
+        let error = generate(&Root::new(image.path()), &file).unwrap_err();
+        let path = file.join("sysinit.target.d/50-ibboot.conf");
+        let expected = format!("{}: cannot be written: Not a directory", path.display());
+        assert_eq!(error.to_string(), expected);
+    }
+}
