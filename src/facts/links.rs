@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Network interfaces. Source on a running machine: one dump of rtnetlink for the list and for what
-//! changes (up, carrier, operational state, MTU), sysfs for what identifies an interface; in a
-//! saved tree: sysfs.
+//! Network interfaces. Source on a running machine: one dump of rtnetlink, and sysfs for what no
+//! message tells (DEVTYPE, the device below, the options of a bond); in a saved tree: sysfs.
 
 use std::collections::BTreeMap;
 
 use super::rtnetlink::{Dumps, Link};
 use super::{Look, Netdev};
-use crate::hardware::{HardwareType, pkey_of_broadcast, unhex};
+use crate::hardware::{HardwareAddress, HardwareType, pkey_of_broadcast, unhex};
 use crate::rdma::netlink::Error;
 use crate::system::root::natural;
 use crate::wish::bond::BondFacts;
@@ -62,12 +61,7 @@ pub(super) fn netdevs(look: &mut Look<'_>, links: &mut Links, is_all: bool) -> V
     let names = look.list(CLASS).into_iter();
     // A file, not an interface (drivers/net/bonding/bond_sysfs.c).
     let names = names.filter(|name| name != "bonding_masters");
-    names
-        .map(|name| {
-            let state = of_files(look, &name);
-            netdev(look, name, state)
-        })
-        .collect()
+    names.map(|name| netdev(look, name, None)).collect()
 }
 
 fn live(look: &mut Look<'_>, links: &mut Links, is_all: bool) -> Vec<Netdev> {
@@ -95,13 +89,9 @@ fn live(look: &mut Look<'_>, links: &mut Links, is_all: bool) -> Vec<Netdev> {
             Some((_, netdev)) => in_state(netdev.clone(), of_link(&link)),
             None => {
                 if look.root().is_recording() {
-                    of_files(look, &link.name);
+                    netdev(look, link.name.clone(), None);
                 }
-                let mut netdev = netdev(look, link.name.clone(), of_link(&link));
-                if let Some(ipoib) = &mut netdev.ipoib {
-                    ipoib.mode = ipoib.mode.or_else(|| link.ipoib_mode());
-                }
-                netdev
+                netdev(look, link.name.clone(), Some(&link))
             }
         };
         netdevs.push(netdev.clone());
@@ -179,35 +169,32 @@ fn of_files(look: &mut Look<'_>, ifname: &str) -> State {
     }
 }
 
-/// Reads what identifies the interface.
-fn netdev(look: &mut Look<'_>, ifname: String, state: State) -> Netdev {
+/// The interface, from its message or, without one, from its files.
+fn netdev(look: &mut Look<'_>, ifname: String, link: Option<&Link>) -> Netdev {
     let base = format!("{CLASS}/{ifname}");
+    let state = match link {
+        Some(link) => of_link(link),
+        None => of_files(look, &ifname),
+    };
     let kind = look.text(&format!("{base}/uevent")).and_then(|uevent| {
         uevent
             .lines()
             .find_map(|line| line.strip_prefix("DEVTYPE=").map(str::to_owned))
     });
-    let hardware_type = look.parsed(&format!("{base}/type"), str::parse);
+    let hardware_type = match link {
+        Some(link) => Some(HardwareType::from(link.hardware_type)),
+        None => look.parsed(&format!("{base}/type"), str::parse),
+    };
     // A bond of IPoIB interfaces has their hardware type and the address of one of them.
     let bond = (kind.as_deref() == Some("bond")).then(|| bond(look, &base));
     let is_ipoib = hardware_type == Some(HardwareType::InfiniBand) && bond.is_none();
-    let ipoib = is_ipoib.then(|| IpoibFacts {
-        mode: look.parsed(&format!("{base}/mode"), |text| {
-            ipoib::Mode::parse(text).ok_or("neither datagram nor connected")
-        }),
-        pkey: look.parsed(&format!("{base}/broadcast"), |text| {
-            let pkey = unhex(text).and_then(|bytes| pkey_of_broadcast(&bytes));
-            pkey.ok_or("not a hardware address of IPoIB")
-        }),
-        // The link of a parent is the parent itself (ipoib_get_iflink); a child that was created
-        // through rtnetlink has no `parent` file.
-        child: look
-            .parsed(&format!("{base}/iflink"), str::parse::<u32>)
-            .is_some_and(|lower| Some(lower) != state.ifindex),
-    });
+    let ipoib = is_ipoib.then(|| ipoib(look, &base, state.ifindex, link));
     let netdev = Netdev {
         hardware_type,
-        address: look.parsed(&format!("{base}/address"), str::parse),
+        address: match link {
+            Some(link) => Some(HardwareAddress::from(link.address.as_slice())),
+            None => look.parsed(&format!("{base}/address"), str::parse),
+        },
         kind,
         bus_address: look.link_name(&format!("{base}/device")),
         ipoib,
@@ -216,6 +203,35 @@ fn netdev(look: &mut Look<'_>, ifname: String, state: State) -> Netdev {
         ..Netdev::default()
     };
     in_state(netdev, state)
+}
+
+/// What is particular to an IPoIB interface.
+fn ipoib(look: &mut Look<'_>, base: &str, index: Option<u32>, link: Option<&Link>) -> IpoibFacts {
+    let pkey = |bytes: &[u8]| pkey_of_broadcast(bytes).ok_or("not a hardware address of IPoIB");
+    let pkey = match link {
+        Some(link) => pkey(&link.broadcast)
+            .map_err(|why| look.note(format!("{base}/broadcast"), why))
+            .ok(),
+        None => look.parsed(&format!("{base}/broadcast"), |text| {
+            pkey(&unhex(text).unwrap_or_default())
+        }),
+    };
+    let lower = match link {
+        Some(link) => link.lower,
+        None => look.parsed(&format!("{base}/iflink"), str::parse),
+    };
+    let told = link.and_then(Link::ipoib_mode);
+    IpoibFacts {
+        mode: told.or_else(|| {
+            look.parsed(&format!("{base}/mode"), |text| {
+                ipoib::Mode::parse(text).ok_or("neither datagram nor connected")
+            })
+        }),
+        pkey,
+        // The link of a parent is the parent itself (ipoib_get_iflink); a child that was created
+        // through rtnetlink has no `parent` file.
+        child: lower.is_some_and(|lower| Some(lower) != index),
+    }
 }
 
 fn in_state(netdev: Netdev, state: State) -> Netdev {
