@@ -292,7 +292,7 @@ fn read<T: DeserializeOwned>(root: &Root, name: &str) -> Result<Option<T>> {
 
 /// The id of this boot; an unreadable id is an error.
 fn this_boot(root: &Root) -> Result<Option<String>> {
-    match root.text(BOOT_ID) {
+    match root.constant(BOOT_ID) {
         Ok(id) => Ok(Some(id)),
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(e) => Err(Error::io(BOOT_ID, "cannot be read", &e).kind(Kind::Unknown)),

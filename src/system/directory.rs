@@ -301,7 +301,11 @@ impl Directory {
                 .expected("a regular file of root");
             return Ok(Standing::Planted(error));
         }
-        let mut bytes = Vec::new();
+        // One byte more than the file has: a read that fills the space would be followed by others.
+        let size = u64::try_from(stat.st_size)
+            .unwrap_or_default()
+            .min(FILE_MAX);
+        let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or_default() + 1);
         File::from(fd)
             .take(FILE_MAX)
             .read_to_end(&mut bytes)

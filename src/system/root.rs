@@ -106,7 +106,7 @@ impl Root {
 
     /// The kernel's id of this boot; none if the file cannot be read.
     pub fn boot_id(&self) -> Option<String> {
-        self.text(BOOT_ID).ok()
+        self.constant(BOOT_ID).ok()
     }
 
     fn remember(&self, path: &str, recorded: impl FnOnce() -> Recorded) {

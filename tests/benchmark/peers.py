@@ -25,8 +25,11 @@ PEERS = ("network-manager", "systemd-networkd", "network-legacy")
 OURS = "ibboot"
 # address.sh before dracut's cmdline hooks, and in dracut's pre-trigger hook.
 SCRIPTS = ("early-script", "floor-script")
-# Without and with ibboot's dracut module, where nothing is requested.
-PAIR = ("without ibboot", OURS)
+# Where nothing is requested: without ibboot's dracut module, with the drivers alone that it adds, and with
+# it. systemd deletes the files of the initramfs before it starts in the real root.
+WITHOUT = "without ibboot"
+DRIVERS_ALONE = "drivers alone"
+NOTHING = (WITHOUT, DRIVERS_ALONE, OURS)
 REPETITIONS = 5
 # For images without ibboot: the drivers that its module would add.
 DRIVERS = "mlx4_ib mlx5_ib ib_ipoib ib_umad ib_uverbs rdma_ucm"
@@ -98,6 +101,12 @@ GIVEN_UP = r"ibboot-bench: given up: (.*)"
 REFUSED = re.compile(r" (dhclient)\[\d+\]: (Unsupported device type .*)")
 
 
+def drivers_of_module():
+    """The drivers that ibboot's dracut module adds by default, as one text."""
+    text = (PROJECT / "dracut-module/50ibboot/module-setup.sh").read_text()
+    return re.search(r'^ibboot_default_drivers="(.*)"$', text, re.MULTILINE)[1]
+
+
 @dataclass(frozen=True)
 class Network(Case):
     """A case whose image has another program in place of ibboot. For a root file system over NFS
@@ -111,8 +120,10 @@ class Network(Case):
             return Flavour(storage=self.storage)
         if self.peer in SCRIPTS:
             return Flavour(ibboot=False, drivers=DRIVERS, script=self.peer)
-        if self.peer == PAIR[0]:
+        if self.peer == WITHOUT:
             return Flavour(ibboot=False)
+        if self.peer == DRIVERS_ALONE:
+            return Flavour(ibboot=False, drivers=drivers_of_module())
         return Flavour(ibboot=False, network=self.peer, drivers=DRIVERS, storage=self.storage)
 
 
@@ -185,9 +196,9 @@ def initramfs_time(release, peer):
 
 def nothing(table, release, repetitions=2 * REPETITIONS):
     """What ibboot's module costs a boot that requests nothing."""
-    took = {peer: [] for peer in PAIR}
+    took = {peer: [] for peer in NOTHING}
     for _ in range(repetitions):
-        for peer in PAIR:
+        for peer in NOTHING:
             took[peer].append(initramfs_time(release, peer))
-    for peer in PAIR:
+    for peer in NOTHING:
         table.add_runs(f"nothing requested: duration of the initramfs: {peer}", SECONDS, took[peer])
