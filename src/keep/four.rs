@@ -6,11 +6,10 @@ use std::net::IpAddr;
 use futures_util::FutureExt;
 use futures_util::future::{LocalBoxFuture, pending};
 
-use super::changes::{
-    Servers, Stay, changes, may_carry, mtu, must_stay, not_applied, routes, usable, without_refused,
-};
+use super::changes::{changes, mtu, not_applied, routes, usable, without_refused};
 use super::held::{Accepted, Client, Event, Renewal};
 use super::place::Place;
+use super::stay::{Servers, Stay, may_carry, must_stay};
 use crate::dhcp::Granted;
 use crate::dhcp::hardware::Hardware;
 use crate::dhcp::identity::RequestedId;

@@ -6,9 +6,10 @@ use std::net::{IpAddr, Ipv6Addr};
 
 use futures_util::future::LocalBoxFuture;
 
-use super::changes::{Servers, needed, old_prefix_stays, outlives, spared, words};
+use super::changes::{outlives, words};
 use super::place::{Place, Present};
 use super::reconcile::{Holdings, Verdict};
+use super::stay::{Servers, needed, old_prefix_stays, spared};
 use super::{Doubt, Look, Renewals, Troubles, arrive};
 use crate::changes::Setting;
 use crate::dhcp::Granted;

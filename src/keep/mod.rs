@@ -9,16 +9,17 @@ mod held;
 mod place;
 mod reconcile;
 mod six;
+mod stay;
 
 use std::net::IpAddr;
 use std::time::Duration;
 
-use changes::Servers;
 use four::Four;
 use futures_util::future::select_all;
 use held::Held;
 use place::{Found, Place, Present};
 use six::Six;
+use stay::Servers;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::error::{Error, Result};

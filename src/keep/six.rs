@@ -6,9 +6,9 @@ use std::net::IpAddr;
 use futures_util::FutureExt;
 use futures_util::future::{LocalBoxFuture, pending};
 
-use super::changes::{Servers, must_stay};
 use super::held::{Accepted, Client, Event, Renewal};
 use super::place::Place;
+use super::stay::{Servers, must_stay};
 use crate::dhcp::Granted;
 use crate::dhcp::v6::client::Config;
 use crate::dhcp::v6::identity::Identity;
