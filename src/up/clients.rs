@@ -292,7 +292,9 @@ impl<C: Lessee> Clients<C> {
                     log::warn!("{interface}: {}: not used: {left_out}", C::PROTOCOL);
                 }
             }
-            journal.mark_span(C::PHASE, interface, running.began_ns, None);
+            if news.is_bound || !journal.has(C::PHASE, interface) {
+                journal.mark_span(C::PHASE, interface, running.began_ns, None);
+            }
             running.is_marked = true;
         }
         news.lost
@@ -449,6 +451,11 @@ mod tests {
         let later = now + Duration::from_secs(60);
         assert_eq!(marks(&mut all, later), (vec![address], 1));
         assert_eq!(all.due(), Some(later + Duration::from_secs(10)));
+        puppet(&mut all).lease = Some("10.0.0.6/24");
+        puppet(&mut all).news = bound();
+        assert_eq!(marks(&mut all, later), (Vec::new(), 2));
+        // Another walk resumes the lease.
+        all = clients(Tries::begin(Some(10), 1, now));
         puppet(&mut all).lease = Some("10.0.0.6/24");
         assert_eq!(marks(&mut all, later), (Vec::new(), 2));
         assert_eq!(

@@ -26,17 +26,34 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// A journal that begins with these failures.
-    pub fn new(failures: Vec<String>) -> Journal {
+    /// A journal that begins with these failures, and with the marks of a walk before.
+    pub fn new(failures: Vec<String>, marks: Vec<Mark>) -> Journal {
+        let marked = marks.iter().map(|mark| key(mark.phase, &mark.object));
         Journal {
             failures,
+            marked: marked.collect(),
+            marks,
             ..Journal::default()
         }
+    }
+
+    /// The marks that stay true for a walk with another plan: what the machine did, and not what the
+    /// plan found good.
+    pub fn of_the_machine(&self) -> Vec<Mark> {
+        let mut marks = self.marks_until(boottime_ns());
+        marks.retain(|mark| !matches!(mark.phase, Phase::Verified | Phase::ServerAnswered));
+        marks
     }
 
     /// The phases that were reached, in the order in which they were marked.
     pub fn marks(&self) -> &[Mark] {
         &self.marks
+    }
+
+    /// Whether `object` has a mark of `phase`.
+    pub fn has(&self, phase: Phase, object: &str) -> bool {
+        let mut marks = self.marks.iter();
+        marks.any(|mark| mark.phase == phase && mark.object == object)
     }
 
     /// Records what is awaited now.
@@ -63,7 +80,7 @@ impl Journal {
     /// Marks the first time that `object` reaches `phase`; `at` in ns since kernel start; none:
     /// now.
     pub fn mark(&mut self, phase: Phase, object: &str, at: Option<u64>) {
-        if self.marked.insert(format!("{phase:?} {object}")) {
+        if self.marked.insert(key(phase, object)) {
             self.marks.push(Mark {
                 phase,
                 object: object.to_owned(),
@@ -113,13 +130,41 @@ impl Journal {
     }
 }
 
+fn key(phase: Phase, object: &str) -> String {
+    format!("{phase:?} {object}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
+    fn a_walk_with_another_plan_keeps_what_the_machine_did() {
+        let mut first = Journal::default();
+        first.mark_span(Phase::Driver, "mlx5_ib", 1, Some(2));
+        first.mark(Phase::DeviceFound, "mlx5_0", Some(3));
+        first.mark_span(Phase::Lease, "ib0", 4, Some(5));
+        first.mark(Phase::Verified, "mlx5_0/1", Some(6));
+        first.mark(Phase::ServerAnswered, "10.0.0.1", Some(7));
+        let mut second = Journal::new(Vec::new(), first.of_the_machine());
+        second.mark(Phase::DeviceFound, "mlx5_0", Some(8));
+        second.mark(Phase::Verified, "mlx5_0/1", Some(9));
+        let marks = second.marks().iter();
+        let marks: Vec<_> = marks.map(|mark| (mark.phase, mark.start_ns)).collect();
+        assert_eq!(
+            marks,
+            [
+                (Phase::Driver, 1),
+                (Phase::DeviceFound, 3),
+                (Phase::Lease, 4),
+                (Phase::Verified, 9)
+            ]
+        );
+    }
+
+    #[test]
     fn a_phase_is_marked_once_per_object_and_a_failure_is_kept_once_per_interface() {
-        let mut journal = Journal::new(vec!["first".to_owned()]);
+        let mut journal = Journal::new(vec!["first".to_owned()], Vec::new());
         journal.mark(Phase::PortActive, "mlx5_0/1", Some(5));
         journal.mark(Phase::PortActive, "mlx5_0/1", Some(7));
         journal.mark(Phase::Verified, "mlx5_0/1", Some(8));

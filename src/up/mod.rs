@@ -56,7 +56,7 @@ use tokio::time::Instant;
 
 use crate::error::{Error, Kind, Result};
 use crate::facts::{Facts, Function, Readers, Touched};
-use crate::handover::{Outcome, Phase};
+use crate::handover::{Mark, Outcome, Phase};
 use crate::loader::{Loader, Request, Write};
 use crate::plan::Plan;
 use crate::rdma::types::PortState;
@@ -142,6 +142,8 @@ fn log_plan(plan: &Plan) {
 struct Begun<'a> {
     readers: Option<Readers>,
     parts: Parts<'a>,
+    /// [`Journal::of_the_machine`].
+    marks: Vec<Mark>,
 }
 
 impl<'a> Begun<'a> {
@@ -154,6 +156,7 @@ impl<'a> Begun<'a> {
         let is_boot = in_initramfs(root);
         Begun {
             readers,
+            marks: Vec::new(),
             parts: Parts {
                 probing: probing::Probing::new(loader),
                 writes: writes::Writes::new(loader),
@@ -244,7 +247,7 @@ impl<'a> Walk<'a> {
             tried: act::Tried::default(),
             families: families::Families::default(),
             parts: begun.parts,
-            journal: Journal::new(failures.collect()),
+            journal: Journal::new(failures.collect(), begun.marks),
             files,
             began: Instant::now(),
         })
@@ -255,6 +258,7 @@ impl<'a> Walk<'a> {
         Begun {
             readers: self.sight.into_readers(),
             parts: self.parts,
+            marks: self.journal.of_the_machine(),
         }
     }
 
