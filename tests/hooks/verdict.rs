@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The end of `up`: a verdict, a crash, a hang, and what the boot does then.
+
+use crate::stage::{SHELLS, play_in, plays};
+
+#[test]
+fn the_switch_to_the_real_root_waits_for_no_loader() {
+    plays(
+        "cleanup, systemd",
+        "mkdir -p /proc/sys/kernel; echo 6.1.0 > /proc/sys/kernel/osrelease
+        cmdline rd.ib=1; source_hook cmdline
+        DRACUT_SYSTEMD=1; systemctl() { echo \"systemctl $*\"; }; source_hook cleanup",
+        "systemctl stop ibboot.service\nsystemctl reset-failed ibboot.service\n\
+         systemctl --no-block stop ibboot-loader@*.service\n",
+    );
+}
+
+#[test]
+fn a_hung_up_is_given_up_after_its_deadline_and_dracuts_time_restarts() {
+    plays(
+        "hung",
+        "cmdline rd.ib=1 rd.ib.timeout=40; source_hook cmdline
+        for now in 300.99 369.99 370.00 371.00; do
+            uptime $now; main_loop=300; source_hook job; echo \"$now: $main_loop\"
+            (source_hook finished); echo \"finished: $?\"
+        done
+        result; cat /dev/kmsg",
+        "300.99: 0\nfinished: 1\n369.99: 0\nfinished: 1\n370.00: 0\nfinished: 0\n371.00: 300\nfinished: 0\n\
+         result: failed continue|ibboot up: no verdict: still running 30 s after its deadline; see dmesg|\n\
+         <3>ibboot: ibboot up: no verdict: still running 30 s after its deadline; see dmesg\n",
+    );
+}
+
+#[test]
+fn a_unit_that_systemd_cannot_start_ends_the_wait_at_the_next_turn() {
+    let script = "DRACUT_SYSTEMD=1; systemctl() { cat /run/unit; }; uptime 300.00
+        cmdline rd.ib=1 rd.ib.onfail=shell; source_hook cmdline; : > /run/ibboot/complete
+        shown() {
+            printf '%s\n' \"$@\" > /run/unit; source_hook job
+            if [ -e /run/ibboot/result ]; then result; rm /run/ibboot/result; else echo waiting; fi
+        }
+        shown; shown LoadState=loaded ActiveState=active Result=success
+        shown ActiveState=activating; shown ActiveState=deactivating Result=exit-code
+        shown ActiveState=inactive Job=42; shown Job=42 ActiveState=failed
+        cat /dev/kmsg; emergency_shell() { :; }
+        shown Result=exit-code ExecMainStatus=226 LoadState=loaded ActiveState=failed Job= ConditionResult=yes
+        cat /dev/kmsg; rm /run/ibboot/shell-left /dev/kmsg; mkdir -p /proc/self/fd
+        shown ActiveState=inactive LoadState=bad-setting; ls /dev";
+    for shell in SHELLS {
+        let test = format!("unit, {shell:?}");
+        if let Some(found) = play_in(shell, &test, script) {
+            let reason = |state: &str| {
+                format!("ibboot.service does not run: {state}; see systemctl status ibboot.service")
+            };
+            let failed = reason(
+                "Result=exit-code ExecMainStatus=226 LoadState=loaded ActiveState=failed Job= ConditionResult=yes",
+            );
+            let wrong = reason("ActiveState=inactive LoadState=bad-setting");
+            let expected = format!(
+                "{}result: failed shell|ibboot up: no verdict: {failed}|\n\
+                 <3>ibboot: ibboot up: no verdict: {failed}\n\
+                 warn ibboot: this kernel has no /dev/kmsg: {wrong}\n\
+                 result: failed shell|ibboot up: no verdict: {wrong}|\nnull\n",
+                "waiting\n".repeat(6)
+            );
+            assert_eq!(found, expected, "{test}");
+        }
+    }
+}
+
+#[test]
+fn a_crash_has_the_action_of_onfail() {
+    let script = |onfail: &str, then: &str| {
+        format!(
+            "cmdline rd.ib=1 {onfail}; source_hook cmdline
+            EXIT_CODE=killed EXIT_STATUS=KILL sh \"$lib/ended.sh\"; result; {then}"
+        )
+    };
+    let reason = "ibboot up: no verdict: killed KILL; see dmesg";
+    plays(
+        "crash, continue",
+        &script(
+            "",
+            "source_hook job; source_hook emergency; (source_hook finished) && echo on",
+        ),
+        &format!(
+            "result: failed continue|{reason}|\nibboot: {reason}\n\
+             ibboot:   type \"ibboot check --all\" for all checks, \"exit\" to continue the boot\non\n"
+        ),
+    );
+    plays(
+        "crash, shell",
+        &script(
+            "rd.ib.onfail=shell",
+            "(source_hook finished) || source_hook job; source_hook job; (source_hook finished) && echo on",
+        ),
+        &format!("result: failed shell|{reason}|\nemergency_shell ibboot: {reason}\non\n"),
+    );
+}
+
+#[test]
+fn a_verdict_is_not_replaced_by_a_late_crash() {
+    plays(
+        "late crash",
+        "cmdline rd.ib=1 rd.ib.onfail=reboot; source_hook cmdline
+        echo verified > /run/ibboot/result; EXIT_CODE=killed EXIT_STATUS=KILL source_hook ended; result
+        source_hook job; (source_hook finished) && echo on; cat /dev/kmsg",
+        "result: verified|\non\n",
+    );
+}
+
+#[test]
+fn a_reboot_tries_the_next_command_if_one_is_missing() {
+    let script = |actions: &str| {
+        format!(
+            "mkdir /run/ibboot; printf 'failed reboot\\nno cable\\n' > /run/ibboot/result
+            {actions}; source_hook job; cat /dev/kmsg /proc/sysrq-trigger"
+        )
+    };
+    let reboots = "<3>ibboot: rebooting in 10 s: no cable\n";
+    let systemd = "DRACUT_SYSTEMD=1; systemctl() { echo \"systemctl $*\"; }";
+    plays(
+        "reboot, systemd",
+        &script(&format!("{systemd}; reboot() {{ echo no; }}")),
+        &format!("systemctl --no-block --force reboot\n{reboots}"),
+    );
+    plays(
+        "reboot, systemd is gone",
+        &script("DRACUT_SYSTEMD=1; systemctl() { return 1; }; reboot() { echo \"reboot $*\"; }"),
+        &format!("reboot -f -f\n{reboots}"),
+    );
+    plays(
+        "reboot, nothing but the kernel",
+        &script("DRACUT_SYSTEMD=''; reboot() { return 127; }"),
+        &format!("{reboots}b\n"),
+    );
+}
+
+#[test]
+fn up_that_cannot_start_leaves_its_reason() {
+    let reason = "/proc/sys/kernel/osrelease: cannot be read: No such file or directory";
+    plays(
+        "early error",
+        "rm /etc/initrd-release; cmdline rd.ib=1 rd.ib.onfail=reboot; ibboot up 2> /run/stderr; echo \"exit $?\"
+        result; grep -c osrelease /run/stderr; ls /run/ibboot",
+        &format!("exit 1\nresult: failed reboot|{reason}|\n2\nresult\n"),
+    );
+    plays(
+        "early error, nothing requested",
+        "ibboot up 2>&1; echo \"exit $?\"; [ -e /run/ibboot ] || echo none",
+        &format!("ibboot: {reason}\nexit 1\nnone\n"),
+    );
+}
