@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! systemd.generator(7) of the initramfs, by which this program is called under another name. If the
-//! command line requests ibboot, `ibboot.service` starts before dracut's hooks, and dracut's cmdline
-//! stage needs no other reason to run.
+//! systemd calls this program by another name as a generator of the initramfs (systemd.generator(7)).
+//! If the command line requests ibboot, `ibboot.service` starts before dracut's hooks, and dracut's
+//! cmdline stage needs no other reason to run.
 
 use std::fs;
 use std::path::Path;
@@ -49,8 +49,13 @@ mod tests {
 
     /// The files that are generated for the command line of an initramfs, with their content.
     fn generated(line: &str) -> String {
+        generated_in(&[("proc/cmdline", line), ("etc/initrd-release", "")])
+    }
+
+    /// The files that are generated in an image with these files.
+    fn generated_in(files: &[(&str, &str)]) -> String {
         let image = tempfile::tempdir().unwrap();
-        for (path, text) in [("proc/cmdline", line), ("etc/initrd-release", "")] {
+        for (path, text) in files {
             let path = image.path().join(path);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
@@ -100,6 +105,30 @@ mod tests {
             ("", false),
         ] {
             assert_eq!(!generated(line).is_empty(), starts, "{line}");
+        }
+    }
+
+    #[test]
+    fn all_files_of_the_command_line_count_in_an_initramfs() {
+        let (initrd, vmcore) = (("etc/initrd-release", ""), ("proc/vmcore", ""));
+        let request = "rd.ib=1";
+        for (files, starts) in [
+            (vec![initrd, ("etc/cmdline", request)], true),
+            (vec![initrd, ("etc/cmdline.d/a.conf", request)], true),
+            (
+                vec![initrd, ("run/initramfs/cmdline.d/a.conf", request)],
+                true,
+            ),
+            (vec![initrd, ("etc/cmdline.d/a", request)], false),
+            (vec![("etc/cmdline", request)], false),
+            // A kernel that saves a dump.
+            (vec![initrd, vmcore, ("proc/cmdline", request)], false),
+            (
+                vec![initrd, vmcore, ("proc/cmdline", "rd.ib=1 rd.ib.kdump=1")],
+                true,
+            ),
+        ] {
+            assert_eq!(!generated_in(&files).is_empty(), starts, "{files:?}");
         }
     }
 

@@ -141,11 +141,13 @@ fn execute(call: &Call) -> Result<u8> {
 /// Writes drop-ins for systemd, whose generators have no other output than the kernel's log.
 fn generate(arguments: &[String]) -> Result<u8> {
     kmsg::init(LevelFilter::Warn, false);
-    let Some(directory) = arguments.first() else {
+    stderr::on_panic(Kind::Failed);
+    let directory = arguments.first().ok_or_else(|| {
         let what = "no directory for units";
-        return Err(Error::new(generator::NAME, what).kind(Kind::Usage));
-    };
-    let done = generator::generate(&Root::new("/"), Path::new(directory));
+        Error::new(generator::NAME, what).kind(Kind::Usage)
+    });
+    let done =
+        directory.and_then(|directory| generator::generate(&Root::new("/"), Path::new(directory)));
     Ok(match done {
         Ok(()) => 0,
         Err(error) => {

@@ -87,8 +87,7 @@ impl Draft<'_> {
             }
         }
         self.up(netdev);
-        // The first packet that leaves from an address must not be lost.
-        if !netdev.can_transmit() {
+        if netdev.carrier != Some(true) {
             return;
         }
         if let Some(requested) = wish.mtu
@@ -107,7 +106,10 @@ impl Draft<'_> {
             let need = Need::Suggested(suggested.by);
             self.on(netdev, need, What::Set(Setting::Mtu(bytes)));
         }
-        self.addresses(wish, netdev);
+        // The first packet from an address must not be lost.
+        if netdev.can_transmit() {
+            self.addresses(wish, netdev);
+        }
     }
 
     /// Sets the Ethernet interfaces of named links up: a RoCE port is ACTIVE only while its

@@ -89,7 +89,9 @@ fn live(look: &mut Look<'_>, links: &mut Links, is_all: bool) -> Vec<Netdev> {
             Some((_, netdev)) => in_state(netdev.clone(), of_link(&link)),
             None => {
                 if look.root().is_recording() {
+                    // For the files alone: the message has these values.
                     netdev(look, link.name.clone(), None);
+                    look.unread.truncate(notes);
                 }
                 netdev(look, link.name.clone(), Some(&link))
             }
@@ -270,6 +272,98 @@ fn bond(look: &mut Look<'_>, base: &str) -> BondFacts {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::system::root::Root;
+
+    /// An attribute of netlink(7).
+    fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
+        let length = u16::try_from(4 + value.len()).unwrap();
+        let head = [length.to_ne_bytes(), kind.to_ne_bytes()].concat();
+        let mut bytes = [&head, value].concat();
+        bytes.resize(bytes.len().next_multiple_of(4), 0);
+        bytes
+    }
+
+    #[test]
+    fn the_message_of_an_interface_tells_what_its_files_tell() {
+        const MODE: u16 = 2;
+        let data = attribute(MODE, &1_u16.to_ne_bytes());
+        let info = attribute(libc::IFLA_INFO_DATA, &data);
+        let bytes = |text: &str| unhex(text).unwrap();
+        let address = "80:00:00:48:fe:80:00:00:00:00:00:00:00:02:c9:03:00:0a:1b:2c";
+        let broadcast = "00:ff:ff:ff:ff:12:40:1b:80:05:00:00:00:00:00:00:ff:ff:ff:ff";
+        let child = Link {
+            index: 5,
+            hardware_type: 32,
+            flags: 0x1003,
+            lower: Some(4),
+            address: bytes(address),
+            broadcast: bytes(broadcast),
+            info: Some(info),
+            ..Link::default()
+        };
+        let without_info = Link {
+            info: None,
+            ..child.clone()
+        };
+        let parent = Link {
+            lower: None,
+            ..child.clone()
+        };
+        let tunnel = Link {
+            hardware_type: 65534,
+            address: Vec::new(),
+            ..child.clone()
+        };
+        let (ib, none) = (("32", address), ("65534", ""));
+        for (link, (hardware_type, address), iflink) in [
+            (&child, ib, "4"),
+            (&without_info, ib, "4"),
+            (&parent, ib, "5"),
+            (&tunnel, none, "4"),
+        ] {
+            let dir = tempfile::tempdir().unwrap();
+            let base = dir.path().join("sys/class/net/ib0.8005");
+            std::fs::create_dir_all(&base).unwrap();
+            for (file, text) in [
+                ("type", hardware_type),
+                ("address", address),
+                ("broadcast", broadcast),
+                ("iflink", iflink),
+                ("ifindex", "5"),
+                ("flags", "0x1003"),
+                ("mode", "connected"),
+            ] {
+                std::fs::write(base.join(file), text).unwrap();
+            }
+            let root = Root::new(dir.path());
+            let mut look = Look::new(&root);
+            let of_files = netdev(&mut look, "ib0.8005".to_owned(), None);
+            let of_message = netdev(&mut look, "ib0.8005".to_owned(), Some(link));
+            assert_eq!(of_message, of_files);
+            assert_eq!(look.unread, []);
+            let ipoib = of_message
+                .ipoib
+                .map(|ipoib| (ipoib.mode, ipoib.pkey, ipoib.child));
+            let expected = (Some(ipoib::Mode::Connected), Some(0x8005), iflink == "4");
+            assert_eq!(ipoib, (hardware_type == "32").then_some(expected));
+        }
+        // The message counts, and a wrong one is noted.
+        let dir = tempfile::tempdir().unwrap();
+        let root = Root::new(dir.path());
+        let mut look = Look::new(&root);
+        let wrong = Link {
+            broadcast: vec![0xff; 6],
+            ..child
+        };
+        let found = netdev(&mut look, "ib0".to_owned(), Some(&wrong));
+        let ipoib = found.ipoib.unwrap();
+        assert_eq!(
+            (ipoib.mode, ipoib.pkey),
+            (Some(ipoib::Mode::Connected), None)
+        );
+        let unread: Vec<&str> = look.unread.iter().map(|one| one.path.as_str()).collect();
+        assert_eq!(unread, ["/sys/class/net/ib0/broadcast"]);
+    }
 
     #[test]
     fn a_link_has_the_values_of_its_files() {

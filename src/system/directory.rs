@@ -301,11 +301,10 @@ impl Directory {
                 .expected("a regular file of root");
             return Ok(Standing::Planted(error));
         }
-        // One byte more than the file has: a read that fills the space would be followed by others.
         let size = u64::try_from(stat.st_size)
             .unwrap_or_default()
             .min(FILE_MAX);
-        let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or_default() + 1);
+        let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or_default());
         File::from(fd)
             .take(FILE_MAX)
             .read_to_end(&mut bytes)

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The DHCP clients. The client of an interface begins when the interface can transmit.
 
+use std::net::Ipv4Addr;
+
 use tokio::time::Instant;
 
 use super::clients::{Client, Clients, Lessee, Means, News, Site, identity};
@@ -21,8 +23,53 @@ use crate::hardware::{HardwareAddress, Hex};
 #[derive(Debug)]
 pub struct Leases {
     pub clients: Clients<Session>,
-    /// Earlier runs of this boot: their addresses are requested first.
+    /// Of earlier runs of this boot, or of the walk before.
     known: Vec<Progress>,
+    /// They are of the walk before, whose request was another one ([`former`]).
+    is_anew: bool,
+}
+
+/// What a new client does with the lease that was on its interface.
+#[derive(Debug, PartialEq)]
+enum Former<'a> {
+    /// There is none, or it is not of this client.
+    Nothing,
+    /// Continues with the lease.
+    Resumed(&'a Lease),
+    /// Requests the address first.
+    Requested(Ipv4Addr),
+    /// Removes the address: the lease was granted to another request.
+    Disowned(Ipv4Addr),
+}
+
+/// What a client that sends `client_id` and the options of `wish` does with the lease of `earlier`.
+/// `is_anew`: of the walk before in an initramfs, where nothing uses the address yet. An address is
+/// never removed for the request of another run: the root file system may depend on the address.
+fn former<'a>(
+    earlier: Option<&'a Progress>,
+    client_id: &str,
+    wish: &Dhcp4Wish,
+    netdev: &Netdev,
+    is_anew: bool,
+) -> Former<'a> {
+    let Some((earlier, lease)) = earlier.and_then(|one| Some((one, one.lease.as_ref()?))) else {
+        return Former::Nothing;
+    };
+    let state = netdev.state_of(&lease.interface_address());
+    let is_own = earlier.client_id == client_id;
+    if is_anew && !(is_own && earlier.wish.sends_same(wish)) {
+        return match state {
+            Some(_) => Former::Disowned(lease.address),
+            None => Former::Nothing,
+        };
+    }
+    // A root path with a password must be requested again: dracut needs the path, and state.json
+    // does not have it.
+    match (is_own, state) {
+        (false, _) => Former::Nothing,
+        (true, Some(AddressState::Usable)) if !lease.is_redacted() => Former::Resumed(lease),
+        (true, _) => Former::Requested(lease.address),
+    }
 }
 
 impl Client for Session {
@@ -92,11 +139,12 @@ impl Lessee for Session {
 }
 
 impl Leases {
-    /// Begins with the leases of earlier runs of this boot.
-    pub fn new(known: Vec<Progress>) -> Leases {
+    /// Begins with the leases of earlier runs of this boot or, with `is_anew`, of the walk before.
+    pub fn new(known: Vec<Progress>, is_anew: bool) -> Leases {
         Leases {
             clients: Clients::default(),
             known,
+            is_anew,
         }
     }
 
@@ -163,10 +211,8 @@ impl Leases {
             log::info!("{name}: {begins}");
         }
         let earlier = self.known.iter().find(|one| one.index == hardware.index);
-        let is_same = |one: &&Progress| one.client_id == client_id && one.wish.sends_same(dhcp);
-        let known = earlier.filter(is_same);
-        let probe = known.is_some_and(Progress::is_probing);
-        let known = known.and_then(|known| known.lease.as_ref());
+        let probe = earlier.is_some_and(Progress::is_probing);
+        let former = former(earlier, &client_id, dhcp, site.netdev, self.is_anew);
         let config = Config {
             identity,
             vendor_class: dhcp.vendor_class.clone(),
@@ -174,23 +220,14 @@ impl Leases {
             keep: dhcp.keep,
         };
         let mut session = Session::open(name, hardware, config)?;
-        let is_usable = |lease: &Lease| {
-            let state = site.netdev.state_of(&lease.interface_address());
-            state == Some(AddressState::Usable)
-        };
-        match known {
-            // The address of an earlier run is still on the interface. A root path with a password
-            // must be requested again: dracut needs the path, and state.json does not have it.
-            Some(lease) if is_usable(lease) && !lease.is_redacted() => {
-                session.resume(lease.clone(), probe);
+        match former {
+            Former::Nothing => session.start(None),
+            Former::Resumed(lease) => session.resume(lease.clone(), probe),
+            Former::Requested(address) => session.start(Some(address)),
+            Former::Disowned(address) => {
+                session.disown(address);
+                session.start(None);
             }
-            _ => session.start(known.map(|lease| lease.address)),
-        }
-        let other = earlier.filter(|one| !is_same(one));
-        if let Some(lease) = other.and_then(|one| one.lease.as_ref())
-            && site.netdev.state_of(&lease.interface_address()).is_some()
-        {
-            session.disown(lease.address);
         }
         Ok(session)
     }
@@ -219,6 +256,58 @@ fn stays(sends_from: &[u8], has_lease: bool, netdev: &Netdev, speaker: &Speaker)
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_the_walk_with_another_request_removes_the_address_of_a_lease() {
+        let lease = r#"{"address":"10.0.0.5","prefix":24,"server":"10.0.0.1","asked_ns":0,
+            "seconds":60,"renew_s":30,"rebind_s":50}"#;
+        let earlier = Progress {
+            client_id: "01".to_owned(),
+            lease: Some(serde_json::from_str(lease).unwrap()),
+            ..Progress::default()
+        };
+        let lease = earlier.lease.as_ref().unwrap();
+        let address = lease.address;
+        let (same, other) = (Dhcp4Wish::default(), |edit: fn(&mut Dhcp4Wish)| {
+            let mut wish = Dhcp4Wish::default();
+            edit(&mut wish);
+            wish
+        });
+        let class = other(|wish| wish.vendor_class = Some("x".to_owned()));
+        let host = other(|wish| wish.host_name = Some("x".to_owned()));
+        let time = other(|wish| (wish.limit_s, wish.ignore_mtu) = (Some(9), true));
+        let held = Netdev {
+            addresses: vec![lease.interface_address().into()],
+            ..Netdev::default()
+        };
+        let bare = Netdev::default();
+        for (client_id, wish, netdev, is_anew, expected) in [
+            ("01", &same, &held, false, Former::Resumed(lease)),
+            ("01", &same, &held, true, Former::Resumed(lease)),
+            ("01", &time, &held, true, Former::Resumed(lease)),
+            ("01", &same, &bare, false, Former::Requested(address)),
+            ("01", &class, &held, true, Former::Disowned(address)),
+            ("01", &host, &held, true, Former::Disowned(address)),
+            ("02", &same, &held, true, Former::Disowned(address)),
+            ("02", &same, &bare, true, Former::Nothing),
+            // `ibboot up` by hand, where an argument of the image is missing.
+            ("01", &class, &held, false, Former::Resumed(lease)),
+            ("02", &same, &held, false, Former::Nothing),
+        ] {
+            let found = former(Some(&earlier), client_id, wish, netdev, is_anew);
+            assert_eq!(found, expected, "{client_id} {wish:?} {is_anew}");
+        }
+        assert_eq!(former(None, "01", &same, &held, true), Former::Nothing);
+        let redacted = Progress {
+            lease: Some(Lease {
+                root_path: Some("iscsi:user:****@10.0.0.1".to_owned()),
+                ..lease.clone()
+            }),
+            ..earlier.clone()
+        };
+        let found = former(Some(&redacted), "01", &same, &held, true);
+        assert_eq!(found, Former::Requested(address));
+    }
 
     #[test]
     fn a_client_ends_with_another_hardware_address_or_without_carrier_and_lease() {

@@ -47,8 +47,10 @@ pub struct Leases {
     is_boot: bool,
     /// When the wait for a router ends, by interface index.
     patience: BTreeMap<u32, Instant>,
-    /// Earlier runs of this boot: their addresses are requested first.
+    /// Of earlier runs of this boot, or of the walk before.
     known: Vec<Progress>,
+    /// They are of the walk before, whose request was another one ([`disowned_by`]).
+    is_anew: bool,
     /// Those of `known` that another process (`ibboot lease`) keeps, by interface index.
     kept: BTreeMap<u32, Progress>,
     /// Interface index and address of every lease: an address may outlast the lease on the
@@ -158,8 +160,8 @@ impl Part for Leases {
 }
 
 impl Leases {
-    /// Begins with the leases of earlier runs of this boot.
-    pub fn new(known: Vec<Progress>, is_boot: bool) -> Leases {
+    /// Begins with the leases of earlier runs of this boot or, with `is_anew`, of the walk before.
+    pub fn new(known: Vec<Progress>, is_boot: bool, is_anew: bool) -> Leases {
         let granted = known
             .iter()
             .filter_map(|one| Some((one.index, one.lease.as_ref()?.address)));
@@ -167,6 +169,7 @@ impl Leases {
             granted: granted.collect(),
             known,
             is_boot,
+            is_anew,
             ..Leases::default()
         }
     }
@@ -371,10 +374,9 @@ impl Leases {
         let duid = Hex(&identity.duid).to_string();
         let iaid = identity.iaid;
         let earlier = self.known.iter().find(|known| known.index == index);
-        let is_same = |known: &&Progress| known.duid == duid && known.iaid == iaid;
-        let other = earlier.filter(|known| !is_same(known));
-        let other = other.and_then(|known| known.lease.as_ref().map(|lease| lease.address));
-        let known = earlier.filter(is_same);
+        let disowned = earlier.filter(|_| self.is_anew);
+        let disowned = disowned.and_then(|known| disowned_by(&duid, iaid, known, netdev));
+        let known = earlier.filter(|known| known.duid == duid && known.iaid == iaid);
         let known = known.and_then(|known| known.lease.clone());
         let config = Config {
             identity,
@@ -396,11 +398,19 @@ impl Leases {
             }
             _ => session.start(known.map(|lease| lease.address)),
         }
-        if let Some(address) = other.filter(|address| netdev.shown6(*address).is_some()) {
+        if let Some(address) = disowned {
             session.disown(address);
         }
         Ok(Some(session))
     }
+}
+
+/// The address on the interface that is from a lease of another identity than this one. In a walk with
+/// another request it is removed; at any other time the root file system may depend on it.
+fn disowned_by(duid: &str, iaid: u32, known: &Progress, netdev: &Netdev) -> Option<Ipv6Addr> {
+    let is_own = known.duid == duid && known.iaid == iaid;
+    let address = known.lease.as_ref().filter(|_| !is_own)?.address;
+    netdev.shown6(address).is_some().then_some(address)
 }
 
 /// True: the client continues. The client ends when the link-local address becomes another one (the

@@ -12,7 +12,6 @@ use kernel_cmdline::{Source, Token};
 use tokio::time::Instant;
 
 use super::hooks;
-use super::leasing::Leasing;
 use super::naming::{UDEV_CONTROL, UDEV_DATA};
 use super::{Begun, End, Start, Walk, log_plan};
 use crate::error::Result;
@@ -127,8 +126,7 @@ pub async fn bring_up(root: &Root, request: &mut Request, is_early: bool) -> Res
     if let Some((_, first)) = &first
         && requests_of_links(first) != requests_of_links(&plan)
     {
-        // Another request to the servers, and the same addresses if the servers grant them.
-        begun.parts.leasing = Leasing::new(begun.parts.leasing.leases(), true);
+        begun.parts.leasing = begun.parts.leasing.anew();
     }
     let mut walk = Walk::new(root, &plan, &inventory.modules, begun)?;
     walk.until_settled(start).await

@@ -28,12 +28,22 @@ pub struct Granted {
 }
 
 impl Leasing {
-    /// Begins with the leases of earlier runs of this boot.
+    /// Begins with the leases of earlier runs of this boot. `is_boot`: in an initramfs.
     pub fn new(known: facts::Leases, is_boot: bool) -> Leasing {
         Leasing {
-            v4: dhcp::Leases::new(known.dhcp),
-            v6: dhcp6::Leases::new(known.dhcp6, is_boot),
+            v4: dhcp::Leases::new(known.dhcp, false),
+            v6: dhcp6::Leases::new(known.dhcp6, is_boot, false),
             information: Inquiries::new(is_boot),
+        }
+    }
+
+    /// Begins anew with another request, in an initramfs. A lease stays if its client sends the same.
+    pub fn anew(self) -> Leasing {
+        let known = self.leases();
+        Leasing {
+            v4: dhcp::Leases::new(known.dhcp, true),
+            v6: dhcp6::Leases::new(known.dhcp6, true, true),
+            information: Inquiries::new(true),
         }
     }
 

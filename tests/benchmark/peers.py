@@ -25,8 +25,8 @@ PEERS = ("network-manager", "systemd-networkd", "network-legacy")
 OURS = "ibboot"
 # address.sh before dracut's cmdline hooks, and in dracut's pre-trigger hook.
 SCRIPTS = ("early-script", "floor-script")
-# Where nothing is requested: without ibboot's dracut module, with the drivers alone that it adds, and with
-# it. systemd deletes the files of the initramfs before it starts in the real root.
+# Where nothing is requested: an image without ibboot's dracut module, one with the drivers alone that the
+# module adds, and one with the module. The time includes the deletion of all files of the image.
 WITHOUT = "without ibboot"
 DRIVERS_ALONE = "drivers alone"
 NOTHING = (WITHOUT, DRIVERS_ALONE, OURS)

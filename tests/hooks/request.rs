@@ -42,14 +42,16 @@ fn the_hooks_know_the_action_if_up_fails() {
 fn up_starts_before_the_hooks_if_it_is_requested_or_if_that_is_not_known() {
     let script = "echo 'echo start' > \"$lib/start.sh\"
         for line in rd.ib=1 rd.ib_link=x ip=eth0:dhcp; do
-            echo \"$line\"; cmdline \"$line\"; source_hook early; ls /run/ibboot 2> /dev/kmsg || :; rm -rf /run/ibboot
+            echo \"$line\"; cmdline \"$line\"; source_hook early; find /run -name '*ibboot*'
         done
+        echo ended before the request is read; cmdline rd.ib=1; source_hook early; mkdir /run/ibboot; sh \"$lib/ended.sh\"
+        source_hook cmdline; source_hook zz-ibboot-complete; ls /run/ibboot
         echo unknown; ln -sf /bin/false \"$(command -v ibboot)\"; source_hook early";
     for shell in SHELLS {
         let test = format!("early, {shell:?}");
         if let Some(found) = play_in(shell, &test, script) {
-            let expected =
-                "rd.ib=1\nstart\nasked\nrd.ib_link=x\nstart\nasked\nip=eth0:dhcp\nunknown\nstart\n";
+            let expected = "rd.ib=1\nstart\nrd.ib_link=x\nstart\nip=eth0:dhcp\n\
+                 ended before the request is read\nstart\nstart\nasked\ncomplete\nhookdir\nunknown\nstart\n";
             assert_eq!(found, expected, "{test}");
         }
     }
@@ -64,10 +66,10 @@ fn the_program_is_the_generator_of_systemd_under_that_name() {
         generate /run/units /run/early /run/late; find /run -name '*.conf'
         cmdline rd.ib=1; generate /run/units /run/early /run/late; find /run -name '*.conf' | sort
         : > /run/f; generate /run/f /run/early /run/late; sed 's/.*ibboot: //' /dev/kmsg
-        generate 2>&1",
+        : > /dev/kmsg; generate 2>&1; sed 's/.*ibboot: //' /dev/kmsg",
         "exit 0\nexit 0\n/run/units/dracut-cmdline.service.d/60-ibboot.conf\n/run/units/sysinit.target.d/50-ibboot.conf\n\
          exit 1\n/run/f/sysinit.target.d/50-ibboot.conf: cannot be written: Not a directory\n\
-         ibboot: ibboot-generator: no directory for units\nexit 64\n",
+         exit 64\nibboot-generator: no directory for units\n",
     );
 }
 

@@ -100,7 +100,7 @@ impl Session {
     /// The address on the interface is from the lease of another request: the address is removed.
     pub fn disown(&mut self, address: Ipv4Addr) {
         log::info!(
-            "{}: DHCP: {address} removed, its lease was for another request",
+            "{}: DHCP: {address} is removed: its lease was for another request",
             self.interface
         );
         self.outcomes.push(Outcome::Lost(address));

@@ -68,7 +68,7 @@ impl Session {
     /// The address on the interface is from the lease of another request: the address is removed.
     pub fn disown(&mut self, address: Ipv6Addr) {
         log::info!(
-            "{}: DHCPv6: {address} removed, its lease was for another request",
+            "{}: DHCPv6: {address} is removed: its lease was for another request",
             self.socket.interface
         );
         self.outcomes.push(Outcome::Lost(address));

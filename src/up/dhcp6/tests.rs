@@ -24,7 +24,7 @@ fn a_lease_of_another_process_counts_while_its_address_is_on_the_interface() {
         addresses: vec![found("fd00::5/128", AddressState::Usable)],
         ..Netdev::default()
     };
-    let mut leases = Leases::new(vec![known.clone()], true);
+    let mut leases = Leases::new(vec![known.clone()], true, false);
     assert_eq!(leases.progress(), []);
     assert!(!leases.keep(&netdev, 4, "00:03:00:21"));
     assert!(!leases.keep(&netdev, 5, &known.duid));
@@ -40,6 +40,35 @@ fn a_lease_of_another_process_counts_while_its_address_is_on_the_interface() {
 }
 
 #[test]
+fn the_address_of_another_identity_is_disowned_while_the_interface_has_it() {
+    let lease = r#"{"address":"fd00::5","server":"fe80::1","server_id":"00:03:00:01",
+        "asked_ns":0,"seconds":60,"preferred_s":60,"renew_s":30,"rebind_s":50}"#;
+    let known = Progress {
+        duid: "00:03:00:20".to_owned(),
+        iaid: 7,
+        lease: Some(serde_json::from_str(lease).unwrap()),
+        ..Progress::default()
+    };
+    let held = Netdev {
+        addresses: vec![found("fd00::5/128", AddressState::Usable)],
+        ..Netdev::default()
+    };
+    let address = "fd00::5".parse().ok();
+    for (duid, iaid, netdev, expected) in [
+        ("00:03:00:20", 7, &held, None),
+        ("00:03:00:21", 7, &held, address),
+        ("00:03:00:20", 8, &held, address),
+        ("00:03:00:21", 7, &Netdev::default(), None),
+    ] {
+        assert_eq!(
+            disowned_by(duid, iaid, &known, netdev),
+            expected,
+            "{duid} {iaid}"
+        );
+    }
+}
+
+#[test]
 fn the_address_of_a_lease_is_not_the_address_of_a_router() {
     let known = r#"{"address":"fd00::5","server":"fe80::1","server_id":"00:03:00:01",
         "asked_ns":0,"seconds":60,"preferred_s":60,"renew_s":30,"rebind_s":50}"#;
@@ -48,7 +77,7 @@ fn the_address_of_a_lease_is_not_the_address_of_a_router() {
         lease: Some(serde_json::from_str(known).unwrap()),
         ..Progress::default()
     };
-    let mut leases = Leases::new(vec![known], true);
+    let mut leases = Leases::new(vec![known], true, false);
     leases.granted.insert((4, "fd00::6".parse().unwrap()));
     let netdev = |usable: &[&str], tentative: &[&str]| {
         let usable = usable.iter().map(|text| found(text, AddressState::Usable));
