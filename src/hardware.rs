@@ -93,13 +93,6 @@ impl HardwareAddress {
     }
 }
 
-/// More than [`ADDRESS`] bytes, which no interface has, are cut off.
-impl From<&[u8]> for HardwareAddress {
-    fn from(bytes: &[u8]) -> Self {
-        HardwareAddress(bytes.iter().copied().take(ADDRESS).collect())
-    }
-}
-
 impl FromStr for HardwareAddress {
     type Err = &'static str;
 

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Network interfaces. Source on a running machine: one dump of rtnetlink, and sysfs for what no
-//! message tells (DEVTYPE, the device below, the options of a bond); in a saved tree: sysfs.
+//! Network interfaces. Source on a running machine: one dump of rtnetlink for the list and for what
+//! changes (up, carrier, operational state, MTU), sysfs for what identifies an interface; in a
+//! saved tree: sysfs.
 
 use std::collections::BTreeMap;
 
 use super::rtnetlink::{Dumps, Link};
 use super::{Look, Netdev};
-use crate::hardware::{HardwareAddress, HardwareType, pkey_of_broadcast, unhex};
+use crate::hardware::{HardwareType, pkey_of_broadcast, unhex};
 use crate::rdma::netlink::Error;
 use crate::system::root::natural;
 use crate::wish::bond::BondFacts;
@@ -61,7 +62,12 @@ pub(super) fn netdevs(look: &mut Look<'_>, links: &mut Links, is_all: bool) -> V
     let names = look.list(CLASS).into_iter();
     // A file, not an interface (drivers/net/bonding/bond_sysfs.c).
     let names = names.filter(|name| name != "bonding_masters");
-    names.map(|name| netdev(look, name, None)).collect()
+    names
+        .map(|name| {
+            let state = of_files(look, &name);
+            netdev(look, name, state)
+        })
+        .collect()
 }
 
 fn live(look: &mut Look<'_>, links: &mut Links, is_all: bool) -> Vec<Netdev> {
@@ -89,11 +95,13 @@ fn live(look: &mut Look<'_>, links: &mut Links, is_all: bool) -> Vec<Netdev> {
             Some((_, netdev)) => in_state(netdev.clone(), of_link(&link)),
             None => {
                 if look.root().is_recording() {
-                    // For the files alone: the message has these values.
-                    netdev(look, link.name.clone(), None);
-                    look.unread.truncate(notes);
+                    of_files(look, &link.name);
                 }
-                netdev(look, link.name.clone(), Some(&link))
+                let mut netdev = netdev(look, link.name.clone(), of_link(&link));
+                if let Some(ipoib) = &mut netdev.ipoib {
+                    ipoib.mode = ipoib.mode.or_else(|| link.ipoib_mode());
+                }
+                netdev
             }
         };
         netdevs.push(netdev.clone());
@@ -171,32 +179,35 @@ fn of_files(look: &mut Look<'_>, ifname: &str) -> State {
     }
 }
 
-/// The interface, from its message or, without one, from its files.
-fn netdev(look: &mut Look<'_>, ifname: String, link: Option<&Link>) -> Netdev {
+/// Reads what identifies the interface.
+fn netdev(look: &mut Look<'_>, ifname: String, state: State) -> Netdev {
     let base = format!("{CLASS}/{ifname}");
-    let state = match link {
-        Some(link) => of_link(link),
-        None => of_files(look, &ifname),
-    };
     let kind = look.text(&format!("{base}/uevent")).and_then(|uevent| {
         uevent
             .lines()
             .find_map(|line| line.strip_prefix("DEVTYPE=").map(str::to_owned))
     });
-    let hardware_type = match link {
-        Some(link) => Some(HardwareType::from(link.hardware_type)),
-        None => look.parsed(&format!("{base}/type"), str::parse),
-    };
+    let hardware_type = look.parsed(&format!("{base}/type"), str::parse);
     // A bond of IPoIB interfaces has their hardware type and the address of one of them.
     let bond = (kind.as_deref() == Some("bond")).then(|| bond(look, &base));
     let is_ipoib = hardware_type == Some(HardwareType::InfiniBand) && bond.is_none();
-    let ipoib = is_ipoib.then(|| ipoib(look, &base, state.ifindex, link));
+    let ipoib = is_ipoib.then(|| IpoibFacts {
+        mode: look.parsed(&format!("{base}/mode"), |text| {
+            ipoib::Mode::parse(text).ok_or("neither datagram nor connected")
+        }),
+        pkey: look.parsed(&format!("{base}/broadcast"), |text| {
+            let pkey = unhex(text).and_then(|bytes| pkey_of_broadcast(&bytes));
+            pkey.ok_or("not a hardware address of IPoIB")
+        }),
+        // The link of a parent is the parent itself (ipoib_get_iflink); a child that was created
+        // through rtnetlink has no `parent` file.
+        child: look
+            .parsed(&format!("{base}/iflink"), str::parse::<u32>)
+            .is_some_and(|lower| Some(lower) != state.ifindex),
+    });
     let netdev = Netdev {
         hardware_type,
-        address: match link {
-            Some(link) => Some(HardwareAddress::from(link.address.as_slice())),
-            None => look.parsed(&format!("{base}/address"), str::parse),
-        },
+        address: look.parsed(&format!("{base}/address"), str::parse),
         kind,
         bus_address: look.link_name(&format!("{base}/device")),
         ipoib,
@@ -205,35 +216,6 @@ fn netdev(look: &mut Look<'_>, ifname: String, link: Option<&Link>) -> Netdev {
         ..Netdev::default()
     };
     in_state(netdev, state)
-}
-
-/// What is particular to an IPoIB interface.
-fn ipoib(look: &mut Look<'_>, base: &str, index: Option<u32>, link: Option<&Link>) -> IpoibFacts {
-    let pkey = |bytes: &[u8]| pkey_of_broadcast(bytes).ok_or("not a hardware address of IPoIB");
-    let pkey = match link {
-        Some(link) => pkey(&link.broadcast)
-            .map_err(|why| look.note(format!("{base}/broadcast"), why))
-            .ok(),
-        None => look.parsed(&format!("{base}/broadcast"), |text| {
-            pkey(&unhex(text).unwrap_or_default())
-        }),
-    };
-    let lower = match link {
-        Some(link) => link.lower,
-        None => look.parsed(&format!("{base}/iflink"), str::parse),
-    };
-    let told = link.and_then(Link::ipoib_mode);
-    IpoibFacts {
-        mode: told.or_else(|| {
-            look.parsed(&format!("{base}/mode"), |text| {
-                ipoib::Mode::parse(text).ok_or("neither datagram nor connected")
-            })
-        }),
-        pkey,
-        // The link of a parent is the parent itself (ipoib_get_iflink); a child that was created
-        // through rtnetlink has no `parent` file.
-        child: lower.is_some_and(|lower| Some(lower) != index),
-    }
 }
 
 fn in_state(netdev: Netdev, state: State) -> Netdev {
@@ -272,98 +254,6 @@ fn bond(look: &mut Look<'_>, base: &str) -> BondFacts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::system::root::Root;
-
-    /// An attribute of netlink(7).
-    fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
-        let length = u16::try_from(4 + value.len()).unwrap();
-        let head = [length.to_ne_bytes(), kind.to_ne_bytes()].concat();
-        let mut bytes = [&head, value].concat();
-        bytes.resize(bytes.len().next_multiple_of(4), 0);
-        bytes
-    }
-
-    #[test]
-    fn the_message_of_an_interface_tells_what_its_files_tell() {
-        const MODE: u16 = 2;
-        let data = attribute(MODE, &1_u16.to_ne_bytes());
-        let info = attribute(libc::IFLA_INFO_DATA, &data);
-        let bytes = |text: &str| unhex(text).unwrap();
-        let address = "80:00:00:48:fe:80:00:00:00:00:00:00:00:02:c9:03:00:0a:1b:2c";
-        let broadcast = "00:ff:ff:ff:ff:12:40:1b:80:05:00:00:00:00:00:00:ff:ff:ff:ff";
-        let child = Link {
-            index: 5,
-            hardware_type: 32,
-            flags: 0x1003,
-            lower: Some(4),
-            address: bytes(address),
-            broadcast: bytes(broadcast),
-            info: Some(info),
-            ..Link::default()
-        };
-        let without_info = Link {
-            info: None,
-            ..child.clone()
-        };
-        let parent = Link {
-            lower: None,
-            ..child.clone()
-        };
-        let tunnel = Link {
-            hardware_type: 65534,
-            address: Vec::new(),
-            ..child.clone()
-        };
-        let (ib, none) = (("32", address), ("65534", ""));
-        for (link, (hardware_type, address), iflink) in [
-            (&child, ib, "4"),
-            (&without_info, ib, "4"),
-            (&parent, ib, "5"),
-            (&tunnel, none, "4"),
-        ] {
-            let dir = tempfile::tempdir().unwrap();
-            let base = dir.path().join("sys/class/net/ib0.8005");
-            std::fs::create_dir_all(&base).unwrap();
-            for (file, text) in [
-                ("type", hardware_type),
-                ("address", address),
-                ("broadcast", broadcast),
-                ("iflink", iflink),
-                ("ifindex", "5"),
-                ("flags", "0x1003"),
-                ("mode", "connected"),
-            ] {
-                std::fs::write(base.join(file), text).unwrap();
-            }
-            let root = Root::new(dir.path());
-            let mut look = Look::new(&root);
-            let of_files = netdev(&mut look, "ib0.8005".to_owned(), None);
-            let of_message = netdev(&mut look, "ib0.8005".to_owned(), Some(link));
-            assert_eq!(of_message, of_files);
-            assert_eq!(look.unread, []);
-            let ipoib = of_message
-                .ipoib
-                .map(|ipoib| (ipoib.mode, ipoib.pkey, ipoib.child));
-            let expected = (Some(ipoib::Mode::Connected), Some(0x8005), iflink == "4");
-            assert_eq!(ipoib, (hardware_type == "32").then_some(expected));
-        }
-        // The message counts, and a wrong one is noted.
-        let dir = tempfile::tempdir().unwrap();
-        let root = Root::new(dir.path());
-        let mut look = Look::new(&root);
-        let wrong = Link {
-            broadcast: vec![0xff; 6],
-            ..child
-        };
-        let found = netdev(&mut look, "ib0".to_owned(), Some(&wrong));
-        let ipoib = found.ipoib.unwrap();
-        assert_eq!(
-            (ipoib.mode, ipoib.pkey),
-            (Some(ipoib::Mode::Connected), None)
-        );
-        let unread: Vec<&str> = look.unread.iter().map(|one| one.path.as_str()).collect();
-        assert_eq!(unread, ["/sys/class/net/ib0/broadcast"]);
-    }
 
     #[test]
     fn a_link_has_the_values_of_its_files() {
