@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 #
 # First hook of cmdline, without systemd: if the command line requests ibboot, or if that is not known,
-# start ibboot. zz-ibboot-complete.sh starts ibboot for what later hooks request. The question writes no
-# file: /run/ibboot/asked says that the cmdline hook has run.
+# start ibboot. zz-ibboot-complete.sh starts ibboot for what later hooks request.
 
-/usr/sbin/ibboot --limit 10 plan --asked --cmdline "$(getcmdline)"
+/usr/sbin/ibboot --limit 10 plan --asked
 if [ $? != 2 ]; then
+    # By this file the other scripts know that the cmdline hook has run.
+    rm -f /run/ibboot/asked
     # shellcheck source=/dev/null
     . /usr/lib/ibboot/start.sh
 fi

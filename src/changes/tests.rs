@@ -103,6 +103,13 @@ fn an_address_waits_until_the_kernel_transmits() {
 }
 
 #[test]
+fn an_mtu_does_not_wait_until_the_kernel_transmits() {
+    let mut machine = Machine::new("connectx6-hdr", &format!("{IB} rd.ib.mtu=ib0:max"));
+    machine.netdev("ib0").operstate = Some("down".to_owned());
+    assert_eq!(machine.tried(&mut Done::default()), ["ib0: set MTU 4092"]);
+}
+
+#[test]
 fn a_requested_mtu_can_fail_and_the_largest_one_cannot() {
     let need = |mtu: &str| {
         let machine = Machine::new("connectx6-hdr", &format!("{IB} rd.ib.mtu=ib0:{mtu}"));

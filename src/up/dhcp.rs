@@ -23,16 +23,16 @@ use crate::hardware::{HardwareAddress, Hex};
 #[derive(Debug)]
 pub struct Leases {
     pub clients: Clients<Session>,
-    /// Of earlier runs of this boot, or of the walk before.
+    /// The leases of earlier runs of this boot, or of the walk before.
     known: Vec<Progress>,
-    /// They are of the walk before, whose request was another one ([`former`]).
+    /// `known` has the leases of the walk before, whose request was another one ([`former`]).
     is_anew: bool,
 }
 
 /// What a new client does with the lease that was on its interface.
 #[derive(Debug, PartialEq)]
 enum Former<'a> {
-    /// There is none, or it is not of this client.
+    /// There is no lease, or the lease is of another client.
     Nothing,
     /// Continues with the lease.
     Resumed(&'a Lease),
@@ -190,7 +190,7 @@ impl Leases {
     }
 
     fn open(
-        &self,
+        &mut self,
         dhcp: &Dhcp4Wish,
         site: &Site<'_>,
         means: &mut Means<'_>,
@@ -227,6 +227,8 @@ impl Leases {
             Former::Disowned(address) => {
                 session.disown(address);
                 session.start(None);
+                // A server may grant the same address to this request.
+                self.known.retain(|one| one.index != site.index);
             }
         }
         Ok(session)

@@ -47,9 +47,9 @@ pub struct Leases {
     is_boot: bool,
     /// When the wait for a router ends, by interface index.
     patience: BTreeMap<u32, Instant>,
-    /// Of earlier runs of this boot, or of the walk before.
+    /// The leases of earlier runs of this boot, or of the walk before.
     known: Vec<Progress>,
-    /// They are of the walk before, whose request was another one ([`disowned_by`]).
+    /// `known` has the leases of the walk before, whose request was another one ([`disowned_by`]).
     is_anew: bool,
     /// Those of `known` that another process (`ibboot lease`) keeps, by interface index.
     kept: BTreeMap<u32, Progress>,
@@ -400,13 +400,15 @@ impl Leases {
         }
         if let Some(address) = disowned {
             session.disown(address);
+            // A server may grant the same address to this request.
+            self.known.retain(|known| known.index != index);
         }
         Ok(Some(session))
     }
 }
 
 /// The address on the interface that is from a lease of another identity than this one. In a walk with
-/// another request it is removed; at any other time the root file system may depend on it.
+/// another request the address is removed; at any other time the root file system may depend on it.
 fn disowned_by(duid: &str, iaid: u32, known: &Progress, netdev: &Netdev) -> Option<Ipv6Addr> {
     let is_own = known.duid == duid && known.iaid == iaid;
     let address = known.lease.as_ref().filter(|_| !is_own)?.address;

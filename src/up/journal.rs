@@ -26,23 +26,19 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// A journal that begins with these failures, and with the marks of a walk before.
-    pub fn new(failures: Vec<String>, marks: Vec<Mark>) -> Journal {
-        let marked = marks.iter().map(|mark| key(mark.phase, &mark.object));
+    /// The journal of a walk with another plan. What the machine did stays, with the waits; what the plan
+    /// before found good does not. The new one begins with these failures.
+    pub fn anew(mut self, failures: Vec<String>) -> Journal {
+        self.marks
+            .retain(|mark| !matches!(mark.phase, Phase::Verified | Phase::ServerAnswered));
+        let marked = self.marks.iter().map(|mark| key(mark.phase, &mark.object));
         Journal {
             failures,
             marked: marked.collect(),
-            marks,
+            marks: self.marks,
+            waits: self.waits,
             ..Journal::default()
         }
-    }
-
-    /// The marks that stay true for a walk with another plan: what the machine did, and not what the
-    /// plan found good.
-    pub fn of_the_machine(&self) -> Vec<Mark> {
-        let mut marks = self.marks_until(boottime_ns());
-        marks.retain(|mark| !matches!(mark.phase, Phase::Verified | Phase::ServerAnswered));
-        marks
     }
 
     /// The phases that were reached, in the order in which they were marked.
@@ -137,6 +133,9 @@ fn key(phase: Phase, object: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::verify::checks::Id;
+    use crate::verify::report::{Finding, LinkReport};
+    use crate::wish::expectation::LinkWish;
 
     #[test]
     fn a_walk_with_another_plan_keeps_what_the_machine_did() {
@@ -146,10 +145,22 @@ mod tests {
         first.mark_span(Phase::Lease, "ib0", 4, Some(5));
         first.mark(Phase::Verified, "mlx5_0/1", Some(6));
         first.mark(Phase::ServerAnswered, "10.0.0.1", Some(7));
-        let mut second = Journal::new(Vec::new(), first.of_the_machine());
+        let down = LinkReport {
+            name: Some("mlx5_0/1".to_owned()),
+            ..LinkReport::new(
+                &LinkWish::default(),
+                None,
+                vec![Finding::failed(Id::PortState, "", "")],
+            )
+        };
+        first.waits.follow(&[Subject::of_link(&down)], 3);
+        let mut second = first.anew(vec!["wrong argument".to_owned()]);
+        assert_eq!(second.failures(), ["wrong argument"]);
         second.mark(Phase::DeviceFound, "mlx5_0", Some(8));
         second.mark(Phase::Verified, "mlx5_0/1", Some(9));
-        let marks = second.marks().iter();
+        second.mark(Phase::ServerAnswered, "10.0.0.1", Some(10));
+        second.waits.follow(&[Subject::of_link(&down)], 11);
+        let marks = second.marks_until(12).into_iter();
         let marks: Vec<_> = marks.map(|mark| (mark.phase, mark.start_ns)).collect();
         assert_eq!(
             marks,
@@ -157,14 +168,16 @@ mod tests {
                 (Phase::Driver, 1),
                 (Phase::DeviceFound, 3),
                 (Phase::Lease, 4),
-                (Phase::Verified, 9)
+                (Phase::Verified, 9),
+                (Phase::ServerAnswered, 10),
+                (Phase::Wait, 3)
             ]
         );
     }
 
     #[test]
     fn a_phase_is_marked_once_per_object_and_a_failure_is_kept_once_per_interface() {
-        let mut journal = Journal::new(vec!["first".to_owned()], Vec::new());
+        let mut journal = Journal::default().anew(vec!["first".to_owned()]);
         journal.mark(Phase::PortActive, "mlx5_0/1", Some(5));
         journal.mark(Phase::PortActive, "mlx5_0/1", Some(7));
         journal.mark(Phase::Verified, "mlx5_0/1", Some(8));

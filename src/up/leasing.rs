@@ -37,7 +37,8 @@ impl Leasing {
         }
     }
 
-    /// Begins anew with another request, in an initramfs. A lease stays if its client sends the same.
+    /// Begins anew with another request, in an initramfs. A lease stays if the new client sends the same
+    /// identifier and options.
     pub fn anew(self) -> Leasing {
         let known = self.leases();
         Leasing {

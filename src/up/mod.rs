@@ -56,7 +56,7 @@ use tokio::time::Instant;
 
 use crate::error::{Error, Kind, Result};
 use crate::facts::{Facts, Function, Readers, Touched};
-use crate::handover::{Mark, Outcome, Phase};
+use crate::handover::{Outcome, Phase};
 use crate::loader::{Loader, Request, Write};
 use crate::plan::Plan;
 use crate::rdma::types::PortState;
@@ -142,8 +142,8 @@ fn log_plan(plan: &Plan) {
 struct Begun<'a> {
     readers: Option<Readers>,
     parts: Parts<'a>,
-    /// [`Journal::of_the_machine`].
-    marks: Vec<Mark>,
+    /// The memory of the walk before, if there was one.
+    journal: Journal,
 }
 
 impl<'a> Begun<'a> {
@@ -156,7 +156,7 @@ impl<'a> Begun<'a> {
         let is_boot = in_initramfs(root);
         Begun {
             readers,
-            marks: Vec::new(),
+            journal: Journal::default(),
             parts: Parts {
                 probing: probing::Probing::new(loader),
                 writes: writes::Writes::new(loader),
@@ -247,7 +247,7 @@ impl<'a> Walk<'a> {
             tried: act::Tried::default(),
             families: families::Families::default(),
             parts: begun.parts,
-            journal: Journal::new(failures.collect(), begun.marks),
+            journal: begun.journal.anew(failures.collect()),
             files,
             began: Instant::now(),
         })
@@ -258,7 +258,7 @@ impl<'a> Walk<'a> {
         Begun {
             readers: self.sight.into_readers(),
             parts: self.parts,
-            marks: self.journal.of_the_machine(),
+            journal: self.journal,
         }
     }
 

@@ -42,15 +42,15 @@ fn the_hooks_know_the_action_if_up_fails() {
 fn up_starts_before_the_hooks_if_it_is_requested_or_if_that_is_not_known() {
     let script = "echo 'echo start' > \"$lib/start.sh\"
         for line in rd.ib=1 rd.ib_link=x ip=eth0:dhcp; do
-            echo \"$line\"; cmdline \"$line\"; source_hook early; find /run -name '*ibboot*'
+            echo \"$line\"; cmdline \"$line\"; source_hook early; find /run -path '*ibboot*'; rm -rf /run/ibboot
         done
-        echo ended before the request is read; cmdline rd.ib=1; source_hook early; mkdir /run/ibboot; sh \"$lib/ended.sh\"
+        echo ended before the request is read; cmdline rd.ib=1; source_hook early; sh \"$lib/ended.sh\"
         source_hook cmdline; source_hook zz-ibboot-complete; ls /run/ibboot
         echo unknown; ln -sf /bin/false \"$(command -v ibboot)\"; source_hook early";
     for shell in SHELLS {
         let test = format!("early, {shell:?}");
         if let Some(found) = play_in(shell, &test, script) {
-            let expected = "rd.ib=1\nstart\nrd.ib_link=x\nstart\nip=eth0:dhcp\n\
+            let expected = "rd.ib=1\nstart\n/run/ibboot\nrd.ib_link=x\nstart\n/run/ibboot\nip=eth0:dhcp\n\
                  ended before the request is read\nstart\nstart\nasked\ncomplete\nhookdir\nunknown\nstart\n";
             assert_eq!(found, expected, "{test}");
         }
@@ -162,7 +162,7 @@ fn nothing_happens_in_a_kernel_that_saves_a_dump() {
     plays(
         "dump",
         ": > /proc/vmcore; cmdline ip=10.0.0.1:::255.255.255.0::ib0:none rd.ib.onfail=reboot
-        source_hook cmdline; source_hook zz-ibboot-complete; source_hook emergency; source_hook cleanup
+        source_hook early; source_hook cmdline; source_hook zz-ibboot-complete; source_hook emergency; source_hook cleanup
         source_hook ended; ibboot up --reserve; echo \"exit $?\"; find /run \"$hookdir\" -type f -o -type l; cat /dev/kmsg",
         "exit 2\n",
     );
