@@ -3,6 +3,9 @@
 use super::*;
 use crate::facts::FoundAddress;
 
+const LEASE: &str = r#"{"address":"fd00::5","server":"fe80::1","server_id":"00:03:00:01",
+    "asked_ns":0,"seconds":60,"preferred_s":60,"renew_s":30,"rebind_s":50}"#;
+
 fn found(text: &str, state: AddressState) -> FoundAddress {
     let address = text.parse().unwrap();
     FoundAddress { address, state }
@@ -10,13 +13,11 @@ fn found(text: &str, state: AddressState) -> FoundAddress {
 
 #[test]
 fn a_lease_of_another_process_counts_while_its_address_is_on_the_interface() {
-    let lease = r#"{"address":"fd00::5","server":"fe80::1","server_id":"00:03:00:01",
-        "asked_ns":0,"seconds":60,"preferred_s":60,"renew_s":30,"rebind_s":50}"#;
     let known = Progress {
         interface: "old".to_owned(),
         index: 4,
         duid: "00:03:00:20".to_owned(),
-        lease: Some(serde_json::from_str(lease).unwrap()),
+        lease: Some(serde_json::from_str(LEASE).unwrap()),
         ..Progress::default()
     };
     let mut netdev = Netdev {
@@ -41,12 +42,10 @@ fn a_lease_of_another_process_counts_while_its_address_is_on_the_interface() {
 
 #[test]
 fn the_address_of_another_identity_is_disowned_while_the_interface_has_it() {
-    let lease = r#"{"address":"fd00::5","server":"fe80::1","server_id":"00:03:00:01",
-        "asked_ns":0,"seconds":60,"preferred_s":60,"renew_s":30,"rebind_s":50}"#;
     let known = Progress {
         duid: "00:03:00:20".to_owned(),
         iaid: 7,
-        lease: Some(serde_json::from_str(lease).unwrap()),
+        lease: Some(serde_json::from_str(LEASE).unwrap()),
         ..Progress::default()
     };
     let held = Netdev {
@@ -70,11 +69,9 @@ fn the_address_of_another_identity_is_disowned_while_the_interface_has_it() {
 
 #[test]
 fn the_address_of_a_lease_is_not_the_address_of_a_router() {
-    let known = r#"{"address":"fd00::5","server":"fe80::1","server_id":"00:03:00:01",
-        "asked_ns":0,"seconds":60,"preferred_s":60,"renew_s":30,"rebind_s":50}"#;
     let known = Progress {
         index: 4,
-        lease: Some(serde_json::from_str(known).unwrap()),
+        lease: Some(serde_json::from_str(LEASE).unwrap()),
         ..Progress::default()
     };
     let mut leases = Leases::new(vec![known], true, false);
