@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use super::functions::{self, Function, KernelLog};
 use super::links::Links;
 use super::{Device, Look, NETNS_MODE, Unread};
+use crate::rdma::events::{Action, Uevent};
 use crate::rdma::types::{LinkLayer, NetnsMode, netns_mode};
 use crate::system::modules::InitState;
 use crate::system::pci::PCI;
@@ -25,13 +26,13 @@ pub enum Touched {
 }
 
 impl Touched {
-    /// What a uevent of this subsystem touches: the lists of devices, functions and modules have
-    /// no other events.
-    pub fn by_uevent(subsystem: &str) -> Touched {
-        match subsystem {
-            "pci" => Touched::Everything,
-            "net" | "auxiliary" | "module" => Touched::Lists,
-            _ if subsystem.starts_with("infiniband") => Touched::Lists,
+    /// What a uevent touches: the lists of devices, functions and modules have no other events.
+    pub fn by_uevent(event: &Uevent) -> Touched {
+        match event.subsystem.as_str() {
+            _ if event.is_synthetic => Touched::Nothing,
+            "pci" if matches!(event.action, Action::Add | Action::Remove) => Touched::Everything,
+            "pci" | "net" | "auxiliary" | "module" => Touched::Lists,
+            subsystem if subsystem.starts_with("infiniband") => Touched::Lists,
             _ => Touched::Nothing,
         }
     }
@@ -163,30 +164,42 @@ impl Memory {
 mod tests {
     use super::*;
     use crate::facts::Facts;
+    use crate::rdma::events::uevent;
     use crate::system::root::Root;
     use crate::wish::expectation::Depth;
     use std::fs;
 
     #[test]
     fn a_uevent_touches_what_has_no_other_event() {
-        let all = [
-            "infiniband",
-            "infiniband_verbs",
-            "net",
-            "auxiliary",
-            "module",
-        ];
-        for subsystem in all {
-            assert_eq!(Touched::by_uevent(subsystem), Touched::Lists, "{subsystem}");
-        }
-        for subsystem in ["", "tty", "block", "netdevsim", "bdi"] {
-            assert_eq!(
-                Touched::by_uevent(subsystem),
-                Touched::Nothing,
-                "{subsystem}"
+        let touched = |action: &str, subsystem: &str, more: &str| {
+            let message = format!(
+                "{action}@/devices/a\0ACTION={action}\0DEVPATH=/devices/a\0SUBSYSTEM={subsystem}\0{more}"
             );
+            Touched::by_uevent(&uevent::parse(message.as_bytes()).unwrap())
+        };
+        for (action, subsystem, expected) in [
+            ("add", "infiniband", Touched::Lists),
+            ("add", "infiniband_verbs", Touched::Lists),
+            ("move", "net", Touched::Lists),
+            ("bind", "auxiliary", Touched::Lists),
+            ("add", "module", Touched::Lists),
+            ("bind", "pci", Touched::Lists),
+            ("unbind", "pci", Touched::Lists),
+            ("add", "pci", Touched::Everything),
+            ("remove", "pci", Touched::Everything),
+            ("add", "tty", Touched::Nothing),
+            ("add", "block", Touched::Nothing),
+            ("add", "netdevsim", Touched::Nothing),
+        ] {
+            assert_eq!(
+                touched(action, subsystem, ""),
+                expected,
+                "{action} {subsystem}"
+            );
+            // udev asks for an event of every device when it starts.
+            let of_udev = touched(action, subsystem, "SYNTH_UUID=0\0");
+            assert_eq!(of_udev, Touched::Nothing, "{action} {subsystem}, synthetic");
         }
-        assert_eq!(Touched::by_uevent("pci"), Touched::Everything);
         assert!(Touched::Nothing < Touched::Lists && Touched::Lists < Touched::Everything);
         assert_eq!(
             Touched::default(),

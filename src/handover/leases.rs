@@ -212,7 +212,7 @@ impl Leases {
             return Err(unsafe_to_use(&path, &stat));
         }
         Ok(Some(Leases {
-            directory: Directory { fd, path },
+            directory: Directory::of(fd, path),
             owner: (Uid::from_raw(stat.st_uid), Gid::from_raw(stat.st_gid)),
         }))
     }

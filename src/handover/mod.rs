@@ -248,7 +248,7 @@ fn bytes_of(root: &Root, name: &str) -> Result<Option<Vec<u8>>> {
         return match nix::fcntl::open(DIRECTORY, flags, Mode::empty()) {
             Ok(fd) => {
                 let path = DIRECTORY.to_owned();
-                let bytes = Directory { fd, path }.read(name)?;
+                let bytes = Directory::of(fd, path).read(name)?;
                 if let Some(bytes) = &bytes {
                     root.remember_file(&format!("{DIRECTORY}/{name}"), bytes);
                 }

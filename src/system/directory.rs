@@ -2,6 +2,7 @@
 //! Safe files below /run and in the initramfs: links are not followed, and a file is replaced in
 //! one step.
 
+use std::cell::OnceCell;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
@@ -20,6 +21,8 @@ use crate::error::{Error, Result};
 pub struct Directory {
     pub(crate) fd: OwnedFd,
     pub(crate) path: String,
+    /// The hidden files at the first write: [`Directory::sweep`].
+    hidden: OnceCell<Vec<String>>,
 }
 
 /// Size limit of a file that is read back: 4,096 ports need about 4 MiB.
@@ -41,6 +44,15 @@ pub enum Standing {
 }
 
 impl Directory {
+    /// A directory that was opened, with its path for messages.
+    pub(crate) fn of(fd: OwnedFd, path: String) -> Directory {
+        Directory {
+            fd,
+            path,
+            hidden: OnceCell::new(),
+        }
+    }
+
     /// `/run/ibboot`, as [`Directory::below_run`].
     pub fn open() -> Result<Directory> {
         Directory::below_run("ibboot")
@@ -56,10 +68,7 @@ impl Directory {
     pub fn below(top: &str, path: &str) -> Result<Directory> {
         let fd = nix::fcntl::open(top, OPEN, Mode::empty())
             .map_err(|errno| Error::new(top, "cannot be opened").found(errno.desc()))?;
-        let mut directory = Directory {
-            fd,
-            path: top.to_owned(),
-        };
+        let mut directory = Directory::of(fd, top.to_owned());
         for name in path.split('/') {
             directory = directory.next(name)?;
         }
@@ -74,7 +83,7 @@ impl Directory {
         let sticky = fstat(&fd).map_err(cannot)?.st_mode & 0o1000 != 0;
         let others = if sticky { 0 } else { 0o022 };
         let path = path.to_owned();
-        Directory { fd, path }.checked(others)
+        Directory::of(fd, path).checked(others)
     }
 
     /// Opens the directory that the caller of the program named. Another user may own it: a write
@@ -84,7 +93,7 @@ impl Directory {
         let fd = nix::fcntl::open(path, flags, Mode::empty())
             .map_err(|errno| Error::new(path, "cannot be opened").found(errno.desc()))?;
         let path = path.to_owned();
-        Ok(Directory { fd, path })
+        Ok(Directory::of(fd, path))
     }
 
     /// Opens the directory of a service to read its files, with the user who owns the directory and
@@ -104,7 +113,7 @@ impl Directory {
                 .expected("a directory that only its owner can write to"));
         }
         let path = path.to_owned();
-        Ok(Some((Directory { fd, path }, Uid::from_raw(stat.st_uid))))
+        Ok(Some((Directory::of(fd, path), Uid::from_raw(stat.st_uid))))
     }
 
     /// Refuses a directory of another user, and a directory with any of the permissions in
@@ -131,7 +140,7 @@ impl Directory {
         let cannot = |errno| self.failed(name, "cannot be opened", errno);
         let fd = openat(&self.fd, name, OPEN, Mode::empty()).map_err(cannot)?;
         let path = format!("{}/{name}", self.path);
-        Directory { fd, path }.checked(0o022)
+        Directory::of(fd, path).checked(0o022)
     }
 
     pub(crate) fn failed(&self, name: &str, what: &str, errno: Errno) -> Error {
@@ -198,15 +207,11 @@ impl Directory {
     /// stays while a process with the process id in its name exists.
     pub(crate) fn sweep(&self, name: &str) {
         let prefix = format!(".{name}.");
-        let entries = std::fs::read_dir(&self.path).into_iter().flatten();
-        let names = entries
-            .flatten()
-            .filter_map(|entry| entry.file_name().into_string().ok());
-        for left in names {
+        for left in self.hidden.get_or_init(|| hidden(&self.path)) {
             let writer = left.strip_prefix(&prefix).and_then(|pid| pid.parse().ok());
             let is_dead = |pid: i32| pid > 0 && kill(Pid::from_raw(pid), None) == Err(Errno::ESRCH);
             if writer.is_some_and(is_dead)
-                && let Err(error) = self.remove(&left)
+                && let Err(error) = self.remove(left)
             {
                 log::debug!("{error}");
             }
@@ -311,4 +316,11 @@ impl Directory {
             .map_err(|e| Error::io(format!("{}/{name}", self.path), "cannot be read", &e))?;
         Ok(Standing::Ours(bytes))
     }
+}
+
+/// The names in a folder that begin with a dot.
+fn hidden(path: &str) -> Vec<String> {
+    let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    names.filter(|name| name.starts_with('.')).collect()
 }

@@ -151,7 +151,7 @@ async fn device_changes(uevents: &AsyncFd<Uevents>, touched: &Cell<Touched>) {
         ready.clear_ready();
         match events {
             Ok(events) => {
-                let by_all = events.iter().map(|e| Touched::by_uevent(&e.subsystem));
+                let by_all = events.iter().map(Touched::by_uevent);
                 touched.set(by_all.fold(touched.get(), Touched::max));
                 let matters = |s: &str| s.starts_with("infiniband") || s == "net";
                 if events.iter().any(|event| matters(&event.subsystem)) {

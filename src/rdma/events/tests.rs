@@ -188,6 +188,7 @@ fn uevent_of(action: Action, subsystem: &str, devpath: &str) -> Uevent {
         interface: None,
         devname: None,
         driver: None,
+        is_synthetic: false,
     }
 }
 

@@ -77,6 +77,10 @@ pub struct Uevent {
     pub devname: Option<String>,
     /// DRIVER: name of the bound driver.
     pub driver: Option<String>,
+    /// SYNTH_UUID: a program asked for this event by a write to the file `uevent` of the device
+    /// (Documentation/ABI/testing/sysfs-uevent, Linux 4.13), as udev does once for all devices. The
+    /// device did not change.
+    pub is_synthetic: bool,
 }
 
 impl Uevent {
@@ -104,6 +108,7 @@ pub fn parse(message: &[u8]) -> Option<Uevent> {
         interface: None,
         devname: None,
         driver: None,
+        is_synthetic: false,
     };
     let mut whole = (false, false, false);
     for string in strings {
@@ -122,6 +127,7 @@ pub fn parse(message: &[u8]) -> Option<Uevent> {
             "INTERFACE" => event.interface = Some(value.to_owned()),
             "DEVNAME" => event.devname = Some(value.to_owned()),
             "DRIVER" => event.driver = Some(value.to_owned()),
+            "SYNTH_UUID" => event.is_synthetic = true,
             _ => {}
         }
     }
