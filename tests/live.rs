@@ -17,7 +17,10 @@ use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
+use ibboot::facts::{Facts, Memory, Touched};
+use ibboot::hardware::HardwareType;
 use ibboot::system::root::Root;
+use ibboot::wish::expectation::Depth;
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
 use nix::unistd::geteuid;
@@ -469,5 +472,32 @@ fn all_links_are_seen_on_the_machine_and_in_its_copy() {
             let kinds = |facts: &Value| facts["netdevs"][0]["kind"].clone();
             assert_eq!(kinds(&again), kinds(&found));
         }
+    });
+}
+
+#[test]
+fn the_files_of_an_interface_are_read_again_with_its_message_or_with_everything() {
+    alone("files of interfaces", || {
+        crowd(1);
+        dress_up("");
+        let (root, mut memory) = (Root::new("/"), Memory::default());
+        let mut look = |touched: Touched| {
+            memory.touch(touched);
+            let depth = Depth::Interfaces;
+            let facts = Facts::gather_again(&root, None, &mut memory, &[], depth);
+            facts.netdev("ib0").unwrap().hardware_type
+        };
+        let becomes = |text: &str| fs::write("/run/sys/class/net/ib0/type", text).unwrap();
+        let (infiniband, ethernet) = (Some(HardwareType::InfiniBand), Some(HardwareType::Ethernet));
+        assert_eq!(look(Touched::Nothing), infiniband);
+        becomes("1\n");
+        assert_eq!(look(Touched::Lists), infiniband);
+        // A state is in the message alone.
+        ip("link set ib0 mtu 1400", "");
+        assert_eq!(look(Touched::Lists), infiniband);
+        assert_eq!(look(Touched::Everything), ethernet);
+        becomes("32\n");
+        ip("link set ib0 address 02:00:00:00:00:07", "");
+        assert_eq!(look(Touched::Nothing), infiniband);
     });
 }

@@ -12,15 +12,16 @@ use crate::rdma::types::{LinkLayer, NetnsMode, netns_mode};
 use crate::system::modules::InitState;
 use crate::system::pci::PCI;
 
-/// What may have changed since the last look, beside links, addresses and routes. Each word includes
-/// those before it.
+/// What may have changed since the last look, beside links, addresses and routes: those are dumped at
+/// every look. Each word includes those before it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Touched {
     /// Nothing else.
     Nothing,
     /// The lists of RDMA devices, PCI functions and modules, and the drivers of functions.
     Lists,
-    /// What a function is, too: its PCI address may belong to another function now.
+    /// What a function is, too: its PCI address may belong to another function now; and what has no
+    /// event: the files of interfaces, the mode of network namespaces.
     #[default]
     Everything,
 }
@@ -31,7 +32,7 @@ impl Touched {
         match event.subsystem.as_str() {
             _ if event.is_synthetic => Touched::Nothing,
             "pci" if matches!(event.action, Action::Add | Action::Remove) => Touched::Everything,
-            "pci" | "net" | "auxiliary" | "module" => Touched::Lists,
+            "pci" | "auxiliary" | "module" => Touched::Lists,
             subsystem if subsystem.starts_with("infiniband") => Touched::Lists,
             _ => Touched::Nothing,
         }
@@ -43,8 +44,8 @@ impl Touched {
 pub struct Memory {
     /// Since the last look.
     touched: Touched,
-    /// True if the present look reads the lists of devices, functions and modules.
-    reads_lists: bool,
+    /// What the present look reads again.
+    reads: Touched,
     pub(super) links: Links,
     names: Kept<Vec<String>>,
     netns_mode: Kept<Option<NetnsMode>>,
@@ -94,23 +95,27 @@ impl Memory {
     }
 
     /// Whether the next look reads everything.
-    pub fn is_touched(&self) -> bool {
-        self.touched >= Touched::Lists
+    pub fn is_all_touched(&self) -> bool {
+        self.touched == Touched::Everything
     }
 
     /// True if the present look reads the lists of devices, functions and modules.
     pub(super) fn reads_lists(&self) -> bool {
-        self.reads_lists
+        self.reads >= Touched::Lists
+    }
+
+    /// True if the present look keeps nothing of the last one.
+    pub(super) fn reads_everything(&self) -> bool {
+        self.reads == Touched::Everything
     }
 
     /// A look begins.
     pub(super) fn begin(&mut self, look: &mut Look<'_>) {
-        self.reads_lists = self.is_touched();
-        if self.touched == Touched::Everything {
+        self.reads = std::mem::replace(&mut self.touched, Touched::Nothing);
+        if self.reads_everything() {
             look.root().forget(PCI);
         }
-        self.touched = Touched::Nothing;
-        if !self.reads_lists {
+        if !self.reads_lists() {
             // A module that is live leaves with a uevent. An older kernel than 5.6 sends no uevent
             // when a module becomes live.
             look.modules = std::mem::take(&mut self.live);
@@ -125,14 +130,14 @@ impl Memory {
 
     /// The names of the RDMA devices.
     pub(super) fn names(&mut self, look: &mut Look<'_>, class: &str) -> Vec<String> {
-        kept(&mut self.names, !self.reads_lists, look, |look| {
-            look.list(class)
-        })
+        let is_valid = !self.reads_lists();
+        kept(&mut self.names, is_valid, look, |look| look.list(class))
     }
 
     /// Which network namespaces see RDMA devices.
     pub(super) fn netns_mode(&mut self, look: &mut Look<'_>) -> Option<NetnsMode> {
-        kept(&mut self.netns_mode, !self.reads_lists, look, |look| {
+        let is_valid = !self.reads_everything();
+        kept(&mut self.netns_mode, is_valid, look, |look| {
             look.parsed(NETNS_MODE, netns_mode)
         })
     }
@@ -148,7 +153,7 @@ impl Memory {
         let is_moving = |(found, _): &(Vec<Function>, _)| {
             found.iter().any(|function: &Function| function.is_coming())
         };
-        let is_valid = !self.reads_lists
+        let is_valid = !self.reads_lists()
             && self.shapes == shapes
             && !self.functions.as_ref().is_some_and(is_moving);
         self.shapes = shapes;
@@ -180,7 +185,7 @@ mod tests {
         for (action, subsystem, expected) in [
             ("add", "infiniband", Touched::Lists),
             ("add", "infiniband_verbs", Touched::Lists),
-            ("move", "net", Touched::Lists),
+            ("move", "net", Touched::Nothing),
             ("bind", "auxiliary", Touched::Lists),
             ("add", "module", Touched::Lists),
             ("bind", "pci", Touched::Lists),

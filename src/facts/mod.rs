@@ -360,8 +360,8 @@ impl Facts {
             true => memory.functions(&mut look, &devices, netns_mode),
             false => Vec::new(),
         };
-        let reads_lists = memory.reads_lists();
-        let mut netdevs = links::netdevs(&mut look, &mut memory.links, reads_lists);
+        let is_all = memory.reads_everything();
+        let mut netdevs = links::netdevs(&mut look, &mut memory.links, is_all);
         addresses::add(&mut netdevs, &mut look, &mut memory.links);
         routes::add(&mut netdevs, &mut look, &mut memory.links);
         devices::bind_netdevs(&mut devices, &netdevs);

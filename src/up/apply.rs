@@ -336,6 +336,8 @@ fn touched(what: &What) -> Touched {
             | Setting::AddRoute(..)
             | Setting::RemoveRoute(_),
         ) => Touched::Nothing,
+        // A bond's message may lack the option.
+        What::Set(Setting::BondOption { .. }) => Touched::Everything,
         _ => Touched::Lists,
     }
 }

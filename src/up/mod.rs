@@ -404,7 +404,7 @@ impl<'a> Walk<'a> {
             }
             // An event may be lost.
             if Instant::now() >= safety {
-                self.sight.touch(Touched::Lists);
+                self.sight.touch(Touched::Everything);
             }
             return false;
         }

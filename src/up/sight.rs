@@ -34,7 +34,7 @@ impl Sight {
 
     /// Reads again what was touched.
     pub fn look(&mut self, root: &Root, expectation: &Expectation) -> Facts {
-        if self.memory.is_touched() {
+        if self.memory.is_all_touched() {
             self.looked = Instant::now();
         }
         let (names, depth) = (expectation.module_names(), expectation.depth());
