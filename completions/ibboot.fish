@@ -10,7 +10,7 @@ complete -c ibboot -n __fish_use_subcommand -a plan -d 'Show the steps that the 
 complete -c ibboot -n '__fish_seen_subcommand_from plan' -l cmdline -r -F -d 'use this command line instead of the machine\'s'
 complete -c ibboot -n '__fish_seen_subcommand_from plan' -l image -r -F -d 'look into this initramfs instead of /lib/modules: its modules, its ibboot, its command line'
 complete -c ibboot -n '__fish_seen_subcommand_from plan' -l format -x -a 'text json' -d 'text (default) or json'
-complete -c ibboot -n '__fish_seen_subcommand_from plan' -l asked -d 'print nothing; exit 0 if something is requested, 2 if not; in an initramfs also write /run/ibboot/asked (dracut\'s cmdline hook)'
+complete -c ibboot -n '__fish_seen_subcommand_from plan' -l requested -d 'print nothing; exit 0 if something is requested, 2 if not; in an initramfs also write /run/ibboot/requested (dracut\'s cmdline hook)'
 complete -c ibboot -n __fish_use_subcommand -a suggest -d 'Write the kernel arguments for the links that this node has now, each with its reason.'
 complete -c ibboot -n '__fish_seen_subcommand_from suggest' -l format -x -a 'text line json' -d 'text (default), line or json'
 complete -c ibboot -n __fish_use_subcommand -a up -d 'Carry out the plan: load, create, wait, verify, hand over. Safe to repeat.'

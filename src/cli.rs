@@ -21,7 +21,7 @@ pub use format::{CheckFormat, Format, SuggestFormat, TimelineFormat};
     example = "Are the links still as the initramfs verified them:\n  {command_name} check",
     error_code(
         0,
-        "done; plan --asked: the command line requests something; up: verified; check: ok"
+        "done; plan --requested: the command line requests something; up: verified; check: ok"
     ),
     error_code(
         1,
@@ -80,7 +80,7 @@ pub struct StatusArguments {}
 #[argh(
     subcommand,
     name = "plan",
-    error_code(0, "every step is possible; with --asked something is requested"),
+    error_code(0, "every step is possible; with --requested something is requested"),
     error_code(1, "something is wrong, refused or missing in the image"),
     error_code(2, "nothing is requested")
 )]
@@ -95,9 +95,9 @@ pub struct PlanArguments {
     #[argh(option, default = "Format::Text", arg_name = "format")]
     pub format: Format,
     /// print nothing; exit 0 if something is requested, 2 if not; in an initramfs also write
-    /// /run/ibboot/asked (dracut's cmdline hook)
+    /// /run/ibboot/requested (dracut's cmdline hook)
     #[argh(switch)]
-    pub asked: bool,
+    pub requested: bool,
 }
 
 /// Write the kernel arguments for the links that this node has now, each with its reason.

@@ -199,7 +199,7 @@ fn print(text: &str) -> Result<()> {
 }
 
 fn show_plan(root: &Root, arguments: &PlanArguments) -> Result<u8> {
-    if arguments.asked {
+    if arguments.requested {
         let request = match &arguments.cmdline {
             Some(text) => Request::from_text(text),
             None => Request::read(root),
@@ -208,7 +208,7 @@ fn show_plan(root: &Root, arguments: &PlanArguments) -> Result<u8> {
             return Ok(Kind::NothingAsked.exit_code());
         }
         if root.is_live() && arguments.cmdline.is_none() && in_initramfs(root) {
-            handover::write_asked(&request)?;
+            handover::write_requested(&request)?;
         }
         return Ok(0);
     }

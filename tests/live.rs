@@ -392,7 +392,7 @@ fn a_command_ends_at_its_limit_with_the_output_of_all_others_unchanged() {
         let why = "ibboot: --limit 1 up: has not ended in time; ";
         let stderr = String::from_utf8(late.stderr).unwrap();
         assert!(stderr.lines().last().unwrap().starts_with(why), "{stderr}");
-        for call in [vec!["plan"], vec!["plan", "--asked"], vec!["bogus"]] {
+        for call in [vec!["plan"], vec!["plan", "--requested"], vec!["bogus"]] {
             let free = ibboot(&call);
             let limited = ibboot(&[&["--limit=60"], call.as_slice()].concat());
             assert_eq!(format!("{free:?}"), format!("{limited:?}"));

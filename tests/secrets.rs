@@ -112,7 +112,7 @@ fn hand_over(tree: &Path) {
 const CALLS: &[&str] = &[
     "plan",
     "plan --format json",
-    "plan --asked",
+    "plan --requested",
     "check",
     "check --format json",
     "check --format nagios",
@@ -195,7 +195,7 @@ fn no_command_shows_a_secret() {
     for cmdline in [CMDLINE, LIVE, OF_DHCP] {
         let folder = machine(cmdline);
         let tree = folder.path();
-        assert_eq!(run(tree, &["plan", "--asked"]).status.code(), Some(0));
+        assert_eq!(run(tree, &["plan", "--requested"]).status.code(), Some(0));
         shows_none(tree);
         // In the initramfs, with arguments in other files.
         write(tree, "etc/initrd-release", "");

@@ -4,7 +4,7 @@
 # cleanup: stop waiting for links that are not required, and configure the network programs of the
 # real root.
 
-if [ ! -e /run/ibboot/asked ]; then
+if [ ! -e /run/ibboot/requested ]; then
     # ibboot.service cannot remove its own directory.
     rm -rf /run/ibboot
     return 0
@@ -22,7 +22,7 @@ if [ -n "$DRACUT_SYSTEMD" ]; then
         read -r _
         read -r _
         read -r ibboot_handover
-    } < /run/ibboot/asked
+    } < /run/ibboot/requested
     [ "$ibboot_handover" != nm ] \
         || systemctl stop nm-initrd.service NetworkManager-initrd.service 2> /dev/null
     unset ibboot_handover

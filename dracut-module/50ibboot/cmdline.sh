@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 #
 # cmdline 93, and again from zz-ibboot-complete.sh if a later hook changed the command line: if the
-# command line requests nothing of ibboot (exit 2), this hook ends. Otherwise `plan --asked` writes
-# /run/ibboot/asked: the action of the hooks if `ibboot up` dies or hangs, the deadline in seconds, and
+# command line requests nothing of ibboot (exit 2), this hook ends. Otherwise `plan --requested` writes
+# /run/ibboot/requested: the action of the hooks if `ibboot up` dies or hangs, the deadline in seconds, and
 # rd.ib.handover=. With systemd, this file makes dracut's event queue run (initqueue.conf).
 
 # `ibboot up` is not running yet: zz-ibboot-complete.sh starts it.
@@ -11,16 +11,16 @@
 
 ibboot_line=$(getcmdline)
 
-/usr/sbin/ibboot --limit 10 plan --asked
+/usr/sbin/ibboot --limit 10 plan --requested
 case $? in
     0) ;;
     2)
         # A later hook took the request back.
-        if [ -e /run/ibboot/asked ]; then
+        if [ -e /run/ibboot/requested ]; then
             rm -f "$hookdir/initqueue/50-ibboot.sh" "$hookdir/initqueue/finished/50-ibboot.sh"
             rm -f /etc/cmdline.d/93-ibboot.conf
             /usr/sbin/ibboot --limit 10 up --reserve
-            rm -f /run/ibboot/asked /run/ibboot/result /run/ibboot/hold /run/ibboot/alone
+            rm -f /run/ibboot/requested /run/ibboot/result /run/ibboot/hold /run/ibboot/alone
         fi
         return 0
         ;;
@@ -28,10 +28,10 @@ case $? in
         # Whether anything is requested is not known. The links are set up with the deadline and the
         # reaction of the first run, or the default ones, so that a fault of this step is never a silent
         # boot without links.
-        if [ ! -e /run/ibboot/asked ]; then
-            warn "ibboot plan --asked failed: the defaults of rd.ib.timeout and rd.ib.onfail apply"
+        if [ ! -e /run/ibboot/requested ]; then
+            warn "ibboot plan --requested failed: the defaults of rd.ib.timeout and rd.ib.onfail apply"
             mkdir -p /run/ibboot
-            printf 'continue\n180\nauto\n' > /run/ibboot/asked
+            printf 'continue\n180\nauto\n' > /run/ibboot/requested
         fi
         ;;
 esac

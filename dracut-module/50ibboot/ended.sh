@@ -5,8 +5,8 @@
 # one, so that a crash is reported on the console and the boot does not wait.
 
 umask 022
-if [ -e /run/ibboot/asked ] && [ ! -e /run/ibboot/result ]; then
-    read -r ibboot_onfail < /run/ibboot/asked
+if [ -e /run/ibboot/requested ] && [ ! -e /run/ibboot/result ]; then
+    read -r ibboot_onfail < /run/ibboot/requested
     ibboot_reason="ibboot up: no verdict: ${IBBOOT_ENDED:-$EXIT_CODE $EXIT_STATUS; see dmesg}"
     printf 'failed %s\n%s\n' "$ibboot_onfail" "$ibboot_reason" > /run/ibboot/result.ended
     mv /run/ibboot/result.ended /run/ibboot/result
@@ -14,13 +14,13 @@ if [ -e /run/ibboot/asked ] && [ ! -e /run/ibboot/result ]; then
     { [ -e /dev/kmsg ] && echo "<3>ibboot: $ibboot_reason" > /dev/kmsg; } 2> /dev/null \
         || echo "<3>ibboot: $ibboot_reason" > /proc/self/fd/0
     unset ibboot_onfail ibboot_reason
-elif [ -d /run/ibboot ] && [ ! -e /run/ibboot/asked ]; then
+elif [ -d /run/ibboot ] && [ ! -e /run/ibboot/requested ]; then
     # Nothing is requested yet: if a hook still requests something, zz-ibboot-complete.sh starts `ibboot up`
     # again, whose result is another one.
     rm -f /run/ibboot/result
     : > /run/ibboot/ended
     # The hooks may have requested something meanwhile.
     # The directory itself may be busy: in ibboot.service it is a mount point. cleanup.sh removes it.
-    [ ! -e /run/ibboot/complete ] || [ -e /run/ibboot/asked ] || rm -rf /run/ibboot 2> /dev/null
+    [ ! -e /run/ibboot/complete ] || [ -e /run/ibboot/requested ] || rm -rf /run/ibboot 2> /dev/null
 fi
 rm -f /run/ibboot/up.pid

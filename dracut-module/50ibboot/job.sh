@@ -6,10 +6,10 @@
 # failure.
 
 if [ ! -e /run/ibboot/result ]; then
-    if [ ! -e /run/ibboot/asked ]; then
+    if [ ! -e /run/ibboot/requested ]; then
         # This job exists because something was requested: the defaults apply.
         mkdir -p /run/ibboot
-        printf 'continue\n180\nauto\n' > /run/ibboot/asked
+        printf 'continue\n180\nauto\n' > /run/ibboot/requested
     fi
     if [ ! -e /run/ibboot/complete ]; then
         # A later cmdline hook failed, so zz-ibboot-complete.sh did not run.
@@ -21,7 +21,7 @@ if [ ! -e /run/ibboot/result ]; then
     {
         read -r _
         read -r ibboot_timeout
-    } < /run/ibboot/asked
+    } < /run/ibboot/requested
     read -r ibboot_now _ < /proc/uptime
     ibboot_now=${ibboot_now%%.*}
     # Time since the first turn, so that an earlier breakpoint does not count.

@@ -13,7 +13,7 @@ if [ ! -d /run/ibboot ]; then
     return 0
 fi
 # First the start, which does nothing if `ibboot up` runs or is about to: with the file it may end at once.
-if [ -e /run/ibboot/asked ] && { [ -n "$ibboot_late" ] || [ -e /run/ibboot/ended ]; }; then
+if [ -e /run/ibboot/requested ] && { [ -n "$ibboot_late" ] || [ -e /run/ibboot/ended ]; }; then
     rm -f /run/ibboot/ended
     if [ -n "$DRACUT_SYSTEMD" ]; then
         systemctl --no-block start ibboot.service

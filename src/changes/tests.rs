@@ -263,7 +263,7 @@ fn granted_values_are_set_and_suggested_values_are_tried() {
     let mut machine = Machine::new("connectx6-hdr", &format!("{IB} ip=ib0:dhcp"));
     machine.netdev("ib0").mtu = Some(1500);
     let lease = serde_json::from_str(
-        r#"{"address":"10.0.0.5","prefix":24,"server":"10.0.0.1","asked_ns":5,"seconds":60,
+        r#"{"address":"10.0.0.5","prefix":24,"server":"10.0.0.1","requested_ns":5,"seconds":60,
             "renew_s":30,"rebind_s":50,"mtu":65520,"routers":["10.0.0.2"],
             "static_routes":[{"network":"10.7.0.0","prefix":16,"gateway":"10.0.0.7"}]}"#,
     )

@@ -25,10 +25,10 @@ pub(super) fn is_sound(renew_s: u32, rebind_s: u32, seconds: u32) -> bool {
     renew_s >= RENEW_MIN && rebind_s >= 2 * RENEW_MIN && seconds >= SECONDS_MIN
 }
 
-/// The time `seconds` after `asked_ns`, ns since kernel start; `None`: never.
-pub(super) fn end_ns(asked_ns: u64, seconds: u32) -> Option<u64> {
+/// The time `seconds` after `requested_ns`, ns since kernel start; `None`: never.
+pub(super) fn end_ns(requested_ns: u64, seconds: u32) -> Option<u64> {
     let length = u64::from(seconds).saturating_mul(SECOND);
-    (seconds != FOR_EVER).then(|| asked_ns.saturating_add(length))
+    (seconds != FOR_EVER).then(|| requested_ns.saturating_add(length))
 }
 
 /// `for 600 s` or `for ever`.

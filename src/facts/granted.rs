@@ -49,7 +49,7 @@ mod tests {
     use crate::dhcp::v6::Dhcp6Wish;
 
     fn progress(index: u32) -> Progress {
-        let lease = r#"{"address":"10.0.0.5","prefix":24,"server":"10.0.0.1","asked_ns":0,
+        let lease = r#"{"address":"10.0.0.5","prefix":24,"server":"10.0.0.1","requested_ns":0,
             "seconds":60,"renew_s":30,"rebind_s":50}"#;
         Progress {
             index,
@@ -60,7 +60,7 @@ mod tests {
 
     fn progress6(index: u32) -> v6::progress::Progress {
         let lease = r#"{"address":"fd00::5","server":"fe80::1","server_id":"00:03:00:01",
-            "asked_ns":0,"seconds":60,"preferred_s":60,"renew_s":30,"rebind_s":50}"#;
+            "requested_ns":0,"seconds":60,"preferred_s":60,"renew_s":30,"rebind_s":50}"#;
         v6::progress::Progress {
             index,
             lease: Some(serde_json::from_str(lease).unwrap()),

@@ -106,7 +106,7 @@ impl Kept {
             // requested.
             let is_ours = progress.lease.is_some() || progress.counts.taken.is_some();
             let lease = progress.lease.as_ref();
-            let is_later = lease.is_some_and(|lease| lease.asked_ns > written_ns);
+            let is_later = lease.is_some_and(|lease| lease.requested_ns > written_ns);
             let known = self.dhcp.iter().position(|one| one.index == progress.index);
             // The interface of the lease may have another index now. Two existing interfaces may
             // share an identifier: a parent and its child do.
@@ -127,7 +127,7 @@ impl Kept {
         }
         for progress in &state.dhcp6 {
             let lease = progress.lease.as_ref();
-            let is_later = lease.is_some_and(|lease| lease.asked_ns > written_ns);
+            let is_later = lease.is_some_and(|lease| lease.requested_ns > written_ns);
             let known = self
                 .dhcp6
                 .iter()
@@ -312,10 +312,10 @@ mod tests {
     use super::*;
     use crate::dhcp::v4::lease::Lease;
 
-    fn progress(index: u32, client: &str, asked_ns: Option<u64>) -> Progress {
-        let lease = asked_ns.map(|asked_ns| {
+    fn progress(index: u32, client: &str, requested_ns: Option<u64>) -> Progress {
+        let lease = requested_ns.map(|requested_ns| {
             let text = format!(
-                r#"{{"address":"10.0.0.{index}","prefix":24,"server":"10.0.0.1","asked_ns":{asked_ns},
+                r#"{{"address":"10.0.0.{index}","prefix":24,"server":"10.0.0.1","requested_ns":{requested_ns},
                     "seconds":60,"renew_s":30,"rebind_s":50}}"#
             );
             serde_json::from_str::<Lease>(&text).unwrap()
@@ -340,7 +340,7 @@ mod tests {
     /// Index, time of the request, and whether the lease is kept.
     fn summary(kept: &Kept) -> Vec<(u32, Option<u64>, bool)> {
         let one = |progress: &Progress| {
-            let requested_ns = progress.lease.as_ref().map(|lease| lease.asked_ns);
+            let requested_ns = progress.lease.as_ref().map(|lease| lease.requested_ns);
             let is_kept = kept.kept.iter().any(|entry| entry.index == progress.index);
             (progress.index, requested_ns, is_kept)
         };
@@ -405,7 +405,7 @@ mod tests {
         assert!(read(&|lease| lease.routers = vec!["127.0.0.1".parse().unwrap()]).is_err());
         let six = |server: &str| {
             let text = format!(
-                r#"{{"address":"fd00::5","server":"{server}","server_id":"00:03:00:01:02:03","asked_ns":0,
+                r#"{{"address":"fd00::5","server":"{server}","server_id":"00:03:00:01:02:03","requested_ns":0,
                     "seconds":60,"preferred_s":60,"renew_s":30,"rebind_s":50}}"#
             );
             let mut kept = Kept::new(None);

@@ -55,8 +55,8 @@ pub const HOLD: &str = "hold";
 /// would wait in vain (networkd-wait-online.conf).
 pub const ALONE: &str = "alone";
 /// Exists if a link or network is requested. Tells the hooks what to do if `up` dies or hangs:
-/// [`asked`].
-pub const ASKED: &str = "asked";
+/// [`what_hooks_do`].
+pub const REQUESTED: &str = "requested";
 /// File that says that dracut's hooks have completed the command line.
 pub const COMPLETE: &str = "/run/ibboot/complete";
 /// The verdict that dracut's hooks read: [`Outcome`].
@@ -112,9 +112,9 @@ impl Outcome {
     }
 }
 
-/// The text of [`ASKED`]: the action after a failure (`shell`, `continue` or `reboot`), the deadline
+/// The text of [`REQUESTED`]: the action after a failure (`shell`, `continue` or `reboot`), the deadline
 /// in seconds and the word of `rd.ib.handover=`, one per line.
-fn asked(request: &Request) -> String {
+fn what_hooks_do(request: &Request) -> String {
     let onfail = match request.onfail {
         OnFailure::Shell => "shell",
         OnFailure::Reboot => "reboot",
@@ -125,9 +125,9 @@ fn asked(request: &Request) -> String {
     format!("{onfail}\n{}\n{to}\n", request.timeout.as_secs())
 }
 
-/// Writes [`ASKED`].
-pub fn write_asked(request: &Request) -> Result<()> {
-    Directory::open()?.write(ASKED, asked(request).as_bytes())
+/// Writes [`REQUESTED`].
+pub fn write_requested(request: &Request) -> Result<()> {
+    Directory::open()?.write(REQUESTED, what_hooks_do(request).as_bytes())
 }
 
 /// One link at the time of the handover.
@@ -151,7 +151,6 @@ pub struct Link {
     /// The network device attached to the port (RoCE, Soft-RoCE).
     pub netdev: Option<String>,
     /// The argument that requested the link; none if any port was accepted.
-    #[serde(rename = "asked_by")]
     pub requested_by: Option<Origin>,
     /// Whether the boot requires the link.
     pub required: bool,
@@ -401,7 +400,6 @@ pub enum Phase {
     /// A link or a server was not verified yet, for one reason; a span.
     Wait,
     /// An RDMA device was found.
-    #[serde(rename = "device_seen")]
     DeviceFound,
     /// A port was found ACTIVE.
     PortActive,

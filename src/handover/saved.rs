@@ -130,7 +130,7 @@ mod tests {
             ),
             "23 1 0:21 / / rw - fuse.x https://****@h/x?**** rw\n"
         );
-        for name in [STATE, EXPECTED, CHECK, "result", "asked"] {
+        for name in [STATE, EXPECTED, CHECK, "result", crate::handover::REQUESTED] {
             assert_eq!(saved_text(&format!("/run/ibboot/{name}"), "SECRET"), "");
         }
         assert_eq!(saved_text("/proc/net/route", "as it is\n"), "as it is\n");

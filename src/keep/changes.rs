@@ -155,7 +155,7 @@ mod tests {
 
     fn lease(more: &str) -> Lease {
         let text = format!(
-            r#"{{"address":"10.0.0.5","prefix":24,"server":"10.0.0.1","asked_ns":5,"seconds":60,
+            r#"{{"address":"10.0.0.5","prefix":24,"server":"10.0.0.1","requested_ns":5,"seconds":60,
                 "renew_s":30,"rebind_s":50{more}}}"#
         );
         serde_json::from_str(&text).unwrap()

@@ -176,7 +176,6 @@ pub struct Step {
     #[serde(flatten)]
     pub action: Action,
     /// The argument; none if the step follows from another step.
-    #[serde(rename = "asked_by")]
     pub requested_by: Option<Origin>,
 }
 
@@ -188,7 +187,6 @@ pub struct Refusal {
     /// Why, and what to do.
     pub reason: String,
     /// The argument.
-    #[serde(rename = "asked_by")]
     pub requested_by: Option<Origin>,
 }
 
@@ -247,7 +245,7 @@ impl Serialize for Plan {
     fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("schema", &SCHEMA)?;
-        map.serialize_entry("asked_by", &self.requested_by)?;
+        map.serialize_entry("requested_by", &self.requested_by)?;
         // Without an argument there are no lines, not even the handover.
         let lines = self.requested_by.as_ref().map(|_| self.lines());
         map.serialize_entry("steps", &lines.unwrap_or_default())?;

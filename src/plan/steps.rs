@@ -20,7 +20,6 @@ pub struct Shown<'a> {
     #[serde(flatten)]
     pub what: What<'a>,
     /// The argument.
-    #[serde(rename = "asked_by")]
     pub requested_by: Option<&'a Origin>,
 }
 

@@ -321,7 +321,7 @@ mod tests {
 
     fn lease(root_path: &str) -> Lease {
         let text = format!(
-            r#"{{"address": "10.0.0.9", "prefix": 24, "server": "10.0.0.1", "asked_ns": 0,
+            r#"{{"address": "10.0.0.9", "prefix": 24, "server": "10.0.0.1", "requested_ns": 0,
             "seconds": 600, "renew_s": 300, "rebind_s": 525, "root_path": {root_path}}}"#
         );
         serde_json::from_str(&text).unwrap()

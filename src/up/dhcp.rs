@@ -261,7 +261,7 @@ mod tests {
 
     #[test]
     fn only_the_walk_with_another_request_removes_the_address_of_a_lease() {
-        let lease = r#"{"address":"10.0.0.5","prefix":24,"server":"10.0.0.1","asked_ns":0,
+        let lease = r#"{"address":"10.0.0.5","prefix":24,"server":"10.0.0.1","requested_ns":0,
             "seconds":60,"renew_s":30,"rebind_s":50}"#;
         let earlier = Progress {
             client_id: "01".to_owned(),

@@ -99,7 +99,7 @@ pub async fn bring_up(root: &Root, request: &mut Request, is_early: bool) -> Res
         is_same = complete == *request;
         *request = complete;
         // A hook of pre-udev may have changed the command line after the last cmdline hook.
-        if let Err(error) = handover::write_asked(request) {
+        if let Err(error) = handover::write_requested(request) {
             log::warn!("{error}");
         }
     }
@@ -264,7 +264,7 @@ mod tests {
     async fn the_hooks_have_ended_with_either_file() {
         assert!(!has_ended(&image(&[]).1));
         for file in ["run/ibboot/complete", "dracut-state.sh"] {
-            let (_dir, root) = image(&["run/ibboot/asked", file]);
+            let (_dir, root) = image(&["run/ibboot/requested", file]);
             assert!(has_ended(&root));
             end_of_hooks(&root).await;
         }

@@ -491,7 +491,7 @@ mod tests {
 
     #[test]
     fn the_files_are_written_anew_when_a_lease_has_another_state_or_address() {
-        let lease = r#"{"address":"10.0.0.5","prefix":24,"server":"10.0.0.1","asked_ns":0,
+        let lease = r#"{"address":"10.0.0.5","prefix":24,"server":"10.0.0.1","requested_ns":0,
             "seconds":60,"renew_s":30,"rebind_s":50}"#;
         let mut progress = Progress::default();
         let before = leases(&[progress.clone()], &[]);

@@ -65,7 +65,7 @@ fn has_networks(root: &Root) -> bool {
 pub fn release() -> Result<()> {
     if Path::new(handover::DIRECTORY).exists() {
         let directory = Directory::open()?;
-        for name in [handover::HOLD, handover::ALONE, handover::ASKED] {
+        for name in [handover::HOLD, handover::ALONE, handover::REQUESTED] {
             directory.remove(name)?;
         }
     }

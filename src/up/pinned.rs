@@ -262,7 +262,7 @@ mod tests {
                 Some("0000:81:00.0"),
                 r#""bus_address":"0000:81:00.0""#,
             ),
-            (None, None, None, r#""wanted":"any port""#),
+            (None, None, None, r#""target":"any port""#),
         ] {
             let device = &mut facts.devices[0];
             device.node_guid = node_guid.map(Guid);

@@ -286,7 +286,7 @@ mod tests {
     #[test]
     fn a_granted_address_that_a_router_gave_already_has_the_routers_prefix() {
         let lease = r#"{"address":"fd00::5","server":"fe80::1","server_id":"00:03:00:01",
-            "asked_ns":0,"seconds":60,"preferred_s":60,"renew_s":30,"rebind_s":50}"#;
+            "requested_ns":0,"seconds":60,"preferred_s":60,"renew_s":30,"rebind_s":50}"#;
         let lease: Lease = serde_json::from_str(lease).unwrap();
         let found = |shown: &str| {
             let netdev = Netdev {
@@ -318,7 +318,7 @@ mod tests {
 
     #[test]
     fn what_a_server_suggests_is_at_most_a_warning() {
-        let lease = r#"{"address":"10.0.0.5","prefix":24,"server":"10.0.0.1","asked_ns":0,
+        let lease = r#"{"address":"10.0.0.5","prefix":24,"server":"10.0.0.1","requested_ns":0,
             "seconds":60,"renew_s":30,"rebind_s":50,"mtu":65520,"classless_routes":[
             {"network":"0.0.0.0","prefix":0,"gateway":"10.0.0.9"},
             {"network":"10.7.0.0","prefix":16,"gateway":"10.0.0.7"}]}"#;

@@ -235,7 +235,7 @@ mod tests {
     #[test]
     fn a_lease_that_has_ended_is_a_warning_with_its_age() {
         let lease = r#"{"address":"fd00::5","server":"fe80::1","server_id":"00:03:00:01",
-            "asked_ns":5000000000,"seconds":60,"preferred_s":60,"renew_s":30,"rebind_s":50}"#;
+            "requested_ns":5000000000,"seconds":60,"preferred_s":60,"renew_s":30,"rebind_s":50}"#;
         let mut facts = Facts {
             dhcp6: vec![v6::progress::Progress {
                 index: 4,
@@ -285,7 +285,7 @@ mod tests {
     #[test]
     fn a_lease_of_dhcp_that_has_ended_is_a_warning_with_its_age() {
         let lease = r#"{"address":"10.0.0.5","prefix":24,"server":"10.0.0.1",
-            "asked_ns":5000000000,"seconds":60,"renew_s":30,"rebind_s":50}"#;
+            "requested_ns":5000000000,"seconds":60,"renew_s":30,"rebind_s":50}"#;
         let netdev = Netdev {
             ifindex: Some(4),
             ..Netdev::default()

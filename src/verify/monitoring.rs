@@ -185,7 +185,7 @@ pub fn family(out: &mut String, name: &str, help: &str, samples: &[String]) {
 /// and whether the boot requires the link.
 fn names(link: &LinkReport) -> [(&'static str, &str); 4] {
     [
-        ("wanted", link.target.as_str()),
+        ("target", link.target.as_str()),
         ("port", link.name.as_deref().unwrap_or("")),
         ("interface", link.interface.as_deref().unwrap_or("")),
         ("required", if link.required { "true" } else { "false" }),

@@ -68,10 +68,8 @@ pub struct Finding {
     /// Its result.
     pub status: Status,
     /// What was found.
-    #[serde(rename = "seen")]
     pub found: Option<String>,
     /// What was expected, if the check failed.
-    #[serde(rename = "wanted")]
     pub expected: Option<String>,
     /// What to do, if the check failed.
     pub hint: Option<String>,
@@ -213,7 +211,6 @@ pub struct ModuleReport {
     /// Name in the kernel's spelling.
     pub name: String,
     /// The argument that requested it.
-    #[serde(rename = "asked_by")]
     pub requested_by: Option<Origin>,
     /// The check.
     pub finding: Finding,
@@ -225,7 +222,6 @@ pub struct ServerReport {
     #[serde(flatten)]
     pub server: Server,
     /// The argument that requested it.
-    #[serde(rename = "asked_by")]
     pub requested_by: Option<Origin>,
     /// The check.
     pub finding: Finding,
@@ -235,7 +231,6 @@ pub struct ServerReport {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RootReport {
     /// The argument that requested it.
-    #[serde(rename = "asked_by")]
     pub requested_by: Option<Origin>,
     /// The checks, in the table's order.
     pub findings: Vec<Finding>,
@@ -278,10 +273,8 @@ impl ServerReport {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LinkReport {
     /// The requested port, interface or bond.
-    #[serde(rename = "wanted")]
     pub target: Target,
     /// The argument that requested it.
-    #[serde(rename = "asked_by")]
     pub requested_by: Option<Origin>,
     /// The boot depends on it.
     pub required: bool,

@@ -79,13 +79,11 @@ impl fmt::Display for Target {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct LinkWish {
     /// The name of the link.
-    #[serde(rename = "wanted")]
     pub target: Target,
-    /// The selector of the port, if `wanted` is not a selector: the parent of an interface.
+    /// The selector of the port, if `target` is not a selector: the parent of an interface.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port: Option<String>,
     /// The argument that requested it.
-    #[serde(rename = "asked_by")]
     pub requested_by: Option<Origin>,
     /// Under [`Require::Listed`]: the boot depends on it.
     pub required: bool,
@@ -112,7 +110,7 @@ pub struct LinkWish {
     /// without an interface).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub of_all: bool,
-    /// Set if `wanted` is a bond: what is requested of the bond, which has no port.
+    /// Set if `target` is a bond: what is requested of the bond, which has no port.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bond: Option<BondWish>,
     /// Minimum rate in Mb/s, once the port is known; before that see [`Expectation::rates`].
@@ -164,7 +162,6 @@ pub struct ModuleWish {
     /// Name in the kernel's spelling.
     pub name: String,
     /// The argument that requested it.
-    #[serde(rename = "asked_by")]
     pub requested_by: Option<Origin>,
     /// Of ib_core: which network namespaces must see the RDMA devices.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -182,7 +179,6 @@ pub struct ServerWish {
     #[serde(flatten)]
     pub server: Server,
     /// The argument that requested it.
-    #[serde(rename = "asked_by")]
     pub requested_by: Option<Origin>,
 }
 
@@ -196,7 +192,6 @@ pub struct RootWish {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub portals: Vec<Option<IpAddr>>,
     /// The argument that requested it.
-    #[serde(rename = "asked_by")]
     pub requested_by: Option<Origin>,
 }
 

@@ -88,7 +88,6 @@ impl Root {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct OfLease {
     /// The argument that leaves the root file system to DHCP.
-    #[serde(rename = "asked_by")]
     pub requested_by: Origin,
     /// iSCSI uses iSER, even if a path does not say so.
     pub is_iser: bool,

@@ -23,7 +23,7 @@ WAKE_UP_SECONDS = 180
 ACTIVE = re.compile(r"infiniband rxe0: set active")
 VERIFIED = re.compile(r"ibboot: rxe0/1: verified")
 ROUND = re.compile(r"ibboot-bench: round (\d+)$")
-LOOPS = ("start", "asked", "hooks", "empty")
+LOOPS = ("start", "requested", "hooks", "empty")
 LOOP = re.compile(rf"ibboot-bench: ({'|'.join(LOOPS)}) (begins|ends)(?: after (\d+))?$")
 # The kernel logs a warning at each query of a virtual card's speed. A large log buffer keeps these
 # warnings from overwriting the measured lines.
@@ -132,14 +132,14 @@ def loops(done):
 def hooks(table, done, each, host_start):
     """The cost of ibboot's dracut hooks if the command line does not request ibboot."""
     spent = each["hooks"] - each["empty"]
-    table.add("nobody asked: all hooks, guest", MILLISECONDS, spent, NOT_ASKED_BUDGET, machine.doubt_in_guest())
-    table.add("nobody asked: all hooks, in starts of a process that does nothing", TIMES, spent / each["start"])
+    table.add("nothing requested: all hooks, guest", MILLISECONDS, spent, NOT_ASKED_BUDGET, machine.doubt_in_guest())
+    table.add("nothing requested: all hooks, in starts of a process that does nothing", TIMES, spent / each["start"])
     paths = done.first(r"ibboot-bench: hooks are")[1].rpartition("are ")[2].split()
     names = ", ".join(str(Path(*Path(path).parts[-2:])) for path in paths)
     table.note(
         f"all hooks: {names}, sourced by the initramfs' shell {each['hooks'] * 1e3:.2f} ms, less {each['empty'] * 1e3:.2f} ms"
-        f" for a hook that is empty; of it 'plan --asked' {each['asked'] * 1e3:.2f} ms, where a process that does nothing"
-        f" takes {each['start'] * 1e3:.2f} ms: {each['asked'] / each['start']:.2f} times"
+        f" for a hook that is empty; of it 'plan --requested' {each['requested'] * 1e3:.2f} ms, where a process that does nothing"
+        f" takes {each['start'] * 1e3:.2f} ms: {each['requested'] / each['start']:.2f} times"
     )
     table.note(f"the guest takes {each['start'] / host_start:.0f} times as long as the host to start a process")
 
@@ -151,4 +151,4 @@ def measure(table, release, host_start, attempt):
     attempt("wake-ups in a wait", lambda: wake_ups(table, done))
     each = loops(done)
     attempt("port ACTIVE -> verified", lambda: latency(table, done, each["start"]))
-    attempt("nobody asked, guest", lambda: hooks(table, done, each, host_start))
+    attempt("nothing requested, guest", lambda: hooks(table, done, each, host_start))

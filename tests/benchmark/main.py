@@ -77,7 +77,7 @@ def alone(table, release, program, index, guarded, no_guest):
     # Times first: the other measurements load the machine.
     guarded("binary", lambda: binary.measure(table, program))
     guarded("plan and check", lambda: ports.measure(table, program, index))
-    guarded("nobody asked, host", lambda: ports.not_asked(table, program))
+    guarded("nothing requested, host", lambda: ports.not_asked(table, program))
     guarded("decoder", lambda: decoder.measure(table, program))
     print(machine.load("after the times on the host"), flush=True)
     guarded("storm", lambda: storm.measure(table, program.resolve().parent / "examples" / "dhcp-client"))

@@ -108,13 +108,13 @@ def measure(table, binary, modules):
 
 
 def not_asked(table, binary):
-    """`plan --asked` on a command line that does not request ibboot, as called by dracut's cmdline
+    """`plan --requested` on a command line that does not request ibboot, as called by dracut's cmdline
     hook."""
     with tempfile.TemporaryDirectory(prefix="bench-", dir=PROJECT / "target") as folder:
         root = Path(folder) / "root"
         tree.make(root, 1)
         (root / "proc" / "cmdline").write_text(f"{tree.CMDLINE_OF_OTHERS}\n")
         start = cost([binary, "--version"], 0)
-        found = cost([binary, "--root", root, "plan", "--asked"], NOTHING_ASKED)
-    table.add("nobody asked: plan --asked, host", MILLISECONDS, found.wall, NOT_ASKED_BUDGET, doubt(found, NOT_ASKED_BUDGET))
-    table.note(f"plan --asked: {spelled(found, start)}")
+        found = cost([binary, "--root", root, "plan", "--requested"], NOTHING_ASKED)
+    table.add("nothing requested: plan --requested, host", MILLISECONDS, found.wall, NOT_ASKED_BUDGET, doubt(found, NOT_ASKED_BUDGET))
+    table.note(f"plan --requested: {spelled(found, start)}")

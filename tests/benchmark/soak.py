@@ -65,7 +65,7 @@ def progress(node):
     """One entry of state.json, as `up` leaves it."""
     place = Path(f"/sys/class/net/n{node}")
     asked = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
-    lease = {"address": address(node), "prefix": 16, "server": "10.9.0.1", "asked_ns": asked, "seconds": LEASE}
+    lease = {"address": address(node), "prefix": 16, "server": "10.9.0.1", "requested_ns": asked, "seconds": LEASE}
     return {
         "interface": f"n{node}",
         "index": int((place / "ifindex").read_text()),

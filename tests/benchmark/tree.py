@@ -96,8 +96,8 @@ def make(root, ports, modules=None):
 def link(name, guid):
     """One entry of expected.json, as written by `up`."""
     return {
-        "wanted": f"{name}:1",
-        "asked_by": {"argument": "rd.ib.require=all", "source": "/proc/cmdline", "column": 75},
+        "target": f"{name}:1",
+        "requested_by": {"argument": "rd.ib.require=all", "source": "/proc/cmdline", "column": 75},
         "required": True,
         "identity": {"node_guid": f"{guid:#x}", "port": 1},
         "link_layer": "InfiniBand",
@@ -109,7 +109,7 @@ def link(name, guid):
 
 def expectation(boot_id, links):
     """expected.json."""
-    modules = [{"name": name, "asked_by": None, "builtin": False} for name in ("mlx5_ib", "ib_ipoib", "ib_umad")]
+    modules = [{"name": name, "requested_by": None, "builtin": False} for name in ("mlx5_ib", "ib_ipoib", "ib_umad")]
     return {
         "schema": 1,
         "boot_id": boot_id,

@@ -411,7 +411,7 @@ fn a_lease_is_renewed_though_another_program_has_the_clients_port() {
         let _other = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 68)).unwrap();
         node.until(20, |session| session.progress().counts.replies == 2);
         assert_eq!(node.session.progress().broken, None);
-        assert!(node.session.lease().unwrap().asked_ns > lease.asked_ns);
+        assert!(node.session.lease().unwrap().requested_ns > lease.requested_ns);
     });
 }
 

@@ -85,7 +85,7 @@ fn a_lease_is_renewed_and_written_down() {
         program.reports("renewed by 10.9.0.1, for 3600 s");
         let before = before.lease.unwrap();
         until("the renewed lease in leases.json", || {
-            now().lease.unwrap().asked_ns > before.asked_ns
+            now().lease.unwrap().requested_ns > before.requested_ns
         });
         assert_eq!(now().lease.unwrap().address, before.address);
         assert!(now().wish.keep);
@@ -116,7 +116,7 @@ fn ends(keep: bool) -> Server {
 /// Makes the lease older by this many seconds.
 pub fn aged(progress: &mut Progress, seconds: u64) {
     let lease = progress.lease.as_mut().unwrap();
-    lease.asked_ns = boottime_ns() - seconds * 1_000_000_000;
+    lease.requested_ns = boottime_ns() - seconds * 1_000_000_000;
 }
 
 #[test]

@@ -123,7 +123,7 @@ fn a_server_behind_a_relay_is_renewed_directly() {
         ip(&format!("addr add {} dev near", lease.address_text()));
         ip("route add default via 10.9.0.1");
         let renewed = node.lease(20);
-        assert!(renewed.asked_ns > lease.asked_ns);
+        assert!(renewed.requested_ns > lease.requested_ns);
         assert_eq!(node.session.progress().counts.refusals, 0);
     });
 }

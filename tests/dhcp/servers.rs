@@ -167,7 +167,7 @@ fn a_lease_is_renewed_by_dnsmasq_and_after_it_died_by_another_server() {
         assert_eq!((lease.renew_s, lease.rebind_s), (5, 10));
         ip(&format!("addr add {} dev near", lease.address_text()));
         let renewed = node.lease(20);
-        assert!(renewed.asked_ns > lease.asked_ns);
+        assert!(renewed.requested_ns > lease.requested_ns);
         assert_eq!(node.session.progress().state, State::Bound);
         // Another server, at another address, without a record of the lease.
         drop(server);

@@ -25,7 +25,7 @@ fn hand_over_aged(node: Node, keep: bool, seconds: u64) -> (Lease, Server) {
     let mut progress = node.session.progress();
     progress.wish.keep = keep;
     if let Some(lease) = &mut progress.lease {
-        lease.asked_ns = lease.asked_ns.saturating_sub(seconds * 1_000_000_000);
+        lease.requested_ns = lease.requested_ns.saturating_sub(seconds * 1_000_000_000);
     }
     let lease = progress.lease.clone().unwrap();
     ip(&format!("addr add {} dev near nodad", lease.address_text()));
@@ -72,7 +72,7 @@ fn a_lease_is_renewed_and_written_down() {
         let second = Session::open("near", hardware().index, local(), config);
         assert!(matches!(second, Err(Closed::InUse(_))), "{second:?}");
         until("state.json", || {
-            now().lease.unwrap().asked_ns > before.asked_ns
+            now().lease.unwrap().requested_ns > before.requested_ns
         });
         assert_eq!(now().lease.unwrap().address, before.address);
         assert!(now().wish.keep);
@@ -155,7 +155,7 @@ fn a_new_address_that_another_host_has_is_declined() {
         ip(&format!("-n far addr add {taken}/64 dev far nodad"));
         // The lease that ends now has an address of another network.
         lease.address = Ipv6Addr::new(0xfd01, 0, 0, 0, 0, 0, 0, 0x99);
-        lease.asked_ns = 0;
+        lease.requested_ns = 0;
         lease.seconds = 1;
         node.session.resume(lease);
         let (_, mut program) = hand_over(node, false);

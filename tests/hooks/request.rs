@@ -24,7 +24,7 @@ fn the_hooks_know_the_action_if_up_fails() {
             'rd.ib=1 rd.ib.timeout=1 rd.ib.timeout=90s rd.ib.onfail=shell' 'rd.ib=1 rd.ib.onfail=bogus rd.retry=0' \
             'rd.ib=1 rd.timeout=7' 'rd.ib=1 rd.ib.onfail=reboot rd.ib.onfail=bogus rd.retry=20 rd.timeout=7' \
             'rd.neednet=1 ip=ib0:dhcp rd.retry=20 rd.ib.timeout=bogus'; do
-            cmdline \"$line\"; source_hook cmdline; head -n 2 /run/ibboot/asked | tr '\\n' ' '; echo
+            cmdline \"$line\"; source_hook cmdline; head -n 2 /run/ibboot/requested | tr '\\n' ' '; echo
         done
         sed \"s|^$hookdir$|hookdir|\" /run/ibboot/hookdir
         cd \"$hookdir/initqueue\"; for hook in 50-ibboot.sh finished/50-ibboot.sh; do readlink $hook; done | sed \"s|$lib/||\"";
@@ -51,7 +51,7 @@ fn up_starts_before_the_hooks_if_it_is_requested_or_if_that_is_not_known() {
         let test = format!("early, {shell:?}");
         if let Some(found) = play_in(shell, &test, script) {
             let expected = "rd.ib=1\nstart\n/run/ibboot\nrd.ib_link=x\nstart\n/run/ibboot\nip=eth0:dhcp\n\
-                 ended before the request is read\nstart\nstart\nasked\ncomplete\nhookdir\nunknown\nstart\n";
+                 ended before the request is read\nstart\nstart\ncomplete\nhookdir\nrequested\nunknown\nstart\n";
             assert_eq!(found, expected, "{test}");
         }
     }
@@ -99,9 +99,9 @@ fn up_that_is_not_running_starts_after_the_last_cmdline_hook() {
     for shell in SHELLS {
         let test = format!("late, {shell:?}");
         if let Some(found) = play_in(shell, &test, script) {
-            let expected = "late\nsystemctl --no-block start ibboot.service\nearly\nasked\ncomplete\nhookdir\n\
-                 ended before\nsystemctl --no-block start ibboot.service\nasked\ncomplete\nhookdir\n\
-                 a hook failed\nsystemctl --no-block start ibboot.service\nasked\ncomplete\nhookdir\nnothing requested\ncomplete\n";
+            let expected = "late\nsystemctl --no-block start ibboot.service\nearly\ncomplete\nhookdir\nrequested\n\
+                 ended before\nsystemctl --no-block start ibboot.service\ncomplete\nhookdir\nrequested\n\
+                 a hook failed\nsystemctl --no-block start ibboot.service\ncomplete\nhookdir\nrequested\nnothing requested\ncomplete\n";
             assert_eq!(found, expected, "{test}");
         }
     }
@@ -125,10 +125,10 @@ fn up_waits_for_the_last_hook_and_reads_the_command_line_again() {
 fn the_hooks_files_are_written_only_in_an_initramfs_and_through_no_link() {
     plays(
         "requested, elsewhere",
-        "cmdline rd.ib=1; ibboot plan --asked --cmdline rd.ib=1; echo \"exit $?\"; find /run -name ibboot
+        "cmdline rd.ib=1; ibboot plan --requested --cmdline rd.ib=1; echo \"exit $?\"; find /run -name ibboot
         mkdir /run/elsewhere; ln -s /run/elsewhere /run/ibboot
-        ibboot plan --asked 2> /dev/kmsg; echo \"exit $?\"; cat /dev/kmsg; ls /run/elsewhere; rm /run/ibboot
-        rm /etc/initrd-release; ibboot plan --asked; echo \"exit $?\"; find /run -name ibboot",
+        ibboot plan --requested 2> /dev/kmsg; echo \"exit $?\"; cat /dev/kmsg; ls /run/elsewhere; rm /run/ibboot
+        rm /etc/initrd-release; ibboot plan --requested; echo \"exit $?\"; find /run -name ibboot",
         "exit 0\nexit 1\nibboot: /run/ibboot: cannot be opened: Not a directory\nexit 0\n",
     );
 }
@@ -138,8 +138,8 @@ fn a_failed_question_is_not_taken_for_a_line_without_requests() {
     plays(
         "requested, unknown",
         "cmdline rd.ib=1; mkdir /run/elsewhere; ln -s /run/elsewhere /run/ibboot; source_hook cmdline 2> /dev/null
-        cat /run/ibboot/asked; cd \"$hookdir/initqueue\"; ls 50-ibboot.sh finished/50-ibboot.sh",
-        "warn ibboot plan --asked failed: the defaults of rd.ib.timeout and rd.ib.onfail apply\n\
+        cat /run/ibboot/requested; cd \"$hookdir/initqueue\"; ls 50-ibboot.sh finished/50-ibboot.sh",
+        "warn ibboot plan --requested failed: the defaults of rd.ib.timeout and rd.ib.onfail apply\n\
          continue\n180\nauto\n50-ibboot.sh\nfinished/50-ibboot.sh\n",
     );
 }
@@ -241,8 +241,8 @@ fn the_last_hook_takes_back_what_nothing_requests_any_more() {
         source_hook zz-ibboot-complete; echo taken back; files
         ibboot up --early; echo \"exit $?\"; source_hook ended; source_hook cleanup; files; cat /dev/kmsg",
         "/etc/cmdline.d/93-ibboot.conf\n/etc/systemd/network/00-ibboot.network\n\
-         /run/NetworkManager/conf.d/90-ibboot.conf\n/run/ibboot/alone\n/run/ibboot/asked\n/run/ibboot/hold\n\
-         /run/ibboot/hookdir\n/run/udev/rules.d/92-ibboot.rules\nhooks/initqueue/50-ibboot.sh\n\
+         /run/NetworkManager/conf.d/90-ibboot.conf\n/run/ibboot/alone\n/run/ibboot/hold\n\
+         /run/ibboot/hookdir\n/run/ibboot/requested\n/run/udev/rules.d/92-ibboot.rules\nhooks/initqueue/50-ibboot.sh\n\
          hooks/initqueue/finished/50-ibboot.sh\ntaken back\n/run/ibboot/complete\n/run/ibboot/hookdir\nexit 2\n",
     );
 }
@@ -254,7 +254,7 @@ fn a_failure_of_the_second_run_leaves_the_deadline_and_the_reaction_of_the_first
         "cmdline rd.ib.onfail=shell rd.ib.timeout=600; source_hook cmdline
         mv /run/ibboot /run/elsewhere; ln -s /run/elsewhere /run/ibboot
         mkdir -p /etc/cmdline.d; echo rd.neednet=1 > /etc/cmdline.d/95-site.conf
-        source_hook zz-ibboot-complete 2> /dev/null; cat /run/ibboot/asked; ls /run/ibboot/complete",
+        source_hook zz-ibboot-complete 2> /dev/null; cat /run/ibboot/requested; ls /run/ibboot/complete",
         "shell\n600\nauto\n/run/ibboot/complete\n",
     );
 }
@@ -266,7 +266,7 @@ fn the_last_hook_requests_what_a_hook_after_ours_has_added() {
         "DRACUT_SYSTEMD=1; systemctl() { echo \"systemctl $*\"; }
         source_hook cmdline; ls -d /run/ibboot 2> /dev/null; mkdir -p /etc/cmdline.d
         echo rd.ib=1 rd.ib.handover=nm rd.ib.onfail=shell > /etc/cmdline.d/95-site.conf
-        source_hook zz-ibboot-complete; cat /run/ibboot/asked; find \"$hookdir\" -name '50-*' | wc -l; ls /run/ibboot/complete",
+        source_hook zz-ibboot-complete; cat /run/ibboot/requested; find \"$hookdir\" -name '50-*' | wc -l; ls /run/ibboot/complete",
         "systemctl --no-block start ibboot.service\nshell\n180\nnm\n2\n/run/ibboot/complete\n",
     );
 }

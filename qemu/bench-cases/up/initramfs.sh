@@ -30,20 +30,20 @@ start() {
     /usr/sbin/ibboot --version > /dev/null
 }
 
-asked() {
-    /usr/sbin/ibboot plan --asked
+requested() {
+    /usr/sbin/ibboot plan --requested
 }
 
 # dracut exports hookdir. What runs in a boot that goes well: the emergency hook does not.
-found=$(grep -l -e '^/usr/sbin/ibboot plan' -e '/run/ibboot/asked' "$hookdir"/*/*.sh)
+found=$(grep -l -e '^/usr/sbin/ibboot plan' -e '/run/ibboot/requested' "$hookdir"/*/*.sh)
 # shellcheck disable=SC2086
 echo "ibboot-bench: hooks are" $found > /dev/kmsg
 echo > /run/ibboot-test/empty.sh
-asked
+requested
 start
 
 timed start start
-timed asked asked
+timed requested requested
 timed hooks hooks
 found=/run/ibboot-test/empty.sh
 timed empty hooks

@@ -8,8 +8,8 @@ talk "${near%/*}" 10.0.0.2
 
 # A minute until it is renewed, which the client sleeps through: its sockets are those from before the failover.
 systemctl stop ibboot-lease
-asked=$(sed -n 's/.*"asked_ns": \([0-9]*\)[0-9]\{9\},.*/\1/p' /run/ibboot/state.json)
-renew=$(($(cut -d. -f1 /proc/uptime) - asked + 60))
+requested=$(sed -n 's/.*"requested_ns": \([0-9]*\)[0-9]\{9\},.*/\1/p' /run/ibboot/state.json)
+renew=$(($(cut -d. -f1 /proc/uptime) - requested + 60))
 sed -i "s/\"renew_s\": 1800/\"renew_s\": $renew/" /run/ibboot/lease/leases.json
 grep -q "\"renew_s\": $renew," /run/ibboot/lease/leases.json
 systemctl start ibboot-lease

@@ -5,7 +5,7 @@
 def verify(boot):
     marks = boot.json("run/state.json")["marks"]
     (hooks,) = [mark for mark in marks if mark["phase"] == "hooks"]
-    for phase in ("device_seen", "port_active", "lease"):
+    for phase in ("device_found", "port_active", "lease"):
         first = min((mark["start_ns"] for mark in marks if mark["phase"] == phase), default=None)
         if first is None or first >= hooks["end_ns"]:
             yield f"state.json: {phase}: {first}, expected before {hooks['end_ns']}"

@@ -5,7 +5,7 @@
 def verify(boot):
     marks = boot.json("run/state.json")["marks"]
     (hooks,) = [mark for mark in marks if mark["phase"] == "hooks"]
-    for phase in ("device_seen", "port_active"):
+    for phase in ("device_found", "port_active"):
         starts = [mark["start_ns"] for mark in marks if mark["phase"] == phase]
         if len(starts) != 1 or starts[0] >= hooks["end_ns"]:
             yield f"state.json: {phase}: {starts}, expected one before {hooks['end_ns']}"

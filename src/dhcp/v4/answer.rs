@@ -65,9 +65,9 @@ impl From<Lease> for Grant {
 
 impl Grant {
     /// The lease, requested at this time (ns since kernel start).
-    pub fn lease(&self, asked_ns: u64) -> Lease {
+    pub fn lease(&self, requested_ns: u64) -> Lease {
         Lease {
-            asked_ns,
+            requested_ns,
             root_path: self.root_path.clone(),
             tftp_server: self.tftp_server.clone(),
             boot_file: self.boot_file.clone(),
@@ -210,7 +210,7 @@ mod tests {
             panic!("{heard:?}");
         };
         let lease = answer.grant.as_ref().unwrap().lease(9);
-        assert_eq!(lease.asked_ns, 9);
+        assert_eq!(lease.requested_ns, 9);
         assert_eq!(
             lease.root_path.as_deref(),
             Some("nfs://user:secret@10.0.0.1/root")

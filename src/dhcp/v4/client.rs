@@ -111,7 +111,7 @@ pub struct Client {
     former_xid: u32,
     /// Messages sent in this state.
     sent: u32,
-    asked_ns: u64,
+    requested_ns: u64,
     /// The offers of this round; the client requests the first one.
     offers: Vec<Lease>,
     /// Offers of this round that competed for a place in `offers`.
@@ -148,7 +148,7 @@ impl Client {
             xid: 0,
             former_xid: 0,
             sent: 0,
-            asked_ns: 0,
+            requested_ns: 0,
             offers: Vec::new(),
             candidates: 0,
             shunned: BTreeSet::new(),
@@ -210,7 +210,7 @@ impl Client {
     /// it sent the request a moment ago.
     pub fn hurry(&mut self, now: u64) -> Vec<Action> {
         let is_near = |due| due <= now.saturating_add(RENEW_CLOSE);
-        let is_fresh = now < self.asked_ns.saturating_add(RENEW_CLOSE);
+        let is_fresh = now < self.requested_ns.saturating_add(RENEW_CLOSE);
         if is_fresh || self.due.is_none_or(is_near) {
             return Vec::new();
         }
@@ -273,7 +273,8 @@ impl Client {
             return self.enter(now, State::Selecting);
         };
         let renews = u64::from(lease.renew_s) * SECOND;
-        let must_renew = now.saturating_sub(lease.asked_ns) >= renews && lease.ends_ns().is_some();
+        let must_renew =
+            now.saturating_sub(lease.requested_ns) >= renews && lease.ends_ns().is_some();
         self.state = State::Bound;
         if must_renew {
             return self.holding(now);
@@ -291,7 +292,7 @@ impl Client {
             _ => State::Selecting,
         };
         self.new_transaction();
-        self.asked_ns = now;
+        self.requested_ns = now;
         self.send(now)
     }
 
@@ -343,9 +344,9 @@ impl Client {
         }
         if matches!(self.state, State::Renewing | State::Rebinding) {
             self.new_transaction();
-            self.asked_ns = now;
+            self.requested_ns = now;
         } else if self.sent == 0 {
-            self.asked_ns = now;
+            self.requested_ns = now;
         }
         let Some((message, to)) = self.message() else {
             return Vec::new();
@@ -378,7 +379,11 @@ impl Client {
     fn next_time(&mut self, now: u64) -> Option<u64> {
         let lease = self.held.as_ref()?;
         let ends = lease.ends_ns()?;
-        let at = |seconds: u32| lease.asked_ns.saturating_add(u64::from(seconds) * SECOND);
+        let at = |seconds: u32| {
+            lease
+                .requested_ns
+                .saturating_add(u64::from(seconds) * SECOND)
+        };
         let (renew, rebind) = (at(lease.renew_s), at(lease.rebind_s));
         // A repetition comes halfway to the next state, at least `least` after the last one.
         let close = |from: u64, until: u64| {
@@ -395,7 +400,7 @@ impl Client {
             // A thousand nodes that booted together must not renew together, and a short lease must
             // not cause a storm.
             State::Bound => {
-                let until = renew.saturating_sub(lease.asked_ns);
+                let until = renew.saturating_sub(lease.requested_ns);
                 let early = self.random.below(until / 20);
                 renew
                     .saturating_sub(early)
@@ -411,7 +416,7 @@ impl Client {
         let Some(lease) = &self.held else {
             return self.enter(now, State::Selecting);
         };
-        let age = now.saturating_sub(lease.asked_ns);
+        let age = now.saturating_sub(lease.requested_ns);
         let passed = |seconds: u32| age >= u64::from(seconds) * SECOND;
         if lease.ends_ns().is_some_and(|ends| now >= ends) {
             let why = format!("the lease of {} has ended", lease.address_text());

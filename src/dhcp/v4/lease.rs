@@ -45,7 +45,7 @@ pub struct Lease {
     pub server: Ipv4Addr,
     /// When the lease was requested, ns since kernel start: the lease times count from this moment
     /// (RFC 2131 4.4.1).
-    pub asked_ns: u64,
+    pub requested_ns: u64,
     /// Length of the lease in seconds; 4294967295 means for ever.
     pub seconds: u32,
     /// Seconds until the client renews the lease with its server (T1).
@@ -107,9 +107,9 @@ pub struct Lease {
 }
 
 impl Lease {
-    /// The lease in an OFFER or an ACK to a request of `asked_ns`; the error is one line that says
+    /// The lease in an OFFER or an ACK to a request of `requested_ns`; the error is one line that says
     /// why the answer is unusable.
-    pub fn of(message: &Message, asked_ns: u64) -> Result<Lease, Reason> {
+    pub fn of(message: &Message, requested_ns: u64) -> Result<Lease, Reason> {
         let address = message.yiaddr;
         if !is_host(address) {
             let why = format!("{address} is not a host address");
@@ -152,7 +152,7 @@ impl Lease {
             address,
             prefix,
             server,
-            asked_ns,
+            requested_ns,
             seconds,
             renew_s,
             rebind_s,
@@ -233,7 +233,7 @@ impl Lease {
 
     /// When the lease ends, ns since kernel start; `None`: never.
     pub fn ends_ns(&self) -> Option<u64> {
-        lifetime::end_ns(self.asked_ns, self.seconds)
+        lifetime::end_ns(self.requested_ns, self.seconds)
     }
 
     /// The length of the lease in words.

@@ -101,7 +101,7 @@ pub struct Client {
     /// Messages sent in this exchange, the times of the first and the last message, and the last
     /// wait.
     sent: u32,
-    asked_ns: u64,
+    requested_ns: u64,
     last_ns: u64,
     wait_ns: u64,
     /// The longest wait that the server allows (SOL_MAX_RT), in seconds.
@@ -138,7 +138,7 @@ impl Client {
             transaction: 0,
             former: 0,
             sent: 0,
-            asked_ns: 0,
+            requested_ns: 0,
             last_ns: 0,
             wait_ns: 0,
             slowest_s: None,
@@ -306,7 +306,7 @@ impl Client {
     /// Sends the message of the exchange and sets the time of the next repetition (RFC 8415 15).
     fn send(&mut self, now: u64) -> Vec<Action> {
         if self.sent == 0 {
-            self.asked_ns = now;
+            self.requested_ns = now;
             self.wait_ns = 0;
         }
         let Some(message) = self.message(now) else {
@@ -334,7 +334,7 @@ impl Client {
     /// not renew together.
     fn renewal(&mut self, now: u64) -> Option<u64> {
         let lease = self.held.as_ref()?;
-        let (renew, asked) = (lease.at(lease.renew_s), lease.asked_ns);
+        let (renew, asked) = (lease.at(lease.renew_s), lease.requested_ns);
         let ends = lease.ends_ns();
         let early = |random: &mut Random, at: u64| {
             at.saturating_sub(random.below(at.saturating_sub(asked) / 20))

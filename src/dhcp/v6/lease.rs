@@ -35,7 +35,7 @@ pub struct Lease {
     pub server_id: String,
     /// When the lease was last requested, ns since kernel start: the lease times count from this
     /// moment.
-    pub asked_ns: u64,
+    pub requested_ns: u64,
     /// Valid lifetime of the address in seconds; 4294967295 means for ever.
     pub seconds: u32,
     /// Preferred lifetime in seconds.
@@ -108,14 +108,14 @@ impl From<Malformed> for Refusal {
 }
 
 impl Lease {
-    /// The lease for association `iaid` in an ADVERTISE or a REPLY to a request of `asked_ns`; of
+    /// The lease for association `iaid` in an ADVERTISE or a REPLY to a request of `requested_ns`; of
     /// several addresses the `requested` address, otherwise the first.
     pub fn of(
         message: &Message,
         from: Ipv6Addr,
         iaid: u32,
         requested: Option<Ipv6Addr>,
-        asked_ns: u64,
+        requested_ns: u64,
     ) -> Result<Lease, Refusal> {
         let unusable = |why: &'static str| Refusal::Unusable(why.into());
         let server_id = message
@@ -135,7 +135,7 @@ impl Lease {
             address: address.address,
             server: from,
             server_id: Hex(server_id).to_string(),
-            asked_ns,
+            requested_ns,
             seconds,
             preferred_s: address.preferred_s,
             renew_s,
@@ -177,7 +177,7 @@ impl Lease {
 
     /// The time `seconds` after the request, ns since kernel start; `None`: never.
     pub fn at(&self, seconds: u32) -> Option<u64> {
-        lifetime::end_ns(self.asked_ns, seconds)
+        lifetime::end_ns(self.requested_ns, seconds)
     }
 
     /// The length of the lease in words.

@@ -4,7 +4,7 @@ use super::*;
 use crate::facts::FoundAddress;
 
 const LEASE: &str = r#"{"address":"fd00::5","server":"fe80::1","server_id":"00:03:00:01",
-    "asked_ns":0,"seconds":60,"preferred_s":60,"renew_s":30,"rebind_s":50}"#;
+    "requested_ns":0,"seconds":60,"preferred_s":60,"renew_s":30,"rebind_s":50}"#;
 
 fn found(text: &str, state: AddressState) -> FoundAddress {
     let address = text.parse().unwrap();

@@ -107,7 +107,8 @@ mod tests {
     use crate::wish::ipoib::RequestedMtu;
 
     fn lease(json: &str) -> Lease {
-        let common = r#""server":"10.0.0.1","asked_ns":0,"seconds":60,"renew_s":30,"rebind_s":50"#;
+        let common =
+            r#""server":"10.0.0.1","requested_ns":0,"seconds":60,"renew_s":30,"rebind_s":50"#;
         serde_json::from_str(&format!("{{{json},{common}}}")).unwrap()
     }
 

@@ -103,7 +103,7 @@ impl Client {
 
     fn offered(&mut self, now: u64, message: &Answer) -> Vec<Action> {
         let offer = match &message.grant {
-            Ok(grant) => grant.lease(self.asked_ns),
+            Ok(grant) => grant.lease(self.requested_ns),
             Err(why) => return self.reject(now, message, why),
         };
         if let Some(held) = self
@@ -184,7 +184,7 @@ impl Client {
 
     fn acknowledged(&mut self, now: u64, message: &Answer) -> Vec<Action> {
         let lease = match &message.grant {
-            Ok(grant) => grant.lease(self.asked_ns),
+            Ok(grant) => grant.lease(self.requested_ns),
             Err(why) => return self.reject(now, message, why),
         };
         if self

@@ -145,7 +145,7 @@ fn the_usual_way_takes_four_messages_and_a_second_of_probes_beside_the_use_of_th
         talk.hear(Kind::Ack, GOOD, MINE, 600).sent(),
         "bound, probe 10.0.0.5"
     );
-    assert_eq!(talk.client.lease().unwrap().asked_ns, requested);
+    assert_eq!(talk.client.lease().unwrap().requested_ns, requested);
     assert_eq!(talk.wake().sent(), "probe 10.0.0.5");
     assert_eq!(talk.wake().sent(), "probe 10.0.0.5");
     assert!(talk.client.is_probing());
@@ -417,7 +417,7 @@ fn a_known_address_is_requested_first() {
 #[test]
 fn a_lease_is_renewed_with_its_server_then_with_any() {
     let mut talk = Talk::bound(false, 6000);
-    let requested = talk.client.lease().unwrap().asked_ns;
+    let requested = talk.client.lease().unwrap().requested_ns;
     assert_eq!(talk.wake().sent(), "REQUEST to 10.0.0.1");
     assert!((2850 * S..=3000 * S).contains(&(talk.now - requested)));
     let renew = talk.sent.clone().unwrap();
@@ -447,7 +447,7 @@ fn a_lease_is_renewed_with_its_server_then_with_any() {
     // Another server extends the lease.
     assert_eq!(talk.hear(Kind::Ack, EVIL, MINE, 6000).sent(), "bound");
     assert_eq!(talk.client.lease().unwrap().server, EVIL);
-    assert_eq!(talk.client.lease().unwrap().asked_ns, talk.now);
+    assert_eq!(talk.client.lease().unwrap().requested_ns, talk.now);
 }
 
 #[test]
@@ -556,13 +556,13 @@ fn a_lease_of_a_second_makes_no_storm() {
 fn a_lease_of_another_process_goes_on() {
     let lease = Talk::bound(false, 600).client.lease().unwrap().clone();
     let mut talk = Talk::new(false);
-    talk.now = lease.asked_ns + 100 * S;
+    talk.now = lease.requested_ns + 100 * S;
     let actions = talk.client.resume(talk.now, lease.clone(), false);
     assert_eq!(talk.note(actions).sent(), "");
     assert_eq!(talk.wake().sent(), "REQUEST to 10.0.0.1");
     // The earlier process stopped before its probes were over.
     let mut talk = Talk::new(false);
-    talk.now = lease.asked_ns + S;
+    talk.now = lease.requested_ns + S;
     let actions = talk.client.resume(talk.now, lease, true);
     assert_eq!(talk.note(actions).sent(), "probe 10.0.0.5");
 }

@@ -173,7 +173,7 @@ impl Client {
     fn lease_of(&self, message: &Answer) -> Result<Lease, Refusal> {
         let lease = message.lease.clone()?;
         Ok(Lease {
-            asked_ns: self.last_ns,
+            requested_ns: self.last_ns,
             ..lease
         })
     }

@@ -63,7 +63,7 @@ impl Client {
         if let Some(server) = server.and_then(unhex) {
             options.push(option::SERVER_ID, server);
         }
-        let elapsed = elapsed(self.asked_ns, now);
+        let elapsed = elapsed(self.requested_ns, now);
         options.push(option::ELAPSED_TIME, elapsed.to_be_bytes());
         if kind != Kind::Decline {
             let codes: Vec<u8> = REQUESTED.iter().flat_map(|c| c.to_be_bytes()).collect();

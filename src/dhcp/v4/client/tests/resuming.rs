@@ -10,7 +10,7 @@ const ENDED: &str =
 fn stale(keep: bool) -> Talk {
     let lease = Talk::bound(keep, 600).client.lease().unwrap().clone();
     let mut talk = Talk::new(keep);
-    talk.now = lease.asked_ns + 601 * S;
+    talk.now = lease.requested_ns + 601 * S;
     let actions = talk.client.resume(talk.now, lease, false);
     assert_eq!(talk.note(actions).sent(), "REQUEST");
     let request = talk.sent.as_ref().unwrap();

@@ -11,7 +11,7 @@ fn is_lost(talk: &Talk) -> bool {
 fn stale(keep: bool) -> Talk {
     let lease = Talk::bound(keep, 1000).client.lease().unwrap().clone();
     let mut talk = Talk::new(keep);
-    talk.now = lease.asked_ns + 1001 * S;
+    talk.now = lease.requested_ns + 1001 * S;
     let actions = talk.client.resume(talk.now, lease);
     talk.note(actions);
     assert_eq!(talk.last(), (Kind::Rebind, None, Some(MINE)));

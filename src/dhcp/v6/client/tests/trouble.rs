@@ -134,5 +134,5 @@ fn the_times_of_a_lease_count_from_the_last_question() {
     assert_eq!(talk.state(), State::Rebinding);
     assert!(talk.now > began);
     talk.grant(EVIL, MINE, 100);
-    assert_eq!(talk.client.lease().unwrap().asked_ns, talk.now);
+    assert_eq!(talk.client.lease().unwrap().requested_ns, talk.now);
 }
