@@ -220,9 +220,9 @@ def peer(case, release, folder, initramfs, root):
     return Peer(release.architecture, folder, images.kernel_image(release), initrd, root, f"{arguments(release)} rdinit=/{fabric.PLACE}/peer.sh")
 
 
-def boot(case, release, label, watch=None):
+def boot(case, release, label, watch=None, more=b""):
     """Boot a case to its end or its time limit; `watch(seconds, line)` gets the console lines
-    live."""
+    live. `more` is an archive behind the initramfs."""
     images.require(release.architecture)
     kernel = images.kernel_image(release)
     initramfs = images.initramfs(release, case.flavour(), case.site())
@@ -233,7 +233,7 @@ def boot(case, release, label, watch=None):
     initrd = initramfs
     extra = fabric.archive(release) if case.fabric is not None else b""
     extra += fabric.server(case.storage) if case.fabric is not None else b""
-    if (extra := extra + payload(case, release)) or case.firmware:
+    if (extra := extra + payload(case, release) + more) or case.firmware:
         initrd = folder / "initrd.img"
         shutil.copyfile(initramfs, initrd)
         with open(initrd, "ab") as out:

@@ -9,7 +9,7 @@ import time
 from bootcase import debian, images
 from bootcase.paths import TARGET, Failed
 
-from . import binary, decoder, guest, image, machine, peers, ports, soak, storm
+from . import binary, decoder, guest, image, look, machine, peers, ports, soak, storm
 from .table import Table, Unmeasured, say
 from .timing import cost
 
@@ -86,6 +86,7 @@ def alone(table, release, program, index, guarded, no_guest):
     if no_guest:
         table.missing("in the guest", "--no-guest")
     else:
+        guarded("a look", lambda: look.measure(table, release))
         guarded("in the guest", lambda: guest.measure(table, release, start_of(program), guarded))
 
 
