@@ -37,7 +37,7 @@ UBUNTU = Distribution("ubuntu", "main universe", "linux-image-generic", None, "h
 class Release:
     """A suite: the name of its kernel in cases, the builder of its initramfs, dracut's module for a
     network root where a case names none, packages that the suite no longer has, those that dracut needs
-    there in addition, and its processor."""
+    there in addition, its processor, and whether softib builds for its kernel."""
 
     kernel: str
     suite: str
@@ -47,6 +47,7 @@ class Release:
     lacks: tuple = ()
     adds: tuple = ()
     architecture: Architecture = AMD64
+    has_softib: bool = True
 
     @property
     def name(self):
@@ -66,19 +67,21 @@ RELEASES = {
         Release("6.1", "bookworm", chroot_dracut=False),
         Release("6.12", "trixie"),
         Release("5.10", "bullseye"),
+        Release("5.4", "focal", distribution=UBUNTU, has_softib=False),
+        Release("5.15", "jammy", distribution=UBUNTU),
         Release("6.8", "noble", distribution=UBUNTU),
         Release("7.0", "resolute", distribution=UBUNTU, network="network-manager", adds=("util-linux-extra", "libseccomp2")),
         # The kernel of Debian's testing has no fixed series. Where util-linux has no switch_root, util-linux-extra has it:
         # an initramfs without systemd cannot end without that program.
         Release("testing", "forky", network="network-manager", lacks=("isc-dhcp-client",), adds=("util-linux-extra",)),
-        Release("6.1-arm64", "bookworm", architecture=ARM64),
+        Release("6.1-arm64", "bookworm", architecture=ARM64, has_softib=False),
     ]
 }
 
 # The releases of all cases.
 BASE = ("6.1", "6.12")
-# The releases of the cases that say `everywhere`: softib is not built for other processors.
-OTHERS = tuple(kernel for kernel, release in RELEASES.items() if kernel not in BASE and release.architecture is AMD64)
+# The releases of the cases that say `everywhere`: softib needs Linux 5.10, and is not built for other processors.
+OTHERS = tuple(kernel for kernel, release in RELEASES.items() if kernel not in BASE and release.has_softib)
 
 ROOT_PACKAGES = [
     "systemd-sysv",
@@ -328,9 +331,11 @@ def bootstrap(name, release, packages):
         argv += ["--variant=minbase", f"--include={','.join(packages)}", "--mode=root", "--quiet"]
         argv += [f"--dpkgopt=path-exclude={pattern}" for pattern in UNWANTED]
         argv += ["--aptopt=Apt::Install-Recommends \"false\""]
-        # /bin, /lib, /sbin are links into /usr, as the installer of bullseye makes them, too.
+        # /bin, /lib, /sbin are links into /usr, as the installers of these suites make them, too.
         merge = "/usr/share/mmdebstrap/hooks/merged-usr/setup00.sh"
-        argv += [f'--setup-hook={merge} "$1"'] if release.suite == "bullseye" else []
+        argv += [f'--setup-hook={merge} "$1"'] if release.suite in ("focal", "bullseye") else []
+        # dash of focal links a page into this folder, which no package has where pages are left out.
+        argv += ['--setup-hook=mkdir -p "$1/usr/share/man/man1"'] if release.suite == "focal" else []
         argv += [release.suite, work / "tree", source(release, mirror(release))]
         run(argv, log=TARGET / f"mmdebstrap-{name}.log", env=dict(os.environ, LC_ALL="C"))
 
