@@ -20,8 +20,8 @@ pub enum Touched {
     Nothing,
     /// The lists of RDMA devices, PCI functions and modules, and the drivers of functions.
     Lists,
-    /// What a function is, too: its PCI address may belong to another function now; and what has no
-    /// event: the files of interfaces, the mode of network namespaces.
+    /// What a function is, too: its PCI address may belong to another function now; and the files of
+    /// interfaces.
     #[default]
     Everything,
 }
@@ -136,7 +136,7 @@ impl Memory {
 
     /// Which network namespaces see RDMA devices.
     pub(super) fn netns_mode(&mut self, look: &mut Look<'_>) -> Option<NetnsMode> {
-        let is_valid = !self.reads_everything();
+        let is_valid = !self.reads_lists();
         kept(&mut self.netns_mode, is_valid, look, |look| {
             look.parsed(NETNS_MODE, netns_mode)
         })
@@ -244,6 +244,23 @@ mod tests {
         memory.touch(Touched::Lists);
         memory.touch(Touched::Nothing);
         assert_eq!(look(&mut memory), (Some(InitState::Going), 0, 0));
+    }
+
+    #[test]
+    fn the_mode_of_network_namespaces_is_read_when_ib_core_has_come() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join(NETNS_MODE.trim_start_matches('/'));
+        let root = Root::new(dir.path());
+        let mut memory = Memory::default();
+        let mut look = |touched: Touched| {
+            memory.touch(touched);
+            let facts = Facts::gather_again(&root, None, &mut memory, &[], Depth::Ports);
+            facts.netns_mode
+        };
+        assert_eq!(look(Touched::Everything), None);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(&file, "N\n").unwrap();
+        assert_eq!(look(Touched::Lists), Some(NetnsMode::Exclusive));
     }
 
     #[test]
