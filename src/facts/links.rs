@@ -126,11 +126,12 @@ fn has_same_files(old: &Link, new: &Link) -> bool {
 }
 
 /// Whether a change of the interface's files changes a message of rtnetlink. The mode of an IPoIB
-/// interface is in its message only if the driver reports IFLA_LINKINFO (ipoib_netlink.c); the
+/// interface is in its message only if the driver reports it (ipoib_netlink.c): IFLA_LINKINFO of an
+/// interface in a bond may have nothing but the bond's attributes. The
 /// slaves of a bond are in the messages of the slaves.
 fn is_told(netdev: &Netdev, link: &Link, is_quiet: bool) -> bool {
     match (&netdev.ipoib, &netdev.bond) {
-        (Some(_), _) => link.info.is_some(),
+        (Some(_), _) => link.ipoib_mode().is_some(),
         (_, Some(_)) => is_quiet,
         _ => true,
     }
@@ -336,14 +337,22 @@ mod tests {
             bond: bond.then(BondFacts::default),
             ..Netdev::default()
         };
+        // Lengths and kinds of netlink(7) attributes: IFLA_INFO_DATA with IFLA_IPOIB_MODE 1, and
+        // IFLA_INFO_SLAVE_KIND "bond".
+        let info = |words: &[u16]| Link {
+            info: Some(words.iter().copied().flat_map(u16::to_ne_bytes).collect()),
+            ..Link::default()
+        };
         let bare = Link::default();
-        let with_info = Link {
-            info: Some(vec![0]),
+        let with_info = info(&[12, libc::IFLA_INFO_DATA, 6, 2, 1, 0]);
+        let of_slave = Link {
+            info: Some([&info(&[9, 4]).info.unwrap()[..], b"bond\0\0\0\0"].concat()),
             ..Link::default()
         };
         assert!(is_told(&netdev(false, false), &bare, false));
         assert!(!is_told(&netdev(true, false), &bare, true));
         assert!(is_told(&netdev(true, false), &with_info, false));
+        assert!(!is_told(&netdev(true, false), &of_slave, true));
         assert!(!is_told(&netdev(false, true), &with_info, false));
         assert!(is_told(&netdev(false, true), &with_info, true));
     }

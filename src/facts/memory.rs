@@ -18,7 +18,8 @@ use crate::system::pci::PCI;
 pub enum Touched {
     /// Nothing else.
     Nothing,
-    /// The lists of RDMA devices, PCI functions and modules, and the drivers of functions.
+    /// The lists of RDMA devices, PCI functions and modules, the drivers of functions, and
+    /// the mode of network namespaces.
     Lists,
     /// What a function is, too: its PCI address may belong to another function now; and the files of
     /// interfaces.
