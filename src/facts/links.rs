@@ -127,8 +127,8 @@ fn has_same_files(old: &Link, new: &Link) -> bool {
 
 /// Whether a change of the interface's files changes a message of rtnetlink. The mode of an IPoIB
 /// interface is in its message only if the driver reports it (ipoib_netlink.c): IFLA_LINKINFO of an
-/// interface in a bond may have nothing but the bond's attributes. The
-/// slaves of a bond are in the messages of the slaves.
+/// interface in a bond may have nothing but the bond's attributes. The slaves of a bond are in the
+/// messages of the slaves.
 fn is_told(netdev: &Netdev, link: &Link, is_quiet: bool) -> bool {
     match (&netdev.ipoib, &netdev.bond) {
         (Some(_), _) => link.ipoib_mode().is_some(),

@@ -196,6 +196,7 @@ mod tests {
             ("add", "tty", Touched::Nothing),
             ("add", "block", Touched::Nothing),
             ("add", "netdevsim", Touched::Nothing),
+            ("add", "bdi", Touched::Nothing),
         ] {
             assert_eq!(
                 touched(action, subsystem, ""),
