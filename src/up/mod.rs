@@ -358,7 +358,10 @@ impl<'a> Walk<'a> {
     fn underway(&self, facts: &Facts) -> Underway {
         if self.parts.naming.is_waiting() {
             Underway::Names
-        } else if self.is_loading(facts) || naming::is_udev_to_come(self.machine.root) {
+        } else if self.is_loading(facts)
+            || naming::is_udev_to_come(self.machine.root)
+            || self.parts.naming.may_rename_soon(facts.taken_ns)
+        {
             Underway::Drivers
         } else {
             Underway::Nothing

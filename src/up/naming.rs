@@ -34,6 +34,9 @@ pub struct Naming {
     idle_since: Option<u64>,
     /// Interface index: since when udev is waited for, in nanoseconds of CLOCK_BOOTTIME.
     since: BTreeMap<u32, u64>,
+    /// Interface index: since when the interface is seen without udev's name, in nanoseconds of
+    /// CLOCK_BOOTTIME.
+    unnamed_since: BTreeMap<u32, u64>,
     /// Interface indices for which udev is not waited for any longer.
     given_up: BTreeSet<u32>,
     due: Option<Instant>,
@@ -49,13 +52,25 @@ impl Naming {
                 .get_or_insert_with(|| may_rename(root, plan));
             unnamed.retain(|_| *may_rename);
         }
-        self.count(unnamed);
+        self.count(unnamed, boottime_ns());
     }
 
-    fn count(&mut self, unnamed: &mut BTreeSet<u32>) {
+    fn count(&mut self, unnamed: &mut BTreeSet<u32>, now_ns: u64) {
         self.due = None;
         unnamed.retain(|index| !self.given_up.contains(index));
         self.since.retain(|index, _| unnamed.contains(index));
+        self.unnamed_since
+            .retain(|index, _| unnamed.contains(index));
+        for index in unnamed.iter() {
+            self.unnamed_since.entry(*index).or_insert(now_ns);
+        }
+    }
+
+    /// At the last look an interface was without udev's name, and was not for longer than udev may
+    /// take: the interface may be the one that is missing under the name that is requested.
+    pub(super) fn may_rename_soon(&self, now_ns: u64) -> bool {
+        let mut since = self.unnamed_since.values();
+        since.any(|since| u128::from(now_ns.saturating_sub(*since)) < START.as_nanos())
     }
 
     /// Nothing is to be waited for yet: no time of an interface has begun.
@@ -155,7 +170,7 @@ mod tests {
         let mut naming = Naming::default();
         let unnamed = |naming: &mut Naming, found: &[u32]| -> Vec<u32> {
             let mut found = found.iter().copied().collect();
-            naming.count(&mut found);
+            naming.count(&mut found, 0);
             found.into_iter().collect()
         };
         assert_eq!(unnamed(&mut naming, &[3, 4]), [3, 4]);
@@ -167,5 +182,27 @@ mod tests {
         assert!(!naming.is_over(4, 13 * S));
         assert!(unnamed(&mut naming, &[3]).is_empty());
         assert!(!naming.is_over(4, 90 * S), "its turn begins anew");
+    }
+
+    #[test]
+    fn an_interface_may_get_another_name_for_ten_seconds() {
+        const S: u64 = 1_000_000_000;
+        let mut naming = Naming::default();
+        let mut may_rename_soon = |found: &[u32], now_ns| {
+            let mut found = found.iter().copied().collect();
+            naming.count(&mut found, now_ns);
+            naming.may_rename_soon(now_ns)
+        };
+        assert!(!may_rename_soon(&[], S));
+        assert!(may_rename_soon(&[3], 2 * S));
+        assert!(may_rename_soon(&[3], 12 * S - 1));
+        assert!(!may_rename_soon(&[3], 12 * S));
+        assert!(may_rename_soon(&[3, 4], 12 * S));
+        assert!(!may_rename_soon(&[3], 13 * S));
+        assert!(!may_rename_soon(&[], 14 * S));
+        assert!(
+            may_rename_soon(&[3], 15 * S),
+            "the index of another interface"
+        );
     }
 }

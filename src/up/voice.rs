@@ -160,7 +160,7 @@ pub fn usual_ns(check: Id) -> u64 {
 pub enum Underway {
     #[default]
     Nothing,
-    /// Drivers are loading, or udev has not begun to load any.
+    /// Drivers are loading, or udev has not begun to load any, or may still give an interface its name.
     Drivers,
     /// udev names interfaces: nothing is set before.
     Names,
