@@ -14,7 +14,7 @@ complete -c ibboot -n '__fish_seen_subcommand_from plan' -l requested -d 'print 
 complete -c ibboot -n __fish_use_subcommand -a suggest -d 'Write the kernel arguments for the links that this node has now, each with its reason.'
 complete -c ibboot -n '__fish_seen_subcommand_from suggest' -l format -x -a 'text line json' -d 'text (default), line or json'
 complete -c ibboot -n __fish_use_subcommand -a up -d 'Carry out the plan: load, create, wait, verify, hand over. Safe to repeat.'
-complete -c ibboot -n '__fish_seen_subcommand_from up' -l early -d 'in an initramfs, load the drivers at once and do the rest when dracut\'s cmdline hooks have ended (ibboot.service)'
+complete -c ibboot -n '__fish_seen_subcommand_from up' -l early -d 'in an initramfs, begin before dracut\'s cmdline hooks have ended, and end after them (ibboot.service)'
 complete -c ibboot -n '__fish_seen_subcommand_from up' -l reserve -d 'only tell the network modules of the initramfs to leave the interfaces, and a root file system over them, alone (dracut\'s cmdline hook)'
 complete -c ibboot -n '__fish_seen_subcommand_from up' -l hand-over -d 'only tell the network programs of the real root what rd.ib.handover= requests (dracut\'s cleanup hook)'
 complete -c ibboot -n '__fish_seen_subcommand_from up' -l dry-run -d 'only print the next changes, one a line; works on a saved machine too (--root)'

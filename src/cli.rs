@@ -124,8 +124,8 @@ pub struct SuggestArguments {
     error_code(2, "nothing is requested")
 )]
 pub struct UpArguments {
-    /// in an initramfs, load the drivers at once and do the rest when dracut's cmdline hooks have
-    /// ended (ibboot.service)
+    /// in an initramfs, begin before dracut's cmdline hooks have ended, and end after them
+    /// (ibboot.service)
     #[argh(switch)]
     pub early: bool,
     /// only tell the network modules of the initramfs to leave the interfaces, and a root file

@@ -48,12 +48,9 @@ pub struct Ground {
 }
 
 impl Ground {
-    /// Reads the machine; claims are empty.
+    /// Reads the machine; `unnamed` and `claims` are empty.
     pub fn read(root: &Root, index: &Index, expected: &Expected<'_>, facts: &Facts) -> Ground {
-        let mut ground = Ground {
-            unnamed: unnamed(root, facts),
-            ..Ground::default()
-        };
+        let mut ground = Ground::default();
         ground.read_plan(root, index, expected, facts);
         if !expected.bonds.is_empty() && is_live(root, index, drivers::BONDING) {
             ground.drivers.insert(drivers::BONDING.to_owned());
@@ -138,53 +135,4 @@ pub(super) fn sysctls(wish: &IpoibWish) -> impl Iterator<Item = (&'static str, &
 
 fn is_live(root: &Root, index: &Index, module: &str) -> bool {
     index.find(module) == Found::Builtin || modules::is_live(root, module)
-}
-
-/// Indices of the interfaces that are down and that udev has not named; empty without udev.
-fn unnamed(root: &Root, facts: &Facts) -> BTreeSet<u32> {
-    if !root.exists("/run/udev/control") {
-        return BTreeSet::new();
-    }
-    let down = facts.netdevs.iter().filter(|netdev| !netdev.up);
-    let indices = down.filter_map(|netdev| netdev.ifindex);
-    indices.filter(|index| !is_named(root, *index)).collect()
-}
-
-/// udev keeps a file for each network interface (/run/udev/data/nIFINDEX). udev writes the line
-/// `I:` after all rules are applied and the interface has its name; the file itself exists earlier
-/// (systemd 247 on, udev-event.c, rename_netif: ID_RENAMING).
-fn is_named(root: &Root, index: u32) -> bool {
-    let entry = root.text(&format!("/run/udev/data/n{index}"));
-    entry.is_ok_and(|text| text.lines().any(|line| line.starts_with("I:")))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::fs;
-
-    #[test]
-    fn an_interface_is_named_when_udev_has_applied_all_rules() {
-        let dir = tempfile::tempdir().unwrap();
-        let root = Root::new(dir.path());
-        let netdev = |ifindex, up| Netdev {
-            ifindex: Some(ifindex),
-            up,
-            ..Netdev::default()
-        };
-        let facts = Facts {
-            netdevs: vec![netdev(3, false), netdev(4, false), netdev(5, true)],
-            ..Facts::default()
-        };
-        let unnamed = || unnamed(&root, &facts).into_iter().collect::<Vec<u32>>();
-        assert!(unnamed().is_empty(), "no udev");
-        fs::create_dir_all(dir.path().join("run/udev/data")).unwrap();
-        fs::write(dir.path().join("run/udev/control"), "").unwrap();
-        assert_eq!(unnamed(), [3, 4], "no entry");
-        let entry = dir.path().join("run/udev/data/n3");
-        fs::write(&entry, "E:ID_RENAMING=1\nG:systemd\nQ:systemd\nV:1\n").unwrap();
-        assert_eq!(unnamed(), [3, 4], "on its way to a name");
-        fs::write(&entry, "I:4711\nE:ID_RENAMING=1\nG:systemd\n").unwrap();
-        assert_eq!(unnamed(), [4]);
-    }
 }

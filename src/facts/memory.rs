@@ -19,10 +19,10 @@ pub enum Touched {
     /// Nothing else.
     Nothing,
     /// The lists of RDMA devices, PCI functions and modules, the drivers of functions, and
-    /// the mode of network namespaces.
+    /// the mode of network namespaces if it was not known.
     Lists,
-    /// What a function is, too: its PCI address may belong to another function now; and the files of
-    /// interfaces.
+    /// What a function is, too: its PCI address may belong to another function now; the files of
+    /// interfaces; and the mode of network namespaces.
     #[default]
     Everything,
 }
@@ -137,7 +137,9 @@ impl Memory {
 
     /// Which network namespaces see RDMA devices.
     pub(super) fn netns_mode(&mut self, look: &mut Look<'_>) -> Option<NetnsMode> {
-        let is_valid = !self.reads_lists();
+        // Only a person changes the mode, with `rdma system set netns`. Without ib_core there is none.
+        let is_known = matches!(self.netns_mode, Some((Some(_), _)));
+        let is_valid = !self.reads_everything() && (is_known || !self.reads_lists());
         kept(&mut self.netns_mode, is_valid, look, |look| {
             look.parsed(NETNS_MODE, netns_mode)
         })
@@ -263,6 +265,9 @@ mod tests {
         fs::create_dir_all(file.parent().unwrap()).unwrap();
         fs::write(&file, "N\n").unwrap();
         assert_eq!(look(Touched::Lists), Some(NetnsMode::Exclusive));
+        fs::write(&file, "Y\n").unwrap();
+        assert_eq!(look(Touched::Lists), Some(NetnsMode::Exclusive));
+        assert_eq!(look(Touched::Everything), Some(NetnsMode::Shared));
     }
 
     #[test]

@@ -413,11 +413,6 @@ impl Readers {
             }
         }
         loop {
-            for (name, reader) in readers.iter_mut() {
-                if let Some(request) = requests.get(name) {
-                    reader.receive(request);
-                }
-            }
             // A look waits only for the devices that it asked.
             let is_awaited = |since_ns: u64| since_ns >= began_ns;
             let awaited: Vec<&Worker> = readers
@@ -425,10 +420,18 @@ impl Readers {
                 .filter(|reader| reader.silent_since().is_some_and(is_awaited))
                 .filter_map(|reader| reader.worker.as_ref())
                 .collect();
-            if awaited.is_empty() || Instant::now() >= deadline {
+            let is_last = awaited.is_empty() || Instant::now() >= deadline;
+            if !is_last {
+                worker::wait(&awaited, deadline);
+            }
+            for (name, reader) in readers.iter_mut() {
+                if let Some(request) = requests.get(name) {
+                    reader.receive(request);
+                }
+            }
+            if is_last {
                 break;
             }
-            worker::wait(&awaited, deadline);
         }
         if self.is_over.get() {
             readers.values_mut().for_each(Reader::give_up);

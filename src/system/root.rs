@@ -57,8 +57,8 @@ pub struct Root {
     record: Option<RefCell<BTreeMap<PathBuf, Recorded>>>,
     /// Results of [`Root::has_word`], with the errno of a failure.
     words: RefCell<BTreeMap<String, Result<bool, Option<i32>>>>,
-    /// Results of [`Root::constant`].
-    constants: RefCell<BTreeMap<String, String>>,
+    /// Results of [`Root::constant`]; none: there is no such file.
+    constants: RefCell<BTreeMap<String, Option<String>>>,
 }
 
 impl Root {
@@ -243,15 +243,23 @@ impl Root {
         Ok(String::from_utf8_lossy(&bytes).trim().to_owned())
     }
 
-    /// The text of a file that never changes while its device or this boot lasts: read once.
+    /// The text of a file that never changes while its device or this boot lasts: read once. A file that
+    /// is missing never comes.
     pub fn constant(&self, path: &str) -> io::Result<String> {
-        if let Some(text) = self.constants.borrow().get(path) {
-            return Ok(text.clone());
-        }
-        let text = self.text(path)?;
-        let mut constants = self.constants.borrow_mut();
-        constants.insert(path.to_owned(), text.clone());
-        Ok(text)
+        let known = self.constants.borrow().get(path).cloned();
+        let text = match known {
+            Some(text) => text,
+            None => {
+                let text = match self.text(path) {
+                    Err(e) if e.kind() == io::ErrorKind::NotFound => None,
+                    text => Some(text?),
+                };
+                let mut constants = self.constants.borrow_mut();
+                constants.insert(path.to_owned(), text.clone());
+                text
+            }
+        };
+        text.ok_or_else(|| io::Error::from_raw_os_error(libc::ENOENT))
     }
 
     /// From now on the constants below this path are read again: they may be those of another device.
@@ -430,6 +438,21 @@ pub const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_constant_is_read_once_until_it_is_forgotten() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Root::new(dir.path());
+        let write = |text: &str| fs::write(dir.path().join("vendor"), text).unwrap();
+        let read = || root.constant("/vendor").map_err(|e| e.raw_os_error());
+        assert_eq!(read(), Err(Some(libc::ENOENT)));
+        write("0x15b3\n");
+        assert_eq!(read(), Err(Some(libc::ENOENT)));
+        root.forget("/vendor");
+        assert_eq!(read(), Ok("0x15b3".to_owned()));
+        write("0x8086\n");
+        assert_eq!(read(), Ok("0x15b3".to_owned()));
+    }
 
     #[test]
     fn a_recorded_file_is_a_string_of_its_bytes() {

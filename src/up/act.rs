@@ -75,7 +75,7 @@ impl Walk<'_> {
         let mut expected = Expected::new(&plan.steps, &expectation, facts);
         let mut ground = Ground::read(machine.root, machine.index, &expected, facts);
         let naming = &mut self.parts.naming;
-        naming.begin(machine.root, self.plan, &mut ground.unnamed);
+        ground.unnamed = naming.begin(machine.root, self.plan, facts);
         self.grant(&mut expected, &mut ground).await;
         let done = &mut self.tried.done;
         done.record_right_port_types(&expected, facts, &ground);

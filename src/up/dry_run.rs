@@ -37,7 +37,7 @@ impl Next {
         let facts = facts.answering();
         let expected = Expected::new(&plan.steps, expectation, &facts);
         let mut ground = Ground::read(root, &inventory.modules, &expected, &facts);
-        Naming::default().begin(root, &plan, &mut ground.unnamed);
+        ground.unnamed = Naming::default().begin(root, &plan, &facts);
         let changes = changes(&expected, &facts, &ground, &Done::default());
         let loads = plan.steps.iter().filter_map(|step| match &step.action {
             Action::LoadModule {

@@ -359,7 +359,7 @@ impl<'a> Walk<'a> {
         if self.parts.naming.is_waiting() {
             Underway::Names
         } else if self.is_loading(facts)
-            || naming::is_udev_to_come(self.machine.root)
+            || self.parts.naming.is_udev_to_come(self.machine.root)
             || self.parts.naming.may_rename_soon(facts.taken_ns)
         {
             Underway::Drivers

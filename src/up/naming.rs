@@ -3,6 +3,7 @@
 //! before 6.2 do not rename an interface that is up (net/core/dev.c, dev_change_name: EBUSY), later
 //! ones rename it while it is in use.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use tokio::time::Instant;
 
 use super::part::Part;
 use super::renaming::reason_to_wait;
+use crate::facts::Facts;
 use crate::plan::Plan;
 use crate::system::clock::boottime_ns;
 use crate::system::root::Root;
@@ -30,6 +32,8 @@ const LOOK: Duration = Duration::from_millis(50);
 pub struct Naming {
     /// Whether udev may rename an interface; none while there was no interface without udev's name.
     may_rename: Option<bool>,
+    /// udev has handled its first device.
+    has_udev_begun: Cell<bool>,
     /// Since when an interface waits for udev to work, in nanoseconds of CLOCK_BOOTTIME.
     idle_since: Option<u64>,
     /// Interface index: since when udev is waited for, in nanoseconds of CLOCK_BOOTTIME.
@@ -43,16 +47,21 @@ pub struct Naming {
 }
 
 impl Naming {
-    /// A new look begins, which found these interfaces without udev's name: those that udev will not
-    /// rename or that were given up count as named.
-    pub(super) fn begin(&mut self, root: &Root, plan: &Plan, unnamed: &mut BTreeSet<u32>) {
-        if !unnamed.is_empty() {
+    /// A new look begins. Gives the indices of the interfaces that wait for udev's name: those that
+    /// udev will not rename or that were given up are not among them.
+    pub(super) fn begin(&mut self, root: &Root, plan: &Plan, facts: &Facts) -> BTreeSet<u32> {
+        let mut found = match self.may_rename {
+            Some(false) => BTreeSet::new(),
+            _ => unnamed(root, facts),
+        };
+        if !found.is_empty() {
             let may_rename = self
                 .may_rename
                 .get_or_insert_with(|| may_rename(root, plan));
-            unnamed.retain(|_| *may_rename);
+            found.retain(|_| *may_rename);
         }
-        self.count(unnamed, boottime_ns());
+        self.count(&mut found, boottime_ns());
+        found
     }
 
     fn count(&mut self, unnamed: &mut BTreeSet<u32>, now_ns: u64) {
@@ -106,6 +115,14 @@ impl Naming {
         self.gives_up(index, now_ns.saturating_sub(since), START)
     }
 
+    /// udev has not begun to handle devices, and loads drivers when it does.
+    pub(super) fn is_udev_to_come(&self, root: &Root) -> bool {
+        if !self.has_udev_begun.get() {
+            self.has_udev_begun.set(root.exists(UDEV_DATA));
+        }
+        !self.has_udev_begun.get() && root.exists(UDEV_CONTROL)
+    }
+
     /// Something waits for udev's name in this look.
     pub(super) fn is_waiting(&self) -> bool {
         self.due.is_some()
@@ -125,9 +142,22 @@ impl Naming {
     }
 }
 
-/// udev has not begun to handle devices, and loads drivers when it does.
-pub(super) fn is_udev_to_come(root: &Root) -> bool {
-    root.exists(UDEV_CONTROL) && !root.exists(UDEV_DATA)
+/// Indices of the interfaces that are down and that udev has not named; empty without udev.
+fn unnamed(root: &Root, facts: &Facts) -> BTreeSet<u32> {
+    if !root.exists(UDEV_CONTROL) {
+        return BTreeSet::new();
+    }
+    let down = facts.netdevs.iter().filter(|netdev| !netdev.up);
+    let indices = down.filter_map(|netdev| netdev.ifindex);
+    indices.filter(|index| !is_named(root, *index)).collect()
+}
+
+/// udev keeps a file for each network interface (/run/udev/data/nIFINDEX). udev writes the line
+/// `I:` after all rules are applied and the interface has its name; the file itself exists earlier
+/// (systemd 247 on, udev-event.c, rename_netif: ID_RENAMING).
+fn is_named(root: &Root, index: u32) -> bool {
+    let entry = root.text(&format!("{UDEV_DATA}/n{index}"));
+    entry.is_ok_and(|text| text.lines().any(|line| line.starts_with("I:")))
 }
 
 fn may_rename(root: &Root, plan: &Plan) -> bool {
@@ -149,6 +179,8 @@ impl Part for Naming {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::facts::Netdev;
+    use std::fs;
 
     #[tokio::test]
     async fn the_time_begins_when_udev_works() {
@@ -204,5 +236,30 @@ mod tests {
             may_rename_soon(&[3], 15 * S),
             "the index of another interface"
         );
+    }
+
+    #[test]
+    fn an_interface_is_named_when_udev_has_applied_all_rules() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Root::new(dir.path());
+        let netdev = |ifindex, up| Netdev {
+            ifindex: Some(ifindex),
+            up,
+            ..Netdev::default()
+        };
+        let facts = Facts {
+            netdevs: vec![netdev(3, false), netdev(4, false), netdev(5, true)],
+            ..Facts::default()
+        };
+        let unnamed = || unnamed(&root, &facts).into_iter().collect::<Vec<u32>>();
+        assert!(unnamed().is_empty(), "no udev");
+        fs::create_dir_all(dir.path().join("run/udev/data")).unwrap();
+        fs::write(dir.path().join("run/udev/control"), "").unwrap();
+        assert_eq!(unnamed(), [3, 4], "no entry");
+        let entry = dir.path().join("run/udev/data/n3");
+        fs::write(&entry, "E:ID_RENAMING=1\nG:systemd\nQ:systemd\nV:1\n").unwrap();
+        assert_eq!(unnamed(), [3, 4], "on its way to a name");
+        fs::write(&entry, "I:4711\nE:ID_RENAMING=1\nG:systemd\n").unwrap();
+        assert_eq!(unnamed(), [4]);
     }
 }

@@ -19,10 +19,11 @@ PLACE = f"{fabric.PLACE}/strace"
 BUDGET = 40
 WAITING = "printk.devkmsg=on log_buf_len=4M ip=10.0.0.1:::255.255.255.0::ib0:none rd.ib.timeout=300"
 CALL = re.compile(r"\d+ +(?!<\.\.\.|\+\+\+|---)(\w+)\((.*)")
-# The request to the reader, and the first and the last dump of rtnetlink: RTM_GETLINK, RTM_GETROUTE.
+# The request to the reader, and the dump of rtnetlink that each look has: RTM_GETLINK.
 REQUEST = re.compile(r'^sendto\(\d+, "\{\\"depth\\"')
 LINKS = re.compile(r"nlmsg_type=(RTM_GETLINK|0x12\b)")
-ROUTES = re.compile(r"nlmsg_type=(RTM_GETROUTE|0x1a\b)")
+# What is no part of a look: a wait and its end, a line of the log, a new socket (of ARP), a change.
+OTHER = re.compile(r'^(epoll_pwait\(|epoll_ctl\(|open\("/dev/kmsg"|socket\(|write\()')
 CHANGED = '"\\"Changed\\""'
 LISTS = '"/sys/bus/pci/devices"'
 OF_PORT = "a look after an event of the port"
@@ -46,16 +47,19 @@ def calls(text):
 
 
 def looks(calls):
-    """The calls of each look: from the request to the reader, or without one from the dump of the links, to the
-    last answer of the dump of the routes."""
-    found, look, ends = [], [], False
-    for call in calls:
-        if ends and not call.startswith("recvmsg("):
-            found.append(look)
-            look, ends = [], False
-        if look or REQUEST.match(call) or LINKS.search(call):
+    """The calls of each look: all from the last wait, line or change to the next, with those that find out what
+    woke `up` and what the look leaves to be done."""
+    found, look = [], []
+    for call in (*calls, "epoll_pwait("):
+        # The end of a line of the log.
+        if not look and call.startswith("close("):
+            continue
+        if not OTHER.match(call):
             look.append(call)
-            ends = ends or bool(ROUTES.search(call))
+            continue
+        if any(LINKS.search(one) for one in look):
+            found.append(look)
+        look = []
     return found
 
 
@@ -63,7 +67,7 @@ def kind(look):
     """What the look reads."""
     if any(LISTS in call for call in look):
         return WITH_LISTS
-    return OF_PORT if REQUEST.match(look[0]) else OF_ADDRESS
+    return OF_PORT if any(REQUEST.match(call) for call in look) else OF_ADDRESS
 
 
 def measure(table, release):
@@ -88,6 +92,6 @@ def measure(table, release):
         table.add(f"{row}, system calls", CALLS, max(counts), BUDGET)
     longer = [len(look) for look in looks(all_calls) if kind(look) == WITH_LISTS]
     table.note(
-        "system calls of a look: those of `up` and of the reader of the HCA, from the first question to the last answer;"
+        "system calls of a look: those of `up` and of the reader of the HCA, from the wake-up to the first change or line;"
         f" {WITH_LISTS}: {longer or 'none in this run'}"
     )

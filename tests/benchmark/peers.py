@@ -11,6 +11,7 @@ NFS. The table also has ibboot's "verified" message, which comes later than the 
 
 import re
 from dataclasses import dataclass
+from statistics import median
 
 from bootcase.boot import boot
 from bootcase.case import Case
@@ -18,7 +19,7 @@ from bootcase.debian import RELEASES
 from bootcase.images import Flavour
 
 from .machine import PROJECT
-from .table import MILLISECONDS, SECONDS, Unmeasured, compare, say
+from .table import MILLISECONDS, SECONDS, TIMES, Unmeasured, compare, say
 
 FOLDER = PROJECT / "qemu" / "bench-cases" / "peers"
 PEERS = ("network-manager", "systemd-networkd", "network-legacy")
@@ -38,6 +39,10 @@ STATIC = f"{CMDLINE} ip=10.0.0.1:::255.255.255.0::ib0:none"
 TIME_LIMIT = 600.0
 # Seconds: well after the first request of each program.
 LATE = 45
+# From systemd's start to a verified link: in times of what the other program takes to an address.
+START_BUDGETS = {"systemd-networkd": 0.65, "early-script": 1.0, "floor-script": 1.0}
+# Seconds from carrier to a verified link.
+CARRIER_BUDGET = 0.020
 THERE = ("kernel start -> ib0 is there", None, "there")
 SET = ("kernel start -> address", None, "address")
 USABLE = (
@@ -52,6 +57,7 @@ ADDRESS = (
 )
 ROOT = (
     ("kernel start -> root mounted", None, "mounted"),
+    ("systemd's start -> root mounted", "systemd", "mounted"),
     ("server ready -> root mounted", "start", "mounted"),
     ("server ready -> initramfs left", "start", "left"),
 )
@@ -178,7 +184,15 @@ def measure(table, release, mode, repetitions=REPETITIONS):
         took = {peer: between(peer, start, end) for peer in peers}
         compare(table, f"{what.title}: {name}", SECONDS, OURS, took, why)
     if took := between(OURS, "carrier", "verified"):
-        table.add_runs(f"{what.title}: carrier -> verified: {OURS}", MILLISECONDS, took)
+        name = f"{what.title}: carrier -> verified: {OURS}"
+        table.add_runs(name, MILLISECONDS, took)
+        table.add(f"{name}, median", MILLISECONDS, median(took), CARRIER_BUDGET)
+    if USABLE[1] in what.intervals:
+        starts = {peer: between(peer, "systemd", "usable") for peer in peers}
+        for peer, budget in START_BUDGETS.items():
+            if starts.get(peer):
+                ratio = median(starts[OURS]) / median(starts[peer])
+                table.add(f"{what.title}: {USABLE[1][0]}: {OURS}, in times of {peer}", TIMES, ratio, budget)
 
 
 def initramfs_time(release, peer):
