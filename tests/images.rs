@@ -77,17 +77,53 @@ const IMAGES: &[(&str, &str)] = &[
     ("- kdump --force-add ibboot", "ibboot kdump"),
 ];
 
-/// The dracut trees: this machine's, and those of the boot cases.
-fn trees() -> Vec<PathBuf> {
+/// The suites of the boot cases whose own dracut builds their images, from the table of `qemu/run`.
+const SUITES: &str = "
+import sys
+sys.path.insert(0, 'qemu')
+from bootcase.arch import AMD64
+from bootcase.debian import RELEASES
+for release in RELEASES.values():
+    if release.chroot_dracut and release.architecture == AMD64:
+        print(release.suite)
+";
+
+fn suites() -> Vec<String> {
+    let mut python = Command::new("python3");
+    python.args(["-B", "-c", SUITES]);
+    let run = python.current_dir(env!("CARGO_MANIFEST_DIR")).output();
+    let run = run.unwrap();
+    assert!(run.status.success(), "{run:?}");
+    let names = String::from_utf8(run.stdout).unwrap();
+    names.lines().map(str::to_owned).collect()
+}
+
+/// The tree of a suite, which `qemu/run` makes for the first boot of the suite.
+fn tree(suite: &str) -> Option<PathBuf> {
     let cache = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/qemu/cache");
     let kept = std::fs::read_dir(cache).into_iter().flatten().flatten();
-    let builders = kept.filter(|entry| {
+    let mut trees = kept.filter_map(|entry| {
         let name = entry.file_name().to_string_lossy().into_owned();
-        name.starts_with("builder-tree-") && !name.ends_with(".work")
+        let is_whole = !name.ends_with(".work");
+        let is_of_suite = name.starts_with(&format!("builder-tree-{suite}-"));
+        (is_whole && is_of_suite).then(|| entry.path().join("tree"))
     });
+    trees.find(|tree| tree.join("usr/bin/dracut").exists())
+}
+
+/// The dracut trees: this machine's, and those of the boot cases.
+fn trees() -> Vec<PathBuf> {
     let mut trees = vec![PathBuf::from("/")];
-    trees.extend(builders.map(|entry| entry.path().join("tree")));
     trees.retain(|tree| tree.join("usr/bin/dracut").exists());
+    if trees.is_empty() {
+        eprintln!("skipped: images: no dracut is installed");
+    }
+    for suite in suites() {
+        match tree(&suite) {
+            Some(tree) => trees.push(tree),
+            None => eprintln!("skipped: images: the dracut of {suite} comes with its boot cases"),
+        }
+    }
     trees
 }
 
@@ -97,19 +133,12 @@ fn ibboot_is_in_every_image_except_those_for_kdump_without_a_warning() {
         eprintln!("skipped: images: root is needed for namespaces");
         return;
     }
-    let trees = trees();
-    if trees.len() < 2 {
-        eprintln!(
-            "skipped: images: {} of 2 dracuts: one is installed, the other comes with the boot cases",
-            2 - trees.len()
-        );
-    }
     let lines: Vec<String> = IMAGES
         .iter()
         .map(|(request, _)| format!("{request}\n"))
         .collect();
     let expected: Vec<&str> = IMAGES.iter().map(|(_, modules)| *modules).collect();
-    for tree in trees {
+    for tree in trees() {
         let work = tempfile::tempdir().unwrap();
         std::fs::write(work.path().join("images"), lines.concat()).unwrap();
         let run = Command::new("unshare")
