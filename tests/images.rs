@@ -56,8 +56,9 @@ while read -r in_kdump site arguments; do
     # shellcheck disable=SC2086
     dracut --stdlog 3 --force --no-hostonly --kmoddir "$kernel" --no-early-microcode --no-compress --conf "$work/conf" \
         --confdir "$work/confdir" --tmpdir "$work/tmp" $arguments "$work/image" 0.0.0 > "$work/log" 2>&1 || echo "dracut: $?" >> "$work/log"
-    # What these tests bring about: a mount that is none, a kernel elsewhere, a tree without switch_root.
-    grep -Ev 'vda9 is not a mount point|^realpath: /lib/modules/0\.0\.0|switch_root' "$work/log" >&2 || true
+    # What these tests bring about: a mount that is none, a kernel elsewhere, a tree without switch_root. And
+    # the table of hardlink(1).
+    grep -Ev '^(Mode|Files|Linked|Compared|Saved|Duration): |vda9 is not a mount point|^realpath: /lib/modules/0\.0\.0|switch_root' "$work/log" >&2 || true
     unset IN_KDUMP
     echo $(lsinitrd --mod "$work/image" | grep -xE 'ibboot|kdump|kdumpbase')
 done < "$work/images"
