@@ -378,6 +378,7 @@ fn on_bond(
     let absent = (Netdev::default(), BondFacts::default());
     let (netdev, state) = found.zip(state).unwrap_or((&absent.0, &absent.1));
     let name = found.map(|netdev| netdev.ifname.as_str());
+    let granted = granted(ipoib, netdev, &facts.dhcp, &facts.dhcp6);
     let object = Object {
         bond: Some(Bond {
             name: wish.target.as_str(),
@@ -388,7 +389,7 @@ fn on_bond(
             found: state,
         }),
         interface: Some(Interface {
-            wish: &granted(ipoib, netdev, &facts.dhcp, &facts.dhcp6),
+            wish: &granted,
             netdev,
             name,
             is_bond: true,

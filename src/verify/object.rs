@@ -174,14 +174,16 @@ mod tests {
                 autoconf: Some(Autoconf::Router),
                 ..IpoibWish::default()
             };
+            let bond = BondWish {
+                slaves: vec!["ib0".to_owned()],
+                options: vec![("miimon".to_owned(), "100".to_owned())],
+            };
+            let slaves = [("ib0".to_owned(), Some("ib0".to_owned()))];
             let object = Object {
                 bond: Some(Bond {
                     name: "b0",
-                    wish: &BondWish {
-                        slaves: vec!["ib0".to_owned()],
-                        options: vec![("miimon".to_owned(), "100".to_owned())],
-                    },
-                    slaves: &[("ib0".to_owned(), Some("ib0".to_owned()))],
+                    wish: &bond,
+                    slaves: &slaves,
                     impossible: None,
                     netdev: &netdev,
                     found,

@@ -179,6 +179,7 @@ mod tests {
             ..Port::default()
         };
         let (wish, link) = (IpoibWish::default(), LinkWish::default());
+        let netdev = Netdev::default();
         let object = Object {
             link: Some(Link {
                 wish: &link,
@@ -189,7 +190,7 @@ mod tests {
             }),
             interface: Some(Interface {
                 wish: &wish,
-                netdev: &Netdev::default(),
+                netdev: &netdev,
                 name: None,
                 is_bond: false,
             }),

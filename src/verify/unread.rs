@@ -197,10 +197,11 @@ mod tests {
             builtin: false,
             refused: None,
         };
+        let (link, ipoib) = (LinkWish::default(), IpoibWish::default());
         let mut object = Object {
             module: Some(&module),
             port: Some(Port {
-                wish: &LinkWish::default(),
+                wish: &link,
                 found: PortRef {
                     device: &device,
                     port: &device.ports[0],
@@ -209,7 +210,7 @@ mod tests {
                 faster: None,
             }),
             interface: Some(Interface {
-                wish: &IpoibWish::default(),
+                wish: &ipoib,
                 netdev: &netdev,
                 name: Some("ib0"),
                 is_bond: false,
