@@ -99,17 +99,19 @@ fn suites() -> Vec<String> {
     names.lines().map(str::to_owned).collect()
 }
 
-/// The tree of a suite, which `qemu/run` makes for the first boot of the suite.
+/// The newest tree of a suite, which `qemu/run` makes for the first boot of the suite.
 fn tree(suite: &str) -> Option<PathBuf> {
     let cache = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/qemu/cache");
     let kept = std::fs::read_dir(cache).into_iter().flatten().flatten();
-    let mut trees = kept.filter_map(|entry| {
+    let trees = kept.filter_map(|entry| {
         let name = entry.file_name().to_string_lossy().into_owned();
         let is_whole = !name.ends_with(".work");
         let is_of_suite = name.starts_with(&format!("builder-tree-{suite}-"));
-        (is_whole && is_of_suite).then(|| entry.path().join("tree"))
+        (is_whole && is_of_suite).then(|| entry.path())
     });
-    trees.find(|tree| tree.join("usr/bin/dracut").exists())
+    let newest = trees.max_by_key(|tree| tree.metadata().and_then(|tree| tree.modified()).ok());
+    let tree = newest?.join("tree");
+    tree.join("usr/bin/dracut").exists().then_some(tree)
 }
 
 /// The dracut trees: this machine's, and those of the boot cases.

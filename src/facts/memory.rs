@@ -137,7 +137,7 @@ impl Memory {
 
     /// Which network namespaces see RDMA devices.
     pub(super) fn netns_mode(&mut self, look: &mut Look<'_>) -> Option<NetnsMode> {
-        // Only a person changes the mode, with `rdma system set netns`. Without ib_core there is none.
+        // ibboot itself or a person changes the mode. Without ib_core there is none.
         let is_known = matches!(self.netns_mode, Some((Some(_), _)));
         let is_valid = !self.reads_everything() && (is_known || !self.reads_lists());
         kept(&mut self.netns_mode, is_valid, look, |look| {

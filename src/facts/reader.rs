@@ -356,6 +356,17 @@ impl Reader {
     }
 }
 
+/// The processes that have not answered a request of the look that began then: a look waits only for the
+/// devices that it asked.
+fn awaited(readers: &BTreeMap<String, Reader>, began_ns: u64) -> Vec<&Worker> {
+    let is_awaited = |since_ns: u64| since_ns >= began_ns;
+    readers
+        .values()
+        .filter(|reader| reader.silent_since().is_some_and(is_awaited))
+        .filter_map(|reader| reader.worker.as_ref())
+        .collect()
+}
+
 /// The readers of all devices. A look waits for each device only once: a device that did not answer
 /// is [`Device::silent_s`] until its answer comes.
 #[derive(Debug)]
@@ -413,23 +424,17 @@ impl Readers {
             }
         }
         loop {
-            // A look waits only for the devices that it asked.
-            let is_awaited = |since_ns: u64| since_ns >= began_ns;
-            let awaited: Vec<&Worker> = readers
-                .values()
-                .filter(|reader| reader.silent_since().is_some_and(is_awaited))
-                .filter_map(|reader| reader.worker.as_ref())
-                .collect();
-            let is_last = awaited.is_empty() || Instant::now() >= deadline;
-            if !is_last {
-                worker::wait(&awaited, deadline);
+            let waited_for = awaited(&readers, began_ns);
+            if !waited_for.is_empty() {
+                worker::wait(&waited_for, deadline);
             }
             for (name, reader) in readers.iter_mut() {
                 if let Some(request) = requests.get(name) {
                     reader.receive(request);
                 }
             }
-            if is_last {
+            // A late answer to another request is followed by a new request.
+            if awaited(&readers, began_ns).is_empty() || Instant::now() >= deadline {
                 break;
             }
         }

@@ -244,7 +244,7 @@ impl Root {
     }
 
     /// The text of a file that never changes while its device or this boot lasts: read once. A file that
-    /// is missing never comes.
+    /// is missing counts as missing until [`Root::forget`].
     pub fn constant(&self, path: &str) -> io::Result<String> {
         let known = self.constants.borrow().get(path).cloned();
         let text = match known {

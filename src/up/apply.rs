@@ -336,8 +336,8 @@ fn touched(what: &What) -> Touched {
             | Setting::AddRoute(..)
             | Setting::RemoveRoute(_),
         ) => Touched::Nothing,
-        // A bond's message may lack the option.
-        What::Set(Setting::BondOption { .. }) => Touched::Everything,
+        // A bond's message may lack the option. A known mode of network namespaces is kept otherwise.
+        What::Set(Setting::BondOption { .. }) | What::NetnsMode(_) => Touched::Everything,
         _ => Touched::Lists,
     }
 }

@@ -121,7 +121,7 @@ fn a_port_is_at_rest_when_it_has_all_its_attributes() {
 
 fn play(name: &str, far: &OwnedFd) -> io::Result<()> {
     let wait = MsgFlags::empty();
-    loop {
+    for turn in 0.. {
         let request: Request = receive_from(far.as_fd(), wait)?;
         let mut answer = Answer::default();
         answer.device.ifname = name.to_owned();
@@ -135,13 +135,14 @@ fn play(name: &str, far: &OwnedFd) -> io::Result<()> {
         if ["mute", "hung"].contains(&name) {
             continue;
         }
-        if name == "late" {
+        if name == "late" || name == "late-once" && turn == 0 {
             thread::sleep(LATE);
         }
         answer.is_complete = true;
         answer.device.fw = Some(format!("{:?}", request.depth));
         send(far, answer)?;
     }
+    Ok(())
 }
 
 fn start(name: &str) -> io::Result<Worker> {
@@ -210,6 +211,16 @@ fn a_late_answer_counts_if_it_has_what_is_needed() {
     thread::sleep(LATE);
     let (seen, ..) = look(&readers, &["late"], Depth::All);
     assert_eq!(seen, [(true, 1, None)]);
+}
+
+#[test]
+fn a_late_answer_to_another_request_is_followed_by_a_new_request_in_the_same_look() {
+    let readers = Readers::new(BUDGET, start);
+    let (seen, ..) = look(&readers, &["late-once"], Depth::Ports);
+    assert_eq!(seen, [(true, 1, None)]);
+    thread::sleep(LATE);
+    let (seen, ..) = look(&readers, &["late-once"], Depth::All);
+    assert_eq!(seen, [(false, 1, Some("All".to_owned()))]);
 }
 
 #[test]
