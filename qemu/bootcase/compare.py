@@ -12,6 +12,9 @@ KMSG_TIME = re.compile(r"^\[\s*\d+\.\d+\]\s?")
 PROCESS = re.compile(r"^\d+ \((.*)\) ")
 # The kernel starts its workers on demand.
 WORKER = "kworker/"
+# The thread of a queue has the queue's name once more while it works, and after its work (wq_worker_comm of
+# kernel/workqueue.c).
+AT_WORK = re.compile(r"(.+)[+-]\1")
 SHOWN = 5
 
 
@@ -42,7 +45,8 @@ def journal(boot):
 def processes(boot):
     """The names of the processes."""
     found = (PROCESS.match(line) for line in lines_of(boot, "processes.txt"))
-    return (NUMBER.sub("N", match.group(1)) for match in found if match and not match.group(1).startswith(WORKER))
+    names = (match.group(1) for match in found if match and not match.group(1).startswith(WORKER))
+    return (NUMBER.sub("N", AT_WORK.sub(r"\1", name) if AT_WORK.fullmatch(name) else name) for name in names)
 
 
 def addresses(boot):
