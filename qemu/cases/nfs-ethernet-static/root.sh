@@ -1,0 +1,5 @@
+set -e
+[ ! -e /run/ibboot ]
+grep ' / ' /proc/mounts
+grep -q '^10.0.0.2:/ / nfs4\? .*addr=10.0.0.2 ' /proc/mounts
+ip -4 addr show dev eth0 | grep 'inet 10.0.0.55/24 .* eth0'
