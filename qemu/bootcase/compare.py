@@ -14,7 +14,7 @@ PROCESS = re.compile(r"^\d+ \((.*)\) ")
 WORKER = "kworker/"
 # The thread of a queue has the queue's name once more while it works, and after its work (wq_worker_comm of
 # kernel/workqueue.c).
-AT_WORK = re.compile(r"(.+)[+-]\1")
+AT_WORK = re.compile(r"^(.+)[+-]\1$")
 SHOWN = 5
 
 
@@ -46,7 +46,7 @@ def processes(boot):
     """The names of the processes."""
     found = (PROCESS.match(line) for line in lines_of(boot, "processes.txt"))
     names = (match.group(1) for match in found if match and not match.group(1).startswith(WORKER))
-    return (NUMBER.sub("N", AT_WORK.sub(r"\1", name) if AT_WORK.fullmatch(name) else name) for name in names)
+    return (NUMBER.sub("N", AT_WORK.sub(r"\1", name)) for name in names)
 
 
 def addresses(boot):
