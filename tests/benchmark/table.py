@@ -59,7 +59,7 @@ class Table:
 
     def add_runs(self, what, unit, amounts):
         """The median of several measured amounts, with the smallest and the largest one."""
-        spread = f"{len(amounts)} runs: {unit.text(min(amounts))} to {unit.text(max(amounts))}"
+        spread = f"{len(amounts)} runs: {unit.text(min(amounts))} to {unit.text(max(amounts))}" if len(amounts) > 1 else "1 run"
         self.rows.append((what, "-", unit.text(median(amounts)), "-", spread))
 
     def missing(self, what, why, counts=True):
