@@ -5,7 +5,7 @@ the real root at the end."""
 import re
 
 # Numbers of one boot: times, processes, sizes.
-NUMBER = re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|-?(?:0x[0-9a-f]+|\b[0-9a-f]{8,}\b|\d+)")
+NUMBER = re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|-?(?:0x[0-9a-f]+|\b[0-9a-f]{8,}\b|\d+(?:\.\d+)?)")
 LIFETIME = re.compile(r"(?:valid|preferred)_lft \S+|tentative")
 JOURNAL = re.compile(r"^\[\s*[\d.]+\] \S+ ([^\s:\[]+)(?:\[\d+\])?: (.*)$")
 KMSG_TIME = re.compile(r"^\[\s*\d+\.\d+\]\s?")

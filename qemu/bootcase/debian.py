@@ -114,6 +114,7 @@ STORAGE_PACKAGES = BUILDER_PACKAGES + [
 ]
 # The packages for a live image: those of dracut's modules, and those that build the image.
 LIVE_PACKAGES = BUILDER_PACKAGES + [
+    "ca-certificates",
     "curl",
     "dmsetup",
     "dracut-live",
