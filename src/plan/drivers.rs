@@ -6,7 +6,9 @@ use std::collections::BTreeSet;
 
 use kernel_cmdline::{PciAddress, Selector, is_rdma_module};
 
-use super::{Action, Draft, IB_CORE, PciFunction, Refusal, Step};
+use super::{Action, Draft, IB_CORE, Inventory, PciFunction, Refusal, Step};
+use crate::facts::Netdev;
+use crate::hardware::HardwareType;
 use crate::rdma::types::NetnsMode;
 use crate::request::Required;
 use crate::system::drivers::{self, ASYNC_PROBE, Fabric, NO_BOND};
@@ -14,6 +16,8 @@ use crate::system::modules::{Found, Index};
 use crate::system::pci::PciId;
 use crate::wish::expectation::ModuleWish;
 use crate::wish::origin::{Origin, Requested};
+
+const IPOIB: &str = "ib_ipoib";
 
 /// A PCI function and the driver that binds it.
 struct Hca<'a> {
@@ -93,7 +97,7 @@ impl Draft<'_> {
             .iter()
             .map(|interface| &interface.origin);
         if let Some(origin) = interfaces.chain(any).next() {
-            self.load("ib_ipoib", Some(origin));
+            self.load(IPOIB, Some(origin));
         }
         let root = self.request.root.as_ref();
         if let Some((root, module)) = root.and_then(|root| Some((root, root.value.module()?))) {
@@ -105,6 +109,47 @@ impl Draft<'_> {
         if let Some(roce) = self.request.roce.first() {
             self.load("rdma_cm", Some(&roce.origin));
         }
+    }
+
+    /// Why no RDMA device can come into being: there is none, the image lacks the drivers that are
+    /// requested, and no other driver of this machine's cards is in the image, which udev would load.
+    pub(super) fn no_driver(&self) -> Option<String> {
+        let Inventory {
+            modules,
+            facts,
+            pci,
+            ..
+        } = self.inventory;
+        let is_driven = |function: &PciFunction| {
+            let drivers = modules.for_modalias(&function.modalias);
+            let mut makers = drivers.iter().filter_map(|driver| drivers::of_pci(driver));
+            makers.any(|family| modules.find(family.rdma) != Found::Missing)
+        };
+        let makers = self.modules.iter();
+        let makers = makers.filter(|module| drivers::may_make_devices(&module.name));
+        let (missing, there): (Vec<_>, Vec<_>) = makers.partition(|maker| maker.refused.is_some());
+        let can_come = !self.request.links.is_empty()
+            || !facts.devices.is_empty()
+            || !there.is_empty()
+            || pci.iter().any(is_driven);
+        let missing: Vec<&str> = missing.iter().map(|maker| maker.name.as_str()).collect();
+        (!missing.is_empty() && !can_come).then(|| {
+            let missing = missing.join(", ");
+            format!("no driver for an RDMA device can be loaded ({missing})")
+        })
+    }
+
+    /// Why this machine can have no IPoIB interface.
+    pub(super) fn no_ipoib(&self) -> Option<String> {
+        let is_ipoib = |netdev: &Netdev| netdev.hardware_type == Some(HardwareType::InfiniBand);
+        let mut refused = self
+            .modules
+            .iter()
+            .filter(|module| module.refused.is_some());
+        let is_missing = refused.any(|module| module.name == IPOIB)
+            && !self.inventory.facts.netdevs.iter().any(is_ipoib);
+        let missing = is_missing.then(|| format!("kernel module {IPOIB} is not in this image"));
+        self.no_driver.clone().or(missing)
     }
 
     /// Whether a port is required that is not a software link of this request.

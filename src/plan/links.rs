@@ -74,6 +74,20 @@ impl Draft<'_> {
         })
     }
 
+    /// The wish for a port that `rd.ib.require=` lists.
+    pub(super) fn port(&mut self, port: &Requested<String>) -> LinkWish {
+        let refused = self.no_driver.clone();
+        if let Some(reason) = &refused {
+            self.refuse(&port.value, reason, Some(&port.origin));
+        }
+        LinkWish {
+            target: Target::Named(port.value.clone()),
+            requested_by: Some(port.origin.clone()),
+            refused,
+            ..LinkWish::default()
+        }
+    }
+
     /// Plans the IPoIB interface of a port; `links` may have the port under the same name already.
     pub(super) fn interface(
         &mut self,
@@ -83,6 +97,7 @@ impl Draft<'_> {
         let InterfaceWish {
             name, port, ipoib, ..
         } = &interface.value;
+        let refused = interface.value.refused.clone().or_else(|| self.no_ipoib());
         // rd.ib.require= may list the interface or its port.
         let listed = |link: &&mut LinkWish| {
             link.ipoib.is_none()
@@ -91,10 +106,10 @@ impl Draft<'_> {
         if let Some(link) = links.iter_mut().find(listed) {
             link.port = (link.target != *port).then(|| port.clone());
             link.link_layer = Some(LinkLayer::InfiniBand);
-            link.refused.clone_from(&interface.value.refused);
+            link.refused.clone_from(&refused);
             link.ipoib = Some(ipoib.clone());
             let target = link.target.clone();
-            return self.plan_interface(interface, target);
+            return self.plan_interface(interface, target, refused);
         }
         links.push(LinkWish {
             target: Target::Named(name.clone()),
@@ -102,16 +117,21 @@ impl Draft<'_> {
             requested_by: Some(interface.origin.clone()),
             link_layer: Some(LinkLayer::InfiniBand),
             ipoib: Some(ipoib.clone()),
-            refused: interface.value.refused.clone(),
+            refused: refused.clone(),
             ..LinkWish::default()
         });
-        self.plan_interface(interface, Target::Named(name.clone()));
+        self.plan_interface(interface, Target::Named(name.clone()), refused);
     }
 
-    fn plan_interface(&mut self, interface: &Requested<InterfaceWish>, link: Target) {
+    fn plan_interface(
+        &mut self,
+        interface: &Requested<InterfaceWish>,
+        link: Target,
+        refused: Option<String>,
+    ) {
         let name = &interface.value.name;
-        match &interface.value.refused {
-            Some(reason) => self.refuse(name, reason, Some(&interface.origin)),
+        match refused {
+            Some(reason) => self.refuse(name, &reason, Some(&interface.origin)),
             None => self.interfaces.push(Requested {
                 value: Interface {
                     name: name.clone(),
@@ -125,7 +145,7 @@ impl Draft<'_> {
     /// Plans a bond of interfaces that are already planned.
     pub(super) fn bond(&mut self, bond: &Requested<RequestedBond>, links: &mut Vec<LinkWish>) {
         let name = &bond.value.name;
-        let mut refused = bond.value.refused.clone();
+        let mut refused = bond.value.refused.clone().or_else(|| self.no_ipoib());
         if let Some(reason) = &refused {
             self.refuse(name, reason, Some(&bond.origin));
         } else if !self.load(drivers::BONDING, Some(&bond.origin)) {
@@ -165,19 +185,9 @@ impl Draft<'_> {
         }
     }
 
-    /// The wish for any port. Refused only if no driver can make an RDMA device.
+    /// The wish for any port.
     pub(super) fn any_port(&mut self, require: Require) -> LinkWish {
-        let refused = (self.modules.iter().all(|module| module.refused.is_some())
-            && self.request.links.is_empty()
-            && self.inventory.facts.devices.is_empty()
-            && !self.refusals.is_empty())
-        .then(|| {
-            let missing: Vec<&str> = self.refusals.iter().map(|r| r.object.as_str()).collect();
-            format!(
-                "no driver for an RDMA device can be loaded ({})",
-                missing.join(", ")
-            )
-        });
+        let refused = self.no_driver.clone();
         let requested = self.request.requested_by.as_ref();
         if let Some(reason) = &refused {
             self.refuse(Target::Any.as_str(), reason, requested);

@@ -281,6 +281,7 @@ pub fn plan(request: &Request, inventory: &Inventory) -> Plan {
         interfaces: Vec::new(),
         refusals: Vec::new(),
         modules: Vec::new(),
+        no_driver: None,
         left: Vec::new(),
         warnings: Vec::new(),
     };
@@ -343,6 +344,8 @@ struct Draft<'a> {
     interfaces: Vec<Requested<Interface>>,
     refusals: Vec<Refusal>,
     modules: Vec<ModuleWish>,
+    /// Why no RDMA device can come into being on this machine.
+    no_driver: Option<String>,
     left: Vec<String>,
     warnings: Vec<String>,
 }
@@ -384,6 +387,7 @@ impl Draft<'_> {
 
     fn make(&mut self) -> Expectation {
         self.drivers();
+        self.no_driver = self.no_driver();
         let servers = self.servers();
         self.netns();
         self.port_types();
@@ -391,11 +395,7 @@ impl Draft<'_> {
         self.roce();
         for port in &self.request.ports {
             if links.iter().all(|link| link.target != port.value) {
-                links.push(LinkWish {
-                    target: Target::Named(port.value.clone()),
-                    requested_by: Some(port.origin.clone()),
-                    ..LinkWish::default()
-                });
+                links.push(self.port(port));
             }
         }
         for interface in &self.request.interfaces {
@@ -461,10 +461,13 @@ impl Draft<'_> {
     }
 
     fn refuse(&mut self, object: &str, reason: &str, requested_by: Option<&Origin>) {
-        self.refusals.push(Refusal {
-            object: object.to_owned(),
-            reason: reason.to_owned(),
-            requested_by: requested_by.cloned(),
-        });
+        let is_known = |known: &Refusal| known.object == object && known.reason == reason;
+        if !self.refusals.iter().any(is_known) {
+            self.refusals.push(Refusal {
+                object: object.to_owned(),
+                reason: reason.to_owned(),
+                requested_by: requested_by.cloned(),
+            });
+        }
     }
 }

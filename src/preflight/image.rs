@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! PURE: whether an image has what a plan needs: ibboot with its hooks or units, the modules with
-//! their dependencies, and their firmware.
+//! PURE: whether an image has what a plan needs: ibboot with its hooks or units, dracut's module for
+//! the root file system, the kernel modules with their dependencies, and their firmware.
 
 use std::collections::BTreeSet;
 
@@ -8,9 +8,11 @@ use serde::Serialize;
 
 use super::cpio::Files;
 use crate::plan::{Action, Plan};
+use crate::request::Request;
 use crate::system::modules::{
     Index, MODPROBE, MODULES_ALIAS, MODULES_BUILTIN, MODULES_DEP, name_of,
 };
+use crate::wish::storage::Protocol;
 
 /// Directories of firmware (drivers/base/firmware_loader/main.c, fw_path), with `@` for the release.
 const FIRMWARE: [&str; 4] = [
@@ -192,6 +194,41 @@ pub fn missing_program(files: &Files) -> Vec<String> {
         lack("modprobe");
     }
     missing
+}
+
+/// The part of dracut that mounts the root file system of a server: its module, and a program that
+/// the module installs (modules.d/*nfs, *iscsi, *nvmf, *livenet of dracut 049 to 110).
+fn mounting(protocol: Protocol) -> (&'static str, &'static str) {
+    match protocol {
+        Protocol::Nfs => ("nfs", "/sbin/nfsroot"),
+        Protocol::Iscsi => ("iscsi", "/sbin/iscsiroot"),
+        Protocol::Nvme => ("nvmf", "/sbin/nvmf-autoconnect.sh"),
+        Protocol::Live => ("livenet", "/sbin/livenetroot"),
+    }
+}
+
+/// What the image lacks to mount the root file system.
+pub fn missing_root(files: &Files, request: &Request) -> Option<String> {
+    let has = |protocol: &Protocol| files.has(mounting(*protocol).1);
+    if let Some(root) = &request.root {
+        let protocol = root.value.protocol;
+        let module = mounting(protocol).0;
+        return (!has(&protocol)).then(|| {
+            format!(
+                "dracut's module {module}, which mounts {}, is not in the image: add it (dracut --add {module})",
+                root.origin
+            )
+        });
+    }
+    let of_lease = request.root_of_lease.as_ref()?;
+    // What dracut's netroot starts for the path of a DHCP server.
+    let may_be = [Protocol::Nfs, Protocol::Iscsi, Protocol::Live];
+    (!may_be.iter().any(has)).then(|| {
+        format!(
+            "{}: no module of dracut that mounts a root file system of a server is in the image: add it (dracut --add nfs, or iscsi)",
+            of_lease.requested_by
+        )
+    })
 }
 
 /// The module files that the index names and the image lacks.

@@ -129,6 +129,7 @@ pub fn with_image(root: &Root, path: &Path, text: Option<&str>) -> Result<Prefli
         kernel: release,
     };
     if plan.requested_by.is_some() {
+        found.missing.extend(image::missing_root(&files, &request));
         plan.notes = notes::notes(&request, &plan, &inventory, in_initramfs(root));
     }
     let is_driver = |module: &str| drivers::makes_hcas(module);

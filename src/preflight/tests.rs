@@ -201,6 +201,73 @@ fn a_whole_image_lacks_nothing_however_it_is_packed() {
 }
 
 #[test]
+fn the_image_needs_dracuts_module_for_the_root_file_system() {
+    let files = |programs: &[&str]| {
+        let programs = programs.iter().map(|path| (*path, FILE, &b""[..]));
+        let link = [("sbin", SYMLINK, &b"usr/sbin"[..])];
+        let bytes = archive(&link.into_iter().chain(programs).collect::<Vec<_>>());
+        let mut files = cpio::Files::default();
+        files.add(bytes.as_slice(), &|_| false).unwrap();
+        files
+    };
+    for (root, program, module) in [
+        ("root=nfs4:10.0.0.1:/r", "usr/sbin/nfsroot", "nfs"),
+        (
+            "root=live:http://10.0.0.1/r.img",
+            "usr/sbin/livenetroot",
+            "livenet",
+        ),
+        (
+            "netroot=iscsi:10.0.0.1::::iqn.2026-01.test:r",
+            "usr/sbin/iscsiroot",
+            "iscsi",
+        ),
+        (
+            "rd.nvmf.discover=rdma,10.0.0.1,,4420",
+            "usr/sbin/nvmf-autoconnect.sh",
+            "nvmf",
+        ),
+    ] {
+        let request = Request::from_text(&format!("{root} ip=ib0:dhcp"));
+        let others = [
+            "usr/sbin/nfsroot",
+            "usr/sbin/livenetroot",
+            "usr/sbin/iscsiroot",
+            "usr/sbin/nvmf-autoconnect.sh",
+        ];
+        let others: Vec<&str> = others
+            .into_iter()
+            .filter(|other| *other != program)
+            .collect();
+        let lack = format!(
+            "dracut's module {module}, which mounts {root}, is not in the image: add it (dracut --add {module})"
+        );
+        assert_eq!(
+            image::missing_root(&files(&others), &request),
+            Some(lack),
+            "{root}"
+        );
+        assert_eq!(
+            image::missing_root(&files(&[program]), &request),
+            None,
+            "{root}"
+        );
+    }
+    let request = Request::from_text("root=dhcp ip=ib0:dhcp");
+    let lack = "root=dhcp: no module of dracut that mounts a root file system of a server is in the image: add it (dracut --add nfs, or iscsi)";
+    assert_eq!(
+        image::missing_root(&files(&["usr/sbin/nvmf-autoconnect.sh"]), &request).as_deref(),
+        Some(lack)
+    );
+    assert_eq!(
+        image::missing_root(&files(&["usr/sbin/iscsiroot"]), &request),
+        None
+    );
+    let request = Request::from_text("root=/dev/vda ip=ib0:dhcp");
+    assert_eq!(image::missing_root(&files(&[]), &request), None);
+}
+
+#[test]
 fn what_an_image_lacks_is_named_with_the_option_that_adds_it() {
     let without = |name: &str| -> Vec<(String, u32, Vec<u8>)> {
         let files = whole();
@@ -271,6 +338,7 @@ fn what_an_image_lacks_is_named_with_the_option_that_adds_it() {
                 "no kernel modules are in the image: build it for the kernel that boots (dracut --kver)",
                 "refused hfi1",
                 "refused ib_ipoib",
+                "refused ib0",
             ],
         ),
     ] {

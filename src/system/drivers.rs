@@ -2,7 +2,7 @@
 //! Knowledge about kernel modules by name: the drivers of HCAs, the modules of software links, and
 //! their paths in the kernel's tree.
 
-use kernel_cmdline::LinkKind;
+use kernel_cmdline::{LinkKind, is_rdma_module};
 
 /// The link layers of the ports that a driver can create.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -170,6 +170,15 @@ pub fn makes_hcas(name: &str) -> bool {
     FAMILIES.iter().any(|family| family.rdma == name)
 }
 
+/// Whether RDMA devices may come with the module: false for what only uses or serves them, and for
+/// the PCI half of a driver. True for a module that is not known here.
+pub fn may_make_devices(name: &str) -> bool {
+    let others = ["i40iw", "rdma_rxe", "siw"];
+    makes_hcas(name)
+        || others.contains(&name)
+        || !(is_rdma_module(name) || binds_hcas(name) || name == BONDING)
+}
+
 /// True for a module that gives programs access to RDMA devices.
 pub fn is_for_programs(name: &str) -> bool {
     FOR_PROGRAMS.contains(&name)
@@ -247,6 +256,24 @@ mod tests {
                 (binds, makes),
                 "{driver}"
             );
+        }
+    }
+
+    #[test]
+    fn devices_come_with_drivers_and_with_what_is_not_known() {
+        for name in ["mlx5_ib", "hfi1", "efa", "i40iw", "rdma_rxe", "softib"] {
+            assert!(may_make_devices(name), "{name}");
+        }
+        for name in [
+            "mlx5_core",
+            "ice",
+            "ib_core",
+            "ib_ipoib",
+            "ib_umad",
+            "rpcrdma",
+            "bonding",
+        ] {
+            assert!(!may_make_devices(name), "{name}");
         }
     }
 
