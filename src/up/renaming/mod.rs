@@ -2,9 +2,10 @@
 //! Whether udev may give an interface another name or other settings, and must have done so before
 //! the interface is set up. [`reason`] is pure. What cannot be read or understood is a reason.
 //!
-//! udev renames an interface for `NAME=` of a rule (udev(7)). One rule, 80-net-setup-link.rules,
-//! takes the name from the `.link` files (systemd.link(5)), whose `NamePolicy=` has no effect with
-//! net.ifnames=0 (src/udev/net/link-config.c of systemd, enable_name_policy).
+//! A rule of udev may rename an interface (`NAME=`), or write its MTU or IPoIB mode (`ATTR{}=`,
+//! udev(7)). One rule, 80-net-setup-link.rules, takes the name from the `.link` files
+//! (systemd.link(5)), whose `NamePolicy=` has no effect with net.ifnames=0
+//! (src/udev/net/link-config.c of systemd, enable_name_policy).
 
 mod links;
 mod rules;
@@ -69,7 +70,7 @@ fn reason(sources: &Sources) -> Option<String> {
     if sources.rules.is_empty() {
         return Some("no file of rules found".to_owned());
     }
-    let of_rule = |file: &Text| Some(format!("{}: {}", file.path, rules::naming(&file.text)?));
+    let of_rule = |file: &Text| Some(format!("{}: {}", file.path, rules::setting(&file.text)?));
     if let Some(rule) = sources.rules.iter().find_map(of_rule) {
         return Some(rule);
     }

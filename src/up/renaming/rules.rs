@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! PURE: the `NAME=` of udev rules (udev(7); src/udev/udev-rules.c of systemd, parse_line).
+//! PURE: what udev rules assign to an interface that ibboot also relies on: its name, MTU and IPoIB
+//! mode (udev(7); src/udev/udev-rules.c of systemd, parse_line).
 
 /// The name that net_setup_link chose by the `.link` files.
 const OF_LINKS: [&str; 2] = ["$env{ID_NET_NAME}", "%E{ID_NET_NAME}"];
@@ -15,19 +16,21 @@ struct Pair<'a> {
     value: &'a str,
 }
 
-/// The first rule that may name an interface or that cannot be understood.
-pub(super) fn naming(text: &str) -> Option<String> {
+/// A rule without any of these words assigns nothing of this, and need not be understood.
+const WORDS: [&str; 3] = ["NAME", "ATTR{mtu}", "ATTR{mode}"];
+
+/// The first rule that may assign one of these to an interface, or that cannot be understood.
+pub(super) fn setting(text: &str) -> Option<String> {
     lines(text).find_map(|line| {
-        // Nothing else names an interface, so most rules need not be understood.
-        if !line.contains("NAME") {
+        if !WORDS.iter().any(|word| line.contains(word)) {
             return None;
         }
         let Some(pairs) = pairs(&line) else {
             return Some(format!("{line}: cannot be parsed"));
         };
         let is_elsewhere = pairs.iter().any(Pair::is_of_another_subsystem);
-        let mut names = pairs.iter().filter(|pair| pair.may_name());
-        names.next().filter(|_| !is_elsewhere)?;
+        let mut settings = pairs.iter().filter(|pair| pair.may_set());
+        settings.next().filter(|_| !is_elsewhere)?;
         Some(line)
     })
 }
@@ -104,8 +107,8 @@ fn pair(text: &str) -> Option<(Pair<'_>, &str)> {
 }
 
 impl Pair<'_> {
-    /// Whether the pair may give an interface a name of its own.
-    fn may_name(&self) -> bool {
+    /// Whether the pair may give an interface a name, an MTU or a mode of its own.
+    fn may_set(&self) -> bool {
         if matches!(self.operator, "==" | "!=") {
             return false;
         }
@@ -116,6 +119,7 @@ impl Pair<'_> {
                 !OF_LINKS.contains(&self.value) && !start.contains('/')
             }
             ("ENV", "ID_NET_NAME") => true,
+            ("ATTR", "mtu" | "mode") => true,
             _ => false,
         }
     }
@@ -136,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rule_that_names_an_interface_is_found() {
+    fn a_rule_that_names_or_sets_an_interface_is_found() {
         for rule in [
             r#"ACTION=="add", SUBSYSTEM=="net", ATTR{type}=="32", ATTR{address}=="?*00:02:c9:03:00:31:78:f2", NAME="mlx4_ib3""#,
             r#"SUBSYSTEM=="net" NAME:="ib%n""#,
@@ -152,32 +156,36 @@ mod tests {
             r#"RUN+="a\\", KERNEL==", NAME="a""#,
             r#"RUN+=e"a\\", NAME="a""#,
             r#"KERNEL=="ib*", NAME="""#,
+            r#"ACTION=="add", SUBSYSTEM=="net", KERNEL=="ib*", ATTR{mtu}="2044""#,
+            r#"KERNEL=="ib*", ATTR{mode} = "connected""#,
         ] {
             assert_eq!(
-                naming(&format!("# NAME=\n\n{rule}\n")).as_deref(),
+                setting(&format!("# NAME=\n\n{rule}\n")).as_deref(),
                 Some(rule)
             );
         }
         assert_eq!(
-            naming("SUBSYSTEM==\"net\", \\\n# a comment between the lines\n  NAME=\"a\"\n")
+            setting("SUBSYSTEM==\"net\", \\\n# a comment between the lines\n  NAME=\"a\"\n")
                 .as_deref(),
             Some("SUBSYSTEM==\"net\", NAME=\"a\"")
         );
     }
 
     #[test]
-    fn a_rule_that_names_no_interface_is_no_reason() {
+    fn a_rule_that_sets_nothing_of_this_is_no_reason() {
         for rule in [
             r#"NAME=="", ENV{ID_NET_NAME}!="", NAME="$env{ID_NET_NAME}""#,
             r#"#SUBSYSTEM=="net", NAME="a""#,
             r#"SUBSYSTEM=="block|infiniband_mad", NAME="a""#,
             r#"KERNEL=="device-mapper", NAME="mapper/control""#,
             r#"KERNEL=="umad*", NAME="infiniband/%k""#,
+            r#"SUBSYSTEM=="net", ATTR{mtu}=="2044", ATTR{power/control}="auto", ATTRS{mode}=="datagram", RUN+="b""#,
+            r#"SUBSYSTEM=="block", ATTR{mode}="a""#,
             r#"ENV{ID_NET_NAME_MAC}="a", ENV{DM_NAME}="b", SYMLINK+="$env{DM_NAME}""#,
             r#"PROGRAM="/bin/sh -c 'NAME=a; echo $NAME'", RESULT=="a", RUN+="b""#,
             "",
         ] {
-            assert_eq!(naming(rule), None, "{rule}");
+            assert_eq!(setting(rule), None, "{rule}");
         }
     }
 
@@ -192,7 +200,7 @@ mod tests {
             r#"KERNEL=="ib0", NAME="a\""#,
             "é{NAME",
         ] {
-            assert_eq!(naming(rule), Some(format!("{rule}: cannot be parsed")));
+            assert_eq!(setting(rule), Some(format!("{rule}: cannot be parsed")));
         }
     }
 }
