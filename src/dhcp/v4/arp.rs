@@ -169,7 +169,9 @@ mod tests {
             if let Some(head) = bytes.get_mut(2..8).filter(|_| is_arp) {
                 head.copy_from_slice(&[8, 0, 20, 4, 0, 2]);
             }
-            if let Some(arp) = Arp::decode(&bytes) {
+            let arp = Arps::decode(&(), &bytes);
+            proptest::prop_assert!(Arps::is_sound(&(), &arp));
+            if let Some(arp) = arp {
                 let again = arp.encode().and_then(|bytes| Arp::decode(&bytes));
                 proptest::prop_assert_eq!(again, Some(arp));
             }

@@ -94,6 +94,7 @@ impl Answer {
         let is_possible = |refusal: &Refusal| refusal.is_sound();
         let is_of_sender = |lease: &Lease| lease.server == context.from && lease.is_sound();
         self.from == context.from
+            && is_sender(self.from)
             && self.transaction <= TRANSACTION
             && self.client_id.as_ref().is_none_or(|id| id.len() <= LARGEST)
             && self.server_id.as_ref().is_none_or(|id| id.len() <= DUID)
@@ -118,6 +119,9 @@ impl Format for Answers {
     type Value = Result<Box<Answer>, String>;
 
     fn decode(context: &Context, bytes: &[u8]) -> Self::Value {
+        if !is_sender(context.from) {
+            return Err("the source address is not that of a host".to_owned());
+        }
         match Message::decode(bytes) {
             Ok(message) => Ok(Box::new(Answer::of(&message, context))),
             Err(why) => Err(why.to_string()),
@@ -130,6 +134,12 @@ impl Format for Answers {
             Err(why) => is_line(why),
         }
     }
+}
+
+/// Whether a host can have sent a message from this address. The kernel also passes on packets from
+/// `::`.
+fn is_sender(from: Ipv6Addr) -> bool {
+    !from.is_unspecified() && !from.is_multicast()
 }
 
 #[cfg(test)]
@@ -165,7 +175,11 @@ mod tests {
     }
 
     fn decoded(message: &Message) -> Result<Box<Answer>, String> {
-        let value = Answers::decode(&CONTEXT, &message.encode());
+        decoded_with(&CONTEXT, message)
+    }
+
+    fn decoded_with(context: &Context, message: &Message) -> Result<Box<Answer>, String> {
+        let value = Answers::decode(context, &message.encode());
         serde_json::from_str(&serde_json::to_string(&value).unwrap()).unwrap()
     }
 
@@ -201,21 +215,54 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_message_from_no_host_is_refused() {
+        for from in [
+            Ipv6Addr::UNSPECIFIED,
+            Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1),
+        ] {
+            let context = Context { from, ..CONTEXT };
+            let value = decoded_with(&context, &message(Vec::new()));
+            let why = "the source address is not that of a host".to_owned();
+            assert_eq!(value, Err(why));
+            assert!(Answers::is_sound(&context, &value));
+        }
+    }
+
+    prop_compose! {
+        fn contexts()(
+            from in prop_oneof![
+                Just(CONTEXT.from),
+                Just(Ipv6Addr::UNSPECIFIED),
+                Just(Ipv6Addr::LOCALHOST),
+                any::<Ipv6Addr>(),
+            ],
+            iaid in prop_oneof![Just(CONTEXT.iaid), Just(None)],
+            requested in any::<Option<Ipv6Addr>>(),
+        ) -> Context {
+            Context { from, iaid, requested }
+        }
+    }
+
     proptest! {
         #[test]
         fn what_is_decoded_is_believed(
+            context in contexts(),
             options in prop::collection::vec(
                 (0_u16..90, prop::collection::vec(any::<u8>(), 0..60)), 0..6,
             ),
         ) {
-            let value = decoded(&message(options));
-            prop_assert!(Answers::is_sound(&CONTEXT, &value), "{:?}", value);
+            let value = decoded_with(&context, &message(options));
+            prop_assert!(Answers::is_sound(&context, &value), "{:?}", value);
         }
 
         #[test]
-        fn any_packet_is_believed(bytes in prop::collection::vec(any::<u8>(), 0..600)) {
-            let value = Answers::decode(&CONTEXT, &bytes);
-            prop_assert!(Answers::is_sound(&CONTEXT, &value));
+        fn any_packet_is_believed(
+            context in contexts(),
+            bytes in prop::collection::vec(any::<u8>(), 0..600),
+        ) {
+            let value = Answers::decode(&context, &bytes);
+            prop_assert!(Answers::is_sound(&context, &value));
         }
     }
 }

@@ -324,6 +324,8 @@ proptest! {
             prop_assert!(reply.groups().count() <= room / GROUP_BYTES);
             prop_assert!(reply.port_mtu().is_none_or(|mtu| (256..=4096).contains(&mtu)));
         }
+        let awaited = Awaited { question, tid: 9 };
+        prop_assert!(Replies::is_sound(&awaited, &Replies::decode(&awaited, &mad)));
         let mut interview = begun();
         let next = hear(&mut interview, &mad);
         prop_assert!(matches!(next, Next::Wait | Next::Ask | Next::Done(_)));
