@@ -16,7 +16,7 @@ impl Draft<'_> {
         for address in &wish.addresses {
             // The DHCP client probes its address itself.
             let static4 = match address.address {
-                IpAddr::V4(v4) if wish.dhcp.is_none() => Some(v4),
+                IpAddr::V4(v4) if wish.leased != Some(v4) => Some(v4),
                 _ => None,
             };
             match netdev.state_of(address) {

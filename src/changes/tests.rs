@@ -7,6 +7,7 @@ use std::path::Path;
 use kernel_cmdline::PortType;
 
 use super::*;
+use crate::dhcp::v4::lease::Lease;
 use crate::facts::{AddressState, FoundAddress};
 use crate::hardware::HardwareType;
 use crate::plan::{Inventory, Plan, plan};
@@ -258,16 +259,21 @@ fn a_refused_bond_option_is_tried_again_with_another_slave() {
     assert_eq!(machine.tried(&mut done), ["ib1: set down"]);
 }
 
+/// A lease of 10.0.0.5 with more values.
+fn lease(more: &str) -> Lease {
+    let common = r#""address":"10.0.0.5","prefix":24,"server":"10.0.0.1","requested_ns":5,
+        "seconds":60,"renew_s":30,"rebind_s":50"#;
+    serde_json::from_str(&format!("{{{common}{more}}}")).unwrap()
+}
+
 #[test]
 fn granted_values_are_set_and_suggested_values_are_tried() {
     let mut machine = Machine::new("connectx6-hdr", &format!("{IB} ip=ib0:dhcp"));
     machine.netdev("ib0").mtu = Some(1500);
-    let lease = serde_json::from_str(
-        r#"{"address":"10.0.0.5","prefix":24,"server":"10.0.0.1","requested_ns":5,"seconds":60,
-            "renew_s":30,"rebind_s":50,"mtu":65520,"routers":["10.0.0.2"],
-            "static_routes":[{"network":"10.7.0.0","prefix":16,"gateway":"10.0.0.7"}]}"#,
-    )
-    .unwrap();
+    let lease = lease(
+        r#","mtu":65520,"routers":["10.0.0.2"],
+            "static_routes":[{"network":"10.7.0.0","prefix":16,"gateway":"10.0.0.7"}]"#,
+    );
     let next = |done: &Done| {
         machine.with(done, |expected, _| {
             for interface in &mut expected.interfaces {
@@ -298,6 +304,25 @@ fn granted_values_are_set_and_suggested_values_are_tried() {
     assert_eq!(lines(&next(&done)), [address]);
     done.forget(4);
     assert_eq!(next(&done), changes);
+}
+
+#[test]
+fn a_static_address_beside_a_lease_is_probed() {
+    let cmdline = format!("{IB} ip=10.0.0.9:::24::ib0:none ip=ib0:dhcp");
+    let machine = Machine::new("connectx6-hdr", &cmdline);
+    let changes = machine.with(&Done::default(), |expected, _| {
+        for interface in &mut expected.interfaces {
+            interface.wish = interface.wish.granted(&lease(""));
+        }
+    });
+    assert_eq!(
+        lines(&changes),
+        [
+            "ib0: probe address 10.0.0.9 by ARP",
+            "ib0: set address 10.0.0.9/24",
+            "ib0: set address 10.0.0.5/24",
+        ]
+    );
 }
 
 #[test]

@@ -7,7 +7,7 @@
 mod granted;
 
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use serde::{Deserialize, Serialize};
 
@@ -131,6 +131,9 @@ pub struct IpoibWish {
     /// The bond of the interface; the bond sets the interface up and decides its MTU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bond: Option<String>,
+    /// The address of the DHCP lease, which is one of `addresses`; not saved, like the suggestions.
+    #[serde(skip)]
+    pub leased: Option<Ipv4Addr>,
     /// What a DHCP server suggests: not saved, because each lease has it.
     #[serde(skip)]
     pub suggested: Suggested,

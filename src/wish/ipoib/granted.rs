@@ -37,6 +37,7 @@ impl IpoibWish {
         let mut wish = self.clone();
         let own = lease.interface_address();
         wish.addresses.push(own);
+        wish.leased = Some(lease.address);
         let has_gateway = self.gateways.iter().any(IpAddr::is_ipv4);
         let gateway = lease.gateway().filter(|_| !has_gateway).map(IpAddr::from);
         let is_requested = |route: &Route| {
