@@ -221,6 +221,7 @@ impl Client for Four {
         if let Some(address) = &netdev.address {
             session.set_address(address.bytes().to_vec());
         }
+        session.set_carrier(netdev.can_transmit());
         if hurry {
             session.hurry();
         }

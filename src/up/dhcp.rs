@@ -167,6 +167,7 @@ impl Leases {
         if let Some(address) = &site.netdev.address {
             running.client.set_address(address.bytes().to_vec());
         }
+        running.client.set_carrier(site.netdev.can_transmit());
         running.go_on(Instant::now());
         self.clients.settle(site, means).await
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Real servers.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::net::Ipv4Addr;
 
@@ -150,6 +151,31 @@ fn an_address_that_somebody_has_is_given_up_and_declined_and_another_one_taken()
             1
         );
     });
+}
+
+#[test]
+fn probes_that_cannot_be_sent_are_repeated() {
+    with_network(
+        "ARP probes on an interface that is down",
+        &["dnsmasq"],
+        || {
+            let _server = dnsmasq(&[RANGE]);
+            let mut node = Node::new(infiniband());
+            node.boot(None);
+            ip("link set near down");
+            let mut due = BTreeSet::new();
+            node.until(20, |session| {
+                due.insert(session.due());
+                due.len() > 5
+            });
+            assert!(node.session.is_probing());
+            let broken = node.session.progress().broken;
+            assert_eq!(broken.as_deref(), Some("cannot send: Network is down"));
+            ip("link set near up");
+            node.unopposed();
+            assert_eq!(node.session.progress().broken, None);
+        },
+    );
 }
 
 #[test]

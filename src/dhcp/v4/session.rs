@@ -134,6 +134,11 @@ impl Session {
         interface.clone_into(&mut self.interface);
     }
 
+    /// Tells the client whether the link has carrier and transmits. Called before [`Session::wake`].
+    pub fn set_carrier(&mut self, has_carrier: bool) {
+        self.client.set_carrier(boottime_ns(), has_carrier);
+    }
+
     /// When [`Session::wake`] must be called, ns since kernel start.
     pub fn due(&self) -> Option<u64> {
         self.client.due()
@@ -339,8 +344,12 @@ impl Session {
         let hardware = &self.hardware;
         let arp = Arp::probe(hardware.hardware_type, &hardware.address, address);
         self.watch_address();
-        if let Some((_, socket)) = &self.arp {
-            let sent = socket.get_ref().send_arp(&arp);
+        let socket = self.arp.as_ref().filter(|(of, _)| *of == address);
+        let sent = socket.map(|(_, socket)| socket.get_ref().send_arp(&arp));
+        if !matches!(sent, Some(Ok(()))) {
+            self.client.probe_not_sent();
+        }
+        if let Some(sent) = sent {
             self.note(&format!("ARP probe for {address} sent"), sent);
         }
     }

@@ -30,11 +30,16 @@ impl Client {
         actions
     }
 
-    /// Sends the next ARP probe, or ends the probes.
+    /// Sends the next ARP probe, or ends the probes. Probes that cannot be sent do not outlast the
+    /// lease.
     pub(super) fn probe(&mut self, now: u64) -> Vec<Action> {
-        let Some(address) = self.held.as_ref().map(|lease| lease.address) else {
+        let Some(lease) = &self.held else {
             return self.enter(now, State::Selecting);
         };
+        let address = lease.address;
+        if lease.ends_ns().is_some_and(|ends| now >= ends) {
+            return self.holding(now);
+        }
         if self.sent >= PROBES {
             self.state = State::Bound;
             self.declines = 0;
@@ -44,6 +49,27 @@ impl Client {
         self.sent += 1;
         self.due = Some(now.saturating_add(PROBE_APART));
         vec![Action::Probe(address)]
+    }
+
+    /// The last probe could not be sent: the probe does not count, and is repeated at its time.
+    pub fn probe_not_sent(&mut self) {
+        if self.state == State::Probing {
+            self.sent = self.sent.saturating_sub(1);
+        }
+    }
+
+    /// Whether the link has carrier. Without carrier the kernel drops probes and reports no error:
+    /// the probes wait, and begin again with the carrier.
+    pub fn set_carrier(&mut self, now: u64, has_carrier: bool) {
+        if self.state != State::Probing {
+            return;
+        }
+        if !has_carrier {
+            self.sent = 0;
+            self.due = None;
+        } else if self.due.is_none() {
+            self.due = Some(now);
+        }
     }
 
     /// Handles an ARP packet from another machine on the link.

@@ -243,6 +243,68 @@ fn the_probes_start_again_after_an_arp_message_that_was_not_decoded() {
     assert_eq!(talk.client.state(), State::Bound);
 }
 
+/// A client that has just sent the first probe of its lease of MINE.
+fn probing(seconds: u32) -> Talk {
+    let mut talk = Talk::new(false);
+    talk.start(None);
+    talk.hear(Kind::Offer, GOOD, MINE, seconds);
+    talk.hear(Kind::Ack, GOOD, MINE, seconds);
+    talk
+}
+
+#[test]
+fn a_probe_that_could_not_be_sent_does_not_count() {
+    let mut talk = probing(600);
+    for _ in 0..9 {
+        talk.client.probe_not_sent();
+        let before = talk.now;
+        assert_eq!(talk.wake().sent(), "probe 10.0.0.5");
+        assert!(talk.now > before);
+    }
+    for _ in 0..2 {
+        assert_eq!(talk.wake().sent(), "probe 10.0.0.5");
+    }
+    assert_eq!(talk.wake().sent(), "unopposed 10.0.0.5");
+    // The lease ends nevertheless.
+    let mut talk = probing(60);
+    let ends = talk.client.lease().unwrap().ends_ns().unwrap();
+    while talk.client.is_probing() {
+        talk.client.probe_not_sent();
+        talk.wake();
+    }
+    assert!((ends..ends + S).contains(&talk.now));
+    assert_eq!(
+        talk.sent(),
+        "\"the lease of 10.0.0.5/24 has ended: the address is removed\", lost 10.0.0.5, DISCOVER"
+    );
+}
+
+#[test]
+fn the_probes_begin_again_with_the_carrier() {
+    let mut talk = probing(600);
+    talk.wake().wake();
+    talk.client.set_carrier(talk.now, false);
+    assert_eq!(talk.client.due(), None);
+    talk.now += 9 * S;
+    let actions = talk.client.wake(talk.now);
+    assert_eq!(talk.note(actions).sent(), "");
+    for _ in 0..2 {
+        talk.client.set_carrier(talk.now, true);
+        assert_eq!(talk.client.due(), Some(talk.now));
+    }
+    for _ in 0..3 {
+        assert_eq!(talk.wake().sent(), "probe 10.0.0.5");
+        let due = talk.client.due();
+        talk.client.set_carrier(talk.now, true);
+        assert_eq!(talk.client.due(), due);
+    }
+    assert_eq!(talk.wake().sent(), "unopposed 10.0.0.5");
+    // The renewal of a lease does not wait for the carrier.
+    let due = talk.client.due();
+    talk.client.set_carrier(talk.now, false);
+    assert_eq!(talk.client.due(), due);
+}
+
 #[test]
 fn an_answer_for_another_client_does_not_count() {
     let mut talk = Talk::new(false);
