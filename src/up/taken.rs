@@ -42,8 +42,8 @@ pub struct Claims {
 #[derive(Debug)]
 enum State {
     Probing(Probe),
-    /// The carrier went before the probe ended, or an answer was not decoded: the address must be
-    /// probed again.
+    /// The carrier went during the probe or after it, or an answer was not decoded: the address must
+    /// be probed again.
     Open,
     Free,
     Taken {
@@ -292,11 +292,11 @@ impl Claims {
     }
 
     /// Forgets the results of an interface that lost its carrier: on another link they may be
-    /// wrong.
+    /// wrong. The addresses that are set stay there, and are probed and announced again.
     pub fn forget(&mut self, index: u32) {
-        let is_open = |state: &State| matches!(state, State::Probing(_) | State::Open);
+        let is_taken = |state: &State| matches!(state, State::Taken { .. });
         self.known
-            .retain(|(of, _), state| *of != index || is_open(state));
+            .retain(|(of, _), state| *of != index || !is_taken(state));
         for ((of, _), state) in &mut self.known {
             if *of == index {
                 *state = State::Open;
@@ -436,7 +436,10 @@ mod tests {
         assert_eq!(claims.owner(4, taken.into()), None);
         assert_eq!(claims.due(), None);
         assert!(claims.is_open(4, other.into()));
-        assert!(!claims.is_open(4, free.into()));
+        // The address is still set: it is probed and announced on the link that comes next.
+        assert!(claims.is_open(4, free.into()));
+        assert!(!claims.is_open(4, taken.into()));
+        assert!(!claims.is_open(5, free.into()));
         assert!(matches!(
             claims.known.get(&(5, free.into())),
             Some(State::Free)

@@ -254,10 +254,12 @@ fn an_address_of_another_host_is_found_at_once_or_within_a_second() {
                 .claim(&hardware, "10.9.8.9".parse().unwrap())
                 .unwrap()
         );
-        // Carrier is lost within that second: the address is probed again from the start.
+        // Carrier is lost within that second: the address is probed again from the start, and so is
+        // the one that nobody had.
         let nine = "10.9.8.9".parse().unwrap();
         claims.forget(near);
         assert!(claims.is_open(near, nine) && claims.is_settled());
+        assert!(claims.is_open(near, "10.9.8.8".parse().unwrap()));
         assert!(claims.owner(near, "10.9.8.7".parse().unwrap()).is_none());
         assert!(claims.claim(&hardware, nine).unwrap());
         assert!(!claims.is_open(near, nine));
