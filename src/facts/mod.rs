@@ -309,6 +309,14 @@ impl PortRef<'_> {
     pub fn name(&self) -> String {
         format!("{}/{}", self.device.ifname, self.port.port)
     }
+
+    /// `mlx5_0/1 (InfiniBand)`; the name alone if the link layer is not known.
+    pub fn name_and_layer(&self) -> String {
+        match self.port.link_layer {
+            Some(layer) => format!("{} ({layer})", self.name()),
+            None => self.name(),
+        }
+    }
 }
 
 impl Netdev {

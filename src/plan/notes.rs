@@ -271,9 +271,11 @@ fn interfaces(facts: &Facts) -> String {
         .filter(is_ipoib)
         .map(|netdev| netdev.ifname.clone())
         .collect();
-    match names.is_empty() {
-        true => format!("no IPoIB interface; {}", devices(facts)),
-        false => format!("IPoIB interfaces: {}", list(names.into_iter())),
+    let mut ports = facts.ports().map(|port| port.name_and_layer()).peekable();
+    match (names.is_empty(), ports.peek()) {
+        (false, _) => format!("IPoIB interfaces: {}", list(names.into_iter())),
+        (true, Some(_)) => format!("no IPoIB interface; RDMA ports: {}", list(ports)),
+        (true, None) => format!("no IPoIB interface; {}", devices(facts)),
     }
 }
 

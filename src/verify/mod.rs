@@ -15,12 +15,14 @@ mod module;
 pub mod monitoring;
 mod object;
 mod port;
+mod present;
 pub mod report;
 mod root;
 mod server;
 mod siblings;
 pub mod text;
 mod unended;
+mod unnamed;
 mod unread;
 
 pub use evaluate::{ports, verify};

@@ -1,21 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The checks of a link and of its port.
 
-use std::collections::BTreeSet;
-
 use kernel_cmdline::Selector;
 
 use super::checks::Id;
-use super::elsewhere;
 use super::object::{Link, Port};
+use super::{elsewhere, present, unnamed};
 use crate::facts::addresses::FoundAddress;
 use crate::facts::reader::silence;
-use crate::facts::{self, Facts, Function, Netdev, PortRef, Role, functions, rules, select};
+use crate::facts::{self, Facts, Function, Netdev, PortRef, Role, rules, select};
 use crate::hardware::HardwareType;
 use crate::rdma::sa::{Answer, Contact};
 use crate::rdma::types::{LinkLayer, NodeType, PhysState, PortState};
 use crate::system::drivers;
-use crate::verify::report::{Finding, OtherPorts};
+use crate::verify::report::Finding;
 use crate::wish::expectation::LinkWish;
 
 /// The finding for a link that is not possible on this machine.
@@ -31,9 +29,6 @@ pub fn present(link: &Link<'_>, facts: &Facts) -> Finding {
         None => absent(link.wish, facts),
     }
 }
-
-/// Maximum of names in one line.
-const SHOWN: usize = 8;
 
 /// The finding for an HCA that must have an RDMA device.
 pub fn device_of(function: &&Function) -> Finding {
@@ -53,30 +48,21 @@ pub fn no_candidate(wish: &LinkWish, facts: &Facts) -> Finding {
         Some(layer) => format!("any {layer} port"),
         None => wish.target.to_string(),
     };
-    let others = ports_in_words(facts, wish.link_layer.is_some());
+    let others = present::in_words(facts, wish.link_layer.is_some());
     let finding = Finding::failed(Id::DevicePresent, &others, &expected);
     let is_ethernet = |port: PortRef<'_>| port.port.link_layer == Some(LinkLayer::Ethernet);
     let has_ethernet = wish.link_layer.is_some() && facts.ports().any(is_ethernet);
-    match facts.bare_functions().is_empty() && has_ethernet {
-        true => finding
-            .hint("write rd.ib.require=eth if an Ethernet port is meant, or set the port type"),
-        false => on_bus(finding, facts),
+    if !facts.bare_functions().is_empty() || !has_ethernet {
+        return present::on_bus(finding, facts);
+    }
+    let eth = "write rd.ib.require=eth if an Ethernet port is meant";
+    match unnamed::set_port_type(facts) {
+        Some(set) => finding.hint(&format!("{eth}, or {set}")),
+        None => finding.hint(eth),
     }
 }
 
-/// Hints at the HCA on the bus that has no RDMA device, instead of asking for one. Of several the
-/// wish may mean any.
-fn on_bus(finding: Finding, facts: &Facts) -> Finding {
-    let hints = facts.bare_functions().into_iter().map(Function::hint);
-    let hints: BTreeSet<String> = hints.collect();
-    match hints.first() {
-        None => finding,
-        Some(hint) if hints.len() == 1 => finding.hint(hint),
-        Some(_) => finding.hint("look for these HCAs in dmesg"),
-    }
-}
-
-/// The same for a wish that names its HCA by the PCI address.
+/// The finding about a wish that names its HCA by the PCI address, with what to do.
 fn at_address(finding: Finding, address: &str, facts: &Facts) -> Finding {
     let mut devices = facts.devices.iter();
     let is_there = devices.any(|device| device.bus_address.as_deref() == Some(address));
@@ -88,41 +74,10 @@ fn at_address(finding: Finding, address: &str, facts: &Facts) -> Finding {
     }
 }
 
-/// The ports of the machine, or the HCAs that have none.
-fn ports_in_words(facts: &Facts, with_layer: bool) -> String {
-    let name = |port: PortRef<'_>| match port.port.link_layer.filter(|_| with_layer) {
-        Some(layer) => format!("{} ({layer})", port.name()),
-        None => port.name(),
-    };
-    let names: Vec<String> = facts.ports().map(name).collect();
-    let ports = match names.len() {
-        0 => no_links(facts).map_or_else(
-            || "no RDMA device".to_owned(),
-            |others| format!("no RDMA port but {others}"),
-        ),
-        1..=SHOWN => format!("only {}", names.join(", ")),
-        n => format!("{n} other ports"),
-    };
-    let bare = facts.bare_functions();
-    match bare.is_empty() {
-        true => ports,
-        false => format!("{ports}; on the PCI bus: {}", functions::in_words(&bare)),
-    }
-}
-
-/// The ports that carry no link, in words.
-fn no_links(facts: &Facts) -> Option<String> {
-    let others = OtherPorts::of(facts).into_iter();
-    let words: Vec<String> = others
-        .map(|o| format!("{} ({})", o.name(), o.words()))
-        .collect();
-    (!words.is_empty()).then(|| words.join(", "))
-}
-
 /// The finding for a link without a matching port.
 fn absent(wish: &LinkWish, facts: &Facts) -> Finding {
     let failed = |found: &str, expected: &str| Finding::failed(Id::DevicePresent, found, expected);
-    let present = ports_in_words(facts, false);
+    let found = present::in_words(facts, false);
     let is_ethernet = wish.link_layer == Some(LinkLayer::Ethernet);
     if let Some(found) = elsewhere::bonded(wish, facts).filter(|_| is_ethernet) {
         return found;
@@ -136,7 +91,7 @@ fn absent(wish: &LinkWish, facts: &Facts) -> Finding {
             }
             false => "the device existed in the initramfs: look for its removal in dmesg",
         };
-        return failed(&present, &expected).hint(hint);
+        return failed(&found, &expected).hint(hint);
     }
     if let Some(found) = carries_no_link(wish, facts) {
         return found;
@@ -162,18 +117,14 @@ fn absent(wish: &LinkWish, facts: &Facts) -> Finding {
     if let Some(found) = elsewhere::finding(wish, facts) {
         return found;
     }
-    match unnamed(wish, facts) {
-        Some(found) if !facts.devices.is_empty() => {
-            failed(&format!("{found}, {present}"), wish.target.as_str()).hint(&renamed(facts))
-        }
-        _ => {
-            let name = wish.port.as_deref().unwrap_or(wish.target.as_str());
-            let finding = failed(&present, wish.target.as_str());
-            match Selector::parse(name) {
-                Some(Selector::Pci(address)) => at_address(finding, &address.to_string(), facts),
-                _ => on_bus(finding, facts),
-            }
-        }
+    if let Some(found) = unnamed::finding(wish, facts) {
+        return found;
+    }
+    let name = wish.port.as_deref().unwrap_or(wish.target.as_str());
+    let finding = failed(&found, wish.target.as_str());
+    match Selector::parse(name) {
+        Some(Selector::Pci(address)) => at_address(finding, &address.to_string(), facts),
+        _ => present::on_bus(finding, facts),
     }
 }
 
@@ -200,34 +151,6 @@ fn carries_no_link(wish: &LinkWish, facts: &Facts) -> Option<Finding> {
         }
         _ => finding(&found, "name the port of the physical function"),
     })
-}
-
-/// The text if a wish names its port by an IPoIB interface that does not exist.
-fn unnamed(wish: &LinkWish, facts: &Facts) -> Option<String> {
-    wish.ipoib.as_ref()?;
-    let name = wish.port.as_deref().unwrap_or(wish.target.as_str());
-    let is_name = matches!(Selector::parse(name)?, Selector::Name(_));
-    (is_name && facts.netdev(name).is_none()).then(|| format!("no network interface {name}"))
-}
-
-/// The hint if an interface of this name does not exist: it may have another name.
-fn renamed(facts: &Facts) -> String {
-    let is_parent = |netdev: &&Netdev| netdev.ipoib.as_ref().is_some_and(|ipoib| !ipoib.child);
-    let found: Vec<&str> = facts
-        .netdevs
-        .iter()
-        .filter(is_parent)
-        .map(|netdev| netdev.ifname.as_str())
-        .take(SHOWN)
-        .collect();
-    if found.is_empty() {
-        return "check that ib_ipoib is loaded; a name may change, guid= and pci= do not"
-            .to_owned();
-    }
-    format!(
-        "the IPoIB interfaces are {}: udev names them unless net.ifnames=0; use one of these names, guid= or pci=",
-        found.join(", ")
-    )
 }
 
 /// The finding for a device that does not answer.

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! PURE: the ports that the machine has instead of the requested one, and its HCAs without an RDMA
+//! device.
+
+use std::collections::BTreeSet;
+
+use crate::facts::{Facts, Function, PortRef, functions};
+use crate::verify::report::{Finding, OtherPorts};
+
+/// Maximum of names in one line.
+pub const SHOWN: usize = 8;
+
+/// The ports of the machine, or what it has in place of ports; then its HCAs that have no RDMA device.
+pub fn in_words(facts: &Facts, with_layer: bool) -> String {
+    let name = |port: PortRef<'_>| match with_layer {
+        true => port.name_and_layer(),
+        false => port.name(),
+    };
+    let names: Vec<String> = facts.ports().map(name).collect();
+    let ports = match names.len() {
+        0 => no_links(facts).map_or_else(
+            || "no RDMA device".to_owned(),
+            |others| format!("no RDMA port but {others}"),
+        ),
+        1..=SHOWN => format!("only {}", names.join(", ")),
+        n => format!("{n} other ports"),
+    };
+    with_bare_functions(ports, facts)
+}
+
+/// The words, then the HCAs that have no RDMA device.
+pub fn with_bare_functions(words: String, facts: &Facts) -> String {
+    let bare = facts.bare_functions();
+    match bare.is_empty() {
+        true => words,
+        false => format!("{words}; on the PCI bus: {}", functions::in_words(&bare)),
+    }
+}
+
+/// The ports that carry no link, in words.
+fn no_links(facts: &Facts) -> Option<String> {
+    let others = OtherPorts::of(facts).into_iter();
+    let words: Vec<String> = others
+        .map(|o| format!("{} ({})", o.name(), o.words()))
+        .collect();
+    (!words.is_empty()).then(|| words.join(", "))
+}
+
+/// Hints at the HCA on the bus that has no RDMA device, instead of asking for one. Of several the
+/// wish may mean any.
+pub fn on_bus(finding: Finding, facts: &Facts) -> Finding {
+    let hints = facts.bare_functions().into_iter().map(Function::hint);
+    let hints: BTreeSet<String> = hints.collect();
+    match hints.first() {
+        None => finding,
+        Some(hint) if hints.len() == 1 => finding.hint(hint),
+        Some(_) => finding.hint("look for these HCAs in dmesg"),
+    }
+}
