@@ -8,7 +8,7 @@ use crate::check;
 use crate::error::{Error, Result, printable};
 use crate::facts::reader::{ONCE, silence};
 use crate::facts::{
-    AddressState, Device, Facts, FoundAddress, Netdev, PortRef, Readers, functions, rules,
+    AddressState, Device, Facts, FoundAddress, Function, Netdev, PortRef, Readers, functions, rules,
 };
 use crate::request::Request;
 use crate::system::root::Root;
@@ -102,17 +102,21 @@ fn nothing_expected(
     lines.map(|line| terminal.wrapped(&line, 0)).collect()
 }
 
-/// The RDMA devices of the machine, in words.
+/// The RDMA devices of the machine, and the HCAs that must have one and have none, in words.
 fn hardware(facts: &Facts) -> String {
-    let bare = facts.bare_functions();
-    match (facts.devices.len(), bare.is_empty()) {
-        (0, true) => "no RDMA device, and no HCA on the PCI bus".to_owned(),
-        (0, false) => format!(
-            "no RDMA device; on the PCI bus: {}",
-            functions::in_words(&bare)
+    let missing = facts.bare_functions().into_iter();
+    let missing: Vec<&Function> = missing.filter(|function| function.is_missing()).collect();
+    let devices = match facts.devices.len() {
+        0 => return facts.no_device_in_words(),
+        1 => "1 RDMA device".to_owned(),
+        devices => format!("{devices} RDMA devices"),
+    };
+    match missing.is_empty() {
+        true => devices,
+        false => format!(
+            "{devices}; without an RDMA device: {}",
+            functions::in_words(&missing)
         ),
-        (1, _) => "1 RDMA device".to_owned(),
-        (devices, _) => format!("{devices} RDMA devices"),
     }
 }
 

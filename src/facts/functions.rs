@@ -213,6 +213,22 @@ impl Facts {
         }
     }
 
+    /// No HCA is on the PCI bus; false if the bus could not be read.
+    pub fn has_no_hca(&self) -> bool {
+        let mut unread = self.unread.iter();
+        self.functions.is_empty() && !unread.any(|unread| unread.path.starts_with(PCI))
+    }
+
+    /// What a machine without an RDMA device has, in words.
+    pub fn no_device_in_words(&self) -> String {
+        let bare = self.bare_functions();
+        match (bare.is_empty(), self.has_no_hca()) {
+            (false, _) => format!("no RDMA device; on the PCI bus: {}", in_words(&bare)),
+            (true, true) => "no RDMA device, and no HCA on the PCI bus".to_owned(),
+            (true, false) => "no RDMA device".to_owned(),
+        }
+    }
+
     /// The machine has an InfiniBand card, or a port that is one.
     pub fn has_infiniband(&self) -> bool {
         let mut ports = self.ports();

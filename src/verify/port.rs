@@ -70,6 +70,7 @@ fn at_address(finding: Finding, address: &str, facts: &Facts) -> Finding {
         Some(function) if function.devices.is_empty() => finding.hint(&function.hint()),
         Some(_) => finding,
         None if is_there => finding,
+        None if facts.has_no_hca() => finding.hint(present::NO_HCA),
         None => finding.hint("no RDMA card is at this PCI address: look for its removal in dmesg, or for the card at another address"),
     }
 }
@@ -119,6 +120,10 @@ fn absent(wish: &LinkWish, facts: &Facts) -> Finding {
     }
     if let Some(found) = unnamed::finding(wish, facts) {
         return found;
+    }
+    // A device in software needs no HCA.
+    if wish.netdev.is_some() && facts.devices.is_empty() {
+        return failed("no RDMA device", wish.target.as_str());
     }
     let name = wish.port.as_deref().unwrap_or(wish.target.as_str());
     let finding = failed(&found, wish.target.as_str());

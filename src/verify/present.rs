@@ -18,8 +18,9 @@ pub fn in_words(facts: &Facts, with_layer: bool) -> String {
     };
     let names: Vec<String> = facts.ports().map(name).collect();
     let ports = match names.len() {
+        0 if facts.devices.is_empty() => return facts.no_device_in_words(),
         0 => no_links(facts).map_or_else(
-            || "no RDMA device".to_owned(),
+            || "no RDMA port".to_owned(),
             |others| format!("no RDMA port but {others}"),
         ),
         1..=SHOWN => format!("only {}", names.join(", ")),
@@ -46,12 +47,17 @@ fn no_links(facts: &Facts) -> Option<String> {
     (!words.is_empty()).then(|| words.join(", "))
 }
 
-/// Hints at the HCA on the bus that has no RDMA device, instead of asking for one. Of several the
-/// wish may mean any.
+/// The hint if no HCA is on the PCI bus.
+pub const NO_HCA: &str = "the kernel sees no HCA on the PCI bus: check that the card is fully inserted and has power, \
+                          and that the BIOS enables its slot";
+
+/// Hints at the HCA on the bus that has no RDMA device, or at the bus without an HCA, instead of asking
+/// for one. Of several HCAs the wish may mean any.
 pub fn on_bus(finding: Finding, facts: &Facts) -> Finding {
     let hints = facts.bare_functions().into_iter().map(Function::hint);
     let hints: BTreeSet<String> = hints.collect();
     match hints.first() {
+        None if facts.devices.is_empty() && facts.has_no_hca() => finding.hint(NO_HCA),
         None => finding,
         Some(hint) if hints.len() == 1 => finding.hint(hint),
         Some(_) => finding.hint("look for these HCAs in dmesg"),

@@ -56,7 +56,7 @@ fn finding(server: &reach::Server, answer: &Answer, facts: &Facts) -> Finding {
         Answer::NoNeighbour => failed("no host answers for this address (ARP, ND)")
             .hint("check that the server is up and in this subnet"),
         Answer::NoDevice => failed("the route uses an interface without an RDMA device")
-            .hint(&format!("look at: ip route get {address}; rdma link")),
+            .hint(&format!("look at: ip route get {address}; ibboot status shows the interface of each port")),
         Answer::NoRoute => failed("no route to the server").hint("give an address or a gateway with ip="),
         Answer::NoPath(why) => failed(&format!(
             "the subnet administrator has no path to the server: {why}"

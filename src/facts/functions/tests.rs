@@ -1,5 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 use super::*;
+use crate::facts::Unread;
+
+#[test]
+fn a_bus_that_could_not_be_read_is_not_known_to_be_empty() {
+    let mut facts = Facts::default();
+    assert_eq!(
+        facts.no_device_in_words(),
+        "no RDMA device, and no HCA on the PCI bus"
+    );
+    facts.unread.push(Unread {
+        path: PCI.to_owned(),
+        why: "Permission denied".to_owned(),
+    });
+    assert_eq!(facts.no_device_in_words(), "no RDMA device");
+}
 
 #[test]
 fn infiniband_cards_must_have_a_device_and_ethernet_cards_never() {

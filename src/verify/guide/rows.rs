@@ -51,7 +51,7 @@ const SLOW: Guide = Guide {
 };
 
 const DRIVER: &[&str] = &[
-    "lspci -nn | grep -i -e infiniband -e mellanox -e omni-path",
+    "ibboot status",
     "dmesg | grep -i -e mlx -e hfi -e infiniband",
     "ibboot plan",
 ];
@@ -89,7 +89,7 @@ pub fn guide(id: Id) -> Guide {
                 "The module is blacklisted (modprobe.blacklist=, rd.driver.blacklist=, modprobe.d).",
                 "The module belongs to another kernel, or its signature is refused (Secure Boot).",
             ],
-            node: &["ibboot plan", "dmesg | tail", "lsinitrd | grep mlx5"],
+            node: &["ibboot plan", "dmesg | tail", "modprobe -nv MODULE"],
             ..NONE
         },
         Id::RdmaNetns => Guide {
@@ -137,7 +137,7 @@ pub fn guide(id: Id) -> Guide {
             ],
             node: &[
                 "dmesg | grep -i -e timeout -e health",
-                "lspci -vv -s ADDRESS",
+                "ls /sys/bus/pci/devices/ADDRESS",
             ],
             ..NONE
         },
@@ -155,7 +155,7 @@ pub fn guide(id: Id) -> Guide {
                 "The interface has another name than in the request.",
                 "The port is a member of a RoCE bond.",
             ],
-            node: &["rdma link", "ip link"],
+            node: &["ibboot status", "ip link"],
             ..NONE
         },
         Id::PortPhysicalState => Guide {
@@ -226,7 +226,7 @@ pub fn guide(id: Id) -> Guide {
                 "The firmware setup of the machine limits the slot, or divides its lanes.",
             ],
             node: &[
-                "lspci -vv -s ADDRESS | grep -e LnkCap: -e LnkSta:",
+                "grep . /sys/bus/pci/devices/ADDRESS/*_link_*",
                 "dmesg | grep -i -e AER -e bandwidth",
             ],
             ..NONE
