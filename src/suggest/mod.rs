@@ -108,6 +108,8 @@ pub fn suggest(facts: &Facts, profiles: &[Profile], unread: Vec<String>) -> Sugg
     interface::of_all(&used, facts, profiles, &mut found);
     if facts.devices.is_empty() {
         nothing(facts, &mut found);
+    } else if found.arguments.is_empty() && (found.notes.is_empty() || !has_active(facts)) {
+        found.note("no port is ACTIVE here: run this on a node whose links work");
     }
     let length = found.line().len();
     if length > LINE {
@@ -116,6 +118,15 @@ pub fn suggest(facts: &Facts, profiles: &[Profile], unread: Vec<String>) -> Sugg
         ));
     }
     found
+}
+
+/// Whether an InfiniBand or Ethernet port is ACTIVE, or may be: its state is not known.
+fn has_active(facts: &Facts) -> bool {
+    let is_link = |layer| matches!(layer, Some(LinkLayer::InfiniBand | LinkLayer::Ethernet));
+    facts.ports().any(|port| {
+        let state = port.port.state;
+        is_link(port.port.link_layer) && state.is_none_or(|state| state == PortState::Active)
+    })
 }
 
 /// Whether it is an IPoIB interface or a bond of such interfaces.
@@ -175,12 +186,13 @@ fn required(facts: &Facts, used: &[&Netdev], found: &mut Suggestion) {
     let idle_ports = infiniband.iter().filter(|port| !is_active(port));
     let idle_ports = idle_ports.filter(|port| !(are_all_required && has_interface(port)));
     not_required(idle_ports, idle.len(), found);
-    let ethernet = of_layer(&counted, LinkLayer::Ethernet);
-    let ethernet = ethernet
-        .iter()
-        .filter(|port| is_active(port) && !port.device.is_software());
+    let ethernet = of_layer(&counted, LinkLayer::Ethernet).into_iter();
+    let (ethernet, idle_ports): (Vec<_>, Vec<_>) = ethernet
+        .filter(|port| !port.device.is_software())
+        .partition(is_active);
     if infiniband.is_empty() {
-        return require_ethernet(ethernet.copied().collect(), found);
+        not_required(idle_ports.iter(), 0, found);
+        return require_ethernet(ethernet, found);
     }
     for port in ethernet {
         found.note(format!(
@@ -230,8 +242,11 @@ fn not_required<'p>(
 ) {
     for port in ports {
         let state = port.port.state;
-        let state = state.map_or("unknown".to_owned(), |state| state.to_string());
-        found.note(format!("{} is {state} and not required", port.name()));
+        let name = port.name();
+        found.note(match state {
+            Some(state) => format!("{name} is {state} and not required"),
+            None => format!("the state of {name} is not known: not required"),
+        });
     }
     if virtual_functions > 0 {
         found.note(format!(
