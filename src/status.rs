@@ -14,7 +14,7 @@ use crate::request::Request;
 use crate::system::root::Root;
 use crate::system::terminal::Terminal;
 use crate::verify::checks::Id;
-use crate::verify::report::{LinkReport, Report, Status};
+use crate::verify::report::{LinkReport, OtherPorts, Report, Status};
 use crate::verify::text::colour;
 use crate::wish::expectation::{Depth, Expectation};
 use crate::wish::ipoib::Autoconf;
@@ -78,6 +78,9 @@ fn nothing_expected(
     if lines.is_empty() {
         lines.push(format!("This machine has {}.", hardware(facts)));
     }
+    // Ports that carry no link have no row.
+    let others = OtherPorts::of(facts).into_iter();
+    lines.extend(others.map(|other| format!("not a link: {} ({})", other.name(), other.words())));
     // A silent device without a port has no row.
     let without_row = facts
         .devices
