@@ -357,7 +357,8 @@ pub fn parse(arguments: &[String]) -> Result<Parsed> {
         Err(exit) => {
             let mut lines = exit.output.lines();
             let line = lines.find(|l| !l.trim().is_empty());
-            Err(wrong(line.unwrap_or("wrong call").trim(), &own))
+            let line = line.unwrap_or("wrong call").trim();
+            Err(wrong(line.trim_end_matches('.'), &own))
         }
     }
 }
@@ -408,6 +409,15 @@ mod tests {
     use super::*;
     use argh::FlagInfoKind;
     use std::collections::BTreeSet;
+
+    #[test]
+    fn a_missing_value_is_one_sentence_and_its_hint() {
+        let error = parse(&["check".to_owned(), "--cmdline".to_owned()]).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "usage: No value provided for option '--cmdline'; see ibboot --help"
+        );
+    }
 
     #[test]
     fn a_value_may_stand_behind_an_equals_sign() {

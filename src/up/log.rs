@@ -589,7 +589,7 @@ mod tests {
             words(&found, &expectation),
             [
                 format!("ERROR {any}"),
-                "ERROR bond0: the bond has no carrier: no carrier, expected carrier (for 0 s) \
+                "ERROR bond0: the bond has no carrier (for 0 s) \
                  [bond.carrier]"
                     .to_owned(),
             ]

@@ -23,10 +23,11 @@ pub fn live(wish: &ModuleWish, facts: &Facts) -> Finding {
         (Some(InitState::Going), _) => Finding::failed(id, "going", "live"),
         (None, Some(reason)) => Finding::failed(id, reason, "").hint("").lasting(),
         (None, None) => match busy_core(wish, facts) {
-            Some(core) => {
-                Finding::failed(id, &format!("not loaded: {core} {INITIALISING}"), "live")
-            }
-            None => Finding::failed(id, "not loaded", "live"),
+            Some(core) => Finding::failed(id, &format!("{core} {INITIALISING}"), "live"),
+            None => Finding::failed(id, "not loaded", "live").hint(&format!(
+                "run modprobe {}; the reason of a failure is in dmesg",
+                wish.name
+            )),
         },
     }
 }
@@ -87,10 +88,7 @@ mod tests {
                 .insert("mlx5_core".to_owned(), InitState::Coming);
             live(&wish, &facts)
         };
-        assert_eq!(
-            busy.found,
-            Some(format!("not loaded: mlx5_core {INITIALISING}"))
-        );
+        assert_eq!(busy.found, Some(format!("mlx5_core {INITIALISING}")));
         assert_eq!(finding(&wish, Some(InitState::Live)), is(ok, "live", false));
         assert_eq!(finding(&wish, coming), is(critical, "coming", false));
         assert_eq!(

@@ -105,15 +105,22 @@ fn absent(wish: &LinkWish, facts: &Facts) -> Finding {
             .hint("check the interface's driver and its name (net.ifnames=0 keeps eth0)");
     }
     if let Some(netdev) = facts.netdev(wish.target.as_str()) {
-        let kind = match netdev.hardware_type {
-            Some(HardwareType::InfiniBand) => "IPoIB",
-            Some(_) => "Ethernet",
-            // The interface is being removed.
-            None => "vanishing",
+        let without = "interface without an RDMA port below it";
+        return match netdev.hardware_type {
+            Some(HardwareType::InfiniBand) => failed(&format!("IPoIB {without}"), "a port")
+                .hint("look for the removal of its RDMA device in dmesg"),
+            Some(_) => failed(&format!("Ethernet {without}"), "a port")
+                .hint("load the HCA's *_ib driver, or create a port with rd.ib.link="),
+            // The kernel has no more files of the interface.
+            None => {
+                let name = &netdev.ifname;
+                failed(
+                    &format!("{name} is being removed: its RDMA device is gone"),
+                    "",
+                )
+                .hint("look for the reason of the removal in dmesg")
+            }
         };
-        let found = format!("{kind} interface without an RDMA port below it");
-        return failed(&found, "a port")
-            .hint("load the HCA's *_ib driver, or create a port with rd.ib.link=");
     }
     if let Some(found) = elsewhere::finding(wish, facts) {
         return found;

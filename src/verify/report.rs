@@ -179,13 +179,18 @@ impl Finding {
         self
     }
 
-    /// `WHAT FAILED: FOUND, expected EXPECTED`, or `CHECK is not known` in place of the failure.
+    /// `WHAT FAILED: FOUND, expected EXPECTED`, or `CHECK is not known` in place of the failure. What
+    /// failed stands alone if it ends with what was found.
     pub fn problem(&self) -> String {
         let row = self.check.row();
         let mut line = match self.status {
             Status::Unknown => format!("{} is not known", row.name),
             _ => row.failure.to_owned(),
         };
+        let is_said = |found: &str| line.ends_with(&format!(" {found}"));
+        if self.found.as_deref().is_some_and(is_said) {
+            return line;
+        }
         if let Some(found) = &self.found {
             line.push_str(&format!(": {found}"));
         }

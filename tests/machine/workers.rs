@@ -189,7 +189,7 @@ fn up_waits_for_no_loader_past_its_deadline_or_sigterm() {
         let address = UnixAddr::new(loader::SOCKET).unwrap();
         bind(listener.as_raw_fd(), &address).unwrap();
         listen(&listener, Backlog::new(1).unwrap()).unwrap();
-        let reason = "ib_umad: kernel module is not loaded: not loaded, expected live; see dmesg";
+        let reason = "ib_umad: kernel module is not loaded; run modprobe ib_umad; the reason of a failure is in dmesg";
         for (timeout_s, is_stopped) in [(1, false), (600, true)] {
             let line = format!(
                 "rd.ib.require=pci=ffff:00:00.0 rd.driver.post=ib_umad rd.ib.timeout={timeout_s}"
