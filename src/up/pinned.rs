@@ -83,6 +83,7 @@ fn pinned_link(wish: &LinkWish, link: &LinkReport, ports: &Ports<'_>) -> LinkWis
             _ => wish.target.clone(),
         },
         port: selector.filter(|_| wish.ipoib.is_some()),
+        uncounted: link.uncounted,
         identity: identity.cloned(),
         device_index: link.device_index,
         shared: identity.is_some_and(|identity| ports.is_shared(identity)),

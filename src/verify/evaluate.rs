@@ -129,6 +129,7 @@ pub fn verify(expectation: &Expectation, facts: &Facts) -> Report {
         link(wish, &lookup, &mut links);
     }
     let require = expectation.require;
+    mark_uncounted(expectation, &lookup, &mut links);
     if let Some(wish) = &expectation.any_port {
         any_port(wish, require, &lookup, &mut links);
     }
@@ -170,6 +171,23 @@ pub fn verify(expectation: &Expectation, facts: &Facts) -> Report {
     report
 }
 
+/// Marks the links whose port is none of those that `rd.ib.require=N` counts.
+fn mark_uncounted(expectation: &Expectation, lookup: &Lookup<'_>, links: &mut [LinkReport]) {
+    let (Require::Count(_), Some(any)) = (expectation.require, &expectation.any_port) else {
+        return;
+    };
+    let counted: BTreeSet<String> = lookup
+        .ports
+        .counted(any)
+        .iter()
+        .map(PortRef::name)
+        .collect();
+    for link in links {
+        let is_other = |name: &String| !counted.contains(name);
+        link.uncounted |= link.name.as_ref().is_some_and(is_other);
+    }
+}
+
 /// The message if fewer ports are verified than `rd.ib.require=` expects.
 fn shortfall(require: Require, links: &[LinkReport], facts: &Facts) -> Option<String> {
     let Require::Count(n) = require else {
@@ -183,6 +201,12 @@ fn shortfall(require: Require, links: &[LinkReport], facts: &Facts) -> Option<St
     let functions = facts.functions.iter();
     let missing: Vec<&Function> = functions.filter(|f| f.is_missing()).collect();
     let mut advice = Vec::new();
+    let uncounted = links.iter().filter(|link| link.uncounted && link.is_good());
+    let uncounted: BTreeSet<&str> = uncounted.filter_map(|link| link.name.as_deref()).collect();
+    if !uncounted.is_empty() {
+        let names = Vec::from_iter(uncounted).join(", ");
+        advice.push(format!("rd.ib.require= does not count {names}"));
+    }
     if others > 0 {
         advice.push("the checks of the other ports name the causes".to_owned());
     }
@@ -232,7 +256,7 @@ enum Counted<'a> {
 pub fn ports(links: &[LinkReport], is_one: fn(&LinkReport) -> bool) -> usize {
     let ports: BTreeSet<_> = links
         .iter()
-        .filter(|link| is_one(link) && link.name.is_some())
+        .filter(|link| is_one(link) && link.name.is_some() && !link.uncounted)
         .map(|link| match &link.cable {
             Some(cable) => Counted::Cable(cable),
             None => Counted::Port(&link.identity, link.name.as_deref()),

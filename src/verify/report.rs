@@ -283,6 +283,9 @@ pub struct LinkReport {
     pub requested_by: Option<Origin>,
     /// The boot depends on it.
     pub required: bool,
+    /// `rd.ib.require=N` requires other ports: of another link layer, or it excludes this one.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub uncounted: bool,
     /// `mlx5_0/1`; none while no port matches.
     pub name: Option<String>,
     /// What identifies the port.
@@ -326,6 +329,7 @@ impl LinkReport {
             target: wish.target.clone(),
             requested_by: wish.requested_by.clone(),
             required: wish.required,
+            uncounted: wish.uncounted,
             name: port.map(|p| p.name()),
             identity: port
                 .and_then(|port| port.identity())

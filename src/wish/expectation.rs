@@ -87,6 +87,9 @@ pub struct LinkWish {
     pub requested_by: Option<Origin>,
     /// Under [`Require::Listed`]: the boot depends on it.
     pub required: bool,
+    /// Its port does not count for `rd.ib.require=N`, as was found at the handover.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub uncounted: bool,
     /// The port that was verified; none before.
     pub identity: Option<Identity>,
     /// The requested link layer.
