@@ -219,6 +219,23 @@ mod tests {
     }
 
     #[test]
+    fn a_port_that_did_not_count_does_not_count_after_boot() {
+        let sys = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sys");
+        let root = Root::new(sys.join("connectx6-hdr"));
+        let mut facts = Facts::gather(&root, None, &[], Depth::All);
+        let expectation = expectation("rd.ib.require=any,-mlx5_0:1 rd.ib.mtu=ib0:2044");
+        let report = verify(&expectation, &facts);
+        assert!(report.satisfied);
+        let json = serde_json::to_string(&pinned(&expectation, &facts, &report, None)).unwrap();
+        let after: Expectation = serde_json::from_str(&json).unwrap();
+        assert!(verify(&after, &facts).satisfied);
+        facts.devices[1].ports[0].state = Some(PortState::Down);
+        let report = verify(&after, &facts);
+        let good: Vec<_> = report.links.iter().map(LinkReport::is_good).collect();
+        assert_eq!((report.satisfied, good), (false, vec![true, false]));
+    }
+
+    #[test]
     fn a_port_of_an_nvswitch_is_excluded_for_those_who_cannot_read_what_it_is() {
         let sys = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sys");
         let root = Root::new(sys.join("nvswitch"));
