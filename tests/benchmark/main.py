@@ -5,6 +5,7 @@ import argparse
 import os
 import sys
 import time
+import traceback
 
 from bootcase import debian, images
 from bootcase.paths import TARGET, Failed
@@ -15,12 +16,16 @@ from .timing import cost
 
 
 def attempt(table, what, measure):
-    """Report a failed measurement as a line of the table and in the exit code."""
+    """Report a failed measurement as a line of the table and in the exit code. A fault of the
+    benchmark is one too: it must not throw away what was measured before."""
     say(what)
     try:
         measure()
-    except (Unmeasured, Failed, OSError, ValueError) as error:
+    except (Unmeasured, Failed) as error:
         table.missing(what, error)
+    except Exception as error:
+        say(traceback.format_exc().rstrip())
+        table.missing(what, f"{type(error).__name__}: {error}")
 
 
 def module_index(release):
@@ -31,8 +36,8 @@ def module_index(release):
 
 
 def main(argv=None):
-    """Measure and print; exit 1 if a measurement failed. An exceeded budget does not change the
-    exit code."""
+    """Measure and print; exit 1 if a measurement failed, or if there was none. An exceeded budget does
+    not change the exit code."""
     parser = argparse.ArgumentParser(
         prog="tests/bench", description="Print what this build costs, against the budgets. Time never fails the run."
     )
@@ -40,7 +45,8 @@ def main(argv=None):
     parser.add_argument(
         "--repetitions", type=int, metavar="N", default=peers.REPETITIONS, help="boots of each program (default %(default)s)"
     )
-    parser.add_argument("--only-peers", metavar="MODE", help="only compare with others: one of " + ", ".join((*peers.MODES, "nothing")))
+    modes = (*peers.MODES, "nothing")
+    parser.add_argument("--only-peers", metavar="MODE", choices=modes, help="only compare with others: one of " + ", ".join(modes))
     arguments = parser.parse_args(argv)
     if os.geteuid() != 0:
         print("tests/bench: root is needed to build initramfs images", file=sys.stderr)
@@ -69,7 +75,7 @@ def main(argv=None):
     print(machine.load("at the end, our own included"), flush=True)
     table.print()
     say(f"took {time.monotonic() - began:.0f} s")
-    return 1 if table.unmeasured else 0
+    return 1 if table.unmeasured or not table.lines else 0
 
 
 def alone(table, release, program, index, guarded, no_guest):

@@ -73,6 +73,11 @@ class Table:
         """A sentence below the table."""
         self.notes.append(text)
 
+    @property
+    def lines(self):
+        """The number of lines, without the heading."""
+        return len(self.rows) - 1
+
     def print(self):
         """Print the table on stdout."""
         widths = [max(len(row[column]) for row in self.rows) for column in range(4)]
@@ -81,8 +86,7 @@ class Table:
             print(" | ".join([*cells, row[4]]))
         for text in self.notes:
             print(f"  {text}")
-        counted = len(self.rows) - 1
-        print(f"{counted} lines: {len(self.over)} over budget, {len(self.unmeasured)} not measured", flush=True)
+        print(f"{self.lines} lines: {len(self.over)} over budget, {len(self.unmeasured)} not measured", flush=True)
 
 
 def compare(table, what, unit, ours, amounts, why=None):
