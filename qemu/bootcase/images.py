@@ -66,12 +66,15 @@ class Flavour:
 
 def binary(architecture=AMD64):
     """The program under test: IBBOOT, otherwise the last build of `make`; for another processor always
-    that of tests/aarch64."""
+    that of tests/aarch64, which must not be older than the last build of `make`."""
     target = Path(os.environ.get("CARGO_TARGET_DIR") or PROJECT / "target")
     if architecture.target:
         found = target / architecture.target / "release" / "ibboot"
         if not found.is_file():
             raise debian.NotHere(f"{found}: not built: run make build TARGET={architecture.target}")
+        host = target / "ibboot"
+        if host.is_file() and found.stat().st_mtime < host.stat().st_mtime:
+            raise debian.NotHere(f"{found}: older than {host}: run make aarch64")
         return found
     found = Path(os.environ.get("IBBOOT") or target / "ibboot")
     if not found.is_file():
