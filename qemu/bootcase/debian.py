@@ -327,20 +327,23 @@ def tree(release, purpose):
 def bootstrap(name, release, packages):
     """A cached root tree of the suite with these packages."""
 
-    def build(work):
-        argv = [*emulated(release.architecture), "mmdebstrap", f"--architectures={release.architecture.name}", "--skip=check/qemu"]
-        argv += ["--variant=minbase", f"--include={','.join(packages)}", "--mode=root", "--quiet"]
-        argv += [f"--dpkgopt=path-exclude={pattern}" for pattern in UNWANTED]
-        argv += ["--aptopt=Apt::Install-Recommends \"false\""]
-        # /bin, /lib, /sbin are links into /usr, as the installers of these suites make them, too.
-        merge = "/usr/share/mmdebstrap/hooks/merged-usr/setup00.sh"
-        argv += [f'--setup-hook={merge} "$1"'] if release.suite in ("focal", "bullseye") else []
-        # dash of focal links a page into this folder, which no package has where pages are left out.
-        argv += ['--setup-hook=mkdir -p "$1/usr/share/man/man1"'] if release.suite == "focal" else []
-        argv += [release.suite, work / "tree", source(release, mirror(release))]
-        run(argv, log=TARGET / f"mmdebstrap-{name}.log", env=dict(os.environ, LC_ALL="C"))
+    argv = ["mmdebstrap", f"--architectures={release.architecture.name}", "--skip=check/qemu"]
+    argv += ["--variant=minbase", f"--include={','.join(packages)}", "--mode=root", "--quiet"]
+    argv += [f"--dpkgopt=path-exclude={pattern}" for pattern in UNWANTED]
+    argv += ["--aptopt=Apt::Install-Recommends \"false\""]
+    # /bin, /lib, /sbin are links into /usr, as the installers of these suites make them, too.
+    merge = "/usr/share/mmdebstrap/hooks/merged-usr/setup00.sh"
+    argv += [f'--setup-hook={merge} "$1"'] if release.suite in ("focal", "bullseye") else []
+    # dash of focal links a page into this folder, which no package has where pages are left out.
+    argv += ['--setup-hook=mkdir -p "$1/usr/share/man/man1"'] if release.suite == "focal" else []
+    argv += [release.suite]
 
-    return cached(name, digest(*packages), build) / "tree"
+    def build(work):
+        words = [*emulated(release.architecture), *argv, work / "tree", source(release, mirror(release))]
+        run(words, log=TARGET / f"mmdebstrap-{name}.log", env=dict(os.environ, LC_ALL="C"))
+
+    # Without the address of the mirror: another one has the same packages.
+    return cached(name, digest(*argv, release.distribution.components), build) / "tree"
 
 
 def module_files(folder, names):

@@ -225,32 +225,32 @@ def root(release, network=None):
     tree = debian.tree(release, "network" if network else "root")
     program = binary(release.architecture)
     modules = debian.module_files(kernel, ["rdma_rxe", "ib_umad", "rdma_ucm", "ib_uverbs", "virtio_net"])
-    units = [GUEST / "root-run.sh", GUEST / "ibboot-test.service", GUEST / "ibboot-test.target"]
+    added = [
+        (program, "sbin/ibboot"),
+        *((unit, f"lib/systemd/system/{unit.name}") for unit in ROOT_UNITS),
+        (SYSUSERS, "lib/sysusers.d/ibboot.conf"),
+        (TEXTFILE, "share/doc/ibboot/monitoring/systemd/textfile.conf"),
+        (GUEST / "99ibboot-test" / "export.sh", "lib/ibboot-test/export.sh"),
+        (GUEST / "99ibboot-test" / "show.sh", "lib/ibboot-test/show.sh"),
+        (GUEST / "98ibboot-fabric" / "79-softib-names.rules", "lib/udev/rules.d/79-softib-names.rules"),
+        (GUEST / "root-run.sh", "lib/ibboot-test/root-run.sh"),
+        (GUEST / "ibboot-test.service", "lib/systemd/system/ibboot-test.service"),
+        (GUEST / "ibboot-test.target", "lib/systemd/system/ibboot-test.target"),
+    ]
+    services = [NETWORK_SERVICES[network]] if network in NETWORK_SERVICES else []
 
     def build(work):
         put = work / "add" / "usr"
-        for source, place in [
-            (program, "sbin/ibboot"),
-            *((unit, f"lib/systemd/system/{unit.name}") for unit in ROOT_UNITS),
-            (SYSUSERS, "lib/sysusers.d/ibboot.conf"),
-            (TEXTFILE, "share/doc/ibboot/monitoring/systemd/textfile.conf"),
-            (GUEST / "99ibboot-test" / "export.sh", "lib/ibboot-test/export.sh"),
-            (GUEST / "99ibboot-test" / "show.sh", "lib/ibboot-test/show.sh"),
-            (GUEST / "98ibboot-fabric" / "79-softib-names.rules", "lib/udev/rules.d/79-softib-names.rules"),
-            (units[0], "lib/ibboot-test/root-run.sh"),
-            (units[1], "lib/systemd/system/ibboot-test.service"),
-            (units[2], "lib/systemd/system/ibboot-test.target"),
-        ]:
+        for source, place in added:
             (put / place).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(source, put / place)
         (work / "modules").write_text("".join(f"{path}\n" for path in modules))
-        services = [NETWORK_SERVICES[network]] if network in NETWORK_SERVICES else []
         run(["bash", IMAGE_STEPS / "root.sh", work, tree, kernel, *services], log=TARGET / f"{name}.log")
         remove(work / "add")
 
     name = f"{release.architecture.prefix}root-{release.suite}" + (f"-{network}" if network else "")
-    key = digest(kernel.name, tree.parent.name, program, *ROOT_UNITS, SYSUSERS, TEXTFILE, GUEST, IMAGE_STEPS / "root.sh", network or "")
-    return cached(name, key, build) / "root.ext4"
+    parts = [part for pair in added for part in pair] + [str(path) for path in modules] + services
+    return cached(name, digest(kernel.name, tree.parent.name, IMAGE_STEPS / "root.sh", *parts), build) / "root.ext4"
 
 
 def live(release):
