@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `ibboot check` as a process: when it ends, and with which exit code.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod pace;
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// `ibboot check` on a saved machine with one good required port.
 fn check(arguments: &[&str]) -> Command {
@@ -28,12 +30,12 @@ fn watch_ends_when_nobody_reads_its_output() {
     assert!(line.starts_with("ok "), "{line}");
     assert!(child.try_wait().unwrap().is_none(), "it repeats the check");
     drop(output);
-    let began = Instant::now();
+    let mut limit = pace::Limit::seconds(60);
     let status = loop {
         if let Some(status) = child.try_wait().unwrap() {
             break status;
         }
-        if began.elapsed() > Duration::from_secs(60) {
+        if limit.is_over() {
             child.kill().unwrap();
         }
         sleep(Duration::from_millis(10));

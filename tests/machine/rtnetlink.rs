@@ -239,13 +239,25 @@ fn an_address_of_another_host_is_found_at_once_or_within_a_second() {
         assert_eq!(in_state(&netdevs[0], AddressState::Usable), ["10.9.8.7/24"]);
         // No answer at first, and then another host uses the address.
         let ten = "10.9.8.10".parse().unwrap();
-        assert!(claims.claim(&hardware, ten).unwrap());
-        claims.listen();
-        assert!(claims.owner(near, ten).is_none());
-        ip("addr add 10.9.8.10/24 dev far");
-        while !claims.is_settled() {
-            tokio::time::sleep_until(claims.due().unwrap()).await;
+        loop {
+            let began = Instant::now();
+            assert!(claims.claim(&hardware, ten).unwrap());
             claims.listen();
+            assert!(claims.owner(near, ten).is_none());
+            ip("addr add 10.9.8.10/24 dev far");
+            tokio::time::sleep_until(claims.due().unwrap()).await;
+            // No second probe follows on a machine so slow: once more from the start.
+            let is_late = began.elapsed() > Duration::from_millis(900);
+            claims.listen();
+            while !claims.is_settled() {
+                tokio::time::sleep_until(claims.due().unwrap()).await;
+                claims.listen();
+            }
+            if !is_late {
+                break;
+            }
+            ip("addr del 10.9.8.10/24 dev far");
+            claims.forget(near);
         }
         assert!(claims.owner(near, ten).is_some());
         assert!(claims.owner(near, "10.9.8.8".parse().unwrap()).is_none());
