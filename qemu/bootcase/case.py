@@ -68,6 +68,7 @@ class Case:
     console: tuple = ()
     console_not: tuple = ()
     kmsg: tuple = ()
+    kmsg_not: tuple = ()
     diagnoses: tuple = ()
     actions: tuple = field(default=())
     # Not keys of case.toml: see machine.argv_of, and `without`.
@@ -128,6 +129,7 @@ KINDS = {
     "console": list,
     "console_not": list,
     "kmsg": list,
+    "kmsg_not": list,
     "diagnoses": list,
     "action": list,
 }
@@ -180,7 +182,7 @@ def load(name):
     if table.get("pci") and "fabric" not in table:
         raise Failed(f"{path}: pci: only HCAs of a fabric are PCI devices: add fabric")
     tuples = {key: tuple(value) for key, value in table.items() if isinstance(value, list)}
-    for key in ("console", "console_not", "kmsg", "uncompared"):
+    for key in ("console", "console_not", "kmsg", "kmsg_not", "uncompared"):
         for pattern in tuples.get(key, ()):
             re.compile(pattern)
     return Case(name=name, folder=folder, actions=tuple(actions), **{**table, **tuples})

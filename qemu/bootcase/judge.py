@@ -99,7 +99,10 @@ def console(case, boot):
 
 
 def kmsg(case, boot):
-    """The faults of the kernel's log: whole lines in the required order."""
+    """The faults of the kernel's log: forbidden lines, and whole lines in the required order."""
+    for pattern in case.kmsg_not:
+        if found := boot.first(pattern):
+            return [f"kmsg: {found[1]!r} matches {pattern!r}, expected: no such line"]
     rest = [text for _, text in boot.kmsg]
     for pattern in case.kmsg:
         at = next((number for number, text in enumerate(rest) if re.fullmatch(pattern, text)), None)
