@@ -142,22 +142,26 @@ static enum hrtimer_restart late_events(struct hrtimer *timer)
 /* ---- scripts for events of a port ---- */
 
 /* How many times the event is reported now. */
-static int run_script(struct sib_port *p, int event)
+static int run_script(struct sib_port *p, struct sib_device *dev, int event)
 {
 	struct sib_event_rule *rule = &p->script.rule[event];
+	bool drop;
 	unsigned long fl;
 	int times = 1;
 
 	spin_lock_irqsave(&sib_lock, fl);
 	if (p->script.start == event)
 		start_trace(p);
-	if (sib_take(&rule->drop))
+	drop = sib_take(&rule->drop);
+	if (drop)
 		times = 0;
 	else if (sib_take(&rule->dup))
 		times = 2;
 	for (; rule->delay_ms && times; times--)
 		delay_event(p, event, rule->delay_ms);
 	spin_unlock_irqrestore(&sib_lock, fl);
+	if (drop)
+		ibdev_info(&dev->ib, "port %u: %s dropped\n", p->num, event_table[event].name);
 	return times;
 }
 
@@ -177,7 +181,7 @@ void sib_port_events(struct sib_port *p, unsigned long events)
 			ibdev_info(&dev->ib, "port %u: %s\n", p->num,
 				   event_table[i].type == IB_EVENT_PORT_ACTIVE ? "ACTIVE" :
 										 "not ACTIVE");
-		for (times = run_script(p, i); times; times--)
+		for (times = run_script(p, dev, i); times; times--)
 			report(p, dev, i);
 	}
 	ib_device_put(&dev->ib);
