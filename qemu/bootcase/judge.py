@@ -7,7 +7,10 @@ import re
 
 # A line that names a cause ends in the name of its check.
 DIAGNOSIS = re.compile(r"ibboot: waiting: .*\[[a-z0-9_]+\.[a-z0-9_]+\]$")
-BROKEN = re.compile(r"Kernel panic|BUG: |Oops|Call Trace|Segmentation fault|segfault at|general protection fault|hung_task|boot-test: FAILED")
+BROKEN = re.compile(
+    r"Kernel panic|BUG: |WARNING: CPU|Oops|Call Trace|Segmentation fault|segfault at|general protection fault|hung_task|refcount_t: "
+    r"|boot-test: FAILED"
+)
 
 
 def faults(case, boot):
@@ -53,7 +56,7 @@ def dump(boot, stages):
 
 
 def unbroken(case, lines):
-    """The console's lines without the trace of an expected crash, which ends where the next kernel
+    """The lines without the trace of an expected crash, which ends where the next kernel
     begins."""
     crash = next((at for at, line in enumerate(lines) if "sysrq: Trigger a crash" in line), None)
     if not case.crash or crash is None:
@@ -92,7 +95,9 @@ def console(case, boot):
     for pattern in case.console_not:
         if line := next((line for line in boot.console if re.search(pattern, line)), None):
             found.append(f"console: {line.strip()!r} matches {pattern!r}, expected: no such line")
-    for name, lines in (("console", unbroken(case, boot.console)), ("peer.log", boot.peer)):
+    # A quiet console has the lines of the levels 0 to 3 only.
+    log = [text for _, text in boot.kmsg]
+    for name, lines in (("console", unbroken(case, boot.console)), ("peer.log", boot.peer), ("kmsg", unbroken(case, log))):
         if line := next((line for line in lines if BROKEN.search(line)), None):
             found.append(f"{name}: {line.strip()}")
     return found
