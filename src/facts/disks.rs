@@ -62,16 +62,21 @@ fn below(look: &mut Look<'_>, place: &str, layers: usize, found: &mut Vec<DiskPa
     let Some(layers) = layers.checked_sub(1) else {
         return;
     };
-    let slaves = look.list(&format!("{place}/slaves"));
-    for slave in &slaves {
-        below(look, &format!("{place}/slaves/{slave}"), layers, found);
-    }
-    if !slaves.is_empty() {
-        return;
-    }
     let Some(target) = look.link(place) else {
         return;
     };
+    let directory = resolved(place, &target);
+    let above = directory.rsplit_once('/').map_or("", |(above, _)| above);
+    // A partition has no slaves: those of its disk are in the directory above it.
+    for disk in [&directory, above] {
+        let slaves = look.list(&format!("{disk}/slaves"));
+        for slave in &slaves {
+            below(look, &format!("{disk}/slaves/{slave}"), layers, found);
+        }
+        if !slaves.is_empty() {
+            return;
+        }
+    }
     let nodes: Vec<&str> = target.split('/').collect();
     let Some(&device) = nodes.last() else { return };
     let ways = if let Some(session) = numbered(&nodes, "session") {
@@ -96,6 +101,20 @@ fn below(look: &mut Look<'_>, place: &str, layers: usize, found: &mut Vec<DiskPa
         }]
     };
     found.extend(ways);
+}
+
+/// Where a link at `place` leads to. The path has no link, if that of `place` has none: what is above
+/// a device in sysfs is above it in the path.
+fn resolved(place: &str, target: &str) -> String {
+    let mut nodes: Vec<&str> = place.split('/').collect();
+    nodes.pop();
+    for node in target.split('/') {
+        match node {
+            ".." => drop(nodes.pop()),
+            node => nodes.push(node),
+        }
+    }
+    nodes.join("/")
 }
 
 /// A disk of scsi_transport_iscsi. The name of the driver is in the SCSI host, where iscsiadm(8)
@@ -208,6 +227,33 @@ mod tests {
             paths(tree, "253:0", "/dev/mapper/vg-root"),
             r#"[{"device":"sda","protocol":"iscsi","transport":"iser","server":"10.0.0.2"},{"device":"vda"}]"#
         );
+    }
+
+    #[test]
+    fn a_partition_of_an_array_has_the_paths_of_all_disks_of_the_array() {
+        let tree = tempfile::tempdir().unwrap();
+        let tree = tree.path();
+        iscsi_tree(tree);
+        let array = "sys/devices/virtual/block/md127";
+        file(tree, &format!("{array}/md127p1/partition"), "1\n");
+        let partition = "../../devices/virtual/block/md127/md127p1";
+        link(tree, "sys/dev/block/259:0", partition);
+        link(tree, "sys/class/block/md127p1", partition);
+        let slaves = format!("{array}/slaves");
+        link(
+            tree,
+            &format!("{slaves}/sda1"),
+            &format!("../../{SESSION}/sda1"),
+        );
+        link(
+            tree,
+            &format!("{slaves}/vda"),
+            "../../../../pci0000:00/0000:00:03.0/virtio1/block/vda",
+        );
+        let ways = r#"[{"device":"sda1","protocol":"iscsi","transport":"iser","server":"10.0.0.2"},{"device":"vda"}]"#;
+        assert_eq!(paths(tree, "259:0", "/dev/md127p1"), ways);
+        // btrfs
+        assert_eq!(paths(tree, "0:33", "/dev/md127p1"), ways);
     }
 
     #[test]

@@ -44,6 +44,7 @@ pub const ROOT: &[&str] = &[
     "/proc/self/mountinfo",
     "/sys/dev/block/**",
     "/sys/class/block/**",
+    "/sys/devices/**",
     "/sys/class/nvme/**",
     "/sys/class/nvme-subsystem/**",
     "/sys/class/scsi_host/**",
