@@ -18,6 +18,10 @@ pub struct RootMount {
     pub fstype: String,
     /// Source of the mount: `10.0.0.2:/root`, `/dev/vda`; without user and password of a URL.
     pub source: String,
+    /// The NFS mount that is the lowest layer of an overlay: `nfs4 10.0.0.2:/root`. `transport` and
+    /// `server` are those of this mount then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lower: Option<String>,
     /// `proto=` of an NFS mount: `tcp`, `rdma`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub transport: Option<String>,
@@ -31,36 +35,72 @@ pub struct RootMount {
 
 pub(super) fn root(look: &mut Look<'_>) -> Option<RootMount> {
     let mounts = look.text("/proc/self/mountinfo")?;
-    // Of several mounts on one directory, the last one is visible.
-    let (number, mut mount) = mounts.lines().filter_map(mount_at_root).next_back()?;
+    let (number, mut mount) = root_of(&mounts)?;
     mount.paths = disks::of(look, number, &mount.source);
     Some(mount)
 }
 
-/// The device number and the mount.
-fn mount_at_root(line: &str) -> Option<(&str, RootMount)> {
+/// The device number and the mount at `/`.
+fn root_of(mounts: &str) -> Option<(&str, RootMount)> {
+    // Of several mounts on one directory, the last one is visible.
+    let last = |place: &str| {
+        mounts
+            .lines()
+            .filter_map(|l| mount_at(place, l))
+            .next_back()
+    };
+    let (number, mut mount, options) = last("/")?;
+    let layers = option(options, "lowerdir").filter(|_| mount.fstype == "overlay");
+    let lower = layers.and_then(|layers| last(layers.rsplit(':').next()?));
+    if let Some((_, lower, _)) = lower.filter(|(_, lower, _)| lower.is_nfs()) {
+        mount.lower = Some(lower.text());
+        mount.transport = lower.transport;
+        mount.server = lower.server;
+    }
+    Some((number, mount))
+}
+
+impl RootMount {
+    /// Type and source.
+    pub fn text(&self) -> String {
+        format!("{} {}", self.fstype, self.source)
+    }
+
+    /// Whether this is an NFS mount.
+    pub fn is_nfs(&self) -> bool {
+        self.fstype.starts_with("nfs")
+    }
+}
+
+/// The value of one of the options.
+fn option<'a>(options: &'a str, name: &str) -> Option<&'a str> {
+    let mut options = options.split(',');
+    options.find_map(|option| option.strip_prefix(name)?.strip_prefix('='))
+}
+
+/// The device number, the mount and its options, if the line is that of a mount at `at`.
+fn mount_at<'a>(at: &str, line: &'a str) -> Option<(&'a str, RootMount, &'a str)> {
     let (place, what) = line.split_once(" - ")?;
     let mut words = place.split(' ').skip(2);
     let number = words.next()?;
-    (words.nth(1)? == "/").then_some(())?;
+    (words.nth(1)? == at).then_some(())?;
     let mut fields = what.splitn(3, ' ');
     let (fstype, source, options) = (fields.next()?, fields.next()?, fields.next()?);
-    let option = |name: &str| {
-        let mut options = options.split(',');
-        options.find_map(|option| option.strip_prefix(name)?.strip_prefix('='))
-    };
-    let nfs = fstype.starts_with("nfs");
-    let mount = RootMount {
+    let mut mount = RootMount {
         fstype: fstype.to_owned(),
         source: redact::place(source),
-        transport: option("proto").filter(|_| nfs).map(str::to_owned),
-        server: option("addr")
-            .filter(|_| nfs)
-            // A link-local address has a scope: fe80::1%ib0.
-            .and_then(|addr| addr.split('%').next()?.parse().ok()),
+        lower: None,
+        transport: None,
+        server: None,
         paths: Vec::new(),
     };
-    Some((number, mount))
+    if mount.is_nfs() {
+        mount.transport = option(options, "proto").map(str::to_owned);
+        // A link-local address has a scope: fe80::1%ib0.
+        let address = option(options, "addr").and_then(|addr| addr.split('%').next());
+        mount.server = address.and_then(|address| address.parse().ok());
+    }
+    Some((number, mount, options))
 }
 
 #[cfg(test)]
@@ -71,19 +111,20 @@ mod tests {
     fn the_last_mount_at_the_root_counts() {
         let line = "23 1 0:21 / / rw,relatime shared:1 - nfs4 10.0.0.2:/ rw,vers=4.2,hard,proto=rdma,port=20049,clientaddr=10.0.0.1,local_lock=none,addr=10.0.0.2";
         assert_eq!(
-            mount_at_root(line),
+            root_of(line),
             Some((
                 "0:21",
                 RootMount {
                     fstype: "nfs4".to_owned(),
                     source: "10.0.0.2:/".to_owned(),
+                    lower: None,
                     transport: Some("rdma".to_owned()),
                     server: Some("10.0.0.2".parse().unwrap()),
                     paths: Vec::new(),
                 }
             ))
         );
-        let (number, disk) = mount_at_root("1 0 254:0 / / rw - ext4 /dev/vda rw,addr=1").unwrap();
+        let (number, disk) = root_of("1 0 254:0 / / rw - ext4 /dev/vda rw,addr=1").unwrap();
         assert_eq!(
             (number, disk.fstype.as_str(), disk.server),
             ("254:0", "ext4", None)
@@ -94,14 +135,44 @@ mod tests {
             "1 0 254:0 / / rw ext4 x rw",
             "1 0 0:1 / / rw - nfs x",
         ] {
-            assert_eq!(mount_at_root(other), None, "{other}");
+            assert_eq!(root_of(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn the_lowest_layer_of_an_overlay_counts_if_it_is_an_nfs_mount() {
+        let over = |layers: &str, lower: &str| {
+            let overlay =
+                format!("23 1 0:31 / / rw - overlay over rw,lowerdir={layers},upperdir=/u");
+            root_of(&format!("{overlay}\n{lower}")).unwrap().1
+        };
+        let nfs = "25 24 0:21 / /run/base ro - nfs4 10.0.0.2:/root rw,proto=rdma,addr=10.0.0.2";
+        for layers in ["/run/base", "/run/other:/run/base"] {
+            let mount = over(layers, nfs);
+            assert_eq!(mount.text(), "overlay over");
+            assert_eq!(mount.lower.as_deref(), Some("nfs4 10.0.0.2:/root"));
+            assert_eq!(mount.transport.as_deref(), Some("rdma"));
+            assert_eq!(mount.server, Some("10.0.0.2".parse().unwrap()));
+        }
+        let disk = "25 24 8:1 / /run/base ro - ext4 /dev/sda1 rw,addr=10.0.0.2";
+        for (layers, lower) in [
+            ("/run/base", disk),
+            ("/run/base:/lower", nfs),
+            ("/run/base", ""),
+        ] {
+            let mount = over(layers, lower);
+            assert_eq!(
+                (mount.lower, mount.server),
+                (None, None),
+                "{layers} {lower}"
+            );
         }
     }
 
     proptest::proptest! {
         #[test]
         fn no_line_panics(line in "\\PC*|[0-9: /]{0,20} - nfs4? [ -~]{0,60}") {
-            let mount = mount_at_root(&line);
+            let mount = root_of(&line);
             proptest::prop_assert!(mount.is_none() || line.contains(" - "));
         }
     }

@@ -9,6 +9,9 @@ use crate::verify::report::{Finding, LinkReport, Status};
 use crate::wish::expectation::RootWish;
 use crate::wish::storage::{Protocol, Transport};
 
+/// The file system type of an overlay.
+const OVERLAY: &str = "overlay";
+
 /// Finding of `root.mounted`: the root file system comes from the requested server. Skipped in an
 /// initramfs.
 pub fn mounted(wish: &RootWish, facts: &Facts) -> Finding {
@@ -29,17 +32,29 @@ pub fn mounted(wish: &RootWish, facts: &Facts) -> Finding {
 /// The names that dracut's dmsquash-live gives to its overlay and, without overlayfs, to its
 /// snapshot.
 fn live_mounted(mount: &RootMount) -> Finding {
-    let found = format!("{} {}", mount.fstype, mount.source);
+    let found = mount.text();
     match mount.source.as_str() {
         "LiveOS_rootfs" | "/dev/mapper/live-rw" => Finding::ok(Id::RootMounted, &found),
         _ => Finding::failed(Id::RootMounted, &found, "a live image"),
     }
 }
 
+/// The finding for an overlay whose lowest layer is not known.
+fn below_overlay() -> Finding {
+    Finding {
+        found: Some("an overlay: what is below is not known".to_owned()),
+        ..Finding::skipped(Id::RootMounted)
+    }
+}
+
 fn nfs_mounted(expected: Option<IpAddr>, mount: &RootMount) -> Finding {
     let id = Id::RootMounted;
-    let found = format!("{} {}", mount.fstype, mount.source);
-    if !mount.fstype.starts_with("nfs") {
+    let found = match &mount.lower {
+        Some(lower) => format!("{lower} below {}", mount.text()),
+        None if mount.fstype == OVERLAY => return below_overlay(),
+        None => mount.text(),
+    };
+    if mount.lower.is_none() && !mount.is_nfs() {
         return Finding::failed(id, &found, "nfs");
     }
     match (expected, mount.server) {
@@ -63,15 +78,14 @@ fn nfs_mounted(expected: Option<IpAddr>, mount: &RootMount) -> Finding {
 fn disk_mounted(wish: &RootWish, mount: &RootMount) -> Finding {
     let id = Id::RootMounted;
     let protocol = wish.root.protocol;
-    let found = format!("{} {}", mount.fstype, mount.source);
+    let found = mount.text();
     let expected = format!("a server's disk by {protocol}");
-    if mount.fstype.starts_with("nfs") {
+    if mount.is_nfs() {
         return Finding::failed(id, &found, &expected);
     }
     if mount.paths.is_empty() {
-        // The layers below an overlay are not known.
         return match mount.fstype.as_str() {
-            "overlay" => Finding::skipped(id),
+            OVERLAY => below_overlay(),
             _ => Finding {
                 found: Some(match mount.source.starts_with("/dev/") {
                     true => format!("{found}: no disk of this name"),
