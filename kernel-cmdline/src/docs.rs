@@ -61,7 +61,10 @@ pub const SECTIONS: &[Section] = &[
                 "pci=0000:81:00.0",
                 "every port of the device at this PCI address; domain 0 and pci= may be omitted",
             ),
-            ("ib0", "the port below this network interface"),
+            (
+                "ib0",
+                "the port below this network interface; if an RDMA device has the same name, arguments for interfaces mean the interface, rd.ib.require= and rd.ib.rate= mean the device",
+            ),
         ],
     },
     Section {

@@ -117,12 +117,9 @@ impl Draft<'_> {
     /// Other interfaces are not ours.
     pub(super) fn ethernet(&mut self, expected: &Expected<'_>) {
         let facts = self.facts;
-        let selectors = expected
-            .links
-            .iter()
-            .filter_map(|link| kernel_cmdline::Selector::parse(link.target.as_str()));
-        let mut names: Vec<&str> = selectors
-            .flat_map(|selector| select::ports(&selector, facts))
+        let links = expected.links.iter();
+        let mut names: Vec<&str> = links
+            .flat_map(|link| select::named(link, link.target.as_str(), facts))
             .filter(|found| found.port.link_layer == Some(LinkLayer::Ethernet))
             .filter_map(|found| found.port.netdev.as_deref())
             .collect();

@@ -52,10 +52,7 @@ impl<'f> Ports<'f> {
         }
         match (&link.port, &link.target) {
             (None, Target::Any) => self.candidates(link),
-            (Some(text), _) | (None, Target::Named(text)) => match Selector::parse(text) {
-                Some(selector) => ports(&selector, self.facts),
-                None => Vec::new(),
-            },
+            (Some(text), _) | (None, Target::Named(text)) => named(link, text, self.facts),
         }
     }
 
@@ -146,6 +143,20 @@ pub fn pins(text: &str, facts: &Facts) -> Option<Vec<PortPin>> {
     };
     let pins: Option<Vec<PortPin>> = ports.map(pin).collect();
     pins.filter(|pins| !pins.is_empty())
+}
+
+/// The ports that `text` means in a link. An IPoIB interface and the device of its port may have the
+/// same name: rdma-core and udev name both after the PCI address (`ibp5s0`). A link with `ipoib` means
+/// the interface, unless `rd.ib.mode=` or `rd.ib.mtu=` without an interface added `ipoib` to it.
+pub fn named<'f>(link: &LinkWish, text: &str, facts: &'f Facts) -> Vec<PortRef<'f>> {
+    let is_interface = link.ipoib.is_some() && !link.of_all;
+    let is_ipoib = |netdev: &&Netdev| netdev.hardware_type == Some(HardwareType::InfiniBand);
+    let netdev = facts.netdev(text).filter(is_ipoib);
+    match (netdev.filter(|_| is_interface), Selector::parse(text)) {
+        (Some(netdev), _) => facts.ports().filter(|p| is_below(netdev, *p)).collect(),
+        (None, Some(selector)) => ports(&selector, facts),
+        (None, None) => Vec::new(),
+    }
 }
 
 /// The ports that `selector` means, in the order of the snapshot. A device stands for all its
