@@ -49,6 +49,7 @@ pub(super) const NETWORK_MODULE: &str = "the image's network module";
 const REPLACED: &str = "a later argument replaces it";
 const NOBODY: &str = "no program carries it out: ibboot keeps the image's network module away from InfiniBand \
      interfaces, and no interface of this command line uses it";
+const SUPERSEDED: &str = "no interface uses it: another argument has precedence";
 
 impl Token {
     fn new(origin: &Origin, fate: Fate, to: impl Into<String>) -> Token {
@@ -102,7 +103,7 @@ fn token(written: &Written, request: &Request, plan: &Plan) -> Token {
         .or_else(refusal)
         .or_else(|| of_interface(origin, request))
         .or_else(|| not_ours(origin, request))
-        .or_else(|| of_plan(origin, plan))
+        .or_else(|| of_plan(written, request, plan))
         .unwrap_or_else(|| by_name(written, request))
 }
 
@@ -153,11 +154,22 @@ fn not_ours(origin: &Origin, request: &Request) -> Option<Token> {
 }
 
 /// The line of the plan that follows from it.
-fn of_plan(origin: &Origin, plan: &Plan) -> Option<Token> {
+fn of_plan(written: &Written, request: &Request, plan: &Plan) -> Option<Token> {
+    let origin = &written.origin;
     let is_it = |by: Option<&Origin>| by == Some(origin);
     let expected = &plan.expectation;
     let modules = expected.modules.iter();
-    let module = modules.filter(|module| is_it(module.requested_by.as_ref()));
+    // Drivers also follow from the first argument that requests ibboot, whatever becomes of it.
+    let is_root = request
+        .root
+        .as_ref()
+        .is_some_and(|root| root.origin == *origin);
+    let is_driver = written
+        .name
+        .is_some_and(|name| name.starts_with("rd.driver."));
+    let module = modules
+        .filter(|module| is_it(module.requested_by.as_ref()))
+        .filter(|_| is_root || is_driver);
     let links = expected.links.iter().chain(&expected.any_port);
     let link = links.filter(|link| is_it(link.requested_by.as_ref()));
     let servers = expected.servers.iter();
@@ -190,7 +202,9 @@ fn by_name(written: &Written, request: &Request) -> Token {
         "rd.ib.async_probe" => step("how drivers are loaded"),
         "rd.debug" | "rd.info" => step("what is logged"),
         "rd.bootif" => step("whether BOOTIF= is used"),
+        "rd.ib.netns" => step("the network namespace mode"),
         "rd.ib.mode" | "rd.ib.mtu" if request.any_interface.is_some() => step("every interface"),
+        "rd.ib.mode" | "rd.ib.mtu" => Token::news(origin, SUPERSEDED),
         "rd.ib.kdump" => left("a kernel that saves a crash dump"),
         // ibboot loads the RDMA modules among them.
         _ if name.starts_with("rd.driver.") => left(DRACUT),
@@ -310,6 +324,18 @@ mod tests {
                 "reported vlan=v:ib0: v: the kernel makes no VLAN on an InfiniBand interface (NETIF_F_VLAN_CHALLENGED): \
                  ib.pkey= makes an interface for a partition"
                     .to_owned(),
+            ]
+        );
+        assert_eq!(
+            fates(
+                "rd.ib.mode=connected rd.ib.mtu=max rd.ib.mode=ib0:auto rd.ib.mtu=ib0:2044 ip=ib0:dhcp:4092"
+            ),
+            [
+                format!("reported rd.ib.mode=connected: {SUPERSEDED}"),
+                format!("reported rd.ib.mtu=max: {SUPERSEDED}"),
+                "step rd.ib.mode=ib0:auto: ib0".to_owned(),
+                format!("reported rd.ib.mtu=ib0:2044: {SUPERSEDED}"),
+                "step ip=ib0:dhcp:4092: ib0".to_owned(),
             ]
         );
         assert_eq!(fates("ip=eth0:dhcp root=/dev/sda1"), [""; 0]);

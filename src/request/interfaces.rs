@@ -157,6 +157,7 @@ pub fn named(arguments: &Arguments<'_>) -> Vec<Requested<InterfaceWish>> {
     collected.stacked();
     collected.booted();
     collected.boot_addresses();
+    collected.set();
     collected.modes();
     collected.mtus();
     collected.boot_device();
@@ -505,60 +506,73 @@ impl Collected<'_, '_> {
         self.found.get_mut(at)
     }
 
-    /// Sets modes: first the mode for all, then those with an interface.
-    fn modes(&mut self) {
-        let arguments = self.arguments;
-        let all = unnamed(arguments).and_then(|wish| wish.value.mode);
-        for found in &mut self.found {
-            let entry = &mut found.value.ipoib;
-            entry.mode = entry.mode.or(all);
-            let mut modes = arguments.ib.modes.iter();
-            let of_all = modes.rfind(|mode| mode.value.interface.is_none());
-            found.value.follows.extend(of_all.map(origin));
-        }
-        for mode in &arguments.ib.modes {
-            let requested = mode.value.mode;
-            // The mode belongs to the slaves, not to the bond.
-            let bond = bonds_of(arguments)
-                .find(|bond| mode.value.interface == Some(Interface::Name(bond.value.name)));
-            let slaves = bond.map_or(&[][..], |bond| &bond.value.slaves);
-            let single = mode.value.interface.filter(|_| bond.is_none());
-            for interface in slaves.iter().copied().chain(single) {
-                self.add(&mode.with(interface), |ipoib| ipoib.mode = Some(requested));
+    /// Adds the interfaces that only `rd.ib.mode=` and `rd.ib.mtu=` name, before any of their values
+    /// applies: a value for all interfaces is for these too.
+    fn set(&mut self) {
+        let ib = &self.arguments.ib;
+        let modes = ib.modes.iter();
+        let modes = modes.filter_map(|mode| Some(mode.with(mode.value.interface?)));
+        let mtus = ib.mtus.iter();
+        let mtus = mtus.filter_map(|mtu| Some(mtu.with(mtu.value.interface?)));
+        for interface in modes.chain(mtus) {
+            let key = key(self.arguments, &interface.value);
+            if self.find(&key).is_none() {
+                self.add(&interface, |_| ());
             }
         }
     }
 
-    /// Sets MTUs: first the MTU for all, then those with an interface; the MTU field of `ip=`
-    /// precedes both.
-    fn mtus(&mut self) {
+    /// Sets modes.
+    fn modes(&mut self) {
         let arguments = self.arguments;
-        let all = unnamed(arguments).and_then(|wish| wish.value.mtu);
-        let by_ip: Vec<Option<RequestedMtu>> =
-            self.found.iter().map(|f| f.value.ipoib.mtu).collect();
         for found in &mut self.found {
-            let entry = &mut found.value.ipoib;
-            let mut mtus = arguments.ib.mtus.iter();
-            let of_all = mtus.rfind(|mtu| mtu.value.interface.is_none());
-            let of_all = of_all.filter(|_| entry.mtu.is_none());
-            entry.mtu = entry.mtu.or(all);
-            found.value.follows.extend(of_all.map(origin));
-        }
-        for mtu in &arguments.ib.mtus {
-            let Some(interface) = mtu.value.interface else {
+            // The mode belongs to the slaves, not to the bond.
+            if bonds_of(arguments).any(|bond| found.value.port == bond.value.name) {
                 continue;
+            }
+            let is_it = |interface: &Interface<'_>| {
+                let mut bonds = bonds_of(arguments);
+                match bonds.find(|bond| *interface == Interface::Name(bond.value.name)) {
+                    Some(bond) => {
+                        let mut slaves = bond.value.slaves.iter();
+                        slaves.any(|slave| found.value.is(&key(arguments, slave)))
+                    }
+                    None => found.value.is(&key(arguments, interface)),
+                }
             };
-            let key = key(arguments, &interface);
-            let position = self.found.iter().position(|found| found.value.is(&key));
-            let fixed = position.and_then(|p| by_ip.get(p).copied().flatten());
-            let mtu_wish = fixed.or(Some(mtu.value.mtu));
-            self.add(&mtu.with(interface), |ipoib| ipoib.mtu = mtu_wish);
-        }
-        for found in &mut self.found {
-            let entry = &mut found.value.ipoib;
-            entry.mtu = entry.mtu.filter(|_| entry.bond.is_none());
+            let mode = applied(&arguments.ib.modes, |mode| mode.interface, is_it);
+            found.value.ipoib.mode = mode.map(|mode| mode.value.mode);
+            found.value.follows.extend(mode.map(origin));
         }
     }
+
+    /// Sets MTUs; the MTU field of `ip=` and the MTU of `bond=` have precedence.
+    fn mtus(&mut self) {
+        let arguments = self.arguments;
+        for found in &mut self.found {
+            if found.value.ipoib.bond.is_some() {
+                found.value.ipoib.mtu = None;
+            } else if found.value.ipoib.mtu.is_none() {
+                let is_it = |interface: &Interface<'_>| found.value.is(&key(arguments, interface));
+                let mtu = applied(&arguments.ib.mtus, |mtu| mtu.interface, is_it);
+                found.value.ipoib.mtu = mtu.map(|mtu| mtu.value.mtu);
+                found.value.follows.extend(mtu.map(origin));
+            }
+        }
+    }
+}
+
+/// The last argument that names the interface, otherwise the last one for all interfaces.
+fn applied<'a, 'b, T>(
+    all: &'a [Spanned<'b, T>],
+    interface: impl Fn(&T) -> Option<Interface<'b>>,
+    is_it: impl Fn(&Interface<'b>) -> bool,
+) -> Option<&'a Spanned<'b, T>> {
+    let named = |one: &&Spanned<'b, T>| interface(&one.value).is_some_and(|named| is_it(&named));
+    let for_all = |one: &&Spanned<'b, T>| interface(&one.value).is_none();
+    all.iter()
+        .rfind(named)
+        .or_else(|| all.iter().rfind(for_all))
 }
 
 /// An IPoIB interface.
