@@ -400,12 +400,13 @@ fn link_layer(candidates: &Candidates<'_>) -> Option<LinkLayer> {
 }
 
 fn has_wrong_requirement(arguments: &Arguments<'_>) -> bool {
-    let is_requirement = |argument: &[u8]| {
-        let argument = argument.strip_prefix(b"\"").unwrap_or(argument);
-        argument.starts_with(b"rd.ib.require")
-    };
     let mut complaints = arguments.complaints.iter();
-    complaints.any(|complaint| is_requirement(complaint.argument))
+    complaints.any(|complaint| unquoted(complaint.argument).starts_with(b"rd.ib.require"))
+}
+
+/// The argument without the quote in front, which the kernel drops.
+fn unquoted(argument: &[u8]) -> &[u8] {
+    argument.strip_prefix(b"\"").unwrap_or(argument)
 }
 
 fn timeout(arguments: &Arguments<'_>) -> Duration {

@@ -5,6 +5,7 @@
 use kernel_cmdline::{Arguments, Interface, Ip, Method, Methods, Selector, Spanned};
 
 use crate::request::interfaces::{Key, bonds_of, is_infiniband, is_single, key};
+use crate::request::unquoted;
 
 /// The interface of `bootdev=`, otherwise of `BOOTIF=`, of any kind.
 fn named<'b>(arguments: &Arguments<'b>) -> Option<Spanned<'b, Interface<'b>>> {
@@ -122,7 +123,7 @@ pub fn is_without_ip(arguments: &Arguments<'_>) -> bool {
 
 fn has_wrong_ip(arguments: &Arguments<'_>) -> bool {
     let mut wrong = arguments.complaints.iter();
-    wrong.any(|complaint| complaint.argument.starts_with(b"ip="))
+    wrong.any(|complaint| unquoted(complaint.argument).starts_with(b"ip="))
 }
 
 fn needs_network(arguments: &Arguments<'_>) -> bool {
@@ -233,6 +234,10 @@ mod tests {
             // The intent of an invalid ip= is unknown.
             (
                 "root=nfs:10.0.0.1:/x bootdev=ib0 ip=10.0.0.1:::24::ib0:noen",
+                "ib0*: ",
+            ),
+            (
+                "root=nfs:10.0.0.1:/x bootdev=ib0 \"ip=10.0.0.1:::24::ib0:noen\"",
                 "ib0*: ",
             ),
             ("root=nfs:10.0.0.1:/x rd.ib.mode=ib0:connected", "ib0: "),
