@@ -592,3 +592,36 @@ pub struct InterfaceWish {
     /// Every argument that the wish follows.
     pub follows: Vec<Origin>,
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::request::Request;
+    use crate::wish::ipoib::{RequestedMode, RequestedMtu};
+
+    #[test]
+    fn a_mode_or_mtu_for_one_interface_precedes_those_for_all_in_any_order() {
+        let of_one = "rd.ib.mode=ib0:auto rd.ib.mode=ib0:datagram rd.ib.mtu=ib0:2044";
+        let of_all = "rd.ib.mode=connected rd.ib.mtu=max";
+        for line in [format!("{of_one} {of_all}"), format!("{of_all} {of_one}")] {
+            let request = Request::from_text(&format!("ip=ib0:dhcp {line} ip=ib1:dhcp"));
+            let wishes = request.interfaces.iter().map(|found| &found.value);
+            let wishes = wishes.map(|found| (&*found.name, found.ipoib.mode, found.ipoib.mtu));
+            assert_eq!(
+                wishes.collect::<Vec<_>>(),
+                [
+                    (
+                        "ib0",
+                        Some(RequestedMode::Datagram),
+                        Some(RequestedMtu::Bytes(2044))
+                    ),
+                    (
+                        "ib1",
+                        Some(RequestedMode::Connected),
+                        Some(RequestedMtu::Max)
+                    ),
+                ],
+                "{line}"
+            );
+        }
+    }
+}

@@ -75,8 +75,8 @@ pub(super) const GROUP: Group = Group {
                    number or if no interface is named. auto selects connected if the device supports it, otherwise \
                    datagram, and reports the choice. connected on a device without connected mode (ConnectX-4 and \
                    later with enhanced IPoIB, or a kernel without CONFIG_INFINIBAND_IPOIB_CM) is an error with the \
-                   reason; ibboot never falls back to datagram silently. May be given several times; the last one that \
-                   matches an interface applies.",
+                   reason; ibboot never falls back to datagram silently. May be given several times: the last one with \
+                   IF applies to that interface, otherwise the last one without IF, in whatever order they are given.",
             example: "rd.ib.mode=ib0:auto",
             origin: Origin::Ibboot,
             effect: Effect::CarriedOut,
@@ -87,8 +87,9 @@ pub(super) const GROUP: Group = Group {
             default: "the kernel's MTU is not changed",
             help: "The MTU of the IPoIB interface IF, or of all interfaces (as with rd.ib.mode=): N bytes from 68 to \
                    65535, or the maximum of the mode and the broadcast group (65520 in connected mode, mostly 2044 or \
-                   4092 in datagram mode). An MTU in ip= has precedence. May be given several times; the last one that \
-                   matches an interface applies.",
+                   4092 in datagram mode). An MTU in ip= or bond= has precedence. May be given several times: the last \
+                   one with IF applies to that interface, otherwise the last one without IF, in whatever order they are \
+                   given.",
             example: "rd.ib.mtu=max",
             origin: Origin::Ibboot,
             effect: Effect::CarriedOut,
@@ -100,8 +101,8 @@ pub(super) const GROUP: Group = Group {
             help: "The DHCP client identifier of the InfiniBand interface IF, or of all interfaces. firmware: the \
                    identifier of FlexBoot and of the UEFI driver of the card, ff:00:00:00:00:00:02:00:00:02:c9:00 and \
                    the port GUID, so that one reservation fits both. guid: 20 and the port GUID, the identifier of the \
-                   ISC and NetworkManager clients. rd.net.dhcp.client-id= has precedence. May be given several times; \
-                   the last one that matches an interface applies. With either word the DUID of DHCPv6 is 00:03:00:20 \
+                   ISC and NetworkManager clients. rd.net.dhcp.client-id= has precedence. May be given several times: \
+                   the last one with IF applies to that interface, otherwise the last one without IF. With either word the DUID of DHCPv6 is 00:03:00:20 \
                    and the port GUID (RFC 8415 11.4), and the IAID is the P_Key with its membership bit: 65535 without \
                    a partition.\n\n\
                    A bond uses the port GUID of the first interface that bond= names, whichever interface carries the \
