@@ -209,8 +209,8 @@ pub(super) const GROUP: Group = Group {
                    reconfigure it, and a root file system on it would hang); the network manager of the real root owns \
                    an interface that was not verified. keep: no program owns any of them, verified or not. nm, \
                    networkd: NetworkManager or systemd-networkd, which gets a profile with the mode, the MTU, the \
-                   addresses and the gateway; the other one leaves the interfaces alone. none: ibboot configures \
-                   neither of them.\n\n\
+                   addresses, the gateway and the name servers; the other one leaves the interfaces alone. none: \
+                   ibboot configures neither of them.\n\n\
                    The configuration of the real root is in files below /run until the next boot. In the \
                    initramfs both leave the InfiniBand interfaces alone if the command line requests one of \
                    them, except an interface whose ip= is left to them.",

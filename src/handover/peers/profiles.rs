@@ -105,6 +105,13 @@ fn nm_addresses(wish: &IpoibWish, clients: &Clients<'_>) -> String {
         {
             text.push_str(&format!("gateway={gateway}\n"));
         }
+        // NetworkManager rejects a profile with name servers of a disabled family (`verify` of
+        // nm-setting-ip4-config.c).
+        let servers = wish.dns.iter().filter(|server| server.is_ipv6() == is_ipv6);
+        let servers: String = servers.map(|server| format!("{server};")).collect();
+        if !servers.is_empty() && method != "disabled" {
+            text.push_str(&format!("dns={servers}\n"));
+        }
         let anywhere = if is_ipv6 { "::/0" } else { "0.0.0.0/0" };
         let others = gateways.map(|gateway| format!("{anywhere},{gateway}"));
         let routes = wish.routes.iter();
@@ -217,6 +224,9 @@ fn networkd_addresses(wish: &IpoibWish, clients: &Clients<'_>) -> String {
     }
     for gateway in &wish.gateways {
         text.push_str(&format!("Gateway={gateway}\n"));
+    }
+    for server in &wish.dns {
+        text.push_str(&format!("DNS={server}\n"));
     }
     for route in &wish.routes {
         text.push_str(&format!("\n[Route]\nDestination={}\n", route.network));

@@ -207,6 +207,35 @@ fn a_profile_has_the_settings_of_the_interface() {
 }
 
 #[test]
+fn a_profile_has_the_name_servers_of_the_command_line() {
+    const SERVERS: &str = "nameserver=10.0.0.3 nameserver=[fd00::3]";
+    for (ip, nm, networkd) in [
+        (
+            "ip=10.0.0.1::10.0.0.254:24::ib0:none:10.0.0.2",
+            "[ipv4]\nmethod=manual\naddress1=10.0.0.1/24\ngateway=10.0.0.254\ndns=10.0.0.2;10.0.0.3;\n\n\
+             [ipv6]\nmethod=auto\ndns=fd00::3;\n",
+            "Address=10.0.0.1/24\nGateway=10.0.0.254\nDNS=10.0.0.2\nDNS=10.0.0.3\nDNS=fd00::3\n\n",
+        ),
+        (
+            "ip=ib0:dhcp",
+            "[ipv4]\nmethod=auto\ndns=10.0.0.3;\n\n[ipv6]\nmethod=auto\ndns=fd00::3;\n",
+            "DHCP=ipv4\nDNS=10.0.0.3\nDNS=fd00::3\n\n",
+        ),
+        (
+            "ip=[fd00::1/64]::::h:ib0:none",
+            "[ipv4]\nmethod=disabled\n\n[ipv6]\nmethod=manual\naddress1=fd00::1/64\ndns=fd00::3;\n",
+            "Address=fd00::1/64\nDNS=10.0.0.3\nDNS=fd00::3\n\n",
+        ),
+    ] {
+        let line = |to: &str| format!("{ip} {SERVERS} rd.ib.handover={to}");
+        let files = handed(&line("nm"), &MACHINE, |_| ());
+        assert!(files[1].ends_with(nm), "{files:?}");
+        let files = handed(&line("networkd"), &MACHINE, |_| ());
+        assert!(files[1].contains(networkd), "{files:?}");
+    }
+}
+
+#[test]
 fn a_leased_address_is_requested_again() {
     let cmdline = "ip=ib0:dhcp rd.ib.mode=connected";
     let files = handed(&format!("{cmdline} rd.ib.handover=nm"), &MACHINE, |_| ());
