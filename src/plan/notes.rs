@@ -43,6 +43,7 @@ pub fn notes(
     }
     notes.extend(absent(request, plan, &inventory.facts));
     notes.extend(impossible(plan, &inventory.facts, is_initramfs));
+    notes.extend(contradictory(plan, &inventory.facts));
     notes.extend(left_drivers(request, plan));
     notes.extend(left_interfaces(plan));
     notes.extend(unreadable_to_dracut(request));
@@ -317,6 +318,38 @@ fn impossible(plan: &Plan, facts: &Facts, is_initramfs: bool) -> Vec<String> {
         }
     }
     notes.into_iter().collect()
+}
+
+/// Two names of one interface, of which connected and datagram mode are requested: only the machine
+/// shows that both names mean the same port.
+fn contradictory(plan: &Plan, facts: &Facts) -> Vec<String> {
+    let ports = Ports::new(facts);
+    let mut notes = Vec::new();
+    let mut known = Vec::new();
+    for link in &plan.expectation.links {
+        let is_of_it = !link.of_all && link.refused.is_none();
+        let wish = link.ipoib.as_ref().filter(|_| is_of_it);
+        let mode = wish.and_then(|wish| wish.mode);
+        let (Some(wish), Some(mode), Some(by)) = (wish, mode, &link.requested_by) else {
+            continue;
+        };
+        if mode == RequestedMode::Auto {
+            continue;
+        }
+        for port in ports.of(link) {
+            let interface = (port.name(), wish.pkey);
+            let mut others = known.iter();
+            let other = others.find(|(other, asked, _)| *other == interface && *asked != mode);
+            notes.extend(other.map(|(_, _, other)| {
+                format!(
+                    "{by}: {other} names the same interface, on {}: connected and datagram mode are both requested of it",
+                    port.name()
+                )
+            }));
+            known.push((interface, mode, by));
+        }
+    }
+    notes
 }
 
 fn has_omni_path(facts: &Facts) -> bool {
