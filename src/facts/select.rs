@@ -61,17 +61,6 @@ impl<'f> Ports<'f> {
     /// of a card of this machine does not count: it waits for a guest, and has no cable of its own. If a
     /// port may be an excluded one, "every port" still requires it, and "any port" does not accept it.
     fn candidates(&self, link: &LinkWish) -> Vec<PortRef<'f>> {
-        let is_virtual = |port: &PortRef<'_>| {
-            let card = port.device.card();
-            let function = card.and_then(|address| self.facts.function(address));
-            function.is_some_and(|function| function.physical.is_some())
-        };
-        let counted = self.counted(link).into_iter();
-        counted.filter(|port| !is_virtual(port)).collect()
-    }
-
-    /// The ports of the wish's link layer that it does not exclude, virtual functions too.
-    pub fn counted(&self, link: &LinkWish) -> Vec<PortRef<'f>> {
         let except = link.except.iter();
         let pinned = link.except_ports.iter().chain(&link.switch_ports);
         let pinned = pinned.map(|pin| self.of_pin(pin));
@@ -86,9 +75,15 @@ impl<'f> Ports<'f> {
             (None, _) | (_, None | Some(LinkLayer::Unknown)) => true,
             (expected, found) => expected == found,
         };
+        let is_virtual = |port: &PortRef<'_>| {
+            let card = port.device.card();
+            let function = card.and_then(|address| self.facts.function(address));
+            function.is_some_and(|function| function.physical.is_some())
+        };
         self.facts
             .ports()
             .filter(|port| is_of_layer(port.port.link_layer) && !except.contains(&port.name()))
+            .filter(|port| !is_virtual(port))
             .collect()
     }
 

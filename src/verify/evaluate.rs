@@ -176,12 +176,8 @@ fn mark_uncounted(expectation: &Expectation, lookup: &Lookup<'_>, links: &mut [L
     let (Require::Count(_), Some(any)) = (expectation.require, &expectation.any_port) else {
         return;
     };
-    let counted: BTreeSet<String> = lookup
-        .ports
-        .counted(any)
-        .iter()
-        .map(PortRef::name)
-        .collect();
+    let counted = lookup.ports.of(any);
+    let counted: BTreeSet<String> = counted.iter().map(PortRef::name).collect();
     for link in links {
         let is_other = |name: &String| !counted.contains(name);
         link.uncounted |= link.name.as_ref().is_some_and(is_other);
