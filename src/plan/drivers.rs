@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use kernel_cmdline::{PciAddress, Selector, is_rdma_module};
+use kernel_cmdline::{LinkKind, PciAddress, Selector, is_rdma_module};
 
 use super::{Action, Draft, IB_CORE, Inventory, PciFunction, Refusal, Step};
 use crate::facts::Netdev;
@@ -121,7 +121,9 @@ impl Draft<'_> {
             ..
         } = self.inventory;
         let is_driven = |function: &PciFunction| {
-            let drivers = modules.for_modalias(&function.modalias);
+            // The index has no alias of a driver that is built in.
+            let usual = usual_driver(&function.modalias);
+            let drivers = [modules.for_modalias(&function.modalias), usual].concat();
             let mut makers = drivers.iter().filter_map(|driver| drivers::of_pci(driver));
             makers.any(|family| modules.find(family.rdma) != Found::Missing)
         };
@@ -137,6 +139,19 @@ impl Draft<'_> {
             let missing = missing.join(", ");
             format!("no driver for an RDMA device can be loaded ({missing})")
         })
+    }
+
+    /// Whether the selector may name a device in software that another program makes: not one by the
+    /// kernel's name of a card's device, by a GUID or by a PCI address.
+    pub(super) fn may_be_software(&self, selector: &str) -> bool {
+        let name = match Selector::parse(selector) {
+            Some(Selector::Name(name) | Selector::Port { device: name, .. }) => name,
+            _ => return false,
+        };
+        let mut kinds = [LinkKind::Rxe, LinkKind::Siw].into_iter();
+        let modules = &self.inventory.modules;
+        drivers::by_device_name(name).is_none()
+            && kinds.any(|kind| modules.find(drivers::of_link(kind)) != Found::Missing)
     }
 
     /// Why this machine can have no IPoIB interface.

@@ -77,12 +77,14 @@ impl Draft<'_> {
     /// The wish for a port that `rd.ib.require=` lists.
     pub(super) fn port(&mut self, port: &Requested<String>) -> LinkWish {
         let refused = self.no_driver.clone();
+        let refused = refused.filter(|_| !self.may_be_software(&port.value));
         if let Some(reason) = &refused {
             self.refuse(&port.value, reason, Some(&port.origin));
         }
         LinkWish {
             target: Target::Named(port.value.clone()),
             requested_by: Some(port.origin.clone()),
+            undriven: refused.is_some(),
             refused,
             ..LinkWish::default()
         }
@@ -106,6 +108,7 @@ impl Draft<'_> {
         if let Some(link) = links.iter_mut().find(listed) {
             link.port = (link.target != *port).then(|| port.clone());
             link.link_layer = Some(LinkLayer::InfiniBand);
+            link.undriven = interface.value.refused.is_none() && refused.is_some();
             link.refused.clone_from(&refused);
             link.ipoib = Some(ipoib.clone());
             let target = link.target.clone();
@@ -117,6 +120,7 @@ impl Draft<'_> {
             requested_by: Some(interface.origin.clone()),
             link_layer: Some(LinkLayer::InfiniBand),
             ipoib: Some(ipoib.clone()),
+            undriven: interface.value.refused.is_none() && refused.is_some(),
             refused: refused.clone(),
             ..LinkWish::default()
         });
@@ -158,6 +162,7 @@ impl Draft<'_> {
             requested_by: Some(bond.origin.clone()),
             ipoib: Some(bond.value.ipoib.clone()),
             bond: Some(bond.value.bond.clone()),
+            undriven: bond.value.refused.is_none() && refused.is_some(),
             refused,
             ..LinkWish::default()
         });

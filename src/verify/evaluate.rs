@@ -341,6 +341,12 @@ fn root(wish: &RootWish, links: &[LinkReport], facts: &Facts) -> RootReport {
 
 /// One report for each port that matches the wish; if no port matches, one report that says so.
 fn link(wish: &LinkWish, lookup: &Lookup<'_>, out: &mut Vec<LinkReport>) {
+    // The driver is there after all.
+    let driven = LinkWish {
+        refused: wish.refused.clone().filter(|_| !is_driven(wish, lookup)),
+        ..wish.clone()
+    };
+    let wish = &driven;
     if wish.refused.is_some() {
         out.push(without_port(wish, lookup));
         return;
@@ -356,6 +362,15 @@ fn link(wish: &LinkWish, lookup: &Lookup<'_>, out: &mut Vec<LinkReport>) {
     for port in found {
         out.push(on_port(wish, lookup, port));
     }
+}
+
+/// Whether the port or bond is there for which the initramfs had no driver.
+fn is_driven(wish: &LinkWish, lookup: &Lookup<'_>) -> bool {
+    let is_there = || match &wish.bond {
+        Some(_) => lookup.facts.netdev(wish.target.as_str()).is_some(),
+        None => !lookup.ports.of(wish).is_empty(),
+    };
+    wish.undriven && is_there()
 }
 
 fn without_port(wish: &LinkWish, lookup: &Lookup<'_>) -> LinkReport {

@@ -130,6 +130,9 @@ pub struct LinkWish {
     pub switch_ports: Vec<PortPin>,
     /// Why the link is not possible on this machine, decided before any change.
     pub refused: Option<String>,
+    /// `refused` because the initramfs lacks a driver: the real root may have it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub undriven: bool,
 }
 
 /// A minimum rate (`rd.ib.rate=`).

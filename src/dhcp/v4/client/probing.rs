@@ -59,15 +59,16 @@ impl Client {
     }
 
     /// Whether the link has carrier. Without carrier the kernel drops probes and reports no error:
-    /// the probes wait, and begin again with the carrier.
+    /// the probes wait until the lease ends, and begin again with the carrier.
     pub fn set_carrier(&mut self, now: u64, has_carrier: bool) {
         if self.state != State::Probing {
             return;
         }
+        let end = self.held.as_ref().and_then(Lease::ends_ns);
         if !has_carrier {
             self.sent = 0;
-            self.due = None;
-        } else if self.due.is_none() {
+            self.due = end;
+        } else if self.due == end {
             self.due = Some(now);
         }
     }

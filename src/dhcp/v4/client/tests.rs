@@ -284,7 +284,8 @@ fn the_probes_begin_again_with_the_carrier() {
     let mut talk = probing(600);
     talk.wake().wake();
     talk.client.set_carrier(talk.now, false);
-    assert_eq!(talk.client.due(), None);
+    let ends = talk.client.lease().unwrap().ends_ns();
+    assert_eq!((talk.client.due(), ends.is_some()), (ends, true));
     talk.now += 9 * S;
     let actions = talk.client.wake(talk.now);
     assert_eq!(talk.note(actions).sent(), "");
@@ -299,7 +300,17 @@ fn the_probes_begin_again_with_the_carrier() {
         assert_eq!(talk.client.due(), due);
     }
     assert_eq!(talk.wake().sent(), "unopposed 10.0.0.5");
+    // The lease ends without carrier too.
+    let mut talk = probing(60);
+    talk.client.set_carrier(talk.now, false);
+    assert_eq!(
+        talk.wake().sent(),
+        "\"the lease of 10.0.0.5/24 has ended: the address is removed\", lost 10.0.0.5, DISCOVER"
+    );
     // The renewal of a lease does not wait for the carrier.
+    let mut talk = probing(600);
+    talk.wake().wake().wake();
+    assert_eq!(talk.client.state(), State::Bound);
     let due = talk.client.due();
     talk.client.set_carrier(talk.now, false);
     assert_eq!(talk.client.due(), due);
