@@ -100,6 +100,7 @@ impl Draft<'_> {
             name, port, ipoib, ..
         } = &interface.value;
         let refused = interface.value.refused.clone().or_else(|| self.no_ipoib());
+        let undriven = interface.value.refused.is_none() && refused.is_some();
         // rd.ib.require= may list the interface or its port.
         let listed = |link: &&mut LinkWish| {
             link.ipoib.is_none()
@@ -108,7 +109,7 @@ impl Draft<'_> {
         if let Some(link) = links.iter_mut().find(listed) {
             link.port = (link.target != *port).then(|| port.clone());
             link.link_layer = Some(LinkLayer::InfiniBand);
-            link.undriven = interface.value.refused.is_none() && refused.is_some();
+            link.undriven = undriven;
             link.refused.clone_from(&refused);
             link.ipoib = Some(ipoib.clone());
             let target = link.target.clone();
@@ -120,7 +121,7 @@ impl Draft<'_> {
             requested_by: Some(interface.origin.clone()),
             link_layer: Some(LinkLayer::InfiniBand),
             ipoib: Some(ipoib.clone()),
-            undriven: interface.value.refused.is_none() && refused.is_some(),
+            undriven,
             refused: refused.clone(),
             ..LinkWish::default()
         });
@@ -215,7 +216,7 @@ impl Draft<'_> {
 /// Why a software link on this interface is not possible.
 fn unfit(netdev: &Netdev, kind: LinkKind) -> Option<String> {
     let name = &netdev.ifname;
-    if netdev.hardware_type == Some(HardwareType::InfiniBand) {
+    if netdev.is_infiniband() {
         return Some(format!(
             "{name} is an IPoIB interface: a software link needs an Ethernet interface"
         ));

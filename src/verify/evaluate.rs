@@ -341,13 +341,15 @@ fn root(wish: &RootWish, links: &[LinkReport], facts: &Facts) -> RootReport {
 
 /// One report for each port that matches the wish; if no port matches, one report that says so.
 fn link(wish: &LinkWish, lookup: &Lookup<'_>, out: &mut Vec<LinkReport>) {
-    // The driver is there after all.
-    let driven = LinkWish {
-        refused: wish.refused.clone().filter(|_| !is_driven(wish, lookup)),
-        ..wish.clone()
-    };
-    let wish = &driven;
     if wish.refused.is_some() {
+        if is_driven(wish, lookup) {
+            // The driver is there after all.
+            let possible = LinkWish {
+                refused: None,
+                ..wish.clone()
+            };
+            return link(&possible, lookup, out);
+        }
         out.push(without_port(wish, lookup));
         return;
     }
