@@ -5,7 +5,6 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use super::{Change, Claim, Draft, Need, Rival, Setting, What};
 use crate::facts::{AddressState, Netdev};
-use crate::hardware::HardwareType;
 use crate::inet::{Address, Route};
 use crate::wish::ipoib::IpoibWish;
 
@@ -57,9 +56,7 @@ impl Draft<'_> {
     /// two rails have a gateway each; the route of any other interface is replaced.
     fn add_route(&self, netdev: &Netdev, route: Route) -> What {
         let is_rival = |other: &Netdev| {
-            other.ifindex != netdev.ifindex
-                && other.hardware_type == Some(HardwareType::InfiniBand)
-                && other.leads_to(&route)
+            other.ifindex != netdev.ifindex && other.is_infiniband() && other.leads_to(&route)
         };
         let is_to_come = |change: &Change| match &change.what {
             What::Set(Setting::AddRoute(other, _)) => {

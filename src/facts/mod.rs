@@ -320,6 +320,11 @@ impl PortRef<'_> {
 }
 
 impl Netdev {
+    /// Whether it is an IPoIB interface or a bond of such interfaces.
+    pub fn is_infiniband(&self) -> bool {
+        self.hardware_type == Some(HardwareType::InfiniBand)
+    }
+
     /// GUID of the port below an IPoIB interface, from its hardware address.
     pub fn port_guid(&self) -> Option<Guid> {
         self.address.as_ref().and_then(HardwareAddress::port_guid)

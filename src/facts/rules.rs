@@ -7,7 +7,6 @@ use std::collections::BTreeSet;
 
 use crate::facts::select::Ports;
 use crate::facts::{Facts, Netdev, PortRef};
-use crate::hardware::HardwareType;
 use crate::rdma::types::{LinkLayer, Rate};
 use crate::wish::expectation::{Expectation, LinkWish};
 use crate::wish::ipoib::IpoibWish;
@@ -39,9 +38,7 @@ pub fn interface<'f>(wish: &IpoibWish, port: PortRef<'_>, facts: &'f Facts) -> O
 
 fn is_on_port(netdev: &Netdev, port: PortRef<'_>) -> bool {
     let guid = netdev.port_guid();
-    netdev.hardware_type == Some(HardwareType::InfiniBand)
-        && guid.is_some()
-        && port.port.port_guid == guid
+    netdev.is_infiniband() && guid.is_some() && port.port.port_guid == guid
 }
 
 /// Whether two interfaces are on one port: the last 8 bytes of their addresses are the port GUID.
@@ -125,7 +122,7 @@ pub fn suggested_mtu(
     slaves: &[&Netdev],
 ) -> Option<u32> {
     let mode = netdev.ipoib.as_ref().map(|ipoib| ipoib.mode);
-    let is_infiniband = netdev.hardware_type == Some(HardwareType::InfiniBand);
+    let is_infiniband = netdev.is_infiniband();
     let of_mode = match mode {
         Some(Some(Mode::Connected)) => CONNECTED_MAX,
         Some(_) if netdev.mtu > Some(DATAGRAM_MAX) => OPA_DATAGRAM_MAX,
@@ -174,6 +171,7 @@ pub fn named_interfaces(expectation: &Expectation, ports: &Ports<'_>) -> BTreeSe
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hardware::HardwareType;
     use crate::wish::ipoib::IpoibFacts;
 
     use crate::wish::ipoib::{Mode, RequestedMode, Suggested};

@@ -6,7 +6,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use kernel_cmdline::Selector;
 
 use crate::facts::{Facts, Netdev, PortRef};
-use crate::hardware::HardwareType;
 use crate::rdma::types::{Identity, LinkLayer};
 use crate::wish::expectation::{LinkWish, PortPin, Target};
 
@@ -145,7 +144,7 @@ pub fn pins(text: &str, facts: &Facts) -> Option<Vec<PortPin>> {
 /// the interface, unless `rd.ib.mode=` or `rd.ib.mtu=` without an interface added `ipoib` to it.
 pub fn named<'f>(link: &LinkWish, text: &str, facts: &'f Facts) -> Vec<PortRef<'f>> {
     let is_interface = link.ipoib.is_some() && !link.of_all;
-    let is_ipoib = |netdev: &&Netdev| netdev.hardware_type == Some(HardwareType::InfiniBand);
+    let is_ipoib = |netdev: &&Netdev| netdev.is_infiniband();
     let netdev = facts.netdev(text).filter(is_ipoib);
     match (netdev.filter(|_| is_interface), Selector::parse(text)) {
         (Some(netdev), _) => facts.ports().filter(|p| is_below(netdev, *p)).collect(),
@@ -202,7 +201,7 @@ fn meant<'f>(
 /// Whether the port is below a network interface: by attachment (RoCE, Soft-RoCE), or by the port
 /// GUID in the last 8 bytes of an IPoIB address, the only stable part of the address.
 fn is_below(netdev: &Netdev, found: PortRef<'_>) -> bool {
-    if netdev.hardware_type == Some(HardwareType::InfiniBand) {
+    if netdev.is_infiniband() {
         let guid = netdev.port_guid();
         return guid.is_some() && found.port.port_guid == guid;
     }

@@ -9,6 +9,7 @@ use crate::dhcp::identity::{RequestedId, Sender};
 use crate::facts::{Facts, Function};
 use crate::rdma::types::LinkLayer;
 use crate::request::interfaces::InterfaceWish;
+use crate::system::drivers::IPOIB;
 use crate::system::modules::Found;
 use crate::wish::expectation::{Expectation, Require};
 use crate::wish::ipoib::IpoibWish;
@@ -104,7 +105,7 @@ impl Draft<'_> {
                 || request.port_types.iter().any(|t| to_ethernet(&t.value)),
             has_ipoib: of_any
                 || !request.interfaces.is_empty()
-                || request.modules.iter().any(|m| m.value == "ib_ipoib"),
+                || request.modules.iter().any(|m| m.value == IPOIB),
             is_infiniband_machine: self.inventory.facts.has_infiniband(),
         }
     }

@@ -8,16 +8,13 @@ use kernel_cmdline::{LinkKind, PciAddress, Selector, is_rdma_module};
 
 use super::{Action, Draft, IB_CORE, Inventory, PciFunction, Refusal, Step};
 use crate::facts::Netdev;
-use crate::hardware::HardwareType;
 use crate::rdma::types::NetnsMode;
 use crate::request::Required;
-use crate::system::drivers::{self, ASYNC_PROBE, Fabric, NO_BOND};
+use crate::system::drivers::{self, ASYNC_PROBE, Fabric, IPOIB, NO_BOND};
 use crate::system::modules::{Found, Index};
 use crate::system::pci::PciId;
 use crate::wish::expectation::ModuleWish;
 use crate::wish::origin::{Origin, Requested};
-
-const IPOIB: &str = "ib_ipoib";
 
 /// A PCI function and the driver that binds it.
 struct Hca<'a> {
@@ -156,13 +153,17 @@ impl Draft<'_> {
 
     /// Why this machine can have no IPoIB interface.
     pub(super) fn no_ipoib(&self) -> Option<String> {
-        let is_ipoib = |netdev: &Netdev| netdev.hardware_type == Some(HardwareType::InfiniBand);
         let mut refused = self
             .modules
             .iter()
             .filter(|module| module.refused.is_some());
         let is_missing = refused.any(|module| module.name == IPOIB)
-            && !self.inventory.facts.netdevs.iter().any(is_ipoib);
+            && !self
+                .inventory
+                .facts
+                .netdevs
+                .iter()
+                .any(Netdev::is_infiniband);
         let missing = is_missing.then(|| format!("kernel module {IPOIB} is not in this image"));
         self.no_driver.clone().or(missing)
     }

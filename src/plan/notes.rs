@@ -11,7 +11,6 @@ use super::tokens::NETWORK_MODULE;
 use super::{Action, Fate, Inventory, Plan};
 use crate::facts::select::{self, Ports};
 use crate::facts::{Device, Facts, PortRef, rules};
-use crate::hardware::HardwareType;
 use crate::request::{Known, Request, Written};
 use crate::system::drivers;
 use crate::wish::expectation::{LinkWish, Target};
@@ -263,9 +262,7 @@ fn devices(facts: &Facts) -> String {
 }
 
 fn interfaces(facts: &Facts) -> String {
-    let is_ipoib = |netdev: &&crate::facts::Netdev| {
-        netdev.hardware_type == Some(HardwareType::InfiniBand) && netdev.bond.is_none()
-    };
+    let is_ipoib = |netdev: &&crate::facts::Netdev| netdev.is_infiniband() && netdev.bond.is_none();
     let names: Vec<String> = facts
         .netdevs
         .iter()

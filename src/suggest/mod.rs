@@ -13,7 +13,6 @@ use serde::Serialize;
 use crate::SCHEMA;
 use crate::error::printable;
 use crate::facts::{Facts, Netdev, PortRef};
-use crate::hardware::HardwareType;
 use crate::rdma::types::{LinkLayer, NodeType, PortState};
 use keyfile::Profile;
 
@@ -129,11 +128,6 @@ fn has_active(facts: &Facts) -> bool {
     })
 }
 
-/// Whether it is an IPoIB interface or a bond of such interfaces.
-fn is_infiniband(netdev: &Netdev) -> bool {
-    netdev.hardware_type == Some(HardwareType::InfiniBand)
-}
-
 /// The interfaces that shall be set up: parents before children, bonds last.
 fn in_use<'f>(facts: &'f Facts, profiles: &[Profile]) -> Vec<&'f Netdev> {
     let is_used = |netdev: &&Netdev| {
@@ -141,7 +135,7 @@ fn in_use<'f>(facts: &'f Facts, profiles: &[Profile]) -> Vec<&'f Netdev> {
         let profile = interface::profile(netdev, facts, profiles);
         let has_profile = profile.is_some_and(|profile| profile.names(&netdev.ifname));
         let has_address = interface::addresses(netdev).next().is_some();
-        is_infiniband(netdev) && (has_address || has_profile || is_slave(netdev, facts))
+        netdev.is_infiniband() && (has_address || has_profile || is_slave(netdev, facts))
     };
     let mut used: Vec<&Netdev> = facts.netdevs.iter().filter(is_used).collect();
     // The name of a parent is pinned too, unless that would require a carrier which it does not have.

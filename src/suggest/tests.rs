@@ -7,6 +7,7 @@ use crate::facts::Port;
 use crate::facts::addresses::{AddressState, FoundAddress};
 use crate::facts::functions::Function;
 use crate::hardware::HardwareAddress;
+use crate::hardware::HardwareType;
 use crate::rdma::types::Guid;
 
 fn device(name: &str, address: Option<&str>, driver: &str) -> Device {

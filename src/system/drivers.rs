@@ -89,6 +89,8 @@ pub const OMNI_PATH: &str = "hfi1";
 pub const ASYNC_PROBE: &str = "async_probe=1";
 /// Without it the module creates a bond0 with its default mode.
 pub const NO_BOND: &str = "max_bonds=0";
+/// The module that makes IPoIB interfaces.
+pub const IPOIB: &str = "ib_ipoib";
 /// The driver of bonds.
 pub const BONDING: &str = "bonding";
 

@@ -9,12 +9,10 @@ use super::checks::Id;
 use super::present::{self, SHOWN};
 use crate::facts::{Facts, Function, Netdev, PortRef};
 use crate::rdma::types::LinkLayer;
+use crate::system::drivers::IPOIB;
 use crate::system::modules::InitState;
 use crate::verify::report::Finding;
 use crate::wish::expectation::LinkWish;
-
-/// The module that makes the interfaces.
-const IPOIB: &str = "ib_ipoib";
 
 /// The finding if the wish names its port by an IPoIB interface that does not exist, on a machine with
 /// RDMA devices.
