@@ -39,7 +39,7 @@ pub(super) fn carry_out(root: &Root, write: &Write) -> Result<(), Error> {
 /// partition (ipoib_vlan.c).
 fn create_child(root: &Root, parent: &Interface, pkey: u16) -> Result<(), Error> {
     let pkey = format!("{:#06x}", pkey | FULL_MEMBER);
-    let set = Folder::of(root, parent)?.set("create_child", &format!("{pkey}\n"));
+    let set = Folder::of(root, parent)?.set_late("create_child", &format!("{pkey}\n"));
     set.map_err(|e| {
         let hint = if e.raw_os_error() == Some(libc::ENOTUNIQ) {
             "an interface with this P_Key already exists: see `ip -d link`"
@@ -68,7 +68,7 @@ fn set_mode(root: &Root, interface: &Interface, mode: Mode) -> Result<(), Error>
             .hint("see dmesg")
     };
     for _ in 0..3 {
-        match folder.set("mode", &word) {
+        match folder.set_late("mode", &word) {
             Err(e) if e.kind() == std::io::ErrorKind::Interrupted => continue,
             Err(e) => return Err(fail(errno_text(&e))),
             Ok(()) => {}

@@ -6,6 +6,8 @@
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
+use std::thread::sleep;
+use std::time::Duration;
 
 use nix::fcntl::{OFlag, open, openat};
 use nix::sys::stat::Mode;
@@ -16,6 +18,9 @@ use crate::system::root::Root;
 
 /// Largest size of a sysfs attribute (fs/sysfs/file.c).
 const PAGE: u64 = 4096;
+/// How often, and how long, a missing file is waited for.
+const PAUSES: u32 = 50;
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// An open folder of the kernel. A rename moves the folder in sysfs, and ends that of a sysctl: then
 /// the files of the latter do not exist.
@@ -61,6 +66,13 @@ impl Folder {
         Ok(text.trim().to_owned())
     }
 
+    /// Writes a file of an IPoIB interface. The kernel creates these files just after it has announced
+    /// the interface (ipoib_add_port of ipoib_main.c), and no event tells of them: a missing file has
+    /// half a second to appear.
+    pub(super) fn set_late(&self, name: &str, value: &str) -> io::Result<()> {
+        when_there(|| self.set(name, value), || sleep(PAUSE))
+    }
+
     /// Writes a file, as [`Root::set`].
     pub(super) fn set(&self, name: &str, value: &str) -> io::Result<()> {
         let mut file = self.file(name, OFlag::O_WRONLY | OFlag::O_TRUNC)?;
@@ -68,11 +80,42 @@ impl Folder {
     }
 }
 
+/// The first result that is not "no such file", or the last one.
+fn when_there(
+    mut attempt: impl FnMut() -> io::Result<()>,
+    mut pause: impl FnMut(),
+) -> io::Result<()> {
+    for _ in 0..PAUSES {
+        match attempt() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => pause(),
+            result => return result,
+        }
+    }
+    attempt()
+}
+
 #[cfg(test)]
 mod tests {
     use std::fs;
 
     use super::*;
+
+    #[test]
+    fn a_file_that_the_kernel_creates_late_is_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let net = dir.path().join("sys/class/net/ib0");
+        fs::create_dir_all(&net).unwrap();
+        let folder = Folder::open(&Root::new(dir.path()), "/sys/class/net/ib0").unwrap();
+        let set = || folder.set("mode", "connected\n");
+        let mut pauses = 0;
+        let never = when_there(set, || pauses += 1).unwrap_err();
+        assert_eq!((never.kind(), pauses), (io::ErrorKind::NotFound, PAUSES));
+        let create = || fs::write(net.join("mode"), "datagram\n").unwrap();
+        when_there(set, create).unwrap();
+        let written = fs::read_to_string(net.join("mode")).unwrap();
+        assert_eq!(written, "connected\n");
+        when_there(set, || panic!("the file is there")).unwrap();
+    }
 
     #[test]
     fn a_name_that_another_interface_has_now_is_refused() {
