@@ -177,6 +177,8 @@ pub struct Root<'a> {
     pub root: Single<'a, &'a str>,
     /// `netroot=`, all of them: iSCSI has several.
     pub netroot: List<'a, &'a str, NAMESERVERS>,
+    /// `nfsroot=`; it counts beside `root=/dev/nfs` only ([`Arguments::legacy_nfs`]).
+    pub nfsroot: Single<'a, &'a str>,
     /// `rd.iscsi.transport=`, or `iface.transport_name=` in `rd.iscsi.param=`.
     pub iscsi_transport: Single<'a, &'a str>,
     /// `rd.nvmf.discover=`.
@@ -304,7 +306,19 @@ impl<'a> Arguments<'a> {
         };
         self.root.netroot.last().copied().or(root).or_else(nvmf)
     }
+
+    /// `nfsroot=` beside `root=/dev/nfs`, the kernel's own spelling of an NFS root (nfsroot.rst), if it is
+    /// not empty. dracut reads it before `netroot=` (parse-nfsroot.sh).
+    pub fn legacy_nfs(&self) -> Single<'a, &'a str> {
+        let is_legacy = self.root.root.is_some_and(|root| root.value == DEV_NFS);
+        self.root
+            .nfsroot
+            .filter(|nfsroot| is_legacy && !nfsroot.value.is_empty())
+    }
 }
+
+/// The value of `root=` that leaves the rest to `nfsroot=`, or to a DHCP server without one.
+pub const DEV_NFS: &str = "/dev/nfs";
 
 /// Whether this is `SERVER:/PATH`, the server as an IPv4 address, or `/PATH`: an NFS root without
 /// `nfs:`.
@@ -317,7 +331,7 @@ pub fn is_plain_nfs(root: &str) -> bool {
 /// Whether a value of `root=` means a network root file system. `SERVER:/PATH` and `/PATH` are NFS
 /// (parse-nfsroot.sh of dracut).
 fn is_network_root(root: &str) -> bool {
-    const WORDS: &[&str] = &["dhcp", "dhcp6", "either6", "nbft", "/dev/nfs"];
+    const WORDS: &[&str] = &["dhcp", "dhcp6", "either6", "nbft", DEV_NFS];
     const PREFIXES: &[&str] = &[
         "nfs:",
         "nfs4:",

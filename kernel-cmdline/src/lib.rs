@@ -49,8 +49,8 @@ mod values;
 mod wishes;
 
 pub use args::{
-    Arguments, BONDS, COMPLAINTS, DRIVERS, Dhcp, Drivers, INTERFACES, Ib, List, NAMESERVERS, Net,
-    Reason, Root, Single, Spanned, Timeouts, WISHES, is_plain_nfs,
+    Arguments, BONDS, COMPLAINTS, DEV_NFS, DRIVERS, Dhcp, Drivers, INTERFACES, Ib, List,
+    NAMESERVERS, Net, Reason, Root, Single, Spanned, Timeouts, WISHES, is_plain_nfs,
 };
 pub use bond::{BOND_OPTIONS, BOND_SLAVES, Bond};
 pub use complain::{Complaint, Escaped, Problem};

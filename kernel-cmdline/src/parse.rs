@@ -301,6 +301,7 @@ impl<'a> Reader<'a> {
             "rd.timeout" => wishes::seconds(value, 0).map(|_| ()),
             "root" => set(&mut arguments.root.root, token, value),
             "netroot" => add(&mut arguments.root.netroot, token, value),
+            "nfsroot" => set(&mut arguments.root.nfsroot, token, value),
             "rd.iscsi.transport" => set(&mut arguments.root.iscsi_transport, token, value),
             "rd.iscsi.param" => match value.strip_prefix("iface.transport_name=") {
                 Some(name) => set(&mut arguments.root.iscsi_transport, token, name),

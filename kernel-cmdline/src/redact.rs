@@ -138,7 +138,7 @@ fn kind(front: &[u8]) -> Kind {
     let key = front.strip_prefix(b"\"").unwrap_or(front);
     let key = key.split(|&byte| byte == b'=').next().unwrap_or_default();
     match key {
-        b"root" | b"netroot" => Kind::Place,
+        b"root" | b"netroot" | b"nfsroot" => Kind::Place,
         b"rd.nvmf.discover" => Kind::Discovery,
         b"rd.iscsi.param" => Kind::Setting,
         // modprobe(8) and ibboot read this argument.
@@ -363,7 +363,13 @@ mod tests {
         let hidden: Vec<&str> = names.filter(is_hidden).collect();
         assert_eq!(
             hidden,
-            ["root", "netroot", "rd.iscsi.param", "rd.nvmf.discover"]
+            [
+                "root",
+                "netroot",
+                "nfsroot",
+                "rd.iscsi.param",
+                "rd.nvmf.discover"
+            ]
         );
     }
 

@@ -50,8 +50,8 @@ fn root_of(mounts: &str) -> Option<(&str, RootMount)> {
             .next_back()
     };
     let (number, mut mount, options) = last("/")?;
-    let layers = option(options, "lowerdir").filter(|_| mount.fstype == "overlay");
-    let lower = layers.and_then(|layers| last(layers.rsplit(':').next()?));
+    let lowest = lowest_layer(options).filter(|_| mount.fstype == "overlay");
+    let lower = lowest.and_then(last);
     if let Some((_, lower, _)) = lower.filter(|(_, lower, _)| lower.is_nfs()) {
         mount.lower = Some(lower.text());
         mount.transport = lower.transport;
@@ -76,6 +76,17 @@ impl RootMount {
 fn option<'a>(options: &'a str, name: &str) -> Option<&'a str> {
     let mut options = options.split(',');
     options.find_map(|option| option.strip_prefix(name)?.strip_prefix('='))
+}
+
+/// The lowest layer of an overlay: all layers are in one option, or each in one of its own since Linux
+/// 6.7 (ovl_show_options, fs/overlayfs/params.c).
+fn lowest_layer(options: &str) -> Option<&str> {
+    let mut options = options.rsplit(',').filter_map(|one| one.split_once('='));
+    options.find_map(|option| match option {
+        ("lowerdir", layers) => layers.rsplit(':').next(),
+        ("lowerdir+", layer) => Some(layer),
+        _ => None,
+    })
 }
 
 /// The device number, the mount and its options, if the line is that of a mount at `at`.
@@ -142,12 +153,15 @@ mod tests {
     #[test]
     fn the_lowest_layer_of_an_overlay_counts_if_it_is_an_nfs_mount() {
         let over = |layers: &str, lower: &str| {
-            let overlay =
-                format!("23 1 0:31 / / rw - overlay over rw,lowerdir={layers},upperdir=/u");
+            let overlay = format!("23 1 0:31 / / rw - overlay over rw,{layers},upperdir=/u");
             root_of(&format!("{overlay}\n{lower}")).unwrap().1
         };
         let nfs = "25 24 0:21 / /run/base ro - nfs4 10.0.0.2:/root rw,proto=rdma,addr=10.0.0.2";
-        for layers in ["/run/base", "/run/other:/run/base"] {
+        for layers in [
+            "lowerdir=/run/base",
+            "lowerdir=/run/other:/run/base",
+            "lowerdir+=/run/other,lowerdir+=/run/base,datadir+=/data",
+        ] {
             let mount = over(layers, nfs);
             assert_eq!(mount.text(), "overlay over");
             assert_eq!(mount.lower.as_deref(), Some("nfs4 10.0.0.2:/root"));
@@ -156,9 +170,10 @@ mod tests {
         }
         let disk = "25 24 8:1 / /run/base ro - ext4 /dev/sda1 rw,addr=10.0.0.2";
         for (layers, lower) in [
-            ("/run/base", disk),
-            ("/run/base:/lower", nfs),
-            ("/run/base", ""),
+            ("lowerdir=/run/base", disk),
+            ("lowerdir=/run/base:/lower", nfs),
+            ("lowerdir+=/run/base,lowerdir+=/lower", nfs),
+            ("lowerdir=/run/base", ""),
         ] {
             let mount = over(layers, lower);
             assert_eq!(

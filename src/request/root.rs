@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! PURE: the server of the root file system, as `root=`, `netroot=` and `rd.nvmf.discover=` name
-//! it.
+//! PURE: the server of the root file system, as `root=`, `netroot=`, `nfsroot=` and
+//! `rd.nvmf.discover=` name it.
 
 use std::net::IpAddr;
 
-use kernel_cmdline::Arguments;
+use kernel_cmdline::{Arguments, DEV_NFS};
 
 use crate::wish::origin::{Requested, origin, requested};
 use crate::wish::storage::{self, OfLease, Protocol, Root, Transport};
@@ -15,6 +15,9 @@ pub fn named(arguments: &Arguments<'_>) -> Option<Requested<Root>> {
     let netroot = root.netroot.iter().rev();
     let mut named = netroot.chain(&root.root);
     let is_iser = is_iser(arguments);
+    if let Some(legacy) = arguments.legacy_nfs() {
+        return Some(requested(&legacy, storage::nfs(legacy.value)));
+    }
     named
         .find_map(|argument| {
             Some(requested(
@@ -58,7 +61,7 @@ pub fn portals(arguments: &Arguments<'_>) -> Vec<Option<IpAddr>> {
 /// The argument by which `root=` or `netroot=` leaves the root file system to a DHCP server.
 pub fn left_to_dhcp(arguments: &Arguments<'_>) -> Option<OfLease> {
     let all = arguments.root.netroot.iter().chain(&arguments.root.root);
-    let mut dhcp = all.filter(|argument| argument.value == "dhcp");
+    let mut dhcp = all.filter(|argument| ["dhcp", DEV_NFS].contains(&argument.value));
     let argument = dhcp.next().filter(|_| named(arguments).is_none())?;
     Some(OfLease {
         requested_by: origin(argument),
@@ -165,6 +168,18 @@ mod tests {
                 "{transport}"
             );
         }
+        for (nfsroot, expected) in [
+            ("nfsroot=10.0.0.2:/root,vers=3", "Nfs tcp 10.0.0.2 -"),
+            (
+                "nfsroot=10.0.0.2:/root,proto=rdma,port=20049",
+                "Nfs rdma 10.0.0.2 rpcrdma",
+            ),
+            ("nfsroot=/root", "Nfs tcp - -"),
+        ] {
+            let legacy = format!("{nfsroot} root=/dev/nfs netroot=nfs:10.0.0.3:/");
+            assert_eq!(found(&legacy), Some(format!("{expected} <- {nfsroot}")));
+            assert_eq!(found(&format!("{nfsroot} root=/dev/vda")), None);
+        }
         // The disk is named by root=, where it comes from by netroot=.
         assert_eq!(
             found("root=LABEL=r netroot=iscsi:10.0.0.2::::iqn.a").unwrap(),
@@ -233,12 +248,17 @@ mod tests {
             let sources = [Source::new("test", cmdline.as_bytes())];
             left_to_dhcp(&kernel_cmdline::parse(&sources)).map(|left| left.requested_by.argument)
         };
-        for cmdline in ["root=dhcp", "root=/dev/vda netroot=dhcp"] {
+        for cmdline in [
+            "root=dhcp",
+            "root=/dev/vda netroot=dhcp",
+            "nfsroot= root=/dev/nfs",
+        ] {
             let argument = cmdline.split(' ').next_back().map(str::to_owned);
             assert_eq!(left(cmdline), argument);
         }
         for cmdline in [
             "root=nfs:10.0.0.2:/ netroot=dhcp",
+            "root=/dev/nfs nfsroot=10.0.0.2:/",
             "root=/dev/vda",
             "ip=dhcp",
         ] {

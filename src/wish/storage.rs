@@ -146,7 +146,7 @@ fn live(url: &str) -> Option<Root> {
 }
 
 /// `[SERVER:]/PATH[:OPTIONS]`, with the options in front in anaconda's spelling.
-fn nfs(rest: &str) -> Root {
+pub fn nfs(rest: &str) -> Root {
     let mut words = rest.split([':', ',']);
     let rdma = words.any(|word| matches!(word, "rdma" | "proto=rdma" | "proto=rdma6"));
     let server = rest.split_once(":/").map_or("", |(server, _)| server);

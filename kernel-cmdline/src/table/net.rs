@@ -341,6 +341,16 @@ pub(super) const ROOT: Group = Group {
             effect: Effect::CarriedOut,
         },
         Parameter {
+            name: "nfsroot",
+            grammar: "nfsroot=[SERVER:]/PATH[,OPTIONS]",
+            default: "what a DHCP server names",
+            help: "The root file system that root=/dev/nfs means, in the kernel's own spelling. With any other root= \
+                   dracut refuses this argument and ibboot ignores it.",
+            example: "nfsroot=10.0.0.1:/srv/root,vers=3",
+            origin: Origin::Dracut,
+            effect: Effect::CarriedOut,
+        },
+        Parameter {
             name: "rd.iscsi.transport",
             grammar: "rd.iscsi.transport=NAME",
             default: "tcp",

@@ -123,6 +123,7 @@ fn check_places(sources: &[Source<'_>], arguments: &Arguments<'_>) {
     spans(sources, &net.dhcp.client_ids);
     spans(sources, &arguments.pkeys);
     spans(sources, &root.root);
+    spans(sources, &root.nfsroot);
     spans(sources, &root.netroot);
     spans(sources, &root.iscsi_transport);
     spans(sources, &root.nvmf_discover);

@@ -106,6 +106,7 @@ pub fn render(arguments: &Arguments<'_>) -> String {
         )
     });
     page.single("root", &root.root, |text| text.to_string());
+    page.single("nfsroot", &root.nfsroot, |text| text.to_string());
     page.list("netroot", &root.netroot, |text| text.to_string());
     page.single("rd.iscsi.transport", &root.iscsi_transport, |text| {
         text.to_string()

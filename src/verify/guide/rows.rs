@@ -441,7 +441,7 @@ pub fn guide(id: Id) -> Guide {
         },
         Id::RootMounted => Guide {
             detail: "After the switch into the root file system, and only if a requested interface leads to \
-                     the server that root=, netroot=, rd.nvmf.discover= or a DHCP server names. With iSCSI \
+                     the server that root=, netroot=, nfsroot=, rd.nvmf.discover= or a DHCP server names. With iSCSI \
                      or NVMe the file system is on a disk of that server (a discovery controller may name \
                      another one); of a live image only that it is a live image. Of an overlay that is no \
                      live image the NFS mount below counts; if there is none, this check is skipped. \
