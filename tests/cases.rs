@@ -21,6 +21,10 @@ fn copy(from: &Path, to: &Path) {
         let target = to.join(entry.file_name());
         let kind = entry.file_type().unwrap();
         if kind.is_dir() {
+            // A directory in place of a file cannot be read as one.
+            if target.is_file() {
+                fs::remove_file(&target).unwrap();
+            }
             copy(&entry.path(), &target);
         } else if kind.is_symlink() {
             let link = fs::read_link(entry.path()).unwrap();

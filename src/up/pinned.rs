@@ -9,6 +9,7 @@ use kernel_cmdline::Selector;
 use crate::facts::role::Role;
 use crate::facts::select::{Ports, pins};
 use crate::facts::{Facts, PortRef};
+use crate::verify::checks::Id;
 use crate::verify::report::{LinkReport, Report};
 use crate::wish::expectation::{Expectation, LinkWish, PortPin, Rate, Require, Target};
 
@@ -47,30 +48,41 @@ pub fn pinned(
         }
     }
     if let Some(wish) = &expectation.any_port {
-        let found = report
-            .links
-            .iter()
-            .filter(found)
-            .filter(|link| link.is_good())
-            .filter(|link| link.target == wish.target)
-            .filter(|link| {
-                link.name
-                    .as_deref()
-                    .is_none_or(|name| !taken.contains(name))
-            });
+        // "Every port" also means a port that failed: the port may be gone after boot.
+        let is_all = expectation.require == Require::All;
+        let is_of_any = |link: &&LinkReport| {
+            let name = link.name.as_deref();
+            link.target == wish.target && name.is_none_or(|name| !taken.contains(name))
+        };
+        let found = report.links.iter().filter(found).filter(is_of_any);
+        let found = found.filter(|link| is_all || link.is_good());
         links.extend(found.map(|link| pin(wish, link)));
+        if is_all {
+            links.extend(missing_cards(report));
+        }
         // While too few are verified, any other port may still make up for it after boot, and a
-        // port that nothing identifies is found again only as any port. "Every port" still means
-        // every port then: a card may come later, or fail.
+        // port that nothing identifies is found again only as any port.
         let is_lost =
             |link: &LinkReport| link.is_good() && link.name.is_some() && link.identity.is_none();
-        let stays = expectation.require == Require::All || report.links.iter().any(is_lost);
-        if report.satisfied && !stays {
-            pinned.any_port = None;
+        let is_reserve = report.satisfied && !report.links.iter().any(is_lost);
+        if let Some(wish) = &mut pinned.any_port {
+            wish.reserve = !is_all && is_reserve;
         }
     }
     pinned.links = links;
     pinned
+}
+
+/// The HCAs without an RDMA device: each must have one after boot.
+fn missing_cards(report: &Report) -> impl Iterator<Item = LinkWish> {
+    let links = report.links.iter();
+    let is_card = |link: &&LinkReport| link.checks.iter().any(|one| one.check == Id::HcaDevice);
+    links.filter(is_card).map(|link| LinkWish {
+        target: link.target.clone(),
+        requested_by: link.requested_by.clone(),
+        required: true,
+        ..LinkWish::default()
+    })
 }
 
 /// `wish` of the port of `link`.
@@ -235,6 +247,66 @@ mod tests {
         assert_eq!((report.satisfied, good), (false, vec![true, false]));
     }
 
+    /// Whether the requirement is met, and the names and states of the links.
+    fn after_boot(expectation: &Expectation, facts: &Facts) -> (bool, String) {
+        let report = verify(expectation, facts);
+        let line = |link: &LinkReport| format!("{} {}", link.object(), link.status.word());
+        let lines: Vec<String> = report.links.iter().map(line).collect();
+        (report.satisfied, lines.join(", "))
+    }
+
+    #[test]
+    fn any_port_may_take_the_place_of_one_that_fails_after_boot() {
+        let sys = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sys");
+        let root = Root::new(sys.join("connectx6-hdr"));
+        let mut facts = Facts::gather(&root, None, &[], Depth::Ports);
+        let set = |facts: &mut Facts, device: usize, state| {
+            facts.devices[device].ports[0].state = Some(state);
+        };
+        set(&mut facts, 1, PortState::Down);
+        let expectation = expectation("rd.ib.require=any");
+        let after = pinned(&expectation, &facts, &verify(&expectation, &facts), None);
+        let ok = (true, "mlx5_0/1 ok".to_owned());
+        assert_eq!(after_boot(&after, &facts), ok);
+        set(&mut facts, 1, PortState::Active);
+        assert_eq!(after_boot(&after, &facts), ok);
+        set(&mut facts, 0, PortState::Down);
+        let other = "mlx5_0/1 CRITICAL, mlx5_1/1 ok".to_owned();
+        assert_eq!(after_boot(&after, &facts), (true, other));
+        set(&mut facts, 1, PortState::Down);
+        let none = "mlx5_0/1 CRITICAL".to_owned();
+        assert_eq!(after_boot(&after, &facts), (false, none));
+    }
+
+    #[test]
+    fn every_port_also_means_one_that_failed_at_the_handover() {
+        let sys = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sys");
+        let facts_of =
+            |machine: &str| Facts::gather(&Root::new(sys.join(machine)), None, &[], Depth::Ports);
+        let expectation = expectation("rd.ib.require=all");
+        let handed_over = |facts: &Facts| {
+            let report = verify(&expectation, facts);
+            assert!(!report.satisfied);
+            pinned(&expectation, facts, &report, None)
+        };
+        let mut facts = facts_of("connectx6-hdr");
+        facts.devices[1].ports[0].state = Some(PortState::Init);
+        let after = handed_over(&facts);
+        let failed = "mlx5_0/1 ok, mlx5_1/1 CRITICAL".to_owned();
+        assert_eq!(after_boot(&after, &facts), (false, failed));
+        facts.devices.truncate(1);
+        let gone = "mlx5_0/1 ok, mlx5_1:1 CRITICAL".to_owned();
+        assert_eq!(after_boot(&after, &facts), (false, gone));
+        // An HCA without an RDMA device.
+        let mut facts = facts_of("hca-not-bound");
+        let after = handed_over(&facts);
+        let (is_met, bare) = after_boot(&after, &facts);
+        let cards = facts.bare_functions().len();
+        assert_eq!((is_met, bare.matches("CRITICAL").count()), (false, cards));
+        facts.functions.retain(|function| !function.is_missing());
+        assert_eq!(after_boot(&after, &facts), (false, bare));
+    }
+
     #[test]
     fn a_port_of_an_nvswitch_is_excluded_for_those_who_cannot_read_what_it_is() {
         let sys = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sys");
@@ -293,9 +365,15 @@ mod tests {
             assert!(json.contains(key), "{json}");
             let after: Expectation = serde_json::from_str(&json).unwrap();
             assert!(verify(&after, &facts).satisfied, "{json}");
-            // The physical function assigns a GUID later.
+            // The physical function assigns a GUID later; in place of node GUID 7 it is another HCA.
             facts.devices[0].node_guid = Some(Guid(9));
-            assert_eq!(verify(&after, &facts).satisfied, node_guid != Some(7));
+            let report = verify(&after, &facts);
+            let good: Vec<_> = report.links.iter().map(LinkReport::is_good).collect();
+            let expected: &[bool] = match node_guid {
+                Some(7) => &[false, true],
+                _ => &[true],
+            };
+            assert_eq!((report.satisfied, &good[..]), (true, expected), "{key}");
         }
     }
 }

@@ -558,7 +558,7 @@ table! {
         name: "server.rdma",
         parents: [],
         severity: Critical,
-        failure: "does not answer over RDMA",
+        failure: "no answer over RDMA",
         why: "the server answers the RDMA connection manager, not only TCP",
         hint: "load rdma_cm on the server; look for a firewall on UDP port 4791 (RoCE)",
         awaits: Server,

@@ -130,10 +130,15 @@ pub fn verify(expectation: &Expectation, facts: &Facts) -> Report {
     }
     let require = expectation.require;
     mark_uncounted(expectation, &lookup, &mut links);
-    if let Some(wish) = &expectation.any_port {
-        any_port(wish, require, &lookup, &mut links);
+    match &expectation.any_port {
+        Some(wish) if !wish.reserve => any_port(wish, expectation, &lookup, &mut links),
+        Some(wish) if !is_met(require, &links, LinkReport::is_good) => {
+            let others = other_ports(wish, &lookup, &links);
+            links.extend(others.into_iter().filter(LinkReport::is_good));
+        }
+        _ => {}
     }
-    let is_counted = unread::cables(require, facts).next().is_none();
+    let is_counted = unread::counted(expectation, facts).next().is_none();
     let connected = is_counted && is_met(require, &links, LinkReport::is_good);
     let servers: Vec<ServerReport> = expectation
         .servers
@@ -167,7 +172,7 @@ pub fn verify(expectation: &Expectation, facts: &Facts) -> Report {
         ]
         .concat(),
     };
-    report.status = whole(require, &report, facts);
+    report.status = whole(expectation, &report, facts);
     report
 }
 
@@ -271,13 +276,14 @@ fn is_met(require: Require, links: &[LinkReport], is_one: fn(&LinkReport) -> boo
 }
 
 /// The verdict. Critical only if no content of the unreadable files could change it.
-fn whole(require: Require, report: &Report, facts: &Facts) -> Status {
+fn whole(expectation: &Expectation, report: &Report, facts: &Facts) -> Status {
+    let require = expectation.require;
     let (modules, links) = (&report.modules, &report.links);
     if links.is_empty() && modules.is_empty() {
         return Status::Unknown;
     }
     // If a list of ports is unreadable, the number of ports is unknown.
-    let is_hidden = unread::hidden(require, facts).next().is_some();
+    let is_hidden = unread::hidden(expectation, facts).next().is_some();
     let may_be_met = match require {
         Require::All if is_hidden => links.iter().all(LinkReport::may_be_good),
         Require::Count(_) if is_hidden => true,
@@ -480,19 +486,20 @@ fn on_port(wish: &LinkWish, lookup: &Lookup<'_>, port: PortRef<'_>) -> LinkRepor
 
 /// One report for each port that no other wish matched; if there is no port, one report that says
 /// so.
-fn any_port(wish: &LinkWish, require: Require, lookup: &Lookup<'_>, out: &mut Vec<LinkReport>) {
-    let named: BTreeSet<String> = out.iter().filter_map(|link| link.name.clone()).collect();
-    let ports = lookup.ports.of(wish).into_iter();
-    for port in ports.filter(|port| !named.contains(&port.name())) {
-        out.push(on_port(wish, lookup, port));
-    }
-    for unread in unread::hidden(require, lookup.facts) {
+fn any_port(
+    wish: &LinkWish,
+    expectation: &Expectation,
+    lookup: &Lookup<'_>,
+    out: &mut Vec<LinkReport>,
+) {
+    out.extend(other_ports(wish, lookup, out));
+    for unread in unread::hidden(expectation, lookup.facts) {
         let finding = Finding::unread(Id::DevicePresent, unread);
         out.push(LinkReport::new(wish, None, vec![finding]));
     }
     if out.is_empty() && wish.refused.is_some() {
         out.push(without_port(wish, lookup));
-    } else if require == Require::All {
+    } else if expectation.require == Require::All {
         bare_functions(wish, lookup.facts, out);
     }
     if out.is_empty() {
@@ -500,6 +507,15 @@ fn any_port(wish: &LinkWish, require: Require, lookup: &Lookup<'_>, out: &mut Ve
         let finding = port::no_candidate(wish, lookup.facts);
         out.push(LinkReport::new(wish, None, vec![finding]));
     }
+}
+
+/// One report for each port that none of `known` is about.
+fn other_ports(wish: &LinkWish, lookup: &Lookup<'_>, known: &[LinkReport]) -> Vec<LinkReport> {
+    let named = known.iter().filter_map(|link| link.name.as_ref());
+    let named: BTreeSet<&String> = named.collect();
+    let ports = lookup.ports.of(wish).into_iter();
+    let others = ports.filter(|port| !named.contains(&port.name()));
+    others.map(|port| on_port(wish, lookup, port)).collect()
 }
 
 /// Every port: one report for each HCA that must have an RDMA device and has none.
@@ -511,7 +527,10 @@ fn bare_functions(wish: &LinkWish, facts: &Facts, out: &mut Vec<LinkReport>) {
         let is_other = function.infiniband && wish.link_layer == Some(LinkLayer::Ethernet);
         is_of_layer && !is_other && !wish.except.contains(&selector(function))
     };
+    // Named: missing since the handover.
+    let named: BTreeSet<String> = out.iter().map(|link| link.target.to_string()).collect();
     let functions = facts.functions.iter().filter(|f| f.is_missing());
+    let functions = functions.filter(|function| !named.contains(&selector(function)));
     for function in functions.filter(is_meant) {
         let link = LinkWish {
             target: Target::Named(selector(function)),

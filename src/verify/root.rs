@@ -19,8 +19,14 @@ pub fn mounted(wish: &RootWish, facts: &Facts) -> Finding {
     let Some(mount) = &facts.root else {
         return Finding::unknown(id).hint("look at: cat /proc/self/mountinfo");
     };
-    if matches!(mount.fstype.as_str(), "rootfs" | "tmpfs" | "ramfs") {
-        return Finding::skipped(id);
+    match mount.fstype.as_str() {
+        "rootfs" => return Finding::skipped(id),
+        "tmpfs" | "ramfs" => {
+            let found = format!("{}: a file system in memory", mount.text());
+            let hint = "find out from where it was filled: the kernel does not tell";
+            return Finding::unanswered(id, &found).hint(hint);
+        }
+        _ => {}
     }
     match wish.root.protocol {
         Protocol::Nfs => nfs_mounted(wish.root.server, mount),

@@ -14,9 +14,17 @@ pub fn answers(server: &Server<'_>, facts: &Facts) -> Finding {
     let queried = facts.servers.iter().find(|found| found.server == *expected);
     match queried {
         _ if !server.is_connected => Finding::skipped(Id::ServerRdma),
-        None => failed("not queried yet"),
+        None => unknown(
+            "not queried yet",
+            "ibboot check on the node queries the server",
+        ),
         Some(found) => finding(expected, &found.answer, facts),
     }
+}
+
+/// Whether the server answers was not found out.
+fn unknown(found: &str, hint: &str) -> Finding {
+    Finding::unanswered(Id::ServerRdma, found).hint(hint)
 }
 
 fn failed(found: &str) -> Finding {
@@ -37,11 +45,11 @@ fn finding(server: &reach::Server, answer: &Answer, facts: &Facts) -> Finding {
         }
         Answer::Resolved { node_guid, port } => match port_of(node_guid, *port) {
             Some(by) if by.device.node_type == Some(NodeType::Rnic) => {
-                failed(&format!("not known over iWARP; its address is resolved through {}", by.name()))
+                failed(&format!("iWARP has none before the mount; its address is resolved through {}", by.name()))
                     .hint("over iWARP only the mount shows whether the server answers")
                     .as_warning()
             }
-            _ => failed("cannot be queried: Invalid argument").hint("look at: dmesg"),
+            _ => unknown("cannot be queried: Invalid argument", "look at: dmesg"),
         },
         Answer::NoService => {
             let port = server.port.unwrap_or(0);
@@ -63,7 +71,7 @@ fn finding(server: &reach::Server, answer: &Answer, facts: &Facts) -> Finding {
         ))
         .hint("see the subnet manager's log; an RDMA connection over InfiniBand cannot cross a gateway"),
         Answer::NotAsked(why) => {
-            failed(&format!("cannot be queried: {why}")).hint("look at: lsmod (rdma_ucm), dmesg")
+            unknown(&format!("cannot be queried: {why}"), "look at: lsmod (rdma_ucm), dmesg")
         }
     }
 }

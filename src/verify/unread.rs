@@ -9,7 +9,7 @@ use super::object::Object;
 use crate::facts::{Facts, Unread, addresses, links, rootfs, routes};
 use crate::system::root::BOOT_ID;
 use crate::verify::report::{Finding, Status};
-use crate::wish::expectation::Require;
+use crate::wish::expectation::{Expectation, Require};
 
 /// Files that identify ports and interfaces: while one of these is unread, no port or interface is
 /// known to be absent.
@@ -127,29 +127,45 @@ pub const FUNCTIONS: &[&str] = &[
     "/sys/bus/pci/devices/*/physfn",
 ];
 
-/// The unreadable lists without which the number of ports is unknown: those of devices and ports,
-/// and for every port the census of HCAs.
-pub fn hidden(require: Require, facts: &Facts) -> impl Iterator<Item = &Unread> {
+/// What shows which ports count: virtual functions and representors do not (select.rs, role.rs).
+const ROLES: &[&str] = &["/sys/class/net/*/phys_port_name"];
+
+/// What shows that two ports share a cable (cable.rs).
+const CABLES: &[&str] = &[
+    "/sys/class/infiniband/*/sys_image_guid",
+    "/sys/class/infiniband/*/ports/*/gids/0",
+    "/sys/class/infiniband/*/ports/*/lid",
+];
+
+fn among<'a>(lists: &[&[&str]], facts: &'a Facts) -> impl Iterator<Item = &'a Unread> {
+    let lists = lists.concat();
+    let is_listed = move |unread: &&Unread| lists.iter().any(|list| covers(list, &unread.path));
+    facts.unread.iter().filter(is_listed)
+}
+
+/// The unreadable files without which the number of ports is unknown: the lists of devices and
+/// ports, for every port the census of HCAs, and what [`counted`] names.
+pub fn hidden<'a>(expected: &Expectation, facts: &'a Facts) -> impl Iterator<Item = &'a Unread> {
     const PORTS: &[&str] = &["/sys/class/infiniband", "/sys/class/infiniband/*/ports"];
-    let lists: &[&[&str]] = match require {
+    let lists: &[&[&str]] = match expected.require {
         Require::Listed => &[],
         Require::Count(_) => &[PORTS],
         Require::All => &[PORTS, FUNCTIONS],
     };
-    let lists: Vec<&str> = lists.concat();
-    let is_list = move |unread: &&Unread| lists.iter().any(|list| covers(list, &unread.path));
-    facts
-        .unread
-        .iter()
-        .filter(is_list)
-        .chain(cables(require, facts))
+    among(lists, facts).chain(counted(expected, facts))
 }
 
-/// The unreadable files without which two ports that share a cable count twice.
-pub fn cables(require: Require, facts: &Facts) -> impl Iterator<Item = &Unread> {
-    let is_number = matches!(require, Require::Count(number) if number > 1);
-    let unread = facts.unread.iter().filter(move |_| is_number);
-    unread.filter(|unread| covers("/sys/class/infiniband/*/sys_image_guid", &unread.path))
+/// The unreadable files without which a port may count that does not, or two ports that share a
+/// cable count twice. For "every port" such a port is one more that must be good.
+pub fn counted<'a>(expected: &Expectation, facts: &'a Facts) -> impl Iterator<Item = &'a Unread> {
+    // The ports of the handover are known.
+    let is_open = expected.any_port.as_ref().is_some_and(|any| !any.reserve);
+    let lists: &[&[&str]] = match expected.require {
+        Require::Count(1) if is_open => &[ROLES, FUNCTIONS],
+        Require::Count(number) if number > 1 => &[ROLES, FUNCTIONS, CABLES],
+        _ => &[],
+    };
+    among(lists, facts)
 }
 
 #[cfg(test)]

@@ -90,6 +90,10 @@ pub struct LinkWish {
     /// Its port does not count for `rd.ib.require=N`, as was found at the handover.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub uncounted: bool,
+    /// The requirement was met at the handover: another port counts only in place of one that
+    /// failed since.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub reserve: bool,
     /// The port that was verified; none before.
     pub identity: Option<Identity>,
     /// The requested link layer.

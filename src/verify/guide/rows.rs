@@ -443,7 +443,8 @@ pub fn guide(id: Id) -> Guide {
             detail: "After the switch into the root file system, and only if a requested interface leads to \
                      the server that root=, netroot=, nfsroot=, rd.nvmf.discover= or a DHCP server names. With iSCSI \
                      or NVMe the file system is on a disk of that server (a discovery controller may name \
-                     another one); of a live image only that it is a live image. Of an overlay that is no \
+                     another one); of a live image only that it is a live image. Of a root in memory (tmpfs) nobody knows \
+                     from where it was filled: the check is unknown. Of an overlay that is no \
                      live image the NFS mount below counts; if there is none, this check is skipped. \
                      rd.nvmf.discover= means the root file system unless root= or netroot= names a server: connect to servers that only \
                      have data in the real root.",
