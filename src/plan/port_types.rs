@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Port types of mlx4 cards and default RoCE modes.
 
-use kernel_cmdline::{RoceMode, Selector};
+use kernel_cmdline::{PortType, RoceMode, Selector};
 
 use super::{Action, Draft, Step};
 use crate::facts::{Facts, select};
+use crate::rdma::types::LinkLayer;
+use crate::wish::expectation::PortLayer;
 
 impl Draft<'_> {
     pub(super) fn port_types(&mut self) {
@@ -21,6 +23,21 @@ impl Draft<'_> {
                 }),
             }
         }
+    }
+
+    /// What the port types mean for the ports. A refused one stays: its ports cannot be right.
+    pub(super) fn link_layers(&self) -> Vec<PortLayer> {
+        let types = self.request.port_types.iter();
+        let layer = |(selector, port_type): &(String, PortType)| PortLayer {
+            selector: selector.clone(),
+            link_layer: match port_type {
+                PortType::Ib => Some(LinkLayer::InfiniBand),
+                PortType::Eth => Some(LinkLayer::Ethernet),
+                PortType::Auto => None,
+            },
+            port: None,
+        };
+        types.map(|wish| layer(&wish.value)).collect()
     }
 
     /// Refuses only what is certain now: an existing card that is not an mlx4. Whether an mlx4 accepts

@@ -11,7 +11,7 @@ use crate::facts::select::{Ports, pins};
 use crate::facts::{Facts, PortRef};
 use crate::verify::checks::Id;
 use crate::verify::report::{LinkReport, Report};
-use crate::wish::expectation::{Expectation, LinkWish, PortPin, Rate, Require, Target};
+use crate::wish::expectation::{Expectation, LinkWish, PortLayer, PortPin, Rate, Require, Target};
 
 /// The expectation as `check` will use it: every link whose port was found is pinned to that port,
 /// verified or not.
@@ -21,10 +21,13 @@ pub fn pinned(
     report: &Report,
     boot_id: Option<String>,
 ) -> Expectation {
-    let rates = expectation.rates.iter();
+    let (rates, layers) = (expectation.rates.iter(), expectation.link_layers.iter());
     let mut pinned = Expectation {
         boot_id,
         rates: rates.flat_map(|rate| pinned_rate(rate, facts)).collect(),
+        link_layers: layers
+            .flat_map(|layer| pinned_layer(layer, facts))
+            .collect(),
         ..expectation.clone()
     };
     if let Some(wish) = &mut pinned.any_port {
@@ -123,6 +126,19 @@ fn pinned_rate(rate: &Rate, facts: &Facts) -> Vec<Rate> {
     pins.map_or_else(
         || vec![of(None)],
         |pins| pins.into_iter().map(|pin| of(Some(pin))).collect(),
+    )
+}
+
+/// A link layer for each port that its selector means now.
+fn pinned_layer(layer: &PortLayer, facts: &Facts) -> Vec<PortLayer> {
+    let of = |pin: PortPin| PortLayer {
+        port: Some(pin),
+        ..layer.clone()
+    };
+    let pins = pins(&layer.selector, facts);
+    pins.map_or_else(
+        || vec![layer.clone()],
+        |pins| pins.into_iter().map(of).collect(),
     )
 }
 

@@ -289,7 +289,7 @@ mod tests {
                 port: None,
             },
             requested_by: None,
-            finding: Finding::failed(Id::ServerRdma, "no answer", ""),
+            finding: Finding::failed(Id::ServerRdma, "the request was sent", ""),
         };
         let (servers, down) = ([server(2), server(3)], link(0, &init()));
         let need = Need {
@@ -300,8 +300,8 @@ mod tests {
         let mut subjects: Vec<_> = servers.iter().map(Subject::of_server).collect();
         assert_eq!(
             line(&subjects, 20, &need),
-            "waiting for 2 servers, 30 s of 180 s: 10.0.0.2 does not answer over RDMA: no answer; \
-             10.0.0.3 does not answer over RDMA: no answer"
+            "waiting for 2 servers, 30 s of 180 s: 10.0.0.2 no answer over RDMA: the request was sent; \
+             10.0.0.3 no answer over RDMA: the request was sent"
         );
         subjects.insert(0, Subject::of_link(&down));
         let both = line(&subjects, 20, &need);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Compares an expectation with a snapshot and makes the report. Pure.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use kernel_cmdline::Selector;
@@ -12,7 +13,7 @@ use super::{port, unread};
 use crate::SCHEMA;
 use crate::facts::cable::{Cable, cable};
 use crate::facts::granted::granted;
-use crate::facts::select::{self, Ports};
+use crate::facts::select::{self, Pinned, Ports};
 use crate::facts::{Facts, Function, Netdev, PortRef, functions, rules};
 use crate::rdma::types::{Identity, LinkLayer};
 use crate::verify::report::{
@@ -20,7 +21,7 @@ use crate::verify::report::{
 };
 use crate::wish::bond::{BondFacts, BondWish};
 use crate::wish::expectation::{
-    Expectation, LinkWish, ModuleWish, Rate, Require, RootWish, ServerWish, Target,
+    Expectation, LinkWish, ModuleWish, PortPin, Rate, Require, RootWish, ServerWish, Target,
 };
 use crate::wish::ipoib::IpoibWish;
 
@@ -32,6 +33,8 @@ struct Lookup<'a> {
     ports: Ports<'a>,
     siblings: Siblings<'a>,
     rates: Vec<LeastRate>,
+    /// The names of ports, and the link layer requested of them; none: any.
+    layers: Vec<(BTreeSet<String>, Option<LinkLayer>)>,
     /// The ports whose interface is named by a link.
     named: BTreeSet<String>,
 }
@@ -68,24 +71,31 @@ impl LeastRate {
 impl<'a> Lookup<'a> {
     fn new(expectation: &'a Expectation, facts: &'a Facts) -> Lookup<'a> {
         let ports = Ports::new(facts);
+        let meant = |pin: Option<&PortPin>, selector: &str| match pin {
+            Some(pin) => ports.of_pin(pin),
+            None => Pinned {
+                ports: Selector::parse(selector)
+                    .map(|selector| select::ports(&selector, facts))
+                    .unwrap_or_default(),
+                is_certain: true,
+            },
+        };
+        let names = |ports: &[PortRef<'_>]| ports.iter().map(PortRef::name).collect();
         let rates = expectation.rates.iter().map(|rate| {
-            let pinned = rate.port.as_ref().map(|pin| ports.of_pin(pin));
-            let is_certain = pinned.as_ref().is_none_or(|pinned| pinned.is_certain);
-            let meant = match (pinned, rate.selector.as_deref()) {
-                (Some(pinned), _) => Some(pinned.ports),
-                (None, Some(text)) => Some(match Selector::parse(text) {
-                    Some(selector) => select::ports(&selector, facts),
-                    None => Vec::new(),
-                }),
-                (None, None) => None,
-            };
+            let selector = rate.selector.as_deref();
+            let meant = selector.map(|text| meant(rate.port.as_ref(), text));
             LeastRate {
-                ports: meant.map(|ports| ports.iter().map(PortRef::name).collect()),
-                is_certain,
+                is_certain: meant.as_ref().is_none_or(|meant| meant.is_certain),
+                ports: meant.map(|meant| names(&meant.ports)),
                 megabits: rate.megabits,
             }
         });
         let rates = rates.collect();
+        let layers = expectation.link_layers.iter().map(|layer| {
+            let meant = meant(layer.port.as_ref(), &layer.selector);
+            (names(&meant.ports), layer.link_layer)
+        });
+        let layers = layers.collect();
         Lookup {
             facts,
             links: &expectation.links,
@@ -93,6 +103,7 @@ impl<'a> Lookup<'a> {
             ports,
             siblings: Siblings::of(facts),
             rates,
+            layers,
         }
     }
 
@@ -107,6 +118,21 @@ impl<'a> Lookup<'a> {
             Some(format!("rd.ib.rate={port}={gbps}: no port is {port}"))
         };
         lost.filter_map(line).collect()
+    }
+
+    /// The wish with the link layer that `rd.ib.porttype=` requests of this port, unless the wish has
+    /// one.
+    fn with_layer<'w>(&self, wish: &'w LinkWish, port: PortRef<'_>) -> Cow<'w, LinkWish> {
+        let name = port.name();
+        let mut layers = self.layers.iter().rev();
+        let requested = layers.find(|(ports, _)| ports.contains(&name));
+        match requested {
+            Some((_, Some(layer))) if wish.link_layer.is_none() => Cow::Owned(LinkWish {
+                link_layer: Some(*layer),
+                ..wish.clone()
+            }),
+            _ => Cow::Borrowed(wish),
+        }
     }
 
     /// Minimum rate of this port in Mb/s.
@@ -447,6 +473,7 @@ fn on_bond(
 
 fn on_port(wish: &LinkWish, lookup: &Lookup<'_>, port: PortRef<'_>) -> LinkReport {
     let facts = lookup.facts;
+    let wish = &lookup.with_layer(wish, port);
     let is_expected = rules::wants_interface(wish, port, &lookup.named);
     let ipoib = wish.ipoib.as_ref().filter(|_| is_expected);
     let found = ipoib.and_then(|wish| rules::interface(wish, port, facts));

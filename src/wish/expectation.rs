@@ -151,6 +151,18 @@ pub struct Rate {
     pub port: Option<PortPin>,
 }
 
+/// The link layer that was requested of ports.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PortLayer {
+    /// Which ports, as written.
+    pub selector: String,
+    /// None: whatever the card detects.
+    pub link_layer: Option<LinkLayer>,
+    /// The port that `selector` meant when the links were handed over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub port: Option<PortPin>,
+}
+
 /// A port that a selector meant when the links were handed over.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PortPin {
@@ -220,6 +232,10 @@ pub struct Expectation {
     pub any_port: Option<LinkWish>,
     /// Minimum rates; the last one that matches a port counts.
     pub rates: Vec<Rate>,
+    /// The link layers that were requested of ports (`rd.ib.porttype=`); the last one that matches a
+    /// port counts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub link_layers: Vec<PortLayer>,
     pub modules: Vec<ModuleWish>,
     /// The servers, queried when the links are verified.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
