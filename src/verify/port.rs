@@ -202,10 +202,16 @@ pub fn rate(port: &Port<'_>) -> Finding {
             expected: Some(format!("{} Gb/sec", required / 1000.0)),
             ..Finding::unknown(id)
         }
-        .hint(
-            "the kernel cannot tell: it reports SDR for every speed that it does not know (NDR, XDR); \
-             see the speed with smpquery -C DEVICE -P PORT -D portinfo 0 or at the switch, and remove rd.ib.rate=",
-        ),
+        .hint(match port.found.port.link_layer {
+            Some(LinkLayer::Ethernet) => {
+                "the kernel cannot tell: it reports this rate for every speed that the driver does not know; \
+                 see the speed with ethtool IF or at the switch, and remove rd.ib.rate="
+            }
+            _ => {
+                "the kernel cannot tell: it reports SDR for every speed that it does not know (NDR, XDR); \
+                 see the speed with smpquery -C DEVICE -P PORT -D portinfo 0 or at the switch, and remove rd.ib.rate="
+            }
+        }),
         Some(rate) => {
             Finding::failed(id, &rate.text, &format!("{} Gb/sec", required / 1000.0))
         }

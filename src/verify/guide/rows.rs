@@ -203,7 +203,8 @@ pub fn guide(id: Id) -> Guide {
         },
         Id::PortRate => Guide {
             detail: "Only with rd.ib.rate=. The kernel reports 10 Gb/sec (4X SDR) for each speed that it \
-                     does not know (NDR, XDR): the check is unknown then.",
+                     does not know (NDR, XDR); for an Ethernet port 40 Gb/sec (4X QDR) on mlx5 and 100 Gb/sec \
+                     (4X EDR) on other cards: the check is unknown then.",
             ..SLOW
         },
         Id::PortLanes => Guide {
