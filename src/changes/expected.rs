@@ -73,7 +73,11 @@ impl<'a> Expected<'a> {
         let mut interfaces = Vec::new();
         for link in links {
             let Some(wish) = &link.ipoib else { continue };
-            for port in ports.of(link) {
+            let found = ports.of(link);
+            if rules::is_ambiguous(link, &found) {
+                continue;
+            }
+            for port in found {
                 if rules::wants_interface(link, port, &named) {
                     interfaces.push(Interface::new(wish, port, facts));
                 }
@@ -153,6 +157,8 @@ impl<'a> Bond<'a> {
 /// The interface that a link means.
 fn interface_of<'f>(link: &LinkWish, facts: &'f Facts) -> Option<&'f Netdev> {
     let wish = link.ipoib.as_ref()?;
-    let mut ports = Ports::new(facts).of(link).into_iter();
+    let ports = Ports::new(facts).of(link);
+    let is_one = !rules::is_ambiguous(link, &ports);
+    let mut ports = ports.into_iter().filter(|_| is_one);
     ports.find_map(|port| rules::interface(wish, port, facts))
 }

@@ -161,6 +161,14 @@ pub fn wants_interface(link: &LinkWish, port: PortRef<'_>, named: &BTreeSet<Stri
     link.ipoib.is_some() && !(link.of_all && (is_without || named.contains(&port.name())))
 }
 
+/// Whether the link means several `ports` and its request is for one interface: a static address, or
+/// a place in a bond.
+pub fn is_ambiguous(link: &LinkWish, ports: &[PortRef<'_>]) -> bool {
+    let is_of_one = |wish: &IpoibWish| !wish.addresses.is_empty() || wish.bond.is_some();
+    let is_open = link.identity.is_none() && ports.len() > 1;
+    is_open && link.ipoib.as_ref().is_some_and(is_of_one)
+}
+
 /// The ports whose own IPoIB interface (not a child) a link names.
 pub fn named_interfaces(expectation: &Expectation, ports: &Ports<'_>) -> BTreeSet<String> {
     let mut links = expectation.links.iter().chain(&expectation.any_port);

@@ -390,6 +390,10 @@ fn link(wish: &LinkWish, lookup: &Lookup<'_>, out: &mut Vec<LinkReport>) {
         return;
     }
     let found = lookup.ports.of(wish);
+    if rules::is_ambiguous(wish, &found) {
+        let finding = port::ambiguous(wish, &found);
+        return out.push(LinkReport::new(wish, None, vec![finding]));
+    }
     if found.is_empty() {
         out.push(without_port(wish, lookup));
     }

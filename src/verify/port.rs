@@ -165,6 +165,15 @@ fn carries_no_link(wish: &LinkWish, facts: &Facts) -> Option<Finding> {
     })
 }
 
+/// The finding for a link that means several ports, with a request for one interface.
+pub fn ambiguous(wish: &LinkWish, found: &[PortRef<'_>]) -> Finding {
+    let names: Vec<String> = found.iter().map(PortRef::name).collect();
+    let meant = format!("{} means {}", wish.target, names.join(", "));
+    Finding::failed(Id::DevicePresent, &meant, "one port").hint(
+        "a static address and a place in a bond are for one interface: write DEVICE:PORT, guid= or the interface",
+    )
+}
+
 /// The finding for a device that does not answer.
 pub fn silent(found: PortRef<'_>) -> Finding {
     let seconds = found.device.silent_s.unwrap_or(0);
