@@ -14,7 +14,7 @@ use ibboot::cli::{
     PlanArguments, SuggestFormat, TimelineFormat, TurnArguments, UpArguments,
 };
 use ibboot::decoding;
-use ibboot::error::{Error, Kind, Result};
+use ibboot::error::{Error, Kind, Result, errno_text};
 use ibboot::facts::reader;
 use ibboot::generator;
 use ibboot::handover::{self, gauges, timeline};
@@ -68,7 +68,7 @@ fn run() -> Result<u8> {
         return work(job);
     }
     let call = match cli::parse(&arguments)? {
-        Parsed::Help(text) => return print(&text).map(|()| 0),
+        Parsed::Help(text) => return print(text).map(|()| 0),
         Parsed::Call(call) => call,
     };
     if !call.root.is_dir() {
@@ -82,14 +82,25 @@ fn run() -> Result<u8> {
     let Some(limit) = call.limit else {
         return execute(&call);
     };
+    // No /proc: without a child there is no limit.
+    let Ok(child) = limit::start(&arguments) else {
+        return execute(&call);
+    };
     let error = |what: &str| Error::new(arguments.join(" "), what);
-    let error = match limit::call(&arguments, limit) {
-        Ok(limit::End::Exited(code)) => return Ok(code),
+    let error = match limit::end(child, limit) {
+        Ok(limit::End::Exited(code, output)) => {
+            let kind = match &call.command {
+                Command::Check(check) => unknown(check.format),
+                _ => Kind::Failed,
+            };
+            return print(output)
+                .map(|()| code)
+                .map_err(|error| error.kind(kind));
+        }
         Ok(limit::End::Killed) => error("was killed").hint("see dmesg"),
         Ok(limit::End::Late) => error("has not ended in time")
             .hint("firmware does not answer, or a lock of the kernel is held: see dmesg"),
-        // No /proc: without a child there is no limit.
-        Err(_) => return execute(&call),
+        Err(e) => error("its end cannot be awaited").found(errno_text(&e)),
     };
     match &call.command {
         Command::Check(check) => tell(&Root::new(&call.root), check, Err(error), ""),
@@ -128,7 +139,7 @@ fn execute(call: &Call) -> Result<u8> {
             survey::report(&root, &arguments.output).map(|()| true)
         }),
         Command::HardwareReport(arguments) => make_report(&root, || {
-            let mut say = |claim: &Claim| print(&format!("{claim}\n"));
+            let mut say = |claim: &Claim| print(format!("{claim}\n"));
             let request = disturbance(arguments)?;
             survey::hardware_report(&root, &arguments.output, request.as_ref(), &mut say)
         }),
@@ -186,9 +197,9 @@ fn work(arguments: &[String]) -> Result<u8> {
 }
 
 /// Prints a result to stdout. A reader that closed the pipe is not an error.
-fn print(text: &str) -> Result<()> {
+fn print(text: impl AsRef<[u8]>) -> Result<()> {
     match io::stdout()
-        .write_all(text.as_bytes())
+        .write_all(text.as_ref())
         .and_then(|()| io::stdout().flush())
     {
         Err(e) if e.kind() != io::ErrorKind::BrokenPipe => {
@@ -295,7 +306,7 @@ fn bring_up(root: &Root, arguments: &UpArguments, verbose: bool) -> Result<u8> {
     })?;
     if !in_initramfs(root) {
         match &end.report {
-            Some(report) => print(&report.text())?,
+            Some(report) => print(report.text())?,
             None => {
                 stderr::say("up: the kernel command line requests nothing; see ibboot.cmdline(7)")
             }
@@ -385,21 +396,25 @@ fn show_check(root: &Root, arguments: &CheckArguments, before: &str) -> Result<u
     tell(root, arguments, report(root, arguments), before)
 }
 
-/// Prints the report and writes its files. A failure is unknown: the exit codes 1 and 2 mean warning
-/// and critical here, except where there are only two codes.
+/// What a failure of `check` is: the exit codes 1 and 2 mean warning and critical, except where there
+/// are only two codes.
+fn unknown(format: CheckFormat) -> Kind {
+    match format {
+        CheckFormat::Nhc | CheckFormat::Journal => Kind::Failed,
+        _ => Kind::Unknown,
+    }
+}
+
+/// Prints the report and writes its files.
 fn tell(
     root: &Root,
     arguments: &CheckArguments,
     report: Result<Report>,
     before: &str,
 ) -> Result<u8> {
-    let has_two_codes = matches!(arguments.format, CheckFormat::Nhc | CheckFormat::Journal);
-    let unknown = match has_two_codes {
-        true => Kind::Failed,
-        false => Kind::Unknown,
-    };
+    let unknown = unknown(arguments.format);
     let code = match &report {
-        Ok(report) if has_two_codes => monitoring::failed(report),
+        Ok(report) if unknown == Kind::Failed => monitoring::failed(report),
         Ok(report) => report.status.exit_code(),
         Err(_) => unknown.exit_code(),
     };
@@ -469,7 +484,7 @@ fn is_read_for(time: Duration) -> bool {
 
 fn explain(name: Option<&str>) -> Result<u8> {
     let Some(name) = name else {
-        return print(&guide::list()).map(|()| 0);
+        return print(guide::list()).map(|()| 0);
     };
     let text = guide::explain(name, &Terminal::of_output()).map_err(|nearest| {
         let error = Error::new(

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A full or closed stderr, or one without a reader, changes neither the results nor the exit code.
+//! A full or closed stderr, or one without a reader, changes neither the results nor the exit code;
+//! a full stdout is an error.
 
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
@@ -50,6 +51,29 @@ fn an_error_that_cannot_be_written_keeps_its_exit_code() {
         let unread = run(arguments, without_reader());
         assert_eq!(unread.status.code(), Some(code), "{arguments:?} | true");
     }
+}
+
+#[test]
+fn a_command_with_a_limit_is_carried_out_once_if_stdout_is_full() {
+    let tree = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/sys/connectx6-hdr");
+    let folder = tempfile::tempdir().unwrap();
+    // A directory that exists would be another error.
+    let copy = folder.path().join("tree");
+    let facts = ["facts", "--root", tree, "--tree", copy.to_str().unwrap()];
+    let port = ["check", "--root", tree, "--cmdline=rd.ib.require=mlx5_0:1"];
+    let nhc = [&port[..], &["--format=nhc"]].concat();
+    for (command, code) in [(&facts[..], 1), (&port, 3), (&nhc, 1)] {
+        let run = Command::new(env!("CARGO_BIN_EXE_ibboot"))
+            .args(["--limit", "60"])
+            .args(command)
+            .stdout(full())
+            .output()
+            .unwrap();
+        let found = (run.status.code(), String::from_utf8(run.stderr).unwrap());
+        let why = "ibboot: stdout: cannot be written: No space left on device\n";
+        assert_eq!(found, (Some(code), why.to_owned()), "{command:?}");
+    }
+    assert!(copy.is_dir());
 }
 
 #[test]

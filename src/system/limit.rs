@@ -2,10 +2,10 @@
 //! A command with a limit: a child process carries the command out, because a process that sleeps
 //! in the kernel for dead firmware cannot end itself.
 
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -19,40 +19,53 @@ pub const JOB: &str = "call";
 const PAUSE: Duration = Duration::from_millis(1);
 
 /// How a command with a limit ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum End {
-    /// By itself, with this exit code.
-    Exited(u8),
+    /// By itself, with this exit code and this output.
+    Exited(u8, Vec<u8>),
     /// By a signal.
     Killed,
     /// Not within the limit.
     Late,
 }
 
-/// Carries out the program's `arguments`. The output is printed once the command has ended by itself:
-/// a child that never ends must not hold the pipe of a caller.
-pub fn call(arguments: &[String], limit: Duration) -> io::Result<End> {
-    let deadline = Instant::now() + limit;
-    let mut child = Command::new(PROGRAM)
+/// Starts a child that carries out the program's `arguments`.
+pub fn start(arguments: &[String]) -> io::Result<Child> {
+    Command::new(PROGRAM)
         .arg0("ibboot")
         .args([COMMAND, JOB])
         .args(arguments)
         .stdout(Stdio::piped())
-        .spawn()?;
-    let output = output(&mut child, deadline)?;
-    let end = match output {
-        Some(_) => end(&mut child, deadline)?,
-        None => End::Late,
-    };
+        .spawn()
+}
+
+/// Waits for the end of the child, and kills the child if the limit is over or if waiting fails. The
+/// output is there once the child has ended by itself: a child that never ends must not hold the
+/// pipe of a caller.
+pub fn end(mut child: Child, limit: Duration) -> io::Result<End> {
+    let deadline = Instant::now() + limit;
+    let end = of_child(&mut child, deadline);
     match end {
-        End::Late => child.kill()?,
-        End::Killed => {}
-        End::Exited(_) => match io::stdout().write_all(&output.unwrap_or_default()) {
-            Err(e) if e.kind() != io::ErrorKind::BrokenPipe => return Err(e),
-            _ => {}
-        },
+        Ok(End::Late) => child.kill()?,
+        Ok(_) => {}
+        Err(_) => {
+            let killed = child.kill().and_then(|()| status(&mut child, deadline));
+            killed.map(drop).unwrap_or_default();
+        }
     }
-    Ok(end)
+    end
+}
+
+fn of_child(child: &mut Child, deadline: Instant) -> io::Result<End> {
+    let Some(output) = output(child, deadline)? else {
+        return Ok(End::Late);
+    };
+    let Some(status) = status(child, deadline)? else {
+        return Ok(End::Late);
+    };
+    // A signal has no exit code.
+    let code = status.code().and_then(|code| u8::try_from(code).ok());
+    Ok(code.map_or(End::Killed, |code| End::Exited(code, output)))
 }
 
 /// All that the child prints; none if it has not closed its output at the deadline.
@@ -76,15 +89,12 @@ fn output(child: &mut Child, deadline: Instant) -> io::Result<Option<Vec<u8>>> {
     }
 }
 
-fn end(child: &mut Child, deadline: Instant) -> io::Result<End> {
+/// How the child ended; none if it has not ended at the deadline.
+fn status(child: &mut Child, deadline: Instant) -> io::Result<Option<ExitStatus>> {
     loop {
-        if let Some(status) = child.try_wait()? {
-            // A signal has no exit code.
-            let code = status.code().and_then(|code| u8::try_from(code).ok());
-            return Ok(code.map_or(End::Killed, End::Exited));
-        }
-        if Instant::now() >= deadline {
-            return Ok(End::Late);
+        let status = child.try_wait()?;
+        if status.is_some() || Instant::now() >= deadline {
+            return Ok(status);
         }
         std::thread::sleep(PAUSE);
     }
