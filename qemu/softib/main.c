@@ -269,21 +269,26 @@ static void end_hangs(void)
  * In the order of the slots: by convention the subnet manager runs on an odd
  * HCA, and the even HCAs need its answers during their removal.
  */
-static void remove_all(void)
+static void remove_devices(void)
 {
-	int i, n;
+	int i;
 
 	for (i = 0; i < hcas; i++) {
-		if (!slots[i])
-			continue;
 		cancel_delayed_work_sync(&slots[i]->insert);
 		hca_remove(slots[i], false);
 	}
+}
+
+/* After sib_wire_exit(): a late packet points to its port. */
+static void free_slots(void)
+{
+	int i, n;
+
 	for (i = 0; i < hcas; i += 2)
 		for (n = 0; n < sib_num_ports; n++)
 			sib_link_exit(&links[i / 2][n]);
 	for (i = 0; i < hcas; i++) {
-		for (n = 0; slots[i] && n < sib_num_ports; n++)
+		for (n = 0; n < sib_num_ports; n++)
 			sib_port_exit(&slots[i]->port[n]);
 		kfree(slots[i]);
 		slots[i] = NULL;
@@ -402,11 +407,10 @@ static int __init sib_init(void)
 err_knobs:
 	sib_knobs_exit();
 err_wire:
-	remove_all();
+	remove_devices();
 	sib_wire_exit();
-	return ret;
 err_slots:
-	remove_all();
+	free_slots();
 	return ret;
 }
 
@@ -416,10 +420,11 @@ static void __exit sib_exit(void)
 	end_hangs();
 	if (sib_on_pci)
 		sib_pci_unregister();
-	remove_all();
+	remove_devices();
 	if (!sib_on_pci)
 		platform_driver_unregister(&sib_driver);
 	sib_wire_exit();
+	free_slots();
 }
 
 module_init(sib_init);

@@ -171,7 +171,7 @@ int sib_pci_register(void)
 	return pci_register_driver(&sib_pci_driver);
 }
 
-/* In the order of the slots, as remove_all(): see there. */
+/* In the order of the slots, as remove_devices(): see there. */
 void sib_pci_unregister(void)
 {
 	struct pci_dev *pdev;
