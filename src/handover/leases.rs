@@ -12,6 +12,7 @@ use nix::unistd::{Gid, Uid, fchownat, geteuid};
 use serde::{Deserialize, Serialize};
 
 use super::{DIRECTORY, State, bytes_in_tree, parse};
+use crate::dhcp::progress::Counts;
 use crate::dhcp::v4::progress::Progress;
 use crate::error::{Error, Kind, Result};
 use crate::facts::lasting::Identity;
@@ -100,55 +101,89 @@ impl Kept {
     /// Adds the leases of `up` that are unknown here, or that were granted after this file was
     /// written: a second run of `up` requests new leases.
     pub fn join(&mut self, state: &State) {
-        let written_ns = self.written_ns;
-        for progress in &state.dhcp {
-            // A request without a lease has failed; but after an address conflict a new lease is
-            // requested.
-            let is_ours = progress.lease.is_some() || progress.counts.taken.is_some();
-            let lease = progress.lease.as_ref();
-            let is_later = lease.is_some_and(|lease| lease.requested_ns > written_ns);
-            let known = self.dhcp.iter().position(|one| one.index == progress.index);
-            // The interface of the lease may have another index now. Two existing interfaces may
-            // share an identifier: a parent and its child do.
-            let is_gone = |one: &Progress| !state.dhcp.iter().any(|p| p.index == one.index);
-            let is_same = |one: &Progress| one.client_id == progress.client_id && is_gone(one);
-            let known = known.or_else(|| self.dhcp.iter().position(is_same));
-            match known.and_then(|at| self.dhcp.get_mut(at)) {
-                Some(_) if !is_later => continue,
-                Some(known) => {
-                    self.kept
-                        .retain(|entry| entry.is_v6 || entry.index != known.index);
-                    *known = progress.clone();
-                }
-                None => self.dhcp.push(progress.clone()),
+        join(&mut self.dhcp, &mut self.kept, &state.dhcp, self.written_ns);
+        join(
+            &mut self.dhcp6,
+            &mut self.kept,
+            &state.dhcp6,
+            self.written_ns,
+        );
+    }
+}
+
+/// The client of an interface, of either family.
+trait Client: Clone {
+    const IS_V6: bool;
+    fn index(&self) -> u32;
+    fn counts(&self) -> &Counts;
+    /// When the lease was requested, ns since kernel start; none without a lease.
+    fn requested_ns(&self) -> Option<u64>;
+    /// Whether both name themselves to servers in the same way.
+    fn has_identifier_of(&self, other: &Self) -> bool;
+}
+
+impl Client for Progress {
+    const IS_V6: bool = false;
+
+    fn index(&self) -> u32 {
+        self.index
+    }
+
+    fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    fn requested_ns(&self) -> Option<u64> {
+        self.lease.as_ref().map(|lease| lease.requested_ns)
+    }
+
+    fn has_identifier_of(&self, other: &Self) -> bool {
+        self.client_id == other.client_id
+    }
+}
+
+impl Client for dhcp::v6::progress::Progress {
+    const IS_V6: bool = true;
+
+    fn index(&self) -> u32 {
+        self.index
+    }
+
+    fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    fn requested_ns(&self) -> Option<u64> {
+        self.lease.as_ref().map(|lease| lease.requested_ns)
+    }
+
+    fn has_identifier_of(&self, other: &Self) -> bool {
+        (&self.duid, self.iaid) == (&other.duid, other.iaid)
+    }
+}
+
+fn join<C: Client>(clients: &mut Vec<C>, kept: &mut Vec<Entry>, of_up: &[C], written_ns: u64) {
+    for client in of_up {
+        let requested_ns = client.requested_ns();
+        // A request without a lease has failed; but after an address conflict a new lease is
+        // requested.
+        let is_ours = requested_ns.is_some() || client.counts().taken.is_some();
+        let is_later = requested_ns.is_some_and(|requested_ns| requested_ns > written_ns);
+        let known = clients.iter().position(|one| one.index() == client.index());
+        // The interface of the lease may have another index now. Two existing interfaces may
+        // share an identifier: a parent and its child do.
+        let is_gone = |one: &C| !of_up.iter().any(|other| other.index() == one.index());
+        let is_same = |one: &C| one.has_identifier_of(client) && is_gone(one);
+        let known = known.or_else(|| clients.iter().position(is_same));
+        match known.and_then(|at| clients.get_mut(at)) {
+            Some(_) if !is_later => continue,
+            Some(known) => {
+                kept.retain(|entry| entry.is_v6 != C::IS_V6 || entry.index != known.index());
+                *known = client.clone();
             }
-            let entry = Entry::new(false, progress.index);
-            self.kept.extend(is_ours.then_some(entry));
+            None => clients.push(client.clone()),
         }
-        for progress in &state.dhcp6 {
-            let lease = progress.lease.as_ref();
-            let is_later = lease.is_some_and(|lease| lease.requested_ns > written_ns);
-            let known = self
-                .dhcp6
-                .iter()
-                .position(|one| one.index == progress.index);
-            let is_same = |one: &dhcp::v6::progress::Progress| {
-                let is_gone = !state.dhcp6.iter().any(|p| p.index == one.index);
-                is_gone && (&one.duid, one.iaid) == (&progress.duid, progress.iaid)
-            };
-            let known = known.or_else(|| self.dhcp6.iter().position(is_same));
-            match known.and_then(|at| self.dhcp6.get_mut(at)) {
-                Some(_) if !is_later => continue,
-                Some(known) => {
-                    self.kept
-                        .retain(|entry| !entry.is_v6 || entry.index != known.index);
-                    *known = progress.clone();
-                }
-                None => self.dhcp6.push(progress.clone()),
-            }
-            let entry = Entry::new(true, progress.index);
-            self.kept.extend(progress.lease.is_some().then_some(entry));
-        }
+        kept.extend(is_ours.then(|| Entry::new(C::IS_V6, client.index())));
     }
 }
 
@@ -311,6 +346,7 @@ pub fn read(root: &Root) -> Result<Option<Kept>> {
 mod tests {
     use super::*;
     use crate::dhcp::v4::lease::Lease;
+    use crate::dhcp::v6;
 
     fn progress(index: u32, client: &str, requested_ns: Option<u64>) -> Progress {
         let lease = requested_ns.map(|requested_ns| {
@@ -378,6 +414,27 @@ mod tests {
             summary(&kept),
             [(9, Some(30), true), (5, None, false), (6, Some(30), true)]
         );
+    }
+
+    #[test]
+    fn a_client_whose_address_another_host_has_requests_a_new_lease() {
+        let taken = || Counts {
+            taken: Some("10.0.0.4 is in use".to_owned()),
+            ..Counts::default()
+        };
+        let mut state = state(vec![progress(4, "a", None), progress(5, "b", None)]);
+        state.dhcp[0].counts = taken();
+        let six = |index, counts| v6::progress::Progress {
+            index,
+            duid: format!("00:0{index}"),
+            counts,
+            ..Default::default()
+        };
+        state.dhcp6 = vec![six(4, Counts::default()), six(5, taken())];
+        let mut kept = Kept::new(None);
+        kept.join(&state);
+        assert_eq!((kept.dhcp.len(), kept.dhcp6.len()), (2, 2));
+        assert_eq!(kept.kept, [Entry::new(false, 4), Entry::new(true, 5)]);
     }
 
     #[test]
