@@ -49,6 +49,8 @@ class Boot:
     folder: Path
     seconds: float
     timed_out: bool
+    # What the console lacked for an action, or the time.
+    missed: tuple = ()
 
     @cached_property
     def console(self):
@@ -194,6 +196,12 @@ class Script:
             if action.type is not None:
                 self.machine.type(action.type)
 
+    def missed(self):
+        """The actions that did not run, one line each."""
+        silent = [f"no console line matches {action.when.pattern!r}" for action in self.waiting]
+        late = [f"the boot ended before it was due: {action.when.pattern!r}" for _, action in self.due]
+        return (*silent, *late)
+
 
 def arguments(release):
     """The arguments of every kernel of the release."""
@@ -239,17 +247,18 @@ def boot(case, release, label, watch=None, more=b""):
         with open(initrd, "ab") as out:
             out.write(extra)
 
-    other = peer(case, release, folder, initramfs, root)
     words = f"{append(case, release)} {case.cmdline}"
     served = netboot.prepare(folder, case.firmware, kernel, initrd, words) if case.firmware else None
     start = served.machine() if served else given(kernel, initrd, words)
-    machine = Machine(release.architecture, folder, start, root, case.nics, other and other.plug, served, case.counted, case.pci)
     limit = Limit(case.time_limit, label)
     timed_out = False
+    machine = None
+    other = peer(case, release, folder, initramfs, root)
     try:
+        machine = Machine(release.architecture, folder, start, root, case.nics, other and other.plug, served, case.counted, case.pci)
+        script = Script(machine, case.actions)
         for device in case.cables_out:
             machine.monitor.set_link(device, False)
-        script = Script(machine, case.actions)
         for seconds, line, ended in machine.lines(limit, script.tick):
             script.saw(line, ended)
             if watch and ended:
@@ -257,12 +266,12 @@ def boot(case, release, label, watch=None, more=b""):
     except TimeoutError:
         timed_out = True
     finally:
-        machine.kill()
-        if other:
-            other.kill()
+        for one in (machine, other):
+            if one:
+                one.kill()
     seconds = machine.seconds()
     for image in ("initrd.img", "peer.img"):
         (folder / image).unlink(missing_ok=True)
     remove(folder / "netboot" / "served")
     unpack(folder)
-    return Boot(folder, seconds, timed_out)
+    return Boot(folder, seconds, timed_out, script.missed())

@@ -146,6 +146,14 @@ def checked(where, table, kinds):
     return table
 
 
+def compiled(where, pattern):
+    """The pattern; one that is none is a fault of the case, found before a boot."""
+    try:
+        return re.compile(pattern)
+    except re.error as error:
+        raise Failed(f"{where}: {pattern!r}: {error}") from error
+
+
 def load(name):
     """Read one case; its name is its folder."""
     folder = CASES / name
@@ -160,7 +168,7 @@ def load(name):
     actions = []
     for entry in table.pop("action", []):
         checked(path, entry, ACTION_KINDS)
-        actions.append(Action(**dict(entry, when=re.compile(entry["when"]))))
+        actions.append(Action(**dict(entry, when=compiled(path, entry["when"]))))
     if table.get("ends") not in ENDS:
         raise Failed(f"{path}: ends: expected one of {', '.join(ENDS)}")
     for key in ("kernels", "thorough"):
@@ -182,9 +190,10 @@ def load(name):
     if table.get("pci") and "fabric" not in table:
         raise Failed(f"{path}: pci: only HCAs of a fabric are PCI devices: add fabric")
     tuples = {key: tuple(value) for key, value in table.items() if isinstance(value, list)}
-    for key in ("console", "console_not", "kmsg", "kmsg_not", "uncompared"):
-        for pattern in tuples.get(key, ()):
-            re.compile(pattern)
+    patterns = [table.get("reason", "")]
+    patterns += [pattern for key in ("console", "console_not", "kmsg", "kmsg_not", "diagnoses", "uncompared") for pattern in tuples.get(key, ())]
+    for pattern in patterns:
+        compiled(path, pattern)
     return Case(name=name, folder=folder, actions=tuple(actions), **{**table, **tuples})
 
 

@@ -17,6 +17,7 @@ def faults(case, boot):
     """All faults of one boot, one line each."""
     found = []
     found += ending(case, boot)
+    found += [f"action: {why}" for why in boot.missed]
     found += verdict(case, boot)
     found += console(case, boot)
     found += kmsg(case, boot)
