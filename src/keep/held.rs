@@ -189,7 +189,7 @@ impl Held {
             None if self.client.is_v6() => "DHCPv6".to_owned(),
             None => "DHCP".to_owned(),
         };
-        let Some(present) = arrive(&mut self.place, look, &what).await else {
+        let Some(present) = arrive(&mut self.place, &mut self.troubles, look, &what).await else {
             self.doubt = Doubt::default();
             self.look = None;
             self.close();

@@ -325,7 +325,12 @@ impl Notes {
 
 /// Finds the interface of a lease, and sets the interface up if it came back with the kernel's
 /// defaults. `None`: the interface does not exist, which is logged once.
-async fn arrive<'a>(place: &mut Place, look: &Look<'a>, what: &str) -> Option<Present<'a>> {
+async fn arrive<'a>(
+    place: &mut Place,
+    troubles: &mut Troubles,
+    look: &Look<'a>,
+    what: &str,
+) -> Option<Present<'a>> {
     let present = match place.look(look.facts, look.events) {
         Found::Gone(true) => {
             log::warn!(
@@ -344,7 +349,7 @@ async fn arrive<'a>(place: &mut Place, look: &Look<'a>, what: &str) -> Option<Pr
     if present.must_be_set_up
         && let Err(error) = look.net.set_up(name, index).await
     {
-        log::error!("{error}");
+        troubles.say(error.to_string());
     }
     let mtu = present
         .mtu_before
@@ -352,7 +357,7 @@ async fn arrive<'a>(place: &mut Place, look: &Look<'a>, what: &str) -> Option<Pr
     if let Some(mtu) = mtu {
         match look.net.set_mtu(index, mtu).await {
             Ok(()) => log::info!("{name}: MTU {mtu} set again"),
-            Err(why) => log::error!("{name}: MTU {mtu} cannot be set again: {why}"),
+            Err(why) => troubles.say(format!("{name}: MTU {mtu} cannot be set again: {why}")),
         }
     }
     Some(present)
@@ -437,6 +442,38 @@ mod tests {
             routes: others,
             ..Netdev::default()
         }
+    }
+
+    #[tokio::test]
+    async fn an_interface_that_cannot_be_set_up_is_logged_once() {
+        let (root, net) = (Root::new("/nonexistent"), Net::open().unwrap());
+        let back = Netdev {
+            ifname: "near".to_owned(),
+            // The kernel has no such interface.
+            ifindex: Some(0x7fff_ffff),
+            ..Netdev::default()
+        };
+        let facts = Facts {
+            netdevs: vec![back],
+            ..Facts::default()
+        };
+        let look = Look {
+            root: &root,
+            facts: &facts,
+            net: &net,
+            events: &LinkEvents::default(),
+            servers: &None,
+        };
+        let mut place = Place::new("near", 4, None);
+        let mut troubles = Troubles::default();
+        for _ in 0..2 {
+            arrive(&mut place, &mut troubles, &look, "").await;
+        }
+        let why = match nix::unistd::geteuid().is_root() {
+            true => "No such device",
+            false => "Operation not permitted",
+        };
+        assert_eq!(troubles.0, [format!("near: cannot be set up: {why}")]);
     }
 
     #[test]
