@@ -69,6 +69,11 @@ fn shape(device: &Device) -> Shape {
     (device.ifname.clone(), address, layers.collect())
 }
 
+/// What another function at the same address, or none, does not have.
+fn name(function: &Function) -> (&str, &str) {
+    (&function.address, &function.id)
+}
+
 /// The kept value, or a new one. A value of which something could not be read is read again.
 fn kept<T: Clone>(
     slot: &mut Kept<T>,
@@ -160,9 +165,19 @@ impl Memory {
             && self.shapes == shapes
             && !self.functions.as_ref().is_some_and(is_moving);
         self.shapes = shapes;
+        let before = self.functions.clone().filter(|_| !is_valid);
         let mut found = kept(&mut self.functions, is_valid, look, |look| {
             functions::functions(look, devices, netns)
         });
+        // Slow files are read again for another function only.
+        for (address, id) in before
+            .iter()
+            .flat_map(|(before, _)| before.iter().map(name))
+        {
+            if !found.iter().any(|function| name(function) == (address, id)) {
+                look.root().forget_words(&format!("{PCI}/{address}/"));
+            }
+        }
         functions::add_kernel_lines(look, &mut found, &mut self.kernel);
         found
     }
@@ -286,10 +301,18 @@ mod tests {
             let facts = Facts::gather_again(&root, None, &mut memory, &[], Depth::Ports);
             facts.functions[0].id.clone()
         };
+        let product = |name: &str| fs::write(function.join("vpd"), name).unwrap();
+        let is_switch = || root.has_word("/sys/bus/pci/devices/0000:81:00.0/vpd", "SW_MNG", 64);
         model("101B");
+        product("SW_MNG");
         assert_eq!(look(Touched::Nothing), "15b3:101b");
+        assert!(is_switch().unwrap());
+        product("other");
+        assert_eq!(look(Touched::Everything), "15b3:101b");
+        assert!(is_switch().unwrap(), "the same function");
         model("101D");
         assert_eq!(look(Touched::Lists), "15b3:101b");
         assert_eq!(look(Touched::Everything), "15b3:101d");
+        assert!(!is_switch().unwrap());
     }
 }

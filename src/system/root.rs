@@ -50,13 +50,16 @@ mod latin1 {
     }
 }
 
+/// A path, the word that is looked for, and in how many bytes.
+type Word = (String, String, u64);
+
 /// The root of all paths.
 #[derive(Debug)]
 pub struct Root {
     prefix: PathBuf,
     record: Option<RefCell<BTreeMap<PathBuf, Recorded>>>,
     /// Results of [`Root::has_word`], with the errno of a failure.
-    words: RefCell<BTreeMap<String, Result<bool, Option<i32>>>>,
+    words: RefCell<BTreeMap<Word, Result<bool, Option<i32>>>>,
     /// Results of [`Root::constant`]; none: there is no such file.
     constants: RefCell<BTreeMap<String, Option<String>>>,
 }
@@ -219,11 +222,12 @@ impl Root {
             let mut parts = bytes.windows(word.len().max(1));
             Ok(parts.any(|part| part == word.as_bytes()))
         };
-        let known = self.words.borrow().get(path).copied();
+        let key = (path.to_owned(), word.to_owned(), limit);
+        let known = self.words.borrow().get(&key).copied();
         let found = known.unwrap_or_else(|| read().map_err(|e: io::Error| e.raw_os_error()));
         // Another error may be over at the next look, and a file may come with its device.
         if found.is_ok() || matches!(found, Err(Some(libc::EACCES | libc::EPERM))) {
-            self.words.borrow_mut().insert(path.to_owned(), found);
+            self.words.borrow_mut().insert(key, found);
         }
         let found = found.map_err(|errno| match errno {
             Some(errno) => io::Error::from_raw_os_error(errno),
@@ -266,6 +270,12 @@ impl Root {
     pub fn forget(&self, path: &str) {
         let mut constants = self.constants.borrow_mut();
         constants.retain(|known, _| !known.starts_with(path));
+    }
+
+    /// Like [`Root::forget`], for the words of the slow files below this path.
+    pub fn forget_words(&self, path: &str) {
+        let mut words = self.words.borrow_mut();
+        words.retain(|(known, _, _), _| !known.starts_with(path));
     }
 
     /// The names in a directory, sorted; numbers inside names sort as numbers.
@@ -630,10 +640,13 @@ mod tests {
         let copy = dir.path().join("copy");
         root.save(&copy, |_, bytes| bytes.into()).unwrap();
         assert_eq!(fs::read(copy.join("vpd")).unwrap(), b"SW_MNG");
+        root.forget_words("/vpd");
+        assert_eq!(has(64), Ok(false));
         fs::write(&file, "12345 SW_MNG").unwrap();
         let root = Root::new(dir.path());
         let has = |limit| root.has_word("/vpd", "SW_MNG", limit).unwrap();
         assert!(!has(8), "beyond the limit");
+        assert!(has(64) && root.has_word("/vpd", "12345", 64).unwrap());
         let root = Root::new(dir.path().join("copy"));
         fs::remove_file(copy.join("vpd")).unwrap();
         fs::create_dir(copy.join("vpd")).unwrap();
