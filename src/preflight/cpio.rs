@@ -148,7 +148,9 @@ impl Files {
         if self.kept > CONTENTS {
             return Err(invalid("the names of the files in the image are too long"));
         }
+        // A later archive replaces the file.
         self.links.remove(&name);
+        self.contents.remove(&name);
         match mode & TYPE {
             LINK if size <= NAME => {
                 self.kept += u64::from(size);
@@ -275,6 +277,25 @@ pub mod tests {
         );
         assert_eq!(files.content("/sbin/ibboot"), None);
         assert!(!files.has("/loop") && !files.has("/sbin") && files.has("/etc/shadow"));
+    }
+
+    #[test]
+    fn a_later_archive_replaces_a_kept_file() {
+        for (mode, content, expected) in [
+            (FILE, &b"b.ko:\n"[..], Some(&b"b.ko:\n"[..])),
+            (FILE, b"", None),
+            (SYMLINK, b"other", None),
+            (DIRECTORY, b"", None),
+        ] {
+            let mut files = read(&archive(&[("modules.dep", FILE, b"a.ko:\n")])).unwrap();
+            assert_eq!(files.content("modules.dep"), Some(&b"a.ko:\n"[..]));
+            let later = archive(&[("modules.dep", mode, content)]);
+            files.add(&later[..], &|_| true).unwrap();
+            assert_eq!(files.content("modules.dep"), expected, "{mode:o}");
+            // What a name stands for is all that is left of it.
+            let left = files.contents.contains_key("modules.dep");
+            assert_eq!(left, expected.is_some(), "{mode:o}");
+        }
     }
 
     #[test]
