@@ -76,19 +76,7 @@ pub fn unused<'f>(
         Ok(holders) => holders,
         Err(e) => return refuse(format!("queue pairs and cm_ids cannot be listed: {e}")),
     };
-    let mut netdevs = in_use::of_port(port, facts);
-    if request.rebind {
-        // Without its driver the function has no interface at all.
-        let address = port.device.card();
-        let of_function = |n: &&Netdev| address.is_some() && n.bus_address.as_deref() == address;
-        let ports = facts
-            .ports()
-            .filter(|other| other.device.ifname == port.device.ifname);
-        netdevs = facts.netdevs.iter().filter(of_function).collect();
-        netdevs.extend(ports.flat_map(|other| in_use::of_port(other, facts)));
-        netdevs.sort_by_key(|netdev| &netdev.ifname);
-        netdevs.dedup_by_key(|netdev| &netdev.ifname);
-    }
+    let netdevs = interfaces(request, port, facts);
     let touched = Touched {
         port: (!request.rebind).then_some(port.port.port),
         driver: port.device.driver.as_deref(),
@@ -102,6 +90,31 @@ pub fn unused<'f>(
     } else {
         refuse(format!("the port is in use: {}", uses.join(", ")))
     }
+}
+
+/// The interfaces that the disturbance takes down: those of the port and, without its driver, all of
+/// the function.
+fn interfaces<'f>(request: &Disturbance, port: PortRef<'f>, facts: &'f Facts) -> Vec<&'f Netdev> {
+    if !request.rebind {
+        return in_use::of_port(port, facts);
+    }
+    let address = port.device.card();
+    let of_function = |n: &&Netdev| address.is_some() && n.bus_address.as_deref() == address;
+    let ports = facts
+        .ports()
+        .filter(|other| other.device.ifname == port.device.ifname);
+    let mut netdevs: Vec<&Netdev> = facts.netdevs.iter().filter(of_function).collect();
+    netdevs.extend(ports.flat_map(|other| in_use::of_port(other, facts)));
+    netdevs.sort_by_key(|netdev| &netdev.ifname);
+    netdevs.dedup_by_key(|netdev| &netdev.ifname);
+    netdevs
+}
+
+/// The names and indices of the interfaces that are up.
+fn up<'f>(netdevs: &[&'f Netdev]) -> Vec<(&'f str, u32)> {
+    let up = netdevs.iter().filter(|netdev| netdev.up);
+    up.filter_map(|netdev| Some((netdev.ifname.as_str(), netdev.ifindex?)))
+        .collect()
 }
 
 /// The interfaces over these, from the links `upper_NAME` in sysfs.
@@ -133,17 +146,13 @@ pub async fn disturb(
     let opened = recorder.open_port(rdma, index);
     let what = "the uverbs file is opened";
     record.claims.push(Claim::new(port.name(), what, opened));
-    let netdevs = in_use::of_port(port, facts);
-    let up: Vec<(&str, u32)> = netdevs
-        .iter()
-        .filter(|netdev| netdev.up)
-        .filter_map(|netdev| Some((netdev.ifname.as_str(), netdev.ifindex?)))
-        .collect();
+    let of_port = up(&in_use::of_port(port, facts));
     record
         .claims
-        .extend(down_and_up(&mut recorder, port.name(), &up).await);
+        .extend(down_and_up(&mut recorder, port.name(), &of_port).await);
     if request.rebind {
-        let claims = rebind(&mut recorder, root, rdma, port, &up).await;
+        let all = up(&interfaces(request, port, facts));
+        let claims = rebind(&mut recorder, root, rdma, port, &all).await;
         record.claims.extend(claims);
     }
     let kernel = facts.kernel.as_deref().unwrap_or("unknown");
@@ -326,4 +335,50 @@ async fn come_back(
     recorder.until_quiet().await;
     let is_same = state.is_some() && state == before;
     Claim::new(port.name(), what, is_same.then_some(()).ok_or(shown(state)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::facts;
+
+    #[test]
+    fn what_goes_with_the_driver_is_set_up_again() {
+        let netdev = |name: &str, index, address: &str, up| Netdev {
+            ifname: name.to_owned(),
+            ifindex: Some(index),
+            bus_address: Some(address.to_owned()),
+            up,
+            ..Netdev::default()
+        };
+        let port = |port, netdev: &str| facts::Port {
+            port,
+            netdev: Some(netdev.to_owned()),
+            ..facts::Port::default()
+        };
+        let facts = Facts {
+            devices: vec![facts::Device {
+                ifname: "mlx4_0".to_owned(),
+                bus_address: Some("0000:81:00.0".to_owned()),
+                ports: vec![port(1, "eth1"), port(2, "eth2")],
+                ..facts::Device::default()
+            }],
+            netdevs: vec![
+                netdev("eth0", 2, "0000:01:00.0", true),
+                netdev("eth1", 3, "0000:81:00.0", true),
+                netdev("eth2", 4, "0000:81:00.0", true),
+                netdev("eth3", 5, "0000:81:00.0", false),
+            ],
+            ..Facts::default()
+        };
+        let found = |rebind| {
+            let request = Disturbance {
+                port: "mlx4_0/1".to_owned(),
+                rebind,
+            };
+            up(&interfaces(&request, facts.ports().next().unwrap(), &facts))
+        };
+        assert_eq!(found(false), [("eth1", 3)]);
+        assert_eq!(found(true), [("eth1", 3), ("eth2", 4)]);
+    }
 }
