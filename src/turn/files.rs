@@ -103,7 +103,9 @@ pub fn read(root: &Root, environment: &Environment) -> Result<State> {
         held: held.collect(),
         last: attempt(&own(root, NETROOT)?, &own(root, REPORTED)?),
         root: root_path(root, environment),
-        is_mounted: root.path(&format!("{}/proc", environment.newroot)).is_dir(),
+        // Without NEWROOT that would be the /proc of the initramfs.
+        is_mounted: !environment.newroot.is_empty()
+            && root.path(&format!("{}/proc", environment.newroot)).is_dir(),
         has_nvme_server: names_server(&root.text(NVME_SERVERS).unwrap_or_default()),
         is_nvme_connected: controllers.iter().any(|name| name.starts_with("nvme")),
     })
@@ -405,6 +407,8 @@ mod tests {
         );
         assert_eq!(state.root, RootPath::default());
         assert!(state.is_mounted && state.has_nvme_server && state.is_nvme_connected);
+        let unset = read(&Root::new(tree.path()), &Environment::default()).unwrap();
+        assert!(!unset.is_mounted, "/proc of the initramfs");
     }
 
     #[test]
