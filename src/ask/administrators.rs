@@ -253,7 +253,7 @@ async fn questions(ready: Ready) -> Result<Answer, String> {
         let heard = timeout(guard, reply(&umad, &mut interview)).await;
         let next = match heard {
             Ok(next) => next?,
-            Err(_) => interview.hear(Heard::Silence),
+            Err(_) => interview.hear(Heard::Silence(None)),
         };
         if let Next::Done(answer) = next {
             return Ok(answer);
@@ -271,7 +271,7 @@ async fn reply(umad: &AsyncFd<Umad>, interview: &mut Interview) -> Result<Next, 
                 let reply = decode::<Replies>(&interview.awaited(), &mad);
                 interview.hear(Heard::Reply(reply.ok_or(LOST)?))
             }
-            Some(Received::Silence) => interview.hear(Heard::Silence),
+            Some(Received::Silence(tid)) => interview.hear(Heard::Silence(tid)),
             None => {
                 ready.clear_ready();
                 continue;

@@ -101,7 +101,7 @@ impl Question {
             return None;
         };
         let is_it = method == self.method() | RESPONSE
-            && be32(mad, at::TID_LOW)? == tid
+            && transaction(mad)? == tid
             && be16(mad, at::ATTRIBUTE)? == self.attribute();
         is_it.then_some(Reading {
             status: Status(be16(mad, at::STATUS)?),
@@ -323,6 +323,11 @@ fn put(mad: &mut [u8], at: usize, bytes: &[u8]) {
 
 fn be16(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_be_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+/// The low half of the transaction ID; none if the datagram ends before it.
+pub fn transaction(mad: &[u8]) -> Option<u32> {
+    be32(mad, at::TID_LOW)
 }
 
 fn be32(bytes: &[u8], at: usize) -> Option<u32> {

@@ -85,8 +85,8 @@ enum Step {
 pub enum Heard {
     /// A datagram was received; none: not the answer to the awaited request.
     Reply(Option<Reply>),
-    /// The kernel reported the timeout.
-    Silence,
+    /// The kernel reported the timeout of the request with this transaction, or of the awaited one.
+    Silence(Option<u32>),
 }
 
 /// Next step of the sequence.
@@ -180,7 +180,9 @@ impl Interview {
         let reply = match heard {
             Heard::Reply(None) => return Next::Wait,
             Heard::Reply(reply) => reply,
-            Heard::Silence => None,
+            // Late: this request was given up before.
+            Heard::Silence(Some(tid)) if tid != self.tid => return Next::Wait,
+            Heard::Silence(_) => None,
         };
         let next = match (self.step, reply) {
             (Step::Alive { grh: false }, None) => Step::Alive { grh: true },

@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use nix::errno::Errno;
 
 use super::chardev::{native, open, write};
-use super::mad::{MAD, SA_CLASS, SA_CLASS_VERSION};
+use super::mad::{self, MAD, SA_CLASS, SA_CLASS_VERSION};
 use super::sa::Patience;
 use crate::system::readiness::owns_descriptor;
 
@@ -65,8 +65,10 @@ pub struct Administrator {
 pub enum Received {
     /// A datagram; the kernel has joined the parts of a longer answer.
     Reply(Vec<u8>),
-    /// The kernel reports that a request has no answer.
-    Silence,
+    /// The kernel reports that a request has no answer: the low half of its transaction ID, which
+    /// tells whether the report is late (`send_handler` of drivers/infiniband/core/user_mad.c keeps
+    /// the header of the request).
+    Silence(Option<u32>),
 }
 
 /// An agent for requests to the subnet administrator on one port. Non-blocking and close-on-exec.
@@ -195,7 +197,9 @@ pub fn received(packet: &[u8]) -> io::Result<Received> {
         Ok(0) => Ok(Received::Reply(
             packet.get(HEADER..).unwrap_or_default().to_vec(),
         )),
-        Ok(libc::ETIMEDOUT) => Ok(Received::Silence),
+        Ok(libc::ETIMEDOUT) => Ok(Received::Silence(
+            packet.get(HEADER..).and_then(mad::transaction),
+        )),
         Ok(errno) => Err(io::Error::from_raw_os_error(errno)),
         Err(_) => Err(io::ErrorKind::InvalidData.into()),
     }

@@ -271,7 +271,7 @@ mod tests {
                     *count += 1;
                     now += Duration::from_millis(patience.timeout_ms.into());
                 }
-                if let Next::Done(answer) = interview.hear(Heard::Silence) {
+                if let Next::Done(answer) = interview.hear(Heard::Silence(None)) {
                     break answer;
                 }
             };

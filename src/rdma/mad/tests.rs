@@ -226,9 +226,19 @@ fn begun() -> Interview {
 fn silence_is_final_only_after_a_request_with_a_global_route_header() {
     let mut interview = begun();
     assert!(!interview.grh());
-    assert_eq!(interview.hear(Heard::Silence), Next::Ask);
+    assert_eq!(interview.hear(Heard::Silence(None)), Next::Ask);
     assert!(interview.grh());
-    assert_eq!(interview.hear(Heard::Silence), Next::Done(Answer::Silent));
+    assert_eq!(interview.hear(Heard::Silence(None)), Next::Done(Answer::Silent));
+}
+
+#[test]
+fn the_silence_of_an_earlier_request_is_not_that_of_the_awaited_one() {
+    let mut interview = begun();
+    assert_eq!(interview.hear(Heard::Silence(Some(7))), Next::Wait);
+    assert_eq!(interview.hear(Heard::Silence(Some(8))), Next::Ask);
+    assert_eq!(interview.hear(Heard::Silence(Some(8))), Next::Wait);
+    let silent = Next::Done(Answer::Silent);
+    assert_eq!(interview.hear(Heard::Silence(Some(9))), silent);
 }
 
 #[test]
@@ -246,14 +256,14 @@ fn an_answer_is_a_sign_of_life() {
         Next::Done(Answer::Refused(Status(0x000c)))
     );
     let mut interview = Interview::new(None, 2, 7, QUICK);
-    assert_eq!(interview.hear(Heard::Silence), Next::Ask);
-    assert_eq!(interview.hear(Heard::Silence), Next::Done(Answer::Silent));
+    assert_eq!(interview.hear(Heard::Silence(None)), Next::Ask);
+    assert_eq!(interview.hear(Heard::Silence(None)), Next::Done(Answer::Silent));
 }
 
 #[test]
 fn the_header_stays_once_an_answer_needed_it() {
     let mut interview = begun();
-    assert_eq!(interview.hear(Heard::Silence), Next::Ask);
+    assert_eq!(interview.hear(Heard::Silence(None)), Next::Ask);
     let mad = answer(Question::Group(mgid()), 9, 0, 56, &record(mgid()));
     assert_eq!(hear(&mut interview, &mad), Next::Ask);
     assert!(interview.grh());
@@ -284,7 +294,7 @@ fn a_group_is_reported_with_the_mtu_of_the_port() {
     };
     assert_eq!((group.mtu, port_mtu), (Some(2048), Some(2048)));
     assert_eq!(
-        deaf.hear(Heard::Silence),
+        deaf.hear(Heard::Silence(None)),
         Next::Done(Answer::Joinable {
             group,
             port_mtu: None
@@ -352,7 +362,7 @@ proptest! {
             put(&mut mad, at::RECORD_SIZE, &u16::try_from(units).unwrap().to_be_bytes());
             mad.truncate(at::DATA);
             mad.extend(records);
-            let next = if silent { interview.hear(Heard::Silence) } else { hear(&mut interview, &mad) };
+            let next = if silent { interview.hear(Heard::Silence(None)) } else { hear(&mut interview, &mad) };
             prop_assert_ne!(&next, &Next::Wait);
             if let Next::Done(answer) = next {
                 end = Some(answer);

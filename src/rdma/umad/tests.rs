@@ -60,7 +60,16 @@ fn silence_differs_from_errors() {
         packet
     };
     let silent = received(&with_status(libc::ETIMEDOUT)).unwrap();
-    assert_eq!(silent, Received::Silence);
+    assert_eq!(silent, Received::Silence(Some(0)));
+    // The header of the request, in whose transaction ID the kernel has written a high half.
+    let mut late = with_status(libc::ETIMEDOUT);
+    late[HEADER + 8..HEADER + 16].copy_from_slice(&0x0000_0009_1234_5678_u64.to_be_bytes());
+    assert_eq!(
+        received(&late).unwrap(),
+        Received::Silence(Some(0x1234_5678))
+    );
+    let cut = received(&late[..HEADER]).unwrap();
+    assert_eq!(cut, Received::Silence(None));
     let reply = received(&with_status(0)).unwrap();
     assert_eq!(reply, Received::Reply(vec![0; 24]));
     let failed = received(&with_status(libc::EIO)).unwrap_err();

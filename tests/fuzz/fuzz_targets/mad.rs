@@ -87,7 +87,7 @@ fn read(packet: &[u8]) {
                 assert!(!reply.status.words().is_empty());
             }
         }
-        Ok(Received::Silence) => {}
+        Ok(Received::Silence(_)) => {}
         Err(error) => assert!(!error.to_string().chars().any(char::is_control)),
     }
 }
@@ -157,7 +157,7 @@ fn interview(data: &[u8]) {
         let question = interview.question();
         let patience = interview.patience();
         let next = match step {
-            0..64 => interview.hear(Heard::Silence),
+            0..64 => interview.hear(Heard::Silence(None)),
             64..128 => hear(&mut interview, script.bytes(usize::from(step))),
             _ => match script.answer(&question) {
                 Some(mad) => hear(&mut interview, &mad),
