@@ -183,7 +183,7 @@ pub struct State {
     pub reason: Option<String>,
     /// The program that owns the interfaces from now on: the value of `rd.ib.handover=`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub handover: Option<String>,
+    pub handover: Option<Handover>,
     /// The links, in the order of the requests.
     pub links: Vec<Link>,
     /// DHCP leases, or the progress of DHCP without a lease.

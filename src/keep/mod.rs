@@ -17,6 +17,7 @@ use std::time::Duration;
 use four::Four;
 use futures_util::future::select_all;
 use held::Held;
+use kernel_cmdline::Handover;
 use place::{Found, Place, Present};
 use six::Six;
 use stay::Servers;
@@ -222,10 +223,12 @@ fn handed_over(
         }
         (state, _) => state?,
     };
-    let owner = state.as_ref().and_then(|state| state.handover.as_deref());
-    if let Some(owner @ ("nm" | "networkd")) = owner {
-        log::info!("rd.ib.handover={owner}: {owner} renews the leases");
-        return Ok(None);
+    match state.as_ref().and_then(|state| state.handover) {
+        Some(owner @ (Handover::Nm | Handover::Networkd)) => {
+            log::info!("rd.ib.handover={owner}: {owner} renews the leases");
+            return Ok(None);
+        }
+        Some(Handover::Auto | Handover::Keep | Handover::None) | None => {}
     }
     let mut kept = kept.unwrap_or_else(|| Kept::new(root.boot_id()));
     if let Some(state) = &state {

@@ -268,7 +268,7 @@ fn state(
         boot_id,
         outcome,
         reason,
-        handover: handover.map(|to| to.value.to_string()),
+        handover: handover.map(|to| to.value),
         links: links(source.report, source.facts, journal.marks()),
         dhcp: v4.collect(),
         dhcp6: v6.collect(),
