@@ -65,6 +65,12 @@ impl Address {
     }
 }
 
+/// The netmask of an IPv4 network with this prefix length; more than 32 counts as 32.
+pub fn mask(prefix: u8) -> Ipv4Addr {
+    let host_bits = 32_u32.saturating_sub(u32::from(prefix));
+    Ipv4Addr::from_bits(u32::MAX.checked_shl(host_bits).unwrap_or(0))
+}
+
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.address, self.prefix)
@@ -128,6 +134,19 @@ impl Router {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_mask_has_as_many_ones_as_the_prefix() {
+        for (prefix, expected) in [
+            (0, "0.0.0.0"),
+            (1, "128.0.0.0"),
+            (23, "255.255.254.0"),
+            (32, "255.255.255.255"),
+            (33, "255.255.255.255"),
+        ] {
+            assert_eq!(mask(prefix).to_string(), expected);
+        }
+    }
 
     #[test]
     fn an_address_has_a_prefix_of_its_family() {

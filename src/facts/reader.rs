@@ -19,7 +19,7 @@ use crate::rdma::chardev::{self, Kind};
 use crate::rdma::events::{AsyncEvent, AsyncEvents};
 use crate::rdma::netlink::Rdma;
 use crate::rdma::types::{LinkLayer, PortState};
-use crate::system::clock::boottime_ns;
+use crate::system::clock::{SECOND, boottime_ns};
 use crate::system::root::{Recorded, Root};
 use crate::system::worker::{self, Ear, Master, Worker};
 use crate::wish::expectation::Depth;
@@ -345,7 +345,7 @@ impl Reader {
         if let Some(error) = &self.failure {
             look.note(&ports, format!("the reader has ended: {error}"));
         } else if let Some(since_ns) = self.silent_since() {
-            let seconds = boottime_ns().saturating_sub(since_ns) / 1_000_000_000;
+            let seconds = boottime_ns().saturating_sub(since_ns) / SECOND;
             let seconds = u32::try_from(seconds).unwrap_or(u32::MAX);
             device.silent_s = Some(seconds);
             if device.ports.is_empty() {

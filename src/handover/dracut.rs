@@ -7,6 +7,7 @@
 
 use std::net::IpAddr;
 
+use crate::inet;
 use crate::wish::ipoib::IpoibWish;
 
 /// Directory of the files, which exists only in the initramfs: it is lost at switch_root.
@@ -177,7 +178,7 @@ pub fn files(interface: &Interface<'_>) -> Vec<File> {
 fn overrides(wish: &IpoibWish) -> Vec<u8> {
     let address = wish.addresses.first();
     let mask = address.map(|address| match address.address {
-        IpAddr::V4(_) => netmask(address.prefix).to_string(),
+        IpAddr::V4(_) => inet::mask(address.prefix).to_string(),
         IpAddr::V6(_) => address.prefix.to_string(),
     });
     let mtu = wish.mtu.and_then(|mtu| match mtu {
@@ -203,11 +204,6 @@ fn overrides(wish: &IpoibWish) -> Vec<u8> {
             .iter()
             .map(|(name, value)| (*name, value.as_bytes())),
     )
-}
-
-fn netmask(prefix: u8) -> std::net::Ipv4Addr {
-    let bits = u32::from(prefix).min(32);
-    std::net::Ipv4Addr::from_bits(u32::MAX.checked_shl(32 - bits).unwrap_or(0))
 }
 
 fn resolver(servers: &[IpAddr], domains: &[String]) -> String {

@@ -17,13 +17,13 @@ use crate::error::Result;
 use crate::facts::{AddressState, Netdev};
 use crate::handover::{self, Entry};
 use crate::inet::{Address, Route};
-use crate::system::clock::boottime_ns;
+use crate::system::clock::{SECOND, boottime_ns};
 use crate::system::net::Net;
 use crate::system::root::Root;
 
 /// Duplicate address detection of a new IPv6 address ends within this time (ns), without a
 /// notification.
-const DETECTION: u64 = 3_000_000_000;
+const DETECTION: u64 = 3 * SECOND;
 /// Changes of one renewal that are logged one by one.
 const SHOWN: usize = 8;
 

@@ -27,7 +27,7 @@ use crate::error::{Error, Result};
 use crate::facts::Facts;
 use crate::handover::{self, Kept, LeaseDirectory};
 use crate::system::alarm::Alarm;
-use crate::system::clock::boottime_ns;
+use crate::system::clock::{SECOND, boottime_ns};
 use crate::system::net::{LinkEvents, Net};
 use crate::system::notify::Manager;
 use crate::system::root::Root;
@@ -376,7 +376,7 @@ struct Renewals {
 
 impl Renewals {
     const LOGGED: u32 = 8;
-    const HOUR_NS: u64 = 3_600_000_000_000;
+    const HOUR_NS: u64 = 3_600 * SECOND;
 
     /// The log level of the next renewal, at `now_ns` since kernel start.
     fn level(&mut self, now_ns: u64) -> log::Level {
@@ -483,7 +483,7 @@ mod tests {
     fn many_renewals_are_a_few_lines() {
         let mut renewals = Renewals::default();
         let mut logged = |every_s: u64, times: u64| {
-            let levels = (0..times).map(|n| renewals.level(n * every_s * 1_000_000_000));
+            let levels = (0..times).map(|n| renewals.level(n * every_s * SECOND));
             levels.filter(|level| *level == log::Level::Info).count()
         };
         // One renewal every five seconds for a day.

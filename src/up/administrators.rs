@@ -14,7 +14,7 @@ use super::part::{Part, Verdict, Wake};
 use crate::ask::administrators::{about_interface, in_trouble, interview};
 use crate::facts::{Facts, PortRef};
 use crate::rdma::sa::{Answer, PATIENT, Patience, QUICK, SaAnswer};
-use crate::system::clock::boottime_ns;
+use crate::system::clock::{SECOND, boottime_ns};
 
 /// A join takes a moment, and right after ACTIVE a subnet manager is still busy.
 const GRACE: Duration = Duration::from_secs(2);
@@ -172,7 +172,7 @@ fn pause(repeats: u32, later: Duration) -> Duration {
 
 /// Up to a second: whole clusters boot at the same time.
 fn jitter() -> Duration {
-    Duration::from_nanos(boottime_ns() % 1_000_000_000)
+    Duration::from_nanos(boottime_ns() % SECOND)
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use crate::facts::Facts;
 use crate::rdma::types::PortState;
+use crate::system::clock::SECOND;
 
 /// State and SM LID.
 type State = (Option<PortState>, Option<u32>);
@@ -28,7 +29,7 @@ impl Ages {
                     Some((state, since_ns)) if *state == found => *since_ns,
                     _ => now_ns,
                 };
-                port.seconds_in_state = Some(now_ns.saturating_sub(since_ns) / 1_000_000_000);
+                port.seconds_in_state = Some(now_ns.saturating_sub(since_ns) / SECOND);
                 known.insert(name, (found, since_ns));
             }
         }
@@ -52,7 +53,7 @@ mod tests {
                 ..Port::default()
             };
             let mut facts = Facts {
-                taken_ns: seconds * 1_000_000_000,
+                taken_ns: seconds * SECOND,
                 devices: vec![Device {
                     ifname: "mlx5_0".to_owned(),
                     ports: (1..).zip(states).map(port).collect(),

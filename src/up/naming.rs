@@ -180,6 +180,7 @@ impl Part for Naming {
 mod tests {
     use super::*;
     use crate::facts::Netdev;
+    use crate::system::clock::SECOND;
     use std::fs;
 
     #[tokio::test]
@@ -198,7 +199,7 @@ mod tests {
 
     #[test]
     fn each_interface_is_left_to_udev_for_two_seconds_at_most() {
-        const S: u64 = 1_000_000_000;
+        const S: u64 = SECOND;
         let mut naming = Naming::default();
         let unnamed = |naming: &mut Naming, found: &[u32]| -> Vec<u32> {
             let mut found = found.iter().copied().collect();
@@ -218,7 +219,7 @@ mod tests {
 
     #[test]
     fn an_interface_may_get_another_name_for_ten_seconds() {
-        const S: u64 = 1_000_000_000;
+        const S: u64 = SECOND;
         let mut naming = Naming::default();
         let mut may_rename_soon = |found: &[u32], now_ns| {
             let mut found = found.iter().copied().collect();

@@ -20,7 +20,7 @@ use crate::inet::Route;
 use crate::plan::Plan;
 use crate::rdma::types::Identity;
 use crate::request::{OnFailure, in_initramfs};
-use crate::system::clock::boottime_ns;
+use crate::system::clock::{SECOND, boottime_ns};
 use crate::system::directory::Directory;
 use crate::system::notify::Manager;
 use crate::system::root::Root;
@@ -299,11 +299,7 @@ fn requested_routes(source: &Source<'_>, interface: &str, is_v6: bool) -> Vec<Ro
 
 fn silent(facts: &Facts) -> Vec<Silent> {
     let devices = facts.devices.iter();
-    let since = |seconds: u32| {
-        facts
-            .taken_ns
-            .saturating_sub(u64::from(seconds) * 1_000_000_000)
-    };
+    let since = |seconds: u32| facts.taken_ns.saturating_sub(u64::from(seconds) * SECOND);
     devices
         .filter_map(|device| {
             Some(Silent {

@@ -14,7 +14,7 @@ use crate::dhcp::Granted;
 use crate::dhcp::brake::Reason;
 use crate::dhcp::lifetime::{self, SECONDS_MIN, floored};
 use crate::dhcp::names::is_name;
-use crate::inet::Address;
+use crate::inet::{self, Address};
 use crate::redact;
 use crate::system::decoder::is_line;
 
@@ -308,7 +308,7 @@ impl Lease {
             some(texts.join(between))
         };
         add("new_ip_address", Some(self.address.to_string()));
-        add("new_subnet_mask", Some(mask_of(self.prefix).to_string()));
+        add("new_subnet_mask", Some(inet::mask(self.prefix).to_string()));
         add(
             "new_broadcast_address",
             self.broadcast.map(|address| address.to_string()),
@@ -371,14 +371,9 @@ fn prefix_of(mask: Ipv4Addr) -> Option<u8> {
         .flatten()
 }
 
-fn mask_of(prefix: u8) -> Ipv4Addr {
-    let host_bits = 32_u32.saturating_sub(u32::from(prefix));
-    Ipv4Addr::from(u32::MAX.checked_shl(host_bits).unwrap_or(0))
-}
-
 /// First and last address of the network.
 fn bounds(address: Ipv4Addr, prefix: u8) -> (Ipv4Addr, Ipv4Addr) {
-    let mask = mask_of(prefix).to_bits();
+    let mask = inet::mask(prefix).to_bits();
     let network = address.to_bits() & mask;
     (Ipv4Addr::from(network), Ipv4Addr::from(network | !mask))
 }

@@ -228,7 +228,10 @@ fn silence_is_final_only_after_a_request_with_a_global_route_header() {
     assert!(!interview.grh());
     assert_eq!(interview.hear(Heard::Silence(None)), Next::Ask);
     assert!(interview.grh());
-    assert_eq!(interview.hear(Heard::Silence(None)), Next::Done(Answer::Silent));
+    assert_eq!(
+        interview.hear(Heard::Silence(None)),
+        Next::Done(Answer::Silent)
+    );
 }
 
 #[test]
@@ -257,7 +260,10 @@ fn an_answer_is_a_sign_of_life() {
     );
     let mut interview = Interview::new(None, 2, 7, QUICK);
     assert_eq!(interview.hear(Heard::Silence(None)), Next::Ask);
-    assert_eq!(interview.hear(Heard::Silence(None)), Next::Done(Answer::Silent));
+    assert_eq!(
+        interview.hear(Heard::Silence(None)),
+        Next::Done(Answer::Silent)
+    );
 }
 
 #[test]

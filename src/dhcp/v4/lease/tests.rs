@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::dhcp::v4::packet::{Kind, Message};
+use crate::system::clock::SECOND;
 
 const ASKED: u64 = 5_000_000_000;
 
@@ -46,7 +47,7 @@ fn the_least_that_a_lease_is() {
         (lease.seconds, lease.renew_s, lease.rebind_s),
         (3600, 1800, 3150)
     );
-    assert_eq!(lease.ends_ns(), Some(3605 * 1_000_000_000));
+    assert_eq!(lease.ends_ns(), Some(3605 * SECOND));
     let granted = lease.granted();
     assert_eq!(granted.address.to_string(), lease.address_text());
     assert_eq!(granted.server, lease.server);
