@@ -25,10 +25,14 @@ fn check(arguments: &[&str]) -> Command {
 fn watch_ends_when_nobody_reads_its_output() {
     let mut child = check(&["--watch"]).stdout(Stdio::piped()).spawn().unwrap();
     let mut output = BufReader::new(child.stdout.take().unwrap());
-    let mut line = String::new();
-    output.read_line(&mut line).unwrap();
-    assert!(line.starts_with("ok "), "{line}");
-    assert!(child.try_wait().unwrap().is_none(), "it repeats the check");
+    for check in 0..2 {
+        let mut line = String::new();
+        while !line.starts_with("ok ") {
+            line.clear();
+            let length = output.read_line(&mut line).unwrap();
+            assert_ne!(length, 0, "ended after {check} checks");
+        }
+    }
     drop(output);
     let mut limit = pace::Limit::seconds(60);
     let status = loop {

@@ -379,7 +379,15 @@ mod tests {
         let nameless = link(&message).unwrap_err();
         assert_eq!(nameless.to_string(), "link without a name");
         let cut = [&message[..], &attribute(libc::IFLA_MTU, &[1, 2])].concat();
-        assert!(link(&cut).is_err() && link(&message[..15]).is_err());
+        let why = |message: &[u8]| link(message).unwrap_err().to_string();
+        assert_eq!(
+            why(&cut),
+            "attribute 4 is not a number of the expected size"
+        );
+        assert_eq!(
+            why(&message[..15]),
+            "Buffer too small: 15 (should be at least 16 bytes"
+        );
     }
 
     #[test]
@@ -480,15 +488,27 @@ mod tests {
     fn a_malformed_message_is_an_error_and_not_left_out() {
         let header = [V4, 16, 0, 0, 254, 3, 0, 1, 0, 0, 0, 0];
         let cut_hop = hop(7, [10, 0, 0, 1])[..12].to_vec();
-        for (kind, value) in [
-            (libc::RTA_DST, vec![10, 20, 0]),
-            (libc::RTA_OIF, vec![1, 2, 3]),
-            (libc::RTA_MULTIPATH, cut_hop),
+        let why = |message: &[u8]| route(message).unwrap_err().to_string();
+        for (kind, value, expected) in [
+            (
+                libc::RTA_DST,
+                vec![10, 20, 0],
+                "attribute 1 is not an IP address",
+            ),
+            (
+                libc::RTA_OIF,
+                vec![1, 2, 3],
+                "attribute 4 is not a number of the expected size",
+            ),
+            (libc::RTA_MULTIPATH, cut_hop, "next hop is cut off"),
         ] {
             let message = [&header[..], &attribute(kind, &value)].concat();
-            assert!(route(&message).is_err(), "{kind}");
+            assert_eq!(why(&message), expected, "{kind}");
         }
-        assert!(route(&header[..11]).is_err());
+        assert_eq!(
+            why(&header[..11]),
+            "Buffer too small: 11 (should be at least 12 bytes"
+        );
     }
 
     proptest::proptest! {

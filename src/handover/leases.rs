@@ -459,7 +459,11 @@ mod tests {
             "/run/ibboot/lease/leases.json: has a lease that no server can grant: ib0: 10.0.0.4/99"
         );
         assert_eq!(error.kind, Kind::Unknown);
-        assert!(read(&|lease| lease.routers = vec!["127.0.0.1".parse().unwrap()]).is_err());
+        let error = read(&|lease| lease.routers = vec!["127.0.0.1".parse().unwrap()]).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "/run/ibboot/lease/leases.json: has a lease that no server can grant: ib0: 10.0.0.4/24"
+        );
         let six = |server: &str| {
             let text = format!(
                 r#"{{"address":"fd00::5","server":"{server}","server_id":"00:03:00:01:02:03","requested_ns":0,

@@ -2,6 +2,7 @@
 //! The processes of `up` that decode and load: what they can do, and what ends them.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command, Stdio};
@@ -81,7 +82,7 @@ fn the_decoder_has_no_power() {
     assert_eq!(receive().unwrap(), json!({"Decoded": "Foreign"}));
     // No such format: the decoder ends, and the next message finds a new one.
     send(json!({"format": "sysfs", "context": null, "bytes": ""}));
-    assert!(receive().is_err());
+    assert_eq!(receive().unwrap_err().kind(), ErrorKind::UnexpectedEof);
     assert_eq!(decoder.wait().unwrap().code(), Some(1));
 }
 
@@ -153,7 +154,8 @@ fn the_loader_writes_what_is_requested_and_nothing_else() {
         // No such request: the loader ends.
         let path = json!([8, {"File": "/proc/sysrq-trigger"}]);
         send_to(near.as_fd(), &path, MsgFlags::empty()).unwrap();
-        assert!(receive_from::<Value>(near.as_fd(), MsgFlags::empty()).is_err());
+        let ended = receive_from::<Value>(near.as_fd(), MsgFlags::empty());
+        assert_eq!(ended.unwrap_err().kind(), ErrorKind::UnexpectedEof);
         assert_eq!(loader.wait().unwrap().code(), Some(1));
     });
 }

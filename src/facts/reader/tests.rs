@@ -11,9 +11,24 @@ use crate::facts::Port;
 use crate::rdma::types::Guid;
 use crate::system::worker::{receive_from, send_to};
 
+#[path = "../../../tests/pace/mod.rs"]
+mod pace;
+
 const BUDGET: Duration = Duration::from_millis(1000);
 /// More than the budget, and less than two.
 const LATE: Duration = Duration::from_millis(1500);
+
+/// Waits until the reader of this device has told something that was not received.
+fn until_told(readers: &Readers, name: &str) {
+    let readers = readers.readers.borrow();
+    let worker = readers.get(name).and_then(|one| one.worker.as_ref());
+    let worker = worker.unwrap();
+    let mut limit = pace::Limit::seconds(20);
+    while !worker.ear().unwrap().hears() {
+        assert!(!limit.is_over(), "{name} tells nothing");
+        worker::wait(&[worker], Instant::now() + limit.left());
+    }
+}
 
 fn send(far: &OwnedFd, answer: Answer) -> io::Result<()> {
     let message = Message::Found(Box::new(answer));
@@ -78,11 +93,11 @@ fn a_device_at_rest_without_an_event_is_not_read_again() {
     let names = ["still", "restless", "deaf", "late-sm"].map(str::to_owned);
     let root = Root::new("/");
     let read = |depth: Depth, is_all| {
-        // The event of "restless" comes after its answer.
-        thread::sleep(Duration::from_millis(100));
         let mut look = Look::new(&root);
         look.depth = depth;
         let devices = readers.read(&names, &mut look, is_all).into_iter();
+        // The event comes after the answer.
+        until_told(&readers, "restless");
         devices.map(|one| one.fw.unwrap()).collect::<Vec<_>>()
     };
     let partition = |pkey| Depth::Partitions([pkey].into());
@@ -204,11 +219,11 @@ fn a_late_answer_counts_if_it_has_what_is_needed() {
     let readers = Readers::new(BUDGET, start);
     let (seen, ..) = look(&readers, &["late"], Depth::Ports);
     assert_eq!(seen, [(true, 1, None)]);
-    thread::sleep(LATE);
+    until_told(&readers, "late");
     let (seen, ..) = look(&readers, &["late"], Depth::Ports);
     assert_eq!(seen, [(false, 1, ports())]);
     look(&readers, &["late"], Depth::Ports);
-    thread::sleep(LATE);
+    until_told(&readers, "late");
     let (seen, ..) = look(&readers, &["late"], Depth::All);
     assert_eq!(seen, [(true, 1, None)]);
 }
@@ -218,7 +233,7 @@ fn a_late_answer_to_another_request_is_followed_by_a_new_request_in_the_same_loo
     let readers = Readers::new(BUDGET, start);
     let (seen, ..) = look(&readers, &["late-once"], Depth::Ports);
     assert_eq!(seen, [(true, 1, None)]);
-    thread::sleep(LATE);
+    until_told(&readers, "late-once");
     let (seen, ..) = look(&readers, &["late-once"], Depth::All);
     assert_eq!(seen, [(false, 1, Some("All".to_owned()))]);
 }

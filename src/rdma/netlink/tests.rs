@@ -230,7 +230,13 @@ fn a_sub_device_names_its_type_and_parent() {
     let parent = device.parent.as_deref();
     assert_eq!((device.device_type, parent), (Some(1), Some("mlx5_0")));
     let garbled = Request::ask(Op::Get).u32(attr::DEV_TYPE, 256).bytes(SEQ);
-    assert!(wire::device(&garbled[16..]).is_err());
+    assert_eq!(
+        wire::device(&garbled[16..]).unwrap_err().to_string(),
+        format!(
+            "attribute {} is not a number of the expected size",
+            attr::DEV_TYPE
+        )
+    );
 }
 
 #[test]
@@ -437,7 +443,15 @@ fn every_holder_is_read_with_its_owner() {
     assert_eq!(wire::holders(&payload.concat()).unwrap(), expected);
     // What is not understood is not left out.
     let wrong = bytes(attr::RES_QP_ENTRY, &bytes(attr::RES_PID, &[1, 2, 3]));
-    assert!(wire::holders(&bytes(attr::RES_QP, &wrong)).is_err());
+    assert_eq!(
+        wire::holders(&bytes(attr::RES_QP, &wrong))
+            .unwrap_err()
+            .to_string(),
+        format!(
+            "attribute {} is not a number of the expected size",
+            attr::RES_PID
+        )
+    );
 }
 
 #[test]
