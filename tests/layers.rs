@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The house rules that no lint knows: no room of `src` imports a room above it, and every public
-//! function, type and trait has a docstring (`missing_docs` would demand one for each field too).
+//! The house rules that no lint knows: no room of `src` imports a room above it, a file that says PURE
+//! is pure, ARCHITECTURE.md names the files with `unsafe`, and every public function, type and trait
+//! has a docstring (`missing_docs` would demand one for each field too).
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -59,11 +60,16 @@ fn without_tests(text: &str) -> &str {
     text
 }
 
+/// The text without comments and unit tests.
+fn code(text: &str) -> String {
+    let lines = without_tests(text).lines();
+    let lines = lines.map(|line| line.split("//").next().unwrap());
+    lines.collect::<Vec<_>>().join("\n")
+}
+
 /// The rooms that the text names behind `crate::` or `ibboot::`, without comments and tests.
 fn imports(text: &str) -> BTreeSet<String> {
-    let code = without_tests(text);
-    let lines = code.lines().map(|line| line.split("//").next().unwrap());
-    let code: String = lines.collect::<Vec<_>>().join("\n");
+    let code = code(text);
     let mut rooms = BTreeSet::new();
     for path in code
         .split("crate::")
@@ -128,6 +134,81 @@ fn no_room_looks_up() {
         "only {arrows} imports found: the reader of `use` lines is broken"
     );
     assert_eq!(upward, Vec::<String>::new());
+}
+
+/// What a file that begins with PURE has of files and clocks.
+fn effects(text: &str) -> Vec<&'static str> {
+    let is_pure = text
+        .lines()
+        .nth(1)
+        .is_some_and(|line| line.starts_with("//! PURE"));
+    let code = code(text);
+    let all = [
+        "system::root",
+        "&Root",
+        "Instant::now",
+        "SystemTime::now",
+        "boottime_ns",
+        "std::fs",
+    ];
+    all.into_iter()
+        .filter(|effect| is_pure && code.contains(effect))
+        .collect()
+}
+
+#[test]
+fn an_effect_is_found_in_code_only() {
+    let text = "// SPDX\n//! PURE: one.\nuse std::fs;\n/// Instant::now\nfn two(root: &Root) {}\n\
+        #[cfg(test)]\nmod tests {\n    use crate::system::root::Root;\n}\n";
+    assert_eq!(effects(text), ["&Root", "std::fs"]);
+    assert_eq!(effects(&text.replace("PURE", "Pure")), [""; 0]);
+}
+
+#[test]
+fn a_file_that_says_pure_is_pure() {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut files = Vec::new();
+    sources(&src, &mut files);
+    let found = files.iter().flat_map(|file| {
+        let name = file.strip_prefix(&src).unwrap().display();
+        let found = effects(&fs::read_to_string(file).unwrap()).into_iter();
+        found.map(move |effect| format!("{name}: {effect}"))
+    });
+    assert_eq!(found.collect::<Vec<_>>(), Vec::<String>::new());
+}
+
+/// The paths between backticks; `a/{b,c}.rs` stands for two.
+fn paths(text: &str) -> BTreeSet<String> {
+    let quoted = text.split('`').skip(1).step_by(2);
+    let files = quoted.filter(|path| path.ends_with(".rs"));
+    let every = files.flat_map(|path| match path.split_once('{') {
+        None => vec![path.to_owned()],
+        Some((before, rest)) => {
+            let (names, after) = rest.split_once('}').unwrap();
+            let names = names.split(',');
+            names.map(|name| format!("{before}{name}{after}")).collect()
+        }
+    });
+    every.collect()
+}
+
+#[test]
+fn the_files_with_unsafe_are_those_of_the_architecture() {
+    let home = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = fs::read_to_string(home.join("ARCHITECTURE.md")).unwrap();
+    let (_, rule) = page.split_once("* `unsafe` is allowed in ").unwrap();
+    let (named, _) = rule.split_once(" only,").unwrap();
+    let src = home.join("src");
+    let mut files = Vec::new();
+    sources(&src, &mut files);
+    files.retain(|file| {
+        let code = code(&fs::read_to_string(file).unwrap());
+        code.replace("deny(unsafe_code)", "")
+            .contains("unsafe_code")
+    });
+    let found = files.iter().map(|file| file.strip_prefix(&src).unwrap());
+    let found: BTreeSet<String> = found.map(|file| file.display().to_string()).collect();
+    assert_eq!(found, paths(named));
 }
 
 /// The public items of the text, and the methods of its traits, that have no docstring.

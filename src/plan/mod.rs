@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! PURE: makes steps and an expectation from a request and an inventory. A request that is not
-//! possible on this machine is refused here, before anything is written.
+//! Makes steps and an expectation from a request and an inventory: pure, but for [`Inventory`], which
+//! reads the machine. A request that is not possible on this machine is refused here, before anything
+//! is written.
 
 mod candidates;
 pub mod drivers;

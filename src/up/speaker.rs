@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! PURE: the speaker of an interface: the hardware address in the identity of the DHCP client.
+//! The speaker of an interface: the hardware address in the identity of the DHCP client.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
