@@ -3,7 +3,8 @@
 //! here, settings that its interfaces do not support, and arguments that other programs carry out.
 //! A note is no refusal: the boot may find what is not here now.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 
 use kernel_cmdline::{RDMA_MODULES, Selector, nearest};
 
@@ -13,7 +14,7 @@ use crate::facts::select::{self, Ports};
 use crate::facts::{Device, Facts, PortRef, rules};
 use crate::request::{Known, Request, Written};
 use crate::system::drivers;
-use crate::wish::expectation::{LinkWish, Target};
+use crate::wish::expectation::{LinkWish, Rate, Target};
 use crate::wish::ipoib::{
     CONNECTED_MAX, DATAGRAM_MAX, IpoibWish, Mode, OPA_DATAGRAM_MAX, RequestedMode, RequestedMtu,
 };
@@ -43,6 +44,9 @@ pub fn notes(
     notes.extend(absent(request, plan, &inventory.facts));
     notes.extend(impossible(plan, &inventory.facts, is_initramfs));
     notes.extend(contradictory(plan, &inventory.facts));
+    notes.extend(ambiguous(plan, &inventory.facts));
+    notes.extend(same_address(plan));
+    notes.extend(idle_rates(plan, &inventory.facts));
     notes.extend(left_drivers(request, plan));
     notes.extend(left_interfaces(plan));
     notes.extend(unreadable_to_dracut(request));
@@ -347,6 +351,59 @@ fn contradictory(plan: &Plan, facts: &Facts) -> Vec<String> {
         }
     }
     notes
+}
+
+/// Requests for one interface that mean several ports.
+fn ambiguous(plan: &Plan, facts: &Facts) -> Vec<String> {
+    let ports = Ports::new(facts);
+    let note = |link: &LinkWish| {
+        let found = ports.of(link);
+        let names = found.iter().map(PortRef::name);
+        rules::is_ambiguous(link, &found).then(|| {
+            format!(
+                "{} means {}: a static address and a place in a bond are for one interface: write DEVICE:PORT, guid= \
+                 or the interface",
+                link.target,
+                list(names)
+            )
+        })
+    };
+    plan.expectation.links.iter().filter_map(note).collect()
+}
+
+/// Static addresses that several interfaces get.
+fn same_address(plan: &Plan) -> Vec<String> {
+    let mut known: BTreeMap<IpAddr, &Target> = BTreeMap::new();
+    let mut notes = Vec::new();
+    for link in &plan.expectation.links {
+        let wishes = link.ipoib.iter();
+        for address in wishes.flat_map(|wish| &wish.addresses) {
+            let other = known.insert(address.address, &link.target);
+            notes.extend(other.filter(|other| **other != link.target).map(|other| {
+                let address = address.address;
+                format!("{address} is requested of {other} and of {}", link.target)
+            }));
+        }
+    }
+    notes
+}
+
+/// Minimum rates of ports that no link means: nothing is compared with them.
+fn idle_rates(plan: &Plan, facts: &Facts) -> Vec<String> {
+    let (expected, ports) = (&plan.expectation, Ports::new(facts));
+    let links = expected.links.iter().chain(&expected.any_port);
+    let used: BTreeSet<String> = links
+        .flat_map(|link| ports.of(link))
+        .map(|port| port.name())
+        .collect();
+    let note = |rate: &Rate| {
+        let text = rate.selector.as_deref()?;
+        let meant = select::ports(&Selector::parse(text)?, facts);
+        let is_idle = !meant.is_empty() && !meant.iter().any(|port| used.contains(&port.name()));
+        let gbps = f64::from(rate.megabits) / 1000.0;
+        is_idle.then(|| format!("rd.ib.rate={text}={gbps}: no other argument means this port: its rate is not compared"))
+    };
+    expected.rates.iter().filter_map(note).collect()
 }
 
 fn has_omni_path(facts: &Facts) -> bool {
