@@ -71,6 +71,14 @@ fn split_child(name: &str) -> (&str, Option<u16>) {
     }
 }
 
+/// The name of an interface as the kernel has it: of a child with bit 15 of the P_Key.
+pub fn full_name(name: &str) -> String {
+    match split_child(name) {
+        (parent, Some(pkey)) => ipoib::child_name(parent, pkey),
+        (name, None) => name.to_owned(),
+    }
+}
+
 /// The `ifname=` of InfiniBand interfaces. An address of six bytes is one if the name is an
 /// InfiniBand name: firmware makes such addresses from a port GUID.
 fn ifnames<'a, 'b>(

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use kernel_cmdline::{
     Arguments, Candidates, Cmdline, Handover, LinkKind, Number, OnFail, PortType, Require,
-    RoceMode, Source,
+    RoceMode, Selector, Source,
 };
 
 use serde::Serialize;
@@ -462,7 +462,12 @@ fn listed_ports(arguments: &Arguments<'_>) -> Vec<Requested<String>> {
         && let Require::Ports(selectors) = &require.value
     {
         for selector in selectors {
-            let port = requested(require, selector.to_string());
+            // Bit 15 of a child's P_Key is set in its name, whatever the argument has.
+            let text = match selector {
+                Selector::Name(name) => interfaces::full_name(name),
+                _ => selector.to_string(),
+            };
+            let port = requested(require, text);
             if ports.iter().all(|known| known.value != port.value) {
                 ports.push(port);
             }
