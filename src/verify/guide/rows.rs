@@ -72,7 +72,7 @@ const OTHERS: &[&str] = &[
     "journalctl -b -u NetworkManager -u systemd-networkd",
 ];
 const BOND: &[&str] = &["cat /proc/net/bonding/IF", "ibboot status"];
-const DHCP: &[&str] = &["ibboot status", "dmesg | grep 'ibboot: .*DHCP'"];
+const DHCP: &[&str] = &["ibboot status", "dmesg | grep -A4 'ibboot: .*DHCP'"];
 const ROOT: &[&str] = &[
     "findmnt -o SOURCE,FSTYPE,OPTIONS /",
     "ip route",
@@ -389,7 +389,7 @@ pub fn guide(id: Id) -> Guide {
             node: &[
                 "ibboot status",
                 "ip -6 address show IF",
-                "dmesg | grep 'ibboot: .*DHCP'",
+                "dmesg | grep -A4 'ibboot: .*DHCP'",
             ],
             server: &[
                 "tcpdump -i IF -vvv port 547",
