@@ -22,8 +22,7 @@ pub fn present(bond: &Bond<'_>, facts: &Facts) -> Finding {
 pub fn carrier(netdev: &Netdev, bond: &BondFacts) -> Finding {
     let id = Id::BondCarrier;
     match (netdev.up, netdev.carrier, &bond.active_slave) {
-        (false, ..) => Finding::failed(id, "down", "carrier")
-            .hint("look for another program that sets the interface down"),
+        (false, ..) => Finding::failed(id, "down", "carrier").hint(Id::IpoibUp.row().hint),
         (true, Some(true), Some(active)) => Finding::ok(id, &format!("by {active}")),
         (true, Some(true), None) => {
             Finding::failed(id, "no active interface", "an active interface")

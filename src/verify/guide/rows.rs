@@ -67,9 +67,10 @@ const GROUP_MTU: &str = "grep -ns mtu= /etc/opensm/partitions.conf /etc/rdma/par
 const SWITCH_PORT: &[&str] = &["show interfaces ib status", "show ib sm"];
 const PARTITION: &[&str] = &["show ib partition"];
 const OTHERS: &[&str] = &[
+    "ibboot up --dry-run",
     "nmcli device",
     "networkctl",
-    "journalctl -b -u NetworkManager -u systemd-networkd",
+    "journalctl -b -u NetworkManager -u nm-initrd -u systemd-networkd",
 ];
 const BOND: &[&str] = &["cat /proc/net/bonding/IF", "ibboot status"];
 const DHCP: &[&str] = &["ibboot status", "dmesg | grep -A4 'ibboot: .*DHCP'"];
@@ -279,7 +280,10 @@ pub fn guide(id: Id) -> Guide {
             switch: PARTITION,
         },
         Id::IpoibUp => Guide {
-            causes: &["Another program set the interface down."],
+            causes: &[
+                "ibboot up ended before it set the interface up: run ibboot up.",
+                "Another program set the interface down.",
+            ],
             node: OTHERS,
             ..NONE
         },
@@ -339,6 +343,7 @@ pub fn guide(id: Id) -> Guide {
             detail: "The bond is up, and one of its interfaces carries the traffic.",
             causes: &[
                 "No interface of the bond has carrier: their own checks say why.",
+                "ibboot up ended before it set the bond up: run ibboot up.",
                 "Another program set the bond down.",
             ],
             node: BOND,
@@ -403,6 +408,7 @@ pub fn guide(id: Id) -> Guide {
                      IPv4 address at once and probes the address for one second beside the boot (RFC 5227): \
                      if another host uses the address, ibboot removes it and names that host.",
             causes: &[
+                "ibboot up ended before the interface had carrier: run ibboot up.",
                 "Another program removed the address.",
                 "Another host has the address: the message names its GUID.",
                 "Unknown: an answer to the ARP probe was not decoded, so another host may have the address.",
