@@ -110,6 +110,8 @@ install() {
     inst_binary "${ibboot_binary:-/usr/sbin/ibboot}" /usr/sbin/ibboot
     inst_multiple modprobe mkdir ln mv rm sleep
     inst_multiple -o reboot
+    # Commands that ibboot explain names. A kdump image has little memory.
+    is_for_kdump || inst_multiple -o cat grep tail
     install_site_settings
     # For the last hook too: a later hook may have changed the command line.
     inst_simple "$moddir/cmdline.sh" /usr/lib/ibboot/cmdline.sh
