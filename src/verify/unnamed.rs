@@ -91,7 +91,9 @@ pub fn set_port_type(facts: &Facts) -> Option<String> {
     };
     let functions = || cards.iter().filter_map(|card| facts.function(card));
     let has = |driver| functions().any(|function| function.driver.as_deref() == Some(driver));
-    let firmware = format!("mlxconfig -d {address} set LINK_TYPE_P1=1");
+    let firmware = format!(
+        "mlxconfig -d {address} set LINK_TYPE_P1=1, of the second port LINK_TYPE_P2=1, then reboot"
+    );
     let argument = format!("rd.ib.porttype=pci={address}:ib");
     let how = match (has("mlx5_core"), has("mlx4_core")) {
         (true, true) => format!("mlx5: {firmware}; mlx4: {argument}"),
@@ -179,8 +181,8 @@ mod tests {
             (
                 vec![mlx5],
                 "the only port, mlx5_0/1, is Ethernet",
-                "set the port type if the card supports InfiniBand (mlxconfig -d 0000:1b:00.0 set LINK_TYPE_P1=1), \
-                 or name the Ethernet interface in ip=",
+                "set the port type if the card supports InfiniBand (mlxconfig -d 0000:1b:00.0 set \
+                 LINK_TYPE_P1=1, of the second port LINK_TYPE_P2=1, then reboot), or name the Ethernet interface in ip=",
             ),
             (
                 vec![mlx4],
@@ -191,8 +193,8 @@ mod tests {
             (
                 vec![mlx5, mlx4],
                 "all ports are Ethernet (mlx5_0/1, mlx4_0/1)",
-                "set the port type if the card supports InfiniBand (mlx5: mlxconfig -d ADDRESS set LINK_TYPE_P1=1; \
-                 mlx4: rd.ib.porttype=pci=ADDRESS:ib), or name the Ethernet interface in ip=",
+                "set the port type if the card supports InfiniBand (mlx5: mlxconfig -d ADDRESS set \
+                 LINK_TYPE_P1=1, of the second port LINK_TYPE_P2=1, then reboot; mlx4: rd.ib.porttype=pci=ADDRESS:ib), or name the Ethernet interface in ip=",
             ),
             (
                 vec![("bnxt_re0", a, "bnxt_en", Ethernet)],

@@ -144,10 +144,10 @@ pub fn guide(id: Id) -> Guide {
         },
         Id::PortLinkLayer => Guide {
             causes: &[
-                "The port type of a VPI card is Ethernet in its firmware.",
+                "The port type of a VPI card is Ethernet in its firmware: mlxconfig -d ADDRESS set LINK_TYPE_P1=1, of the second port LINK_TYPE_P2=1, then reboot.",
                 "The argument names another port than intended.",
             ],
-            node: &["ibstat", "mlxconfig -d ADDRESS query LINK_TYPE_P1"],
+            node: &["ibstat", "mlxconfig -d ADDRESS query | grep LINK_TYPE"],
             ..NONE
         },
         Id::PortNetdev => Guide {
@@ -275,7 +275,7 @@ pub fn guide(id: Id) -> Guide {
                 "The port is a limited member of the partition.",
                 "The subnet manager has not read partitions.conf since its change.",
             ],
-            node: &["cat /sys/class/infiniband/DEVICE/ports/1/pkeys/*"],
+            node: &["cat /sys/class/infiniband/DEVICE/ports/PORT/pkeys/*"],
             server: &[IPOIB_FLAG, "pkill -HUP opensm"],
             switch: PARTITION,
         },
