@@ -55,7 +55,7 @@ fn absent(wish: &IpoibWish, port: PortRef<'_>, facts: &Facts) -> Finding {
         return match port.port.port_guid {
             Some(_) => finding,
             None => finding.hint(
-                "the port has no GUID: assign one to the virtual function (ip link set DEVICE vf N port_guid GUID)",
+                "the port has no GUID: assign one to the virtual function (on its host: ip link set PF vf N port_guid GUID, with colons)",
             ),
         };
     };
@@ -259,7 +259,7 @@ fn all_addresses(wish: &IpoibWish, netdev: &Netdev) -> Finding {
         };
         let finding = Finding::failed(Id::AddressPresent, &found, &expected.join(", "));
         return if wish.autoconf == Some(Autoconf::Router) && has_all() {
-            finding.hint("see whether a router advertises a prefix on this partition (radvd; tcpdump -i icmp6)")
+            finding.hint("see whether a router advertises a prefix on this partition (radvd; on the router: tcpdump -i IF icmp6)")
         } else {
             finding
         };

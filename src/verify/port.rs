@@ -320,8 +320,8 @@ pub fn state(found: PortRef<'_>) -> Finding {
         }
         (PortState::Down, _) if found.port.physical_state == Some(PhysState::LinkUp) => {
             Finding::failed(id, "DOWN, LinkUp", &expected).hint(
-                "on a virtual function: set its GUIDs and its state (ip link set PF vf N node_guid, port_guid, \
-                 state auto) and let the subnet manager support virtualization (opensm: virt_enabled 2)",
+                "on a virtual function: set its GUIDs and its state (on its host: ip link set PF vf N node_guid GUID, \
+                 the same with port_guid GUID, then with state auto) and let the subnet manager support virtualization (opensm: virt_enabled 2)",
             )
         }
         _ => Finding::failed(id, &state.to_string(), &expected),

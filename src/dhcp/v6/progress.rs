@@ -92,7 +92,7 @@ impl Progress {
         let (more, hint) = match self.router {
             Router::Silent => (
                 "and no router sends advertisements",
-                "a DHCPv6 server or relay, and for the routes a router, must serve this partition (tcpdump -i IF 'udp port 547 or icmp6')",
+                "a DHCPv6 server or relay, and for the routes a router, must serve this partition (on the server: tcpdump -i IF 'udp port 547 or icmp6')",
             ),
             Router::Unmanaged | Router::Stateless => (
                 "and the router does not advertise DHCPv6 (no M flag)",
@@ -105,7 +105,7 @@ impl Progress {
         };
         (
             format!("no DHCPv6 server answers client {}, {more}", self.duid),
-            hint.replace("IF", &self.interface),
+            hint.replace("ip=IF", &format!("ip={}", self.interface)),
         )
     }
 }

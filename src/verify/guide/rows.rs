@@ -163,14 +163,15 @@ pub fn guide(id: Id) -> Guide {
             detail: "Polling: the other end does not answer. Disabled: there is no cable (mlx5 reports \
                      Disabled then), or this machine or its peer disabled the port; with a network \
                      interface that is down: the interface below a RoCE port is not up. \
-                     PortConfigurationTraining: the link is training.",
+                     PortConfigurationTraining: the link is training. ethtool -m works only with the \
+                     Ethernet interface of a RoCE port.",
             causes: &[
                 "No cable, or the cable is not fully inserted.",
                 "The switch port is disabled, or the switch has no power.",
                 "The cable or the transceiver is faulty, or does not fit the speed of the other end.",
                 "The link still trains: some seconds after the driver started, longer with optical cables.",
             ],
-            node: &["ibstat", "mlxlink -d ADDRESS", "ethtool -m IF"],
+            node: &["ibstat", "mlxlink -d ADDRESS -m", "ethtool -m IF"],
             switch: SWITCH_PORT,
             ..NONE
         },
