@@ -46,6 +46,7 @@ impl fmt::Display for Token {
 
 const DRACUT: &str = "dracut";
 pub(super) const NETWORK_MODULE: &str = "the image's network module";
+const EARLIER: &str = "an earlier argument requests the same";
 const REPLACED: &str = "a later argument replaces it";
 const NOBODY: &str = "no program carries it out: ibboot keeps the image's network module away from InfiniBand \
      interfaces, and no interface of this command line uses it";
@@ -251,6 +252,14 @@ pub fn addresses_all(request: &Request) -> bool {
     !has_network_module(request) && !is_any_wrong && !is_any_left && is_addressed
 }
 
+/// Whether an earlier argument has the same text.
+fn has_earlier(written: &Written, request: &Request) -> bool {
+    let origin = &written.origin;
+    let all = request.written.iter();
+    let mut earlier = all.take_while(|one| one.origin != *origin);
+    earlier.any(|one| one.origin.argument == origin.argument)
+}
+
 fn by_effect(written: &Written, request: &Request) -> Token {
     let origin = &written.origin;
     let mut parameters = PARAMETERS.iter();
@@ -259,6 +268,9 @@ fn by_effect(written: &Written, request: &Request) -> Token {
     match parameter.map(|parameter| (parameter.origin, parameter.effect)) {
         Some((kernel_cmdline::Origin::Dracut, Effect::CarriedOut)) => {
             Token::new(origin, Fate::Left, DRACUT)
+        }
+        Some((_, Effect::CarriedOut)) if has_earlier(written, request) => {
+            Token::news(origin, EARLIER)
         }
         Some((_, Effect::CarriedOut)) | None => Token::news(origin, NOBODY),
         Some(_) if written.known == Known::OfOthers || is_able => {
