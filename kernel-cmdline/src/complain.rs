@@ -142,6 +142,13 @@ pub enum Problem<'a> {
     },
 }
 
+impl Problem<'_> {
+    /// The argument has an effect all the same.
+    pub const fn has_effect(&self) -> bool {
+        matches!(self, Self::CountsAsTrue { .. })
+    }
+}
+
 /// One invalid argument with its position.
 ///
 /// `Display` gives one line: `SOURCE:COLUMN: ARGUMENT: what is wrong; what to do`.

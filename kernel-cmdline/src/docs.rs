@@ -15,8 +15,8 @@ const INTRODUCTION: &[&str] = &[
      compared exactly: - and _ differ, except in the names of modules.",
     "Arguments are separated by spaces. A double quote begins or ends a part in which spaces do not separate; there \
      are no escapes. Quotes around a whole argument or a whole value are removed.",
-    "If an argument that may be given only once is repeated, the last one applies. A switch is off with 0, no or off; \
-     with any other value, and without a value, it is on.",
+    "If an argument that may be given only once is repeated, the last one applies. A switch is off with 0, no or off, \
+     and on with 1, yes, on, y, true or without a value. Any other value counts as 1, and ibboot warns of that value.",
     "ibboot shows **** in place of possible secrets: the value of an unknown argument, and the user, the password and \
      the text behind a ? in the address of a root file system.",
     "ibboot reports an unknown or invalid argument with its position (source and byte column). Such an argument has no \

@@ -309,7 +309,7 @@ pub fn plan(request: &Request, inventory: &Inventory) -> Plan {
             .map(|left| format!("{}: {}", left.origin, left.value))
             .chain(draft.left)
             .collect(),
-        warnings: draft.warnings,
+        warnings: [request.warnings.clone(), draft.warnings].concat(),
         notes: Vec::new(),
         timeout: request.timeout,
         dump: request.dump,

@@ -160,6 +160,8 @@ pub struct Request {
     pub on_console: bool,
     /// One line for each invalid argument.
     pub complaints: Vec<String>,
+    /// One line for each argument that has an effect although its value is odd.
+    pub warnings: Vec<String>,
     /// Valid arguments that ibboot does not carry out, with the reason.
     pub left: Vec<Requested<NotOurs>>,
     /// Every argument of the table, in reading order.
@@ -319,6 +321,7 @@ impl Request {
             },
             on_console: debug || arguments.info.is_some_and(|on| on.value),
             complaints: complaints(arguments),
+            warnings: warnings(arguments),
             left: replaced.into_iter().chain(left).collect(),
             written: Vec::new(),
             dump: None,
@@ -429,8 +432,16 @@ fn on_failure(arguments: &Arguments<'_>) -> OnFailure {
 fn complaints(arguments: &Arguments<'_>) -> Vec<String> {
     let lost = arguments.complaints_lost;
     let lost = (lost > 0).then(|| format!("{lost} more wrong arguments"));
-    let complaints = arguments.complaints.iter().map(ToString::to_string);
-    complaints.chain(lost).collect()
+    let complaints = arguments.complaints.iter();
+    let complaints = complaints.filter(|complaint| !complaint.problem.has_effect());
+    complaints.map(ToString::to_string).chain(lost).collect()
+}
+
+/// One line for each argument that has an effect although its value is odd.
+fn warnings(arguments: &Arguments<'_>) -> Vec<String> {
+    let complaints = arguments.complaints.iter();
+    let odd = complaints.filter(|complaint| complaint.problem.has_effect());
+    odd.map(ToString::to_string).collect()
 }
 
 /// True inside an initramfs (os-release(5)). Without systemd dracut 112 has no `/etc/initrd-release`.

@@ -153,7 +153,9 @@ pub(super) fn written(sources: &[Source<'_>], arguments: &Arguments<'_>) -> Vec<
     for token in Cmdline::new(sources).tokens() {
         let at = (token.source, token.column);
         let mut complaints = arguments.complaints.iter();
-        let complaint = complaints.find(|complaint| (complaint.source, complaint.column) == at);
+        let complaint = complaints.find(|complaint| {
+            (complaint.source, complaint.column) == at && !complaint.problem.has_effect()
+        });
         let name = parameter_name(token.key);
         let known = match complaint {
             Some(complaint) => Known::Complaint(complaint.problem.to_string()),
