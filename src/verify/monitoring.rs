@@ -97,12 +97,12 @@ fn priority(status: Status) -> u8 {
 }
 
 /// Lines for the journal, each with its priority in front: `<3>ib0 (mlx5_0/1): no carrier ...`. A
-/// line for each object that is not as expected, then the verdict. A module, and a link that the boot
-/// does not require, is at most a warning.
+/// line for each object that is not as expected, with the name of the check, then the verdict. A
+/// module, and a link that the boot does not require, is at most a warning.
 pub fn journal(report: &Report) -> String {
     let mut lines: Vec<(Status, String)> = Vec::new();
     for module in &report.modules {
-        let text = format!("{}: {}", printable(&module.name), module.finding.sentence());
+        let text = format!("{}: {}", printable(&module.name), module.finding.named());
         lines.push((module.finding.status.min(Status::Warning), text));
     }
     for link in &report.links {
@@ -110,13 +110,17 @@ pub fn journal(report: &Report) -> String {
             true => link.status,
             false => link.status.min(Status::Warning),
         };
-        lines.extend(link.diagnosis().map(|text| (status, text)));
+        let text = |f: &Finding| format!("{}: {}", printable(&link.object()), f.named());
+        lines.extend(link.trouble().map(|finding| (status, text(finding))));
     }
     for server in &report.servers {
-        lines.extend(server.diagnosis().map(|text| (server.finding.status, text)));
+        let finding = Some(&server.finding).filter(|finding| finding.status.is_wrong());
+        let text = |f: &Finding| format!("{}: {}", server.server, f.named());
+        lines.extend(finding.map(|finding| (finding.status, text(finding))));
     }
     if let Some(root) = &report.root {
-        lines.extend(root.diagnosis().map(|text| (root.status(), text)));
+        let text = |f: &Finding| format!("root: {}", f.named());
+        lines.extend(root.trouble().map(|finding| (root.status(), text(finding))));
     }
     for complaint in &report.complaints {
         let text = format!("wrong argument: {}", printable(complaint));

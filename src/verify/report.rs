@@ -202,7 +202,15 @@ impl Finding {
 
     /// The problem and what to do: `PROBLEM; HINT`.
     pub fn sentence(&self) -> String {
-        let mut line = self.problem();
+        self.with_hint(self.problem())
+    }
+
+    /// The sentence with the name of the check: `PROBLEM [CHECK]; HINT`.
+    pub fn named(&self) -> String {
+        self.with_hint(format!("{} [{}]", self.problem(), self.check.row().name))
+    }
+
+    fn with_hint(&self, mut line: String) -> String {
         if let Some(hint) = &self.hint {
             line.push_str(&format!("; {}", printable(hint)));
         }
@@ -260,9 +268,12 @@ impl RootReport {
 
     /// `root: ` and what is wrong; none if nothing is wrong.
     pub fn diagnosis(&self) -> Option<String> {
-        let wrong = |f: &&Finding| f.status.is_wrong();
-        let finding = self.findings.iter().find(wrong)?;
-        Some(format!("root: {}", finding.sentence()))
+        Some(format!("root: {}", self.trouble()?.sentence()))
+    }
+
+    /// The first check that failed or is unknown.
+    pub fn trouble(&self) -> Option<&Finding> {
+        self.findings.iter().find(|f| f.status.is_wrong())
     }
 }
 
