@@ -130,7 +130,12 @@ pub(crate) fn mtu_wish(text: &str) -> Parsed<'_, MtuWish<'_>> {
     let mtu = if last == "max" {
         Mtu::Max
     } else {
-        Mtu::Bytes(mtu(last)?)
+        let wrong = |_| Problem::Malformed {
+            what: "an MTU",
+            text: last,
+            hint: "write max or a number from 68 to 65535",
+        };
+        Mtu::Bytes(mtu(last).map_err(wrong)?)
     };
     Ok(MtuWish {
         interface: front.map(interface).transpose()?,
@@ -176,14 +181,17 @@ pub(crate) fn roce(text: &str) -> Parsed<'_, RoceWish<'_>> {
 }
 
 pub(crate) fn port_type(text: &str) -> Parsed<'_, PortTypeWish<'_>> {
-    let (front, last) = split_last(text);
-    let port_type = PortType::read("a port type", last)?;
-    let missing = Problem::Missing {
-        what: "the port",
+    let missing = |what| Problem::Missing {
+        what,
         hint: "write SELECTOR:ib, SELECTOR:eth or SELECTOR:auto",
     };
+    let (front, last) = split_last(text);
+    let port_type = match (PortType::read("a port type", last), front) {
+        (Err(_), None) => return Err(missing("the port type")),
+        (port_type, _) => port_type?,
+    };
     Ok(PortTypeWish {
-        selector: selector(front.ok_or(missing)?)?,
+        selector: selector(front.ok_or(missing("the port"))?)?,
         port_type,
     })
 }

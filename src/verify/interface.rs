@@ -267,8 +267,7 @@ fn all_addresses(wish: &IpoibWish, netdev: &Netdev) -> Finding {
     let mut requested = wish.addresses.iter();
     match requested.find(|address| netdev.may_be_of_another(address)) {
         Some(Address { address, .. }) => {
-            let found =
-                format!("whether another host has {address}: an ARP message was not decoded");
+            let found = format!("another host may have {address}: an ARP message was not decoded");
             Finding::unanswered(Id::AddressPresent, &found)
                 .hint("look for \"decoder\" in dmesg; ibboot up probes the address again")
         }

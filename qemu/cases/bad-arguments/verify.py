@@ -4,11 +4,11 @@
 WRONG = {
     "rd.ib.modee=connected": "unknown argument; did you mean rd.ib.mode?",
     "rd.ib.mode=ib0:fast": "'fast' is not an IPoIB mode; write auto, connected or datagram",
-    "rd.ib.mtu=ib0:lots": "'lots' is not an MTU; write a number from 68 to 65535",
+    "rd.ib.mtu=ib0:lots": "'lots' is not an MTU; write max or a number from 68 to 65535",
     "rd.ib.link=rxe1:vaporware:eth1": "'vaporware' is not a kind of link; write rxe or siw",
     "rd.ib.link=rxe2": "the kind of the link is missing; write NAME:rxe:NETDEV or NAME:siw:NETDEV",
     "rd.ib.roce=v3": "'v3' is not a RoCE mode; write v1 or v2",
-    "rd.ib.porttype=token-ring": "'token-ring' is not a port type; write ib, eth or auto",
+    "rd.ib.porttype=token-ring": "the port type is missing; write SELECTOR:ib, SELECTOR:eth or SELECTOR:auto",
     "rd.ib.require=0": "'0' is not a number of ports; write a number from 1 to 4096",
     "rd.ib.rate=quick": "'quick' is not a rate in Gb/s; write a number such as 100 or 2.5, at most 10000",
     "rd.ib.timeout=soon": "'soon' is not a number of seconds; write a number from 1 to 1000000000",
