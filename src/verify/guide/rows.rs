@@ -124,6 +124,7 @@ pub fn guide(id: Id) -> Guide {
             detail: "After boot: the device with the same node GUID, whatever its name.",
             causes: &[
                 "The driver is not in the initramfs, or is not loaded.",
+                "ib_ipoib is not in the initramfs, or is not loaded: the message has \"no network interface\".",
                 "The device or the interface has another name here: names depend on udev, guid= and pci= do not.",
                 "The card was removed or replaced.",
             ],
