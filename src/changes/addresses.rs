@@ -39,7 +39,7 @@ impl Draft<'_> {
         let gateways = wish.gateways.iter().filter(is_missing);
         let gateways = gateways.copied().map(Route::default_through);
         for route in routes.copied().chain(gateways) {
-            self.on(netdev, Need::Requested, self.add_route(netdev, route));
+            self.on(netdev, Need::Requested, self.add_route(wish, netdev, route));
         }
         let suggested = &wish.suggested;
         let routes = suggested.routes.iter();
@@ -48,24 +48,31 @@ impl Draft<'_> {
         let gateway = gateway.copied().map(Route::default_through);
         for route in routes.copied().chain(gateway) {
             let need = Need::Suggested(suggested.by);
-            self.on(netdev, need, self.add_route(netdev, route));
+            self.on(netdev, need, self.add_route(wish, netdev, route));
         }
     }
 
     /// The change that adds a route. Two InfiniBand interfaces may have a route to the same network, as
-    /// two rails have a gateway each; the route of any other interface is replaced.
-    fn add_route(&self, netdev: &Netdev, route: Route) -> What {
+    /// two rails have a gateway each, and so may one interface with two requested gateways; any other
+    /// route is replaced.
+    fn add_route(&self, wish: &IpoibWish, netdev: &Netdev, route: Route) -> What {
         let is_rival = |other: &Netdev| {
             other.ifindex != netdev.ifindex && other.is_infiniband() && other.leads_to(&route)
         };
+        let is_second =
+            |own: Route| own != route && own.network == route.network && netdev.has_route(&own);
         let is_to_come = |change: &Change| match &change.what {
             What::Set(Setting::AddRoute(other, _)) => {
-                Some(change.index) != netdev.ifindex && other.network == route.network
+                let is_same = Some(change.index) == netdev.ifindex && *other == route;
+                !is_same && other.network == route.network
             }
             _ => false,
         };
-        let is_kept =
-            self.facts.netdevs.iter().any(is_rival) || self.changes.iter().any(is_to_come);
+        let defaults = wish.all_gateways().copied().map(Route::default_through);
+        let mut own = wish.all_routes().copied().chain(defaults);
+        let is_kept = self.facts.netdevs.iter().any(is_rival)
+            || own.any(is_second)
+            || self.changes.iter().any(is_to_come);
         let rival = if is_kept {
             Rival::Kept
         } else {

@@ -11,8 +11,8 @@ use crate::system::net::Net;
 use crate::wish::bond::MODE;
 use crate::wish::ipoib::Mode;
 
-/// What becomes of a route of another interface to the same network: the kernel has one route to a
-/// network with the same metric, unless a second one is appended.
+/// What becomes of another route to the same network: the kernel has one route to a network with the
+/// same metric, unless a second one is appended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rival {
     /// Replaced.

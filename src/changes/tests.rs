@@ -10,6 +10,7 @@ use super::*;
 use crate::dhcp::v4::lease::Lease;
 use crate::facts::{AddressState, FoundAddress};
 use crate::hardware::HardwareType;
+use crate::inet::Route;
 use crate::plan::{Inventory, Plan, plan};
 use crate::request::Request;
 use crate::system::root::Root;
@@ -431,4 +432,48 @@ fn two_rails_have_a_default_route_each() {
     machine.netdev("ib1").hardware_type = Some(HardwareType::Ethernet);
     machine.netdev("ib1").gateways = vec!["10.9.0.1".parse().unwrap()];
     assert_eq!(routes(&machine).first(), Some(&on("ib0", Rival::Replaced)));
+}
+
+#[test]
+fn two_requested_routes_of_one_interface_stay_beside_each_other() {
+    let ips = "ip=10.0.0.5::10.0.0.1:24::ib0:none ip=10.1.0.5::10.1.0.1:24::ib0:none";
+    let routes = "rd.route=10.9.0.0/16:10.0.0.8:ib0 rd.route=10.9.0.0/16:10.0.0.9:ib0";
+    let mut machine = Machine::new("connectx6-hdr", &format!("{IB} {ips} {routes}"));
+    let next = |machine: &Machine| -> Vec<(String, Rival)> {
+        let changes = machine.with(&Done::default(), |_, _| {});
+        let route = |change: Change| match change.what {
+            What::Set(Setting::AddRoute(route, rival)) => Some((route.to_string(), rival)),
+            _ => None,
+        };
+        changes.into_iter().filter_map(route).collect()
+    };
+    let on = |route: &str, rival| (route.to_owned(), rival);
+    let (replaced, kept) = (Rival::Replaced, Rival::Kept);
+    machine.netdev("ib0").gateways.clear();
+    let all = [
+        on("10.9.0.0/16 via 10.0.0.8", replaced),
+        on("10.9.0.0/16 via 10.0.0.9", kept),
+        on("0.0.0.0/0 via 10.0.0.1", replaced),
+        on("0.0.0.0/0 via 10.1.0.1", kept),
+    ];
+    assert_eq!(next(&machine), all);
+    let ib0 = machine.netdev("ib0");
+    ib0.gateways = vec!["10.1.0.1".parse().unwrap()];
+    ib0.routes = vec![Route {
+        network: "10.9.0.0/16".parse().unwrap(),
+        gateway: "10.0.0.9".parse().ok(),
+    }];
+    let missing = [
+        on("10.9.0.0/16 via 10.0.0.8", kept),
+        on("0.0.0.0/0 via 10.0.0.1", kept),
+    ];
+    assert_eq!(next(&machine), missing);
+    // Nobody requests this gateway.
+    machine.netdev("ib0").gateways = vec!["10.0.0.7".parse().unwrap()];
+    assert_eq!(next(&machine)[1], on("0.0.0.0/0 via 10.0.0.1", replaced));
+    // Twice the same route is one.
+    let twice = ips.replace("10.1.0.1", "10.0.0.1");
+    let mut machine = Machine::new("connectx6-hdr", &format!("{IB} {twice}"));
+    machine.netdev("ib0").gateways.clear();
+    assert_eq!(next(&machine), [on("0.0.0.0/0 via 10.0.0.1", replaced)]);
 }

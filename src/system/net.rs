@@ -232,8 +232,8 @@ impl Net {
         answer(request.replace().execute()).await
     }
 
-    /// Like [`Net::add_route`], but a route of another interface to the same network stays: the kernel
-    /// uses that route first, and over IPv6 both.
+    /// Like [`Net::add_route`], but another route to the same network stays: the kernel uses
+    /// that route first, and over IPv6 both.
     pub async fn append_route(&self, index: u32, route: &Route) -> std::result::Result<(), String> {
         let message = route_message(index, route);
         let mut request = NetlinkMessage::from(RouteNetlinkMessage::NewRoute(message));
