@@ -3,7 +3,7 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use super::{Change, Claim, Draft, Need, Rival, Setting, What};
+use super::{Claim, Draft, Need, Rival, Setting, What};
 use crate::facts::{AddressState, Netdev};
 use crate::inet::{Address, Route};
 use crate::wish::ipoib::IpoibWish;
@@ -61,19 +61,26 @@ impl Draft<'_> {
         };
         let is_second =
             |own: Route| own != route && own.network == route.network && netdev.has_route(&own);
-        let is_to_come = |change: &Change| match &change.what {
-            What::Set(Setting::AddRoute(other, _)) => {
-                let is_same = Some(change.index) == netdev.ifindex && *other == route;
-                !is_same && other.network == route.network
-            }
-            _ => false,
+        let to_come = |is_own: bool| {
+            let mut changes = self.changes.iter();
+            changes.any(|change| match &change.what {
+                What::Set(Setting::AddRoute(other, _)) => {
+                    (Some(change.index) == netdev.ifindex) == is_own
+                        && other.network == route.network
+                        && !(is_own && *other == route)
+                }
+                _ => false,
+            })
         };
         let defaults = wish.all_gateways().copied().map(Route::default_through);
         let mut own = wish.all_routes().copied().chain(defaults);
-        let is_kept = self.facts.netdevs.iter().any(is_rival)
-            || own.any(is_second)
-            || self.changes.iter().any(is_to_come);
-        let rival = if is_kept {
+        let has_own = own.any(is_second) || to_come(true);
+        let has_rival = self.facts.netdevs.iter().any(is_rival) || to_come(false);
+        let is_of_boot = wish.boot && route.network.prefix == 0;
+        let is_v6 = route.network.address.is_ipv6();
+        let rival = if is_of_boot && (is_v6 || (has_rival && !has_own)) {
+            Rival::Outranked
+        } else if has_rival || has_own {
             Rival::Kept
         } else {
             Rival::Replaced

@@ -19,6 +19,9 @@ pub enum Rival {
     Replaced,
     /// Kept, and used before this one; over IPv6 both are used.
     Kept,
+    /// Kept, and used after this one: a default route of the boot device. Over IPv6 the metric decides,
+    /// so this also holds for routes that are set later.
+    Outranked,
 }
 
 /// A setting of a network interface.
@@ -149,6 +152,7 @@ impl Setting {
             }
             Setting::AddRoute(route, Rival::Replaced) => net.add_route(index, route).await,
             Setting::AddRoute(route, Rival::Kept) => net.append_route(index, route).await,
+            Setting::AddRoute(route, Rival::Outranked) => net.prepend_route(index, route).await,
             Setting::RemoveRoute(route) => net.delete_route(index, route).await,
         };
         set.map_err(|why| self.refused(name).found(why))

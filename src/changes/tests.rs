@@ -427,7 +427,7 @@ fn two_rails_have_a_default_route_each() {
         [on("ib0", Rival::Replaced), on("ib1", Rival::Kept)]
     );
     machine.netdev("ib1").gateways = vec!["10.1.0.1".parse().unwrap()];
-    assert_eq!(routes(&machine), [on("ib0", Rival::Kept)]);
+    assert_eq!(routes(&machine), [on("ib0", Rival::Outranked)]);
     // What another program set up on Ethernet gives way.
     machine.netdev("ib1").hardware_type = Some(HardwareType::Ethernet);
     machine.netdev("ib1").gateways = vec!["10.9.0.1".parse().unwrap()];
@@ -476,4 +476,58 @@ fn two_requested_routes_of_one_interface_stay_beside_each_other() {
     let mut machine = Machine::new("connectx6-hdr", &format!("{IB} {twice}"));
     machine.netdev("ib0").gateways.clear();
     assert_eq!(next(&machine), [on("0.0.0.0/0 via 10.0.0.1", replaced)]);
+}
+
+#[test]
+fn the_default_route_of_the_boot_device_comes_first() {
+    let next = |cmdline: &str, has: &[(&str, &str)]| -> Vec<(String, Rival)> {
+        let mut machine = Machine::new("connectx6-hdr", &format!("{IB} {cmdline}"));
+        for name in ["ib0", "ib1"] {
+            let gateways = has.iter().filter(|(on, _)| *on == name);
+            let gateways = gateways.map(|(_, gateway)| gateway.parse().unwrap());
+            machine.netdev(name).gateways = gateways.collect();
+        }
+        let changes = machine.with(&Done::default(), |_, _| {});
+        let route = |change: Change| match change.what {
+            What::Set(Setting::AddRoute(route, rival)) => {
+                Some((route.gateway.unwrap().to_string(), rival))
+            }
+            _ => None,
+        };
+        changes.into_iter().filter_map(route).collect()
+    };
+    let on = |gateway: &str, rival| (gateway.to_owned(), rival);
+    let (a, b) = ("10.0.0.1", "10.1.0.1");
+    let ips = "ip=10.0.0.2::10.0.0.1:24::ib0:none ip=10.1.0.2::10.1.0.1:24::ib1:none";
+    let booted = format!("{ips} bootdev=ib1");
+    let both = [on(a, Rival::Replaced), on(b, Rival::Outranked)];
+    assert_eq!(next(&booted, &[]), both);
+    assert_eq!(next(&booted, &[("ib0", a)]), both[1..]);
+    assert_eq!(next(&booted, &[("ib1", b)]), [on(a, Rival::Kept)]);
+    // Without bootdev= the first ip= names the boot device.
+    let first = [on(a, Rival::Replaced), on(b, Rival::Kept)];
+    assert_eq!(next(ips, &[]), first);
+    assert_eq!(next(ips, &[("ib1", b)]), [on(a, Rival::Outranked)]);
+    // Its own second gateway comes after the first one.
+    let second = format!("{booted} rd.route=0.0.0.0/0:10.1.0.9:ib1");
+    let three = [
+        both[0].clone(),
+        both[1].clone(),
+        on("10.1.0.9", Rival::Kept),
+    ];
+    assert_eq!(next(&second, &[]), three);
+    assert_eq!(next(&second, &[("ib0", a), ("ib1", b)]), three[2..]);
+    let ips = "ip=[fd00::2]::[fd00::1]:64::ib0:none ip=[fd01::2]::[fd01::1]:64::ib1:none";
+    let booted = format!("{ips} bootdev=ib1");
+    let (a, b) = ("fd00::1", "fd01::1");
+    assert_eq!(
+        next(&booted, &[]),
+        [on(a, Rival::Replaced), on(b, Rival::Outranked)]
+    );
+    assert_eq!(
+        next(ips, &[]),
+        [on(a, Rival::Outranked), on(b, Rival::Kept)]
+    );
+    let alone = "ip=[fd00::2]::[fd00::1]:64::ib0:none";
+    assert_eq!(next(alone, &[]), [on(a, Rival::Outranked)]);
 }

@@ -16,7 +16,7 @@ use rtnetlink::packet_route::address::{AddressAttribute, AddressFlags};
 use rtnetlink::packet_route::link::{
     AfSpecInet6, AfSpecUnspec, BondMode, Inet6IfaceFlags, LinkAttribute, LinkFlags, LinkMessage,
 };
-use rtnetlink::packet_route::route::{RouteMessage, RouteProtocol, RouteScope};
+use rtnetlink::packet_route::route::{RouteAttribute, RouteMessage, RouteProtocol, RouteScope};
 use rtnetlink::{Handle, LinkBond, LinkUnspec, MulticastGroup, RouteMessageBuilder};
 use tokio::task::JoinHandle;
 
@@ -26,6 +26,9 @@ use crate::inet::{Route, Router};
 /// Time limit for an answer that is lost. The kernel carries a request out before the call that sends
 /// it returns: while a driver holds the kernel's lock of links (rtnl), that call waits without a limit.
 const LIMIT: Duration = Duration::from_secs(10);
+/// Metric of an IPv6 route that precedes others: one below IP6_RT_PRIO_USER (linux/ipv6_route.h), the
+/// metric of a route without one.
+const FIRST_METRIC: u32 = 1023;
 
 /// The kernel's text for a refused request.
 fn text_of(error: &rtnetlink::Error) -> String {
@@ -236,8 +239,33 @@ impl Net {
     /// that route first, and over IPv6 both.
     pub async fn append_route(&self, index: u32, route: &Route) -> std::result::Result<(), String> {
         let message = route_message(index, route);
+        self.new_route(message, NLM_F_CREATE | NLM_F_APPEND).await
+    }
+
+    /// Like [`Net::append_route`], but the kernel uses this route first. Without `NLM_F_APPEND` the
+    /// kernel puts an IPv4 route before the others (fib_table_insert of net/ipv4/fib_trie.c), an IPv6
+    /// route beside them.
+    pub async fn prepend_route(
+        &self,
+        index: u32,
+        route: &Route,
+    ) -> std::result::Result<(), String> {
+        let mut message = route_message(index, route);
+        if route.network.address.is_ipv6() {
+            let metric = RouteAttribute::Priority(FIRST_METRIC);
+            message.attributes.push(metric);
+        }
+        self.new_route(message, NLM_F_CREATE).await
+    }
+
+    /// Sends a route with these flags; a route that already exists is success.
+    async fn new_route(
+        &self,
+        message: RouteMessage,
+        flags: u16,
+    ) -> std::result::Result<(), String> {
         let mut request = NetlinkMessage::from(RouteNetlinkMessage::NewRoute(message));
-        request.header.flags = NLM_F_REQUEST | NLM_F_ACK | NLM_F_CREATE | NLM_F_APPEND;
+        request.header.flags = NLM_F_REQUEST | NLM_F_ACK | flags;
         let mut handle = self.handle.clone();
         let mut answers = handle.request(request).map_err(|e| text_of(&e))?;
         while let Some(message) = within_limit(answers.next()).await? {
@@ -452,7 +480,6 @@ fn route_message(index: u32, route: &Route) -> RouteMessage {
 mod tests {
     use super::*;
     use rtnetlink::packet_route::AddressFamily;
-    use rtnetlink::packet_route::route::RouteAttribute;
 
     fn link(index: u32, flags: LinkFlags, is_gone: bool) -> NetlinkMessage<RouteNetlinkMessage> {
         let mut message = LinkMessage::default();
@@ -543,6 +570,7 @@ mod tests {
         assert_eq!(net.delete_address(1, address, None).await, silent());
         assert_eq!(net.add_route(1, &route).await, silent());
         assert_eq!(net.append_route(1, &route).await, silent());
+        assert_eq!(net.prepend_route(1, &route).await, silent());
         assert_eq!(net.delete_route(1, &route).await, silent());
         assert_eq!(net.router(1).await, Router::Silent);
         assert_eq!(

@@ -68,6 +68,43 @@ fn a_second_default_route_is_appended() {
 }
 
 #[test]
+fn the_default_route_of_the_boot_device_is_used() {
+    in_empty_network("boot-gateway", async |net: Net| {
+        for (name, peer, subnet) in [("near0", "far0", 0), ("near1", "far1", 1)] {
+            ip(&format!("link add {name} type veth peer name {peer}"));
+            ip(&format!("link set {peer} up"));
+            ip(&format!("link set {name} up"));
+            ip(&format!("address add 10.{subnet}.0.2/24 dev {name}"));
+            ip(&format!("address add fd00:{subnet}::2/64 dev {name} nodad"));
+        }
+        let [other, boot] = ["near0", "near1"].map(index_of);
+        let default = |gateway: &str| Route::default_through(gateway.parse().unwrap());
+        let used = |to: &str| ip(&format!("route get {to}"));
+        for (to, near, far) in [
+            ("192.0.2.1", "10.0.0.1", "10.1.0.1"),
+            ("2001:db8::1", "fd00:0::1", "fd00:1::1"),
+        ] {
+            let (near, far) = (default(near), default(far));
+            for is_first in [false, true] {
+                if is_first {
+                    net.prepend_route(boot, &far).await.unwrap();
+                    net.append_route(other, &near).await.unwrap();
+                } else {
+                    net.add_route(other, &near).await.unwrap();
+                    net.prepend_route(boot, &far).await.unwrap();
+                }
+                // The same route again is no second one.
+                net.prepend_route(boot, &far).await.unwrap();
+                assert!(used(to).contains("dev near1"), "{}", used(to));
+                net.delete_route(boot, &far).await.unwrap();
+                assert!(used(to).contains("dev near0"), "{}", used(to));
+                net.delete_route(other, &near).await.unwrap();
+            }
+        }
+    });
+}
+
+#[test]
 fn a_route_of_another_program_is_removed() {
     in_empty_network("removed routes", async |net| {
         ip("link add near type veth peer name far");

@@ -117,7 +117,8 @@ pub(super) const ADDRESSES: Group = Group {
             grammar: "bootdev=IF",
             default: "the interface of the first ip=",
             help: "The boot device: the interface that leads to the root file system. It has precedence over BOOTIF=, which \
-                   then has no effect on InfiniBand interfaces. \
+                   then has no effect on InfiniBand interfaces. If several InfiniBand interfaces have a default \
+                   route, that of the boot device is used. \
                    An ip= without an interface applies to the boot device. If no ip= does, the boot device uses DHCP \
                    if the boot needs a network (rd.neednet=1, or a network root file system) and no ip= or bond= may \
                    name the device in another spelling; otherwise it is brought up without an address.",
