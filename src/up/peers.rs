@@ -99,12 +99,13 @@ pub fn hand_over(root: &Root, request: &Request) -> Result<()> {
     let facts = basis.look(root, readers.as_ref(), Rdma::open().ok().as_ref());
     let expectation = &basis.expectation;
     let report = verify::verify(expectation, &facts);
-    Directory::below_run(peers::NM_PROFILES)?
-        .remove_if(|profile| peers::is_generated_for(profile, &report, &facts))?;
     let to = request
         .handover
         .as_ref()
         .map_or(Handover::Auto, |to| to.value);
+    let taken = peers::taken(to, expectation, &report, &facts);
+    Directory::below_run(peers::NM_PROFILES)?
+        .remove_if(|profile| peers::is_generated_for(profile, &taken))?;
     for file in peers::hand_over(to, expectation, &report, &facts) {
         handover::write_for(&file)?;
         log::info!("{}/{}/{}: written", file.top, file.directory, file.name);

@@ -170,28 +170,10 @@ pub fn hand_over(
     report: &Report,
     facts: &Facts,
 ) -> Vec<File> {
-    let owned = owned(expectation, report, facts);
-    let kept: Vec<&Owned<'_>> = match handover {
-        Handover::None => return Vec::new(),
-        // Another program may succeed with an interface that is not verified.
-        Handover::Auto => owned
-            .iter()
-            .filter(|interface| interface.verified)
-            .collect(),
-        Handover::Keep | Handover::Nm | Handover::Networkd => owned.iter().collect(),
-    };
-    let mut addresses: Vec<String> = Vec::new();
-    for interface in &kept {
-        // A program that takes a parent down also takes the children down.
-        for netdev in facts.netdevs.iter().filter(|netdev| {
-            netdev.ifname == interface.netdev.ifname
-                || (interface.wish.pkey.is_some()
-                    && netdev.ipoib.as_ref().is_some_and(|ipoib| !ipoib.child)
-                    && rules::same_port(netdev, interface.netdev))
-        }) {
-            addresses.extend(netdev.address.as_ref().map(ToString::to_string));
-        }
-    }
+    let kept = kept(handover, expectation, report, facts);
+    let netdevs = with_parents(&kept, facts);
+    let addresses = netdevs.iter().filter_map(|netdev| netdev.address.as_ref());
+    let mut addresses: Vec<String> = addresses.map(ToString::to_string).collect();
     addresses.sort();
     addresses.dedup();
     if addresses.is_empty() {
@@ -202,17 +184,11 @@ pub fn hand_over(
         .iter()
         .map(|a| format!("MACAddress={a}\n"))
         .collect();
-    let bonds: Vec<&LinkReport> = report
-        .links
-        .iter()
-        .filter(|link| link.name.is_none() && link.interface.is_some())
-        .filter(|link| link.is_good() || handover != Handover::Auto)
-        .collect();
-    let names: Vec<&str> = bonds.iter().map(|bond| bond.target.as_str()).collect();
+    let names = bonds(handover, report);
     let nm = handover != Handover::Nm;
     let networkd = (handover != Handover::Networkd).then_some(RUN);
     let mut files = hands_off(&device.join(";"), &network, &names, nm, networkd);
-    for interface in kept {
+    for interface in &kept {
         match handover {
             Handover::Nm => files.extend(nm_profile(interface).into_iter().flatten()),
             Handover::Networkd => files.extend(networkd_profile(interface)),
@@ -238,9 +214,53 @@ pub fn hand_over(
     files
 }
 
-/// Whether nm-initrd-generator wrote the profile for one of the interfaces in `report`. Such a
-/// profile was never active, and in the real root it would set datagram mode.
-pub fn is_generated_for(profile: &str, report: &Report, facts: &Facts) -> bool {
+/// The interfaces that `handover` is about: their owner in the real root is decided here.
+pub fn taken<'a>(
+    handover: Handover,
+    expectation: &'a Expectation,
+    report: &Report,
+    facts: &'a Facts,
+) -> Vec<&'a Netdev> {
+    let kept = kept(handover, expectation, report, facts);
+    let mut netdevs = with_parents(&kept, facts);
+    let bonds = bonds(handover, report).into_iter();
+    netdevs.extend(bonds.filter_map(|name| facts.netdev(name)));
+    netdevs
+}
+
+/// The bonds in `report` whose owner `handover` decides.
+fn bonds(handover: Handover, report: &Report) -> Vec<&str> {
+    let links = report.links.iter();
+    let bonds = links.filter(|link| link.name.is_none() && link.interface.is_some());
+    let bonds = bonds.filter(|bond| match handover {
+        Handover::None => false,
+        Handover::Auto => bond.is_good(),
+        Handover::Keep | Handover::Nm | Handover::Networkd => true,
+    });
+    bonds.map(|bond| bond.target.as_str()).collect()
+}
+
+/// The interfaces, and the parents of children: a program that takes a parent down also takes the
+/// children down.
+fn with_parents<'a>(kept: &[Owned<'a>], facts: &'a Facts) -> Vec<&'a Netdev> {
+    let is_parent = |netdev: &Netdev, interface: &Owned<'_>| {
+        interface.wish.pkey.is_some()
+            && netdev.ipoib.as_ref().is_some_and(|ipoib| !ipoib.child)
+            && rules::same_port(netdev, interface.netdev)
+    };
+    let of_one = |interface: &Owned<'a>| {
+        let netdevs = facts.netdevs.iter();
+        let netdevs = netdevs.filter(|netdev| {
+            netdev.ifname == interface.netdev.ifname || is_parent(netdev, interface)
+        });
+        netdevs.collect::<Vec<_>>()
+    };
+    kept.iter().flat_map(of_one).collect()
+}
+
+/// Whether nm-initrd-generator wrote the profile for one of the interfaces `taken`. Such a profile was
+/// never active, and in the real root it would set datagram mode.
+pub fn is_generated_for(profile: &str, taken: &[&Netdev]) -> bool {
     let value = |key: &str| profile.lines().find_map(|line| line.strip_prefix(key));
     let generated = value("org.freedesktop.NetworkManager.origin=") == Some("nm-initrd-generator");
     if !generated {
@@ -248,12 +268,9 @@ pub fn is_generated_for(profile: &str, report: &Report, facts: &Facts) -> bool {
     }
     let address = value("mac-address=").and_then(HwAddr::parse);
     let guid = address.as_ref().and_then(HwAddr::guid);
-    report.links.iter().any(|link| {
-        let Some(name) = link.interface.as_deref() else {
-            return false;
-        };
-        let found = facts.netdev(name).and_then(Netdev::port_guid);
-        value("interface-name=") == Some(name) || (guid.is_some() && found == guid)
+    taken.iter().any(|netdev| {
+        value("interface-name=") == Some(netdev.ifname.as_str())
+            || (guid.is_some() && netdev.port_guid() == guid)
     })
 }
 
@@ -312,6 +329,27 @@ impl Owned<'_> {
     fn mtu(&self) -> Option<u32> {
         self.wish.mtu.and(self.netdev.mtu)
     }
+}
+
+/// The interfaces whose owner `handover` decides. With auto another program may succeed with one that
+/// is not verified, and owns one that ibboot gave no address: that program may have addressed it in
+/// the initramfs, and the real root may have a profile for it.
+fn kept<'a>(
+    handover: Handover,
+    expectation: &'a Expectation,
+    report: &Report,
+    facts: &'a Facts,
+) -> Vec<Owned<'a>> {
+    let mut kept = owned(expectation, report, facts);
+    match handover {
+        Handover::None => kept.clear(),
+        Handover::Auto => kept.retain(|interface| {
+            let wish = interface.wish;
+            interface.verified && (wish.bond.is_some() || wish.is_addressed())
+        }),
+        Handover::Keep | Handover::Nm | Handover::Networkd => {}
+    }
+    kept
 }
 
 fn owned<'a>(expectation: &'a Expectation, report: &Report, facts: &'a Facts) -> Vec<Owned<'a>> {

@@ -406,31 +406,82 @@ fn a_hostile_name_gets_no_profile() {
 }
 
 #[test]
+fn an_interface_without_an_address_of_ours_is_the_real_roots() {
+    const CHILD: [&str; 3] = ["connectx6-hdr", "ipoib-connected", "ipoib-child"];
+    let with_all = |facts: &mut Facts| {
+        with_address(facts);
+        for netdev in &mut facts.netdevs {
+            if netdev.ipoib.as_ref().is_some_and(|ipoib| ipoib.child) {
+                let address = "10.1.0.1/24".parse::<Address>().unwrap();
+                netdev.addresses.push(address.into());
+            }
+        }
+    };
+    let child = "ib.pkey=ib0.8001 ip=10.1.0.1:::24::ib0.8001:none";
+    for (cmdline, trees, taken) in [
+        ("rd.ib.mode=connected", &MACHINE[..], 0),
+        (
+            "root=nfs:10.0.0.1:/x ip=dhcp rd.ib.mode=connected",
+            &MACHINE,
+            0,
+        ),
+        (
+            "ip=10.0.0.1:::24::ib0:none rd.ib.mode=connected",
+            &MACHINE,
+            1,
+        ),
+        ("ifname=ib0:b8:59:9f:03:00:fc:1a:2c", &MACHINE, 0),
+        ("ib.pkey=ib0.8001", &CHILD, 0),
+        // The parent is taken for the sake of its child.
+        (child, &CHILD, 2),
+    ] {
+        let addresses = |cmdline: &str| {
+            let files = handed(cmdline, trees, with_all);
+            files.first().map_or(0, |file| file.matches("mac:").count())
+        };
+        assert_eq!(addresses(cmdline), taken, "{cmdline}");
+        let keep = addresses(&format!("{cmdline} rd.ib.handover=keep"));
+        assert!(keep > 0, "{cmdline}");
+    }
+}
+
+#[test]
 fn only_generated_profiles_of_our_interfaces_are_removed() {
-    let cmdline = "ip=10.0.0.1:::255.255.255.0::ib0:none";
     let sys = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sys/connectx6-hdr");
     let root = Root::new(sys);
-    let expectation = plan(
-        &Request::from_text(cmdline),
-        &Inventory::read(&root).unwrap(),
-    )
-    .expectation;
-    let facts = Facts::gather(&root, None, &[], Depth::All);
-    let report = verify(&expectation, &facts);
-    let profile = |kind: &str, what: &str, origin: &str| {
+    let is_removed = |cmdline: &str, to: Handover, kind: &str, what: &str, origin: &str| {
+        let request = Request::from_text(cmdline);
+        let expectation = plan(&request, &Inventory::read(&root).unwrap()).expectation;
+        let mut facts = Facts::gather(&root, None, &[], Depth::All);
+        with_address(&mut facts);
+        let report = verify(&expectation, &facts);
         let text = format!(
             "[connection]\nid=x\ntype={kind}\n{what}\n\n[user]\n\
                  org.freedesktop.NetworkManager.origin={origin}\n"
         );
-        is_generated_for(&text, &report, &facts)
+        is_generated_for(&text, &taken(to, &expectation, &report, &facts))
     };
+    let addressed = "ip=10.0.0.1:::255.255.255.0::ib0:none";
+    let profile = |kind, what, origin| is_removed(addressed, Handover::Auto, kind, what, origin);
     let generator = "nm-initrd-generator";
-    assert!(profile("infiniband", "interface-name=ib0", generator));
+    let ib0 = "interface-name=ib0";
+    assert!(profile("infiniband", ib0, generator));
     let mac = "mac-address=80:00:00:00:fe:80:00:00:00:00:00:00:B8:59:9F:03:00:FC:1A:2C";
     assert!(profile("infiniband", mac, generator));
     assert!(!profile("infiniband", "interface-name=ib1", generator));
-    assert!(!profile("infiniband", "interface-name=ib0", "site"));
-    assert!(profile("bond", "interface-name=ib0", generator));
+    assert!(!profile("infiniband", ib0, "site"));
+    assert!(profile("bond", ib0, generator));
+    // An interface of the real root keeps its profile.
+    for (cmdline, to, removed) in [
+        (addressed, Handover::None, false),
+        ("rd.ib.mode=ib0:datagram", Handover::Auto, false),
+        ("rd.ib.mode=ib0:datagram", Handover::Nm, true),
+    ] {
+        assert_eq!(
+            is_removed(cmdline, to, "infiniband", ib0, generator),
+            removed
+        );
+    }
 }
 
 const BOND: &str = "bond=bond0:ib0,ib1:miimon=50,arp_ip_target=10.0.0.2;10.0.0.3 \
