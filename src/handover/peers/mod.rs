@@ -7,6 +7,8 @@
 
 mod profiles;
 
+use std::collections::BTreeSet;
+
 use kernel_cmdline::{Guid, Handover, HwAddr};
 use profiles::{networkd_bond, networkd_profile, nm_bond, nm_profile};
 
@@ -211,7 +213,25 @@ pub fn hand_over(
             _ => {}
         }
     }
+    files.extend(networkd.into_iter().flat_map(|top| by_name(top, &netdevs)));
     files
+}
+
+/// The files of networkd that match by name. systemd before 250 rejects an address of 20 bytes, and
+/// then the file with the addresses, which has no other setting: with `Type=infiniband` beside the
+/// addresses systemd 249 would match every InfiniBand interface. From 250 on the addresses also match
+/// an interface that udev renames.
+fn by_name(top: &'static str, netdevs: &[&Netdev]) -> Vec<File> {
+    let names: BTreeSet<&str> = netdevs
+        .iter()
+        .map(|netdev| netdev.ifname.as_str())
+        .collect();
+    let plain = names.into_iter().filter(|name| is_plain(name));
+    let file = |name: &str| {
+        let network = format!("Type=infiniband\nName={name}\n");
+        networkd_hands_off(top, &format!("00-ibboot-{name}.network"), &network)
+    };
+    plain.map(file).collect()
 }
 
 /// The interfaces that `handover` is about: their owner in the real root is decided here.

@@ -164,6 +164,9 @@ fn a_verified_interface_stays_as_it_is() {
         "/run/systemd/network/00-ibboot.network 644\n[Match]\n\
              MACAddress=80:00:00:48:fe:80:00:00:00:00:00:00:b8:59:9f:03:00:fc:1a:2c\n\n\
              [Link]\nUnmanaged=yes\n",
+        // For systemd before 250, which ignores the file above.
+        "/run/systemd/network/00-ibboot-ib0.network 644\n[Match]\n\
+             Type=infiniband\nName=ib0\n\n[Link]\nUnmanaged=yes\n",
     ];
     assert_eq!(handed(cmdline, &MACHINE, with_address), kept);
     // Without its address the interface is not verified.
@@ -179,8 +182,9 @@ fn a_profile_has_the_settings_of_the_interface() {
     let cmdline = "ip=10.0.0.1::10.0.0.254:255.255.255.0::ib0:none ip=[fd00::1/64]::::h:ib0:none \
                        rd.ib.mode=connected rd.ib.mtu=max";
     let files = handed(&format!("{cmdline} rd.ib.handover=nm"), &MACHINE, |_| ());
-    assert_eq!(files.len(), 2);
+    assert_eq!(files.len(), 3);
     assert!(files[0].starts_with("/run/systemd/network/00-ibboot.network 644\n"));
+    assert!(files[2].starts_with("/run/systemd/network/00-ibboot-ib0.network 644\n"));
     assert_eq!(
         files[1],
         "/run/NetworkManager/system-connections/10-ibboot-ib0.nmconnection 600\n\
@@ -528,7 +532,11 @@ fn a_bond_is_matched_by_name_and_its_slaves_with_it() {
                  MACAddress=80:00:00:49:fe:80:00:00:00:00:00:00:b8:59:9f:03:00:fc:1a:2d\n\n\
                  [Link]\nUnmanaged=yes\n",
             "/run/systemd/network/00-ibboot-bond0.network 644\n\
-                 [Match]\nName=bond0\n\n[Link]\nUnmanaged=yes\n"
+                 [Match]\nName=bond0\n\n[Link]\nUnmanaged=yes\n",
+            "/run/systemd/network/00-ibboot-ib0.network 644\n[Match]\n\
+                 Type=infiniband\nName=ib0\n\n[Link]\nUnmanaged=yes\n",
+            "/run/systemd/network/00-ibboot-ib1.network 644\n[Match]\n\
+                 Type=infiniband\nName=ib1\n\n[Link]\nUnmanaged=yes\n"
         ]
     );
 }
@@ -537,7 +545,7 @@ fn a_bond_is_matched_by_name_and_its_slaves_with_it() {
 fn a_bond_has_a_profile_and_each_of_its_interfaces_one() {
     let files = handed(&format!("{BOND} rd.ib.handover=nm"), &BONDED, bonded);
     assert_eq!(
-        files[2..],
+        files[2..5],
         [
             "/run/NetworkManager/system-connections/10-ibboot-ib0.nmconnection 600\n\
                  [connection]\nid=10-ibboot-ib0\ntype=infiniband\ninterface-name=ib0\n\
