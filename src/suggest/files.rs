@@ -21,7 +21,7 @@ const NETWORKD: [&str; 3] = [
 ];
 
 /// How the names of the profiles begin that `up` writes for an earlier boot's arguments.
-const HANDED_OVER: &str = "10-ibboot-";
+const HANDED_OVER: [&str; 2] = ["10-ibboot-", "11-ibboot-"];
 
 /// The profiles, in the order in which the programs use them, and a line for each file that cannot
 /// be read.
@@ -40,7 +40,9 @@ pub fn read(root: &Root) -> (Vec<Profile>, Vec<String>) {
 /// Whether the programs read the file, and somebody else than ibboot wrote the file. NetworkManager
 /// skips hidden files and backups of editors (NetworkManager.conf(5), keyfile).
 fn is_profile(name: &str, endings: &[&str]) -> bool {
-    let is_skipped = name.starts_with('.') || name.ends_with('~') || name.starts_with(HANDED_OVER);
+    let is_skipped = name.starts_with('.')
+        || name.ends_with('~')
+        || HANDED_OVER.iter().any(|of_ours| name.starts_with(of_ours));
     !is_skipped && endings.iter().any(|ending| name.ends_with(ending))
 }
 
@@ -92,6 +94,11 @@ mod tests {
             "ib0",
         ] {
             std::fs::write(directory.join(name), "[connection]\ntype=infiniband\n").unwrap();
+        }
+        let directory = folder.path().join("run/systemd/network");
+        std::fs::create_dir_all(&directory).unwrap();
+        for name in ["10-ibboot-ib0.network", "11-ibboot-ib0.network"] {
+            std::fs::write(directory.join(name), "[Match]\nName=ib0\n").unwrap();
         }
         let (profiles, unread) = read(&Root::new(folder.path()));
         let files: Vec<&str> = profiles.iter().map(|p| p.file.as_str()).collect();

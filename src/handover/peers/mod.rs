@@ -10,10 +10,11 @@ mod profiles;
 use std::collections::BTreeSet;
 
 use kernel_cmdline::{Guid, Handover, HwAddr};
-use profiles::{networkd_bond, networkd_profile, nm_bond, nm_profile};
+use profiles::{networkd_bond, networkd_profiles, nm_bond, nm_profile};
 
 use crate::dhcp::{v4, v6};
 use crate::facts::{Facts, Netdev, rules};
+use crate::hardware::HardwareAddress;
 use crate::request::Request;
 use crate::verify::report::{LinkReport, Report};
 use crate::wish::expectation::{Expectation, LinkWish};
@@ -48,6 +49,8 @@ pub const UDEV: &str = "udev/rules.d";
 const LEGACY_HANDS_OFF: &str = "92-ibboot.rules";
 /// Prefix of the profiles' names.
 const PROFILE: &str = "10-ibboot-";
+/// Prefix of a profile of networkd behind the one that matches by address.
+const PROFILE_BY_NAME: &str = "11-ibboot-";
 
 const HEAD: &str = "# Written by ibboot for this boot; see rd.ib.handover= in ibboot.cmdline(7).\n";
 
@@ -193,7 +196,7 @@ pub fn hand_over(
     for interface in &kept {
         match handover {
             Handover::Nm => files.extend(nm_profile(interface).into_iter().flatten()),
-            Handover::Networkd => files.extend(networkd_profile(interface)),
+            Handover::Networkd => files.extend(networkd_profiles(interface)),
             Handover::Auto | Handover::Keep | Handover::None => {}
         }
     }
@@ -300,6 +303,8 @@ struct Owned<'a> {
     netdev: &'a Netdev,
     /// The parent of a child.
     parent: Option<&'a Netdev>,
+    /// No other IPoIB interface has the port GUID.
+    has_own_guid: bool,
     verified: bool,
     clients: Clients<'a>,
 }
@@ -328,6 +333,13 @@ impl<'a> Clients<'a> {
 }
 
 impl Owned<'_> {
+    /// The address that identifies the interface if udev renames it; none for a child.
+    fn address(&self) -> Option<&HardwareAddress> {
+        let is_child = self.netdev.ipoib.as_ref().is_some_and(|ipoib| ipoib.child);
+        let address = self.netdev.address.as_ref();
+        address.filter(|_| !is_child && self.wish.pkey.is_none())
+    }
+
     fn mode(&self) -> Mode {
         let mode = self.netdev.ipoib.as_ref().and_then(|ipoib| ipoib.mode);
         mode.unwrap_or(Mode::Datagram)
@@ -391,10 +403,15 @@ fn owned<'a>(expectation: &'a Expectation, report: &Report, facts: &'a Facts) ->
             other.ipoib.as_ref().is_some_and(|ipoib| !ipoib.child)
                 && rules::same_port(other, netdev)
         };
+        let is_other = |other: &Netdev| {
+            let is_ipoib = other.ipoib.is_some() && other.ifname != netdev.ifname;
+            is_ipoib && other.port_guid() == netdev.port_guid()
+        };
         let wish = wish_of(link)?.ipoib.as_ref()?;
         Some(Owned {
             wish,
             netdev,
+            has_own_guid: !facts.netdevs.iter().any(is_other),
             parent: wish.pkey.and_then(|_| facts.netdevs.iter().find(parent)),
             // A slave without a cable counts as verified if its bond is verified.
             verified: link.is_good() || wish.bond.as_deref().is_some_and(is_good),

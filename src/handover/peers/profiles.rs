@@ -8,7 +8,8 @@ use kernel_cmdline::Guid;
 use crate::dhcp::identity::{self, Form, form};
 use crate::facts::Netdev;
 use crate::handover::peers::{
-    Clients, File, HEAD, NETWORKD, NM_DEVICES, NM_PROFILES, Owned, PROFILE, RUN, is_plain,
+    Clients, File, HEAD, NETWORKD, NM_DEVICES, NM_PROFILES, Owned, PROFILE, PROFILE_BY_NAME, RUN,
+    is_plain,
 };
 use crate::hardware::{Hex, unhex};
 use crate::inet::Address;
@@ -24,9 +25,15 @@ pub(super) fn nm_profile(interface: &Owned<'_>) -> Option<Vec<File>> {
         return None;
     }
     let uuid = nm_uuid(interface.netdev, &interface.clients);
+    let by_name = format!("interface-name={name}\n");
+    // NetworkManager compares only the GUID, which a child shares with its parent.
+    let (by_name, by_address) = match interface.address().filter(|_| interface.has_own_guid) {
+        Some(address) => (String::new(), format!("mac-address={address}\n")),
+        None => (by_name, String::new()),
+    };
     let mut text = format!(
-        "{HEAD}[connection]\nid={PROFILE}{name}\n{uuid}type=infiniband\ninterface-name={name}\n\
-         autoconnect-priority=100\n{}\n[infiniband]\ntransport-mode={}\n",
+        "{HEAD}[connection]\nid={PROFILE}{name}\n{uuid}type=infiniband\n{by_name}\
+         autoconnect-priority=100\n{}\n[infiniband]\n{by_address}transport-mode={}\n",
         interface.nm_master(),
         interface.mode()
     );
@@ -196,7 +203,7 @@ pub(super) fn networkd_bond(
     if let Some((_, milliseconds)) = plain_options(bond).find(|(option, _)| *option == "miimon") {
         netdev.push_str(&format!("MIIMonitorSec={milliseconds}ms\n"));
     }
-    let mut network = format!("{HEAD}[Match]\nName={name}\n");
+    let mut network = format!("{HEAD}[Match]\nName={name}\n\n");
     network.push_str(&networkd_addresses(wish, clients));
     [file("netdev", netdev), file("network", network)]
 }
@@ -205,7 +212,7 @@ pub(super) fn networkd_bond(
 /// an address after its lease has ended (systemd.network(5)): right under a root file system only.
 /// With `static` it keeps the address of the initramfs when it starts.
 fn networkd_addresses(wish: &IpoibWish, clients: &Clients<'_>) -> String {
-    let mut text = "\n[Network]\n".to_owned();
+    let mut text = "[Network]\n".to_owned();
     let is_leased = wish.dhcp.is_some() || wish.dhcp6.is_some();
     let is_kept = !is_leased || wish.must_keep() || !wish.addresses.is_empty();
     let kept = if is_kept { "yes" } else { "static" };
@@ -275,26 +282,46 @@ fn of_family(addresses: &[Address], is_ipv6: bool) -> Vec<&Address> {
     addresses.iter().filter(is_of_family).collect()
 }
 
-/// A systemd-networkd profile with the settings of the interface; networkd keeps existing settings.
-pub(super) fn networkd_profile(interface: &Owned<'_>) -> Option<File> {
+/// The systemd-networkd profiles with the settings of the interface; networkd keeps existing
+/// settings. The first one matches by the address, because udev of the real root may rename the
+/// interface. systemd before 250 ignores the first one, as it ignores the address in it, and uses the
+/// second one, which matches by name. A bond has the address of an interface in it, which therefore is
+/// matched by name only.
+pub(super) fn networkd_profiles(interface: &Owned<'_>) -> Vec<File> {
     let name = interface.netdev.ifname.as_str();
     if !is_plain(name) {
-        return None;
+        return Vec::new();
     }
-    let mut text = format!("{HEAD}[Match]\nType=infiniband\nName={name}\n");
+    let settings = networkd_settings(interface);
+    let file = |prefix: &str, matches: &str| File {
+        top: RUN,
+        directory: NETWORKD,
+        name: format!("{prefix}{name}.network"),
+        mode: 0o644,
+        text: format!("{HEAD}[Match]\n{matches}\n{settings}"),
+    };
+    let by_address = interface
+        .address()
+        .filter(|_| interface.wish.bond.is_none());
+    let by_address = by_address.map(|address| file(PROFILE, &format!("MACAddress={address}\n")));
+    let prefix = if by_address.is_some() {
+        PROFILE_BY_NAME
+    } else {
+        PROFILE
+    };
+    let by_name = file(prefix, &format!("Type=infiniband\nName={name}\n"));
+    by_address.into_iter().chain([by_name]).collect()
+}
+
+fn networkd_settings(interface: &Owned<'_>) -> String {
+    let mut text = String::new();
     if let Some(mtu) = interface.mtu() {
-        text.push_str(&format!("\n[Link]\nMTUBytes={mtu}\n"));
+        text.push_str(&format!("[Link]\nMTUBytes={mtu}\n\n"));
     }
     match interface.bond() {
-        Some(bond) => text.push_str(&format!("\n[Network]\nBond={bond}\n")),
+        Some(bond) => text.push_str(&format!("[Network]\nBond={bond}\n")),
         None => text.push_str(&networkd_addresses(interface.wish, &interface.clients)),
     }
     text.push_str(&format!("\n[IPoIB]\nMode={}\n", interface.mode()));
-    Some(File {
-        top: RUN,
-        directory: NETWORKD,
-        name: format!("{PROFILE}{name}.network"),
-        mode: 0o644,
-        text,
-    })
+    text
 }

@@ -188,9 +188,9 @@ fn a_profile_has_the_settings_of_the_interface() {
     assert_eq!(
         files[1],
         "/run/NetworkManager/system-connections/10-ibboot-ib0.nmconnection 600\n\
-             [connection]\nid=10-ibboot-ib0\ntype=infiniband\ninterface-name=ib0\n\
-             autoconnect-priority=100\n\n\
-             [infiniband]\ntransport-mode=connected\nmtu=65520\n\n\
+             [connection]\nid=10-ibboot-ib0\ntype=infiniband\nautoconnect-priority=100\n\n\
+             [infiniband]\nmac-address=80:00:00:48:fe:80:00:00:00:00:00:00:b8:59:9f:03:00:fc:1a:2c\n\
+             transport-mode=connected\nmtu=65520\n\n\
              [ipv4]\nmethod=manual\naddress1=10.0.0.1/24\ngateway=10.0.0.254\n\n\
              [ipv6]\nmethod=manual\naddress1=fd00::1/64\n"
     );
@@ -199,15 +199,39 @@ fn a_profile_has_the_settings_of_the_interface() {
         &MACHINE,
         |_| (),
     );
-    assert_eq!(files.len(), 2);
     assert!(files[0].starts_with("/run/NetworkManager/conf.d/90-ibboot.conf 644\n"));
-    assert_eq!(
-        files[1],
-        "/run/systemd/network/10-ibboot-ib0.network 644\n\
-             [Match]\nType=infiniband\nName=ib0\n\n[Link]\nMTUBytes=65520\n\n\
+    let settings = "\n[Link]\nMTUBytes=65520\n\n\
              [Network]\nKeepConfiguration=yes\nAddress=10.0.0.1/24\nAddress=fd00::1/64\n\
-             Gateway=10.0.0.254\n\n[IPoIB]\nMode=connected\n"
-    );
+             Gateway=10.0.0.254\n\n[IPoIB]\nMode=connected\n";
+    // The second one is for systemd before 250, which ignores the first one.
+    let profiles = [
+        "10-ibboot-ib0.network 644\n[Match]\n\
+             MACAddress=80:00:00:48:fe:80:00:00:00:00:00:00:b8:59:9f:03:00:fc:1a:2c\n",
+        "11-ibboot-ib0.network 644\n[Match]\nType=infiniband\nName=ib0\n",
+    ];
+    let profiles = profiles.map(|head| format!("/run/systemd/network/{head}{settings}"));
+    assert_eq!(files[1..], profiles);
+}
+
+#[test]
+fn an_interface_that_shares_its_guid_with_a_child_is_matched_by_name() {
+    const CHILD: [&str; 3] = ["connectx6-hdr", "ipoib-connected", "ipoib-child"];
+    let ips = "ip=10.0.0.1:::24::ib0:none ib.pkey=ib0.8001 ip=10.1.0.1:::24::ib0.8001:none";
+    let files = handed(&format!("{ips} rd.ib.handover=nm"), &CHILD, |_| ());
+    let named = |name: &str| {
+        let mut files = files.iter();
+        files.any(|file| file.contains(&format!("\ninterface-name={name}\n")))
+    };
+    assert!(named("ib0") && named("ib0.8001"), "{files:?}");
+    let files = handed(&format!("{ips} rd.ib.handover=networkd"), &CHILD, |_| ());
+    let names = files.iter().map(|file| file.split(' ').next().unwrap());
+    let names = names.filter_map(|name| name.strip_prefix("/run/systemd/network/"));
+    let expected = [
+        "10-ibboot-ib0.network",
+        "11-ibboot-ib0.network",
+        "10-ibboot-ib0.8001.network",
+    ];
+    assert_eq!(names.collect::<Vec<_>>(), expected);
 }
 
 #[test]
@@ -548,13 +572,13 @@ fn a_bond_has_a_profile_and_each_of_its_interfaces_one() {
         files[2..5],
         [
             "/run/NetworkManager/system-connections/10-ibboot-ib0.nmconnection 600\n\
-                 [connection]\nid=10-ibboot-ib0\ntype=infiniband\ninterface-name=ib0\n\
-                 autoconnect-priority=100\nmaster=bond0\nslave-type=bond\n\n\
-                 [infiniband]\ntransport-mode=datagram\n",
+                 [connection]\nid=10-ibboot-ib0\ntype=infiniband\n\
+                 autoconnect-priority=100\nmaster=bond0\nslave-type=bond\n\n[infiniband]\n\
+                 mac-address=80:00:00:48:fe:80:00:00:00:00:00:00:b8:59:9f:03:00:fc:1a:2c\ntransport-mode=datagram\n",
             "/run/NetworkManager/system-connections/10-ibboot-ib1.nmconnection 600\n\
-                 [connection]\nid=10-ibboot-ib1\ntype=infiniband\ninterface-name=ib1\n\
-                 autoconnect-priority=100\nmaster=bond0\nslave-type=bond\n\n\
-                 [infiniband]\ntransport-mode=datagram\n",
+                 [connection]\nid=10-ibboot-ib1\ntype=infiniband\n\
+                 autoconnect-priority=100\nmaster=bond0\nslave-type=bond\n\n[infiniband]\n\
+                 mac-address=80:00:00:49:fe:80:00:00:00:00:00:00:b8:59:9f:03:00:fc:1a:2d\ntransport-mode=datagram\n",
             "/run/NetworkManager/system-connections/10-ibboot-bond0.nmconnection 600\n\
                  [connection]\nid=10-ibboot-bond0\ntype=bond\ninterface-name=bond0\n\
                  autoconnect-priority=100\nautoconnect-slaves=1\n\n\
