@@ -225,6 +225,15 @@ impl IpoibWish {
         of_v4 || self.dhcp6.as_ref().is_some_and(|wish| wish.keep)
     }
 
+    /// Whether the name servers of servers and routers are ignored (`rd.peerdns=0`): with a router's
+    /// address those of its DHCPv6 server are requested otherwise.
+    pub fn ignores_dns(&self) -> bool {
+        let of_v4 = self.dhcp.as_ref().is_some_and(|wish| wish.ignore_dns);
+        let of_v6 = self.dhcp6.as_ref().is_some_and(|wish| wish.ignore_dns);
+        let is_routed = self.autoconf == Some(Autoconf::Router);
+        of_v4 || of_v6 || (is_routed && self.information.is_none())
+    }
+
     /// The other end of the link for this address. A server outside the network of the address is
     /// not a peer: PXELINUX and the kernel's `ip=` (nfsroot.rst) have the boot server in this
     /// field.

@@ -213,7 +213,8 @@ pub(super) const GROUP: Group = Group {
                    a child, nor the interfaces of a verified bond; the network manager of the real root owns an \
                    interface that was not verified, and one that ibboot gave no address. keep: no program owns any of them, verified or not. nm, \
                    networkd: NetworkManager or systemd-networkd, which gets a profile with the mode, the MTU, the \
-                   addresses, the gateway and the name servers; the other one leaves the interfaces alone. none: \
+                   addresses, the gateway, the name servers, the host name of ip=, rd.net.dhcp.vendor-class= and \
+                   rd.peerdns=0; the other one leaves the interfaces alone. none: \
                    ibboot configures neither of them.\n\n\
                    The configuration of the real root is in files below /run until the next boot. In the \
                    initramfs both leave the InfiniBand interfaces alone if the command line requests one of \

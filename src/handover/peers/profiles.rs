@@ -119,6 +119,9 @@ fn nm_addresses(wish: &IpoibWish, clients: &Clients<'_>) -> String {
         if !servers.is_empty() && method != "disabled" {
             text.push_str(&format!("dns={servers}\n"));
         }
+        if wish.ignores_dns() {
+            text.push_str("ignore-auto-dns=true\n");
+        }
         let anywhere = if is_ipv6 { "::/0" } else { "0.0.0.0/0" };
         let others = gateways.map(|gateway| format!("{anywhere},{gateway}"));
         let routes = wish.routes.iter();
@@ -143,6 +146,10 @@ fn nm_addresses(wish: &IpoibWish, clients: &Clients<'_>) -> String {
             true => wish.dhcp6.is_some(),
             false => wish.dhcp.is_some(),
         };
+        if !is_ipv6 {
+            let lines = dhcp_lines(wish, "dhcp-vendor-class-identifier", "dhcp-hostname");
+            text.push_str(&lines);
+        }
         if is_leased && wish.must_keep() {
             // Without an answer the connection fails after 45 s, but with this number never
             // (nm-settings-keyfile(5)).
@@ -150,6 +157,24 @@ fn nm_addresses(wish: &IpoibWish, clients: &Clients<'_>) -> String {
         }
     }
     text
+}
+
+/// The vendor class and the host name that the DHCPv4 client sends, a line each.
+fn dhcp_lines(wish: &IpoibWish, class_key: &str, name_key: &str) -> String {
+    let Some(dhcp) = &wish.dhcp else {
+        return String::new();
+    };
+    let values = [(class_key, &dhcp.vendor_class), (name_key, &dhcp.host_name)];
+    let values = values.map(|(key, value)| (key, value.as_deref().filter(|value| is_text(value))));
+    let lines = values.map(|(key, value)| value.map(|value| format!("{key}={value}\n")));
+    lines.into_iter().flatten().collect()
+}
+
+/// Whether a value means itself in the files of both programs: no control character, no escape, no
+/// space that is cut off.
+fn is_text(value: &str) -> bool {
+    let plain = |byte: u8| matches!(byte, b' '..=b'~') && byte != b'\\';
+    !value.is_empty() && value.trim() == value && value.bytes().all(plain)
 }
 
 /// A bond's options for a profile; a value with a special character is left out.
@@ -208,7 +233,7 @@ pub(super) fn networkd_bond(
     [file("netdev", netdev), file("network", network)]
 }
 
-/// The sections [Network], [Route], [DHCPv4] and [DHCPv6]. With `KeepConfiguration=yes` networkd keeps
+/// The sections [Network], [Route], [DHCPv4], [DHCPv6] and [IPv6AcceptRA]. With `KeepConfiguration=yes` networkd keeps
 /// an address after its lease has ended (systemd.network(5)): right under a root file system only.
 /// With `static` it keeps the address of the initramfs when it starts.
 fn networkd_addresses(wish: &IpoibWish, clients: &Clients<'_>) -> String {
@@ -241,18 +266,33 @@ fn networkd_addresses(wish: &IpoibWish, clients: &Clients<'_>) -> String {
             text.push_str(&format!("Gateway={hop}\n"));
         }
     }
+    let (mut dhcp4, mut dhcp6) = (String::new(), String::new());
     if let Some(v4) = clients.v4
         && let client_id = unhex(&v4.client_id).unwrap_or_default()
         && let Some(identifier) = networkd_identifier(&client_id, clients.guid)
     {
-        text.push_str(&format!("\n[DHCPv4]\n{identifier}"));
+        dhcp4.push_str(&identifier);
     }
     if let Some(v6) = clients.v6 {
         let duid = networkd_duid(&unhex(&v6.duid).unwrap_or_default());
         let (iaid, duid) = (v6.iaid, duid.unwrap_or_default());
-        text.push_str(&format!(
-            "\n[DHCPv6]\nWithoutRA=solicit\nIAID={iaid}\n{duid}"
-        ));
+        dhcp6.push_str(&format!("WithoutRA=solicit\nIAID={iaid}\n{duid}"));
+    }
+    dhcp4.push_str(&dhcp_lines(wish, "VendorClassIdentifier", "Hostname"));
+    let mut router = String::new();
+    if wish.ignores_dns() {
+        for section in [&mut dhcp4, &mut dhcp6, &mut router] {
+            section.push_str("UseDNS=no\n");
+        }
+    }
+    for (section, lines) in [
+        ("DHCPv4", dhcp4),
+        ("DHCPv6", dhcp6),
+        ("IPv6AcceptRA", router),
+    ] {
+        if !lines.is_empty() {
+            text.push_str(&format!("\n[{section}]\n{lines}"));
+        }
     }
     text
 }

@@ -278,6 +278,48 @@ fn a_leased_address_is_requested_again() {
 }
 
 #[test]
+fn the_next_owner_sends_and_ignores_what_the_boot_did() {
+    let of = |cmdline: &str, to: &str| {
+        let files = handed(&format!("{cmdline} rd.ib.handover={to}"), &MACHINE, |_| ());
+        let tail = files[1].split_once("\n\n[ipv4]\n");
+        let tail = tail.or_else(|| files[1].split_once("\n\n[Network]\n"));
+        tail.unwrap().1.to_owned()
+    };
+    let all = "ip=::::h1:ib0:dhcp rd.net.dhcp.vendor-class=foo rd.peerdns=0";
+    assert_eq!(
+        of(all, "nm"),
+        "method=auto\nignore-auto-dns=true\ndhcp-vendor-class-identifier=foo\n\
+             dhcp-hostname=h1\n\n[ipv6]\nmethod=auto\nignore-auto-dns=true\n"
+    );
+    assert_eq!(
+        of(all, "networkd"),
+        "KeepConfiguration=static\nDHCP=ipv4\n\n\
+             [DHCPv4]\nVendorClassIdentifier=foo\nHostname=h1\nUseDNS=no\n\n\
+             [DHCPv6]\nUseDNS=no\n\n[IPv6AcceptRA]\nUseDNS=no\n\n[IPoIB]\nMode=connected\n"
+    );
+    // DHCPv6 sends neither.
+    let six = "ip=::::h1:ib0:dhcp6 rd.net.dhcp.vendor-class=foo";
+    assert_eq!(of(six, "nm"), of("ip=ib0:dhcp6", "nm"));
+    assert_eq!(of(six, "networkd"), of("ip=ib0:dhcp6", "networkd"));
+    for (cmdline, is_ignored) in [
+        ("ip=ib0:auto6 rd.peerdns=0", true),
+        ("ip=ib0:either6 rd.peerdns=0", true),
+        ("ip=ib0:auto6", false),
+        ("ip=ib0:dhcp rd.peerdns=1", false),
+    ] {
+        let (nm, networkd) = (of(cmdline, "nm"), of(cmdline, "networkd"));
+        assert_eq!(nm.contains("ignore-auto-dns=true\n"), is_ignored, "{nm}");
+        assert_eq!(networkd.contains("UseDNS=no\n"), is_ignored, "{networkd}");
+    }
+    // A value that could mean something else in these files is left out.
+    for class in ["a\tb", "a\\b", "\u{e9}"] {
+        let cmdline = format!("ip=ib0:dhcp \"rd.net.dhcp.vendor-class={class}\"");
+        let expected = of("ip=ib0:dhcp", "nm");
+        assert_eq!(of(&cmdline, "nm"), expected, "{class:?}");
+    }
+}
+
+#[test]
 fn an_address_under_a_root_file_system_outlives_its_lease() {
     let cmdline = "ip=ib0:dhcp root=nfs:10.0.0.2:/root";
     let files = handed(&format!("{cmdline} rd.ib.handover=nm"), &MACHINE, |_| ());
