@@ -97,7 +97,8 @@ fn crowd(count: u32) {
          link set far0 addrgenmode none\nlink set far1 addrgenmode none\n\
          link set ib0 addrgenmode none\nlink set ib1 addrgenmode none\n\
          link set far0 up\nlink set far1 up\nlink set ib0 up\nlink set ib1 up\n\
-         addr add 172.16.0.1 peer 172.16.0.2 dev ib1\naddr add 172.17.0.1/16 dev ib1\n",
+         addr add 172.16.0.1 peer 172.16.0.2 dev ib1\naddr add 172.17.0.1/16 dev ib1\n\
+         addr add 172.18.0.1/16 dev ib1 valid_lft 9999 preferred_lft 9999\n",
     );
     for n in 1..=count {
         let (a, b) = (n >> 8, n & 0xff);

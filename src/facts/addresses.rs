@@ -25,6 +25,10 @@ pub const V4: &str = "/ibboot-addresses.json";
 const OPTIMISTIC: u32 = 0x04;
 const FAILED: u32 = 0x08;
 const TENTATIVE: u32 = 0x40;
+/// IFA_F_PERMANENT: an address without a lifetime.
+const PERMANENT: u32 = 0x80;
+/// Behind an IPv4 address with a lifetime in a saved tree, as `ip address` shows it.
+const DYNAMIC: &str = "dynamic";
 
 /// An IP address of an interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -167,9 +171,14 @@ pub(super) fn add(netdevs: &mut [Netdev], look: &mut Look<'_>, links: &mut Links
         };
         let (address, state) = (one.address, AddressState::of(one.flags));
         netdev.addresses.push(FoundAddress { address, state });
+        let is_dynamic = one.flags & PERMANENT == 0;
+        netdev.dynamic.extend(is_dynamic.then_some(address.address));
         if address.address.is_ipv4() {
             let of_name = v4.entry(netdev.ifname.clone()).or_default();
-            of_name.push(address.to_string());
+            of_name.push(match is_dynamic {
+                true => format!("{address} {DYNAMIC}"),
+                false => address.to_string(),
+            });
         }
     }
     look.root().keep(V4, &v4);
@@ -179,26 +188,33 @@ fn add_saved(netdevs: &mut [Netdev], look: &mut Look<'_>) {
     let mut v4: BTreeMap<String, Vec<String>> = look.saved(V4);
     for netdev in netdevs.iter_mut() {
         for text in v4.remove(&netdev.ifname).unwrap_or_default() {
-            match text.parse::<Address>() {
-                Ok(address) => netdev.addresses.push(address.into()),
+            let word = text.strip_suffix(DYNAMIC).map(str::trim_end);
+            match word.unwrap_or(&text).parse::<Address>() {
+                Ok(address) => {
+                    netdev.addresses.push(address.into());
+                    netdev.dynamic.extend(word.map(|_| address.address));
+                }
                 Err(why) => look.note(V4, format!("{text:?}: {why}")),
             }
         }
     }
     let text = look.text(V6).unwrap_or_default();
     for line in text.lines() {
-        let Some((ifname, found)) = parse(line) else {
+        let Some((ifname, found, is_dynamic)) = parse(line) else {
             look.note(V6, "a line is not in the kernel's format");
             continue;
         };
         if let Some(netdev) = netdevs.iter_mut().find(|n| n.ifname == ifname) {
             netdev.addresses.push(found);
+            let address = found.address.address;
+            netdev.dynamic.extend(is_dynamic.then_some(address));
         }
     }
 }
 
-/// Parses `fe80... 02 40 20 80 ib0`: address, index, prefix length, scope, flags, name.
-fn parse(line: &str) -> Option<(&str, FoundAddress)> {
+/// Parses `fe80... 02 40 20 80 ib0`: address, index, prefix length, scope, flags, name. The last value
+/// is whether the address has a lifetime.
+fn parse(line: &str) -> Option<(&str, FoundAddress, bool)> {
     let fields: Vec<&str> = line.split_ascii_whitespace().collect();
     let [address, _, prefix, _, flags, ifname] = fields.as_slice() else {
         return None;
@@ -207,8 +223,10 @@ fn parse(line: &str) -> Option<(&str, FoundAddress)> {
         address: IpAddr::from(u128::from_str_radix(address, 16).ok()?.to_be_bytes()),
         prefix: u8::from_str_radix(prefix, 16).ok()?,
     };
-    let state = AddressState::of(u32::from_str_radix(flags, 16).ok()?);
-    Some((ifname, FoundAddress { address, state }))
+    let flags = u32::from_str_radix(flags, 16).ok()?;
+    let state = AddressState::of(flags);
+    let found = FoundAddress { address, state };
+    Some((ifname, found, flags & PERMANENT == 0))
 }
 
 #[cfg(test)]
@@ -223,15 +241,18 @@ mod tests {
     #[test]
     fn a_line_of_the_kernel_is_read() {
         let line = "fe80000000000000b8599f0300fc1a2c 02 40 20 c0      ib0";
-        for (flags, state) in [
-            ("80", AddressState::Usable),
-            ("c0", AddressState::Tentative),
-            ("c4", AddressState::Usable),
-            ("c8", AddressState::Duplicate),
+        for (flags, state, is_dynamic) in [
+            ("80", AddressState::Usable, false),
+            ("c0", AddressState::Tentative, false),
+            ("c4", AddressState::Usable, false),
+            ("c8", AddressState::Duplicate, false),
+            ("00", AddressState::Usable, true),
+            ("01", AddressState::Usable, true),
         ] {
             let line = line.replace("c0 ", &format!("{flags} "));
             let expected = found("fe80::b859:9f03:fc:1a2c/64", state);
-            assert_eq!(parse(&line), Some(("ib0", expected)), "{flags}");
+            let expected = Some(("ib0", expected, is_dynamic));
+            assert_eq!(parse(&line), expected, "{flags}");
         }
         assert_eq!(parse("fe80 02 40 20 80"), None);
         assert_eq!(parse("x 02 40 20 80 ib0"), None);
@@ -287,7 +308,7 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn no_line_panics(line in "\\PC*|([0-9a-fx+-]{1,33} ){5}ib0") {
-            if let Some((ifname, found)) = parse(&line) {
+            if let Some((ifname, found, _)) = parse(&line) {
                 proptest::prop_assert!(line.contains(ifname) && found.address.address.is_ipv6());
             }
         }

@@ -263,6 +263,9 @@ pub struct Netdev {
     /// Gateways of default routes through the interface (rtnetlink: the routes that /proc/net/route
     /// and /proc/net/ipv6_route show).
     pub gateways: Vec<IpAddr>,
+    /// Those of `addresses` that have a lifetime: a server or a router gave them.
+    #[serde(skip)]
+    pub dynamic: Vec<IpAddr>,
     /// Other routes through the interface; routes to its own addresses are left out.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub routes: Vec<Route>,

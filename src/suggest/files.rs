@@ -31,7 +31,15 @@ pub fn read(root: &Root) -> (Vec<Profile>, Vec<String>) {
     for (path, text) in texts(root, &MANAGER, &[".nmconnection", ""], &mut unread) {
         profiles.extend(keyfile::of_manager(&path, &text));
     }
-    for (path, text) in texts(root, &NETWORKD, &[".network", ".netdev"], &mut unread) {
+    for (path, mut text) in texts(root, &NETWORKD, &[".network", ".netdev"], &mut unread) {
+        // The parts of a file in directories of its name, as if they stood at its end.
+        let name = path.rsplit('/').next().unwrap_or_default();
+        let parts = NETWORKD.map(|directory| format!("{directory}/{name}.d"));
+        let parts = parts.each_ref().map(String::as_str);
+        for (_, part) in texts(root, &parts, &[".conf"], &mut unread) {
+            text.push('\n');
+            text.push_str(&part);
+        }
         profiles.extend(keyfile::of_networkd(&path, &text));
     }
     (profiles, unread)

@@ -227,20 +227,39 @@ struct Addressing<'a> {
 }
 
 impl Addressing<'_> {
+    /// Whether the profile has the address.
+    fn is_written(&self, own: &Address) -> bool {
+        let mut written = self.profile.iter().flat_map(|profile| &profile.addresses);
+        written.any(|written| written.address == own.address)
+    }
+
+    /// Whether a server or a router gave the address.
+    fn is_dynamic(&self, own: &Address) -> bool {
+        self.netdev.dynamic.contains(&own.address) && !self.is_written(own)
+    }
+
     /// The methods of `ip=` by which servers and routers give addresses.
     fn methods(&self, has_lease: bool, facts: &Facts) -> Vec<&'static str> {
-        let has_v6 = addresses(self.netdev).any(|address| address.address.is_ipv6());
+        let is_dynamic = |is_ipv6| {
+            let mut here = addresses(self.netdev);
+            here.any(|own| own.address.is_ipv6() == is_ipv6 && self.is_dynamic(&own))
+        };
+        let mut here = addresses(self.netdev);
+        let has_v6 = here.any(|own| own.address.is_ipv6() && !self.is_written(&own));
         let mut leases = facts.dhcp6.iter().filter(|found| found.lease.is_some());
         let lease6 = leases.find(|found| found.interface == self.netdev.ifname);
         let (has_dhcp, v6) = match (self.profile, lease6) {
             // A profile asks routers also on a subnet that has none.
-            (Some(profile), _) => (
-                profile.dhcp4,
-                (has_v6 && (profile.autoconf || profile.dhcp6)).then_some(profile.autoconf),
-            ),
-            (None, lease6) => (
-                has_lease,
-                lease6.map(|lease| lease.wish.after_router_s.is_some()),
+            (Some(profile), _) => {
+                let is_given = has_v6 && (profile.autoconf || profile.dhcp6);
+                let is_either = profile.autoconf || !profile.dhcp6;
+                let v6 = (is_given || is_dynamic(true)).then_some(is_either);
+                (profile.dhcp4 || is_dynamic(false), v6)
+            }
+            (None, Some(lease)) => (has_lease, Some(lease.wish.after_router_s.is_some())),
+            (None, None) => (
+                has_lease || is_dynamic(false),
+                is_dynamic(true).then_some(true),
             ),
         };
         let v6 = v6.map(|is_either| if is_either { "either6" } else { "dhcp6" });
@@ -252,6 +271,8 @@ impl Addressing<'_> {
             .dhcp
             .iter()
             .find(|lease| lease.interface == self.netdev.ifname);
+        let mut leases6 = facts.dhcp6.iter();
+        let has_lease6 = leases6.any(|found| found.interface == self.netdev.ifname);
         let profile = self.profile.cloned().unwrap_or_default();
         let methods = self.methods(lease.is_some(), facts);
         let source = |other: &str| match self.profile {
@@ -268,7 +289,10 @@ impl Addressing<'_> {
                 argument,
                 format!(
                     "addresses of servers or routers: {}",
-                    source("the DHCP lease of this boot")
+                    source(match lease.is_some() || has_lease6 {
+                        true => "the DHCP lease of this boot",
+                        false => "the addresses have a lifetime",
+                    })
                 ),
             );
             self.client_id(found);
@@ -286,7 +310,7 @@ impl Addressing<'_> {
         };
         let fixed: Vec<Address> = own
             .into_iter()
-            .filter(|a| !is_of_server(a.address))
+            .filter(|a| self.is_written(a) || !is_of_server(a.address))
             .collect();
         let (gateways, routes) = match is_of_profile {
             true => (&profile.gateways, &profile.routes),

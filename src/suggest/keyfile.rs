@@ -200,6 +200,12 @@ pub fn of_manager(file: &str, text: &str) -> Option<Profile> {
         ..Profile::default()
     };
     let entries = entries(text);
+    let has = |section: &str, key: &str| entries.iter().any(|(s, k, _)| (*s, *k) == (section, key));
+    // Without the section NetworkManager adds the default method, unless another interface has the
+    // addresses (`_normalize_ip_config` of nm-connection.c).
+    let is_port = has("connection", "master") || has("connection", "controller");
+    profile.dhcp4 = !is_port && !has("ipv4", "");
+    profile.autoconf = !is_port && !has("ipv6", "method");
     let mut kind = "";
     for (section, key, value) in &entries {
         match (*section, *key) {
@@ -287,14 +293,22 @@ pub fn of_networkd(file: &str, text: &str) -> Option<Profile> {
     let mut profile = Profile {
         file: file.to_owned(),
         program: Program::Networkd,
+        // The default of IPv6AcceptRA=.
+        autoconf: file.ends_with(".network"),
         ..Profile::default()
     };
+    let mut has_ipv6 = true;
     let mut route = RouteSection::default();
     for (section, key, value) in entries(text) {
         if key.is_empty() {
             std::mem::take(&mut route).add(&mut profile);
         }
         match (section, key) {
+            // An empty value empties the list.
+            ("Match", "Name") if value.is_empty() => profile.names.clear(),
+            ("Network", "Address") if value.is_empty() => profile.addresses.clear(),
+            ("Network", "Gateway") if value.is_empty() => profile.gateways.clear(),
+            ("Network", "DNS") if value.is_empty() => profile.dns.clear(),
             ("Match", "Name") => {
                 let names = words(value, &[' ']).map(str::to_owned);
                 profile.names.extend(names);
@@ -307,6 +321,10 @@ pub fn of_networkd(file: &str, text: &str) -> Option<Profile> {
             ("Network", "DHCP") => {
                 profile.dhcp4 = is_yes(value) || value == "ipv4";
                 profile.dhcp6 = is_yes(value) || value == "ipv6";
+            }
+            ("Network", "LinkLocalAddressing") => {
+                let is_without = ["no", "false", "off", "0", "ipv4", "ipv4-fallback"];
+                has_ipv6 = !is_without.contains(&value);
             }
             ("Network", "IPv6AcceptRA") => profile.autoconf = is_yes(value),
             ("Network" | "Address", "Address") => {
@@ -328,6 +346,7 @@ pub fn of_networkd(file: &str, text: &str) -> Option<Profile> {
         }
     }
     route.add(&mut profile);
+    profile.autoconf &= has_ipv6;
     (!profile.names.is_empty() || profile.guid.is_some()).then_some(profile)
 }
 
@@ -335,6 +354,40 @@ pub fn of_networkd(file: &str, text: &str) -> Option<Profile> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn without_a_word_both_programs_ask_servers_and_routers() {
+        let asks = |profile: Option<Profile>| profile.map(|p| (p.dhcp4, p.autoconf)).unwrap();
+        let head = "[connection]\ntype=infiniband\ninterface-name=ib0\n";
+        for (text, expected) in [
+            ("", (true, true)),
+            (
+                "[ipv4]\nmethod=manual\naddress1=10.0.0.5/24\n",
+                (false, true),
+            ),
+            (
+                "[ipv4]\nmethod=auto\n[ipv6]\nmethod=disabled\n",
+                (true, false),
+            ),
+            (
+                "[ipv4]\nmethod=disabled\n[ipv6]\naddr-gen-mode=eui64\n",
+                (false, true),
+            ),
+            ("master=bond0\nslave-type=bond\n", (false, false)),
+        ] {
+            let profile = of_manager("f", &format!("{head}{text}"));
+            assert_eq!(asks(profile), expected, "{text}");
+        }
+        for (text, expected) in [
+            ("[Network]\nAddress=10.0.0.5/24\n", (false, true)),
+            ("[Network]\nDHCP=ipv4\nIPv6AcceptRA=no\n", (true, false)),
+            ("[Network]\nLinkLocalAddressing=no\n", (false, false)),
+            ("[Network]\nLinkLocalAddressing=ipv6\n", (false, true)),
+        ] {
+            let profile = of_networkd("f.network", &format!("[Match]\nName=ib0\n{text}"));
+            assert_eq!(asks(profile), expected, "{text}");
+        }
+    }
 
     #[test]
     fn a_profile_of_networkmanager_is_read_without_its_secrets() {
